@@ -1,0 +1,139 @@
+//! The option list at the end of a pcapng block (draft, section 3.5).
+
+use crate::padding;
+
+/// Ends a list. Writers must put it; readers must also take the end of the block for it.
+pub const END: u16 = 0;
+/// Text for people, in any block (`opt_comment`).
+pub const COMMENT: u16 = 1;
+
+/// Code and length, two bytes each, in front of every value.
+const HEAD: usize = 4;
+
+/// One option, its value without the padding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RawOption<'a> {
+    /// What it means depends on the block type, but for [`END`] and [`COMMENT`].
+    pub code: u16,
+    /// The bytes as they stand in the block.
+    pub value: &'a [u8],
+}
+
+/// An option says that it is longer than what is left of its block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("an option is longer than its block")]
+pub struct Overrun;
+
+/// Walks an option list; ends at [`END`], at the end of the bytes or after an error.
+#[derive(Debug, Clone)]
+pub struct Options<'a> {
+    rest: &'a [u8],
+}
+
+impl<'a> Options<'a> {
+    /// `bytes`: what lies between a block's fixed part and its trailing length.
+    #[inline]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes }
+    }
+}
+
+impl<'a> Iterator for Options<'a> {
+    type Item = Result<RawOption<'a>, Overrun>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        let rest = std::mem::take(&mut self.rest);
+        if rest.is_empty() {
+            return None;
+        }
+        let Some((&[c0, c1, l0, l1], rest)) = rest.split_first_chunk::<HEAD>() else {
+            return Some(Err(Overrun));
+        };
+        let code = u16::from_ne_bytes([c0, c1]);
+        if code == END {
+            return None;
+        }
+        let len = usize::from(u16::from_ne_bytes([l0, l1]));
+        let Some((value, rest)) = rest.split_at_checked(len) else {
+            return Some(Err(Overrun));
+        };
+        let Some((_, rest)) = rest.split_at_checked(padding(len)) else {
+            return Some(Err(Overrun));
+        };
+        self.rest = rest;
+        Some(Ok(RawOption { code, value }))
+    }
+}
+
+/// Appends one option. A value longer than an option can hold is cut.
+pub(crate) fn append(out: &mut Vec<u8>, code: u16, value: &[u8]) {
+    let value = &value[..value.len().min(usize::from(u16::MAX))];
+    let len = u16::try_from(value.len()).unwrap_or(u16::MAX);
+    out.extend_from_slice(&code.to_ne_bytes());
+    out.extend_from_slice(&len.to_ne_bytes());
+    out.extend_from_slice(value);
+    out.resize(out.len() + padding(value.len()), 0);
+}
+
+/// Appends a text, if there is one. A text longer than an option can hold is cut between two characters.
+pub(crate) fn append_text(out: &mut Vec<u8>, code: u16, text: Option<&str>) {
+    if let Some(text) = text {
+        append(out, code, &text.as_bytes()[..text.floor_char_boundary(usize::from(u16::MAX))]);
+    }
+}
+
+/// Appends the mark that ends a list.
+pub(crate) fn append_end(out: &mut Vec<u8>) {
+    append(out, END, &[]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn codes(bytes: &[u8]) -> Vec<Result<u16, Overrun>> {
+        Options::new(bytes).map(|option| option.map(|o| o.code)).collect()
+    }
+
+    #[test]
+    fn values_come_back_without_their_padding() {
+        let mut bytes = Vec::new();
+        append(&mut bytes, 9, &[1, 2, 3, 4, 5]);
+        append(&mut bytes, 10, &[]);
+        append_end(&mut bytes);
+        append(&mut bytes, 11, b"behind the end");
+        let found: Vec<_> = Options::new(&bytes).map(Result::unwrap).collect();
+        assert_eq!(
+            found,
+            [RawOption { code: 9, value: &[1, 2, 3, 4, 5] }, RawOption { code: 10, value: &[] }]
+        );
+    }
+
+    #[test]
+    fn a_list_may_end_with_its_block() {
+        let mut bytes = Vec::new();
+        append(&mut bytes, 9, &[1, 2, 3, 4]);
+        assert_eq!(codes(&bytes), [Ok(9)]);
+    }
+
+    #[test]
+    fn a_list_stops_after_an_overrun() {
+        let mut bytes = Vec::new();
+        append(&mut bytes, 9, &[1; 4]);
+        append(&mut bytes, 10, &[1; 6]);
+        for cut in 1..12 {
+            assert_eq!(codes(&bytes[..bytes.len() - cut]), [Ok(9), Err(Overrun)], "{cut} bytes missing");
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        let text = "é".repeat(40_000);
+        let mut bytes = Vec::new();
+        append_text(&mut bytes, COMMENT, Some(&text));
+        let option = Options::new(&bytes).next().unwrap().unwrap();
+        assert_eq!(option.value.len(), 65_534);
+        assert!(std::str::from_utf8(option.value).is_ok());
+    }
+}

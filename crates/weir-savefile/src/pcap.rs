@@ -1,0 +1,125 @@
+//! The classic pcap format (draft-ietf-opsawg-pcap): one header, then records of one link type.
+
+use std::fmt;
+
+/// Bytes of the header of a file.
+pub const FILE_HEADER: usize = 24;
+/// Bytes of the header of a record; the packet follows without padding.
+pub const RECORD_HEADER: usize = 16;
+
+const MICROSECONDS: u32 = 0xa1b2_c3d4;
+const NANOSECONDS: u32 = 0xa1b2_3c4d;
+const NANOS_PER_SECOND: u64 = 1_000_000_000;
+
+/// What the fraction in a record's time stamp counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Resolution {
+    /// Microseconds: what every reader knows.
+    Micro,
+    /// Nanoseconds: what most readers know.
+    Nano,
+}
+
+impl fmt::Display for Resolution {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Micro => "microseconds",
+            Self::Nano => "nanoseconds",
+        })
+    }
+}
+
+/// The start of a file, version 2.4.
+pub fn file_header(resolution: Resolution, snap_len: u32, link_type: u16) -> [u8; FILE_HEADER] {
+    let magic = match resolution {
+        Resolution::Micro => MICROSECONDS,
+        Resolution::Nano => NANOSECONDS,
+    };
+    let mut header = [0; FILE_HEADER];
+    header[..4].copy_from_slice(&magic.to_ne_bytes());
+    header[4..6].copy_from_slice(&2u16.to_ne_bytes());
+    header[6..8].copy_from_slice(&4u16.to_ne_bytes());
+    // 8..16: time zone and accuracy, always 0.
+    header[16..20].copy_from_slice(&snap_len.to_ne_bytes());
+    header[20..].copy_from_slice(&u32::from(link_type).to_ne_bytes());
+    header
+}
+
+/// What stands in front of a packet of `captured_len` bytes. `timestamp` is in nanoseconds since the Unix epoch; the
+/// format holds seconds up to the year 2106, later ones are written as the last it can hold.
+#[inline]
+pub fn record_header(
+    resolution: Resolution,
+    timestamp: u64,
+    captured_len: u32,
+    original_len: u32,
+) -> [u8; RECORD_HEADER] {
+    let unit = match resolution {
+        Resolution::Micro => 1_000,
+        Resolution::Nano => 1,
+    };
+    let seconds = u32::try_from(timestamp / NANOS_PER_SECOND).unwrap_or(u32::MAX);
+    let fraction = u32::try_from(timestamp % NANOS_PER_SECOND / unit).unwrap_or(u32::MAX);
+    let mut header = [0; RECORD_HEADER];
+    header[..4].copy_from_slice(&seconds.to_ne_bytes());
+    header[4..8].copy_from_slice(&fraction.to_ne_bytes());
+    header[8..12].copy_from_slice(&captured_len.to_ne_bytes());
+    header[12..].copy_from_slice(&original_len.to_ne_bytes());
+    header
+}
+
+/// How many whole records `bytes` begins with, and how many bytes they take.
+pub fn whole_records(bytes: &[u8]) -> (usize, usize) {
+    let (mut records, mut at) = (0, 0);
+    while let Some(header) = bytes[at..].first_chunk::<RECORD_HEADER>() {
+        let captured = u32::from_ne_bytes([header[8], header[9], header[10], header[11]]) as usize;
+        if bytes.len() - at - RECORD_HEADER < captured {
+            break;
+        }
+        records += 1;
+        at += RECORD_HEADER + captured;
+    }
+    (records, at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn file_headers() {
+        let header = file_header(Resolution::Nano, 65_535, 113);
+        assert_eq!(header[..4], 0xa1b2_3c4du32.to_ne_bytes());
+        assert_eq!(header[16..20], 65_535u32.to_ne_bytes());
+        assert_eq!(header[20..], 113u32.to_ne_bytes());
+        assert_eq!(file_header(Resolution::Micro, 0, 1)[..4], 0xa1b2_c3d4u32.to_ne_bytes());
+    }
+
+    #[test]
+    fn time_stamps_are_cut_to_their_resolution() {
+        let time = 1_700_000_000_123_456_789;
+        let fraction = |resolution| {
+            let header = record_header(resolution, time, 60, 70);
+            assert_eq!(header[..4], 1_700_000_000u32.to_ne_bytes());
+            assert_eq!(header[8..12], 60u32.to_ne_bytes());
+            assert_eq!(header[12..], 70u32.to_ne_bytes());
+            u32::from_ne_bytes(header[4..8].try_into().unwrap())
+        };
+        assert_eq!(fraction(Resolution::Nano), 123_456_789);
+        assert_eq!(fraction(Resolution::Micro), 123_456);
+    }
+
+    #[test]
+    fn whole_records_stop_where_one_is_cut() {
+        let mut bytes = Vec::new();
+        for len in [3u8, 0, 5] {
+            bytes.extend_from_slice(&record_header(Resolution::Nano, 0, len.into(), len.into()));
+            bytes.extend_from_slice(&vec![len; len.into()]);
+        }
+        assert_eq!(whole_records(&bytes), (3, bytes.len()));
+        assert_eq!(whole_records(&bytes[..bytes.len() - 1]), (2, 35));
+        assert_eq!(whole_records(&bytes[..36]), (2, 35));
+        assert_eq!(whole_records(&bytes[..18]), (0, 0));
+        assert_eq!(whole_records(&[]), (0, 0));
+    }
+}

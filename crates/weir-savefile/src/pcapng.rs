@@ -1,0 +1,264 @@
+//! The pcapng blocks around the packets.
+//!
+//! Each block is a struct of what it can say; `append_to` writes it whole, with the options that are set.
+
+use crate::options::{self, append, append_end, append_text};
+
+/// Section Header Block, section 4.1 of the draft. Reads the same in both byte orders.
+pub const SECTION_HEADER: u32 = 0x0a0d_0d0a;
+/// Interface Description Block, section 4.2.
+pub const INTERFACE_DESCRIPTION: u32 = 1;
+/// Interface Statistics Block, section 4.6.
+pub const INTERFACE_STATISTICS: u32 = 5;
+/// Tells readers the byte order of a section.
+pub const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
+/// `if_tsresol` of everything that weir writes: time stamps count 10^-9 seconds.
+pub const NANOSECONDS: u8 = 9;
+
+/// The start of a file: what made it, where and why.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct SectionHeader<'a> {
+    /// The machine, for instance its processor.
+    pub hardware: Option<&'a str>,
+    /// Operating system and its version.
+    pub os: Option<&'a str>,
+    /// The program that wrote the file, and its version.
+    pub user_application: Option<&'a str>,
+    /// What a person wants to remember.
+    pub comment: Option<&'a str>,
+}
+
+impl SectionHeader<'_> {
+    /// Appends the block. Its length field says "unknown", so that the section can grow.
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        block(out, SECTION_HEADER, |out| {
+            out.extend_from_slice(&BYTE_ORDER_MAGIC.to_ne_bytes());
+            out.extend_from_slice(&1u16.to_ne_bytes());
+            out.extend_from_slice(&0u16.to_ne_bytes());
+            out.extend_from_slice(&(-1i64).to_ne_bytes());
+            append_text(out, options::COMMENT, self.comment);
+            append_text(out, 2, self.hardware);
+            append_text(out, 3, self.os);
+            append_text(out, 4, self.user_application);
+            append_end(out);
+        });
+    }
+}
+
+/// One interface. Records name it by the position of its description in the section, from 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct InterfaceDescription<'a> {
+    /// `LINKTYPE_` number, 1 for Ethernet.
+    pub link_type: u16,
+    /// The most bytes kept of a packet; 0: no limit.
+    pub snap_len: u32,
+    /// As the system names it, for instance `eth0`.
+    pub name: Option<&'a str>,
+    /// As people describe it.
+    pub description: Option<&'a str>,
+    /// Hardware address.
+    pub mac: Option<[u8; 6]>,
+    /// Bits per second.
+    pub speed_bits: Option<u64>,
+    /// The filter in front of the capture, in libpcap's language.
+    pub filter: Option<&'a str>,
+    /// Operating system of the machine that has the interface.
+    pub os: Option<&'a str>,
+    /// What the interface is made of.
+    pub hardware: Option<&'a str>,
+}
+
+impl InterfaceDescription<'_> {
+    /// Appends the block, with nanoseconds as the resolution of time stamps.
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        block(out, INTERFACE_DESCRIPTION, |out| {
+            out.extend_from_slice(&self.link_type.to_ne_bytes());
+            out.extend_from_slice(&[0; 2]);
+            out.extend_from_slice(&self.snap_len.to_ne_bytes());
+            append_text(out, 2, self.name);
+            append_text(out, 3, self.description);
+            if let Some(mac) = self.mac {
+                append(out, 6, &mac);
+            }
+            append_u64(out, 8, self.speed_bits);
+            append(out, 9, &[NANOSECONDS]);
+            if let Some(filter) = self.filter {
+                // The leading zero says: a libpcap expression, not byte code.
+                append(out, 11, &[&[0], filter.as_bytes()].concat());
+            }
+            append_text(out, 12, self.os);
+            append_text(out, 15, self.hardware);
+            append_end(out);
+        });
+    }
+}
+
+/// Counters of one interface since the capture began, as they stood at one moment. All times are nanoseconds since the
+/// Unix epoch.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct InterfaceStatistics<'a> {
+    /// Position of the interface's description in the section.
+    pub interface: u32,
+    /// The moment.
+    pub timestamp: u64,
+    /// When the capture began.
+    pub start: Option<u64>,
+    /// When the capture ended.
+    pub end: Option<u64>,
+    /// `isb_ifrecv`: packets that the interface received.
+    pub received: Option<u64>,
+    /// `isb_ifdrop`: packets that the interface dropped for want of room. What Wireshark shows as dropped.
+    pub dropped: Option<u64>,
+    /// `isb_filteraccept`: packets that the filter accepted.
+    pub accepted: Option<u64>,
+    /// `isb_osdrop`: packets that the operating system dropped.
+    pub dropped_by_os: Option<u64>,
+    /// `isb_usrdeliv`: packets that reached the capturing program.
+    pub delivered: Option<u64>,
+    /// What a person should know.
+    pub comment: Option<&'a str>,
+}
+
+impl InterfaceStatistics<'_> {
+    /// Appends the block.
+    pub fn append_to(&self, out: &mut Vec<u8>) {
+        block(out, INTERFACE_STATISTICS, |out| {
+            out.extend_from_slice(&self.interface.to_ne_bytes());
+            out.extend_from_slice(&halves(self.timestamp));
+            append_text(out, options::COMMENT, self.comment);
+            for (code, time) in [(2, self.start), (3, self.end)] {
+                if let Some(time) = time {
+                    append(out, code, &halves(time));
+                }
+            }
+            append_u64(out, 4, self.received);
+            append_u64(out, 5, self.dropped);
+            append_u64(out, 6, self.accepted);
+            append_u64(out, 7, self.dropped_by_os);
+            append_u64(out, 8, self.delivered);
+            append_end(out);
+        });
+    }
+}
+
+/// A time stamp as pcapng stores it: the high 32 bits, then the low ones, each in native byte order.
+#[inline]
+pub(crate) const fn halves(timestamp: u64) -> [u8; 8] {
+    timestamp.rotate_left(if cfg!(target_endian = "little") { 32 } else { 0 }).to_ne_bytes()
+}
+
+/// The time stamp of [`halves`].
+#[inline]
+pub(crate) const fn whole(halves: [u8; 8]) -> u64 {
+    u64::from_ne_bytes(halves).rotate_left(if cfg!(target_endian = "little") { 32 } else { 0 })
+}
+
+fn append_u64(out: &mut Vec<u8>, code: u16, value: Option<u64>) {
+    if let Some(value) = value {
+        append(out, code, &value.to_ne_bytes());
+    }
+}
+
+/// Appends one block: its type, its body and, before and behind the body, the length of it all.
+fn block(out: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.extend_from_slice(&kind.to_ne_bytes());
+    out.extend_from_slice(&[0; 4]);
+    body(out);
+    // At most eight options of at most 64 KiB each.
+    let total = u32::try_from(out.len() + 4 - start).expect("a block's options are bounded");
+    out[start + 4..start + 8].copy_from_slice(&total.to_ne_bytes());
+    out.extend_from_slice(&total.to_ne_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::options::Options;
+
+    type OwnedOptions = Vec<(u16, Vec<u8>)>;
+
+    /// Checks the frame of the only block in `bytes`; gives its type, its fixed part and its options.
+    fn open(bytes: &[u8], fixed: usize) -> (u32, &[u8], OwnedOptions) {
+        let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
+        assert_eq!(bytes.len() % 4, 0);
+        assert_eq!(word(4) as usize, bytes.len());
+        assert_eq!(word(bytes.len() - 4) as usize, bytes.len());
+        let options = &bytes[8 + fixed..bytes.len() - 4];
+        assert_eq!(options[options.len() - 4..], [0; 4], "the list has its end mark");
+        let options = Options::new(options).map(|o| o.unwrap()).map(|o| (o.code, o.value.to_vec())).collect();
+        (word(0), &bytes[8..8 + fixed], options)
+    }
+
+    #[test]
+    fn section_header() {
+        let mut bytes = Vec::new();
+        let header = SectionHeader { os: Some("Linux"), comment: Some("why"), ..Default::default() };
+        header.append_to(&mut bytes);
+        let (kind, fixed, options) = open(&bytes, 16);
+        assert_eq!(kind, SECTION_HEADER);
+        assert_eq!(fixed[..4], BYTE_ORDER_MAGIC.to_ne_bytes());
+        assert_eq!(fixed[8..], [0xff; 8]);
+        assert_eq!(options, [(1, b"why".to_vec()), (3, b"Linux".to_vec())]);
+    }
+
+    #[test]
+    fn interface_description() {
+        let mut bytes = Vec::new();
+        InterfaceDescription {
+            link_type: 1,
+            snap_len: 262_144,
+            name: Some("eth0"),
+            mac: Some([2, 0, 0, 0, 0, 1]),
+            speed_bits: Some(10_000_000_000),
+            filter: Some("tcp"),
+            ..Default::default()
+        }
+        .append_to(&mut bytes);
+        let (kind, fixed, options) = open(&bytes, 8);
+        assert_eq!(kind, INTERFACE_DESCRIPTION);
+        assert_eq!(fixed[..2], 1u16.to_ne_bytes());
+        assert_eq!(fixed[4..], 262_144u32.to_ne_bytes());
+        assert_eq!(
+            options,
+            [
+                (2, b"eth0".to_vec()),
+                (6, vec![2, 0, 0, 0, 0, 1]),
+                (8, 10_000_000_000u64.to_ne_bytes().to_vec()),
+                (9, vec![9]),
+                (11, b"\0tcp".to_vec()),
+            ]
+        );
+    }
+
+    #[test]
+    fn interface_statistics() {
+        let mut bytes = Vec::new();
+        let time = 0x0102_0304_0506_0708;
+        InterfaceStatistics {
+            interface: 3,
+            timestamp: time,
+            end: Some(time),
+            received: Some(10),
+            dropped: Some(4),
+            ..Default::default()
+        }
+        .append_to(&mut bytes);
+        let (kind, fixed, options) = open(&bytes, 12);
+        let halves = [0x0102_0304u32.to_ne_bytes(), 0x0506_0708u32.to_ne_bytes()].concat();
+        assert_eq!(kind, INTERFACE_STATISTICS);
+        assert_eq!(fixed[..4], 3u32.to_ne_bytes());
+        assert_eq!(fixed[4..], halves);
+        assert_eq!(
+            options,
+            [(3, halves), (4, 10u64.to_ne_bytes().to_vec()), (5, 4u64.to_ne_bytes().to_vec())]
+        );
+    }
+
+    #[test]
+    fn time_stamps_survive_the_halves() {
+        for time in [0, 1, u64::from(u32::MAX), 1 << 32, 0x1234_5678_9abc_def0, u64::MAX] {
+            assert_eq!(whole(halves(time)), time);
+        }
+    }
+}

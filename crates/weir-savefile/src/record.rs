@@ -1,0 +1,423 @@
+//! The record: one packet as a pcapng Enhanced Packet Block (draft, section 4.3).
+//!
+//! The kernel program and the user-space sources lay it down the same way, so a chunk can be read as a run of records
+//! and written to a file as it is:
+//!
+//! ```text
+//! offset  0  type = 6
+//!         4  total length, of the whole block
+//!         8  interface
+//!        12  time stamp, high half        nanoseconds since the Unix epoch; 0: none taken
+//!        16  time stamp, low half
+//!        20  captured length
+//!        24  original length
+//!        28  the packet, zeros up to a multiple of four
+//!            options, if any, closed by their end mark
+//!            total length once more
+//! ```
+//!
+//! All fields are `u32` in native byte order.
+
+use crate::options::{self, Options};
+use crate::padding;
+use crate::pcapng::{halves, whole};
+
+/// Block type.
+pub const KIND: u32 = 6;
+/// Bytes in front of the packet.
+pub const HEAD: usize = 28;
+/// Bytes behind packet and options: the length once more.
+pub const TAIL: usize = 4;
+/// Bytes that a record without options adds to the padded packet.
+pub const OVERHEAD: usize = HEAD + TAIL;
+
+/// `epb_flags`, 4 bytes: bits 0 and 1 hold the direction, [`INBOUND`] or [`OUTBOUND`].
+pub const FLAGS: u16 = 2;
+/// `epb_dropcount`, 8 bytes: packets lost on this interface and queue since the record before.
+pub const DROP_COUNT: u16 = 4;
+/// `epb_queue`, 4 bytes: the interface's queue that the packet came through.
+pub const QUEUE: u16 = 6;
+
+/// The bits of `epb_flags` that hold the direction.
+pub const DIRECTION: u32 = 0b11;
+/// The packet was received.
+pub const INBOUND: u32 = 1;
+/// The packet was sent.
+pub const OUTBOUND: u32 = 2;
+
+/// What a record says about its packet, but for the captured length, which [`encode`] finds out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct RecordHeader {
+    /// Position of the interface's description in the section.
+    pub interface: u32,
+    /// Nanoseconds since the Unix epoch; 0: none taken.
+    pub timestamp: u64,
+    /// Length on the wire.
+    pub original_len: u32,
+    /// `epb_flags`, left out where `None`.
+    pub flags: Option<u32>,
+    /// `epb_dropcount`, left out where `None`.
+    pub dropcount: Option<u64>,
+    /// `epb_queue`, left out where `None`.
+    pub queue: Option<u32>,
+}
+
+impl RecordHeader {
+    /// Bytes of the option list with its end mark; 0 where there is no option.
+    #[inline]
+    fn options_len(&self) -> usize {
+        let len = usize::from(self.flags.is_some()) * 8
+            + usize::from(self.dropcount.is_some()) * 12
+            + usize::from(self.queue.is_some()) * 8;
+        if len == 0 { 0 } else { len + 4 }
+    }
+}
+
+/// Lays a record at the start of `buf`. The packet is `parts` one behind the other, so that a stripped VLAN tag can be
+/// put back between addresses and type without a copy of its own.
+///
+/// Returns the bytes used. `None`: it does not fit, and `buf` is untouched.
+#[inline]
+pub fn encode(buf: &mut [u8], header: &RecordHeader, parts: &[&[u8]]) -> Option<usize> {
+    let captured = parts.iter().map(|part| part.len()).sum::<usize>();
+    let total = OVERHEAD + captured + padding(captured) + header.options_len();
+    let block = buf.get_mut(..total)?;
+    let total_field = u32::try_from(total).ok()?.to_ne_bytes();
+    let captured_field = u32::try_from(captured).ok()?.to_ne_bytes();
+
+    let mut out = Cursor { rest: block };
+    out.put(&KIND.to_ne_bytes());
+    out.put(&total_field);
+    out.put(&header.interface.to_ne_bytes());
+    out.put(&halves(header.timestamp));
+    out.put(&captured_field);
+    out.put(&header.original_len.to_ne_bytes());
+    for part in parts {
+        out.put(part);
+    }
+    out.put(&[0; 3][..padding(captured)]);
+    if let Some(flags) = header.flags {
+        out.put_option(FLAGS, &flags.to_ne_bytes());
+    }
+    if let Some(dropcount) = header.dropcount {
+        out.put_option(DROP_COUNT, &dropcount.to_ne_bytes());
+    }
+    if let Some(queue) = header.queue {
+        out.put_option(QUEUE, &queue.to_ne_bytes());
+    }
+    if header.options_len() > 0 {
+        out.put_option(options::END, &[]);
+    }
+    out.put(&total_field);
+    Some(total)
+}
+
+/// Fills a slice from its start; the caller has checked that everything fits.
+struct Cursor<'a> {
+    rest: &'a mut [u8],
+}
+
+impl Cursor<'_> {
+    #[inline]
+    fn put(&mut self, bytes: &[u8]) {
+        let (here, rest) = std::mem::take(&mut self.rest).split_at_mut(bytes.len());
+        here.copy_from_slice(bytes);
+        self.rest = rest;
+    }
+
+    /// `value`: 0, 4 or 8 bytes, which need no padding.
+    #[inline]
+    fn put_option<const N: usize>(&mut self, code: u16, value: &[u8; N]) {
+        self.put(&code.to_ne_bytes());
+        self.put(&u16::try_from(N).unwrap_or(u16::MAX).to_ne_bytes());
+        self.put(value);
+    }
+}
+
+/// One packet, borrowed from the bytes of its record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// The packet, up to the snap length.
+    pub data: &'a [u8],
+    /// Nanoseconds since the Unix epoch; 0: none taken.
+    pub timestamp: u64,
+    /// Packets lost on this interface and queue since the record before.
+    pub dropcount: u64,
+    /// Position of the interface's description in the section.
+    pub interface: u32,
+    /// Length on the wire.
+    pub original_len: u32,
+    /// The queue that the packet came through; 0 where the record does not name it.
+    pub queue: u32,
+    /// `epb_flags`, where the record has them.
+    pub flags: Option<u32>,
+}
+
+/// Where a run of records stops being one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("malformed record at byte {offset}: {reason}")]
+pub struct Malformed {
+    /// Where the bad record begins.
+    pub offset: usize,
+    /// What is wrong with it.
+    pub reason: Reason,
+}
+
+/// What is wrong with a record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Reason {
+    /// The bytes end before the block does.
+    #[error("it is cut short")]
+    Cut,
+    /// A block of another type.
+    #[error("block type {0:#x} is no packet")]
+    Kind(u32),
+    /// The block length is no multiple of four or too small for a record.
+    #[error("no record has {0} bytes")]
+    Length(u32),
+    /// The packet is longer than the block.
+    #[error("a packet of {0} bytes does not fit in it")]
+    Captured(u32),
+    /// The two block lengths differ.
+    #[error("it ends with length {0}, which is not the length that it begins with")]
+    Tail(u32),
+    /// An option is longer than the block or has not the length that its code asks for.
+    #[error("its options are damaged")]
+    Options,
+}
+
+/// Walks a run of records; ends with the bytes, or after the first [`Malformed`] one.
+///
+/// Whatever the bytes are, it reads nothing outside them and every step but the last goes forward.
+#[derive(Debug, Clone)]
+pub struct Records<'a> {
+    /// From the next record on.
+    rest: &'a [u8],
+    /// Bytes of the records given out.
+    offset: usize,
+}
+
+impl<'a> Records<'a> {
+    /// Begins at the start of `bytes`.
+    #[inline]
+    pub fn new(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes, offset: 0 }
+    }
+
+    /// How many bytes the records given out so far take.
+    #[inline]
+    pub fn offset(&self) -> usize {
+        self.offset
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>, Malformed>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        match decode(self.rest) {
+            Ok((record, rest)) => {
+                self.offset += self.rest.len() - rest.len();
+                self.rest = rest;
+                Some(Ok(record))
+            }
+            Err(reason) => {
+                self.rest = &[];
+                Some(Err(Malformed { offset: self.offset, reason }))
+            }
+        }
+    }
+}
+
+impl std::iter::FusedIterator for Records<'_> {}
+
+/// The first record of `bytes` and what follows it.
+#[inline]
+fn decode(bytes: &[u8]) -> Result<(Record<'_>, &[u8]), Reason> {
+    let head = bytes.first_chunk::<HEAD>().ok_or(Reason::Cut)?;
+    let kind = word(head, 0);
+    if kind != KIND {
+        return Err(Reason::Kind(kind));
+    }
+    let total = word(head, 4);
+    if !total.is_multiple_of(4) || (total as usize) < OVERHEAD {
+        return Err(Reason::Length(total));
+    }
+    let (block, rest) = bytes.split_at_checked(total as usize).ok_or(Reason::Cut)?;
+    let (body, tail) = block[HEAD..].split_last_chunk::<TAIL>().ok_or(Reason::Length(total))?;
+    let tail = u32::from_ne_bytes(*tail);
+    if tail != total {
+        return Err(Reason::Tail(tail));
+    }
+    let captured = word(head, 20);
+    let (data, behind) = body.split_at_checked(captured as usize).ok_or(Reason::Captured(captured))?;
+    let mut record = Record {
+        data,
+        timestamp: whole(*head[12..].first_chunk().ok_or(Reason::Cut)?),
+        dropcount: 0,
+        interface: word(head, 8),
+        original_len: word(head, 24),
+        queue: 0,
+        flags: None,
+    };
+    // The body is a multiple of four, so the padding is there, and only options can be behind it.
+    if behind.len() >= 4 {
+        read_options(&behind[padding(data.len())..], &mut record)?;
+    }
+    Ok((record, rest))
+}
+
+/// Fills in what the option list says.
+#[inline]
+fn read_options(list: &[u8], record: &mut Record<'_>) -> Result<(), Reason> {
+    for option in Options::new(list) {
+        let option = option.map_err(|_| Reason::Options)?;
+        match option.code {
+            FLAGS => record.flags = Some(u32::from_ne_bytes(fixed(option.value)?)),
+            DROP_COUNT => record.dropcount = u64::from_ne_bytes(fixed(option.value)?),
+            QUEUE => record.queue = u32::from_ne_bytes(fixed(option.value)?),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+#[inline]
+fn fixed<const N: usize>(value: &[u8]) -> Result<[u8; N], Reason> {
+    value.try_into().map_err(|_| Reason::Options)
+}
+
+#[inline]
+fn word(head: &[u8; HEAD], at: usize) -> u32 {
+    u32::from_ne_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
+}
+
+/// Length of the longest start of `bytes` that is made of whole records: what is good after a write was cut short.
+pub fn whole_records(bytes: &[u8]) -> usize {
+    first_records(bytes, usize::MAX)
+}
+
+/// Where the first `records` records of `bytes` end; sooner if fewer are whole.
+pub fn first_records(bytes: &[u8], records: usize) -> usize {
+    let mut run = Records::new(bytes);
+    run.by_ref().take(records).for_each(drop);
+    run.offset()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEADER: RecordHeader = RecordHeader {
+        interface: 1,
+        timestamp: 0x0102_0304_0506_0708,
+        original_len: 1500,
+        flags: None,
+        dropcount: None,
+        queue: None,
+    };
+
+    fn encoded(header: &RecordHeader, data: &[u8]) -> Vec<u8> {
+        let mut buf = vec![0xee; 256];
+        let used = encode(&mut buf, header, &[data]).unwrap();
+        buf.truncate(used);
+        buf
+    }
+
+    fn only(bytes: &[u8]) -> Result<Record<'_>, Reason> {
+        let mut records = Records::new(bytes);
+        let first = records.next().unwrap();
+        assert!(records.next().is_none());
+        first.map_err(|malformed| malformed.reason)
+    }
+
+    fn set(bytes: &mut [u8], at: usize, value: u32) {
+        bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
+    }
+
+    #[test]
+    fn every_byte_of_a_record() {
+        let header = RecordHeader { flags: Some(OUTBOUND), ..HEADER };
+        let mut expected = Vec::new();
+        for word in [6, 48, 1, 0x0102_0304, 0x0506_0708, 3, 1500u32] {
+            expected.extend_from_slice(&word.to_ne_bytes());
+        }
+        expected.extend_from_slice(&[7, 8, 9, 0]);
+        for half in [2, 4u16] {
+            expected.extend_from_slice(&half.to_ne_bytes());
+        }
+        for word in [2, 0, 48u32] {
+            expected.extend_from_slice(&word.to_ne_bytes());
+        }
+        assert_eq!(encoded(&header, &[7, 8, 9]), expected);
+    }
+
+    #[test]
+    fn a_record_that_does_not_fit_leaves_the_buffer_alone() {
+        let mut buf = [0xee; 35];
+        assert_eq!(encode(&mut buf, &HEADER, &[&[1]]), None);
+        assert_eq!(buf, [0xee; 35]);
+    }
+
+    #[test]
+    fn each_field_is_checked() {
+        let good = encoded(&HEADER, &[1; 10]);
+        let bad = |at, value| {
+            let mut bytes = good.clone();
+            set(&mut bytes, at, value);
+            only(&bytes).map(drop)
+        };
+        assert!(only(&good).is_ok());
+        assert_eq!(bad(0, 5), Err(Reason::Kind(5)));
+        assert_eq!(bad(4, 0), Err(Reason::Length(0)));
+        assert_eq!(bad(4, 28), Err(Reason::Length(28)));
+        assert_eq!(bad(4, 43), Err(Reason::Length(43)));
+        assert_eq!(bad(4, 48), Err(Reason::Cut));
+        assert_eq!(bad(4, u32::MAX - 3), Err(Reason::Cut));
+        assert_eq!(bad(20, 13), Err(Reason::Captured(13)));
+        assert_eq!(bad(20, u32::MAX), Err(Reason::Captured(u32::MAX)));
+        assert_eq!(bad(40, 40), Err(Reason::Tail(40)));
+        for cut in 1..good.len() {
+            assert_eq!(only(&good[..cut]), Err(Reason::Cut));
+        }
+    }
+
+    #[test]
+    fn options_are_checked() {
+        let good = encoded(&RecordHeader { flags: Some(1), queue: Some(9), ..HEADER }, &[1; 8]);
+        assert_eq!(only(&good).unwrap().queue, 9);
+        let with_length = |len: u16| {
+            let mut bytes = good.clone();
+            bytes[38..40].copy_from_slice(&len.to_ne_bytes());
+            only(&bytes).map(drop)
+        };
+        assert_eq!(with_length(4), Ok(()));
+        assert_eq!(with_length(3), Err(Reason::Options));
+        assert_eq!(with_length(8), Err(Reason::Options));
+        assert_eq!(with_length(u16::MAX), Err(Reason::Options));
+    }
+
+    #[test]
+    fn offsets_name_the_malformed_record() {
+        let mut bytes = [encoded(&HEADER, &[1; 4]), encoded(&HEADER, &[2; 5])].concat();
+        set(&mut bytes, 36, 5);
+        let last = Records::new(&bytes).last().unwrap();
+        assert_eq!(last, Err(Malformed { offset: 36, reason: Reason::Kind(5) }));
+    }
+
+    #[test]
+    fn prefixes_end_between_records() {
+        let records = [encoded(&HEADER, &[1; 4]), encoded(&HEADER, &[2; 5]), encoded(&HEADER, &[])];
+        let bytes = records.concat();
+        assert_eq!(records.each_ref().map(Vec::len), [36, 40, 32]);
+        assert_eq!(whole_records(&bytes), 108);
+        assert_eq!(whole_records(&bytes[..107]), 76);
+        assert_eq!(whole_records(&bytes[..35]), 0);
+        assert_eq!([0, 1, 2, 3, 4].map(|n| first_records(&bytes, n)), [0, 36, 76, 108, 108]);
+    }
+}
