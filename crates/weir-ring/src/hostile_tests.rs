@@ -1,0 +1,72 @@
+//! A writer that lies: whatever it puts into shared memory, the reader answers with an error or with bytes of the pool.
+
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use crate::layout::{Commit, Shape};
+use crate::pool::Pool;
+use crate::reader::Reader;
+use crate::sync::Ordering;
+
+fn victim() -> (Arc<Pool>, Reader) {
+    let shape = Shape::new(2, 3, 4096, 60).expect("a pool can have these measures");
+    let (_, mut readers) = Pool::private(shape).expect("there is memory");
+    let reader = readers.remove(0);
+    (reader.pool(), reader)
+}
+
+proptest! {
+    #[test]
+    fn wild_progress_is_refused_or_stays_inside(
+        words in prop::collection::vec((0u32..6, 0u64..8, any::<u64>(), any::<u64>()), 1..200)
+    ) {
+        let (pool, mut reader) = victim();
+        let mut parts = Vec::new();
+        for (chunk, position, commit, opened) in words {
+            pool.set_progress_position(chunk, position, Ordering::Release);
+            pool.set_progress_commit(chunk, Commit::from_word(commit), Ordering::Release);
+            pool.opened(0).store(opened, Ordering::Release);
+            if let Ok(Some(part)) = reader.take() {
+                prop_assert!(part.as_ref().len() <= pool.shape().stride() as usize);
+                prop_assert!(part.as_ref().iter().all(|&byte| byte == 0));
+                parts.push(part);
+            }
+            let _ = reader.ready();
+            let fill = reader.fill();
+            prop_assert!(fill.free <= 3 && fill.held <= 3);
+            if parts.len() > 4 {
+                parts.clear();
+            }
+        }
+    }
+}
+
+#[test]
+fn what_shrinks_is_refused() {
+    let (pool, mut reader) = victim();
+    let commit = |bytes, records, closed| {
+        pool.set_progress_commit(0, Commit { bytes, records, closed }, Ordering::Release);
+    };
+    pool.set_progress_position(0, 0, Ordering::Release);
+    commit(320, 10, false);
+    assert_eq!(reader.take().unwrap().unwrap().records(), 10);
+    for (bytes, records) in [(288, 10), (320, 9), (352, 10), (320, 11), (352, 12), (353, 11), (1 << 30, 11)] {
+        commit(bytes, records, true);
+        let error = reader.take().unwrap_err();
+        assert_eq!((error.bytes, error.taken_bytes), (bytes, 320), "{bytes} {records}");
+    }
+    commit(352, 11, true);
+    assert_eq!(reader.take().unwrap().unwrap().len(), 32);
+}
+
+#[test]
+fn a_ring_that_was_scribbled_over_changes_nothing_for_the_reader() {
+    let (pool, mut reader) = victim();
+    for slot in 0..4 {
+        pool.scribble(0, slot, u64::MAX);
+    }
+    pool.set_progress_position(0, 0, Ordering::Release);
+    pool.set_progress_commit(0, Commit { bytes: 32, records: 1, closed: true }, Ordering::Release);
+    assert_eq!(reader.take().unwrap().unwrap().records(), 1);
+}

@@ -1,0 +1,230 @@
+//! Where everything is in shared memory. The kernel's view of the same is `crates/weir-bpf/src/pool.h`.
+
+/// Bytes of one chunk's progress.
+pub(crate) const PROGRESS_BYTES: usize = 64;
+/// Bytes of one queue's state and counters.
+pub(crate) const QUEUE_BYTES: usize = 128;
+/// Bytes of one queue's orders before the slots begin.
+pub(crate) const ORDER_HEAD_BYTES: u32 = 64;
+
+/// Words of one chunk's progress; the writer writes both that are used.
+pub(crate) const PROGRESS_WORDS: usize = PROGRESS_BYTES / 8;
+pub(crate) const PROGRESS_POSITION: usize = 0;
+pub(crate) const PROGRESS_COMMIT: usize = 1;
+
+/// Words of one queue's orders. We write all; the kernel program takes `WAKE_AT` by exchange.
+pub(crate) const ORDER_HEAD_WORDS: usize = ORDER_HEAD_BYTES as usize / 8;
+pub(crate) const ORDER_WAKE_AT: usize = 0;
+#[cfg(not(loom))]
+pub(crate) const ORDER_CLOCK_OFFSET: usize = 1;
+
+/// Words of one queue's state; the kernel program writes all.
+pub(crate) const QUEUE_WORDS: usize = QUEUE_BYTES / 8;
+pub(crate) const QUEUE_OPENED: usize = 0;
+#[cfg(not(loom))]
+pub(crate) const QUEUE_SEEN: usize = 4;
+#[cfg(not(loom))]
+pub(crate) const QUEUE_CAPTURED: usize = 5;
+#[cfg(not(loom))]
+pub(crate) const QUEUE_BYTES_CAPTURED: usize = 6;
+#[cfg(not(loom))]
+pub(crate) const QUEUE_LOST: usize = 8;
+#[cfg(not(loom))]
+pub(crate) const QUEUE_ERRORS: usize = 9;
+
+/// The smallest record: a pcapng Enhanced Packet Block without data.
+pub(crate) const RECORD_MIN: u32 = 32;
+/// What a record of a packet with `n` bytes of data takes beyond `n`, at most: 28 before the data, 3 of padding, a drop
+/// count option with the end of options, and the closing length.
+const RECORD_OVERHEAD: u32 = 28 + 3 + 16 + 4;
+/// Memory is mapped in pages; chunks begin on one, so that a file can be written from them directly.
+const PAGE: u32 = 4096;
+
+/// A commit word: one 64-bit store tells bytes, records and whether the chunk is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Commit {
+    pub(crate) bytes: u32,
+    pub(crate) records: u32,
+    pub(crate) closed: bool,
+}
+
+impl Commit {
+    const CLOSED: u64 = 1 << 31;
+
+    pub(crate) fn to_word(self) -> u64 {
+        u64::from(self.records) << 32 | u64::from(self.bytes) | if self.closed { Self::CLOSED } else { 0 }
+    }
+
+    pub(crate) fn from_word(word: u64) -> Self {
+        Self {
+            bytes: (word & (Self::CLOSED - 1)) as u32,
+            records: (word >> 32) as u32,
+            closed: word & Self::CLOSED != 0,
+        }
+    }
+}
+
+/// A queue's counters, as the kernel program keeps them. Packets, but for `bytes`.
+#[cfg(not(loom))]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Packets that reached the program.
+    pub seen: u64,
+    /// Packets laid down as records.
+    pub captured: u64,
+    /// Original bytes of the captured packets.
+    pub bytes: u64,
+    /// Packets that found no empty chunk.
+    pub lost: u64,
+    /// Packets that could not be read.
+    pub errors: u64,
+}
+
+/// The measures of a pool.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    queues: u32,
+    chunks: u32,
+    limit: u32,
+    stride: u32,
+}
+
+/// Measures that no pool can have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ShapeError {
+    /// No queue to write to.
+    #[error("a pool needs at least one queue")]
+    NoQueues,
+    /// With a single chunk nothing can be captured while it is being read.
+    #[error("{0} chunks a queue are too few: one is read while another is filled, so 2 is the least")]
+    TooFewChunks(u32),
+    /// Chunk size outside of what an offset can hold.
+    #[error("a chunk of {0} bytes is out of range: 4 KiB to 1 GiB")]
+    ChunkSize(u32),
+    /// The product is more than the kernel's 32-bit indices reach.
+    #[error("{queues} queues of {chunks} chunks are too many")]
+    TooMany {
+        /// Queues asked for.
+        queues: u32,
+        /// Chunks a queue asked for.
+        chunks: u32,
+    },
+}
+
+impl Shape {
+    /// Measures for `queues` queues with `chunks` chunks each. Records begin in the first `chunk_size` bytes of a chunk;
+    /// behind them is room for the rest of the largest one, which holds `largest` bytes of data.
+    ///
+    /// # Errors
+    ///
+    /// Says which measure no pool can have.
+    pub fn new(queues: u32, chunks: u32, chunk_size: u32, largest: u32) -> Result<Self, ShapeError> {
+        const GIB: u32 = 1 << 30;
+        if queues == 0 {
+            return Err(ShapeError::NoQueues);
+        }
+        if chunks < 2 {
+            return Err(ShapeError::TooFewChunks(chunks));
+        }
+        if !(PAGE..=GIB).contains(&chunk_size) || largest >= GIB / 2 {
+            return Err(ShapeError::ChunkSize(chunk_size));
+        }
+        // Kernel array maps index with 32 bits, and a ring's slots are a power of two of at most 2^20 words.
+        if chunks > 1 << 20 || queues.checked_mul(chunks).is_none_or(|all| all > 1 << 24) {
+            return Err(ShapeError::TooMany { queues, chunks });
+        }
+        let stride = (chunk_size + largest + RECORD_OVERHEAD).next_multiple_of(PAGE);
+        Ok(Self { queues, chunks, limit: chunk_size, stride })
+    }
+
+    /// Measures below what [`Shape::new`] allows, for models that must stay small.
+    #[cfg(all(test, loom))]
+    pub(crate) fn with_measures(queues: u32, chunks: u32, limit: u32) -> Self {
+        Self { queues, chunks, limit, stride: limit + RECORD_MIN }
+    }
+
+    /// Queues, each with its own ring and chunks.
+    pub fn queues(&self) -> u32 {
+        self.queues
+    }
+
+    /// Chunks of one queue.
+    pub fn chunks(&self) -> u32 {
+        self.chunks
+    }
+
+    /// Chunks of all queues.
+    pub fn chunks_total(&self) -> u32 {
+        self.queues * self.chunks
+    }
+
+    /// Offset in a chunk, in bytes, below which a record may begin.
+    pub fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// Bytes from one chunk to the next: a multiple of the page size.
+    pub fn stride(&self) -> u32 {
+        self.stride
+    }
+
+    /// Slots of one queue's ring: a power of two, at least as many as chunks (R6).
+    pub fn slots(&self) -> u32 {
+        self.chunks.next_power_of_two()
+    }
+
+    /// Bytes of one queue's orders, slots included.
+    pub fn order_bytes(&self) -> u32 {
+        ORDER_HEAD_BYTES + 8 * self.slots()
+    }
+
+    /// Bytes of chunk memory, all queues together.
+    pub fn data_bytes(&self) -> u64 {
+        u64::from(self.chunks_total()) * u64::from(self.stride)
+    }
+
+    pub(crate) fn order_words(&self) -> usize {
+        ORDER_HEAD_WORDS + self.slots() as usize
+    }
+
+    /// The queue a chunk belongs to for good.
+    pub(crate) fn home(&self, chunk: u32) -> u32 {
+        chunk / self.chunks
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_commit_word_carries_its_three_parts(bytes in 0u32..1 << 31, records: u32, closed: bool) {
+            let commit = Commit { bytes, records, closed };
+            prop_assert_eq!(Commit::from_word(commit.to_word()), commit);
+        }
+    }
+
+    #[test]
+    fn the_last_record_always_fits() {
+        for largest in [1, 60, 1514, 65549, 262_144] {
+            let shape = Shape::new(1, 2, 4096, largest).unwrap();
+            assert!(shape.stride() - (shape.limit() - 1) >= largest.next_multiple_of(4) + 32 + 16);
+            assert_eq!(shape.stride() % PAGE, 0);
+        }
+    }
+
+    #[test]
+    fn absurd_measures_are_refused() {
+        assert_eq!(Shape::new(0, 2, 4096, 60), Err(ShapeError::NoQueues));
+        assert_eq!(Shape::new(1, 1, 4096, 60), Err(ShapeError::TooFewChunks(1)));
+        assert_eq!(Shape::new(1, 2, 0, 60), Err(ShapeError::ChunkSize(0)));
+        assert_eq!(Shape::new(1, 2, u32::MAX, 60), Err(ShapeError::ChunkSize(u32::MAX)));
+        assert_eq!(
+            Shape::new(1 << 20, 1 << 20, 4096, 60),
+            Err(ShapeError::TooMany { queues: 1 << 20, chunks: 1 << 20 })
+        );
+    }
+}

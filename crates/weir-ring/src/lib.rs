@@ -1,0 +1,61 @@
+//! The pool: memory that is shared with a kernel program, or with another thread, behind safe types.
+//!
+//! A pool has chunks, and per queue one ring that carries the indices of empty ones to whoever fills them. Three parties
+//! meet at a queue:
+//!
+//! ```text
+//!              slots: 1 + position | chunk                progress: position, commit
+//!   holders ------------------------------> writer --------------------------------> reader
+//!   (any thread gives a chunk back)   (kernel program, or Writer)          (Reader: parts of chunks)
+//!      ^                                                                        |
+//!      '------------------------------- Part, dropped <-------------------------'
+//! ```
+//!
+//! There is no ring of full chunks. A writer opens the chunks of its ring in order, so the n-th chunk opened *is* the n-th
+//! chunk given; the reader remembers what it gave, and asks the chunk itself how far it has come.
+//!
+//! # Invariants
+//!
+//! Each `SAFETY` comment names the ones it relies on.
+//!
+//! - **R1** One writer and one [`Reader`] per queue. Neither is `Clone`; both are made once, with the pool.
+//! - **R2** A chunk is in one place: in its ring, open, or in the hands of readers. It enters the ring only when its count
+//!   of holders has fallen to zero.
+//! - **R3** Bytes below a chunk's committed offset do not change until the chunk is in its ring again.
+//! - **R4** Bytes at and above the committed offset belong to the writer alone while the chunk is open.
+//! - **R5** What the other side wrote is loaded once and checked; indices come from private memory. Chunk `c`'s bytes are
+//!   `c * stride .. (c + 1) * stride` of the data region, with `c` below the number of chunks.
+//! - **R6** A ring has at least as many slots as its queue has chunks, so a slot is empty before it is filled again.
+
+#![warn(missing_docs)]
+
+mod layout;
+mod pool;
+mod reader;
+mod sync;
+mod words;
+mod writer;
+
+#[cfg(not(loom))]
+mod doorbell;
+#[cfg(not(loom))]
+mod region;
+
+pub use layout::{Shape, ShapeError};
+pub use pool::{Fill, Pool};
+pub use reader::{Corrupt, Part, Reader};
+pub use writer::Writer;
+
+#[cfg(not(loom))]
+pub use doorbell::Doorbell;
+#[cfg(not(loom))]
+pub use layout::Counters;
+#[cfg(not(loom))]
+pub use pool::SharedMaps;
+#[cfg(not(loom))]
+pub use region::Region;
+
+#[cfg(all(test, not(loom)))]
+mod hostile_tests;
+#[cfg(all(test, loom))]
+mod loom_tests;

@@ -1,0 +1,105 @@
+//! Every interleaving of writer, reader and a thread that gives chunks back, within loom's model of the memory.
+//!
+//! Run with `make loom`.
+
+use loom::thread;
+
+use crate::layout::{RECORD_MIN, Shape};
+use crate::{Part, Pool, Reader, Writer};
+
+/// One queue, `chunks` chunks, each closed by `records` records of the smallest size.
+fn pool(chunks: u32, records: u32) -> (Writer, Reader) {
+    let shape = Shape::with_measures(1, chunks, records * RECORD_MIN);
+    let (mut writers, mut readers) = Pool::private(shape).expect("a model needs no system");
+    (writers.pop().expect("one queue"), readers.pop().expect("one queue"))
+}
+
+/// Writes record number `value` if there is room.
+fn write(writer: &mut Writer, value: u64) -> bool {
+    let Some(place) = writer.place() else { return false };
+    writer.pool().data.store(place, value);
+    writer.commit(RECORD_MIN);
+    true
+}
+
+/// The records of a part; loom finds any that somebody may be writing to.
+fn read(part: &Part) -> Vec<u64> {
+    (0..part.records() as usize)
+        .map(|i| part.pool().data.load(part.place() + i * RECORD_MIN as usize))
+        .collect()
+}
+
+#[test]
+fn what_is_committed_arrives_in_order_and_once() {
+    loom::model(|| {
+        let (mut writer, mut reader) = pool(2, 1);
+        let writing =
+            thread::spawn(move || (1..=3).filter(|&value| write(&mut writer, value)).collect::<Vec<_>>());
+        let mut read_so_far = Vec::new();
+        for _ in 0..2 {
+            if let Some(part) = reader.take().expect("our own writer") {
+                read_so_far.extend(read(&part));
+            }
+            thread::yield_now();
+        }
+        let written = writing.join().expect("the writer does not panic");
+        while let Some(part) = reader.take().expect("our own writer") {
+            read_so_far.extend(read(&part));
+        }
+        assert_eq!(read_so_far, written);
+        let fill = reader.fill();
+        assert_eq!((fill.free, fill.open, fill.ready, fill.held), (2, 0, 0, 0));
+    });
+}
+
+#[test]
+fn an_open_chunk_can_be_read_while_it_is_written() {
+    loom::model(|| {
+        let (mut writer, mut reader) = pool(2, 2);
+        let writing = thread::spawn(move || {
+            assert!(write(&mut writer, 1) && write(&mut writer, 2));
+        });
+        let mut values = Vec::new();
+        let first = reader.take().expect("our own writer");
+        values.extend(first.iter().flat_map(read));
+        writing.join().expect("the writer does not panic");
+        let second = reader.take().expect("our own writer");
+        values.extend(second.iter().flat_map(read));
+        assert_eq!(values, [1, 2]);
+        // Parts of one chunk, dropped in the wrong order: it goes back with the last.
+        assert_eq!(reader.fill().held, 1);
+        drop(second);
+        drop(first);
+        assert_eq!(reader.fill().free, 2);
+    });
+}
+
+#[test]
+fn a_chunk_is_not_written_again_before_its_last_part_is_dropped_elsewhere() {
+    loom::model(|| {
+        let (mut writer, mut reader) = pool(2, 1);
+        assert!(write(&mut writer, 1) && write(&mut writer, 2));
+        let first = reader.take().expect("our own writer").expect("it is there");
+        let second = reader.take().expect("our own writer").expect("it is there");
+        let holder = thread::spawn(move || {
+            assert_eq!(read(&first), [1]);
+            drop(first);
+        });
+        let other = thread::spawn(move || {
+            assert_eq!(read(&second), [2]);
+            drop(second);
+        });
+        let third = write(&mut writer, 3);
+        holder.join().expect("does not panic");
+        other.join().expect("does not panic");
+        let fourth = write(&mut writer, 4);
+        let wanted: Vec<u64> =
+            [(third, 3), (fourth, 4)].iter().filter(|(done, _)| *done).map(|&(_, v)| v).collect();
+        let mut values = Vec::new();
+        while let Some(part) = reader.take().expect("our own writer") {
+            values.extend(read(&part));
+        }
+        assert!(fourth, "both chunks were back");
+        assert_eq!(values, wanted);
+    });
+}

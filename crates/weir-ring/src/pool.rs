@@ -1,0 +1,301 @@
+//! The pool itself: what its readers, writers and holders share.
+
+use std::io;
+
+use crate::layout::{
+    Commit, ORDER_HEAD_WORDS, ORDER_WAKE_AT, PROGRESS_COMMIT, PROGRESS_POSITION, PROGRESS_WORDS,
+    QUEUE_OPENED, QUEUE_WORDS, Shape,
+};
+use crate::reader::Reader;
+use crate::sync::{Arc, AtomicU32, AtomicU64, Ordering, fence};
+use crate::words::{Data, Words};
+use crate::writer::Writer;
+
+/// Shared memory of chunks, and the rings through which they come and go.
+#[derive(Debug)]
+pub struct Pool {
+    shape: Shape,
+    pub(crate) data: Data,
+    /// The writer writes.
+    progress: Words,
+    /// The writer writes.
+    queues: Words,
+    /// We write; a kernel program takes `wake_at` by exchange.
+    orders: Words,
+    /// Ours alone: how many hold each chunk. The last one gives it back (R2).
+    holders: Box<[AtomicU32]>,
+    rings: Box<[Ring]>,
+}
+
+/// The private half of one queue's ring.
+#[derive(Debug)]
+struct Ring {
+    /// Chunks given since the beginning: the next free position.
+    given: AtomicU64,
+    /// What each slot was filled with, so that nothing has to be believed of shared memory (R5).
+    filled: Box<[AtomicU64]>,
+    /// Chunks that the reader is through with and somebody still holds.
+    held: AtomicU32,
+}
+
+/// Where a queue's chunks are. The sum of all is the number of chunks, whenever nothing moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fill {
+    /// In the ring, empty.
+    pub free: u32,
+    /// Being written to.
+    pub open: u32,
+    /// Closed and not wholly read.
+    pub ready: u32,
+    /// Wholly read and held by handlers.
+    pub held: u32,
+}
+
+/// The descriptors of the four maps that a kernel program shares (`crates/weir-bpf/src/writer.h`).
+#[cfg(not(loom))]
+#[derive(Debug)]
+pub struct SharedMaps<'a> {
+    /// Chunk data.
+    pub pool: std::os::fd::BorrowedFd<'a>,
+    /// One `struct progress` a chunk.
+    pub chunks: std::os::fd::BorrowedFd<'a>,
+    /// One `struct queue` a queue.
+    pub queues: std::os::fd::BorrowedFd<'a>,
+    /// One `struct order` a queue.
+    pub orders: std::os::fd::BorrowedFd<'a>,
+}
+
+impl Pool {
+    /// A pool whose writers are in this process.
+    ///
+    /// # Errors
+    ///
+    /// If there is no address space for it.
+    pub fn private(shape: Shape) -> io::Result<(Vec<Writer>, Vec<Reader>)> {
+        let pool = Arc::new(Self {
+            data: Data::new(usize::try_from(shape.data_bytes()).map_err(io::Error::other)?)?,
+            progress: Words::new(shape.chunks_total() as usize * PROGRESS_WORDS)?,
+            queues: Words::new(shape.queues() as usize * QUEUE_WORDS)?,
+            orders: Words::new(shape.queues() as usize * shape.order_words())?,
+            holders: holders(shape),
+            rings: rings(shape),
+            shape,
+        });
+        let writers = (0..shape.queues()).map(|queue| Writer::new(Arc::clone(&pool), queue)).collect();
+        Ok((writers, Self::readers(&pool)))
+    }
+
+    /// A pool whose writer is a kernel program, which must not run yet.
+    ///
+    /// # Errors
+    ///
+    /// What `mmap` says of the map that failed.
+    #[cfg(not(loom))]
+    pub fn shared(shape: Shape, maps: &SharedMaps<'_>) -> io::Result<Vec<Reader>> {
+        use crate::layout::{PROGRESS_BYTES, QUEUE_BYTES};
+        use crate::region::Region;
+
+        let map = |fd, bytes: usize, writable| {
+            Region::shared(fd, 0, bytes.next_multiple_of(rustix::param::page_size()), writable)
+        };
+        let queues = shape.queues() as usize;
+        let pool = Arc::new(Self {
+            data: Data(map(
+                maps.pool,
+                usize::try_from(shape.data_bytes()).map_err(io::Error::other)?,
+                false,
+            )?),
+            progress: Words(map(maps.chunks, shape.chunks_total() as usize * PROGRESS_BYTES, false)?),
+            queues: Words(map(maps.queues, queues * QUEUE_BYTES, false)?),
+            orders: Words(map(maps.orders, queues * shape.order_bytes() as usize, true)?),
+            holders: holders(shape),
+            rings: rings(shape),
+            shape,
+        });
+        Ok(Self::readers(&pool))
+    }
+
+    /// Gives every chunk to its queue's ring and makes the readers, one a queue (R1).
+    fn readers(pool: &Arc<Self>) -> Vec<Reader> {
+        for queue in 0..pool.shape.queues() {
+            pool.wake_at(queue).store(u64::MAX, Ordering::Relaxed);
+        }
+        for chunk in 0..pool.shape.chunks_total() {
+            pool.give(chunk);
+        }
+        (0..pool.shape.queues()).map(|queue| Reader::new(Arc::clone(pool), queue)).collect()
+    }
+
+    /// The pool's measures.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Puts an empty chunk into its ring; called once for each time its holders fall to zero (R2).
+    ///
+    /// Any thread may. Two that give at once take different positions; if one is interrupted between taking its position
+    /// and filling it, the writer finds that slot empty and waits there: the same as if the chunk were held for that long.
+    fn give(&self, chunk: u32) {
+        let queue = self.shape.home(chunk);
+        let ring = &self.rings[queue as usize];
+        // AcqRel, with itself in other threads: whoever takes a position has seen everything that happened before the
+        // earlier ones were taken, so the chunk that was in this slot a lap ago has been opened (R6).
+        let position = ring.given.fetch_add(1, Ordering::AcqRel);
+        let slot = slot_word(position, chunk);
+        // Release, with the load in `chunk_at`.
+        ring.filled[self.slot(position)].store(slot, Ordering::Release);
+        // Release, with the writer's load of the slot: it must not open the chunk before we are through with it.
+        self.order(queue, ORDER_HEAD_WORDS + self.slot(position)).store(slot, Ordering::Release);
+    }
+
+    /// The chunk that was given to `queue` as number `position`, if it was.
+    pub(crate) fn chunk_at(&self, queue: u32, position: u64) -> Option<u32> {
+        // Acquire, with the store in `give`.
+        let slot = self.rings[queue as usize].filled[self.slot(position)].load(Ordering::Acquire);
+        let (tag, chunk) = split_slot(slot);
+        (tag == tag_of(position)).then_some(chunk)
+    }
+
+    /// The same as the writer sees it, in shared memory.
+    pub(crate) fn offered(&self, queue: u32, position: u64) -> Option<u32> {
+        // Acquire, with the store in `give`.
+        let slot = self.order(queue, ORDER_HEAD_WORDS + self.slot(position)).load(Ordering::Acquire);
+        let (tag, chunk) = split_slot(slot);
+        (tag == tag_of(position)).then_some(chunk)
+    }
+
+    /// How far `chunk` has come, if it is the one that was opened as number `position`.
+    pub(crate) fn progress(&self, chunk: u32, position: u64) -> Option<Commit> {
+        let base = chunk as usize * PROGRESS_WORDS;
+        // Acquire, with `publish(&progress->position)` in writer.h and the store in `Writer::open`: the commit word was
+        // reset before, so what is loaded next is of this turn and not of the chunk's last one.
+        if self.progress.get(base + PROGRESS_POSITION).load(Ordering::Acquire) != position + 1 {
+            return None;
+        }
+        // Acquire, with `publish(&progress->commit)` in writer.h and the store in `Writer::commit`: the records are there.
+        Some(Commit::from_word(self.progress.get(base + PROGRESS_COMMIT).load(Ordering::Acquire)))
+    }
+
+    pub(crate) fn set_progress_position(&self, chunk: u32, position: u64, ordering: Ordering) {
+        self.progress.get(chunk as usize * PROGRESS_WORDS + PROGRESS_POSITION).store(position + 1, ordering);
+    }
+
+    pub(crate) fn set_progress_commit(&self, chunk: u32, commit: Commit, ordering: Ordering) {
+        self.progress
+            .get(chunk as usize * PROGRESS_WORDS + PROGRESS_COMMIT)
+            .store(commit.to_word(), ordering);
+    }
+
+    pub(crate) fn opened(&self, queue: u32) -> &AtomicU64 {
+        self.queues.get(queue as usize * QUEUE_WORDS + QUEUE_OPENED)
+    }
+
+    pub(crate) fn wake_at(&self, queue: u32) -> &AtomicU64 {
+        self.order(queue, ORDER_WAKE_AT)
+    }
+
+    /// Adds a holder to a chunk that the caller holds already, or that its reader has just met.
+    pub(crate) fn hold(&self, chunk: u32) {
+        // Relaxed: a holder is added by somebody who holds, so the count cannot fall to zero meanwhile.
+        self.holders[chunk as usize].fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Ends one hold; the last one gives the chunk back.
+    pub(crate) fn release(&self, chunk: u32) {
+        // Release, with the fence below in the thread that ends the last hold: its `give` comes after all reads.
+        if self.holders[chunk as usize].fetch_sub(1, Ordering::Release) == 1 {
+            fence(Ordering::Acquire);
+            self.rings[self.shape.home(chunk) as usize].held.fetch_sub(1, Ordering::Relaxed);
+            self.give(chunk);
+        }
+    }
+
+    /// Notes that the reader is through with a chunk of `queue`.
+    pub(crate) fn retire(&self, queue: u32) {
+        self.rings[queue as usize].held.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Where the chunks of `queue` are, whose reader has finished `read` of them.
+    pub(crate) fn fill(&self, queue: u32, read: u64) -> Fill {
+        let ring = &self.rings[queue as usize];
+        let held = ring.held.load(Ordering::Relaxed);
+        let given = ring.given.load(Ordering::Acquire);
+        // Another's word: bounded by ours before it is used (R5).
+        let opened = self.opened(queue).load(Ordering::Acquire).clamp(read, given);
+        let last_is_open = opened > read
+            && self
+                .chunk_at(queue, opened - 1)
+                .and_then(|chunk| self.progress(chunk, opened - 1))
+                .is_none_or(|commit| !commit.closed);
+        let count = |chunks: u64| u32::try_from(chunks).unwrap_or(u32::MAX);
+        Fill {
+            free: count(given - opened),
+            open: u32::from(last_is_open),
+            ready: count(opened - read) - u32::from(last_is_open),
+            held,
+        }
+    }
+
+    #[cfg(not(loom))]
+    pub(crate) fn counters(&self, queue: u32) -> crate::layout::Counters {
+        use crate::layout::{QUEUE_BYTES_CAPTURED, QUEUE_CAPTURED, QUEUE_ERRORS, QUEUE_LOST, QUEUE_SEEN};
+        // Relaxed: each counter is told for itself; they agree with one another once the writer has stopped.
+        let word = |index| self.queues.get(queue as usize * QUEUE_WORDS + index).load(Ordering::Relaxed);
+        crate::layout::Counters {
+            seen: word(QUEUE_SEEN),
+            captured: word(QUEUE_CAPTURED),
+            bytes: word(QUEUE_BYTES_CAPTURED),
+            lost: word(QUEUE_LOST),
+            errors: word(QUEUE_ERRORS),
+        }
+    }
+
+    #[cfg(not(loom))]
+    pub(crate) fn set_clock_offset(&self, queue: u32, nanoseconds: i64) {
+        // Relaxed: any packet may be stamped with the old offset or the new one.
+        self.order(queue, crate::layout::ORDER_CLOCK_OFFSET)
+            .store(u64::from_ne_bytes(nanoseconds.to_ne_bytes()), Ordering::Relaxed);
+    }
+
+    /// Overwrites a slot of a ring in shared memory, as a broken other side would.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn scribble(&self, queue: u32, slot: usize, value: u64) {
+        self.order(queue, ORDER_HEAD_WORDS + slot).store(value, Ordering::Release);
+    }
+
+    fn order(&self, queue: u32, word: usize) -> &AtomicU64 {
+        self.orders.get(queue as usize * self.shape.order_words() + word)
+    }
+
+    fn slot(&self, position: u64) -> usize {
+        usize::try_from(position & u64::from(self.shape.slots() - 1)).expect("a slot number is below 2^20")
+    }
+}
+
+fn holders(shape: Shape) -> Box<[AtomicU32]> {
+    (0..shape.chunks_total()).map(|_| AtomicU32::new(0)).collect()
+}
+
+fn rings(shape: Shape) -> Box<[Ring]> {
+    let ring = || Ring {
+        given: AtomicU64::new(0),
+        filled: (0..shape.slots()).map(|_| AtomicU64::new(0)).collect(),
+        held: AtomicU32::new(0),
+    };
+    (0..shape.queues()).map(|_| ring()).collect()
+}
+
+/// The mark of a position in a slot's high half; never that of the same slot's last lap.
+#[expect(clippy::cast_possible_truncation, reason = "the low half is what is wanted")]
+fn tag_of(position: u64) -> u32 {
+    (position + 1) as u32
+}
+
+fn slot_word(position: u64, chunk: u32) -> u64 {
+    u64::from(tag_of(position)) << 32 | u64::from(chunk)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "each half is taken for itself")]
+fn split_slot(slot: u64) -> (u32, u32) {
+    ((slot >> 32) as u32, slot as u32)
+}

@@ -1,0 +1,238 @@
+//! The reader of a queue, and the parts of chunks that it hands out.
+
+use crate::layout::{Commit, RECORD_MIN};
+use crate::pool::{Fill, Pool};
+use crate::sync::{Arc, Ordering, fence};
+
+/// The one reader of a queue: takes what the writer has committed, in order.
+#[derive(Debug)]
+pub struct Reader {
+    pool: Arc<Pool>,
+    queue: u32,
+    /// Chunks read to their end; also the position of the current one.
+    position: u64,
+    /// What has been taken of the current chunk.
+    taken: Commit,
+    /// Bytes of records taken since the beginning: the reader's side of the writer's `written`.
+    taken_bytes: u64,
+}
+
+/// The other side says something that cannot be true. Nothing was taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "queue {queue}, chunk {chunk}: {bytes} bytes in {records} records after {taken_bytes} bytes in {taken_records}: \
+     the pool's memory was overwritten"
+)]
+pub struct Corrupt {
+    /// The queue.
+    pub queue: u32,
+    /// The chunk's index in the pool.
+    pub chunk: u32,
+    /// Bytes that the commit word tells.
+    pub bytes: u32,
+    /// Records that it tells.
+    pub records: u32,
+    /// Bytes of it that had been taken.
+    pub taken_bytes: u32,
+    /// Records of it that had been taken.
+    pub taken_records: u32,
+}
+
+const NOTHING: Commit = Commit { bytes: 0, records: 0, closed: false };
+
+impl Reader {
+    pub(crate) fn new(pool: Arc<Pool>, queue: u32) -> Self {
+        Self { pool, queue, position: 0, taken: NOTHING, taken_bytes: 0 }
+    }
+
+    /// The queue.
+    pub fn queue(&self) -> u32 {
+        self.queue
+    }
+
+    /// What could be taken at once: bytes of records, and whether the chunk is closed, so that waiting adds nothing.
+    pub fn ready(&self) -> (u32, bool) {
+        match self.current() {
+            Some((_, commit)) => (commit.bytes.saturating_sub(self.taken.bytes), commit.closed),
+            None => (0, false),
+        }
+    }
+
+    /// Takes everything that is committed and not yet taken of the current chunk.
+    ///
+    /// # Errors
+    ///
+    /// [`Corrupt`] if the writer's words contradict themselves or what they said before.
+    pub fn take(&mut self) -> Result<Option<Part>, Corrupt> {
+        // At most twice: a chunk that was closed behind its last taken record is left for the next one.
+        while let Some((chunk, commit)) = self.current() {
+            self.check(chunk, commit)?;
+            let (from, records) = (self.taken.bytes, commit.records - self.taken.records);
+            if from == 0 && commit.bytes > 0 {
+                self.pool.hold(chunk); // the reader's own, until the chunk is closed
+            }
+            self.taken_bytes += u64::from(commit.bytes - from);
+            if commit.closed {
+                self.taken = NOTHING;
+                self.position += 1;
+                self.pool.retire(self.queue);
+            } else {
+                self.taken = commit;
+            }
+            match (commit.bytes > from, commit.closed) {
+                // The reader's hold goes over to the last part.
+                (true, true) => {}
+                (true, false) => self.pool.hold(chunk),
+                (false, true) => {
+                    self.pool.release(chunk);
+                    continue;
+                }
+                (false, false) => return Ok(None),
+            }
+            return Ok(Some(Part { pool: Arc::clone(&self.pool), chunk, from, to: commit.bytes, records }));
+        }
+        Ok(None)
+    }
+
+    /// Asks the writer to ring once `bytes` more than were taken are committed, and makes sure that the request is on its
+    /// way before anything is loaded again. The caller then looks at [`Reader::ready`] before it sleeps.
+    pub fn wake_after(&self, bytes: u32) {
+        self.pool
+            .wake_at(self.queue)
+            .store(self.taken_bytes.saturating_add(u64::from(bytes)), Ordering::SeqCst);
+        // Our half of the handshake that `commit` in writer.h describes.
+        fence(Ordering::SeqCst);
+    }
+
+    /// Asks the writer not to ring.
+    pub fn wake_never(&self) {
+        self.pool.wake_at(self.queue).store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// Where the queue's chunks are.
+    pub fn fill(&self) -> Fill {
+        self.pool.fill(self.queue, self.position)
+    }
+
+    /// The pool's measures.
+    pub fn shape(&self) -> crate::Shape {
+        self.pool.shape()
+    }
+
+    /// The writer's counters.
+    #[cfg(not(loom))]
+    pub fn counters(&self) -> crate::Counters {
+        self.pool.counters(self.queue)
+    }
+
+    /// Sets what the writer adds to its clock's nanoseconds to get those since the Unix epoch.
+    #[cfg(not(loom))]
+    pub fn set_clock_offset(&self, nanoseconds: i64) {
+        self.pool.set_clock_offset(self.queue, nanoseconds);
+    }
+
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn pool(&self) -> Arc<Pool> {
+        Arc::clone(&self.pool)
+    }
+
+    /// The chunk to read next and how far it has come, if the writer has opened it.
+    fn current(&self) -> Option<(u32, Commit)> {
+        let chunk = self.pool.chunk_at(self.queue, self.position)?;
+        Some((chunk, self.pool.progress(chunk, self.position)?))
+    }
+
+    fn check(&self, chunk: u32, commit: Commit) -> Result<(), Corrupt> {
+        let grown = commit.bytes.checked_sub(self.taken.bytes);
+        let more = commit.records.checked_sub(self.taken.records);
+        let plausible = match (grown, more) {
+            (Some(0), Some(0)) => commit.bytes > 0 || !commit.closed,
+            (Some(bytes), Some(records)) => {
+                records > 0
+                    && bytes % 4 == 0
+                    && u64::from(records) * u64::from(RECORD_MIN) <= u64::from(bytes)
+            }
+            _ => false,
+        };
+        if plausible && commit.bytes <= self.pool.shape().stride() {
+            return Ok(());
+        }
+        Err(Corrupt {
+            queue: self.queue,
+            chunk,
+            bytes: commit.bytes,
+            records: commit.records,
+            taken_bytes: self.taken.bytes,
+            taken_records: self.taken.records,
+        })
+    }
+}
+
+/// A run of whole records in a chunk, held until dropped, by any thread.
+#[derive(Debug)]
+pub struct Part {
+    pool: Arc<Pool>,
+    chunk: u32,
+    from: u32,
+    to: u32,
+    records: u32,
+}
+
+impl Part {
+    /// The queue whose chunk this is of.
+    pub fn queue(&self) -> u32 {
+        self.pool.shape().home(self.chunk)
+    }
+
+    /// Records, as the writer counted them.
+    pub fn records(&self) -> u32 {
+        self.records
+    }
+
+    /// Bytes of records.
+    pub fn len(&self) -> usize {
+        (self.to - self.from) as usize
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.to == self.from
+    }
+
+    /// Keeps the first `records` records, which are the first `bytes` bytes, and lets go of the rest.
+    ///
+    /// # Panics
+    ///
+    /// If that is more than there is.
+    pub fn truncate(&mut self, bytes: usize, records: u32) {
+        assert!(bytes <= self.len() && records <= self.records, "a part can only be made shorter");
+        self.to = self.from + u32::try_from(bytes).expect("below the part's own length");
+        self.records = records;
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn place(&self) -> usize {
+        self.chunk as usize * self.pool.shape().stride() as usize + self.from as usize
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+}
+
+#[cfg(not(loom))]
+impl AsRef<[u8]> for Part {
+    /// The records: pcapng Enhanced Packet Blocks in native byte order.
+    fn as_ref(&self) -> &[u8] {
+        let at = self.chunk as usize * self.pool.shape().stride() as usize + self.from as usize;
+        // SAFETY: R3 while this part's hold lasts; `to` was checked against the stride, the chunk is in range (R5).
+        unsafe { self.pool.data.read(at, self.len()) }
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        self.pool.release(self.chunk);
+    }
+}

@@ -1,0 +1,93 @@
+//! A writer in this process: what the kernel program of `crates/weir-bpf/src/writer.h` does, in Rust. Sources that get
+//! their packets in user space write with it, and tests let it play the kernel.
+
+use crate::layout::Commit;
+use crate::pool::Pool;
+use crate::sync::{Arc, Ordering};
+
+/// The one writer of a queue.
+#[derive(Debug)]
+pub struct Writer {
+    pool: Arc<Pool>,
+    queue: u32,
+    opened: u64,
+    open: Option<Open>,
+}
+
+#[derive(Debug)]
+struct Open {
+    chunk: u32,
+    offset: u32,
+    records: u32,
+}
+
+impl Writer {
+    pub(crate) fn new(pool: Arc<Pool>, queue: u32) -> Self {
+        Self { pool, queue, opened: 0, open: None }
+    }
+
+    /// The rest of the open chunk, in which one largest record fits for sure; opens the next chunk if none is open.
+    /// `None` if there is no empty one. What is written here is seen by nobody before [`Writer::commit`].
+    #[cfg(not(loom))]
+    pub fn room(&mut self) -> Option<&mut [u8]> {
+        self.open()?;
+        let open = self.open.as_ref()?;
+        let shape = self.pool.shape();
+        let at = open.chunk as usize * shape.stride() as usize + open.offset as usize;
+        // SAFETY: R4, and R1 for the `&mut self` that the slice borrows; the chunk is in range by R5.
+        Some(unsafe { self.pool.data.write(at, (shape.stride() - open.offset) as usize) })
+    }
+
+    /// Shows the reader the first `bytes` of what [`Writer::room`] gave, which are one whole record.
+    ///
+    /// # Panics
+    ///
+    /// If no chunk is open or it has fewer bytes: the caller has not asked for room.
+    pub fn commit(&mut self, bytes: u32) {
+        let shape = self.pool.shape();
+        let open = self.open.as_mut().expect("room was asked for");
+        open.offset += bytes;
+        open.records += 1;
+        assert!(open.offset <= shape.stride(), "a record of {bytes} bytes runs out of its chunk");
+        let commit =
+            Commit { bytes: open.offset, records: open.records, closed: open.offset >= shape.limit() };
+        // Release, with the load in `Pool::progress`.
+        self.pool.set_progress_commit(open.chunk, commit, Ordering::Release);
+        if commit.closed {
+            self.open = None;
+        }
+    }
+
+    /// Opens the next chunk unless one is open.
+    pub(crate) fn open(&mut self) -> Option<u32> {
+        if let Some(open) = &self.open {
+            return Some(open.chunk);
+        }
+        let chunk = self.pool.offered(self.queue, self.opened)?;
+        self.pool.set_progress_commit(
+            chunk,
+            Commit { bytes: 0, records: 0, closed: false },
+            Ordering::Relaxed,
+        );
+        // Release, with the load in `Pool::progress`: the commit word is reset before the position says it is valid.
+        self.pool.set_progress_position(chunk, self.opened, Ordering::Release);
+        self.opened += 1;
+        // Release, with the load in `Pool::fill`.
+        self.pool.opened(self.queue).store(self.opened, Ordering::Release);
+        self.open = Some(Open { chunk, offset: 0, records: 0 });
+        Some(chunk)
+    }
+
+    /// Where the next record goes, for loom's model of the data.
+    #[cfg(loom)]
+    pub(crate) fn place(&mut self) -> Option<usize> {
+        self.open()?;
+        let open = self.open.as_ref()?;
+        Some(open.chunk as usize * self.pool.shape().stride() as usize + open.offset as usize)
+    }
+
+    #[cfg(loom)]
+    pub(crate) fn pool(&self) -> &Pool {
+        &self.pool
+    }
+}

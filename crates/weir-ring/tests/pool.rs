@@ -1,0 +1,180 @@
+//! The pool between a writer and a reader of this process: order, contents, conservation, and a hostile other side.
+#![cfg(not(loom))]
+
+use std::collections::VecDeque;
+use std::sync::mpsc;
+use std::thread;
+
+use proptest::prelude::*;
+use weir_ring::{Fill, Part, Pool, Reader, Shape, Writer};
+
+/// The smallest record that the reader believes, filled with `value`.
+fn write(writer: &mut Writer, value: u32, length: usize) -> bool {
+    let Some(room) = writer.room() else { return false };
+    for word in room[..length].chunks_exact_mut(4) {
+        word.copy_from_slice(&value.to_ne_bytes());
+    }
+    writer.commit(u32::try_from(length).expect("a small record"));
+    true
+}
+
+/// The values of the records of `length` bytes in a part, each of them the same in all of its bytes.
+fn read(part: &Part, length: usize) -> Vec<u32> {
+    let bytes = part.as_ref();
+    assert_eq!(bytes.len(), length * part.records() as usize);
+    let value = |record: &[u8]| {
+        let mut words =
+            record.chunks_exact(4).map(|word| u32::from_ne_bytes(word.try_into().expect("four bytes")));
+        let first = words.next().expect("a record is not empty");
+        assert!(words.all(|word| word == first), "a record was torn");
+        first
+    };
+    bytes.chunks_exact(length).map(value).collect()
+}
+
+fn one_queue(chunks: u32) -> (Writer, Reader) {
+    let shape = Shape::new(1, chunks, 4096, 60).expect("a pool can have these measures");
+    let (mut writers, mut readers) = Pool::private(shape).expect("there is memory");
+    (writers.pop().expect("one queue"), readers.pop().expect("one queue"))
+}
+
+fn sum(fill: Fill) -> u32 {
+    fill.free + fill.open + fill.ready + fill.held
+}
+
+#[derive(Clone, Debug)]
+enum Step {
+    Write,
+    Take,
+    DropOldest,
+    DropNewest,
+}
+
+fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        20 => Just(Step::Write),
+        2 => Just(Step::Take),
+        1 => Just(Step::DropOldest),
+        1 => Just(Step::DropNewest),
+    ]
+}
+
+proptest! {
+    /// The pool against a queue of values: whatever the order of events, everything that was written is read once and in
+    /// order, no chunk is lost or doubled, and writing fails only when no chunk is empty.
+    #[test]
+    fn a_pool_is_a_queue(steps in prop::collection::vec(step(), 1..600), chunks in 2u32..6) {
+        const LENGTH: usize = 512;
+        let (mut writer, mut reader) = one_queue(chunks);
+        let mut model = VecDeque::new();
+        let mut held: VecDeque<(Part, Vec<u32>)> = VecDeque::new();
+        let mut next = 0;
+        for step in steps {
+            match step {
+                Step::Write => {
+                    let before = reader.fill();
+                    if write(&mut writer, next, LENGTH) {
+                        model.push_back(next);
+                    } else {
+                        prop_assert_eq!((before.free, before.open), (0, 0));
+                    }
+                    next += 1;
+                }
+                Step::Take => {
+                    if let Some(part) = reader.take().expect("our own writer") {
+                        let values = read(&part, LENGTH);
+                        for value in &values {
+                            prop_assert_eq!(model.pop_front(), Some(*value));
+                        }
+                        held.push_back((part, values));
+                    }
+                }
+                Step::DropOldest | Step::DropNewest => {
+                    let newest = matches!(step, Step::DropNewest);
+                    if let Some((part, values)) = if newest { held.pop_back() } else { held.pop_front() } {
+                        prop_assert_eq!(read(&part, LENGTH), values, "a held part was written to");
+                    }
+                }
+            }
+            prop_assert_eq!(sum(reader.fill()), chunks);
+        }
+        drop(held);
+        while let Some(part) = reader.take().expect("our own writer") {
+            for value in read(&part, LENGTH) {
+                prop_assert_eq!(model.pop_front(), Some(value));
+            }
+        }
+        prop_assert!(model.is_empty());
+        let fill = reader.fill();
+        prop_assert_eq!((fill.ready, fill.held, fill.free + fill.open), (0, 0, chunks));
+    }
+}
+
+#[test]
+fn threads_that_give_chunks_back_keep_the_stream_whole() {
+    const RECORDS: u32 = if cfg!(miri) { 400 } else { 300_000 };
+    const LENGTH: usize = 128;
+    let (mut writer, mut reader) = one_queue(8);
+    let (to_holders, parts) = mpsc::channel::<Part>();
+    let parts = std::sync::Arc::new(std::sync::Mutex::new(parts));
+    let holders: Vec<_> = (0..3)
+        .map(|_| {
+            let parts = std::sync::Arc::clone(&parts);
+            thread::spawn(move || {
+                let mut records = 0;
+                loop {
+                    let part = parts.lock().expect("nobody panics").recv();
+                    let Ok(part) = part else { return records };
+                    let values = read(&part, LENGTH);
+                    assert!(values.windows(2).all(|pair| pair[1] > pair[0]));
+                    records += part.records();
+                }
+            })
+        })
+        .collect();
+    let writing = thread::spawn(move || {
+        let mut lost = 0;
+        for value in 0..RECORDS {
+            if !write(&mut writer, value, LENGTH) {
+                lost += 1;
+                thread::yield_now();
+            }
+        }
+        lost
+    });
+    let mut taken = 0;
+    let mut last = None;
+    let lost = loop {
+        let done = writing.is_finished();
+        match reader.take().expect("our own writer") {
+            Some(part) => {
+                let first = read(&part, LENGTH)[0];
+                assert!(last.is_none_or(|last| first > last), "{first} after {last:?}");
+                last = Some(first);
+                taken += part.records();
+                to_holders.send(part).expect("the holders are there");
+            }
+            None if done => break writing.join().expect("the writer does not panic"),
+            None => thread::yield_now(),
+        }
+    };
+    drop(to_holders);
+    let held: u32 = holders.into_iter().map(|holder| holder.join().expect("no holder panics")).sum();
+    assert_eq!((taken, taken + lost), (held, RECORDS));
+    assert_eq!(sum(reader.fill()), 8);
+    assert_eq!(reader.fill().held, 0);
+}
+
+#[test]
+fn a_full_pool_takes_nothing_and_overwrites_nothing() {
+    let (mut writer, mut reader) = one_queue(2);
+    let written = (0..1000).take_while(|&value| write(&mut writer, value, 512)).count();
+    assert_eq!(written, 16, "two chunks of eight records");
+    assert!(!write(&mut writer, 99, 512));
+    let parts: Vec<Part> = std::iter::from_fn(|| reader.take().expect("our own writer")).collect();
+    let values: Vec<u32> = parts.iter().flat_map(|part| read(part, 512)).collect();
+    assert_eq!(values, (0..16).collect::<Vec<_>>());
+    assert!(!write(&mut writer, 99, 512), "both chunks are held");
+    drop(parts);
+    assert!(write(&mut writer, 100, 512));
+}
