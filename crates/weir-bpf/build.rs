@@ -1,0 +1,34 @@
+//! Compiles each `src/*.bpf.c` with clang and generates its typed skeleton.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs};
+
+use libbpf_cargo::SkeletonBuilder;
+
+fn main() {
+    let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR for build scripts"));
+    println!("cargo:rerun-if-changed=src");
+    for entry in fs::read_dir("src").expect("src is readable") {
+        let source = entry.expect("src is readable").path();
+        let Some(name) = source.file_name().and_then(|n| n.to_str()).and_then(|n| n.strip_suffix(".bpf.c"))
+        else {
+            continue;
+        };
+        build(&source, &out.join(format!("{name}.skel.rs")));
+    }
+}
+
+/// Debian keeps `asm/types.h`, which `linux/bpf.h` includes, in a folder that is named for the machine.
+fn include() -> String {
+    let arch = env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets the target for build scripts");
+    format!("-I/usr/include/{arch}-linux-gnu")
+}
+
+/// `-mcpu=v3` (Linux 5.12) gives the atomic exchange that the pool's hand-over needs.
+fn build(source: &Path, skeleton: &Path) {
+    SkeletonBuilder::new()
+        .source(source)
+        .clang_args([&include(), "-mcpu=v3", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
+        .build_and_generate(skeleton)
+        .unwrap_or_else(|error| panic!("compiling {} with clang: {error:#}", source.display()));
+}

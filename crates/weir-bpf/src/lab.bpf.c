@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) */
+/* The lab's programs: a generator of frames, and two hooks that only count.
+ *
+ * generate  Input: live frames of BPF_PROG_TEST_RUN, all copies of one template. Verdict: XDP_TX, by which a test run
+ *           sends on the device that the frames seem to come from (5% cheaper than bpf_redirect to it).
+ *           Kernel 5.18 (BPF_F_TEST_XDP_LIVE_FRAMES).
+ * drop_all, pass_all
+ *           Input: any packet. Verdict: XDP_DROP, XDP_PASS. Map: `counts`. Kernel 5.18 (XDP with fragments). */
+#include <stdbool.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+
+const volatile __u32 size = 60;        /* bytes of each frame */
+const volatile bool tagged = false;    /* a VLAN tag stands before the IPv4 header */
+const volatile __u32 flows = 1;        /* flow numbers are below this */
+const volatile bool scattered = false; /* flows in pseudo-random order; otherwise in turn */
+
+/* The Ethernet header of tagged frames, 18 bytes. */
+const volatile struct {
+	__u64 words[2];
+	__u16 type;
+} ethernet;
+
+/* The generator's place. `generate` writes while it runs, the process before and after: never both at once. */
+struct generator_state {
+	__u64 sequence; /* number of the next frame */
+	__u32 flow;     /* its flow, when flows come in turn */
+	__u32 unused;
+} state;
+
+/* splitmix64's finaliser: each sequence number to a pseudo-random one. Twin: `scatter` in weir-lab's traffic.rs. */
+static __always_inline __u64 scatter(__u64 x)
+{
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
+	return x ^ (x >> 31);
+}
+
+static __always_inline __u32 next_flow(__u64 sequence)
+{
+	if (flows == 1)
+		return 0;
+	if (scattered)
+		return ((scatter(sequence) >> 32) * flows) >> 32;
+	__u32 flow = state.flow;
+	state.flow = flow + 1 == flows ? 0 : flow + 1;
+	return flow;
+}
+
+/* The kernel gives the same few pages again and again, with the contents that the last receiver left. Rewritten each
+ * time is all that differs between two frames, and the Ethernet header of tagged ones, which the network stack moves when
+ * it takes the tag out. Everything else is as the template has it, unless a receiver wrote there; then it stays so until
+ * the next test run. */
+SEC("xdp") int generate(struct xdp_md *ctx)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	if (data + size > end)
+		return XDP_ABORTED;
+	__u64 sequence = state.sequence;
+	state.sequence = sequence + 1;
+	__u32 flow = next_flow(sequence);
+	__u16 host = flow >> 15;
+
+	void *ip = data + 14;
+	if (tagged) {
+		*(__u64 *)data = ethernet.words[0];
+		*(__u64 *)(data + 8) = ethernet.words[1];
+		*(__u16 *)(data + 16) = ethernet.type;
+		ip = data + 18;
+	}
+	/* Identification and the low half of the source address always add up to 0xffff, so that the header checksum
+	 * of the template stays right. The UDP checksum is 0: not used. */
+	*(__be16 *)(ip + 4) = bpf_htons(0xffff - host);
+	*(__be16 *)(ip + 14) = bpf_htons(host);
+	*(__be16 *)(ip + 20) = bpf_htons(1024 + (flow & 0x7fff));
+	*(__be64 *)(ip + 28) = bpf_cpu_to_be64(sequence);
+	*(__be32 *)(ip + 36) = bpf_htonl(flow);
+	*(__be32 *)(data + size - 4) = bpf_htonl((__u32)sequence ^ flow);
+	return XDP_TX;
+}
+
+/* One entry for each receive queue, on a cache line of its own. Native XDP runs a queue's program in one NAPI context
+ * at a time, so that each entry has one writer; attached in generic mode, counts would be lost. */
+struct count {
+	__u64 packets;
+	__u64 unused[7];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct count);
+	__uint(max_entries, 1); /* the loader sets the number of queues */
+} counts SEC(".maps");
+
+static __always_inline void count(struct xdp_md *ctx)
+{
+	__u32 queue = ctx->rx_queue_index;
+	struct count *entry = bpf_map_lookup_elem(&counts, &queue);
+	if (entry)
+		entry->packets++;
+}
+
+SEC("xdp.frags") int drop_all(struct xdp_md *ctx)
+{
+	count(ctx);
+	return XDP_DROP;
+}
+
+SEC("xdp.frags") int pass_all(struct xdp_md *ctx)
+{
+	count(ctx);
+	return XDP_PASS;
+}
+
+char _license[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) */
+/* The kernel's half of the pool: opens chunks, writes records, commits them, rings. Every source whose packets are
+ * written by an eBPF program includes this file once and brings its own way of copying a packet.
+ *
+ * One writer per queue. Two programs never write to one `struct queue` at a time, because a queue is either a receive
+ * queue that one NAPI context polls (native XDP), or a CPU on which the program runs with bottom halves disabled
+ * (generic XDP). */
+#pragma once
+#include <stdbool.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+#include "pool.h"
+
+/* Sizes of values and numbers of entries are placeholders: the loader sets them for each capture. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, 8192);
+	__uint(max_entries, 1);
+} pool SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct progress);
+	__uint(max_entries, 1);
+} chunks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct queue);
+	__uint(max_entries, 1);
+} queues SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__uint(key_size, sizeof(__u32));
+	__uint(value_size, sizeof(struct order) + 8);
+	__uint(max_entries, 1);
+} orders SEC(".maps");
+
+/* Carries no data: an entry that is reserved and discarded wakes whoever polls the map's descriptor. */
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 4096);
+} doorbell SEC(".maps");
+
+/* Packets on a queue for which the capture has no pool, one count per CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, __u64);
+	__uint(max_entries, 1);
+} strays SEC(".maps");
+
+/* Load-time constants: the verifier sees them as known numbers and removes what they switch off. */
+const volatile __u32 chunk_limit = 4096; /* records begin below this offset; the rest of a chunk is room for the last */
+const volatile __u32 snap_len = 2048;    /* bytes kept of a packet, at least 1 */
+const volatile __u32 slot_mask = 0;      /* slots of an order's ring - 1 */
+const volatile __u32 interface_id = 0;   /* of this interface in the capture's section */
+const volatile __u32 timestamps = TIMESTAMP_KERNEL;
+
+/* Packets of one tick of the kernel's clock that are stamped one by one before TIMESTAMP_BATCH begins to share. */
+#define BATCH_EXACT 64
+/* Packets that share a stamp from there on. */
+#define BATCH_SHARE 32
+
+/* Stores `value` after everything that was stored before it, as seen by a process that loads it with acquire
+ * (crates/weir-ring/src/reader.rs). x86 keeps stores in order; elsewhere an exchange, which orders fully, does it. */
+static __always_inline void publish(__u64 *word, __u64 value)
+{
+	barrier();
+#if defined(__TARGET_ARCH_x86)
+	*(volatile __u64 *)word = value;
+#else
+	__sync_lock_test_and_set(word, value);
+#endif
+}
+
+static __noinline void ring_doorbell(struct order *order)
+{
+	if (__sync_lock_test_and_set(&order->wake_at, ~0ull) == ~0ull)
+		return; /* taken by an earlier packet */
+	void *entry = bpf_ringbuf_reserve(&doorbell, 8, 0);
+	if (entry)
+		bpf_ringbuf_discard(entry, BPF_RB_FORCE_WAKEUP);
+}
+
+/* Opens the next chunk of the ring. False if the process has given none: the packet is lost. */
+static __always_inline bool open_chunk(struct queue *queue, struct order *order)
+{
+	__u64 position = queue->opened + 1;
+	/* The slot's high half tells whether it was filled for this lap. Its low half is this process's own number, but a
+	 * wrong one must not reach a chunk that is not there: the look-up below checks it. The chunk's contents need no
+	 * acquire: a process that gives a chunk has no stores to it. */
+	__u64 slot = *(volatile __u64 *)&order->slots[(position - 1) & slot_mask];
+	if (slot >> 32 != (__u32)position)
+		return false;
+	__u32 chunk = slot;
+	struct progress *progress = bpf_map_lookup_elem(&chunks, &chunk);
+	if (!progress)
+		return false;
+	*(volatile __u64 *)&progress->commit = 0;
+	publish(&progress->position, position);
+	queue->opened = position;
+	queue->chunk = chunk;
+	queue->offset = 0;
+	queue->records = 0;
+	return true;
+}
+
+static __always_inline __u64 clock_now(struct order *order)
+{
+	return bpf_ktime_get_tai_ns() + *(volatile __s64 *)&order->clock_offset;
+}
+
+static __always_inline __u64 timestamp(struct queue *queue, struct order *order)
+{
+	if (timestamps == TIMESTAMP_NONE)
+		return 0;
+	if (timestamps == TIMESTAMP_KERNEL)
+		return clock_now(order);
+	__u64 jiffy = bpf_jiffies64();
+	if (jiffy != queue->jiffy) {
+		queue->jiffy = jiffy;
+		queue->stamped = 0;
+	}
+	if (queue->stamped < BATCH_EXACT || queue->stamped % BATCH_SHARE == 0)
+		queue->stamp = clock_now(order);
+	queue->stamped++;
+	return queue->stamp;
+}
+
+/* A record under construction. */
+struct record {
+	struct queue *queue;
+	struct order *order;
+	struct progress *progress;
+	void *at;       /* where it begins in its chunk */
+	__u32 offset;   /* the same, from the chunk's beginning */
+	__u32 captured; /* 1..=snap_len */
+	__u32 padded;   /* the same, to the next multiple of four */
+};
+
+#define DATA(record) ((record)->at + sizeof(struct epb))
+
+/* The queue's counters and orders; counts the packet as seen. False if the capture has no pool for the queue. */
+static __always_inline bool arrive(struct record *record, __u32 queue)
+{
+	record->queue = bpf_map_lookup_elem(&queues, &queue);
+	record->order = bpf_map_lookup_elem(&orders, &queue);
+	if (unlikely(!record->queue || !record->order)) {
+		__u32 zero = 0;
+		__u64 *stray = bpf_map_lookup_elem(&strays, &zero);
+		if (stray)
+			++*stray;
+		return false;
+	}
+	record->queue->seen++;
+	return true;
+}
+
+/* Finds room for a packet of `length` bytes and writes all of its record but the data. */
+static __always_inline bool begin(struct record *record, __u32 length)
+{
+	struct queue *queue = record->queue;
+	__u32 offset = queue->offset;
+	if (offset >= chunk_limit) {
+		if (!open_chunk(queue, record->order)) {
+			queue->lost++;
+			queue->lost_before++;
+			return false;
+		}
+		offset = 0;
+	}
+	__u32 chunk = queue->chunk;
+	void *data = bpf_map_lookup_elem(&pool, &chunk);
+	record->progress = bpf_map_lookup_elem(&chunks, &chunk);
+	__u32 captured = length > snap_len ? snap_len : length;
+	/* Keeps clang from proving the bound itself and dropping the comparison that the verifier must see. */
+	asm volatile("" : "+r"(captured));
+	if (unlikely(!data || !record->progress || captured == 0 || captured > snap_len)) {
+		queue->errors++;
+		return false;
+	}
+	record->at = data + offset;
+	record->offset = offset;
+	record->captured = captured;
+	record->padded = (captured + 3) & ~3u;
+	struct epb *epb = record->at;
+	__u64 now = timestamp(queue, record->order);
+	epb->type = EPB_TYPE;
+	epb->interface = interface_id;
+	epb->timestamp_high = now >> 32;
+	epb->timestamp_low = now;
+	epb->captured_length = captured;
+	epb->original_length = length;
+	/* Zeros for the padding, under the data that comes next. */
+	*(__u32 *)(DATA(record) + record->padded - 4) = 0;
+	return true;
+}
+
+/* Ends the record after its data was copied, and lets the process see it. */
+static __always_inline void commit(struct record *record)
+{
+	struct queue *queue = record->queue;
+	void *end = DATA(record) + record->padded;
+	__u32 total = sizeof(struct epb) + record->padded + 4;
+	if (unlikely(queue->lost_before)) {
+		struct epb_lost *lost = end;
+		lost->code = EPB_DROPCOUNT;
+		lost->length = sizeof(lost->packets);
+		lost->packets = queue->lost_before;
+		lost->end_code = lost->end_length = 0;
+		queue->lost_before = 0;
+		end += sizeof(*lost);
+		total += sizeof(*lost);
+	}
+	struct epb *epb = record->at;
+	epb->total_length = total;
+	*(__u32 *)end = total;
+	__u32 offset = record->offset + total, records = queue->records + 1;
+	queue->captured++;
+	queue->bytes += epb->original_length;
+	queue->records = records;
+	queue->offset = offset;
+	queue->written += total;
+	publish(&record->progress->commit, (__u64)records << 32 | offset | (offset >= chunk_limit ? COMMIT_CLOSED : 0));
+	/* The reader stores `wake_at` and then looks at `commit` once more; this side stores `commit` and then loads
+	 * `wake_at`. Without a full fence here, which every packet would pay for, the load may run ahead of the store and
+	 * both may miss each other. The reader closes that hole: it looks again after the first short sleep
+	 * (crates/weir/src/capture.rs, `Patience`), when the store has long left this CPU's store buffer. */
+	if (unlikely(queue->written >= *(volatile __u64 *)&record->order->wake_at))
+		ring_doorbell(record->order);
+}

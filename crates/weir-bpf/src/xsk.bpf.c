@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) */
+/* Sends packets to AF_XDP sockets.
+ *
+ * redirect  Input: any packet. Verdict: XDP_REDIRECT to the socket of its receive queue; XDP_PASS on a queue without one.
+ *           Map: `sockets`. Kernel 5.3 (the verdict for want of a socket). Without fragments: a socket in copy mode
+ *           takes them only if it asks for it. */
+#include <linux/bpf.h>
+#include <bpf/bpf_helpers.h>
+
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__type(key, __u32); /* receive queue */
+	__type(value, __u32);
+	__uint(max_entries, 1); /* the loader sets the number of queues */
+} sockets SEC(".maps");
+
+SEC("xdp") int redirect(struct xdp_md *ctx)
+{
+	return bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS);
+}
+
+char _license[] SEC("license") = "Dual MIT/GPL";

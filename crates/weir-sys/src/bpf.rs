@@ -1,0 +1,134 @@
+//! The `bpf(2)` calls that libbpf-rs has no safe form of.
+
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use crate::CallError;
+
+/// Where in the kernel an XDP program runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum XdpHook {
+    /// In the driver, before a socket buffer exists (`XDP_FLAGS_DRV_MODE`).
+    Native,
+    /// In the stack, on a socket buffer, for drivers without XDP (`XDP_FLAGS_SKB_MODE`).
+    Generic,
+}
+
+/// An XDP program on an interface. It is taken off when this is dropped or the process dies, and it never replaces
+/// another program: the kernel refuses a link where there is one already.
+#[derive(Debug)]
+pub struct XdpLink {
+    fd: OwnedFd,
+}
+
+const BPF_LINK_CREATE: libc::c_int = 28;
+const BPF_LINK_DETACH: libc::c_int = 34;
+const BPF_XDP: u32 = 37;
+const BPF_TCX_EGRESS: u32 = 47;
+const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
+const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
+
+/// `struct { ... } link_create` of `union bpf_attr` (linux/bpf.h, Linux 5.9), as far as it is needed.
+#[repr(C)]
+struct LinkCreate {
+    prog_fd: u32,
+    target_ifindex: u32,
+    attach_type: u32,
+    flags: u32,
+}
+
+/// `struct { ... } link_detach` of `union bpf_attr`.
+#[repr(C)]
+struct LinkDetach {
+    link_fd: u32,
+}
+
+/// A program on what an interface sends, run by tcx (Linux 6.6) after those that are there already. It is taken off when
+/// this is dropped or the process dies.
+#[derive(Debug)]
+pub struct TcxEgress {
+    _fd: OwnedFd,
+}
+
+impl TcxEgress {
+    /// Puts `program` on the interface with index `ifindex` of this thread's network namespace.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`: a kernel without tcx.
+    pub fn attach(program: BorrowedFd<'_>, ifindex: u32) -> Result<Self, CallError> {
+        let fd = link_create(program, ifindex, BPF_TCX_EGRESS, 0)
+            .map_err(|error| CallError::new(format!("attach tcx program to interface {ifindex}"), error))?;
+        Ok(Self { _fd: fd })
+    }
+}
+
+impl XdpLink {
+    /// Puts `program` on the interface with index `ifindex` of this thread's network namespace.
+    ///
+    /// # Errors
+    ///
+    /// `EBUSY` or `EEXIST`: another program is there. `EOPNOTSUPP`: the driver has no native XDP. `ERANGE` or `EINVAL`:
+    /// the driver cannot with the interface's present MTU or queues.
+    pub fn attach(program: BorrowedFd<'_>, ifindex: u32, hook: XdpHook) -> Result<Self, CallError> {
+        let flags = match hook {
+            XdpHook::Native => XDP_FLAGS_DRV_MODE,
+            XdpHook::Generic => XDP_FLAGS_SKB_MODE,
+        };
+        let fd = link_create(program, ifindex, BPF_XDP, flags)
+            .map_err(|error| CallError::new(format!("attach XDP program to interface {ifindex}"), error))?;
+        Ok(Self { fd })
+    }
+
+    /// Takes the program off. Packets that it has begun with may still be in it: see [`synchronize`].
+    ///
+    /// # Errors
+    ///
+    /// `ENOLINK`: it is off already, the interface being gone.
+    pub fn detach(&self) -> Result<(), CallError> {
+        let attr = LinkDetach { link_fd: raw(self.fd.as_fd()) };
+        // SAFETY: as in `link_create`.
+        let done = unsafe { bpf(BPF_LINK_DETACH, &raw const attr) };
+        done.map(drop).map_err(|error| CallError::new("detach XDP program", error))
+    }
+}
+
+/// Waits until every program that runs now has returned: a grace period of the kernel's RCU, by `membarrier(2)`.
+///
+/// # Errors
+///
+/// What the call says; it cannot fail on a kernel that has it (4.3) and no `nohz_full` processors.
+pub fn synchronize() -> Result<(), CallError> {
+    const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
+    // SAFETY: no pointers are passed.
+    match unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) } {
+        0 => Ok(()),
+        _ => Err(CallError::last("membarrier")),
+    }
+}
+
+fn raw(fd: BorrowedFd<'_>) -> u32 {
+    u32::try_from(fd.as_raw_fd()).expect("an open descriptor is not negative")
+}
+
+fn link_create(
+    program: BorrowedFd<'_>,
+    ifindex: u32,
+    attach_type: u32,
+    flags: u32,
+) -> std::io::Result<OwnedFd> {
+    let attr = LinkCreate { prog_fd: raw(program), target_ifindex: ifindex, attach_type, flags };
+    // SAFETY: `attr` begins as union bpf_attr does for this command; the kernel reads only its size.
+    let fd = unsafe { bpf(BPF_LINK_CREATE, &raw const attr) }?;
+    // SAFETY: a descriptor that the kernel has just made for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// # Safety
+///
+/// `attr` must be laid out as `union bpf_attr` for `command`.
+unsafe fn bpf<T>(command: libc::c_int, attr: *const T) -> Result<libc::c_int, std::io::Error> {
+    // SAFETY: the caller's contract; the size passed is the size of what `attr` points to.
+    let result = unsafe { libc::syscall(libc::SYS_bpf, command, attr, size_of::<T>()) };
+    libc::c_int::try_from(result).ok().filter(|&r| r >= 0).ok_or_else(std::io::Error::last_os_error)
+}

@@ -1,0 +1,19 @@
+//! The kernel's structures and calls that weir needs, without policy.
+//!
+//! Everything here is a thin, safe face of one kernel interface. What to do with an answer is decided in crate `weir`.
+
+pub mod bpf;
+pub mod clock;
+pub mod cpu;
+pub mod error;
+pub mod ethtool;
+pub mod link;
+pub mod netns;
+pub mod packet;
+pub mod rawsend;
+pub mod testrun;
+pub mod thread;
+pub mod uring;
+pub mod xsk;
+
+pub use error::CallError;

@@ -1,0 +1,254 @@
+//! Network namespaces without a name: they live as long as someone holds them, and nobody has to remove them.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::panic;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::sync::{OnceLock, mpsc};
+use std::thread;
+
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
+use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
+
+use crate::CallError;
+
+/// A network namespace, held by a file descriptor.
+///
+/// The kernel removes the namespace, with all virtual devices in it, when the last descriptor, process and socket in it
+/// is gone. There is no entry in `/run/netns`: a process that is killed leaves nothing behind.
+#[derive(Debug)]
+pub struct NetNs {
+    fd: OwnedFd,
+}
+
+impl NetNs {
+    /// Makes a new namespace; only its loopback device is in it, down. Needs `CAP_SYS_ADMIN`.
+    ///
+    /// # Errors
+    ///
+    /// `EPERM` without that capability, `ENOSPC` where the system allows no more namespaces.
+    pub fn new() -> Result<Self, CallError> {
+        // The thread that makes the namespace also moves into it, so it is a thread made for this.
+        on_new_thread(|| {
+            // SAFETY: CLONE_NEWNET unshares no file descriptors and no memory: nothing that safe code relies on.
+            unsafe { unshare_unsafe(UnshareFlags::NEWNET) }
+                .map_err(|error| CallError::new("make a network namespace", error))?;
+            Self::current()
+        })
+        .map_err(|error| CallError::new("start a thread for a network namespace", error))?
+    }
+
+    /// The namespace of the calling thread.
+    ///
+    /// # Errors
+    ///
+    /// `ENOENT` where `/proc` is not mounted.
+    pub fn current() -> Result<Self, CallError> {
+        Self::open("/proc/thread-self/ns/net")
+    }
+
+    /// The namespace that a file stands for: `/proc/PID/ns/net` or `/run/netns/NAME`.
+    ///
+    /// # Errors
+    ///
+    /// What `open(2)` says. That the file is a namespace shows only when something is run in it.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, CallError> {
+        let path = path.as_ref();
+        let file = File::open(path)
+            .map_err(|error| CallError::new(format!("open network namespace {}", path.display()), error))?;
+        Ok(Self { fd: file.into() })
+    }
+
+    /// Runs `work` on a new thread inside the namespace and waits for it; a panic of `work` goes on in the caller.
+    ///
+    /// Sockets made inside stay in the namespace wherever they are used later, and threads started inside stay there.
+    /// The file system is that of the process: `/sys/class/net` shows the namespace of whoever mounted `/sys`, and
+    /// `/proc/net` that of the process's first thread; `/proc/thread-self/net` and `/proc/sys/net` show this one.
+    ///
+    /// # Panics
+    ///
+    /// Panics where no thread can be started or it may not enter the namespace, which needs `CAP_SYS_ADMIN`.
+    pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
+        on_new_thread(|| {
+            enter(self.fd.as_fd()).expect("entering a network namespace needs CAP_SYS_ADMIN");
+            work()
+        })
+        .expect("starting a thread to enter a network namespace")
+    }
+
+    /// Starts a program inside the namespace, with a `/sys` of its own that shows the namespace's devices (what was
+    /// mounted below `/sys` is not seen there).
+    ///
+    /// The program is killed when this process ends, however it ends, unless it changes its user first.
+    /// `command` is changed for good: started again it ends up in the namespace again.
+    ///
+    /// # Errors
+    ///
+    /// The program cannot be started, or `EPERM`: entering and mounting need `CAP_SYS_ADMIN`.
+    pub fn spawn(&self, command: &mut Command) -> io::Result<Child> {
+        let namespace = self.fd.try_clone()?;
+        let parent = getpid();
+        let prepare = move || {
+            die_with(parent)?;
+            enter(namespace.as_fd())?;
+            mount_own_sys()
+        };
+        // SAFETY: between fork and exec only system calls are made: nothing allocates or takes a lock.
+        unsafe { command.pre_exec(prepare) };
+        spawn_for_life(command)
+    }
+}
+
+impl AsFd for NetNs {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+/// Moves the calling thread.
+fn enter(namespace: BorrowedFd<'_>) -> io::Result<()> {
+    Ok(move_into_link_name_space(namespace, Some(LinkNameSpaceType::Network))?)
+}
+
+/// Has the calling process killed when its parent ends, also when that has happened already.
+fn die_with(parent: Pid) -> io::Result<()> {
+    set_parent_process_death_signal(Some(Signal::KILL))?;
+    if getppid() == Some(parent) { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
+}
+
+/// A sysfs shows the network namespace of the one who mounted it, so a program in a new namespace needs a new one, in a
+/// mount namespace of its own that the rest of the system does not see.
+fn mount_own_sys() -> io::Result<()> {
+    // SAFETY: CLONE_NEWNS unshares no file descriptors and no memory: nothing that safe code relies on.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
+    mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    match mount(c"sysfs", c"/sys", c"sysfs", flags, None) {
+        // A command that is started for the second time goes through this twice.
+        Ok(()) | Err(Errno::BUSY) => Ok(()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Runs `work` on a thread of its own; its panic goes on in the caller.
+fn on_new_thread<R: Send>(work: impl FnOnce() -> R + Send) -> io::Result<R> {
+    thread::scope(|scope| {
+        let worker = thread::Builder::new().spawn_scoped(scope, work)?;
+        Ok(worker.join().unwrap_or_else(|payload| panic::resume_unwind(payload)))
+    })
+}
+
+/// Starts `command` from a thread that lives as long as the process: the signal that a parent's death sends follows the
+/// thread that forked, not the process.
+fn spawn_for_life(command: &mut Command) -> io::Result<Child> {
+    type Job = (Command, mpsc::SyncSender<(Command, io::Result<Child>)>);
+    static FORKER: OnceLock<mpsc::Sender<Job>> = OnceLock::new();
+
+    let forker = FORKER.get_or_init(|| {
+        let (jobs, queue) = mpsc::channel::<Job>();
+        thread::spawn(move || {
+            for (mut command, answer) in queue {
+                let child = command.spawn();
+                answer.send((command, child)).expect("the caller waits for the answer");
+            }
+        });
+        jobs
+    });
+    let (answer, child) = mpsc::sync_channel(1);
+    let owned = std::mem::replace(command, Command::new(""));
+    forker.send((owned, answer)).expect("the thread ends with the process");
+    let (owned, child) = child.recv().expect("the thread answers each job");
+    *command = owned;
+    child
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::fd::AsRawFd;
+
+    use super::*;
+
+    /// Inode of a namespace: two descriptors of one namespace agree on it.
+    fn inode(namespace: &NetNs) -> u64 {
+        rustix::fs::fstat(namespace).expect("fstat").st_ino
+    }
+
+    #[test]
+    fn current_is_the_namespace_of_the_thread() {
+        let path = format!("/proc/{}/ns/net", std::process::id());
+        let (current, opened) = (NetNs::current().expect("current"), NetNs::open(path).expect("open"));
+        assert_eq!(inode(&current), inode(&opened));
+    }
+
+    #[test]
+    fn an_error_names_the_file() {
+        let error = NetNs::open("/run/netns/no-such-namespace").expect_err("there is none");
+        assert!(error.to_string().contains("/run/netns/no-such-namespace"), "{error}");
+        assert_eq!(error.errno(), libc::ENOENT);
+    }
+
+    #[test]
+    fn root_run_enters_and_leaves_the_caller_where_it_was() {
+        let Some(namespace) = namespace() else { return };
+        let before = inode(&NetNs::current().expect("current"));
+        let inside = namespace.run(|| inode(&NetNs::current().expect("current")));
+        assert_eq!(inside, inode(&namespace));
+        assert_ne!(inside, before);
+        assert_eq!(inode(&NetNs::current().expect("current")), before);
+    }
+
+    #[test]
+    fn root_a_panic_inside_reaches_the_caller() {
+        let Some(namespace) = namespace() else { return };
+        let result = panic::catch_unwind(|| namespace.run(|| panic!("from inside")));
+        assert_eq!(*result.expect_err("it panicked").downcast::<&str>().expect("a message"), "from inside");
+    }
+
+    #[test]
+    fn root_a_child_sees_only_its_namespace() {
+        let Some(namespace) = namespace() else { return };
+        let mut list = Command::new("ls");
+        list.arg("/sys/class/net").stdout(std::process::Stdio::piped());
+        for _ in 0..2 {
+            let output = namespace.spawn(&mut list).expect("spawn").wait_with_output().expect("wait");
+            assert_eq!(String::from_utf8_lossy(&output.stdout).trim(), "lo");
+        }
+        assert!(Path::new("/sys/class/net").join("lo").exists(), "our own /sys is untouched");
+    }
+
+    #[test]
+    fn root_a_program_that_does_not_exist_is_an_error() {
+        let Some(namespace) = namespace() else { return };
+        let error = namespace.spawn(&mut Command::new("/no/such/program")).expect_err("there is none");
+        assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    }
+
+    #[test]
+    fn root_a_namespace_is_open_only_in_this_process() {
+        let Some(namespace) = namespace() else { return };
+        let fd = namespace.as_fd().as_raw_fd();
+        let mut look = Command::new("test");
+        look.args(["-e", &format!("/proc/self/fd/{fd}")]);
+        assert!(!namespace.spawn(&mut look).expect("spawn").wait().expect("wait").success());
+    }
+
+    /// A new namespace, or a skipped test.
+    fn namespace() -> Option<NetNs> {
+        let required = |name, wanted| std::env::var_os(name).is_some_and(|value| value == wanted);
+        match NetNs::new() {
+            Ok(namespace) => Some(namespace),
+            Err(error) if required("WEIR_REQUIRE_ROOT", "1") || required("CI", "true") => panic!("{error}"),
+            Err(error) => {
+                // Not by a print macro: the test harness would keep it to itself.
+                writeln!(io::stderr(), "SKIP: {error}").expect("standard error is open");
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,64 @@
+//! Threads of a library, in a program that has other plans with its signals.
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::thread::{Builder, JoinHandle};
+
+/// Starts a thread on which no signal handler ever runs: a signal to the process is left to the threads of the program,
+/// whose sleep it may be meant to end.
+///
+/// # Errors
+///
+/// No resources for another thread.
+pub fn spawn_deaf<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `all` is valid for the call to write to.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // SAFETY: the call above has set it; it cannot fail.
+    let all = unsafe { all.assume_init() };
+    // A thread begins with the mask of the one that starts it, so there is no moment at which it could be disturbed.
+    let before = mask(&all)?;
+    let started = Builder::new().name(name.to_owned()).spawn(work);
+    mask(&before)?;
+    started
+}
+
+/// Sets the calling thread's mask of blocked signals, and gives the one before.
+fn mask(blocked: &libc::sigset_t) -> io::Result<libc::sigset_t> {
+    let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: the first set is only read, the second one is valid for the call to write to.
+    let error = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, blocked, before.as_mut_ptr()) };
+    if error != 0 {
+        return Err(io::Error::from_raw_os_error(error));
+    }
+    // SAFETY: a call that succeeds has set it.
+    Ok(unsafe { before.assume_init() })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::spawn_deaf;
+
+    /// The calling thread's mask of blocked signals, as the kernel tells it.
+    fn blocked() -> u64 {
+        let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+        let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
+        u64::from_str_radix(mask.trim(), 16).unwrap()
+    }
+
+    #[test]
+    fn only_the_new_thread_is_deaf() {
+        let before = blocked();
+        let inside = spawn_deaf("deaf", blocked).unwrap().join().unwrap();
+        // SIGKILL and SIGSTOP cannot be blocked, and the C library keeps 32 and 33 for itself.
+        for signal in [1, 2, 3, 10, 14, 15] {
+            assert_ne!(inside & 1 << (signal - 1), 0, "signal {signal}");
+        }
+        assert_eq!(blocked(), before);
+    }
+}

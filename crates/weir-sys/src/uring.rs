@@ -1,0 +1,165 @@
+//! Writes to one file through io_uring, several in flight.
+//!
+//! A buffer that is on its way to the disk belongs to the [`DiskRing`]; it comes back with its completion. This is what
+//! makes the calls safe without a promise from the buffer's type: the ring puts the buffer where nothing moves it, asks
+//! it once for its bytes, and then neither touches nor lets go of it until the kernel is done. So the borrow that those
+//! bytes came from is alive all that time, and whatever safe `AsRef` implementation stands behind it has to keep them
+//! valid and unchanged. Needs Linux 5.6.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use io_uring::{IoUring, Probe, cqueue, opcode, types};
+
+/// The most bytes that one write takes, as everywhere in Linux (`MAX_RW_COUNT`); a longer buffer is written in part.
+const MAX_WRITE: usize = 0x7fff_f000;
+
+/// An io_uring for writes to one file. Dropping it waits for what is in flight.
+pub struct DiskRing<B: AsRef<[u8]> + 'static> {
+    ring: IoUring,
+    file: Arc<File>,
+    /// By the `user_data` of the write.
+    slots: Box<[Option<Flight<B>>]>,
+    in_flight: usize,
+}
+
+/// A write that the kernel knows of.
+struct Flight<B> {
+    /// From `Box::leak`; only a completion may take it back.
+    buffer: NonNull<B>,
+    offset: u64,
+}
+
+// SAFETY: A flight owns its buffer as a `Box` does. The kernel only reads the buffer's bytes, from any thread.
+unsafe impl<B: Send> Send for Flight<B> {}
+
+/// A write that is over.
+#[derive(Debug)]
+pub struct Completion<B> {
+    /// What [`DiskRing::write_at`] was given.
+    pub buffer: B,
+    /// Where it was to be written.
+    pub offset: u64,
+    /// How many of its bytes, from the first on, were written; can be fewer than all.
+    pub result: io::Result<usize>,
+}
+
+impl<B: AsRef<[u8]> + 'static> DiskRing<B> {
+    /// Sets up a ring that takes up to `depth` writes at a time.
+    ///
+    /// # Errors
+    ///
+    /// Any error means that io_uring is not to be had here: the kernel is built without it (`ENOSYS`), a sandbox or
+    /// `kernel.io_uring_disabled` refuses it (`EPERM`), or memory is short. Plain writes do the same.
+    pub fn new(file: Arc<File>, depth: u16) -> io::Result<Self> {
+        let ring = IoUring::new(depth.max(1).into())?;
+        let mut probe = Probe::new();
+        ring.submitter().register_probe(&mut probe)?;
+        if !probe.is_supported(opcode::Write::CODE) {
+            return Err(io::ErrorKind::Unsupported.into());
+        }
+        let slots = (0..depth.max(1)).map(|_| None).collect();
+        Ok(Self { ring, file, slots, in_flight: 0 })
+    }
+
+    /// Writes in flight.
+    pub fn in_flight(&self) -> usize {
+        self.in_flight
+    }
+
+    /// Whether another write has to wait for a completion.
+    pub fn is_full(&self) -> bool {
+        self.in_flight == self.slots.len()
+    }
+
+    /// Starts to write `buffer` at `offset` of the file. Its outcome, good or bad, comes from
+    /// [`completions`](Self::completions).
+    ///
+    /// # Errors
+    ///
+    /// Gives the buffer back when the ring [is full](Self::is_full).
+    pub fn write_at(&mut self, buffer: B, offset: u64) -> Result<(), B> {
+        let Some(slot) = self.slots.iter().position(Option::is_none) else {
+            return Err(buffer);
+        };
+        let buffer = NonNull::from(Box::leak(Box::new(buffer)));
+        // SAFETY: The box was made in the line above; from here on it is only read until its completion.
+        let bytes = unsafe { buffer.as_ref() }.as_ref();
+        let len = u32::try_from(bytes.len().min(MAX_WRITE)).expect("MAX_WRITE fits");
+        let entry = opcode::Write::new(types::Fd(self.file.as_raw_fd()), bytes.as_ptr(), len)
+            .offset(offset)
+            .build()
+            .user_data(slot as u64);
+        // SAFETY: `bytes` stays valid and unchanged until the completion (module text), `self.file` stays open longer.
+        let pushed = unsafe { self.ring.submission().push(&entry) };
+        pushed.expect("the submission queue has an entry for each slot");
+        self.slots[slot] = Some(Flight { buffer, offset });
+        self.in_flight += 1;
+        // An entry that the kernel does not take now (EINTR, EAGAIN, EBUSY) stays queued and goes with the next call.
+        let _ = self.ring.submit();
+        Ok(())
+    }
+
+    /// Waits until `wait` of the writes in flight are over, or all if there are fewer, and takes those that are over.
+    /// With 0 it does not wait.
+    ///
+    /// # Errors
+    ///
+    /// The ring itself is broken. What is in flight then stays so.
+    pub fn completions(
+        &mut self,
+        wait: usize,
+    ) -> io::Result<impl Iterator<Item = Completion<B>> + use<'_, B>> {
+        let wait = wait.min(self.in_flight);
+        while !self.ring.submission().is_empty() || self.ring.completion().len() < wait {
+            match self.ring.submit_and_wait(wait) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
+                _ => {}
+            }
+        }
+        let Self { ring, slots, in_flight, .. } = self;
+        Ok(ring.completion().filter_map(move |entry| {
+            let flight =
+                usize::try_from(entry.user_data()).ok().and_then(|slot| slots.get_mut(slot)?.take())?;
+            *in_flight -= 1;
+            Some(flight.land(&entry))
+        }))
+    }
+}
+
+impl<B> Flight<B> {
+    /// Takes the buffer back, now that the kernel is done with it.
+    fn land(self, entry: &cqueue::Entry) -> Completion<B> {
+        // SAFETY: The pointer is from `Box::leak`. The kernel posts one completion for each write, after its last access
+        // to the bytes, and a flight is taken out of its slot once.
+        let buffer = unsafe { Box::from_raw(self.buffer.as_ptr()) };
+        let result =
+            usize::try_from(entry.result()).map_err(|_| io::Error::from_raw_os_error(-entry.result()));
+        Completion { buffer: *buffer, offset: self.offset, result }
+    }
+}
+
+impl<B: AsRef<[u8]> + 'static> Drop for DiskRing<B> {
+    /// Where waiting fails, the buffers are leaked: the kernel may still read them.
+    fn drop(&mut self) {
+        while self.in_flight > 0 {
+            match self.completions(self.in_flight) {
+                Ok(completions) => completions.for_each(drop),
+                Err(_) => return,
+            }
+        }
+    }
+}
+
+impl<B: AsRef<[u8]> + 'static> std::fmt::Debug for DiskRing<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("DiskRing")
+            .field("file", &self.file)
+            .field("depth", &self.slots.len())
+            .field("in_flight", &self.in_flight)
+            .finish_non_exhaustive()
+    }
+}

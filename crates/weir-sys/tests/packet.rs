@@ -1,0 +1,329 @@
+//! Packet rings on real interfaces: a pair of veth ends in a namespace of the test's own.
+
+use std::io::Write as _;
+use std::ops::ControlFlow;
+use std::process::Command;
+use std::time::{Duration, Instant, SystemTime};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use weir_sys::link::{Link, links};
+use weir_sys::netns::NetNs;
+use weir_sys::packet::{PacketRing, Promiscuous, RingOptions, Traffic, Walk};
+use weir_sys::rawsend::RawSender;
+
+/// Runs `test` in a new namespace with the interfaces `va` and `vb`, joined and up, without traffic of their own.
+fn between(test: impl FnOnce(u32, u32) + Send) {
+    let namespace = match NetNs::new() {
+        Ok(namespace) => namespace,
+        Err(error) => return skip(&error.to_string()),
+    };
+    namespace.run(|| {
+        ip("link add name va mtu 9000 type veth peer name vb mtu 9000");
+        for end in ["vb", "va"] {
+            ip(&format!("link set {end} addrgenmode none")); // no neighbour discovery
+            ip(&format!("link set {end} arp off multicast off up"));
+        }
+        // The carrier comes with the second end; a frame before is lost.
+        std::thread::sleep(Duration::from_millis(20));
+        test(link("va").index, link("vb").index);
+    });
+}
+
+/// Says why a test does not run; where all have to run, it fails.
+fn skip(reason: &str) {
+    let required =
+        ["WEIR_REQUIRE_ROOT", "CI"].iter().any(|name| std::env::var_os(name).is_some_and(|v| !v.is_empty()));
+    assert!(!required, "this test has to run here, but: {reason}");
+    let _ = writeln!(std::io::stderr(), "SKIP: {reason}");
+}
+
+fn ip(arguments: &str) {
+    let status = Command::new("ip").args(arguments.split(' ')).status().expect("iproute2 is installed");
+    assert!(status.success(), "ip {arguments}");
+}
+
+fn link(name: &str) -> Link {
+    links().unwrap().into_iter().find(|link| link.name == name).unwrap()
+}
+
+const OPTIONS: RingOptions = RingOptions {
+    interface: 0,
+    traffic: Traffic::Both,
+    snap_len: 262_144,
+    block_bytes: 1 << 20,
+    blocks: 4,
+    retire_ms: 1,
+};
+
+fn open(interface: u32, traffic: Traffic) -> PacketRing {
+    PacketRing::open(&RingOptions { interface, traffic, ..OPTIONS }).unwrap()
+}
+
+#[derive(Debug, PartialEq)]
+struct Owned {
+    data: Vec<u8>,
+    original_len: u32,
+    timestamp: u64,
+    tag: Option<[u8; 4]>,
+    sent: bool,
+}
+
+/// Waits until `count` packets have come, or for half a second; then takes what is there.
+fn receive(ring: &mut PacketRing, count: usize) -> Vec<Owned> {
+    let deadline = Instant::now() + Duration::from_millis(500);
+    let mut packets = Vec::new();
+    while packets.len() < count {
+        let walk = ring.walk(|packet| {
+            packets.push(Owned {
+                data: packet.data.to_vec(),
+                original_len: packet.original_len,
+                timestamp: packet.timestamp,
+                tag: packet.tag,
+                sent: packet.sent,
+            });
+            ControlFlow::Continue(())
+        });
+        if walk == Walk::Stopped && !readable(ring, deadline) {
+            break;
+        }
+    }
+    packets
+}
+
+fn readable(ring: &PacketRing, deadline: Instant) -> bool {
+    let left = deadline.saturating_duration_since(Instant::now());
+    let left = Timespec { tv_sec: 0, tv_nsec: i64::from(left.subsec_nanos()) };
+    poll(&mut [PollFd::new(ring, PollFlags::IN)], Some(&left)).unwrap() > 0
+}
+
+/// A frame of `bytes` bytes that nobody else knows the protocol of, filled with a pattern that `seed` begins.
+fn frame(bytes: usize, seed: u8) -> Vec<u8> {
+    let mut frame = vec![2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 0x88, 0xb5];
+    frame.extend((14..bytes).map(|at| low(at).wrapping_mul(31) ^ seed));
+    frame.truncate(bytes);
+    frame
+}
+
+fn low(number: usize) -> u8 {
+    u8::try_from(number % 256).unwrap()
+}
+
+fn now() -> u64 {
+    let since_epoch = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap();
+    u64::try_from(since_epoch.as_nanos()).unwrap()
+}
+
+fn tagged(mut frame: Vec<u8>, tag: [u8; 4]) -> Vec<u8> {
+    frame.splice(12..12, tag);
+    frame
+}
+
+#[test]
+fn root_every_byte_of_every_size() {
+    between(|a, b| {
+        let mut ring = open(b, Traffic::Received);
+        let sender = RawSender::open(a).unwrap();
+        let sizes = (14..200).chain([1514, 1518, 4096, 9014]);
+        let sent: Vec<_> = sizes.map(|size| frame(size, low(size))).collect();
+        let before = now();
+        for frame in &sent {
+            sender.send(frame).unwrap();
+        }
+        let received = receive(&mut ring, sent.len());
+        let after = now();
+        assert_eq!(received.len(), sent.len());
+        for (received, sent) in received.iter().zip(&sent) {
+            assert_eq!(received.data, *sent);
+            assert_eq!(received.original_len as usize, sent.len());
+            assert!((before..=after).contains(&received.timestamp));
+            assert!(!received.sent && received.tag.is_none());
+        }
+        assert!(received.is_sorted_by_key(|packet| packet.timestamp));
+        let statistics = ring.statistics().unwrap();
+        assert_eq!((statistics.packets, statistics.drops), (sent.len() as u64, 0));
+        assert_eq!(ring.health().map_err(|error| error.errno()), Ok(()));
+    });
+}
+
+#[test]
+fn root_the_kernel_cuts_at_the_snap_length() {
+    between(|a, b| {
+        let options = RingOptions { interface: b, traffic: Traffic::Received, snap_len: 100, ..OPTIONS };
+        let mut ring = PacketRing::open(&options).unwrap();
+        let sender = RawSender::open(a).unwrap();
+        for size in [60, 99, 100, 101, 9000] {
+            sender.send(&frame(size, 7)).unwrap();
+        }
+        let received = receive(&mut ring, 5);
+        let lengths: Vec<_> =
+            received.iter().map(|packet| (packet.data.len(), packet.original_len)).collect();
+        assert_eq!(lengths, [(60, 60), (99, 99), (100, 100), (100, 101), (100, 9000)]);
+        assert!(received.iter().all(|packet| packet.data == frame(packet.data.len(), 7)));
+    });
+}
+
+#[test]
+fn root_a_frame_larger_than_a_block_is_cut_and_tells() {
+    between(|a, b| {
+        let mut ring = PacketRing::open(&RingOptions { interface: b, block_bytes: 4096, ..OPTIONS }).unwrap();
+        let sender = RawSender::open(a).unwrap();
+        for size in [3000, 9000, 60] {
+            sender.send(&frame(size, 3)).unwrap();
+        }
+        let received = receive(&mut ring, 3);
+        assert_eq!(received.iter().map(|packet| packet.original_len).collect::<Vec<_>>(), [3000, 9000, 60]);
+        // What the block's head and the packet's head leave of 4096 bytes.
+        assert_eq!(
+            received.iter().map(|packet| packet.data.len()).collect::<Vec<_>>(),
+            [3000, 4096 - 48 - 82, 60]
+        );
+        assert!(received.iter().all(|packet| packet.data == frame(packet.data.len(), 3)));
+    });
+}
+
+#[test]
+fn root_tags_come_off_and_are_told() {
+    between(|a, b| {
+        let mut ring = open(b, Traffic::Received);
+        let sender = RawSender::open(a).unwrap();
+        let plain = frame(100, 9);
+        let (inner, outer) = ([0x81, 0, 0xe0, 7], [0x88, 0xa8, 0x0f, 0xff]);
+        sender.send(&plain).unwrap();
+        sender.send(&tagged(plain.clone(), inner)).unwrap();
+        sender.send(&tagged(tagged(plain.clone(), inner), outer)).unwrap();
+        sender.send(&tagged(plain.clone(), [0x81, 0, 0, 0])).unwrap();
+        let received = receive(&mut ring, 4);
+        let tags: Vec<_> = received.iter().map(|packet| packet.tag).collect();
+        assert_eq!(tags, [None, Some(inner), Some(outer), Some([0x81, 0, 0, 0])]);
+        let double = tagged(plain.clone(), inner);
+        let data: Vec<_> = received.into_iter().map(|packet| packet.data).collect();
+        assert_eq!(data, [plain.clone(), plain.clone(), double, plain]);
+    });
+}
+
+#[test]
+fn root_directions_are_told_and_chosen() {
+    between(|a, b| {
+        let (from_a, from_b) = (RawSender::open(a).unwrap(), RawSender::open(b).unwrap());
+        let mut rings = [Traffic::Both, Traffic::Received, Traffic::Sent].map(|traffic| open(a, traffic));
+        from_a.send(&frame(60, 1)).unwrap();
+        from_b.send(&frame(61, 2)).unwrap();
+        let seen = rings.each_mut().map(|ring| {
+            let packets = receive(ring, 2);
+            let statistics = ring.statistics().unwrap();
+            assert_eq!(statistics.packets, packets.len() as u64, "what is not wanted is not counted");
+            packets.iter().map(|packet| (packet.sent, packet.data.len())).collect::<Vec<_>>()
+        });
+        assert_eq!(seen, [vec![(true, 60), (false, 61)], vec![(false, 61)], vec![(true, 60)]]);
+    });
+}
+
+#[test]
+fn root_every_drop_is_counted_and_marked() {
+    between(|a, b| {
+        // 144 bytes a packet: 28 fit in a block, less when it is closed for its age.
+        let options = RingOptions { interface: b, block_bytes: 4096, blocks: 2, retire_ms: 100, ..OPTIONS };
+        let mut ring = PacketRing::open(&options).unwrap();
+        let sender = RawSender::open(a).unwrap();
+        let send = |frames: u64| (0..frames).for_each(|_| sender.send(&frame(60, 0)).unwrap());
+        send(1000);
+        let block = ring.ready().unwrap();
+        assert_eq!((block.number, block.losing, block.begun), (0, false, false));
+        let full = ring.statistics().unwrap();
+        assert!(full.packets == 1000 && (944..1000).contains(&full.drops), "{full:?}");
+        assert_eq!(receive(&mut ring, 57).len() as u64, full.packets - full.drops);
+        assert_eq!((ring.look_ahead(0), ring.ready()), ((None, 2), None));
+
+        // Drops that the counter was read of mark no block, later ones mark the next that is closed.
+        send(1);
+        assert!(readable(&ring, Instant::now() + Duration::from_millis(500)));
+        assert!(!ring.ready().unwrap().losing && ring.ready().unwrap().aged);
+        send(100);
+        let taken = 1 + receive(&mut ring, 57).len() as u64;
+        send(1);
+        assert!(readable(&ring, Instant::now() + Duration::from_millis(500)));
+        assert!(ring.ready().unwrap().losing);
+        let all = ring.statistics().unwrap();
+        assert_eq!(all.packets, 1102);
+        assert_eq!(all.packets - all.drops, full.packets - full.drops + taken);
+    });
+}
+
+#[test]
+fn root_nothing_comes_in_after_the_door_is_shut() {
+    between(|a, b| {
+        let mut ring = open(b, Traffic::Received);
+        let sender = RawSender::open(a).unwrap();
+        for _ in 0..500 {
+            sender.send(&frame(60, 1)).unwrap();
+        }
+        ring.shut().unwrap();
+        for _ in 0..500 {
+            sender.send(&frame(60, 2)).unwrap();
+        }
+        let received = receive(&mut ring, 1000);
+        assert_eq!(received.len(), 500);
+        assert!(received.iter().all(|packet| packet.data == frame(60, 1)));
+        assert_eq!(ring.statistics().unwrap().packets, 500);
+    });
+}
+
+#[test]
+fn root_an_interface_that_goes_down_or_away_is_told_once() {
+    between(|_, b| {
+        let ring = open(b, Traffic::Both);
+        let errno = || ring.health().map_err(|error| error.errno());
+        ip("link set vb down");
+        assert!(readable(&ring, Instant::now() + Duration::from_millis(500)));
+        assert_eq!((errno(), errno()), (Err(libc::ENETDOWN), Ok(())));
+        assert!(!readable(&ring, Instant::now()));
+        ip("link set vb up");
+        ip("link delete vb");
+        assert!(readable(&ring, Instant::now() + Duration::from_millis(500)));
+        assert_eq!(errno(), Err(libc::ENODEV));
+    });
+}
+
+#[test]
+fn root_packets_come_again_when_the_interface_is_up_again() {
+    between(|a, b| {
+        let mut ring = open(b, Traffic::Received);
+        ip("link set vb down");
+        ip("link set vb up");
+        std::thread::sleep(Duration::from_millis(20));
+        ring.health().unwrap_err();
+        RawSender::open(a).unwrap().send(&frame(60, 1)).unwrap();
+        assert_eq!(receive(&mut ring, 1).len(), 1);
+    });
+}
+
+#[test]
+fn root_promiscuous_mode_ends_with_who_asked() {
+    const IFF_PROMISC: u32 = 0x100;
+    between(|a, _| {
+        let promiscuous = || {
+            let listing = Command::new("ip").args(["-d", "link", "show", "va"]).output().unwrap();
+            String::from_utf8(listing.stdout).unwrap().contains("promiscuity 1")
+        };
+        assert!(!promiscuous());
+        let asked = Promiscuous::new(a).unwrap();
+        assert!(promiscuous());
+        drop(asked);
+        assert!(!promiscuous() && link("va").flags & IFF_PROMISC == 0);
+    });
+}
+
+#[test]
+fn root_what_is_not_there_is_an_error_that_says_so() {
+    between(|_, _| {
+        for interface in [4711, u32::MAX] {
+            let error = PacketRing::open(&RingOptions { interface, ..OPTIONS }).unwrap_err();
+            assert_eq!(error.errno(), libc::ENODEV, "{error}");
+            assert!(error.to_string().contains(&interface.to_string()), "{error}");
+            assert_eq!(Promiscuous::new(interface).unwrap_err().errno(), libc::ENODEV);
+        }
+        let error =
+            PacketRing::open(&RingOptions { interface: 1, block_bytes: 4095, ..OPTIONS }).unwrap_err();
+        assert_eq!(error.errno(), libc::EINVAL, "{error}");
+    });
+}
