@@ -1,0 +1,94 @@
+//! What the kernel counted: the proof that the network stack still got every packet.
+
+use std::collections::HashMap;
+use std::fs;
+
+use weir_sys::netns::NetNs;
+
+use crate::{Error, Port};
+
+/// The protocol counters of one namespace, `/proc/net/snmp`.
+#[derive(Clone, Debug)]
+pub struct StackCounters {
+    counters: HashMap<String, u64>,
+}
+
+impl StackCounters {
+    /// Reads them.
+    ///
+    /// # Errors
+    ///
+    /// No `/proc`.
+    pub fn read(netns: &NetNs) -> Result<Self, Error> {
+        let text = read(netns, "/proc/thread-self/net/snmp")?;
+        let lines: Vec<&str> = text.lines().collect();
+        let mut counters = HashMap::new();
+        // Lines come in twos: `Udp: InDatagrams ...` and `Udp: 17 ...`.
+        for pair in lines.chunks_exact(2) {
+            let (names, values) = (pair[0].split_whitespace(), pair[1].split_whitespace());
+            let mut both = names.zip(values);
+            let Some((protocol, _)) = both.next() else { continue };
+            for (name, value) in both {
+                // A few of them are settings, and may be negative.
+                let Ok(value) = value.parse() else { continue };
+                counters.insert(format!("{}{name}", protocol.trim_end_matches(':')), value);
+            }
+        }
+        Ok(Self { counters })
+    }
+
+    /// A counter by the name that `nstat` has for it: `IpInReceives`, `UdpInDatagrams`, `TcpRetransSegs`, ... .
+    ///
+    /// # Panics
+    ///
+    /// Panics where there is no such counter.
+    pub fn get(&self, name: &str) -> u64 {
+        *self.counters.get(name).unwrap_or_else(|| panic!("the kernel has no counter {name}"))
+    }
+}
+
+/// The counters of one interface, `/proc/net/dev`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkCounters {
+    /// Packets received, those that an XDP program dropped included.
+    pub rx_packets: u64,
+    /// Their bytes.
+    pub rx_bytes: u64,
+    /// Packets received that found no room.
+    pub rx_dropped: u64,
+    /// Packets sent that the peer took.
+    pub tx_packets: u64,
+    /// Their bytes.
+    pub tx_bytes: u64,
+    /// Packets sent that the peer had no room for.
+    pub tx_dropped: u64,
+}
+
+impl LinkCounters {
+    /// Reads them.
+    ///
+    /// # Errors
+    ///
+    /// No `/proc`.
+    ///
+    /// # Panics
+    ///
+    /// Panics where the interface is gone.
+    pub fn read(port: &Port) -> Result<Self, Error> {
+        let text = read(&port.netns, "/proc/thread-self/net/dev")?;
+        let counters = text.lines().find_map(|line| line.trim().strip_prefix(&port.name)?.strip_prefix(':'));
+        let counters = counters.expect("the interface lives as long as its namespace");
+        let numbers: Vec<u64> =
+            counters.split_whitespace().filter_map(|number| number.parse().ok()).collect();
+        let [rx_bytes, rx_packets, _, rx_dropped, _, _, _, _, tx_bytes, tx_packets, _, tx_dropped, ..] =
+            numbers[..]
+        else {
+            panic!("the kernel's format has changed: {text}")
+        };
+        Ok(Self { rx_packets, rx_bytes, rx_dropped, tx_packets, tx_bytes, tx_dropped })
+    }
+}
+
+fn read(netns: &NetNs, path: &str) -> Result<String, Error> {
+    netns.run(|| fs::read_to_string(path)).map_err(Error::io(format!("read {path}")))
+}

@@ -1,0 +1,53 @@
+//! The smallest receivers: XDP programs that only count.
+
+use std::thread;
+use std::time::{Duration, Instant};
+
+use weir_bpf::lab::{Count, Verdict};
+use weir_sys::bpf::{XdpHook, XdpLink};
+
+use crate::{Error, Port};
+
+/// A counting XDP program, attached to a port in native mode for as long as this lives.
+#[derive(Debug)]
+pub struct Hook {
+    count: Count,
+    _link: XdpLink,
+}
+
+impl Hook {
+    /// Attaches a program that drops every packet (the limit for anything that receives) or passes every packet to the
+    /// stack (the limit for anything that lets it through).
+    ///
+    /// # Errors
+    ///
+    /// No privilege (`CAP_BPF`, `CAP_NET_ADMIN`), or another XDP program is there already.
+    pub fn attach(port: &Port, verdict: Verdict) -> Result<Self, Error> {
+        let count = Count::load(verdict, port.queues)?;
+        let _link = port.netns.run(|| XdpLink::attach(count.program(), port.index, XdpHook::Native))?;
+        Ok(Self { count, _link })
+    }
+
+    /// Packets seen so far.
+    pub fn packets(&self) -> u64 {
+        self.by_queue().iter().sum()
+    }
+
+    /// Packets seen so far, by receive queue.
+    pub fn by_queue(&self) -> Vec<u64> {
+        self.count.packets()
+    }
+
+    /// Waits until `packets` were seen, at most for `patience`; gives what was seen. Frames are still on their way when
+    /// their sender has returned.
+    pub fn wait_for(&self, packets: u64, patience: Duration) -> u64 {
+        let start = Instant::now();
+        loop {
+            let seen = self.packets();
+            if seen >= packets || start.elapsed() > patience {
+                return seen;
+            }
+            thread::sleep(Duration::from_millis(1));
+        }
+    }
+}

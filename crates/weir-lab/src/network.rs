@@ -1,0 +1,279 @@
+//! Two namespaces and the veth pairs between them.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::fd::{AsFd, AsRawFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use std::{fs, io, process, thread};
+
+use weir_sys::CallError;
+use weir_sys::link::{Link, links};
+use weir_sys::netns::NetNs;
+
+use crate::{Error, tools};
+
+/// How a veth pair is made. Both ends are alike.
+///
+/// By default a pair is silent: the kernel sends nothing of its own through it, so that counts are exact. IPv6 is off,
+/// or comes without autoconfiguration, and neighbours are known beforehand instead of being asked for.
+#[derive(Clone, Debug)]
+pub struct Veth {
+    queues: u32,
+    mtu: u32,
+    macs: Option<([u8; 6], [u8; 6])>,
+    ipv4: bool,
+    ipv6: bool,
+    chatter: bool,
+    features: Vec<(String, bool)>,
+}
+
+impl Default for Veth {
+    /// One queue, an MTU of 1500, no IP addresses, the kernel's offloads and GRO: without GRO or an XDP program on the
+    /// receiving end, veth refuses the generator's frames.
+    fn default() -> Self {
+        let features = vec![("gro".to_owned(), true)];
+        Self { queues: 1, mtu: 1500, macs: None, ipv4: false, ipv6: false, chatter: false, features }
+    }
+}
+
+impl Veth {
+    /// Receive and transmit queues of each end. Of frames that the generator redirects, those sent on CPU `c` arrive on
+    /// queue `c` modulo this number; frames of the stack choose theirs by flow hash.
+    #[must_use]
+    pub fn queues(self, queues: u32) -> Self {
+        Self { queues, ..self }
+    }
+
+    /// Largest layer-3 packet, 68 to 65535 bytes.
+    #[must_use]
+    pub fn mtu(self, mtu: u32) -> Self {
+        Self { mtu, ..self }
+    }
+
+    /// Hardware addresses of the `tx` and the `rx` end, instead of 02:77:00:00:NN:01 and :02 (NN: the pair's number).
+    #[must_use]
+    pub fn macs(self, tx: [u8; 6], rx: [u8; 6]) -> Self {
+        Self { macs: Some((tx, rx)), ..self }
+    }
+
+    /// Gives the ends 10.77.NN.1/24 and 10.77.NN.2/24.
+    #[must_use]
+    pub fn ipv4(self) -> Self {
+        Self { ipv4: true, ..self }
+    }
+
+    /// Gives the ends fd77:NN::1/64 and fd77:NN::2/64.
+    #[must_use]
+    pub fn ipv6(self) -> Self {
+        Self { ipv6: true, ..self }
+    }
+
+    /// Leaves IPv6 autoconfiguration, address resolution and multicast reports as the kernel has them.
+    #[must_use]
+    pub fn chatter(self) -> Self {
+        Self { chatter: true, ..self }
+    }
+
+    /// Switches an offload of both ends by ethtool's name: `gro`, `tso`, `tx`, `rxvlan`, ... .
+    #[must_use]
+    pub fn feature(mut self, name: &str, on: bool) -> Self {
+        self.features.retain(|(known, _)| known != name);
+        self.features.push((name.to_owned(), on));
+        self
+    }
+
+    /// Switches off what lets packets larger than the MTU, or with checksums still to be made, reach the receiver.
+    #[must_use]
+    pub fn wire_packets(self) -> Self {
+        self.feature("tso", false).feature("gso", false).feature("tx", false)
+    }
+}
+
+/// One end of a pair.
+#[derive(Clone, Debug)]
+pub struct Port {
+    /// The namespace.
+    pub netns: Arc<NetNs>,
+    /// Name in it.
+    pub name: String,
+    /// Interface index in it.
+    pub index: u32,
+    /// Hardware address.
+    pub mac: [u8; 6],
+    /// Address, if one was asked for.
+    pub ipv4: Option<Ipv4Addr>,
+    /// Address, if one was asked for.
+    pub ipv6: Option<Ipv6Addr>,
+    /// Receive queues.
+    pub queues: u32,
+}
+
+/// Two interfaces, each of which receives what the other sends.
+#[derive(Clone, Debug)]
+pub struct Pair {
+    /// The end that sends, in the lab's experiments.
+    pub tx: Port,
+    /// The end that receives: where captures run.
+    pub rx: Port,
+}
+
+/// Two network namespaces, `tx` and `rx`, and the pairs between them. All of it is gone when the last holder is.
+#[derive(Debug)]
+pub struct Network {
+    tx: Arc<NetNs>,
+    rx: Arc<NetNs>,
+    pairs: Vec<Pair>,
+}
+
+/// How long an interface may take to get its carrier; a few milliseconds is normal.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Network {
+    /// Makes the namespaces and a first pair, `tx0` and `rx0`, which is up when this returns.
+    ///
+    /// # Errors
+    ///
+    /// No privilege (`CAP_SYS_ADMIN`, `CAP_NET_ADMIN`), iproute2 or ethtool missing, or a [`Veth`] that the kernel refuses.
+    pub fn new(veth: Veth) -> Result<Self, Error> {
+        let mut network =
+            Self { tx: Arc::new(NetNs::new()?), rx: Arc::new(NetNs::new()?), pairs: Vec::new() };
+        for netns in [&network.tx, &network.rx] {
+            tools::ip(netns, &["link set lo up".to_owned()])?;
+        }
+        network.connect(veth)?;
+        Ok(network)
+    }
+
+    /// Adds one more pair: `tx1` and `rx1`, and so on.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn connect(&mut self, veth: Veth) -> Result<&Pair, Error> {
+        let number = u8::try_from(self.pairs.len()).ok().filter(|&number| number < 100);
+        let number = number.expect("a network has at most a hundred pairs");
+        Error::check_range("number of queues", veth.queues.into(), 1, 4096)?;
+        let pair = make_pair(&self.tx, &self.rx, number, &veth)?;
+        self.pairs.push(pair);
+        Ok(self.pairs.last().expect("just added"))
+    }
+
+    /// The namespace that sends.
+    pub fn tx(&self) -> &NetNs {
+        &self.tx
+    }
+
+    /// The namespace that receives.
+    pub fn rx(&self) -> &NetNs {
+        &self.rx
+    }
+
+    /// The first pair.
+    pub fn pair(&self) -> &Pair {
+        &self.pairs[0]
+    }
+
+    /// All pairs.
+    pub fn pairs(&self) -> &[Pair] {
+        &self.pairs
+    }
+}
+
+fn make_pair(tx: &Arc<NetNs>, rx: &Arc<NetNs>, number: u8, veth: &Veth) -> Result<Pair, Error> {
+    let macs = veth.macs.unwrap_or(([2, 0x77, 0, 0, number, 1], [2, 0x77, 0, 0, number, 2]));
+    let port = |netns: &Arc<NetNs>, name, mac, host: u8| Port {
+        netns: Arc::clone(netns),
+        name,
+        index: 0,
+        mac,
+        ipv4: veth.ipv4.then(|| Ipv4Addr::new(10, 77, number, host)),
+        ipv6: veth.ipv6.then(|| Ipv6Addr::new(0xfd77, number.into(), 0, 0, 0, 0, 0, host.into())),
+        queues: veth.queues,
+    };
+    let mut tx = port(tx, format!("tx{number}"), macs.0, 1);
+    let mut rx = port(rx, format!("rx{number}"), macs.1, 2);
+
+    // iproute2 takes the path of a namespace where it takes its name.
+    let far = format!("/proc/{}/fd/{}", process::id(), rx.netns.as_fd().as_raw_fd());
+    let device = |port: &Port| {
+        let (name, mac, queues, mtu) = (&port.name, text(port.mac), veth.queues, veth.mtu);
+        format!("name {name} address {mac} mtu {mtu} numtxqueues {queues} numrxqueues {queues}")
+    };
+    tools::ip(&tx.netns, &[format!("link add {} type veth peer {} netns {far}", device(&tx), device(&rx))])?;
+
+    for (port, peer) in [(&tx, &rx), (&rx, &tx)] {
+        if !veth.chatter {
+            silence(&port.netns, &port.name, veth.ipv6)?;
+        }
+        tools::ip(&port.netns, &configuration(port, peer, veth.chatter))?;
+        // Now that it is up: GRO that is switched on before does not make the peer a target of redirection (Linux 6.18).
+        tools::set_features(&port.netns, &port.name, &veth.features)?;
+    }
+    for port in [&mut tx, &mut rx] {
+        port.index = wait_for_carrier(&port.netns, &port.name)?;
+    }
+    Ok(Pair { tx, rx })
+}
+
+/// What `ip` does once the devices are there. Without `chatter` an interface neither asks for hardware addresses nor
+/// joins the multicast groups in which it could be asked for its own (`arp off`); so the peer's has to be known.
+fn configuration(port: &Port, peer: &Port, chatter: bool) -> Vec<String> {
+    let name = &port.name;
+    let mut lines = Vec::new();
+    lines.push(format!("link set {name} {} up", if chatter { "" } else { "arp off" }));
+    lines.extend(port.ipv4.map(|address| format!("address add {address}/24 dev {name}")));
+    lines.extend(port.ipv6.map(|address| format!("address add {address}/64 dev {name} nodad")));
+    if !chatter {
+        let (v4, v6) = (peer.ipv4.map(|a| a.to_string()), peer.ipv6.map(|a| a.to_string()));
+        let mac = text(peer.mac);
+        let known = |address| format!("neighbour add {address} lladdr {mac} nud permanent dev {name}");
+        lines.extend([v4, v6].into_iter().flatten().map(known));
+    }
+    lines
+}
+
+/// Keeps IPv6 from sending by itself, or switches it off. Kernels without it have nothing to switch.
+fn silence(netns: &NetNs, name: &str, ipv6: bool) -> Result<(), Error> {
+    let settings: &[(&str, &str)] = if ipv6 {
+        &[("addr_gen_mode", "1"), ("accept_ra", "0"), ("accept_dad", "0"), ("router_solicitations", "0")]
+    } else {
+        &[("disable_ipv6", "1")]
+    };
+    netns.run(|| {
+        for (setting, value) in settings {
+            let path = format!("/proc/sys/net/ipv6/conf/{name}/{setting}");
+            match fs::write(&path, value) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    return Err(Error::io(format!("write {value} to {path}"))(error));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    })
+}
+
+/// Waits until packets can pass, and gives the interface's index. Before that the kernel drops what is sent: carrier and
+/// queueing discipline come a moment after both ends are up.
+fn wait_for_carrier(netns: &NetNs, name: &str) -> Result<u32, Error> {
+    const IFF_RUNNING: u32 = 0x40;
+    const IFF_LOWER_UP: u32 = 0x1_0000;
+    let ready =
+        |link: &Link| link.name == name && link.flags & IFF_RUNNING != 0 && link.flags & IFF_LOWER_UP != 0;
+    netns.run(|| {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            let links: Result<_, CallError> = links();
+            if let Some(link) = links?.into_iter().find(ready) {
+                return Ok(link.index);
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        Err(Error::NoCarrier { interface: name.to_owned(), waited: PATIENCE })
+    })
+}
+
+/// A hardware address as `ip` writes it.
+fn text(mac: [u8; 6]) -> String {
+    mac.map(|byte| format!("{byte:02x}")).join(":")
+}

@@ -1,0 +1,26 @@
+//! VLAN tags beside the frames, without VLAN interfaces.
+
+use weir_bpf::tag::Tag;
+use weir_sys::bpf::TcxEgress;
+
+use crate::{Error, Port};
+
+/// Tags everything that a port's stack sends, as a VLAN interface would: the tag travels beside the frame, and the
+/// receiving end meets it as one that its device has stripped. Ends when dropped.
+#[derive(Debug)]
+pub struct Tagging {
+    _link: TcxEgress,
+}
+
+impl Tagging {
+    /// Begins to tag with this protocol (0x8100 or 0x88a8) and control information.
+    ///
+    /// # Errors
+    ///
+    /// No privilege, or a kernel without tcx (6.6).
+    pub fn on(port: &Port, protocol: u16, tci: u16) -> Result<Self, Error> {
+        let tag = Tag::load(protocol, tci)?;
+        let link = port.netns.run(|| TcxEgress::attach(tag.program(), port.index))?;
+        Ok(Self { _link: link })
+    }
+}

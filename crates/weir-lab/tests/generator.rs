@@ -1,0 +1,125 @@
+//! The generator, counted by the smallest receiver there is.
+
+use std::thread;
+use std::time::Duration;
+
+use weir_lab::{Error, Generator, Hook, Network, Rate, Traffic, Verdict, Veth, require_root};
+
+const PATIENCE: Duration = Duration::from_secs(2);
+
+#[test]
+fn root_every_frame_that_was_accepted_arrives() {
+    if !require_root("root_every_frame_that_was_accepted_arrives") {
+        return;
+    }
+    let network = Network::new(Veth::default().queues(2)).expect("network");
+    let pair = network.pair();
+    for (size, flows, cpu) in [(60, 1, 0), (60, 1000, 1), (256, 7, 0), (1514, 3, 1), (1514, 1, 0)] {
+        let hook = Hook::attach(&pair.rx, Verdict::Drop).expect("hook");
+        let traffic = Traffic::new(size).expect("size").flows(flows).expect("flows").between(pair);
+        let mut generator = Generator::new(pair, &traffic).expect("generator").cpu(cpu);
+        let mut accepted = 0;
+        for count in [1, 63, 100_000, 65_537] {
+            let report = generator.send(count).expect("send");
+            assert_eq!(report.sent(), count);
+            assert_eq!(report.accepted + report.refused, count);
+            accepted += report.accepted;
+            assert_eq!(hook.wait_for(accepted, PATIENCE), accepted, "{count} frames of {size} bytes");
+        }
+        let queue = usize::try_from(generator.queue()).expect("queue");
+        assert_eq!(hook.by_queue()[queue], accepted, "all on the CPU's queue");
+    }
+}
+
+#[test]
+fn root_two_generators_fill_two_queues_at_the_same_time() {
+    if !require_root("root_two_generators_fill_two_queues_at_the_same_time") {
+        return;
+    }
+    let network = Network::new(Veth::default().queues(2)).expect("network");
+    let pair = network.pair();
+    let hook = Hook::attach(&pair.rx, Verdict::Drop).expect("hook");
+    let traffic = Traffic::new(60).expect("size").between(pair);
+    let send = |cpu| {
+        let generator = Generator::numbered_from(u64::from(cpu) * 1_000_000, pair, &traffic);
+        generator.expect("generator").cpu(cpu).send(500_000).expect("send").accepted
+    };
+    let accepted = thread::scope(|scope| {
+        let second = scope.spawn(|| send(1));
+        [send(0), second.join().expect("no panic")]
+    });
+    hook.wait_for(accepted.iter().sum(), PATIENCE);
+    assert_eq!(hook.by_queue(), accepted);
+}
+
+#[test]
+fn root_numbers_go_on_from_call_to_call() {
+    if !require_root("root_numbers_go_on_from_call_to_call") {
+        return;
+    }
+    let network = Network::new(Veth::default()).expect("network");
+    let traffic = Traffic::new(60).expect("size").between(network.pair());
+    let mut generator = Generator::numbered_from(500, network.pair(), &traffic).expect("generator");
+    assert_eq!(generator.send(10).expect("send").sequences, 500..510);
+    assert_eq!(generator.send(0).expect("send").sequences, 510..510);
+    assert_eq!(generator.send(100_000).expect("send").sequences, 510..100_510);
+}
+
+#[test]
+fn root_a_rate_is_kept() {
+    if !require_root("root_a_rate_is_kept") {
+        return;
+    }
+    let network = Network::new(Veth::default()).expect("network");
+    let traffic = Traffic::new(60).expect("size").between(network.pair());
+    for rate in [1_000, 100_000, 1_000_000] {
+        let generator = Generator::new(network.pair(), &traffic).expect("generator");
+        let report = generator.rate(Rate::PerSecond(rate)).expect("rate").send(rate / 5).expect("send");
+        // A busy machine may delay the last burst, but nothing makes it early.
+        let share = report.rate() / rate as f64;
+        assert!((0.5..1.1).contains(&share), "{} instead of {rate} frames a second", report.rate());
+    }
+}
+
+#[test]
+fn root_time_is_kept() {
+    if !require_root("root_time_is_kept") {
+        return;
+    }
+    let network = Network::new(Veth::default()).expect("network");
+    let traffic = Traffic::new(60).expect("size").between(network.pair());
+    let time = Duration::from_millis(200);
+    let report = Generator::new(network.pair(), &traffic).expect("generator").send_for(time).expect("send");
+    assert!(report.elapsed >= time && report.elapsed < 5 * time, "{:?}", report.elapsed);
+}
+
+#[test]
+fn root_what_cannot_be_sent_says_why() {
+    if !require_root("root_what_cannot_be_sent_says_why") {
+        return;
+    }
+    let network = Network::new(Veth::default().mtu(9000)).expect("network");
+    let pair = network.pair();
+    let traffic = Traffic::new(3400).expect("size").between(pair);
+    let report = Generator::new(pair, &traffic).expect("generator").send(1000).expect("send");
+    assert_eq!(report.accepted, 1000, "frames longer than Ethernet's are fine");
+
+    let traffic = Traffic::new(4000).expect("size").between(pair);
+    let error = Generator::new(pair, &traffic).expect("generator").send(1).expect_err("too long");
+    assert!(matches!(error, Error::TooLongForLiveFrames { size: 4000 }), "{error}");
+
+    let traffic = Traffic::new(60).expect("size").between(pair);
+    let error = Generator::new(pair, &traffic).expect("generator").cpu(900).send(1).expect_err("no such CPU");
+    assert!(error.to_string().contains("CPU 900"), "{error}");
+}
+
+#[test]
+fn root_a_receiver_without_napi_refuses_and_the_report_says_so() {
+    if !require_root("root_a_receiver_without_napi_refuses_and_the_report_says_so") {
+        return;
+    }
+    let network = Network::new(Veth::default().feature("gro", false)).expect("network");
+    let traffic = Traffic::new(60).expect("size").between(network.pair());
+    let report = Generator::new(network.pair(), &traffic).expect("generator").send(100).expect("send");
+    assert_eq!((report.accepted, report.refused), (0, 100));
+}

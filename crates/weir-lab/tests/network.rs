@@ -1,0 +1,118 @@
+//! Networks: what passes through them, and what does not.
+
+use std::collections::HashSet;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use weir_lab::{
+    FrameSender, Generator, Hook, LinkCounters, Network, StackCounters, Traffic, Verdict, Veth, require_root,
+    tcp_transfer,
+};
+
+#[test]
+fn root_tcp_moves_bytes_unchanged() {
+    if !require_root("root_tcp_moves_bytes_unchanged") {
+        return;
+    }
+    let veths = [
+        Veth::default().ipv4(),
+        Veth::default().ipv4().wire_packets(),
+        Veth::default().ipv6().mtu(9000).queues(2),
+    ];
+    for veth in veths {
+        let network = Network::new(veth).expect("network");
+        let before = StackCounters::read(network.rx()).expect("counters");
+        let report = tcp_transfer(network.pair(), 5_000_001).expect("transfer");
+        assert_eq!(report.bytes, 5_000_001);
+        assert_eq!(report.sent_checksum, report.received_checksum);
+        let after = StackCounters::read(network.rx()).expect("counters");
+        assert_eq!(after.get("TcpPassiveOpens") - before.get("TcpPassiveOpens"), 1);
+        let link = LinkCounters::read(&network.pair().rx).expect("counters");
+        assert!(link.rx_bytes > report.bytes, "{link:?}");
+    }
+}
+
+#[test]
+fn root_a_silent_network_is_silent() {
+    if !require_root("root_a_silent_network_is_silent") {
+        return;
+    }
+    let network = Network::new(Veth::default().ipv4().ipv6()).expect("network");
+    tcp_transfer(network.pair(), 1).expect("addresses work");
+    let counters =
+        || [&network.pair().tx, &network.pair().rx].map(|port| LinkCounters::read(port).expect("counters"));
+    // The last acknowledgements of the connection.
+    thread::sleep(Duration::from_millis(300));
+    let before = counters();
+    thread::sleep(Duration::from_millis(1500));
+    assert_eq!(counters(), before);
+}
+
+#[test]
+fn root_nothing_is_sent_before_the_test_sends() {
+    if !require_root("root_nothing_is_sent_before_the_test_sends") {
+        return;
+    }
+    let network = Network::new(Veth::default().ipv4().ipv6()).expect("network");
+    thread::sleep(Duration::from_millis(500));
+    for port in [&network.pair().tx, &network.pair().rx] {
+        assert_eq!(LinkCounters::read(port).expect("counters"), LinkCounters::default(), "{}", port.name);
+    }
+}
+
+#[test]
+fn root_pairs_are_separate() {
+    if !require_root("root_pairs_are_separate") {
+        return;
+    }
+    let mut network = Network::new(Veth::default()).expect("network");
+    let macs = ([2, 0, 0, 0, 0, 8], [2, 0, 0, 0, 0, 9]);
+    let second = network.connect(Veth::default().macs(macs.0, macs.1)).expect("second pair").clone();
+    assert_eq!((second.tx.name.as_str(), second.rx.name.as_str()), ("tx1", "rx1"));
+    assert_eq!((second.tx.mac, second.rx.mac), macs);
+
+    let hooks: Vec<_> =
+        network.pairs().iter().map(|pair| Hook::attach(&pair.rx, Verdict::Drop).expect("hook")).collect();
+    let traffic = Traffic::new(60).expect("size").between(&second);
+    Generator::new(&second, &traffic).expect("generator").send(1000).expect("send");
+    assert_eq!(hooks[1].wait_for(1000, Duration::from_secs(2)), 1000);
+    assert_eq!(hooks[0].packets(), 0);
+}
+
+#[test]
+fn root_frames_sent_the_moment_a_network_is_there_arrive() {
+    if !require_root("root_frames_sent_the_moment_a_network_is_there_arrive") {
+        return;
+    }
+    let traffic = Traffic::new(60).expect("size");
+    for _ in 0..5 {
+        let network = Network::new(Veth::default()).expect("network");
+        let sender = FrameSender::new(&network.pair().tx).expect("sender");
+        assert_eq!(sender.send_frames(&traffic.frames(0..10)).expect("send"), 10);
+    }
+}
+
+#[test]
+fn root_queues_are_as_many_as_asked_for() {
+    if !require_root("root_queues_are_as_many_as_asked_for") {
+        return;
+    }
+    let network = Network::new(Veth::default().queues(3)).expect("network");
+    let mut list = Command::new("ls");
+    let child = network.rx().spawn(list.arg("/sys/class/net/rx0/queues").stdout(Stdio::piped())).expect("ls");
+    let output = child.wait_with_output().expect("ls");
+    let queues: HashSet<_> = str::from_utf8(&output.stdout).expect("text").split_whitespace().collect();
+    assert_eq!(queues, HashSet::from(["rx-0", "rx-1", "rx-2", "tx-0", "tx-1", "tx-2"]));
+}
+
+#[test]
+fn root_what_the_kernel_refuses_is_told() {
+    if !require_root("root_what_the_kernel_refuses_is_told") {
+        return;
+    }
+    let error = Network::new(Veth::default().mtu(70_000)).expect_err("too large");
+    assert!(error.to_string().contains("mtu 70000"), "{error}");
+    let error = Network::new(Veth::default().feature("warp", true)).expect_err("no such feature");
+    assert!(error.to_string().contains("warp"), "{error}");
+}

@@ -1,0 +1,150 @@
+//! What was sent, byte by byte, as others receive it: tcpdump, the network stack, sockets.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::time::Duration;
+
+use weir_lab::{
+    FrameSender, Generator, Hook, LinkCounters, Network, Port, Rate, SequenceCheck, StackCounters, Traffic,
+    UdpSink, Verdict, Veth, require_root,
+};
+
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Ethernet, IPv4 and UDP headers.
+const HEADERS: usize = 42;
+
+/// tcpdump on a port until it has `packets` packets, ready to receive. Its ring has places of the frames' size, so that
+/// it holds thousands of them.
+fn tcpdump(port: &Port, packets: usize, traffic: &Traffic) -> Child {
+    let (packets, size) = (packets.to_string(), (traffic.size() + 4).to_string());
+    let mut command = Command::new("timeout");
+    command
+        .args(["20", "tcpdump", "-i", &port.name, "-c", &packets, "-B", "65536", "-Z", "root", "-s", &size]);
+    command.args(["-Q", "in", "--immediate-mode", "-U", "-w", "-"]);
+    let mut child = port
+        .netns
+        .spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()))
+        .expect("tcpdump is installed");
+    let mut messages = BufReader::new(child.stderr.as_mut().expect("a pipe"));
+    let mut line = String::new();
+    messages.read_line(&mut line).expect("tcpdump speaks");
+    assert!(line.contains("listening on"), "{line}");
+    child
+}
+
+/// The packets of a capture file in this machine's byte order.
+fn packets(mut child: Child) -> Vec<Vec<u8>> {
+    let mut file = Vec::new();
+    child.stdout.take().expect("a pipe").read_to_end(&mut file).expect("tcpdump writes");
+    child.wait().expect("tcpdump ends");
+    let mut packets = Vec::new();
+    let mut rest = &file[24..];
+    while let Some((header, data)) = rest.split_at_checked(16) {
+        let [captured, original] =
+            [8, 12].map(|at| u32::from_ne_bytes(*header[at..].first_chunk().expect("four bytes")));
+        assert_eq!(captured, original, "tcpdump keeps whole packets");
+        let (packet, next) = data.split_at(usize::try_from(captured).expect("small"));
+        packets.push(packet.to_vec());
+        rest = next;
+    }
+    packets
+}
+
+#[test]
+fn root_tcpdump_sees_every_byte_as_it_should_be() {
+    if !require_root("root_tcpdump_sees_every_byte_as_it_should_be") {
+        return;
+    }
+    let network = Network::new(Veth::default()).expect("network");
+    let pair = network.pair();
+    let flows =
+        |size: usize, flows| Traffic::new(size).expect("size").flows(flows).expect("flows").between(pair);
+    let tagged = flows(64, 5).vlan(0x6005).expect("size");
+    for traffic in [flows(60, 1), flows(61, 7), flows(1514, 100_000).scattered(), flows(256, 3), tagged] {
+        let (count, capture) = (3000, tcpdump(&pair.rx, 3000, &traffic));
+        let generator = Generator::new(pair, &traffic).expect("generator");
+        let report = generator.rate(Rate::PerSecond(50_000)).expect("rate").send(count).expect("send");
+        assert_eq!(report.accepted, count);
+        let mut check = SequenceCheck::new(&traffic, report.sequences);
+        packets(capture).iter().for_each(|packet| check.frame(packet));
+        let result = check.finish();
+        assert!(result.is_perfect(), "{traffic:?}: {:?} {:?}", result.total, result.first_corrupt);
+    }
+}
+
+#[test]
+fn root_single_frames_of_any_size_arrive_whole() {
+    if !require_root("root_single_frames_of_any_size_arrive_whole") {
+        return;
+    }
+    let network = Network::new(Veth::default().mtu(65535)).expect("network");
+    let pair = network.pair();
+    let sender = FrameSender::new(&pair.tx).expect("sender");
+    for size in [60, 64, 1514, 1515, 4096, 9014, 40_000, 65_549] {
+        let plain = Traffic::new(size).expect("size").between(pair).flows(3).expect("flows");
+        let tagged = plain.clone().vlan(42).ok();
+        for traffic in [Some(plain), tagged].into_iter().flatten() {
+            let capture = tcpdump(&pair.rx, 20, &traffic);
+            assert_eq!(sender.send_frames(&traffic.frames(7..27)).expect("send"), 20);
+            let mut check = SequenceCheck::new(&traffic, 7..27);
+            packets(capture).iter().for_each(|packet| check.frame(packet));
+            let result = check.finish();
+            assert!(result.is_perfect(), "{size}: {:?} {:?}", result.total, result.first_corrupt);
+        }
+    }
+    let error = sender.send(&[0; 65_570]).expect_err("longer than the MTU");
+    assert!(error.to_string().contains("65570 bytes"), "{error}");
+}
+
+#[test]
+fn root_the_stack_gets_what_the_hook_passes() {
+    if !require_root("root_the_stack_gets_what_the_hook_passes") {
+        return;
+    }
+    let network = Network::new(Veth::default().ipv4()).expect("network");
+    let pair = network.pair();
+    let hook = Hook::attach(&pair.rx, Verdict::Pass).expect("hook");
+
+    // To nobody: counted, dropped, not answered.
+    let before = StackCounters::read(network.rx()).expect("counters");
+    let traffic = Traffic::new(60).expect("size").between(pair).flows(50_000).expect("flows");
+    let report = Generator::new(pair, &traffic).expect("generator").send(200_000).expect("send");
+    assert_eq!(hook.wait_for(report.accepted, PATIENCE), report.accepted);
+    let after = StackCounters::read(network.rx()).expect("counters");
+    let grown = |name| after.get(name) - before.get(name);
+    assert_eq!(grown("IpInReceives"), report.accepted);
+    assert_eq!(grown("IpInHdrErrors"), 0);
+    assert_eq!(grown("IpOutRequests"), 0);
+    let link = LinkCounters::read(&pair.rx).expect("counters");
+    assert_eq!((link.rx_packets, link.tx_packets), (report.accepted, 0));
+}
+
+#[test]
+fn root_a_socket_gets_every_datagram_in_order() {
+    if !require_root("root_a_socket_gets_every_datagram_in_order") {
+        return;
+    }
+    let network = Network::new(Veth::default().ipv4()).expect("network");
+    let pair = network.pair();
+    let hook = Hook::attach(&pair.rx, Verdict::Pass).expect("hook");
+    let (datagrams, arrived) = mpsc::channel();
+    let sink = UdpSink::start(&pair.rx, 4000, move |payload, sender| {
+        datagrams.send((payload.to_vec(), sender.port())).expect("the test waits");
+    })
+    .expect("sink");
+
+    let address = pair.rx.ipv4.expect("asked for");
+    let traffic = Traffic::new(300).expect("size").between(pair).to(address, 4000).flows(9).expect("flows");
+    let generator = Generator::new(pair, &traffic).expect("generator");
+    let report = generator.rate(Rate::PerSecond(100_000)).expect("rate").send(20_000).expect("send");
+    assert_eq!(report.accepted, 20_000);
+    assert_eq!(hook.wait_for(20_000, PATIENCE), 20_000);
+    assert_eq!(sink.stop(), 20_000);
+
+    for ((payload, port), sequence) in arrived.iter().zip(report.sequences) {
+        let frame = traffic.frame(sequence);
+        assert_eq!(payload, frame[HEADERS..], "datagram {sequence}");
+        assert_eq!(port.to_be_bytes(), frame[34..36]);
+    }
+}
