@@ -1,0 +1,136 @@
+//! What became of every packet.
+
+use std::time::Duration;
+
+use serde::Serialize;
+
+/// Counters that close: each packet that reaches the hook ends in exactly one of them.
+///
+/// `seen = filtered + sampled_out + captured + lost + errors`, and
+/// `captured = delivered + still queued + discarded`.
+///
+/// All count packets, but for `bytes`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tally {
+    /// Reached the hook; counted there, by the source.
+    pub seen: u64,
+    /// Rejected by a filter.
+    pub filtered: u64,
+    /// Passed over by sampling.
+    pub sampled_out: u64,
+    /// Laid down as records in the pool.
+    pub captured: u64,
+    /// Found no room: no empty chunk in the pool, or in the kernel's ring before it.
+    pub lost: u64,
+    /// Could not be read, or came on a queue that did not exist when the capture began.
+    pub errors: u64,
+    /// Handed to the handler.
+    pub delivered: u64,
+    /// Captured but cut off by the handler ([`crate::Chunk::keep_first`]).
+    pub discarded: u64,
+    /// Surely in the file; filled in by whoever writes one.
+    pub written: u64,
+    /// Original bytes of the captured packets.
+    pub bytes: u64,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.seen += other.seen;
+        self.filtered += other.filtered;
+        self.sampled_out += other.sampled_out;
+        self.captured += other.captured;
+        self.lost += other.lost;
+        self.errors += other.errors;
+        self.delivered += other.delivered;
+        self.discarded += other.discarded;
+        self.written += other.written;
+        self.bytes += other.bytes;
+    }
+}
+
+/// Where a queue's chunks are; they sum to `total` whenever nothing moves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PoolFill {
+    /// Empty.
+    pub free: u32,
+    /// Being written to.
+    pub open: u32,
+    /// Full, and not yet taken.
+    pub ready: u32,
+    /// With a handler.
+    pub held: u32,
+    /// All of the queue.
+    pub total: u32,
+}
+
+/// One queue's account.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct QueueAccount {
+    /// Receive queue; the processor for generic XDP; 0 for a source that does not tell queues apart.
+    pub queue: u32,
+    /// Packets.
+    pub tally: Tally,
+    /// Chunks.
+    pub pool: PoolFill,
+}
+
+/// Losses before the hook, as far as the device tells; growth since the capture began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NicCounters {
+    /// `rx_missed_errors`: the device had no room.
+    pub missed: u64,
+    /// `rx_fifo_errors`.
+    pub fifo_errors: u64,
+    /// `rx_dropped`: dropped in the stack.
+    pub dropped: u64,
+}
+
+/// One interface's account.
+#[derive(Clone, Debug, Serialize)]
+pub struct InterfaceAccount {
+    /// Number in the capture and in its file.
+    pub id: u32,
+    /// Name.
+    pub name: String,
+    /// `xdp` or `af_packet`.
+    pub source: &'static str,
+    /// `pass` or `exclusive`.
+    pub mode: &'static str,
+    /// Per queue.
+    pub queues: Vec<QueueAccount>,
+    /// Losses before the hook; absent once the interface is gone.
+    pub nic: Option<NicCounters>,
+}
+
+impl InterfaceAccount {
+    /// The sum over the queues.
+    pub fn total(&self) -> Tally {
+        let mut total = Tally::default();
+        for queue in &self.queues {
+            total += queue.tally;
+        }
+        total
+    }
+}
+
+/// The whole account.
+#[derive(Clone, Debug, Default, Serialize)]
+pub struct Account {
+    /// Since the capture began, until it was stopped.
+    #[serde(skip)]
+    pub elapsed: Duration,
+    /// Per interface.
+    pub interfaces: Vec<InterfaceAccount>,
+}
+
+impl Account {
+    /// The sum over the interfaces.
+    pub fn total(&self) -> Tally {
+        let mut total = Tally::default();
+        for interface in &self.interfaces {
+            total += interface.total();
+        }
+        total
+    }
+}

@@ -1,0 +1,209 @@
+//! How a capture is asked for.
+
+use std::time::Duration;
+
+use crate::{Capture, Error};
+
+/// Chunks of one queue, unless many queues make that a lot of memory.
+pub const DEFAULT_CHUNKS: u32 = 64;
+/// Bytes of a chunk in which records begin.
+pub const DEFAULT_CHUNK_SIZE: u32 = 1 << 20;
+/// Bytes kept of a packet: what tcpdump keeps.
+pub const DEFAULT_SNAP_LEN: u32 = 262_144;
+
+/// Memory that the default gives to an interface, however many queues it has; but never fewer than
+/// [`FEWEST_CHUNKS`] chunks to one.
+const DEFAULT_POOL: u64 = 512 << 20;
+const FEWEST_CHUNKS: u32 = 8;
+
+/// Which source captures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SourceChoice {
+    /// The one that fits the interface; [`crate::Interface::why`] says why.
+    #[default]
+    Auto,
+    /// An XDP program (Linux 6.1): fastest, sees what arrives.
+    Xdp,
+    /// A packet socket with `TPACKET_V3`: any driver, both directions.
+    AfPacket,
+}
+
+/// What becomes of a packet after it was captured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// It goes on to the host's stack.
+    #[default]
+    Pass,
+    /// It ends in the pool: the host does not see it. Only xdp can do that.
+    Exclusive,
+}
+
+/// Where a packet's time stamp comes from. All are nanoseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Timestamps {
+    /// The kernel's clock, read for each packet.
+    #[default]
+    Kernel,
+    /// The same, but at more than 64 packets in a tick of the kernel's timer (1 to 10 ms) one reading serves 32
+    /// packets: never out of order, late by at most a tick. The af_packet source reads the clock for each.
+    Batch,
+    /// None: time stamps are 0. The af_packet source has them anyway.
+    None,
+}
+
+/// Which packets, as seen from the host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// Those that arrive.
+    In,
+    /// Those that are sent.
+    Out,
+    /// Both, as far as the source sees them.
+    #[default]
+    Both,
+}
+
+/// When captured packets are handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Delivery {
+    /// At once when there are few, in batches when there are many: a lone packet within a millisecond, a full stream
+    /// with some thousand wake-ups a second, and no processor time when there is nothing.
+    #[default]
+    Adaptive,
+    /// Once a queue has `min_bytes` of records, or the oldest has waited for `timeout`.
+    Batched {
+        /// Bytes of records that are worth a wake-up.
+        min_bytes: u32,
+        /// Longest wait.
+        timeout: Duration,
+    },
+    /// At once, without ever sleeping: one processor is busy all the time.
+    Active,
+}
+
+/// Asks for a capture: [`Capture::builder`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Builder {
+    interfaces: Vec<String>,
+    settings: Settings,
+}
+
+/// All that a source needs to know.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) source: SourceChoice,
+    pub(crate) mode: Mode,
+    pub(crate) timestamps: Timestamps,
+    pub(crate) snap_len: u32,
+    pub(crate) chunks: Option<u32>,
+    pub(crate) chunk_size: u32,
+    pub(crate) direction: Direction,
+    pub(crate) promiscuous: bool,
+    pub(crate) delivery: Delivery,
+}
+
+impl Settings {
+    /// Chunks a queue, for that many queues.
+    pub(crate) fn chunks_for(&self, queues: u32) -> u32 {
+        self.chunks.unwrap_or_else(|| {
+            let share = DEFAULT_POOL / u64::from(self.chunk_size.max(1)) / u64::from(queues.max(1));
+            u32::try_from(share).unwrap_or(u32::MAX).clamp(FEWEST_CHUNKS, DEFAULT_CHUNKS)
+        })
+    }
+}
+
+impl Builder {
+    pub(crate) fn new() -> Self {
+        Self {
+            interfaces: Vec::new(),
+            settings: Settings {
+                source: SourceChoice::default(),
+                mode: Mode::default(),
+                timestamps: Timestamps::default(),
+                snap_len: DEFAULT_SNAP_LEN,
+                chunks: None,
+                chunk_size: DEFAULT_CHUNK_SIZE,
+                direction: Direction::default(),
+                promiscuous: true,
+                delivery: Delivery::default(),
+            },
+        }
+    }
+
+    /// Adds an interface, by name, in the calling thread's network namespace. They are numbered in this order.
+    pub fn interface(mut self, name: impl Into<String>) -> Self {
+        self.interfaces.push(name.into());
+        self
+    }
+
+    /// Which source captures.
+    pub fn source(mut self, source: SourceChoice) -> Self {
+        self.settings.source = source;
+        self
+    }
+
+    /// What becomes of a packet after it was captured.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.settings.mode = mode;
+        self
+    }
+
+    /// Where time stamps come from.
+    pub fn timestamps(mut self, timestamps: Timestamps) -> Self {
+        self.settings.timestamps = timestamps;
+        self
+    }
+
+    /// Bytes kept of a packet, at least 1; [`DEFAULT_SNAP_LEN`] unless set.
+    pub fn snap_len(mut self, bytes: u32) -> Self {
+        self.settings.snap_len = bytes;
+        self
+    }
+
+    /// Chunks a queue, at least 2. Unless set, [`DEFAULT_CHUNKS`], or fewer where there are many queues.
+    pub fn chunks(mut self, chunks: u32) -> Self {
+        self.settings.chunks = Some(chunks);
+        self
+    }
+
+    /// Bytes of a chunk, from 4 KiB to 1 GiB; [`DEFAULT_CHUNK_SIZE`] unless set. Room for one largest frame is added.
+    pub fn chunk_size(mut self, bytes: u32) -> Self {
+        self.settings.chunk_size = bytes;
+        self
+    }
+
+    /// Which packets.
+    pub fn direction(mut self, direction: Direction) -> Self {
+        self.settings.direction = direction;
+        self
+    }
+
+    /// Whether frames for other stations are captured too; they are unless this says no.
+    pub fn promiscuous(mut self, promiscuous: bool) -> Self {
+        self.settings.promiscuous = promiscuous;
+        self
+    }
+
+    /// When packets are handed over.
+    pub fn delivery(mut self, delivery: Delivery) -> Self {
+        self.settings.delivery = delivery;
+        self
+    }
+
+    /// Begins the capture.
+    ///
+    /// # Errors
+    ///
+    /// An interface that is unknown, named twice or down; options that contradict each other; a lack of privilege, of
+    /// memory or of kernel support: each says what to do. Nothing is left attached.
+    pub fn open(self) -> Result<Capture, Error> {
+        if self.interfaces.is_empty() {
+            return Err(Error::NoInterface);
+        }
+        if self.settings.snap_len == 0 {
+            return Err(Error::Options("a snap length of 0 keeps nothing: 1 is the least".into()));
+        }
+        Capture::open(&self.interfaces, &self.settings)
+    }
+}

@@ -1,0 +1,459 @@
+//! A running capture.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::thread::{NanosleepRelativeResult, nanosleep};
+use weir_sys::CallError;
+use weir_sys::link::{self, Link};
+
+use crate::account::{Account, InterfaceAccount, NicCounters, PoolFill, QueueAccount, Tally};
+use crate::builder::{Builder, Delivery, Settings};
+use crate::chunk::{Chunk, Lane};
+use crate::interface::{Device, Interface};
+use crate::source::Source;
+use crate::{Error, choose};
+
+/// A running capture: gives chunks, and the account.
+#[derive(Debug)]
+pub struct Capture {
+    interfaces: Vec<Interface>,
+    ports: Vec<Port>,
+    patience: Patience,
+    delivery: Delivery,
+    /// The queue to look at next, counted over all ports.
+    turn: usize,
+    began: Instant,
+    ended: Option<Instant>,
+    checked: Instant,
+}
+
+/// One interface's source, and what it has handed over.
+#[derive(Debug)]
+struct Port {
+    name: String,
+    index: u32,
+    source: Box<dyn Source>,
+    lanes: Vec<Arc<Lane>>,
+    /// The device's counters when the capture began.
+    nic: NicCounters,
+}
+
+/// Between two looks at queues that have little, when delivery is adaptive: short enough for a lone packet to be handed
+/// over within a millisecond, long enough for thousands at full load.
+const NAP: Duration = Duration::from_micros(250);
+/// Bytes of records that are handed over without a nap.
+const BATCH: u32 = 128 << 10;
+/// How long to sleep before looking once more after the doorbell was armed (`commit` in crates/weir-bpf/src/writer.h).
+const RECHECK: Duration = Duration::from_millis(1);
+/// Between two looks at whether the interfaces are still there.
+const CHECK: Duration = Duration::from_secs(1);
+
+/// Where the capture is between busy and asleep.
+#[derive(Clone, Copy, Debug)]
+struct Patience {
+    /// Queues of the present round that are still to be looked at; in a round any amount is handed over.
+    round: usize,
+    /// Whether this round has found anything.
+    found: bool,
+    /// Whether the doorbells are armed, and were looked past once.
+    armed: Option<Armed>,
+    /// When the next round of a batched delivery is due.
+    due: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Armed {
+    Fresh,
+    Rechecked,
+}
+
+impl Capture {
+    /// Asks for a capture.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(crate) fn open(names: &[String], settings: &Settings) -> Result<Self, Error> {
+        let mut ports = Vec::new();
+        let mut interfaces = Vec::new();
+        for (device, id) in Device::find(names)?.iter().zip(0u32..) {
+            let (source, interface) = choose::open(device, id, settings)?;
+            let direction = (interface.source == "xdp").then_some(crate::Direction::In);
+            let lane = |queue| {
+                Arc::new(Lane {
+                    interface: id,
+                    queue,
+                    direction,
+                    delivered: AtomicU64::new(0),
+                    discarded: AtomicU64::new(0),
+                })
+            };
+            ports.push(Port {
+                name: interface.name.clone(),
+                index: device.link.index,
+                lanes: (0..source.queues()).map(lane).collect(),
+                nic: nic_counters(&device.link),
+                source,
+            });
+            interfaces.push(interface);
+        }
+        let now = Instant::now();
+        Ok(Self {
+            interfaces,
+            ports,
+            patience: Patience { round: 0, found: true, armed: None, due: now },
+            delivery: settings.delivery,
+            turn: 0,
+            began: now,
+            ended: None,
+            checked: now,
+        })
+    }
+
+    /// The interfaces, in the order in which they were asked for.
+    pub fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
+    /// The next chunk; waits for one no longer than `wait`. `None`: there was none, or a signal came. After
+    /// [`Capture::stop`] it does not wait, and `None` means that nothing is left.
+    ///
+    /// # Errors
+    ///
+    /// An interface that is gone or down, or shared memory that was overwritten. What was captured before can still be
+    /// taken after [`Capture::stop`].
+    pub fn next(&mut self, wait: Duration) -> Result<Option<Chunk>, Error> {
+        if self.ended.is_some() {
+            self.patience.round = self.lanes();
+            return self.round();
+        }
+        self.check()?;
+        let deadline = Instant::now() + wait;
+        match self.delivery {
+            Delivery::Adaptive => self.next_adaptive(deadline),
+            Delivery::Batched { min_bytes, timeout } => {
+                self.next_batched(deadline, min_bytes.max(1), timeout)
+            }
+            Delivery::Active => self.next_active(deadline),
+        }
+    }
+
+    /// Calls `handler` with each chunk until it says [`ControlFlow::Break`], then stops the capture; the handler gets what
+    /// is left in the pool as well, unless it breaks off.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Capture::next`].
+    pub fn run(&mut self, mut handler: impl FnMut(&Chunk) -> ControlFlow<()>) -> Result<(), Error> {
+        loop {
+            if let Some(chunk) = self.next(CHECK)?
+                && handler(&chunk).is_break()
+            {
+                return self.stop();
+            }
+        }
+    }
+
+    /// Ends the capture: nothing is captured any more, and the account is final but for what is still to be taken with
+    /// [`Capture::next`]. Does nothing the second time.
+    ///
+    /// # Errors
+    ///
+    /// If a source cannot be taken off; the others are.
+    pub fn stop(&mut self) -> Result<(), Error> {
+        if self.ended.is_some() {
+            return Ok(());
+        }
+        let mut result = Ok(());
+        for port in &mut self.ports {
+            result = port.source.stop().and(result);
+        }
+        self.ended = Some(Instant::now());
+        result
+    }
+
+    /// What became of every packet so far. While packets arrive the counters are of slightly different moments; once
+    /// stopped, they close.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel cannot be asked for the devices' counters.
+    pub fn account(&mut self) -> Result<Account, Error> {
+        let links = link::links()?;
+        let elapsed = self.ended.unwrap_or_else(Instant::now) - self.began;
+        let interfaces = self.interfaces.iter().zip(&self.ports);
+        let interfaces = interfaces.map(|(interface, port)| InterfaceAccount {
+            id: interface.id,
+            name: port.name.clone(),
+            source: interface.source,
+            mode: interface.mode,
+            queues: port.account(),
+            nic: links.iter().find(|link| link.index == port.index).map(|link| port.nic_since(link)),
+        });
+        Ok(Account { elapsed, interfaces: interfaces.collect() })
+    }
+
+    fn next_adaptive(&mut self, deadline: Instant) -> Result<Option<Chunk>, Error> {
+        loop {
+            if let Some(chunk) = self.round()? {
+                return Ok(Some(chunk));
+            }
+            if let Some(chunk) = self.sweep(BATCH)? {
+                self.patience.found = true;
+                return Ok(Some(chunk));
+            }
+            if self.patience.found && self.patience.armed.is_none() {
+                self.begin_round();
+                if !nap(NAP) {
+                    return Ok(None);
+                }
+                continue;
+            }
+            if self.sleep_until_ready(1, deadline)? {
+                self.begin_round();
+                continue;
+            }
+            return Ok(None);
+        }
+    }
+
+    fn next_batched(
+        &mut self,
+        deadline: Instant,
+        min_bytes: u32,
+        timeout: Duration,
+    ) -> Result<Option<Chunk>, Error> {
+        loop {
+            if let Some(chunk) = self.round()? {
+                return Ok(Some(chunk));
+            }
+            if let Some(chunk) = self.sweep(min_bytes)? {
+                return Ok(Some(chunk));
+            }
+            if Instant::now() >= self.patience.due {
+                self.patience.due = Instant::now() + timeout;
+                self.begin_round();
+                continue;
+            }
+            if !self.sleep_until_ready(min_bytes, deadline.min(self.patience.due))?
+                && (Instant::now() >= deadline || Instant::now() < self.patience.due)
+            {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn next_active(&mut self, deadline: Instant) -> Result<Option<Chunk>, Error> {
+        loop {
+            self.begin_round();
+            if let Some(chunk) = self.round()? {
+                return Ok(Some(chunk));
+            }
+            if Instant::now() >= deadline {
+                return Ok(None);
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Begins a round: each queue may hand over whatever it has, once.
+    fn begin_round(&mut self) {
+        self.patience.round = self.lanes();
+        self.patience.found = false;
+    }
+
+    /// What the next queue of the present round has.
+    fn round(&mut self) -> Result<Option<Chunk>, Error> {
+        while self.patience.round > 0 {
+            self.patience.round -= 1;
+            if let Some(chunk) = self.take_turn(1)? {
+                self.patience.found = true;
+                return Ok(Some(chunk));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What the next queue with at least `min_bytes`, or with a chunk that is closed, has.
+    fn sweep(&mut self, min_bytes: u32) -> Result<Option<Chunk>, Error> {
+        for _ in 0..self.lanes() {
+            if let Some(chunk) = self.take_turn(min_bytes)? {
+                return Ok(Some(chunk));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks at the queue whose turn it is, and passes the turn on.
+    fn take_turn(&mut self, min_bytes: u32) -> Result<Option<Chunk>, Error> {
+        let mut queue = self.turn;
+        self.turn = (self.turn + 1) % self.lanes();
+        for port in &mut self.ports {
+            let Some(lane) = port.lanes.get(queue) else {
+                queue -= port.lanes.len();
+                continue;
+            };
+            let ready = port.source.ready(lane.queue)?;
+            if ready.bytes < min_bytes && !ready.closed {
+                return Ok(None);
+            }
+            let part = port.source.take(lane.queue)?;
+            return Ok(part.map(|part| Chunk::new(part, Arc::clone(lane))));
+        }
+        Ok(None)
+    }
+
+    /// Sleeps until a queue has `bytes`, or until `deadline`; whether there is something. False also after a signal.
+    fn sleep_until_ready(&mut self, bytes: u32, deadline: Instant) -> Result<bool, Error> {
+        if self.patience.armed.is_none() {
+            for port in &mut self.ports {
+                port.source.wake_after(bytes);
+            }
+            self.patience.armed = Some(Armed::Fresh);
+        }
+        loop {
+            if self.any_ready(bytes)? {
+                self.disarm();
+                return Ok(true);
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            let first = self.patience.armed == Some(Armed::Fresh);
+            self.patience.armed = Some(Armed::Rechecked);
+            match self.wait(if first { left.min(RECHECK) } else { left })? {
+                Woken::Bell => {
+                    self.disarm();
+                    return Ok(true);
+                }
+                Woken::Signal => return Ok(false),
+                Woken::Time => {}
+            }
+        }
+    }
+
+    fn disarm(&mut self) {
+        for port in &mut self.ports {
+            port.source.woken();
+        }
+        self.patience.armed = None;
+    }
+
+    fn any_ready(&mut self, bytes: u32) -> Result<bool, Error> {
+        for port in &mut self.ports {
+            for lane in &port.lanes {
+                let ready = port.source.ready(lane.queue)?;
+                if ready.bytes >= bytes || ready.closed {
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn wait(&self, longest: Duration) -> Result<Woken, Error> {
+        let mut fds: Vec<PollFd<'_>> =
+            self.ports.iter().map(|port| PollFd::from_borrowed_fd(port.source.fd(), PollFlags::IN)).collect();
+        match poll(&mut fds, Some(&timespec(longest))) {
+            Ok(0) => Ok(Woken::Time),
+            Ok(_) => Ok(Woken::Bell),
+            Err(Errno::INTR) => Ok(Woken::Signal),
+            Err(error) => Err(CallError::new("wait for packets", error).into()),
+        }
+    }
+
+    /// Once a second: what the sources have to do, and whether the interfaces are there.
+    fn check(&mut self) -> Result<(), Error> {
+        let now = Instant::now();
+        if now < self.checked + CHECK {
+            return Ok(());
+        }
+        self.checked = now;
+        for port in &mut self.ports {
+            if link::link(port.index)?.is_none() {
+                return Err(Error::InterfaceGone { name: port.name.clone() });
+            }
+            port.source.tick()?;
+        }
+        Ok(())
+    }
+
+    fn lanes(&self) -> usize {
+        self.ports.iter().map(|port| port.lanes.len()).sum()
+    }
+}
+
+enum Woken {
+    Bell,
+    Signal,
+    Time,
+}
+
+impl Port {
+    fn account(&self) -> Vec<QueueAccount> {
+        let mut queues: Vec<QueueAccount> = self.lanes.iter().map(|lane| self.queue_account(lane)).collect();
+        // Packets on a queue that did not exist when the capture began: told with the first.
+        let strays = self.source.strays();
+        if let Some(first) = queues.first_mut() {
+            first.tally.seen += strays;
+            first.tally.errors += strays;
+        }
+        queues
+    }
+
+    fn queue_account(&self, lane: &Lane) -> QueueAccount {
+        let counters = self.source.counters(lane.queue);
+        let fill = self.source.fill(lane.queue);
+        QueueAccount {
+            queue: lane.queue,
+            tally: Tally {
+                seen: counters.seen,
+                captured: counters.captured,
+                lost: counters.lost,
+                errors: counters.errors,
+                bytes: counters.bytes,
+                delivered: lane.delivered.load(Ordering::Relaxed),
+                discarded: lane.discarded.load(Ordering::Relaxed),
+                ..Tally::default()
+            },
+            pool: PoolFill {
+                free: fill.free,
+                open: fill.open,
+                ready: fill.ready,
+                held: fill.held,
+                total: fill.free + fill.open + fill.ready + fill.held,
+            },
+        }
+    }
+
+    fn nic_since(&self, link: &Link) -> NicCounters {
+        let now = nic_counters(link);
+        NicCounters {
+            missed: now.missed.saturating_sub(self.nic.missed),
+            fifo_errors: now.fifo_errors.saturating_sub(self.nic.fifo_errors),
+            dropped: now.dropped.saturating_sub(self.nic.dropped),
+        }
+    }
+}
+
+fn nic_counters(link: &Link) -> NicCounters {
+    NicCounters { missed: link.rx_missed, fifo_errors: link.rx_fifo_errors, dropped: link.rx_dropped }
+}
+
+/// Sleeps; whether to the end, and not until a signal came.
+fn nap(length: Duration) -> bool {
+    matches!(nanosleep(&timespec(length)), NanosleepRelativeResult::Ok)
+}
+
+fn timespec(length: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(length.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(length.subsec_nanos()),
+    }
+}

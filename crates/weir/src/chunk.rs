@@ -1,0 +1,156 @@
+//! Chunks and the packets in them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use weir_ring::Part;
+use weir_savefile::record::{self, Malformed, Records};
+
+use crate::Direction;
+
+/// A run of captured packets, in the memory to which the kernel wrote them. Dropping it gives that memory back to the
+/// pool; any thread may.
+#[derive(Debug)]
+pub struct Chunk {
+    part: Part,
+    lane: Arc<Lane>,
+}
+
+/// What the chunks of one queue have in common. Counters: packets; written by whoever takes and cuts chunks.
+#[derive(Debug)]
+pub(crate) struct Lane {
+    pub(crate) interface: u32,
+    pub(crate) queue: u32,
+    /// The direction of all packets, where the source sees only one.
+    pub(crate) direction: Option<Direction>,
+    /// Handed to the handler, at [`Chunk::new`].
+    pub(crate) delivered: AtomicU64,
+    /// Taken back out of `delivered`, at [`Chunk::keep_first`].
+    pub(crate) discarded: AtomicU64,
+}
+
+impl Chunk {
+    pub(crate) fn new(part: Part, lane: Arc<Lane>) -> Self {
+        lane.delivered.fetch_add(u64::from(part.records()), Ordering::Relaxed);
+        Self { part, lane }
+    }
+
+    /// The records: a run of pcapng Enhanced Packet Blocks in native byte order, whose interface ids are those of
+    /// [`crate::Capture::interfaces`].
+    pub fn bytes(&self) -> &[u8] {
+        self.part.as_ref()
+    }
+
+    /// Packets.
+    pub fn len(&self) -> usize {
+        self.part.records() as usize
+    }
+
+    /// Whether there are none: only after [`Chunk::keep_first`] of none.
+    pub fn is_empty(&self) -> bool {
+        self.part.records() == 0
+    }
+
+    /// Number of the interface in the capture.
+    pub fn interface(&self) -> u32 {
+        self.lane.interface
+    }
+
+    /// The queue that they came on.
+    pub fn queue(&self) -> u32 {
+        self.lane.queue
+    }
+
+    /// The packets, in the order in which they came.
+    pub fn packets(&self) -> Packets<'_> {
+        Packets { records: Records::new(self.bytes()), lane: &self.lane, error: None }
+    }
+
+    /// Keeps the first `packets` packets; the rest count as discarded, no longer as delivered.
+    pub fn keep_first(&mut self, packets: usize) {
+        let all = self.part.records();
+        let keep = u32::try_from(packets).unwrap_or(u32::MAX).min(all);
+        let bytes = record::first_records(self.bytes(), keep as usize);
+        self.part.truncate(bytes, keep);
+        let cut = u64::from(all - keep);
+        self.lane.delivered.fetch_sub(cut, Ordering::Relaxed);
+        self.lane.discarded.fetch_add(cut, Ordering::Relaxed);
+    }
+}
+
+impl AsRef<[u8]> for Chunk {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes()
+    }
+}
+
+impl<'a> IntoIterator for &'a Chunk {
+    type Item = Packet<'a>;
+    type IntoIter = Packets<'a>;
+
+    fn into_iter(self) -> Packets<'a> {
+        self.packets()
+    }
+}
+
+/// One packet: a view of a record.
+#[derive(Clone, Copy, Debug)]
+pub struct Packet<'a> {
+    /// What was kept of the packet, from its link-layer header on.
+    pub data: &'a [u8],
+    /// Nanoseconds since the Unix epoch; 0 if time stamps are off.
+    pub timestamp: u64,
+    /// Bytes that it had on the wire; more than `data` has if the snap length cut it.
+    pub original_len: u32,
+    /// Number of the interface in the capture.
+    pub interface: u32,
+    /// The queue that it came on.
+    pub queue: u32,
+    /// [`Direction::In`] or [`Direction::Out`], where the source knows.
+    pub direction: Option<Direction>,
+    /// Packets lost on this queue between the packet before and this one.
+    pub lost_before: u64,
+}
+
+/// The packets of a chunk. Ends early if the pool's memory was overwritten: see [`Packets::error`].
+#[derive(Clone, Debug)]
+pub struct Packets<'a> {
+    records: Records<'a>,
+    lane: &'a Lane,
+    error: Option<Malformed>,
+}
+
+impl Packets<'_> {
+    /// Why the iteration ended before the chunk did.
+    pub fn error(&self) -> Option<&Malformed> {
+        self.error.as_ref()
+    }
+}
+
+impl<'a> Iterator for Packets<'a> {
+    type Item = Packet<'a>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Packet<'a>> {
+        let record = match self.records.next()? {
+            Ok(record) => record,
+            Err(error) => {
+                self.error = Some(error);
+                return None;
+            }
+        };
+        Some(Packet {
+            data: record.data,
+            timestamp: record.timestamp,
+            original_len: record.original_len,
+            interface: record.interface,
+            queue: self.lane.queue,
+            direction: match record.flags.map(|flags| flags & record::DIRECTION) {
+                Some(record::INBOUND) => Some(Direction::In),
+                Some(record::OUTBOUND) => Some(Direction::Out),
+                _ => self.lane.direction,
+            },
+            lost_before: record.dropcount,
+        })
+    }
+}

@@ -1,0 +1,136 @@
+//! What can go wrong with a capture, with what to do about it.
+
+use weir_bpf::LoadError;
+use weir_ring::{Corrupt, ShapeError};
+use weir_sys::CallError;
+
+use crate::size::binary;
+
+/// A capture that cannot begin, or cannot go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// No interface was named.
+    #[error("no interface to capture on")]
+    NoInterface,
+    /// An interface that this network namespace does not have.
+    #[error("no interface named `{name}`")]
+    NoSuchInterface {
+        /// As asked for.
+        name: String,
+        /// The one with the most similar name.
+        nearest: Option<String>,
+        /// All that there are.
+        others: Vec<String>,
+    },
+    /// The same interface twice.
+    #[error("interface `{name}` is named twice")]
+    InterfaceTwice {
+        /// Its name.
+        name: String,
+    },
+    /// An interface that is administratively down.
+    #[error("interface `{name}` is down")]
+    InterfaceDown {
+        /// Its name.
+        name: String,
+    },
+    /// An interface that has disappeared while being captured.
+    #[error("interface `{name}` is gone")]
+    InterfaceGone {
+        /// Its name.
+        name: String,
+    },
+    /// The process may not do this.
+    #[error("{operation}: permission denied")]
+    Privilege {
+        /// What was tried, on which interface.
+        operation: String,
+        /// Capabilities that it takes.
+        needs: &'static str,
+    },
+    /// Another program's XDP program is on the interface; it is never replaced.
+    #[error("interface `{name}` has an XDP program already{}", .program.map(|id| format!(" (id {id})")).unwrap_or_default())]
+    Busy {
+        /// The interface.
+        name: String,
+        /// The program's id.
+        program: Option<u32>,
+    },
+    /// The interface or its driver cannot do what was asked.
+    #[error("interface `{name}`: {what}")]
+    Unsupported {
+        /// The interface.
+        name: String,
+        /// What it cannot do, and why.
+        what: String,
+        /// What to do instead.
+        instead: &'static str,
+    },
+    /// Options that contradict each other.
+    #[error("{0}")]
+    Options(String),
+    /// Measures that no pool can have.
+    #[error("pool: {0}")]
+    Shape(#[from] ShapeError),
+    /// More memory than there is.
+    #[error("a pool of {} for `{name}` is more than can be had: {} are available", binary(*.asked), binary(*.available))]
+    Memory {
+        /// The interface.
+        name: String,
+        /// Bytes of the pool, all queues together.
+        asked: u64,
+        /// `MemAvailable`, bytes.
+        available: u64,
+    },
+    /// A program that the kernel did not take.
+    #[error("interface `{name}`: {source}")]
+    Load {
+        /// The interface.
+        name: String,
+        /// The kernel's and the verifier's words.
+        source: LoadError,
+    },
+    /// Shared memory that contradicts itself.
+    #[error("interface `{name}`: {source}")]
+    Corrupt {
+        /// The interface.
+        name: String,
+        /// Where.
+        source: Corrupt,
+    },
+    /// Any other call that failed.
+    #[error(transparent)]
+    Call(#[from] CallError),
+}
+
+impl Error {
+    /// What to do about it, where there is something.
+    pub fn hint(&self) -> Option<String> {
+        match self {
+            Self::NoInterface => Some("name one with -i; `ip link` lists them".into()),
+            Self::NoSuchInterface { nearest, others, .. } => {
+                let meant =
+                    nearest.as_ref().map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
+                Some(format!("{meant}there are: {}", others.join(", ")))
+            }
+            Self::InterfaceTwice { .. } => {
+                Some("name each interface once; all of its queues are captured".into())
+            }
+            Self::InterfaceDown { name } => Some(format!("bring it up: ip link set {name} up")),
+            Self::Privilege { needs, .. } => Some(format!(
+                "run as root, or give the program what it needs: setcap {needs}+ep $(command -v weir)"
+            )),
+            Self::Busy { name, .. } => Some(format!(
+                "capture beside it with --source af_packet, or look at it with: bpftool net show dev {name}"
+            )),
+            Self::Unsupported { instead, .. } => Some((*instead).into()),
+            Self::Memory { .. } => Some("ask for fewer or smaller chunks (--chunks, --chunk-size)".into()),
+            Self::Load { source, .. } if source.is_memory() => {
+                Some("ask for fewer or smaller chunks (--chunks, --chunk-size)".into())
+            }
+            Self::Load { .. } => Some("--source af_packet needs no eBPF".into()),
+            _ => None,
+        }
+    }
+}

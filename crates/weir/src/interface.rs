@@ -1,0 +1,142 @@
+//! An interface of a capture, as files and people want it described.
+
+use weir_sys::ethtool::Ethtool;
+use weir_sys::link::{self, Link};
+
+use crate::Error;
+
+/// One interface of a capture.
+#[derive(Clone, Debug)]
+pub struct Interface {
+    /// Number in the capture and in its file, from 0.
+    pub id: u32,
+    /// Name.
+    pub name: String,
+    /// `LINKTYPE_*`: 1 Ethernet, 101 raw IP.
+    pub link_type: u16,
+    /// Bytes kept of a packet.
+    pub snap_len: u32,
+    /// Bits per second, where the driver tells.
+    pub speed_bits: Option<u64>,
+    /// Hardware address.
+    pub mac: Option<[u8; 6]>,
+    /// `xdp` or `af_packet`.
+    pub source: &'static str,
+    /// `pass` or `exclusive`.
+    pub mode: &'static str,
+    /// How the source runs, for people: hook, pool.
+    pub detail: String,
+    /// Why this source.
+    pub why: String,
+    /// Queues with a pool of their own.
+    pub queues: u32,
+}
+
+/// What is known of an interface before a source is opened on it.
+#[derive(Clone, Debug)]
+pub(crate) struct Device {
+    pub(crate) link: Link,
+    pub(crate) driver: Option<String>,
+    pub(crate) rx_queues: u32,
+    pub(crate) speed_bits: Option<u64>,
+    pub(crate) strips_vlan_tags: bool,
+    /// Has an IP address of more than link scope, or belongs to a bridge or bond: the host works with it.
+    pub(crate) in_use: bool,
+}
+
+impl Device {
+    /// Finds the interfaces of these names, in this order.
+    pub(crate) fn find(names: &[String]) -> Result<Vec<Self>, Error> {
+        let links = link::links()?;
+        let addressed = link::addressed()?;
+        let ethtool = Ethtool::new()?;
+        names
+            .iter()
+            .enumerate()
+            .map(|(index, name)| {
+                if names[..index].contains(name) {
+                    return Err(Error::InterfaceTwice { name: name.clone() });
+                }
+                let Some(link) = links.iter().find(|link| link.name == *name) else {
+                    return Err(unknown(name, &links));
+                };
+                Ok(Self {
+                    driver: ethtool.driver(name),
+                    rx_queues: ethtool.rx_queues(name).unwrap_or(link.rx_queues).max(1),
+                    speed_bits: ethtool.speed(name),
+                    strips_vlan_tags: ethtool.strips_vlan_tags(name),
+                    in_use: link.master.is_some() || addressed.contains(&link.index),
+                    link: link.clone(),
+                })
+            })
+            .collect()
+    }
+
+    /// `LINKTYPE_*` for what the kernel calls `ARPHRD_*`, if frames of that kind can be captured.
+    pub(crate) fn link_type(&self) -> Result<u16, Error> {
+        const ARPHRD_ETHER: u16 = 1;
+        const ARPHRD_LOOPBACK: u16 = 772;
+        const ARPHRD_NONE: u16 = 0xfffe;
+        const LINKTYPE_ETHERNET: u16 = 1;
+        const LINKTYPE_RAW: u16 = 101;
+        match self.link.hardware {
+            ARPHRD_ETHER | ARPHRD_LOOPBACK => Ok(LINKTYPE_ETHERNET),
+            ARPHRD_NONE => Ok(LINKTYPE_RAW),
+            other => Err(Error::Unsupported {
+                name: self.link.name.clone(),
+                what: format!("its link layer (ARPHRD {other}) is not supported"),
+                instead: "capture on an Ethernet, loopback or tun interface",
+            }),
+        }
+    }
+
+    /// The largest frame that can arrive, in bytes: a whole segment of an offload, or the MTU, with Ethernet header and
+    /// two VLAN tags.
+    pub(crate) fn largest_frame(&self) -> u32 {
+        const HEADERS: u32 = 14 + 8;
+        self.link.mtu.max(self.link.gso_max_size).saturating_add(HEADERS)
+    }
+}
+
+fn unknown(name: &str, links: &[Link]) -> Error {
+    let others: Vec<String> = links.iter().map(|link| link.name.clone()).collect();
+    let nearest = others.iter().min_by_key(|other| distance(name, other)).cloned();
+    let nearest = nearest.filter(|other| distance(name, other) <= name.len().div_ceil(2));
+    Error::NoSuchInterface { name: name.to_owned(), nearest, others }
+}
+
+/// Edits that turn one word into the other (Levenshtein).
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, &b) in to.iter().enumerate() {
+            let edit = (diagonal + usize::from(a != b)).min(row[j] + 1).min(row[j + 1] + 1);
+            diagonal = std::mem::replace(&mut row[j + 1], edit);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_are_counted() {
+        for (from, to, edits) in [("eth0", "eth0", 0), ("eht0", "eth0", 2), ("", "lo", 2), ("eth", "eth0", 1)]
+        {
+            assert_eq!(distance(from, to), edits, "{from} {to}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_interface_is_answered_with_the_known_ones() {
+        let Err(Error::NoSuchInterface { nearest, others, .. }) = Device::find(&["lo0".into()]) else {
+            panic!("there is no lo0");
+        };
+        assert_eq!(nearest.as_deref(), Some("lo"));
+        assert!(others.contains(&"lo".to_owned()));
+    }
+}

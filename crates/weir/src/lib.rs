@@ -1,0 +1,52 @@
+//! Lossless packet capture on stock Linux.
+//!
+//! ```text
+//!            kernel                            | shared memory |           process
+//! NIC queue -> [program] -> record in a chunk  |     pool      | -> Capture -> Chunk -> your code, Writer, ...
+//!              <- next empty chunk             |  <- ring      | <-------------' dropped
+//! ```
+//!
+//! A [`Builder`] opens a [`Capture`]; a capture gives [`Chunk`]s; a chunk gives [`Packet`]s, which are slices of the memory
+//! that the kernel wrote. A chunk may be borrowed in a call-back ([`Capture::run`]) or owned and dropped later, by any
+//! thread ([`Capture::next`]). An [`Account`] tells what became of every packet.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), weir::Error> {
+//! let mut capture = weir::Capture::builder().interface("eth0").open()?;
+//! capture.run(|chunk| {
+//!     for packet in chunk {
+//!         println!("{} {} bytes", packet.timestamp, packet.data.len());
+//!     }
+//!     std::ops::ControlFlow::Continue(())
+//! })
+//! # }
+//! ```
+
+#![forbid(unsafe_code)]
+
+pub mod account;
+pub mod writer;
+
+/// The interfaces that there are.
+pub mod link {
+    pub use weir_sys::link::{Link, links};
+}
+
+mod builder;
+mod capture;
+mod choose;
+mod chunk;
+mod error;
+mod interface;
+mod size;
+mod source;
+
+pub use account::{Account, InterfaceAccount, NicCounters, PoolFill, QueueAccount, Tally};
+pub use builder::{
+    Builder, DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS, DEFAULT_SNAP_LEN, Delivery, Direction, Mode, SourceChoice,
+    Timestamps,
+};
+pub use capture::Capture;
+pub use chunk::{Chunk, Packet, Packets};
+pub use error::Error;
+pub use interface::Interface;

@@ -1,0 +1,246 @@
+//! The `af_packet` source: the kernel puts packets into a ring of blocks (`TPACKET_V3`), and a thread copies them, as
+//! records, into the chunks of a pool.
+//!
+//! ```text
+//!   kernel --> block, block, ... --> pump (a thread) --> chunk, chunk, ... --> AfPacket, a Source
+//! ```
+//!
+//! The thread is there for the time in which nobody asks for chunks. A lone packet has to be handed over within about a
+//! millisecond, so the kernel must close a block after one; then a ring of so many blocks lasts for as many milliseconds,
+//! at any rate. It is the pool that holds a burst, and somebody must fill it.
+//!
+//! Counters: the kernel's tell how many packets it has put into the ring and how many it has dropped; those that are in
+//! the ring are seen once they are copied.
+
+mod form;
+mod losses;
+mod pump;
+mod shared;
+
+use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use weir_ring::{Counters, Fill, Part, Reader, Shape};
+use weir_sys::CallError;
+use weir_sys::packet::{PacketRing, Promiscuous, RingOptions, Traffic};
+
+use self::form::Form;
+use self::losses::Losses;
+use self::pump::{Finished, Pump, private_pool};
+use self::shared::{Order, Shared};
+use super::{Ready, Source};
+use crate::builder::{DEFAULT_SNAP_LEN, Delivery, Direction, Settings};
+use crate::interface::Device;
+use crate::{Error, choose, size};
+
+/// Bytes of the ring. Beside the pool a capture may take 64 MiB for everything.
+const RING: u32 = 32 << 20;
+/// What is tried at least where memory is short.
+const SMALLEST_RING: u32 = 4 << 20;
+/// Bytes of a block, at least; always a power of two, which is what the kernel takes for it anyway. The more blocks, the
+/// longer the pump may be kept from its processor; the larger, the more rarely it has to be woken.
+const SMALLEST_BLOCK: u32 = 128 << 10;
+/// What the heads of a block and of a packet take of it, and more.
+const BLOCK_OVERHEAD: u32 = 256;
+/// What the direction takes in a record, beyond what a [`Shape`] reckons with.
+const FLAGS: u32 = 8;
+
+/// Capability that it takes.
+const NEEDS: &str = "cap_net_raw";
+
+#[derive(Debug)]
+pub(crate) struct AfPacket {
+    name: String,
+    reader: Reader,
+    shared: Arc<Shared>,
+    pump: Option<JoinHandle<Finished>>,
+    /// Once stopped, the records that the pool had no room for.
+    rest: Option<Reader>,
+    /// Bytes of records taken: the other side of what the pump has written.
+    taken: u64,
+    /// Ends with the source.
+    _promiscuous: Option<Promiscuous>,
+}
+
+/// A source and what there is to say of it.
+pub(crate) struct Opened {
+    pub(crate) source: AfPacket,
+    pub(crate) snap_len: u32,
+    pub(crate) detail: String,
+}
+
+/// Opens the source on `device`.
+pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Opened, Error> {
+    let name = &device.link.name;
+    let snap_len = settings.snap_len.min(DEFAULT_SNAP_LEN);
+    let shape = Shape::new(1, settings.chunks_for(1), settings.chunk_size, snap_len + FLAGS)?;
+    choose::check_memory(name, shape.data_bytes() + u64::from(RING))?;
+    let retire = match settings.delivery {
+        Delivery::Adaptive | Delivery::Active => Duration::from_millis(1),
+        Delivery::Batched { timeout, .. } => timeout.clamp(Duration::from_millis(1), Duration::from_secs(1)),
+    };
+    let traffic = match settings.direction {
+        Direction::Out => Traffic::Sent,
+        Direction::In => Traffic::Received,
+        // What is sent there is received there: once is enough.
+        Direction::Both if device.link.is_loopback() => Traffic::Received,
+        Direction::Both => Traffic::Both,
+    };
+    let largest = device.largest_frame().min(snap_len);
+    let (ring, options) = open_ring(RingOptions {
+        interface: device.link.index,
+        traffic,
+        snap_len,
+        block_bytes: (largest + BLOCK_OVERHEAD).next_power_of_two().max(SMALLEST_BLOCK),
+        blocks: 0,
+        retire_ms: u32::try_from(retire.as_millis()).expect("at most a second"),
+    })
+    .map_err(|error| refused(name, error))?;
+    let ring_bytes = options.blocks * options.block_bytes;
+
+    let promiscuous = settings.promiscuous.then(|| Promiscuous::new(device.link.index)).transpose();
+    let promiscuous = promiscuous.map_err(|error| refused(name, error))?;
+    let failed = |error| CallError::new(format!("make the pool of `{name}`"), error);
+    let (writer, reader) = private_pool(shape).map_err(failed)?;
+    let shared = Arc::new(Shared::new()?);
+    let pump = Pump {
+        ring,
+        writer,
+        form: Form {
+            interface: id,
+            snap_len: snap_len as usize,
+            directions: settings.direction == Direction::Both,
+        },
+        losses: Losses::new(options.blocks),
+        shared: Arc::clone(&shared),
+        shape,
+        ring_bytes,
+        blocks: options.blocks,
+        retire,
+        tally: pump::Tally::default(),
+    };
+    let pump = pump.start().map_err(|error| CallError::new(format!("start a thread for `{name}`"), error))?;
+    let detail = format!(
+        "TPACKET_V3, ring of {}, pool of {} chunks of {}",
+        size::binary(ring_bytes.into()),
+        shape.chunks(),
+        size::binary(settings.chunk_size.into()),
+    );
+    let source = AfPacket {
+        name: name.clone(),
+        reader,
+        shared,
+        pump: Some(pump),
+        rest: None,
+        taken: 0,
+        _promiscuous: promiscuous,
+    };
+    Ok(Opened { source, snap_len, detail })
+}
+
+/// The largest ring that there is memory for, and its measures.
+fn open_ring(mut options: RingOptions) -> Result<(PacketRing, RingOptions), CallError> {
+    let mut bytes = RING;
+    loop {
+        options.blocks = bytes / options.block_bytes;
+        match PacketRing::open(&options) {
+            Err(error) if error.errno() == Errno::NOMEM.raw_os_error() && bytes > SMALLEST_RING => bytes /= 2,
+            ring => return Ok((ring?, options)),
+        }
+    }
+}
+
+/// What the kernel means.
+fn refused(name: &str, error: CallError) -> Error {
+    let name = name.to_owned();
+    match Errno::from_raw_os_error(error.errno()) {
+        Errno::PERM => {
+            Error::Privilege { operation: format!("capture on `{name}`: {}", error.operation), needs: NEEDS }
+        }
+        Errno::NETDOWN => Error::InterfaceDown { name },
+        Errno::NODEV => Error::InterfaceGone { name },
+        _ => error.into(),
+    }
+}
+
+impl AfPacket {
+    /// Gives the pump its last order and waits until it has carried it out.
+    fn end(&mut self, order: Order) -> Option<Finished> {
+        let pump = self.pump.take()?;
+        self.shared.give(order);
+        Some(pump.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    }
+}
+
+impl Source for AfPacket {
+    fn queues(&self) -> u32 {
+        1
+    }
+
+    fn ready(&mut self, _queue: u32) -> Result<Ready, Error> {
+        let (mut bytes, mut closed) = self.reader.ready();
+        if bytes == 0
+            && let Some(rest) = &self.rest
+        {
+            (bytes, closed) = rest.ready();
+        }
+        if self.shared.troubled() {
+            if bytes == 0
+                && let Some(trouble) = self.shared.take_trouble()
+            {
+                return Err(refused(&self.name, trouble));
+            }
+            closed = true; // first what came before the trouble
+        }
+        Ok(Ready { bytes, closed: bytes > 0 && (closed || self.shared.aged()) })
+    }
+
+    fn take(&mut self, _queue: u32) -> Result<Option<Part>, Error> {
+        self.shared.take_aged();
+        let corrupt = |source| Error::Corrupt { name: self.name.clone(), source };
+        let part = match (self.reader.take().map_err(corrupt)?, &mut self.rest) {
+            (None, Some(rest)) => rest.take().map_err(corrupt)?,
+            (part, _) => part,
+        };
+        self.taken += part.as_ref().map_or(0, |part| part.len() as u64);
+        Ok(part)
+    }
+
+    fn wake_after(&mut self, bytes: u32) {
+        self.shared.wake_at(self.taken + u64::from(bytes));
+    }
+
+    fn woken(&mut self) {
+        self.shared.awake();
+    }
+
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.shared.bell.as_fd()
+    }
+
+    fn stop(&mut self) -> Result<(), Error> {
+        let Some(finished) = self.end(Order::Finish) else { return Ok(()) };
+        self.rest = finished.rest;
+        Ok(finished.result?)
+    }
+
+    fn counters(&self, _queue: u32) -> Counters {
+        self.shared.counters()
+    }
+
+    fn fill(&self, _queue: u32) -> Fill {
+        self.reader.fill()
+    }
+}
+
+impl Drop for AfPacket {
+    fn drop(&mut self) {
+        if let Some(pump) = self.pump.take() {
+            self.shared.give(Order::Leave);
+            let _ = pump.join(); // a panic has been printed, and a drop is no place for another
+        }
+    }
+}

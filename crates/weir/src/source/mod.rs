@@ -1,0 +1,62 @@
+//! Sources: where packets come from. Each turns what it gets into chunks of records, so that nothing behind it can tell
+//! them apart.
+
+pub(crate) mod af_packet;
+pub(crate) mod xdp;
+
+use std::os::fd::BorrowedFd;
+
+use weir_ring::{Counters, Fill, Part};
+
+use crate::Error;
+
+/// What can be taken from a queue at once.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Ready {
+    /// Bytes of records.
+    pub(crate) bytes: u32,
+    /// Nothing can be added to them: waiting for more is of no use.
+    pub(crate) closed: bool,
+}
+
+/// One interface, opened. Queues are numbered from 0 without gaps.
+pub(crate) trait Source: std::fmt::Debug + Send {
+    /// Queues that it fills.
+    fn queues(&self) -> u32;
+
+    /// What can be taken from `queue`.
+    fn ready(&mut self, queue: u32) -> Result<Ready, Error>;
+
+    /// Takes it, as far as one chunk reaches.
+    fn take(&mut self, queue: u32) -> Result<Option<Part>, Error>;
+
+    /// Makes [`Source::fd`] readable once `bytes` more are ready on any queue. The caller looks at [`Source::ready`] once
+    /// more before it sleeps.
+    fn wake_after(&mut self, bytes: u32);
+
+    /// Ends what [`Source::wake_after`] began.
+    fn woken(&mut self);
+
+    /// Readable when it is worth looking.
+    fn fd(&self) -> BorrowedFd<'_>;
+
+    /// Ends the capture: when this returns nothing arrives any more, and the counters are final. What has arrived can
+    /// still be taken.
+    fn stop(&mut self) -> Result<(), Error>;
+
+    /// The counters of `queue`.
+    fn counters(&self, queue: u32) -> Counters;
+
+    /// Where the chunks of `queue` are.
+    fn fill(&self, queue: u32) -> Fill;
+
+    /// Packets that came on no known queue; they are in no queue's counters.
+    fn strays(&self) -> u64 {
+        0
+    }
+
+    /// Does what is due about once a second.
+    fn tick(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+}

@@ -1,0 +1,98 @@
+//! What stands in a file besides the chunks, and chunks rewritten for classic pcap.
+
+use std::fs;
+
+use weir_savefile::pcap::{self, Resolution};
+use weir_savefile::pcapng::{InterfaceDescription, InterfaceStatistics, SectionHeader};
+use weir_savefile::record::{Malformed, Records};
+
+use super::{WriteError, WriterOptions};
+use crate::{Account, Interface};
+
+/// The start of a file, up to the first packet.
+pub(super) fn start(interfaces: &[Interface], options: &WriterOptions) -> Result<Vec<u8>, WriteError> {
+    match options.format.pcap() {
+        None => Ok(pcapng_start(interfaces, options)),
+        Some(resolution) => pcap_start(interfaces, resolution),
+    }
+}
+
+fn pcapng_start(interfaces: &[Interface], options: &WriterOptions) -> Vec<u8> {
+    let os =
+        fs::read_to_string("/proc/sys/kernel/osrelease").map(|release| format!("Linux {}", release.trim()));
+    let os = os.as_deref().unwrap_or("Linux");
+    let mut out = Vec::new();
+    SectionHeader {
+        hardware: Some(std::env::consts::ARCH),
+        os: Some(os),
+        user_application: Some(&options.user_application).filter(|name| !name.is_empty()).map(String::as_str),
+        comment: options.comment.as_deref(),
+    }
+    .append_to(&mut out);
+    for interface in interfaces {
+        InterfaceDescription {
+            link_type: interface.link_type,
+            snap_len: interface.snap_len,
+            name: Some(&interface.name),
+            mac: interface.mac,
+            speed_bits: interface.speed_bits,
+            os: Some(os),
+            ..Default::default()
+        }
+        .append_to(&mut out);
+    }
+    out
+}
+
+fn pcap_start(interfaces: &[Interface], resolution: Resolution) -> Result<Vec<u8>, WriteError> {
+    const ETHERNET: u16 = 1;
+    let link_type = interfaces.first().map_or(ETHERNET, |interface| interface.link_type);
+    if interfaces.iter().any(|interface| interface.link_type != link_type) {
+        let each: Vec<_> = interfaces.iter().map(|i| format!("{} has {}", i.name, i.link_type)).collect();
+        return Err(WriteError::LinkTypes { each: each.join(", ") });
+    }
+    let snap_len = interfaces.iter().map(|interface| interface.snap_len).max().unwrap_or_default();
+    Ok(pcap::file_header(resolution, snap_len, link_type).to_vec())
+}
+
+/// One Interface Statistics Block for each interface. Times are nanoseconds since the Unix epoch; `last` says that
+/// `now` is the end of the capture.
+///
+/// As in the files of dumpcap, `isb_ifdrop` is the sum of all losses, on the card and between card and program: it is
+/// what Wireshark shows as dropped. `isb_osdrop` would name a part of them once more, so it is left out.
+pub(super) fn statistics(account: &Account, began: u64, now: u64, last: bool, out: &mut Vec<u8>) {
+    for interface in &account.interfaces {
+        let total = interface.total();
+        let nic = interface.nic.map_or(0, |nic| nic.missed + nic.fifo_errors + nic.dropped);
+        InterfaceStatistics {
+            interface: interface.id,
+            timestamp: now,
+            start: Some(began),
+            end: last.then_some(now),
+            received: Some(total.seen),
+            dropped: Some(total.lost + total.errors + nic),
+            accepted: Some(total.captured + total.lost + total.errors),
+            delivered: Some(total.delivered),
+            ..Default::default()
+        }
+        .append_to(out);
+    }
+}
+
+/// Appends the packets of a run of records as pcap records.
+pub(super) fn to_pcap(resolution: Resolution, records: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
+    // A pcap record is never longer than the pcapng record of the same packet.
+    out.reserve(records.len());
+    for record in Records::new(records) {
+        let record = record?;
+        let captured = u32::try_from(record.data.len()).expect("a record's length is 32 bits wide");
+        out.extend_from_slice(&pcap::record_header(
+            resolution,
+            record.timestamp,
+            captured,
+            record.original_len,
+        ));
+        out.extend_from_slice(record.data);
+    }
+    Ok(())
+}

@@ -1,0 +1,132 @@
+//! What can go wrong with a file, each with what to do about it.
+
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use weir_savefile::record::Malformed;
+
+/// What was safely written before an error; it stays readable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// Packets.
+    pub packets: u64,
+    /// Bytes of the file.
+    pub bytes: u64,
+}
+
+impl fmt::Display for Kept {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} packets ({} bytes) before that are safely written", self.packets, self.bytes)
+    }
+}
+
+/// Why a [`Writer`](super::Writer) could not be made, or stopped.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum WriteError {
+    /// The path leads to a directory.
+    #[error("cannot write to {}: it is a directory; name a file, for instance {}", .path.display(), .path.join("capture.pcapng").display())]
+    Directory {
+        /// As given.
+        path: PathBuf,
+    },
+    /// The directory that the file is to be in does not exist.
+    #[error("cannot create {}: there is no directory {}; make it with `mkdir -p {}`", .path.display(), .parent.display(), .parent.display())]
+    NoParent {
+        /// As given.
+        path: PathBuf,
+        /// What is missing.
+        parent: PathBuf,
+    },
+    /// The user may not write there.
+    #[error("cannot write to {}: {source}; choose a place that you may write to, or have its permissions changed", .path.display())]
+    NotPermitted {
+        /// As given.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: Arc<io::Error>,
+    },
+    /// The file system does not take files.
+    #[error("cannot write to {}: {source}; choose a place on another file system", .path.display())]
+    ReadOnly {
+        /// As given.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: Arc<io::Error>,
+    },
+    /// The file cannot be opened for another reason.
+    #[error("cannot open {} for writing: {source}", .path.display())]
+    Open {
+        /// As given.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: Arc<io::Error>,
+    },
+    /// The interfaces have several link types, and the format has room for one.
+    #[error("a pcap file holds one link type, but {each}; write pcapng, or a file for each interface")]
+    LinkTypes {
+        /// Each interface with its link type.
+        each: String,
+    },
+    /// No room for more.
+    #[error("no more room for {name}: {source}; {kept}. Make room, or choose another place")]
+    Full {
+        /// The file.
+        name: String,
+        /// The kernel's answer.
+        source: Arc<io::Error>,
+        /// What is safe.
+        kept: Kept,
+    },
+    /// The file is as large as it may become.
+    #[error(
+        "{name} cannot grow further: {source}; {kept}. Raise the limit (`ulimit -f`) or write smaller files"
+    )]
+    TooLarge {
+        /// The file.
+        name: String,
+        /// The kernel's answer.
+        source: Arc<io::Error>,
+        /// What is safe.
+        kept: Kept,
+    },
+    /// Nobody reads the pipe any more.
+    #[error("the reader of {name} is gone; {kept}")]
+    Closed {
+        /// The pipe.
+        name: String,
+        /// What is safe.
+        kept: Kept,
+    },
+    /// The file cannot be written for another reason.
+    #[error("cannot write to {name}: {source}; {kept}")]
+    Write {
+        /// The file.
+        name: String,
+        /// The kernel's answer.
+        source: Arc<io::Error>,
+        /// What is safe.
+        kept: Kept,
+    },
+    /// A chunk that is to be rewritten is no run of records.
+    #[error("a chunk holds a {0}; please report this: it is a bug, or something else writes to the pool")]
+    Malformed(Malformed),
+}
+
+impl WriteError {
+    /// From the error of a write.
+    pub(super) fn from_write(name: &str, source: io::Error, kept: Kept) -> Self {
+        use io::ErrorKind::{BrokenPipe, FileTooLarge, QuotaExceeded, StorageFull};
+        let name = name.to_owned();
+        let kind = source.kind();
+        let source = Arc::new(source);
+        match kind {
+            StorageFull | QuotaExceeded => Self::Full { name, source, kept },
+            FileTooLarge => Self::TooLarge { name, source, kept },
+            BrokenPipe => Self::Closed { name, kept },
+            _ => Self::Write { name, source, kept },
+        }
+    }
+}

@@ -1,0 +1,176 @@
+//! tshark, capinfos and tcpdump, as Debian has them, read what was written.
+
+use std::process::Command;
+
+use super::*;
+
+/// What the program prints; `None`, and a word about it, where it is not installed.
+fn output(program: &str, arguments: &[&str], file: &Path) -> Option<String> {
+    let output = match Command::new(program).args(arguments).arg(file).output() {
+        Ok(output) => output,
+        Err(error) => {
+            skip(&format!("{program}: {error}"));
+            return None;
+        }
+    };
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{program}: {errors}");
+    Some(String::from_utf8(output.stdout).unwrap())
+}
+
+/// Time as `seconds.fraction`, lengths and bytes of each packet, as tcpdump prints them.
+fn tcpdump(file: &Path) -> Option<Vec<(String, Vec<u8>)>> {
+    let arguments = ["-nn", "-tt", "-xx", "--time-stamp-precision=nano", "-r"];
+    let text = output("tcpdump", &arguments, file)?;
+    let mut packets: Vec<(String, Vec<u8>)> = Vec::new();
+    for line in text.lines() {
+        if let Some((_, bytes)) = line.strip_prefix('\t').and_then(|line| line.split_once(':')) {
+            let digits: Vec<u8> = bytes.bytes().filter(|byte| *byte != b' ').collect();
+            let bytes = digits.chunks(2).map(|pair| std::str::from_utf8(pair).unwrap());
+            packets.last_mut().unwrap().1.extend(bytes.map(|pair| u8::from_str_radix(pair, 16).unwrap()));
+        } else {
+            packets.push((line.split(' ').next().unwrap().to_owned(), Vec::new()));
+        }
+    }
+    Some(packets)
+}
+
+/// Time, both lengths, interface name and payload of each packet, as tshark prints them.
+fn tshark(file: &Path) -> Option<Vec<String>> {
+    let fields = ["frame.time_epoch", "frame.cap_len", "frame.len", "frame.interface_name", "data.data"];
+    let mut arguments = vec!["-T", "fields"];
+    fields.iter().for_each(|field| arguments.extend(["-e", field]));
+    arguments.push("-r");
+    Some(output("tshark", &arguments, file)?.lines().map(str::to_owned).collect())
+}
+
+fn seconds(timestamp: u64, unit: u64) -> String {
+    let fraction = timestamp % 1_000_000_000 / unit * unit;
+    format!("{}.{fraction:09}", timestamp / 1_000_000_000)
+}
+
+/// All judges read `packets`, whose times are cut to `unit` nanoseconds, from `file`.
+fn agree(file: &Path, packets: &[Packet], unit: u64, with_interfaces: bool) {
+    if let Some(seen) = tcpdump(file) {
+        assert_eq!(seen.len(), packets.len());
+        for (seen, packet) in seen.iter().zip(packets) {
+            assert_eq!(seen, &(seconds(packet.timestamp, unit), packet.data.clone()));
+        }
+    }
+    if let Some(seen) = tshark(file) {
+        assert_eq!(seen.len(), packets.len());
+        for (seen, packet) in seen.iter().zip(packets) {
+            let payload: String = packet.data[14..].iter().map(|byte| format!("{byte:02x}")).collect();
+            let interface = if with_interfaces { format!("veth{}", packet.interface) } else { String::new() };
+            let expected = [
+                seconds(packet.timestamp, unit),
+                packet.data.len().to_string(),
+                packet.original_len.to_string(),
+                interface,
+                payload,
+            ];
+            assert_eq!(seen.split('\t').collect::<Vec<_>>(), expected);
+        }
+    }
+    if let Some(text) = output("capinfos", &["-M", "-c"], file) {
+        let count = text.lines().find_map(|line| line.strip_prefix("Number of packets:")).unwrap();
+        assert_eq!(count.trim(), packets.len().to_string());
+    }
+}
+
+/// Writes large and small chunks of both interfaces, with statistics between them, and finishes.
+fn write(file: &Path, options: &WriterOptions) -> Vec<Packet> {
+    let mut writer = Writer::create(file, &interfaces(), options).unwrap();
+    let mut packets = Vec::new();
+    for (n, count) in [300, 1, 200, 2, 400, 400, 1, 400, 400, 400].into_iter().enumerate() {
+        let chunk = chunk(u32::from(n % 2 == 0), u32::try_from(packets.len()).unwrap(), count);
+        put(&mut writer, &chunk).unwrap();
+        packets.extend(chunk);
+        if n % 3 == 0 {
+            writer.statistics(&account()).unwrap();
+        }
+        if options.flush_each {
+            assert_eq!(writer.written().packets, packets.len() as u64);
+            assert_eq!(writer.written().bytes, len_of(file));
+        }
+    }
+    let (written, result) = writer.finish(&account());
+    result.unwrap();
+    assert_eq!(written.packets, packets.len() as u64);
+    assert_eq!(written.bytes, len_of(file));
+    assert_eq!(written.queues.values().sum::<u64>(), written.packets);
+    let first = packets.iter().filter(|packet| packet.interface == 0).count();
+    assert_eq!(written.queues[&(0, 7)], first as u64);
+    packets
+}
+
+#[test]
+fn pcapng() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let packets = write(file.path(), &options(Format::Pcapng));
+    agree(file.path(), &packets, 1, true);
+}
+
+#[test]
+fn pcapng_flushed_each_time() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let packets = write(file.path(), &WriterOptions { flush_each: true, ..options(Format::Pcapng) });
+    agree(file.path(), &packets, 1, true);
+}
+
+#[test]
+fn pcap_with_nanoseconds() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let packets = write(file.path(), &options(Format::Pcap { nanoseconds: true }));
+    agree(file.path(), &packets, 1, false);
+}
+
+#[test]
+fn pcap_with_microseconds() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let packets = write(file.path(), &options(Format::Pcap { nanoseconds: false }));
+    agree(file.path(), &packets, 1000, false);
+}
+
+#[test]
+fn a_pipe_carries_the_same_bytes() {
+    let (mut reader, pipe) = io::pipe().unwrap();
+    let copy = tempfile::NamedTempFile::new().unwrap();
+    let mut into = copy.reopen().unwrap();
+    let reader = std::thread::spawn(move || io::copy(&mut reader, &mut into).unwrap());
+
+    let mut writer = Writer::create(&path_of(&pipe), &interfaces(), &options(Format::Pcapng)).unwrap();
+    drop(pipe);
+    let packets = chunk(1, 0, 1000);
+    for chunk in packets.chunks(300) {
+        put(&mut writer, chunk).unwrap();
+    }
+    let (written, result) = writer.finish(&account());
+    result.unwrap();
+    assert_eq!(reader.join().unwrap(), written.bytes);
+    agree(copy.path(), &packets, 1, true);
+}
+
+#[test]
+fn the_blocks_around_the_packets_read_as_written() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    write(file.path(), &options(Format::Pcapng));
+    let arguments = ["-X", "read_format:MIME Files Format", "-V", "-r"];
+    let Some(text) = output("tshark", &arguments, file.path()) else { return };
+    for expected in [
+        "Comment = a test",
+        "User Application = weir tests",
+        "OS Description = Linux ",
+        "Interface Name = veth1",
+        "MAC Address = 02:00:00:00:00:01",
+        "Speed = 10000000000",
+        "Timestamp Resolution = 10^-9",
+        "Number of Received Packets = 10",
+        "Number of Dropped Packets = 3",
+        "Number of Accepted Packets = 9",
+        "Number of Packets Delivered to the User = 7",
+    ] {
+        assert!(text.contains(expected), "no `{expected}`");
+    }
+    assert!(!text.contains("Malformed"));
+}

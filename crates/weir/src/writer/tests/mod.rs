@@ -1,0 +1,157 @@
+//! Files as they come out, judged by other people's programs; and what happens when they cannot be written.
+
+mod failures;
+mod judges;
+mod refusals;
+
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::{AsRawFd as _, OwnedFd};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::mount::{
+    FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
+};
+use weir_savefile::record::{INBOUND, OUTBOUND, RecordHeader, encode};
+
+use super::*;
+use crate::{InterfaceAccount, NicCounters, PoolFill, QueueAccount, Tally};
+
+/// A packet of a test, and the record's fields that the judges can see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Packet {
+    interface: u32,
+    timestamp: u64,
+    original_len: u32,
+    data: Vec<u8>,
+}
+
+/// The `n`th packet: Ethernet with a type for experiments, of any length from 60 to 1514, odd ones too, each byte known,
+/// every tenth cut by the snap length.
+fn packet(interface: u32, n: u32) -> Packet {
+    let len = 60 + (n * 37) % 1455;
+    let mut data = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5];
+    data.extend(n.to_be_bytes());
+    data.extend((18..len).map(|at| u8::try_from((n + at) % 256).unwrap()));
+    Packet {
+        interface,
+        timestamp: 1_700_000_000_000_000_000 + u64::from(n) * 1_000_003_457,
+        original_len: if n % 10 == 3 { len + 100 } else { len },
+        data,
+    }
+}
+
+/// `packets` as a run of records, some with options.
+fn records(packets: &[Packet]) -> Vec<u8> {
+    let mut run = vec![0; packets.len() * 1600];
+    let mut at = 0;
+    for packet in packets {
+        let n = packet.data.len();
+        let header = RecordHeader {
+            interface: packet.interface,
+            timestamp: packet.timestamp,
+            original_len: packet.original_len,
+            flags: (n % 2 == 0).then_some(if n % 4 == 0 { INBOUND } else { OUTBOUND }),
+            dropcount: (n % 7 == 0).then_some(n as u64),
+            queue: (n % 3 == 0).then_some(1),
+        };
+        at += encode(&mut run[at..], &header, &[&packet.data]).unwrap();
+    }
+    run.truncate(at);
+    run
+}
+
+/// What the tests write as one chunk.
+fn chunk(interface: u32, first: u32, count: u32) -> Vec<Packet> {
+    (first..first + count).map(|n| packet(interface, n)).collect()
+}
+
+fn put(writer: &mut Writer, packets: &[Packet]) -> Result<(), WriteError> {
+    let interface = packets[0].interface;
+    let content = Content::Packets { interface, queue: 7, count: packets.len() as u64 };
+    writer.write_records(Load::Bytes(records(packets)), content)
+}
+
+fn interface(id: u32, name: &str, link_type: u16) -> Interface {
+    Interface {
+        id,
+        name: name.to_owned(),
+        link_type,
+        snap_len: 262_144,
+        speed_bits: Some(10_000_000_000),
+        mac: Some([2, 0, 0, 0, 0, 1]),
+        source: "xdp",
+        mode: "pass",
+        detail: String::new(),
+        why: String::new(),
+        queues: 1,
+    }
+}
+
+fn interfaces() -> [Interface; 2] {
+    [interface(0, "veth0", 1), interface(1, "veth1", 1)]
+}
+
+fn options(format: Format) -> WriterOptions {
+    WriterOptions {
+        format,
+        flush_each: false,
+        comment: Some("a test".to_owned()),
+        user_application: "weir tests".to_owned(),
+    }
+}
+
+/// Ten packets seen, of which the filter refused one and two were lost; one more was lost on the card.
+fn account() -> Account {
+    let tally = Tally { seen: 10, filtered: 1, captured: 7, lost: 2, delivered: 7, ..Tally::default() };
+    let interfaces = [0, 1].map(|id| InterfaceAccount {
+        id,
+        name: format!("veth{id}"),
+        source: "xdp",
+        mode: "pass",
+        queues: vec![QueueAccount { queue: 7, tally, pool: PoolFill::default() }],
+        nic: Some(NicCounters { missed: 1, fifo_errors: 0, dropped: 0 }),
+    });
+    Account { elapsed: Duration::from_secs(5), interfaces: interfaces.into() }
+}
+
+/// A tmpfs of its own that no name leads to and that goes with its descriptor.
+struct SmallDisk(OwnedFd);
+
+impl SmallDisk {
+    /// `None`, and a word about it, without root.
+    fn new(size: &str, attributes: MountAttrFlags) -> Option<Self> {
+        let context = match fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC) {
+            Ok(context) => context,
+            Err(error) => {
+                skip(&format!("mounting needs root: {error}"));
+                return None;
+            }
+        };
+        fsconfig_set_string(&context, "size", size).unwrap();
+        fsconfig_create(&context).unwrap();
+        Some(Self(fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, attributes).unwrap()))
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        Path::new("/proc/self/fd").join(self.0.as_raw_fd().to_string()).join(name)
+    }
+}
+
+/// Says why a test does not run; where all have to run, it fails.
+fn skip(reason: &str) {
+    let required =
+        ["WEIR_REQUIRE_ROOT", "CI"].iter().any(|name| std::env::var_os(name).is_some_and(|v| !v.is_empty()));
+    assert!(!required, "this test has to run here, but: {reason}");
+    let _ = writeln!(io::stderr(), "SKIP: {reason}");
+}
+
+/// A path that opens the file or pipe behind a descriptor.
+fn path_of(file: &impl std::os::fd::AsRawFd) -> PathBuf {
+    Path::new("/proc/self/fd").join(file.as_raw_fd().to_string())
+}
+
+fn len_of(path: &Path) -> u64 {
+    File::open(path).unwrap().metadata().unwrap().len()
+}

@@ -1,0 +1,240 @@
+//! Each packet ends in one counter and the sums close, with readers that are slow, stopped or gone; chunks are conserved.
+
+use std::time::Duration;
+
+use weir::{Mode, SourceChoice};
+use weir_lab::{Generator, Network, SequenceCheck, Traffic, Veth, require_root};
+
+use crate::{WAYS, assert_closed, capture_frames, drain, on_rx, take_all};
+
+#[test]
+fn root_a_burst_fits_into_the_pool_while_the_handler_is_stopped() {
+    if !require_root("root_a_burst_fits_into_the_pool_while_the_handler_is_stopped") {
+        return;
+    }
+    const BURST: u64 = 400_000;
+    let network = Network::new(Veth::default()).unwrap();
+    let traffic = Traffic::new(60).unwrap().between(network.pair());
+    let mut generator = Generator::new(network.pair(), &traffic).unwrap().cpu(1);
+    network.rx().run(|| {
+        // 46 chunks of 1 MiB, each with room for one super-frame: 49 MiB.
+        let mut capture =
+            on_rx(&network).source(SourceChoice::Xdp).mode(Mode::Exclusive).chunks(46).open().unwrap();
+        let report = generator.send(BURST).unwrap();
+        assert_eq!(report.accepted, BURST);
+        let mut check = SequenceCheck::new(&traffic, 0..BURST);
+        drain(&mut capture, |chunk| chunk.packets().for_each(|packet| check.frame(packet.data)));
+        let report = check.finish();
+        assert!(report.is_perfect(), "{report:?}");
+        let account = capture.account().unwrap();
+        assert_closed(&account);
+        assert_eq!((account.total().captured, account.total().lost), (BURST, 0));
+    });
+}
+
+#[test]
+fn root_what_found_no_room_is_counted_and_told_where_it_happened() {
+    if !require_root("root_what_found_no_room_is_counted_and_told_where_it_happened") {
+        return;
+    }
+    const COUNT: u64 = 600_000;
+    for (source, mode) in WAYS {
+        let network = Network::new(Veth::default()).unwrap();
+        let traffic = Traffic::new(60).unwrap().between(network.pair());
+        let mut generator = Generator::new(network.pair(), &traffic).unwrap().cpu(1);
+        network.rx().run(|| {
+            let mut capture =
+                on_rx(&network).source(source).mode(mode).chunks(2).chunk_size(64 << 10).open().unwrap();
+            let accepted = generator.send(COUNT).unwrap().accepted;
+            let lost = capture.account().unwrap().total().lost;
+            assert!(lost > 0, "{source:?}: two chunks hold no {COUNT} packets");
+            // Now there is somebody who reads: what comes next is captured, and its first packet tells the loss.
+            let (mut packets, mut told) = (0, 0);
+            let mut look = |chunk: &weir::Chunk| {
+                for packet in chunk {
+                    packets += 1;
+                    told += packet.lost_before;
+                }
+            };
+            take_all(&mut capture, &mut look);
+            let accepted = accepted + generator.send(1).unwrap().accepted;
+            take_all(&mut capture, &mut look);
+            drain(&mut capture, |chunk| look(&chunk));
+            let account = capture.account().unwrap();
+            assert_closed(&account);
+            let total = account.total();
+            assert_eq!((total.seen, total.captured), (accepted, packets), "{source:?} {mode:?}");
+            assert_eq!(told, total.lost, "{source:?} {mode:?}: the records tell what the counters do");
+        });
+    }
+}
+
+#[test]
+fn root_chunks_that_other_threads_hold_come_back() {
+    if !require_root("root_chunks_that_other_threads_hold_come_back") {
+        return;
+    }
+    const COUNT: u64 = 300_000;
+    let network = Network::new(Veth::default()).unwrap();
+    let traffic = Traffic::new(60).unwrap().between(network.pair());
+    let mut generator = Generator::new(network.pair(), &traffic).unwrap().cpu(1);
+    network.rx().run(|| {
+        let mut capture = on_rx(&network).source(SourceChoice::Xdp).mode(Mode::Exclusive).open().unwrap();
+        let (to_slow, slow) = std::sync::mpsc::channel::<weir::Chunk>();
+        let slow = std::thread::spawn(move || {
+            let mut held = Vec::new();
+            let mut packets = 0;
+            for chunk in slow {
+                packets += chunk.packets().count() as u64;
+                held.push(chunk);
+                if held.len() == 7 {
+                    // In another order than they came in; one goes with a thread that panics.
+                    let dying = held.swap_remove(3);
+                    let _ = std::thread::Builder::new().name("dying handler".into()).spawn(move || {
+                        let _held = dying;
+                        std::panic::resume_unwind(Box::new("a handler that panics"));
+                    });
+                    held.drain(..).rev().for_each(drop);
+                }
+            }
+            packets
+        });
+        let sending = std::thread::spawn(move || generator.send(COUNT).unwrap());
+        let mut taken = 0;
+        while !sending.is_finished() {
+            if let Some(chunk) = capture.next(Duration::from_millis(10)).unwrap() {
+                taken += chunk.len() as u64;
+                to_slow.send(chunk).unwrap();
+            }
+        }
+        sending.join().unwrap();
+        drain(&mut capture, |chunk| {
+            taken += chunk.len() as u64;
+            to_slow.send(chunk).unwrap();
+        });
+        drop(to_slow);
+        assert_eq!(slow.join().unwrap(), taken);
+        // The threads that panicked may still be on their way.
+        let mut account = capture.account().unwrap();
+        for _ in 0..100 {
+            if account.interfaces[0].queues[0].pool.held == 0 {
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(10));
+            account = capture.account().unwrap();
+        }
+        assert_closed(&account);
+        assert_eq!(account.total().seen, COUNT);
+        assert_eq!(account.total().delivered, taken);
+    });
+}
+
+#[test]
+fn root_every_queue_and_interface_has_its_own_account() {
+    if !require_root("root_every_queue_and_interface_has_its_own_account") {
+        return;
+    }
+    const COUNT: u64 = 100_000;
+    let mut network = Network::new(Veth::default().queues(2)).unwrap();
+    network.connect(Veth::default().queues(2)).unwrap();
+    let traffic: Vec<Traffic> =
+        network.pairs().iter().map(|pair| Traffic::new(60).unwrap().between(pair)).collect();
+    let mut generators: Vec<Generator> = network
+        .pairs()
+        .iter()
+        .zip(&traffic)
+        .flat_map(|(pair, traffic)| {
+            [0, 1]
+                .map(|cpu| Generator::numbered_from(u64::from(cpu) * COUNT, pair, traffic).unwrap().cpu(cpu))
+        })
+        .collect();
+    network.rx().run(|| {
+        let mut builder = weir::Capture::builder().source(SourceChoice::Xdp).mode(Mode::Exclusive);
+        for pair in network.pairs() {
+            builder = builder.interface(&pair.rx.name);
+        }
+        let mut capture = builder.open().unwrap();
+        assert_eq!(capture.interfaces().iter().map(|interface| interface.queues).collect::<Vec<_>>(), [2, 2]);
+        let mut checks: Vec<SequenceCheck> =
+            traffic.iter().map(|traffic| SequenceCheck::new(traffic, 0..2 * COUNT)).collect();
+        let mut per_queue = [[0u64; 2]; 2];
+        std::thread::scope(|scope| {
+            let sending = scope.spawn(|| {
+                for generator in &mut generators {
+                    assert_eq!(generator.send(COUNT).unwrap().accepted, COUNT);
+                }
+            });
+            let mut look = |chunk: &weir::Chunk| {
+                per_queue[chunk.interface() as usize][chunk.queue() as usize] += chunk.len() as u64;
+                for packet in chunk {
+                    assert_eq!((packet.interface, packet.queue), (chunk.interface(), chunk.queue()));
+                    checks[packet.interface as usize].frame(packet.data);
+                }
+            };
+            while !sending.is_finished() {
+                capture.next(Duration::from_millis(10)).unwrap().iter().for_each(&mut look);
+            }
+            drain(&mut capture, |chunk| look(&chunk));
+        });
+        assert_eq!(per_queue, [[COUNT; 2]; 2]);
+        for check in checks {
+            let report = check.finish();
+            assert_eq!((report.total.lost, report.corrupt, report.total.duplicated), (0, 0, 0), "{report:?}");
+        }
+        let account = capture.account().unwrap();
+        assert_closed(&account);
+        for interface in &account.interfaces {
+            assert!(interface.queues.iter().all(|queue| queue.tally.captured == COUNT), "{interface:?}");
+        }
+    });
+}
+
+#[test]
+fn root_what_a_handler_cuts_off_is_discarded() {
+    if !require_root("root_what_a_handler_cuts_off_is_discarded") {
+        return;
+    }
+    let network = Network::new(Veth::default()).unwrap();
+    let traffic = Traffic::new(60).unwrap().between(network.pair());
+    let mut generator = Generator::new(network.pair(), &traffic).unwrap().cpu(1);
+    network.rx().run(|| {
+        let mut capture = on_rx(&network).source(SourceChoice::Xdp).mode(Mode::Exclusive).open().unwrap();
+        generator.send(1000).unwrap();
+        let mut chunk = capture.next(Duration::from_secs(1)).unwrap().expect("there are packets");
+        let all = chunk.len();
+        chunk.keep_first(10);
+        let frames: Vec<Vec<u8>> = chunk.packets().map(|packet| packet.data.to_vec()).collect();
+        assert_eq!(frames, traffic.frames(0..10));
+        chunk.keep_first(0);
+        assert!(chunk.is_empty() && chunk.bytes().is_empty());
+        drop(chunk);
+        drain(&mut capture, drop);
+        let total = capture.account().unwrap().total();
+        assert_eq!((total.captured, total.discarded, total.delivered), (1000, all as u64, 1000 - all as u64));
+        assert_closed(&capture.account().unwrap());
+    });
+}
+
+#[test]
+fn root_generic_sources_agree_with_the_wire_at_full_rate() {
+    if !require_root("root_generic_sources_agree_with_the_wire_at_full_rate") {
+        return;
+    }
+    const COUNT: u64 = 1_000_000;
+    let network = Network::new(Veth::default()).unwrap();
+    let traffic = Traffic::new(60).unwrap().flows(16).unwrap().between(network.pair());
+    for (source, mode) in WAYS {
+        let (report, account) =
+            capture_frames(&network, on_rx(&network).source(source).mode(mode), &traffic, COUNT);
+        let total = account.total();
+        assert_closed(&account);
+        assert_eq!(total.seen, COUNT, "{source:?} {mode:?}");
+        // A machine that is busy otherwise may lose some; what is lost is told, and nothing else is missing.
+        assert_eq!(report.total.received + total.lost, COUNT, "{source:?} {mode:?}: {report:?}");
+        assert_eq!(
+            (report.corrupt, report.total.duplicated, report.total.reordered),
+            (0, 0, 0),
+            "{report:?}"
+        );
+    }
+}

@@ -1,0 +1,107 @@
+//! Others on the interface, and interfaces that come to harm.
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use weir::{Error, Mode, SourceChoice};
+use weir_lab::{FrameSender, Hook, Network, Traffic, Verdict, Veth, require_root};
+
+use crate::{on_rx, take_all};
+
+#[test]
+fn root_a_program_of_someone_else_stays() {
+    if !require_root("root_a_program_of_someone_else_stays") {
+        return;
+    }
+    let network = Network::new(Veth::default()).unwrap();
+    let theirs = Hook::attach(&network.pair().rx, Verdict::Pass).unwrap();
+    let frames = Traffic::new(60).unwrap().between(network.pair()).frames(0..5);
+    network.rx().run(|| {
+        let refused = on_rx(&network).source(SourceChoice::Xdp).open();
+        assert!(matches!(refused, Err(Error::Busy { program: Some(_), .. })), "{refused:?}");
+        let refused = on_rx(&network).mode(Mode::Exclusive).open();
+        assert!(matches!(refused, Err(Error::Busy { .. })), "{refused:?}");
+
+        // `auto` would take xdp on a port without addresses, and says why it does not.
+        let mut capture = on_rx(&network).open().unwrap();
+        let interface = &capture.interfaces()[0];
+        assert_eq!(interface.source, "af_packet");
+        assert!(interface.why.contains("has an XDP program already"), "{interface:?}");
+        FrameSender::new(&network.pair().tx).unwrap().send_frames(&frames).unwrap();
+        let mut packets = 0;
+        take_all(&mut capture, |chunk| packets += chunk.len());
+        assert_eq!(packets, 5);
+    });
+    assert_eq!(theirs.packets(), 5, "their program still runs");
+}
+
+#[test]
+fn root_auto_does_not_disturb_an_interface_that_the_host_uses() {
+    if !require_root("root_auto_does_not_disturb_an_interface_that_the_host_uses") {
+        return;
+    }
+    for (veth, source) in [(Veth::default(), "xdp"), (Veth::default().ipv4(), "af_packet")] {
+        let network = Network::new(veth).unwrap();
+        network.rx().run(|| {
+            let capture = on_rx(&network).open().unwrap();
+            assert_eq!(capture.interfaces()[0].source, source, "{:?}", capture.interfaces()[0]);
+        });
+    }
+}
+
+#[test]
+fn root_an_interface_that_goes_is_told_and_what_was_captured_is_there() {
+    if !require_root("root_an_interface_that_goes_is_told_and_what_was_captured_is_there") {
+        return;
+    }
+    for source in [SourceChoice::Xdp, SourceChoice::AfPacket] {
+        let network = Network::new(Veth::default()).unwrap();
+        let frames = Traffic::new(60).unwrap().between(network.pair()).frames(0..100);
+        network.rx().run(|| {
+            let mut capture = on_rx(&network).source(source).open().unwrap();
+            FrameSender::new(&network.pair().tx).unwrap().send_frames(&frames).unwrap();
+            std::thread::sleep(Duration::from_millis(50));
+            let name = &network.pair().rx.name;
+            assert!(Command::new("ip").args(["link", "del", name]).status().unwrap().success());
+            let began = Instant::now();
+            let mut packets = 0;
+            let error = loop {
+                match capture.next(Duration::from_millis(100)) {
+                    Ok(chunk) => packets += chunk.map_or(0, |chunk| chunk.len()),
+                    Err(error) => break error,
+                }
+                assert!(began.elapsed() < Duration::from_secs(10), "{source:?}: nobody noticed");
+            };
+            assert!(matches!(error, Error::InterfaceGone { .. } | Error::InterfaceDown { .. }), "{error:?}");
+            capture.stop().unwrap();
+            while let Some(chunk) = capture.next(Duration::ZERO).unwrap() {
+                packets += chunk.len();
+            }
+            assert_eq!(packets, 100, "{source:?}");
+        });
+    }
+}
+
+#[test]
+fn root_absurd_wishes_are_answered() {
+    if !require_root("root_absurd_wishes_are_answered") {
+        return;
+    }
+    let network = Network::new(Veth::default()).unwrap();
+    network.rx().run(|| {
+        let xdp = || on_rx(&network).source(SourceChoice::Xdp);
+        assert!(matches!(xdp().chunks(1).open(), Err(Error::Shape(_))));
+        assert!(matches!(xdp().chunk_size(0).open(), Err(Error::Shape(_))));
+        assert!(matches!(xdp().chunk_size(u32::MAX).open(), Err(Error::Shape(_))));
+        assert!(matches!(xdp().chunks(1 << 20).open(), Err(Error::Memory { .. })));
+        assert!(matches!(xdp().snap_len(0).open(), Err(Error::Options(_))));
+        assert!(matches!(xdp().direction(weir::Direction::Out).open(), Err(Error::Options(_))));
+        let both = on_rx(&network).source(SourceChoice::AfPacket).mode(Mode::Exclusive).open();
+        assert!(matches!(both, Err(Error::Options(_))));
+        let twice = on_rx(&network).interface(&network.pair().rx.name).open();
+        assert!(matches!(twice, Err(Error::InterfaceTwice { .. })));
+        assert!(matches!(weir::Capture::builder().open(), Err(Error::NoInterface)));
+        Command::new("ip").args(["link", "set", &network.pair().rx.name, "down"]).status().unwrap();
+        assert!(matches!(on_rx(&network).open(), Err(Error::InterfaceDown { .. })));
+    });
+}

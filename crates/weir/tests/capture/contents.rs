@@ -1,0 +1,297 @@
+//! What is captured is what was sent: every byte, in order, with its lengths, its tags and its time.
+
+use std::net::UdpSocket;
+use std::time::{Duration, SystemTime};
+
+use weir::{Mode, SourceChoice, Timestamps};
+use weir_lab::{FrameSender, Network, Tagging, Traffic, Veth, require_root, tcp_transfer};
+
+use crate::{WAYS, assert_closed, capture_frames, drain, on_rx, take_all};
+
+#[test]
+fn root_every_byte_of_every_size_arrives_in_order() {
+    if !require_root("root_every_byte_of_every_size_arrives_in_order") {
+        return;
+    }
+    const COUNT: u64 = 5_000;
+    let network = Network::new(Veth::default()).unwrap();
+    for (source, mode) in WAYS {
+        for size in [60, 61, 62, 63, 64, 128, 256, 1023, 1514] {
+            let traffic = Traffic::new(size).unwrap().flows(7).unwrap().between(network.pair());
+            let builder = on_rx(&network).source(source).mode(mode);
+            let (report, account) = capture_frames(&network, builder, &traffic, COUNT);
+            let told = (&report, account.total());
+            assert!(report.is_perfect(), "{source:?} {mode:?} {size}: {told:?}");
+            assert_eq!(report.total.received, COUNT, "{source:?} {mode:?} {size}: {told:?}");
+            assert_closed(&account);
+            let total = account.total();
+            assert_eq!((total.captured, total.lost, total.bytes), (COUNT, 0, COUNT * size as u64));
+        }
+    }
+}
+
+#[test]
+fn root_longer_packets_are_cut_at_the_snap_length_and_say_so() {
+    if !require_root("root_longer_packets_are_cut_at_the_snap_length_and_say_so") {
+        return;
+    }
+    let network = Network::new(Veth::default()).unwrap();
+    let traffic = Traffic::new(200).unwrap().between(network.pair());
+    for (source, mode) in WAYS {
+        for snap_len in [1u32, 14, 17, 60, 199, 200, 201] {
+            network.rx().run(|| {
+                let mut capture =
+                    on_rx(&network).source(source).mode(mode).snap_len(snap_len).open().unwrap();
+                FrameSender::new(&network.pair().tx).unwrap().send_frames(&traffic.frames(0..3)).unwrap();
+                let mut sequence = 0;
+                take_all(&mut capture, |chunk| {
+                    for packet in chunk {
+                        assert_eq!(packet.original_len, 200);
+                        let frame = traffic.frame(sequence);
+                        assert_eq!(packet.data, &frame[..frame.len().min(snap_len as usize)]);
+                        sequence += 1;
+                    }
+                });
+                assert_eq!(sequence, 3, "{source:?} {mode:?} {snap_len}");
+            });
+        }
+    }
+}
+
+#[test]
+fn root_jumbo_frames_in_several_buffers_are_captured_whole() {
+    if !require_root("root_jumbo_frames_in_several_buffers_are_captured_whole") {
+        return;
+    }
+    let network = Network::new(Veth::default().mtu(65535)).unwrap();
+    for (source, mode) in WAYS {
+        for size in [1515, 3000, 4096, 5001, 9014, 32_768, 65_535, 65_536, 65_549] {
+            network.rx().run(|| {
+                let traffic = Traffic::new(size).unwrap().between(network.pair());
+                let mut capture = on_rx(&network).source(source).mode(mode).open().unwrap();
+                FrameSender::new(&network.pair().tx).unwrap().send_frames(&traffic.frames(0..5)).unwrap();
+                let mut sequence = 0;
+                take_all(&mut capture, |chunk| {
+                    for packet in chunk {
+                        assert_eq!(packet.original_len as usize, size);
+                        assert!(packet.data == traffic.frame(sequence), "{source:?} {size}: bytes differ");
+                        sequence += 1;
+                    }
+                });
+                assert_eq!(sequence, 5, "{source:?} {mode:?} {size}");
+            });
+        }
+    }
+}
+
+#[test]
+fn root_super_frames_of_a_tcp_transfer_are_captured_whole() {
+    if !require_root("root_super_frames_of_a_tcp_transfer_are_captured_whole") {
+        return;
+    }
+    // veth cuts super-frames for an XDP program in the driver, so they meet XDP in the stack, on the loopback.
+    for (source, interface) in
+        [(SourceChoice::Xdp, "lo"), (SourceChoice::AfPacket, "lo"), (SourceChoice::AfPacket, "rx0")]
+    {
+        const BYTES: u64 = 32 << 20;
+        let network = Network::new(Veth::default().ipv4()).unwrap();
+        network.rx().run(|| {
+            let mut capture = weir::Capture::builder()
+                .interface(interface)
+                .source(source)
+                .direction(weir::Direction::In)
+                .open()
+                .unwrap();
+            std::thread::scope(|scope| {
+                let transfer = scope.spawn(|| match interface {
+                    "lo" => network.rx().run(|| loopback_transfer(BYTES)),
+                    _ => drop(tcp_transfer(network.pair(), BYTES).expect("the transfer succeeds")),
+                });
+                let (mut payload, mut longest) = (0u64, 0);
+                let mut look = |chunk: &weir::Chunk| {
+                    for packet in chunk {
+                        assert_eq!(packet.data.len(), packet.original_len as usize, "cut");
+                        longest = longest.max(packet.data.len());
+                        payload += tcp_payload(packet.data);
+                    }
+                };
+                while !transfer.is_finished() {
+                    capture.next(Duration::from_millis(10)).unwrap().iter().for_each(&mut look);
+                }
+                transfer.join().expect("the transfer does not panic");
+                take_all(&mut capture, &mut look);
+                drain(&mut capture, |chunk| look(&chunk));
+                // A retransmission may double some of it.
+                assert!(payload >= BYTES, "{source:?} {interface}: {payload} bytes of payload captured");
+                assert!(
+                    payload < BYTES + BYTES / 10,
+                    "{source:?} {interface}: {payload} bytes of payload captured"
+                );
+                assert!(longest > 60_000, "{source:?} {interface}: no super-frame came: {longest}");
+            });
+            let account = capture.account().unwrap();
+            assert_closed(&account);
+            assert_eq!(account.total().lost, 0);
+        });
+    }
+}
+
+/// Sends that many bytes through a TCP connection of the loopback.
+fn loopback_transfer(bytes: u64) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut sender = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (mut receiver, _) = listener.accept().unwrap();
+    let receiving = std::thread::spawn(move || std::io::copy(&mut receiver, &mut std::io::sink()).unwrap());
+    std::io::copy(&mut std::io::Read::take(std::io::repeat(7), bytes), &mut sender).unwrap();
+    drop(sender);
+    assert_eq!(receiving.join().unwrap(), bytes);
+}
+
+/// Bytes of payload of an IPv4 TCP frame.
+fn tcp_payload(frame: &[u8]) -> u64 {
+    if frame[12..14] != [8, 0] || frame[23] != 6 {
+        return 0;
+    }
+    let ip = usize::from(frame[14] & 15) * 4;
+    let tcp = usize::from(frame[14 + ip + 12] >> 4) * 4;
+    // The length field of a super-frame beyond 64 KiB would be 0; veth's are below.
+    let total = usize::from(u16::from_be_bytes([frame[16], frame[17]]));
+    (total - ip - tcp) as u64
+}
+
+#[test]
+fn root_vlan_tags_are_where_they_were_on_the_wire() {
+    if !require_root("root_vlan_tags_are_where_they_were_on_the_wire") {
+        return;
+    }
+    // A tag beside the frame, as a VLAN interface or a device that strips tags leaves it; one in the frame as well (QinQ);
+    // one in the frame alone.
+    let one: &[u8] = &[0x81, 0, 0, 77];
+    let two: &[u8] = &[0x88, 0xa8, 0x20, 5, 0x81, 0, 0, 77];
+    for (beside, wire_tags) in [(Some((0x8100, 77)), one), (Some((0x88a8, 0x2005)), two), (None, one)] {
+        let network = Network::new(Veth::default()).unwrap();
+        let mut traffic = Traffic::new(100).unwrap().between(network.pair());
+        if wire_tags.len() > 4 || beside.is_none() {
+            traffic = traffic.vlan(77).unwrap();
+        }
+        let tx = &network.pair().tx;
+        let _tagging = beside.map(|(protocol, tci)| Tagging::on(tx, protocol, tci).unwrap());
+        for (source, mode) in WAYS {
+            for snap_len in [13u32, 15, 16, 50, 2000] {
+                network.rx().run(|| {
+                    let mut capture =
+                        on_rx(&network).source(source).mode(mode).snap_len(snap_len).open().unwrap();
+                    FrameSender::new(tx).unwrap().send_frames(&traffic.frames(0..3)).unwrap();
+                    let mut sequence = 0;
+                    take_all(&mut capture, |chunk| {
+                        for packet in chunk {
+                            let mut wire = traffic.frame(sequence);
+                            if beside.is_some() {
+                                wire.splice(12..12, wire_tags[..4].iter().copied());
+                            }
+                            assert_eq!(wire[12..12 + wire_tags.len()], *wire_tags);
+                            assert_eq!(packet.original_len as usize, wire.len(), "{source:?} {beside:?}");
+                            let kept = wire.len().min(snap_len as usize);
+                            assert_eq!(packet.data, &wire[..kept], "{source:?} {beside:?} {snap_len}");
+                            sequence += 1;
+                        }
+                    });
+                    assert_eq!(sequence, 3, "{source:?} {mode:?} {beside:?} {snap_len}");
+                });
+            }
+        }
+    }
+}
+
+#[test]
+fn root_time_stamps_are_those_of_the_wall_clock() {
+    if !require_root("root_time_stamps_are_those_of_the_wall_clock") {
+        return;
+    }
+    let network = Network::new(Veth::default()).unwrap();
+    let traffic = Traffic::new(60).unwrap().between(network.pair());
+    let now = || {
+        u64::try_from(SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_nanos()).unwrap()
+    };
+    for (source, stamps) in [
+        (SourceChoice::Xdp, Timestamps::Kernel),
+        (SourceChoice::Xdp, Timestamps::Batch),
+        (SourceChoice::Xdp, Timestamps::None),
+        (SourceChoice::AfPacket, Timestamps::Kernel),
+    ] {
+        network.rx().run(|| {
+            let mut capture = on_rx(&network).source(source).timestamps(stamps).open().unwrap();
+            let before = now();
+            let sender = FrameSender::new(&network.pair().tx).unwrap();
+            for round in 0..3 {
+                sender.send_frames(&traffic.frames(round * 300..(round + 1) * 300)).unwrap();
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            let after = now();
+            let (mut last, mut packets) = (0, 0);
+            take_all(&mut capture, |chunk| {
+                for packet in chunk {
+                    packets += 1;
+                    if stamps == Timestamps::None {
+                        assert_eq!(packet.timestamp, 0);
+                        continue;
+                    }
+                    assert!(packet.timestamp >= last, "{source:?} {stamps:?}: time runs backwards");
+                    // A tick of the kernel's timer is what `Batch` may be late by.
+                    assert!(
+                        (before - 10_000_000..=after).contains(&packet.timestamp),
+                        "{source:?} {stamps:?}"
+                    );
+                    last = packet.timestamp;
+                }
+            });
+            assert_eq!(packets, 900, "{source:?} {stamps:?}");
+        });
+    }
+}
+
+#[test]
+fn root_generic_xdp_captures_where_the_driver_has_none() {
+    if !require_root("root_generic_xdp_captures_where_the_driver_has_none") {
+        return;
+    }
+    let network = Network::new(Veth::default()).unwrap();
+    network.rx().run(|| {
+        let mut capture = weir::Capture::builder().interface("lo").source(SourceChoice::Xdp).open().unwrap();
+        let interface = &capture.interfaces()[0];
+        assert!(interface.detail.starts_with("generic XDP"), "{interface:?}");
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let to = socket.local_addr().unwrap();
+        for number in 0..100u8 {
+            socket.send_to(&[number; 40], to).unwrap();
+        }
+        let mut numbers = Vec::new();
+        take_all(&mut capture, |chunk| numbers.extend(chunk.packets().map(|packet| packet.data[42])));
+        numbers.sort_unstable();
+        assert_eq!(numbers, (0..100).collect::<Vec<u8>>());
+        // Mode pass: the socket got them as well.
+        let mut buffer = [0; 64];
+        assert_eq!(socket.recv(&mut buffer).unwrap(), 40);
+        drain(&mut capture, drop);
+        assert_closed(&capture.account().unwrap());
+    });
+}
+
+#[test]
+fn root_mode_decides_whether_the_host_sees_the_packets() {
+    if !require_root("root_mode_decides_whether_the_host_sees_the_packets") {
+        return;
+    }
+    const COUNT: u64 = 50_000;
+    for (source, mode) in WAYS {
+        let network = Network::new(Veth::default()).unwrap();
+        let traffic = Traffic::new(60).unwrap().between(network.pair());
+        let before = weir_lab::StackCounters::read(network.rx()).unwrap().get("IpInReceives");
+        let (report, _) =
+            capture_frames(&network, on_rx(&network).source(source).mode(mode), &traffic, COUNT);
+        assert_eq!(report.total.received, COUNT);
+        let received = weir_lab::StackCounters::read(network.rx()).unwrap().get("IpInReceives") - before;
+        let wanted = if mode == Mode::Exclusive { 0 } else { COUNT };
+        assert_eq!(received, wanted, "{source:?} {mode:?}");
+    }
+}
