@@ -1,0 +1,261 @@
+//! What has to be reached, and whether it is.
+//!
+//! Rates and times are judged by their median over the rounds, each round compared with itself; losses and memory by the
+//! worst of all.
+
+use std::fmt;
+
+use serde::{Serialize, Serializer};
+
+use super::sample::Sample;
+use super::spread::Spread;
+use super::trials::Trials;
+
+/// One thing to be reached.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Bar {
+    pub(super) name: String,
+    /// Bytes of the frames, where it depends on them.
+    pub(super) size: Option<usize>,
+    pub(super) wanted: Wanted,
+    /// None where what is compared was not measured.
+    pub(super) measured: Option<Spread>,
+    /// Of that, what is held against what is wanted: the median, or the worst.
+    pub(super) judged: Option<f64>,
+    pub(super) unit: &'static str,
+    /// The same from the processor time that a packet takes in the kernel: what the rates would be if nobody else used
+    /// the processor.
+    pub(super) undisturbed: Option<Spread>,
+    pub(super) met: Option<bool>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Wanted {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::AtLeast(limit) => write!(f, ">= {limit}"),
+            Self::AtMost(limit) => write!(f, "<= {limit}"),
+        }
+    }
+}
+
+impl Serialize for Wanted {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Bar {
+    /// Judged by the median.
+    fn new(
+        name: &str,
+        size: Option<usize>,
+        wanted: Wanted,
+        unit: &'static str,
+        measured: Option<Spread>,
+    ) -> Self {
+        let judged = measured.map(|measured| measured.median);
+        let met = judged.map(|value| match wanted {
+            Wanted::AtLeast(limit) => value >= limit,
+            Wanted::AtMost(limit) => value <= limit,
+        });
+        Self { name: name.to_owned(), size, wanted, measured, judged, unit, undisturbed: None, met }
+    }
+
+    /// Nothing may be more than `most`.
+    fn worst(
+        name: &str,
+        size: Option<usize>,
+        most: f64,
+        unit: &'static str,
+        measured: Option<Spread>,
+    ) -> Self {
+        let judged = measured.map(|measured| measured.max);
+        let (wanted, met) = (Wanted::AtMost(most), judged.map(|value| value <= most));
+        Self { name: name.to_owned(), size, wanted, measured, judged, unit, undisturbed: None, met }
+    }
+}
+
+/// All bars, for all sizes of frames that were measured.
+pub(super) fn judge(samples: &[Sample], trials: Option<&Trials>) -> Vec<Bar> {
+    let mut sizes: Vec<usize> = samples.iter().map(|sample| sample.size).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let mut bars: Vec<Bar> = sizes.iter().flat_map(|&size| Round { samples, size }.bars()).collect();
+    let memory = samples.iter().filter_map(|sample| sample.beyond_pool).map(|bytes| bytes as f64 / MIB);
+    bars.push(Bar::worst("memory beyond the pool", None, 64.0, "MiB", Spread::of(memory)));
+    if let Some(trials) = trials {
+        let burst = trials.burst.filter(|burst| burst.verified).map(|burst| burst.lost as f64);
+        let starts = trials.start_ms.iter().copied();
+        let latency = trials.latency_us.iter().map(|microseconds| microseconds / 1e3);
+        let idle = trials.idle.map(|idle| idle.load());
+        bars.extend([
+            Bar::worst("burst of 400,000 into 50 MiB, lost", None, 0.0, "packets", Spread::of(burst)),
+            Bar::new("start to first packet", None, Wanted::AtMost(300.0), "ms", Spread::of(starts)),
+            Bar::new("lone packet to handler", None, Wanted::AtMost(1.0), "ms", Spread::of(latency)),
+            Bar::new("idle capture", None, Wanted::AtMost(0.1), "% CPU", Spread::of(idle)),
+        ]);
+    }
+    bars
+}
+
+const MIB: f64 = (1 << 20) as f64;
+
+/// The samples of one size, compared round by round.
+struct Round<'a> {
+    samples: &'a [Sample],
+    size: usize,
+}
+
+impl Round<'_> {
+    fn bars(&self) -> Vec<Bar> {
+        use Wanted::{AtLeast, AtMost};
+        let size = Some(self.size);
+        let times = |name, wanted, of, over| Bar {
+            undisturbed: self.ratio(over, of, |sample| sample.kernel_ns),
+            ..Bar::new(name, size, wanted, "times", self.ratio(of, over, |sample| sample.rate))
+        };
+        let cost = |name, of| Bar::new(name, size, AtMost(0.5), "times", self.added(of));
+        let mut bars = vec![
+            times("exclusive, no stamps / XDP drop", AtLeast(0.65), "weir-exclusive", "limit"),
+            times("exclusive, no stamps / tcpdump", AtLeast(3.3), "weir-exclusive", "tcpdump"),
+            times("exclusive, kernel stamps / tcpdump", AtLeast(2.5), "weir-exclusive-kernel", "tcpdump"),
+            cost("pass, no stamps: added ns / tcpdump's", "weir-pass"),
+            cost("pass, kernel stamps: added ns / tcpdump's", "weir-pass-kernel"),
+            times("pass, no stamps / tcpdump", AtLeast(1.15), "weir-pass", "tcpdump"),
+            times("pass, kernel stamps / tcpdump", AtLeast(1.15), "weir-pass-kernel", "tcpdump"),
+            times("file, kernel stamps / tcpdump", AtLeast(2.5), "weir-file", "tcpdump-file"),
+            times("af_packet / tcpdump", AtLeast(1.0), "weir-af-packet", "tcpdump"),
+        ];
+        let of_weir = |sample: &&Sample| sample.size == self.size && sample.contestant.starts_with("weir-");
+        let lost = self.samples.iter().filter(of_weir).map(|sample| sample.lost as f64);
+        let passing = |sample: &&Sample| of_weir(sample) && sample.contestant.starts_with("weir-pass");
+        let missed =
+            self.samples.iter().filter(passing).map(|sample| sample.accepted.abs_diff(sample.stack) as f64);
+        bars.push(Bar::worst("pass: not seen by the stack", size, 0.0, "packets", Spread::of(missed)));
+        bars.push(Bar::worst("lost in any capture of weir", size, 0.0, "packets", Spread::of(lost)));
+        bars
+    }
+
+    fn of(&self, contestant: &str, round: u32) -> Option<&Sample> {
+        self.samples.iter().find(|s| s.contestant == contestant && s.size == self.size && s.round == round)
+    }
+
+    /// One value for each round in which all that it needs was measured.
+    fn rounds(&self, value: impl Fn(u32) -> Option<f64>) -> Option<Spread> {
+        let last = self.samples.iter().map(|sample| sample.round).max()?;
+        Spread::of((1..=last).filter_map(value))
+    }
+
+    /// How many times as much.
+    fn ratio(&self, contestant: &str, other: &str, value: fn(&Sample) -> f64) -> Option<Spread> {
+        self.rounds(|round| Some(value(self.of(contestant, round)?) / value(self.of(other, round)?)))
+    }
+
+    /// What a capture adds to a packet in the kernel, over the same way without one, as a share of what tcpdump adds over
+    /// the stack alone. Nothing can be said of a round in which tcpdump added nothing.
+    fn added(&self, contestant: &str) -> Option<Spread> {
+        self.rounds(|round| {
+            let cost =
+                |with, without| Some(self.of(with, round)?.kernel_ns - self.of(without, round)?.kernel_ns);
+            let (ours, theirs) = (cost(contestant, "limit-pass")?, cost("tcpdump", "stack")?);
+            (theirs > 0.0).then_some(ours / theirs)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(contestant: &'static str, round: u32, rate: f64, kernel_ns: f64) -> Sample {
+        Sample { rate, kernel_ns, accepted: 100, delivered: 100, ..Sample::empty(contestant, 60, round) }
+    }
+
+    fn bar<'a>(bars: &'a [Bar], name: &str) -> &'a Bar {
+        bars.iter().find(|bar| bar.name == name).expect("there is such a bar")
+    }
+
+    #[test]
+    fn rounds_are_compared_with_themselves() {
+        let samples = [
+            sample("weir-exclusive", 1, 10.0, 80.0),
+            sample("limit", 1, 20.0, 40.0),
+            sample("weir-exclusive", 2, 7.0, 80.0),
+            sample("limit", 2, 10.0, 40.0),
+            // Somebody else took most of the processor in round 3, and the limit has failed in round 4.
+            sample("weir-exclusive", 3, 3.2, 80.0),
+            sample("limit", 3, 4.0, 20.0),
+            sample("weir-exclusive", 4, 10.0, 80.0),
+        ];
+        let bars = judge(&samples, None);
+        let bar = bar(&bars, "exclusive, no stamps / XDP drop");
+        assert_eq!(bar.measured, Some(Spread { median: 0.7, min: 0.5, max: 0.8 }));
+        assert_eq!(bar.undisturbed, Spread::of([0.5, 0.5, 0.25]));
+        assert_eq!((bar.met, bar.size, bar.wanted.to_string().as_str()), (Some(true), Some(60), ">= 0.65"));
+    }
+
+    #[test]
+    fn what_was_not_measured_is_not_judged() {
+        let bars = judge(&[sample("weir-exclusive", 1, 10.0, 0.0)], None);
+        let bar = bar(&bars, "exclusive, no stamps / tcpdump");
+        assert_eq!((bar.measured, bar.met), (None, None));
+    }
+
+    #[test]
+    fn added_cost_is_over_the_same_way_without_a_capture() {
+        let round = |round, tcpdump| {
+            [
+                sample("limit-pass", round, 1.0, 200.0),
+                sample("weir-pass-kernel", round, 1.0, 260.0),
+                sample("stack", round, 1.0, 210.0),
+                sample("tcpdump", round, 1.0, tcpdump),
+            ]
+        };
+        let judged = |samples: &[Sample]| {
+            let bars = judge(samples, None);
+            let bar = bar(&bars, "pass, kernel stamps: added ns / tcpdump's");
+            (bar.measured.map(|measured| measured.median), bar.met)
+        };
+        assert_eq!(judged(&round(1, 360.0)), (Some(0.4), Some(true)));
+        assert_eq!(judged(&round(1, 310.0)), (Some(0.6), Some(false)));
+        assert_eq!(judged(&[round(1, 360.0), round(2, 205.0)].concat()), (Some(0.4), Some(true)), "noise");
+        assert_eq!(judged(&round(1, 205.0)), (None, None));
+    }
+
+    #[test]
+    fn one_loss_is_a_loss() {
+        let mut samples = [
+            sample("weir-pass", 1, 1.0, 0.0),
+            sample("weir-file", 2, 1.0, 0.0),
+            sample("tcpdump", 1, 1.0, 0.0),
+        ];
+        samples.iter_mut().for_each(|sample| sample.stack = 100);
+        samples[2].lost = 50;
+        let met = |samples: &[Sample], name| bar(&judge(samples, None), name).met;
+        assert_eq!(met(&samples, "lost in any capture of weir"), Some(true));
+        assert_eq!(met(&samples, "pass: not seen by the stack"), Some(true));
+        samples[1].lost = 1;
+        samples[0].stack = 99;
+        assert_eq!(met(&samples, "lost in any capture of weir"), Some(false));
+        assert_eq!(met(&samples, "pass: not seen by the stack"), Some(false));
+    }
+
+    #[test]
+    fn trials_are_judged() {
+        let mut trials =
+            Trials { start_ms: vec![120.0, 900.0, 90.0], latency_us: vec![80.0], ..Trials::default() };
+        let bars = judge(&[], Some(&trials));
+        assert_eq!(bar(&bars, "start to first packet").met, Some(true));
+        assert_eq!(bar(&bars, "lone packet to handler").measured.map(|m| m.median), Some(0.08));
+        assert_eq!(bar(&bars, "idle capture").met, None);
+        trials.start_ms.push(1000.0);
+        trials.start_ms.push(1000.0);
+        assert_eq!(bar(&judge(&[], Some(&trials)), "start to first packet").met, Some(false));
+    }
+}

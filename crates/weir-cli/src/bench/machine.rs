@@ -1,0 +1,129 @@
+//! The machine that numbers belong to.
+
+use std::fmt;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::SystemTime;
+
+use rustix::system::uname;
+use serde::Serialize;
+
+/// What numbers depend on.
+#[derive(Debug, Serialize)]
+pub(super) struct Machine {
+    cpu: String,
+    processors: usize,
+    /// KVM and the like; empty on bare metal.
+    hypervisor: String,
+    memory_bytes: u64,
+    kernel: String,
+    clocksource: String,
+    /// Of the folder that files are written to.
+    file_system: &'static str,
+    weir: &'static str,
+    /// Of the sources' folder, as it is now; empty where that is gone.
+    commit: String,
+    /// Seconds since the Unix epoch.
+    time: u64,
+    /// Processes that wanted to run in the minute before.
+    load: String,
+}
+
+impl Machine {
+    /// Looks at it. What cannot be found out stays empty.
+    pub(super) fn describe(dir: &Path) -> Self {
+        let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
+        let cpuinfo = read("/proc/cpuinfo");
+        let flags = field(&cpuinfo, "flags").unwrap_or_default();
+        let total = field(&read("/proc/meminfo"), "MemTotal").unwrap_or_default();
+        let total = total.trim_end_matches(" kB").parse::<u64>().unwrap_or(0) << 10;
+        let about = uname();
+        let words = [about.release(), about.version(), about.machine()].map(|word| word.to_string_lossy());
+        let time = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+        Self {
+            cpu: field(&cpuinfo, "model name").unwrap_or_default(),
+            processors: thread::available_parallelism().map_or(0, |processors| processors.get()),
+            hypervisor: if flags.split(' ').any(|flag| flag == "hypervisor") {
+                hypervisor()
+            } else {
+                String::new()
+            },
+            memory_bytes: total,
+            kernel: words.join(" "),
+            clocksource: read("/sys/devices/system/clocksource/clocksource0/current_clocksource")
+                .trim()
+                .to_owned(),
+            file_system: file_system(dir),
+            weir: env!("CARGO_PKG_VERSION"),
+            commit: commit(),
+            time: time.map_or(0, |time| time.as_secs()),
+            load: read("/proc/loadavg").split(' ').next().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cpu, processors, hypervisor, kernel, clocksource, weir, commit, load, .. } = self;
+        let release = kernel.split(' ').next().unwrap_or_default();
+        let virtual_on =
+            if hypervisor.is_empty() { String::new() } else { format!(", virtual ({hypervisor})") };
+        let commit = if commit.is_empty() { String::new() } else { format!(" ({commit})") };
+        write!(
+            f,
+            "{processors} x {cpu}{virtual_on}, Linux {release}, clock {clocksource}, load {load}, weir {weir}{commit}"
+        )
+    }
+}
+
+fn field(text: &str, name: &str) -> Option<String> {
+    let value = text.lines().find_map(|line| line.strip_prefix(name)?.trim_start().strip_prefix(':'))?;
+    Some(value.trim().to_owned())
+}
+
+fn hypervisor() -> String {
+    let vendor = fs::read_to_string("/sys/class/dmi/id/sys_vendor").unwrap_or_default();
+    let vendor = vendor.trim();
+    if vendor.is_empty() { "unknown".to_owned() } else { vendor.to_owned() }
+}
+
+fn file_system(dir: &Path) -> &'static str {
+    const TMPFS_MAGIC: i64 = 0x0102_1994;
+    match rustix::fs::statfs(dir) {
+        Ok(about) if about.f_type == TMPFS_MAGIC => "tmpfs",
+        Ok(_) => "not tmpfs",
+        Err(_) => "unknown",
+    }
+}
+
+fn commit() -> String {
+    // Of sources that belong to somebody else, as under sudo, git would not speak otherwise.
+    let mut git = Command::new("git");
+    git.args(["-c", "safe.directory=*", "-C", env!("CARGO_MANIFEST_DIR")]);
+    let output = git.args(["describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]).output();
+    let said = output.ok().filter(|output| output.status.success()).map(|output| output.stdout);
+    said.map(|text| String::from_utf8_lossy(&text).trim().to_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_found_by_their_whole_name() {
+        let text = "cpu family\t: 25\nmodel\t\t: 17\nmodel name\t: AMD EPYC\nMemTotal:       24683524 kB\n";
+        assert_eq!(field(text, "model name").as_deref(), Some("AMD EPYC"));
+        assert_eq!(field(text, "model").as_deref(), Some("17"));
+        assert_eq!(field(text, "MemTotal").as_deref(), Some("24683524 kB"));
+        assert_eq!(field(text, "flags"), None);
+    }
+
+    #[test]
+    fn this_machine_can_be_described() {
+        let machine = Machine::describe(Path::new("/"));
+        assert!(machine.processors > 0 && machine.memory_bytes > 1 << 20, "{machine:?}");
+        assert!(machine.to_string().contains("Linux"), "{machine}");
+    }
+}

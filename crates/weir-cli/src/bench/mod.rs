@@ -1,0 +1,200 @@
+//! `weir bench`: how fast packets are captured on this machine, side by side with the limit and with other programs.
+//!
+//! ```text
+//!  processor 1                                            | processor 0
+//!  generator -> veth -> NAPI -> program or packet socket -|-> reader, a process of its own
+//! ```
+//!
+//! All contestants get the same frames on the same interface and do the same work: every byte of every packet is touched
+//! by the reader. They take turns, so that a disturbance of the machine meets all of them.
+
+mod bars;
+mod contestants;
+mod machine;
+mod peers;
+mod picture;
+mod process;
+mod program;
+mod receive;
+mod report;
+mod sample;
+mod savefile;
+mod spread;
+mod trials;
+mod witness;
+
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use weir_lab::{Network, Veth};
+
+use crate::failure::Failure;
+use crate::{style, units};
+use contestants::Contestant;
+use machine::Machine;
+use report::{Fault, Report};
+use sample::{Lab, Limits};
+
+const EXAMPLES: &str = "\
+Examples:
+  weir bench capture --json bench.json --plot bench.svg
+        Everything, three rounds of one second each: some ten minutes.
+  weir bench capture --quick
+        One short round with the smallest frames: whether it works, not how fast.
+  weir bench capture --only weir-exclusive,tcpdump,limit --sizes 60 --rounds 9
+        A comparison of a few.
+
+It needs root and two processors with nothing else to do. The network is private and vanishes at the end.";
+
+#[derive(Debug, Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct BenchArgs {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Measure capturing against the XDP limit, AF_XDP, tcpdump, dumpcap and netsniff-ng.
+    Capture(CaptureArgs),
+    /// The reader of weir's own captures.
+    #[command(hide = true)]
+    Receive(receive::ReceiveArgs),
+    /// The reader of an AF_XDP socket.
+    #[command(hide = true)]
+    ReceiveAfXdp(receive::AfXdpArgs),
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+struct CaptureArgs {
+    /// How often each contestant has its turn.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: Option<u32>,
+
+    /// How long frames are sent in a turn.
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    duration: Option<Duration>,
+
+    /// Bytes of a frame, without its checksum: 60 to 1514.
+    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(60..=1514))]
+    sizes: Option<Vec<u16>>,
+
+    /// Only these contestants, and no trials of other kinds.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = contestants::name)]
+    only: Vec<String>,
+
+    /// One short round with the smallest frames.
+    #[arg(long)]
+    quick: bool,
+
+    /// Where files are written: should be a tmpfs with two GiB to spare.
+    #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
+    dir: PathBuf,
+
+    /// Write all measurements to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Draw the rates into this file (SVG).
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
+    match &args.what {
+        What::Capture(args) => capture(args),
+        What::Receive(args) => receive::run(args),
+        What::ReceiveAfXdp(args) => receive::run_af_xdp(args),
+    }
+}
+
+/// `{what}: {error}`, for `map_err`.
+fn failed<E: Display>(what: impl Display) -> impl FnOnce(E) -> Failure {
+    move |error| Failure::new(format_args!("{what}: {error}"))
+}
+
+fn capture(args: &CaptureArgs) -> Result<(), Failure> {
+    if thread::available_parallelism().is_ok_and(|processors| processors.get() < 2) {
+        return Err(Failure::new(
+            "measuring takes two processors: one for the kernel's half, one for the reader's",
+        ));
+    }
+    // Better now than after ten minutes.
+    let (json, plot) = (create(args.json.as_deref())?, create(args.plot.as_deref())?);
+    let turn = Duration::from_millis(if args.quick { 50 } else { 1000 });
+    let limits = Limits::new(args.duration.unwrap_or(turn), &args.dir)?;
+    let machine = Machine::describe(&args.dir);
+    style::say(format_args!("{machine}"));
+    let network = Network::new(Veth::default().queues(sample::QUEUES));
+    let network = network.map_err(|error| failed("make a private network")(error).hint("it takes root"))?;
+    let lab = Lab::new(network);
+
+    let all = contestants::all();
+    let wanted =
+        |contestant: &&Contestant| args.only.is_empty() || args.only.iter().any(|n| n == contestant.name);
+    let contestants: Vec<&Contestant> = all.iter().filter(wanted).collect();
+    let rounds = args.rounds.unwrap_or(if args.quick { 1 } else { 3 });
+    let mut report = Report::new(machine, rounds, limits.duration, &contestants);
+    for about in &report.contestants {
+        if let Some(why) = &about.missing {
+            style::say(format_args!("{}: {}", about.title, style::stderr().yellow(why)));
+        }
+    }
+    let sizes = args.sizes.as_deref().unwrap_or(if args.quick { &[60] } else { &[60, 256, 1514] });
+    take_turns(&lab, &contestants, sizes, &limits, &mut report);
+    if args.only.is_empty() {
+        trials::run(&lab, args.quick, &mut report);
+    }
+    report.judge();
+    report.print().map_err(failed("write to standard output"))?;
+    if let Some((path, file)) = json {
+        let text = serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?;
+        save(path, file, &text)?;
+    }
+    if let Some((path, file)) = plot {
+        save(path, file, &picture::draw(&report).map_err(failed("draw"))?)?;
+    }
+    report.verdict()
+}
+
+fn create(path: Option<&Path>) -> Result<Option<(&Path, File)>, Failure> {
+    let create = |path| File::create(path).map(|file| (path, file)).map_err(cannot_write(path));
+    path.map(create).transpose()
+}
+
+fn save(path: &Path, mut file: File, text: &str) -> Result<(), Failure> {
+    writeln!(file, "{}", text.trim_end()).map_err(cannot_write(path))
+}
+
+fn cannot_write(path: &Path) -> impl FnOnce(io::Error) -> Failure {
+    failed(format!("write {}", path.display()))
+}
+
+/// All rounds with all sizes, in which the contestants follow each other. One that fails does not end the others.
+fn take_turns(lab: &Lab, contestants: &[&Contestant], sizes: &[u16], limits: &Limits, report: &mut Report) {
+    let present: Vec<_> = contestants.iter().filter(|contestant| contestant.missing().is_none()).collect();
+    let total = sizes.len() * present.len() * usize::try_from(report.rounds).unwrap_or(usize::MAX);
+    let rounds = 1..=report.rounds;
+    let turns = sizes.iter().flat_map(|size| rounds.clone().map(move |round| (*size, round)));
+    let turns = turns.flat_map(|turn| present.iter().map(move |contestant| (turn, contestant)));
+    for (number, ((size, round), contestant)) in (1..).zip(turns) {
+        let head = format!("[{number:>3}/{total}] {size:>4} B  {:<34}", contestant.title);
+        match lab.sample(contestant, usize::from(size), round, limits) {
+            Ok(sample) => {
+                style::say(format_args!("{head} {sample}"));
+                report.samples.push(sample);
+            }
+            Err(failure) => {
+                style::say(format_args!("{head} {}", style::stderr().red(failure.message())));
+                report.faults.push(Fault::new(contestant.name, &failure));
+            }
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! What the kernel knows of a process: `/proc/PID`.
+
+use std::fs;
+use std::io;
+use std::time::Duration;
+
+use rustix::process::Pid;
+use serde::Serialize;
+
+/// Memory of a process, bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Memory {
+    /// The most that was resident.
+    pub(super) peak: u64,
+    /// What is shared with the kernel to hold packets: maps of eBPF programs and rings of packet sockets.
+    pub(super) shared: u64,
+    /// What of that is in `peak`.
+    shared_resident: u64,
+}
+
+impl Memory {
+    /// Reads it.
+    pub(super) fn of(pid: Pid) -> io::Result<Self> {
+        let file = |name| fs::read_to_string(format!("/proc/{}/{name}", pid.as_raw_nonzero()));
+        let (shared, shared_resident) = shared(&file("smaps")?);
+        Ok(Self { peak: field(&file("status")?, "VmHWM:").unwrap_or(0), shared, shared_resident })
+    }
+
+    /// All memory, of the process and of the kernel for it, but for a pool of this size.
+    pub(super) fn beyond(&self, pool: u64) -> u64 {
+        (self.peak + self.shared).saturating_sub(self.shared_resident + pool)
+    }
+}
+
+/// A field of `status` or `smaps`, in bytes; the kernel writes kB for KiB.
+fn field(text: &str, name: &str) -> Option<u64> {
+    text.lines().find_map(|line| kilobytes(line, name))
+}
+
+fn kilobytes(line: &str, name: &str) -> Option<u64> {
+    Some(line.strip_prefix(name)?.trim().strip_suffix(" kB")?.parse::<u64>().ok()? << 10)
+}
+
+/// Size and resident size of the mappings that hold packets, from `smaps`: a line with address and name of a mapping,
+/// then its fields.
+fn shared(smaps: &str) -> (u64, u64) {
+    let (mut size, mut resident, mut counts) = (0, 0, false);
+    for line in smaps.lines() {
+        if let Some(bytes) = kilobytes(line, "Size:") {
+            size += if counts { bytes } else { 0 };
+        } else if let Some(bytes) = kilobytes(line, "Rss:") {
+            resident += if counts { bytes } else { 0 };
+        } else if !line.split_whitespace().next().is_some_and(|word| word.ends_with(':')) {
+            counts = line.contains("bpf-map") || line.contains("socket:");
+        }
+    }
+    (size, resident)
+}
+
+/// Processor time that all living threads of a process have used.
+pub(super) fn cpu_time(pid: Pid) -> io::Result<Duration> {
+    let mut sum = Duration::ZERO;
+    for task in fs::read_dir(format!("/proc/{}/task", pid.as_raw_nonzero()))? {
+        // A thread may have ended meanwhile.
+        sum +=
+            fs::read_to_string(task?.path().join("schedstat")).map_or(Duration::ZERO, |text| running(&text));
+    }
+    Ok(sum)
+}
+
+/// The first number of a `schedstat`: nanoseconds on a processor. To the last tick of the timer for a thread that runs.
+fn running(schedstat: &str) -> Duration {
+    let nanoseconds = schedstat.split_whitespace().next().and_then(|number| number.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or(0))
+}
+
+/// The kernel's thread that does the network work of a processor when there is too much of it. None where other
+/// processes cannot be seen.
+pub(super) fn ksoftirqd(cpu: u32) -> Option<Pid> {
+    let name = format!("ksoftirqd/{cpu}\n");
+    let processes = fs::read_dir("/proc").ok()?.flatten();
+    let mut found =
+        processes.filter(|entry| fs::read_to_string(entry.path().join("comm")).is_ok_and(|c| c == name));
+    Pid::from_raw(found.next()?.file_name().to_str()?.parse().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SMAPS: &str = "\
+55d0c0a00000-55d0c0a10000 r--p 00000000 fe:00 1 /usr/bin/weir
+Size:                 64 kB
+KernelPageSize:        4 kB
+Rss:                  60 kB
+VmFlags: rd mr mw me sd
+7f0000000000-7f0004000000 rw-s 00000000 00:0f 1031 anon_inode:bpf-map
+Size:              65536 kB
+KernelPageSize:        4 kB
+Rss:               32768 kB
+VmFlags: rd wr sh mr mw me ms sd
+7f0005000000-7f0006000000 rw-s 00000000 00:09 9 socket:[9]
+Size:                  8 kB
+Rss:                   4 kB
+7ffc00000000-7ffc00021000 rw-p 00000000 00:00 0 [stack]
+Size:                132 kB
+Rss:                  16 kB
+";
+
+    #[test]
+    fn mappings_that_hold_packets_are_told_from_others() {
+        assert_eq!(shared(SMAPS), (65544 << 10, 32772 << 10));
+    }
+
+    #[test]
+    fn memory_beyond_the_pool() {
+        let memory = Memory { peak: 40 << 20, shared: 70 << 20, shared_resident: 32 << 20 };
+        assert_eq!(memory.beyond(64 << 20), 14 << 20, "8 of its own, 6 that the pool has beside its chunks");
+        assert_eq!(memory.beyond(1 << 40), 0);
+    }
+
+    #[test]
+    fn this_process_is_known() {
+        let pid = rustix::process::getpid();
+        let memory = Memory::of(pid).expect("memory");
+        assert!(memory.peak > 1 << 20 && memory.shared_resident <= memory.shared, "{memory:?}");
+        let before = cpu_time(pid).expect("time");
+        let mut sum = 0_u64;
+        while cpu_time(pid).expect("time") < before + Duration::from_millis(20) {
+            sum = std::hint::black_box(sum.wrapping_add(1));
+        }
+    }
+}

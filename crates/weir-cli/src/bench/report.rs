@@ -1,0 +1,249 @@
+//! All that was measured: as JSON for programs, as tables for people.
+
+use std::fmt::Write as _;
+use std::io::{self, Write};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use serde::Serialize;
+
+use super::bars::{self, Bar};
+use super::contestants::{Contestant, Way};
+use super::machine::Machine;
+use super::program::Program;
+use super::sample::Sample;
+use super::spread::Spread;
+use super::trials::Trials;
+use crate::failure::Failure;
+use crate::{style, units};
+
+/// The whole run. Field names are a promise to scripts.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    machine: Machine,
+    pub(super) rounds: u32,
+    seconds_per_turn: f64,
+    pub(super) contestants: Vec<About>,
+    pub(super) samples: Vec<Sample>,
+    /// Absent where only some contestants were asked for.
+    pub(super) trials: Option<Trials>,
+    bars: Vec<Bar>,
+    /// Turns that gave no result.
+    pub(super) faults: Vec<Fault>,
+}
+
+/// What a contestant is.
+#[derive(Debug, Serialize)]
+pub(super) struct About {
+    pub(super) name: &'static str,
+    pub(super) title: &'static str,
+    /// What a person would type; absent where no program runs.
+    command: Option<String>,
+    /// In the words of the program.
+    version: Option<String>,
+    /// Why it was not measured.
+    pub(super) missing: Option<String>,
+}
+
+/// Something that could not be measured.
+#[derive(Debug, Serialize)]
+pub(super) struct Fault {
+    what: &'static str,
+    message: String,
+}
+
+impl Fault {
+    pub(super) fn new(what: &'static str, failure: &Failure) -> Self {
+        Self { what, message: failure.message().to_owned() }
+    }
+}
+
+impl About {
+    fn of(contestant: &Contestant) -> Self {
+        let program = if let Way::Program(program) = &contestant.way { Some(program) } else { None };
+        Self {
+            name: contestant.name,
+            title: contestant.title,
+            command: program.map(Program::line),
+            version: program.and_then(version),
+            missing: contestant.missing(),
+        }
+    }
+}
+
+/// The first line of what it says to `--version`.
+fn version(program: &Program) -> Option<String> {
+    let mut command = Command::new(program.path()?);
+    let output = command.arg("--version").stdin(Stdio::null()).output().ok()?;
+    Some(String::from_utf8_lossy(&output.stdout).lines().next()?.trim().to_owned())
+}
+
+impl Report {
+    pub(super) fn new(machine: Machine, rounds: u32, turn: Duration, contestants: &[&Contestant]) -> Self {
+        Self {
+            machine,
+            rounds,
+            seconds_per_turn: turn.as_secs_f64(),
+            contestants: contestants.iter().map(|contestant| About::of(contestant)).collect(),
+            samples: Vec::new(),
+            trials: None,
+            bars: Vec::new(),
+            faults: Vec::new(),
+        }
+    }
+
+    /// Holds the measurements against what is wanted.
+    pub(super) fn judge(&mut self) {
+        self.bars = bars::judge(&self.samples, self.trials.as_ref());
+    }
+
+    /// The sizes of frames that were measured, smallest first.
+    pub(super) fn sizes(&self) -> Vec<usize> {
+        let mut sizes: Vec<usize> = self.samples.iter().map(|sample| sample.size).collect();
+        sizes.sort_unstable();
+        sizes.dedup();
+        sizes
+    }
+
+    /// The turns of one contestant with one size.
+    pub(super) fn turns(&self, contestant: &str, size: usize) -> Vec<&Sample> {
+        let turns = self.samples.iter().filter(|s| s.contestant == contestant && s.size == size);
+        turns.collect()
+    }
+
+    /// Prints the tables on standard output.
+    pub(super) fn print(&self) -> io::Result<()> {
+        let mut text = String::new();
+        for size in self.sizes() {
+            let _infallible = writeln!(text, "\n{size}-byte frames");
+            text.push_str(&table(&self.rows(size)));
+        }
+        text.push_str("\nWhat has to be reached\n");
+        text.push_str(&table(&self.bar_rows()));
+        let mut stdout = io::stdout().lock();
+        stdout.write_all(text.as_bytes())?;
+        stdout.flush()
+    }
+
+    fn rows(&self, size: usize) -> Vec<Vec<String>> {
+        let head = ["", "Mpps", "min..max", "kernel ns", "reader ns", "lost", "bytes"];
+        let mut rows = vec![head.map(str::to_owned).to_vec()];
+        for about in &self.contestants {
+            let turns = self.turns(about.name, size);
+            let spread = |value: fn(&Sample) -> f64| Spread::of(turns.iter().map(|sample| value(sample)));
+            let Some(rate) = spread(|sample| sample.rate).map(|rate| rate.times(1e-6)) else {
+                let why = about.missing.as_deref().unwrap_or("no result");
+                rows.push(vec![about.title.to_owned(), why.to_owned()]);
+                continue;
+            };
+            let nanoseconds = |time: Option<Spread>| {
+                time.map_or_else(|| "-".to_owned(), |time| format!("{:.0}", time.median))
+            };
+            let all = |good: fn(&Sample) -> bool| turns.iter().all(|sample| good(sample));
+            let bytes = if !all(|sample| sample.problems.is_empty()) {
+                "WRONG"
+            } else if all(|sample| sample.verified) {
+                "right"
+            } else {
+                "-"
+            };
+            rows.push(vec![
+                about.title.to_owned(),
+                format!("{:.2}", rate.median),
+                format!("{:.2}..{:.2}", rate.min, rate.max),
+                nanoseconds(spread(|sample| sample.kernel_ns)),
+                nanoseconds(Spread::of(turns.iter().filter_map(|sample| sample.reader_ns))),
+                units::grouped(turns.iter().map(|sample| sample.lost).sum()),
+                bytes.to_owned(),
+            ]);
+        }
+        rows
+    }
+
+    fn bar_rows(&self) -> Vec<Vec<String>> {
+        let mut rows = vec![
+            ["", "frames", "wanted", "measured", "min..max", "by CPU time", "met"]
+                .map(str::to_owned)
+                .to_vec(),
+        ];
+        for bar in &self.bars {
+            let number =
+                |value: f64| if value.fract() == 0.0 { format!("{value}") } else { format!("{value:.2}") };
+            let measured = bar.judged.map(|value| format!("{} {}", number(value), bar.unit));
+            let range =
+                bar.measured.map(|Spread { min, max, .. }| format!("{}..{}", number(min), number(max)));
+            rows.push(vec![
+                bar.name.clone(),
+                bar.size.map_or(String::new(), |size| format!("{size} B")),
+                bar.wanted.to_string(),
+                measured.unwrap_or_else(|| "not measured".to_owned()),
+                range.unwrap_or_default(),
+                bar.undisturbed.map_or(String::new(), |spread| number(spread.median)),
+                bar.met.map_or("?", |met| if met { "yes" } else { "NO" }).to_owned(),
+            ]);
+        }
+        rows
+    }
+
+    /// Whether the measurements can be believed. A bar that is not met is an answer, not a failure.
+    pub(super) fn verdict(&self) -> Result<(), Failure> {
+        let met = self.bars.iter().filter(|bar| bar.met == Some(true)).count();
+        let judged = self.bars.iter().filter(|bar| bar.met.is_some()).count();
+        style::say(format_args!("\n{met} of {judged} bars met, {} not measured", self.bars.len() - judged));
+        let problems = self.samples.iter().filter(|sample| !sample.problems.is_empty()).count();
+        let burst_wrong =
+            self.trials.as_ref().and_then(|trials| trials.burst).is_some_and(|burst| !burst.verified);
+        let wrong = problems + usize::from(burst_wrong);
+        if wrong + self.faults.len() == 0 {
+            return Ok(());
+        }
+        for sample in &self.samples {
+            for problem in &sample.problems {
+                let Sample { contestant, size, round, .. } = sample;
+                style::say(format_args!("{contestant}, {size} B, round {round}: {problem}"));
+            }
+        }
+        for Fault { what, message } in &self.faults {
+            style::say(format_args!("{what}: {message}"));
+        }
+        let faults = self.faults.len();
+        Err(Failure::new(format_args!("{wrong} measurements are wrong and {faults} have failed, see above")))
+    }
+}
+
+/// Columns as wide as they have to be: the first to the left, the others to the right. A row may be short; its last cell
+/// then reaches over the rest.
+fn table(rows: &[Vec<String>]) -> String {
+    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
+    let whole = || rows.iter().filter(|row| row.len() == columns);
+    let width = |column: usize| whole().map(|row| row[column].chars().count()).max().unwrap_or(0);
+    let mut text = String::new();
+    for row in rows {
+        let mut line = String::new();
+        for (column, cell) in row.iter().enumerate() {
+            let width = width(column);
+            let _infallible = match column {
+                0 => write!(line, "  {cell:<width$}"),
+                _ if row.len() < columns => write!(line, "  {cell}"),
+                _ => write!(line, "  {cell:>width$}"),
+            };
+        }
+        text.push_str(line.trim_end());
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up() {
+        let rows =
+            [vec!["", "a", "b"], vec!["one", "1", "22"], vec!["two", "missing"], vec!["three", "333", ""]];
+        let rows = rows.map(|row| row.into_iter().map(str::to_owned).collect());
+        assert_eq!(table(&rows), "           a   b\n  one      1  22\n  two    missing\n  three  333\n");
+        assert_eq!(table(&[]), "");
+    }
+}

@@ -1,0 +1,398 @@
+//! One turn of one contestant.
+
+use std::fmt;
+use std::fs::File;
+use std::io::{self, Seek};
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
+use serde::Serialize;
+use tempfile::NamedTempFile;
+use weir_lab::{Generator, Hook, Network, Pair, SendReport, StackCounters, Traffic};
+
+use super::contestants::{Contestant, Way};
+use super::failed;
+use super::process::{Memory, cpu_time, ksoftirqd};
+use super::program::{Counts, Reader};
+use super::savefile::Packets;
+use super::witness::Witness;
+use crate::failure::Failure;
+use crate::{style, units};
+
+/// Queues of the interface: one for each processor that takes part.
+pub(super) const QUEUES: u32 = 2;
+/// Where frames are made, and, in between, received: they arrive on the queue with this number.
+pub(super) const GENERATOR_CPU: u32 = 1;
+/// Frames are sent for this share of the time beforehand, to fill caches and to see how many a second it will be.
+const WARM_UP: u32 = 10;
+/// No more frames than these in a turn.
+const MOST_FRAMES: u64 = 100_000_000;
+/// No file grows longer than this.
+const LONGEST_FILE: u64 = 2 << 30;
+/// What a file has for a packet beside its bytes, at most: head, padding and options of pcapng.
+const FILE_OVERHEAD: u64 = 64;
+/// Frames may still be on their way when their sender has returned.
+const ON_THEIR_WAY: Duration = Duration::from_millis(500);
+
+/// Bounds of a turn.
+#[derive(Debug)]
+pub(super) struct Limits {
+    /// For how long to send.
+    pub(super) duration: Duration,
+    /// Where files go.
+    dir: PathBuf,
+    /// How long they may get.
+    file: u64,
+}
+
+/// The network, and what has to be known of the machine.
+#[derive(Debug)]
+pub(super) struct Lab {
+    pub(super) network: Network,
+    ksoftirqd: Option<Pid>,
+}
+
+/// What was measured in one turn. Rates are frames a second, times of a packet nanoseconds.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Sample {
+    pub(super) contestant: &'static str,
+    pub(super) size: usize,
+    pub(super) round: u32,
+    /// Frames that the interface took while the time was measured; warm-up is not among them.
+    pub(super) timed: u64,
+    pub(super) seconds: f64,
+    /// `timed / seconds`, as fast as the processor that makes the frames and receives them could go.
+    pub(super) offered_rate: f64,
+    /// Of these, what reached the reader: the same if nothing was lost.
+    pub(super) rate: f64,
+    /// Processor time of a packet in the kernel: making it, receiving it, and giving it to the reader.
+    pub(super) kernel_ns: f64,
+    /// Processor time of a packet in the reader's process; none where there is no reader.
+    pub(super) reader_ns: Option<f64>,
+    /// For how long the reader was busy after the last frame had arrived, to within some hundredths of a second.
+    pub(super) behind_seconds: f64,
+    /// Frames that the interface took, with those for warm-up.
+    pub(super) accepted: u64,
+    /// Frames that it had no room for, before any contestant has seen them.
+    pub(super) refused: u64,
+    /// What the reader has got of the accepted ones; without one, what the program in the kernel or the stack has seen.
+    pub(super) delivered: u64,
+    pub(super) lost: u64,
+    /// What the reader itself says of its losses.
+    pub(super) dropped: Option<u64>,
+    /// What the network stack has got (`IpInReceives`).
+    pub(super) stack: u64,
+    /// Bytes and order of all packets are known to be right; that cannot be said where packets were lost, or where the
+    /// reader keeps none.
+    pub(super) verified: bool,
+    pub(super) memory: Option<Memory>,
+    /// Bytes that the reader has beyond the chunks of its pool; weir only.
+    pub(super) beyond_pool: Option<u64>,
+    /// What is not as it has to be.
+    pub(super) problems: Vec<String>,
+}
+
+impl Limits {
+    pub(super) fn new(duration: Duration, dir: &Path) -> Result<Self, Failure> {
+        let about = rustix::fs::statvfs(dir).map_err(failed(format_args!("look at {}", dir.display())))?;
+        let room = about.f_bavail.saturating_mul(about.f_frsize);
+        Ok(Self { duration, dir: dir.to_owned(), file: LONGEST_FILE.min(room / 2) })
+    }
+
+    /// Frames of a turn when so many were made in a while.
+    fn frames(&self, size: usize, seen: &SendReport, writes: bool) -> u64 {
+        let frames = u128::from(seen.sent()) * self.duration.as_nanos() / seen.elapsed.as_nanos().max(1);
+        let frames = u64::try_from(frames).unwrap_or(u64::MAX).clamp(1, MOST_FRAMES);
+        let fit = (self.file / (size as u64 + FILE_OVERHEAD)).saturating_sub(seen.sent());
+        if writes { frames.min(fit) } else { frames }
+    }
+}
+
+impl Lab {
+    pub(super) fn new(network: Network) -> Self {
+        Self { network, ksoftirqd: ksoftirqd(GENERATOR_CPU) }
+    }
+
+    pub(super) fn pair(&self) -> &Pair {
+        self.network.pair()
+    }
+
+    /// Frames of one flow, and what sends them as fast as it can.
+    pub(super) fn generator(&self, size: usize) -> Result<(Traffic, Generator), Failure> {
+        let traffic = Traffic::new(size).map_err(failed("describe frames"))?.between(self.pair());
+        let generator = Generator::new(self.pair(), &traffic).map_err(failed("prepare to send"))?;
+        Ok((traffic, generator.cpu(GENERATOR_CPU)))
+    }
+
+    /// One turn: starts the contestant, sends, waits until it has taken everything, ends it and compares.
+    pub(super) fn sample(
+        &self,
+        contestant: &Contestant,
+        size: usize,
+        round: u32,
+        limits: &Limits,
+    ) -> Result<Sample, Failure> {
+        let stack_before = self.stack()?;
+        let receiver = self.start(contestant, limits)?;
+        let reader_before = receiver.cpu_time()?;
+        let sent = self.send(size, limits, receiver.writes())?;
+        let spun = receiver.cpu_time()?;
+        let behind = receiver.settle()?;
+        let reader_time = if receiver.spins() { spun } else { receiver.cpu_time()? }.zip(reader_before);
+        let memory = receiver.memory()?;
+
+        let accepted = sent.warm_up.accepted + sent.timed.accepted;
+        let counts = receiver.finish(accepted)?;
+        let due = if contestant.stack { accepted } else { 0 };
+        let stack = self.stack_since(stack_before, due)?;
+        let delivered = counts.map_or(stack, |counts| counts.delivered);
+        let mut problems = Vec::new();
+        if stack != due {
+            problems.push(format!("the stack has got {stack} packets instead of {due}"));
+        }
+        if delivered > accepted {
+            problems.push(format!("{delivered} packets delivered of {accepted} sent"));
+        }
+        let verified = match counts.and_then(|counts| counts.witness) {
+            Some(witness) => sent.compare(&witness, delivered, &mut problems),
+            None => false,
+        };
+
+        let per = |time: Duration, packets: u64| time.as_secs_f64() * 1e9 / packets.max(1) as f64;
+        let lost = accepted.saturating_sub(delivered);
+        let offered_rate = sent.timed.accepted as f64 / sent.timed.elapsed.as_secs_f64();
+        Ok(Sample {
+            contestant: contestant.name,
+            size,
+            round,
+            timed: sent.timed.accepted,
+            seconds: sent.timed.elapsed.as_secs_f64(),
+            offered_rate,
+            rate: offered_rate * (accepted - lost) as f64 / accepted.max(1) as f64,
+            kernel_ns: per(sent.kernel, sent.timed.accepted),
+            reader_ns: reader_time.map(|(after, before)| per(after.saturating_sub(before), delivered)),
+            behind_seconds: behind.as_secs_f64(),
+            accepted,
+            refused: sent.warm_up.refused + sent.timed.refused,
+            delivered,
+            lost,
+            dropped: counts.and_then(|counts| counts.dropped),
+            stack,
+            verified,
+            memory,
+            beyond_pool: memory.zip(counts.and_then(|c| c.pool)).map(|(memory, pool)| memory.beyond(pool)),
+            problems,
+        })
+    }
+
+    fn start(&self, contestant: &Contestant, limits: &Limits) -> Result<Receiver, Failure> {
+        let port = &self.pair().rx;
+        match &contestant.way {
+            Way::Stack => Ok(Receiver::Stack),
+            Way::Hook(verdict) => {
+                Hook::attach(port, *verdict).map(Receiver::Hook).map_err(failed("attach a program"))
+            }
+            Way::Program(program) => {
+                let make = || NamedTempFile::with_prefix_in("weir-bench-", &limits.dir);
+                let file = program.writes().then(make).transpose();
+                let file = file.map_err(failed(format_args!("make a file in {}", limits.dir.display())))?;
+                let reader = program.start(port, file.as_ref().map(NamedTempFile::path))?;
+                // The reader has it open. Without a name nothing is left of it, whatever happens.
+                Ok(Receiver::Reader { reader, file: file.map(NamedTempFile::into_file) })
+            }
+        }
+    }
+
+    /// Sends for a short while, and then, measured, for the time that a turn has.
+    fn send(&self, size: usize, limits: &Limits, writes: bool) -> Result<Sent, Failure> {
+        let (traffic, mut generator) = self.generator(size)?;
+        let warm_up = generator.send_for(limits.duration / WARM_UP).map_err(failed("send"))?;
+        let frames = limits.frames(size, &warm_up, writes);
+        let before = self.softirq_time();
+        let timed = generator.send(frames).map_err(failed("send"))?;
+        let kernel = timed.cpu_time + self.softirq_time().saturating_sub(before);
+        Ok(Sent { traffic, warm_up, timed, kernel })
+    }
+
+    /// Packets that the receiving end's stack has got so far.
+    fn stack(&self) -> Result<u64, Failure> {
+        let counters = StackCounters::read(self.network.rx()).map_err(failed("read the stack's counters"))?;
+        Ok(counters.get("IpInReceives"))
+    }
+
+    /// Processor time of the kernel's thread for network work that is too much to be done at once.
+    fn softirq_time(&self) -> Duration {
+        self.ksoftirqd.and_then(|pid| cpu_time(pid).ok()).unwrap_or_default()
+    }
+
+    /// How the stack's count has grown; waits for a while until that is as much as expected.
+    fn stack_since(&self, before: u64, expected: u64) -> Result<u64, Failure> {
+        let start = Instant::now();
+        loop {
+            let grown = self.stack()? - before;
+            if grown >= expected || start.elapsed() > ON_THEIR_WAY {
+                return Ok(grown);
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+/// What was sent in a turn.
+struct Sent {
+    traffic: Traffic,
+    warm_up: SendReport,
+    timed: SendReport,
+    /// Processor time in the kernel while the time was measured.
+    kernel: Duration,
+}
+
+impl Sent {
+    /// Whether a reader has surely seen all bytes of all packets, in order. If it has seen all packets, they must be right.
+    fn compare(&self, witness: &Witness, delivered: u64, problems: &mut Vec<String>) -> bool {
+        if witness.packets != delivered {
+            problems.push(format!("{delivered} packets delivered, {} found", witness.packets));
+        }
+        let all = self.warm_up.sequences.start..self.timed.sequences.end;
+        if witness.packets != all.end - all.start {
+            return false;
+        }
+        let expected = Witness::of(&self.traffic, all);
+        if *witness != expected {
+            problems.push(format!("bytes or order are wrong: {witness:?} instead of {expected:?}"));
+        }
+        *witness == expected
+    }
+}
+
+/// What takes the packets, while it does.
+enum Receiver {
+    Stack,
+    Hook(Hook),
+    Reader { reader: Reader, file: Option<File> },
+}
+
+impl Receiver {
+    fn reader(&self) -> Option<&Reader> {
+        if let Self::Reader { reader, .. } = self { Some(reader) } else { None }
+    }
+
+    fn writes(&self) -> bool {
+        matches!(self, Self::Reader { file: Some(_), .. })
+    }
+
+    fn spins(&self) -> bool {
+        self.reader().is_some_and(Reader::spins)
+    }
+
+    fn cpu_time(&self) -> Result<Option<Duration>, Failure> {
+        self.reader().map(Reader::cpu_time).transpose()
+    }
+
+    fn memory(&self) -> Result<Option<Memory>, Failure> {
+        self.reader().map(Reader::memory).transpose()
+    }
+
+    /// See [`Reader::settle`].
+    fn settle(&self) -> Result<Duration, Failure> {
+        self.reader().map_or(Ok(Duration::ZERO), Reader::settle)
+    }
+
+    /// Ends it; gives its counts, and what is in its file. None where only the stack has counted.
+    fn finish(self, accepted: u64) -> Result<Option<Counts>, Failure> {
+        match self {
+            Self::Stack => Ok(None),
+            Self::Hook(hook) => Ok(Some(Counts::of(hook.wait_for(accepted, ON_THEIR_WAY)))),
+            Self::Reader { reader, file: None } => reader.finish().map(Some),
+            Self::Reader { reader, file: Some(file) } => {
+                let counts = reader.finish()?;
+                let witness = read(file).map_err(failed("read the file that was written"))?;
+                Ok(Some(Counts { witness: Some(witness), ..counts }))
+            }
+        }
+    }
+}
+
+fn read(mut file: File) -> io::Result<Witness> {
+    file.rewind()?;
+    let mut packets = Packets::new(file)?;
+    let mut witness = Witness::default();
+    while let Some(packet) = packets.next()? {
+        witness.take(packet);
+    }
+    Ok(witness)
+}
+
+impl fmt::Display for Sample {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let paint = style::stderr();
+        write!(f, "{:>7}pps", units::scaled(self.rate))?;
+        if self.lost > 0 {
+            let share = self.lost as f64 * 100.0 / self.accepted as f64;
+            write!(f, "  {}", paint.red(format_args!("{} lost ({share:.1} %)", units::grouped(self.lost))))?;
+        }
+        if self.refused > 0 {
+            write!(f, "  {} not taken by the interface", units::grouped(self.refused))?;
+        }
+        if self.behind_seconds > self.seconds / 10.0 {
+            write!(f, "  reader {:.2} s behind at the end", self.behind_seconds)?;
+        }
+        for problem in &self.problems {
+            write!(f, "  {}", paint.red(problem))?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+impl Sample {
+    /// Nothing was measured yet.
+    pub(super) fn empty(contestant: &'static str, size: usize, round: u32) -> Self {
+        Self {
+            contestant,
+            size,
+            round,
+            timed: 0,
+            seconds: 1.0,
+            offered_rate: 0.0,
+            rate: 0.0,
+            kernel_ns: 0.0,
+            reader_ns: None,
+            behind_seconds: 0.0,
+            accepted: 0,
+            refused: 0,
+            delivered: 0,
+            lost: 0,
+            dropped: None,
+            stack: 0,
+            verified: false,
+            memory: None,
+            beyond_pool: None,
+            problems: Vec::new(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_turn_has_bounds() {
+        let limits = Limits { duration: Duration::from_secs(2), dir: PathBuf::new(), file: 1_240_000 };
+        let seen = |sent: u64, milliseconds| SendReport {
+            sequences: 0..sent,
+            accepted: sent,
+            refused: 0,
+            elapsed: Duration::from_millis(milliseconds),
+            cpu_time: Duration::ZERO,
+        };
+        assert_eq!(limits.frames(60, &seen(1000, 100), false), 20_000, "ten thousand a second");
+        assert_eq!(limits.frames(60, &seen(1000, 100), true), 9_000, "124 bytes of file each");
+        assert_eq!(limits.frames(60, &seen(20_000, 100), true), 0);
+        assert_eq!(limits.frames(60, &seen(0, 0), false), 1);
+        assert_eq!(limits.frames(60, &seen(u64::MAX, 1), false), MOST_FRAMES);
+    }
+}

@@ -1,0 +1,254 @@
+//! `weir count`: how many packets, how fast, how many lost; each interval, in total and per queue.
+//!
+//! Payload is not read unless asked to: a chunk knows how many packets it holds.
+
+use std::io::{self, Write};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use weir::{Account, Capture, Chunk, Tally};
+
+use crate::args::CountArgs;
+use crate::failure::Failure;
+use crate::json::Summary;
+use crate::live::rate;
+use crate::payload::Payload;
+use crate::stop::{Stop, Until};
+use crate::{interfaces, report, style, units};
+
+/// Runs the command.
+pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
+    let payload = Payload::new(args.touch, args.verify).map_err(|error| Failure::usage(error.to_string()))?;
+    let mut until = Until::new(args.count, args.duration)?;
+    let names = interfaces::chosen(&args.origin.interfaces)?;
+    let capture = args.builder(&names).open()?;
+    until.begin();
+    if !args.quiet {
+        style::print(&report::opened(capture.interfaces(), style::stderr()));
+    }
+    let mut run = Run { args, until, capture, lines: Lines::new(args), payload, handled: 0 };
+    let end = run.until_stopped();
+    run.finish(end)
+}
+
+/// A capture that is counted.
+struct Run<'a> {
+    args: &'a CountArgs,
+    until: Until,
+    capture: Capture,
+    lines: Lines<'a>,
+    payload: Payload,
+    handled: u64,
+}
+
+impl Run<'_> {
+    fn until_stopped(&mut self) -> Result<Stop, Failure> {
+        let interval = self.args.interval;
+        let mut tick = Instant::now() + interval;
+        loop {
+            let now = Instant::now();
+            if let Some(stop) = self.until.reached(now) {
+                return Ok(stop);
+            }
+            if self.until.signals.take_account() {
+                let account = self.capture.account()?;
+                let summary = Summary::new(self.capture.interfaces(), &account, None);
+                style::print(&report::account(&summary, style::stderr()));
+            }
+            if now >= tick {
+                // From the plan, so that lines do not drift; but what was missed is not made up for.
+                tick = if now < tick + interval { tick + interval } else { now + interval };
+                let account = self.capture.account()?;
+                match self.lines.print(&account) {
+                    Ok(()) => {}
+                    Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Stop::Pipe),
+                    Err(error) => return Err(cannot_print(error)),
+                }
+            }
+            if let Some(chunk) = self.capture.next(self.until.wait(now, Some(tick)))? {
+                self.take(chunk);
+            }
+        }
+    }
+
+    fn take(&mut self, mut chunk: Chunk) {
+        self.handled += self.until.take(&mut chunk);
+        self.payload.take(&chunk);
+    }
+
+    fn drain(&mut self) -> Result<(), Failure> {
+        self.capture.stop()?;
+        while let Some(chunk) = self.capture.next(Duration::ZERO)? {
+            self.take(chunk);
+        }
+        Ok(())
+    }
+
+    fn finish(mut self, end: Result<Stop, Failure>) -> Result<(), Failure> {
+        let drained = self.drain();
+        let account = self.capture.account()?;
+        // Whoever has closed the pipe wants to read no more.
+        let piped = matches!(end, Ok(Stop::Pipe));
+        // The interval that was cut short: so the intervals add up to the account.
+        let printed = if piped { Ok(()) } else { self.lines.print(&account).map_err(cannot_print) };
+        let result = end.and_then(|stop| drained.and(printed).map(|()| stop));
+
+        let mut summary = Summary::new(self.capture.interfaces(), &account, None);
+        summary.findings = self.payload.finish();
+        summary.close(self.handled, &result);
+        if !self.args.quiet {
+            style::print(&report::account(&summary, style::stderr()));
+        }
+        style::print(&report::closing(&summary));
+        let printed = if self.args.json && !piped { summary.write_to(io::stdout()) } else { Ok(()) };
+        result.and_then(|_| printed.map_err(cannot_print))
+    }
+}
+
+fn cannot_print(error: io::Error) -> Failure {
+    Failure::new(format_args!("write to standard output: {error}"))
+}
+
+/// One interval, in numbers.
+#[derive(Debug, Serialize)]
+struct Interval {
+    /// Always `interval`.
+    r#type: &'static str,
+    /// Since the capture began.
+    elapsed_seconds: f64,
+    /// Length of this interval.
+    seconds: f64,
+    #[serde(flatten)]
+    growth: Growth,
+    /// Missed by the card or its driver.
+    nic_lost: u64,
+    queues: Vec<QueueGrowth>,
+}
+
+/// What came in an interval.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct Growth {
+    packets: u64,
+    bytes: u64,
+    packets_per_second: f64,
+    bits_per_second: f64,
+    /// At the hook: no free chunk, or an error.
+    lost: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct QueueGrowth {
+    interface: String,
+    queue: u32,
+    #[serde(flatten)]
+    growth: Growth,
+}
+
+impl Growth {
+    fn between(before: &Tally, now: &Tally, seconds: f64) -> Self {
+        let since = |value: fn(&Tally) -> u64| value(now).saturating_sub(value(before));
+        Self {
+            packets: since(|tally| tally.captured),
+            bytes: since(|tally| tally.bytes),
+            packets_per_second: rate(before.captured, now.captured, seconds),
+            bits_per_second: rate(before.bytes, now.bytes, seconds) * 8.0,
+            lost: since(|tally| tally.lost + tally.errors),
+        }
+    }
+}
+
+/// Prints an interval at a time and remembers the last, from which growth follows.
+struct Lines<'a> {
+    args: &'a CountArgs,
+    last: Option<Account>,
+    headed: bool,
+}
+
+impl<'a> Lines<'a> {
+    fn new(args: &'a CountArgs) -> Self {
+        Self { args, last: None, headed: false }
+    }
+
+    fn print(&mut self, account: &Account) -> io::Result<()> {
+        let interval = self.interval(account);
+        self.last = Some(account.clone());
+        let mut stdout = io::stdout().lock();
+        if self.args.json {
+            serde_json::to_writer(&mut stdout, &interval)?;
+            writeln!(stdout)?;
+        } else if !self.args.quiet {
+            if !self.headed {
+                self.headed = true;
+                writeln!(stdout, "{}", row("elapsed", "packets/s", "bit/s", "packets", "lost", "NIC lost"))?;
+            }
+            self.print_text(&mut stdout, &interval)?;
+        }
+        stdout.flush()
+    }
+
+    fn interval(&self, account: &Account) -> Interval {
+        let then = self.last.as_ref().map_or(Duration::ZERO, |last| last.elapsed);
+        let seconds = account.elapsed.saturating_sub(then).as_secs_f64();
+        let before = self.last.as_ref().map(Account::total).unwrap_or_default();
+        let mut queues = Vec::new();
+        for (position, interface) in account.interfaces.iter().enumerate() {
+            let last = self.last.as_ref().and_then(|last| last.interfaces.get(position));
+            for queue in &interface.queues {
+                let last = last.and_then(|last| last.queues.iter().find(|last| last.queue == queue.queue));
+                let before = last.map(|last| last.tally).unwrap_or_default();
+                queues.push(QueueGrowth {
+                    interface: interface.name.clone(),
+                    queue: queue.queue,
+                    growth: Growth::between(&before, &queue.tally, seconds),
+                });
+            }
+        }
+        Interval {
+            r#type: "interval",
+            elapsed_seconds: account.elapsed.as_secs_f64(),
+            seconds,
+            growth: Growth::between(&before, &account.total(), seconds),
+            nic_lost: nic_lost(account).saturating_sub(self.last.as_ref().map_or(0, nic_lost)),
+            queues,
+        }
+    }
+
+    fn print_text(&self, mut output: impl Write, interval: &Interval) -> io::Result<()> {
+        let elapsed = Duration::try_from_secs_f64(interval.elapsed_seconds).unwrap_or_default();
+        let nic = units::grouped(interval.nic_lost);
+        writeln!(output, "{}", growth_row(&units::elapsed(elapsed), &interval.growth, &nic))?;
+        if self.args.per_queue {
+            for queue in &interval.queues {
+                let name = format!("{}:{}", queue.interface, queue.queue);
+                writeln!(output, "{}", growth_row(&name, &queue.growth, ""))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+fn nic_lost(account: &Account) -> u64 {
+    account
+        .interfaces
+        .iter()
+        .filter_map(|interface| interface.nic)
+        .map(|nic| nic.missed + nic.fifo_errors)
+        .sum()
+}
+
+fn growth_row(name: &str, growth: &Growth, nic: &str) -> String {
+    row(
+        name,
+        &format!("{}pps", units::scaled(growth.packets_per_second)),
+        &format!("{}bit/s", units::scaled(growth.bits_per_second)),
+        &units::grouped(growth.packets),
+        &units::grouped(growth.lost),
+        nic,
+    )
+}
+
+/// Columns wide enough for 100 Mpps and interface names of the kernel's 15 bytes.
+fn row(name: &str, packets_rate: &str, bit_rate: &str, packets: &str, lost: &str, nic: &str) -> String {
+    let row = format!("{name:>18}  {packets_rate:>9}  {bit_rate:>12}  {packets:>13}  {lost:>11}  {nic:>11}");
+    row.trim_end().to_owned()
+}

@@ -1,0 +1,208 @@
+//! `weir demo`: a capture of real traffic, in a network of its own, of which only the capture file is left.
+//!
+//! The capture is the command that a user would type, run as a program of its own in the receiving namespace.
+
+use std::env;
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use weir_lab::{Generator, Network, Traffic, Veth, tcp_transfer};
+
+use crate::args::DemoArgs;
+use crate::failure::Failure;
+use crate::{style, units};
+
+/// Bytes of the TCP transfer.
+const TRANSFER: u64 = 64 << 20;
+/// Packets of the burst.
+const BURST: u64 = 2_000_000;
+/// The smallest Ethernet frame, without its checksum.
+const SMALL: usize = 60;
+/// How long the capture may take to begin; some hundred milliseconds is normal.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// What is on its way when the sender has finished arrives within this.
+const SETTLE: Duration = Duration::from_millis(300);
+
+/// Runs the command.
+pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
+    let paint = style::stderr();
+    let file = args.dir.join("weir-demo.pcapng");
+    // Removed and not overwritten, so that a link that somebody left in /tmp leads nowhere.
+    match fs::remove_file(&file) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            return Err(Failure::new(format_args!("remove {}: {error}", file.display())));
+        }
+        _ => {}
+    }
+
+    say("");
+    say(&format!("{}: real traffic through a network of its own", paint.bold("weir demo")));
+    say("");
+    let network = Network::new(Veth::default().ipv4().queues(2)).map_err(cannot_build)?;
+    let pair = network.pair();
+    say(&format!("   tx0 10.77.0.1 {} rx0 10.77.0.2", paint.cyan("────── veth ──────")));
+    say(&paint.dim("   network namespace    network namespace"));
+    say("");
+
+    let mut capture = Capture::start(&network, &file)?;
+    say(&paint.dim(format!("# a TCP transfer of {}", units::bytes(TRANSFER))));
+    let transfer = tcp_transfer(pair, TRANSFER).map_err(cannot_send)?;
+    let traffic = Traffic::new(SMALL).map_err(cannot_send)?.between(pair);
+    let mut generator = Generator::new(pair, &traffic).map_err(cannot_send)?;
+    say(&paint.dim(format!(
+        "# {} packets of {SMALL} bytes, as fast as this machine makes them",
+        units::grouped(BURST)
+    )));
+    let burst = generator.send(BURST).map_err(cannot_send)?;
+    thread::sleep(SETTLE);
+    let account = capture.finish()?;
+    drop(network);
+
+    let rate = |amount: f64, time: Duration| units::scaled(amount / time.as_secs_f64());
+    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+    let bits = transfer.bytes as f64 * 8.0;
+    say("");
+    say(&paint.bold("What was sent, and what was captured"));
+    say(&format!("  TCP      {}, at {}bit/s", units::bytes(transfer.bytes), rate(bits, transfer.elapsed)));
+    say(&format!(
+        "  burst    {} packets, at {}pps",
+        units::grouped(burst.accepted),
+        units::scaled(burst.rate())
+    ));
+    let others = account.captured.saturating_sub(burst.accepted);
+    say(&format!(
+        "  captured {} packets: the burst and {} of TCP",
+        units::grouped(account.captured),
+        units::grouped(others)
+    ));
+    say("");
+    say(&paint.bold("Look into it"));
+    let name = file.display();
+    for (command, what) in [
+        (format!("capinfos {name}"), "what is in the file"),
+        (format!("tshark -r {name} -c 10"), "the first packets"),
+        (format!("tshark -r {name} -q -z conv,tcp"), "the TCP transfer"),
+        (format!("tcpdump -nn -r {name} -c 10"), "the same with tcpdump"),
+        (format!("wireshark {name}"), "with windows"),
+    ] {
+        say(&format!(
+            "  {command:<width$}  {}",
+            paint.dim(format!("# {what}")),
+            width = 34 + name.to_string().len()
+        ));
+    }
+    say("");
+    say(&paint.dim("The network is gone; the file is all that is left."));
+    account.verdict(burst.accepted)
+}
+
+/// `weir capture`, running in the receiving namespace.
+struct Capture {
+    program: Child,
+    file: PathBuf,
+}
+
+/// Of the account, what the demo looks at.
+#[derive(serde::Deserialize)]
+struct Account {
+    captured: u64,
+    lost: u64,
+    errors: u64,
+    written: u64,
+}
+
+impl Capture {
+    fn start(network: &Network, file: &Path) -> Result<Self, Failure> {
+        let port = &network.pair().rx;
+        // An interface with an address is one that the host works with, where `auto` would rather disturb nothing.
+        let mut words = vec!["capture", "-i", &port.name, "--source", "xdp", "-B", "128MiB", "-w"];
+        let name = file.display().to_string();
+        words.push(&name);
+        say(&format!("{} weir {}", style::stderr().green("$"), words.join(" ")));
+        let weir = env::current_exe()
+            .map_err(|error| Failure::new(format_args!("find the weir program: {error}")))?;
+        let mut command = Command::new(weir);
+        command.args(&words).arg("--json").stdin(Stdio::null()).stdout(Stdio::piped());
+        let program = port.netns.spawn(&mut command);
+        let program = program.map_err(|error| Failure::new(format_args!("start weir capture: {error}")))?;
+        let mut capture = Self { program, file: file.to_owned() };
+        capture.wait_until_begun()?;
+        Ok(capture)
+    }
+
+    /// The file has a start once the capture is attached.
+    fn wait_until_begun(&mut self) -> Result<(), Failure> {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            if fs::metadata(&self.file).is_ok_and(|file| file.len() > 0) {
+                return Ok(());
+            }
+            if let Ok(Some(status)) = self.program.try_wait() {
+                // It has said why.
+                return Err(Failure::new(format_args!("weir capture ended: {status}")));
+            }
+            thread::sleep(Duration::from_millis(5));
+        }
+        Err(Failure::new(format_args!("weir capture did not begin within {} s", PATIENCE.as_secs())))
+    }
+
+    /// Ctrl-C, and the account.
+    fn finish(&mut self) -> Result<Account, Failure> {
+        let cannot = |what: &str, error: &dyn std::fmt::Display| {
+            Failure::new(format_args!("{what} weir capture: {error}"))
+        };
+        kill_process(Pid::from_child(&self.program), Signal::INT).map_err(|error| cannot("stop", &error))?;
+        let mut json = String::new();
+        let mut output = self.program.stdout.take().expect("a pipe was asked for");
+        output.read_to_string(&mut json).map_err(|error| cannot("read the account of", &error))?;
+        let status = self.program.wait().map_err(|error| cannot("wait for", &error))?;
+        if !status.success() {
+            return Err(Failure::new(format_args!("weir capture ended: {status}")));
+        }
+        serde_json::from_str(&json).map_err(|error| cannot("read the account of", &error))
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        // Whatever has gone wrong, nothing is left running. It fails where the program has ended already.
+        let _ended = self.program.kill().and_then(|()| self.program.wait());
+    }
+}
+
+impl Account {
+    fn verdict(&self, sent: u64) -> Result<(), Failure> {
+        let lost = self.lost + self.errors;
+        if lost > 0 {
+            return Err(Failure::new(format_args!("the capture has lost {lost} packets"))
+                .hint("the disk or the processor is busy; try --dir /dev/shm"));
+        }
+        if self.written != self.captured || self.captured < sent {
+            let Self { captured, written, .. } = self;
+            return Err(Failure::new(format_args!(
+                "{sent} packets sent, {captured} captured, {written} written"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// A line of the demo, over whatever the live line of the capture has drawn.
+fn say(line: &str) {
+    let clear = if style::terminal() { "\r\x1b[K" } else { "" };
+    style::say(format_args!("{clear}{line}"));
+}
+
+fn cannot_build(error: weir_lab::Error) -> Failure {
+    let failure = Failure::new(format_args!("make a private network: {error}"));
+    if rustix::process::geteuid().is_root() { failure } else { failure.hint("it takes root: sudo weir demo") }
+}
+
+fn cannot_send(error: weir_lab::Error) -> Failure {
+    Failure::new(format_args!("send traffic: {error}"))
+}

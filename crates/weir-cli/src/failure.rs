@@ -1,0 +1,72 @@
+//! Why a command did not succeed: one message, perhaps what to do about it, and the exit status.
+
+use std::fmt::Display;
+use std::process::ExitCode;
+
+use weir::writer::WriteError;
+
+use crate::style;
+
+/// The end of a command that did not succeed.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    status: u8,
+    message: String,
+    hint: Option<String>,
+}
+
+impl Failure {
+    /// The command line was wrong: exit status 2.
+    pub(crate) fn usage(message: impl Into<String>) -> Self {
+        Self { status: 2, message: message.into(), hint: None }
+    }
+
+    /// Everything else: exit status 1. `message` is `operation object: cause`.
+    pub(crate) fn new(message: impl Display) -> Self {
+        Self { status: 1, message: message.to_string(), hint: None }
+    }
+
+    /// Adds what the user can do about it.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// The message alone, for the account.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// Prints it on standard error and gives the exit status.
+    pub(crate) fn report(&self) -> ExitCode {
+        let paint = style::stderr();
+        style::say(format_args!("{}: {}", paint.red("weir"), self.message));
+        if let Some(hint) = &self.hint {
+            style::say(format_args!("{}: {hint}", paint.cyan("hint")));
+        }
+        ExitCode::from(self.status)
+    }
+}
+
+impl From<weir::Error> for Failure {
+    fn from(error: weir::Error) -> Self {
+        use weir::Error;
+        let status = match error {
+            Error::Options(_) | Error::InterfaceTwice { .. } | Error::Shape(_) | Error::Memory { .. } => 2,
+            _ => 1,
+        };
+        let hint = match error {
+            Error::Shape(_) | Error::Memory { .. } => {
+                Some("the pool of a queue is -B, or --chunks times --chunk-size".to_owned())
+            }
+            _ => error.hint(),
+        };
+        Self { status, message: error.to_string(), hint }
+    }
+}
+
+impl From<WriteError> for Failure {
+    fn from(error: WriteError) -> Self {
+        // Its text says what to do, too.
+        Self::new(error)
+    }
+}

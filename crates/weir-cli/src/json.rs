@@ -1,0 +1,188 @@
+//! The account as plain values: what `--json` prints, and what the tables are made from.
+//!
+//! Field names are a promise to scripts: they may be added to, not changed.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+use weir::writer::Written;
+use weir::{Account, Interface, NicCounters, PoolFill, Tally};
+
+use crate::failure::Failure;
+use crate::payload::Findings;
+use crate::stop::Stop;
+
+/// The account of a whole run.
+#[derive(Debug, Serialize)]
+pub(crate) struct Summary {
+    /// Always `account`: tells it from the lines of `weir count --json`.
+    r#type: &'static str,
+    pub(crate) version: &'static str,
+    /// `xdp`, `af_packet`, or `mixed` when interfaces differ.
+    pub(crate) source: &'static str,
+    /// `pass`, `exclusive`, or `mixed`.
+    pub(crate) mode: &'static str,
+    #[serde(flatten)]
+    pub(crate) counters: Counters,
+    pub(crate) elapsed_seconds: f64,
+    /// As given with -w; null without.
+    pub(crate) file: Option<String>,
+    pub(crate) file_bytes: u64,
+    /// Handed over for the file and surely not in it: a write failed.
+    pub(crate) not_written: u64,
+    /// Why it ended.
+    pub(crate) stopped_by: Option<Stop>,
+    /// What went wrong; null when nothing did.
+    pub(crate) error: Option<String>,
+    pub(crate) interfaces: Vec<InterfaceSummary>,
+    pub(crate) queues: Vec<QueueSummary>,
+    /// `weir count --touch` and `--verify` only.
+    #[serde(flatten)]
+    pub(crate) findings: Findings,
+    /// What the user now has: packets in the file, or packets counted where there is none.
+    #[serde(skip)]
+    pub(crate) kept: u64,
+}
+
+/// The counters of [`Tally`] and what follows from them.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Counters {
+    #[serde(flatten)]
+    pub(crate) tally: Tally,
+    /// Captured and not yet handed over.
+    pub(crate) queued: u64,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct InterfaceSummary {
+    pub(crate) id: u32,
+    pub(crate) name: String,
+    pub(crate) source: &'static str,
+    pub(crate) mode: &'static str,
+    /// How the source is attached.
+    pub(crate) detail: String,
+    /// Why this source.
+    pub(crate) why: String,
+    pub(crate) link_type: u16,
+    pub(crate) snap_len: u32,
+    #[serde(flatten)]
+    pub(crate) counters: Counters,
+    /// Growth of the card's and driver's own counters; null where there are none.
+    pub(crate) nic: Option<NicCounters>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct QueueSummary {
+    pub(crate) interface: String,
+    pub(crate) queue: u32,
+    pub(crate) source: &'static str,
+    pub(crate) mode: &'static str,
+    #[serde(flatten)]
+    pub(crate) counters: Counters,
+    pub(crate) pool: PoolFill,
+}
+
+impl Counters {
+    fn of(tally: Tally) -> Self {
+        let gone = tally.delivered.saturating_add(tally.discarded);
+        Self { tally, queued: tally.captured.saturating_sub(gone) }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.tally += other.tally;
+        self.queued += other.queued;
+    }
+}
+
+impl Summary {
+    /// The engine's account joined with what the interfaces say of themselves and with what is surely in the file.
+    pub(crate) fn new(interfaces: &[Interface], account: &Account, written: Option<&Written>) -> Self {
+        let mut summary = Self {
+            r#type: "account",
+            version: env!("CARGO_PKG_VERSION"),
+            source: one_or_mixed(account.interfaces.iter().map(|interface| interface.source)),
+            mode: one_or_mixed(account.interfaces.iter().map(|interface| interface.mode)),
+            counters: Counters::default(),
+            elapsed_seconds: account.elapsed.as_secs_f64(),
+            file: None,
+            file_bytes: written.map_or(0, |written| written.bytes),
+            not_written: 0,
+            stopped_by: None,
+            error: None,
+            interfaces: Vec::new(),
+            queues: Vec::new(),
+            findings: Findings::default(),
+            kept: 0,
+        };
+        for interface in &account.interfaces {
+            let about = interfaces.iter().find(|about| about.id == interface.id);
+            let mut sum = Counters::default();
+            for queue in &interface.queues {
+                let mut tally = queue.tally;
+                let place = (interface.id, queue.queue);
+                tally.written = written.and_then(|written| written.queues.get(&place).copied()).unwrap_or(0);
+                let counters = Counters::of(tally);
+                sum.add(&counters);
+                summary.queues.push(QueueSummary {
+                    interface: interface.name.clone(),
+                    queue: queue.queue,
+                    source: interface.source,
+                    mode: interface.mode,
+                    counters,
+                    pool: queue.pool,
+                });
+            }
+            summary.counters.add(&sum);
+            summary.interfaces.push(InterfaceSummary {
+                id: interface.id,
+                name: interface.name.clone(),
+                source: interface.source,
+                mode: interface.mode,
+                detail: about.map(|about| about.detail.clone()).unwrap_or_default(),
+                why: about.map(|about| about.why.clone()).unwrap_or_default(),
+                link_type: about.map_or(0, |about| about.link_type),
+                snap_len: about.map_or(0, |about| about.snap_len),
+                counters: sum,
+                nic: interface.nic,
+            });
+        }
+        summary
+    }
+
+    /// Ends the account: `handled` packets were taken from the engine, and this is how it went.
+    pub(crate) fn close(&mut self, handled: u64, result: &Result<Stop, Failure>) {
+        self.kept = if self.file.is_some() { self.counters.tally.written } else { handled };
+        self.not_written = handled.saturating_sub(self.kept);
+        match result {
+            Ok(stop) => self.stopped_by = Some(*stop),
+            Err(failure) => {
+                self.stopped_by = Some(Stop::Error);
+                self.error = Some(failure.message().to_owned());
+            }
+        }
+    }
+
+    /// As one line of JSON.
+    pub(crate) fn write_to(&self, mut output: impl Write) -> io::Result<()> {
+        serde_json::to_writer(&mut output, self)?;
+        output.write_all(b"\n")?;
+        output.flush()
+    }
+
+    /// The card's own losses over all interfaces.
+    pub(crate) fn nic(&self) -> NicCounters {
+        self.interfaces.iter().filter_map(|interface| interface.nic).fold(
+            NicCounters::default(),
+            |sum, nic| NicCounters {
+                missed: sum.missed + nic.missed,
+                fifo_errors: sum.fifo_errors + nic.fifo_errors,
+                dropped: sum.dropped + nic.dropped,
+            },
+        )
+    }
+}
+
+fn one_or_mixed(mut names: impl Iterator<Item = &'static str>) -> &'static str {
+    let Some(first) = names.next() else { return "none" };
+    if names.all(|name| name == first) { first } else { "mixed" }
+}

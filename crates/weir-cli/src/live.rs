@@ -1,0 +1,236 @@
+//! The line that lives while a capture runs: one row at the bottom of the terminal, redrawn twice a second.
+
+use std::io::{self, Write};
+use std::time::Duration;
+
+use weir::{Account, PoolFill, Tally};
+
+use crate::style::{self, Paint};
+use crate::units;
+
+/// Time between two drawings.
+pub(crate) const PERIOD: Duration = Duration::from_millis(500);
+
+/// How full a queue's pool is, from empty to full.
+const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+/// The same where the locale has ASCII only.
+const DIGITS: [char; 8] = ['0', '1', '2', '3', '4', '5', '6', '7'];
+
+/// The live line and what it showed last, from which rates follow.
+#[derive(Debug)]
+pub(crate) struct Live {
+    paint: Paint,
+    bars: [char; 8],
+    last: (Duration, Tally),
+}
+
+impl Live {
+    /// A live line, when standard error is a terminal that can redraw one.
+    pub(crate) fn on_terminal() -> Option<Self> {
+        let bars = if style::unicode() { BARS } else { DIGITS };
+        style::terminal().then(|| Self {
+            paint: style::stderr(),
+            bars,
+            last: (Duration::ZERO, Tally::default()),
+        })
+    }
+
+    /// Draws over what was drawn before, unless the shell has the terminal for something else. `file_bytes` only when a
+    /// file is written.
+    pub(crate) fn draw(&mut self, account: &Account, file_bytes: Option<u64>) {
+        if !style::foreground() {
+            return;
+        }
+        // One column stays free: a full row would wrap in some terminals.
+        let line = self.line(account, file_bytes, style::columns().saturating_sub(1));
+        put(&format!("\r{line}\x1b[K"));
+    }
+
+    /// Takes the line away, so that other text can be printed.
+    pub(crate) fn clear(&self) {
+        if !style::foreground() {
+            return;
+        }
+        put("\r\x1b[K");
+    }
+
+    fn line(&mut self, account: &Account, file_bytes: Option<u64>, width: usize) -> String {
+        let total = account.total();
+        let (then, before) = std::mem::replace(&mut self.last, (account.elapsed, total));
+        let seconds = account.elapsed.saturating_sub(then).as_secs_f64();
+        let packets = rate(before.captured, total.captured, seconds);
+        let bits = rate(before.bytes, total.bytes, seconds) * 8.0;
+        let lost = total.lost + total.errors;
+
+        // In the order of the row; the number says which goes first when the row is too long (0 never does).
+        let mut pieces: Vec<(u8, Piece)> = vec![
+            (0, Piece::plain(format!("{:>11}", format!("{}pps", units::scaled(packets))))),
+            (3, Piece::plain(format!("{:>12}", format!("{}bit/s", units::scaled(bits))))),
+            (1, Piece::plain(format!("{} captured", units::grouped(total.captured)))),
+        ];
+        let text = format!("{} lost", units::grouped(lost));
+        let painted = if lost > 0 { self.paint.red(&text) } else { self.paint.green(&text) };
+        pieces.push((0, Piece { width: text.chars().count(), painted }));
+        pieces.push((2, self.pool(account)));
+        if let Some(bytes) = file_bytes {
+            pieces.push((4, Piece::plain(format!("{} in file", units::bytes(bytes)))));
+        }
+        pieces.push((5, Piece::dimmed(units::elapsed(account.elapsed), self.paint)));
+
+        while row_width(&pieces) > width {
+            let Some(least) = pieces.iter().map(|(rank, _)| *rank).max().filter(|rank| *rank > 0) else {
+                break;
+            };
+            pieces.retain(|(rank, _)| *rank != least);
+        }
+        let row: Vec<&str> = pieces.iter().map(|(_, piece)| piece.painted.as_str()).collect();
+        row.join(GAP)
+    }
+
+    /// One bar per queue, and the fullest in percent.
+    fn pool(&self, account: &Account) -> Piece {
+        let fills = account
+            .interfaces
+            .iter()
+            .flat_map(|interface| &interface.queues)
+            .map(|queue| percent(queue.pool));
+        let fills: Vec<u32> = fills.collect();
+        let fullest = fills.iter().copied().max().unwrap_or(0);
+        let number = format!(" {fullest:>3}%");
+        let mut painted = String::from("pool ");
+        for &fill in fills.iter().take(QUEUES_SHOWN) {
+            let step = usize::try_from(fill * 7 / 100).unwrap_or(7).min(7);
+            painted.push_str(&self.by_fill(fill, self.bars[step]));
+        }
+        let mut width = "pool ".len() + fills.len().min(QUEUES_SHOWN) + number.len();
+        if fills.len() > QUEUES_SHOWN {
+            painted.push('+');
+            width += 1;
+        }
+        painted.push_str(&self.by_fill(fullest, number));
+        Piece { width, painted }
+    }
+
+    fn by_fill(&self, fill: u32, text: impl std::fmt::Display) -> String {
+        match fill {
+            0..50 => self.paint.green(text),
+            50..85 => self.paint.yellow(text),
+            _ => self.paint.red(text),
+        }
+    }
+}
+
+/// More bars than this tell nobody anything.
+const QUEUES_SHOWN: usize = 16;
+
+const GAP: &str = "  ";
+
+/// A part of the row: its text with colours, and how many columns that takes.
+struct Piece {
+    width: usize,
+    painted: String,
+}
+
+impl Piece {
+    fn plain(text: String) -> Self {
+        Self { width: text.chars().count(), painted: text }
+    }
+
+    fn dimmed(text: String, paint: Paint) -> Self {
+        Self { width: text.chars().count(), painted: paint.dim(text) }
+    }
+}
+
+fn row_width(pieces: &[(u8, Piece)]) -> usize {
+    let text: usize = pieces.iter().map(|(_, piece)| piece.width).sum();
+    text + GAP.len() * pieces.len().saturating_sub(1)
+}
+
+/// What is waiting or in use, of all chunks; the open one counts as room.
+fn percent(pool: PoolFill) -> u32 {
+    let used = u64::from(pool.ready) + u64::from(pool.held);
+    u32::try_from(used * 100 / u64::from(pool.total.max(1))).unwrap_or(100).min(100)
+}
+
+/// Growth per second.
+#[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+pub(crate) fn rate(before: u64, now: u64, seconds: f64) -> f64 {
+    if seconds > 0.0 { now.saturating_sub(before) as f64 / seconds } else { 0.0 }
+}
+
+fn put(text: &str) {
+    let mut stderr = io::stderr().lock();
+    let _nobody_left = stderr.write_all(text.as_bytes()).and_then(|()| stderr.flush());
+}
+
+#[cfg(test)]
+mod tests {
+    use weir::{InterfaceAccount, QueueAccount};
+
+    use super::*;
+
+    fn account(seconds: u64, captured: u64, lost: u64, held: &[u32]) -> Account {
+        let share = u64::try_from(held.len()).expect("small");
+        let tally = Tally {
+            seen: captured + lost,
+            captured: captured / share,
+            lost: lost / share,
+            bytes: captured / share * 60,
+            ..Tally::default()
+        };
+        let queues = held.iter().zip(0..).map(|(&held, queue)| QueueAccount {
+            queue,
+            tally,
+            pool: PoolFill { free: 99 - held, open: 1, ready: 0, held, total: 100 },
+        });
+        Account {
+            elapsed: Duration::from_secs(seconds),
+            interfaces: vec![InterfaceAccount {
+                id: 0,
+                name: "veth0".to_owned(),
+                source: "xdp",
+                mode: "pass",
+                queues: queues.collect(),
+                nic: None,
+            }],
+        }
+    }
+
+    fn plain() -> Live {
+        Live { paint: Paint::PLAIN, bars: BARS, last: (Duration::ZERO, Tally::default()) }
+    }
+
+    #[test]
+    fn says_rate_captured_lost_and_fill() {
+        let mut live = plain();
+        live.line(&account(1, 1_000_000, 0, &[0, 0]), None, 200);
+        let line = live.line(&account(2, 3_000_000, 0, &[0, 99]), Some(5 << 20), 200);
+        for part in [
+            "2.00 Mpps",
+            "960 Mbit/s",
+            "3,000,000 captured",
+            "  0 lost",
+            "pool ▁▇  99%",
+            "5.00 MiB in file",
+            "2.0 s",
+        ] {
+            assert!(line.contains(part), "{part}: {line}");
+        }
+    }
+
+    #[test]
+    fn fits_every_width() {
+        for width in 0..200 {
+            let line = plain().line(&account(7, 123_456_789, 4_242, &[5, 50, 90]), Some(1 << 40), width);
+            let never_dropped = 11 + 2 + "4,242 lost".len();
+            assert!(line.chars().count() <= width.max(never_dropped), "{width}: {line}");
+            assert!(line.contains("4,242 lost"), "{width}: {line}");
+        }
+    }
+
+    #[test]
+    fn many_queues_stay_short() {
+        let line = plain().line(&account(1, 6_400, 0, &[10; 64]), None, 200);
+        assert!(line.contains(&format!("pool {}+", "▁".repeat(16))), "{line}");
+    }
+}

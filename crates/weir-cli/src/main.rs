@@ -1,0 +1,39 @@
+//! The `weir` command: arguments in, an engine run, words and numbers out.
+#![forbid(unsafe_code)]
+
+mod args;
+mod bench;
+mod capture;
+mod count;
+mod demo;
+mod failure;
+mod interfaces;
+mod json;
+mod live;
+mod payload;
+mod report;
+mod signals;
+mod stop;
+mod style;
+mod units;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Command};
+
+fn main() -> ExitCode {
+    // Wrong usage ends here, with clap's message and exit status 2.
+    let cli = Cli::parse();
+    let result = match &cli.command {
+        Command::Bench(args) => bench::run(args),
+        Command::Capture(args) => capture::run(args),
+        Command::Count(args) => count::run(args),
+        Command::Demo(args) => demo::run(args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}

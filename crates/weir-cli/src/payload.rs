@@ -1,0 +1,121 @@
+//! What `weir count` does with payload, for measurements: nothing, read it, or prove it whole.
+
+use serde::Serialize;
+use weir::Chunk;
+use weir_lab::{Error, SequenceCheck, Traffic};
+
+/// A look at each packet of each chunk.
+#[derive(Debug)]
+pub(crate) enum Payload {
+    /// None: a chunk knows how many packets it holds.
+    Ignored,
+    /// Every byte is read: the least that any real use does.
+    Summed(u64),
+    /// Every byte is compared, and the numbers in it tell what is missing or out of order.
+    Verified(Box<SequenceCheck>),
+}
+
+/// The traffic of the lab that is expected: `SIZE,FLOWS,FRAMES`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Expected {
+    size: usize,
+    flows: u32,
+    frames: u64,
+}
+
+/// What was found; fields that were not asked for are absent.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(crate) struct Findings {
+    /// Sum of all payload, as 64-bit words: proof that it was read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload_sum: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    verified: Option<Verified>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+struct Verified {
+    received: u64,
+    lost: u64,
+    duplicated: u64,
+    reordered: u64,
+    corrupt: u64,
+}
+
+impl Payload {
+    pub(crate) fn new(sum: bool, expected: Option<Expected>) -> Result<Self, Error> {
+        let Some(Expected { size, flows, frames }) = expected else {
+            return Ok(if sum { Self::Summed(0) } else { Self::Ignored });
+        };
+        let traffic = Traffic::new(size)?.flows(flows)?;
+        Ok(Self::Verified(Box::new(SequenceCheck::new(&traffic, 0..frames))))
+    }
+
+    pub(crate) fn take(&mut self, chunk: &Chunk) {
+        match self {
+            Self::Ignored => {}
+            Self::Summed(sum) => {
+                *sum = chunk.packets().fold(*sum, |sum, packet| sum.wrapping_add(words(packet.data)))
+            }
+            Self::Verified(check) => chunk.packets().for_each(|packet| check.frame(packet.data)),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Findings {
+        match self {
+            Self::Ignored => Findings::default(),
+            Self::Summed(sum) => Findings { payload_sum: Some(sum), verified: None },
+            Self::Verified(check) => {
+                let report = check.finish();
+                let weir_lab::FlowTally { received, lost, duplicated, reordered } = report.total;
+                let verified = Verified { received, lost, duplicated, reordered, corrupt: report.corrupt };
+                Findings { payload_sum: None, verified: Some(verified) }
+            }
+        }
+    }
+}
+
+/// The sum of all bytes, eight at a time.
+pub(crate) fn words(data: &[u8]) -> u64 {
+    let (words, rest) = data.as_chunks();
+    let sum = words.iter().fold(0, |sum: u64, word| sum.wrapping_add(u64::from_ne_bytes(*word)));
+    rest.iter().fold(sum, |sum, &byte| sum.wrapping_add(u64::from(byte)))
+}
+
+impl std::str::FromStr for Expected {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "allowed is SIZE,FLOWS,FRAMES, for instance 60,1,1000000".to_owned();
+        let mut numbers = text.splitn(3, ',');
+        let mut next = || numbers.next().ok_or_else(wrong);
+        Ok(Self {
+            size: next()?.parse().map_err(|_| wrong())?,
+            flows: next()?.parse().map_err(|_| wrong())?,
+            frames: next()?.parse().map_err(|_| wrong())?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_expected_is_read() {
+        assert_eq!("60,1,1000".parse(), Ok(Expected { size: 60, flows: 1, frames: 1000 }));
+        for text in ["", "60", "60,1", "60,1,x", "60,1,2,3"] {
+            assert!(text.parse::<Expected>().is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn every_byte_is_in_the_sum() {
+        let data: Vec<u8> = (0..29).collect();
+        for place in 0..data.len() {
+            let mut changed = data.clone();
+            changed[place] ^= 0x40;
+            assert_ne!(words(&data), words(&changed), "{place}");
+        }
+    }
+}

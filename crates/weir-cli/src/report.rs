@@ -1,0 +1,261 @@
+//! The account in words: what was opened, the table, where packets were lost, and the four lines that scripts parse.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use weir::Interface;
+
+use crate::json::{Counters, Summary};
+use crate::style::Paint;
+use crate::units;
+
+/// Where in a packet's life it was lost.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Losses {
+    /// By the card or its driver, before weir could see it.
+    pub(crate) nic: u64,
+    /// At the hook: no free chunk, or a record that could not be written.
+    pub(crate) pool: u64,
+    /// Handed over, but surely not in the file.
+    pub(crate) disk: u64,
+}
+
+impl Losses {
+    pub(crate) fn of(summary: &Summary) -> Self {
+        let (nic, tally) = (summary.nic(), summary.counters.tally);
+        Self { nic: nic.missed + nic.fifo_errors, pool: tally.lost + tally.errors, disk: summary.not_written }
+    }
+
+    fn total(self) -> u64 {
+        self.nic + self.pool + self.disk
+    }
+}
+
+/// One line for each interface: what was opened, and why so.
+pub(crate) fn opened(interfaces: &[Interface], paint: Paint) -> String {
+    let mut text = String::new();
+    for interface in interfaces {
+        let Interface { name, source, mode, detail, why, .. } = interface;
+        let _infallible =
+            writeln!(text, "{}: {detail}, mode {mode}; source {source}: {why}", paint.bold(name));
+    }
+    text
+}
+
+/// The table, with a line per queue that saw packets, and below it what was lost where.
+pub(crate) fn account(summary: &Summary, paint: Paint) -> String {
+    let mut text = format!("\n{}\n", table(summary, paint));
+    text.push_str(&verdict(summary, paint));
+    text
+}
+
+/// The closing lines of tcpdump, word for word.
+pub(crate) fn closing(summary: &Summary) -> String {
+    let tally = summary.counters.tally;
+    // As with libpcap on Linux: what passed the filter, whether there was room for it or not.
+    let received = tally.captured + tally.lost + tally.errors;
+    let losses = Losses::of(summary);
+    let lines = [
+        (summary.kept, "captured"),
+        (received, "received by filter"),
+        (losses.pool, "dropped by kernel"),
+        (losses.nic, "dropped by interface"),
+    ];
+    lines.iter().map(|(number, what)| format!("{number} packet{} {what}\n", plural(*number))).collect()
+}
+
+fn plural(number: u64) -> &'static str {
+    if number == 1 { "" } else { "s" }
+}
+
+/// A column: its title, its value, and whether it is shown even when it is zero everywhere.
+type Column = (&'static str, fn(&Counters) -> u64, bool);
+
+/// In the order of a packet's life.
+const COLUMNS: [Column; 10] = [
+    ("seen", |counters| counters.tally.seen, true),
+    ("filtered", |counters| counters.tally.filtered, false),
+    ("sampled out", |counters| counters.tally.sampled_out, false),
+    ("captured", |counters| counters.tally.captured, true),
+    ("lost", |counters| counters.tally.lost, true),
+    ("errors", |counters| counters.tally.errors, false),
+    ("queued", |counters| counters.queued, false),
+    ("delivered", |counters| counters.tally.delivered, true),
+    ("discarded", |counters| counters.tally.discarded, false),
+    ("written", |counters| counters.tally.written, false),
+];
+
+fn table(summary: &Summary, paint: Paint) -> String {
+    let total = &summary.counters;
+    let columns = COLUMNS.iter().filter(|(title, value, always)| {
+        *always || value(total) > 0 || (*title == "written" && summary.file.is_some())
+    });
+    let columns: Vec<&Column> = columns.collect();
+    let row = |name: &str, queue: String, counters: &Counters| {
+        let numbers = columns.iter().map(|(_, value, _)| units::grouped(value(counters)));
+        let mut cells = vec![name.to_owned(), queue];
+        cells.extend(numbers);
+        cells.push(units::bytes(counters.tally.bytes));
+        cells
+    };
+
+    let mut head = vec!["interface".to_owned(), "queue".to_owned()];
+    head.extend(columns.iter().map(|(title, ..)| (*title).to_owned()));
+    head.push("bytes".to_owned());
+    let mut rows = vec![head];
+    let busy = summary.queues.iter().filter(|queue| queue.counters.tally.seen > 0);
+    rows.extend(busy.map(|queue| row(&queue.interface, queue.queue.to_string(), &queue.counters)));
+    let idle = summary.queues.len() + 1 - rows.len();
+    rows.push(row("total", String::new(), total));
+
+    let lost = columns.iter().position(|(title, ..)| *title == "lost").map(|position| position + 2);
+    let widths: Vec<usize> = (0..rows[0].len())
+        .map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or(0))
+        .collect();
+    let mut text = String::new();
+    let last = rows.len() - 1;
+    for (number, cells) in rows.iter().enumerate() {
+        let mut line = format!("{:<width$}", cells[0], width = widths[0]);
+        for (column, cell) in cells.iter().enumerate().skip(1) {
+            let cell = format!("  {cell:>width$}", width = widths[column]);
+            let alarm = Some(column) == lost && number > 0 && !cell.ends_with(" 0");
+            line.push_str(&if alarm { paint.red(cell) } else { cell });
+        }
+        let line = if number == 0 {
+            paint.dim(line)
+        } else if number == last {
+            paint.bold(line)
+        } else {
+            line
+        };
+        text.push_str(&line);
+        text.push('\n');
+    }
+    if idle > 0 {
+        let line = format!("({idle} queue{} without a packet)", plural(idle as u64));
+        let _infallible = writeln!(text, "{}", paint.dim(line));
+    }
+    text
+}
+
+fn verdict(summary: &Summary, paint: Paint) -> String {
+    let tally = summary.counters.tally;
+    let losses = Losses::of(summary);
+    let mut stages = format!("NIC {}, pool {}", losses.nic, losses.pool);
+    if summary.file.is_some() {
+        let _infallible = write!(stages, ", disk {}", losses.disk);
+    }
+    let mut text = String::new();
+    if losses.total() == 0 {
+        let _infallible = writeln!(text, "{} ({stages})", paint.green("Nothing lost"));
+    } else {
+        let (lost, total) = (units::grouped(losses.total()), losses.total());
+        let lost = format!("{lost} packet{} lost", plural(total));
+        let _infallible = writeln!(text, "{} ({stages})", paint.red(lost));
+    }
+    if losses.nic > 0 {
+        text.push_str(
+            "  NIC: the card or its driver had no room; more receive buffers help: ethtool -G IF rx N\n",
+        );
+    }
+    let dropped = summary.nic().dropped;
+    if dropped > 0 {
+        let note = format!(
+            "  rx_dropped grew by {dropped}: by the driver, or by the stack, which may be after the capture"
+        );
+        let _infallible = writeln!(text, "{}", paint.dim(note));
+    }
+    if tally.lost > 0 {
+        text.push_str("  pool: every chunk was full; a larger pool (-B) absorbs a longer burst\n");
+    }
+    if tally.errors > 0 {
+        text.push_str("  pool: packets that could not be put into a record are counted as errors\n");
+    }
+    if losses.disk > 0 {
+        text.push_str("  disk: packets that were captured and are not in the file\n");
+    }
+    if let Some(file) = &summary.file {
+        let elapsed = Duration::try_from_secs_f64(summary.elapsed_seconds).unwrap_or_default();
+        let name = if file == "-" { "standard output" } else { file };
+        let _infallible = writeln!(
+            text,
+            "{name}: {} packet{}, {} in {}",
+            units::grouped(tally.written),
+            plural(tally.written),
+            units::bytes(summary.file_bytes),
+            units::elapsed(elapsed)
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use weir::{Account, InterfaceAccount, NicCounters, PoolFill, QueueAccount, Tally};
+
+    use super::*;
+    use crate::failure::Failure;
+    use crate::stop::Stop;
+
+    fn summary(nic: NicCounters, result: &Result<Stop, Failure>) -> Summary {
+        let tally = Tally {
+            seen: 1_000_100,
+            captured: 1_000_000,
+            lost: 99,
+            errors: 1,
+            delivered: 1_000_000,
+            bytes: 60_000_000,
+            ..Tally::default()
+        };
+        let busy = QueueAccount { queue: 0, tally, pool: PoolFill::default() };
+        let idle = QueueAccount { queue: 1, ..QueueAccount::default() };
+        let interface = InterfaceAccount {
+            id: 0,
+            name: "eth0".to_owned(),
+            source: "xdp",
+            mode: "pass",
+            queues: vec![busy, idle],
+            nic: Some(nic),
+        };
+        let account = Account { elapsed: Duration::from_secs(2), interfaces: vec![interface] };
+        let written =
+            weir::writer::Written { packets: 999_990, bytes: 1 << 20, queues: [((0, 0), 999_990)].into() };
+        let mut summary = Summary::new(&[], &account, Some(&written));
+        summary.file = Some("f".to_owned());
+        summary.close(1_000_000, result);
+        summary
+    }
+
+    #[test]
+    fn each_loss_is_told_with_its_stage() {
+        let nic = NicCounters { missed: 5, fifo_errors: 2, dropped: 3 };
+        let summary = summary(nic, &Err(Failure::new("no more room")));
+        assert_eq!(Losses::of(&summary), Losses { nic: 7, pool: 100, disk: 10 });
+        let text = account(&summary, Paint::PLAIN);
+        for part in [
+            "117 packets lost (NIC 7, pool 100, disk 10)",
+            "rx_dropped grew by 3",
+            "1,000,100",
+            "(1 queue without",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert_eq!(
+            closing(&summary),
+            "999990 packets captured\n1000100 packets received by filter\n\
+             100 packets dropped by kernel\n7 packets dropped by interface\n"
+        );
+        assert_eq!(summary.error.as_deref(), Some("no more room"));
+    }
+
+    #[test]
+    fn columns_that_are_zero_stay_away() {
+        let text = account(&summary(NicCounters::default(), &Ok(Stop::Signal)), Paint::PLAIN);
+        let head = text.lines().find(|line| line.starts_with("interface")).expect("a head");
+        let titles: Vec<&str> = head.split_whitespace().collect();
+        assert_eq!(
+            titles,
+            ["interface", "queue", "seen", "captured", "lost", "errors", "delivered", "written", "bytes"]
+        );
+    }
+}

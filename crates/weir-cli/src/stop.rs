@@ -1,0 +1,83 @@
+//! When a run ends: a number of packets, a time, a signal.
+
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use weir::Chunk;
+
+use crate::failure::Failure;
+use crate::signals::Signals;
+
+/// Longest sleep in `Capture::next`. A signal ends the sleep early; this is for the one that arrives just before it.
+const LONGEST_WAIT: Duration = Duration::from_millis(250);
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Stop {
+    /// `-c`
+    Count,
+    /// `--duration`
+    Duration,
+    /// SIGINT, SIGTERM or SIGHUP
+    Signal,
+    /// Whoever read our output has closed it.
+    Pipe,
+    /// Something failed.
+    Error,
+}
+
+/// The conditions under which a run goes on.
+#[derive(Debug)]
+pub(crate) struct Until {
+    pub(crate) signals: Signals,
+    duration: Option<Duration>,
+    deadline: Option<Instant>,
+    left: Option<u64>,
+}
+
+impl Until {
+    /// Until there were `count` packets or `duration` is over, whichever is first, or a signal comes. Signals are heeded
+    /// from here on.
+    pub(crate) fn new(count: Option<u64>, duration: Option<Duration>) -> Result<Self, Failure> {
+        let signals =
+            Signals::install().map_err(|error| Failure::new(format_args!("take over signals: {error}")))?;
+        Ok(Self { signals, duration, deadline: None, left: count })
+    }
+
+    /// The capture has begun: the time runs.
+    pub(crate) fn begin(&mut self) {
+        self.deadline = self.duration.map(|duration| Instant::now() + duration);
+    }
+
+    /// The reason to stop now, if there is one.
+    pub(crate) fn reached(&self, now: Instant) -> Option<Stop> {
+        if self.left == Some(0) {
+            Some(Stop::Count)
+        } else if self.signals.stop() {
+            Some(Stop::Signal)
+        } else {
+            self.deadline.filter(|deadline| now >= *deadline).map(|_| Stop::Duration)
+        }
+    }
+
+    /// How long to wait for packets when there is other work at `tick`.
+    pub(crate) fn wait(&self, now: Instant, tick: Option<Instant>) -> Duration {
+        let times = [self.deadline, tick];
+        let waits = times.iter().flatten().map(|time| time.saturating_duration_since(now));
+        waits.fold(LONGEST_WAIT, Duration::min)
+    }
+
+    /// Cuts `chunk` to what is still wanted and counts it. The number of packets that stay.
+    pub(crate) fn take(&mut self, chunk: &mut Chunk) -> u64 {
+        let packets = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
+        let Some(left) = self.left else { return packets };
+        if packets > left {
+            // `left` is less than a usize here.
+            chunk.keep_first(usize::try_from(left).unwrap_or(usize::MAX));
+        }
+        let taken = packets.min(left);
+        self.left = Some(left - taken);
+        taken
+    }
+}

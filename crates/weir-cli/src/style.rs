@@ -1,0 +1,89 @@
+//! What the terminal can show, and the few colours that weir uses.
+
+use std::env;
+use std::fmt::{Arguments, Display};
+use std::io::{self, IsTerminal, Write};
+
+/// Writes one line to standard error. There is nobody left to tell when that fails.
+pub(crate) fn say(line: Arguments<'_>) {
+    let _nobody_left = writeln!(io::stderr().lock(), "{line}");
+}
+
+/// Writes text as it is to standard error.
+pub(crate) fn print(text: &str) {
+    let _nobody_left = io::stderr().lock().write_all(text.as_bytes());
+}
+
+/// Colours, or none where nobody would see them.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Paint {
+    colours: bool,
+}
+
+/// Colours for standard error; none when it is no terminal, or `NO_COLOR` (<https://no-color.org>) or `TERM=dumb` is set.
+pub(crate) fn stderr() -> Paint {
+    let wanted = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    Paint { colours: wanted && terminal() }
+}
+
+/// Standard error is a terminal that understands escape sequences.
+pub(crate) fn terminal() -> bool {
+    io::stderr().is_terminal() && env::var_os("TERM").is_none_or(|term| term != "dumb")
+}
+
+/// This process is in the foreground of the terminal behind standard error, so that it may draw there at any time.
+pub(crate) fn foreground() -> bool {
+    rustix::termios::tcgetpgrp(io::stderr()).is_ok_and(|group| group == rustix::process::getpgrp())
+}
+
+/// Columns of the terminal behind standard error.
+pub(crate) fn columns() -> usize {
+    match rustix::termios::tcgetwinsize(io::stderr()) {
+        Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
+        _ => 80,
+    }
+}
+
+/// The locale can show more than ASCII. The first variable that is set decides, as in setlocale(3).
+pub(crate) fn unicode() -> bool {
+    let locale =
+        ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(env::var_os).find(|value| !value.is_empty());
+    locale.is_some_and(|locale| {
+        let locale = locale.to_string_lossy().to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    })
+}
+
+impl Paint {
+    /// No colours at all, for text that is measured or compared.
+    #[cfg(test)]
+    pub(crate) const PLAIN: Self = Self { colours: false };
+
+    pub(crate) fn red(self, text: impl Display) -> String {
+        self.wrap("1;31", text)
+    }
+
+    pub(crate) fn green(self, text: impl Display) -> String {
+        self.wrap("32", text)
+    }
+
+    pub(crate) fn yellow(self, text: impl Display) -> String {
+        self.wrap("33", text)
+    }
+
+    pub(crate) fn cyan(self, text: impl Display) -> String {
+        self.wrap("36", text)
+    }
+
+    pub(crate) fn bold(self, text: impl Display) -> String {
+        self.wrap("1", text)
+    }
+
+    pub(crate) fn dim(self, text: impl Display) -> String {
+        self.wrap("2", text)
+    }
+
+    fn wrap(self, code: &str, text: impl Display) -> String {
+        if self.colours { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_string() }
+    }
+}

@@ -1,0 +1,369 @@
+//! Sizes, durations and counts as people write them: parsing with answers that say what is allowed, and printing.
+
+use std::time::Duration;
+
+/// One year: nothing that takes a duration means more.
+const LONGEST: Duration = Duration::from_secs(365 * 86_400);
+
+/// Units of a size in bytes. A bare letter is binary, as in every capture tool; `KB` is what the standard says.
+const SIZE_UNITS: [(&str, u64); 13] = [
+    ("b", 1),
+    ("k", 1 << 10),
+    ("kib", 1 << 10),
+    ("kb", 1_000),
+    ("m", 1 << 20),
+    ("mib", 1 << 20),
+    ("mb", 1_000_000),
+    ("g", 1 << 30),
+    ("gib", 1 << 30),
+    ("gb", 1_000_000_000),
+    ("t", 1 << 40),
+    ("tib", 1 << 40),
+    ("tb", 1_000_000_000_000),
+];
+
+/// Units of a duration in nanoseconds.
+const DURATION_UNITS: [(&str, u64); 7] = [
+    ("ns", 1),
+    ("us", 1_000),
+    ("ms", 1_000_000),
+    ("s", 1_000_000_000),
+    ("m", 60_000_000_000),
+    ("h", 3_600_000_000_000),
+    ("d", 86_400_000_000_000),
+];
+
+/// A size in bytes; a bare number is bytes.
+pub(crate) fn size(text: &str) -> Result<u64, String> {
+    const ALLOWED: &str = "allowed is a size above 0 such as 65536, 256K, 4MiB or 1GB";
+    let (number, unit) = split(text).map_err(|what| format!("{what}; {ALLOWED}"))?;
+    let factor = if unit.is_empty() { Some(1) } else { lookup(&SIZE_UNITS, unit) };
+    let factor = factor.ok_or_else(|| {
+        format!("unknown unit `{unit}`; allowed are B, K or KiB, M or MiB, G or GiB (powers of 1024), KB, MB, GB (powers of 1000)")
+    })?;
+    scale(number, factor).map_err(|what| format!("{what}; {ALLOWED}"))
+}
+
+/// A size whose unit must be named, for options where other tools count in units of their own.
+pub(crate) fn size_with_unit(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    if text.trim().ends_with(|c: char| c.is_ascii_digit()) {
+        return Err(format!(
+            "the unit is missing, and tcpdump would read KiB, dumpcap MiB; write {0}KiB or {0}MiB",
+            text.trim()
+        ));
+    }
+    Ok(bytes)
+}
+
+/// A size that must fit 32 bits.
+pub(crate) fn size_u32(text: &str) -> Result<u32, String> {
+    let bytes = size(text)?;
+    u32::try_from(bytes).map_err(|_| "too large; allowed is less than 4GiB".to_owned())
+}
+
+/// The size of a chunk.
+pub(crate) fn chunk_size(text: &str) -> Result<u32, String> {
+    let bytes = size(text)?;
+    let bytes = u32::try_from(bytes).ok().filter(|bytes| (4 << 10..=1 << 30).contains(bytes));
+    bytes.ok_or_else(|| "allowed is 4KiB to 1GiB".to_owned())
+}
+
+/// A snap length in bytes; 0 asks for the largest, as in tcpdump.
+pub(crate) fn snap_len(text: &str) -> Result<u32, String> {
+    const LARGEST: u32 = 262_144;
+    if text.trim() == "0" {
+        return Ok(LARGEST);
+    }
+    match size(text) {
+        Ok(bytes) => u32::try_from(bytes).ok().filter(|&bytes| bytes <= LARGEST),
+        Err(_) => None,
+    }
+    .ok_or_else(|| format!("allowed is 1 to {LARGEST} bytes; 0 means {LARGEST}"))
+}
+
+/// A number of packets or chunks, above 0.
+pub(crate) fn count(text: &str) -> Result<u64, String> {
+    match text.trim().parse::<u64>() {
+        Ok(0) | Err(_) => Err("allowed is a whole number from 1".to_owned()),
+        Ok(number) => Ok(number),
+    }
+}
+
+/// A number of chunks. Whether they fit into memory is for the engine to say.
+pub(crate) fn chunks(text: &str) -> Result<u32, String> {
+    let chunks = text.trim().parse().ok().filter(|&chunks: &u32| chunks >= 2);
+    chunks.ok_or_else(|| "allowed is a whole number from 2, as far as memory goes".to_owned())
+}
+
+/// A duration; the unit must be named, because seconds and milliseconds are both usual.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    const ALLOWED: &str = "allowed is a time above 0 such as 500ms, 10s, 1.5m or 1h";
+    let (number, unit) = split(text).map_err(|what| format!("{what}; {ALLOWED}"))?;
+    if unit.is_empty() {
+        return Err(format!("the unit is missing; write {0}s for seconds or {0}ms", text.trim()));
+    }
+    let factor = lookup(&DURATION_UNITS, unit)
+        .ok_or_else(|| format!("unknown unit `{unit}`; allowed are us, ms, s, m, h, d"))?;
+    let duration =
+        scale(number, factor).map(Duration::from_nanos).map_err(|what| format!("{what}; {ALLOWED}"))?;
+    if duration > LONGEST { Err("too long; allowed is up to 365d".to_owned()) } else { Ok(duration) }
+}
+
+/// A decimal number, exact: `whole + fraction / 10^digits`.
+struct Decimal {
+    whole: u64,
+    fraction: u64,
+    digits: u32,
+}
+
+/// Splits `1.5GiB` into the number and the unit.
+fn split(text: &str) -> Result<(Decimal, &str), String> {
+    let text = text.trim();
+    if text.starts_with('-') {
+        return Err("negative".to_owned());
+    }
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = (&text[..end], text[end..].trim_start());
+    let (whole, fraction) = number.split_once('.').unwrap_or((number, ""));
+    if whole.is_empty() || fraction.contains('.') || (number.contains('.') && fraction.is_empty()) {
+        return Err("not a number".to_owned());
+    }
+    if fraction.len() > 9 {
+        return Err("more than nine decimals".to_owned());
+    }
+    let whole = whole.parse().map_err(|_| "too large".to_owned())?;
+    let digits = u32::try_from(fraction.len()).map_err(|_| "too many decimals".to_owned())?;
+    let fraction =
+        if fraction.is_empty() { 0 } else { fraction.parse().map_err(|_| "not a number".to_owned())? };
+    Ok((Decimal { whole, fraction, digits }, unit))
+}
+
+fn lookup(units: &[(&str, u64)], unit: &str) -> Option<u64> {
+    units.iter().find(|(name, _)| unit.eq_ignore_ascii_case(name)).map(|&(_, factor)| factor)
+}
+
+fn scale(number: Decimal, factor: u64) -> Result<u64, String> {
+    let fraction = u128::from(number.fraction) * u128::from(factor) / 10_u128.pow(number.digits);
+    let value = u128::from(number.whole) * u128::from(factor) + fraction;
+    match u64::try_from(value) {
+        Ok(0) => Err("zero".to_owned()),
+        Ok(value) => Ok(value),
+        Err(_) => Err("too large".to_owned()),
+    }
+}
+
+/// `1234567` as `1,234,567`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Three significant digits with a decimal prefix: `12.4 M`, `950 `. The unit follows directly.
+pub(crate) fn scaled(value: f64) -> String {
+    prefixed(value, 1000.0, &["", "k", "M", "G", "T", "P"])
+}
+
+/// Bytes with binary prefixes: `3.17 GiB`.
+pub(crate) fn bytes(value: u64) -> String {
+    #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+    let value = value as f64;
+    prefixed(value, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB"])
+}
+
+/// A duration with the unit that reads best: `850 ms`, `12.3 s`, `1 h 02 min`.
+pub(crate) fn elapsed(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0 => format!("{} ms", duration.as_millis()),
+        1..60 => format!("{:.1} s", duration.as_secs_f64()),
+        60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {:02} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+fn prefixed(mut value: f64, step: f64, prefixes: &[&str]) -> String {
+    let mut prefixes = prefixes.iter();
+    let mut prefix = prefixes.next().copied().unwrap_or_default();
+    let unscaled = value;
+    // 999.5 is where three digits would round up to four.
+    while value >= 999.5 {
+        let Some(next) = prefixes.next() else { break };
+        value /= step;
+        prefix = next;
+    }
+    if unscaled < 999.5 && value.fract() == 0.0 || value >= 99.95 {
+        format!("{value:.0} {prefix}")
+    } else if value >= 9.995 {
+        format!("{value:.1} {prefix}")
+    } else {
+        format!("{value:.2} {prefix}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_that_are_read() {
+        let table = [
+            ("1", 1),
+            ("65536", 65_536),
+            ("512B", 512),
+            ("4K", 4_096),
+            ("4k", 4_096),
+            ("4KiB", 4_096),
+            ("4KB", 4_000),
+            ("64M", 64 << 20),
+            ("64MiB", 64 << 20),
+            ("64mib", 64 << 20),
+            ("64MB", 64_000_000),
+            ("64 MiB", 64 << 20),
+            (" 1G ", 1 << 30),
+            ("1GB", 1_000_000_000),
+            ("1.5GiB", 3 << 29),
+            ("0.5K", 512),
+            ("2T", 2 << 40),
+            ("18446744073709551615", u64::MAX),
+        ];
+        for (text, expected) in table {
+            assert_eq!(size(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_that_are_refused_say_what_is_allowed() {
+        let table = [
+            ("", "not a number"),
+            ("K", "not a number"),
+            (".5K", "not a number"),
+            ("1.K", "not a number"),
+            ("1.2.3K", "not a number"),
+            ("0", "zero"),
+            ("0.0001B", "zero"),
+            ("-1", "negative"),
+            ("-64MiB", "negative"),
+            ("64QB", "unknown unit `QB`"),
+            ("64Mbit", "unknown unit"),
+            ("18446744073709551616", "too large"),
+            ("99999999999T", "too large"),
+            ("1.0000000001K", "nine decimals"),
+        ];
+        for (text, expected) in table {
+            let error = size(text).expect_err(text);
+            assert!(error.contains(expected) && error.contains("allowed"), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn pool_sizes_need_a_unit() {
+        assert_eq!(size_with_unit("64MiB"), Ok(64 << 20));
+        assert_eq!(size_with_unit("1048576B"), Ok(1 << 20));
+        let error = size_with_unit("64").expect_err("no unit");
+        assert!(error.contains("64KiB") && error.contains("64MiB"), "{error}");
+        assert!(size_with_unit("0").expect_err("zero").contains("zero"));
+    }
+
+    #[test]
+    fn snap_lengths() {
+        assert_eq!(snap_len("0"), Ok(262_144));
+        assert_eq!(snap_len("96"), Ok(96));
+        assert_eq!(snap_len("64K"), Ok(65_536));
+        assert_eq!(snap_len("256KiB"), Ok(262_144));
+        for text in ["262145", "1G", "-1", "x", ""] {
+            assert!(snap_len(text).expect_err(text).contains("1 to 262144"), "{text}");
+        }
+    }
+
+    #[test]
+    fn counts() {
+        assert_eq!(count("1"), Ok(1));
+        assert_eq!(count("18446744073709551615"), Ok(u64::MAX));
+        for text in ["0", "-1", "1.5", "1K", "", "18446744073709551616"] {
+            assert!(count(text).is_err(), "{text}");
+        }
+        assert_eq!(chunks("64"), Ok(64));
+        for text in ["0", "1", "-2", "4294967296"] {
+            assert!(chunks(text).expect_err(text).contains("from 2"), "{text}");
+        }
+        assert_eq!(chunk_size("4K"), Ok(4096));
+        for text in ["4095", "1025MiB", "8GiB"] {
+            assert!(chunk_size(text).expect_err(text).contains("4KiB to 1GiB"), "{text}");
+        }
+        assert_eq!(size_u32("1MiB"), Ok(1 << 20));
+        assert!(size_u32("4GiB").is_err());
+    }
+
+    #[test]
+    fn durations_that_are_read() {
+        let table = [
+            ("10s", Duration::from_secs(10)),
+            ("500ms", Duration::from_millis(500)),
+            ("250us", Duration::from_micros(250)),
+            ("2m", Duration::from_secs(120)),
+            ("1.5m", Duration::from_secs(90)),
+            ("1h", Duration::from_secs(3600)),
+            ("365d", LONGEST),
+        ];
+        for (text, expected) in table {
+            assert_eq!(duration(text), Ok(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn durations_that_are_refused() {
+        let table = [
+            ("10", "write 10s"),
+            ("0s", "zero"),
+            ("-5s", "negative"),
+            ("5 parsecs", "unknown unit"),
+            ("366d", "365d"),
+            ("9999999999999h", "too large"),
+            ("", "not a number"),
+        ];
+        for (text, expected) in table {
+            let error = duration(text).expect_err(text);
+            assert!(error.contains(expected), "{text}: {error}");
+        }
+    }
+
+    #[test]
+    fn numbers_as_people_read_them() {
+        for (number, expected) in [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")] {
+            assert_eq!(grouped(number), expected);
+        }
+        for (number, expected) in [
+            (0.0, "0 "),
+            (7.0, "7 "),
+            (7.25, "7.25 "),
+            (999.0, "999 "),
+            (999.7, "1.00 k"),
+            (12_400_000.0, "12.4 M"),
+            (999_960.0, "1.00 M"),
+            (1.5e9, "1.50 G"),
+        ] {
+            assert_eq!(scaled(number), expected);
+        }
+        for (number, expected) in
+            [(0, "0 B"), (1023, "1.00 KiB"), (1 << 20, "1.00 MiB"), (50 << 20, "50.0 MiB")]
+        {
+            assert_eq!(bytes(number), expected);
+        }
+        for (duration, expected) in [
+            (Duration::from_millis(850), "850 ms"),
+            (Duration::from_millis(12_340), "12.3 s"),
+            (Duration::from_secs(62), "1 min 02 s"),
+            (Duration::from_secs(3_780), "1 h 03 min"),
+        ] {
+            assert_eq!(elapsed(duration), expected);
+        }
+    }
+}

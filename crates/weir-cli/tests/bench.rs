@@ -1,0 +1,77 @@
+//! `weir bench capture`, in its shortest form: whether it measures, not how fast anything is.
+#![forbid(unsafe_code)]
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::Value;
+use weir_lab::require_root;
+
+const CONTESTANTS: [&str; 15] = [
+    "limit",
+    "weir-exclusive",
+    "weir-exclusive-batch",
+    "weir-exclusive-kernel",
+    "weir-file",
+    "af-xdp",
+    "limit-pass",
+    "weir-pass",
+    "weir-pass-kernel",
+    "stack",
+    "weir-af-packet",
+    "tcpdump",
+    "tcpdump-file",
+    "dumpcap-file",
+    "netsniff-ng",
+];
+
+#[test]
+fn root_everyone_is_measured_and_every_check_passes() {
+    if !require_root("root_everyone_is_measured_and_every_check_passes") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let (json, plot) = (dir.path().join("bench.json"), dir.path().join("bench.svg"));
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_weir"));
+    bench.args(["bench", "capture", "--quick", "--duration", "20ms", "--dir"]).arg(dir.path());
+    let output = bench.arg("--json").arg(&json).arg("--plot").arg(&plot).output().expect("run weir");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+
+    let report: Value = serde_json::from_str(&fs::read_to_string(&json).expect("JSON")).expect("valid JSON");
+    let list = |name: &str| report[name].as_array().expect("a list").clone();
+    let text = |value: &Value, name: &str| value[name].as_str().map(str::to_owned);
+    assert_eq!(list("faults"), Vec::<Value>::new());
+    let names: Vec<_> = list("contestants").iter().filter_map(|about| text(about, "name")).collect();
+    assert_eq!(names, CONTESTANTS);
+    for about in list("contestants") {
+        let name = text(&about, "name").expect("a name");
+        let samples = list("samples");
+        let samples: Vec<_> = samples.iter().filter(|sample| sample["contestant"] == *name).collect();
+        if let Some(why) = text(&about, "missing") {
+            assert!(samples.is_empty() && why.contains("apt-get install"), "{name}: {why}");
+            continue;
+        }
+        let [sample] = samples[..] else { panic!("{name}: {samples:?}") };
+        assert_eq!(sample["problems"], Value::Array(Vec::new()), "{name}");
+        assert!(sample["rate"].as_f64() > Some(0.0) && sample["kernel_ns"].as_f64() > Some(0.0), "{sample}");
+        if name.starts_with("weir-") {
+            assert!(sample["verified"] == true && sample["lost"] == 0, "{sample}");
+        }
+    }
+    let trials = &report["trials"];
+    assert!(trials["burst"]["verified"] == true && trials["burst"]["lost"] == 0, "{trials}");
+    assert!(!trials["start_ms"].as_array().expect("a list").is_empty(), "{trials}");
+    assert!(list("bars").iter().all(|bar| text(bar, "wanted").is_some()), "{report}");
+    assert!(fs::read_to_string(&plot).expect("SVG").contains("</svg>"));
+    assert_eq!(fs::read_dir(dir.path()).expect("the folder").count(), 2, "only what was asked for is left");
+}
+
+#[test]
+fn an_unknown_contestant_is_answered_with_the_known_ones() {
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_weir"));
+    let output = bench.args(["bench", "capture", "--only", "wireshark"]).output().expect("run weir");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{stderr}");
+    assert!(CONTESTANTS.iter().all(|name| stderr.contains(name)), "{stderr}");
+}

@@ -1,0 +1,63 @@
+//! What the command line says of itself and what it refuses; needs no privilege.
+
+use std::process::{Command, Output};
+
+fn weir(args: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    command.args(args).output().expect("run weir")
+}
+
+fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn version_and_help_succeed_and_teach() {
+    let version = weir(&["--version"]);
+    assert_eq!(version.status.code(), Some(0));
+    assert_eq!(String::from_utf8_lossy(&version.stdout), concat!("weir ", env!("CARGO_PKG_VERSION"), "\n"));
+    for command in ["capture", "count", "demo"] {
+        let help = weir(&[command, "--help"]);
+        assert_eq!(help.status.code(), Some(0), "{command}");
+        let text = String::from_utf8_lossy(&help.stdout);
+        assert!(text.contains("Example") && text.contains(&format!("weir {command}")), "{text}");
+        let widest = text.lines().map(|line| line.chars().count()).max();
+        assert!(widest <= Some(110), "{widest:?}");
+    }
+}
+
+#[test]
+fn usage_errors_name_the_option_and_exit_with_2() {
+    let table: [(&[&str], &[&str]); 22] = [
+        (&[], &["Usage"]),
+        (&["captrue"], &["captrue", "capture"]),
+        (&["capture", "--no-such"], &["--no-such"]),
+        (&["capture", "-c", "0"], &["--count", "whole number from 1"]),
+        (&["capture", "-c", "-5"], &["--count", "whole number from 1"]),
+        (&["capture", "-c", "many"], &["--count"]),
+        (&["capture", "-s", "-1"], &["--snapshot-length", "1 to 262144"]),
+        (&["capture", "--chunks", "0"], &["--chunks"]),
+        (&["capture", "--chunk-size", "0"], &["--chunk-size", "zero", "allowed"]),
+        (&["capture", "--chunk-size", "-4K"], &["--chunk-size", "negative", "allowed"]),
+        (&["capture", "--chunk-size", "8E"], &["--chunk-size", "unknown unit `E`", "KiB"]),
+        (&["capture", "-B", "64"], &["--buffer-size", "64KiB", "64MiB"]),
+        (&["capture", "-B", "99999999999T"], &["--buffer-size", "too large"]),
+        (&["capture", "-B", "1MiB", "--chunks", "4"], &["--buffer-size", "--chunks"]),
+        (&["capture", "--duration", "5"], &["--duration", "5s", "5ms"]),
+        (&["capture", "--source", "pfring"], &["--source", "af_packet"]),
+        (&["capture", "-w", "f", "--micro"], &["--micro", "-F pcap"]),
+        (&["capture", "-w", "f", "-F", "pcap", "--comment", "x"], &["--comment", "pcapng"]),
+        (&["capture", "-i", "lo", "--source", "xdp", "-Q", "out"], &["xdp", "-Q out"]),
+        (&["capture", "-i", "lo", "--source", "af_packet", "--mode", "exclusive"], &["af_packet", "host"]),
+        (&["capture", "-i", "lo", "-i", "lo"], &["lo", "twice"]),
+        (&["count", "--interval", "0s"], &["--interval", "zero"]),
+    ];
+    for (args, expected) in table {
+        let output = weir(args);
+        let text = stderr(&output);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
+        for part in expected {
+            assert!(text.contains(part), "{args:?} should say `{part}`: {text}");
+        }
+    }
+}

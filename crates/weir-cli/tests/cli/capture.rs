@@ -1,0 +1,415 @@
+//! `weir capture` on real interfaces.
+
+use std::fs;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+use weir_lab::{FrameSender, Network, Traffic, Veth, require_root};
+
+use crate::harness::{Running, network, run, send, start, start_piped, tshark, weir};
+
+/// Each source, in each mode that it has.
+const SOURCES: [&[&str]; 3] =
+    [&["--source", "xdp"], &["--source", "xdp", "--mode", "exclusive"], &["--source", "af_packet"]];
+
+/// What the sender has finished arrives within this.
+const SETTLE: Duration = Duration::from_millis(300);
+
+fn directory() -> TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+/// A path in `directory`, as an argument.
+fn path(directory: &TempDir, name: &str) -> String {
+    directory.path().join(name).display().to_string()
+}
+
+/// `weir capture -i rx0` with `args`, capturing.
+fn capture(network: &Network, args: &[&str]) -> Running {
+    start(network, &[&["capture", "-i", "rx0"], args].concat())
+}
+
+#[test]
+fn root_every_packet_is_in_the_file_and_the_account_closes() {
+    if !require_root("root_every_packet_is_in_the_file_and_the_account_closes") {
+        return;
+    }
+    let directory = directory();
+    for source in SOURCES {
+        let (network, file) = (network(), path(&directory, "all.pcapng"));
+        let running = capture(&network, &[source, &["-w", &file, "--json"]].concat());
+        send(&network, 20_000);
+        thread::sleep(SETTLE);
+        let ended = running.interrupt().succeeded();
+
+        let account = ended.account();
+        account.closes();
+        for field in ["seen", "captured", "delivered", "written"] {
+            assert_eq!(account.number(field), 20_000, "{source:?} {field}: {}", account.0);
+        }
+        assert_eq!((account.number("lost"), account.number("not_written")), (0, 0));
+        assert_eq!(account.number("bytes"), 20_000 * 60);
+        assert_eq!(account.0["source"], source[1]);
+        assert_eq!(account.0["mode"], source.get(3).copied().unwrap_or("pass"));
+        assert_eq!(account.0["file"], file);
+        assert_eq!(account.0["stopped_by"], "signal");
+        assert!(account.0["error"].is_null());
+        assert_eq!(fs::metadata(&file).expect("the file").len(), account.number("file_bytes"));
+        assert_eq!(tshark(file.as_ref(), &["frame.len"]), vec!["60"; 20_000]);
+        ended.says("20000 packets captured");
+        ended.says("20000 packets received by filter");
+        ended.says("0 packets dropped by kernel");
+        ended.says("0 packets dropped by interface");
+    }
+}
+
+#[test]
+fn root_a_count_is_exact() {
+    if !require_root("root_a_count_is_exact") {
+        return;
+    }
+    let directory = directory();
+    for source in SOURCES {
+        for count in [1, 1000] {
+            let (network, file) = (network(), path(&directory, "some.pcapng"));
+            let number = count.to_string();
+            let running = capture(&network, &[source, &["-w", &file, "-c", &number, "--json"]].concat());
+            send(&network, 5_000);
+            let ended = running.wait().succeeded();
+            let account = ended.account();
+            account.closes();
+            assert_eq!(account.number("written"), count, "{source:?}: {}", account.0);
+            assert_eq!(account.number("delivered"), count, "{source:?}: {}", account.0);
+            assert_eq!(account.0["stopped_by"], "count");
+            assert_eq!(tshark(file.as_ref(), &["frame.len"]).len() as u64, count);
+            ended.says(if count == 1 { "1 packet captured" } else { "1000 packets captured" });
+        }
+    }
+}
+
+#[test]
+fn root_without_a_file_packets_are_counted() {
+    if !require_root("root_without_a_file_packets_are_counted") {
+        return;
+    }
+    let network = network();
+    let running = capture(&network, &["-c", "300", "--json"]);
+    send(&network, 1000);
+    let ended = running.wait().succeeded();
+    let account = ended.account();
+    account.closes();
+    assert_eq!((account.number("delivered"), account.number("written")), (300, 0));
+    assert!(account.0["file"].is_null());
+    ended.says("300 packets captured");
+}
+
+#[test]
+fn root_signals_finish_the_file() {
+    if !require_root("root_signals_finish_the_file") {
+        return;
+    }
+    let directory = directory();
+    for signal in [Signal::INT, Signal::TERM, Signal::HUP] {
+        let (network, file) = (network(), path(&directory, "signal.pcapng"));
+        let running = capture(&network, &["-w", &file, "--json"]);
+        // Less than a batch: it is still in the pool.
+        send(&network, 100);
+        let asked = Instant::now();
+        running.signal(signal);
+        let ended = running.wait().succeeded();
+        assert!(asked.elapsed() < Duration::from_secs(2), "{signal:?}: {:?}", asked.elapsed());
+        assert_eq!(ended.account().number("written"), 100, "{signal:?}");
+        assert_eq!(tshark(file.as_ref(), &["frame.len"]).len(), 100);
+    }
+}
+
+#[test]
+fn root_sigusr1_prints_the_account_so_far() {
+    if !require_root("root_sigusr1_prints_the_account_so_far") {
+        return;
+    }
+    let (directory, network) = (directory(), network());
+    let file = path(&directory, "usr1.pcapng");
+    let running = capture(&network, &["-w", &file]);
+    send(&network, 4321);
+    thread::sleep(SETTLE);
+    running.signal(Signal::USR1);
+    running.wait_for("4,321");
+    running.wait_for("Nothing lost");
+    send(&network, 1);
+    thread::sleep(SETTLE);
+    running.interrupt().succeeded().says("4322 packets captured");
+}
+
+#[test]
+fn root_a_second_sigint_ends_at_once() {
+    if !require_root("root_a_second_sigint_ends_at_once") {
+        return;
+    }
+    let network = network();
+    let (mut running, _unread) = start_piped(&network, &["capture", "-i", "rx0", "-w", "-", "-U"]);
+    // More than a pipe holds: it comes to stand in a write.
+    send(&network, 50_000);
+    thread::sleep(SETTLE);
+    running.signal(Signal::INT);
+    thread::sleep(SETTLE);
+    assert!(running.is_running(), "it still has packets to write");
+    running.signal(Signal::INT);
+    assert_eq!(running.wait().status.code(), Some(1));
+}
+
+#[test]
+fn root_standard_output_goes_into_tshark() {
+    if !require_root("root_standard_output_goes_into_tshark") {
+        return;
+    }
+    let network = network();
+    let args = ["capture", "-i", "rx0", "-w", "-", "-U", "-c", "2000", "--json"];
+    let (running, stdout) = start_piped(&network, &args);
+    let mut tshark = Command::new("tshark");
+    tshark.args(["-r", "-", "-n", "-T", "fields", "-e", "frame.len"]).stderr(Stdio::null());
+    let tshark = tshark.stdin(stdout).stdout(Stdio::piped()).spawn().expect("tshark is installed");
+    send(&network, 3000);
+    let packets = tshark.wait_with_output().expect("tshark ends").stdout;
+    assert_eq!(String::from_utf8_lossy(&packets).lines().count(), 2000);
+    let ended = running.wait().succeeded();
+    let json = ended.stderr.lines().find(|line| line.starts_with('{')).expect("JSON on standard error");
+    assert!(json.contains(r#""written":2000"#), "{json}");
+}
+
+#[test]
+fn root_a_closed_pipe_is_an_error_that_says_so() {
+    if !require_root("root_a_closed_pipe_is_an_error_that_says_so") {
+        return;
+    }
+    let network = network();
+    let (running, stdout) = start_piped(&network, &["capture", "-i", "rx0", "-w", "-", "-U"]);
+    drop(stdout);
+    send(&network, 1000);
+    let ended = running.wait().failed(&["weir: the reader of standard output is gone", "not in the file"]);
+    ended.says("0 packets captured");
+}
+
+#[test]
+fn root_a_duration_ends_the_capture() {
+    if !require_root("root_a_duration_ends_the_capture") {
+        return;
+    }
+    let network = network();
+    let begun = Instant::now();
+    let account =
+        run(&network, &["capture", "-i", "rx0", "--duration", "700ms", "--json"]).succeeded().account();
+    assert!(begun.elapsed() >= Duration::from_millis(700));
+    let seconds = account.0["elapsed_seconds"].as_f64().expect("a number");
+    assert!((0.7..5.0).contains(&seconds), "{seconds}");
+    assert_eq!(account.0["stopped_by"], "duration");
+}
+
+#[test]
+fn root_the_snap_length_cuts_and_says_so() {
+    if !require_root("root_the_snap_length_cuts_and_says_so") {
+        return;
+    }
+    let directory = directory();
+    for source in SOURCES {
+        let (network, file) = (network(), path(&directory, "cut.pcapng"));
+        let running = capture(&network, &[source, &["-w", &file, "-s", "96"]].concat());
+        let frames = [60, 96, 97, 1514].map(|size| Traffic::new(size).expect("size").frame(0));
+        FrameSender::new(&network.pair().tx).expect("a sender").send_frames(&frames).expect("frames");
+        thread::sleep(SETTLE);
+        running.interrupt().succeeded();
+        let lengths = tshark(file.as_ref(), &["frame.len", "frame.cap_len"]);
+        assert_eq!(lengths, ["60\t60", "96\t96", "97\t96", "1514\t96"], "{source:?}");
+    }
+}
+
+#[test]
+fn root_classic_pcap_is_read_by_tcpdump() {
+    if !require_root("root_classic_pcap_is_read_by_tcpdump") {
+        return;
+    }
+    let directory = directory();
+    let magic = |bytes: &[u8]| u32::from_ne_bytes(*bytes.first_chunk().expect("a header"));
+    for (precision, expected) in
+        [(&["--micro"][..], 0xa1b2_c3d4), (&["--nano"], 0xa1b2_3c4d), (&[], 0xa1b2_c3d4)]
+    {
+        let (network, file) = (network(), path(&directory, "classic.pcap"));
+        let running = capture(&network, &[&["-F", "pcap", "-w", &file], precision].concat());
+        send(&network, 500);
+        thread::sleep(SETTLE);
+        running.interrupt().succeeded().says("500 packets captured");
+        assert_eq!(magic(&fs::read(&file).expect("the file")), expected);
+        let output =
+            Command::new("tcpdump").args(["-nn", "-r", &file]).output().expect("tcpdump is installed");
+        assert_eq!(String::from_utf8_lossy(&output.stdout).lines().count(), 500);
+    }
+}
+
+#[test]
+fn root_several_interfaces_in_one_file() {
+    if !require_root("root_several_interfaces_in_one_file") {
+        return;
+    }
+    let (directory, mut network) = (directory(), network());
+    network.connect(Veth::default().queues(2)).expect("a second pair");
+    let file = path(&directory, "both.pcapng");
+    let running = capture(&network, &["-i", "rx1", "-w", &file, "--json", "--comment", "two at once"]);
+    for (pair, frames) in network.pairs().iter().zip([3, 5]) {
+        let frames = Traffic::new(60).expect("size").between(pair).frames(0..frames);
+        FrameSender::new(&pair.tx).expect("a sender").send_frames(&frames).expect("frames");
+    }
+    thread::sleep(SETTLE);
+    let account = running.interrupt().succeeded().account();
+    account.closes();
+    assert_eq!(account.0["queues"].as_array().map(Vec::len), Some(3));
+    for (place, (name, written)) in [("rx0", 3), ("rx1", 5)].into_iter().enumerate() {
+        assert_eq!(account.0["interfaces"][place]["name"], name);
+        assert_eq!(account.0["interfaces"][place]["written"], written);
+    }
+    let mut names = tshark(file.as_ref(), &["frame.interface_name"]);
+    names.sort();
+    assert_eq!(names, [vec!["rx0"; 3], vec!["rx1"; 5]].concat());
+    let bytes = fs::read(&file).expect("the file");
+    assert!(bytes.windows(11).any(|window| window == b"two at once"), "the comment is in the file");
+}
+
+#[test]
+fn root_no_interface_named_takes_the_first_that_is_up() {
+    if !require_root("root_no_interface_named_takes_the_first_that_is_up") {
+        return;
+    }
+    let network = network();
+    let running = start(&network, &["capture", "--json"]);
+    let ended = running.interrupt().succeeded();
+    assert!(ended.stderr.contains("no -i: taking rx0"), "{}", ended.stderr);
+    assert_eq!(ended.account().0["interfaces"][0]["name"], "rx0");
+    let list = run(&network, &["capture", "-D"]).succeeded();
+    let list = String::from_utf8_lossy(&list.stdout).into_owned();
+    assert!(list.contains("1.lo [Up, Loopback") && list.contains(".rx0 [Up"), "{list}");
+}
+
+#[test]
+fn root_quiet_prints_the_four_lines_only() {
+    if !require_root("root_quiet_prints_the_four_lines_only") {
+        return;
+    }
+    let ended = run(&network(), &["capture", "-i", "rx0", "-q", "--duration", "10ms"]).succeeded();
+    let expected = ["captured", "received by filter", "dropped by kernel", "dropped by interface"];
+    assert_eq!(ended.stderr, expected.map(|what| format!("0 packets {what}\n")).concat());
+    assert!(ended.stdout.is_empty());
+}
+
+#[test]
+fn root_a_full_disk_is_told_and_counted() {
+    if !require_root("root_a_full_disk_is_told_and_counted") {
+        return;
+    }
+    let network = network();
+    // The start of the file is written at once, and refused at once.
+    run(&network, &["capture", "-i", "rx0", "-w", "/dev/full"]).failed(&["weir: no more room for /dev/full"]);
+
+    let directory = directory();
+    let file = path(&directory, "small.pcapng");
+    let mut command = Command::new("prlimit");
+    command.args([
+        "--fsize=40000",
+        env!("CARGO_BIN_EXE_weir"),
+        "capture",
+        "-i",
+        "rx0",
+        "-U",
+        "-w",
+        &file,
+        "--json",
+    ]);
+    // Who writes past the limit gets a signal, unless it is ignored.
+    let mut ignoring = Command::new("env");
+    ignoring.arg("--ignore-signal=XFSZ").arg(command.get_program()).args(command.get_args());
+    let running = Running::spawn(&network, &mut ignoring);
+    running.wait_until_open();
+    send(&network, 5000);
+    let ended = running.wait().failed(&["cannot grow further", "safely written", "not in the file"]);
+    let account = ended.account();
+    let written = account.number("written");
+    assert!((1..5000).contains(&written), "{}", account.0);
+    account.closes();
+    assert_eq!(account.number("not_written"), account.number("captured") - written, "{}", account.0);
+    assert_eq!(account.0["stopped_by"], "error");
+    assert!(account.0["error"].as_str().is_some_and(|error| error.contains("cannot grow")));
+    assert_eq!(tshark(file.as_ref(), &["frame.len"]).len() as u64, written, "what was written is readable");
+}
+
+#[test]
+fn root_an_interface_that_goes_away_ends_the_capture() {
+    if !require_root("root_an_interface_that_goes_away_ends_the_capture") {
+        return;
+    }
+    let (directory, network) = (directory(), network());
+    let file = path(&directory, "gone.pcapng");
+    let running = capture(&network, &["-w", &file, "--json"]);
+    send(&network, 100);
+    thread::sleep(SETTLE);
+    let mut delete = Command::new("ip");
+    delete.args(["link", "delete", "rx0"]);
+    assert!(network.rx().spawn(&mut delete).expect("ip starts").wait().expect("ip ends").success());
+    let ended = running.wait().failed(&["interface `rx0` is gone"]);
+    assert_eq!(ended.account().number("written"), 100);
+    assert_eq!(tshark(file.as_ref(), &["frame.len"]).len(), 100);
+}
+
+#[test]
+fn root_bad_places_are_named() {
+    if !require_root("root_bad_places_are_named") {
+        return;
+    }
+    let (directory, network) = (directory(), network());
+    let place = directory.path().display().to_string();
+    run(&network, &["capture", "-i", "rx0", "-w", &place]).failed(&["it is a directory", &place]);
+    let nowhere = path(&directory, "no/file");
+    run(&network, &["capture", "-i", "rx0", "-w", &nowhere]).failed(&["there is no directory", "mkdir -p"]);
+}
+
+#[test]
+fn root_a_pool_larger_than_memory_is_a_usage_error() {
+    if !require_root("root_a_pool_larger_than_memory_is_a_usage_error") {
+        return;
+    }
+    let network = network();
+    let too_many: [&[&str]; 3] = [&["-B", "1T"], &["-B", "1000000T"], &["--chunks", "4294967295"]];
+    for (size, source) in too_many.iter().flat_map(|size| ["xdp", "af_packet"].map(|source| (size, source))) {
+        let ended = run(&network, &[&["capture", "-i", "rx0", "--source", source], *size].concat());
+        assert_eq!(ended.status.code(), Some(2), "{size:?} {source}: {}", ended.stderr);
+        assert!(ended.stderr.contains("-B, or --chunks times --chunk-size"), "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn an_unknown_interface_is_answered_with_the_known_ones() {
+    let output = weir(&["capture", "-i", "lo0"]).output().expect("weir runs");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    for part in ["weir: no interface named `lo0`", "hint: did you mean `lo`? there are: lo"] {
+        assert!(text.contains(part), "{text}");
+    }
+}
+
+#[test]
+fn no_privilege_is_told_with_the_capability() {
+    for source in ["af_packet", "xdp"] {
+        // Root without any capability, or whoever runs the test.
+        let mut command = Command::new("setpriv");
+        if rustix::process::geteuid().is_root() {
+            command.args(["--bounding-set=-all", "--inh-caps=-all"]);
+        }
+        command.args([env!("CARGO_BIN_EXE_weir"), "capture", "-i", "lo", "--source", source]);
+        let output = command.output().expect("setpriv is installed");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        for part in ["`lo`", "permission denied", "hint: run as root", "setcap cap_"] {
+            assert!(text.contains(part), "{source}: {text}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! `weir count` on real interfaces.
+
+use std::io::{BufRead, BufReader};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+use weir_lab::{Network, Veth, require_root};
+
+use crate::harness::{Running, network, send, start, start_piped};
+
+const SETTLE: Duration = Duration::from_millis(300);
+
+fn count(network: &Network, args: &[&str]) -> Running {
+    start(network, &[&["count", "-i", "rx0"], args].concat())
+}
+
+#[test]
+fn root_intervals_add_up_to_the_account() {
+    if !require_root("root_intervals_add_up_to_the_account") {
+        return;
+    }
+    let network = network();
+    let running = count(&network, &["--json", "--interval", "100ms"]);
+    for _ in 0..5 {
+        send(&network, 1000);
+        thread::sleep(Duration::from_millis(80));
+    }
+    thread::sleep(SETTLE);
+    let ended = running.interrupt().succeeded();
+    let lines = String::from_utf8_lossy(&ended.stdout).into_owned();
+    let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let (account, intervals) = lines.split_last().expect("lines");
+    assert!(intervals.len() >= 5, "{}", intervals.len());
+    assert_eq!(account["type"], "account");
+    assert!(intervals.iter().all(|line| line["type"] == "interval"));
+    let sum = |field: &str| intervals.iter().map(|line| line[field].as_u64().expect("a number")).sum::<u64>();
+    assert_eq!((sum("packets"), sum("bytes"), sum("lost")), (5000, 5000 * 60, 0));
+    ended.account().closes();
+    assert_eq!(account["captured"], 5000);
+    ended.says("5000 packets captured");
+}
+
+#[test]
+fn root_a_table_for_people() {
+    if !require_root("root_a_table_for_people") {
+        return;
+    }
+    let network = Network::new(Veth::default().queues(2)).expect("a private network");
+    let running = count(&network, &["--source", "xdp", "--per-queue", "-c", "1000", "--active"]);
+    send(&network, 1500);
+    let ended = running.wait().succeeded();
+    let text = String::from_utf8_lossy(&ended.stdout);
+    assert!(text.contains("packets/s") && text.contains("bit/s") && text.contains("lost"), "{text}");
+    assert!(text.contains("rx0:0") && text.contains("rx0:1"), "{text}");
+    ended.says("1000 packets captured");
+}
+
+#[test]
+fn root_payload_is_proved_whole() {
+    if !require_root("root_payload_is_proved_whole") {
+        return;
+    }
+    let network = network();
+    for source in ["xdp", "af_packet"] {
+        let running = count(&network, &["--source", source, "--json", "--verify", "60,1,5000"]);
+        send(&network, 5000);
+        thread::sleep(SETTLE);
+        let verified = running.interrupt().succeeded().account().0["verified"].clone();
+        assert_eq!(verified["received"], 5000, "{verified}");
+        for field in ["lost", "duplicated", "reordered", "corrupt"] {
+            assert_eq!(verified[field], 0, "{verified}");
+        }
+    }
+    let running = count(&network, &["--json", "--touch"]);
+    send(&network, 10);
+    thread::sleep(SETTLE);
+    assert!(running.interrupt().succeeded().account().number("payload_sum") > 0);
+}
+
+#[test]
+fn root_a_reader_that_has_seen_enough_is_no_failure() {
+    if !require_root("root_a_reader_that_has_seen_enough_is_no_failure") {
+        return;
+    }
+    let network = network();
+    let (running, stdout) = start_piped(&network, &["count", "-i", "rx0", "--interval", "20ms"]);
+    let mut line = String::new();
+    BufReader::new(stdout).read_line(&mut line).expect("a line");
+    running.wait().succeeded().says("0 packets captured");
+}

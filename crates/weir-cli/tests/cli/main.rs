@@ -1,0 +1,8 @@
+//! The real binary, run as users run it.
+#![forbid(unsafe_code)]
+
+mod arguments;
+mod capture;
+mod count;
+mod demo;
+mod harness;

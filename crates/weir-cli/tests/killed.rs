@@ -1,0 +1,83 @@
+//! kill -9 at any moment: the system is as it was, and what was written can be read.
+//!
+//! A test program of its own: it looks at all programs and maps in the kernel, so nobody else may make any meanwhile.
+#![forbid(unsafe_code)]
+
+use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use libbpf_rs::query::{MapInfoIter, ProgInfoIter};
+use weir_lab::{Generator, Network, Traffic, Veth, require_root};
+
+/// Programs and maps in the kernel, by kind, id and name.
+fn objects() -> BTreeSet<(&'static str, u32, String)> {
+    let programs =
+        ProgInfoIter::default().map(|info| ("program", info.id, info.name.to_string_lossy().into_owned()));
+    let maps = MapInfoIter::default().map(|info| ("map", info.id, info.name.to_string_lossy().into_owned()));
+    programs.chain(maps).collect()
+}
+
+/// What `ip` tells of the receiving interface.
+fn link(network: &Network) -> String {
+    let output = network
+        .rx()
+        .run(|| Command::new("ip").args(["-d", "link", "show", "rx0"]).output().expect("ip runs"));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn root_nothing_is_left_after_kill_9() {
+    if !require_root("root_nothing_is_left_after_kill_9") {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("killed.pcapng");
+    let network = Network::new(Veth::default()).expect("a private network");
+    let traffic = Traffic::new(60).expect("size").between(network.pair());
+    let mut generator = Generator::new(network.pair(), &traffic).expect("generator");
+    let (before, link_before) = (objects(), link(&network));
+    assert!(!link_before.contains("xdp"), "{link_before}");
+
+    // From before anything is open to well into the capture; the steps are odd so that no beat is hit twice.
+    for (round, wait) in (0u64..24).map(|round| (round, Duration::from_micros(round * 7_919))) {
+        let source = if round % 3 == 2 { "af_packet" } else { "xdp" };
+        let mode = if round % 3 == 1 { "exclusive" } else { "pass" };
+        let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
+        weir.args(["capture", "-i", "rx0", "--source", source, "--mode", mode, "-w"]).arg(&file);
+        let mut weir =
+            network.rx().spawn(weir.stdin(Stdio::null()).stderr(Stdio::null())).expect("weir starts");
+        let began = Instant::now();
+        while began.elapsed() < wait {
+            generator.send(2_000).expect("frames");
+        }
+        weir.kill().expect("it runs");
+        assert_eq!(weir.wait().expect("it can be waited for").code(), None, "it was killed");
+
+        // The kernel frees programs and maps after a grace period.
+        let patience = Instant::now() + Duration::from_secs(10);
+        loop {
+            let left: Vec<_> = objects().difference(&before).cloned().collect();
+            if left.is_empty() && link(&network) == link_before {
+                break;
+            }
+            assert!(Instant::now() < patience, "round {round}: {left:?}, {}", link(&network));
+            thread::sleep(Duration::from_millis(20));
+        }
+
+        if round == 23 {
+            let output = Command::new("tshark")
+                .args(["-n", "-T", "fields", "-e", "frame.len", "-r"])
+                .arg(&file)
+                .output();
+            let text = String::from_utf8(output.expect("tshark runs").stdout).expect("text");
+            assert!(text.lines().all(|line| line == "60"), "a frame was changed");
+            assert!(
+                text.lines().count() > 1000,
+                "what was written can be read: {} packets",
+                text.lines().count()
+            );
+        }
+    }
+}
