@@ -1,0 +1,48 @@
+# Every command that a newcomer or the CI needs. `make` lists them.
+# Rust by rustup may be new in this shell, and Debian's users have no /sbin on their PATH.
+export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
+# What captures needs privileges; what builds does not.
+ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
+TARGET := $(or $(CARGO_TARGET_DIR),target)
+
+.PHONY: help setup build demo test check bench loom miri clean
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+
+setup: ## install what building and running needs, if anything is missing
+	@scripts/setup
+
+build: setup ## target/release/weir
+	@cargo build --release --package weir-cli
+
+demo: build ## capture real traffic in a private network (root, by sudo if need be)
+	@$(ROOT) $(TARGET)/release/weir demo
+
+test: ## every test; as root those on private networks too
+	@scripts/setup test
+	@scripts/test
+
+check: ## formatting, lints, documentation, licences
+	@scripts/setup check
+	@scripts/check
+
+bench: build ## measure against the XDP limit, AF_XDP, tcpdump, dumpcap and netsniff-ng (root)
+	@scripts/setup bench
+	@$(ROOT) $(TARGET)/release/weir bench capture
+
+loom: setup ## every interleaving of the code on shared memory
+	@RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom CARGO_PROFILE_RELEASE_LTO=off \
+	  cargo test --package weir-ring --release --lib -- loom
+
+miri: setup ## the same code under Miri (needs a nightly toolchain with it)
+	@if cargo +nightly miri --version >/dev/null 2>&1; then \
+	  MIRIFLAGS=-Zmiri-disable-isolation PROPTEST_CASES=4 CARGO_TARGET_DIR=$(TARGET)/miri \
+	  cargo +nightly miri test --package weir-ring --lib; \
+	else \
+	  echo "miri: skipped, not there: rustup toolchain install nightly --component miri,rust-src"; \
+	fi
+
+clean: ## remove what was built
+	@cargo clean
