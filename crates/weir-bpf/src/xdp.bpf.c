@@ -45,8 +45,38 @@ static __always_inline bool copy_halves(struct xdp_md *ctx, void *to, __u32 leng
 	return true;
 }
 
-/* Short packets without the call: bpf_xdp_load_bytes takes 20 to 30 ns for them, this 3 to 8. */
-static __always_inline bool copy_short(struct xdp_md *ctx, void *to, __u32 length)
+#define BLOCK 128u
+#define BLOCKS 16u
+
+/* Copies `length` bytes, more than one block and at most BLOCKS of them: block after block, and the last, which overlaps,
+ * from the end. */
+static __always_inline bool copy_blocks(struct xdp_md *ctx, void *to, __u32 length)
+{
+	const void *head = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	__u32 skip = length - BLOCK;
+	asm volatile("" : "+r"(skip));
+	if (skip > BLOCK * (BLOCKS - 1))
+		return false;
+	const void *tail = head + skip;
+	asm volatile("" : "+r"(tail));
+	if (tail + BLOCK > end)
+		return false;
+	copy_words(to + skip, tail, BLOCK / 8);
+#pragma clang loop unroll(disable)
+	for (__u32 block = 0; block < BLOCKS - 1; block++) {
+		__u32 at = block * BLOCK;
+		if (at >= skip)
+			break;
+		if (head + at + BLOCK > end)
+			return false;
+		copy_words(to + at, head + at, BLOCK / 8);
+	}
+	return true;
+}
+
+/* Packets in one buffer without a call: bpf_xdp_load_bytes takes 20 ns for the shortest and 140 for the longest of them,
+ * this 3 and 60 (the kernel's `rep movsb` does not like the records' alignment). */
+static __always_inline bool copy(struct xdp_md *ctx, void *to, __u32 length)
 {
 	if (length < 32)
 		return false;
@@ -54,8 +84,8 @@ static __always_inline bool copy_short(struct xdp_md *ctx, void *to, __u32 lengt
 		return copy_halves(ctx, to, length, 32);
 	if (length <= 128)
 		return copy_halves(ctx, to, length, 64);
-	if (length <= 256)
-		return copy_halves(ctx, to, length, 128);
+	if (length <= BLOCK * BLOCKS)
+		return copy_blocks(ctx, to, length);
 	return false;
 }
 
@@ -78,7 +108,7 @@ static __always_inline bool load(struct xdp_md *ctx, __u32 from, void *to, __u32
 static __always_inline bool load_plain(struct xdp_md *ctx, struct record *record)
 {
 	void *data = DATA(record);
-	return copy_short(ctx, data, record->captured) || load(ctx, 0, data, record->captured);
+	return copy(ctx, data, record->captured) || load(ctx, 0, data, record->captured);
 }
 
 /* The same for a packet whose tag the device has stripped: the tag goes back behind the addresses. */

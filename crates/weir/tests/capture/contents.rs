@@ -16,7 +16,7 @@ fn root_every_byte_of_every_size_arrives_in_order() {
     const COUNT: u64 = 5_000;
     let network = Network::new(Veth::default()).unwrap();
     for (source, mode) in WAYS {
-        for size in [60, 61, 62, 63, 64, 128, 256, 1023, 1514] {
+        for size in [60, 61, 62, 63, 64, 65, 127, 128, 129, 255, 256, 257, 385, 1023, 1024, 1514] {
             let traffic = Traffic::new(size).unwrap().flows(7).unwrap().between(network.pair());
             let builder = on_rx(&network).source(source).mode(mode);
             let (report, account) = capture_frames(&network, builder, &traffic, COUNT);
@@ -65,7 +65,7 @@ fn root_jumbo_frames_in_several_buffers_are_captured_whole() {
     }
     let network = Network::new(Veth::default().mtu(65535)).unwrap();
     for (source, mode) in WAYS {
-        for size in [1515, 3000, 4096, 5001, 9014, 32_768, 65_535, 65_536, 65_549] {
+        for size in [1515, 2048, 2049, 3000, 4096, 5001, 9014, 32_768, 65_535, 65_536, 65_549] {
             network.rx().run(|| {
                 let traffic = Traffic::new(size).unwrap().between(network.pair());
                 let mut capture = on_rx(&network).source(source).mode(mode).open().unwrap();
