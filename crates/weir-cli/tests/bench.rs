@@ -61,6 +61,10 @@ fn root_everyone_is_measured_and_every_check_passes() {
     }
     let trials = &report["trials"];
     assert!(trials["burst"]["verified"] == true && trials["burst"]["lost"] == 0, "{trials}");
+    assert!(
+        trials["host"]["verified"] == true && trials["host"]["stack"] == trials["host"]["packets"],
+        "{trials}"
+    );
     assert!(!trials["start_ms"].as_array().expect("a list").is_empty(), "{trials}");
     assert!(list("bars").iter().all(|bar| text(bar, "wanted").is_some()), "{report}");
     assert!(fs::read_to_string(&plot).expect("SVG").contains("</svg>"));

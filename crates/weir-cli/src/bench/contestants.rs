@@ -51,7 +51,6 @@ impl Contestant {
 /// All of them, in the order of their turns.
 pub(super) fn all() -> Vec<Contestant> {
     let exclusive = |stamps| receive("xdp", "exclusive", stamps);
-    let pass = |stamps| receive("xdp", "pass", stamps);
     let program = Contestant::program;
     vec![
         Contestant {
@@ -71,8 +70,8 @@ pub(super) fn all() -> Vec<Contestant> {
             way: Way::Hook(Verdict::Pass),
             stack: true,
         },
-        program("weir-pass", "weir pass, no stamps", true, pass("none")),
-        program("weir-pass-kernel", "weir pass, kernel stamps", true, pass("kernel")),
+        program("weir-pass", "weir pass, no stamps", true, receive("xdp", "pass", "none")),
+        program("weir-pass-kernel", "weir pass, kernel stamps", true, receive_and_pass()),
         Contestant { name: "stack", title: "stack alone", way: Way::Stack, stack: true },
         program("weir-af-packet", "weir af_packet", true, receive("af_packet", "pass", "kernel")),
         program("tcpdump", "tcpdump to /dev/null", true, peers::tcpdump("/dev/null")),
@@ -93,6 +92,11 @@ fn receive(source: &'static str, mode: &'static str, stamps: &'static str) -> Pr
     let chunks = if source == "af_packet" { "128" } else { "64" };
     let how = ["--source", source, "--mode", mode, "--timestamps", stamps, "--chunks", chunks];
     own("ready", &[&["bench", "receive"], &how[..]].concat())
+}
+
+/// The same where the stack gets the packets, too.
+pub(super) fn receive_and_pass() -> Program {
+    receive("xdp", "pass", "kernel")
 }
 
 /// The same with room for 50 MiB a queue.

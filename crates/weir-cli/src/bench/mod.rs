@@ -31,7 +31,6 @@ use std::thread;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use weir_lab::{Network, Veth};
 
 use crate::failure::Failure;
 use crate::{style, units};
@@ -43,7 +42,7 @@ use sample::{Lab, Limits};
 const EXAMPLES: &str = "\
 Examples:
   weir bench capture --json bench.json --plot bench.svg
-        Everything, three rounds of one second each: some ten minutes.
+        Everything, three rounds of one second each: about five minutes.
   weir bench capture --quick
         One short round with the smallest frames: whether it works, not how fast.
   weir bench capture --only weir-exclusive,tcpdump,limit --sizes 60 --rounds 9
@@ -73,15 +72,15 @@ enum What {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 struct CaptureArgs {
-    /// How often each contestant has its turn.
+    /// How often each contestant has its turn; 3 times unless asked.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
 
-    /// How long frames are sent in a turn.
+    /// How long frames are sent in a turn; 1s unless asked.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     duration: Option<Duration>,
 
-    /// Bytes of a frame, without its checksum: 60 to 1514.
+    /// Bytes of a frame, without its checksum: 60 to 1514; 60,256,1514 unless asked.
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(60..=1514))]
     sizes: Option<Vec<u16>>,
 
@@ -126,15 +125,13 @@ fn capture(args: &CaptureArgs) -> Result<(), Failure> {
             "measuring takes two processors: one for the kernel's half, one for the reader's",
         ));
     }
-    // Better now than after ten minutes.
+    // Better now than after all measurements.
     let (json, plot) = (create(args.json.as_deref())?, create(args.plot.as_deref())?);
     let turn = Duration::from_millis(if args.quick { 50 } else { 1000 });
     let limits = Limits::new(args.duration.unwrap_or(turn), &args.dir)?;
     let machine = Machine::describe(&args.dir);
     style::say(format_args!("{machine}"));
-    let network = Network::new(Veth::default().queues(sample::QUEUES));
-    let network = network.map_err(|error| failed("make a private network")(error).hint("it takes root"))?;
-    let lab = Lab::new(network);
+    let lab = Lab::new()?;
 
     let all = contestants::all();
     let wanted =

@@ -191,9 +191,10 @@ impl Report {
         let judged = self.bars.iter().filter(|bar| bar.met.is_some()).count();
         style::say(format_args!("\n{met} of {judged} bars met, {} not measured", self.bars.len() - judged));
         let problems = self.samples.iter().filter(|sample| !sample.problems.is_empty()).count();
-        let burst_wrong =
-            self.trials.as_ref().and_then(|trials| trials.burst).is_some_and(|burst| !burst.verified);
-        let wrong = problems + usize::from(burst_wrong);
+        let trials = self.trials.as_ref();
+        let burst = trials.and_then(|trials| trials.burst).is_some_and(|burst| !burst.verified);
+        let host = trials.and_then(|trials| trials.host).is_some_and(|host| !host.verified);
+        let wrong = problems + usize::from(burst) + usize::from(host);
         if wrong + self.faults.len() == 0 {
             return Ok(());
         }

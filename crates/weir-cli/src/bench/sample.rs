@@ -4,13 +4,15 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Seek};
 use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 use serde::Serialize;
+use serde_json::Value;
 use tempfile::NamedTempFile;
-use weir_lab::{Generator, Hook, Network, Pair, SendReport, StackCounters, Traffic};
+use weir_lab::{Generator, Hook, Network, Pair, SendReport, StackCounters, Traffic, Veth};
 
 use super::contestants::{Contestant, Way};
 use super::failed;
@@ -82,7 +84,7 @@ pub(super) struct Sample {
     pub(super) lost: u64,
     /// What the reader itself says of its losses.
     pub(super) dropped: Option<u64>,
-    /// What the network stack has got (`IpInReceives`).
+    /// What has reached IP in the network stack.
     pub(super) stack: u64,
     /// Bytes and order of all packets are known to be right; that cannot be said where packets were lost, or where the
     /// reader keeps none.
@@ -111,8 +113,14 @@ impl Limits {
 }
 
 impl Lab {
-    pub(super) fn new(network: Network) -> Self {
-        Self { network, ksoftirqd: ksoftirqd(GENERATOR_CPU) }
+    /// Makes the network. Its ends have other addresses than the frames: so the stack has as little to do with them as it
+    /// can, as with the traffic of a mirror port, and those who leave it its packets are not slowed down by it.
+    pub(super) fn new() -> Result<Self, Failure> {
+        let ends = Veth::default().queues(QUEUES).macs([2, 0x77, 1, 0, 0, 1], [2, 0x77, 1, 0, 0, 2]);
+        let network = Network::new(ends);
+        let network =
+            network.map_err(|error| failed("make a private network")(error).hint("it takes root"))?;
+        Ok(Self { network, ksoftirqd: ksoftirqd(GENERATOR_CPU) })
     }
 
     pub(super) fn pair(&self) -> &Pair {
@@ -121,7 +129,7 @@ impl Lab {
 
     /// Frames of one flow, and what sends them as fast as it can.
     pub(super) fn generator(&self, size: usize) -> Result<(Traffic, Generator), Failure> {
-        let traffic = Traffic::new(size).map_err(failed("describe frames"))?.between(self.pair());
+        let traffic = Traffic::new(size).map_err(failed("describe frames"))?;
         let generator = Generator::new(self.pair(), &traffic).map_err(failed("prepare to send"))?;
         Ok((traffic, generator.cpu(GENERATOR_CPU)))
     }
@@ -210,16 +218,35 @@ impl Lab {
         let (traffic, mut generator) = self.generator(size)?;
         let warm_up = generator.send_for(limits.duration / WARM_UP).map_err(failed("send"))?;
         let frames = limits.frames(size, &warm_up, writes);
+        if frames == 0 {
+            return Err(Failure::new(format_args!("write to {}: too little room", limits.dir.display())));
+        }
         let before = self.softirq_time();
         let timed = generator.send(frames).map_err(failed("send"))?;
         let kernel = timed.cpu_time + self.softirq_time().saturating_sub(before);
         Ok(Sent { traffic, warm_up, timed, kernel })
     }
 
-    /// Packets that the receiving end's stack has got so far.
+    /// Packets that have reached IP in the receiving end's stack so far, whoever they are for.
     fn stack(&self) -> Result<u64, Failure> {
+        Ok(self.to_this_host()? + self.to_others()?)
+    }
+
+    /// Those that are addressed to it.
+    pub(super) fn to_this_host(&self) -> Result<u64, Failure> {
         let counters = StackCounters::read(self.network.rx()).map_err(failed("read the stack's counters"))?;
         Ok(counters.get("IpInReceives"))
+    }
+
+    /// Those that are not; `ip_rcv_core` counts and drops them.
+    fn to_others(&self) -> Result<u64, Failure> {
+        let mut ip = Command::new("ip");
+        ip.args(["-json", "-s", "-s", "link", "show", &self.pair().rx.name]).stdout(Stdio::piped());
+        let output =
+            self.network.rx().spawn(&mut ip).and_then(Child::wait_with_output).map_err(failed("run ip"))?;
+        let links: Value = serde_json::from_slice(&output.stdout).map_err(failed("read what ip says"))?;
+        // Absent as long as it is zero.
+        Ok(links.pointer("/0/stats64/rx/otherhost").and_then(Value::as_u64).unwrap_or(0))
     }
 
     /// Processor time of the kernel's thread for network work that is too much to be done at once.

@@ -1,5 +1,5 @@
-//! What is not a rate: a burst while the reader is stopped, the time to the first packet, the way of a lone packet, and
-//! the cost of waiting.
+//! What is not a rate: a burst while the reader is stopped, packets that the host itself wants, the time to the first
+//! packet, the way of a lone packet, and the cost of waiting.
 
 use std::env;
 use std::process::{Command, Stdio};
@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use serde::Serialize;
 use weir::{Capture, SourceChoice};
-use weir_lab::{FrameSender, Rate, Traffic};
+use weir_lab::{FrameSender, Generator, Rate, SendReport, Traffic};
 
 use super::program::READER_CPU;
 use super::report::{Fault, Report};
@@ -34,6 +34,7 @@ const PATIENCE: Duration = Duration::from_secs(10);
 #[derive(Debug, Default, Serialize)]
 pub(super) struct Trials {
     pub(super) burst: Option<Burst>,
+    pub(super) host: Option<Host>,
     /// From the start of `weir capture -w -` to the first packet on its standard output, while ten thousand a second pass.
     pub(super) start_ms: Vec<f64>,
     /// From the call that sends a packet to the handler that gets it.
@@ -50,6 +51,23 @@ pub(super) struct Burst {
     pub(super) lost: u64,
     /// Those that were not lost are whole and in order.
     pub(super) verified: bool,
+}
+
+/// Frames that are addressed to the receiving host, captured in mode pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Host {
+    pub(super) packets: u64,
+    /// What its IP has got (`IpInReceives`).
+    stack: u64,
+    /// What was captured is all of it, whole and in order.
+    pub(super) verified: bool,
+}
+
+impl Host {
+    /// Packets that the stack has got too few or too many.
+    pub(super) fn missed(&self) -> u64 {
+        self.packets.abs_diff(self.stack)
+    }
 }
 
 /// `weir capture` on an interface where nothing comes.
@@ -79,9 +97,16 @@ pub(super) fn run(lab: &Lab, quick: bool, report: &mut Report) {
     };
     let result = burst(lab).map(|burst| {
         trials.burst = Some(burst);
-        format!("{} of {} packets lost", units::grouped(burst.lost), units::grouped(burst.packets))
+        let (lost, packets) = (units::grouped(burst.lost), units::grouped(burst.packets));
+        format!("{lost} of {packets} packets lost{}", wrong(burst.verified))
     });
     keep("burst", result);
+    let result = host(lab).map(|host| {
+        trials.host = Some(host);
+        let (missed, packets) = (units::grouped(host.missed()), units::grouped(host.packets));
+        format!("{missed} of {packets} packets to this host not seen by its stack{}", wrong(host.verified))
+    });
+    keep("host", result);
     for _ in 0..starts {
         let result = start(lab).map(|time| {
             trials.start_ms.push(time.as_secs_f64() * 1e3);
@@ -102,20 +127,50 @@ pub(super) fn run(lab: &Lab, quick: bool, report: &mut Report) {
     report.trials = Some(trials);
 }
 
+fn wrong(verified: bool) -> String {
+    if verified { String::new() } else { format!(", {}", style::stderr().red("bytes or order are wrong")) }
+}
+
+/// All frames, or an error that says that the measurement has to be made again.
+fn send(generator: &mut Generator, frames: u64) -> Result<SendReport, Failure> {
+    let sent = generator.send(frames).map_err(failed("send"))?;
+    if sent.refused > 0 {
+        return Err(Failure::new(format_args!(
+            "the interface did not take {} of {frames} frames",
+            sent.refused
+        )));
+    }
+    Ok(sent)
+}
+
 fn burst(lab: &Lab) -> Result<Burst, Failure> {
     let reader = contestants::receive_into_50_mib().start(&lab.pair().rx, None)?;
     let (traffic, mut generator) = lab.generator(SIZE)?;
     reader.signal(Signal::STOP)?;
-    let sent = generator.send(BURST).map_err(failed("send"))?;
+    let sent = send(&mut generator, BURST)?;
     reader.signal(Signal::CONT)?;
     reader.settle()?;
     let counts = reader.finish()?;
     let witness = counts.witness.unwrap_or_default();
     let lost = sent.accepted.saturating_sub(counts.delivered);
     // What finds no room is behind all that did.
-    let verified = sent.refused == 0 && witness == Witness::of(&traffic, 0..counts.delivered);
+    let verified = witness == Witness::of(&traffic, 0..counts.delivered);
     let pool_of_queue = counts.pool.unwrap_or(0) / u64::from(super::sample::QUEUES);
     Ok(Burst { packets: sent.accepted, pool_of_queue, lost, verified })
+}
+
+fn host(lab: &Lab) -> Result<Host, Failure> {
+    let pair = lab.pair();
+    let reader = contestants::receive_and_pass().start(&pair.rx, None)?;
+    let traffic = Traffic::new(SIZE).map_err(failed("describe frames"))?.between(pair);
+    let generator = Generator::new(pair, &traffic).map_err(failed("prepare to send"))?;
+    let before = lab.to_this_host()?;
+    let sent = send(&mut generator.cpu(GENERATOR_CPU), BURST)?;
+    reader.settle()?;
+    let counts = reader.finish()?;
+    let stack = lab.to_this_host()? - before;
+    let verified = counts.witness == Some(Witness::of(&traffic, sent.sequences));
+    Ok(Host { packets: sent.accepted, stack, verified })
 }
 
 fn start(lab: &Lab) -> Result<Duration, Failure> {
