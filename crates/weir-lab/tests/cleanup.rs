@@ -16,9 +16,8 @@ const END: &str = "WEIR_LAB_TEST_END";
 /// A device whose peer is in a namespace of the child: it is there as long as that namespace is.
 const WITNESS: &str = "witness";
 
-/// Not a test: what the tests below start in a process of its own, in a namespace that they watch.
+/// Not a test, and done at once when run as one: what the tests below start in a process of its own, in a namespace that they watch.
 #[test]
-#[ignore = "started by the other tests"]
 #[expect(clippy::zombie_processes, reason = "that it is killed with this process is what is tested")]
 fn child() {
     let Ok(end) = std::env::var(END) else { return };
@@ -83,7 +82,7 @@ impl Held {
 fn nothing_is_left(end: &str, finish: impl FnOnce(&mut Child)) {
     let outside = NetNs::new().expect("namespace");
     let mut command = Command::new(std::env::current_exe().expect("this program"));
-    command.args(["--ignored", "--exact", "child", "--nocapture"]).env(END, end);
+    command.args(["--exact", "child", "--nocapture"]).env(END, end);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
     let mut child = outside.spawn(&mut command).expect("this program once more");
     let output = BufReader::new(child.stdout.take().expect("a pipe"));

@@ -10,7 +10,8 @@ pub(crate) fn binary(bytes: u64) -> String {
     if bytes.is_multiple_of(unit) {
         return format!("{} {name}", bytes / unit);
     }
-    format!("{}.{} {name}", bytes / unit, bytes % unit / unit.div_ceil(10))
+    // Ten times less than an EiB fits into 64 bits.
+    format!("{}.{} {name}", bytes / unit, bytes % unit * 10 / unit)
 }
 
 #[cfg(test)]
