@@ -5,6 +5,8 @@ use std::io;
 use std::os::fd::AsFd;
 use std::ptr::NonNull;
 
+#[cfg(not(miri))]
+use rustix::mm::{Advice, madvise};
 use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 
 use crate::sync::AtomicU64;
@@ -46,6 +48,10 @@ impl Region {
         let flags = if cfg!(miri) { MapFlags::PRIVATE } else { MapFlags::PRIVATE | MapFlags::NORESERVE };
         // SAFETY: as in `shared`.
         let base = unsafe { mmap_anonymous(std::ptr::null_mut(), length, protection, flags) }?;
+        // Large pages, where the system gives them for the asking: fewer faults and fewer misses in the TLB.
+        #[cfg(not(miri))]
+        // SAFETY: advice that changes nothing that the memory holds.
+        let _ = unsafe { madvise(base, length, Advice::LinuxHugepage) };
         Ok(Self { base: non_null(base), length })
     }
 

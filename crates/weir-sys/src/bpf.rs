@@ -93,6 +93,15 @@ impl XdpLink {
     }
 }
 
+impl Drop for XdpLink {
+    /// Not by closing the descriptor alone: a child that another thread is just starting has a copy of it until it
+    /// executes its program, and the interface would stay taken for that long.
+    fn drop(&mut self) {
+        // Off already, or gone with the interface.
+        let _ = self.detach();
+    }
+}
+
 /// Waits until every program that runs now has returned: a grace period of the kernel's RCU, by `membarrier(2)`.
 ///
 /// # Errors

@@ -113,8 +113,6 @@ pub struct Ready {
     pub aged: bool,
     /// When it was closed, packets had been dropped that no [`PacketRing::statistics`] had told of.
     pub losing: bool,
-    /// Some of its packets have been given already.
-    pub begun: bool,
 }
 
 /// How far a walk has come.
@@ -125,7 +123,7 @@ pub enum Walk {
         /// Packets that the block told of and that were not in it.
         damaged: u32,
     },
-    /// Stopped at a packet, which is the first of the next walk.
+    /// It stopped at a packet, which is the first of the next walk; or no block is ready.
     Stopped,
 }
 
@@ -175,7 +173,6 @@ impl PacketRing {
             number: self.ring.returned,
             aged: status & libc::TP_STATUS_BLK_TMO != 0,
             losing: status & libc::TP_STATUS_LOSING != 0,
-            begun: self.ring.cursor.is_some(),
         })
     }
 

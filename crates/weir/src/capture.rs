@@ -12,7 +12,7 @@ use weir_sys::CallError;
 use weir_sys::link::{self, Link};
 
 use crate::account::{Account, InterfaceAccount, NicCounters, PoolFill, QueueAccount, Tally};
-use crate::builder::{Builder, Delivery, Settings};
+use crate::builder::{Builder, Delivery, Direction, Settings};
 use crate::chunk::{Chunk, Lane};
 use crate::interface::{Device, Interface};
 use crate::source::Source;
@@ -83,7 +83,12 @@ impl Capture {
         let mut interfaces = Vec::new();
         for (device, id) in Device::find(names)?.iter().zip(0u32..) {
             let (source, interface) = choose::open(device, id, settings)?;
-            let direction = (interface.source == "xdp").then_some(crate::Direction::In);
+            // Records say it where both directions come.
+            let direction = match settings.direction {
+                _ if interface.source == "xdp" => Some(Direction::In),
+                Direction::Both => None,
+                one => Some(one),
+            };
             let lane = |queue| {
                 Arc::new(Lane {
                     interface: id,

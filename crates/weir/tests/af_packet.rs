@@ -242,6 +242,26 @@ impl Gaps {
 }
 
 #[test]
+fn root_a_burst_fits_into_the_pool_while_the_handler_is_stopped() {
+    if !require_root("root_a_burst_fits_into_the_pool_while_the_handler_is_stopped") {
+        return;
+    }
+    const BURST: u64 = 400_000; // 37 MB of records, 58 MB in the kernel's ring of 34 MB
+    let network = Network::new(Veth::default()).unwrap();
+    let traffic = Traffic::new(60).unwrap().between(network.pair());
+    let mut generator = Generator::new(network.pair(), &traffic).unwrap();
+    network.rx().run(|| {
+        let mut capture = on(&network.pair().rx.name).direction(Direction::In).chunks(40).open().unwrap();
+        assert_eq!(generator.send(BURST).unwrap().accepted, BURST);
+        let mut gaps = Gaps::new(&traffic);
+        drain(&mut capture, |chunk| chunk.packets().for_each(|packet| gaps.add(&packet)));
+        assert_eq!((gaps.next, gaps.missing), (BURST, 0));
+        let total = capture.account().unwrap().total();
+        assert_eq!((total.seen, total.captured, total.lost), (BURST, BURST, 0));
+    });
+}
+
+#[test]
 fn root_losses_are_told_where_they_happened() {
     if !require_root("root_losses_are_told_where_they_happened") {
         return;
@@ -317,14 +337,17 @@ fn root_what_the_pool_has_no_room_for_is_not_lost_by_stopping() {
     let traffic = Traffic::new(60).unwrap().between(network.pair());
     let mut generator = Generator::new(network.pair(), &traffic).unwrap();
     network.rx().run(|| {
-        let mut capture = on(&network.pair().rx.name).chunks(3).chunk_size(64 << 10).open().unwrap();
+        // With this the kernel fills its blocks, however slowly the frames come; so the ring holds them all.
+        let delivery = Delivery::Batched { min_bytes: 1, timeout: Duration::from_millis(500) };
+        let small = on(&network.pair().rx.name).chunks(3).chunk_size(64 << 10);
+        let mut capture = small.delivery(delivery).open().unwrap();
         generator.send(COUNT).unwrap();
         // The handler holds every chunk, and goes on to.
         let mut held = Vec::new();
         while let Some(chunk) = capture.next(Duration::from_millis(50)).unwrap() {
             held.push(chunk);
         }
-        assert_eq!(held.iter().map(Chunk::interface).collect::<Vec<_>>(), vec![0; held.len()]);
+        assert!(held.len() > 2);
         capture.stop().unwrap();
         let stopped = capture.account().unwrap().total();
         while let Some(chunk) = capture.next(Duration::ZERO).unwrap() {
@@ -350,7 +373,7 @@ fn root_a_full_pool_is_waited_for_asleep() {
     if !require_root("root_a_full_pool_is_waited_for_asleep") {
         return;
     }
-    const COUNT: u64 = 20_000;
+    const COUNT: u64 = 5000;
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
     let mut generator = Generator::new(network.pair(), &traffic).unwrap();

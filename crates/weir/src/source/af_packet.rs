@@ -41,8 +41,9 @@ const RING: u32 = 32 << 20;
 /// What is tried at least where memory is short.
 const SMALLEST_RING: u32 = 4 << 20;
 /// Bytes of a block, at least; always a power of two, which is what the kernel takes for it anyway. The more blocks, the
-/// longer the pump may be kept from its processor; the larger, the more rarely it has to be woken.
-const SMALLEST_BLOCK: u32 = 128 << 10;
+/// longer the pump may be kept from its processor: 128 are 128 ms. The larger they are, the less of them stays empty: three
+/// super-frames of 64 KiB fit into one of these.
+const SMALLEST_BLOCK: u32 = 256 << 10;
 /// What the heads of a block and of a packet take of it, and more.
 const BLOCK_OVERHEAD: u32 = 256;
 /// What the direction takes in a record, beyond what a [`Shape`] reckons with.
@@ -147,7 +148,7 @@ fn open_ring(mut options: RingOptions) -> Result<(PacketRing, RingOptions), Call
     loop {
         options.blocks = bytes / options.block_bytes;
         match PacketRing::open(&options) {
-            Err(error) if error.errno() == Errno::NOMEM.raw_os_error() && bytes > SMALLEST_RING => bytes /= 2,
+            Err(error) if error.errno() == ENOMEM && bytes > SMALLEST_RING => bytes /= 2,
             ring => return Ok((ring?, options)),
         }
     }
@@ -156,15 +157,20 @@ fn open_ring(mut options: RingOptions) -> Result<(PacketRing, RingOptions), Call
 /// What the kernel means.
 fn refused(name: &str, error: CallError) -> Error {
     let name = name.to_owned();
-    match Errno::from_raw_os_error(error.errno()) {
-        Errno::PERM => {
+    match error.errno() {
+        EPERM => {
             Error::Privilege { operation: format!("capture on `{name}`: {}", error.operation), needs: NEEDS }
         }
-        Errno::NETDOWN => Error::InterfaceDown { name },
-        Errno::NODEV => Error::InterfaceGone { name },
+        ENETDOWN => Error::InterfaceDown { name },
+        ENODEV => Error::InterfaceGone { name },
         _ => error.into(),
     }
 }
+
+const EPERM: i32 = Errno::PERM.raw_os_error();
+const ENOMEM: i32 = Errno::NOMEM.raw_os_error();
+const ENETDOWN: i32 = Errno::NETDOWN.raw_os_error();
+const ENODEV: i32 = Errno::NODEV.raw_os_error();
 
 impl AfPacket {
     /// Gives the pump its last order and waits until it has carried it out.
@@ -194,6 +200,9 @@ impl Source for AfPacket {
                 return Err(refused(&self.name, trouble));
             }
             closed = true; // first what came before the trouble
+        }
+        if bytes == 0 && self.pump.as_ref().is_some_and(JoinHandle::is_finished) {
+            self.end(Order::Leave); // goes on with the pump's panic
         }
         Ok(Ready { bytes, closed: bytes > 0 && (closed || self.shared.aged()) })
     }

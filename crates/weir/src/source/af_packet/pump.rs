@@ -19,6 +19,9 @@ use super::shared::{Order, Shared};
 
 /// How long to wait for an empty chunk before looking again: nobody rings when one comes back.
 const STALL: Duration = Duration::from_millis(1);
+/// How long to wait for blocks where they become full before they become old: being woken for each would cost both sides
+/// more, and a block comes in the meantime anyway.
+const PAUSE: Duration = Duration::from_micros(250);
 /// How much later than promised the kernel may close its last block.
 const GRACE: Duration = Duration::from_millis(100);
 /// Blocks between two readings of the kernel's counters at least: those are of 32 bits, and a block holds some thousand
@@ -52,8 +55,9 @@ pub(super) struct Tally {
     errors: u64,
     /// Bytes of records.
     written: u64,
-    /// Blocks copied since the ring was last found empty.
+    /// Blocks copied since the ring was last found empty, and whether any was full.
     streak: u32,
+    full: bool,
 }
 
 /// What became of a block.
@@ -93,7 +97,7 @@ impl Pump {
             if let Err(trouble) = done {
                 self.shared.report(trouble);
                 // It may last; the source decides whether to go on.
-                self.nap();
+                self.nap(STALL);
             }
         }
     }
@@ -103,16 +107,16 @@ impl Pump {
         match self.copy_block()? {
             Step::Copied => {}
             Step::Empty => {
-                // Only who was a whole ring behind can have lost something.
-                if self.tally.streak >= self.blocks {
+                // With less than three quarters of its ring in use the kernel drops nothing.
+                if self.tally.streak > self.blocks / 2 {
                     self.read_losses()?;
                 }
                 self.tally.streak = 0;
-                self.sleep()?;
+                if std::mem::take(&mut self.tally.full) { self.nap(PAUSE) } else { self.sleep()? }
             }
             Step::Stalled => {
                 self.read_losses()?;
-                self.nap();
+                self.nap(STALL);
             }
         }
         Ok(())
@@ -146,6 +150,7 @@ impl Pump {
             Walk::Done { damaged } => {
                 tally.errors += u64::from(damaged);
                 tally.streak = tally.streak.saturating_add(1);
+                tally.full |= !block.aged;
                 if block.aged {
                     shared.set_aged();
                 }
@@ -213,9 +218,9 @@ impl Pump {
         if fds[1].revents().contains(PollFlags::ERR) { self.ring.health() } else { Ok(()) }
     }
 
-    /// Sleeps for a short while, or until there is a new order.
-    fn nap(&self) {
-        wait(&mut [PollFd::new(&self.shared.call, PollFlags::IN)], Some(STALL));
+    /// Sleeps for a while, or until there is a new order.
+    fn nap(&self, length: Duration) {
+        wait(&mut [PollFd::new(&self.shared.call, PollFlags::IN)], Some(length));
     }
 }
 

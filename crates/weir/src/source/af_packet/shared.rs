@@ -95,7 +95,8 @@ impl Shared {
     }
 
     /// The pump: the source must look, whatever it waits for.
-    pub(super) fn ring(&self) {
+    fn ring(&self) {
+        fence(Ordering::SeqCst); // as above
         if self.wake_at.swap(u64::MAX, Ordering::Relaxed) != u64::MAX {
             self.bell.ring();
         }
@@ -117,6 +118,7 @@ impl Shared {
     pub(super) fn set_aged(&self) {
         // Release, with the exchange in `take_aged`.
         self.aged.store(true, Ordering::Release);
+        self.ring();
     }
 
     /// The source: whether it has.
@@ -136,7 +138,6 @@ impl Shared {
             *place = Some(trouble);
         }
         self.troubled.store(true, Ordering::Release);
-        fence(Ordering::SeqCst); // as in `ring_if_due`
         self.ring();
     }
 
