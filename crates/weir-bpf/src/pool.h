@@ -31,7 +31,8 @@ struct queue {
 	__u64 stamp;   /* the last reading of the clock */
 	__u64 jiffy;   /* the tick in which it was taken */
 	__u64 stamped; /* packets stamped in that tick */
-	__u64 unused2[3];
+	__u64 warm;    /* of the chunks opened, those from the warm ring */
+	__u64 unused2[2];
 };
 
 /* What the process tells one writer. The process writes, the kernel program only reads (but for `wake_at`, which it takes
@@ -40,7 +41,8 @@ struct order {
 	__u64 wake_at;      /* ring the doorbell once `written` has come this far; ~0: let the reader sleep */
 	__s64 clock_offset; /* nanoseconds from the program's clock to the Unix epoch */
 	__u64 unused[6];
-	__u64 slots[]; /* ring of empty chunks: high half 1 + position, low half the chunk's index */
+	__u64 slots
+	        []; /* two rings of empty chunks, the warm and then the cold: high half 1 + position, low half the index */
 };
 
 /* pcapng Enhanced Packet Block, draft-ietf-opsawg-pcapng section 4.3, as far as the packet's data. */

@@ -40,7 +40,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
 	__uint(key_size, sizeof(__u32));
-	__uint(value_size, sizeof(struct order) + 8);
+	__uint(value_size, sizeof(struct order) + 16);
 	__uint(max_entries, 1);
 } orders SEC(".maps");
 
@@ -61,7 +61,7 @@ struct {
 /* Load-time constants: the verifier sees them as known numbers and removes what they switch off. */
 const volatile __u32 chunk_limit = 4096; /* records begin below this offset; the rest of a chunk is room for the last */
 const volatile __u32 snap_len = 2048;    /* bytes kept of a packet, at least 1 */
-const volatile __u32 slot_mask = 0;      /* slots of an order's ring - 1 */
+const volatile __u32 slot_mask = 0;      /* slots of one ring - 1 */
 const volatile __u32 interface_id = 0;   /* of this interface in the capture's section */
 const volatile __u32 timestamps = TIMESTAMP_KERNEL;
 
@@ -91,23 +91,29 @@ static __noinline void ring_doorbell(struct order *order)
 		bpf_ringbuf_discard(entry, BPF_RB_FORCE_WAKEUP);
 }
 
-/* Opens the next chunk of the ring. False if the process has given none: the packet is lost. */
+/* Opens the next chunk: of the warm ring, whose memory is still in the caches, or else of the cold one. False if the
+ * process has given none: the packet is lost. */
 static __always_inline bool open_chunk(struct queue *queue, struct order *order)
 {
-	__u64 position = queue->opened + 1;
-	/* The slot's high half tells whether it was filled for this lap. Its low half is this process's own number, but a
+	__u64 warm = queue->warm, cold = queue->opened - warm, from_warm = 1;
+	/* A slot's high half tells whether it was filled for this lap. Its low half is the process's own number, but a
 	 * wrong one must not reach a chunk that is not there: the look-up below checks it. The chunk's contents need no
 	 * acquire: a process that gives a chunk has no stores to it. */
-	__u64 slot = *(volatile __u64 *)&order->slots[(position - 1) & slot_mask];
-	if (slot >> 32 != (__u32)position)
-		return false;
+	__u64 slot = *(volatile __u64 *)&order->slots[warm & slot_mask];
+	if (slot >> 32 != (__u32)(warm + 1)) {
+		from_warm = 0;
+		slot = *(volatile __u64 *)&order->slots[slot_mask + 1 + (cold & slot_mask)];
+		if (slot >> 32 != (__u32)(cold + 1))
+			return false;
+	}
 	__u32 chunk = slot;
 	struct progress *progress = bpf_map_lookup_elem(&chunks, &chunk);
 	if (!progress)
 		return false;
 	*(volatile __u64 *)&progress->commit = 0;
-	publish(&progress->position, position);
-	queue->opened = position;
+	publish(&progress->position, queue->opened + 1);
+	queue->opened++;
+	queue->warm = warm + from_warm;
 	queue->chunk = chunk;
 	queue->offset = 0;
 	queue->records = 0;

@@ -26,7 +26,7 @@ proptest! {
         for (chunk, position, commit, opened) in words {
             pool.set_progress_position(chunk, position, Ordering::Release);
             pool.set_progress_commit(chunk, Commit::from_word(commit), Ordering::Release);
-            pool.opened(0).store(opened, Ordering::Release);
+            pool.scribble_queue(0, opened);
             if let Ok(Some(part)) = reader.take() {
                 prop_assert!(part.as_ref().len() <= pool.shape().stride() as usize);
                 prop_assert!(part.as_ref().iter().all(|&byte| byte == 0));
@@ -63,7 +63,7 @@ fn what_shrinks_is_refused() {
 #[test]
 fn a_ring_that_was_scribbled_over_changes_nothing_for_the_reader() {
     let (pool, mut reader) = victim();
-    for slot in 0..4 {
+    for slot in 0..8 {
         pool.scribble(0, slot, u64::MAX);
     }
     pool.set_progress_position(0, 0, Ordering::Release);

@@ -21,6 +21,9 @@ pub(crate) const ORDER_CLOCK_OFFSET: usize = 1;
 /// Words of one queue's state; the kernel program writes all.
 pub(crate) const QUEUE_WORDS: usize = QUEUE_BYTES / 8;
 pub(crate) const QUEUE_OPENED: usize = 0;
+/// Its first four bytes are the open chunk's index.
+pub(crate) const QUEUE_CHUNK: usize = 1;
+pub(crate) const QUEUE_WARM: usize = 13;
 #[cfg(not(loom))]
 pub(crate) const QUEUE_SEEN: usize = 4;
 #[cfg(not(loom))]
@@ -168,14 +171,14 @@ impl Shape {
         self.stride
     }
 
-    /// Slots of one queue's ring: a power of two, at least as many as chunks (R6).
+    /// Slots of each of a queue's rings: a power of two, at least as many as chunks (R6).
     pub fn slots(&self) -> u32 {
         self.chunks.next_power_of_two()
     }
 
     /// Bytes of one queue's orders, slots included.
     pub fn order_bytes(&self) -> u32 {
-        ORDER_HEAD_BYTES + 8 * self.slots()
+        ORDER_HEAD_BYTES + 2 * 8 * self.slots()
     }
 
     /// Bytes of chunk memory, all queues together.
@@ -184,7 +187,7 @@ impl Shape {
     }
 
     pub(crate) fn order_words(&self) -> usize {
-        ORDER_HEAD_WORDS + self.slots() as usize
+        ORDER_HEAD_WORDS + 2 * self.slots() as usize
     }
 
     /// The queue a chunk belongs to for good.

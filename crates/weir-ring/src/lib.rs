@@ -1,7 +1,8 @@
 //! The pool: memory that is shared with a kernel program, or with another thread, behind safe types.
 //!
-//! A pool has chunks, and per queue one ring that carries the indices of empty ones to whoever fills them. Three parties
-//! meet at a queue:
+//! A pool has chunks, and per queue two rings that carry the indices of empty ones to whoever fills them: a short *warm* one
+//! with the chunks that came back last, which is used first, and a *cold* one with the rest. Three parties meet at a
+//! queue:
 //!
 //! ```text
 //!              slots: 1 + position | chunk                progress: position, commit
@@ -11,17 +12,18 @@
 //!      '------------------------------- Part, dropped <-------------------------'
 //! ```
 //!
-//! There is no ring of full chunks. A writer opens the chunks of its ring in order, so the n-th chunk opened *is* the n-th
-//! chunk given; the reader remembers what it gave, and asks the chunk itself how far it has come.
+//! There is no ring of full chunks. A writer opens the chunks of a ring in order, so the next one opened *is* the next of
+//! one ring or of the other; the reader remembers what it gave, and asks the chunks themselves which it is and how far it
+//! has come.
 //!
 //! # Invariants
 //!
 //! Each `SAFETY` comment names the ones it relies on.
 //!
 //! - **R1** One writer and one [`Reader`] per queue. Neither is `Clone`; both are made once, with the pool.
-//! - **R2** A chunk is in one place: in its ring, open, or in the hands of readers. It enters the ring only when its count
+//! - **R2** A chunk is in one place: in a ring, open, or in the hands of readers. It enters a ring only when its count
 //!   of holders has fallen to zero.
-//! - **R3** Bytes below a chunk's committed offset do not change until the chunk is in its ring again.
+//! - **R3** Bytes below a chunk's committed offset do not change until the chunk is in a ring again.
 //! - **R4** Bytes at and above the committed offset belong to the writer alone while the chunk is open.
 //! - **R5** What the other side wrote is loaded once and checked; indices come from private memory. Chunk `c`'s bytes are
 //!   `c * stride .. (c + 1) * stride` of the data region, with `c` below the number of chunks.

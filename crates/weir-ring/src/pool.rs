@@ -3,8 +3,8 @@
 use std::io;
 
 use crate::layout::{
-    Commit, ORDER_HEAD_WORDS, ORDER_WAKE_AT, PROGRESS_COMMIT, PROGRESS_POSITION, PROGRESS_WORDS,
-    QUEUE_OPENED, QUEUE_WORDS, Shape,
+    Commit, ORDER_HEAD_WORDS, ORDER_WAKE_AT, PROGRESS_COMMIT, PROGRESS_POSITION, PROGRESS_WORDS, QUEUE_CHUNK,
+    QUEUE_OPENED, QUEUE_WARM, QUEUE_WORDS, Shape,
 };
 use crate::reader::Reader;
 use crate::sync::{Arc, AtomicU32, AtomicU64, Ordering, fence};
@@ -24,18 +24,37 @@ pub struct Pool {
     orders: Words,
     /// Ours alone: how many hold each chunk. The last one gives it back (R2).
     holders: Box<[AtomicU32]>,
-    rings: Box<[Ring]>,
+    given: Box<[Queue]>,
 }
 
-/// The private half of one queue's ring.
+/// Chunks that the warm ring holds at most, about: a few, so that what is written next is still in the caches. With all
+/// chunks in one ring, frames of 1514 bytes took half as long again. Loom's models have two chunks, one for each ring.
+const WARM: u64 = if cfg!(loom) { 1 } else { 4 };
+
+/// Which of a queue's two rings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ring {
+    /// What came back last; the writer takes from it first.
+    Warm = 0,
+    /// The others, for when more comes than is read.
+    Cold = 1,
+}
+
+/// What we know of one queue's empty chunks.
 #[derive(Debug)]
-struct Ring {
-    /// Chunks given since the beginning: the next free position.
-    given: AtomicU64,
-    /// What each slot was filled with, so that nothing has to be believed of shared memory (R5).
-    filled: Box<[AtomicU64]>,
+struct Queue {
+    rings: [Given; 2],
     /// Chunks that the reader is through with and somebody still holds.
     held: AtomicU32,
+}
+
+/// The private half of a ring.
+#[derive(Debug)]
+struct Given {
+    /// Chunks given since the beginning: the next free position.
+    count: AtomicU64,
+    /// What each slot was filled with, so that nothing has to be believed of shared memory (R5).
+    slots: Box<[AtomicU64]>,
 }
 
 /// Where a queue's chunks are. The sum of all is the number of chunks, whenever nothing moves.
@@ -78,7 +97,7 @@ impl Pool {
             queues: Words::new(shape.queues() as usize * QUEUE_WORDS)?,
             orders: Words::new(shape.queues() as usize * shape.order_words())?,
             holders: holders(shape),
-            rings: rings(shape),
+            given: given(shape),
             shape,
         });
         let writers = (0..shape.queues()).map(|queue| Writer::new(Arc::clone(&pool), queue)).collect();
@@ -109,7 +128,7 @@ impl Pool {
             queues: Words(map(maps.queues, queues * QUEUE_BYTES, false)?),
             orders: Words(map(maps.orders, queues * shape.order_bytes() as usize, true)?),
             holders: holders(shape),
-            rings: rings(shape),
+            given: given(shape),
             shape,
         });
         Ok(Self::readers(&pool))
@@ -131,36 +150,40 @@ impl Pool {
         self.shape
     }
 
-    /// Puts an empty chunk into its ring; called once for each time its holders fall to zero (R2).
+    /// Puts an empty chunk into one of its queue's rings; called once for each time its holders fall to zero (R2).
     ///
     /// Any thread may. Two that give at once take different positions; if one is interrupted between taking its position
     /// and filling it, the writer finds that slot empty and waits there: the same as if the chunk were held for that long.
     fn give(&self, chunk: u32) {
         let queue = self.shape.home(chunk);
-        let ring = &self.rings[queue as usize];
+        let rings = &self.given[queue as usize].rings;
+        // Relaxed, both, and the second is another's word: a wrong choice costs speed alone.
+        let warm = rings[Ring::Warm as usize].count.load(Ordering::Relaxed);
+        let taken = self.queue_word(queue, QUEUE_WARM).load(Ordering::Relaxed);
+        let ring = if warm.wrapping_sub(taken) < WARM { Ring::Warm } else { Ring::Cold };
+        let given = &rings[ring as usize];
         // AcqRel, with itself in other threads: whoever takes a position has seen everything that happened before the
         // earlier ones were taken, so the chunk that was in this slot a lap ago has been opened (R6).
-        let position = ring.given.fetch_add(1, Ordering::AcqRel);
+        let position = given.count.fetch_add(1, Ordering::AcqRel);
         let slot = slot_word(position, chunk);
         // Release, with the load in `chunk_at`.
-        ring.filled[self.slot(position)].store(slot, Ordering::Release);
+        given.slots[self.slot(position)].store(slot, Ordering::Release);
         // Release, with the writer's load of the slot: it must not open the chunk before we are through with it.
-        self.order(queue, ORDER_HEAD_WORDS + self.slot(position)).store(slot, Ordering::Release);
+        self.shared_slot(queue, ring, position).store(slot, Ordering::Release);
     }
 
-    /// The chunk that was given to `queue` as number `position`, if it was.
-    pub(crate) fn chunk_at(&self, queue: u32, position: u64) -> Option<u32> {
+    /// The chunk that was given to `ring` as number `position`, if it was.
+    pub(crate) fn chunk_at(&self, queue: u32, ring: Ring, position: u64) -> Option<u32> {
+        let given = &self.given[queue as usize].rings[ring as usize];
         // Acquire, with the store in `give`.
-        let slot = self.rings[queue as usize].filled[self.slot(position)].load(Ordering::Acquire);
-        let (tag, chunk) = split_slot(slot);
+        let (tag, chunk) = split_slot(given.slots[self.slot(position)].load(Ordering::Acquire));
         (tag == tag_of(position)).then_some(chunk)
     }
 
     /// The same as the writer sees it, in shared memory.
-    pub(crate) fn offered(&self, queue: u32, position: u64) -> Option<u32> {
+    pub(crate) fn offered(&self, queue: u32, ring: Ring, position: u64) -> Option<u32> {
         // Acquire, with the store in `give`.
-        let slot = self.order(queue, ORDER_HEAD_WORDS + self.slot(position)).load(Ordering::Acquire);
-        let (tag, chunk) = split_slot(slot);
+        let (tag, chunk) = split_slot(self.shared_slot(queue, ring, position).load(Ordering::Acquire));
         (tag == tag_of(position)).then_some(chunk)
     }
 
@@ -186,8 +209,14 @@ impl Pool {
             .store(commit.to_word(), ordering);
     }
 
-    pub(crate) fn opened(&self, queue: u32) -> &AtomicU64 {
-        self.queues.get(queue as usize * QUEUE_WORDS + QUEUE_OPENED)
+    /// The writer tells what it has opened: so many chunks in all, so many of them from the warm ring, this one last.
+    pub(crate) fn set_opened(&self, queue: u32, opened: u64, warm: u64, chunk: u32) {
+        let mut word = [0; 8];
+        word[..4].copy_from_slice(&chunk.to_ne_bytes());
+        self.queue_word(queue, QUEUE_CHUNK).store(u64::from_ne_bytes(word), Ordering::Relaxed);
+        self.queue_word(queue, QUEUE_WARM).store(warm, Ordering::Relaxed);
+        // Release, with the load in `fill`.
+        self.queue_word(queue, QUEUE_OPENED).store(opened, Ordering::Release);
     }
 
     pub(crate) fn wake_at(&self, queue: u32) -> &AtomicU64 {
@@ -205,28 +234,28 @@ impl Pool {
         // Release, with the fence below in the thread that ends the last hold: its `give` comes after all reads.
         if self.holders[chunk as usize].fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
-            self.rings[self.shape.home(chunk) as usize].held.fetch_sub(1, Ordering::Relaxed);
+            self.given[self.shape.home(chunk) as usize].held.fetch_sub(1, Ordering::Relaxed);
             self.give(chunk);
         }
     }
 
     /// Notes that the reader is through with a chunk of `queue`.
     pub(crate) fn retire(&self, queue: u32) {
-        self.rings[queue as usize].held.fetch_add(1, Ordering::Relaxed);
+        self.given[queue as usize].held.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Where the chunks of `queue` are, whose reader has finished `read` of them.
     pub(crate) fn fill(&self, queue: u32, read: u64) -> Fill {
-        let ring = &self.rings[queue as usize];
-        let held = ring.held.load(Ordering::Relaxed);
-        let given = ring.given.load(Ordering::Acquire);
-        // Another's word: bounded by ours before it is used (R5).
-        let opened = self.opened(queue).load(Ordering::Acquire).clamp(read, given);
+        let held = self.given[queue as usize].held.load(Ordering::Relaxed);
+        let given =
+            self.given[queue as usize].rings.iter().map(|ring| ring.count.load(Ordering::Acquire)).sum();
+        // Another's words: bounded by ours before they are used (R5).
+        let opened = self.queue_word(queue, QUEUE_OPENED).load(Ordering::Acquire).clamp(read, given);
+        let last = self.queue_word(queue, QUEUE_CHUNK).load(Ordering::Relaxed).to_ne_bytes();
+        let last = u32::from_ne_bytes([last[0], last[1], last[2], last[3]]);
+        let last = Some(last).filter(|&last| last < self.shape.chunks_total());
         let last_is_open = opened > read
-            && self
-                .chunk_at(queue, opened - 1)
-                .and_then(|chunk| self.progress(chunk, opened - 1))
-                .is_none_or(|commit| !commit.closed);
+            && last.and_then(|chunk| self.progress(chunk, opened - 1)).is_none_or(|commit| !commit.closed);
         let count = |chunks: u64| u32::try_from(chunks).unwrap_or(u32::MAX);
         Fill {
             free: count(given - opened),
@@ -240,7 +269,7 @@ impl Pool {
     pub(crate) fn counters(&self, queue: u32) -> crate::layout::Counters {
         use crate::layout::{QUEUE_BYTES_CAPTURED, QUEUE_CAPTURED, QUEUE_ERRORS, QUEUE_LOST, QUEUE_SEEN};
         // Relaxed: each counter is told for itself; they agree with one another once the writer has stopped.
-        let word = |index| self.queues.get(queue as usize * QUEUE_WORDS + index).load(Ordering::Relaxed);
+        let word = |index| self.queue_word(queue, index).load(Ordering::Relaxed);
         crate::layout::Counters {
             seen: word(QUEUE_SEEN),
             captured: word(QUEUE_CAPTURED),
@@ -263,6 +292,23 @@ impl Pool {
         self.order(queue, ORDER_HEAD_WORDS + slot).store(value, Ordering::Release);
     }
 
+    /// Overwrites what the writer tells of its chunks.
+    #[cfg(all(test, not(loom)))]
+    pub(crate) fn scribble_queue(&self, queue: u32, value: u64) {
+        for index in [QUEUE_OPENED, QUEUE_CHUNK, QUEUE_WARM] {
+            self.queue_word(queue, index).store(value, Ordering::Release);
+        }
+    }
+
+    fn queue_word(&self, queue: u32, index: usize) -> &AtomicU64 {
+        self.queues.get(queue as usize * QUEUE_WORDS + index)
+    }
+
+    fn shared_slot(&self, queue: u32, ring: Ring, position: u64) -> &AtomicU64 {
+        let ring = ring as usize * self.shape.slots() as usize;
+        self.order(queue, ORDER_HEAD_WORDS + ring + self.slot(position))
+    }
+
     fn order(&self, queue: u32, word: usize) -> &AtomicU64 {
         self.orders.get(queue as usize * self.shape.order_words() + word)
     }
@@ -276,13 +322,10 @@ fn holders(shape: Shape) -> Box<[AtomicU32]> {
     (0..shape.chunks_total()).map(|_| AtomicU32::new(0)).collect()
 }
 
-fn rings(shape: Shape) -> Box<[Ring]> {
-    let ring = || Ring {
-        given: AtomicU64::new(0),
-        filled: (0..shape.slots()).map(|_| AtomicU64::new(0)).collect(),
-        held: AtomicU32::new(0),
-    };
-    (0..shape.queues()).map(|_| ring()).collect()
+fn given(shape: Shape) -> Box<[Queue]> {
+    let ring =
+        || Given { count: AtomicU64::new(0), slots: (0..shape.slots()).map(|_| AtomicU64::new(0)).collect() };
+    (0..shape.queues()).map(|_| Queue { rings: [ring(), ring()], held: AtomicU32::new(0) }).collect()
 }
 
 /// The mark of a position in a slot's high half; never that of the same slot's last lap.

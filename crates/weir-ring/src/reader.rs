@@ -1,7 +1,7 @@
 //! The reader of a queue, and the parts of chunks that it hands out.
 
 use crate::layout::{Commit, RECORD_MIN};
-use crate::pool::{Fill, Pool};
+use crate::pool::{Fill, Pool, Ring};
 use crate::sync::{Arc, Ordering, fence};
 
 /// The one reader of a queue: takes what the writer has committed, in order.
@@ -9,8 +9,10 @@ use crate::sync::{Arc, Ordering, fence};
 pub struct Reader {
     pool: Arc<Pool>,
     queue: u32,
-    /// Chunks read to their end; also the position of the current one.
+    /// Chunks read to their end; also the position of the current one among all that were opened.
     position: u64,
+    /// Of those, the ones that were opened from the warm ring.
+    warm: u64,
     /// What has been taken of the current chunk.
     taken: Commit,
     /// Bytes of records taken since the beginning: the reader's side of the writer's `written`.
@@ -42,7 +44,7 @@ const NOTHING: Commit = Commit { bytes: 0, records: 0, closed: false };
 
 impl Reader {
     pub(crate) fn new(pool: Arc<Pool>, queue: u32) -> Self {
-        Self { pool, queue, position: 0, taken: NOTHING, taken_bytes: 0 }
+        Self { pool, queue, position: 0, warm: 0, taken: NOTHING, taken_bytes: 0 }
     }
 
     /// The queue.
@@ -53,7 +55,7 @@ impl Reader {
     /// What could be taken at once: bytes of records, and whether the chunk is closed, so that waiting adds nothing.
     pub fn ready(&self) -> (u32, bool) {
         match self.current() {
-            Some((_, commit)) => (commit.bytes.saturating_sub(self.taken.bytes), commit.closed),
+            Some((_, _, commit)) => (commit.bytes.saturating_sub(self.taken.bytes), commit.closed),
             None => (0, false),
         }
     }
@@ -65,7 +67,7 @@ impl Reader {
     /// [`Corrupt`] if the writer's words contradict themselves or what they said before.
     pub fn take(&mut self) -> Result<Option<Part>, Corrupt> {
         // At most twice: a chunk that was closed behind its last taken record is left for the next one.
-        while let Some((chunk, commit)) = self.current() {
+        while let Some((ring, chunk, commit)) = self.current() {
             self.check(chunk, commit)?;
             let (from, records) = (self.taken.bytes, commit.records - self.taken.records);
             if from == 0 && commit.bytes > 0 {
@@ -75,6 +77,7 @@ impl Reader {
             if commit.closed {
                 self.taken = NOTHING;
                 self.position += 1;
+                self.warm += u64::from(ring == Ring::Warm);
                 self.pool.retire(self.queue);
             } else {
                 self.taken = commit;
@@ -136,10 +139,15 @@ impl Reader {
         Arc::clone(&self.pool)
     }
 
-    /// The chunk to read next and how far it has come, if the writer has opened it.
-    fn current(&self) -> Option<(u32, Commit)> {
-        let chunk = self.pool.chunk_at(self.queue, self.position)?;
-        Some((chunk, self.pool.progress(chunk, self.position)?))
+    /// The chunk to read next, the ring from which it was opened and how far it has come, if the writer has opened it. The
+    /// next of either ring it may be; which it is, its position says.
+    fn current(&self) -> Option<(Ring, u32, Commit)> {
+        [(Ring::Warm, self.warm), (Ring::Cold, self.position - self.warm)].into_iter().find_map(
+            |(ring, at)| {
+                let chunk = self.pool.chunk_at(self.queue, ring, at)?;
+                Some((ring, chunk, self.pool.progress(chunk, self.position)?))
+            },
+        )
     }
 
     fn check(&self, chunk: u32, commit: Commit) -> Result<(), Corrupt> {

@@ -2,7 +2,7 @@
 //! their packets in user space write with it, and tests let it play the kernel.
 
 use crate::layout::Commit;
-use crate::pool::Pool;
+use crate::pool::{Pool, Ring};
 use crate::sync::{Arc, Ordering};
 
 /// The one writer of a queue.
@@ -10,7 +10,9 @@ use crate::sync::{Arc, Ordering};
 pub struct Writer {
     pool: Arc<Pool>,
     queue: u32,
+    /// Chunks opened, and of those the ones from the warm ring.
     opened: u64,
+    warm: u64,
     open: Option<Open>,
 }
 
@@ -23,7 +25,7 @@ struct Open {
 
 impl Writer {
     pub(crate) fn new(pool: Arc<Pool>, queue: u32) -> Self {
-        Self { pool, queue, opened: 0, open: None }
+        Self { pool, queue, opened: 0, warm: 0, open: None }
     }
 
     /// The rest of the open chunk, in which one largest record fits for sure; opens the next chunk if none is open.
@@ -63,7 +65,10 @@ impl Writer {
         if let Some(open) = &self.open {
             return Some(open.chunk);
         }
-        let chunk = self.pool.offered(self.queue, self.opened)?;
+        let (chunk, from_warm) = match self.pool.offered(self.queue, Ring::Warm, self.warm) {
+            Some(chunk) => (chunk, 1),
+            None => (self.pool.offered(self.queue, Ring::Cold, self.opened - self.warm)?, 0),
+        };
         self.pool.set_progress_commit(
             chunk,
             Commit { bytes: 0, records: 0, closed: false },
@@ -72,8 +77,8 @@ impl Writer {
         // Release, with the load in `Pool::progress`: the commit word is reset before the position says it is valid.
         self.pool.set_progress_position(chunk, self.opened, Ordering::Release);
         self.opened += 1;
-        // Release, with the load in `Pool::fill`.
-        self.pool.opened(self.queue).store(self.opened, Ordering::Release);
+        self.warm += from_warm;
+        self.pool.set_opened(self.queue, self.opened, self.warm, chunk);
         self.open = Some(Open { chunk, offset: 0, records: 0 });
         Some(chunk)
     }
