@@ -76,7 +76,7 @@ pub(crate) struct Opened {
 /// Opens the source on `device`.
 pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Opened, Error> {
     let name = &device.link.name;
-    let snap_len = settings.snap_len.min(DEFAULT_SNAP_LEN);
+    let snap_len = settings.snap_len.min(DEFAULT_SNAP_LEN).min(device.largest_frame());
     let shape = Shape::new(1, settings.chunks_for(1), settings.chunk_size, snap_len + FLAGS)?;
     choose::check_memory(name, shape.data_bytes() + u64::from(RING))?;
     let retire = match settings.delivery {
