@@ -30,7 +30,8 @@ check: ## formatting, lints, documentation, licences
 
 bench: build ## measure against the XDP limit, AF_XDP, tcpdump, dumpcap and netsniff-ng (root)
 	@scripts/setup bench
-	@$(ROOT) $(TARGET)/release/weir bench capture
+	@mkdir -p out
+	@$(ROOT) $(TARGET)/release/weir bench capture --json out/bench.json --plot out/bench.svg
 
 loom: setup ## every interleaving of the code on shared memory
 	@RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom CARGO_PROFILE_RELEASE_LTO=off \

@@ -2,6 +2,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd};
 
+use rustix::io::Errno;
 use weir_bpf::xdp::{Options, Program, Stamp};
 use weir_ring::{Counters, Doorbell, Fill, Part, Pool, Reader, Shape, SharedMaps};
 use weir_sys::bpf::{self, XdpHook, XdpLink};
@@ -161,12 +162,12 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
 /// What the kernel means when it does not attach a program.
 fn refused(device: &Device, error: CallError) -> Error {
     let name = device.link.name.clone();
-    match error.errno() {
-        libc_errno::EBUSY | libc_errno::EEXIST => Error::Busy { name, program: device.link.xdp_program },
-        libc_errno::EPERM | libc_errno::EACCES => {
+    match Errno::from_raw_os_error(error.errno()) {
+        Errno::BUSY | Errno::EXIST => Error::Busy { name, program: device.link.xdp_program },
+        Errno::PERM | Errno::ACCESS => {
             Error::Privilege { operation: format!("attach XDP program to `{name}`"), needs: NEEDS }
         }
-        libc_errno::EOPNOTSUPP | libc_errno::EINVAL | libc_errno::ERANGE => Error::Unsupported {
+        Errno::OPNOTSUPP | Errno::INVAL | Errno::RANGE => Error::Unsupported {
             what: format!(
                 "driver {} refuses native XDP as things are ({}; MTU {})",
                 device.driver.as_deref().unwrap_or("of unknown name"),
@@ -176,25 +177,9 @@ fn refused(device: &Device, error: CallError) -> Error {
             name,
             instead: "use --source af_packet, which runs on any driver",
         },
-        libc_errno::ENODEV => Error::InterfaceGone { name },
+        Errno::NODEV => Error::InterfaceGone { name },
         _ => error.into(),
     }
-}
-
-use rustix::io::Errno;
-
-/// Numbers of the errors that are told apart.
-mod libc_errno {
-    use super::Errno;
-
-    pub(super) const EBUSY: i32 = Errno::BUSY.raw_os_error();
-    pub(super) const EEXIST: i32 = Errno::EXIST.raw_os_error();
-    pub(super) const EPERM: i32 = Errno::PERM.raw_os_error();
-    pub(super) const EACCES: i32 = Errno::ACCESS.raw_os_error();
-    pub(super) const EOPNOTSUPP: i32 = Errno::OPNOTSUPP.raw_os_error();
-    pub(super) const EINVAL: i32 = Errno::INVAL.raw_os_error();
-    pub(super) const ERANGE: i32 = Errno::RANGE.raw_os_error();
-    pub(super) const ENODEV: i32 = Errno::NODEV.raw_os_error();
 }
 
 impl Source for Xdp {
