@@ -11,7 +11,7 @@
 #include <bpf/bpf_helpers.h>
 #include "pool.h"
 
-/* Sizes of values and numbers of entries are placeholders: the loader sets them for each capture. */
+/* The loader sets sizes of values and numbers of entries for each capture. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
