@@ -20,7 +20,7 @@ use crate::{style, units};
 /// Bytes of the TCP transfer.
 const TRANSFER: u64 = 64 << 20;
 /// Packets of the burst.
-const BURST: u64 = 2_000_000;
+const BURST: u64 = 1_000_000;
 /// The smallest Ethernet frame, without its checksum.
 const SMALL: usize = 60;
 /// How long the capture may take to begin; some hundred milliseconds is normal.

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::thread::{CapabilitySet, capabilities, set_capabilities};
 use weir::{Builder, Capture, Chunk, Delivery, Direction, Error, SourceChoice};
-use weir_lab::{Checker, FrameSender, Generator, Network, Traffic, Veth, require_root, tcp_transfer};
+use weir_lab::{Checker, FrameSender, Generator, Network, Rate, Traffic, Veth, require_root, tcp_transfer};
 use weir_savefile::pcapng::{InterfaceDescription, SectionHeader};
 
 fn on(interface: &str) -> Builder {
@@ -249,7 +249,9 @@ fn root_a_burst_fits_into_the_pool_while_the_handler_is_stopped() {
     const BURST: u64 = 400_000; // 37 MB of records, 58 MB in the kernel's ring of 34 MB
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
-    let mut generator = Generator::new(network.pair(), &traffic).unwrap();
+    // Not at full rate: the thread that copies must run now and then, and a busy machine may keep it from that.
+    let rate = Rate::PerSecond(500_000);
+    let mut generator = Generator::new(network.pair(), &traffic).unwrap().cpu(1).rate(rate).unwrap();
     network.rx().run(|| {
         let mut capture = on(&network.pair().rx.name).direction(Direction::In).chunks(40).open().unwrap();
         assert_eq!(generator.send(BURST).unwrap().accepted, BURST);
