@@ -148,8 +148,8 @@ impl Capture {
         }
     }
 
-    /// Calls `handler` with each chunk until it says [`ControlFlow::Break`], then stops the capture; the handler gets what
-    /// is left in the pool as well, unless it breaks off.
+    /// Calls `handler` with each chunk until it says [`ControlFlow::Break`], then stops the capture. What is left in the
+    /// pool can still be taken with [`Capture::next`].
     ///
     /// # Errors
     ///
