@@ -60,7 +60,7 @@ struct Given {
 /// Where a queue's chunks are. The sum of all is the number of chunks, whenever nothing moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fill {
-    /// In the ring, empty.
+    /// In a ring, empty.
     pub free: u32,
     /// Being written to.
     pub open: u32,
