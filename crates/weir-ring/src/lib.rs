@@ -54,8 +54,6 @@ pub use doorbell::Doorbell;
 pub use layout::Counters;
 #[cfg(not(loom))]
 pub use pool::SharedMaps;
-#[cfg(not(loom))]
-pub use region::Region;
 
 #[cfg(all(test, not(loom)))]
 mod hostile_tests;

@@ -47,11 +47,6 @@ impl Reader {
         Self { pool, queue, position: 0, warm: 0, taken: NOTHING, taken_bytes: 0 }
     }
 
-    /// The queue.
-    pub fn queue(&self) -> u32 {
-        self.queue
-    }
-
     /// What could be taken at once: bytes of records, and whether the chunk is closed, so that waiting adds nothing.
     pub fn ready(&self) -> (u32, bool) {
         match self.current() {
@@ -115,11 +110,6 @@ impl Reader {
     /// Where the queue's chunks are.
     pub fn fill(&self) -> Fill {
         self.pool.fill(self.queue, self.position)
-    }
-
-    /// The pool's measures.
-    pub fn shape(&self) -> crate::Shape {
-        self.pool.shape()
     }
 
     /// The writer's counters.
@@ -187,11 +177,6 @@ pub struct Part {
 }
 
 impl Part {
-    /// The queue whose chunk this is of.
-    pub fn queue(&self) -> u32 {
-        self.pool.shape().home(self.chunk)
-    }
-
     /// Records, as the writer counted them.
     pub fn records(&self) -> u32 {
         self.records

@@ -13,7 +13,7 @@ use crate::sync::AtomicU64;
 
 /// Memory mapped into this process, unmapped on drop.
 #[derive(Debug)]
-pub struct Region {
+pub(crate) struct Region {
     base: NonNull<c_void>,
     length: usize,
 }
@@ -30,7 +30,7 @@ impl Region {
     /// # Errors
     ///
     /// What `mmap` says.
-    pub fn shared(fd: impl AsFd, offset: u64, length: usize, writable: bool) -> io::Result<Self> {
+    pub(crate) fn shared(fd: impl AsFd, offset: u64, length: usize, writable: bool) -> io::Result<Self> {
         let protection = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
         // SAFETY: a new mapping at an address of the kernel's choice touches nobody else's memory.
         let base = unsafe { mmap(std::ptr::null_mut(), length, protection, MapFlags::SHARED, fd, offset) }?;
@@ -42,7 +42,7 @@ impl Region {
     /// # Errors
     ///
     /// What `mmap` says.
-    pub fn anonymous(length: usize) -> io::Result<Self> {
+    pub(crate) fn anonymous(length: usize) -> io::Result<Self> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
         // Miri knows no other flag.
         let flags = if cfg!(miri) { MapFlags::PRIVATE } else { MapFlags::PRIVATE | MapFlags::NORESERVE };
@@ -56,18 +56,13 @@ impl Region {
     }
 
     /// The first byte.
-    pub fn base(&self) -> *mut u8 {
+    pub(crate) fn base(&self) -> *mut u8 {
         self.base.as_ptr().cast()
     }
 
     /// Bytes.
-    pub fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.length
-    }
-
-    /// Whether nothing is mapped.
-    pub fn is_empty(&self) -> bool {
-        self.length == 0
     }
 
     /// Word `index` of the region, in units of eight bytes.
