@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use weir::writer::{Writer, WriterOptions, Written};
-use weir::{Account, Capture, Chunk, Interface};
+use weir::{Account, Capture, Chunk, FileInterface, Interface};
 
 use crate::args::CaptureArgs;
 use crate::failure::Failure;
@@ -62,7 +62,8 @@ impl<'a> Run<'a> {
                 comment: args.comment.clone(),
                 user_application: concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned(),
             };
-            Writer::create(path, &interfaces, &options)
+            let described: Vec<_> = interfaces.iter().map(FileInterface::from).collect();
+            Writer::create(path, &described, &options)
         });
         let writer = writer.transpose()?;
         if !args.quiet {

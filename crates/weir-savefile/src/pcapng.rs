@@ -66,6 +66,8 @@ pub struct InterfaceDescription<'a> {
     pub os: Option<&'a str>,
     /// What the interface is made of.
     pub hardware: Option<&'a str>,
+    /// Free text.
+    pub comment: Option<&'a str>,
 }
 
 impl InterfaceDescription<'_> {
@@ -88,6 +90,7 @@ impl InterfaceDescription<'_> {
             }
             append_text(out, 12, self.os);
             append_text(out, 15, self.hardware);
+            append_text(out, 1, self.comment);
             append_end(out);
         });
     }

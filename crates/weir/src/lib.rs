@@ -37,6 +37,7 @@ mod capture;
 mod choose;
 mod chunk;
 mod error;
+mod file_interface;
 mod interface;
 mod size;
 mod source;
@@ -49,4 +50,5 @@ pub use builder::{
 pub use capture::Capture;
 pub use chunk::{Chunk, Packet, Packets};
 pub use error::Error;
+pub use file_interface::FileInterface;
 pub use interface::Interface;

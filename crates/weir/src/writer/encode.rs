@@ -7,17 +7,17 @@ use weir_savefile::pcapng::{InterfaceDescription, InterfaceStatistics, SectionHe
 use weir_savefile::record::{Malformed, Records};
 
 use super::{WriteError, WriterOptions};
-use crate::{Account, Interface};
+use crate::{Account, FileInterface};
 
 /// The start of a file, up to the first packet.
-pub(super) fn start(interfaces: &[Interface], options: &WriterOptions) -> Result<Vec<u8>, WriteError> {
+pub(super) fn start(interfaces: &[FileInterface], options: &WriterOptions) -> Result<Vec<u8>, WriteError> {
     match options.format.pcap() {
         None => Ok(pcapng_start(interfaces, options)),
         Some(resolution) => pcap_start(interfaces, resolution),
     }
 }
 
-fn pcapng_start(interfaces: &[Interface], options: &WriterOptions) -> Vec<u8> {
+fn pcapng_start(interfaces: &[FileInterface], options: &WriterOptions) -> Vec<u8> {
     let os =
         fs::read_to_string("/proc/sys/kernel/osrelease").map(|release| format!("Linux {}", release.trim()));
     let os = os.as_deref().unwrap_or("Linux");
@@ -33,22 +33,26 @@ fn pcapng_start(interfaces: &[Interface], options: &WriterOptions) -> Vec<u8> {
         InterfaceDescription {
             link_type: interface.link_type,
             snap_len: interface.snap_len,
-            name: Some(&interface.name),
+            name: interface.name.as_deref(),
+            description: interface.description.as_deref(),
             mac: interface.mac,
             speed_bits: interface.speed_bits,
-            os: Some(os),
-            ..Default::default()
+            filter: interface.filter.as_deref(),
+            os: Some(interface.os.as_deref().unwrap_or(os)),
+            hardware: None,
+            comment: interface.comment.as_deref(),
         }
         .append_to(&mut out);
     }
     out
 }
 
-fn pcap_start(interfaces: &[Interface], resolution: Resolution) -> Result<Vec<u8>, WriteError> {
+fn pcap_start(interfaces: &[FileInterface], resolution: Resolution) -> Result<Vec<u8>, WriteError> {
     const ETHERNET: u16 = 1;
     let link_type = interfaces.first().map_or(ETHERNET, |interface| interface.link_type);
     if interfaces.iter().any(|interface| interface.link_type != link_type) {
-        let each: Vec<_> = interfaces.iter().map(|i| format!("{} has {}", i.name, i.link_type)).collect();
+        let name = |i: &FileInterface| i.name.clone().unwrap_or_else(|| "an unnamed interface".to_owned());
+        let each: Vec<_> = interfaces.iter().map(|i| format!("{} has {}", name(i), i.link_type)).collect();
         return Err(WriteError::LinkTypes { each: each.join(", ") });
     }
     let snap_len = interfaces.iter().map(|interface| interface.snap_len).max().unwrap_or_default();

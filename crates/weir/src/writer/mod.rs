@@ -31,7 +31,7 @@ use weir_savefile::pcap::Resolution;
 
 pub use self::error::{Kept, WriteError};
 use self::piece::{Content, Load, Piece};
-use crate::{Account, Chunk, Interface};
+use crate::{Account, Chunk, FileInterface};
 
 /// What kind of file a [`Writer`] writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -130,7 +130,7 @@ impl Writer {
     /// The file cannot be created or written, or its format cannot hold these interfaces.
     pub fn create(
         path: &Path,
-        interfaces: &[Interface],
+        interfaces: &[FileInterface],
         options: &WriterOptions,
     ) -> Result<Self, WriteError> {
         let start = encode::start(interfaces, options)?;

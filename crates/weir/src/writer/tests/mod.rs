@@ -73,24 +73,19 @@ fn put(writer: &mut Writer, packets: &[Packet]) -> Result<(), WriteError> {
     writer.write_records(Load::Bytes(records(packets)), content)
 }
 
-fn interface(id: u32, name: &str, link_type: u16) -> Interface {
-    Interface {
-        id,
-        name: name.to_owned(),
+fn interface(name: &str, link_type: u16) -> FileInterface {
+    FileInterface {
         link_type,
         snap_len: 262_144,
-        speed_bits: Some(10_000_000_000),
+        name: Some(name.to_owned()),
         mac: Some([2, 0, 0, 0, 0, 1]),
-        source: "xdp",
-        mode: "pass",
-        detail: String::new(),
-        why: String::new(),
-        queues: 1,
+        speed_bits: Some(10_000_000_000),
+        ..FileInterface::default()
     }
 }
 
-fn interfaces() -> [Interface; 2] {
-    [interface(0, "veth0", 1), interface(1, "veth1", 1)]
+fn interfaces() -> [FileInterface; 2] {
+    [interface("veth0", 1), interface("veth1", 1)]
 }
 
 fn options(format: Format) -> WriterOptions {

@@ -52,7 +52,7 @@ fn root_a_read_only_file_system() {
 fn several_link_types_in_a_pcap_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("c.pcap");
-    let interfaces = [interface(0, "veth0", 1), interface(1, "tun0", 101)];
+    let interfaces = [interface("veth0", 1), interface("tun0", 101)];
     let error =
         Writer::create(&path, &interfaces, &options(Format::Pcap { nanoseconds: false })).unwrap_err();
     let message = error.to_string();
