@@ -8,12 +8,15 @@ pub mod cpu;
 pub mod error;
 pub mod ethtool;
 pub mod link;
+pub mod netdev;
+mod netlink;
 pub mod netns;
 pub mod packet;
 pub mod rawsend;
 pub mod testrun;
 pub mod thread;
 pub mod uring;
+pub mod veth;
 pub mod xsk;
 
 pub use error::CallError;
