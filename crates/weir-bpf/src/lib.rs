@@ -28,7 +28,9 @@ macro_rules! skeleton {
 mod log;
 
 pub mod lab;
+pub mod pool;
 pub mod tag;
+pub mod tc;
 pub mod xdp;
 pub mod xsk;
 

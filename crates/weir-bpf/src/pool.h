@@ -56,17 +56,25 @@ struct epb {
 	__u32 original_length;
 };
 
-/* Its drop count option and the end of options. */
+/* Its options: flags, of which only the direction is told, and the drop count. */
+struct epb_flags {
+	__u16 code;
+	__u16 length;
+	__u32 flags;
+};
+
 struct epb_lost {
 	__u16 code;
 	__u16 length;
 	__u64 packets;
-	__u16 end_code;
-	__u16 end_length;
 } __attribute__((packed));
 
 #define EPB_TYPE 6
+#define EPB_FLAGS 2
 #define EPB_DROPCOUNT 4
+
+#define INBOUND 1
+#define OUTBOUND 2
 
 #define TIMESTAMP_NONE 0
 #define TIMESTAMP_KERNEL 1

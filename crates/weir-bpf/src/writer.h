@@ -4,7 +4,7 @@
  *
  * One writer per queue. Two programs never write to one `struct queue` at a time, because a queue is either a receive
  * queue that one NAPI context polls (native XDP), or a CPU on which the program runs with bottom halves disabled
- * (generic XDP). */
+ * (generic XDP, tc). */
 #pragma once
 #include <stdbool.h>
 #include <linux/bpf.h>
@@ -64,6 +64,7 @@ const volatile __u32 snap_len = 2048;    /* bytes kept of a packet, at least 1 *
 const volatile __u32 slot_mask = 0;      /* slots of one ring - 1 */
 const volatile __u32 interface_id = 0;   /* of this interface in the capture's section */
 const volatile __u32 timestamps = TIMESTAMP_KERNEL;
+const volatile bool directions = false; /* each record says which way its packet went */
 
 /* Packets of one tick of the kernel's clock that are stamped one by one before TIMESTAMP_BATCH begins to share. */
 #define BATCH_EXACT 64
@@ -211,21 +212,28 @@ static __always_inline bool begin(struct record *record, __u32 length)
 	return true;
 }
 
-/* Ends the record after its data was copied, and lets the process see it. */
-static __always_inline void commit(struct record *record)
+/* Ends the record after its data was copied, and lets the process see it. `direction`: INBOUND or OUTBOUND. */
+static __always_inline void commit(struct record *record, __u32 direction)
 {
 	struct queue *queue = record->queue;
 	void *end = DATA(record) + record->padded;
 	__u32 total = sizeof(struct epb) + record->padded + 4;
-	if (unlikely(queue->lost_before)) {
-		struct epb_lost *lost = end;
-		lost->code = EPB_DROPCOUNT;
-		lost->length = sizeof(lost->packets);
-		lost->packets = queue->lost_before;
-		lost->end_code = lost->end_length = 0;
+	bool lost = queue->lost_before != 0;
+	if (directions) {
+		*(struct epb_flags *)end = (struct epb_flags){ EPB_FLAGS, sizeof(__u32), direction };
+		end += sizeof(struct epb_flags);
+		total += sizeof(struct epb_flags);
+	}
+	if (unlikely(lost)) {
+		*(struct epb_lost *)end = (struct epb_lost){ EPB_DROPCOUNT, sizeof(__u64), queue->lost_before };
 		queue->lost_before = 0;
-		end += sizeof(*lost);
-		total += sizeof(*lost);
+		end += sizeof(struct epb_lost);
+		total += sizeof(struct epb_lost);
+	}
+	if (directions || unlikely(lost)) {
+		*(__u32 *)end = 0; /* the end of options */
+		end += sizeof(__u32);
+		total += sizeof(__u32);
 	}
 	struct epb *epb = record->at;
 	epb->total_length = total;

@@ -234,7 +234,8 @@ pub(crate) struct OriginArgs {
     #[arg(short, long = "interface", value_name = "IF")]
     pub(crate) interfaces: Vec<String>,
 
-    /// What takes the packets: xdp (fast), af_packet (works everywhere), or auto, which says what it chose and why.
+    /// What takes the packets: xdp (fastest, what arrives), tc (fast, both directions), af_packet (works everywhere), or
+    /// auto, which says what it chose and why.
     #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
     source: SourceArg,
 
@@ -390,6 +391,7 @@ enum SourceArg {
     #[default]
     Auto,
     Xdp,
+    Tc,
     AfPacket,
 }
 
@@ -398,6 +400,7 @@ impl From<SourceArg> for SourceChoice {
         match source {
             SourceArg::Auto => Self::Auto,
             SourceArg::Xdp => Self::Xdp,
+            SourceArg::Tc => Self::Tc,
             SourceArg::AfPacket => Self::AfPacket,
         }
     }

@@ -1,7 +1,7 @@
 //! VLAN tags beside the frames, without VLAN interfaces.
 
 use weir_bpf::tag::Tag;
-use weir_sys::bpf::TcxEgress;
+use weir_sys::bpf::{Place, TcxHook, TcxLink};
 
 use crate::{Error, Port};
 
@@ -9,7 +9,7 @@ use crate::{Error, Port};
 /// receiving end meets it as one that its device has stripped. Ends when dropped.
 #[derive(Debug)]
 pub struct Tagging {
-    _link: TcxEgress,
+    _link: TcxLink,
 }
 
 impl Tagging {
@@ -20,7 +20,8 @@ impl Tagging {
     /// No privilege, or a kernel without tcx (6.6).
     pub fn on(port: &Port, protocol: u16, tci: u16) -> Result<Self, Error> {
         let tag = Tag::load(protocol, tci)?;
-        let link = port.netns.run(|| TcxEgress::attach(tag.program(), port.index))?;
+        let link =
+            port.netns.run(|| TcxLink::attach(tag.program(), port.index, TcxHook::Egress, Place::Last))?;
         Ok(Self { _link: link })
     }
 }

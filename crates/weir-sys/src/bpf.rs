@@ -17,14 +17,43 @@ pub enum XdpHook {
 /// An XDP program on an interface. It is taken off when this is dropped or the process dies, and it never replaces
 /// another program: the kernel refuses a link where there is one already.
 #[derive(Debug)]
-pub struct XdpLink {
+pub struct XdpLink(Link);
+
+/// Which packets a tcx program gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TcxHook {
+    /// Those that arrive, before the stack has them.
+    Ingress,
+    /// Those that are sent, before the queueing discipline has them.
+    Egress,
+}
+
+/// Where among the tcx programs that are there already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In front of them.
+    First,
+    /// Behind them: it gets what they leave undecided.
+    Last,
+}
+
+/// A program on an interface, run by tcx (Linux 6.6). It is taken off when this is dropped or the process dies.
+#[derive(Debug)]
+pub struct TcxLink(Link);
+
+/// A program's link to where it is attached.
+#[derive(Debug)]
+struct Link {
     fd: OwnedFd,
 }
 
 const BPF_LINK_CREATE: libc::c_int = 28;
 const BPF_LINK_DETACH: libc::c_int = 34;
 const BPF_XDP: u32 = 37;
+const BPF_TCX_INGRESS: u32 = 46;
 const BPF_TCX_EGRESS: u32 = 47;
+const BPF_F_BEFORE: u32 = 1 << 3;
+const BPF_F_AFTER: u32 = 1 << 4;
 const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
 const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
 
@@ -43,23 +72,38 @@ struct LinkDetach {
     link_fd: u32,
 }
 
-/// A program on what an interface sends, run by tcx (Linux 6.6) after those that are there already. It is taken off when
-/// this is dropped or the process dies.
-#[derive(Debug)]
-pub struct TcxEgress {
-    _fd: OwnedFd,
-}
-
-impl TcxEgress {
+impl TcxLink {
     /// Puts `program` on the interface with index `ifindex` of this thread's network namespace.
     ///
     /// # Errors
     ///
-    /// `EINVAL`: a kernel without tcx.
-    pub fn attach(program: BorrowedFd<'_>, ifindex: u32) -> Result<Self, CallError> {
-        let fd = link_create(program, ifindex, BPF_TCX_EGRESS, 0)
-            .map_err(|error| CallError::new(format!("attach tcx program to interface {ifindex}"), error))?;
-        Ok(Self { _fd: fd })
+    /// `EINVAL`: a kernel without tcx. `ENODEV`: no such interface. `ERANGE`: 64 programs are there already.
+    pub fn attach(
+        program: BorrowedFd<'_>,
+        ifindex: u32,
+        hook: TcxHook,
+        place: Place,
+    ) -> Result<Self, CallError> {
+        let attach_type = match hook {
+            TcxHook::Ingress => BPF_TCX_INGRESS,
+            TcxHook::Egress => BPF_TCX_EGRESS,
+        };
+        let flags = match place {
+            Place::First => BPF_F_BEFORE,
+            Place::Last => BPF_F_AFTER,
+        };
+        Link::create(program, ifindex, attach_type, flags)
+            .map(Self)
+            .map_err(|error| CallError::new(format!("attach tcx program to interface {ifindex}"), error))
+    }
+
+    /// Takes the program off. Packets that it has begun with may still be in it: see [`synchronize`].
+    ///
+    /// # Errors
+    ///
+    /// `ENOLINK`: it is off already, the interface being gone.
+    pub fn detach(&self) -> Result<(), CallError> {
+        self.0.detach().map_err(|error| CallError::new("detach tcx program", error))
     }
 }
 
@@ -75,9 +119,9 @@ impl XdpLink {
             XdpHook::Native => XDP_FLAGS_DRV_MODE,
             XdpHook::Generic => XDP_FLAGS_SKB_MODE,
         };
-        let fd = link_create(program, ifindex, BPF_XDP, flags)
-            .map_err(|error| CallError::new(format!("attach XDP program to interface {ifindex}"), error))?;
-        Ok(Self { fd })
+        Link::create(program, ifindex, BPF_XDP, flags)
+            .map(Self)
+            .map_err(|error| CallError::new(format!("attach XDP program to interface {ifindex}"), error))
     }
 
     /// Takes the program off. Packets that it has begun with may still be in it: see [`synchronize`].
@@ -86,14 +130,27 @@ impl XdpLink {
     ///
     /// `ENOLINK`: it is off already, the interface being gone.
     pub fn detach(&self) -> Result<(), CallError> {
-        let attr = LinkDetach { link_fd: raw(self.fd.as_fd()) };
-        // SAFETY: as in `link_create`.
-        let done = unsafe { bpf(BPF_LINK_DETACH, &raw const attr) };
-        done.map(drop).map_err(|error| CallError::new("detach XDP program", error))
+        self.0.detach().map_err(|error| CallError::new("detach XDP program", error))
     }
 }
 
-impl Drop for XdpLink {
+impl Link {
+    fn create(program: BorrowedFd<'_>, ifindex: u32, attach_type: u32, flags: u32) -> std::io::Result<Self> {
+        let attr = LinkCreate { prog_fd: raw(program), target_ifindex: ifindex, attach_type, flags };
+        // SAFETY: `attr` begins as union bpf_attr does for this command; the kernel reads only its size.
+        let fd = unsafe { bpf(BPF_LINK_CREATE, &raw const attr) }?;
+        // SAFETY: a descriptor that the kernel has just made for us.
+        Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+    }
+
+    fn detach(&self) -> std::io::Result<()> {
+        let attr = LinkDetach { link_fd: raw(self.fd.as_fd()) };
+        // SAFETY: as in `create`.
+        unsafe { bpf(BPF_LINK_DETACH, &raw const attr) }.map(drop)
+    }
+}
+
+impl Drop for Link {
     /// Not by closing the descriptor alone: a child that another thread is just starting has a copy of it until it
     /// executes its program, and the interface would stay taken for that long.
     fn drop(&mut self) {
@@ -118,19 +175,6 @@ pub fn synchronize() -> Result<(), CallError> {
 
 fn raw(fd: BorrowedFd<'_>) -> u32 {
     u32::try_from(fd.as_raw_fd()).expect("an open descriptor is not negative")
-}
-
-fn link_create(
-    program: BorrowedFd<'_>,
-    ifindex: u32,
-    attach_type: u32,
-    flags: u32,
-) -> std::io::Result<OwnedFd> {
-    let attr = LinkCreate { prog_fd: raw(program), target_ifindex: ifindex, attach_type, flags };
-    // SAFETY: `attr` begins as union bpf_attr does for this command; the kernel reads only its size.
-    let fd = unsafe { bpf(BPF_LINK_CREATE, &raw const attr) }?;
-    // SAFETY: a descriptor that the kernel has just made for us.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// # Safety

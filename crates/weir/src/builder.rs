@@ -24,6 +24,8 @@ pub enum SourceChoice {
     Auto,
     /// An XDP program (Linux 6.1): fastest, sees what arrives.
     Xdp,
+    /// Programs between the interface and the stack (Linux 6.1): both directions, any driver.
+    Tc,
     /// A packet socket with `TPACKET_V3`: any driver, both directions.
     AfPacket,
 }

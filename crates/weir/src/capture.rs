@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{Timespec, poll};
 use rustix::io::Errno;
 use rustix::thread::{NanosleepRelativeResult, nanosleep};
 use weir_sys::CallError;
@@ -363,8 +363,8 @@ impl Capture {
     }
 
     fn wait(&self, longest: Duration) -> Result<Woken, Error> {
-        let mut fds: Vec<PollFd<'_>> =
-            self.ports.iter().map(|port| PollFd::from_borrowed_fd(port.source.fd(), PollFlags::IN)).collect();
+        let mut fds = Vec::new();
+        self.ports.iter().for_each(|port| port.source.poll_on(&mut fds));
         match poll(&mut fds, Some(&timespec(longest))) {
             Ok(0) => Ok(Woken::Time),
             Ok(_) => Ok(Woken::Bell),

@@ -5,112 +5,143 @@ use std::fs;
 use crate::Error;
 use crate::builder::{Direction, Mode, Settings, SourceChoice};
 use crate::interface::{Device, Interface};
-use crate::source::{Source, af_packet, xdp};
+use crate::source::{Source, af_packet, tc, xdp};
+
+type Opening = Result<(Box<dyn Source>, Interface), Error>;
 
 /// Opens the source that the settings ask for on `device`; with `auto`, the one that fits, and says why.
-pub(crate) fn open(
-    device: &Device,
-    id: u32,
-    settings: &Settings,
-) -> Result<(Box<dyn Source>, Interface), Error> {
+pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
     if !device.link.is_up() {
         return Err(Error::InterfaceDown { name: device.link.name.clone() });
     }
-    let link_type = device.link_type()?;
-    let describe = |source, snap_len, detail, why: String, queues| Interface {
-        id,
-        name: device.link.name.clone(),
-        link_type,
-        snap_len,
-        speed_bits: device.speed_bits,
-        mac: device.link.address.as_slice().try_into().ok().filter(|_| device.link.hardware == 1),
-        source,
-        mode: match settings.mode {
-            Mode::Pass => "pass",
-            Mode::Exclusive => "exclusive",
-        },
-        detail,
-        why,
-        queues,
-    };
-    let open_xdp = |native_only, why: String| -> Result<(Box<dyn Source>, Interface), Error> {
-        let opened = xdp::open(device, id, settings, native_only)?;
-        let queues = opened.source.queues();
-        Ok((Box::new(opened.source), describe("xdp", opened.snap_len, opened.detail, why, queues)))
-    };
-    let open_af_packet = |why: String| -> Result<(Box<dyn Source>, Interface), Error> {
-        let opened = af_packet::open(device, id, settings)?;
-        let queues = opened.source.queues();
-        Ok((Box::new(opened.source), describe("af_packet", opened.snap_len, opened.detail, why, queues)))
-    };
+    let opener = Opener { device, id, settings, link_type: device.link_type()? };
     let asked = || "asked for".to_owned();
-    match settings.source {
-        SourceChoice::Xdp => {
-            if settings.direction == Direction::Out {
-                return Err(Error::Options(
-                    "the xdp source sees only what arrives, not what is sent (-Q out)".into(),
-                ));
-            }
-            open_xdp(false, asked())
+    let refused = |why: &str| Err(Error::Options(why.to_owned()));
+    let exclusive = settings.mode == Mode::Exclusive;
+    match (settings.source, settings.direction) {
+        (SourceChoice::Xdp, Direction::Out) => {
+            refused("the xdp source sees only what arrives, not what is sent (-Q out)")
         }
-        SourceChoice::AfPacket => {
-            if settings.mode == Mode::Exclusive {
-                return Err(Error::Options(
-                    "the af_packet source cannot take packets away from the host".into(),
-                ));
-            }
-            open_af_packet(asked())
+        (SourceChoice::Tc, _) if exclusive => refused("the tc source cannot take packets away from the host"),
+        (SourceChoice::AfPacket, _) if exclusive => {
+            refused("the af_packet source cannot take packets away from the host")
         }
-        SourceChoice::Auto => match prefer(device, settings) {
-            Preference::Xdp(why) => match open_xdp(true, why.clone()) {
-                Err(error) if settings.mode == Mode::Pass && !is_final(&error) => {
-                    open_af_packet(format!("xdp would fit ({why}), but: {error}"))
-                }
-                other => other,
-            },
-            Preference::AfPacket(why) => open_af_packet(why),
-        },
+        (SourceChoice::Xdp, _) => opener.xdp(false, asked()),
+        (SourceChoice::Tc, _) => opener.tc(asked()),
+        (SourceChoice::AfPacket, _) => opener.af_packet(asked()),
+        (SourceChoice::Auto, _) => opener.auto(),
     }
 }
 
-enum Preference {
-    Xdp(String),
-    AfPacket(String),
+/// Opens one source or another on the same interface.
+struct Opener<'a> {
+    device: &'a Device,
+    id: u32,
+    settings: &'a Settings,
+    link_type: u16,
+}
+
+impl Opener<'_> {
+    fn xdp(&self, native_only: bool, why: String) -> Opening {
+        let opened = xdp::open(self.device, self.id, self.settings, native_only)?;
+        Ok(self.describe("xdp", opened.source, opened.snap_len, opened.detail, why))
+    }
+
+    fn tc(&self, why: String) -> Opening {
+        let opened = tc::open(self.device, self.id, self.settings)?;
+        Ok(self.describe("tc", opened.source, opened.snap_len, opened.detail, why))
+    }
+
+    fn af_packet(&self, why: String) -> Opening {
+        let opened = af_packet::open(self.device, self.id, self.settings)?;
+        Ok(self.describe("af_packet", opened.source, opened.snap_len, opened.detail, why))
+    }
+
+    /// The source that fits; where it cannot be had, the next, with the reason.
+    fn auto(&self) -> Opening {
+        let (first, mut why) = prefer(self.device, self.settings);
+        if first == Fit::Xdp {
+            match self.xdp(true, why.clone()) {
+                Err(error) if self.settings.mode == Mode::Pass && !is_final(&error) => {
+                    why = format!("xdp would fit ({why}), but: {}", first_line(&error));
+                }
+                other => return other,
+            }
+        }
+        match self.tc(why.clone()) {
+            Err(error) if !is_final(&error) => {
+                let but = if first == Fit::Xdp { "tc" } else { "tc would fit" };
+                self.af_packet(format!("{why}; {but}, but: {}", first_line(&error)))
+            }
+            other => other,
+        }
+    }
+
+    fn describe(
+        &self,
+        name: &'static str,
+        source: impl Source + 'static,
+        snap_len: u32,
+        detail: String,
+        why: String,
+    ) -> (Box<dyn Source>, Interface) {
+        let link = &self.device.link;
+        let interface = Interface {
+            id: self.id,
+            name: link.name.clone(),
+            link_type: self.link_type,
+            snap_len,
+            speed_bits: self.device.speed_bits,
+            mac: link.address.as_slice().try_into().ok().filter(|_| link.hardware == 1),
+            source: name,
+            mode: match self.settings.mode {
+                Mode::Pass => "pass",
+                Mode::Exclusive => "exclusive",
+            },
+            detail,
+            why,
+            queues: source.queues(),
+        };
+        (Box::new(source), interface)
+    }
+}
+
+/// What `auto` tries first. Where tc cannot be had, af_packet is next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fit {
+    Xdp,
+    Tc,
 }
 
 /// The rule of `auto`: never disturb an interface that the host works with, be fast on one that is there to be captured.
-fn prefer(device: &Device, settings: &Settings) -> Preference {
-    if settings.mode == Mode::Exclusive {
-        return Preference::Xdp(
-            "only xdp can take packets away from the host, as mode exclusive asks".into(),
-        );
-    }
-    if device.link_type().is_ok_and(|link_type| link_type != 1) {
-        return Preference::AfPacket("its frames have no Ethernet header".into());
-    }
-    if device.link.is_loopback() {
-        return Preference::AfPacket("it is the loopback".into());
-    }
-    match settings.direction {
-        Direction::Out => Preference::AfPacket("xdp does not see what is sent".into()),
-        Direction::In if !device.in_use => {
-            Preference::Xdp("it has no address and no bridge: a capture port".into())
-        }
-        Direction::Both if !device.in_use => Preference::Xdp(
-            "it has no address and no bridge: a capture port, of which what arrives is captured".into(),
-        ),
-        Direction::In | Direction::Both => Preference::AfPacket(
-            "the host works with it: both directions, and its traffic is not disturbed".into(),
-        ),
-    }
+fn prefer(device: &Device, settings: &Settings) -> (Fit, String) {
+    let ethernet = device.link_type().is_ok_and(|link_type| link_type == 1);
+    let (fit, why) = if settings.mode == Mode::Exclusive {
+        (Fit::Xdp, "only xdp can take packets away from the host, as mode exclusive asks")
+    } else if !ethernet {
+        (Fit::Tc, "its frames have no Ethernet header")
+    } else if device.link.is_loopback() {
+        (Fit::Tc, "it is the loopback")
+    } else if settings.direction == Direction::Out {
+        (Fit::Tc, "xdp does not see what is sent")
+    } else if device.in_use {
+        (Fit::Tc, "the host works with it: both directions, and its traffic is not disturbed")
+    } else if settings.direction == Direction::In {
+        (Fit::Xdp, "it has no address and no bridge: a capture port")
+    } else {
+        (Fit::Xdp, "it has no address and no bridge: a capture port, of which what arrives is captured")
+    };
+    (fit, why.to_owned())
+}
+
+/// What went wrong, without the kernel's lines about it.
+fn first_line(error: &Error) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
 /// Whether another source would meet the same.
 fn is_final(error: &Error) -> bool {
-    matches!(
-        error,
-        Error::Memory { .. } | Error::Shape(_) | Error::InterfaceGone { .. } | Error::Corrupt { .. }
-    )
+    matches!(error, Error::Shape(_) | Error::InterfaceGone { .. } | Error::Corrupt { .. })
 }
 
 /// Refuses a pool that the machine has no memory for.

@@ -122,7 +122,7 @@ impl Error {
                 "run as root, or give the program what it needs: setcap {needs}+ep $(command -v weir)"
             )),
             Self::Busy { name, .. } => Some(format!(
-                "capture beside it with --source af_packet, or look at it with: bpftool net show dev {name}"
+                "capture beside it with --source tc, or look at it with: bpftool net show dev {name}"
             )),
             Self::Unsupported { instead, .. } => Some((*instead).into()),
             Self::Memory { .. } => Some("ask for fewer or smaller chunks (--chunks, --chunk-size)".into()),

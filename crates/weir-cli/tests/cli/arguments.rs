@@ -28,7 +28,7 @@ fn version_and_help_succeed_and_teach() {
 
 #[test]
 fn usage_errors_name_the_option_and_exit_with_2() {
-    let table: [(&[&str], &[&str]); 22] = [
+    let table: [(&[&str], &[&str]); 23] = [
         (&[], &["Usage"]),
         (&["captrue"], &["captrue", "capture"]),
         (&["capture", "--no-such"], &["--no-such"]),
@@ -49,6 +49,7 @@ fn usage_errors_name_the_option_and_exit_with_2() {
         (&["capture", "-w", "f", "-F", "pcap", "--comment", "x"], &["--comment", "pcapng"]),
         (&["capture", "-i", "lo", "--source", "xdp", "-Q", "out"], &["xdp", "-Q out"]),
         (&["capture", "-i", "lo", "--source", "af_packet", "--mode", "exclusive"], &["af_packet", "host"]),
+        (&["capture", "-i", "lo", "--source", "tc", "--mode", "exclusive"], &["tc", "host"]),
         (&["capture", "-i", "lo", "-i", "lo"], &["lo", "twice"]),
         (&["count", "--interval", "0s"], &["--interval", "zero"]),
     ];

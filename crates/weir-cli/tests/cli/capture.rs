@@ -12,8 +12,12 @@ use weir_lab::{FrameSender, Network, Traffic, Veth, require_root};
 use crate::harness::{Running, network, run, send, start, start_piped, tshark, weir};
 
 /// Each source, in each mode that it has.
-const SOURCES: [&[&str]; 3] =
-    [&["--source", "xdp"], &["--source", "xdp", "--mode", "exclusive"], &["--source", "af_packet"]];
+const SOURCES: [&[&str]; 4] = [
+    &["--source", "xdp"],
+    &["--source", "xdp", "--mode", "exclusive"],
+    &["--source", "tc"],
+    &["--source", "af_packet"],
+];
 
 /// What the sender has finished arrives within this.
 const SETTLE: Duration = Duration::from_millis(300);
@@ -379,7 +383,9 @@ fn root_a_pool_larger_than_memory_is_a_usage_error() {
     }
     let network = network();
     let too_many: [&[&str]; 3] = [&["-B", "1T"], &["-B", "1000000T"], &["--chunks", "4294967295"]];
-    for (size, source) in too_many.iter().flat_map(|size| ["xdp", "af_packet"].map(|source| (size, source))) {
+    for (size, source) in
+        too_many.iter().flat_map(|size| ["xdp", "tc", "af_packet"].map(|source| (size, source)))
+    {
         let ended = run(&network, &[&["capture", "-i", "rx0", "--source", source], *size].concat());
         assert_eq!(ended.status.code(), Some(2), "{size:?} {source}: {}", ended.stderr);
         assert!(ended.stderr.contains("-B, or --chunks times --chunk-size"), "{}", ended.stderr);
@@ -398,7 +404,7 @@ fn an_unknown_interface_is_answered_with_the_known_ones() {
 
 #[test]
 fn no_privilege_is_told_with_the_capability() {
-    for source in ["af_packet", "xdp"] {
+    for source in ["af_packet", "tc", "xdp"] {
         // Root without any capability, or whoever runs the test.
         let mut command = Command::new("setpriv");
         if rustix::process::geteuid().is_root() {

@@ -62,7 +62,7 @@ fn root_payload_is_proved_whole() {
         return;
     }
     let network = network();
-    for source in ["xdp", "af_packet"] {
+    for source in ["xdp", "tc", "af_packet"] {
         let running = count(&network, &["--source", source, "--json", "--verify", "60,1,5000"]);
         send(&network, 5000);
         thread::sleep(SETTLE);

@@ -17,11 +17,11 @@ mod losses;
 mod pump;
 mod shared;
 
-use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use weir_ring::{Counters, Fill, Part, Reader, Shape};
 use weir_sys::CallError;
@@ -226,8 +226,8 @@ impl Source for AfPacket {
         self.shared.awake();
     }
 
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.shared.bell.as_fd()
+    fn poll_on<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
+        fds.push(PollFd::new(&self.shared.bell, PollFlags::IN));
     }
 
     fn stop(&mut self) -> Result<(), Error> {

@@ -2,10 +2,11 @@
 //! them apart.
 
 pub(crate) mod af_packet;
+mod programmed;
+pub(crate) mod tc;
 pub(crate) mod xdp;
 
-use std::os::fd::BorrowedFd;
-
+use rustix::event::PollFd;
 use weir_ring::{Counters, Fill, Part};
 
 use crate::Error;
@@ -30,15 +31,15 @@ pub(crate) trait Source: std::fmt::Debug + Send {
     /// Takes it, as far as one chunk reaches.
     fn take(&mut self, queue: u32) -> Result<Option<Part>, Error>;
 
-    /// Makes [`Source::fd`] readable once `bytes` more are ready on any queue. The caller looks at [`Source::ready`] once
+    /// Makes what [`Source::poll_on`] names readable once `bytes` more are ready on any queue. The caller looks at [`Source::ready`] once
     /// more before it sleeps.
     fn wake_after(&mut self, bytes: u32);
 
     /// Ends what [`Source::wake_after`] began.
     fn woken(&mut self);
 
-    /// Readable when it is worth looking.
-    fn fd(&self) -> BorrowedFd<'_>;
+    /// Adds the descriptors that are readable when it is worth looking.
+    fn poll_on<'a>(&'a self, fds: &mut Vec<PollFd<'a>>);
 
     /// Ends the capture: when this returns nothing arrives any more, and the counters are final. What has arrived can
     /// still be taken.

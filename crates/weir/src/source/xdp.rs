@@ -1,17 +1,13 @@
 //! The `xdp` source: a program in front of the network stack writes into a pool that this process has mapped.
 
-use std::os::fd::{AsFd, BorrowedFd};
-
 use rustix::io::Errno;
-use weir_bpf::xdp::{Options, Program, Stamp};
-use weir_ring::{Counters, Doorbell, Fill, Part, Pool, Reader, Shape, SharedMaps};
-use weir_sys::bpf::{self, XdpHook, XdpLink};
-use weir_sys::clock;
-use weir_sys::packet::Promiscuous;
+use weir_bpf::xdp::{Options, Program};
+use weir_ring::Shape;
+use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::{CallError, cpu};
 
-use super::{Ready, Source};
-use crate::builder::{Mode, Settings, Timestamps};
+use super::programmed::{Attachment, Opened, Programmed, not_loaded, pool_options};
+use crate::builder::{Mode, Settings};
 use crate::interface::Device;
 use crate::{Error, choose, size};
 
@@ -23,25 +19,6 @@ const STANDARD_MTU: u32 = 1500;
 
 /// Capabilities that it takes: programs and their maps, attaching them, and promiscuous mode.
 const NEEDS: &str = "cap_bpf,cap_net_admin,cap_net_raw";
-
-#[derive(Debug)]
-pub(crate) struct Xdp {
-    name: String,
-    program: Program,
-    link: Option<XdpLink>,
-    readers: Vec<Reader>,
-    doorbell: Doorbell,
-    /// Ends with the source.
-    _promiscuous: Option<Promiscuous>,
-    clock_offset: i64,
-}
-
-/// A source and what there is to say of it.
-pub(crate) struct Opened {
-    pub(crate) source: Xdp,
-    pub(crate) snap_len: u32,
-    pub(crate) detail: String,
-}
 
 /// Opens the source on `device`, in the driver if it can, else (unless `native_only`) in the stack.
 pub(crate) fn open(
@@ -74,10 +51,9 @@ pub(crate) fn open(
     }
 }
 
-impl Opened {
-    fn note(mut self, note: &str) -> Self {
-        self.detail = format!("{}; {note}", self.detail);
-        self
+impl Attachment for XdpLink {
+    fn detach(&mut self) -> Result<(), CallError> {
+        Self::detach(self)
     }
 }
 
@@ -93,58 +69,19 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
     let shape = Shape::new(queues, chunks, settings.chunk_size, snap_len.max(16))?;
     choose::check_memory(name, shape.data_bytes())?;
 
-    let failed = |source: weir_bpf::LoadError| {
-        if source.is_permission() {
-            return Error::Privilege { operation: format!("load XDP program for `{name}`"), needs: NEEDS };
-        }
-        Error::Load { name: name.clone(), source }
-    };
-    let program = Program::load(&Options {
-        queues,
-        chunks: shape.chunks_total(),
-        stride: shape.stride(),
-        limit: shape.limit(),
-        slots: shape.slots(),
-        order_bytes: shape.order_bytes(),
-        snap_len,
-        interface_id: id,
-        stamp: match settings.timestamps {
-            Timestamps::Kernel => Stamp::Packet,
-            Timestamps::Batch => Stamp::Batch,
-            Timestamps::None => Stamp::None,
-        },
+    let (program, maps) = Program::load(&Options {
+        pool: pool_options(&shape, settings, id, snap_len, false),
         exclusive: settings.mode == Mode::Exclusive,
         // In the stack, packets of the size that offloads build come whatever the MTU is.
         fragments: hook == XdpHook::Generic || device.link.mtu > STANDARD_MTU,
         queue_is_cpu: hook == XdpHook::Generic,
         tags_of: tags.then_some(device.link.index),
     })
-    .map_err(failed)?;
-
-    let maps = SharedMaps {
-        pool: program.pool(),
-        chunks: program.chunks(),
-        queues: program.queues(),
-        orders: program.orders(),
-    };
-    let map_failed = |error| CallError::new(format!("map the pool of `{name}`"), error);
-    let readers = Pool::shared(shape, &maps).map_err(map_failed)?;
-    let doorbell = program.doorbell().try_clone_to_owned().and_then(Doorbell::new).map_err(map_failed)?;
-
-    let promiscuous = settings.promiscuous.then(|| Promiscuous::new(device.link.index)).transpose()?;
-    let mut source = Xdp {
-        name: name.clone(),
-        program,
-        link: None,
-        readers,
-        doorbell,
-        _promiscuous: promiscuous,
-        clock_offset: 0,
-    };
-    source.tick()?;
-    let link = XdpLink::attach(source.program.program(), device.link.index, hook)
+    .map_err(|error| not_loaded(name, error, NEEDS))?;
+    let mut source = Programmed::new(device, settings, shape, maps)?;
+    let link = XdpLink::attach(program.program(), device.link.index, hook)
         .map_err(|error| refused(device, error))?;
-    source.link = Some(link);
+    source.attached(link);
 
     let detail = format!(
         "{} XDP, {queues} {} of {chunks} chunks of {}",
@@ -175,77 +112,9 @@ fn refused(device: &Device, error: CallError) -> Error {
                 device.link.mtu
             ),
             name,
-            instead: "use --source af_packet, which runs on any driver",
+            instead: "use --source tc, which runs on any driver",
         },
         Errno::NODEV => Error::InterfaceGone { name },
         _ => error.into(),
-    }
-}
-
-impl Source for Xdp {
-    fn queues(&self) -> u32 {
-        u32::try_from(self.readers.len()).expect("a shape counts queues in 32 bits")
-    }
-
-    fn ready(&mut self, queue: u32) -> Result<Ready, Error> {
-        let (bytes, closed) = self.readers[queue as usize].ready();
-        Ok(Ready { bytes, closed })
-    }
-
-    fn take(&mut self, queue: u32) -> Result<Option<Part>, Error> {
-        let taken = self.readers[queue as usize].take();
-        taken.map_err(|source| Error::Corrupt { name: self.name.clone(), source })
-    }
-
-    fn wake_after(&mut self, bytes: u32) {
-        for reader in &self.readers {
-            reader.wake_after(bytes);
-        }
-    }
-
-    fn woken(&mut self) {
-        for reader in &self.readers {
-            reader.wake_never();
-        }
-        self.doorbell.quiet();
-    }
-
-    fn fd(&self) -> BorrowedFd<'_> {
-        self.doorbell.as_fd()
-    }
-
-    fn stop(&mut self) -> Result<(), Error> {
-        let Some(link) = self.link.take() else { return Ok(()) };
-        match link.detach() {
-            Err(error) if error.errno() != Errno::NOLINK.raw_os_error() => return Err(error.into()),
-            _ => {}
-        }
-        bpf::synchronize()?;
-        Ok(())
-    }
-
-    fn counters(&self, queue: u32) -> Counters {
-        self.readers[queue as usize].counters()
-    }
-
-    fn fill(&self, queue: u32) -> Fill {
-        self.readers[queue as usize].fill()
-    }
-
-    fn strays(&self) -> u64 {
-        self.program.strays()
-    }
-
-    /// Follows the kernel's idea of TAI, which a time daemon may tell it at any time.
-    fn tick(&mut self) -> Result<(), Error> {
-        const NANOSECONDS: i64 = 1_000_000_000;
-        let offset = -clock::tai_offset()? * NANOSECONDS;
-        if offset != self.clock_offset {
-            self.clock_offset = offset;
-            for reader in &self.readers {
-                reader.set_clock_offset(offset);
-            }
-        }
-        Ok(())
     }
 }

@@ -25,7 +25,7 @@ fn root_a_program_of_someone_else_stays() {
         // `auto` would take xdp on a port without addresses, and says why it does not.
         let mut capture = on_rx(&network).open().unwrap();
         let interface = &capture.interfaces()[0];
-        assert_eq!(interface.source, "af_packet");
+        assert_eq!(interface.source, "tc");
         assert!(interface.why.contains("has an XDP program already"), "{interface:?}");
         FrameSender::new(&network.pair().tx).unwrap().send_frames(&frames).unwrap();
         let mut packets = 0;
@@ -40,7 +40,7 @@ fn root_auto_does_not_disturb_an_interface_that_the_host_uses() {
     if !require_root("root_auto_does_not_disturb_an_interface_that_the_host_uses") {
         return;
     }
-    for (veth, source) in [(Veth::default(), "xdp"), (Veth::default().ipv4(), "af_packet")] {
+    for (veth, source) in [(Veth::default(), "xdp"), (Veth::default().ipv4(), "tc")] {
         let network = Network::new(veth).unwrap();
         network.rx().run(|| {
             let capture = on_rx(&network).open().unwrap();
@@ -54,7 +54,7 @@ fn root_an_interface_that_goes_is_told_and_what_was_captured_is_there() {
     if !require_root("root_an_interface_that_goes_is_told_and_what_was_captured_is_there") {
         return;
     }
-    for source in [SourceChoice::Xdp, SourceChoice::AfPacket] {
+    for source in [SourceChoice::Xdp, SourceChoice::Tc, SourceChoice::AfPacket] {
         let network = Network::new(Veth::default()).unwrap();
         let frames = Traffic::new(60).unwrap().between(network.pair()).frames(0..100);
         network.rx().run(|| {
@@ -97,6 +97,8 @@ fn root_absurd_wishes_are_answered() {
         assert!(matches!(xdp().snap_len(0).open(), Err(Error::Options(_))));
         assert!(matches!(xdp().direction(weir::Direction::Out).open(), Err(Error::Options(_))));
         let both = on_rx(&network).source(SourceChoice::AfPacket).mode(Mode::Exclusive).open();
+        assert!(matches!(both, Err(Error::Options(_))));
+        let both = on_rx(&network).source(SourceChoice::Tc).mode(Mode::Exclusive).open();
         assert!(matches!(both, Err(Error::Options(_))));
         let twice = on_rx(&network).interface(&network.pair().rx.name).open();
         assert!(matches!(twice, Err(Error::InterfaceTwice { .. })));

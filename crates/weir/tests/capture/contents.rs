@@ -90,9 +90,13 @@ fn root_super_frames_of_a_tcp_transfer_are_captured_whole() {
         return;
     }
     // veth cuts super-frames for an XDP program in the driver, so they meet XDP in the stack, on the loopback.
-    for (source, interface) in
-        [(SourceChoice::Xdp, "lo"), (SourceChoice::AfPacket, "lo"), (SourceChoice::AfPacket, "rx0")]
-    {
+    for (source, interface) in [
+        (SourceChoice::Xdp, "lo"),
+        (SourceChoice::Tc, "lo"),
+        (SourceChoice::Tc, "rx0"),
+        (SourceChoice::AfPacket, "lo"),
+        (SourceChoice::AfPacket, "rx0"),
+    ] {
         const BYTES: u64 = 32 << 20;
         let network = Network::new(Veth::default().ipv4()).unwrap();
         network.rx().run(|| {
@@ -217,6 +221,7 @@ fn root_time_stamps_are_those_of_the_wall_clock() {
         (SourceChoice::Xdp, Timestamps::Kernel),
         (SourceChoice::Xdp, Timestamps::Batch),
         (SourceChoice::Xdp, Timestamps::None),
+        (SourceChoice::Tc, Timestamps::Kernel),
         (SourceChoice::AfPacket, Timestamps::Kernel),
     ] {
         network.rx().run(|| {

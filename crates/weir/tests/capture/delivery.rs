@@ -14,7 +14,7 @@ fn root_a_lone_packet_rings() {
     }
     let network = Network::new(Veth::default()).unwrap();
     let frame = Traffic::new(60).unwrap().between(network.pair()).frame(0);
-    for source in [SourceChoice::Xdp, SourceChoice::AfPacket] {
+    for source in [SourceChoice::Xdp, SourceChoice::Tc, SourceChoice::AfPacket] {
         network.rx().run(|| {
             let mut capture = on_rx(&network).source(source).open().unwrap();
             let sender = FrameSender::new(&network.pair().tx).unwrap();
@@ -42,7 +42,7 @@ fn root_an_idle_capture_takes_no_processor_time() {
         return;
     }
     let network = Network::new(Veth::default()).unwrap();
-    for source in [SourceChoice::Xdp, SourceChoice::AfPacket] {
+    for source in [SourceChoice::Xdp, SourceChoice::Tc, SourceChoice::AfPacket] {
         network.rx().run(|| {
             let mut capture = on_rx(&network).source(source).open().unwrap();
             assert!(capture.next(Duration::from_millis(50)).unwrap().is_none());

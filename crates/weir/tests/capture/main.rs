@@ -4,6 +4,7 @@ mod account;
 mod coexistence;
 mod contents;
 mod delivery;
+mod tc;
 
 use std::time::Duration;
 
@@ -71,8 +72,9 @@ fn capture_frames(
 }
 
 /// Each source in each of its modes.
-const WAYS: [(SourceChoice, Mode); 3] = [
+const WAYS: [(SourceChoice, Mode); 4] = [
     (SourceChoice::Xdp, Mode::Pass),
     (SourceChoice::Xdp, Mode::Exclusive),
+    (SourceChoice::Tc, Mode::Pass),
     (SourceChoice::AfPacket, Mode::Pass),
 ];

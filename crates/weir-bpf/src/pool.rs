@@ -1,0 +1,138 @@
+//! The pool's half of each program that fills one: the constants and maps of `writer.h`.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+
+/// When the program reads the clock; the numbers are those of `pool.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stamp {
+    /// Never.
+    None = 0,
+    /// For each packet.
+    Packet = 1,
+    /// For each packet while there are few, else once for a group.
+    Batch = 2,
+}
+
+/// The pool of one capture on one interface, as the program has to know it.
+#[derive(Clone, Copy, Debug)]
+pub struct PoolOptions {
+    /// Queues, each with its own `struct queue` and `struct order`.
+    pub queues: u32,
+    /// Chunks of all queues.
+    pub chunks: u32,
+    /// Bytes from one chunk to the next.
+    pub stride: u32,
+    /// Offset in a chunk below which a record may begin.
+    pub limit: u32,
+    /// Slots of a queue's ring, a power of two.
+    pub slots: u32,
+    /// Bytes of one queue's orders.
+    pub order_bytes: u32,
+    /// Bytes kept of a packet, at least 1; with what a record adds, it fits into `stride - limit`.
+    pub snap_len: u32,
+    /// The interface's number in the capture.
+    pub interface_id: u32,
+    /// Time stamps.
+    pub stamp: Stamp,
+    /// Each record says which way its packet went.
+    pub directions: bool,
+}
+
+/// The maps of a loaded program.
+#[derive(Debug)]
+pub struct PoolMaps {
+    pub(crate) pool: OwnedFd,
+    pub(crate) chunks: OwnedFd,
+    pub(crate) queues: OwnedFd,
+    pub(crate) orders: OwnedFd,
+    pub(crate) doorbell: OwnedFd,
+    pub(crate) strays: MapHandle,
+}
+
+impl PoolMaps {
+    /// Map of chunk data, to be mapped.
+    pub fn pool(&self) -> BorrowedFd<'_> {
+        self.pool.as_fd()
+    }
+
+    /// Map of the chunks' progress, to be mapped.
+    pub fn chunks(&self) -> BorrowedFd<'_> {
+        self.chunks.as_fd()
+    }
+
+    /// Map of the queues' state, to be mapped.
+    pub fn queues(&self) -> BorrowedFd<'_> {
+        self.queues.as_fd()
+    }
+
+    /// Map of the orders, to be mapped.
+    pub fn orders(&self) -> BorrowedFd<'_> {
+        self.orders.as_fd()
+    }
+
+    /// The ring buffer that serves as a bell.
+    pub fn doorbell(&self) -> BorrowedFd<'_> {
+        self.doorbell.as_fd()
+    }
+
+    /// Packets that came on a queue for which there is no pool: neither captured nor counted as seen anywhere else.
+    pub fn strays(&self) -> u64 {
+        let per_cpu = self.strays.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten();
+        let count = |value: Vec<u8>| value.try_into().map_or(0, u64::from_ne_bytes);
+        per_cpu.into_iter().flatten().map(count).sum()
+    }
+}
+
+/// Sets the constants and the maps' measures of an open skeleton.
+macro_rules! prepare {
+    ($open:expr, $options:expr) => {{
+        let options: &PoolOptions = $options;
+        let constants = $open.maps.rodata_data.as_deref_mut().expect("the program has constants");
+        constants.chunk_limit = options.limit;
+        constants.snap_len = options.snap_len;
+        constants.slot_mask = options.slots - 1;
+        constants.interface_id = options.interface_id;
+        constants.timestamps = options.stamp as u32;
+        constants.directions = options.directions;
+        $open.maps.pool.set_value_size(options.stride)?;
+        $open.maps.pool.set_max_entries(options.chunks)?;
+        $open.maps.chunks.set_max_entries(options.chunks)?;
+        $open.maps.queues.set_max_entries(options.queues)?;
+        $open.maps.orders.set_value_size(options.order_bytes)?;
+        $open.maps.orders.set_max_entries(options.queues)?;
+        constants
+    }};
+}
+pub(crate) use prepare;
+
+/// Keeps the maps of a loaded skeleton, whose queues are made ready.
+macro_rules! keep_maps {
+    ($loaded:expr, $options:expr) => {{
+        $crate::pool::close_chunks(&$loaded.maps.queues, $options)?;
+        $crate::pool::PoolMaps {
+            pool: $loaded.maps.pool.as_fd().try_clone_to_owned()?,
+            chunks: $loaded.maps.chunks.as_fd().try_clone_to_owned()?,
+            queues: $loaded.maps.queues.as_fd().try_clone_to_owned()?,
+            orders: $loaded.maps.orders.as_fd().try_clone_to_owned()?,
+            doorbell: $loaded.maps.doorbell.as_fd().try_clone_to_owned()?,
+            strays: libbpf_rs::MapHandle::try_from(&$loaded.maps.strays)?,
+        }
+    }};
+}
+pub(crate) use keep_maps;
+
+/// Bytes of `struct queue`, and the place of `offset` in it (`pool.h`).
+const QUEUE_BYTES: usize = 128;
+const QUEUE_OFFSET: usize = 12;
+
+/// At its limit no chunk is open: the first packet opens one.
+pub(crate) fn close_chunks(queues: &impl MapCore, options: &PoolOptions) -> Result<(), libbpf_rs::Error> {
+    let mut queue = [0; QUEUE_BYTES];
+    queue[QUEUE_OFFSET..QUEUE_OFFSET + 4].copy_from_slice(&options.limit.to_ne_bytes());
+    for index in 0..options.queues {
+        queues.update(&index.to_ne_bytes(), &queue, MapFlags::ANY)?;
+    }
+    Ok(())
+}

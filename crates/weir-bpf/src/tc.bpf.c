@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) */
+/* The `tc` source: copies each packet between an interface and the network stack into the pool, and lets it go on.
+ *
+ * Input:    struct __sk_buff as tcx and cls_bpf give it: from the link-layer header on, the outer VLAN tag beside it.
+ * Verdict:  TC_ACT_UNSPEC, always: the next program or filter decides as if this one were not there.
+ * Maps:     writer.h; both programs share them.
+ * Kernel:   6.1 (bpf_ktime_get_tai_ns). */
+#include <linux/pkt_cls.h>
+#define CONTEXT struct __sk_buff
+#include "packet.h"
+
+static __always_inline bool load(CONTEXT *ctx, __u32 from, void *to, __u32 length)
+{
+	return length != 0 && bpf_skb_load_bytes(ctx, from, to, length) == 0;
+}
+
+static __always_inline int deliver(struct __sk_buff *ctx, __u32 direction)
+{
+	struct record record;
+	if (!arrive(&record, bpf_get_smp_processor_id()))
+		return TC_ACT_UNSPEC;
+	bool tagged = ctx->vlan_present;
+	if (!begin(&record, ctx->len + (tagged ? TAG : 0)))
+		return TC_ACT_UNSPEC;
+	if (tagged ? load_tagged(ctx, &record, ctx->vlan_proto, ctx->vlan_tci) : load_plain(ctx, &record))
+		commit(&record, direction);
+	else
+		record.queue->errors++;
+	return TC_ACT_UNSPEC;
+}
+
+SEC("tc")
+int ingress(struct __sk_buff *ctx)
+{
+	return deliver(ctx, INBOUND);
+}
+
+SEC("tc")
+int egress(struct __sk_buff *ctx)
+{
+	return deliver(ctx, OUTBOUND);
+}
+
+char _license[] SEC("license") = "Dual MIT/GPL";

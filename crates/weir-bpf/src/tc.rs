@@ -1,0 +1,66 @@
+//! The `tc` source's programs (`tc.bpf.c`).
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+
+use crate::log::{LoadError, logged};
+use crate::pool::{PoolMaps, PoolOptions, keep_maps, prepare};
+
+skeleton!("tc");
+
+/// The constants of one capture on one interface.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// The pool; its queues are CPUs.
+    pub pool: PoolOptions,
+    /// Load the program for what arrives.
+    pub ingress: bool,
+    /// Load the program for what is sent.
+    pub egress: bool,
+}
+
+/// The loaded programs.
+#[derive(Debug)]
+pub struct Programs {
+    ingress: Option<OwnedFd>,
+    egress: Option<OwnedFd>,
+}
+
+impl Programs {
+    /// Loads the programs with these constants, and gives the maps that they share, too. They run once they are attached.
+    ///
+    /// # Errors
+    ///
+    /// No privilege, no memory for the maps, or a kernel without what the programs call.
+    pub fn load(options: &Options) -> Result<(Self, PoolMaps), LoadError> {
+        logged("tc", || Self::try_load(options))
+    }
+
+    fn try_load(options: &Options) -> Result<(Self, PoolMaps), libbpf_rs::Error> {
+        let mut storage = MaybeUninit::uninit();
+        let mut open = skeleton::TcSkelBuilder::default().open(&mut storage)?;
+        let _ = prepare!(open, &options.pool);
+        open.progs.ingress.set_autoload(options.ingress);
+        open.progs.egress.set_autoload(options.egress);
+        let loaded = open.load()?;
+        let keep =
+            |wanted: bool, program: BorrowedFd<'_>| wanted.then(|| program.try_clone_to_owned()).transpose();
+        let programs = Self {
+            ingress: keep(options.ingress, loaded.progs.ingress.as_fd())?,
+            egress: keep(options.egress, loaded.progs.egress.as_fd())?,
+        };
+        Ok((programs, keep_maps!(loaded, &options.pool)))
+    }
+
+    /// The program for what arrives, to attach it, if it was asked for.
+    pub fn ingress(&self) -> Option<BorrowedFd<'_>> {
+        self.ingress.as_ref().map(OwnedFd::as_fd)
+    }
+
+    /// The program for what is sent, to attach it, if it was asked for.
+    pub fn egress(&self) -> Option<BorrowedFd<'_>> {
+        self.egress.as_ref().map(OwnedFd::as_fd)
+    }
+}

@@ -1,0 +1,184 @@
+//! A source whose pool is filled by an eBPF program, wherever that is attached.
+
+use std::fmt::Debug;
+use std::os::fd::AsFd;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use weir_bpf::LoadError;
+use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp};
+use weir_ring::{Counters, Doorbell, Fill, Part, Pool, Reader, Shape, SharedMaps};
+use weir_sys::packet::Promiscuous;
+use weir_sys::{CallError, bpf, clock};
+
+use super::{Ready, Source};
+use crate::Error;
+use crate::builder::{Settings, Timestamps};
+use crate::interface::Device;
+
+/// What holds a program on its interface.
+pub(super) trait Attachment: Debug + Send {
+    /// Takes it off; `ENOLINK`: it was off already.
+    fn detach(&mut self) -> Result<(), CallError>;
+}
+
+/// A pool, the programs that fill it, and the readers that empty it.
+#[derive(Debug)]
+pub(crate) struct Programmed {
+    name: String,
+    maps: PoolMaps,
+    attachment: Option<Box<dyn Attachment>>,
+    readers: Vec<Reader>,
+    doorbell: Doorbell,
+    /// Ends with the source.
+    _promiscuous: Option<Promiscuous>,
+    clock_offset: i64,
+}
+
+/// A source and what there is to say of it.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) source: Programmed,
+    pub(crate) snap_len: u32,
+    pub(crate) detail: String,
+}
+
+impl Opened {
+    pub(super) fn note(mut self, note: &str) -> Self {
+        self.detail = format!("{}; {note}", self.detail);
+        self
+    }
+}
+
+/// What a program has to know of its pool.
+pub(super) fn pool_options(
+    shape: &Shape,
+    settings: &Settings,
+    id: u32,
+    snap_len: u32,
+    directions: bool,
+) -> PoolOptions {
+    PoolOptions {
+        queues: shape.queues(),
+        chunks: shape.chunks_total(),
+        stride: shape.stride(),
+        limit: shape.limit(),
+        slots: shape.slots(),
+        order_bytes: shape.order_bytes(),
+        snap_len,
+        interface_id: id,
+        stamp: match settings.timestamps {
+            Timestamps::Kernel => Stamp::Packet,
+            Timestamps::Batch => Stamp::Batch,
+            Timestamps::None => Stamp::None,
+        },
+        directions,
+    }
+}
+
+/// What the kernel means when it does not load a program.
+pub(super) fn not_loaded(name: &str, source: LoadError, needs: &'static str) -> Error {
+    if source.is_permission() {
+        return Error::Privilege { operation: format!("load eBPF program for `{name}`"), needs };
+    }
+    Error::Load { name: name.to_owned(), source }
+}
+
+impl Programmed {
+    /// The process's half of a pool whose program is loaded and not attached yet.
+    pub(super) fn new(
+        device: &Device,
+        settings: &Settings,
+        shape: Shape,
+        maps: PoolMaps,
+    ) -> Result<Self, Error> {
+        let name = device.link.name.clone();
+        let shared = SharedMaps {
+            pool: maps.pool(),
+            chunks: maps.chunks(),
+            queues: maps.queues(),
+            orders: maps.orders(),
+        };
+        let failed = |error| CallError::new(format!("map the pool of `{name}`"), error);
+        let readers = Pool::shared(shape, &shared).map_err(failed)?;
+        let doorbell = maps.doorbell().try_clone_to_owned().and_then(Doorbell::new).map_err(failed)?;
+        let _promiscuous = settings.promiscuous.then(|| Promiscuous::new(device.link.index)).transpose()?;
+        let mut source =
+            Self { name, maps, attachment: None, readers, doorbell, _promiscuous, clock_offset: 0 };
+        source.tick()?;
+        Ok(source)
+    }
+
+    /// Keeps what holds the program on the interface.
+    pub(super) fn attached(&mut self, attachment: impl Attachment + 'static) {
+        self.attachment = Some(Box::new(attachment));
+    }
+}
+
+impl Source for Programmed {
+    fn queues(&self) -> u32 {
+        u32::try_from(self.readers.len()).expect("a shape counts queues in 32 bits")
+    }
+
+    fn ready(&mut self, queue: u32) -> Result<Ready, Error> {
+        let (bytes, closed) = self.readers[queue as usize].ready();
+        Ok(Ready { bytes, closed })
+    }
+
+    fn take(&mut self, queue: u32) -> Result<Option<Part>, Error> {
+        let taken = self.readers[queue as usize].take();
+        taken.map_err(|source| Error::Corrupt { name: self.name.clone(), source })
+    }
+
+    fn wake_after(&mut self, bytes: u32) {
+        for reader in &self.readers {
+            reader.wake_after(bytes);
+        }
+    }
+
+    fn woken(&mut self) {
+        for reader in &self.readers {
+            reader.wake_never();
+        }
+        self.doorbell.quiet();
+    }
+
+    fn poll_on<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
+        fds.push(PollFd::from_borrowed_fd(self.doorbell.as_fd(), PollFlags::IN));
+    }
+
+    fn stop(&mut self) -> Result<(), Error> {
+        let Some(mut attachment) = self.attachment.take() else { return Ok(()) };
+        match attachment.detach() {
+            Err(error) if error.errno() != Errno::NOLINK.raw_os_error() => return Err(error.into()),
+            _ => {}
+        }
+        bpf::synchronize()?;
+        Ok(())
+    }
+
+    fn counters(&self, queue: u32) -> Counters {
+        self.readers[queue as usize].counters()
+    }
+
+    fn fill(&self, queue: u32) -> Fill {
+        self.readers[queue as usize].fill()
+    }
+
+    fn strays(&self) -> u64 {
+        self.maps.strays()
+    }
+
+    /// Follows the kernel's idea of TAI, which a time daemon may tell it at any time.
+    fn tick(&mut self) -> Result<(), Error> {
+        const NANOSECONDS: i64 = 1_000_000_000;
+        let offset = -clock::tai_offset()? * NANOSECONDS;
+        if offset != self.clock_offset {
+            self.clock_offset = offset;
+            for reader in &self.readers {
+                reader.set_clock_offset(offset);
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,89 @@
+//! The `tc` source: programs between an interface and the network stack, in both directions, write into a pool that this
+//! process has mapped. The host keeps its traffic.
+
+use rustix::io::Errno;
+use weir_bpf::tc::{Options, Programs};
+use weir_ring::Shape;
+use weir_sys::bpf::{Place, TcxHook, TcxLink};
+use weir_sys::{CallError, cpu};
+
+use super::programmed::{Attachment, Opened, Programmed, not_loaded, pool_options};
+use crate::builder::{DEFAULT_SNAP_LEN, Direction, Settings};
+use crate::interface::Device;
+use crate::{Error, choose, size};
+
+/// What the direction takes in a record, beyond what a [`Shape`] reckons with.
+const FLAGS: u32 = 8;
+/// Least room for data: a tag that is put back is written as a whole even where the snap length cuts inside of it.
+const LEAST_ROOM: u32 = 16;
+
+/// Capabilities that it takes: programs and their maps, attaching them, and promiscuous mode.
+const NEEDS: &str = "cap_bpf,cap_net_admin,cap_net_raw";
+
+/// Opens the source on `device`.
+pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Opened, Error> {
+    let name = &device.link.name;
+    // What is sent on a loopback is received there: once is enough.
+    let both = settings.direction == Direction::Both;
+    let ingress = settings.direction != Direction::Out;
+    let egress = settings.direction == Direction::Out || both && !device.link.is_loopback();
+    let queues = cpu::possible()?;
+    let chunks = settings.chunks_for(queues);
+    let snap_len = settings.snap_len.min(DEFAULT_SNAP_LEN).min(device.largest_frame());
+    let shape = Shape::new(queues, chunks, settings.chunk_size, snap_len.max(LEAST_ROOM) + FLAGS)?;
+    choose::check_memory(name, shape.data_bytes())?;
+
+    let (programs, maps) = Programs::load(&Options {
+        pool: pool_options(&shape, settings, id, snap_len, both),
+        ingress,
+        egress,
+    })
+    .map_err(|error| not_loaded(name, error, NEEDS))?;
+    let mut source = Programmed::new(device, settings, shape, maps)?;
+    source.attached(Links::attach(&programs, device.link.index).map_err(|error| refused(device, error))?);
+
+    let detail = format!(
+        "tcx {}, {queues} {} of {chunks} chunks of {}",
+        match (ingress, egress) {
+            (true, true) => "ingress and egress",
+            (true, false) => "ingress",
+            _ => "egress",
+        },
+        if queues == 1 { "processor" } else { "processors" },
+        size::binary(u64::from(settings.chunk_size)),
+    );
+    Ok(Opened { source, snap_len, detail })
+}
+
+/// One link for each direction.
+#[derive(Debug)]
+struct Links(Vec<TcxLink>);
+
+impl Links {
+    /// In front of others' programs: one that accepts a packet for good ends the run, and would hide it.
+    fn attach(programs: &Programs, ifindex: u32) -> Result<Self, CallError> {
+        let ingress = programs.ingress().map(|program| (program, TcxHook::Ingress));
+        let egress = programs.egress().map(|program| (program, TcxHook::Egress));
+        let sides = ingress.into_iter().chain(egress);
+        let attach = |(program, hook)| TcxLink::attach(program, ifindex, hook, Place::First);
+        sides.map(attach).collect::<Result<_, _>>().map(Self)
+    }
+}
+
+impl Attachment for Links {
+    fn detach(&mut self) -> Result<(), CallError> {
+        self.0.drain(..).try_for_each(|link| link.detach())
+    }
+}
+
+/// What the kernel means when it does not attach a program.
+fn refused(device: &Device, error: CallError) -> Error {
+    let name = device.link.name.clone();
+    match Errno::from_raw_os_error(error.errno()) {
+        Errno::PERM | Errno::ACCESS => {
+            Error::Privilege { operation: format!("attach tc programs to `{name}`"), needs: NEEDS }
+        }
+        Errno::NODEV => Error::InterfaceGone { name },
+        _ => error.into(),
+    }
+}
