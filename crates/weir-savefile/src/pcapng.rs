@@ -3,6 +3,7 @@
 //! Each block is a struct of what it can say; `append_to` writes it whole, with the options that are set.
 
 use crate::options::{self, append, append_end, append_text};
+use crate::padding;
 
 /// Section Header Block, section 4.1 of the draft. Reads the same in both byte orders.
 pub const SECTION_HEADER: u32 = 0x0a0d_0d0a;
@@ -144,6 +145,19 @@ impl InterfaceStatistics<'_> {
     }
 }
 
+/// Appends a block of any type. `body` is what stands between the two lengths, in native byte order; it is filled up to a
+/// multiple of four.
+///
+/// `None`: no block can be that long, and `out` is as before.
+pub fn append_block(out: &mut Vec<u8>, kind: u32, body: &[u8]) -> Option<()> {
+    u32::try_from(body.len() + padding(body.len()) + 12).ok()?;
+    block(out, kind, |out| {
+        out.extend_from_slice(body);
+        out.extend_from_slice(&[0; 3][..padding(body.len())]);
+    });
+    Some(())
+}
+
 /// A time stamp as pcapng stores it: the high 32 bits, then the low ones, each in native byte order.
 #[inline]
 pub(crate) const fn halves(timestamp: u64) -> [u8; 8] {
@@ -168,7 +182,7 @@ fn block(out: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(&kind.to_ne_bytes());
     out.extend_from_slice(&[0; 4]);
     body(out);
-    // At most eight options of at most 64 KiB each.
+    // At most eight options of at most 64 KiB each, or a body that was measured before.
     let total = u32::try_from(out.len() + 4 - start).expect("a block's options are bounded");
     out[start + 4..start + 8].copy_from_slice(&total.to_ne_bytes());
     out.extend_from_slice(&total.to_ne_bytes());
@@ -256,6 +270,20 @@ mod tests {
             options,
             [(3, halves), (4, 10u64.to_ne_bytes().to_vec()), (5, 4u64.to_ne_bytes().to_vec())]
         );
+    }
+
+    #[test]
+    fn any_block() {
+        for len in 0..9usize {
+            let mut bytes = Vec::new();
+            append_block(&mut bytes, 4, &[1; 9][..len]).unwrap();
+            let total = 12 + len.next_multiple_of(4);
+            assert_eq!(bytes.len(), total);
+            for at in [4, total - 4] {
+                assert_eq!(bytes[at..at + 4], u32::try_from(total).unwrap().to_ne_bytes());
+            }
+            assert_eq!(bytes[8..8 + len], [1; 9][..len]);
+        }
     }
 
     #[test]

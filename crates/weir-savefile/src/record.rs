@@ -112,6 +112,46 @@ pub fn encode(buf: &mut [u8], header: &RecordHeader, parts: &[&[u8]]) -> Option<
     Some(total)
 }
 
+/// Appends a record with all that it can say; `comment` is a text for people, cut where it is longer than an option.
+///
+/// `None`: no block can be that long, and `out` is as before.
+#[inline]
+pub fn append(out: &mut Vec<u8>, header: &RecordHeader, data: &[u8], comment: Option<&str>) -> Option<()> {
+    let start = out.len();
+    out.reserve(OVERHEAD + data.len() + 32);
+    for word in [KIND, 0, header.interface] {
+        out.extend_from_slice(&word.to_ne_bytes());
+    }
+    out.extend_from_slice(&halves(header.timestamp));
+    for word in [u32::try_from(data.len()).unwrap_or(u32::MAX), header.original_len] {
+        out.extend_from_slice(&word.to_ne_bytes());
+    }
+    out.extend_from_slice(data);
+    out.extend_from_slice(&[0; 3][..padding(data.len())]);
+    let list = out.len();
+    options::append_text(out, options::COMMENT, comment);
+    if let Some(flags) = header.flags {
+        options::append(out, FLAGS, &flags.to_ne_bytes());
+    }
+    if let Some(dropcount) = header.dropcount {
+        options::append(out, DROP_COUNT, &dropcount.to_ne_bytes());
+    }
+    if let Some(queue) = header.queue {
+        options::append(out, QUEUE, &queue.to_ne_bytes());
+    }
+    if out.len() > list {
+        options::append_end(out);
+    }
+    // A packet whose length is too much for its field is too much for the block's, too.
+    let Ok(total) = u32::try_from(out.len() + TAIL - start) else {
+        out.truncate(start);
+        return None;
+    };
+    out[start + 4..start + 8].copy_from_slice(&total.to_ne_bytes());
+    out.extend_from_slice(&total.to_ne_bytes());
+    Some(())
+}
+
 /// Fills a slice from its start; the caller has checked that everything fits.
 struct Cursor<'a> {
     rest: &'a mut [u8],
@@ -355,6 +395,34 @@ mod tests {
             expected.extend_from_slice(&word.to_ne_bytes());
         }
         assert_eq!(encoded(&header, &[7, 8, 9]), expected);
+    }
+
+    #[test]
+    fn both_ways_to_write_a_record_agree() {
+        for options in 0..8u8 {
+            let option = |bit: u8| options & bit != 0;
+            let header = RecordHeader {
+                flags: option(1).then_some(INBOUND),
+                dropcount: option(2).then_some(7),
+                queue: option(4).then_some(9),
+                ..HEADER
+            };
+            for len in [0, 1, 60, 61] {
+                let mut appended = Vec::new();
+                append(&mut appended, &header, &[7; 61][..len], None).unwrap();
+                assert_eq!(appended, encoded(&header, &[7; 61][..len]));
+            }
+        }
+    }
+
+    #[test]
+    fn a_comment_stands_before_the_other_options() {
+        let mut bytes = Vec::new();
+        append(&mut bytes, &RecordHeader { queue: Some(9), ..HEADER }, &[7; 4], Some("hello")).unwrap();
+        assert_eq!(only(&bytes).unwrap().queue, 9);
+        let options: Vec<_> =
+            Options::new(&bytes[HEAD + 4..bytes.len() - TAIL]).map(Result::unwrap).collect();
+        assert_eq!((options[0].code, options[0].value, options.len()), (options::COMMENT, &b"hello"[..], 2));
     }
 
     #[test]

@@ -110,6 +110,8 @@ pub struct Packet<'a> {
     pub direction: Option<Direction>,
     /// Packets lost on this queue between the packet before and this one.
     pub lost_before: u64,
+    /// What somebody has written to it in a file.
+    pub comment: Option<&'a str>,
 }
 
 /// The packets of a chunk. Ends early if the pool's memory was overwritten: see [`Packets::error`].
@@ -151,6 +153,7 @@ impl<'a> Iterator for Packets<'a> {
                 _ => self.lane.direction,
             },
             lost_before: record.dropcount,
+            comment: None,
         })
     }
 }

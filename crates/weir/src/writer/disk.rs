@@ -77,7 +77,7 @@ impl Disk {
     }
 
     /// Writes a piece here and now.
-    fn write_now(&self, piece: &Piece, place: u64) -> Outcome {
+    fn write_now(&self, piece: &mut Piece, place: u64) -> Outcome {
         let (arrived, result) =
             write_all(piece.load.as_ref(), |rest, at| self.file.write_at(rest, place + at as u64));
         match result {
@@ -123,7 +123,7 @@ impl Disk {
 
     /// Notes the outcome, or goes on where a piece was written in part. Says whether the piece has failed.
     fn landed(&mut self, completion: Completion<Part>) -> bool {
-        let Completion { buffer: Part { piece, from }, offset, result } = completion;
+        let Completion { buffer: Part { mut piece, from }, offset, result } = completion;
         let place = offset - from as u64;
         let (arrived, error) = match result {
             Ok(0) => (from, Some(io::ErrorKind::WriteZero.into())),
@@ -151,7 +151,7 @@ impl Disk {
     fn account(&mut self) -> io::Result<()> {
         while let Some(outcome) = self.pending.front_mut().and_then(|pending| pending.outcome.take()) {
             self.pending.pop_front();
-            self.written.add(outcome.content, outcome.bytes);
+            self.written.add(&outcome.content, outcome.bytes);
             if let Some(error) = outcome.error {
                 self.pending.clear();
                 // The write's own error says more than one of cutting could.
@@ -170,13 +170,13 @@ impl Disk {
 }
 
 impl Output for Disk {
-    fn put(&mut self, piece: Piece) -> io::Result<()> {
+    fn put(&mut self, mut piece: Piece) -> io::Result<()> {
         self.collect(0)?;
         let len = piece.load.as_ref().len();
         let place = self.end;
         self.end += len as u64;
         if self.ring.is_none() || (len <= SMALL && self.pending.is_empty()) {
-            let outcome = self.write_now(&piece, place);
+            let outcome = self.write_now(&mut piece, place);
             self.recycle(piece);
             self.pending.push_back(Pending { place, outcome: Some(outcome) });
             return self.account();
@@ -223,7 +223,7 @@ mod tests {
         let file = Arc::new(tempfile::tempfile().unwrap());
         file.set_len(400).unwrap();
         let mut disk = Disk::new(Arc::clone(&file), Format::Pcapng);
-        let content = |count| Content::Packets { interface: 0, queue: 0, count };
+        let content = |count| Content::of_queue(0, 0, count);
         let outcome = |bytes, count, error| Some(Outcome { bytes, content: content(count), error });
         disk.pending = [
             Pending { place: 0, outcome: None },

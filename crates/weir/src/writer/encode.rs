@@ -4,10 +4,10 @@ use std::fs;
 
 use weir_savefile::pcap::{self, Resolution};
 use weir_savefile::pcapng::{InterfaceDescription, InterfaceStatistics, SectionHeader};
-use weir_savefile::record::{Malformed, Records};
+use weir_savefile::record::{self, Malformed, RecordHeader, Records};
 
-use super::{WriteError, WriterOptions};
-use crate::{Account, FileInterface};
+use super::{Format, WriteError, WriterOptions};
+use crate::{Account, Direction, FileInterface, Packet};
 
 /// The start of a file, up to the first packet.
 pub(super) fn start(interfaces: &[FileInterface], options: &WriterOptions) -> Result<Vec<u8>, WriteError> {
@@ -18,36 +18,51 @@ pub(super) fn start(interfaces: &[FileInterface], options: &WriterOptions) -> Re
 }
 
 fn pcapng_start(interfaces: &[FileInterface], options: &WriterOptions) -> Vec<u8> {
-    let os =
-        fs::read_to_string("/proc/sys/kernel/osrelease").map(|release| format!("Linux {}", release.trim()));
-    let os = os.as_deref().unwrap_or("Linux");
     let mut out = Vec::new();
     SectionHeader {
         hardware: Some(std::env::consts::ARCH),
-        os: Some(os),
+        os: Some(&os()),
         user_application: Some(&options.user_application).filter(|name| !name.is_empty()).map(String::as_str),
         comment: options.comment.as_deref(),
     }
     .append_to(&mut out);
-    for interface in interfaces {
-        InterfaceDescription {
-            link_type: interface.link_type,
-            snap_len: interface.snap_len,
-            name: interface.name.as_deref(),
-            description: interface.description.as_deref(),
-            mac: interface.mac,
-            speed_bits: interface.speed_bits,
-            filter: interface.filter.as_deref(),
-            os: Some(interface.os.as_deref().unwrap_or(os)),
-            hardware: None,
-            comment: interface.comment.as_deref(),
-        }
-        .append_to(&mut out);
+    for each in interfaces {
+        interface(each, &mut out);
     }
     out
 }
 
+/// This machine's operating system.
+fn os() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease")
+        .map_or_else(|_| "Linux".to_owned(), |release| format!("Linux {}", release.trim()))
+}
+
+/// The description of one interface.
+pub(super) fn interface(interface: &FileInterface, out: &mut Vec<u8>) {
+    InterfaceDescription {
+        link_type: interface.link_type,
+        snap_len: interface.snap_len,
+        name: interface.name.as_deref(),
+        description: interface.description.as_deref(),
+        mac: interface.mac,
+        speed_bits: interface.speed_bits,
+        filter: interface.filter.as_deref(),
+        os: Some(&interface.os.clone().unwrap_or_else(os)),
+        hardware: None,
+        comment: interface.comment.as_deref(),
+    }
+    .append_to(out);
+}
+
 fn pcap_start(interfaces: &[FileInterface], resolution: Resolution) -> Result<Vec<u8>, WriteError> {
+    let link_type = one_link_type(interfaces)?;
+    let snap_len = interfaces.iter().map(|interface| interface.snap_len).max().unwrap_or_default();
+    Ok(pcap::file_header(resolution, snap_len, link_type).to_vec())
+}
+
+/// The link type of all `interfaces`; Ethernet where there are none.
+pub(super) fn one_link_type(interfaces: &[FileInterface]) -> Result<u16, WriteError> {
     const ETHERNET: u16 = 1;
     let link_type = interfaces.first().map_or(ETHERNET, |interface| interface.link_type);
     if interfaces.iter().any(|interface| interface.link_type != link_type) {
@@ -55,8 +70,33 @@ fn pcap_start(interfaces: &[FileInterface], resolution: Resolution) -> Result<Ve
         let each: Vec<_> = interfaces.iter().map(|i| format!("{} has {}", name(i), i.link_type)).collect();
         return Err(WriteError::LinkTypes { each: each.join(", ") });
     }
-    let snap_len = interfaces.iter().map(|interface| interface.snap_len).max().unwrap_or_default();
-    Ok(pcap::file_header(resolution, snap_len, link_type).to_vec())
+    Ok(link_type)
+}
+
+/// Appends one packet as a record; `None`: it is too long for any.
+#[inline]
+pub(super) fn packet(format: Format, packet: &Packet<'_>, out: &mut Vec<u8>) -> Option<()> {
+    let Some(resolution) = format.pcap() else {
+        let flags = packet.direction.and_then(|direction| match direction {
+            Direction::In => Some(record::INBOUND),
+            Direction::Out => Some(record::OUTBOUND),
+            Direction::Both => None,
+        });
+        let header = RecordHeader {
+            interface: packet.interface,
+            timestamp: packet.timestamp,
+            original_len: packet.original_len,
+            flags,
+            dropcount: Some(packet.lost_before).filter(|&lost| lost > 0),
+            // Records that name no queue read as queue 0.
+            queue: Some(packet.queue).filter(|&queue| queue > 0),
+        };
+        return record::append(out, &header, packet.data, packet.comment);
+    };
+    let captured = u32::try_from(packet.data.len()).ok()?;
+    out.extend_from_slice(&pcap::record_header(resolution, packet.timestamp, captured, packet.original_len));
+    out.extend_from_slice(packet.data);
+    Some(())
 }
 
 /// One Interface Statistics Block for each interface. Times are nanoseconds since the Unix epoch; `last` says that

@@ -70,6 +70,12 @@ pub enum WriteError {
         /// Each interface with its link type.
         each: String,
     },
+    /// A packet or block that no file can hold.
+    #[error("cannot write a packet: {reason}")]
+    Packet {
+        /// What is wrong with it.
+        reason: String,
+    },
     /// No room for more.
     #[error("no more room for {name}: {source}; {kept}. Make room, or choose another place")]
     Full {

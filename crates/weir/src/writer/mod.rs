@@ -3,6 +3,8 @@
 //! A pcapng file takes a chunk as it is: the bytes go from the pool's memory to the file, neither copied nor looked at.
 //! Classic pcap has another record header, so there each chunk is rewritten, and given back before its bytes are out.
 //!
+//! Packets that come one by one are put together into records of their own, and written when there is a piece of them.
+//!
 //! - `encode`: what stands in the file besides the chunks, and the rewriting for pcap.
 //! - `open`: from a path to an open file, or to an error that says what to do.
 //! - `disk`: a regular file; several writes in flight.
@@ -28,10 +30,14 @@ use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use weir_savefile::pcap::Resolution;
+use weir_savefile::pcapng;
 
 pub use self::error::{Kept, WriteError};
 use self::piece::{Content, Load, Piece};
-use crate::{Account, Chunk, FileInterface};
+use crate::{Account, Chunk, FileInterface, Packet};
+
+/// Packets that come one by one are written once they are this many bytes.
+const BATCH: usize = 1 << 20;
 
 /// What kind of file a [`Writer`] writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -83,11 +89,11 @@ pub struct Written {
 }
 
 impl Written {
-    fn add(&mut self, content: Content, bytes: u64) {
+    fn add(&mut self, content: &Content, bytes: u64) {
         self.bytes += bytes;
-        if let Content::Packets { interface, queue, count } = content {
-            self.packets += count;
-            *self.queues.entry((interface, queue)).or_default() += count;
+        for run in content.runs() {
+            self.packets += run.count;
+            *self.queues.entry((run.interface, run.queue)).or_default() += run.count;
         }
     }
 }
@@ -107,13 +113,18 @@ trait Output: Send {
 
 /// Writes chunks to a file or a pipe.
 ///
-/// Dropping it without [`finish`](Self::finish) leaves a readable file, without the closing statistics.
+/// Dropping it without [`finish`](Self::finish) leaves a readable file with all that was taken, without the closing
+/// statistics.
 pub struct Writer {
     output: Box<dyn Output>,
     /// As errors call the output.
     name: String,
     format: Format,
     flush_each: bool,
+    /// What the file has been told of.
+    interfaces: Vec<FileInterface>,
+    /// Packets that came one by one and are not a piece yet.
+    batch: Piece,
     /// When the capture began, nanoseconds since the Unix epoch; known from the first account on.
     began: Option<u64>,
     /// What every call answers after a failure.
@@ -135,13 +146,14 @@ impl Writer {
     ) -> Result<Self, WriteError> {
         let start = encode::start(interfaces, options)?;
         let (output, name) = open::open(path, options.format)?;
-        Self::begin(output, name, start, options)
+        Self::begin(output, name, start, interfaces, options)
     }
 
     fn begin(
         output: Box<dyn Output>,
         name: String,
         start: Vec<u8>,
+        interfaces: &[FileInterface],
         options: &WriterOptions,
     ) -> Result<Self, WriteError> {
         let mut writer = Self {
@@ -149,11 +161,35 @@ impl Writer {
             name,
             format: options.format,
             flush_each: options.flush_each,
+            interfaces: interfaces.to_vec(),
+            batch: Piece::default(),
             began: None,
             failed: None,
         };
-        writer.put(Piece { load: Load::Bytes(start), content: Content::Frame })?;
+        writer.put(Load::Bytes(start).into())?;
         Ok(writer)
+    }
+
+    /// Tells the file of another interface; gives the number by which packets name it.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::LinkTypes`]: a pcap file that has another link type; it can be written on. Else as
+    /// [`write`](Self::write).
+    pub fn interface(&mut self, interface: &FileInterface) -> Result<u32, WriteError> {
+        self.usable()?;
+        let number = u32::try_from(self.interfaces.len()).expect("fewer interfaces than fit into memory");
+        self.interfaces.push(interface.clone());
+        if self.format == Format::Pcapng {
+            self.put_batch()?;
+            let mut buffer = self.output.buffer();
+            encode::interface(interface, &mut buffer);
+            self.put(Load::Bytes(buffer).into())?;
+        } else if let Err(error) = encode::one_link_type(&self.interfaces) {
+            self.interfaces.pop();
+            return Err(error);
+        }
+        Ok(number)
     }
 
     /// Takes a chunk for the file. Its memory goes back to the pool when it is written: at once, or at one of the next
@@ -163,21 +199,16 @@ impl Writer {
     ///
     /// This write or one before failed: see the module's text.
     pub fn write(&mut self, chunk: Chunk) -> Result<(), WriteError> {
-        let content = Content::Packets {
-            interface: chunk.interface(),
-            queue: chunk.queue(),
-            count: chunk.len() as u64,
-        };
+        let content = Content::of_queue(chunk.interface(), chunk.queue(), chunk.len() as u64);
         self.write_records(Load::Chunk(chunk), content)
     }
 
     fn write_records(&mut self, load: Load, content: Content) -> Result<(), WriteError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
+        self.usable()?;
         if load.as_ref().is_empty() {
             return Ok(());
         }
+        self.put_batch()?;
         let Some(resolution) = self.format.pcap() else {
             return self.put(Piece { load, content });
         };
@@ -193,6 +224,51 @@ impl Writer {
         }
     }
 
+    /// Takes one packet for the file, with direction, queue, loss and comment where the packet has them and the format a
+    /// place for them. Packets are gathered to about 1 MiB before they are written.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Packet`]: the file cannot hold this packet; it can be written on. Else as [`write`](Self::write).
+    #[inline]
+    pub fn packet(&mut self, packet: &Packet<'_>) -> Result<(), WriteError> {
+        self.usable()?;
+        if packet.interface as usize >= self.interfaces.len() {
+            return Err(WriteError::Packet {
+                reason: format!(
+                    "it is of interface {}, of which the file has not been told",
+                    packet.interface
+                ),
+            });
+        }
+        let Load::Bytes(bytes) = &mut self.batch.load else { unreachable!("a batch is in a buffer") };
+        if encode::packet(self.format, packet, bytes).is_none() {
+            return Err(WriteError::Packet { reason: format!("{} bytes are too many", packet.data.len()) });
+        }
+        let full = bytes.len() >= BATCH;
+        self.batch.content.push(packet.interface, packet.queue);
+        if full || self.flush_each { self.put_batch() } else { Ok(()) }
+    }
+
+    /// Takes any other pcapng block for the file: its type, and what stands between its lengths, in native byte order. A
+    /// pcap file has no place for one.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Packet`]: the block is too long; the file can be written on. Else as [`write`](Self::write).
+    pub fn block(&mut self, kind: u32, body: &[u8]) -> Result<(), WriteError> {
+        self.usable()?;
+        if self.format != Format::Pcapng {
+            return Ok(());
+        }
+        self.put_batch()?;
+        let mut buffer = self.output.buffer();
+        if pcapng::append_block(&mut buffer, kind, body).is_none() {
+            return Err(WriteError::Packet { reason: format!("{} bytes are too many", body.len()) });
+        }
+        self.put(Load::Bytes(buffer).into())
+    }
+
     /// Waits until everything that was taken is in the file, so that the pool has its memory back. For a capture that
     /// has nothing to hand out: call this before waiting for packets, or chunks stay away from the pool meanwhile.
     ///
@@ -200,9 +276,8 @@ impl Writer {
     ///
     /// As [`write`](Self::write).
     pub fn flush(&mut self) -> Result<(), WriteError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
+        self.usable()?;
+        self.put_batch()?;
         match self.output.settle() {
             Ok(()) => Ok(()),
             Err(source) => self.fail(|writer| writer.classify(source)),
@@ -220,18 +295,17 @@ impl Writer {
     }
 
     fn write_statistics(&mut self, account: &Account, last: bool) -> Result<(), WriteError> {
-        if let Some(error) = &self.failed {
-            return Err(error.clone());
-        }
+        self.usable()?;
         if self.format != Format::Pcapng {
             return Ok(());
         }
+        self.put_batch()?;
         let now = nanoseconds(SystemTime::now());
         let elapsed = u64::try_from(account.elapsed.as_nanos()).unwrap_or(u64::MAX);
         let began = *self.began.get_or_insert_with(|| now.saturating_sub(elapsed));
         let mut buffer = self.output.buffer();
         encode::statistics(account, began, now, last, &mut buffer);
-        self.put(Piece { load: Load::Bytes(buffer), content: Content::Frame })
+        self.put(Load::Bytes(buffer).into())
     }
 
     /// What is surely in the file by now.
@@ -246,6 +320,21 @@ impl Writer {
     pub fn finish(mut self, account: &Account) -> (Written, Result<(), WriteError>) {
         let result = self.write_statistics(account, true).and_then(|()| self.flush());
         (self.written(), result)
+    }
+
+    /// No call has failed so far.
+    #[inline]
+    fn usable(&self) -> Result<(), WriteError> {
+        self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    fn put_batch(&mut self) -> Result<(), WriteError> {
+        if self.batch.load.as_ref().is_empty() {
+            return Ok(());
+        }
+        let next = Load::Bytes(self.output.buffer()).into();
+        let batch = std::mem::replace(&mut self.batch, next);
+        self.put(batch)
     }
 
     fn put(&mut self, piece: Piece) -> Result<(), WriteError> {
@@ -266,6 +355,14 @@ impl Writer {
         let error = error(self);
         self.failed = Some(error.clone());
         Err(error)
+    }
+}
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        if self.failed.is_none() {
+            let _ = self.put_batch();
+        }
     }
 }
 

@@ -8,6 +8,7 @@ use super::Format;
 use crate::Chunk;
 
 /// Bytes of the file and what they hold.
+#[derive(Default)]
 pub(super) struct Piece {
     pub(super) load: Load,
     pub(super) content: Content,
@@ -30,13 +31,49 @@ impl AsRef<[u8]> for Load {
     }
 }
 
-/// What the bytes are, for the account.
+/// The packets that the bytes hold, in their order; none for what stands around packets: the start of the file,
+/// statistics.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Content {
+    runs: Vec<Run>,
+}
+
+/// Packets of one queue, one behind the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Content {
-    /// What stands around the packets: the start of the file, statistics.
-    Frame,
-    /// Records of one queue.
-    Packets { interface: u32, queue: u32, count: u64 },
+pub(super) struct Run {
+    pub(super) interface: u32,
+    pub(super) queue: u32,
+    pub(super) count: u64,
+}
+
+impl Content {
+    /// Packets of one queue.
+    pub(super) fn of_queue(interface: u32, queue: u32, count: u64) -> Self {
+        Self { runs: vec![Run { interface, queue, count }] }
+    }
+
+    /// One more packet.
+    #[inline]
+    pub(super) fn push(&mut self, interface: u32, queue: u32) {
+        match self.runs.last_mut() {
+            Some(run) if (run.interface, run.queue) == (interface, queue) => run.count += 1,
+            _ => self.runs.push(Run { interface, queue, count: 1 }),
+        }
+    }
+
+    pub(super) fn runs(&self) -> &[Run] {
+        &self.runs
+    }
+
+    /// Keeps the first `packets`.
+    fn truncate(&mut self, packets: u64) {
+        let mut left = packets;
+        for run in &mut self.runs {
+            run.count = run.count.min(left);
+            left -= run.count;
+        }
+        self.runs.retain(|run| run.count > 0);
+    }
 }
 
 /// What became of a piece.
@@ -50,22 +87,35 @@ pub(super) struct Outcome {
     pub(super) error: Option<io::Error>,
 }
 
+impl Default for Load {
+    fn default() -> Self {
+        Self::Bytes(Vec::new())
+    }
+}
+
+impl From<Load> for Piece {
+    /// Bytes that hold no packet.
+    fn from(load: Load) -> Self {
+        Self { load, content: Content::default() }
+    }
+}
+
 impl Piece {
     /// The piece is written from its first byte to its last.
-    pub(super) fn complete(&self) -> Outcome {
-        Outcome { bytes: self.load.as_ref().len() as u64, content: self.content, error: None }
+    pub(super) fn complete(&mut self) -> Outcome {
+        let bytes = self.load.as_ref().len() as u64;
+        Outcome { bytes, content: std::mem::take(&mut self.content), error: None }
     }
 
     /// No more than its first `written` bytes could be written. This is the one case where records are looked at.
-    pub(super) fn cut(&self, written: usize, error: io::Error, format: Format) -> Outcome {
-        let arrived = &self.load.as_ref()[..written];
-        let (content, bytes) = match self.content {
-            Content::Frame => (Content::Frame, 0),
-            Content::Packets { interface, queue, .. } => {
-                let (count, bytes) = whole_records(format, arrived);
-                (Content::Packets { interface, queue, count: count as u64 }, bytes)
-            }
+    pub(super) fn cut(&mut self, written: usize, error: io::Error, format: Format) -> Outcome {
+        let mut content = std::mem::take(&mut self.content);
+        let (count, bytes) = if content.runs.is_empty() {
+            (0, 0)
+        } else {
+            whole_records(format, &self.load.as_ref()[..written])
         };
+        content.truncate(count as u64);
         Outcome { bytes: bytes as u64, content, error: Some(error) }
     }
 

@@ -36,7 +36,7 @@ impl Stream {
 }
 
 impl Output for Stream {
-    fn put(&mut self, piece: Piece) -> io::Result<()> {
+    fn put(&mut self, mut piece: Piece) -> io::Result<()> {
         let file = &mut self.file;
         let (arrived, result) = write_all(piece.load.as_ref(), |rest, _| match file.write(rest) {
             // Whoever started us may have made the pipe non-blocking.
@@ -50,7 +50,7 @@ impl Output for Stream {
             Ok(()) => piece.complete(),
             Err(error) => piece.cut(arrived, error, self.format),
         };
-        self.written.add(outcome.content, outcome.bytes);
+        self.written.add(&outcome.content, outcome.bytes);
         self.spare = piece.into_buffer().or_else(|| self.spare.take());
         let Some(error) = outcome.error else {
             return Ok(());

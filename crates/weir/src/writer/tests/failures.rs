@@ -72,7 +72,7 @@ fn fill_a_small_disk(format: Format, chunk_packets: u32, output: impl Fn(File, F
     let options = options(format);
     let start = encode::start(&interfaces(), &options).unwrap();
     let output = output(File::create(&path).unwrap(), format);
-    let mut writer = Writer::begin(output, "capture".to_owned(), start, &options).unwrap();
+    let mut writer = Writer::begin(output, "capture".to_owned(), start, &interfaces(), &options).unwrap();
     let (error, tried) = fill(&mut writer, chunk_packets);
     assert!(len_of(&path) > (1 << 20) - 1600, "the disk is used up to its last whole record");
     check(writer, &error, &tried, &path);
@@ -165,7 +165,7 @@ fn a_slow_reader_of_a_pipe_that_does_not_block() {
         }
     });
     let packets = chunk(0, 0, 500);
-    let content = Content::Packets { interface: 0, queue: 0, count: 500 };
+    let content = Content::of_queue(0, 0, 500);
     stream.put(Piece { load: Load::Bytes(records(&packets)), content }).unwrap();
     drop(stream);
     assert!(reader.join().unwrap() == records(&packets));
@@ -208,7 +208,7 @@ fn a_chunk_that_is_no_run_of_records_ends_a_pcap_file() {
     let format = Format::Pcap { nanoseconds: true };
     let mut writer = Writer::create(file.path(), &interfaces(), &options(format)).unwrap();
     put(&mut writer, &chunk(0, 0, 100)).unwrap();
-    let content = Content::Packets { interface: 0, queue: 0, count: 1 };
+    let content = Content::of_queue(0, 0, 1);
     let error = writer.write_records(Load::Bytes(vec![0xff; 64]), content).unwrap_err();
     assert!(matches!(error, WriteError::Malformed(_)));
     assert_eq!(put(&mut writer, &chunk(0, 0, 1)).unwrap_err().to_string(), error.to_string());

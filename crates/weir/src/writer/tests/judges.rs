@@ -174,3 +174,86 @@ fn the_blocks_around_the_packets_read_as_written() {
     }
     assert!(!text.contains("Malformed"));
 }
+
+/// Packets one by one, with all that a record can say, between interfaces and blocks that come when they come.
+#[test]
+fn packets_one_by_one() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let mut writer = Writer::create(file.path(), &interfaces()[..1], &options(Format::Pcapng)).unwrap();
+    let packets = chunk(0, 0, 3000);
+    let one = |n: usize| crate::Packet {
+        data: &packets[n].data,
+        timestamp: packets[n].timestamp,
+        original_len: packets[n].original_len,
+        interface: u32::from(n >= 2000),
+        queue: if n.is_multiple_of(2) { 3 } else { 0 },
+        direction: [None, Some(crate::Direction::In), Some(crate::Direction::Out)][n % 3],
+        lost_before: (n % 5) as u64,
+        comment: (n == 2500).then_some("look at this one"),
+    };
+    let error = writer.packet(&one(2000)).unwrap_err();
+    assert!(matches!(error, WriteError::Packet { .. }), "{error}");
+    for n in 0..3000 {
+        if n == 2000 {
+            assert_eq!(writer.interface(&interfaces()[1]).unwrap(), 1);
+            // A name resolution block: 10.0.0.1 is `tester`; then the end mark.
+            let body = [&[1, 0, 11, 0, 10, 0, 0, 1][..], b"tester\0\0", &[0; 4]].concat();
+            writer.block(4, &body).unwrap();
+        }
+        writer.packet(&one(n)).unwrap();
+    }
+    writer.flush().unwrap();
+    assert_eq!(writer.written().packets, 3000);
+    let (written, result) = writer.finish(&account());
+    result.unwrap();
+    assert_eq!(written.queues, [((0, 0), 1000), ((0, 3), 1000), ((1, 0), 500), ((1, 3), 500)].into());
+    assert_eq!(written.bytes, len_of(file.path()));
+
+    let expected: Vec<_> = packets
+        .iter()
+        .enumerate()
+        .map(|(n, packet)| Packet { interface: u32::from(n >= 2000), ..packet.clone() })
+        .collect();
+    agree(file.path(), &expected, 1, true);
+    let fields = ["frame.packet_flags_direction", "frame.drop_count", "frame.comment"];
+    let mut arguments = vec!["-T", "fields"];
+    fields.iter().for_each(|field| arguments.extend(["-e", field]));
+    arguments.push("-r");
+    let Some(text) = output("tshark", &arguments, file.path()) else { return };
+    for (n, line) in text.lines().enumerate() {
+        let direction = ["", "0x00000001", "0x00000002"][n % 3];
+        let lost = if n % 5 == 0 { String::new() } else { (n % 5).to_string() };
+        let comment = if n == 2500 { "look at this one" } else { "" };
+        assert_eq!(line.split('\t').collect::<Vec<_>>(), [direction, lost.as_str(), comment], "{n}");
+    }
+    let arguments = ["-X", "read_format:MIME Files Format", "-V", "-r"];
+    assert!(output("tshark", &arguments, file.path()).unwrap().contains("tester"));
+}
+
+#[test]
+fn packets_one_by_one_into_pcap() {
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let format = Format::Pcap { nanoseconds: true };
+    let mut writer = Writer::create(file.path(), &interfaces()[..1], &options(format)).unwrap();
+    let other = writer.interface(&interface("tun0", 101)).unwrap_err();
+    assert!(other.to_string().contains("tun0 has 101"), "{other}");
+    assert_eq!(writer.interface(&interfaces()[1]).unwrap(), 1);
+    writer.block(4, &[0; 4]).unwrap();
+    let packets = chunk(1, 0, 2000);
+    for packet in &packets {
+        let Packet { interface, timestamp, original_len, ref data } = *packet;
+        let packet = crate::Packet {
+            data,
+            timestamp,
+            original_len,
+            interface,
+            queue: 0,
+            direction: None,
+            lost_before: 0,
+            comment: None,
+        };
+        writer.packet(&packet).unwrap();
+    }
+    drop(writer);
+    agree(file.path(), &packets, 1, false);
+}

@@ -69,7 +69,7 @@ fn chunk(interface: u32, first: u32, count: u32) -> Vec<Packet> {
 
 fn put(writer: &mut Writer, packets: &[Packet]) -> Result<(), WriteError> {
     let interface = packets[0].interface;
-    let content = Content::Packets { interface, queue: 7, count: packets.len() as u64 };
+    let content = Content::of_queue(interface, 7, packets.len() as u64);
     writer.write_records(Load::Bytes(records(packets)), content)
 }
 
