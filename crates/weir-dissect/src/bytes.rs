@@ -1,0 +1,74 @@
+//! Bytes of a packet, of which the end may not have been captured.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+/// The packet ends before the field that is being read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cut;
+
+/// What was captured of a header and all behind it, and how long that was on the wire.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bytes<'a> {
+    pub(crate) data: &'a [u8],
+    /// Bytes on the wire: `data.len()` or more.
+    pub(crate) len: usize,
+}
+
+impl<'a> Bytes<'a> {
+    pub(crate) fn new(data: &'a [u8], len: usize) -> Self {
+        Self { data, len: len.max(data.len()) }
+    }
+
+    /// The bytes from `at` on.
+    pub(crate) fn from(self, at: usize) -> Self {
+        Self { data: self.data.get(at..).unwrap_or_default(), len: self.len.saturating_sub(at) }
+    }
+
+    /// At most `len` bytes: what a length field says that there is, without padding behind.
+    pub(crate) fn first(self, len: usize) -> Self {
+        Self { data: &self.data[..self.data.len().min(len)], len: self.len.min(len) }
+    }
+
+    /// Whether all was captured.
+    pub(crate) fn whole(self) -> bool {
+        self.data.len() == self.len
+    }
+
+    pub(crate) fn get(self, at: usize, len: usize) -> Result<&'a [u8], Cut> {
+        self.data.get(at..).and_then(|rest| rest.get(..len)).ok_or(Cut)
+    }
+
+    fn array<const N: usize>(self, at: usize) -> Result<[u8; N], Cut> {
+        self.get(at, N)?.try_into().map_err(|_| Cut)
+    }
+
+    pub(crate) fn u8(self, at: usize) -> Result<u8, Cut> {
+        self.data.get(at).copied().ok_or(Cut)
+    }
+
+    pub(crate) fn u16(self, at: usize) -> Result<u16, Cut> {
+        self.array(at).map(u16::from_be_bytes)
+    }
+
+    /// 24 bits.
+    pub(crate) fn u24(self, at: usize) -> Result<u32, Cut> {
+        let [a, b, c] = self.array(at)?;
+        Ok(u32::from_be_bytes([0, a, b, c]))
+    }
+
+    pub(crate) fn u32(self, at: usize) -> Result<u32, Cut> {
+        self.array(at).map(u32::from_be_bytes)
+    }
+
+    pub(crate) fn mac(self, at: usize) -> Result<[u8; 6], Cut> {
+        self.array(at)
+    }
+
+    pub(crate) fn ip4(self, at: usize) -> Result<Ipv4Addr, Cut> {
+        self.array::<4>(at).map(Ipv4Addr::from)
+    }
+
+    pub(crate) fn ip6(self, at: usize) -> Result<Ipv6Addr, Cut> {
+        self.array::<16>(at).map(Ipv6Addr::from)
+    }
+}

@@ -1,0 +1,320 @@
+//! DNS (RFC 1035) and multicast DNS (RFC 6762).
+
+use crate::Printer;
+use crate::bytes::{Bytes, Cut};
+use crate::text::put;
+
+const HEADER: usize = 12;
+/// Pointers followed in one name; a longer chain is a loop, or made to annoy.
+const POINTERS: usize = 64;
+/// The bytes of a name, with lengths (RFC 1035, section 2.3.4).
+const NAME: usize = 255;
+/// Questions or answers in one line.
+const SHOWN: usize = 32;
+
+const INTERNET: u16 = 1;
+const OPT: u16 = 41;
+
+impl Printer<'_> {
+    pub(crate) fn dns(&mut self, bytes: Bytes<'_>, multicast: bool) -> Result<(), Cut> {
+        self.protocol = "domain";
+        self.facts.protocol = Some(if multicast { "mdns" } else { "dns" });
+        if bytes.len < HEADER {
+            put!(self, "domain [length {} < 12] (invalid)", bytes.len);
+            return Ok(());
+        }
+        bytes.get(0, HEADER)?;
+        let (id, flags) = (bytes.u16(0)?, bytes.u16(2)?);
+        self.number(id);
+        self.operation(flags >> 11 & 15);
+        let end = match flags & 0x8000 {
+            0 => self.query(flags, bytes, multicast),
+            _ => self.answer(flags, bytes, multicast),
+        };
+        end?;
+        self.text(" (");
+        self.size(bytes.len);
+        self.text(")");
+        Ok(())
+    }
+
+    fn operation(&mut self, code: u16) {
+        const OPERATIONS: [&str; 7] = ["", " inv_q", " stat", " op3", " notify", " update", " op6"];
+        match OPERATIONS.get(usize::from(code)) {
+            Some(word) => self.text(word),
+            None => put!(self, " op{code}"),
+        }
+    }
+
+    fn query(&mut self, flags: u16, bytes: Bytes<'_>, multicast: bool) -> Result<(), Cut> {
+        let [questions, answers, authorities, additional] = counts(bytes)?;
+        if flags & 0x0100 != 0 {
+            self.text("+");
+        }
+        if flags & 0x0010 != 0 {
+            self.text("%");
+        }
+        // Bits that only answers have.
+        if flags & 0x06cf != 0 {
+            put!(self, " [b2&3=0x{flags:x}]");
+        }
+        let inverse = flags >> 11 & 15 == 1;
+        let odd = |count: u16, usual: u16| count != usual;
+        if inverse {
+            self.count(questions, odd(questions, 0), "q");
+            self.count(answers, odd(answers, 1), "a");
+        } else {
+            self.count(answers, odd(answers, 0), "a");
+            self.count(questions, odd(questions, 1), "q");
+        }
+        self.count(authorities, odd(authorities, 0), "n");
+        self.count(additional, odd(additional, 0), "au");
+        let mut at = HEADER;
+        for number in 0..usize::from(questions) {
+            if number == SHOWN {
+                self.text(", ...");
+                return Ok(());
+            }
+            if number > 0 {
+                self.text(",");
+            }
+            at = self.question(bytes, at, multicast)?;
+        }
+        Ok(())
+    }
+
+    fn count(&mut self, count: u16, shown: bool, letter: &str) {
+        if shown {
+            put!(self, " [{count}{letter}]");
+        }
+    }
+
+    fn question(&mut self, bytes: Bytes<'_>, at: usize, multicast: bool) -> Result<usize, Cut> {
+        let end = skip_name(bytes, at)?;
+        let (kind, mut class) = (bytes.u16(end)?, bytes.u16(end + 2)?);
+        self.text(" ");
+        self.record_type(kind);
+        let unicast = multicast && class & 0x8000 != 0;
+        if multicast {
+            class &= 0x7fff;
+        }
+        if class != INTERNET {
+            self.text(" ");
+            self.class(class);
+        }
+        if multicast {
+            self.text(if unicast { " (QU)" } else { " (QM)" });
+        }
+        self.text("? ");
+        self.domain(bytes, at)?;
+        Ok(end + 4)
+    }
+
+    fn answer(&mut self, flags: u16, bytes: Bytes<'_>, multicast: bool) -> Result<(), Cut> {
+        const RESULTS: [&str; 16] = [
+            "",
+            " FormErr",
+            " ServFail",
+            " NXDomain",
+            " NotImp",
+            " Refused",
+            " YXDomain",
+            " YXRRSet",
+            " NXRRSet",
+            " NotAuth",
+            " NotZone",
+            " Resp11",
+            " Resp12",
+            " Resp13",
+            " Resp14",
+            " Resp15",
+        ];
+        let [questions, answers, authorities, additional] = counts(bytes)?;
+        self.text(RESULTS[usize::from(flags & 15)]);
+        for (set, mark) in [
+            (flags & 0x0400 != 0, "*"),
+            (flags & 0x0080 == 0, "-"),
+            (flags & 0x0200 != 0, "|"),
+            (flags & 0x0020 != 0, "$"),
+        ] {
+            if set {
+                self.text(mark);
+            }
+        }
+        self.count(questions, questions != 1, "q");
+        put!(self, " {answers}/{authorities}/{additional}");
+        let mut at = HEADER;
+        for _ in 0..questions {
+            at = skip_name(bytes, at)? + 4;
+        }
+        for number in 0..usize::from(answers) {
+            if number == SHOWN {
+                self.text(", ...");
+                return Ok(());
+            }
+            if number > 0 {
+                self.text(",");
+            }
+            at = self.record(bytes, at, multicast)?;
+        }
+        Ok(())
+    }
+
+    /// A resource record; gives where the next begins.
+    fn record(&mut self, bytes: Bytes<'_>, at: usize, multicast: bool) -> Result<usize, Cut> {
+        let end = skip_name(bytes, at)?;
+        let (kind, mut class, len) = (bytes.u16(end)?, bytes.u16(end + 2)?, usize::from(bytes.u16(end + 8)?));
+        let data = end + 10;
+        if self.options.verbose {
+            self.text(" ");
+            self.domain(bytes, at)?;
+        }
+        if multicast {
+            if class & 0x8000 != 0 {
+                self.text(" (Cache flush)");
+            }
+            class &= 0x7fff;
+        }
+        if class != INTERNET && kind != OPT {
+            self.text(" ");
+            self.class(class);
+        }
+        self.text(" ");
+        self.record_type(kind);
+        match (kind, len) {
+            (1, 4) => {
+                let address = bytes.ip4(data)?;
+                self.text(" ");
+                self.ip4_address(address);
+            }
+            (28, 16) => {
+                let address = bytes.ip6(data)?;
+                self.text(" ");
+                self.ip6_address(address);
+            }
+            (2 | 3 | 4 | 5 | 7 | 8 | 9 | 12 | 39, _) => {
+                self.text(" ");
+                self.domain(bytes, data)?;
+            }
+            (15, 2..) => {
+                self.text(" ");
+                self.domain(bytes, data + 2)?;
+                put!(self, " {}", bytes.u16(data)?);
+            }
+            (16, _) => self.strings(bytes, data, len)?,
+            (33, 6..) => {
+                self.text(" ");
+                self.domain(bytes, data + 6)?;
+                put!(self, ":{} {} {}", bytes.u16(data + 4)?, bytes.u16(data)?, bytes.u16(data + 2)?);
+            }
+            _ => {}
+        }
+        Ok(data + len)
+    }
+
+    fn strings(&mut self, bytes: Bytes<'_>, data: usize, len: usize) -> Result<(), Cut> {
+        let mut at = data;
+        while at < data + len {
+            let size = usize::from(bytes.u8(at)?);
+            let string = bytes.get(at + 1, size.min(data + len - at - 1))?;
+            self.text(" \"");
+            self.harmless(string);
+            self.text("\"");
+            at += 1 + size;
+        }
+        Ok(())
+    }
+
+    /// A name with a dot behind each label.
+    fn domain(&mut self, bytes: Bytes<'_>, mut at: usize) -> Result<(), Cut> {
+        if bytes.u8(at)? == 0 {
+            self.text(".");
+            return Ok(());
+        }
+        let (mut pointers, mut total) = (0, 0);
+        loop {
+            let first = bytes.u8(at)?;
+            match first {
+                0 => return Ok(()),
+                1..0x40 => {
+                    let label = bytes.get(at + 1, first.into())?;
+                    total += label.len() + 1;
+                    if total > NAME {
+                        self.text("<TOO LONG>");
+                        return Ok(());
+                    }
+                    self.harmless(label);
+                    self.text(".");
+                    at += 1 + label.len();
+                }
+                0xc0.. => {
+                    at = usize::from(bytes.u16(at)? & 0x3fff);
+                    pointers += 1;
+                    if pointers > POINTERS {
+                        self.text("<LOOP>");
+                        return Ok(());
+                    }
+                }
+                _ => {
+                    self.text("<BAD LABEL>");
+                    return Ok(());
+                }
+            }
+        }
+    }
+
+    fn class(&mut self, class: u16) {
+        match class {
+            INTERNET => self.text("IN"),
+            3 => self.text("CHAOS"),
+            4 => self.text("HS"),
+            255 => self.text("ANY"),
+            _ => put!(self, "(Class {class})"),
+        }
+    }
+
+    fn record_type(&mut self, kind: u16) {
+        const LOW: [&str; 43] = [
+            "A", "NS", "MD", "MF", "CNAME", "SOA", "MB", "MG", "MR", "NULL", "WKS", "PTR", "HINFO", "MINFO",
+            "MX", "TXT", "RP", "AFSDB", "X25", "ISDN", "RT", "NSAP", "NSAP_PTR", "SIG", "KEY", "PX", "GPOS",
+            "AAAA", "LOC", "NXT", "EID", "NIMLOC", "SRV", "ATMA", "NAPTR", "KX", "CERT", "A6", "DNAME",
+            "SINK", "OPT", "APL", "DS",
+        ];
+        let name = match kind {
+            44 => Some("SSHFP"),
+            45 => Some("IPSECKEY"),
+            46 => Some("RRSIG"),
+            47 => Some("NSEC"),
+            48 => Some("DNSKEY"),
+            99 => Some("SPF"),
+            249 => Some("TKEY"),
+            250 => Some("TSIG"),
+            251 => Some("IXFR"),
+            252 => Some("AXFR"),
+            253 => Some("MAILB"),
+            254 => Some("MAILA"),
+            255 => Some("ANY"),
+            _ => kind.checked_sub(1).and_then(|at| LOW.get(usize::from(at))).copied(),
+        };
+        match name {
+            Some(name) => self.text(name),
+            None => put!(self, "Type{kind}"),
+        }
+    }
+}
+
+fn counts(bytes: Bytes<'_>) -> Result<[u16; 4], Cut> {
+    Ok([bytes.u16(4)?, bytes.u16(6)?, bytes.u16(8)?, bytes.u16(10)?])
+}
+
+/// Where what follows a name begins. Each step goes forward, so it ends.
+fn skip_name(bytes: Bytes<'_>, mut at: usize) -> Result<usize, Cut> {
+    loop {
+        match bytes.u8(at)? {
+            0 => return Ok(at + 1),
+            len @ 1..0x40 => at += 1 + usize::from(len),
+            0xc0.. => return Ok(at + 2),
+            _ => return Err(Cut),
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! Bytes as hexadecimal digits and as text, laid out as tcpdump does.
+
+use crate::Printer;
+use crate::text::hex_byte;
+
+/// Bytes in a line of a dump.
+const WIDTH: usize = 16;
+
+/// How bytes are shown below a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dump {
+    /// Offset and hexadecimal digits (`-x`).
+    Hex,
+    /// The same with the text beside (`-X`).
+    HexAscii,
+    /// Only the text (`-A`).
+    Ascii,
+}
+
+impl Dump {
+    /// Appends the bytes: a line feed before each line, none at the end.
+    pub fn write(self, data: &[u8], line: &mut Vec<u8>) {
+        if self == Self::Ascii {
+            return ascii(data, line);
+        }
+        for (number, row) in data.chunks(WIDTH).enumerate() {
+            line.extend_from_slice(b"\n\t0x");
+            let offset = number * WIDTH;
+            let [.., a, b, c] = offset.to_be_bytes();
+            if a > 0 {
+                hex_byte(line, a);
+            }
+            hex_byte(line, b);
+            hex_byte(line, c);
+            line.extend_from_slice(b": ");
+            let digits = line.len();
+            for pair in row.chunks(2) {
+                line.push(b' ');
+                pair.iter().for_each(|&byte| hex_byte(line, byte));
+            }
+            if self == Self::HexAscii {
+                line.resize(digits + WIDTH / 2 * 5, b' ');
+                line.extend_from_slice(b"  ");
+                line.extend(row.iter().map(|byte| if byte.is_ascii_graphic() { *byte } else { b'.' }));
+            }
+        }
+    }
+}
+
+/// Text as it is; what cannot be printed becomes a dot.
+fn ascii(data: &[u8], line: &mut Vec<u8>) {
+    line.push(b'\n');
+    for (at, &byte) in data.iter().enumerate() {
+        match byte {
+            b'\r' if matches!(data.get(at + 1), None | Some(b'\n')) => {}
+            b'\t' | b'\n' | b' ' => line.push(byte),
+            byte if byte.is_ascii_graphic() => line.push(byte),
+            _ => line.push(b'.'),
+        }
+    }
+}
+
+impl Printer<'_> {
+    /// What nothing is known of, unless the caller shows each packet's bytes anyway.
+    pub(crate) fn unknown(&mut self, data: &[u8]) {
+        if !self.options.no_dump && !self.options.quick {
+            Dump::HexAscii.write(data, self.line);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! ICMPv6 (RFC 4443), neighbour discovery (RFC 4861) and multicast listeners (RFC 2710, RFC 3810).
+
+use crate::Printer;
+use crate::bytes::{Bytes, Cut};
+use crate::checksum;
+use crate::ip::{Around, ICMP6, TCP, UDP};
+use crate::text::put;
+
+impl Printer<'_> {
+    pub(crate) fn icmp6(&mut self, around: Around, bytes: Bytes<'_>) -> Result<(), Cut> {
+        self.protocol = "icmp6";
+        self.facts.protocol = Some("icmp6");
+        let (kind, code, given) = (bytes.u8(0)?, bytes.u8(1)?, bytes.u16(2)?);
+        if self.options.verbose && !around.fragment && bytes.whole() {
+            let right = checksum::right(around.source, around.destination, ICMP6, bytes.data, 2);
+            match given == right {
+                true => self.text("[icmp6 sum ok] "),
+                false => put!(self, "[bad icmp6 cksum 0x{given:04x} -> 0x{right:04x}!] "),
+            }
+        }
+        self.text("ICMP6, ");
+        match kind {
+            1 => self.unreachable6(code, bytes)?,
+            2 => put!(self, "packet too big, mtu {}", bytes.u32(4)?),
+            3 => match code {
+                0 => {
+                    self.text("time exceeded in-transit for ");
+                    self.ip6_address(bytes.ip6(8 + 24)?);
+                }
+                1 => self.text("time exceeded in-transit (reassembly)"),
+                _ => put!(self, "time exceeded, unknown code ({code})"),
+            },
+            4 => {
+                let what = match code {
+                    0 => "erroneous",
+                    1 => "next header",
+                    2 => "option",
+                    _ => "code-#",
+                };
+                put!(self, "parameter problem, {what} - octet {}", bytes.u32(4)?);
+            }
+            128 | 129 => {
+                let word = if kind == 128 { "request" } else { "reply" };
+                put!(self, "echo {word}, id {}, seq {}", bytes.u16(4)?, bytes.u16(6)?);
+            }
+            130..=132 => {
+                let (word, delay) = match kind {
+                    130 => ("query", bytes.u16(4)?),
+                    131 => ("report", bytes.u16(4)?),
+                    _ => ("done", bytes.u16(4)?),
+                };
+                if kind == 130 && bytes.len >= 28 {
+                    put!(self, "multicast listener query v2, max resp delay: {delay}, addr: ");
+                } else {
+                    put!(self, "multicast listener {word}max resp delay: {delay} addr: ");
+                }
+                self.ip6_address(bytes.ip6(8)?);
+            }
+            133 => self.text("router solicitation"),
+            134 => {
+                self.text("router advertisement");
+                bytes.get(0, 16)?;
+            }
+            135 => {
+                self.text("neighbor solicitation");
+                let target = bytes.ip6(8)?;
+                self.text(", who has ");
+                self.ip6_address(target);
+            }
+            136 => {
+                self.text("neighbor advertisement");
+                let (flags, target) = (bytes.u8(4)?, bytes.ip6(8)?);
+                self.text(", tgt is ");
+                self.ip6_address(target);
+                if self.options.verbose && flags & 0xe0 != 0 {
+                    let words = [(0x80, "router"), (0x40, "solicited"), (0x20, "override")];
+                    let mut before = ", Flags [";
+                    for (bit, word) in words {
+                        if flags & bit != 0 {
+                            self.text(before);
+                            self.text(word);
+                            before = ", ";
+                        }
+                    }
+                    self.text("]");
+                }
+            }
+            137 => {
+                self.text("redirect");
+                let (target, destination) = (bytes.ip6(8)?, bytes.ip6(24)?);
+                self.text(", ");
+                self.ip6_address(destination);
+                self.text(" to ");
+                self.ip6_address(target);
+            }
+            143 => put!(self, "multicast listener report v2, {} group record(s)", bytes.u16(6)?),
+            _ => put!(self, "type-#{kind}, code-#{code}"),
+        }
+        put!(self, ", length {}", bytes.len);
+        Ok(())
+    }
+
+    fn unreachable6(&mut self, code: u8, bytes: Bytes<'_>) -> Result<(), Cut> {
+        self.text("destination unreachable, ");
+        let subject = bytes.ip6(8 + 24)?;
+        match code {
+            0 => self.text("unreachable route "),
+            1 => self.text(" unreachable prohibited "),
+            2 => self.text("beyond scope "),
+            3 => self.text("unreachable address "),
+            4 => {
+                let (next, port) = (bytes.u8(8 + 6)?, bytes.u16(8 + 40 + 2)?);
+                self.text("unreachable port, ");
+                self.ip6_address(subject);
+                match next {
+                    TCP => put!(self, " tcp port {port}"),
+                    UDP => put!(self, " udp port {port}"),
+                    _ => put!(self, " protocol {next} port {port} unreachable"),
+                }
+                return Ok(());
+            }
+            _ => {
+                put!(self, "unknown unreach code ({code})");
+                return Ok(());
+            }
+        }
+        self.ip6_address(subject);
+        Ok(())
+    }
+}

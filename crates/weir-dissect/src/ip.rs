@@ -1,0 +1,116 @@
+//! What IP carries, by protocol number, and the parts that both versions share.
+
+use std::net::IpAddr;
+
+use crate::Printer;
+use crate::bytes::{Bytes, Cut};
+use crate::names;
+use crate::text::put;
+
+pub(crate) const HOP_BY_HOP: u8 = 0;
+pub(crate) const ICMP: u8 = 1;
+pub(crate) const TCP: u8 = 6;
+pub(crate) const UDP: u8 = 17;
+pub(crate) const ROUTING: u8 = 43;
+pub(crate) const FRAGMENT: u8 = 44;
+pub(crate) const AUTHENTICATION: u8 = 51;
+pub(crate) const ICMP6: u8 = 58;
+pub(crate) const NO_NEXT: u8 = 59;
+pub(crate) const DESTINATION: u8 = 60;
+pub(crate) const SCTP: u8 = 132;
+
+/// The IP header around a segment.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Around {
+    pub(crate) source: IpAddr,
+    pub(crate) destination: IpAddr,
+    /// A first fragment: the rest of the segment is elsewhere, and so its checksum cannot be judged.
+    pub(crate) fragment: bool,
+    /// A header between IP and the segment has shown the addresses.
+    pub(crate) shown: bool,
+}
+
+impl Printer<'_> {
+    /// The payload of an IP packet behind its extension headers. The addresses were printed unless the protocol has
+    /// ports, and prints them itself.
+    pub(crate) fn ip_payload(&mut self, protocol: u8, around: Around, bytes: Bytes<'_>) -> Result<(), Cut> {
+        self.facts.ip_protocol.get_or_insert(protocol);
+        match protocol {
+            ICMP => self.icmp(bytes, around.fragment),
+            2 => self.igmp(bytes),
+            4 => self.nested(|printer| printer.ip4(bytes)),
+            TCP => self.tcp(around, bytes),
+            UDP => self.udp(around, bytes),
+            41 => self.nested(|printer| printer.ip6(bytes)),
+            47 => self.nested(|printer| printer.gre(bytes)),
+            50 => self.esp(bytes),
+            AUTHENTICATION => self.authentication(around, bytes),
+            ICMP6 => self.icmp6(around, bytes),
+            NO_NEXT => {
+                self.text("no next header");
+                Ok(())
+            }
+            SCTP => self.sctp(around, bytes),
+            46 | 88 | 89 | 103 | 108 | 112 | 113 => {
+                let name = names::ip_protocol(protocol).unwrap_or_default();
+                put!(self, "{name}, length {}", bytes.len);
+                self.facts.protocol = Some(name);
+                Ok(())
+            }
+            _ => {
+                put!(self, " ip-proto-{protocol} {}", bytes.len);
+                Ok(())
+            }
+        }
+    }
+
+    /// `a > b: `, unless the protocol shows its ports with them.
+    pub(crate) fn addresses(&mut self, source: IpAddr, destination: IpAddr) {
+        self.address(source);
+        self.text(" > ");
+        self.address(destination);
+        self.text(": ");
+    }
+
+    /// `a.1 > b.2: `, or only the ports where a header before has shown the addresses.
+    pub(crate) fn ports(&mut self, around: Around, source: u16, destination: u16) {
+        self.facts.source_port.get_or_insert(source);
+        self.facts.destination_port.get_or_insert(destination);
+        if !around.shown {
+            self.address(around.source);
+            self.text(".");
+        }
+        self.number(source);
+        self.text(" > ");
+        if !around.shown {
+            self.address(around.destination);
+            self.text(".");
+        }
+        self.number(destination);
+        self.text(": ");
+    }
+
+    /// Encrypted: only the head can be read (RFC 4303).
+    fn esp(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+        self.protocol = "esp";
+        self.facts.protocol = Some("esp");
+        let (index, sequence) = (bytes.u32(0)?, bytes.u32(4)?);
+        put!(self, "ESP(spi=0x{index:08x},seq=0x{sequence:x}), length {}", bytes.len);
+        Ok(())
+    }
+
+    /// RFC 4302.
+    pub(crate) fn authentication(&mut self, around: Around, bytes: Bytes<'_>) -> Result<(), Cut> {
+        self.protocol = "ah";
+        let (next, words) = (bytes.u8(0)?, usize::from(bytes.u8(1)?));
+        let (index, sequence) = (bytes.u32(4)?, bytes.u32(8)?);
+        let len = (words + 2) * 4;
+        let value = bytes.get(12, len.saturating_sub(12))?;
+        put!(self, "AH(spi=0x{index:08x},seq=0x{sequence:x},icv=0x");
+        value.iter().for_each(|&byte| self.hex_byte(byte));
+        self.text("): ");
+        self.nested(|printer| {
+            printer.ip_payload(next, Around { shown: true, ..around }, bytes.from(len.max(12)))
+        })
+    }
+}

@@ -1,0 +1,104 @@
+//! IPv4 (RFC 791).
+
+use crate::Printer;
+use crate::bytes::{Bytes, Cut};
+use crate::checksum;
+use crate::ip::{Around, SCTP, TCP, UDP};
+use crate::names;
+use crate::text::put;
+
+impl Printer<'_> {
+    pub(crate) fn ip4(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+        self.protocol = "ip";
+        self.facts.protocol = Some("ip");
+        let first = bytes.u8(0)?;
+        let version = first >> 4;
+        if version != 4 {
+            put!(self, "IP{version} ");
+            return self.wrong("version");
+        }
+        if !self.options.link {
+            self.text("IP ");
+        }
+        let header = usize::from(first & 15) * 4;
+        if bytes.len < 20 {
+            return Err(Cut);
+        }
+        if header < 20 {
+            put!(self, "bad-hlen {header}");
+            return Ok(());
+        }
+        let mut len = usize::from(bytes.u16(2)?);
+        // Segments that the card has yet to cut have no length.
+        if len == 0 {
+            len = bytes.len;
+        }
+        if bytes.len < len {
+            put!(self, "truncated-ip - {} bytes missing! ", len - bytes.len);
+        }
+        if len < header {
+            put!(self, "bad-len {len}");
+            return Ok(());
+        }
+        let bytes = bytes.first(len);
+        let (id, fragment, ttl, protocol) = (bytes.u16(4)?, bytes.u16(6)?, bytes.u8(8)?, bytes.u8(9)?);
+        let offset = usize::from(fragment & 0x1fff) * 8;
+        let more = fragment & 0x2000 != 0;
+        if self.options.verbose {
+            let tos = bytes.u8(1)?;
+            put!(self, "(tos 0x{tos:x}{}, ttl {ttl}, id {id}, offset {offset}", congestion(tos));
+            let flags = match fragment >> 13 {
+                0 => "none",
+                1 => "+",
+                2 => "DF",
+                3 => "+, DF",
+                4 => "rsvd",
+                _ => "rsvd, ...",
+            };
+            let name = names::ip_protocol(protocol).unwrap_or("unknown");
+            put!(self, ", flags [{flags}], proto {name} ({protocol}), length {len}");
+            if header > 20 {
+                put!(self, ", options ({} bytes)", header - 20);
+            }
+            if let Ok(head) = bytes.get(0, header)
+                && checksum::sum(&[head]) != 0xffff
+            {
+                let (given, right) = (bytes.u16(10)?, !checksum::sum(&[&head[..10], &head[12..]]));
+                put!(self, ", bad cksum {given:x} (->{right:x})!");
+            }
+            self.text(")\n    ");
+        }
+        let (source, destination) = (bytes.ip4(12)?.into(), bytes.ip4(16)?.into());
+        self.facts.source.get_or_insert(source);
+        self.facts.destination.get_or_insert(destination);
+        self.facts.ttl.get_or_insert(ttl);
+        if offset > 0 {
+            self.facts.later_fragment |= self.depth == 0;
+            self.facts.ip_protocol.get_or_insert(protocol);
+            self.addresses(source, destination);
+            put!(self, "ip-proto-{protocol}");
+            return Ok(());
+        }
+        if !matches!(protocol, TCP | UDP | SCTP) {
+            self.addresses(source, destination);
+        }
+        let around = Around { source, destination, fragment: more, shown: false };
+        self.ip_payload(protocol, around, bytes.from(header))
+    }
+
+    /// A header that is not what it was announced to be.
+    pub(crate) fn wrong(&mut self, field: &str) -> Result<(), Cut> {
+        put!(self, "[invalid {field}]");
+        Ok(())
+    }
+}
+
+/// Explicit congestion notification (RFC 3168), as tcpdump adds it to the type of service.
+fn congestion(tos: u8) -> &'static str {
+    match tos & 3 {
+        1 => ",ECT(1)",
+        2 => ",ECT(0)",
+        3 => ",CE",
+        _ => "",
+    }
+}

@@ -1,0 +1,115 @@
+//! IPv6 and its extension headers (RFC 8200).
+
+use crate::Printer;
+use crate::bytes::{Bytes, Cut};
+use crate::ip::{AUTHENTICATION, Around, DESTINATION, FRAGMENT, HOP_BY_HOP, ROUTING, SCTP, TCP, UDP};
+use crate::names;
+use crate::text::put;
+
+impl Printer<'_> {
+    pub(crate) fn ip6(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+        self.protocol = "ip6";
+        self.facts.protocol = Some("ip6");
+        let first = bytes.u32(0)?;
+        bytes.get(0, 40)?;
+        if !self.options.link {
+            self.text("IP6 ");
+        }
+        if first >> 28 != 6 {
+            return self.wrong("version");
+        }
+        let (mut len, next, hops) = (usize::from(bytes.u16(4)?), bytes.u8(6)?, bytes.u8(7)?);
+        // A jumbogram says its length elsewhere.
+        if len == 0 {
+            len = bytes.len - 40;
+        }
+        if bytes.len < len + 40 {
+            put!(self, "truncated-ip6 - {} bytes missing!", len + 40 - bytes.len);
+        }
+        let (source, destination) = (bytes.ip6(8)?.into(), bytes.ip6(24)?.into());
+        self.facts.source.get_or_insert(source);
+        self.facts.destination.get_or_insert(destination);
+        self.facts.ttl.get_or_insert(hops);
+        if self.options.verbose {
+            self.text("(");
+            let (class, flow) = (first >> 20 & 0xff, first & 0xf_ffff);
+            if class != 0 {
+                put!(self, "class 0x{class:02x}, ");
+            }
+            if flow != 0 {
+                put!(self, "flowlabel 0x{flow:05x}, ");
+            }
+            let name = names::ip_protocol(next).unwrap_or("unknown");
+            put!(self, "hlim {hops}, next-header {name} ({next}) payload length: {len}) ");
+        }
+        let around = Around { source, destination, fragment: false, shown: false };
+        self.extensions(next, around, bytes.from(40).first(len))
+    }
+
+    /// Extension headers in their order, then what they extend.
+    fn extensions(&mut self, mut next: u8, mut around: Around, mut bytes: Bytes<'_>) -> Result<(), Cut> {
+        if !matches!(next, TCP | UDP | SCTP) {
+            self.addresses(around.source, around.destination);
+            around.shown = true;
+        }
+        loop {
+            let len = match next {
+                HOP_BY_HOP | DESTINATION => {
+                    let (name, protocol) =
+                        if next == DESTINATION { ("DSTOPT ", "dstopt") } else { ("HBH ", "hbh") };
+                    self.protocol = protocol;
+                    let len = (usize::from(bytes.u8(1)?) + 1) * 8;
+                    bytes.get(0, len)?;
+                    self.text(name);
+                    len
+                }
+                ROUTING => self.routing(bytes)?,
+                FRAGMENT => {
+                    self.protocol = "frag6";
+                    let offset = usize::from(bytes.u16(2)? & !7);
+                    let more = bytes.u16(2)? & 1 != 0;
+                    let id = bytes.u32(4)?;
+                    let rest = bytes.len.saturating_sub(8);
+                    match self.options.verbose {
+                        true => put!(self, "frag (0x{id:08x}:{offset}|{rest}) "),
+                        false => put!(self, "frag ({offset}|{rest})"),
+                    }
+                    around.fragment |= more;
+                    if offset > 0 {
+                        self.facts.later_fragment |= self.depth == 0;
+                        self.facts.ip_protocol.get_or_insert(bytes.u8(0)?);
+                        return Ok(());
+                    }
+                    if !self.options.verbose {
+                        self.text(" ");
+                    }
+                    8
+                }
+                AUTHENTICATION => return self.authentication(around, bytes),
+                _ => return self.ip_payload(next, around, bytes),
+            };
+            next = bytes.u8(0)?;
+            bytes = bytes.from(len);
+        }
+    }
+
+    fn routing(&mut self, bytes: Bytes<'_>) -> Result<usize, Cut> {
+        self.protocol = "rt6";
+        let (len, kind, left) = (bytes.u8(1)?, bytes.u8(2)?, bytes.u8(3)?);
+        let size = (usize::from(len) + 1) * 8;
+        bytes.get(0, size)?;
+        let deprecated = if kind == 0 { " [Deprecated]" } else { "" };
+        put!(self, "RT6 (len={len}, type={kind}{deprecated}, segleft={left}");
+        if kind == 4 {
+            put!(self, ", last-entry={}, tag={:x}", bytes.u8(4)?, bytes.u16(6)?);
+        }
+        if matches!(kind, 0 | 2 | 4) {
+            for number in 0..(size - 8) / 16 {
+                put!(self, ", [{number}]");
+                self.ip6_address(bytes.ip6(8 + number * 16)?);
+            }
+        }
+        self.text(") ");
+        Ok(size)
+    }
+}

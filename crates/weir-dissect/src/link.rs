@@ -1,0 +1,391 @@
+//! Link layers: Ethernet, Linux cooked, loopback, PPP, raw IP.
+
+use crate::Printer;
+use crate::bytes::{Bytes, Cut};
+use crate::names;
+use crate::text::put;
+
+/// The largest number in an Ethernet header that is a length; above are types.
+const LARGEST_LENGTH: u16 = 1500;
+const ARPHRD_LOOPBACK: u16 = 772;
+
+impl Printer<'_> {
+    /// A packet with link type `LINKTYPE_*`.
+    pub(crate) fn link(&mut self, link_type: u16, bytes: Bytes<'_>) -> Result<(), Cut> {
+        match link_type {
+            1 => self.ethernet(bytes),
+            0 => self.loopback(bytes, false),
+            108 => self.loopback(bytes, true),
+            9 | 50 => self.ppp(bytes),
+            12 | 14 | 101 => self.raw_ip(bytes),
+            113 => self.cooked(bytes),
+            228 => self.only(names::IP4, bytes),
+            229 => self.only(names::IP6, bytes),
+            276 => self.cooked2(bytes),
+            _ => {
+                put!(self, "link-type {link_type}, length {}", bytes.len);
+                self.unknown(bytes.data);
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) fn ethernet(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+        self.protocol = "ether";
+        let (destination, source) = (bytes.mac(0)?, bytes.mac(6)?);
+        let ethertype = bytes.u16(12)?;
+        self.facts.mac_destination.get_or_insert(destination);
+        self.facts.mac_source.get_or_insert(source);
+        self.facts.protocol = Some("ethernet");
+        if self.options.link {
+            self.ends(source, destination);
+            self.kind(ethertype);
+            put!(self, ", length {}: ", bytes.len);
+        }
+        self.header(14);
+        self.tagged(ethertype, bytes.from(14), Some((source, destination, bytes.len)))
+    }
+
+    fn ends(&mut self, source: [u8; 6], destination: [u8; 6]) {
+        self.mac(source);
+        self.text(" > ");
+        self.mac(destination);
+    }
+
+    fn kind(&mut self, ethertype: u16) {
+        if ethertype <= LARGEST_LENGTH {
+            self.text(", 802.3");
+        } else {
+            self.text(", ");
+            self.ethertype_name(ethertype);
+        }
+    }
+
+    fn ethertype_name(&mut self, ethertype: u16) {
+        put!(self, "ethertype {} (0x{ethertype:04x})", names::ethertype(ethertype).unwrap_or("Unknown"));
+    }
+
+    /// Bytes of the link layer, as long as the network layer was not reached.
+    fn header(&mut self, len: usize) {
+        if self.depth == 0 {
+            self.facts.link_len += len;
+        }
+    }
+
+    /// What an Ethernet type announces, behind any number of VLAN tags. `ends`: the Ethernet header's addresses and
+    /// the frame's length, which are shown only if nothing better is known.
+    fn tagged(
+        &mut self,
+        mut ethertype: u16,
+        mut bytes: Bytes<'_>,
+        ends: Option<([u8; 6], [u8; 6], usize)>,
+    ) -> Result<(), Cut> {
+        while matches!(ethertype, names::VLAN | names::QINQ | 0x9100 | 0x9200) {
+            self.protocol = "vlan";
+            let tci = bytes.u16(0)?;
+            ethertype = bytes.u16(2)?;
+            let id = tci & 0xfff;
+            match self.facts.vlan {
+                None => self.facts.vlan = Some(id),
+                Some(_) => drop(self.facts.inner_vlan.get_or_insert(id)),
+            }
+            if self.options.link {
+                let eligible = if tci & 0x1000 != 0 { ", DEI" } else { "" };
+                put!(self, "vlan {id}, p {}{eligible}, ", tci >> 13);
+                if ethertype > LARGEST_LENGTH {
+                    self.ethertype_name(ethertype);
+                    self.text(", ");
+                }
+            }
+            bytes = bytes.from(4);
+            self.header(4);
+        }
+        if ethertype <= LARGEST_LENGTH {
+            return self.llc(bytes.first(ethertype.into()));
+        }
+        if self.carried(ethertype, bytes)? {
+            return Ok(());
+        }
+        if let Some((source, destination, len)) = ends.filter(|_| !self.options.link) {
+            self.ends(source, destination);
+            if self.options.quick {
+                put!(self, ", Unknown Ethertype (0x{ethertype:04x}), length {len}: ");
+            } else {
+                self.kind(ethertype);
+                put!(self, ", length {len}: ");
+            }
+        }
+        self.unknown(bytes.data);
+        Ok(())
+    }
+
+    /// What an Ethernet type announces, if it is known.
+    pub(crate) fn carried(&mut self, ethertype: u16, bytes: Bytes<'_>) -> Result<bool, Cut> {
+        self.facts.ethertype.get_or_insert(ethertype);
+        match ethertype {
+            names::IP4 => self.ip4(bytes)?,
+            names::IP6 => self.ip6(bytes)?,
+            names::ARP | names::RARP => self.arp(bytes)?,
+            names::MPLS | names::MPLS_MULTICAST => self.mpls(bytes)?,
+            names::PPPOE_DISCOVERY | names::PPPOE_SESSION => self.pppoe(ethertype, bytes)?,
+            names::PPP => self.ppp(bytes)?,
+            names::ETHERNET => self.nested(|printer| printer.ethernet(bytes))?,
+            _ => match names::unread(ethertype) {
+                Some(name) => {
+                    put!(self, "{name}, length {}", bytes.len);
+                    self.facts.protocol = Some(name);
+                }
+                None => return Ok(false),
+            },
+        }
+        Ok(true)
+    }
+
+    /// IEEE 802.2, of which SNAP leads on to an Ethernet type.
+    fn llc(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+        self.protocol = "llc";
+        self.facts.protocol = Some("llc");
+        let (destination, source, control) = (bytes.u8(0)?, bytes.u8(1)?, bytes.u8(2)?);
+        if (destination, source, control) == (0xaa, 0xaa, 3) {
+            let (oui, ethertype) = (bytes.u24(3)?, bytes.u16(6)?);
+            self.header(8);
+            let inner = bytes.from(8);
+            if self.options.link {
+                self.text("LLC, SNAP, ");
+                self.ethertype_name(ethertype);
+                put!(self, ", length {}: ", inner.len);
+            }
+            if oui == 0 && ethertype > LARGEST_LENGTH && self.carried(ethertype, inner)? {
+                return Ok(());
+            }
+            put!(self, "SNAP, oui 0x{oui:06x}, type 0x{ethertype:04x}, length {}", bytes.len);
+            self.unknown(inner.data);
+        } else if (destination, source) == (0x42, 0x42) {
+            self.facts.protocol = Some("stp");
+            self.header(3);
+            self.text("STP 802.1d, ");
+            let kind = match (bytes.u8(5)?, bytes.u8(6)?) {
+                (0, 0) => "Config",
+                (2, 2) => "Rapid STP",
+                (3, 2) => "Multiple STP",
+                (_, 0x80) => "Topology Change",
+                _ => "unknown",
+            };
+            put!(self, "{kind}, length {}", bytes.len.saturating_sub(3));
+        } else {
+            self.header(3);
+            put!(self, "LLC, dsap 0x{destination:02x}, ssap 0x{source:02x}, ctrl 0x{control:02x}");
+            put!(self, ", length {}", bytes.len);
+            self.unknown(bytes.data);
+        }
+        Ok(())
+    }
+
+    /// `LINKTYPE_LINUX_SLL`.
+    fn cooked(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+        self.protocol = "sll";
+        let (kind, hardware, address_len) = (bytes.u16(0)?, bytes.u16(2)?, bytes.u16(4)?);
+        let protocol = bytes.u16(14)?;
+        let source = (address_len == 6).then(|| bytes.mac(6)).transpose()?;
+        self.header(16);
+        let announce = |printer: &mut Self| {
+            put!(printer, "{:>3} ", cooked_way(kind));
+            if let Some(source) = source {
+                printer.mac(source);
+                printer.text(" ");
+            }
+        };
+        if self.options.link {
+            announce(self);
+        }
+        self.cooked_content(protocol, hardware, source, bytes, 16, announce)
+    }
+
+    /// `LINKTYPE_LINUX_SLL2`.
+    fn cooked2(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+        self.protocol = "sll2";
+        let (protocol, index, hardware) = (bytes.u16(0)?, bytes.u32(4)?, bytes.u16(8)?);
+        let (kind, address_len) = (bytes.u8(10)?, bytes.u8(11)?);
+        let source = (address_len == 6).then(|| bytes.mac(12)).transpose()?;
+        bytes.get(0, 20)?;
+        self.header(20);
+        put!(self, "if{index:<4}{:<3} ", cooked_way(kind.into()));
+        let announce = |printer: &mut Self| {
+            put!(printer, "ifindex {index} ");
+            if let Some(source) = source {
+                printer.mac(source);
+                printer.text(" ");
+            }
+        };
+        if self.options.link {
+            announce(self);
+        }
+        self.cooked_content(protocol, hardware, source, bytes, 20, announce)
+    }
+
+    fn cooked_content(
+        &mut self,
+        protocol: u16,
+        hardware: u16,
+        source: Option<[u8; 6]>,
+        bytes: Bytes<'_>,
+        header: usize,
+        announce: impl Fn(&mut Self),
+    ) -> Result<(), Cut> {
+        self.facts.mac_source = source.filter(|_| hardware != ARPHRD_LOOPBACK);
+        self.facts.protocol = Some("cooked");
+        let inner = bytes.from(header);
+        // Numbers below 1536 are not Ethernet types; 4 is 802.2 (if_ether.h).
+        if protocol == 4 {
+            if self.options.link {
+                put!(self, "802.2, length {}: ", bytes.len);
+            }
+            return self.llc(inner);
+        }
+        let name = |printer: &mut Self| {
+            printer.ethertype_name(protocol);
+            put!(printer, ", length {}: ", bytes.len);
+        };
+        if self.options.link {
+            name(self);
+        }
+        if matches!(protocol, names::VLAN | names::QINQ) || names::ethertype(protocol).is_some() {
+            return self.tagged(protocol, inner, None);
+        }
+        if !self.options.link {
+            announce(self);
+            name(self);
+        }
+        self.unknown(inner.data);
+        Ok(())
+    }
+
+    /// `LINKTYPE_NULL`, in the byte order of the machine that wrote it, and `LINKTYPE_LOOP` in network order.
+    fn loopback(&mut self, bytes: Bytes<'_>, network_order: bool) -> Result<(), Cut> {
+        self.protocol = "null";
+        let mut family = bytes.u32(0)?;
+        if !network_order && family & 0xffff_0000 != 0 {
+            family = family.swap_bytes();
+        }
+        self.header(4);
+        self.facts.protocol = Some("loopback");
+        let inner = bytes.from(4);
+        // Each BSD has its own number for IPv6.
+        let (name, ethertype) = match family {
+            2 => ("IPv4", Some(names::IP4)),
+            24 | 28 | 30 => ("IPv6", Some(names::IP6)),
+            _ => ("Unknown", None),
+        };
+        if self.options.link || ethertype.is_none() {
+            put!(self, "AF {name} ({family}), length {}: ", bytes.len);
+        }
+        match ethertype {
+            Some(ethertype) => self.carried(ethertype, inner).map(drop),
+            None => {
+                self.unknown(inner.data);
+                Ok(())
+            }
+        }
+    }
+
+    /// `LINKTYPE_RAW`: the version is in the packet.
+    fn raw_ip(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+        self.protocol = "raw";
+        if self.options.link {
+            self.text("ip: ");
+        }
+        match bytes.u8(0)? >> 4 {
+            4 => self.carried(names::IP4, bytes).map(drop),
+            6 => self.carried(names::IP6, bytes).map(drop),
+            version => {
+                put!(self, "unknown ip {version}");
+                Ok(())
+            }
+        }
+    }
+
+    fn only(&mut self, ethertype: u16, bytes: Bytes<'_>) -> Result<(), Cut> {
+        self.carried(ethertype, bytes).map(drop)
+    }
+
+    /// PPP, with or without HDLC's address and control, and with a protocol of one or two bytes (RFC 1661).
+    pub(crate) fn ppp(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
+        self.protocol = "ppp";
+        let framing = if matches!((bytes.u8(0)?, bytes.u8(1)?), (0xff, 3)) { 2 } else { 0 };
+        let first = bytes.u8(framing)?;
+        let (protocol, len) = match first & 1 {
+            1 => (u16::from(first), framing + 1),
+            _ => (bytes.u16(framing)?, framing + 2),
+        };
+        self.facts.protocol = Some("ppp");
+        if self.facts.source.is_none() {
+            self.header(len);
+        }
+        let name = match protocol {
+            0x0021 => "IP",
+            0x0057 => "IP6",
+            0x0281 => "MPLS",
+            0x8021 => "IPCP",
+            0x8057 => "IP6CP",
+            0x80fd => "CCP",
+            0xc021 => "LCP",
+            0xc023 => "PAP",
+            0xc025 => "LQR",
+            0xc223 => "CHAP",
+            _ => "unknown",
+        };
+        if self.options.link {
+            put!(self, "{name} (0x{protocol:04x}), length {}: ", bytes.len);
+        }
+        let inner = bytes.from(len);
+        match protocol {
+            0x0021 => self.carried(names::IP4, inner).map(drop),
+            0x0057 => self.carried(names::IP6, inner).map(drop),
+            0x0281 => self.mpls(inner),
+            0x8021 | 0x8057 | 0x80fd | 0xc021 => self.ppp_control(name, bytes.len - framing, inner),
+            0xc023 | 0xc025 | 0xc223 => {
+                put!(self, "{name}, length {}", bytes.len);
+                Ok(())
+            }
+            _ => {
+                put!(self, "unknown PPP protocol (0x{protocol:04x}), length {}", bytes.len);
+                self.unknown(inner.data);
+                Ok(())
+            }
+        }
+    }
+
+    /// A control protocol of PPP: all have LCP's codes (RFC 1661, section 5).
+    fn ppp_control(&mut self, name: &str, len: usize, bytes: Bytes<'_>) -> Result<(), Cut> {
+        let (code, id) = (bytes.u8(0)?, bytes.u8(1)?);
+        let word = match code {
+            0 => "Vendor-Extension",
+            1 => "Conf-Request",
+            2 => "Conf-Ack",
+            3 => "Conf-Nack",
+            4 => "Conf-Reject",
+            5 => "Term-Request",
+            6 => "Term-Ack",
+            7 => "Code-Reject",
+            8 => "Prot-Reject",
+            9 => "Echo-Request",
+            10 => "Echo-Reply",
+            11 => "Discard-Request",
+            _ => "Unknown",
+        };
+        put!(self, "{name}, {word} (0x{code:02x}), id {id}, length {len}");
+        Ok(())
+    }
+}
+
+/// Where a cooked packet went, as tcpdump says it (`if_packet.h`).
+fn cooked_way(kind: u16) -> &'static str {
+    match kind {
+        0 => "In",
+        1 => "B",
+        2 => "M",
+        3 => "P",
+        4 => "Out",
+        _ => "?",
+    }
+}

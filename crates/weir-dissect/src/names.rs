@@ -1,0 +1,96 @@
+//! Names of numbers, as tcpdump prints them.
+
+pub(crate) const IP4: u16 = 0x0800;
+pub(crate) const ARP: u16 = 0x0806;
+pub(crate) const RARP: u16 = 0x8035;
+pub(crate) const IP6: u16 = 0x86dd;
+pub(crate) const VLAN: u16 = 0x8100;
+pub(crate) const QINQ: u16 = 0x88a8;
+pub(crate) const MPLS: u16 = 0x8847;
+pub(crate) const MPLS_MULTICAST: u16 = 0x8848;
+pub(crate) const PPPOE_DISCOVERY: u16 = 0x8863;
+pub(crate) const PPPOE_SESSION: u16 = 0x8864;
+pub(crate) const ETHERNET: u16 = 0x6558;
+pub(crate) const PPP: u16 = 0x880b;
+
+/// What tcpdump calls an Ethernet type.
+pub(crate) fn ethertype(number: u16) -> Option<&'static str> {
+    Some(match number {
+        IP4 => "IPv4",
+        VLAN => "802.1Q",
+        0x9100 => "802.1Q-9100",
+        0x9200 => "802.1Q-9200",
+        QINQ => "802.1Q-QinQ",
+        0x88e5 => "802.1AE MACsec",
+        IP6 => "IPv6",
+        ARP => "ARP",
+        RARP => "Reverse ARP",
+        0x809b => "Appletalk",
+        0x80f3 => "Appletalk ARP",
+        ETHERNET => "TEB",
+        0x8137 => "Novell IPX",
+        0x8808 => "MPCP",
+        0x8809 => "Slow Protocols",
+        PPP => "PPP",
+        MPLS => "MPLS unicast",
+        MPLS_MULTICAST => "MPLS multicast",
+        PPPOE_DISCOVERY => "PPPoE D",
+        PPPOE_SESSION => "PPPoE S",
+        0x888e => "EAPOL",
+        0x88c7 => "RRCP",
+        0x88cc => "LLDP",
+        0x88f7 => "PTP",
+        0x8902 => "CFM",
+        0x9000 => "Loopback",
+        _ => return None,
+    })
+}
+
+/// The short name of an Ethernet type whose content is not read further.
+pub(crate) fn unread(ethertype: u16) -> Option<&'static str> {
+    Some(match ethertype {
+        0x88cc => "LLDP",
+        0x888e => "EAPOL",
+        0x8808 => "MPCP",
+        0x8809 => "Slow Protocols",
+        0x88f7 => "PTP",
+        0x88e5 => "MACsec",
+        0x8902 => "CFM",
+        0x9000 => "Loopback",
+        _ => return None,
+    })
+}
+
+/// The name of a protocol over IP, as in tcpdump's `-v`.
+pub(crate) fn ip_protocol(number: u8) -> Option<&'static str> {
+    Some(match number {
+        0 => "Options",
+        1 => "ICMP",
+        2 => "IGMP",
+        4 => "IPIP",
+        6 => "TCP",
+        9 => "IGRP",
+        17 => "UDP",
+        33 => "DCCP",
+        41 => "IPv6",
+        43 => "Routing",
+        44 => "Fragment",
+        46 => "RSVP",
+        47 => "GRE",
+        50 => "ESP",
+        51 => "AH",
+        55 => "Mobile IP",
+        58 => "ICMPv6",
+        59 => "no next header",
+        60 => "Destination Options",
+        88 => "EIGRP",
+        89 => "OSPF",
+        103 => "PIM",
+        108 => "Compressed IP",
+        112 => "VRRP",
+        113 => "PGM",
+        132 => "SCTP",
+        135 => "Mobility",
+        _ => return None,
+    })
+}

@@ -1,0 +1,200 @@
+//! TCP (RFC 9293).
+
+use crate::Printer;
+use crate::bytes::{Bytes, Cut};
+use crate::checksum;
+use crate::ip::{Around, TCP};
+use crate::streams::Relative;
+use crate::text::put;
+
+const FIN: u8 = 1;
+const SYN: u8 = 2;
+const RST: u8 = 4;
+const ACK: u8 = 16;
+const URG: u8 = 32;
+
+/// The letters of flags, lowest bit first.
+const LETTERS: &[u8; 8] = b"FSRP.UEW";
+
+impl Printer<'_> {
+    pub(crate) fn tcp(&mut self, around: Around, bytes: Bytes<'_>) -> Result<(), Cut> {
+        self.protocol = "tcp";
+        self.facts.protocol = Some("tcp");
+        let (Ok(source), Ok(destination)) = (bytes.u16(0), bytes.u16(2)) else {
+            if !around.shown {
+                self.addresses(around.source, around.destination);
+            }
+            self.text("[|tcp]");
+            return Ok(());
+        };
+        self.ports(around, source, destination);
+        bytes.get(0, 20)?;
+        let header = usize::from(bytes.u8(12)? >> 4) * 4;
+        if header < 20 {
+            let excess = bytes.len.saturating_sub(header);
+            if self.options.quick {
+                put!(self, "tcp {excess} [bad hdr length {header} - too short, < 20]")
+            } else {
+                put!(self, "[bad hdr length {header} - too short, < 20]");
+            }
+            return Ok(());
+        }
+        let (sequence, acknowledgement) = (bytes.u32(4)?, bytes.u32(8)?);
+        let (flags, window) = (bytes.u8(13)?, bytes.u16(14)?);
+        let facts = &mut self.facts;
+        if facts.tcp_flags.is_none() {
+            facts.tcp_flags = Some(flags);
+            facts.tcp_sequence = Some(sequence);
+            facts.tcp_acknowledgement = (flags & ACK != 0).then_some(acknowledgement);
+            facts.tcp_window = Some(window);
+        }
+        if bytes.len < header {
+            let missing = bytes.len;
+            put!(self, "[bad hdr length {header} - too long, > {missing}]");
+            return Ok(());
+        }
+        let payload = bytes.from(header);
+        self.facts.payload_len.get_or_insert(payload.len);
+        if self.options.quick {
+            self.text("tcp ");
+            self.size(payload.len);
+            return Ok(());
+        }
+        let ends = ((around.source, source), (around.destination, destination));
+        let (relative, peer) = if self.options.absolute || flags & ACK == 0 {
+            (Relative::default(), 0)
+        } else {
+            self.streams.relative(ends.0, ends.1, flags & SYN != 0, sequence, acknowledgement)
+        };
+        self.text("Flags [");
+        self.flags(flags);
+        self.text("]");
+        if self.options.verbose && !around.fragment && bytes.whole() {
+            let (given, right) =
+                (bytes.u16(16)?, checksum::right(around.source, around.destination, TCP, bytes.data, 16));
+            put!(self, ", cksum 0x{given:04x} ");
+            match given == right {
+                true => self.text("(correct)"),
+                false => put!(self, "(incorrect -> 0x{right:04x})"),
+            }
+        }
+        if payload.len > 0 || flags & (SYN | FIN | RST) != 0 {
+            let sequence = sequence.wrapping_sub(relative.sequence);
+            self.text(", seq ");
+            self.number(sequence);
+            if payload.len > 0 {
+                self.text(":");
+                let len = u32::try_from(payload.len).unwrap_or(u32::MAX);
+                self.number(sequence.wrapping_add(len));
+            }
+        }
+        if flags & ACK != 0 {
+            self.text(", ack ");
+            self.number(acknowledgement.wrapping_sub(relative.acknowledgement));
+        }
+        self.text(", win ");
+        self.number(window);
+        if flags & URG != 0 {
+            self.text(", urg ");
+            self.number(bytes.u16(18)?);
+        }
+        if header > 20 {
+            self.text(", options [");
+            self.tcp_options(bytes.from(20).first(header - 20), peer)?;
+            self.text("]");
+        }
+        self.text(", length ");
+        self.size(payload.len);
+        match payload.len {
+            0 => Ok(()),
+            _ => self.tcp_payload(source, destination, payload),
+        }
+    }
+
+    fn flags(&mut self, flags: u8) {
+        if flags == 0 {
+            return self.text("none");
+        }
+        for (bit, letter) in LETTERS.iter().enumerate() {
+            if flags >> bit & 1 != 0 {
+                self.line.push(*letter);
+            }
+        }
+    }
+
+    /// `peer`: what selective acknowledgements are relative to.
+    fn tcp_options(&mut self, options: Bytes<'_>, peer: u32) -> Result<(), Cut> {
+        let mut rest = options;
+        let mut first = true;
+        while rest.len > 0 {
+            if !first {
+                self.text(",");
+            }
+            first = false;
+            let kind = rest.u8(0)?;
+            match kind {
+                0 => {
+                    self.text("eol");
+                    return Ok(());
+                }
+                1 => {
+                    self.text("nop");
+                    rest = rest.from(1);
+                    continue;
+                }
+                _ => {}
+            }
+            let len = usize::from(rest.u8(1)?);
+            if len < 2 || len > rest.len {
+                self.text("[bad opt]");
+                return Ok(());
+            }
+            self.tcp_option(kind, rest.first(len), peer)?;
+            rest = rest.from(len);
+        }
+        Ok(())
+    }
+
+    /// One option with kind and length.
+    fn tcp_option(&mut self, kind: u8, option: Bytes<'_>, peer: u32) -> Result<(), Cut> {
+        match (kind, option.len) {
+            (2, 4) => put!(self, "mss {}", option.u16(2)?),
+            (3, 3) => put!(self, "wscale {}", option.u8(2)?),
+            (4, 2) => self.text("sackOK"),
+            (5, len) if len > 2 && (len - 2) % 8 == 0 => {
+                put!(self, "sack {} ", (len - 2) / 8);
+                for at in (2..len).step_by(8) {
+                    let (left, right) = (option.u32(at)?, option.u32(at + 4)?);
+                    put!(self, "{{{}:{}}}", left.wrapping_sub(peer), right.wrapping_sub(peer));
+                }
+            }
+            (8, 10) => {
+                self.text("TS");
+                let (value, echo) = (option.u32(2)?, option.u32(6)?);
+                self.text(" val ");
+                self.number(value);
+                self.text(" ecr ");
+                self.number(echo);
+            }
+            (19, 18) => self.text("md5 valid"),
+            (28, 4) => {
+                let value = option.u16(2)?;
+                put!(self, "uto 0x{:x}", value);
+            }
+            (29, _) => self.text("tcp-ao"),
+            (30, len) => put!(self, "mptcp {len}"),
+            (34, 2) => self.text("tfo  cookiereq"),
+            (34, _) => {
+                self.text("tfo  cookie ");
+                let cookie = option.from(2);
+                cookie.data.iter().for_each(|&byte| self.hex_byte(byte));
+            }
+            (2..=5 | 8 | 19 | 28, _) => self.text("[bad opt]"),
+            _ => {
+                put!(self, "unknown-{kind} 0x");
+                option.from(2).data.iter().for_each(|&byte| self.hex_byte(byte));
+            }
+        }
+        if option.data.len() < option.len { Err(Cut) } else { Ok(()) }
+    }
+}

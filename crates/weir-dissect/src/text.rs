@@ -1,0 +1,152 @@
+//! Text and numbers at the end of the line, without `core::fmt` where every packet passes.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use crate::Printer;
+
+/// Formats into the line. Writing to memory cannot fail.
+macro_rules! put {
+    ($printer:expr, $($format:tt)*) => {{
+        use std::io::Write as _;
+        let _cannot_fail = write!($printer.line, $($format)*);
+    }};
+}
+pub(crate) use put;
+
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+impl Printer<'_> {
+    #[inline]
+    pub(crate) fn text(&mut self, text: &str) {
+        self.line.extend_from_slice(text.as_bytes());
+    }
+
+    /// In decimal.
+    pub(crate) fn number(&mut self, number: impl Into<u64>) {
+        decimal(self.line, number.into());
+    }
+
+    /// A count of bytes.
+    pub(crate) fn size(&mut self, size: usize) {
+        decimal(self.line, size as u64);
+    }
+
+    pub(crate) fn address(&mut self, address: IpAddr) {
+        match address {
+            IpAddr::V4(address) => self.ip4_address(address),
+            IpAddr::V6(address) => self.ip6_address(address),
+        }
+    }
+
+    pub(crate) fn ip4_address(&mut self, address: Ipv4Addr) {
+        for (position, byte) in address.octets().into_iter().enumerate() {
+            if position > 0 {
+                self.line.push(b'.');
+            }
+            decimal(self.line, byte.into());
+        }
+    }
+
+    /// As `inet_ntop` does: the longest run of zeroes is left out; an IPv4 address behind is written as one.
+    pub(crate) fn ip6_address(&mut self, address: Ipv6Addr) {
+        let words = address.segments();
+        let (start, len) = longest_zeroes(&words);
+        let ip4 = start == 0 && (len == 6 || len == 5 && words[5] == 0xffff);
+        let mut at = 0;
+        while at < 8 {
+            if at == start && len > 1 {
+                self.text(if at == 0 || at + len == 8 { "::" } else { ":" });
+                if at > 0 && at + len < 8 {
+                    self.text(":");
+                }
+                at += len;
+                continue;
+            }
+            if at > 0 && at != start + len {
+                self.text(":");
+            }
+            if ip4 && at == 6 {
+                let [.., a, b, c, d] = address.octets();
+                return self.ip4_address(Ipv4Addr::new(a, b, c, d));
+            }
+            self.short_hex(words[at]);
+            at += 1;
+        }
+    }
+
+    pub(crate) fn mac(&mut self, address: [u8; 6]) {
+        for (position, byte) in address.into_iter().enumerate() {
+            if position > 0 {
+                self.line.push(b':');
+            }
+            self.hex_byte(byte);
+        }
+    }
+
+    pub(crate) fn hex_byte(&mut self, byte: u8) {
+        hex_byte(self.line, byte);
+    }
+
+    fn short_hex(&mut self, word: u16) {
+        let mut shift = 12;
+        while shift > 0 && word >> shift == 0 {
+            shift -= 4;
+        }
+        loop {
+            self.line.push(DIGITS[usize::from(word >> shift & 15)]);
+            if shift == 0 {
+                return;
+            }
+            shift -= 4;
+        }
+    }
+
+    /// Bytes from the packet, made harmless: what is not printable ASCII becomes `^A` or `M-a`, as in tcpdump.
+    pub(crate) fn harmless(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            if byte & 0x80 != 0 {
+                self.text("M-");
+            }
+            match byte & 0x7f {
+                0x7f => self.text("^?"),
+                low @ 0..0x20 => {
+                    self.line.push(b'^');
+                    self.line.push(low ^ 0x40);
+                }
+                printable => self.line.push(printable),
+            }
+        }
+    }
+}
+
+pub(crate) fn hex_byte(line: &mut Vec<u8>, byte: u8) {
+    line.push(DIGITS[usize::from(byte >> 4)]);
+    line.push(DIGITS[usize::from(byte & 15)]);
+}
+
+fn decimal(line: &mut Vec<u8>, mut number: u64) {
+    let mut digits = [0; 20];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = DIGITS[(number % 10) as usize];
+        number /= 10;
+        if number == 0 {
+            return line.extend_from_slice(&digits[at..]);
+        }
+    }
+}
+
+/// Where the first of the longest runs of two zeroes or more begins, and its length; (8, 0) if there is none.
+fn longest_zeroes(words: &[u16; 8]) -> (usize, usize) {
+    let mut best = (8, 0);
+    let mut at = 0;
+    while at < 8 {
+        let len = words[at..].iter().take_while(|&&word| word == 0).count();
+        if len > 1 && len > best.1 {
+            best = (at, len);
+        }
+        at += len.max(1);
+    }
+    best
+}

@@ -1,0 +1,61 @@
+//! UDP (RFC 768), and what its ports announce.
+
+use crate::Printer;
+use crate::bytes::{Bytes, Cut};
+use crate::checksum;
+use crate::ip::{Around, UDP};
+use crate::text::put;
+
+impl Printer<'_> {
+    pub(crate) fn udp(&mut self, around: Around, bytes: Bytes<'_>) -> Result<(), Cut> {
+        self.protocol = "udp";
+        self.facts.protocol = Some("udp");
+        let (Ok(source), Ok(destination)) = (bytes.u16(0), bytes.u16(2)) else {
+            if !around.shown {
+                self.addresses(around.source, around.destination);
+            }
+            return Err(Cut);
+        };
+        self.ports(around, source, destination);
+        let given = bytes.u16(4)?;
+        let checksum = bytes.u16(6)?;
+        // A length of 0 is that of a jumbogram, or of what the card has yet to cut.
+        let len = if given == 0 { bytes.len } else { usize::from(given) };
+        if len < 8 {
+            put!(self, "truncated-udplength {len}");
+            return Ok(());
+        }
+        let datagram = bytes.first(len);
+        let payload = datagram.from(8);
+        self.facts.payload_len.get_or_insert(len - 8);
+        if self.options.verbose && !around.fragment && datagram.whole() {
+            let right = checksum::right(around.source, around.destination, UDP, datagram.data, 6);
+            // Zero means that there is none, so a sum of zero is written as its other form.
+            let right = if right == 0 { 0xffff } else { right };
+            match checksum {
+                0 => self.text("[no cksum] "),
+                given if given == right => self.text("[udp sum ok] "),
+                given => put!(self, "[bad udp cksum 0x{given:04x} -> 0x{right:04x}!] "),
+            }
+        }
+        if !self.options.quick && payload.len > 0 {
+            let either = |port| source == port || destination == port;
+            if either(53) {
+                return self.dns(payload, false);
+            } else if either(5353) {
+                return self.dns(payload, true);
+            } else if either(67) || either(68) {
+                return self.bootp(payload);
+            } else if either(123) {
+                return self.ntp(payload);
+            } else if either(4789) || either(8472) {
+                return self.vxlan(payload);
+            } else if either(6081) {
+                return self.geneve(payload);
+            }
+        }
+        self.text("UDP, length ");
+        self.size(len - 8);
+        Ok(())
+    }
+}

@@ -1,0 +1,134 @@
+//! Whatever the bytes are, there is a line: no panic, bounded in length, harmless to a terminal.
+#![forbid(unsafe_code)]
+
+use std::sync::LazyLock;
+
+use proptest::prelude::*;
+use weir_dissect::{Dissector, Options};
+
+const LINK_TYPES: [u16; 12] = [0, 1, 9, 12, 50, 101, 108, 113, 147, 228, 229, 276];
+
+static FRAMES: LazyLock<Vec<(u16, Vec<u8>)>> = LazyLock::new(frames);
+
+/// The frames of `frames.txt`.
+fn frames() -> Vec<(u16, Vec<u8>)> {
+    let lines = include_str!("frames.txt").lines().filter(|line| !line.starts_with('#'));
+    let frame = |line: &str| {
+        let mut fields = line.split(' ');
+        let link_type = fields.next().unwrap().parse().unwrap();
+        let digits: Vec<u8> = fields.nth(1).unwrap().bytes().filter(|digit| *digit != b'-').collect();
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+        (link_type, digits.chunks(2).map(byte).collect())
+    };
+    lines.map(frame).collect()
+}
+
+fn all_options() -> impl Iterator<Item = Options> {
+    (0..32_u8).map(|bits| Options {
+        link: bits & 1 != 0,
+        verbose: bits & 2 != 0,
+        quick: bits & 4 != 0,
+        absolute: bits & 8 != 0,
+        no_dump: bits & 16 != 0,
+    })
+}
+
+/// Dissects with a connection table that has seen the packet before.
+fn check(options: Options, link_type: u16, data: &[u8], original_len: u32) {
+    let mut dissector = Dissector::new(options);
+    for _ in 0..2 {
+        let mut line = Vec::new();
+        let facts = dissector.packet(link_type, data, original_len, &mut line);
+        assert!(line.iter().all(|byte| matches!(byte, b' '..=b'~' | b'\n' | b'\t')), "{line:?}");
+        assert!(line.len() < 4096 + data.len() * 64, "{} bytes of text for {} bytes", line.len(), data.len());
+        assert!(facts.link_len <= data.len().max(original_len as usize));
+    }
+}
+
+#[test]
+fn every_cut_of_every_frame() {
+    for (link_type, data) in FRAMES.iter() {
+        let len = u32::try_from(data.len()).unwrap();
+        for cut in 0..=data.len() {
+            for options in [Options::default(), Options { link: true, verbose: true, ..Options::default() }] {
+                check(options, *link_type, &data[..cut], len);
+                check(options, *link_type, &data[..cut], u32::try_from(cut).unwrap());
+            }
+        }
+    }
+}
+
+#[test]
+fn every_frame_in_every_way() {
+    for (_, data) in FRAMES.iter() {
+        for options in all_options() {
+            for link_type in LINK_TYPES {
+                check(options, link_type, data, u32::try_from(data.len()).unwrap());
+            }
+        }
+    }
+}
+
+/// MPLS stacks, IP in IP and names of DNS can be made to nest, to loop and to grow.
+#[test]
+fn packets_made_to_annoy() {
+    let ip = |protocol: u8, payload: &[u8]| {
+        let mut packet = vec![0x45, 0, 0, 0, 0, 0, 0, 0, 64, protocol, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2];
+        packet.extend(payload);
+        packet
+    };
+    let mut nested = vec![0];
+    for _ in 0..1000 {
+        nested = ip(4, &nested);
+    }
+    let mut dns = vec![0, 53, 0, 53, 0, 0, 0, 0, 0, 1, 0x80, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0];
+    for _ in 0..20_000 {
+        dns.extend([0xc0, 12, 0, 5, 0, 1, 0, 0, 0, 0, 0, 2, 0xc0, 12]);
+    }
+    let mut labels = vec![0, 53, 0, 53, 0, 0, 0, 0, 0, 1, 0x80, 0, 0, 0, 0, 32, 0, 0, 0, 0];
+    for at in 0..10_000_u16 {
+        let [high, low] = (12 + at % 8000).to_be_bytes();
+        labels.extend([63; 64]);
+        labels.extend([0xc0 | high, low]);
+    }
+    let sctp = [vec![0; 12], [255, 0, 0, 4].repeat(50_000)].concat();
+    for packet in [nested, ip(17, &dns), ip(17, &labels), ip(132, &sctp)] {
+        for options in all_options() {
+            check(options, 101, &packet, u32::try_from(packet.len()).unwrap());
+        }
+    }
+    check(Options::default(), 1, &[[2; 12].as_slice(), &[0x88, 0x47], &[0; 200_000]].concat(), 200_014);
+    check(Options::default(), 1, &[[2; 12].as_slice(), &[0x81, 0].repeat(100_000)].concat(), 200_012);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn any_bytes(
+        link in 0..LINK_TYPES.len(),
+        data in proptest::collection::vec(any::<u8>(), 0..200),
+        more in 0..2000_u32,
+        bits in 0..32_usize,
+    ) {
+        let options = all_options().nth(bits).unwrap();
+        check(options, LINK_TYPES[link], &data, u32::try_from(data.len()).unwrap() + more);
+    }
+
+    #[test]
+    fn changed_frames(
+        number in any::<prop::sample::Index>(),
+        changes in proptest::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..8),
+        bits in 0..32_usize,
+    ) {
+        let (link_type, mut data) = FRAMES[number.index(FRAMES.len())].clone();
+        for (at, value) in changes {
+            if !data.is_empty() {
+                let at = at.index(data.len());
+                data[at] = value;
+            }
+        }
+        let options = all_options().nth(bits).unwrap();
+        check(options, link_type, &data, u32::try_from(data.len()).unwrap());
+    }
+}
