@@ -12,6 +12,7 @@ use weir::writer::Format;
 use weir::{Builder, Capture, DEFAULT_CHUNK_SIZE, Delivery, Direction, Mode, SourceChoice, Timestamps};
 
 use crate::bench::BenchArgs;
+use crate::confine::ConfineArgs;
 use crate::payload::Expected;
 use crate::units;
 
@@ -98,6 +99,8 @@ pub(crate) struct CaptureArgs {
     pub(crate) origin: OriginArgs,
     #[command(flatten)]
     pub(crate) pool: PoolArgs,
+    #[command(flatten)]
+    pub(crate) confine: ConfineArgs,
 
     /// Cut packets to this many bytes; 0 means 262144, which is also the default.
     #[arg(short, long = "snapshot-length", alias = "snaplen", value_name = "SIZE", value_parser = units::snap_len)]
@@ -169,6 +172,10 @@ pub(crate) struct CaptureArgs {
     #[arg(short, long, help_heading = "What to print")]
     pub(crate) quiet: bool,
 
+    /// Say more when it begins: what weir has confined itself to.
+    #[arg(short, long, conflicts_with = "quiet", help_heading = "What to print")]
+    pub(crate) verbose: bool,
+
     /// List the interfaces and exit.
     #[arg(short = 'D', long, help_heading = "What to print", exclusive = true)]
     pub(crate) list_interfaces: bool,
@@ -181,6 +188,8 @@ pub(crate) struct CountArgs {
     pub(crate) origin: OriginArgs,
     #[command(flatten)]
     pub(crate) pool: PoolArgs,
+    #[command(flatten)]
+    pub(crate) confine: ConfineArgs,
 
     /// Stop after this many packets.
     #[arg(short = 'c', long, value_name = "N", value_parser = units::count, allow_hyphen_values = true)]
@@ -208,6 +217,10 @@ pub(crate) struct CountArgs {
     /// Print errors and the four closing lines only (and the JSON account).
     #[arg(short, long, help_heading = "What to print")]
     pub(crate) quiet: bool,
+
+    /// Say more when it begins: what weir has confined itself to.
+    #[arg(short, long, conflicts_with = "quiet", help_heading = "What to print")]
+    pub(crate) verbose: bool,
 
     /// For measurements: read every byte of every packet.
     #[arg(long, hide = true)]

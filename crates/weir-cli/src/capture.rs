@@ -8,6 +8,7 @@ use weir::writer::{Writer, WriterOptions, Written};
 use weir::{Account, Capture, Chunk, FileInterface, Interface};
 
 use crate::args::CaptureArgs;
+use crate::confine::{self, Confinement, Needs};
 use crate::failure::Failure;
 use crate::json::Summary;
 use crate::live::{self, Live};
@@ -44,6 +45,8 @@ struct Run<'a> {
     until: Until,
     capture: Capture,
     interfaces: Vec<Interface>,
+    /// None: not confined.
+    confinement: Option<Confinement>,
     writer: Option<Writer>,
     live: Option<Live>,
     /// Packets that were taken from the engine to be kept: written, or counted where no file is asked for.
@@ -55,6 +58,10 @@ impl<'a> Run<'a> {
         let capture = args.builder(names).open()?;
         until.begin();
         let interfaces = capture.interfaces().to_vec();
+        let confinement = args.confine.confine(|| {
+            let needs = Needs::new();
+            args.write.iter().fold(needs, |needs, path| needs.write(path))
+        })?;
         let writer = args.write.as_deref().map(|path| {
             let options = WriterOptions {
                 format: args.format(),
@@ -69,8 +76,11 @@ impl<'a> Run<'a> {
         if !args.quiet {
             style::print(&report::opened(&interfaces, style::stderr()));
         }
+        if args.verbose {
+            confine::say(confinement.as_ref());
+        }
         let live = if args.quiet { None } else { Live::on_terminal() };
-        Ok(Self { args, until, capture, interfaces, writer, live, handled: 0 })
+        Ok(Self { args, until, capture, interfaces, confinement, writer, live, handled: 0 })
     }
 
     /// Takes chunks until there is a reason to stop.
@@ -198,6 +208,7 @@ impl<'a> Run<'a> {
 
     fn summary(&self, account: &Account, written: Option<&Written>) -> Summary {
         let mut summary = Summary::new(&self.interfaces, account, written);
+        summary.confinement.clone_from(&self.confinement);
         summary.file = self.args.write.as_ref().map(|path| path.display().to_string());
         summary
     }

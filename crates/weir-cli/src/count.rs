@@ -9,6 +9,7 @@ use serde::Serialize;
 use weir::{Account, Capture, Chunk, Tally};
 
 use crate::args::CountArgs;
+use crate::confine::{self, Confinement, Needs};
 use crate::failure::Failure;
 use crate::json::Summary;
 use crate::live::rate;
@@ -23,10 +24,14 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     let names = interfaces::chosen(&args.origin.interfaces)?;
     let capture = args.builder(&names).open()?;
     until.begin();
+    let confinement = args.confine.confine(Needs::new)?;
     if !args.quiet {
         style::print(&report::opened(capture.interfaces(), style::stderr()));
     }
-    let mut run = Run { args, until, capture, lines: Lines::new(args), payload, handled: 0 };
+    if args.verbose {
+        confine::say(confinement.as_ref());
+    }
+    let mut run = Run { args, until, capture, confinement, lines: Lines::new(args), payload, handled: 0 };
     let end = run.until_stopped();
     run.finish(end)
 }
@@ -36,6 +41,8 @@ struct Run<'a> {
     args: &'a CountArgs,
     until: Until,
     capture: Capture,
+    /// None: not confined.
+    confinement: Option<Confinement>,
     lines: Lines<'a>,
     payload: Payload,
     handled: u64,
@@ -95,6 +102,7 @@ impl Run<'_> {
 
         let mut summary = Summary::new(self.capture.interfaces(), &account, None);
         summary.findings = self.payload.finish();
+        summary.confinement = self.confinement;
         summary.close(self.handled, &result);
         if !self.args.quiet {
             style::print(&report::account(&summary, style::stderr()));

@@ -40,7 +40,10 @@ impl Failure {
     pub(crate) fn report(&self) -> ExitCode {
         let paint = style::stderr();
         style::say(format_args!("{}: {}", paint.red("weir"), self.message));
-        if let Some(hint) = &self.hint {
+        let unknown_call =
+            "the kernel knows no such call, or weir's confinement forbids it: see --no-confine";
+        let unknown_call = self.message.contains("(os error 38)").then_some(unknown_call); // ENOSYS
+        if let Some(hint) = self.hint.as_deref().or(unknown_call) {
             style::say(format_args!("{}: {hint}", paint.cyan("hint")));
         }
         ExitCode::from(self.status)

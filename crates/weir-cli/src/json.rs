@@ -8,6 +8,7 @@ use serde::Serialize;
 use weir::writer::Written;
 use weir::{Account, Interface, NicCounters, PoolFill, Tally};
 
+use crate::confine::Confinement;
 use crate::failure::Failure;
 use crate::payload::Findings;
 use crate::stop::Stop;
@@ -34,6 +35,8 @@ pub(crate) struct Summary {
     pub(crate) stopped_by: Option<Stop>,
     /// What went wrong; null when nothing did.
     pub(crate) error: Option<String>,
+    /// What the process was confined to; null with `--no-confine`.
+    pub(crate) confinement: Option<Confinement>,
     pub(crate) interfaces: Vec<InterfaceSummary>,
     pub(crate) queues: Vec<QueueSummary>,
     /// `weir count --touch` and `--verify` only.
@@ -109,6 +112,7 @@ impl Summary {
             not_written: 0,
             stopped_by: None,
             error: None,
+            confinement: None,
             interfaces: Vec::new(),
             queues: Vec::new(),
             findings: Findings::default(),

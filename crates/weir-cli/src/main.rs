@@ -4,6 +4,7 @@
 mod args;
 mod bench;
 mod capture;
+mod confine;
 mod count;
 mod demo;
 mod failure;

@@ -2,7 +2,10 @@
 
 use std::io;
 use std::mem::MaybeUninit;
+use std::sync::mpsc;
 use std::thread::{Builder, JoinHandle};
+
+use crate::privilege;
 
 /// Starts a thread on which no signal handler ever runs: a signal to the process is left to the threads of the program,
 /// whose sleep it may be meant to end.
@@ -24,6 +27,26 @@ pub fn spawn_deaf<T: Send + 'static>(
     let started = Builder::new().name(name.to_owned()).spawn(work);
     mask(&before)?;
     started
+}
+
+/// The same for a thread that needs nothing but memory and open descriptors: it gives up everything else, before this
+/// returns ([`privilege::keep_nothing`]). Where the kernel does not let it, it runs with what it has.
+///
+/// # Errors
+///
+/// No resources for another thread.
+pub fn spawn_bare<T: Send + 'static>(
+    name: &str,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    let (tell, bare) = mpsc::sync_channel(1);
+    let thread = spawn_deaf(name, move || {
+        let _with_what_it_has = privilege::keep_nothing();
+        drop(tell);
+        work()
+    })?;
+    let _hung_up: Result<(), _> = bare.recv();
+    Ok(thread)
 }
 
 /// Sets the calling thread's mask of blocked signals, and gives the one before.

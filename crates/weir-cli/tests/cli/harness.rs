@@ -87,6 +87,11 @@ impl Running {
         self.wait_for("; source ");
     }
 
+    /// Its process.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     pub(crate) fn is_running(&mut self) -> bool {
         self.child.try_wait().expect("the program can be waited for").is_none()
     }

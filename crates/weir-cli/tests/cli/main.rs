@@ -3,6 +3,7 @@
 
 mod arguments;
 mod capture;
+mod confine;
 mod count;
 mod demo;
 mod harness;

@@ -76,10 +76,14 @@ pub(super) fn pool_options(
     }
 }
 
+/// Capabilities that it takes: programs and their maps; a length as the difference of two pointers, which the verifier
+/// grants only to who may trace the kernel; attaching; and promiscuous mode.
+pub(super) const NEEDS: &str = "cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw";
+
 /// What the kernel means when it does not load a program.
-pub(super) fn not_loaded(name: &str, source: LoadError, needs: &'static str) -> Error {
+pub(super) fn not_loaded(name: &str, source: LoadError) -> Error {
     if source.is_permission() {
-        return Error::Privilege { operation: format!("load eBPF program for `{name}`"), needs };
+        return Error::Privilege { operation: format!("load eBPF program for `{name}`"), needs: NEEDS };
     }
     Error::Load { name: name.to_owned(), source }
 }
@@ -102,7 +106,11 @@ impl Programmed {
         let failed = |error| CallError::new(format!("map the pool of `{name}`"), error);
         let readers = Pool::shared(shape, &shared).map_err(failed)?;
         let doorbell = maps.doorbell().try_clone_to_owned().and_then(Doorbell::new).map_err(failed)?;
-        let _promiscuous = settings.promiscuous.then(|| Promiscuous::new(device.link.index)).transpose()?;
+        let _promiscuous = settings.promiscuous.then(|| Promiscuous::new(device.link.index)).transpose();
+        let _promiscuous = _promiscuous.map_err(|error| match Errno::from_raw_os_error(error.errno()) {
+            Errno::PERM => Error::Privilege { operation: format!("make `{name}` promiscuous"), needs: NEEDS },
+            _ => error.into(),
+        })?;
         let mut source =
             Self { name, maps, attachment: None, readers, doorbell, _promiscuous, clock_offset: 0 };
         source.tick()?;

@@ -7,7 +7,7 @@ use weir_ring::Shape;
 use weir_sys::bpf::{Place, TcxHook, TcxLink};
 use weir_sys::{CallError, cpu};
 
-use super::programmed::{Attachment, Opened, Programmed, not_loaded, pool_options};
+use super::programmed::{Attachment, NEEDS, Opened, Programmed, not_loaded, pool_options};
 use crate::builder::{DEFAULT_SNAP_LEN, Direction, Settings};
 use crate::interface::Device;
 use crate::{Error, choose, size};
@@ -16,9 +16,6 @@ use crate::{Error, choose, size};
 const FLAGS: u32 = 8;
 /// Least room for data: a tag that is put back is written as a whole even where the snap length cuts inside of it.
 const LEAST_ROOM: u32 = 16;
-
-/// Capabilities that it takes: programs and their maps, attaching them, and promiscuous mode.
-const NEEDS: &str = "cap_bpf,cap_net_admin,cap_net_raw";
 
 /// Opens the source on `device`.
 pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Opened, Error> {
@@ -38,7 +35,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         ingress,
         egress,
     })
-    .map_err(|error| not_loaded(name, error, NEEDS))?;
+    .map_err(|error| not_loaded(name, error))?;
     let mut source = Programmed::new(device, settings, shape, maps)?;
     source.attached(Links::attach(&programs, device.link.index).map_err(|error| refused(device, error))?);
 

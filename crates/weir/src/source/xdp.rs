@@ -6,7 +6,7 @@ use weir_ring::Shape;
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::{CallError, cpu};
 
-use super::programmed::{Attachment, Opened, Programmed, not_loaded, pool_options};
+use super::programmed::{Attachment, NEEDS, Opened, Programmed, not_loaded, pool_options};
 use crate::builder::{Mode, Settings};
 use crate::interface::Device;
 use crate::{Error, choose, size};
@@ -16,9 +16,6 @@ const LARGEST_COPY: u32 = 32_768 + 65_535;
 
 /// Up to this a driver has each packet in one buffer.
 const STANDARD_MTU: u32 = 1500;
-
-/// Capabilities that it takes: programs and their maps, attaching them, and promiscuous mode.
-const NEEDS: &str = "cap_bpf,cap_net_admin,cap_net_raw";
 
 /// Opens the source on `device`, in the driver if it can, else (unless `native_only`) in the stack.
 pub(crate) fn open(
@@ -77,7 +74,7 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
         queue_is_cpu: hook == XdpHook::Generic,
         tags_of: tags.then_some(device.link.index),
     })
-    .map_err(|error| not_loaded(name, error, NEEDS))?;
+    .map_err(|error| not_loaded(name, error))?;
     let mut source = Programmed::new(device, settings, shape, maps)?;
     let link = XdpLink::attach(program.program(), device.link.index, hook)
         .map_err(|error| refused(device, error))?;

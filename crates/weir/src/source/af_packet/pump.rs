@@ -11,7 +11,7 @@ use rustix::io::Errno;
 use weir_ring::{Pool, Reader, Shape, Writer};
 use weir_sys::CallError;
 use weir_sys::packet::{PacketRing, Walk};
-use weir_sys::thread::spawn_deaf;
+use weir_sys::thread::spawn_bare;
 
 use super::form::Form;
 use super::losses::Losses;
@@ -80,7 +80,7 @@ pub(super) struct Finished {
 impl Pump {
     /// Starts the thread.
     pub(super) fn start(self) -> io::Result<JoinHandle<Finished>> {
-        spawn_deaf("weir-af_packet", move || self.run())
+        spawn_bare("weir-af_packet", move || self.run())
     }
 
     fn run(mut self) -> Finished {

@@ -1,0 +1,218 @@
+//! The system calls that may be made, by seccomp.
+//!
+//! One that is not on the list answers `ENOSYS`, as on a kernel that has never heard of it: the C library then takes its
+//! other way where it has one (`clone3` becomes `clone`, whose flags can be looked at), and else the error goes where all
+//! errors go, with the name of what was tried. Killing the process would tell nobody anything, and lose packets.
+
+use std::env::consts::ARCH;
+
+use libc as c;
+use seccompiler::{
+    SeccompAction, SeccompCmpArgLen as Length, SeccompCmpOp as Compare, SeccompCondition as Condition,
+    SeccompFilter, SeccompRule as Rule, TargetArch,
+};
+
+/// Memory, threads, time, signals to itself.
+const PROCESS: &[c::c_long] = &[
+    c::SYS_brk,
+    c::SYS_munmap,
+    c::SYS_mremap,
+    c::SYS_madvise,
+    c::SYS_membarrier,
+    c::SYS_futex,
+    c::SYS_set_robust_list,
+    c::SYS_rseq,
+    c::SYS_exit,
+    c::SYS_exit_group,
+    c::SYS_restart_syscall,
+    c::SYS_rt_sigaction,
+    c::SYS_rt_sigprocmask,
+    c::SYS_rt_sigreturn,
+    c::SYS_sigaltstack,
+    c::SYS_getpid,
+    c::SYS_gettid,
+    c::SYS_tgkill,
+    c::SYS_getuid,
+    c::SYS_geteuid,
+    c::SYS_getgid,
+    c::SYS_getegid,
+    c::SYS_prlimit64,
+    c::SYS_sched_yield,
+    c::SYS_sched_getaffinity,
+    c::SYS_getcpu,
+    c::SYS_getrusage,
+    c::SYS_getrandom,
+    c::SYS_uname,
+    c::SYS_sysinfo,
+    c::SYS_clock_gettime,
+    c::SYS_clock_getres,
+    c::SYS_clock_nanosleep,
+    c::SYS_nanosleep,
+    c::SYS_gettimeofday,
+    c::SYS_wait4,
+    c::SYS_waitid,
+];
+
+/// Files, pipes and terminals; which ones is for landlock to say.
+const FILES: &[c::c_long] = &[
+    c::SYS_read,
+    c::SYS_readv,
+    c::SYS_pread64,
+    c::SYS_preadv,
+    c::SYS_write,
+    c::SYS_writev,
+    c::SYS_pwrite64,
+    c::SYS_pwritev,
+    c::SYS_openat,
+    c::SYS_close,
+    c::SYS_lseek,
+    c::SYS_fstat,
+    c::SYS_newfstatat,
+    c::SYS_statx,
+    c::SYS_fstatfs,
+    c::SYS_statfs,
+    c::SYS_faccessat,
+    c::SYS_faccessat2,
+    c::SYS_readlinkat,
+    c::SYS_getdents64,
+    c::SYS_getcwd,
+    c::SYS_ftruncate,
+    c::SYS_fallocate,
+    c::SYS_fadvise64,
+    c::SYS_fsync,
+    c::SYS_fdatasync,
+    c::SYS_sync_file_range,
+    c::SYS_copy_file_range,
+    c::SYS_sendfile,
+    c::SYS_splice,
+    c::SYS_flock,
+    c::SYS_fcntl,
+    c::SYS_dup,
+    c::SYS_dup3,
+    c::SYS_pipe2,
+    c::SYS_eventfd2,
+    c::SYS_umask,
+    c::SYS_fchmod,
+    c::SYS_unlinkat,
+    c::SYS_renameat,
+    c::SYS_renameat2,
+    c::SYS_ppoll,
+    c::SYS_pselect6,
+    c::SYS_epoll_create1,
+    c::SYS_epoll_ctl,
+    c::SYS_epoll_pwait,
+    c::SYS_io_uring_setup,
+    c::SYS_io_uring_enter,
+    c::SYS_io_uring_register,
+];
+
+/// The same under the names that only x86-64 has.
+#[cfg(target_arch = "x86_64")]
+const OLD_NAMES: &[c::c_long] = &[
+    c::SYS_open,
+    c::SYS_stat,
+    c::SYS_lstat,
+    c::SYS_access,
+    c::SYS_readlink,
+    c::SYS_unlink,
+    c::SYS_rename,
+    c::SYS_dup2,
+    c::SYS_pipe,
+    c::SYS_poll,
+    c::SYS_select,
+    c::SYS_epoll_wait,
+    c::SYS_time,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const OLD_NAMES: &[c::c_long] = &[];
+
+/// Sockets that are open, and connections that they accept.
+const SOCKETS: &[c::c_long] = &[
+    c::SYS_bind,
+    c::SYS_accept4,
+    c::SYS_recvfrom,
+    c::SYS_recvmsg,
+    c::SYS_sendto,
+    c::SYS_sendmsg,
+    c::SYS_getsockopt,
+    c::SYS_setsockopt,
+    c::SYS_getsockname,
+    c::SYS_getpeername,
+    c::SYS_shutdown,
+];
+
+/// On terminals, pipes and sockets: what they are and how large, whether they block. Not `TIOCSTI`, which types.
+const IOCTLS: &[u64] = &[c::TCGETS, c::TIOCGWINSZ, c::FIONBIO, c::FIONREAD, c::FIOCLEX, SIOCETHTOOL];
+const SIOCETHTOOL: u64 = 0x8946;
+
+/// On maps, programs and links that are open. Not loading, making or attaching one.
+const BPF_COMMANDS: &[u64] = &[MAP_LOOKUP_ELEM, MAP_UPDATE_ELEM, OBJ_GET_INFO_BY_FD, LINK_DETACH];
+const MAP_LOOKUP_ELEM: u64 = 1;
+const MAP_UPDATE_ELEM: u64 = 2;
+const OBJ_GET_INFO_BY_FD: u64 = 15;
+const LINK_DETACH: u64 = 34;
+
+/// Names for threads and for memory.
+const PRCTLS: &[u64] = &[c::PR_SET_NAME as u64, c::PR_GET_NAME as u64, c::PR_SET_VMA as u64];
+
+/// Lets all threads of the process make these calls alone, for good. The number of these calls.
+pub(super) fn allow_only() -> Result<usize, String> {
+    let rules = rules().map_err(|error| error.to_string())?;
+    let number = rules.len();
+    let arch = TargetArch::try_from(ARCH).map_err(|error| error.to_string())?;
+    let otherwise = SeccompAction::Errno(c::ENOSYS as u32);
+    let filter = SeccompFilter::new(rules.into_iter().collect(), otherwise, SeccompAction::Allow, arch)
+        .and_then(seccompiler::BpfProgram::try_from)
+        .map_err(|error| error.to_string())?;
+    seccompiler::apply_filter_all_threads(&filter).map_err(|error| error.to_string())?;
+    Ok(number)
+}
+
+type Rules = Vec<(c::c_long, Vec<Rule>)>;
+
+/// A call without a rule is allowed whatever its arguments are.
+fn rules() -> Result<Rules, seccompiler::BackendError> {
+    let mut rules: Rules =
+        [PROCESS, FILES, OLD_NAMES].concat().into_iter().map(|call| (call, Vec::new())).collect();
+    let (thread, executable) = (c::CLONE_THREAD as u64, c::PROT_EXEC as u64);
+    rules.extend([
+        // A thread, not a process.
+        (c::SYS_clone, vec![masked(0, thread, thread)?]),
+        (c::SYS_mmap, vec![masked(2, executable, 0)?]),
+        (c::SYS_mprotect, vec![masked(2, executable, 0)?]),
+        (c::SYS_ioctl, one_of(1, IOCTLS)?),
+        (c::SYS_prctl, one_of(0, PRCTLS)?),
+    ]);
+    rules.extend(SOCKETS.iter().map(|&call| (call, Vec::new())));
+    rules.extend([
+        // Links and their counters; and what `ethtool` asks by any datagram socket.
+        (c::SYS_socket, vec![domain(c::AF_NETLINK, None)?, domain(c::AF_INET, Some(c::SOCK_DGRAM))?]),
+        (c::SYS_bpf, one_of(0, BPF_COMMANDS)?),
+        // The offset of TAI: read; to set it takes a capability.
+        (c::SYS_adjtimex, Vec::new()),
+        (c::SYS_clock_adjtime, Vec::new()),
+    ]);
+    Ok(rules)
+}
+
+/// The argument at `place` has the bits of `value` where `mask` has any.
+fn masked(place: u8, mask: u64, value: u64) -> Result<Rule, seccompiler::BackendError> {
+    Rule::new(vec![Condition::new(place, Length::Dword, Compare::MaskedEq(mask), value)?])
+}
+
+/// The argument at `place` is one of `values`.
+fn one_of(place: u8, values: &[u64]) -> Result<Vec<Rule>, seccompiler::BackendError> {
+    let rule = |&value| Rule::new(vec![Condition::new(place, Length::Dword, Compare::Eq, value)?]);
+    values.iter().map(rule).collect()
+}
+
+/// A socket of this domain, and of this kind if one is given.
+#[expect(clippy::cast_sign_loss, reason = "constants above zero")]
+fn domain(domain: c::c_int, kind: Option<c::c_int>) -> Result<Rule, seccompiler::BackendError> {
+    const KIND: u64 = 0xf; // the rest are flags
+    let mut conditions = vec![Condition::new(0, Length::Dword, Compare::Eq, domain as u64)?];
+    if let Some(kind) = kind {
+        conditions.push(Condition::new(1, Length::Dword, Compare::MaskedEq(KIND), kind as u64)?);
+    }
+    Rule::new(conditions)
+}

@@ -1,0 +1,193 @@
+//! The process keeps what it has opened, and gives up the rest: capabilities, files, system calls.
+//!
+//! That happens once, when sources are open and before the first packet is looked at, so that whoever finds a fault in
+//! what handles packets has gained as little as can be. Threads that start afterwards inherit it; those of a source that
+//! run already have given up everything by themselves (`weir_sys::thread::spawn_bare`).
+
+mod calls;
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use serde::Serialize;
+use weir_sys::landlock::{self, Enforced, Files};
+use weir_sys::privilege::{self, Capabilities};
+
+use crate::failure::Failure;
+use crate::style;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Privileges")]
+pub(crate) struct ConfineArgs {
+    /// Keep every privilege while running; for finding out whether confinement is in the way.
+    #[arg(long)]
+    no_confine: bool,
+}
+
+impl ConfineArgs {
+    /// Confines the process to what the rest of the run needs, unless the user has asked not to.
+    pub(crate) fn confine(&self, needs: impl FnOnce() -> Needs) -> Result<Option<Confinement>, Failure> {
+        if self.no_confine { Ok(None) } else { confine(&needs()).map(Some) }
+    }
+}
+
+/// What the rest of the run needs.
+#[derive(Debug)]
+pub(crate) struct Needs {
+    files: Files,
+}
+
+/// Read by the C library, the standard library or by us, at any time: time zones, memory, and the process itself.
+const ALWAYS_READ: [&str; 4] = ["/usr/share/zoneinfo", "/etc/localtime", "/proc", "/sys"];
+
+impl Needs {
+    /// To take packets from the kernel, and to look at what the system tells of itself.
+    pub(crate) fn new() -> Self {
+        let read = ALWAYS_READ.map(PathBuf::from).to_vec();
+        Self { files: Files { read, written: Vec::new() } }
+    }
+
+    /// To write `path`, and to make, rename and remove files beside it. `-` is standard output, which is open.
+    pub(crate) fn write(mut self, path: &Path) -> Self {
+        if path == Path::new("-") {
+            return self;
+        }
+        let special = fs::metadata(path).is_ok_and(|data| !data.is_file() && !data.is_dir());
+        self.files.written.push(if special { path.to_owned() } else { directory_of(path) });
+        self
+    }
+}
+
+/// The directory in which `path` is or would be.
+fn directory_of(path: &Path) -> PathBuf {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
+        _ => PathBuf::from("."),
+    }
+}
+
+/// What holds from now on.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Confinement {
+    /// Capabilities that are kept.
+    capabilities: Vec<&'static str>,
+    no_new_privileges: bool,
+    landlock: Level,
+    /// Where files may be written.
+    written: Vec<PathBuf>,
+    /// The number of system calls that may be made; null: all.
+    system_calls: Option<usize>,
+    /// What is weaker here than it could be.
+    weaknesses: Vec<String>,
+}
+
+/// How much of the restriction to files holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Level {
+    Full,
+    Partial,
+    None,
+}
+
+/// Confines the process for good. Called by the thread that starts all others, before it does.
+fn confine(needs: &Needs) -> Result<Confinement, Failure> {
+    let refused = |error| {
+        Failure::new(format_args!("confine weir: {error}")).hint("--no-confine runs it with all privileges")
+    };
+    let kept = kept(&needs.files.written).map_err(refused)?;
+    privilege::keep_only(kept).map_err(refused)?;
+    let mut weaknesses = Vec::new();
+    let landlock = match landlock::restrict(&needs.files).map_err(refused)? {
+        Enforced::Fully => Level::Full,
+        Enforced::Partly => Level::Partial,
+        Enforced::Not => Level::None,
+    };
+    match landlock {
+        Level::Full => {}
+        Level::Partial => weaknesses.push("this kernel knows a part of landlock only".to_owned()),
+        Level::None => weaknesses.push("this kernel has no landlock, or it is switched off".to_owned()),
+    }
+    let system_calls = match calls::allow_only() {
+        Ok(number) => Some(number),
+        Err(error) => {
+            weaknesses.push(format!("no seccomp: {error}"));
+            None
+        }
+    };
+    let privileged = privileged_threads(kept);
+    if privileged > 0 {
+        weaknesses.push(format!("{privileged} threads were there before, and keep their capabilities"));
+    }
+    Ok(Confinement {
+        capabilities: kept.iter_names().map(|(name, _)| name).collect(),
+        no_new_privileges: true,
+        landlock,
+        written: needs.files.written.clone(),
+        system_calls,
+        weaknesses,
+    })
+}
+
+/// `CAP_DAC_OVERRIDE`, if without it files could not be made where they are to be made: root writes where only somebody
+/// else may, and every file of a rotation is a new one.
+fn kept(written: &[PathBuf]) -> Result<Capabilities, weir_sys::CallError> {
+    let may = |path: &PathBuf| {
+        let wanted = if path.is_dir() { Access::WRITE_OK | Access::EXEC_OK } else { Access::WRITE_OK };
+        accessat(CWD, path, wanted, AtFlags::EACCESS).is_ok()
+    };
+    let has = privilege::effective()? & Capabilities::DAC_OVERRIDE;
+    if has.is_empty() || privilege::without_others(Capabilities::empty(), || written.iter().all(may))? {
+        return Ok(Capabilities::empty());
+    }
+    Ok(has)
+}
+
+/// Threads of the process with more than `kept`.
+fn privileged_threads(kept: Capabilities) -> usize {
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let more = |task: fs::DirEntry| {
+        let status = fs::read_to_string(task.path().join("status")).ok()?;
+        let permitted = status.lines().find_map(|line| line.strip_prefix("CapPrm:"))?;
+        let permitted = u64::from_str_radix(permitted.trim(), 16).ok()?;
+        (permitted & !kept.bits() != 0).then_some(())
+    };
+    tasks.filter_map(more).count()
+}
+
+/// What `-v` says of it.
+pub(crate) fn say(confinement: Option<&Confinement>) {
+    match confinement {
+        Some(confinement) => style::say(format_args!("{confinement}")),
+        None => style::say(format_args!("not confined, as asked for")),
+    }
+}
+
+impl fmt::Display for Confinement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let capabilities = match self.capabilities.as_slice() {
+            [] => "no capability".to_owned(),
+            kept => format!("no capability but {}", kept.join(", ")),
+        };
+        write!(f, "confined: {capabilities}, no new privileges")?;
+        if self.landlock != Level::None {
+            match self.written.as_slice() {
+                [] => write!(f, "; writes no file")?,
+                places => {
+                    let places: Vec<String> =
+                        places.iter().map(|place| place.display().to_string()).collect();
+                    write!(f, "; writes only in {}", places.join(" and "))?;
+                }
+            }
+        }
+        if let Some(number) = self.system_calls {
+            write!(f, "; {number} system calls")?;
+        }
+        self.weaknesses.iter().try_for_each(|weakness| write!(f, "; {weakness}"))
+    }
+}

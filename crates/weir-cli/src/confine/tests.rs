@@ -1,0 +1,91 @@
+//! A process that is confined, looked at from within. It cannot be undone, so each test runs in a child: this same
+//! program, with the directory it may write named in the environment.
+
+use std::env;
+use std::fs::{self, File};
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::os::unix::net::UnixStream;
+use std::panic::catch_unwind;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use super::*;
+
+const INSIDE: &str = "WEIR_TEST_CONFINED";
+
+/// Runs the test `name` again, in a child.
+fn in_a_child(name: &str, directory: &Path) {
+    let mut child = Command::new(env::current_exe().expect("a program"));
+    child.args(["--exact", &format!("confine::tests::{name}"), "--nocapture"]).env(INSIDE, directory);
+    let output = child.stdin(Stdio::null()).output().expect("the child starts");
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && stdout.contains("1 passed"), "{stdout}{stderr}");
+}
+
+fn unknown_call<T>(result: Result<T, impl Into<std::io::Error>>) {
+    assert_eq!(result.map(drop).map_err(Into::into).unwrap_err().raw_os_error(), Some(libc::ENOSYS));
+}
+
+fn denied<T>(result: std::io::Result<T>) {
+    assert_eq!(result.map(drop).unwrap_err().kind(), ErrorKind::PermissionDenied);
+}
+
+#[test]
+fn a_confined_capture_does_its_work_and_no_more() {
+    let Some(mine) = env::var_os(INSIDE).map(PathBuf::from) else {
+        let (mine, other) =
+            (tempfile::tempdir().expect("a directory"), tempfile::tempdir().expect("another"));
+        fs::write(other.path().join("secret"), "secret").expect("a file");
+        fs::write(mine.path().join("other"), other.path().as_os_str().as_encoded_bytes()).expect("a file");
+        in_a_child("a_confined_capture_does_its_work_and_no_more", mine.path());
+        assert!(other.path().join("secret").exists());
+        return;
+    };
+    let other = PathBuf::from(fs::read_to_string(mine.join("other")).expect("a file"));
+    let (files, sockets) = UnixStream::pair().map(|pair| (File::open("/etc/passwd"), pair)).expect("a pair");
+    let held = confine(&Needs::new().write(&mine.join("out.pcapng"))).expect("confined");
+    assert_eq!((held.no_new_privileges, held.system_calls.is_some()), (true, true), "{held}");
+
+    // Its work.
+    fs::write(mine.join("new"), "1").expect("a file may be made");
+    fs::rename(mine.join("new"), mine.join("old")).expect("and renamed");
+    fs::write(mine.join("old"), "22").expect("and emptied and written");
+    assert_eq!(fs::read(mine.join("old")).expect("and read"), b"22");
+    fs::remove_file(mine.join("old")).expect("and removed");
+    assert!(fs::read_dir(&mine).expect("and listed").count() >= 1);
+    assert_eq!(thread::spawn(|| 7).join().expect("no panic"), 7);
+    assert!(catch_unwind(|| panic!("a panic is told and caught")).is_err());
+    fs::read_to_string("/proc/self/status").expect("of itself");
+    assert!(!weir::link::links().expect("interfaces").is_empty());
+    drop((files, sockets)); // What was open stays usable.
+
+    // No more.
+    unknown_call(Command::new("/bin/true").spawn());
+    unknown_call(TcpListener::bind("127.0.0.1:0"));
+    unknown_call(UnixStream::pair());
+    unknown_call(rustix::fs::chown(mine.join("other"), None, None));
+    unknown_call(rustix::fs::mkdir(mine.join("made"), rustix::fs::Mode::RWXU));
+    if held.landlock == Level::None {
+        assert!(!held.weaknesses.is_empty());
+        return;
+    }
+    denied(File::open("/etc/passwd"));
+    denied(File::open(other.join("secret")));
+    denied(File::create(other.join("new")));
+    denied(fs::remove_file(other.join("secret")));
+    denied(fs::rename(mine.join("other"), other.join("moved")).map_err(|error| {
+        // A rename to another directory says EXDEV, so that who moves can copy; which is denied.
+        if error.kind() == ErrorKind::CrossesDevices { ErrorKind::PermissionDenied.into() } else { error }
+    }));
+}
+
+#[test]
+fn where_files_are_made_is_told() {
+    let places = |path: &str| Needs::new().write(Path::new(path)).files.written;
+    assert_eq!(places("a.pcapng"), [PathBuf::from(".")]);
+    assert_eq!(places("/var/tmp/a.pcapng"), [PathBuf::from("/var/tmp")]);
+    assert_eq!(places("/dev/null"), [PathBuf::from("/dev/null")]);
+    assert!(places("-").is_empty());
+}

@@ -1,0 +1,139 @@
+//! Capabilities, and giving them up.
+//!
+//! They belong to a thread; one that it starts later has the same. So a process drops them before it starts threads, or
+//! each thread does it for itself.
+
+use rustix::io::Errno;
+use rustix::thread::{
+    CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set, clear_ambient_capability_set,
+    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
+};
+
+pub use rustix::thread::CapabilitySet as Capabilities;
+
+use crate::CallError;
+use crate::landlock::{self, Enforced, Files};
+
+/// What the calling thread may do at the moment.
+///
+/// # Errors
+///
+/// What `capget(2)` says.
+pub fn effective() -> Result<Capabilities, CallError> {
+    Ok(sets()?.effective)
+}
+
+/// Gives `work` no more than the capabilities in `kept`, of those that the calling thread has; afterwards it has them all
+/// again.
+///
+/// # Errors
+///
+/// What `capset(2)` says.
+pub fn without_others<T>(kept: Capabilities, work: impl FnOnce() -> T) -> Result<T, CallError> {
+    let before = sets()?;
+    set(CapabilitySets { effective: before.effective & kept, ..before })?;
+    let result = work();
+    set(before)?;
+    Ok(result)
+}
+
+/// Gives up, for good, all of the calling thread's capabilities but those in `kept`, and the ways to get others: the
+/// bounding set (where `CAP_SETPCAP` permits it), the inheritable and ambient sets, and privileges by executing files
+/// (`no_new_privs`). What it keeps it cannot pass on to another program.
+///
+/// # Errors
+///
+/// What `capset(2)` or `prctl(2)` say.
+pub fn keep_only(kept: Capabilities) -> Result<(), CallError> {
+    let now = sets()?;
+    if now.effective.contains(CapabilitySet::SETPCAP) {
+        for capability in CapabilitySet::all().iter() {
+            match capability_is_in_bounding_set(capability) {
+                // Of a newer kernel than this one, or dropped before.
+                Err(Errno::INVAL) | Ok(false) => {}
+                _ => remove_capability_from_bounding_set(capability)
+                    .map_err(|error| CallError::new("drop from the capability bounding set", error))?,
+            }
+        }
+    }
+    clear_ambient_capability_set().map_err(|error| CallError::new("clear ambient capabilities", error))?;
+    set(CapabilitySets {
+        effective: now.effective & kept,
+        permitted: now.permitted & kept,
+        inheritable: CapabilitySet::empty(),
+    })?;
+    set_no_new_privs(true).map_err(|error| CallError::new("set no_new_privs", error))
+}
+
+/// Leaves the calling thread with its open descriptors alone: no capability, no file to be opened, as far as the kernel
+/// can do that.
+///
+/// # Errors
+///
+/// As [`keep_only`] and [`landlock::restrict`].
+pub fn keep_nothing() -> Result<Enforced, CallError> {
+    keep_only(Capabilities::empty())?;
+    landlock::restrict(&Files::default())
+}
+
+fn sets() -> Result<CapabilitySets, CallError> {
+    capabilities(None).map_err(|error| CallError::new("read capabilities", error))
+}
+
+fn set(sets: CapabilitySets) -> Result<(), CallError> {
+    set_capabilities(None, sets).map_err(|error| CallError::new("drop capabilities", error))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::io::{ErrorKind, Read};
+    use std::thread;
+
+    use super::*;
+
+    /// A line of the calling thread's status, as the kernel tells it.
+    fn status(name: &str) -> String {
+        let status = fs::read_to_string("/proc/thread-self/status").unwrap();
+        status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned()
+    }
+
+    #[test]
+    fn only_the_thread_itself_gives_up() {
+        let names = ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"];
+        let before = names.map(status);
+        let had_setpcap = effective().unwrap().contains(CapabilitySet::SETPCAP);
+        let after = thread::spawn(move || {
+            keep_only(CapabilitySet::DAC_OVERRIDE).unwrap();
+            (names.map(status), status("NoNewPrivs:"))
+        });
+        let (sets, no_new_privs) = after.join().unwrap();
+        let of = |text: &str| u64::from_str_radix(text, 16).unwrap();
+        let kept = of(&before[1]) & CapabilitySet::DAC_OVERRIDE.bits();
+        assert_eq!([of(&sets[0]), of(&sets[1]), of(&sets[2]), of(&sets[4])], [0, kept, kept, 0]);
+        assert_eq!(of(&sets[3]), if had_setpcap { 0 } else { of(&before[3]) });
+        assert_eq!(no_new_privs, "1");
+        assert_eq!(names.map(status), before);
+    }
+
+    #[test]
+    fn what_was_put_aside_comes_back() {
+        let before = effective().unwrap();
+        assert_eq!(without_others(Capabilities::empty(), || effective().unwrap()).unwrap().bits(), 0);
+        assert_eq!(effective().unwrap(), before);
+    }
+
+    #[test]
+    fn nothing_is_nothing() {
+        let inside = thread::spawn(|| {
+            let mut open = fs::File::open("/etc/passwd").unwrap();
+            let enforced = keep_nothing().unwrap();
+            let opened = fs::File::open("/etc/passwd").map(drop).map_err(|error| error.kind());
+            (enforced, effective().unwrap().bits(), opened, open.read(&mut [0; 8]).unwrap())
+        });
+        let (enforced, left, opened, bytes) = inside.join().unwrap();
+        assert_eq!((left, bytes), (0, 8));
+        let expected = if enforced == Enforced::Not { Ok(()) } else { Err(ErrorKind::PermissionDenied) };
+        assert_eq!(opened, expected);
+    }
+}
