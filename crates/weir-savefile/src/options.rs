@@ -1,6 +1,6 @@
 //! The option list at the end of a pcapng block (draft, section 3.5).
 
-use crate::padding;
+use crate::{ByteOrder, padding};
 
 /// Ends a list. Writers must put it; readers must also take the end of the block for it.
 pub const END: u16 = 0;
@@ -28,13 +28,20 @@ pub struct Overrun;
 #[derive(Debug, Clone)]
 pub struct Options<'a> {
     rest: &'a [u8],
+    order: ByteOrder,
 }
 
 impl<'a> Options<'a> {
     /// `bytes`: what lies between a block's fixed part and its trailing length.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
-        Self { rest: bytes }
+        Self::in_order(ByteOrder::NATIVE, bytes)
+    }
+
+    /// The same in the byte order of a file. Values are left as they are.
+    #[inline]
+    pub fn in_order(order: ByteOrder, bytes: &'a [u8]) -> Self {
+        Self { rest: bytes, order }
     }
 }
 
@@ -50,11 +57,11 @@ impl<'a> Iterator for Options<'a> {
         let Some((&[c0, c1, l0, l1], rest)) = rest.split_first_chunk::<HEAD>() else {
             return Some(Err(Overrun));
         };
-        let code = u16::from_ne_bytes([c0, c1]);
+        let code = self.order.u16([c0, c1]);
         if code == END {
             return None;
         }
-        let len = usize::from(u16::from_ne_bytes([l0, l1]));
+        let len = usize::from(self.order.u16([l0, l1]));
         let Some((value, rest)) = rest.split_at_checked(len) else {
             return Some(Err(Overrun));
         };

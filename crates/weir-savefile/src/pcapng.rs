@@ -9,8 +9,20 @@ use crate::padding;
 pub const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 /// Interface Description Block, section 4.2.
 pub const INTERFACE_DESCRIPTION: u32 = 1;
+/// Packet Block, which the Enhanced Packet Block has replaced: appendix A.
+pub const PACKET: u32 = 2;
+/// Simple Packet Block, section 4.4.
+pub const SIMPLE_PACKET: u32 = 3;
+/// Name Resolution Block, section 4.5.
+pub const NAME_RESOLUTION: u32 = 4;
 /// Interface Statistics Block, section 4.6.
 pub const INTERFACE_STATISTICS: u32 = 5;
+/// Decryption Secrets Block, section 4.7.
+pub const DECRYPTION_SECRETS: u32 = 10;
+/// Custom Block that a program may copy to another file, section 4.8.
+pub const CUSTOM: u32 = 0xbad;
+/// Custom Block that only makes sense in the file in which it was found.
+pub const CUSTOM_STAYS: u32 = 0x4000_0bad;
 /// Tells readers the byte order of a section.
 pub const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
 /// `if_tsresol` of everything that weir writes: time stamps count 10^-9 seconds.
@@ -164,12 +176,6 @@ pub(crate) const fn halves(timestamp: u64) -> [u8; 8] {
     timestamp.rotate_left(if cfg!(target_endian = "little") { 32 } else { 0 }).to_ne_bytes()
 }
 
-/// The time stamp of [`halves`].
-#[inline]
-pub(crate) const fn whole(halves: [u8; 8]) -> u64 {
-    u64::from_ne_bytes(halves).rotate_left(if cfg!(target_endian = "little") { 32 } else { 0 })
-}
-
 fn append_u64(out: &mut Vec<u8>, code: u16, value: Option<u64>) {
     if let Some(value) = value {
         append(out, code, &value.to_ne_bytes());
@@ -191,6 +197,7 @@ fn block(out: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ByteOrder;
     use crate::options::Options;
 
     type OwnedOptions = Vec<(u16, Vec<u8>)>;
@@ -289,7 +296,7 @@ mod tests {
     #[test]
     fn time_stamps_survive_the_halves() {
         for time in [0, 1, u64::from(u32::MAX), 1 << 32, 0x1234_5678_9abc_def0, u64::MAX] {
-            assert_eq!(whole(halves(time)), time);
+            assert_eq!(ByteOrder::NATIVE.time_at(&halves(time), 0), Some(time));
         }
     }
 }

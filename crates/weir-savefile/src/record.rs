@@ -19,8 +19,8 @@
 //! All fields are `u32` in native byte order.
 
 use crate::options::{self, Options};
-use crate::padding;
-use crate::pcapng::{halves, whole};
+use crate::pcapng::halves;
+use crate::{ByteOrder, padding};
 
 /// Block type.
 pub const KIND: u32 = 6;
@@ -191,6 +191,8 @@ pub struct Record<'a> {
     pub queue: u32,
     /// `epb_flags`, where the record has them.
     pub flags: Option<u32>,
+    /// A text on the packet, as it stands there: UTF-8 if its writer kept to the format.
+    pub comment: Option<&'a [u8]>,
 }
 
 /// Where a run of records stops being one.
@@ -260,7 +262,7 @@ impl<'a> Iterator for Records<'a> {
         if self.rest.is_empty() {
             return None;
         }
-        match decode(self.rest) {
+        match first(self.rest) {
             Ok((record, rest)) => {
                 self.offset += self.rest.len() - rest.len();
                 self.rest = rest;
@@ -278,49 +280,68 @@ impl std::iter::FusedIterator for Records<'_> {}
 
 /// The first record of `bytes` and what follows it.
 #[inline]
-fn decode(bytes: &[u8]) -> Result<(Record<'_>, &[u8]), Reason> {
+pub(crate) fn first(bytes: &[u8]) -> Result<(Record<'_>, &[u8]), Reason> {
+    first_in(ByteOrder::NATIVE, bytes)
+}
+
+/// The same in the byte order of a file.
+#[inline]
+pub(crate) fn first_in(order: ByteOrder, bytes: &[u8]) -> Result<(Record<'_>, &[u8]), Reason> {
+    decode(order, bytes, true)
+}
+
+/// The same without the options, which need not make sense.
+pub(crate) fn bare(order: ByteOrder, bytes: &[u8]) -> Result<(Record<'_>, &[u8]), Reason> {
+    decode(order, bytes, false)
+}
+
+#[inline(always)]
+fn decode(order: ByteOrder, bytes: &[u8], with_options: bool) -> Result<(Record<'_>, &[u8]), Reason> {
     let head = bytes.first_chunk::<HEAD>().ok_or(Reason::Cut)?;
-    let kind = word(head, 0);
+    let word = |at| order.u32([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+    let kind = word(0);
     if kind != KIND {
         return Err(Reason::Kind(kind));
     }
-    let total = word(head, 4);
+    let total = word(4);
     if !total.is_multiple_of(4) || (total as usize) < OVERHEAD {
         return Err(Reason::Length(total));
     }
     let (block, rest) = bytes.split_at_checked(total as usize).ok_or(Reason::Cut)?;
     let (body, tail) = block[HEAD..].split_last_chunk::<TAIL>().ok_or(Reason::Length(total))?;
-    let tail = u32::from_ne_bytes(*tail);
+    let tail = order.u32(*tail);
     if tail != total {
         return Err(Reason::Tail(tail));
     }
-    let captured = word(head, 20);
+    let captured = word(20);
     let (data, behind) = body.split_at_checked(captured as usize).ok_or(Reason::Captured(captured))?;
     let mut record = Record {
         data,
-        timestamp: whole(*head[12..].first_chunk().ok_or(Reason::Cut)?),
+        timestamp: u64::from(word(12)) << 32 | u64::from(word(16)),
         dropcount: 0,
-        interface: word(head, 8),
-        original_len: word(head, 24),
+        interface: word(8),
+        original_len: word(24),
         queue: 0,
         flags: None,
+        comment: None,
     };
     // The body is a multiple of four, so the padding is there, and only options can be behind it.
-    if behind.len() >= 4 {
-        read_options(&behind[padding(data.len())..], &mut record)?;
+    if with_options && behind.len() >= 4 {
+        read_options(order, &behind[padding(data.len())..], &mut record)?;
     }
     Ok((record, rest))
 }
 
 /// Fills in what the option list says.
 #[inline]
-fn read_options(list: &[u8], record: &mut Record<'_>) -> Result<(), Reason> {
-    for option in Options::new(list) {
+fn read_options<'a>(order: ByteOrder, list: &'a [u8], record: &mut Record<'a>) -> Result<(), Reason> {
+    for option in Options::in_order(order, list) {
         let option = option.map_err(|_| Reason::Options)?;
         match option.code {
-            FLAGS => record.flags = Some(u32::from_ne_bytes(fixed(option.value)?)),
-            DROP_COUNT => record.dropcount = u64::from_ne_bytes(fixed(option.value)?),
-            QUEUE => record.queue = u32::from_ne_bytes(fixed(option.value)?),
+            options::COMMENT => record.comment = Some(option.value),
+            FLAGS => record.flags = Some(order.u32(fixed(option.value)?)),
+            DROP_COUNT => record.dropcount = order.u64(fixed(option.value)?),
+            QUEUE => record.queue = order.u32(fixed(option.value)?),
             _ => {}
         }
     }
@@ -330,11 +351,6 @@ fn read_options(list: &[u8], record: &mut Record<'_>) -> Result<(), Reason> {
 #[inline]
 fn fixed<const N: usize>(value: &[u8]) -> Result<[u8; N], Reason> {
     value.try_into().map_err(|_| Reason::Options)
-}
-
-#[inline]
-fn word(head: &[u8; HEAD], at: usize) -> u32 {
-    u32::from_ne_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]])
 }
 
 /// Length of the longest start of `bytes` that is made of whole records: what is good after a write was cut short.

@@ -93,12 +93,24 @@ impl<'a> IntoIterator for &'a Chunk {
     }
 }
 
+impl Direction {
+    /// From `epb_flags`.
+    #[inline]
+    pub(crate) fn of_flags(flags: u32) -> Option<Self> {
+        match flags & record::DIRECTION {
+            record::INBOUND => Some(Self::In),
+            record::OUTBOUND => Some(Self::Out),
+            _ => None,
+        }
+    }
+}
+
 /// One packet: a view of a record.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
     /// What was kept of the packet, from its link-layer header on.
     pub data: &'a [u8],
-    /// Nanoseconds since the Unix epoch; 0 if time stamps are off.
+    /// Nanoseconds since the Unix epoch; 0: none.
     pub timestamp: u64,
     /// Bytes that it had on the wire; more than `data` has if the snap length cut it.
     pub original_len: u32,
@@ -147,13 +159,9 @@ impl<'a> Iterator for Packets<'a> {
             original_len: record.original_len,
             interface: record.interface,
             queue: self.lane.queue,
-            direction: match record.flags.map(|flags| flags & record::DIRECTION) {
-                Some(record::INBOUND) => Some(Direction::In),
-                Some(record::OUTBOUND) => Some(Direction::Out),
-                _ => self.lane.direction,
-            },
+            direction: record.flags.and_then(Direction::of_flags).or(self.lane.direction),
             lost_before: record.dropcount,
-            comment: None,
+            comment: record.comment.and_then(|comment| std::str::from_utf8(comment).ok()),
         })
     }
 }

@@ -1,0 +1,184 @@
+//! Classic pcap, and what others have made of it.
+//!
+//! The format has no length of its records but that of the packet, so what follows a damaged record is lost.
+//!
+//! | magic | who | what is different |
+//! |---|---|---|
+//! | `a1b2c3d4` | everybody | |
+//! | `a1b23c4d` | everybody | nanoseconds |
+//! | `a1b2cd34` | Linux distributions around 1999, by A. Kuznetzov's patch | eight bytes more a record: interface index, protocol, packet type |
+//! | `1c0001ac`, `1c0001ab` | Ixia's lcap, from hardware or software | the header ends with the length of all records |
+
+use super::{Doubt, Fault, Found, LONGEST_BLOCK, PacketAt, Step};
+use crate::ByteOrder;
+use crate::pcap::{FILE_HEADER, RECORD_HEADER, Resolution};
+use crate::record::{INBOUND, OUTBOUND};
+
+/// Bytes that Kuznetzov's records have more.
+const PATCHED_MORE: usize = 8;
+/// Bytes that Ixia's file header has more.
+const IXIA_MORE: usize = 4;
+/// `PACKET_OUTGOING`: the packet type of a packet that the host sent, in Kuznetzov's records.
+const OUTGOING: u8 = 4;
+
+/// Which of the formats it is: what the first four bytes tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Variant {
+    /// Of all numbers in the file.
+    pub order: ByteOrder,
+    /// What the fraction of a second counts.
+    pub resolution: Resolution,
+    /// Whether records have the longer header of Kuznetzov's patch.
+    pub patched: bool,
+    /// Whether it is Ixia's lcap, whose file header is longer.
+    pub ixia: bool,
+}
+
+/// What the start of a pcap file says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    /// The format of what follows.
+    pub variant: Variant,
+    /// Version: 2.4 since 1998.
+    pub version: (u16, u16),
+    /// The most bytes kept of a packet.
+    pub snap_len: u32,
+    /// `LINKTYPE_` number.
+    pub link_type: u16,
+    /// Bytes of the frame check sequence at the end of each packet, where the file says so.
+    pub fcs_len: Option<u8>,
+    lengths: Lengths,
+}
+
+/// In which order a record says its two lengths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lengths {
+    /// Captured, original: since version 2.3.
+    CapturedFirst,
+    /// Original, captured: before.
+    OriginalFirst,
+    /// Programs that wrote version 2.3 did the one or the other. The larger is the original one.
+    LargerIsOriginal,
+}
+
+/// The variant that begins so.
+pub(super) fn variant(magic: [u8; 4]) -> Result<Variant, Fault> {
+    for order in [ByteOrder::Little, ByteOrder::Big] {
+        let plain = Variant { order, resolution: Resolution::Micro, patched: false, ixia: false };
+        return Ok(match order.u32(magic) {
+            0xa1b2_c3d4 => plain,
+            0xa1b2_3c4d => Variant { resolution: Resolution::Nano, ..plain },
+            0xa1b2_cd34 => Variant { patched: true, ..plain },
+            0x1c00_01ac | 0x1c00_01ab => Variant { ixia: true, ..plain },
+            0xa12b_3c4d => return Err(Fault::Undocumented("Navtel's pcap")),
+            0xa1b2_34cd => return Err(Fault::Undocumented("F. Mesquita's pcap")),
+            _ => continue,
+        });
+    }
+    Err(Fault::Magic(magic))
+}
+
+impl Variant {
+    /// Bytes of the header of the file.
+    pub fn header_len(self) -> usize {
+        FILE_HEADER + if self.ixia { IXIA_MORE } else { 0 }
+    }
+
+    /// Bytes of the header of a record.
+    #[inline]
+    pub fn record_header_len(self) -> usize {
+        RECORD_HEADER + if self.patched { PATCHED_MORE } else { 0 }
+    }
+}
+
+impl Header {
+    /// `None`: there are too few bytes.
+    pub(super) fn read(variant: Variant, bytes: &[u8]) -> Result<Option<(Self, Option<Doubt>)>, Fault> {
+        let Some(bytes) = bytes.get(..variant.header_len()) else { return Ok(None) };
+        let half = |at| variant.order.u16_at(bytes, at).unwrap_or_default();
+        let word = |at| variant.order.u32_at(bytes, at).unwrap_or_default();
+        let version = (half(4), half(6));
+        let lengths = match version {
+            (2, 0..=2) => Lengths::OriginalFirst,
+            (2, 3) => Lengths::LargerIsOriginal,
+            (2, 4) => Lengths::CapturedFirst,
+            (543, 0) => Lengths::OriginalFirst, // tcpdump of DG/UX
+            (major, minor) => return Err(Fault::Version { major, minor }),
+        };
+        // Link type: 16 bits. 10 bits of no meaning. Bit 26: the four highest bits are the length of the frame check
+        // sequence, in 16-bit words. Bit 27: none.
+        let link = word(20);
+        let link_type = u16::try_from(link & 0xffff).unwrap_or_default();
+        let fcs_len = (link & 1 << 26 != 0).then(|| u8::try_from(link >> 28).unwrap_or_default() * 2);
+        let zone = word(8).cast_signed();
+        let doubt = if link & 0x0bff_0000 != 0 || (fcs_len.is_none() && link >> 28 != 0) {
+            Some(Doubt::LinkType(link))
+        } else if zone != 0 {
+            Some(Doubt::Zone(zone))
+        } else {
+            None
+        };
+        let header = Self { variant, version, snap_len: word(16), link_type, fcs_len, lengths };
+        Ok(Some((header, doubt)))
+    }
+
+    #[inline]
+    pub(super) fn step<'a>(&self, bytes: &'a [u8]) -> Result<Step<'a>, Fault> {
+        let head = self.variant.record_header_len();
+        let Some(header) = bytes.get(..head) else {
+            return Ok(Step::Need(head));
+        };
+        let record = self.record(header);
+        if record.captured > LONGEST_BLOCK {
+            return Err(Fault::TooLong(record.captured));
+        }
+        let end = head + record.captured as usize;
+        if bytes.len() < end {
+            return Ok(Step::Need(end));
+        }
+        let packet = PacketAt {
+            data: head..end,
+            timestamp: record.timestamp,
+            original_len: record.original,
+            interface: 0,
+            queue: 0,
+            flags: record.flags,
+            dropcount: 0,
+            comment: None,
+            doubt: None,
+        };
+        Ok(Step::Found { used: end, found: Found::Packet(packet) })
+    }
+
+    /// `header`: as long as it has to be.
+    #[inline]
+    pub(crate) fn record(&self, header: &[u8]) -> Record {
+        let word = |at| self.variant.order.u32_at(header, at).unwrap_or_default();
+        let nanoseconds = match self.variant.resolution {
+            Resolution::Nano => 1,
+            Resolution::Micro => 1_000,
+        };
+        let (first, second) = (word(8), word(12));
+        let (captured, original) = match self.lengths {
+            Lengths::CapturedFirst => (first, second),
+            Lengths::OriginalFirst => (second, first),
+            Lengths::LargerIsOriginal => (first.min(second), first.max(second)),
+        };
+        // At most 2^32 seconds and 2^32 microseconds: 2^62 nanoseconds.
+        let timestamp = u64::from(word(0)) * 1_000_000_000 + u64::from(word(4)) * nanoseconds;
+        let flags = header
+            .get(RECORD_HEADER + 6)
+            .filter(|_| self.variant.patched)
+            .map(|kind| if *kind == OUTGOING { OUTBOUND } else { INBOUND });
+        Record { timestamp, captured, original, flags }
+    }
+}
+
+/// The numbers of a record's header.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Record {
+    pub(crate) timestamp: u64,
+    pub(crate) captured: u32,
+    pub(crate) original: u32,
+    pub(crate) flags: Option<u32>,
+}

@@ -1,0 +1,192 @@
+//! Capture files of any kind, from their bytes to packets.
+//!
+//! A [`Decoder`] is handed what lies in front of it and says what it found there: it holds no bytes and does no I/O.
+//! Who calls it reads, and keeps the bytes for as long as what was found in them is needed:
+//!
+//! ```text
+//! bytes of the file ──> Decoder::step ──> Need(n): come again with n bytes, or say that the file ends too early
+//!                                    └──> Found: go on behind `used` bytes
+//! ```
+//!
+//! Whatever the bytes are, each step goes forward or is the last, and what the decoder keeps is bounded
+//! ([`MOST_INTERFACES`], [`MOST_DESCRIPTIONS`]).
+
+mod classic;
+mod fault;
+mod foreign;
+mod sections;
+mod time;
+
+use std::ops::Range;
+
+pub use self::classic::{Header, Variant};
+pub use self::fault::{Doubt, Fault};
+pub use self::foreign::to_native;
+use self::sections::Sections;
+pub use self::time::TimeUnit;
+use crate::ByteOrder;
+use crate::pcapng::{self, InterfaceDescription, InterfaceStatistics, SectionHeader};
+
+/// The longest block or packet that is taken for one, in bytes. The largest real ones are those of USB and D-Bus, which
+/// come to some MiB, and lists of decryption secrets; libpcap takes 16 MiB. A length beyond is damage: to believe it
+/// would mean to hold that much memory on the word of a few bytes.
+pub const LONGEST_BLOCK: u32 = 32 << 20;
+/// The most interfaces of one file, all sections together.
+pub const MOST_INTERFACES: u32 = 65_536;
+/// The most bytes that section headers and interface descriptions of one file may take.
+pub const MOST_DESCRIPTIONS: usize = 16 << 20;
+
+/// Bytes that tell the format, and the least that [`Decoder::step`] can do anything with.
+pub const MAGIC: usize = 4;
+
+/// What kind of file it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Classic pcap.
+    Pcap(Header),
+    /// pcapng; the byte order of the section that is being read.
+    Pcapng(ByteOrder),
+}
+
+/// Reads one file. See the [module](self).
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    state: State,
+}
+
+#[derive(Debug, Clone)]
+enum State {
+    Start,
+    Pcap(Header),
+    Pcapng(Sections),
+}
+
+/// What a step came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// Nothing can be said before there are so many bytes, more than there were. At the end of the file: it is cut off
+    /// here.
+    Need(usize),
+    /// Something is whole.
+    Found {
+        /// How many bytes it takes.
+        used: usize,
+        /// What it is.
+        found: Found<'a>,
+    },
+}
+
+/// What there is in a file. Ranges are positions in the bytes of the step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Found<'a> {
+    /// A packet.
+    Packet(PacketAt),
+    /// An interface: the next number, counted over all sections.
+    Interface {
+        /// What the file says of it.
+        description: InterfaceDescription<'a>,
+        /// What its time stamps count.
+        time: TimeUnit,
+        /// Bytes of the frame check sequence at the end of each packet, where the file says so.
+        fcs_len: Option<u8>,
+        /// What of it is not to be believed.
+        doubt: Option<Doubt>,
+    },
+    /// Counters of an interface, whose number is counted over all sections.
+    Statistics(InterfaceStatistics<'a>, Option<Doubt>),
+    /// A new section begins.
+    Section(SectionHeader<'a>, Option<Doubt>),
+    /// The header of a pcap file.
+    Header(Header, Option<Doubt>),
+    /// Any other block.
+    Block {
+        /// Block type.
+        kind: u32,
+        /// What is between the lengths.
+        body: Range<usize>,
+        /// The byte order in which it was written.
+        order: ByteOrder,
+    },
+    /// A block that is whole, but of which the inside makes no sense. The next one can be read.
+    Damaged(Fault),
+}
+
+/// A packet and where it lies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PacketAt {
+    /// What was kept of it.
+    pub data: Range<usize>,
+    /// Nanoseconds since the Unix epoch; 0: none.
+    pub timestamp: u64,
+    /// Bytes that it had on the wire.
+    pub original_len: u32,
+    /// Its interface, counted over all sections.
+    pub interface: u32,
+    /// The queue that it came on, where the file says so; else 0.
+    pub queue: u32,
+    /// `epb_flags`: [`crate::record::DIRECTION`] and more.
+    pub flags: Option<u32>,
+    /// Packets lost between the one before and this one.
+    pub dropcount: u64,
+    /// A text on it.
+    pub comment: Option<Range<usize>>,
+    /// What of it is not to be believed.
+    pub doubt: Option<Doubt>,
+}
+
+impl Default for Decoder {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Decoder {
+    /// At the start of a file of a format that is not known yet.
+    pub fn new() -> Self {
+        Self { state: State::Start }
+    }
+
+    /// What the file is, once its first bytes were seen.
+    pub fn format(&self) -> Option<Format> {
+        match &self.state {
+            State::Start => None,
+            State::Pcap(header) => Some(Format::Pcap(*header)),
+            State::Pcapng(sections) => Some(Format::Pcapng(sections.order())),
+        }
+    }
+
+    /// Looks at what `bytes`, from the present position on, begin with.
+    ///
+    /// # Errors
+    ///
+    /// Nothing behind this can be read: where the next block begins is not known.
+    #[inline]
+    pub fn step<'a>(&mut self, bytes: &'a [u8]) -> Result<Step<'a>, Fault> {
+        match &mut self.state {
+            State::Pcapng(sections) => sections.step(bytes),
+            State::Pcap(header) => header.step(bytes),
+            State::Start => self.start(bytes),
+        }
+    }
+
+    #[cold]
+    fn start<'a>(&mut self, bytes: &'a [u8]) -> Result<Step<'a>, Fault> {
+        let Some(magic) = bytes.first_chunk::<MAGIC>() else {
+            return Ok(Step::Need(MAGIC));
+        };
+        if *magic == pcapng::SECTION_HEADER.to_ne_bytes() {
+            let mut sections = Sections::new();
+            let step = sections.step(bytes)?;
+            if let Step::Found { .. } = step {
+                self.state = State::Pcapng(sections);
+            }
+            return Ok(step);
+        }
+        let variant = classic::variant(*magic)?;
+        let Some((header, doubt)) = Header::read(variant, bytes)? else {
+            return Ok(Step::Need(variant.header_len()));
+        };
+        self.state = State::Pcap(header);
+        Ok(Step::Found { used: variant.header_len(), found: Found::Header(header, doubt) })
+    }
+}

@@ -1,0 +1,439 @@
+//! pcapng: sections, each with its byte order and interfaces, and the blocks in them.
+
+use std::ops::Range;
+
+use super::{
+    Doubt, Fault, Found, LONGEST_BLOCK, MOST_DESCRIPTIONS, MOST_INTERFACES, PacketAt, Step, TimeUnit,
+};
+use crate::options::{self, Options};
+use crate::pcapng::{
+    BYTE_ORDER_MAGIC, InterfaceDescription, InterfaceStatistics, SECTION_HEADER, SectionHeader,
+};
+use crate::record::{self, Reason, Record};
+use crate::{ByteOrder, padding, pcapng};
+
+/// Type and length in front of a body, and the length once more behind it.
+const FRONT: usize = 8;
+const FRAME: usize = FRONT + 4;
+/// Fixed parts of the bodies, in bytes.
+const SECTION: usize = 16;
+const INTERFACE: usize = 8;
+const STATISTICS: usize = 12;
+const SIMPLE: usize = 4;
+const PACKET: usize = 20;
+
+/// Where the reading of a pcapng file stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Sections {
+    order: ByteOrder,
+    /// Interfaces of the sections before this one.
+    base: u32,
+    /// Those of this section.
+    interfaces: Vec<Known>,
+    /// Whether records of this section need no conversion: native order, and all time stamps are plain nanoseconds.
+    plain: bool,
+    /// Bytes of section headers and interface descriptions so far.
+    described: usize,
+    /// Sections so far.
+    sections: u32,
+}
+
+/// What packets need to know of their interface.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    time: TimeUnit,
+    snap_len: u32,
+}
+
+impl Sections {
+    pub(super) fn new() -> Self {
+        Self {
+            order: ByteOrder::NATIVE,
+            base: 0,
+            interfaces: Vec::new(),
+            plain: false,
+            described: 0,
+            sections: 0,
+        }
+    }
+
+    pub(crate) fn order(&self) -> ByteOrder {
+        self.order
+    }
+
+    /// How many interfaces this section has described.
+    pub(crate) fn count(&self) -> u32 {
+        // At most MOST_INTERFACES.
+        u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX)
+    }
+
+    #[inline]
+    pub(super) fn step<'a>(&mut self, bytes: &'a [u8]) -> Result<Step<'a>, Fault> {
+        if self.plain
+            && let Ok((record, rest)) = record::first(bytes)
+            && record.interface < self.count()
+        {
+            let packet = self.located(bytes, &record, record.timestamp, None);
+            return Ok(Step::Found { used: bytes.len() - rest.len(), found: Found::Packet(packet) });
+        }
+        self.any(bytes)
+    }
+
+    /// Any block, at its leisure.
+    #[inline(never)]
+    fn any<'a>(&mut self, bytes: &'a [u8]) -> Result<Step<'a>, Fault> {
+        let frame = match frame(bytes, self.order)? {
+            Ok(frame) => frame,
+            Err(need) => return Ok(Step::Need(need)),
+        };
+        if self.sections == 0 && frame.kind != SECTION_HEADER {
+            return Err(Fault::NoSection(frame.kind));
+        }
+        let body = FRONT..frame.length - 4;
+        let found = match frame.kind {
+            SECTION_HEADER => self.section(frame.order, bytes, body)?,
+            pcapng::INTERFACE_DESCRIPTION => self.interface(bytes, body)?,
+            pcapng::INTERFACE_STATISTICS => self.statistics(bytes, body),
+            record::KIND => self.record(bytes, frame.length),
+            pcapng::SIMPLE_PACKET => self.simple(bytes, body),
+            pcapng::PACKET => self.obsolete(bytes, body),
+            kind => Ok(Found::Block { kind, body, order: self.order }),
+        };
+        Ok(Step::Found { used: frame.length, found: found.unwrap_or_else(Found::Damaged) })
+    }
+
+    fn section<'a>(
+        &mut self,
+        order: ByteOrder,
+        bytes: &'a [u8],
+        body: Range<usize>,
+    ) -> Result<Result<Found<'a>, Fault>, Fault> {
+        let (Some(major), Some(minor)) = (order.u16_at(bytes, FRONT + 4), order.u16_at(bytes, FRONT + 6))
+        else {
+            return Err(Fault::Short { kind: SECTION_HEADER });
+        };
+        // 1.2 was written by some, and is 1.0.
+        if major != 1 || !matches!(minor, 0 | 2) {
+            return Err(Fault::Version { major, minor });
+        }
+        if body.len() < SECTION {
+            return Err(Fault::Short { kind: SECTION_HEADER });
+        }
+        self.describe(body.len())?;
+        self.sections += 1;
+        self.base += self.count();
+        self.order = order;
+        self.plain = order == ByteOrder::NATIVE;
+        self.interfaces.clear();
+        // What the header says of the section's length is of use for skipping only: all blocks are read here.
+        let mut header = SectionHeader::default();
+        let doubt = each_option(order, &bytes[body][SECTION..], SECTION_HEADER, |code, value| {
+            match code {
+                options::COMMENT => header.comment = text(value),
+                2 => header.hardware = text(value),
+                3 => header.os = text(value),
+                4 => header.user_application = text(value),
+                _ => {}
+            }
+            true
+        });
+        Ok(Ok(Found::Section(header, doubt)))
+    }
+
+    /// Counts bytes that whoever reads will keep.
+    fn describe(&mut self, bytes: usize) -> Result<(), Fault> {
+        self.described += bytes;
+        let interfaces = self.base + self.count();
+        if self.described > MOST_DESCRIPTIONS
+            || interfaces >= MOST_INTERFACES
+            || self.sections >= MOST_INTERFACES
+        {
+            return Err(Fault::Descriptions);
+        }
+        Ok(())
+    }
+
+    fn interface<'a>(
+        &mut self,
+        bytes: &'a [u8],
+        body: Range<usize>,
+    ) -> Result<Result<Found<'a>, Fault>, Fault> {
+        self.describe(body.len())?;
+        let order = self.order;
+        let (Some(link_type), Some(snap_len)) = (order.u16_at(bytes, FRONT), order.u32_at(bytes, FRONT + 4))
+        else {
+            return Err(Fault::Short { kind: pcapng::INTERFACE_DESCRIPTION });
+        };
+        if body.len() < INTERFACE {
+            // Without it the numbers of all interfaces behind it would be wrong.
+            return Err(Fault::Short { kind: pcapng::INTERFACE_DESCRIPTION });
+        }
+        let mut description = InterfaceDescription { link_type, snap_len, ..Default::default() };
+        let (mut resolution, mut offset, mut fcs_len) = (TimeUnit::MICROSECONDS.resolution(), 0, None);
+        let list = &bytes[body][INTERFACE..];
+        let mut doubt = each_option(order, list, pcapng::INTERFACE_DESCRIPTION, |code, value| {
+            match code {
+                options::COMMENT => description.comment = text(value),
+                2 => description.name = text(value),
+                3 => description.description = text(value),
+                6 => description.mac = value.try_into().ok(),
+                8 => description.speed_bits = value.try_into().ok().map(|value| order.u64(value)),
+                // Time stamps cannot be read without these two: a wrong length is not taken for anything.
+                9 => match value {
+                    [value] => resolution = *value,
+                    _ => return false,
+                },
+                14 => match value.try_into() {
+                    Ok(value) => offset = order.u64(value).cast_signed(),
+                    Err(_) => return false,
+                },
+                // The first byte says whether it is text or byte code; nobody could read the latter.
+                11 => {
+                    description.filter =
+                        value.split_first().filter(|(kind, _)| **kind == 0).and_then(|(_, value)| text(value))
+                }
+                12 => description.os = text(value),
+                13 => fcs_len = value.first().copied(),
+                15 => description.hardware = text(value),
+                _ => {}
+            }
+            true
+        });
+        let time = TimeUnit::new(resolution, offset);
+        if doubt.is_none() && time.is_finer() {
+            doubt = Some(Doubt::Finer);
+        }
+        self.plain &= time.is_plain();
+        self.interfaces.push(Known { time, snap_len });
+        Ok(Ok(Found::Interface { description, time, fcs_len, doubt }))
+    }
+
+    fn known(&self, id: u32) -> Result<Known, Fault> {
+        let fault = Fault::Interface { id, count: self.count() };
+        self.interfaces.get(id as usize).copied().ok_or(fault)
+    }
+
+    fn statistics<'a>(&self, bytes: &'a [u8], body: Range<usize>) -> Result<Found<'a>, Fault> {
+        let order = self.order;
+        let short = Fault::Short { kind: pcapng::INTERFACE_STATISTICS };
+        if body.len() < STATISTICS {
+            return Err(short);
+        }
+        let id = order.u32_at(bytes, FRONT).ok_or(short)?;
+        let time = self.known(id)?.time;
+        let mut out_of_range = false;
+        let mut nanoseconds = |ticks| {
+            time.nanoseconds(ticks).unwrap_or_else(|nearest| {
+                out_of_range = true;
+                nearest
+            })
+        };
+        let mut statistics = InterfaceStatistics {
+            interface: self.base + id,
+            timestamp: nanoseconds(order.time_at(bytes, FRONT + 4).ok_or(short)?),
+            ..Default::default()
+        };
+        let list = &bytes[body][STATISTICS..];
+        let doubt = each_option(order, list, pcapng::INTERFACE_STATISTICS, |code, value| {
+            let count = value.try_into().ok().map(|value| order.u64(value));
+            match code {
+                options::COMMENT => statistics.comment = text(value),
+                2 => statistics.start = order.time_at(value, 0).map(&mut nanoseconds),
+                3 => statistics.end = order.time_at(value, 0).map(&mut nanoseconds),
+                4 => statistics.received = count,
+                5 => statistics.dropped = count,
+                6 => statistics.accepted = count,
+                7 => statistics.dropped_by_os = count,
+                8 => statistics.delivered = count,
+                _ => return true,
+            }
+            code == options::COMMENT || count.is_some()
+        });
+        Ok(Found::Statistics(statistics, doubt.or_else(|| out_of_range.then_some(Doubt::Time))))
+    }
+
+    /// An Enhanced Packet Block that is not plain, or not in order.
+    fn record<'a>(&self, bytes: &'a [u8], length: usize) -> Result<Found<'a>, Fault> {
+        let block = &bytes[..length];
+        let (record, doubt) = match record::first_in(self.order, block) {
+            Ok((record, _)) => (record, None),
+            // The packet is whole all the same.
+            Err(Reason::Options) => match record::bare(self.order, block) {
+                Ok((record, _)) => (record, Some(Doubt::Options(record::KIND))),
+                Err(reason) => return Err(inside(reason)),
+            },
+            Err(reason) => return Err(inside(reason)),
+        };
+        let (timestamp, out_of_range) = match self.known(record.interface)?.time.nanoseconds(record.timestamp)
+        {
+            Ok(timestamp) => (timestamp, None),
+            Err(nearest) => (nearest, Some(Doubt::Time)),
+        };
+        Ok(Found::Packet(self.located(bytes, &record, timestamp, doubt.or(out_of_range))))
+    }
+
+    #[inline]
+    fn located(&self, bytes: &[u8], record: &Record<'_>, timestamp: u64, doubt: Option<Doubt>) -> PacketAt {
+        PacketAt {
+            data: record::HEAD..record::HEAD + record.data.len(),
+            timestamp,
+            original_len: record.original_len,
+            interface: self.base + record.interface,
+            queue: record.queue,
+            flags: record.flags,
+            dropcount: record.dropcount,
+            comment: record.comment.map(|comment| place(bytes, comment)),
+            doubt,
+        }
+    }
+
+    /// A Simple Packet Block: the packet of the first interface, without a time.
+    fn simple<'a>(&self, bytes: &'a [u8], body: Range<usize>) -> Result<Found<'a>, Fault> {
+        let short = Fault::Short { kind: pcapng::SIMPLE_PACKET };
+        let original_len = self.order.u32_at(&bytes[..body.end], FRONT).ok_or(short)?;
+        let known = self.known(0)?;
+        // How much was kept it does not say: as much as the snap length allows.
+        let limit = if known.snap_len == 0 { u32::MAX } else { known.snap_len };
+        let captured = original_len.min(limit);
+        let data = FRONT + SIMPLE..body.end;
+        if (captured as usize) > data.len() {
+            return Err(Fault::Captured(captured));
+        }
+        let data = data.start..data.start + captured as usize;
+        Ok(Found::Packet(PacketAt { data, original_len, interface: self.base, ..PacketAt::bare() }))
+    }
+
+    /// The Packet Block, which writers have not used since 2010.
+    fn obsolete<'a>(&self, bytes: &'a [u8], body: Range<usize>) -> Result<Found<'a>, Fault> {
+        let order = self.order;
+        if body.len() < PACKET {
+            return Err(Fault::Short { kind: pcapng::PACKET });
+        }
+        let half = |at| order.u16_at(bytes, FRONT + at).unwrap_or_default();
+        let word = |at| order.u32_at(bytes, FRONT + at).unwrap_or_default();
+        let (id, drops, captured) = (u32::from(half(0)), half(2), word(12));
+        let known = self.known(id)?;
+        let start = body.start + PACKET;
+        let padded = (captured as usize).saturating_add(padding(captured as usize));
+        let Some(list) = bytes[..body.end].get(start.saturating_add(padded)..) else {
+            return Err(Fault::Captured(captured));
+        };
+        let mut packet = PacketAt {
+            data: start..start + captured as usize,
+            original_len: word(16),
+            interface: self.base + id,
+            dropcount: if drops == u16::MAX { 0 } else { drops.into() }, // all bits: not known
+            ..PacketAt::bare()
+        };
+        packet.doubt = each_option(order, list, pcapng::PACKET, |code, value| {
+            match (code, value.try_into()) {
+                (options::COMMENT, _) => packet.comment = Some(place(bytes, value)),
+                (record::FLAGS, Ok(value)) => packet.flags = Some(order.u32(value)),
+                (record::FLAGS, Err(_)) => return false,
+                _ => {}
+            }
+            true
+        });
+        match known.time.nanoseconds(order.time_at(bytes, FRONT + 4).unwrap_or_default()) {
+            Ok(timestamp) => packet.timestamp = timestamp,
+            Err(nearest) => {
+                packet.timestamp = nearest;
+                packet.doubt = packet.doubt.or(Some(Doubt::Time));
+            }
+        }
+        Ok(Found::Packet(packet))
+    }
+}
+
+impl PacketAt {
+    fn bare() -> Self {
+        Self {
+            data: 0..0,
+            timestamp: 0,
+            original_len: 0,
+            interface: 0,
+            queue: 0,
+            flags: None,
+            dropcount: 0,
+            comment: None,
+            doubt: None,
+        }
+    }
+}
+
+/// What frames a block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Frame {
+    pub(crate) kind: u32,
+    /// Of the whole block.
+    pub(crate) length: usize,
+    /// Of a section header: the one that it says; else the one asked for.
+    pub(crate) order: ByteOrder,
+}
+
+/// The frame of the block at the start of `bytes`. Inner `Err`: so many bytes are needed.
+pub(crate) fn frame(bytes: &[u8], order: ByteOrder) -> Result<Result<Frame, usize>, Fault> {
+    let Some(kind) = order.u32_at(bytes, 0) else { return Ok(Err(FRONT)) };
+    let order = if kind == SECTION_HEADER {
+        // Its byte order stands behind its length.
+        let Some(magic) = bytes.get(FRONT..).and_then(|bytes| bytes.first_chunk::<4>()) else {
+            return Ok(Err(FRONT + 4));
+        };
+        [ByteOrder::Little, ByteOrder::Big]
+            .into_iter()
+            .find(|order| order.u32(*magic) == BYTE_ORDER_MAGIC)
+            .ok_or(Fault::ByteOrder(*magic))?
+    } else {
+        order
+    };
+    let Some(length) = order.u32_at(bytes, 4) else { return Ok(Err(FRONT)) };
+    if !length.is_multiple_of(4) || (length as usize) < FRAME {
+        return Err(Fault::Length { kind, length });
+    }
+    if length > LONGEST_BLOCK {
+        return Err(Fault::TooLong(length));
+    }
+    let end = length as usize;
+    let Some(tail) = bytes.get(..end).and_then(|block| order.u32_at(block, end - 4)) else {
+        return Ok(Err(end));
+    };
+    if tail != length {
+        return Err(Fault::Tail { kind, length, tail });
+    }
+    Ok(Ok(Frame { kind, length: end, order }))
+}
+
+/// What is wrong inside a record whose frame is in order.
+fn inside(reason: Reason) -> Fault {
+    match reason {
+        Reason::Captured(captured) => Fault::Captured(captured),
+        _ => Fault::Short { kind: record::KIND },
+    }
+}
+
+/// Shows each option to `take`, which says whether it makes sense.
+fn each_option<'a>(
+    order: ByteOrder,
+    list: &'a [u8],
+    kind: u32,
+    mut take: impl FnMut(u16, &'a [u8]) -> bool,
+) -> Option<Doubt> {
+    let mut doubt = None;
+    for option in Options::in_order(order, list) {
+        if !option.is_ok_and(|option| take(option.code, option.value)) {
+            doubt = Some(Doubt::Options(kind));
+        }
+    }
+    doubt
+}
+
+/// Texts that are no UTF-8 are left out. Some writers end them with a zero.
+fn text(value: &[u8]) -> Option<&str> {
+    std::str::from_utf8(value).ok().map(|text| text.trim_end_matches('\0'))
+}
+
+/// Where `inner` lies in `outer`, of which it is a part.
+fn place(outer: &[u8], inner: &[u8]) -> Range<usize> {
+    let start = inner.as_ptr().addr() - outer.as_ptr().addr();
+    start..start + inner.len()
+}

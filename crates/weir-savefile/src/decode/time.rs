@@ -1,0 +1,141 @@
+//! What a time stamp counts, and from when on.
+
+use std::fmt;
+
+const NANOS: u64 = 1_000_000_000;
+
+/// The unit and the origin of an interface's time stamps: pcapng's `if_tsresol` and `if_tsoffset`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeUnit {
+    /// `if_tsresol`: the highest bit chooses 2^-n over 10^-n seconds, the others are n.
+    resolution: u8,
+    /// `if_tsoffset`: seconds to add.
+    offset: i64,
+    scale: Scale,
+}
+
+/// From ticks to nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Scale {
+    Times(u64),
+    Over(u64),
+    /// 2^-n seconds.
+    Binary(u8),
+    /// Ticks so fine that 2^64 of them are less than a nanosecond.
+    Nothing,
+}
+
+impl TimeUnit {
+    /// 10^-6 seconds: pcapng's unit where the file names none.
+    pub const MICROSECONDS: Self = Self::new(6, 0);
+    /// 10^-9 seconds: the unit of everything that weir writes.
+    pub const NANOSECONDS: Self = Self::new(9, 0);
+
+    /// From the values of `if_tsresol` and `if_tsoffset`.
+    pub const fn new(resolution: u8, offset: i64) -> Self {
+        let scale = match resolution {
+            0..=9 => Scale::Times(10u64.pow(9 - resolution as u32)),
+            10..=28 => Scale::Over(10u64.pow(resolution as u32 - 9)),
+            29..=127 => Scale::Nothing,
+            _ => Scale::Binary(resolution & 0x7f),
+        };
+        Self { resolution, offset, scale }
+    }
+
+    /// Whether ticks are nanoseconds since the Unix epoch.
+    #[inline]
+    pub(crate) fn is_plain(self) -> bool {
+        self == Self::NANOSECONDS
+    }
+
+    /// Whether it tells less than a nanosecond apart, so that [`nanoseconds`](Self::nanoseconds) cuts.
+    pub fn is_finer(self) -> bool {
+        match self.scale {
+            Scale::Times(_) => false,
+            Scale::Over(_) | Scale::Nothing => true,
+            Scale::Binary(bits) => bits > 29,
+        }
+    }
+
+    /// The value of `if_tsresol`.
+    pub fn resolution(self) -> u8 {
+        self.resolution
+    }
+
+    /// Nanoseconds since the Unix epoch, cut to whole ones. `Err`: before 1970 or after 2554; the nearest that can be
+    /// said.
+    #[inline]
+    pub fn nanoseconds(self, ticks: u64) -> Result<u64, u64> {
+        let ticks = u128::from(ticks);
+        let nanos = match self.scale {
+            Scale::Times(factor) => ticks * u128::from(factor),
+            Scale::Over(divisor) => ticks / u128::from(divisor),
+            Scale::Binary(bits) => (ticks * u128::from(NANOS)) >> bits,
+            Scale::Nothing => 0,
+        };
+        if self.offset == 0 {
+            return u64::try_from(nanos).map_err(|_| u64::MAX);
+        }
+        // At most 2^64 * 10^9 + 2^63 * 10^9: far from the ends of i128.
+        let nanos = i128::try_from(nanos).unwrap_or(i128::MAX / 2);
+        let since_epoch = nanos + i128::from(self.offset) * i128::from(NANOS);
+        u64::try_from(since_epoch).map_err(|_| if since_epoch < 0 { 0 } else { u64::MAX })
+    }
+}
+
+impl fmt::Display for TimeUnit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match (self.resolution, self.resolution & 0x7f) {
+            (0, _) => f.write_str("seconds"),
+            (3, _) => f.write_str("milliseconds"),
+            (6, _) => f.write_str("microseconds"),
+            (9, _) => f.write_str("nanoseconds"),
+            (12, _) => f.write_str("picoseconds"),
+            (128.., bits) => write!(f, "2^-{bits} seconds"),
+            (digits, _) => write!(f, "10^-{digits} seconds"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units() {
+        let second = 1_700_000_000u64;
+        for (resolution, ticks) in [
+            (0, second),
+            (6, second * 1_000_000),
+            (9, second * NANOS),
+            (10, second * 10_000_000_000),
+            (0x80, second),
+            (0x80 | 20, second << 20),
+            (0x80 | 30, second << 30),
+        ] {
+            assert_eq!(
+                TimeUnit::new(resolution, 0).nanoseconds(ticks),
+                Ok(second * NANOS),
+                "{resolution:#x}"
+            );
+        }
+        assert_eq!(TimeUnit::new(0x80 | 1, 0).nanoseconds(3), Ok(1_500_000_000));
+        assert_eq!(TimeUnit::new(28, 0).nanoseconds(u64::MAX), Ok(1));
+        for resolution in 0..=255 {
+            // No resolution overflows anything.
+            let unit = TimeUnit::new(resolution, i64::MIN);
+            assert_eq!(unit.nanoseconds(0), Err(0), "{unit}");
+            let unit = TimeUnit::new(resolution, i64::MAX);
+            assert_eq!(unit.nanoseconds(u64::MAX), Err(u64::MAX), "{unit}");
+        }
+    }
+
+    #[test]
+    fn offsets_and_ends() {
+        assert_eq!(TimeUnit::new(9, 2).nanoseconds(5), Ok(2_000_000_005));
+        assert_eq!(TimeUnit::new(9, -2).nanoseconds(2_000_000_005), Ok(5));
+        assert_eq!(TimeUnit::new(9, -3).nanoseconds(2_000_000_005), Err(0));
+        assert_eq!(TimeUnit::MICROSECONDS.nanoseconds(u64::MAX), Err(u64::MAX));
+        assert!(TimeUnit::new(12, 0).is_finer() && !TimeUnit::NANOSECONDS.is_finer());
+    }
+}

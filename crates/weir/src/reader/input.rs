@@ -1,0 +1,125 @@
+//! From a path to the bytes of a capture, uncompressed.
+
+use std::fs::File;
+use std::io::{self, BufReader, Chain, Cursor, Read};
+use std::os::fd::AsFd as _;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::unpack;
+use super::{Compression, ReadReason};
+
+/// Where the bytes of a capture come from.
+pub(super) struct Input {
+    /// The bytes, uncompressed.
+    pub(super) bytes: Box<dyn Read + Send>,
+    pub(super) compression: Compression,
+    /// Bytes of the file itself that were taken so far.
+    pub(super) taken: Arc<AtomicU64>,
+}
+
+/// The bytes of a file, with a buffer, for a decoder.
+pub(super) type Packed = BufReader<Whole>;
+/// The bytes of a file: those that told what it is, and the rest.
+type Whole = Chain<Cursor<Vec<u8>>, Counted>;
+
+/// Opens a path, or standard input for `-`. Gives the name for errors and the size of a regular file.
+pub(super) fn open(path: &Path) -> (String, Result<(File, Option<u64>), ReadReason>) {
+    let failed = |source| ReadReason::Open(Arc::new(source));
+    if path == Path::new("-") {
+        let file = io::stdin().as_fd().try_clone_to_owned().map(File::from);
+        return ("standard input".to_owned(), file.map_err(failed).map(sized));
+    }
+    let name = path.display().to_string();
+    let file = File::open(path).map_err(failed).and_then(|file| match file.metadata() {
+        Ok(metadata) if metadata.is_dir() => Err(ReadReason::Directory),
+        Ok(_) => Ok(sized(file)),
+        Err(error) => Err(failed(error)),
+    });
+    (name, file)
+}
+
+fn sized(file: File) -> (File, Option<u64>) {
+    let size = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len());
+    (file, size)
+}
+
+/// Looks at the first bytes and puts the decoder in front that they ask for.
+pub(super) fn sniff(input: Box<dyn Read + Send>) -> Result<Input, ReadReason> {
+    let taken = Arc::new(AtomicU64::new(0));
+    let mut input = Counted { input, taken: Arc::clone(&taken) };
+    let failed = |error| ReadReason::Io(Arc::new(error));
+    let first = up_to(&mut input, 4).map_err(failed)?;
+    if first.is_empty() {
+        return Err(ReadReason::Empty);
+    }
+    let mut magic = first.clone();
+    let mut front = first;
+    // Both zstd and lz4 may begin with frames that are to be skipped; what is behind them tells which it is.
+    while let Some(length) = skippable(&magic, &mut input, &mut front).map_err(failed)? {
+        let skipped = io::copy(&mut (&mut input).take(length), &mut io::sink()).map_err(failed)?;
+        magic = up_to(&mut input, 4).map_err(failed)?;
+        if skipped < length || magic.len() < 4 {
+            return Err(ReadReason::CompressedCut(Compression::Zstd));
+        }
+        front.clone_from(&magic);
+    }
+    let whole = Cursor::new(front).chain(input);
+    let compression = match magic[..] {
+        [0x1f, 0x8b, ..] => Compression::Gzip,
+        [0x28, 0xb5, 0x2f, 0xfd] => Compression::Zstd,
+        [0x04, 0x22, 0x4d, 0x18] => Compression::Lz4,
+        _ => {
+            return Ok(Input { bytes: Box::new(whole), compression: Compression::None, taken });
+        }
+    };
+    let packed = BufReader::with_capacity(128 << 10, whole);
+    let bytes: Box<dyn Read + Send> = match compression {
+        Compression::Gzip => Box::new(unpack::Gzip::new(packed)),
+        Compression::Lz4 => Box::new(unpack::Lz4::new(packed)),
+        _ => Box::new(zstd::Decoder::with_buffer(packed).map_err(failed)?),
+    };
+    Ok(Input { bytes: unpack::ahead(bytes), compression, taken })
+}
+
+/// The length of the skippable frame that begins so, and that was read up to its content; `front` has what was read.
+fn skippable(magic: &[u8], input: &mut Counted, front: &mut Vec<u8>) -> io::Result<Option<u64>> {
+    let [0x50..=0x5f, 0x2a, 0x4d, 0x18] = *magic else { return Ok(None) };
+    let length = up_to(input, 4)?;
+    front.extend_from_slice(&length);
+    Ok(length[..].try_into().ok().map(|length| u64::from(u32::from_le_bytes(length))))
+}
+
+/// The next bytes; fewer at the end.
+fn up_to(input: &mut Counted, bytes: u64) -> io::Result<Vec<u8>> {
+    let mut found = Vec::new();
+    input.take(bytes).read_to_end(&mut found)?;
+    Ok(found)
+}
+
+/// Says what an error of [`Input::bytes`] means.
+pub(super) fn explain(compression: Compression, error: io::Error) -> ReadReason {
+    // Errors of the system have a number; those of decoders have not.
+    if compression == Compression::None || error.raw_os_error().is_some() {
+        return ReadReason::Io(Arc::new(error));
+    }
+    match error.kind() {
+        io::ErrorKind::UnexpectedEof => ReadReason::CompressedCut(compression),
+        _ => ReadReason::CompressedDamaged { compression, source: Arc::new(error) },
+    }
+}
+
+/// Counts what passes.
+pub(super) struct Counted {
+    input: Box<dyn Read + Send>,
+    taken: Arc<AtomicU64>,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.input.read(buffer)?;
+        self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
+        Ok(bytes)
+    }
+}

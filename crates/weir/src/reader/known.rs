@@ -1,0 +1,193 @@
+//! What a file has said of itself so far.
+
+use weir_savefile::ByteOrder;
+use weir_savefile::decode::{self, Doubt, Fault, Found, Header, TimeUnit};
+use weir_savefile::pcap::Resolution;
+use weir_savefile::pcapng;
+
+use super::Seen;
+use super::error::{Oddity, Warning};
+use crate::FileInterface;
+
+/// A section of a pcapng file: one run of a program that wrote it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Section {
+    /// The machine that captured.
+    pub hardware: Option<String>,
+    /// Its operating system.
+    pub os: Option<String>,
+    /// The program that wrote the section.
+    pub user_application: Option<String>,
+    /// Free text.
+    pub comment: Option<String>,
+}
+
+/// Counters of an interface at one moment, as the file has them. Times are nanoseconds since the Unix epoch, counts are
+/// packets since the capture began.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct InterfaceStatistics {
+    /// Number of the interface.
+    pub interface: u32,
+    /// The moment.
+    pub timestamp: u64,
+    /// When the capture began.
+    pub start: Option<u64>,
+    /// When it ended.
+    pub end: Option<u64>,
+    /// Received by the interface.
+    pub received: Option<u64>,
+    /// Dropped for want of room.
+    pub dropped: Option<u64>,
+    /// Accepted by the filter.
+    pub accepted: Option<u64>,
+    /// Dropped by the operating system.
+    pub dropped_by_os: Option<u64>,
+    /// Delivered to the program.
+    pub delivered: Option<u64>,
+    /// Free text.
+    pub comment: Option<String>,
+}
+
+/// What a reader keeps. Bounded, since the decoder bounds what it finds.
+#[derive(Debug, Default)]
+pub(super) struct Known {
+    pub(super) interfaces: Vec<FileInterface>,
+    /// By interface.
+    pub(super) details: Vec<Details>,
+    pub(super) sections: Vec<Section>,
+    pub(super) warnings: Vec<Warning>,
+    /// The first block that was left out and where, and how many were.
+    pub(super) left_out: Option<(Fault, u64, u64)>,
+    /// The last block of foreign byte order, in native order.
+    pub(super) turned: Vec<u8>,
+}
+
+/// What [`FileInterface`] has no place for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Details {
+    pub(super) time: TimeUnit,
+    pub(super) fcs_len: Option<u8>,
+}
+
+impl Known {
+    /// Interfaces so far.
+    pub(super) fn count(&self) -> u32 {
+        // Bounded by `decode::MOST_INTERFACES`.
+        u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Keeps what is to be kept of what was found at `position`; gives what is to be given out. Not for packets.
+    pub(super) fn keep(&mut self, bytes: &[u8], found: Found<'_>, position: u64) -> Option<Seen> {
+        let (doubt, seen) = match found {
+            Found::Packet(packet) => return Some(Seen::Packet(packet)),
+            Found::Header(header, doubt) => {
+                self.header(header);
+                (doubt, None)
+            }
+            Found::Section(section, doubt) => {
+                self.sections.push(own(section));
+                (doubt, None)
+            }
+            Found::Interface { description, time, fcs_len, doubt } => {
+                self.interfaces.push(description.into());
+                self.details.push(Details { time, fcs_len });
+                (doubt, Some(Seen::Interface))
+            }
+            Found::Statistics(statistics, doubt) => {
+                (doubt, Some(Seen::Statistics(Box::new(statistics.into()))))
+            }
+            Found::Block { kind, body, order: ByteOrder::NATIVE } => {
+                (None, Some(Seen::Block { kind, body: Some(body) }))
+            }
+            Found::Block { kind, body, order } => match decode::to_native(kind, &bytes[body], order) {
+                Some(turned) => {
+                    self.turned = turned.into_owned();
+                    (None, Some(Seen::Block { kind, body: None }))
+                }
+                None => (Some(Doubt::Foreign { kind, order }), None),
+            },
+            Found::Damaged(fault) => {
+                self.warn(Oddity::LeftOut(fault), position);
+                let (_, _, blocks) = self.left_out.get_or_insert((fault, position, 0));
+                *blocks += 1;
+                (None, None)
+            }
+        };
+        if let Some(doubt) = doubt {
+            self.warn(Oddity::Doubt(doubt), position);
+        }
+        seen
+    }
+
+    /// A pcap file has one interface, without a name.
+    fn header(&mut self, header: Header) {
+        let time = match header.variant.resolution {
+            Resolution::Micro => TimeUnit::MICROSECONDS,
+            Resolution::Nano => TimeUnit::NANOSECONDS,
+        };
+        self.interfaces.push(FileInterface {
+            link_type: header.link_type,
+            snap_len: header.snap_len,
+            ..Default::default()
+        });
+        self.details.push(Details { time, fcs_len: header.fcs_len });
+    }
+
+    /// Warns, once of each kind.
+    #[cold]
+    pub(super) fn warn(&mut self, what: Oddity, position: u64) {
+        let kind = |what: &Oddity| match what {
+            Oddity::Doubt(doubt) => (Some(std::mem::discriminant(doubt)), None),
+            Oddity::LeftOut(fault) => (None, Some(std::mem::discriminant(fault))),
+        };
+        if let Some(warning) = self.warnings.iter_mut().find(|warning| kind(&warning.what) == kind(&what)) {
+            warning.times += 1;
+        } else {
+            self.warnings.push(Warning { what, position, times: 1 });
+        }
+    }
+}
+
+fn own(section: pcapng::SectionHeader<'_>) -> Section {
+    let owned = |text: Option<&str>| text.map(str::to_owned);
+    Section {
+        hardware: owned(section.hardware),
+        os: owned(section.os),
+        user_application: owned(section.user_application),
+        comment: owned(section.comment),
+    }
+}
+
+impl From<pcapng::InterfaceDescription<'_>> for FileInterface {
+    fn from(description: pcapng::InterfaceDescription<'_>) -> Self {
+        let owned = |text: Option<&str>| text.map(str::to_owned);
+        Self {
+            link_type: description.link_type,
+            snap_len: description.snap_len,
+            name: owned(description.name),
+            description: owned(description.description),
+            mac: description.mac,
+            speed_bits: description.speed_bits,
+            filter: owned(description.filter),
+            os: owned(description.os),
+            comment: owned(description.comment),
+        }
+    }
+}
+
+impl From<pcapng::InterfaceStatistics<'_>> for InterfaceStatistics {
+    fn from(statistics: pcapng::InterfaceStatistics<'_>) -> Self {
+        Self {
+            interface: statistics.interface,
+            timestamp: statistics.timestamp,
+            start: statistics.start,
+            end: statistics.end,
+            received: statistics.received,
+            dropped: statistics.dropped,
+            accepted: statistics.accepted,
+            dropped_by_os: statistics.dropped_by_os,
+            delivered: statistics.delivered,
+            comment: statistics.comment.map(str::to_owned),
+        }
+    }
+}

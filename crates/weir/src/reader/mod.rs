@@ -1,0 +1,395 @@
+//! Capture files as a source of packets.
+//!
+//! A [`Reader`] reads pcap and pcapng, of either byte order and any resolution of time stamps, plain or compressed by
+//! gzip, zstd or lz4, from a file, a pipe or standard input; what it is the first bytes say, not the name.
+//!
+//! ```no_run
+//! # fn main() -> Result<(), weir::reader::ReadError> {
+//! let mut reader = weir::reader::Reader::open("old.pcap.gz".as_ref())?;
+//! while let Some(packet) = reader.next_packet()? {
+//!     println!("{} {} bytes", packet.timestamp, packet.data.len());
+//! }
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! A file that is cut off or damaged gives what is whole, then says once where and why it ends ([`ReadError`]); after
+//! that it is at its end. A file that is still being written is read up to its last whole block.
+//!
+//! - `input`: from a path to uncompressed bytes; `unpack`: what decoders leave to do.
+//! - `window`: the part of the file that is in memory.
+//! - [`weir_savefile::decode`]: what the bytes mean.
+
+mod error;
+mod input;
+mod known;
+mod unpack;
+mod window;
+
+use std::fmt;
+use std::io::Read;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+pub use weir_savefile::ByteOrder;
+use weir_savefile::decode::{self, Decoder, Found, PacketAt, Step};
+pub use weir_savefile::decode::{Doubt, Fault, Header, TimeUnit};
+
+pub use self::error::{Oddity, ReadError, ReadReason, Warning};
+use self::known::Known;
+pub use self::known::{InterfaceStatistics, Section};
+use self::window::Window;
+use crate::{Direction, FileInterface, Packet};
+
+/// What kind of file a [`Reader`] reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FileFormat {
+    /// pcap or pcapng.
+    pub kind: FileKind,
+    /// Of the numbers in the file; of pcapng, in the present section.
+    pub byte_order: ByteOrder,
+    /// What time stamps count; of pcapng those of the first interface, once it is known.
+    pub resolution: Option<TimeUnit>,
+    /// How the file is compressed.
+    pub compression: Compression,
+}
+
+/// pcap or pcapng.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum FileKind {
+    /// Classic pcap; what its header says.
+    Pcap(Header),
+    /// pcapng.
+    Pcapng,
+}
+
+/// How a file is compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compression {
+    /// Not at all.
+    None,
+    /// gzip (RFC 1952), one or several members.
+    Gzip,
+    /// zstd (RFC 8878), one or several frames.
+    Zstd,
+    /// The frame format of lz4, one or several frames.
+    Lz4,
+}
+
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "uncompressed",
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+            Self::Lz4 => "lz4",
+        })
+    }
+}
+
+/// What comes next in a file.
+#[derive(Debug, Clone)]
+pub enum Item<'a> {
+    /// A packet.
+    Packet(Packet<'a>),
+    /// An interface, by its number in [`Reader::interfaces`]; comes before its first packet.
+    Interface(u32),
+    /// Counters of an interface.
+    Statistics(InterfaceStatistics),
+    /// Any other block of pcapng, such as name resolution or decryption secrets, in native byte order. Of a file in
+    /// foreign order those whose inside is not known are left out, with a warning.
+    Block {
+        /// Block type.
+        kind: u32,
+        /// What is between the lengths.
+        body: &'a [u8],
+    },
+}
+
+/// Reads one capture file. See the [module](self).
+pub struct Reader {
+    name: String,
+    size: Option<u64>,
+    compression: Compression,
+    taken: Arc<AtomicU64>,
+    window: Window,
+    decoder: Decoder,
+    known: Known,
+    /// Where in the window that begins which was found last.
+    place: usize,
+    packets: u64,
+    /// Interfaces that [`Item::Interface`] has named.
+    named: u32,
+    over: bool,
+}
+
+/// What was found last; ranges count from [`Reader::place`].
+enum Seen {
+    Packet(PacketAt),
+    Interface,
+    Statistics(Box<InterfaceStatistics>),
+    /// `None`: it lies in [`Known::turned`].
+    Block {
+        kind: u32,
+        body: Option<Range<usize>>,
+    },
+}
+
+impl Reader {
+    /// Opens a file and reads its header. `-` is standard input.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be opened or read, or is no capture file.
+    pub fn open(path: &Path) -> Result<Self, ReadError> {
+        let (name, opened) = input::open(path);
+        match opened {
+            Ok((file, size)) => Self::begin(Box::new(file), name, size),
+            Err(reason) => Err(unopened(name, reason)),
+        }
+    }
+
+    /// Reads from anything; `name` is what errors call it.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn from_read(input: Box<dyn Read + Send>, name: impl Into<String>) -> Result<Self, ReadError> {
+        Self::begin(input, name.into(), None)
+    }
+
+    fn begin(input: Box<dyn Read + Send>, name: String, size: Option<u64>) -> Result<Self, ReadError> {
+        let input = match input::sniff(input) {
+            Ok(input) => input,
+            Err(reason) => return Err(unopened(name, reason)),
+        };
+        let mut reader = Self {
+            name,
+            size,
+            compression: input.compression,
+            taken: input.taken,
+            window: Window::new(input.bytes),
+            decoder: Decoder::new(),
+            known: Known::default(),
+            place: 0,
+            packets: 0,
+            named: 0,
+            over: false,
+        };
+        while reader.decoder.format().is_none() {
+            reader.step()?;
+            if reader.over {
+                return Err(unopened(reader.name, ReadReason::Empty));
+            }
+        }
+        Ok(reader)
+    }
+
+    /// The interfaces that are known by now, each at the place that its number says. pcapng may describe more while it
+    /// is read; the numbers run on from section to section.
+    pub fn interfaces(&self) -> &[FileInterface] {
+        &self.known.interfaces
+    }
+
+    /// What the time stamps of an interface count in the file; [`Packet::timestamp`] is in nanoseconds always.
+    pub fn time_unit(&self, interface: u32) -> Option<TimeUnit> {
+        Some(self.known.details.get(interface as usize)?.time)
+    }
+
+    /// Bytes of the frame check sequence with which the packets of an interface end, where the file says so.
+    pub fn fcs_len(&self, interface: u32) -> Option<u8> {
+        self.known.details.get(interface as usize)?.fcs_len
+    }
+
+    /// The sections that have begun by now; none in a pcap file.
+    pub fn sections(&self) -> &[Section] {
+        &self.known.sections
+    }
+
+    /// What kind of file it is.
+    pub fn format(&self) -> FileFormat {
+        let (kind, byte_order) = match self.decoder.format() {
+            Some(decode::Format::Pcap(header)) => (FileKind::Pcap(header), header.variant.order),
+            Some(decode::Format::Pcapng(order)) => (FileKind::Pcapng, order),
+            // `begin` has seen to it.
+            None => (FileKind::Pcapng, ByteOrder::NATIVE),
+        };
+        FileFormat { kind, byte_order, resolution: self.time_unit(0), compression: self.compression }
+    }
+
+    /// As errors call the file.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Bytes of the file that are read, for a display of progress: of a compressed one the compressed bytes, which are
+    /// read a little ahead.
+    pub fn position(&self) -> u64 {
+        match self.compression {
+            Compression::None => self.window.position(),
+            _ => self.taken.load(Ordering::Relaxed),
+        }
+    }
+
+    /// Bytes of the file when it was opened; `None`: a pipe or the like.
+    pub fn size(&self) -> Option<u64> {
+        self.size
+    }
+
+    /// Packets given out so far.
+    pub fn packets(&self) -> u64 {
+        self.packets
+    }
+
+    /// What was odd so far, but did not end the reading.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.known.warnings
+    }
+
+    /// What comes next; `None` at the end.
+    ///
+    /// # Errors
+    ///
+    /// The file ends too early, is damaged, or cannot be read: once, after everything that is whole. Also where all was
+    /// read, but for blocks that had to be left out.
+    #[expect(clippy::should_implement_trait, reason = "what is given out borrows from the reader")]
+    pub fn next(&mut self) -> Result<Option<Item<'_>>, ReadError> {
+        if self.named < self.known.count() {
+            self.named += 1;
+            return Ok(Some(Item::Interface(self.named - 1)));
+        }
+        let Some(seen) = self.advance()? else { return Ok(None) };
+        Ok(Some(match seen {
+            Seen::Packet(packet) => Item::Packet(self.view(&packet)),
+            Seen::Interface => {
+                self.named = self.known.count();
+                Item::Interface(self.named - 1)
+            }
+            Seen::Statistics(statistics) => Item::Statistics(*statistics),
+            Seen::Block { kind, body: Some(body) } => {
+                Item::Block { kind, body: &self.window.since(self.place)[body] }
+            }
+            Seen::Block { kind, body: None } => Item::Block { kind, body: &self.known.turned },
+        }))
+    }
+
+    /// The next packet; what stands before it is skipped, but for what [`interfaces`](Self::interfaces) and
+    /// [`sections`](Self::sections) keep. `None` at the end. The fastest way through a file.
+    ///
+    /// # Errors
+    ///
+    /// As [`next`](Self::next).
+    #[inline]
+    pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, ReadError> {
+        loop {
+            let seen = self.advance()?;
+            self.named = self.known.count();
+            match seen {
+                Some(Seen::Packet(packet)) => return Ok(Some(self.view(&packet))),
+                Some(_) => {}
+                None => return Ok(None),
+            }
+        }
+    }
+
+    /// Goes on until there is something to give out.
+    #[inline]
+    fn advance(&mut self) -> Result<Option<Seen>, ReadError> {
+        while !self.over {
+            if let Some(seen) = self.step()? {
+                return Ok(Some(seen));
+            }
+        }
+        Ok(None)
+    }
+
+    /// One step of the decoder; `None`: nothing to give out, or the end.
+    #[inline]
+    fn step(&mut self) -> Result<Option<Seen>, ReadError> {
+        let (used, found) = match self.decoder.step(self.window.bytes()) {
+            Ok(Step::Found { used, found: Found::Packet(packet) }) => {
+                if let Some(doubt) = packet.doubt {
+                    self.known.warn(Oddity::Doubt(doubt), self.window.position());
+                }
+                self.packets += 1;
+                self.place = self.window.take(used);
+                return Ok(Some(Seen::Packet(packet)));
+            }
+            Ok(Step::Found { used, found }) => (used, found),
+            Ok(Step::Need(need)) => return self.more(need).map(|()| None),
+            Err(fault) => return Err(self.fail(ReadReason::Damaged(fault))),
+        };
+        let seen = self.known.keep(self.window.bytes(), found, self.window.position());
+        self.place = self.window.take(used);
+        Ok(seen)
+    }
+
+    /// Reads on. Where there is no more: the end, or what is missing to it.
+    #[cold]
+    fn more(&mut self, need: usize) -> Result<(), ReadError> {
+        match self.window.fill(need) {
+            Ok(true) => Ok(()),
+            Ok(false) => {
+                let missing = need.saturating_sub(self.window.bytes().len()) as u64;
+                if self.window.bytes().is_empty() {
+                    self.end()
+                } else {
+                    Err(self.fail(ReadReason::Cut { missing }))
+                }
+            }
+            Err(error) => Err(self.fail(input::explain(self.compression, error))),
+        }
+    }
+
+    /// Everything was read; says so if something had to be left out.
+    fn end(&mut self) -> Result<(), ReadError> {
+        self.over = true;
+        match self.known.left_out {
+            None => Ok(()),
+            Some((fault, first, blocks)) => Err(self.fail(ReadReason::LeftOut { blocks, first, fault })),
+        }
+    }
+
+    fn fail(&mut self, reason: ReadReason) -> ReadError {
+        self.over = true;
+        ReadError {
+            file: self.name.clone(),
+            position: Some(self.window.position()),
+            compressed: (self.compression != Compression::None).then(|| self.position()),
+            packets: self.packets,
+            reason,
+        }
+    }
+
+    #[inline]
+    fn view(&self, packet: &PacketAt) -> Packet<'_> {
+        let bytes = self.window.since(self.place);
+        Packet {
+            data: &bytes[packet.data.clone()],
+            timestamp: packet.timestamp,
+            original_len: packet.original_len,
+            interface: packet.interface,
+            queue: packet.queue,
+            direction: packet.flags.and_then(Direction::of_flags),
+            lost_before: packet.dropcount,
+            comment: packet.comment.clone().and_then(|comment| std::str::from_utf8(&bytes[comment]).ok()),
+        }
+    }
+}
+
+impl fmt::Debug for Reader {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reader")
+            .field("name", &self.name)
+            .field("format", &self.format())
+            .field("packets", &self.packets)
+            .field("position", &self.position())
+            .finish_non_exhaustive()
+    }
+}
+
+fn unopened(file: String, reason: ReadReason) -> ReadError {
+    ReadError { file, position: None, compressed: None, packets: 0, reason }
+}

@@ -1,0 +1,188 @@
+//! What the decoders of compressed data leave to do: several members one behind the other, and reading ahead.
+
+use std::io::{self, BufRead, Read};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread;
+
+use flate2::bufread::GzDecoder;
+use lz4_flex::frame;
+
+use super::input::Packed;
+
+/// gzip: all members; zeros behind the last, with which tapes are filled up, mean nothing.
+pub(super) struct Gzip {
+    /// `None`: it is over.
+    member: Option<GzDecoder<Packed>>,
+}
+
+impl Gzip {
+    pub(super) fn new(packed: Packed) -> Self {
+        Self { member: Some(GzDecoder::new(packed)) }
+    }
+}
+
+impl Read for Gzip {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.member {
+            let bytes = member.read(buffer)?;
+            if bytes > 0 || buffer.is_empty() {
+                return Ok(bytes);
+            }
+            self.member = self
+                .member
+                .take()
+                .and_then(|member| next_member(member.into_inner()).transpose())
+                .transpose()?;
+        }
+        Ok(0)
+    }
+}
+
+fn next_member(mut packed: Packed) -> io::Result<Option<GzDecoder<Packed>>> {
+    loop {
+        let bytes = packed.fill_buf()?;
+        if bytes.is_empty() {
+            return Ok(None);
+        }
+        let zeros = bytes.iter().take_while(|byte| **byte == 0).count();
+        let all = zeros == bytes.len();
+        packed.consume(zeros);
+        if !all {
+            return Ok(Some(GzDecoder::new(packed)));
+        }
+    }
+}
+
+/// lz4: all frames, those that are to be skipped left out.
+pub(super) struct Lz4 {
+    frames: frame::FrameDecoder<Metered>,
+    /// Where the last frame ended, in bytes of the input.
+    boundary: u64,
+}
+
+/// The decoder takes the end of the input for the end of a frame; this knows better.
+struct Metered {
+    input: Packed,
+    taken: u64,
+    ended: bool,
+}
+
+impl Read for Metered {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.input.read(buffer)?;
+        self.taken += bytes as u64;
+        self.ended = bytes == 0;
+        Ok(bytes)
+    }
+}
+
+impl Lz4 {
+    pub(super) fn new(packed: Packed) -> Self {
+        let input = Metered { input: packed, taken: 0, ended: false };
+        Self { frames: frame::FrameDecoder::new(input), boundary: 0 }
+    }
+}
+
+impl Read for Lz4 {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            match self.frames.read(buffer) {
+                Ok(0) => {
+                    let input = self.frames.get_ref();
+                    if input.ended && input.taken > self.boundary {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                    if input.ended {
+                        return Ok(0);
+                    }
+                    self.boundary = input.taken;
+                }
+                Ok(bytes) => return Ok(bytes),
+                Err(error) => {
+                    let length = to_skip(&error).ok_or(error)?;
+                    let input = self.frames.get_mut();
+                    let skipped = io::copy(&mut input.take(length), &mut io::sink())?;
+                    if skipped < length {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                    self.boundary = input.taken;
+                }
+            }
+        }
+    }
+}
+
+/// The length of a frame that is to be skipped, whose head the decoder has read.
+fn to_skip(error: &io::Error) -> Option<u64> {
+    match error.get_ref()?.downcast_ref::<frame::Error>()? {
+        frame::Error::SkippableFrame(length) => Some(u64::from(*length)),
+        _ => None,
+    }
+}
+
+/// Bytes that are decoded in one go, and how many such goes ahead of the reader.
+const GO: usize = 256 << 10;
+const GOES: usize = 4;
+
+/// Decodes in a thread of its own, so that decoding and reading go on at once. Where no thread can be had, it is done
+/// by the reader.
+pub(super) fn ahead(packed: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
+    let (full, ready) = mpsc::sync_channel(GOES);
+    let (back, empty) = mpsc::channel::<Vec<u8>>();
+    // The input goes over once the thread is there: a thread that cannot be had leaves it here.
+    let (hand_over, handed_over) = mpsc::channel::<Box<dyn Read + Send>>();
+    let decode = move || {
+        let Ok(mut packed) = handed_over.recv() else { return };
+        loop {
+            let mut buffer = empty.try_recv().unwrap_or_default();
+            buffer.resize(GO, 0);
+            let outcome = match packed.read(&mut buffer) {
+                Ok(0) => return,
+                Ok(bytes) => {
+                    buffer.truncate(bytes);
+                    Ok(buffer)
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) => Err(error),
+            };
+            let failed = outcome.is_err();
+            // Nobody takes it: the reader was dropped.
+            if full.send(outcome).is_err() || failed {
+                return;
+            }
+        }
+    };
+    match thread::Builder::new().name("weir-unpack".to_owned()).spawn(decode) {
+        Ok(_) => match hand_over.send(packed) {
+            Ok(()) => Box::new(Ahead { ready, back, buffer: Vec::new(), at: 0 }),
+            Err(mpsc::SendError(packed)) => packed,
+        },
+        Err(_) => packed,
+    }
+}
+
+/// The reader's end.
+struct Ahead {
+    ready: Receiver<io::Result<Vec<u8>>>,
+    back: Sender<Vec<u8>>,
+    buffer: Vec<u8>,
+    at: usize,
+}
+
+impl Read for Ahead {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.at == self.buffer.len() {
+            let Ok(next) = self.ready.recv() else { return Ok(0) };
+            // The thread may be gone already; then nobody wants the buffer.
+            let _ = self.back.send(std::mem::replace(&mut self.buffer, next?));
+            self.at = 0;
+        }
+        let bytes = self.buffer.len().min(self.at + buffer.len()) - self.at;
+        buffer[..bytes].copy_from_slice(&self.buffer[self.at..self.at + bytes]);
+        self.at += bytes;
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,120 @@
+//! The part of a file that is in memory.
+//!
+//! Files are read, not mapped. A mapped file kills its reader by a signal if somebody truncates it meanwhile; and for
+//! a buffer that stays in the processor's caches reading is as fast (docs/performance.md).
+
+use std::io::{self, Read};
+
+/// How much is asked for at once, in bytes: small enough for the second cache, large enough that the call costs
+/// nothing.
+const PIECE: usize = 256 << 10;
+
+/// A buffer with what was read and not yet taken, and where the rest comes from.
+pub(super) struct Window {
+    input: Box<dyn Read + Send>,
+    buffer: Vec<u8>,
+    /// What is not yet taken.
+    start: usize,
+    end: usize,
+    /// Where the buffer begins, in bytes from the start of the input.
+    offset: u64,
+}
+
+impl Window {
+    pub(super) fn new(input: Box<dyn Read + Send>) -> Self {
+        Self { input, buffer: vec![0; PIECE], start: 0, end: 0, offset: 0 }
+    }
+
+    /// What was read and not yet taken.
+    #[inline]
+    pub(super) fn bytes(&self) -> &[u8] {
+        &self.buffer[self.start..self.end]
+    }
+
+    /// Takes so many of them; they stay where they are until [`fill`](Self::fill). Gives the place that
+    /// [`since`](Self::since) wants.
+    #[inline]
+    pub(super) fn take(&mut self, bytes: usize) -> usize {
+        let place = self.start;
+        self.start = (place + bytes).min(self.end);
+        place
+    }
+
+    /// What lies behind a place that was taken.
+    #[inline]
+    pub(super) fn since(&self, place: usize) -> &[u8] {
+        &self.buffer[place..self.end]
+    }
+
+    /// Bytes taken, from the start of the input.
+    #[inline]
+    pub(super) fn position(&self) -> u64 {
+        self.offset + self.start as u64
+    }
+
+    /// Reads until there are `need` bytes, or the input ends: `false`. Memory grows with what is really there.
+    #[cold]
+    pub(super) fn fill(&mut self, need: usize) -> io::Result<bool> {
+        while self.end - self.start < need {
+            if self.start > 0 {
+                self.buffer.copy_within(self.start..self.end, 0);
+                self.offset += self.start as u64;
+                self.end -= self.start;
+                self.start = 0;
+            }
+            if self.end == self.buffer.len() {
+                self.buffer.resize(self.buffer.len() * 2, 0);
+            }
+            let room = &mut self.buffer[self.end..];
+            let piece = room.len().min(PIECE);
+            match self.input.read(&mut room[..piece]) {
+                Ok(0) => return Ok(false),
+                Ok(bytes) => self.end += bytes,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives one byte at a time.
+    struct Drops(Vec<u8>);
+
+    impl Read for Drops {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            if self.0.is_empty() || buffer.is_empty() {
+                return Ok(0);
+            }
+            buffer[0] = self.0.remove(0);
+            Ok(1)
+        }
+    }
+
+    #[test]
+    fn reads_no_more_than_is_needed() {
+        let mut window = Window::new(Box::new(Drops((0..10).collect())));
+        assert!(window.fill(3).unwrap());
+        assert_eq!(window.bytes(), [0, 1, 2]);
+        let place = window.take(2);
+        assert_eq!((window.position(), window.bytes(), window.since(place)), (2, &[2][..], &[0, 1, 2][..]));
+        assert!(window.fill(8).unwrap());
+        assert_eq!((window.position(), window.bytes().len()), (2, 8));
+        assert!(!window.fill(9).unwrap());
+        assert_eq!(window.bytes(), [2, 3, 4, 5, 6, 7, 8, 9]);
+    }
+
+    #[test]
+    fn memory_follows_the_bytes_not_the_promise() {
+        let mut window = Window::new(Box::new(io::repeat(7).take(1000)));
+        assert!(!window.fill(usize::MAX).unwrap());
+        assert_eq!(window.buffer.len(), PIECE);
+        let mut window = Window::new(Box::new(io::repeat(7).take(3 << 20)));
+        assert!(window.fill(3 << 20).unwrap());
+        assert_eq!((window.buffer.len(), window.bytes().len()), (4 << 20, 3 << 20));
+    }
+}
