@@ -1,5 +1,8 @@
 //! The `bpf(2)` calls that libbpf-rs has no safe form of.
 
+pub mod probe;
+pub mod query;
+
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 

@@ -1,16 +1,24 @@
 //! What a driver tells of itself through `SIOCETHTOOL` (linux/ethtool.h).
 
+mod features;
+mod rss;
+
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::CallError;
+pub use features::Feature;
+pub use rss::Rss;
 
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 const ETHTOOL_GSET: u32 = 0x01;
 const ETHTOOL_GDRVINFO: u32 = 0x03;
+const ETHTOOL_GRINGPARAM: u32 = 0x10;
+const ETHTOOL_GPAUSEPARAM: u32 = 0x12;
 const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
+const ETHTOOL_GET_TS_INFO: u32 = 0x41;
 const ETH_FLAG_RXVLAN: u32 = 1 << 8;
 
 /// Asks drivers; holds the socket that the calls need.
@@ -42,16 +50,111 @@ struct Settings {
     reserved: [u32; 2],
 }
 
-/// `struct ethtool_channels`.
+/// `struct ethtool_channels`: queues of a device.
 #[repr(C)]
-#[derive(Default)]
-struct Channels {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Channels {
     cmd: u32,
-    max: [u32; 4],
+    /// Most that can be had, for receiving alone.
+    pub max_rx: u32,
+    /// Most that can be had, for sending alone.
+    pub max_tx: u32,
+    max_other: u32,
+    /// Most that can be had, each for both.
+    pub max_combined: u32,
+    /// In use, for receiving alone.
+    pub rx: u32,
+    /// In use, for sending alone.
+    pub tx: u32,
+    other: u32,
+    /// In use, each for both.
+    pub combined: u32,
+}
+
+/// `struct ethtool_ringparam`: descriptors of each queue's ring.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rings {
+    cmd: u32,
+    /// Most that can be had for receiving.
+    pub max_rx: u32,
+    max_mini: u32,
+    max_jumbo: u32,
+    /// Most that can be had for sending.
+    pub max_tx: u32,
+    /// For receiving.
+    pub rx: u32,
+    mini: u32,
+    jumbo: u32,
+    /// For sending.
+    pub tx: u32,
+}
+
+/// `struct ethtool_pauseparam`: flow control by pause frames.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct PauseParameters {
+    cmd: u32,
+    autonegotiation: u32,
     rx: u32,
     tx: u32,
-    other: u32,
-    combined: u32,
+}
+
+/// Flow control by pause frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pause {
+    /// The device stops sending when its neighbour asks.
+    pub obeys: bool,
+    /// The device asks its neighbour to stop when it has no room.
+    pub asks: bool,
+}
+
+/// `struct ethtool_ts_info`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, Default)]
+struct StampInfo {
+    cmd: u32,
+    so_timestamping: u32,
+    phc_index: i32,
+    tx_types: u32,
+    tx_reserved: [u32; 3],
+    rx_filters: u32,
+    rx_reserved: [u32; 3],
+}
+
+/// What a device can stamp.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamping {
+    /// The card stamps what it receives.
+    pub hardware_rx: bool,
+    /// The card stamps what it sends.
+    pub hardware_tx: bool,
+    /// The card can stamp every packet that it receives, not only those of time protocols.
+    pub all_packets: bool,
+    /// Number of the card's clock: `/dev/ptpN`.
+    pub clock: Option<u32>,
+}
+
+/// Speed and duplex of a link, as far as the driver tells.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LinkSettings {
+    /// Bits per second.
+    pub speed: Option<u64>,
+    /// Both directions at once.
+    pub full_duplex: Option<bool>,
+}
+
+/// A driver's account of itself. What it does not tell is empty.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Driver {
+    /// Name.
+    pub name: String,
+    /// Its version, or the kernel's.
+    pub version: String,
+    /// Version of the card's firmware.
+    pub firmware: String,
+    /// Address on its bus.
+    pub bus: String,
 }
 
 /// `struct ethtool_value`.
@@ -67,11 +170,16 @@ struct Value {
 struct DriverInfo {
     cmd: u32,
     driver: [u8; 32],
-    rest: [u8; 160],
+    version: [u8; 32],
+    firmware: [u8; 32],
+    bus: [u8; 32],
+    rest: [u8; 64],
 }
 
-const _: () =
+const _: () = {
     assert!(size_of::<Settings>() == 44 && size_of::<Channels>() == 36 && size_of::<DriverInfo>() == 196);
+    assert!(size_of::<Rings>() == 36 && size_of::<PauseParameters>() == 16 && size_of::<StampInfo>() == 44);
+};
 
 impl Ethtool {
     /// Opens the socket, in this thread's network namespace.
@@ -87,19 +195,69 @@ impl Ethtool {
 
     /// Receive queues in use, if the driver tells.
     pub fn rx_queues(&self, name: &str) -> Option<u32> {
+        let channels = self.channels(name)?;
+        Some(channels.rx + channels.combined).filter(|&queues| queues > 0)
+    }
+
+    /// Queues in use and at most, if the driver tells.
+    pub fn channels(&self, name: &str) -> Option<Channels> {
         let mut channels = Channels { cmd: ETHTOOL_GCHANNELS, ..Default::default() };
         self.ask(name, &mut channels)?;
-        Some(channels.rx + channels.combined).filter(|&queues| queues > 0)
+        Some(channels)
+    }
+
+    /// Sizes of rings, if the driver tells.
+    pub fn rings(&self, name: &str) -> Option<Rings> {
+        let mut rings = Rings { cmd: ETHTOOL_GRINGPARAM, ..Default::default() };
+        self.ask(name, &mut rings)?;
+        Some(rings)
+    }
+
+    /// Flow control, if the driver tells.
+    pub fn pause(&self, name: &str) -> Option<Pause> {
+        let mut pause = PauseParameters { cmd: ETHTOOL_GPAUSEPARAM, ..Default::default() };
+        self.ask(name, &mut pause)?;
+        Some(Pause { obeys: pause.rx != 0, asks: pause.tx != 0 })
+    }
+
+    /// Time stamping, if the kernel tells.
+    pub fn stamping(&self, name: &str) -> Option<Stamping> {
+        const SOF_TX_HARDWARE: u32 = 1 << 0;
+        const SOF_RX_HARDWARE: u32 = 1 << 2;
+        const HWTSTAMP_FILTER_ALL: u32 = 1 << 1;
+        let mut info = StampInfo { cmd: ETHTOOL_GET_TS_INFO, ..Default::default() };
+        self.ask(name, &mut info)?;
+        Some(Stamping {
+            hardware_rx: info.so_timestamping & SOF_RX_HARDWARE != 0,
+            hardware_tx: info.so_timestamping & SOF_TX_HARDWARE != 0,
+            all_packets: info.rx_filters & HWTSTAMP_FILTER_ALL != 0,
+            clock: u32::try_from(info.phc_index).ok(),
+        })
     }
 
     /// Speed in bits per second, if there is a link and the driver tells.
     pub fn speed(&self, name: &str) -> Option<u64> {
+        self.settings(name).speed
+    }
+
+    /// Speed and duplex.
+    pub fn settings(&self, name: &str) -> LinkSettings {
         const UNKNOWN: u32 = u32::MAX;
         let mut settings = Settings { cmd: ETHTOOL_GSET, ..Default::default() };
-        self.ask(name, &mut settings)?;
+        if self.ask(name, &mut settings).is_none() {
+            return LinkSettings::default();
+        }
         let megabits = u32::from(settings.speed_hi) << 16 | u32::from(settings.speed);
-        (megabits != UNKNOWN && megabits != u32::from(u16::MAX) && megabits != 0)
-            .then(|| u64::from(megabits) * 1_000_000)
+        let known = megabits != UNKNOWN && megabits != u32::from(u16::MAX) && megabits != 0;
+        LinkSettings {
+            speed: known.then(|| u64::from(megabits) * 1_000_000),
+            full_duplex: match settings.duplex {
+                0 => Some(false),
+                1 => Some(true),
+                _ => None,
+            }
+            .filter(|_| known),
+        }
     }
 
     /// Whether the device takes VLAN tags out of received frames.
@@ -110,14 +268,39 @@ impl Ethtool {
 
     /// The driver's name.
     pub fn driver(&self, name: &str) -> Option<String> {
-        let mut info = DriverInfo { cmd: ETHTOOL_GDRVINFO, driver: [0; 32], rest: [0; 160] };
+        self.driver_info(name).map(|driver| driver.name)
+    }
+
+    /// The driver's account of itself.
+    pub fn driver_info(&self, name: &str) -> Option<Driver> {
+        let mut info = DriverInfo {
+            cmd: ETHTOOL_GDRVINFO,
+            driver: [0; 32],
+            version: [0; 32],
+            firmware: [0; 32],
+            bus: [0; 32],
+            rest: [0; 64],
+        };
         self.ask(name, &mut info)?;
-        let end = info.driver.iter().position(|&byte| byte == 0)?;
-        Some(String::from_utf8_lossy(&info.driver[..end]).into_owned())
+        let [name, version, firmware, bus] =
+            [info.driver, info.version, info.firmware, info.bus].map(|field| {
+                let end = field.iter().position(|&byte| byte == 0).unwrap_or(field.len());
+                String::from_utf8_lossy(&field[..end]).trim().to_owned()
+            });
+        Some(Driver { name, version, firmware, bus })
     }
 
     /// Runs one request; `request` is one of the structures above. `None` where the driver has no answer.
     fn ask<T>(&self, name: &str, request: &mut T) -> Option<()> {
+        // SAFETY: the command in the structure's first field has the kernel write that structure and no more.
+        unsafe { self.ask_at(name, std::ptr::from_mut(request).cast()) }
+    }
+
+    /// # Safety
+    ///
+    /// `request` points to as many bytes as the command in its first word, with the sizes that follow, has the kernel
+    /// read and write.
+    unsafe fn ask_at(&self, name: &str, request: *mut libc::c_char) -> Option<()> {
         // SAFETY: all zeros are a valid `ifreq`.
         let mut ifreq: libc::ifreq = unsafe { std::mem::zeroed() };
         if name.len() >= ifreq.ifr_name.len() {
@@ -126,8 +309,8 @@ impl Ethtool {
         for (to, from) in ifreq.ifr_name.iter_mut().zip(name.bytes()) {
             *to = libc::c_char::from_ne_bytes([from]);
         }
-        ifreq.ifr_ifru.ifru_data = std::ptr::from_mut(request).cast();
-        // SAFETY: `ifru_data` points to the structure that the command in its first field says.
+        ifreq.ifr_ifru.ifru_data = request;
+        // SAFETY: the caller's contract.
         let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), SIOCETHTOOL, &raw mut ifreq) };
         (result == 0).then_some(())
     }

@@ -2,12 +2,14 @@
 //!
 //! Everything here is a thin, safe face of one kernel interface. What to do with an answer is decided in crate `weir`.
 
+pub mod address;
 pub mod bpf;
 pub mod clock;
 pub mod cpu;
 pub mod error;
 pub mod ethtool;
 pub mod landlock;
+pub mod filter;
 pub mod link;
 pub mod netdev;
 mod netlink;

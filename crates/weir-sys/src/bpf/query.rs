@@ -1,0 +1,136 @@
+//! Which programs there are on an interface, and what they are.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use super::bpf;
+use crate::CallError;
+use crate::filter::Side;
+
+const BPF_PROG_GET_FD_BY_ID: libc::c_int = 13;
+const BPF_OBJ_GET_INFO_BY_FD: libc::c_int = 15;
+const BPF_PROG_QUERY: libc::c_int = 16;
+const BPF_TCX_INGRESS: u32 = 46;
+const BPF_TCX_EGRESS: u32 = 47;
+
+/// `struct { ... } query` of `union bpf_attr`, as far as Linux 6.6 reads it for tcx.
+#[repr(C)]
+#[derive(Default)]
+struct Query {
+    target_ifindex: u32,
+    attach_type: u32,
+    query_flags: u32,
+    attach_flags: u32,
+    prog_ids: u64,
+    count: u32,
+    padding: u32,
+    prog_attach_flags: u64,
+    link_ids: u64,
+    link_attach_flags: u64,
+    revision: u64,
+}
+
+/// `struct { ... }` of `union bpf_attr` for `BPF_PROG_GET_FD_BY_ID`.
+#[repr(C)]
+struct ById {
+    prog_id: u32,
+    next_id: u32,
+    open_flags: u32,
+}
+
+/// `struct { ... } info` of `union bpf_attr`.
+#[repr(C)]
+struct ByFd {
+    bpf_fd: u32,
+    info_len: u32,
+    info: u64,
+}
+
+/// `struct bpf_prog_info` up to its name.
+#[repr(C)]
+#[derive(Default)]
+struct Info {
+    kind: u32,
+    id: u32,
+    tag: [u8; 8],
+    jited_len: u32,
+    xlated_len: u32,
+    jited: u64,
+    xlated: u64,
+    load_time: u64,
+    created_by_uid: u32,
+    nr_map_ids: u32,
+    map_ids: u64,
+    name: [u8; 16],
+}
+
+const _: () = assert!(size_of::<Query>() == 64 && size_of::<ByFd>() == 16 && size_of::<Info>() == 80);
+
+/// A loaded program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProgramInfo {
+    /// Id.
+    pub id: u32,
+    /// The first 15 letters of its name.
+    pub name: String,
+    /// The user who loaded it.
+    pub user: u32,
+}
+
+/// What the kernel tells of the program with this id; `None` if there is none. Needs `CAP_SYS_ADMIN`.
+///
+/// # Errors
+///
+/// `EPERM` without that capability.
+pub fn program(id: u32) -> Result<Option<ProgramInfo>, CallError> {
+    let failed = |error| CallError::new(format!("ask what eBPF program {id} is"), error);
+    let attr = ById { prog_id: id, next_id: 0, open_flags: 0 };
+    // SAFETY: `attr` begins as union bpf_attr does for this command; the kernel reads only its size.
+    let fd = match unsafe { bpf(BPF_PROG_GET_FD_BY_ID, &raw const attr) } {
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(None),
+        other => other.map_err(failed)?,
+    };
+    // SAFETY: a descriptor that the kernel has just made for us.
+    let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+    let mut info = Info::default();
+    let attr = ByFd {
+        bpf_fd: fd.as_raw_fd().cast_unsigned(),
+        info_len: u32::try_from(size_of::<Info>()).expect("eighty bytes"),
+        info: (&raw mut info).expose_provenance() as u64,
+    };
+    // SAFETY: as above; `info` is live, and the kernel writes no more of it than `info_len` says. All its lengths of
+    // further buffers are zero.
+    unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &raw const attr) }.map_err(failed)?;
+    let end = info.name.iter().position(|&byte| byte == 0).unwrap_or(info.name.len());
+    let name = String::from_utf8_lossy(&info.name[..end]).into_owned();
+    Ok(Some(ProgramInfo { id: info.id, name, user: info.created_by_uid }))
+}
+
+/// Ids of the programs that tcx (Linux 6.6) runs on one side of the interface, in their order. `None`: a kernel without
+/// tcx. Needs `CAP_NET_ADMIN`, and before Linux 6.11 `CAP_BPF` with it.
+///
+/// # Errors
+///
+/// `EPERM` without those capabilities, `ENODEV`: no such interface.
+pub fn tcx(interface: u32, side: Side) -> Result<Option<Vec<u32>>, CallError> {
+    /// More than the kernel takes on one hook (`BPF_MPROG_MAX`).
+    const MOST: u32 = 64;
+    let mut ids = [0_u32; MOST as usize];
+    let mut attr = Query {
+        target_ifindex: interface,
+        attach_type: match side {
+            Side::Ingress => BPF_TCX_INGRESS,
+            Side::Egress => BPF_TCX_EGRESS,
+        },
+        prog_ids: ids.as_mut_ptr().expose_provenance() as u64,
+        count: MOST,
+        ..Query::default()
+    };
+    // SAFETY: `attr` begins as union bpf_attr does for this command. The kernel writes to it, which is why it is passed as
+    // mutable, and to `ids` at most `count` words.
+    match unsafe { bpf(BPF_PROG_QUERY, (&raw mut attr).cast_const()) } {
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(Some(Vec::new())),
+        Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(None),
+        Err(error) => Err(CallError::new(format!("list tcx programs of interface {interface}"), error)),
+        Ok(_) => Ok(Some(ids[..ids.len().min(attr.count as usize)].to_vec())),
+    }
+}
