@@ -25,7 +25,7 @@ fn root_a_pair_made_here_is_one_for_iproute2() {
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(text.contains("left@right") && text.contains("right@left"), "{text}");
     let left = link(&netns, "left");
-    assert!(left.is_up() && left.carrier && left.kind == "veth", "{left:?}");
+    assert!(left.has_carrier() && left.kind.as_deref() == Some("veth"), "{left:?}");
     let error = netns.run(|| veth::create("left", "other")).expect_err("the name is taken");
     assert!(error.to_string().contains("left and other"), "{error}");
     assert_eq!(error.source.kind(), std::io::ErrorKind::AlreadyExists, "{error}");

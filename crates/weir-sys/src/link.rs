@@ -26,10 +26,8 @@ pub struct Link {
     pub rx_queues: u32,
     /// Transmit queues allocated.
     pub tx_queues: u32,
-    /// What made it: `veth`, `vlan`, `bridge`, ...; empty for hardware and loopback.
-    pub kind: String,
-    /// The device is connected; also said while the interface is down, for drivers that know.
-    pub carrier: bool,
+    /// What makes it, if that is software: `bridge`, `bond`, `vlan`, `veth`, ... .
+    pub kind: Option<String>,
     /// How many ask for promiscuous mode.
     pub promiscuity: u32,
     /// The bus that the device sits on, and its name there: `pci` and `0000:01:00.0`.
@@ -63,6 +61,12 @@ impl Link {
         self.flags & 0x1 != 0
     }
 
+    /// Up, and the layer below is too: the cable is in, the other end is there.
+    pub fn has_carrier(&self) -> bool {
+        const IFF_LOWER_UP: u32 = 0x1_0000;
+        self.flags & IFF_LOWER_UP != 0
+    }
+
     /// Loopback.
     pub fn is_loopback(&self) -> bool {
         self.flags & 0x8 != 0
@@ -86,7 +90,6 @@ const IFLA_STATS64: u16 = 23;
 const IFLA_PROMISCUITY: u16 = 30;
 const IFLA_NUM_TX_QUEUES: u16 = 31;
 const IFLA_NUM_RX_QUEUES: u16 = 32;
-const IFLA_CARRIER: u16 = 33;
 const IFLA_GSO_MAX_SIZE: u16 = 41;
 const IFLA_XDP: u16 = 43;
 const IFLA_XDP_DRV_PROG_ID: u16 = 5;
@@ -167,10 +170,7 @@ fn parse_link(message: &[u8]) -> Option<Link> {
             IFLA_GSO_MAX_SIZE => link.gso_max_size = word(value),
             IFLA_NUM_TX_QUEUES => link.tx_queues = word(value),
             IFLA_PROMISCUITY => link.promiscuity = word(value),
-            IFLA_CARRIER => link.carrier = value.first() == Some(&1),
-            IFLA_LINKINFO => {
-                link.kind = attribute(value, IFLA_INFO_KIND).map(text).unwrap_or_default();
-            }
+            IFLA_LINKINFO => link.kind = attribute(value, IFLA_INFO_KIND).map(text),
             IFLA_PARENT_DEV_NAME => parent_name = Some(text(value)),
             IFLA_PARENT_DEV_BUS_NAME => parent_bus = Some(text(value)),
             IFLA_XDP => {
