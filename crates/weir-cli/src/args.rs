@@ -13,6 +13,7 @@ use weir::{Builder, Capture, DEFAULT_CHUNK_SIZE, Delivery, Direction, Mode, Sour
 
 use crate::bench::BenchArgs;
 use crate::confine::ConfineArgs;
+use crate::devices::DevicesArgs;
 use crate::payload::Expected;
 use crate::units;
 
@@ -27,7 +28,7 @@ Examples:
   weir capture -i eth0 -w trace.pcapng           everything on eth0, until Ctrl-C
   weir capture -i eth0 -w - | tshark -r -        into another program
   weir count -i eth0 --per-queue                 rates and drops, once a second
-  weir capture -D                                which interfaces there are
+  weir devices                                   which interfaces there are, and what they can do
   weir demo                                      see it work, in a network of its own
 
 Packets are never dropped silently: every command ends with an account in which
@@ -86,6 +87,8 @@ pub(crate) enum Command {
     Capture(CaptureArgs),
     /// Count packets and drops: rates per second and per queue.
     Count(CountArgs),
+    /// Show the interfaces: state, queues, driver, XDP abilities, attached programs.
+    Devices(DevicesArgs),
     /// Show a capture of real traffic in a private network that vanishes afterwards.
     Demo(DemoArgs),
     /// Measure this machine: how fast weir and other programs capture, side by side.

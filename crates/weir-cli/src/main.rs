@@ -7,6 +7,7 @@ mod capture;
 mod confine;
 mod count;
 mod demo;
+mod devices;
 mod failure;
 mod interfaces;
 mod json;
@@ -32,6 +33,7 @@ fn main() -> ExitCode {
         Command::Capture(args) => capture::run(args),
         Command::Count(args) => count::run(args),
         Command::Demo(args) => demo::run(args),
+        Command::Devices(args) => devices::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -22,13 +22,25 @@ pub(crate) struct Paint {
 
 /// Colours for standard error; none when it is no terminal, or `NO_COLOR` (<https://no-color.org>) or `TERM=dumb` is set.
 pub(crate) fn stderr() -> Paint {
-    let wanted = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    Paint { colours: wanted && terminal() }
+    Paint { colours: wanted() && terminal() }
+}
+
+/// Colours for standard output, by the same rule.
+pub(crate) fn stdout() -> Paint {
+    Paint { colours: wanted() && io::stdout().is_terminal() && capable() }
 }
 
 /// Standard error is a terminal that understands escape sequences.
 pub(crate) fn terminal() -> bool {
-    io::stderr().is_terminal() && env::var_os("TERM").is_none_or(|term| term != "dumb")
+    io::stderr().is_terminal() && capable()
+}
+
+fn wanted() -> bool {
+    env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
+}
+
+fn capable() -> bool {
+    env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
 /// This process is in the foreground of the terminal behind standard error, so that it may draw there at any time.

@@ -115,22 +115,25 @@ impl Settings {
     }
 }
 
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            source: SourceChoice::default(),
+            mode: Mode::default(),
+            timestamps: Timestamps::default(),
+            snap_len: DEFAULT_SNAP_LEN,
+            chunks: None,
+            chunk_size: DEFAULT_CHUNK_SIZE,
+            direction: Direction::default(),
+            promiscuous: true,
+            delivery: Delivery::default(),
+        }
+    }
+}
+
 impl Builder {
     pub(crate) fn new() -> Self {
-        Self {
-            interfaces: Vec::new(),
-            settings: Settings {
-                source: SourceChoice::default(),
-                mode: Mode::default(),
-                timestamps: Timestamps::default(),
-                snap_len: DEFAULT_SNAP_LEN,
-                chunks: None,
-                chunk_size: DEFAULT_CHUNK_SIZE,
-                direction: Direction::default(),
-                promiscuous: true,
-                delivery: Delivery::default(),
-            },
-        }
+        Self { interfaces: Vec::new(), settings: Settings::default() }
     }
 
     /// Adds an interface, by name, in the calling thread's network namespace. They are numbered in this order.

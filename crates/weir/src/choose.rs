@@ -106,6 +106,35 @@ impl Opener<'_> {
     }
 }
 
+/// What `auto` tries first on an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Choice {
+    /// `xdp` or `tc`; where that cannot be had, the next of `tc` and `af_packet` is taken.
+    pub source: &'static str,
+    /// Why this one.
+    pub why: String,
+}
+
+/// What [`SourceChoice::Auto`] would try first on the interface `name` of this thread's network namespace, everything
+/// else being as [`Builder`](crate::Builder) has it at first. Nothing is opened.
+///
+/// # Errors
+///
+/// An interface that is unknown or down, or of a kind that nothing captures on.
+pub fn choice(name: &str) -> Result<Choice, Error> {
+    let device = Device::find(&[name.to_owned()])?.pop().expect("one for one name");
+    if !device.link.is_up() {
+        return Err(Error::InterfaceDown { name: device.link.name });
+    }
+    device.link_type()?;
+    let (fit, why) = prefer(&device, &Settings::default());
+    let source = match fit {
+        Fit::Xdp => "xdp",
+        Fit::Tc => "tc",
+    };
+    Ok(Choice { source, why })
+}
+
 /// What `auto` tries first. Where tc cannot be had, af_packet is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fit {

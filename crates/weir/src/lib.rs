@@ -49,6 +49,7 @@ pub use builder::{
     Timestamps,
 };
 pub use capture::Capture;
+pub use choose::{Choice, choice};
 pub use chunk::{Chunk, Packet, Packets};
 pub use error::Error;
 pub use file_interface::FileInterface;

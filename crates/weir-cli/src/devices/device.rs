@@ -1,0 +1,325 @@
+//! An interface as the kernel and its driver describe it: gathered once, then printed as a line, a page or JSON.
+
+use std::collections::BTreeMap;
+use std::fs;
+
+use serde::Serialize;
+use weir::link::Link;
+use weir_sys::ethtool::{Channels, Ethtool, Rings};
+use weir_sys::netdev::{self, XdpAbilities};
+use weir_sys::{address, link};
+
+use super::programs::{self, Program};
+use crate::failure::Failure;
+
+/// One interface. What the kernel or the driver does not tell is null.
+#[derive(Debug, Serialize)]
+pub(crate) struct Device {
+    pub(crate) name: String,
+    pub(crate) index: u32,
+    /// What makes it, if that is software: `veth`, `bridge`, ... .
+    pub(crate) kind: Option<String>,
+    pub(crate) up: bool,
+    pub(crate) carrier: bool,
+    pub(crate) loopback: bool,
+    pub(crate) speed_bits: Option<u64>,
+    pub(crate) full_duplex: Option<bool>,
+    pub(crate) mtu: u32,
+    pub(crate) mac: Option<String>,
+    /// With the length of the network's prefix.
+    pub(crate) addresses: Vec<String>,
+    pub(crate) driver: Option<Driver>,
+    pub(crate) numa_node: Option<u32>,
+    pub(crate) queues: Queues,
+    pub(crate) rings: Option<RingSizes>,
+    pub(crate) rss: Option<Spread>,
+    /// Null where the kernel is older than Linux 6.3.
+    pub(crate) xdp: Option<Xdp>,
+    pub(crate) programs: Vec<Program>,
+    pub(crate) time_stamping: Option<Stamps>,
+    pub(crate) flow_control: Option<FlowControl>,
+    /// Offloads by the kernel's names.
+    pub(crate) offloads: BTreeMap<String, Offload>,
+    /// The bridge or bond that it belongs to.
+    pub(crate) master: Option<String>,
+    /// How many ask for promiscuous mode.
+    pub(crate) promiscuity: u32,
+    /// The network namespace, as `readlink /proc/self/ns/net` has it.
+    pub(crate) namespace: Option<String>,
+    pub(crate) auto: Auto,
+    /// What was kept from this user, and what it takes to see it.
+    pub(crate) not_told: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+pub(crate) struct Driver {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) firmware: String,
+    /// Kind of bus, where the device has one: `pci`, `virtio`, `usb`, ... .
+    pub(crate) bus: Option<String>,
+    /// Address on it.
+    pub(crate) bus_address: String,
+}
+
+/// Receive and transmit queues; those that serve both count as each.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Queues {
+    pub(crate) rx: u32,
+    pub(crate) tx: u32,
+    /// Of both, those that are one.
+    pub(crate) combined: u32,
+    /// Null where the driver does not tell.
+    pub(crate) max_rx: Option<u32>,
+    pub(crate) max_tx: Option<u32>,
+    pub(crate) max_combined: Option<u32>,
+}
+
+/// Descriptors of each queue's ring.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct RingSizes {
+    pub(crate) rx: u32,
+    pub(crate) max_rx: u32,
+    pub(crate) tx: u32,
+    pub(crate) max_tx: u32,
+}
+
+/// How packets are spread over receive queues.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Spread {
+    /// Queues in the table.
+    pub(crate) queues: usize,
+    pub(crate) table_entries: usize,
+    /// Both directions of a flow come to the same queue.
+    pub(crate) symmetric: bool,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Xdp {
+    pub(crate) native: bool,
+    pub(crate) redirect: bool,
+    pub(crate) redirect_target: bool,
+    pub(crate) several_buffers: bool,
+    pub(crate) zero_copy: bool,
+    pub(crate) offload: bool,
+    pub(crate) tells_time_stamp: bool,
+    pub(crate) tells_hash: bool,
+    pub(crate) tells_vlan_tag: bool,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Stamps {
+    pub(crate) hardware_rx: bool,
+    pub(crate) hardware_tx: bool,
+    pub(crate) all_packets: bool,
+    /// `/dev/ptpN`.
+    pub(crate) clock: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct FlowControl {
+    /// It stops sending when its neighbour asks.
+    pub(crate) rx: bool,
+    /// It asks its neighbour to stop when it has no room.
+    pub(crate) tx: bool,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct Offload {
+    pub(crate) on: bool,
+    pub(crate) fixed: bool,
+}
+
+/// What `--source auto` tries first.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Auto {
+    /// Null where nothing can capture on it.
+    pub(crate) source: Option<&'static str>,
+    pub(crate) why: String,
+}
+
+impl Device {
+    /// Whether the offload is switched on.
+    pub(crate) fn has(&self, offload: &str) -> bool {
+        self.offloads.get(offload).is_some_and(|offload| offload.on)
+    }
+}
+
+/// What is asked once for all interfaces of the namespace.
+#[derive(Debug)]
+pub(crate) struct Survey {
+    links: Vec<Link>,
+    addresses: Vec<address::Address>,
+    abilities: Option<Vec<XdpAbilities>>,
+    ethtool: Ethtool,
+    namespace: Option<String>,
+}
+
+impl Survey {
+    /// Asks, in this thread's network namespace.
+    pub(crate) fn take() -> Result<Self, Failure> {
+        let failed = |error: weir_sys::CallError| Failure::new(error);
+        let namespace = fs::read_link("/proc/thread-self/ns/net").ok();
+        Ok(Self {
+            links: link::links().map_err(failed)?,
+            addresses: address::addresses().map_err(failed)?,
+            abilities: netdev::xdp_abilities().map_err(failed)?,
+            ethtool: Ethtool::new().map_err(failed)?,
+            namespace: namespace.map(|link| link.to_string_lossy().into_owned()),
+        })
+    }
+
+    /// The interfaces of these names, or all.
+    pub(crate) fn devices(&self, names: &[String]) -> Result<Vec<Device>, Failure> {
+        let mut chosen = Vec::new();
+        for name in names {
+            let link = self.links.iter().find(|link| link.name == *name);
+            chosen.push(link.ok_or_else(|| self.unknown(name))?);
+        }
+        if names.is_empty() {
+            chosen.extend(&self.links);
+        }
+        let mut devices: Vec<Device> = chosen.into_iter().map(|link| self.device(link)).collect();
+        programs::identify(&mut devices);
+        Ok(devices)
+    }
+
+    fn unknown(&self, name: &str) -> Failure {
+        let names: Vec<&str> = self.links.iter().map(|link| link.name.as_str()).collect();
+        Failure::new(format_args!("no interface named `{name}`"))
+            .hint(format!("there are: {}", names.join(", ")))
+    }
+
+    fn device(&self, link: &Link) -> Device {
+        let name = &link.name;
+        let settings = self.ethtool.settings(name);
+        let mut not_told = Vec::new();
+        let abilities = self.abilities.as_ref().map(|all| {
+            let own = all.iter().find(|abilities| abilities.interface == link.index);
+            own.copied().unwrap_or_default()
+        });
+        let driver = self.ethtool.driver_info(name).map(|driver| Driver {
+            name: driver.name,
+            version: driver.version,
+            firmware: driver.firmware,
+            bus: link.parent.as_ref().map(|(bus, _)| bus.clone()),
+            bus_address: driver.bus,
+        });
+        let features = self.ethtool.features(name).into_iter();
+        Device {
+            name: name.clone(),
+            index: link.index,
+            kind: link.kind.clone(),
+            up: link.is_up(),
+            carrier: link.has_carrier(),
+            loopback: link.is_loopback(),
+            speed_bits: settings.speed,
+            full_duplex: settings.full_duplex,
+            mtu: link.mtu,
+            mac: mac(&link.address),
+            addresses: self.addresses_of(link.index),
+            numa_node: numa_node(link),
+            queues: Queues::of(link, self.ethtool.channels(name)),
+            rings: self.ethtool.rings(name).map(RingSizes::from).filter(|rings| rings.max_rx > 0),
+            rss: self.ethtool.rss(name).map(|rss| Spread {
+                queues: rss.queues(),
+                table_entries: rss.table.len(),
+                symmetric: rss.is_symmetric(),
+            }),
+            xdp: abilities.map(Xdp::from),
+            programs: programs::attached(link, &mut not_told),
+            time_stamping: self.ethtool.stamping(name).map(|stamping| Stamps {
+                hardware_rx: stamping.hardware_rx,
+                hardware_tx: stamping.hardware_tx,
+                all_packets: stamping.all_packets,
+                clock: stamping.clock,
+            }),
+            flow_control: self
+                .ethtool
+                .pause(name)
+                .map(|pause| FlowControl { rx: pause.obeys, tx: pause.asks }),
+            offloads: features
+                .map(|feature| (feature.name, Offload { on: feature.on, fixed: feature.fixed }))
+                .collect(),
+            master: link.master.and_then(|master| {
+                self.links.iter().find(|link| link.index == master).map(|link| link.name.clone())
+            }),
+            promiscuity: link.promiscuity,
+            namespace: self.namespace.clone(),
+            auto: Auto::of(name),
+            driver,
+            not_told,
+        }
+    }
+
+    fn addresses_of(&self, interface: u32) -> Vec<String> {
+        let own = self.addresses.iter().filter(|address| address.interface == interface);
+        own.map(|address| format!("{}/{}", address.ip, address.prefix)).collect()
+    }
+}
+
+impl Auto {
+    fn of(name: &str) -> Self {
+        match weir::choice(name) {
+            Ok(choice) => Self { source: Some(choice.source), why: choice.why },
+            Err(error) => {
+                let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+                Self { source: None, why: format!("{error}{hint}") }
+            }
+        }
+    }
+}
+
+impl Queues {
+    fn of(link: &Link, channels: Option<Channels>) -> Self {
+        // A driver that counts none has those that the kernel has allocated.
+        let told = channels.filter(|told| told.rx + told.tx + told.combined > 0);
+        let max = |number: fn(&Channels) -> u32| told.as_ref().map(number).filter(|&max| max > 0);
+        Self {
+            rx: told.map_or(link.rx_queues, |told| told.rx + told.combined),
+            tx: told.map_or(link.tx_queues, |told| told.tx + told.combined),
+            combined: told.map_or(0, |told| told.combined),
+            max_rx: max(|told| told.max_rx + told.max_combined),
+            max_tx: max(|told| told.max_tx + told.max_combined),
+            max_combined: max(|told| told.max_combined),
+        }
+    }
+}
+
+impl From<Rings> for RingSizes {
+    fn from(rings: Rings) -> Self {
+        Self { rx: rings.rx, max_rx: rings.max_rx, tx: rings.tx, max_tx: rings.max_tx }
+    }
+}
+
+impl From<XdpAbilities> for Xdp {
+    fn from(abilities: XdpAbilities) -> Self {
+        Self {
+            native: abilities.native(),
+            redirect: abilities.redirect(),
+            redirect_target: abilities.redirect_target(),
+            several_buffers: abilities.several_buffers(),
+            zero_copy: abilities.zero_copy(),
+            offload: abilities.offload(),
+            tells_time_stamp: abilities.time_stamp(),
+            tells_hash: abilities.hash(),
+            tells_vlan_tag: abilities.vlan_tag(),
+        }
+    }
+}
+
+fn mac(address: &[u8]) -> Option<String> {
+    let bytes: Vec<String> = address.iter().map(|byte| format!("{byte:02x}")).collect();
+    (!bytes.is_empty()).then(|| bytes.join(":"))
+}
+
+/// The memory that the card is near to; null where the machine has one kind only. `/sys` may show another network
+/// namespace, in which a card of this name has another index.
+fn numa_node(link: &Link) -> Option<u32> {
+    let read = |file: &str| fs::read_to_string(format!("/sys/class/net/{}/{file}", link.name)).ok();
+    let index: u32 = read("ifindex")?.trim().parse().ok()?;
+    if index != link.index {
+        return None;
+    }
+    read("device/numa_node")?.trim().parse().ok()
+}

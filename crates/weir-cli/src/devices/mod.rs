@@ -1,0 +1,68 @@
+//! `weir devices`: what can be captured on, and what each interface and its driver can do.
+
+mod device;
+mod page;
+mod programs;
+mod table;
+
+use std::io::{self, Write};
+
+use clap::Args;
+use serde::Serialize;
+
+pub(crate) use device::{Device, Survey};
+
+use crate::failure::Failure;
+use crate::style;
+
+const EXAMPLES: &str = "\
+Examples:
+  weir devices
+        A line for each interface: state, speed, queues, driver, XDP, what `--source auto` takes.
+  weir devices eth0
+        All that the kernel and the driver tell of eth0.
+  weir devices --json | jq -r '.devices[] | select(.xdp.zero_copy) | .name'
+        Interfaces whose driver has zero-copy AF_XDP.
+
+It needs no privilege; what only root is told is named where it would stand.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DevicesArgs {
+    /// Interfaces to show in full. Without: a line for each that there is.
+    #[arg(value_name = "NAME")]
+    names: Vec<String>,
+
+    /// Everything as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints. Field names are a promise to scripts: they may be added to, not changed.
+#[derive(Debug, Serialize)]
+struct Listing<'a> {
+    /// Always `devices`.
+    r#type: &'static str,
+    version: &'static str,
+    devices: &'a [Device],
+}
+
+pub(crate) fn run(args: &DevicesArgs) -> Result<(), Failure> {
+    let devices = Survey::take()?.devices(&args.names)?;
+    let text = if args.json {
+        let listing = Listing { r#type: "devices", version: env!("CARGO_PKG_VERSION"), devices: &devices };
+        let json = serde_json::to_string(&listing).map_err(Failure::new)?;
+        format!("{json}\n")
+    } else if args.names.is_empty() {
+        table::table(&devices, style::columns(), style::stdout())
+    } else {
+        let pages: Vec<String> = devices.iter().map(|device| page::page(device, style::stdout())).collect();
+        pages.join("\n")
+    };
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        // Whoever read it has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        result => result.map_err(|error| Failure::new(format_args!("write to standard output: {error}"))),
+    }
+}

@@ -1,0 +1,214 @@
+//! All that is known of one interface, a line for each subject.
+
+use super::Device;
+use super::device::{Driver, Queues, Stamps, Xdp};
+use super::programs::Program;
+use crate::style::Paint;
+use crate::units;
+
+/// Offloads that change what is seen, and those that people look for.
+const SHOWN: [&str; 12] = [
+    "rx-gro",
+    "rx-gro-hw",
+    "rx-lro",
+    "rx-checksum",
+    "rx-hashing",
+    "rx-vlan-hw-parse",
+    "tx-vlan-hw-insert",
+    "tx-checksum-ip-generic",
+    "tx-tcp-segmentation",
+    "tx-generic-segmentation",
+    "tx-udp-segmentation",
+    "hw-tc-offload",
+];
+
+/// The page.
+pub(super) fn page(device: &Device, paint: Paint) -> String {
+    let not_told = || "not told by the driver".to_owned();
+    let mut lines = vec![
+        ("hardware", hardware(device)),
+        ("addresses", or_none(&device.addresses.join(", "))),
+        ("driver", device.driver.as_ref().map_or_else(not_told, driver)),
+        ("queues", queues(&device.queues)),
+        (
+            "rings",
+            device.rings.map_or_else(not_told, |rings| {
+                format!("receive {} of {}, transmit {} of {}", rings.rx, rings.max_rx, rings.tx, rings.max_tx)
+            }),
+        ),
+        ("RSS", rss(device)),
+        ("XDP", device.xdp.map_or_else(|| "not told by this kernel (before Linux 6.3)".to_owned(), xdp)),
+        ("time stamps", device.time_stamping.map_or_else(not_told, stamps)),
+        (
+            "flow control",
+            device.flow_control.map_or_else(not_told, |control| {
+                match (control.rx, control.tx) {
+                    (false, false) => "off",
+                    (true, false) => "stops when asked",
+                    (false, true) => "asks the neighbour to stop",
+                    (true, true) => "stops when asked, asks the neighbour to stop",
+                }
+                .to_owned()
+            }),
+        ),
+        ("offloads", offloads(device)),
+        ("programs", programs(&device.programs)),
+        (
+            "promiscuous",
+            match device.promiscuity {
+                0 => "no".to_owned(),
+                1 => "yes, one asks for it".to_owned(),
+                more => format!("yes, {more} ask for it"),
+            },
+        ),
+    ];
+    if let Some(master) = &device.master {
+        lines.push(("master", master.clone()));
+    }
+    if let Some(node) = device.numa_node {
+        lines.push(("NUMA node", node.to_string()));
+    }
+    if let Some(namespace) = &device.namespace {
+        lines.push(("namespace", namespace.clone()));
+    }
+    let auto = match device.auto.source {
+        Some(source) => format!("{}: {}", paint.green(source), device.auto.why),
+        None => paint.yellow(&device.auto.why),
+    };
+    lines.push(("auto takes", auto));
+
+    let mut text = format!("{}: {}\n", paint.bold(&device.name), state(device));
+    for (subject, words) in lines {
+        let mut words = words.lines();
+        text.push_str(&format!(
+            "  {}  {}\n",
+            paint.cyan(format!("{subject:<12}")),
+            words.next().unwrap_or("")
+        ));
+        for line in words {
+            text.push_str(&format!("  {:<12}  {line}\n", ""));
+        }
+    }
+    if !device.not_told.is_empty() {
+        let not_told = format!("  kept from this user: {}", device.not_told.join(", "));
+        text.push_str(&paint.dim(not_told));
+        text.push('\n');
+    }
+    text
+}
+
+fn or_none(text: &str) -> String {
+    if text.is_empty() { "none".to_owned() } else { text.to_owned() }
+}
+
+fn state(device: &Device) -> String {
+    let mut words = vec![
+        match (device.up, device.carrier) {
+            (false, _) => "down",
+            (true, false) => "up, but no carrier: nothing arrives",
+            (true, true) => "up",
+        }
+        .to_owned(),
+    ];
+    if let Some(speed) = device.speed_bits {
+        #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
+        let speed = units::scaled(speed as f64);
+        words.push(format!("{speed}bit/s"));
+    }
+    if let Some(full) = device.full_duplex {
+        words.push(if full { "full duplex" } else { "half duplex" }.to_owned());
+    }
+    words.join(", ")
+}
+
+fn hardware(device: &Device) -> String {
+    let kind = match (&device.kind, device.loopback) {
+        (_, true) => "loopback, ",
+        (Some(kind), _) => &format!("{kind}, "),
+        (None, _) => "",
+    };
+    let mac = device.mac.as_ref().map(|mac| format!("{mac}, ")).unwrap_or_default();
+    format!("{kind}{mac}MTU {}, index {}", device.mtu, device.index)
+}
+
+fn driver(driver: &Driver) -> String {
+    let mut text = format!("{} {}", driver.name, driver.version).trim_end().to_owned();
+    if !driver.firmware.is_empty() && driver.firmware != "N/A" {
+        text.push_str(&format!(", firmware {}", driver.firmware));
+    }
+    if !driver.bus_address.is_empty() {
+        let bus = driver.bus.as_deref().unwrap_or("bus");
+        text.push_str(&format!(", {bus} {}", driver.bus_address));
+    }
+    text
+}
+
+fn queues(queues: &Queues) -> String {
+    let of = |max: Option<u32>| max.map(|max| format!(" of {max}")).unwrap_or_default();
+    if queues.combined > 0 && queues.combined == queues.rx && queues.rx == queues.tx {
+        return format!("{}{} combined", queues.combined, of(queues.max_combined));
+    }
+    format!("receive {}{}, transmit {}{}", queues.rx, of(queues.max_rx), queues.tx, of(queues.max_tx))
+}
+
+fn rss(device: &Device) -> String {
+    match &device.rss {
+        None if device.queues.rx <= 1 => "one queue: nothing to spread".to_owned(),
+        None => "not told by the driver".to_owned(),
+        Some(rss) => format!(
+            "over {} queue{} by a table of {}; {}",
+            rss.queues,
+            if rss.queues == 1 { "" } else { "s" },
+            rss.table_entries,
+            if rss.symmetric { "symmetric" } else { "not symmetric: directions of a flow part" }
+        ),
+    }
+}
+
+fn xdp(xdp: Xdp) -> String {
+    if !xdp.native {
+        return "generic only: the driver has none".to_owned();
+    }
+    let all = [
+        (true, "native"),
+        (xdp.redirect, "redirect"),
+        (xdp.redirect_target, "target of redirection"),
+        (xdp.several_buffers, "several buffers a packet"),
+        (xdp.zero_copy, "zero-copy AF_XDP"),
+        (xdp.offload, "programs on the card"),
+        (xdp.tells_time_stamp, "tells time stamps"),
+        (xdp.tells_hash, "tells hashes"),
+        (xdp.tells_vlan_tag, "tells VLAN tags"),
+    ];
+    let (can, cannot): (Vec<_>, Vec<_>) = all.into_iter().partition(|&(can, _)| can);
+    let list = |all: &[(bool, &str)]| all.iter().map(|&(_, what)| what).collect::<Vec<_>>().join(", ");
+    if cannot.is_empty() { list(&can) } else { format!("{}\nnot: {}", list(&can), list(&cannot)) }
+}
+
+fn stamps(stamps: Stamps) -> String {
+    let clock = stamps.clock.map(|clock| format!(", clock /dev/ptp{clock}")).unwrap_or_default();
+    match (stamps.hardware_rx, stamps.all_packets) {
+        (false, _) => format!("by the kernel only{clock}"),
+        (true, false) => format!("by the card, for packets of time protocols{clock}"),
+        (true, true) => format!("by the card, for every packet{clock}"),
+    }
+}
+
+fn offloads(device: &Device) -> String {
+    let on: Vec<&str> = SHOWN.into_iter().filter(|name| device.has(name)).collect();
+    or_none(&on.join(", "))
+}
+
+fn programs(programs: &[Program]) -> String {
+    let lines: Vec<String> = programs.iter().map(program).collect();
+    or_none(&lines.join("\n"))
+}
+
+fn program(program: &Program) -> String {
+    let name = program.name.as_deref().filter(|name| !name.is_empty()).unwrap_or("(no name told)");
+    let id = program.id.map(|id| format!(" (id {id})")).unwrap_or_default();
+    let owners: Vec<String> =
+        program.owners.iter().map(|owner| format!("{} {}", owner.command, owner.pid)).collect();
+    let owners = if owners.is_empty() { String::new() } else { format!(", held by {}", owners.join(", ")) };
+    format!("{}: {name}{id}{owners}", program.hook)
+}

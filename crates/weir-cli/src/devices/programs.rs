@@ -1,0 +1,120 @@
+//! The programs that packets of an interface meet, what they are called, and which processes hold them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+
+use serde::Serialize;
+use weir::link::Link;
+use weir_sys::bpf::query;
+use weir_sys::filter::{self, Side};
+
+use super::Device;
+
+/// A program or filter on an interface.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Program {
+    /// `xdp native`, `tcx ingress`, `clsact egress`, ... .
+    pub(crate) hook: &'static str,
+    /// Id of the eBPF program; null for filters of other kinds.
+    pub(crate) id: Option<u32>,
+    /// Null where that is not told.
+    pub(crate) name: Option<String>,
+    /// Processes that hold it, as far as this user may see them. None: it is pinned, or held by its interface alone.
+    pub(crate) owners: Vec<Owner>,
+}
+
+/// A process.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Owner {
+    pub(crate) pid: u32,
+    pub(crate) command: String,
+}
+
+/// The programs of an interface, in the order in which a packet that comes in, then one that goes out, meets them. What
+/// only others may see is added to `not_told`.
+pub(crate) fn attached(link: &Link, not_told: &mut Vec<String>) -> Vec<Program> {
+    let program = |hook, id| Program { hook, id, name: None, owners: Vec::new() };
+    let xdp = [
+        ("xdp offload", link.xdp.offload),
+        ("xdp native", link.xdp.native),
+        ("xdp generic", link.xdp.generic),
+    ];
+    let mut all: Vec<Program> =
+        xdp.into_iter().filter(|(_, id)| id.is_some()).map(|(hook, id)| program(hook, id)).collect();
+    let sides =
+        [(Side::Ingress, "tcx ingress", "clsact ingress"), (Side::Egress, "tcx egress", "clsact egress")];
+    for (side, tcx, clsact) in sides {
+        match query::tcx(link.index, side) {
+            Ok(ids) => all.extend(ids.into_iter().flatten().map(|id| program(tcx, Some(id)))),
+            Err(_) if side == Side::Ingress => not_told.push("tcx programs (CAP_NET_ADMIN, CAP_BPF)".into()),
+            Err(_) => {}
+        }
+        // An interface that has gone meanwhile has no filters.
+        for filter in filter::filters(link.index, side).unwrap_or_default() {
+            let name = filter.name.unwrap_or(filter.kind);
+            all.push(Program { name: Some(name), ..program(clsact, filter.program) });
+        }
+    }
+    all
+}
+
+/// Adds names and owners, for all devices at once: looking through `/proc` takes its time.
+pub(crate) fn identify(devices: &mut [Device]) {
+    let programs = devices.iter().flat_map(|device| &device.programs);
+    let ids: BTreeSet<u32> = programs.filter_map(|program| program.id).collect();
+    if ids.is_empty() {
+        return;
+    }
+    let owners = owners(&ids);
+    for device in devices {
+        for program in &mut device.programs {
+            let Some(id) = program.id else { continue };
+            program.owners = owners.get(&id).cloned().unwrap_or_default();
+            match query::program(id) {
+                Ok(info) => program.name = info.map(|info| info.name).or_else(|| program.name.take()),
+                Err(_) => {
+                    let what = "names of programs (CAP_SYS_ADMIN)";
+                    if !device.not_told.iter().any(|told| told == what) {
+                        device.not_told.push(what.to_owned());
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Processes with a descriptor of one of these programs, or of a link that keeps it attached.
+fn owners(ids: &BTreeSet<u32>) -> BTreeMap<u32, Vec<Owner>> {
+    let mut owners: BTreeMap<u32, Vec<Owner>> = BTreeMap::new();
+    let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
+    for process in processes {
+        let Some(pid) = process.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        let descriptors = fs::read_dir(process.path().join("fdinfo")).into_iter().flatten().flatten();
+        let infos = descriptors.filter_map(|descriptor| fs::read_to_string(descriptor.path()).ok());
+        let held: BTreeSet<u32> = infos.filter_map(|info| program_of(&info)).collect();
+        for &id in held.intersection(ids) {
+            let command = fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+            owners.entry(id).or_default().push(Owner { pid, command: command.trim().to_owned() });
+        }
+    }
+    owners
+}
+
+/// The program that a descriptor stands for, by what `/proc/PID/fdinfo` says of it.
+fn program_of(info: &str) -> Option<u32> {
+    info.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn descriptors_tell_their_program() {
+        let link = "pos:\t0\nflags:\t02000000\nlink_type:\txdp\nlink_id:\t4\nprog_tag:\tab\nprog_id:\t27\nifindex:\t2\n";
+        assert_eq!(program_of(link), Some(27));
+        assert_eq!(program_of("pos:\t0\nflags:\t02\nmap_type:\t2\nmap_id:\t5\n"), None);
+    }
+}
