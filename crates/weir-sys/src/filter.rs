@@ -68,6 +68,10 @@ fn parse(message: &[u8], parent: u32) -> Option<Filter> {
     }
     let options = attribute(rest, TCA_OPTIONS).unwrap_or_default();
     let kind = attribute(rest, TCA_KIND).map(text)?;
+    // u32 lists its hash tables, too.
+    if kind == "u32" && handle << 12 == 0 {
+        return None;
+    }
     let bpf = |wanted| attributes(options).find(|&(found, _)| found == wanted).filter(|_| kind == "bpf");
     Some(Filter {
         name: bpf(TCA_BPF_NAME).map(|(_, value)| text(value)),

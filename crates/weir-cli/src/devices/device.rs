@@ -56,9 +56,11 @@ pub(crate) struct Driver {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) firmware: String,
-    /// Kind of bus, where the device has one: `pci`, `virtio`, `usb`, ... .
+    /// The bus that the device sits on, if any: `pci`, `virtio`, `usb`, ... .
     pub(crate) bus: Option<String>,
-    /// Address on it.
+    /// Its name there.
+    pub(crate) bus_device: Option<String>,
+    /// Where the driver says that it is; may be empty.
     pub(crate) bus_address: String,
 }
 
@@ -203,6 +205,7 @@ impl Survey {
             version: driver.version,
             firmware: driver.firmware,
             bus: link.parent.as_ref().map(|(bus, _)| bus.clone()),
+            bus_device: link.parent.as_ref().map(|(_, device)| device.clone()),
             bus_address: driver.bus,
         });
         let features = self.ethtool.features(name).into_iter();

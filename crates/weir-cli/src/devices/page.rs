@@ -28,7 +28,7 @@ pub(super) fn page(device: &Device, paint: Paint) -> String {
     let mut lines = vec![
         ("hardware", hardware(device)),
         ("addresses", or_none(&device.addresses.join(", "))),
-        ("driver", device.driver.as_ref().map_or_else(not_told, driver)),
+        ("driver", device.driver.as_ref().map_or_else(|| "none".to_owned(), driver)),
         ("queues", queues(&device.queues)),
         (
             "rings",
@@ -136,9 +136,10 @@ fn driver(driver: &Driver) -> String {
     if !driver.firmware.is_empty() && driver.firmware != "N/A" {
         text.push_str(&format!(", firmware {}", driver.firmware));
     }
-    if !driver.bus_address.is_empty() {
-        let bus = driver.bus.as_deref().unwrap_or("bus");
-        text.push_str(&format!(", {bus} {}", driver.bus_address));
+    match (&driver.bus, &driver.bus_device) {
+        (Some(bus), Some(device)) => text.push_str(&format!(", {bus} {device}")),
+        _ if driver.bus_address.is_empty() => {}
+        _ => text.push_str(&format!(", at {}", driver.bus_address)),
     }
     text
 }

@@ -6,4 +6,5 @@ mod capture;
 mod confine;
 mod count;
 mod demo;
+mod devices;
 mod harness;
