@@ -14,6 +14,7 @@ use weir::{Builder, Capture, DEFAULT_CHUNK_SIZE, Delivery, Direction, Mode, Sour
 use crate::bench::BenchArgs;
 use crate::confine::ConfineArgs;
 use crate::devices::DevicesArgs;
+use crate::metrics::MetricsArgs;
 use crate::payload::Expected;
 use crate::units;
 
@@ -49,6 +50,8 @@ Examples:
         Room for a burst of 512 MiB per queue while the disk is busy.
   weir capture -i mirror0 --mode exclusive --timestamps none -w all.pcapng
         A mirror port: the packets are for weir alone, the stack never sees them.
+  weir capture -i eth0 -w trace.pcapng --metrics 9464
+        The account so far for Prometheus, at http://127.0.0.1:9464/metrics.
   weir capture -i eth0 --duration 10s --json -q
         The account as one JSON object; without -w packets are counted and let go.
 
@@ -104,6 +107,8 @@ pub(crate) struct CaptureArgs {
     pub(crate) pool: PoolArgs,
     #[command(flatten)]
     pub(crate) confine: ConfineArgs,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArgs,
 
     /// Cut packets to this many bytes; 0 means 262144, which is also the default.
     #[arg(short, long = "snapshot-length", alias = "snaplen", value_name = "SIZE", value_parser = units::snap_len)]
@@ -193,6 +198,8 @@ pub(crate) struct CountArgs {
     pub(crate) pool: PoolArgs,
     #[command(flatten)]
     pub(crate) confine: ConfineArgs,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArgs,
 
     /// Stop after this many packets.
     #[arg(short = 'c', long, value_name = "N", value_parser = units::count, allow_hyphen_values = true)]

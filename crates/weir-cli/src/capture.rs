@@ -12,6 +12,7 @@ use crate::confine::{self, Confinement, Needs};
 use crate::failure::Failure;
 use crate::json::Summary;
 use crate::live::{self, Live};
+use crate::metrics::{Bound, Metrics};
 use crate::stop::{Stop, Until};
 use crate::{interfaces, report, style};
 
@@ -49,18 +50,20 @@ struct Run<'a> {
     confinement: Option<Confinement>,
     writer: Option<Writer>,
     live: Option<Live>,
+    metrics: Option<Metrics>,
     /// Packets that were taken from the engine to be kept: written, or counted where no file is asked for.
     handled: u64,
 }
 
 impl<'a> Run<'a> {
     fn start(args: &'a CaptureArgs, mut until: Until, names: &[String]) -> Result<Self, Failure> {
+        let metrics = args.metrics.bind()?;
         let capture = args.builder(names).open()?;
         until.begin();
         let interfaces = capture.interfaces().to_vec();
         let confinement = args.confine.confine(|| {
-            let needs = Needs::new();
-            args.write.iter().fold(needs, |needs, path| needs.write(path))
+            let socket = metrics.as_ref().and_then(Bound::path);
+            args.write.as_deref().into_iter().chain(socket).fold(Needs::new(), Needs::write)
         })?;
         let writer = args.write.as_deref().map(|path| {
             let options = WriterOptions {
@@ -75,12 +78,16 @@ impl<'a> Run<'a> {
         let writer = writer.transpose()?;
         if !args.quiet {
             style::print(&report::opened(&interfaces, style::stderr()));
+            metrics.iter().for_each(Bound::say);
         }
         if args.verbose {
             confine::say(confinement.as_ref());
         }
         let live = if args.quiet { None } else { Live::on_terminal() };
-        Ok(Self { args, until, capture, interfaces, confinement, writer, live, handled: 0 })
+        let mut run =
+            Self { args, until, capture, interfaces, confinement, writer, live, metrics: None, handled: 0 };
+        run.metrics = metrics.map(|bound| bound.serve(run.summary_so_far()?)).transpose()?;
+        Ok(run)
     }
 
     /// Takes chunks until there is a reason to stop.
@@ -105,7 +112,11 @@ impl<'a> Run<'a> {
                 look_for_loss = Some(now + LOSS_PERIOD);
                 self.mark_loss(&mut lost)?;
             }
-            let tick = redraw.into_iter().chain(look_for_loss).min();
+            if self.metrics.as_ref().is_some_and(|metrics| now >= metrics.due()) {
+                self.publish(now)?;
+            }
+            let publish = self.metrics.as_ref().map(Metrics::due);
+            let tick = redraw.into_iter().chain(look_for_loss).chain(publish).min();
             if let Some(chunk) = self.next(self.until.wait(now, tick))? {
                 self.take(chunk)?;
             }
@@ -196,14 +207,26 @@ impl<'a> Run<'a> {
     }
 
     fn account_so_far(&mut self) -> Result<(), Failure> {
-        let account = self.capture.account()?;
-        let written = self.writer.as_ref().map(Writer::written);
         if let Some(live) = &self.live {
             live.clear();
         }
-        let summary = self.summary(&account, written.as_ref());
+        let summary = self.summary_so_far()?;
         style::print(&report::account(&summary, style::stderr()));
         Ok(())
+    }
+
+    fn publish(&mut self, now: Instant) -> Result<(), Failure> {
+        let summary = self.summary_so_far()?;
+        if let Some(metrics) = &mut self.metrics {
+            metrics.publish(now, summary);
+        }
+        Ok(())
+    }
+
+    fn summary_so_far(&mut self) -> Result<Summary, Failure> {
+        let account = self.capture.account()?;
+        let written = self.writer.as_ref().map(Writer::written);
+        Ok(self.summary(&account, written.as_ref()))
     }
 
     fn summary(&self, account: &Account, written: Option<&Written>) -> Summary {

@@ -13,6 +13,7 @@ use crate::confine::{self, Confinement, Needs};
 use crate::failure::Failure;
 use crate::json::Summary;
 use crate::live::rate;
+use crate::metrics::{Bound, Metrics};
 use crate::payload::Payload;
 use crate::stop::{Stop, Until};
 use crate::{interfaces, report, style, units};
@@ -22,16 +23,23 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     let payload = Payload::new(args.touch, args.verify).map_err(|error| Failure::usage(error.to_string()))?;
     let mut until = Until::new(args.count, args.duration)?;
     let names = interfaces::chosen(&args.origin.interfaces)?;
-    let capture = args.builder(&names).open()?;
+    let metrics = args.metrics.bind()?;
+    let mut capture = args.builder(&names).open()?;
     until.begin();
-    let confinement = args.confine.confine(Needs::new)?;
+    let confinement = args.confine.confine(|| {
+        let socket = metrics.as_ref().and_then(Bound::path);
+        socket.into_iter().fold(Needs::new(), Needs::write)
+    })?;
     if !args.quiet {
         style::print(&report::opened(capture.interfaces(), style::stderr()));
+        metrics.iter().for_each(Bound::say);
     }
     if args.verbose {
         confine::say(confinement.as_ref());
     }
-    let mut run = Run { args, until, capture, confinement, lines: Lines::new(args), payload, handled: 0 };
+    let metrics = metrics.map(|bound| bound.serve(summary_so_far(&mut capture)?)).transpose()?;
+    let mut run =
+        Run { args, until, capture, confinement, metrics, lines: Lines::new(args), payload, handled: 0 };
     let end = run.until_stopped();
     run.finish(end)
 }
@@ -43,6 +51,7 @@ struct Run<'a> {
     capture: Capture,
     /// None: not confined.
     confinement: Option<Confinement>,
+    metrics: Option<Metrics>,
     lines: Lines<'a>,
     payload: Payload,
     handled: u64,
@@ -58,8 +67,7 @@ impl Run<'_> {
                 return Ok(stop);
             }
             if self.until.signals.take_account() {
-                let account = self.capture.account()?;
-                let summary = Summary::new(self.capture.interfaces(), &account, None);
+                let summary = summary_so_far(&mut self.capture)?;
                 style::print(&report::account(&summary, style::stderr()));
             }
             if now >= tick {
@@ -72,7 +80,14 @@ impl Run<'_> {
                     Err(error) => return Err(cannot_print(error)),
                 }
             }
-            if let Some(chunk) = self.capture.next(self.until.wait(now, Some(tick)))? {
+            if let Some(metrics) = &mut self.metrics
+                && now >= metrics.due()
+            {
+                metrics.publish(now, summary_so_far(&mut self.capture)?);
+            }
+            let publish = self.metrics.as_ref().map(Metrics::due);
+            let next = publish.into_iter().fold(tick, Instant::min);
+            if let Some(chunk) = self.capture.next(self.until.wait(now, Some(next)))? {
                 self.take(chunk);
             }
         }
@@ -111,6 +126,11 @@ impl Run<'_> {
         let printed = if self.args.json && !piped { summary.write_to(io::stdout()) } else { Ok(()) };
         result.and_then(|_| printed.map_err(cannot_print))
     }
+}
+
+fn summary_so_far(capture: &mut Capture) -> Result<Summary, Failure> {
+    let account = capture.account()?;
+    Ok(Summary::new(capture.interfaces(), &account, None))
 }
 
 fn cannot_print(error: io::Error) -> Failure {

@@ -12,6 +12,7 @@ mod failure;
 mod interfaces;
 mod json;
 mod live;
+mod metrics;
 mod payload;
 mod report;
 mod signals;

@@ -10,6 +10,7 @@ mod tests;
 
 use std::fmt;
 use std::fs;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -57,7 +58,11 @@ impl Needs {
         if path == Path::new("-") {
             return self;
         }
-        let special = fs::metadata(path).is_ok_and(|data| !data.is_file() && !data.is_dir());
+        // A device or a pipe is written as it is; anything else may be removed and made again.
+        let special = fs::metadata(path).is_ok_and(|data| {
+            let kind = data.file_type();
+            kind.is_char_device() || kind.is_block_device() || kind.is_fifo()
+        });
         self.files.written.push(if special { path.to_owned() } else { directory_of(path) });
         self
     }

@@ -8,3 +8,4 @@ mod count;
 mod demo;
 mod devices;
 mod harness;
+mod metrics;

@@ -1,0 +1,191 @@
+//! Where metrics are served: a TCP address, loopback unless another one is named, or a Unix socket.
+
+use std::fmt;
+use std::fs;
+use std::io::{self, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+use crate::failure::Failure;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Address {
+    Tcp(SocketAddr),
+    Unix(PathBuf),
+}
+
+/// `9464`, `:9464`, `127.0.0.1:9464`, `localhost:9464`, `[::1]:9464`, `/run/weir/metrics`, `unix:metrics`.
+pub(super) fn parse(text: &str) -> Result<Address, String> {
+    if let Some(path) = text.strip_prefix("unix:") {
+        return if path.is_empty() {
+            Err("unix: needs a path".to_owned())
+        } else {
+            Ok(Address::Unix(path.into()))
+        };
+    }
+    if text.contains('/') {
+        return Ok(Address::Unix(text.into()));
+    }
+    let port = text.strip_prefix("localhost:").or_else(|| text.strip_prefix(':')).unwrap_or(text);
+    if let Ok(port) = port.parse::<u16>() {
+        return Ok(Address::Tcp((Ipv4Addr::LOCALHOST, port).into()));
+    }
+    text.parse().map(Address::Tcp).map_err(|_| {
+        "not a port, an IP address with a port, or a path: 9464, [::1]:9464, /run/weir.sock".to_owned()
+    })
+}
+
+#[derive(Debug)]
+pub(super) enum Listener {
+    Tcp(TcpListener),
+    Unix(UnixListener, PathBuf),
+}
+
+/// Whoever has connected.
+pub(super) trait Stream: Read + Write + AsFd + Send {
+    /// Nothing more is sent.
+    fn end(&self);
+}
+
+impl Address {
+    pub(super) fn bind(&self) -> Result<Listener, Failure> {
+        match self {
+            Self::Tcp(address) => TcpListener::bind(address)
+                .and_then(|listener| listener.set_nonblocking(true).map(|()| Listener::Tcp(listener)))
+                .map_err(|error| refused(&address.to_string(), &error)),
+            Self::Unix(path) => bind_unix(path)
+                .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
+                .map(|listener| Listener::Unix(listener, path.clone()))
+                .map_err(|error| refused(&path.display().to_string(), &error)),
+        }
+    }
+}
+
+/// A socket that nobody listens on any more, left by a process that was killed, is replaced.
+fn bind_unix(path: &Path) -> io::Result<UnixListener> {
+    match UnixListener::bind(path) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            let socket = fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
+            let left = UnixStream::connect(path)
+                .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+            if !(socket && left) {
+                return Err(error);
+            }
+            fs::remove_file(path)?;
+            UnixListener::bind(path)
+        }
+        other => other,
+    }
+}
+
+fn refused(address: &str, error: &io::Error) -> Failure {
+    let failure = Failure::new(format_args!("serve metrics at {address}: {error}"));
+    match error.kind() {
+        io::ErrorKind::AddrInUse => {
+            failure.hint("somebody listens there already; name another address with --metrics")
+        }
+        io::ErrorKind::AddrNotAvailable => {
+            failure.hint("that is no address of this machine; `ip address` lists them")
+        }
+        _ => failure,
+    }
+}
+
+impl Listener {
+    pub(super) fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Tcp(_) => None,
+            Self::Unix(_, path) => Some(path),
+        }
+    }
+
+    /// Who has connected next; none of its calls waits.
+    pub(super) fn accept(&self) -> io::Result<Box<dyn Stream>> {
+        match self {
+            Self::Tcp(listener) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nonblocking(true)?;
+                Ok(Box::new(stream))
+            }
+            Self::Unix(listener, _) => {
+                let (stream, _) = listener.accept()?;
+                stream.set_nonblocking(true)?;
+                Ok(Box::new(stream))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp(listener) => match listener.local_addr() {
+                Ok(address) => write!(f, "http://{address}/metrics"),
+                Err(error) => write!(f, "{error}"),
+            },
+            Self::Unix(_, path) => write!(f, "curl --unix-socket {} http://weir/metrics", path.display()),
+        }
+    }
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(listener) => listener.as_fd(),
+            Self::Unix(listener, _) => listener.as_fd(),
+        }
+    }
+}
+
+impl Stream for TcpStream {
+    fn end(&self) {
+        let _gone_already = self.shutdown(std::net::Shutdown::Write);
+    }
+}
+
+impl Stream for UnixStream {
+    fn end(&self) {
+        let _gone_already = self.shutdown(std::net::Shutdown::Write);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_loopback_unless_another_is_named() {
+        for (text, expected) in [
+            ("9464", "127.0.0.1:9464"),
+            (":9464", "127.0.0.1:9464"),
+            ("localhost:1", "127.0.0.1:1"),
+            ("0.0.0.0:9464", "0.0.0.0:9464"),
+            ("[::]:9464", "[::]:9464"),
+        ] {
+            assert_eq!(parse(text), Ok(Address::Tcp(expected.parse().expect("an address"))), "{text}");
+        }
+        for (text, expected) in [("/run/m", "/run/m"), ("./m", "./m"), ("unix:m", "m")] {
+            assert_eq!(parse(text), Ok(Address::Unix(expected.into())), "{text}");
+        }
+        for text in ["", "eth0", "1.2.3.4", "::1", "127.0.0.1:99999", "example.org:80", "unix:"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_socket_that_was_left_is_replaced_and_no_other_file() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("metrics");
+        let address = Address::Unix(path.clone());
+        let first = address.bind().expect("nobody is there");
+        assert!(address.bind().is_err(), "somebody is there");
+        drop(first);
+        drop(address.bind().expect("nobody is there any more"));
+        fs::write(directory.path().join("file"), "mine").expect("a file");
+        assert!(Address::Unix(directory.path().join("file")).bind().is_err());
+        assert_eq!(fs::read(directory.path().join("file")).expect("still there"), b"mine");
+    }
+}

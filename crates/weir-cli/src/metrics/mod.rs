@@ -1,0 +1,127 @@
+//! `--metrics`: the account for Prometheus, while the capture runs.
+//!
+//! The loop that takes packets leaves a copy of the account here once a second; a thread of its own answers who asks.
+//! They share a lock that is held for as long as it takes to move a pointer.
+
+mod address;
+mod http;
+mod server;
+mod text;
+
+use std::path::Path;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use clap::Args;
+
+use self::address::{Address, Listener};
+use crate::failure::Failure;
+use crate::json::Summary;
+use crate::style;
+
+/// Between two copies of the account.
+const PERIOD: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Metrics")]
+pub(crate) struct MetricsArgs {
+    /// Serve the account to Prometheus, at http://ADDR/metrics: 9464, 127.0.0.1:9464, [::]:9464, or a path for a Unix
+    /// socket. A port alone is that of 127.0.0.1.
+    #[arg(long, value_name = "ADDR", value_parser = address::parse)]
+    metrics: Option<Address>,
+}
+
+impl MetricsArgs {
+    /// Takes the address; nobody is answered yet. Done before the capture opens, so that an address that is taken is
+    /// told before anything else happens.
+    pub(crate) fn bind(&self) -> Result<Option<Bound>, Failure> {
+        let bound = |address: &Address| address.bind().map(|listener| Bound { listener });
+        self.metrics.as_ref().map(bound).transpose()
+    }
+}
+
+/// The address is ours.
+#[derive(Debug)]
+pub(crate) struct Bound {
+    listener: Listener,
+}
+
+impl Bound {
+    /// The Unix socket's path, which is removed in the end.
+    pub(crate) fn path(&self) -> Option<&Path> {
+        self.listener.path()
+    }
+
+    /// Says where they are.
+    pub(crate) fn say(&self) {
+        style::say(format_args!("metrics: {}", self.listener));
+    }
+
+    /// Starts the thread that answers.
+    pub(crate) fn serve(self, first: Summary) -> Result<Metrics, Failure> {
+        let latest = Arc::new(Latest(Mutex::new(Arc::new(Snapshot::of(first)))));
+        let path = self.path().map(Path::to_owned);
+        let shared = Arc::clone(&latest);
+        let started =
+            weir_sys::thread::spawn_bare("weir-metrics", move || server::run(&self.listener, &shared));
+        started.map_err(|error| Failure::new(format_args!("start the thread for --metrics: {error}")))?;
+        Ok(Metrics { latest, due: Instant::now() + PERIOD, path })
+    }
+}
+
+/// What is being served.
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    latest: Arc<Latest>,
+    /// When the next copy is.
+    due: Instant,
+    path: Option<std::path::PathBuf>,
+}
+
+impl Metrics {
+    /// When the account is wanted next.
+    pub(crate) fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// Answers with this account from now on.
+    pub(crate) fn publish(&mut self, now: Instant, summary: Summary) {
+        self.due = now + PERIOD;
+        self.latest.put(Snapshot::of(summary));
+    }
+}
+
+impl Drop for Metrics {
+    fn drop(&mut self) {
+        if let Some(path) = &self.path {
+            let _gone_already = std::fs::remove_file(path);
+        }
+    }
+}
+
+/// An account and when it was taken, as the thread that answers sees it.
+#[derive(Debug)]
+struct Snapshot {
+    summary: Summary,
+    /// Since the Unix epoch.
+    taken: Duration,
+}
+
+impl Snapshot {
+    fn of(summary: Summary) -> Self {
+        Self { summary, taken: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() }
+    }
+}
+
+#[derive(Debug)]
+struct Latest(Mutex<Arc<Snapshot>>);
+
+impl Latest {
+    fn put(&self, snapshot: Snapshot) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+    }
+
+    fn get(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

@@ -1,0 +1,155 @@
+//! The account in words of Prometheus: <https://prometheus.io/docs/practices/naming/> for the names,
+//! <https://prometheus.io/docs/instrumenting/exposition_formats/> for the form, or OpenMetrics 1.0 where it is asked for.
+
+use std::fmt::{Display, Write as _};
+
+use super::Snapshot;
+use crate::json::{InterfaceSummary, QueueSummary};
+
+/// How metrics are written down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// Prometheus' text format, version 0.0.4.
+    Prometheus,
+    /// OpenMetrics text, version 1.0.0.
+    OpenMetrics,
+}
+
+impl Form {
+    pub(super) fn content_type(self) -> &'static str {
+        match self {
+            Self::Prometheus => "text/plain; version=0.0.4; charset=utf-8",
+            Self::OpenMetrics => "application/openmetrics-text; version=1.0.0; charset=utf-8",
+        }
+    }
+}
+
+type OfQueue = fn(&QueueSummary) -> u64;
+
+/// Counters of a queue: name, help, value.
+const QUEUE_COUNTERS: [(&str, &str, OfQueue); 9] = [
+    ("weir_seen_packets", "Packets that reached the hook.", |queue| queue.counters.tally.seen),
+    ("weir_filtered_packets", "Packets that a filter has rejected.", |queue| queue.counters.tally.filtered),
+    ("weir_sampled_out_packets", "Packets passed over by sampling.", |queue| {
+        queue.counters.tally.sampled_out
+    }),
+    ("weir_captured_packets", "Packets laid down in the pool.", |queue| queue.counters.tally.captured),
+    ("weir_captured_bytes", "Original bytes of the packets captured.", |queue| queue.counters.tally.bytes),
+    ("weir_error_packets", "Packets that could not be read.", |queue| queue.counters.tally.errors),
+    ("weir_delivered_packets", "Packets handed on from the pool.", |queue| queue.counters.tally.delivered),
+    ("weir_discarded_packets", "Packets captured and cut off, by -c.", |queue| {
+        queue.counters.tally.discarded
+    }),
+    ("weir_written_packets", "Packets surely in the file.", |queue| queue.counters.tally.written),
+];
+
+/// Everything, as one page.
+pub(super) fn encode(snapshot: &Snapshot, form: Form) -> String {
+    let summary = &snapshot.summary;
+    let mut page = Page { text: String::new(), form };
+    page.gauge("weir_build_info", "The program that answers.");
+    page.sample("weir_build_info", &[("version", &summary.version)], 1);
+    page.gauge("weir_account_timestamp_seconds", "When these numbers were taken, since the Unix epoch.");
+    page.sample("weir_account_timestamp_seconds", &[], format_args!("{:.3}", snapshot.taken.as_secs_f64()));
+    page.gauge("weir_elapsed_seconds", "How long the capture runs.");
+    page.sample("weir_elapsed_seconds", &[], format_args!("{:.3}", summary.elapsed_seconds));
+    page.gauge("weir_interface_info", "What captures on the interface, and what becomes of its packets.");
+    for interface in &summary.interfaces {
+        let labels: Labels<'_> =
+            &[("interface", &interface.name), ("source", &interface.source), ("mode", &interface.mode)];
+        page.sample("weir_interface_info", labels, 1);
+    }
+
+    for (name, help, value) in QUEUE_COUNTERS {
+        page.counter(name, help);
+        for queue in &summary.queues {
+            page.count(name, &of_queue(queue), value(queue));
+        }
+    }
+    page.counter(
+        "weir_lost_packets",
+        "Packets lost, by stage: in the card or its driver, or for want of room in the pool.",
+    );
+    for queue in &summary.queues {
+        let [interface, number] = of_queue(queue);
+        page.count("weir_lost_packets", &[interface, number, ("stage", &"pool")], queue.counters.tally.lost);
+    }
+    for (interface, nic) in nics(&summary.interfaces) {
+        let labels: Labels<'_> = &[("interface", &interface.name), ("stage", &"nic")];
+        page.count("weir_lost_packets", labels, nic.missed + nic.fifo_errors);
+    }
+    page.counter("weir_nic_packets", "The card's and driver's own counters of packets that did not arrive.");
+    for (interface, nic) in nics(&summary.interfaces) {
+        for (counter, value) in
+            [("missed", nic.missed), ("fifo_errors", nic.fifo_errors), ("dropped", nic.dropped)]
+        {
+            let labels: Labels<'_> = &[("interface", &interface.name), ("counter", &counter)];
+            page.count("weir_nic_packets", labels, value);
+        }
+    }
+    page.counter("weir_file_bytes", "Bytes surely in the file, headers included.");
+    page.count("weir_file_bytes", &[], summary.file_bytes);
+
+    page.gauge("weir_queued_packets", "Packets captured and not handed on yet.");
+    for queue in &summary.queues {
+        page.sample("weir_queued_packets", &of_queue(queue), queue.counters.queued);
+    }
+    page.gauge("weir_pool_chunks", "Chunks of the pool, by state.");
+    for queue in &summary.queues {
+        let [interface, number] = of_queue(queue);
+        let pool = queue.pool;
+        for (state, value) in
+            [("free", pool.free), ("open", pool.open), ("ready", pool.ready), ("held", pool.held)]
+        {
+            page.sample("weir_pool_chunks", &[interface, number, ("state", &state)], value);
+        }
+    }
+    if form == Form::OpenMetrics {
+        page.text.push_str("# EOF\n");
+    }
+    page.text
+}
+
+fn of_queue(queue: &QueueSummary) -> [(&'static str, &dyn Display); 2] {
+    [("interface", &queue.interface), ("queue", &queue.queue)]
+}
+
+fn nics(interfaces: &[InterfaceSummary]) -> impl Iterator<Item = (&InterfaceSummary, weir::NicCounters)> {
+    interfaces.iter().filter_map(|interface| Some((interface, interface.nic?)))
+}
+
+type Labels<'a> = &'a [(&'static str, &'a dyn Display)];
+
+struct Page {
+    text: String,
+    form: Form,
+}
+
+impl Page {
+    fn gauge(&mut self, name: &str, help: &str) {
+        self.put(format_args!("# HELP {name} {help}\n# TYPE {name} gauge\n"));
+    }
+
+    /// `name` without `_total`, which OpenMetrics leaves out here.
+    fn counter(&mut self, name: &str, help: &str) {
+        let total = if self.form == Form::Prometheus { "_total" } else { "" };
+        self.put(format_args!("# HELP {name}{total} {help}\n# TYPE {name}{total} counter\n"));
+    }
+
+    fn count(&mut self, name: &str, labels: Labels<'_>, value: u64) {
+        self.sample(&format!("{name}_total"), labels, value);
+    }
+
+    fn sample(&mut self, name: &str, labels: Labels<'_>, value: impl Display) {
+        self.put(format_args!("{name}"));
+        for (place, (label, value)) in labels.iter().enumerate() {
+            let value = value.to_string().replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n");
+            self.put(format_args!("{}{label}=\"{value}\"", if place == 0 { '{' } else { ',' }));
+        }
+        self.put(format_args!("{} {value}\n", if labels.is_empty() { "" } else { "}" }));
+    }
+
+    fn put(&mut self, text: std::fmt::Arguments<'_>) {
+        self.text.write_fmt(text).expect("a string takes everything");
+    }
+}

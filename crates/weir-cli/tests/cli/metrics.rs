@@ -1,0 +1,271 @@
+//! Scrapes of a running weir, read by a parser that knows nothing of what wrote them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use weir_lab::{Network, require_root};
+
+use crate::harness::{Running, network, run, send, start, weir};
+
+const ADDRESS: &str = "127.0.0.1:9464";
+/// Longer than the time between two copies of the account.
+const SETTLE: Duration = Duration::from_millis(1500);
+
+/// A private network whose receiving end has a loopback that is up.
+fn with_loopback() -> Network {
+    let network = network();
+    let mut up = Command::new("ip");
+    up.args(["link", "set", "lo", "up"]);
+    assert!(network.rx().spawn(&mut up).expect("ip starts").wait().expect("ip ends").success());
+    network
+}
+
+fn connect(network: &Network) -> TcpStream {
+    let address: SocketAddr = ADDRESS.parse().expect("an address");
+    network.rx().run(|| TcpStream::connect(address)).expect("weir listens")
+}
+
+/// Sends `request` and gives head and body of what comes back.
+fn ask(mut stream: impl Read + Write, request: &str) -> (String, String) {
+    stream.write_all(request.as_bytes()).expect("it takes the request");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("it answers and closes");
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or_else(|| panic!("no head: {answer}"));
+    (head.to_owned(), body.to_owned())
+}
+
+fn scrape(network: &Network) -> Page {
+    let (head, body) = ask(connect(network), "GET /metrics HTTP/1.1\r\nHost: weir\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n"), "{head}");
+    assert!(head.contains("\r\nContent-Type: text/plain; version=0.0.4"), "{head}");
+    assert!(head.contains(&format!("\r\nContent-Length: {}\r\n", body.len())), "{head}");
+    Page::parse(&body)
+}
+
+/// The text format 0.0.4, strictly: `HELP` and `TYPE` once for a name and before its samples, which stand together; no
+/// sample twice; names and labels of the permitted letters; counters end in `_total`.
+#[derive(Debug, Default)]
+struct Page {
+    types: BTreeMap<String, String>,
+    samples: BTreeMap<(String, BTreeMap<String, String>), f64>,
+}
+
+impl Page {
+    fn parse(text: &str) -> Self {
+        let mut page = Self::default();
+        let mut helped = BTreeSet::new();
+        let mut current = String::new();
+        assert!(text.ends_with('\n'));
+        for line in text.lines() {
+            if let Some(rest) = line.strip_prefix("# HELP ") {
+                let (name, help) = rest.split_once(' ').expect("a name and a help");
+                assert!(helped.insert(name.to_owned()) && !help.is_empty(), "{line}");
+            } else if let Some(rest) = line.strip_prefix("# TYPE ") {
+                let (name, kind) = rest.split_once(' ').expect("a name and a type");
+                assert!(["counter", "gauge"].contains(&kind), "{line}");
+                assert_eq!(kind == "counter", name.ends_with("_total"), "{line}");
+                assert!(helped.contains(name), "{line}");
+                assert!(page.types.insert(name.to_owned(), kind.to_owned()).is_none(), "{line}");
+                name.clone_into(&mut current);
+            } else {
+                let (name, labels, value) = sample(line);
+                assert_eq!(name, current, "{line}");
+                assert!(page.samples.insert((name, labels), value).is_none(), "twice: {line}");
+            }
+        }
+        page
+    }
+
+    /// The sum over all samples of `name` with these labels.
+    fn sum(&self, name: &str, wanted: &[(&str, &str)]) -> u64 {
+        assert!(self.types.contains_key(name), "no {name}: {:?}", self.types);
+        let fits = |labels: &BTreeMap<String, String>| {
+            wanted.iter().all(|(name, value)| labels.get(*name).is_some_and(|found| found == value))
+        };
+        let found = self.samples.iter().filter(|((found, labels), _)| found == name && fits(labels));
+        let sum: f64 = found.map(|(_, value)| *value).sum();
+        assert!(sum >= 0.0 && sum.fract() == 0.0, "{name} {sum}");
+        format!("{sum}").parse().expect("a number without fraction")
+    }
+}
+
+/// `name{label="value",...} value`
+fn sample(line: &str) -> (String, BTreeMap<String, String>, f64) {
+    let word = |text: &str| {
+        !text.is_empty()
+            && !text.starts_with(|c: char| c.is_ascii_digit())
+            && text.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+    };
+    let (series, value) = line.rsplit_once(' ').unwrap_or_else(|| panic!("no value: {line}"));
+    let (name, labels) = series.split_once('{').unwrap_or((series, "}"));
+    assert!(word(name), "{line}");
+    let labels = labels.strip_suffix('}').unwrap_or_else(|| panic!("no end: {line}"));
+    let label = |label: &str| {
+        let (name, value) = label.split_once('=').expect("a label and its value");
+        let value = value.strip_prefix('"').and_then(|value| value.strip_suffix('"')).expect("in quotes");
+        assert!(word(name) && !value.contains(['"', '\\']), "{line}");
+        (name.to_owned(), value.to_owned())
+    };
+    let labels = labels.split(',').filter(|label| !label.is_empty()).map(label).collect();
+    (name.to_owned(), labels, value.parse().unwrap_or_else(|error| panic!("{error}: {line}")))
+}
+
+#[test]
+fn root_a_scrape_tells_the_account() {
+    if !require_root("root_a_scrape_tells_the_account") {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("scraped.pcapng").display().to_string();
+    for source in ["xdp", "tc", "af_packet"] {
+        let network = with_loopback();
+        let args = [
+            "capture",
+            "-i",
+            "rx0",
+            "-Q",
+            "in",
+            "--source",
+            source,
+            "-w",
+            &file,
+            "--json",
+            "--metrics",
+            ADDRESS,
+        ];
+        let running = start(&network, &args);
+        running.wait_for(&format!("metrics: http://{ADDRESS}/metrics"));
+        assert_eq!(scrape(&network).sum("weir_seen_packets_total", &[]), 0);
+        send(&network, 700);
+        thread::sleep(SETTLE);
+        let page = scrape(&network);
+        let account = running.interrupt().succeeded().account();
+        let of_rx0 = &[("interface", "rx0")][..];
+        for (name, field) in [
+            ("weir_seen_packets_total", "seen"),
+            ("weir_filtered_packets_total", "filtered"),
+            ("weir_sampled_out_packets_total", "sampled_out"),
+            ("weir_captured_packets_total", "captured"),
+            ("weir_captured_bytes_total", "bytes"),
+            ("weir_error_packets_total", "errors"),
+            ("weir_delivered_packets_total", "delivered"),
+            ("weir_discarded_packets_total", "discarded"),
+            ("weir_written_packets_total", "written"),
+            ("weir_queued_packets", "queued"),
+        ] {
+            assert_eq!(page.sum(name, of_rx0), account.number(field), "{source} {name}");
+        }
+        assert_eq!(page.sum("weir_captured_packets_total", &[]), 700);
+        assert_eq!(page.sum("weir_lost_packets_total", &[("stage", "pool")]), account.number("lost"));
+        assert_eq!(page.sum("weir_lost_packets_total", &[("stage", "nic")]), 0);
+        let queues = account.0["queues"].as_array().expect("queues");
+        for (number, queue) in queues.iter().enumerate() {
+            let labels = [("queue", &*number.to_string())];
+            let captured = queue["captured"].as_u64().expect("a number");
+            assert_eq!(page.sum("weir_captured_packets_total", &labels), captured);
+            let total = queue["pool"]["total"].as_u64().expect("a number");
+            assert_eq!(page.sum("weir_pool_chunks", &labels), total, "the states of all chunks");
+        }
+        let info = [("interface", "rx0"), ("source", source), ("mode", "pass")];
+        assert_eq!(page.sum("weir_interface_info", &info), 1);
+        assert_eq!(page.sum("weir_build_info", &[("version", env!("CARGO_PKG_VERSION"))]), 1);
+        // All but the statistics at its end.
+        let written = page.sum("weir_file_bytes_total", &[]);
+        assert!((60 * 700..=account.number("file_bytes")).contains(&written), "{written}");
+    }
+}
+
+#[test]
+fn root_what_is_no_scrape_is_answered_properly() {
+    if !require_root("root_what_is_no_scrape_is_answered_properly") {
+        return;
+    }
+    let network = with_loopback();
+    let running = start(&network, &["count", "-i", "rx0", "--metrics", ADDRESS]);
+    let ask = |request: &str| ask(connect(&network), request);
+    let scrape = ask("GET /metrics HTTP/1.0\r\n\r\n");
+    let (head, body) = ask("HEAD /metrics HTTP/1.1\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 ") && body.is_empty(), "{head}");
+    assert!(head.contains(&format!("Content-Length: {}", scrape.1.len())), "{head} {}", scrape.0);
+    for (request, status) in [
+        ("GET /nowhere HTTP/1.1\r\n\r\n", "404"),
+        ("DELETE /metrics HTTP/1.1\r\n\r\n", "405"),
+        ("nonsense\r\n\r\n", "400"),
+        ("GET / HTTP/1.1\r\n\r\n", "200"),
+    ] {
+        let (head, _) = ask(request);
+        assert!(head.starts_with(&format!("HTTP/1.1 {status} ")), "{request:?}: {head}");
+    }
+    assert!(ask("PUT / HTTP/1.1\r\n\r\n").0.contains("\r\nAllow: GET, HEAD\r\n"));
+    let (head, _) = ask(&format!("GET /metrics HTTP/1.1\r\nCookie: {}\r\n\r\n", "x".repeat(9000)));
+    assert!(head.starts_with("HTTP/1.1 431 "), "{head}");
+
+    let open_metrics = "GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text;version=1.0.0\r\n\r\n";
+    let (head, body) = ask(open_metrics);
+    assert!(head.contains("Content-Type: application/openmetrics-text; version=1.0.0"), "{head}");
+    assert!(body.ends_with("\n# EOF\n") && body.contains("# TYPE weir_seen_packets counter\n"), "{body}");
+    assert!(body.contains("\nweir_seen_packets_total{interface=\"rx0\",queue=\"0\"} 0\n"), "{body}");
+    running.interrupt().succeeded();
+}
+
+#[test]
+fn root_who_is_slow_or_many_keeps_nobody_waiting() {
+    if !require_root("root_who_is_slow_or_many_keeps_nobody_waiting") {
+        return;
+    }
+    let network = with_loopback();
+    let running = start(&network, &["count", "-i", "rx0", "--metrics", ADDRESS]);
+    let silent: Vec<TcpStream> = (0..100).map(|_| connect(&network)).collect();
+    let mut slow = connect(&network);
+    slow.write_all(b"GET /metrics HTT").expect("it takes a part");
+    let begun = Instant::now();
+    assert_eq!(scrape(&network).sum("weir_seen_packets_total", &[]), 0);
+    assert!(begun.elapsed() < Duration::from_secs(4), "{:?}", begun.elapsed());
+    // All but the newest were closed, and all are in the end.
+    let mut answers = silent.iter();
+    assert_eq!(answers.next().expect("the first").read(&mut [0; 8]).expect("closed"), 0);
+    assert_eq!(slow.read(&mut [0; 8]).expect("closed"), 0);
+    let descriptors = std::fs::read_dir(format!("/proc/{}/fd", running.id())).expect("it runs").count();
+    assert!(descriptors < 100, "{descriptors}");
+    running.interrupt().succeeded();
+}
+
+#[test]
+fn root_a_unix_socket_is_served_and_removed() {
+    if !require_root("root_a_unix_socket_is_served_and_removed") {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("metrics");
+    let network = network();
+    let metrics = path.display().to_string();
+    let running = start(&network, &["count", "-i", "rx0", "--metrics", &metrics]);
+    let stream = UnixStream::connect(&path).expect("weir listens");
+    let (head, body) = ask(stream, "GET /metrics HTTP/1.1\r\n\r\n");
+    assert!(head.starts_with("HTTP/1.1 200 "), "{head}");
+    Page::parse(&body);
+    // It is taken.
+    let ended = run(&network, &["count", "-i", "rx0", "--metrics", &metrics]);
+    ended.failed(&["serve metrics at", "somebody listens there already"]);
+    running.interrupt().succeeded();
+    assert!(!path.exists());
+}
+
+#[test]
+fn root_a_port_that_is_taken_is_told_before_anything_is_captured() {
+    if !require_root("root_a_port_that_is_taken_is_told_before_anything_is_captured") {
+        return;
+    }
+    let network = with_loopback();
+    let address: SocketAddr = ADDRESS.parse().expect("an address");
+    let _taken = network.rx().run(|| std::net::TcpListener::bind(address)).expect("nobody is there");
+    let mut command = weir(&["count", "-i", "rx0", "--metrics", ":9464"]);
+    let ended = Running::spawn(&network, &mut command).wait();
+    let ended = ended.failed(&["serve metrics at 127.0.0.1:9464", "name another address"]);
+    assert!(!ended.stderr.contains("; source "), "{}", ended.stderr);
+}
