@@ -257,8 +257,8 @@ pub(crate) struct OriginArgs {
     #[arg(short, long = "interface", value_name = "IF")]
     pub(crate) interfaces: Vec<String>,
 
-    /// What takes the packets: xdp (fastest, what arrives), tc (fast, both directions), af_packet (works everywhere), or
-    /// auto, which says what it chose and why.
+    /// What takes the packets: xdp (fastest, what arrives), tc (both directions), xdp+tc (each for one), af_packet
+    /// (works everywhere), or auto, which says what it chose and why.
     #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
     source: SourceArg,
 
@@ -415,6 +415,8 @@ enum SourceArg {
     Auto,
     Xdp,
     Tc,
+    #[value(name = "xdp+tc")]
+    XdpTc,
     AfPacket,
 }
 
@@ -424,6 +426,7 @@ impl From<SourceArg> for SourceChoice {
             SourceArg::Auto => Self::Auto,
             SourceArg::Xdp => Self::Xdp,
             SourceArg::Tc => Self::Tc,
+            SourceArg::XdpTc => Self::XdpTc,
             SourceArg::AfPacket => Self::AfPacket,
         }
     }

@@ -93,7 +93,7 @@ pub struct InterfaceAccount {
     pub id: u32,
     /// Name.
     pub name: String,
-    /// `xdp`, `tc` or `af_packet`.
+    /// `xdp`, `tc`, `xdp+tc` or `af_packet`.
     pub source: &'static str,
     /// `pass` or `exclusive`.
     pub mode: &'static str,

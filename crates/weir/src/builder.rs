@@ -26,6 +26,8 @@ pub enum SourceChoice {
     Xdp,
     /// Programs between the interface and the stack (Linux 6.1): both directions, any driver.
     Tc,
+    /// What arrives by [`Xdp`](Self::Xdp), what is sent by [`Tc`](Self::Tc), each with a pool of its own.
+    XdpTc,
     /// A packet socket with `TPACKET_V3`: any driver, both directions.
     AfPacket,
 }

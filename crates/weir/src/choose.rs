@@ -5,7 +5,7 @@ use std::fs;
 use crate::Error;
 use crate::builder::{Direction, Mode, Settings, SourceChoice};
 use crate::interface::{Device, Interface};
-use crate::source::{Source, af_packet, tc, xdp};
+use crate::source::{Source, af_packet, tc, xdp, xdp_tc};
 
 type Opening = Result<(Box<dyn Source>, Interface), Error>;
 
@@ -23,11 +23,18 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
             refused("the xdp source sees only what arrives, not what is sent (-Q out)")
         }
         (SourceChoice::Tc, _) if exclusive => refused("the tc source cannot take packets away from the host"),
+        (SourceChoice::XdpTc, _) if exclusive => refused(
+            "the xdp+tc source leaves packets to the host; --source xdp can take away those that arrive",
+        ),
+        (SourceChoice::XdpTc, Direction::In | Direction::Out) => refused(
+            "the xdp+tc source is for both directions; for one (-Q) there are --source xdp and --source tc",
+        ),
         (SourceChoice::AfPacket, _) if exclusive => {
             refused("the af_packet source cannot take packets away from the host")
         }
         (SourceChoice::Xdp, _) => opener.xdp(false, asked()),
         (SourceChoice::Tc, _) => opener.tc(asked()),
+        (SourceChoice::XdpTc, _) => opener.xdp_tc(asked()),
         (SourceChoice::AfPacket, _) => opener.af_packet(asked()),
         (SourceChoice::Auto, _) => opener.auto(),
     }
@@ -50,6 +57,11 @@ impl Opener<'_> {
     fn tc(&self, why: String) -> Opening {
         let opened = tc::open(self.device, self.id, self.settings)?;
         Ok(self.describe("tc", opened.source, opened.snap_len, opened.detail, why))
+    }
+
+    fn xdp_tc(&self, why: String) -> Opening {
+        let opened = xdp_tc::open(self.device, self.id, self.settings)?;
+        Ok(self.describe("xdp+tc", opened.source, opened.snap_len, opened.detail, why))
     }
 
     fn af_packet(&self, why: String) -> Opening {

@@ -20,7 +20,7 @@ pub struct Interface {
     pub speed_bits: Option<u64>,
     /// Hardware address.
     pub mac: Option<[u8; 6]>,
-    /// `xdp`, `tc` or `af_packet`.
+    /// `xdp`, `tc`, `xdp+tc` or `af_packet`.
     pub source: &'static str,
     /// `pass` or `exclusive`.
     pub mode: &'static str,

@@ -5,6 +5,7 @@ pub(crate) mod af_packet;
 mod programmed;
 pub(crate) mod tc;
 pub(crate) mod xdp;
+pub(crate) mod xdp_tc;
 
 use rustix::event::PollFd;
 use weir_ring::{Counters, Fill, Part};

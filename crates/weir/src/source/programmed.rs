@@ -12,9 +12,9 @@ use weir_sys::packet::Promiscuous;
 use weir_sys::{CallError, bpf, clock};
 
 use super::{Ready, Source};
-use crate::Error;
 use crate::builder::{Settings, Timestamps};
 use crate::interface::Device;
+use crate::{Error, choose};
 
 /// What holds a program on its interface.
 pub(super) trait Attachment: Debug + Send {
@@ -48,6 +48,19 @@ impl Opened {
         self.detail = format!("{}; {note}", self.detail);
         self
     }
+}
+
+/// What the direction takes in a record, beyond what a [`Shape`] reckons with.
+const FLAGS: u32 = 8;
+/// Least room for data: a tag that is put back is written as a whole even where the snap length cuts inside of it.
+const LEAST_ROOM: u32 = 16;
+
+/// The measures of a pool for records of up to `largest` bytes of data, if there is memory for it.
+pub(super) fn shape(device: &Device, settings: &Settings, queues: u32, largest: u32) -> Result<Shape, Error> {
+    let chunks = settings.chunks_for(queues);
+    let shape = Shape::new(queues, chunks, settings.chunk_size, largest.max(LEAST_ROOM) + FLAGS)?;
+    choose::check_memory(&device.link.name, shape.data_bytes())?;
+    Ok(shape)
 }
 
 /// What a program has to know of its pool.
@@ -92,7 +105,7 @@ impl Programmed {
     /// The process's half of a pool whose program is loaded and not attached yet.
     pub(super) fn new(
         device: &Device,
-        settings: &Settings,
+        promiscuous: bool,
         shape: Shape,
         maps: PoolMaps,
     ) -> Result<Self, Error> {
@@ -106,7 +119,7 @@ impl Programmed {
         let failed = |error| CallError::new(format!("map the pool of `{name}`"), error);
         let readers = Pool::shared(shape, &shared).map_err(failed)?;
         let doorbell = maps.doorbell().try_clone_to_owned().and_then(Doorbell::new).map_err(failed)?;
-        let _promiscuous = settings.promiscuous.then(|| Promiscuous::new(device.link.index)).transpose();
+        let _promiscuous = promiscuous.then(|| Promiscuous::new(device.link.index)).transpose();
         let _promiscuous = _promiscuous.map_err(|error| match Errno::from_raw_os_error(error.errno()) {
             Errno::PERM => Error::Privilege { operation: format!("make `{name}` promiscuous"), needs: NEEDS },
             _ => error.into(),

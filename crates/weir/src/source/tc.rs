@@ -3,50 +3,47 @@
 
 use rustix::io::Errno;
 use weir_bpf::tc::{Options, Programs};
-use weir_ring::Shape;
 use weir_sys::bpf::{Place, TcxHook, TcxLink};
 use weir_sys::{CallError, cpu};
 
-use super::programmed::{Attachment, NEEDS, Opened, Programmed, not_loaded, pool_options};
-use crate::builder::{DEFAULT_SNAP_LEN, Direction, Settings};
+use super::programmed::{Attachment, NEEDS, Opened, Programmed, not_loaded, pool_options, shape};
+use crate::builder::{DEFAULT_SNAP_LEN, Direction, Settings, SourceChoice};
 use crate::interface::Device;
-use crate::{Error, choose, size};
-
-/// What the direction takes in a record, beyond what a [`Shape`] reckons with.
-const FLAGS: u32 = 8;
-/// Least room for data: a tag that is put back is written as a whole even where the snap length cuts inside of it.
-const LEAST_ROOM: u32 = 16;
+use crate::{Error, size};
 
 /// Opens the source on `device`.
 pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Opened, Error> {
     let name = &device.link.name;
-    // What is sent on a loopback is received there: once is enough.
-    let both = settings.direction == Direction::Both;
-    let ingress = settings.direction != Direction::Out;
-    let egress = settings.direction == Direction::Out || both && !device.link.is_loopback();
+    let (ingress, egress) = match settings.direction {
+        _ if settings.source == SourceChoice::XdpTc => (false, true),
+        Direction::In => (true, false),
+        Direction::Out => (false, true),
+        // What is sent there is received there: once is enough.
+        Direction::Both if device.link.is_loopback() => (true, false),
+        Direction::Both => (true, true),
+    };
     let queues = cpu::possible()?;
-    let chunks = settings.chunks_for(queues);
     let snap_len = settings.snap_len.min(DEFAULT_SNAP_LEN).min(device.largest_frame());
-    let shape = Shape::new(queues, chunks, settings.chunk_size, snap_len.max(LEAST_ROOM) + FLAGS)?;
-    choose::check_memory(name, shape.data_bytes())?;
-
+    let shape = shape(device, settings, queues, snap_len)?;
+    let directions = settings.direction == Direction::Both;
     let (programs, maps) = Programs::load(&Options {
-        pool: pool_options(&shape, settings, id, snap_len, both),
+        pool: pool_options(&shape, settings, id, snap_len, directions),
         ingress,
         egress,
     })
     .map_err(|error| not_loaded(name, error))?;
-    let mut source = Programmed::new(device, settings, shape, maps)?;
+    let mut source = Programmed::new(device, settings.promiscuous && ingress, shape, maps)?;
     source.attached(Links::attach(&programs, device.link.index).map_err(|error| refused(device, error))?);
 
     let detail = format!(
-        "tcx {}, {queues} {} of {chunks} chunks of {}",
+        "tcx {}, {queues} {} of {} chunks of {}",
         match (ingress, egress) {
             (true, true) => "ingress and egress",
             (true, false) => "ingress",
             _ => "egress",
         },
         if queues == 1 { "processor" } else { "processors" },
+        shape.chunks(),
         size::binary(u64::from(settings.chunk_size)),
     );
     Ok(Opened { source, snap_len, detail })

@@ -2,14 +2,13 @@
 
 use rustix::io::Errno;
 use weir_bpf::xdp::{Options, Program};
-use weir_ring::Shape;
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::{CallError, cpu};
 
-use super::programmed::{Attachment, NEEDS, Opened, Programmed, not_loaded, pool_options};
-use crate::builder::{Mode, Settings};
+use super::programmed::{Attachment, NEEDS, Opened, Programmed, not_loaded, pool_options, shape};
+use crate::builder::{Mode, Settings, SourceChoice};
 use crate::interface::Device;
-use crate::{Error, choose, size};
+use crate::{Error, size};
 
 /// Largest packet that `bpf_xdp_load_bytes` can be brought to copy, in two steps (`load` in xdp.bpf.c).
 const LARGEST_COPY: u32 = 32_768 + 65_535;
@@ -61,13 +60,12 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
         XdpHook::Generic => cpu::possible()?,
     };
     let snap_len = settings.snap_len.min(device.largest_frame()).min(LARGEST_COPY);
-    let chunks = settings.chunks_for(queues);
-    // A tag that is put back is written as a whole even where the snap length cuts inside of it.
-    let shape = Shape::new(queues, chunks, settings.chunk_size, snap_len.max(16))?;
-    choose::check_memory(name, shape.data_bytes())?;
+    let shape = shape(device, settings, queues, snap_len)?;
+    // Where what is sent comes as well, each record says which way its packet went.
+    let directions = settings.source == SourceChoice::XdpTc;
 
     let (program, maps) = Program::load(&Options {
-        pool: pool_options(&shape, settings, id, snap_len, false),
+        pool: pool_options(&shape, settings, id, snap_len, directions),
         exclusive: settings.mode == Mode::Exclusive,
         // In the stack, packets of the size that offloads build come whatever the MTU is.
         fragments: hook == XdpHook::Generic || device.link.mtu > STANDARD_MTU,
@@ -75,19 +73,20 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
         tags_of: tags.then_some(device.link.index),
     })
     .map_err(|error| not_loaded(name, error))?;
-    let mut source = Programmed::new(device, settings, shape, maps)?;
+    let mut source = Programmed::new(device, settings.promiscuous, shape, maps)?;
     let link = XdpLink::attach(program.program(), device.link.index, hook)
         .map_err(|error| refused(device, error))?;
     source.attached(link);
 
     let detail = format!(
-        "{} XDP, {queues} {} of {chunks} chunks of {}",
+        "{} XDP, {queues} {} of {} chunks of {}",
         if hook == XdpHook::Native { "native" } else { "generic" },
         match (hook, queues) {
             (XdpHook::Native, 1) => "queue",
             (XdpHook::Native, _) => "queues",
             (XdpHook::Generic, _) => "processors",
         },
+        shape.chunks(),
         size::binary(u64::from(settings.chunk_size)),
     );
     Ok(Opened { source, snap_len, detail })

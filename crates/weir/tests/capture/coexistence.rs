@@ -54,7 +54,7 @@ fn root_an_interface_that_goes_is_told_and_what_was_captured_is_there() {
     if !require_root("root_an_interface_that_goes_is_told_and_what_was_captured_is_there") {
         return;
     }
-    for source in [SourceChoice::Xdp, SourceChoice::Tc, SourceChoice::AfPacket] {
+    for source in [SourceChoice::Xdp, SourceChoice::Tc, SourceChoice::XdpTc, SourceChoice::AfPacket] {
         let network = Network::new(Veth::default()).unwrap();
         let frames = Traffic::new(60).unwrap().between(network.pair()).frames(0..100);
         network.rx().run(|| {
@@ -98,8 +98,14 @@ fn root_absurd_wishes_are_answered() {
         assert!(matches!(xdp().direction(weir::Direction::Out).open(), Err(Error::Options(_))));
         let both = on_rx(&network).source(SourceChoice::AfPacket).mode(Mode::Exclusive).open();
         assert!(matches!(both, Err(Error::Options(_))));
-        let both = on_rx(&network).source(SourceChoice::Tc).mode(Mode::Exclusive).open();
-        assert!(matches!(both, Err(Error::Options(_))));
+        for source in [SourceChoice::Tc, SourceChoice::XdpTc] {
+            let exclusive = on_rx(&network).source(source).mode(Mode::Exclusive).open();
+            assert!(matches!(exclusive, Err(Error::Options(_))));
+        }
+        for way in [weir::Direction::In, weir::Direction::Out] {
+            let one = on_rx(&network).source(SourceChoice::XdpTc).direction(way).open();
+            assert!(matches!(one, Err(Error::Options(_))));
+        }
         let twice = on_rx(&network).interface(&network.pair().rx.name).open();
         assert!(matches!(twice, Err(Error::InterfaceTwice { .. })));
         assert!(matches!(weir::Capture::builder().open(), Err(Error::NoInterface)));

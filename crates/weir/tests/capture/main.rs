@@ -72,9 +72,10 @@ fn capture_frames(
 }
 
 /// Each source in each of its modes.
-const WAYS: [(SourceChoice, Mode); 4] = [
+const WAYS: [(SourceChoice, Mode); 5] = [
     (SourceChoice::Xdp, Mode::Pass),
     (SourceChoice::Xdp, Mode::Exclusive),
     (SourceChoice::Tc, Mode::Pass),
+    (SourceChoice::XdpTc, Mode::Pass),
     (SourceChoice::AfPacket, Mode::Pass),
 ];

@@ -17,10 +17,11 @@ fn root_both_directions_come_in_one_capture_and_each_record_says_which() {
     let pair = network.pair();
     let arriving = Traffic::new(60).unwrap().between(pair);
     let sent = Traffic::new(130).unwrap().between(&reversed(pair));
-    for wanted in [Direction::Both, Direction::In, Direction::Out] {
+    let ways = [Direction::Both, Direction::In, Direction::Out].map(|way| (SourceChoice::Tc, way));
+    for (source, wanted) in ways.into_iter().chain([(SourceChoice::XdpTc, Direction::Both)]) {
         let mut generator = Generator::new(pair, &arriving).unwrap().cpu(1);
         network.rx().run(|| {
-            let mut capture = on_rx(&network).source(SourceChoice::Tc).direction(wanted).open().unwrap();
+            let mut capture = on_rx(&network).source(source).direction(wanted).open().unwrap();
             let mut checks = [SequenceCheck::new(&arriving, 0..COUNT), SequenceCheck::new(&sent, 0..COUNT)];
             std::thread::scope(|scope| {
                 let there = scope.spawn(|| assert_eq!(generator.send(COUNT).unwrap().accepted, COUNT));
@@ -33,7 +34,7 @@ fn root_both_directions_come_in_one_capture_and_each_record_says_which() {
                         let side = match packet.direction {
                             Some(Direction::In) => 0,
                             Some(Direction::Out) => 1,
-                            other => panic!("{wanted:?}: {other:?}"),
+                            other => panic!("{source:?} {wanted:?}: {other:?}"),
                         };
                         checks[side].frame(packet.data);
                     }

@@ -1,0 +1,107 @@
+//! The `xdp+tc` source: what arrives by xdp, what is sent by tc. Its queues are those of the first, then those of the second.
+
+use rustix::event::PollFd;
+use weir_ring::{Counters, Fill, Part};
+
+use super::programmed::Programmed;
+use super::{Ready, Source, tc, xdp};
+use crate::Error;
+use crate::builder::Settings;
+use crate::interface::Device;
+
+#[derive(Debug)]
+pub(crate) struct XdpTc {
+    xdp: Programmed,
+    tc: Programmed,
+}
+
+/// A source and what there is to say of it.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) source: XdpTc,
+    pub(crate) snap_len: u32,
+    pub(crate) detail: String,
+}
+
+/// Opens both on `device`.
+pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Opened, Error> {
+    let xdp = xdp::open(device, id, settings, false)?;
+    let tc = tc::open(device, id, settings)?;
+    Ok(Opened {
+        snap_len: xdp.snap_len.max(tc.snap_len),
+        detail: format!("{}; {}", xdp.detail, tc.detail),
+        source: XdpTc { xdp: xdp.source, tc: tc.source },
+    })
+}
+
+impl XdpTc {
+    /// Whose queue it is, and its number there.
+    fn find(&self, queue: u32) -> (&Programmed, u32) {
+        match queue.checked_sub(self.xdp.queues()) {
+            Some(queue) => (&self.tc, queue),
+            None => (&self.xdp, queue),
+        }
+    }
+
+    fn find_mut(&mut self, queue: u32) -> (&mut Programmed, u32) {
+        match queue.checked_sub(self.xdp.queues()) {
+            Some(queue) => (&mut self.tc, queue),
+            None => (&mut self.xdp, queue),
+        }
+    }
+}
+
+impl Source for XdpTc {
+    fn queues(&self) -> u32 {
+        self.xdp.queues() + self.tc.queues()
+    }
+
+    fn ready(&mut self, queue: u32) -> Result<Ready, Error> {
+        let (source, queue) = self.find_mut(queue);
+        source.ready(queue)
+    }
+
+    fn take(&mut self, queue: u32) -> Result<Option<Part>, Error> {
+        let (source, queue) = self.find_mut(queue);
+        source.take(queue)
+    }
+
+    fn wake_after(&mut self, bytes: u32) {
+        self.xdp.wake_after(bytes);
+        self.tc.wake_after(bytes);
+    }
+
+    fn woken(&mut self) {
+        self.xdp.woken();
+        self.tc.woken();
+    }
+
+    fn poll_on<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
+        self.xdp.poll_on(fds);
+        self.tc.poll_on(fds);
+    }
+
+    fn stop(&mut self) -> Result<(), Error> {
+        let xdp = self.xdp.stop();
+        self.tc.stop().and(xdp)
+    }
+
+    fn counters(&self, queue: u32) -> Counters {
+        let (source, queue) = self.find(queue);
+        source.counters(queue)
+    }
+
+    fn fill(&self, queue: u32) -> Fill {
+        let (source, queue) = self.find(queue);
+        source.fill(queue)
+    }
+
+    fn strays(&self) -> u64 {
+        self.xdp.strays() + self.tc.strays()
+    }
+
+    fn tick(&mut self) -> Result<(), Error> {
+        self.xdp.tick()?;
+        self.tc.tick()
+    }
+}
