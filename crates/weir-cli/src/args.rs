@@ -262,6 +262,10 @@ pub(crate) struct OriginArgs {
     #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
     source: SourceArg,
 
+    /// Attach the tc source as on a kernel without tcx, by filters of a clsact discipline.
+    #[arg(long, hide = true)]
+    tc_filters: bool,
+
     /// pass: the host keeps its traffic. exclusive: captured packets go no further; for mirror ports.
     #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
     mode: ModeArg,
@@ -280,6 +284,7 @@ impl OriginArgs {
     pub(crate) fn builder(&self, interfaces: &[String], timestamps: Timestamps) -> Builder {
         let builder = Capture::builder()
             .source(self.source.into())
+            .tc_filters(self.tc_filters)
             .mode(self.mode.into())
             .timestamps(self.timestamps.map_or(timestamps, Timestamps::from))
             .promiscuous(!self.no_promiscuous_mode);

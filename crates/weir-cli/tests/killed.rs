@@ -19,13 +19,34 @@ fn objects() -> BTreeSet<(&'static str, u32, String)> {
     programs.chain(maps).collect()
 }
 
-/// What `ip` tells of the receiving interface.
+/// What `ip` and `tc` tell of the receiving interface.
 fn link(network: &Network) -> String {
-    let output = network
-        .rx()
-        .run(|| Command::new("ip").args(["-d", "link", "show", "rx0"]).output().expect("ip runs"));
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    let say = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        let (tool, args) = words.split_first().expect("a command");
+        let output = network.rx().run(|| Command::new(tool).args(args).output().expect("it is installed"));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let lines = [
+        "ip -d link show rx0",
+        "tc qdisc show dev rx0",
+        "tc filter show dev rx0 ingress",
+        "tc filter show dev rx0 egress",
+    ];
+    lines.map(say).concat()
 }
+
+/// Each way to be attached.
+const WAYS: [&[&str]; 6] = [
+    &["xdp"],
+    &["tc", "--tc-filters"],
+    &["xdp", "--mode", "exclusive"],
+    &["af_packet"],
+    &["tc"],
+    &["xdp+tc", "--tc-filters"],
+];
+
+const ROUNDS: usize = 36;
 
 #[test]
 fn root_nothing_is_left_after_kill_9() {
@@ -38,14 +59,13 @@ fn root_nothing_is_left_after_kill_9() {
     let traffic = Traffic::new(60).expect("size").between(network.pair());
     let mut generator = Generator::new(network.pair(), &traffic).expect("generator");
     let (before, link_before) = (objects(), link(&network));
-    assert!(!link_before.contains("xdp"), "{link_before}");
+    assert!(!link_before.contains("xdp") && !link_before.contains("clsact"), "{link_before}");
 
     // From before anything is open to well into the capture; the steps are odd so that no beat is hit twice.
-    for (round, wait) in (0u64..24).map(|round| (round, Duration::from_micros(round * 7_919))) {
-        let source = if round % 3 == 2 { "af_packet" } else { "xdp" };
-        let mode = if round % 3 == 1 { "exclusive" } else { "pass" };
+    for (round, way) in WAYS.iter().cycle().take(ROUNDS).enumerate() {
+        let wait = Duration::from_micros(round as u64 * 5_923);
         let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
-        weir.args(["capture", "-i", "rx0", "--source", source, "--mode", mode, "-w"]).arg(&file);
+        weir.args(["capture", "-i", "rx0", "--source"]).args(*way).arg("-w").arg(&file);
         let mut weir =
             network.rx().spawn(weir.stdin(Stdio::null()).stderr(Stdio::null())).expect("weir starts");
         let began = Instant::now();
@@ -62,11 +82,11 @@ fn root_nothing_is_left_after_kill_9() {
             if left.is_empty() && link(&network) == link_before {
                 break;
             }
-            assert!(Instant::now() < patience, "round {round}: {left:?}, {}", link(&network));
+            assert!(Instant::now() < patience, "round {round} {way:?}: {left:?}, {}", link(&network));
             thread::sleep(Duration::from_millis(20));
         }
 
-        if round == 23 {
+        if round == ROUNDS - 1 {
             let output = Command::new("tshark")
                 .args(["-n", "-T", "fields", "-e", "frame.len", "-r"])
                 .arg(&file)

@@ -5,6 +5,7 @@
 pub mod address;
 pub mod bpf;
 pub mod clock;
+pub mod clsact;
 pub mod cpu;
 pub mod error;
 pub mod ethtool;

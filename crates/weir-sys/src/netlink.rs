@@ -19,8 +19,8 @@ pub(crate) const CREATE: u16 = 0x400 | 0x200;
 
 const NLM_F_REQUEST: u16 = 1;
 const NLM_F_ACK: u16 = 4;
-const NLMSG_ERROR: u16 = 2;
-const NLMSG_DONE: u16 = 3;
+pub(crate) const NLMSG_ERROR: u16 = 2;
+pub(crate) const NLMSG_DONE: u16 = 3;
 const HEADER: usize = 16;
 const SEQUENCE: std::ops::Range<usize> = 8..12;
 const NLA_F_NESTED: u16 = 0x8000;
@@ -72,7 +72,7 @@ impl Request {
     }
 
     /// The finished message.
-    fn message(&self, sequence: u32) -> Vec<u8> {
+    pub(crate) fn message(&self, sequence: u32) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
         let length = u32::try_from(bytes.len()).expect("requests are small");
         bytes[..4].copy_from_slice(&length.to_ne_bytes());

@@ -17,13 +17,8 @@ pub fn spawn_deaf<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: `all` is valid for the call to write to.
-    unsafe { libc::sigfillset(all.as_mut_ptr()) };
-    // SAFETY: the call above has set it; it cannot fail.
-    let all = unsafe { all.assume_init() };
     // A thread begins with the mask of the one that starts it, so there is no moment at which it could be disturbed.
-    let before = mask(&all)?;
+    let before = mask_all()?;
     let started = Builder::new().name(name.to_owned()).spawn(work);
     mask(&before)?;
     started
@@ -49,8 +44,17 @@ pub fn spawn_bare<T: Send + 'static>(
     Ok(thread)
 }
 
+/// Blocks all signals for the calling thread, and gives the mask before.
+pub(crate) fn mask_all() -> io::Result<libc::sigset_t> {
+    let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+    // SAFETY: `all` is valid for the call to write to.
+    unsafe { libc::sigfillset(all.as_mut_ptr()) };
+    // SAFETY: the call above has set it; it cannot fail.
+    mask(&unsafe { all.assume_init() })
+}
+
 /// Sets the calling thread's mask of blocked signals, and gives the one before.
-fn mask(blocked: &libc::sigset_t) -> io::Result<libc::sigset_t> {
+pub(crate) fn mask(blocked: &libc::sigset_t) -> io::Result<libc::sigset_t> {
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: the first set is only read, the second one is valid for the call to write to.
     let error = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, blocked, before.as_mut_ptr()) };

@@ -105,6 +105,7 @@ pub(crate) struct Settings {
     pub(crate) direction: Direction,
     pub(crate) promiscuous: bool,
     pub(crate) delivery: Delivery,
+    pub(crate) tc_filters: bool,
 }
 
 impl Settings {
@@ -129,6 +130,7 @@ impl Default for Settings {
             direction: Direction::default(),
             promiscuous: true,
             delivery: Delivery::default(),
+            tc_filters: false,
         }
     }
 }
@@ -195,6 +197,14 @@ impl Builder {
     /// When packets are handed over.
     pub fn delivery(mut self, delivery: Delivery) -> Self {
         self.settings.delivery = delivery;
+        self
+    }
+
+    /// Whether the tc source attaches as filters of a `clsact` discipline even where the kernel has tcx: for tests of what
+    /// older kernels get.
+    #[doc(hidden)]
+    pub fn tc_filters(mut self, filters: bool) -> Self {
+        self.settings.tc_filters = filters;
         self
     }
 

@@ -4,6 +4,7 @@
 use rustix::io::Errno;
 use weir_bpf::tc::{Options, Programs};
 use weir_sys::bpf::{Place, TcxHook, TcxLink};
+use weir_sys::clsact::Clsact;
 use weir_sys::{CallError, cpu};
 
 use super::programmed::{Attachment, NEEDS, Opened, Programmed, not_loaded, pool_options, shape};
@@ -33,10 +34,11 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     })
     .map_err(|error| not_loaded(name, error))?;
     let mut source = Programmed::new(device, settings.promiscuous && ingress, shape, maps)?;
-    source.attached(Links::attach(&programs, device.link.index).map_err(|error| refused(device, error))?);
-
+    let hold = Hold::attach(&programs, device.link.index, settings.tc_filters)
+        .map_err(|error| refused(device, error))?;
     let detail = format!(
-        "tcx {}, {queues} {} of {} chunks of {}",
+        "{} {}, {queues} {} of {} chunks of {}",
+        hold.name(),
         match (ingress, egress) {
             (true, true) => "ingress and egress",
             (true, false) => "ingress",
@@ -46,38 +48,71 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         shape.chunks(),
         size::binary(u64::from(settings.chunk_size)),
     );
+    source.attached(hold);
     Ok(Opened { source, snap_len, detail })
 }
 
-/// One link for each direction.
+/// What holds the programs on the interface: a link for each, or filters where the kernel has no tcx.
 #[derive(Debug)]
-struct Links(Vec<TcxLink>);
+enum Hold {
+    Links(Vec<TcxLink>),
+    Filters(Clsact),
+}
 
-impl Links {
+impl Hold {
     /// In front of others' programs: one that accepts a packet for good ends the run, and would hide it.
-    fn attach(programs: &Programs, ifindex: u32) -> Result<Self, CallError> {
-        let ingress = programs.ingress().map(|program| (program, TcxHook::Ingress));
-        let egress = programs.egress().map(|program| (program, TcxHook::Egress));
-        let sides = ingress.into_iter().chain(egress);
-        let attach = |(program, hook)| TcxLink::attach(program, ifindex, hook, Place::First);
-        sides.map(attach).collect::<Result<_, _>>().map(Self)
+    fn attach(programs: &Programs, ifindex: u32, filters: bool) -> Result<Self, CallError> {
+        let (ingress, egress) = (programs.ingress(), programs.egress());
+        if !filters {
+            let sides = [(ingress, TcxHook::Ingress), (egress, TcxHook::Egress)];
+            let sides = sides.into_iter().filter_map(|(program, hook)| Some((program?, hook)));
+            let links = sides.map(|(program, hook)| TcxLink::attach(program, ifindex, hook, Place::First));
+            match links.collect() {
+                Err(error) if error.errno() == EINVAL => {}
+                links => return links.map(Self::Links),
+            }
+        }
+        Clsact::attach(ingress, egress, ifindex).map(Self::Filters)
+    }
+
+    /// The mechanism's name.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Links(_) => "tcx",
+            Self::Filters(_) => "clsact",
+        }
     }
 }
 
-impl Attachment for Links {
+impl Attachment for Hold {
     fn detach(&mut self) -> Result<(), CallError> {
-        self.0.drain(..).try_for_each(|link| link.detach())
+        match self {
+            Self::Links(links) => links.drain(..).try_for_each(|link| link.detach()),
+            Self::Filters(filters) => filters.detach(),
+        }
     }
 }
 
 /// What the kernel means when it does not attach a program.
 fn refused(device: &Device, error: CallError) -> Error {
     let name = device.link.name.clone();
-    match Errno::from_raw_os_error(error.errno()) {
-        Errno::PERM | Errno::ACCESS => {
+    match error.errno() {
+        EPERM | EACCES => {
             Error::Privilege { operation: format!("attach tc programs to `{name}`"), needs: NEEDS }
         }
-        Errno::NODEV => Error::InterfaceGone { name },
+        ENODEV => Error::InterfaceGone { name },
+        ENOENT => Error::Unsupported {
+            name,
+            what: "the kernel has neither tcx (Linux 6.6) nor clsact with eBPF filters (CONFIG_NET_CLS_BPF)"
+                .into(),
+            instead: "use --source af_packet, which needs no eBPF",
+        },
         _ => error.into(),
     }
 }
+
+const EPERM: i32 = Errno::PERM.raw_os_error();
+const EACCES: i32 = Errno::ACCESS.raw_os_error();
+const ENOENT: i32 = Errno::NOENT.raw_os_error();
+const ENODEV: i32 = Errno::NODEV.raw_os_error();
+const EINVAL: i32 = Errno::INVAL.raw_os_error();
