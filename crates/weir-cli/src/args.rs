@@ -12,8 +12,10 @@ use weir::writer::Format;
 use weir::{Builder, Capture, DEFAULT_CHUNK_SIZE, Delivery, Direction, Mode, SourceChoice, Timestamps};
 
 use crate::bench::BenchArgs;
+use crate::completions::CompletionsArgs;
 use crate::confine::ConfineArgs;
 use crate::devices::DevicesArgs;
+use crate::manual::ManualArgs;
 use crate::metrics::MetricsArgs;
 use crate::payload::Expected;
 use crate::units;
@@ -68,7 +70,11 @@ Examples:
   weir count -i mirror0 --mode exclusive --active
         As fast as this machine can: the packets are for weir alone, and one core polls without sleep.
   weir count -i eth0 --duration 1m --json > rates.jsonl
-        One JSON object per interval, the account as the last one.";
+        One JSON object per interval, the account as the last one.
+
+SIGINT (Ctrl-C) or SIGTERM ends it with the account; a second SIGINT ends at once.
+SIGUSR1 prints the account so far.
+Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong.";
 
 const DEMO_EXAMPLES: &str = "\
 Example:
@@ -96,6 +102,11 @@ pub(crate) enum Command {
     Demo(DemoArgs),
     /// Measure this machine: how fast weir and other programs capture, side by side.
     Bench(BenchArgs),
+    /// Print what a shell needs to complete weir's command line.
+    Completions(CompletionsArgs),
+    /// Write the manual pages.
+    #[command(hide = true)]
+    Manual(ManualArgs),
 }
 
 #[derive(Debug, Args)]

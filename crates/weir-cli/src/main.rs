@@ -4,6 +4,7 @@
 mod args;
 mod bench;
 mod capture;
+mod completions;
 mod confine;
 mod count;
 mod demo;
@@ -12,6 +13,7 @@ mod failure;
 mod interfaces;
 mod json;
 mod live;
+mod manual;
 mod metrics;
 mod payload;
 mod report;
@@ -32,9 +34,11 @@ fn main() -> ExitCode {
     let result = match &cli.command {
         Command::Bench(args) => bench::run(args),
         Command::Capture(args) => capture::run(args),
+        Command::Completions(args) => completions::run(args),
         Command::Count(args) => count::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Devices(args) => devices::run(args),
+        Command::Manual(args) => manual::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

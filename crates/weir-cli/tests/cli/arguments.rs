@@ -16,7 +16,7 @@ fn version_and_help_succeed_and_teach() {
     let version = weir(&["--version"]);
     assert_eq!(version.status.code(), Some(0));
     assert_eq!(String::from_utf8_lossy(&version.stdout), concat!("weir ", env!("CARGO_PKG_VERSION"), "\n"));
-    for command in ["capture", "count", "demo", "devices"] {
+    for command in ["capture", "completions", "count", "demo", "devices"] {
         let help = weir(&[command, "--help"]);
         assert_eq!(help.status.code(), Some(0), "{command}");
         let text = String::from_utf8_lossy(&help.stdout);
@@ -61,4 +61,25 @@ fn usage_errors_name_the_option_and_exit_with_2() {
             assert!(text.contains(part), "{args:?} should say `{part}`: {text}");
         }
     }
+}
+
+#[test]
+fn completions_are_scripts_that_know_the_options() {
+    for (shell, option) in
+        [("bash", "--snapshot-length"), ("zsh", "--snapshot-length"), ("fish", "-l snapshot-length")]
+    {
+        let output = weir(&["completions", shell]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(String::from_utf8_lossy(&output.stdout).contains(option), "{shell}");
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let script = directory.path().join("weir");
+    std::fs::write(&script, weir(&["completions", "bash"]).stdout).expect("a file");
+    // What bash itself makes of `weir capture --snap<Tab>`.
+    let complete = format!(
+        ". {}; COMP_WORDS=(weir capture --snap); COMP_CWORD=2; _weir weir --snap capture; echo ${{COMPREPLY[@]}}",
+        script.display()
+    );
+    let output = Command::new("bash").args(["-c", &complete]).output().expect("bash is there");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "--snapshot-length\n", "{}", stderr(&output));
 }

@@ -1,0 +1,50 @@
+//! `weir completions SHELL`: what a shell needs to complete the command line, from the same definitions that read it.
+
+use std::io::{self, Write};
+
+use clap::{Args, CommandFactory, ValueEnum};
+use clap_complete::aot::{Generator, Shell};
+
+use crate::args::Cli;
+use crate::failure::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  weir completions bash > ~/.local/share/bash-completion/completions/weir
+  weir completions zsh > /usr/local/share/zsh/site-functions/_weir
+  weir completions fish > ~/.config/fish/completions/weir.fish
+        For the next shell that is started.
+
+Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct CompletionsArgs {
+    /// Which shell: bash, zsh or fish.
+    #[arg(value_enum, hide_possible_values = true)]
+    shell: ShellArg,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ShellArg {
+    Bash,
+    Zsh,
+    Fish,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &CompletionsArgs) -> Result<(), Failure> {
+    let shell = match args.shell {
+        ShellArg::Bash => Shell::Bash,
+        ShellArg::Zsh => Shell::Zsh,
+        ShellArg::Fish => Shell::Fish,
+    };
+    let mut command = Cli::command();
+    command.set_bin_name("weir");
+    command.build();
+    let mut script = Vec::new();
+    shell
+        .try_generate(&command, &mut script)
+        .and_then(|()| io::stdout().write_all(&script))
+        .map_err(|error| Failure::new(format_args!("write to standard output: {error}")))
+}

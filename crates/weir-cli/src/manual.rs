@@ -1,0 +1,154 @@
+//! `weir manual DIR` (hidden): a manual page for weir and for each of its commands, from what `--help` says.
+//!
+//! Options come from their definitions; the text behind them is divided by its words: `Examples:`, `Exit status:`, what
+//! begins with a signal's name; the rest are notes.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Command, CommandFactory};
+use clap_mangen::Man;
+use clap_mangen::roff::{Roff, bold, roman};
+
+use crate::args::Cli;
+use crate::failure::Failure;
+
+#[derive(Debug, Args)]
+pub(crate) struct ManualArgs {
+    /// The directory that they go into, which is there.
+    dir: PathBuf,
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &ManualArgs) -> Result<(), Failure> {
+    let mut weir = Cli::command();
+    weir.build();
+    write_all(&weir, "weir", None, &args.dir)
+        .map_err(|error| Failure::new(format_args!("write manual pages to {}: {error}", args.dir.display())))
+}
+
+/// The page of `command`, whose page is called `name`, and those of the commands below it.
+fn write_all(command: &Command, name: &str, above: Option<&str>, dir: &Path) -> io::Result<()> {
+    fs::write(dir.join(format!("{name}.1")), page(command, name, above)?)?;
+    for below in shown(command) {
+        write_all(below, &format!("{name}-{}", below.get_name()), Some(name), dir)?;
+    }
+    Ok(())
+}
+
+fn shown(command: &Command) -> impl Iterator<Item = &Command> {
+    command.get_subcommands().filter(|below| !below.is_hide_set() && below.get_name() != "help")
+}
+
+fn page(command: &Command, name: &str, above: Option<&str>) -> io::Result<Vec<u8>> {
+    let version = concat!("weir ", env!("CARGO_PKG_VERSION"));
+    let man =
+        Man::new(command.clone()).title(name.to_uppercase()).manual("User Commands").source(version).date("");
+    let mut page = Vec::new();
+    man.render_title(&mut page)?;
+    man.render_name_section(&mut page)?;
+    man.render_synopsis_section(&mut page)?;
+    man.render_description_section(&mut page)?;
+    man.render_options_section(&mut page)?;
+    let mut roff = Roff::new();
+    let mut below = shown(command).peekable();
+    if below.peek().is_some() {
+        roff.control("SH", ["COMMANDS"]);
+        for one in below {
+            roff.control("TP", []);
+            let about = one.get_about().map(ToString::to_string).unwrap_or_default();
+            roff.text([bold(format!("{name}-{}(1)", one.get_name()))]).text([roman(about)]);
+        }
+    }
+    let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    for (title, lines) in sections(&help) {
+        roff.control("SH", [title]);
+        let literal = title == "EXAMPLES";
+        if literal {
+            roff.control("EX", []);
+        }
+        for line in lines {
+            roff.text([roman(line)]);
+        }
+        if literal {
+            roff.control("EE", []);
+        }
+    }
+    let others = above.map(|above| format!("{above}(1), tcpdump(1), wireshark(1)"));
+    roff.control("SH", ["SEE ALSO"]);
+    roff.text([roman(others.unwrap_or_else(|| "tcpdump(1), wireshark(1), pcap(3pcap)".to_owned()))]);
+    page.extend(roff.render().into_bytes());
+    Ok(page)
+}
+
+/// The sections of the text behind the options; each with its lines, none is empty.
+fn sections(help: &str) -> Vec<(&'static str, Vec<&str>)> {
+    const STATUS: &str = "0 all well, 1 it went wrong, 2 the command line is wrong.";
+    let (mut examples, mut notes, mut signals, mut status) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    for paragraph in help.split("\n\n") {
+        let mut within = None;
+        for line in paragraph.lines() {
+            if line == "Examples:" || line == "Example:" {
+                within = Some(());
+            } else if within.is_some() {
+                examples.push(line);
+            } else if let Some(text) = line.strip_prefix("Exit status: ") {
+                status.push(text);
+            } else if line.starts_with("SIG") {
+                signals.push(line);
+            } else {
+                notes.push(line);
+            }
+        }
+    }
+    if status.is_empty() {
+        status.push(STATUS);
+    }
+    let all = [("NOTES", notes), ("SIGNALS", signals), ("EXIT STATUS", status), ("EXAMPLES", examples)];
+    all.into_iter().filter(|(_, lines)| !lines.is_empty()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_command_has_a_page_with_its_sections() {
+        let directory = tempfile::tempdir().expect("a directory");
+        run(&ManualArgs { dir: directory.path().to_owned() }).expect("pages");
+        let page = |name: &str| fs::read_to_string(directory.path().join(name)).expect("a page");
+        let capture = page("weir-capture.1");
+        for section in ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "SIGNALS", "EXIT STATUS", "EXAMPLES"] {
+            assert!(
+                capture.contains(&format!(".SH \"{section}\""))
+                    || capture.contains(&format!(".SH {section}")),
+                "{section}"
+            );
+        }
+        for option in ["\\-\\-snapshot\\-length", "\\-\\-metrics", "\\-\\-no\\-confine"] {
+            assert!(capture.contains(option), "{option}");
+        }
+        let all: Vec<_> =
+            Cli::command().get_subcommands().filter(|one| !one.is_hide_set()).cloned().collect();
+        assert!(all.len() >= 5);
+        for one in all {
+            assert!(page("weir.1").contains(&format!("weir\\-{}(1)", one.get_name())), "{}", one.get_name());
+            assert!(page(&format!("weir-{}.1", one.get_name())).contains("EXIT STATUS"));
+        }
+        assert!(!directory.path().join("weir-manual.1").exists());
+    }
+
+    #[test]
+    fn the_text_is_divided_by_its_words() {
+        let help = "Examples:\n  weir x\n\nSIGINT ends it.\nA word.\nExit status: 0 or 1.";
+        let expected = [
+            ("NOTES", vec!["A word."]),
+            ("SIGNALS", vec!["SIGINT ends it."]),
+            ("EXIT STATUS", vec!["0 or 1."]),
+            ("EXAMPLES", vec!["  weir x"]),
+        ];
+        assert_eq!(sections(help), expected);
+        assert_eq!(sections("").len(), 1);
+    }
+}
