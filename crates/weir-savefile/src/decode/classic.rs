@@ -9,10 +9,10 @@
 //! | `a1b2cd34` | Linux distributions around 1999, by A. Kuznetzov's patch | eight bytes more a record: interface index, protocol, packet type |
 //! | `1c0001ac`, `1c0001ab` | Ixia's lcap, from hardware or software | the header ends with the length of all records |
 
-use super::{Doubt, Fault, Found, LONGEST_BLOCK, PacketAt, Step};
+use super::{Doubt, Fault, Found, LONGEST_BLOCK, PacketAt, Plain, Step};
 use crate::ByteOrder;
 use crate::pcap::{FILE_HEADER, RECORD_HEADER, Resolution};
-use crate::record::{INBOUND, OUTBOUND};
+use crate::record::{INBOUND, OUTBOUND, Record};
 
 /// Bytes that Kuznetzov's records have more.
 const PATCHED_MORE: usize = 8;
@@ -20,6 +20,10 @@ const PATCHED_MORE: usize = 8;
 const IXIA_MORE: usize = 4;
 /// `PACKET_OUTGOING`: the packet type of a packet that the host sent, in Kuznetzov's records.
 const OUTGOING: u8 = 4;
+/// What libpcap takes for the longest packet. Records longer than both this and the file's snap length are damage.
+const USUAL_SNAP_LEN: u32 = 262_144;
+/// Link types whose packets are longer, whatever the snap length says: USB (three), D-Bus.
+const LONG_PACKETS: [u16; 4] = [189, 220, 249, 231];
 
 /// Which of the formats it is: what the first four bytes tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -122,63 +126,94 @@ impl Header {
         Ok(Some((header, doubt)))
     }
 
-    #[inline]
     pub(super) fn step<'a>(&self, bytes: &'a [u8]) -> Result<Step<'a>, Fault> {
+        if let Some(plain) = self.plain(bytes) {
+            let Plain { used, record, .. } = plain;
+            let packet = PacketAt {
+                data: plain.start..used,
+                timestamp: record.timestamp,
+                original_len: record.original_len,
+                flags: record.flags,
+                ..PacketAt::default()
+            };
+            return Ok(Step::Found { used, found: Found::Packet(packet) });
+        }
         let head = self.variant.record_header_len();
         let Some(header) = bytes.get(..head) else {
             return Ok(Step::Need(head));
         };
-        let record = self.record(header);
-        if record.captured > LONGEST_BLOCK {
-            return Err(Fault::TooLong(record.captured));
+        let Numbers { captured, .. } = self.numbers(header);
+        let limit = self.longest();
+        if captured > limit {
+            return Err(Fault::TooLong { length: captured, limit });
         }
-        let end = head + record.captured as usize;
-        if bytes.len() < end {
-            return Ok(Step::Need(end));
+        Ok(Step::Need(head + captured as usize))
+    }
+
+    /// See [`Decoder::plain`](super::Decoder::plain). All whole records are.
+    #[inline]
+    pub(super) fn plain(&self, bytes: &[u8]) -> Option<Plain> {
+        let start = self.variant.record_header_len();
+        let Numbers { timestamp, captured, original_len, flags, .. } = self.numbers(bytes.get(..start)?);
+        let used = start + captured as usize;
+        if captured > self.longest() || used > bytes.len() {
+            return None;
         }
-        let packet = PacketAt {
-            data: head..end,
-            timestamp: record.timestamp,
-            original_len: record.original,
+        let record = Record {
+            data: &[],
+            timestamp,
+            original_len,
+            flags,
+            dropcount: 0,
             interface: 0,
             queue: 0,
-            flags: record.flags,
-            dropcount: 0,
             comment: None,
-            doubt: None,
         };
-        Ok(Step::Found { used: end, found: Found::Packet(packet) })
+        Some(Plain { used, start, captured: captured as usize, record })
+    }
+
+    /// The longest packet that is taken for one, in bytes.
+    #[inline]
+    pub(crate) fn longest(&self) -> u32 {
+        if self.snap_len > USUAL_SNAP_LEN || LONG_PACKETS.contains(&self.link_type) {
+            LONGEST_BLOCK
+        } else {
+            USUAL_SNAP_LEN
+        }
     }
 
     /// `header`: as long as it has to be.
     #[inline]
-    pub(crate) fn record(&self, header: &[u8]) -> Record {
+    pub(crate) fn numbers(&self, header: &[u8]) -> Numbers {
         let word = |at| self.variant.order.u32_at(header, at).unwrap_or_default();
         let nanoseconds = match self.variant.resolution {
             Resolution::Nano => 1,
             Resolution::Micro => 1_000,
         };
         let (first, second) = (word(8), word(12));
-        let (captured, original) = match self.lengths {
+        let (captured, original_len) = match self.lengths {
             Lengths::CapturedFirst => (first, second),
             Lengths::OriginalFirst => (second, first),
             Lengths::LargerIsOriginal => (first.min(second), first.max(second)),
         };
         // At most 2^32 seconds and 2^32 microseconds: 2^62 nanoseconds.
-        let timestamp = u64::from(word(0)) * 1_000_000_000 + u64::from(word(4)) * nanoseconds;
+        let fraction = word(4);
+        let timestamp = u64::from(word(0)) * 1_000_000_000 + u64::from(fraction) * nanoseconds;
         let flags = header
             .get(RECORD_HEADER + 6)
             .filter(|_| self.variant.patched)
             .map(|kind| if *kind == OUTGOING { OUTBOUND } else { INBOUND });
-        Record { timestamp, captured, original, flags }
+        Numbers { timestamp, fraction, captured, original_len, flags }
     }
 }
 
 /// The numbers of a record's header.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Record {
+pub(crate) struct Numbers {
     pub(crate) timestamp: u64,
+    /// Of a second, in the file's unit.
+    pub(crate) fraction: u32,
     pub(crate) captured: u32,
-    pub(crate) original: u32,
+    pub(crate) original_len: u32,
     pub(crate) flags: Option<u32>,
 }

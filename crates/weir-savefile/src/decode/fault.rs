@@ -1,6 +1,6 @@
 //! What can be wrong with the bytes of a capture file.
 
-use super::{LONGEST_BLOCK, MOST_DESCRIPTIONS, MOST_INTERFACES};
+use super::{MOST_DESCRIPTIONS, MOST_INTERFACES};
 use crate::ByteOrder;
 
 /// Why bytes are no part of a capture file.
@@ -35,9 +35,14 @@ pub enum Fault {
         /// As it begins.
         length: u32,
     },
-    /// A block or packet that is longer than [`LONGEST_BLOCK`].
-    #[error("a length of {0} bytes; more than {LONGEST_BLOCK} is taken for damage")]
-    TooLong(u32),
+    /// A block or packet that is longer than any real one.
+    #[error("a length of {length} bytes; more than {limit} is taken for damage")]
+    TooLong {
+        /// As it says.
+        length: u32,
+        /// The longest that is read: for blocks [`LONGEST_BLOCK`](super::LONGEST_BLOCK).
+        limit: u32,
+    },
     /// The two lengths of a block differ.
     #[error("a block of type {kind:#x} begins with length {length} and ends with {tail}")]
     Tail {

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::{
-    Doubt, Fault, Found, LONGEST_BLOCK, MOST_DESCRIPTIONS, MOST_INTERFACES, PacketAt, Step, TimeUnit,
+    Doubt, Fault, Found, LONGEST_BLOCK, MOST_DESCRIPTIONS, MOST_INTERFACES, PacketAt, Plain, Step, TimeUnit,
 };
 use crate::options::{self, Options};
 use crate::pcapng::{
@@ -67,21 +67,25 @@ impl Sections {
         u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX)
     }
 
+    /// See [`Decoder::plain`](super::Decoder::plain): the walker of live chunks.
     #[inline]
-    pub(super) fn step<'a>(&mut self, bytes: &'a [u8]) -> Result<Step<'a>, Fault> {
-        if self.plain
-            && let Ok((record, rest)) = record::first(bytes)
-            && record.interface < self.count()
-        {
-            let packet = self.located(bytes, &record, record.timestamp, None);
-            return Ok(Step::Found { used: bytes.len() - rest.len(), found: Found::Packet(packet) });
+    pub(super) fn plain(&self, bytes: &[u8]) -> Option<Plain> {
+        if !self.plain {
+            return None;
         }
-        self.any(bytes)
+        let (record, rest) = record::first(bytes).ok()?;
+        if record.interface >= self.count() || record.comment.is_some() {
+            return None;
+        }
+        Some(Plain {
+            used: bytes.len() - rest.len(),
+            start: record::HEAD,
+            captured: record.data.len(),
+            record: Record { data: &[], comment: None, interface: self.base + record.interface, ..record },
+        })
     }
 
-    /// Any block, at its leisure.
-    #[inline(never)]
-    fn any<'a>(&mut self, bytes: &'a [u8]) -> Result<Step<'a>, Fault> {
+    pub(super) fn step<'a>(&mut self, bytes: &'a [u8]) -> Result<Step<'a>, Fault> {
         let frame = match frame(bytes, self.order)? {
             Ok(frame) => frame,
             Err(need) => return Ok(Step::Need(need)),
@@ -272,7 +276,6 @@ impl Sections {
         Ok(Found::Packet(self.located(bytes, &record, timestamp, doubt.or(out_of_range))))
     }
 
-    #[inline]
     fn located(&self, bytes: &[u8], record: &Record<'_>, timestamp: u64, doubt: Option<Doubt>) -> PacketAt {
         PacketAt {
             data: record::HEAD..record::HEAD + record.data.len(),
@@ -300,7 +303,7 @@ impl Sections {
             return Err(Fault::Captured(captured));
         }
         let data = data.start..data.start + captured as usize;
-        Ok(Found::Packet(PacketAt { data, original_len, interface: self.base, ..PacketAt::bare() }))
+        Ok(Found::Packet(PacketAt { data, original_len, interface: self.base, ..PacketAt::default() }))
     }
 
     /// The Packet Block, which writers have not used since 2010.
@@ -323,7 +326,7 @@ impl Sections {
             original_len: word(16),
             interface: self.base + id,
             dropcount: if drops == u16::MAX { 0 } else { drops.into() }, // all bits: not known
-            ..PacketAt::bare()
+            ..PacketAt::default()
         };
         packet.doubt = each_option(order, list, pcapng::PACKET, |code, value| {
             match (code, value.try_into()) {
@@ -342,22 +345,6 @@ impl Sections {
             }
         }
         Ok(Found::Packet(packet))
-    }
-}
-
-impl PacketAt {
-    fn bare() -> Self {
-        Self {
-            data: 0..0,
-            timestamp: 0,
-            original_len: 0,
-            interface: 0,
-            queue: 0,
-            flags: None,
-            dropcount: 0,
-            comment: None,
-            doubt: None,
-        }
     }
 }
 
@@ -391,7 +378,7 @@ pub(crate) fn frame(bytes: &[u8], order: ByteOrder) -> Result<Result<Frame, usiz
         return Err(Fault::Length { kind, length });
     }
     if length > LONGEST_BLOCK {
-        return Err(Fault::TooLong(length));
+        return Err(Fault::TooLong { length, limit: LONGEST_BLOCK });
     }
     let end = length as usize;
     let Some(tail) = bytes.get(..end).and_then(|block| order.u32_at(block, end - 4)) else {

@@ -18,11 +18,14 @@
 //!
 //! - `input`: from a path to uncompressed bytes; `unpack`: what decoders leave to do.
 //! - `window`: the part of the file that is in memory.
+//! - `merge`: several files in the order of time; `repair`: what is whole of a damaged one.
 //! - [`weir_savefile::decode`]: what the bytes mean.
 
 mod error;
 mod input;
 mod known;
+mod merge;
+mod repair;
 mod unpack;
 mod window;
 
@@ -34,12 +37,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use weir_savefile::ByteOrder;
-use weir_savefile::decode::{self, Decoder, Found, PacketAt, Step};
+use weir_savefile::decode::{self, Decoder, Found, PacketAt, Plain, Step};
 pub use weir_savefile::decode::{Doubt, Fault, Header, TimeUnit};
 
 pub use self::error::{Oddity, ReadError, ReadReason, Warning};
 use self::known::Known;
 pub use self::known::{InterfaceStatistics, Section};
+pub use self::merge::{MOST_HELD, Merge};
+pub use self::repair::{RepairError, Repaired, repair};
 use self::window::Window;
 use crate::{Direction, FileInterface, Packet};
 
@@ -260,6 +265,9 @@ impl Reader {
             self.named += 1;
             return Ok(Some(Item::Interface(self.named - 1)));
         }
+        if let Some(plain) = self.plain() {
+            return Ok(Some(Item::Packet(self.plain_view(&plain))));
+        }
         let Some(seen) = self.advance()? else { return Ok(None) };
         Ok(Some(match seen {
             Seen::Packet(packet) => Item::Packet(self.view(&packet)),
@@ -268,10 +276,7 @@ impl Reader {
                 Item::Interface(self.named - 1)
             }
             Seen::Statistics(statistics) => Item::Statistics(*statistics),
-            Seen::Block { kind, body: Some(body) } => {
-                Item::Block { kind, body: &self.window.since(self.place)[body] }
-            }
-            Seen::Block { kind, body: None } => Item::Block { kind, body: &self.known.turned },
+            Seen::Block { kind, body } => self.block(kind, body),
         }))
     }
 
@@ -283,6 +288,15 @@ impl Reader {
     /// As [`next`](Self::next).
     #[inline]
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, ReadError> {
+        if let Some(plain) = self.plain() {
+            return Ok(Some(self.plain_view(&plain)));
+        }
+        self.some_packet()
+    }
+
+    /// A packet of any kind, after anything else.
+    #[inline(never)]
+    fn some_packet(&mut self) -> Result<Option<Packet<'_>>, ReadError> {
         loop {
             let seen = self.advance()?;
             self.named = self.known.count();
@@ -294,8 +308,31 @@ impl Reader {
         }
     }
 
-    /// Goes on until there is something to give out.
+    /// Takes the next packet, if it is already there and needs no thought.
     #[inline]
+    fn plain(&mut self) -> Option<Plain> {
+        let plain = self.decoder.plain(self.window.bytes())?;
+        self.place = self.window.take(plain.used);
+        self.packets += 1;
+        Some(plain)
+    }
+
+    #[inline]
+    fn plain_view(&self, plain: &Plain) -> Packet<'_> {
+        let Plain { record, start, captured, .. } = *plain;
+        Packet {
+            data: &self.window.since(self.place)[start..start + captured],
+            timestamp: record.timestamp,
+            original_len: record.original_len,
+            interface: record.interface,
+            queue: record.queue,
+            direction: record.flags.and_then(Direction::of_flags),
+            lost_before: record.dropcount,
+            comment: None,
+        }
+    }
+
+    /// Goes on until there is something to give out.
     fn advance(&mut self) -> Result<Option<Seen>, ReadError> {
         while !self.over {
             if let Some(seen) = self.step()? {
@@ -306,7 +343,6 @@ impl Reader {
     }
 
     /// One step of the decoder; `None`: nothing to give out, or the end.
-    #[inline]
     fn step(&mut self) -> Result<Option<Seen>, ReadError> {
         let (used, found) = match self.decoder.step(self.window.bytes()) {
             Ok(Step::Found { used, found: Found::Packet(packet) }) => {
@@ -354,6 +390,7 @@ impl Reader {
 
     fn fail(&mut self, reason: ReadReason) -> ReadError {
         self.over = true;
+        self.named = self.known.count();
         ReadError {
             file: self.name.clone(),
             position: Some(self.window.position()),
@@ -363,6 +400,16 @@ impl Reader {
         }
     }
 
+    /// The block that was found last.
+    fn block(&self, kind: u32, body: Option<Range<usize>>) -> Item<'_> {
+        let body = match body {
+            Some(body) => &self.window.since(self.place)[body],
+            None => &self.known.turned,
+        };
+        Item::Block { kind, body }
+    }
+
+    /// The packet that was found last.
     #[inline]
     fn view(&self, packet: &PacketAt) -> Packet<'_> {
         let bytes = self.window.since(self.place);

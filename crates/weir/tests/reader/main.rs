@@ -1,7 +1,11 @@
 //! What is in a file is read, all of it, whatever machine and program wrote it.
 
+mod damage;
 mod files;
 mod formats;
+mod merge;
+mod packed;
+mod repair;
 
 use std::io::Cursor;
 

@@ -1,0 +1,254 @@
+//! Several files as one, in the order of time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use super::{Item, ReadError, Reader, Seen};
+use crate::{FileInterface, Packet};
+use weir_savefile::decode::PacketAt;
+
+/// The most bytes that packets held back for sorting may take: [`Merge::window`].
+pub const MOST_HELD: usize = 24 << 20;
+
+/// Several files read at once: always the packet with the smallest time stamp of those that come next in each file. Of
+/// equal ones that of the file that was named first.
+///
+/// Interfaces are counted anew. Two files share an interface where their descriptions are the same, so that pieces of
+/// one capture come together again; two interfaces of one file always stay two. (mergecap does that with `-I any`.)
+///
+/// A file that ends with an error says so once; the others are read on. Statistics and other blocks come where they
+/// stand in their file, and are not sorted.
+///
+/// Each file takes about 300 KiB of memory and an open descriptor.
+#[derive(Debug)]
+pub struct Merge {
+    inputs: Vec<Input>,
+    /// Inputs whose next packet is not known.
+    hungry: Vec<usize>,
+    interfaces: Vec<FileInterface>,
+    /// Interfaces that [`Item::Interface`] has named.
+    named: usize,
+    window: u64,
+    held: Held,
+    /// The largest time stamp that was met, and the last that was given out.
+    newest: u64,
+    last: u64,
+    late: u64,
+}
+
+#[derive(Debug)]
+struct Input {
+    reader: Reader,
+    /// From the file's numbers of interfaces to those of the whole.
+    numbers: Vec<u32>,
+    next: Option<PacketAt>,
+}
+
+impl Merge {
+    /// Merges what these readers have not read yet.
+    pub fn new(readers: Vec<Reader>) -> Self {
+        let hungry = (0..readers.len()).rev().collect();
+        let input = |reader| Input { reader, numbers: Vec::new(), next: None };
+        Self {
+            inputs: readers.into_iter().map(input).collect(),
+            hungry,
+            interfaces: Vec::new(),
+            named: 0,
+            window: 0,
+            held: Held::default(),
+            newest: 0,
+            last: 0,
+            late: 0,
+        }
+    }
+
+    /// Sorts within each file as well: packets are held back for so long, by their own time stamps, that others may
+    /// go before them. For files of a capture from several queues, of which only each queue's packets are in order.
+    ///
+    /// What is held back is copied, up to [`MOST_HELD`] bytes; then the oldest goes out before its time.
+    #[must_use]
+    pub fn window(mut self, window: Duration) -> Self {
+        self.window = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
+        self
+    }
+
+    /// The interfaces that are known by now, each at the place that its number says.
+    pub fn interfaces(&self) -> &[FileInterface] {
+        &self.interfaces
+    }
+
+    /// The readers, in the order in which they were given: for positions, formats and warnings.
+    pub fn readers(&self) -> impl ExactSizeIterator<Item = &Reader> {
+        self.inputs.iter().map(|input| &input.reader)
+    }
+
+    /// Packets that were given out although a later one had gone before.
+    pub fn late(&self) -> u64 {
+        self.late
+    }
+
+    /// What comes next; `None` at the end of all files.
+    ///
+    /// # Errors
+    ///
+    /// One of the files ends with this error; the next call goes on with the others.
+    #[expect(clippy::should_implement_trait, reason = "what is given out borrows from the readers")]
+    pub fn next(&mut self) -> Result<Option<Item<'_>>, ReadError> {
+        loop {
+            if self.named < self.interfaces.len() {
+                self.named += 1;
+                return Ok(Some(Item::Interface(number(self.named - 1))));
+            }
+            if let Some(index) = self.hungry.pop() {
+                let input = &mut self.inputs[index];
+                let seen = input.reader.advance()?;
+                input.number(&mut self.interfaces);
+                if !matches!(seen, None | Some(Seen::Packet(_))) {
+                    self.hungry.push(index);
+                }
+                match seen {
+                    None | Some(Seen::Interface) => {}
+                    Some(Seen::Packet(packet)) => input.next = Some(packet),
+                    Some(Seen::Statistics(mut statistics)) => {
+                        statistics.interface = input.numbers[statistics.interface as usize];
+                        return Ok(Some(Item::Statistics(*statistics)));
+                    }
+                    Some(Seen::Block { kind, body }) => {
+                        return Ok(Some(self.inputs[index].reader.block(kind, body)));
+                    }
+                }
+                continue;
+            }
+            let Some(index) = self.first() else { break };
+            if self.window == 0 {
+                self.hungry.push(index);
+                self.count(self.inputs[index].next.as_ref().map_or(0, |packet| packet.timestamp));
+                return Ok(self.inputs[index].take().map(Item::Packet));
+            }
+            if self.held.bytes >= MOST_HELD || self.held.is_due(self.newest.saturating_sub(self.window)) {
+                return Ok(self.release());
+            }
+            self.hungry.push(index);
+            if let Some(packet) = self.inputs[index].take() {
+                self.newest = self.newest.max(packet.timestamp);
+                self.held.put(&packet);
+            }
+        }
+        Ok(self.release())
+    }
+
+    /// The input with the smallest time stamp.
+    fn first(&self) -> Option<usize> {
+        let next = |(index, input): (usize, &Input)| Some((input.next.as_ref()?.timestamp, index));
+        self.inputs.iter().enumerate().filter_map(next).min().map(|(_, index)| index)
+    }
+
+    fn release(&mut self) -> Option<Item<'_>> {
+        let timestamp = self.held.oldest()?;
+        self.count(timestamp);
+        self.held.take().map(Item::Packet)
+    }
+
+    fn count(&mut self, timestamp: u64) {
+        self.late += u64::from(timestamp < self.last);
+        self.last = self.last.max(timestamp);
+    }
+}
+
+impl Input {
+    /// Gives numbers to the interfaces that are new.
+    fn number(&mut self, all: &mut Vec<FileInterface>) {
+        for interface in &self.reader.interfaces()[self.numbers.len()..] {
+            let same = (0..all.len()).find(|n| all[*n] == *interface && !self.numbers.contains(&number(*n)));
+            let place = same.unwrap_or_else(|| {
+                all.push(interface.clone());
+                all.len() - 1
+            });
+            self.numbers.push(number(place));
+        }
+    }
+
+    /// The packet that comes next. It stays readable until the reader goes on.
+    fn take(&mut self) -> Option<Packet<'_>> {
+        let packet = self.next.take()?;
+        let mut packet = self.reader.view(&packet);
+        packet.interface = self.numbers[packet.interface as usize];
+        Some(packet)
+    }
+}
+
+/// Bounded by the number of files and of interfaces in each.
+fn number(place: usize) -> u32 {
+    u32::try_from(place).unwrap_or(u32::MAX)
+}
+
+/// Packets held back, the oldest first.
+#[derive(Debug, Default)]
+struct Held {
+    /// Time stamp, order of arrival, place.
+    order: BinaryHeap<Reverse<(u64, u64, usize)>>,
+    places: Vec<Owned>,
+    free: Vec<usize>,
+    /// Given out last: free with the next call.
+    out: Option<usize>,
+    arrived: u64,
+    /// What all of it takes.
+    bytes: usize,
+}
+
+#[derive(Debug, Default)]
+struct Owned {
+    /// The packet, then its comment.
+    bytes: Vec<u8>,
+    captured: usize,
+    has_comment: bool,
+    /// With nothing in it that is borrowed.
+    facts: Option<Packet<'static>>,
+}
+
+impl Held {
+    fn oldest(&self) -> Option<u64> {
+        self.order.peek().map(|Reverse((timestamp, ..))| *timestamp)
+    }
+
+    fn is_due(&self, time: u64) -> bool {
+        self.oldest().is_some_and(|oldest| oldest < time)
+    }
+
+    fn put(&mut self, packet: &Packet<'_>) {
+        self.free.extend(self.out.take());
+        let place = self.free.pop().unwrap_or_else(|| {
+            self.places.push(Owned::default());
+            self.places.len() - 1
+        });
+        let owned = &mut self.places[place];
+        owned.bytes.clear();
+        owned.bytes.extend_from_slice(packet.data);
+        owned.bytes.extend_from_slice(packet.comment.unwrap_or_default().as_bytes());
+        owned.captured = packet.data.len();
+        owned.has_comment = packet.comment.is_some();
+        owned.facts = Some(Packet { data: &[], comment: None, ..*packet });
+        self.bytes += owned.cost();
+        self.order.push(Reverse((packet.timestamp, self.arrived, place)));
+        self.arrived += 1;
+    }
+
+    fn take(&mut self) -> Option<Packet<'_>> {
+        self.free.extend(self.out.take());
+        let Reverse((.., place)) = self.order.pop()?;
+        self.out = Some(place);
+        let owned = &self.places[place];
+        self.bytes -= owned.cost();
+        let (data, comment) = owned.bytes.split_at(owned.captured);
+        let comment = std::str::from_utf8(comment).ok().filter(|_| owned.has_comment);
+        owned.facts.map(|facts| Packet { data, comment, ..facts })
+    }
+}
+
+impl Owned {
+    /// Bytes of memory, with the entry in the order and what the allocator needs.
+    fn cost(&self) -> usize {
+        size_of::<Self>() + 40 + self.bytes.capacity()
+    }
+}
