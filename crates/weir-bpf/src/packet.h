@@ -89,14 +89,19 @@ static __always_inline bool load_plain(CONTEXT *ctx, struct record *record)
 	return copy(ctx, data, record->captured) || load(ctx, 0, data, record->captured);
 }
 
+static __always_inline void put_tag(void *data, __be16 protocol, __u16 tci)
+{
+	*(__be16 *)(data + ADDRESSES) = protocol;
+	*(__be16 *)(data + ADDRESSES + 2) = bpf_htons(tci);
+}
+
 /* The same for a packet whose tag the device has stripped: the tag goes back behind the addresses. */
 static __always_inline bool load_tagged(CONTEXT *ctx, struct record *record, __be16 protocol, __u16 tci)
 {
 	void *data = DATA(record);
 	if (!load(ctx, 0, data, ADDRESSES))
 		return false;
-	*(__be16 *)(data + ADDRESSES) = protocol;
-	*(__be16 *)(data + ADDRESSES + 2) = bpf_htons(tci);
+	put_tag(data, protocol, tci);
 	__u32 captured = record->captured;
 	if (captured > ADDRESSES + TAG)
 		return load(ctx, ADDRESSES, data + ADDRESSES + TAG, captured - (ADDRESSES + TAG));

@@ -20,4 +20,12 @@ int tag(struct __sk_buff *skb)
 	return TC_ACT_UNSPEC;
 }
 
+/* The other way round: takes the tag off, as a stack would that has an interface for it. */
+SEC("tcx/ingress")
+int untag(struct __sk_buff *skb)
+{
+	bpf_skb_vlan_pop(skb);
+	return TC_ACT_UNSPEC;
+}
+
 char _license[] SEC("license") = "Dual MIT/GPL";

@@ -25,11 +25,27 @@ impl Tag {
         logged("tag", || {
             let mut storage = MaybeUninit::uninit();
             let mut open = skeleton::TagSkelBuilder::default().open(&mut storage)?;
+            open.progs.untag.set_autoload(false);
             let constants = open.maps.rodata_data.as_deref_mut().expect("the program has constants");
             constants.protocol = protocol;
             constants.tci = tci;
             let loaded = open.load()?;
             Ok(Self { program: loaded.progs.tag.as_fd().try_clone_to_owned()? })
+        })
+    }
+
+    /// Loads a program for what arrives, which takes its tag off.
+    ///
+    /// # Errors
+    ///
+    /// As [`load`](Self::load).
+    pub fn load_untagging() -> Result<Self, LoadError> {
+        logged("untag", || {
+            let mut storage = MaybeUninit::uninit();
+            let mut open = skeleton::TagSkelBuilder::default().open(&mut storage)?;
+            open.progs.tag.set_autoload(false);
+            let loaded = open.load()?;
+            Ok(Self { program: loaded.progs.untag.as_fd().try_clone_to_owned()? })
         })
     }
 

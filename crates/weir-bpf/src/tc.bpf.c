@@ -8,6 +8,7 @@
 #include <linux/pkt_cls.h>
 #define CONTEXT struct __sk_buff
 #include "packet.h"
+#include "segment.h"
 
 static __always_inline bool load(CONTEXT *ctx, __u32 from, void *to, __u32 length)
 {
@@ -17,6 +18,8 @@ static __always_inline bool load(CONTEXT *ctx, __u32 from, void *to, __u32 lengt
 static __always_inline int deliver(struct __sk_buff *ctx, __u32 direction)
 {
 	struct record record;
+	if (segments && deliver_segments(ctx, direction))
+		return TC_ACT_UNSPEC;
 	if (!arrive(&record, bpf_get_smp_processor_id()))
 		return TC_ACT_UNSPEC;
 	bool tagged = ctx->vlan_present;

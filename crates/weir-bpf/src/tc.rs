@@ -15,10 +15,26 @@ skeleton!("tc");
 pub struct Options {
     /// The pool; its queues are CPUs.
     pub pool: PoolOptions,
+    /// Lay TCP super-frames down as segments.
+    pub segments: Option<Segments>,
     /// Load the program for what arrives.
     pub ingress: bool,
     /// Load the program for what is sent.
     pub egress: bool,
+}
+
+/// How super-frames are cut. The chunks have room for `payload` and [`Segments::HEADERS`] more.
+#[derive(Clone, Copy, Debug)]
+pub struct Segments {
+    /// Frames begin with an Ethernet header; else with that of IP.
+    pub ethernet: bool,
+    /// Most bytes of payload in a segment; frames with more stay whole.
+    pub payload: u32,
+}
+
+impl Segments {
+    /// Room for headers, and for what the verifier takes to be possible (`segment.h`).
+    pub const HEADERS: u32 = 1024;
 }
 
 /// The loaded programs.
@@ -41,7 +57,12 @@ impl Programs {
     fn try_load(options: &Options) -> Result<(Self, PoolMaps), libbpf_rs::Error> {
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::TcSkelBuilder::default().open(&mut storage)?;
-        let _ = prepare!(open, &options.pool);
+        let constants = prepare!(open, &options.pool);
+        if let Some(segments) = options.segments {
+            constants.segments = true;
+            constants.ethernet = segments.ethernet;
+            constants.segment_payload = segments.payload;
+        }
         open.progs.ingress.set_autoload(options.ingress);
         open.progs.egress.set_autoload(options.egress);
         let loaded = open.load()?;

@@ -273,6 +273,10 @@ pub(crate) struct OriginArgs {
     #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
     source: SourceArg,
 
+    /// Capture TCP super-frames, which offloads build, as the segments that the wire carries, checksums filled in.
+    #[arg(long)]
+    segment: bool,
+
     /// Attach the tc source as on a kernel without tcx, by filters of a clsact discipline.
     #[arg(long, hide = true)]
     tc_filters: bool,
@@ -295,6 +299,7 @@ impl OriginArgs {
     pub(crate) fn builder(&self, interfaces: &[String], timestamps: Timestamps) -> Builder {
         let builder = Capture::builder()
             .source(self.source.into())
+            .segment(self.segment)
             .tc_filters(self.tc_filters)
             .mode(self.mode.into())
             .timestamps(self.timestamps.map_or(timestamps, Timestamps::from))

@@ -24,4 +24,16 @@ impl Tagging {
             port.netns.run(|| TcxLink::attach(tag.program(), port.index, TcxHook::Egress, Place::Last))?;
         Ok(Self { _link: link })
     }
+
+    /// Begins to take the tags off what arrives at a port, so that its stack takes it; behind captures that are there
+    /// and those that come.
+    ///
+    /// # Errors
+    ///
+    /// As [`on`](Self::on).
+    pub fn off(port: &Port) -> Result<Self, Error> {
+        let untag = Tag::load_untagging()?;
+        let attach = || TcxLink::attach(untag.program(), port.index, TcxHook::Ingress, Place::Last);
+        Ok(Self { _link: port.netns.run(attach)? })
+    }
 }

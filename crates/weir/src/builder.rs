@@ -105,6 +105,7 @@ pub(crate) struct Settings {
     pub(crate) direction: Direction,
     pub(crate) promiscuous: bool,
     pub(crate) delivery: Delivery,
+    pub(crate) segment: bool,
     pub(crate) tc_filters: bool,
 }
 
@@ -130,6 +131,7 @@ impl Default for Settings {
             direction: Direction::default(),
             promiscuous: true,
             delivery: Delivery::default(),
+            segment: false,
             tc_filters: false,
         }
     }
@@ -197,6 +199,13 @@ impl Builder {
     /// When packets are handed over.
     pub fn delivery(mut self, delivery: Delivery) -> Self {
         self.settings.delivery = delivery;
+        self
+    }
+
+    /// Whether TCP super-frames, which offloads build, are captured as the segments that the wire carries, and checksums
+    /// that are left to the device are filled in. The tc source can do that.
+    pub fn segment(mut self, segment: bool) -> Self {
+        self.settings.segment = segment;
         self
     }
 

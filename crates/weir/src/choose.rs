@@ -32,6 +32,12 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
         (SourceChoice::AfPacket, _) if exclusive => {
             refused("the af_packet source cannot take packets away from the host")
         }
+        (SourceChoice::Xdp | SourceChoice::XdpTc | SourceChoice::AfPacket, _) if settings.segment => {
+            refused("only the tc source cuts super-frames into segments (--segment)")
+        }
+        (SourceChoice::Auto, _) if settings.segment && exclusive => refused(
+            "only the tc source cuts super-frames into segments (--segment), and it leaves packets to the host",
+        ),
         (SourceChoice::Xdp, _) => opener.xdp(false, asked()),
         (SourceChoice::Tc, _) => opener.tc(asked()),
         (SourceChoice::XdpTc, _) => opener.xdp_tc(asked()),
@@ -81,7 +87,7 @@ impl Opener<'_> {
             }
         }
         match self.tc(why.clone()) {
-            Err(error) if !is_final(&error) => {
+            Err(error) if !self.settings.segment && !is_final(&error) => {
                 let but = if first == Fit::Xdp { "tc" } else { "tc would fit" };
                 self.af_packet(format!("{why}; {but}, but: {}", first_line(&error)))
             }
@@ -156,13 +162,14 @@ enum Fit {
 
 /// The rule of `auto`: never disturb an interface that the host works with, be fast on one that is there to be captured.
 fn prefer(device: &Device, settings: &Settings) -> (Fit, String) {
-    let ethernet = device.link_type().is_ok_and(|link_type| link_type == 1);
     let (fit, why) = if settings.mode == Mode::Exclusive {
         (Fit::Xdp, "only xdp can take packets away from the host, as mode exclusive asks")
-    } else if !ethernet {
+    } else if !device.is_ethernet() {
         (Fit::Tc, "its frames have no Ethernet header")
     } else if device.link.is_loopback() {
         (Fit::Tc, "it is the loopback")
+    } else if settings.segment {
+        (Fit::Tc, "only tc cuts super-frames into segments")
     } else if settings.direction == Direction::Out {
         (Fit::Tc, "xdp does not see what is sent")
     } else if device.in_use {

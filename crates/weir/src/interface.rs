@@ -90,6 +90,11 @@ impl Device {
         }
     }
 
+    /// Whether frames begin with an Ethernet header.
+    pub(crate) fn is_ethernet(&self) -> bool {
+        self.link_type().is_ok_and(|link_type| link_type == 1)
+    }
+
     /// The largest frame that can arrive, in bytes: a whole segment of an offload, or the MTU, with Ethernet header and
     /// two VLAN tags.
     pub(crate) fn largest_frame(&self) -> u32 {

@@ -2,7 +2,7 @@
 //! process has mapped. The host keeps its traffic.
 
 use rustix::io::Errno;
-use weir_bpf::tc::{Options, Programs};
+use weir_bpf::tc::{Options, Programs, Segments};
 use weir_sys::bpf::{Place, TcxHook, TcxLink};
 use weir_sys::clsact::Clsact;
 use weir_sys::{CallError, cpu};
@@ -25,10 +25,14 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     };
     let queues = cpu::possible()?;
     let snap_len = settings.snap_len.min(DEFAULT_SNAP_LEN).min(device.largest_frame());
-    let shape = shape(device, settings, queues, snap_len)?;
+    let segments =
+        settings.segment.then(|| Segments { ethernet: device.is_ethernet(), payload: device.link.mtu });
+    let room = segments.map_or(0, |segments| segments.payload.saturating_add(Segments::HEADERS));
+    let shape = shape(device, settings, queues, snap_len.max(room))?;
     let directions = settings.direction == Direction::Both;
     let (programs, maps) = Programs::load(&Options {
         pool: pool_options(&shape, settings, id, snap_len, directions),
+        segments,
         ingress,
         egress,
     })

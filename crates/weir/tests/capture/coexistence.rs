@@ -102,6 +102,12 @@ fn root_absurd_wishes_are_answered() {
             let exclusive = on_rx(&network).source(source).mode(Mode::Exclusive).open();
             assert!(matches!(exclusive, Err(Error::Options(_))));
         }
+        for source in [SourceChoice::Xdp, SourceChoice::XdpTc, SourceChoice::AfPacket] {
+            let segmented = on_rx(&network).source(source).segment(true).open();
+            assert!(matches!(segmented, Err(Error::Options(_))));
+        }
+        let segmented = on_rx(&network).mode(Mode::Exclusive).segment(true).open();
+        assert!(matches!(segmented, Err(Error::Options(_))));
         for way in [weir::Direction::In, weir::Direction::Out] {
             let one = on_rx(&network).source(SourceChoice::XdpTc).direction(way).open();
             assert!(matches!(one, Err(Error::Options(_))));

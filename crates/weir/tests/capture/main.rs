@@ -4,6 +4,7 @@ mod account;
 mod coexistence;
 mod contents;
 mod delivery;
+mod segment;
 mod tc;
 
 use std::time::Duration;

@@ -1,0 +1,147 @@
+//! Super-frames as segments: tshark finds every checksum good and every byte of the stream there.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use weir::writer::{Writer, WriterOptions};
+use weir::{Direction, FileInterface, SourceChoice};
+use weir_lab::{Network, Tagging, TcpReport, Veth, require_root, tcp_transfer};
+
+use crate::{assert_closed, drain, on_rx};
+
+const BYTES: u64 = 1 << 20;
+
+/// Captures a transfer in `direction`, as seen from the receiving end, into `file`. Gives the lengths of the packets.
+fn captured_transfer(
+    network: &Network,
+    direction: Direction,
+    snap_len: u32,
+    file: &Path,
+) -> (TcpReport, BTreeMap<usize, u32>) {
+    let pair = match direction {
+        Direction::Out => weir_lab::Pair { tx: network.pair().rx.clone(), rx: network.pair().tx.clone() },
+        _ => network.pair().clone(),
+    };
+    network.rx().run(|| {
+        let builder = on_rx(network).source(SourceChoice::Tc).direction(Direction::Both).segment(true);
+        let mut capture = builder.snap_len(snap_len).open().unwrap();
+        let interfaces: Vec<_> = capture.interfaces().iter().map(FileInterface::from).collect();
+        let mut writer = Writer::create(file, &interfaces, &WriterOptions::default()).unwrap();
+        let mut lengths: BTreeMap<usize, u32> = BTreeMap::new();
+        let mut look = |chunk: weir::Chunk| {
+            for packet in &chunk {
+                *lengths.entry(packet.original_len as usize).or_default() += 1;
+                assert_eq!(packet.data.len(), packet.original_len.min(snap_len) as usize);
+            }
+            writer.write(chunk).unwrap();
+        };
+        let transfer = std::thread::spawn(move || tcp_transfer(&pair, BYTES).expect("the transfer succeeds"));
+        while !transfer.is_finished() {
+            capture.next(Duration::from_millis(10)).unwrap().into_iter().for_each(&mut look);
+        }
+        let report = transfer.join().expect("the transfer does not panic");
+        drain(&mut capture, &mut look);
+        // The writer holds chunks until it has written them.
+        writer.finish(&capture.account().unwrap()).1.unwrap();
+        let account = capture.account().unwrap();
+        assert_closed(&account);
+        let total = account.total();
+        assert_eq!((total.lost, total.errors), (0, 0), "{total:?}");
+        assert_eq!(total.captured, lengths.values().map(|&times| u64::from(times)).sum::<u64>());
+        sort(file);
+        (report, lengths)
+    })
+}
+
+/// Brings the records of several queues into the order of their times.
+fn sort(file: &Path) {
+    let sorted = file.with_extension("sorted");
+    let output = Command::new("reordercap").args([file, &sorted]).output().expect("reordercap runs");
+    assert!(output.status.success(), "{output:?}");
+    std::fs::rename(sorted, file).unwrap();
+}
+
+fn tshark(file: &Path, args: &[&str]) -> String {
+    let checks = ["ip.check_checksum:TRUE", "tcp.check_checksum:TRUE", "udp.check_checksum:TRUE"];
+    let mut command = Command::new("tshark");
+    command.arg("-n").arg("-r").arg(file).args(checks.iter().flat_map(|check| ["-o", *check])).args(args);
+    let output = command.output().expect("tshark runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// FNV-1a of the bytes that the one side that sent any has sent, as tshark puts the stream together.
+fn stream_checksum(file: &Path) -> (u64, u64) {
+    let text = tshark(file, &["-q", "-z", "follow,tcp,raw,0"]);
+    let hex = text.lines().map(str::trim).filter(|line| line.len() > 1);
+    let hex = hex.filter(|line| line.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    let bytes = hex.flat_map(|line| {
+        line.as_bytes()
+            .chunks_exact(2)
+            .map(|pair| u8::from_str_radix(str::from_utf8(pair).unwrap(), 16).unwrap())
+    });
+    bytes.fold((0, 0xcbf2_9ce4_8422_2325), |(count, sum), byte| {
+        (count + 1, (sum ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3))
+    })
+}
+
+#[test]
+fn root_segments_are_what_the_wire_carries() {
+    if !require_root("root_segments_are_what_the_wire_carries") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("segments.pcapng");
+    let v4 = || Veth::default().ipv4();
+    let v6 = || Veth::default().ipv6();
+    let ways = [
+        (v4(), 1500, Direction::In, None),
+        (v4(), 1500, Direction::Out, None),
+        (v6(), 1500, Direction::In, None),
+        (v6(), 1500, Direction::Out, None),
+        (v4().mtu(9000), 9000, Direction::Out, None),
+        (v4(), 1500, Direction::In, Some(0x8100)),
+        (v6(), 1500, Direction::In, Some(0x88a8)),
+    ];
+    for (veth, mtu, direction, tag) in ways {
+        let told = format!("{direction:?} {mtu} {tag:?} {veth:?}");
+        let network = Network::new(veth).unwrap();
+        // The stack that receives would not take tagged frames, so a tag is put on and, behind the capture, taken off.
+        let _tagging = tag.map(|protocol| Tagging::on(&network.pair().tx, protocol, 77).unwrap());
+        let _untagging = tag.map(|_| Tagging::off(&network.pair().rx).unwrap());
+        let (report, lengths) = captured_transfer(&network, direction, 262_144, &file);
+        let longest = 14 + mtu + if tag.is_some() { 4 } else { 0 };
+        assert!(lengths.keys().all(|&length| length <= longest), "{told}: {lengths:?}");
+        assert!(lengths[&longest] > 50, "{told}: {lengths:?}");
+
+        let bad = "ip.checksum.status != 1 or tcp.checksum.status != 1 or not tcp";
+        assert_eq!(tshark(&file, &["-Y", bad]), "", "{told}: bad checksums");
+        let gaps = "tcp.analysis.lost_segment or tcp.analysis.ack_lost_segment or tcp.analysis.out_of_order";
+        assert_eq!(tshark(&file, &["-Y", gaps]), "", "{told}: gaps");
+        assert_eq!(stream_checksum(&file), (BYTES, report.sent_checksum), "{told}");
+        let tagged = tshark(&file, &["-Y", "(vlan.id == 77 or ieee8021ad.id == 77) and tcp.len > 0"]);
+        assert_eq!(!tagged.is_empty(), tag.is_some(), "{told}");
+    }
+}
+
+#[test]
+fn root_segments_are_cut_at_the_snap_length_and_say_so() {
+    if !require_root("root_segments_are_cut_at_the_snap_length_and_say_so") {
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("cut.pcapng");
+    let network = Network::new(Veth::default().ipv4()).unwrap();
+    for snap_len in [1, 13, 35, 54, 67, 97, 1513, 1514] {
+        let (_, lengths) = captured_transfer(&network, Direction::In, snap_len, &file);
+        assert!(lengths[&1514] > 100, "{snap_len}: {lengths:?}");
+        let text = tshark(&file, &["-T", "fields", "-e", "frame.len", "-e", "frame.cap_len"]);
+        for line in text.lines() {
+            let (long, cut) = line.split_once('\t').unwrap();
+            let (long, cut): (u32, u32) = (long.parse().unwrap(), cut.parse().unwrap());
+            assert_eq!(cut, long.min(snap_len));
+        }
+    }
+}
