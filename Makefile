@@ -5,11 +5,11 @@ export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help setup build demo test check bench loom miri clean
+.PHONY: help setup build demo test check bench deb test-deb loom miri clean
 .DEFAULT_GOAL := help
 
 help: ## this list
-	@sed -n 's/^\([a-z]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile | expand -t 16
 
 setup: ## install what building and running needs, if anything is missing
 	@scripts/setup
@@ -32,6 +32,13 @@ bench: build ## measure against the XDP limit, AF_XDP, tcpdump, dumpcap and nets
 	@scripts/setup bench
 	@mkdir -p out
 	@$(ROOT) $(TARGET)/release/weir bench capture --json out/bench.json --plot out/bench.svg
+
+deb: build ## out/weir_VERSION_ARCHITECTURE.deb
+	@scripts/setup deb
+	@packaging/build-deb $(TARGET)/release/weir out
+
+test-deb: deb ## install it into a bare Debian 12, use it there, and remove it (root; Debian's archive)
+	@$(ROOT) packaging/test-deb out/weir_*.deb
 
 loom: setup ## every interleaving of the code on shared memory
 	@RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom CARGO_PROFILE_RELEASE_LTO=off \
