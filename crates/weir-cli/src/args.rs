@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use clap::builder::styling::{AnsiColor, Style, Styles};
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use weir::writer::Format;
+use weir::writer::{Format, WriterOptions};
 use weir::{Builder, Capture, DEFAULT_CHUNK_SIZE, Delivery, Direction, Mode, SourceChoice, Timestamps};
 
 use crate::bench::BenchArgs;
 use crate::completions::CompletionsArgs;
 use crate::confine::ConfineArgs;
 use crate::devices::DevicesArgs;
+use crate::files::FilesArgs;
 use crate::manual::ManualArgs;
 use crate::metrics::MetricsArgs;
 use crate::payload::Expected;
@@ -48,6 +49,10 @@ Examples:
         The first thousand packets, 96 bytes of each, for a program that reads only pcap.
   weir capture -i eth0 -w - -U | tshark -r - -Y tls.handshake
         Into another program, each batch as soon as it is there.
+  weir capture -i eth0 -w 'day-%Y%m%d-%H%M.pcapng.zst' -G 1h --align --keep-size 500GB
+        A compressed file for each hour of the clock; the oldest go when together they have 500 GB.
+  weir capture -i eth0 -w ring.pcapng -C 100MB -W 20 -Z pcap
+        The newest 20 files of 100 MB, written by user pcap.
   weir capture -i eth0 -B 512MiB -w /mnt/nvme/burst.pcapng
         Room for a burst of 512 MiB per queue while the disk is busy.
   weir capture -i mirror0 --mode exclusive --timestamps none -w all.pcapng
@@ -152,7 +157,8 @@ pub(crate) struct CaptureArgs {
     #[arg(help_heading = "When to stop")]
     pub(crate) duration: Option<Duration>,
 
-    /// Write packets to this file; `-` is standard output. Without it packets are counted and let go.
+    /// Write packets to this file; `-` is standard output. Without it packets are counted and let go. %Y%m%d-%H%M%S and the
+    /// like become the local time at which the file begins.
     #[arg(short, long, value_name = "FILE", help_heading = "Where to write")]
     pub(crate) write: Option<PathBuf>,
 
@@ -182,6 +188,9 @@ pub(crate) struct CaptureArgs {
     /// A comment for the head of the pcapng file.
     #[arg(long, value_name = "TEXT", requires = "write", help_heading = "Where to write")]
     pub(crate) comment: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) files: FilesArgs,
 
     /// Print the account as one JSON object on standard output (standard error with `-w -`).
     #[arg(long, help_heading = "What to print")]
@@ -395,11 +404,23 @@ impl CaptureArgs {
         if self.comment.is_some() && self.format == FormatArg::Pcap {
             return Err("--comment needs pcapng: a pcap file has no place for one".to_owned());
         }
-        Ok(())
+        self.files.check(self.write.as_deref())
+    }
+
+    /// How the files are to be written.
+    pub(crate) fn writer_options(&self) -> WriterOptions {
+        let options = WriterOptions {
+            format: self.format(),
+            flush_each: self.packet_buffered,
+            comment: self.comment.clone(),
+            user_application: concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned(),
+            ..WriterOptions::default()
+        };
+        self.files.apply(options, self.write.as_deref())
     }
 
     /// The file format with its time stamp resolution.
-    pub(crate) fn format(&self) -> Format {
+    fn format(&self) -> Format {
         match self.format {
             FormatArg::Pcapng => Format::Pcapng,
             FormatArg::Pcap => Format::Pcap { nanoseconds: self.nano },

@@ -4,13 +4,14 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use weir::writer::{Writer, WriterOptions, Written};
+use weir::writer::Writer;
 use weir::{Account, Capture, Chunk, FileInterface, Interface};
 
 use crate::args::CaptureArgs;
 use crate::confine::{self, Confinement, Needs};
 use crate::failure::Failure;
-use crate::json::Summary;
+use crate::files::{self, FilesArgs};
+use crate::json::{FilesSummary, Summary};
 use crate::live::{self, Live};
 use crate::metrics::{Bound, Metrics};
 use crate::stop::{Stop, Until};
@@ -58,22 +59,21 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn start(args: &'a CaptureArgs, mut until: Until, names: &[String]) -> Result<Self, Failure> {
         let metrics = args.metrics.bind()?;
+        let user = args.files.user()?;
         let capture = args.builder(names).open()?;
         until.begin();
         let interfaces = capture.interfaces().to_vec();
+        // Before the first file, so that it can be written as all that follow it.
+        user.iter().try_for_each(FilesArgs::switch_to)?;
         let confinement = args.confine.confine(|| {
-            let socket = metrics.as_ref().and_then(Bound::path);
-            args.write.as_deref().into_iter().chain(socket).fold(Needs::new(), Needs::write)
+            let socket = metrics.as_ref().and_then(Bound::path).map(Path::to_owned);
+            let written = args.write.as_deref().map(files::place).into_iter().chain(socket);
+            let needs = written.fold(Needs::new(), |needs, path| needs.write(&path));
+            if args.files.runs_programs() { needs.run_programs() } else { needs }
         })?;
         let writer = args.write.as_deref().map(|path| {
-            let options = WriterOptions {
-                format: args.format(),
-                flush_each: args.packet_buffered,
-                comment: args.comment.clone(),
-                user_application: concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned(),
-            };
             let described: Vec<_> = interfaces.iter().map(FileInterface::from).collect();
-            Writer::create(path, &described, &options)
+            Writer::create(path, &described, &args.writer_options())
         });
         let writer = writer.transpose()?;
         if !args.quiet {
@@ -111,12 +111,20 @@ impl<'a> Run<'a> {
             if look_for_loss.is_some_and(|time| now >= time) {
                 look_for_loss = Some(now + LOSS_PERIOD);
                 self.mark_loss(&mut lost)?;
+                self.warn();
             }
             if self.metrics.as_ref().is_some_and(|metrics| now >= metrics.due()) {
                 self.publish(now)?;
             }
+            if self.writer.as_ref().is_some_and(Writer::is_due) {
+                self.rotate_by_time()?;
+            }
+            if self.writer.as_ref().is_some_and(Writer::is_complete) {
+                return Ok(Stop::Files);
+            }
             let publish = self.metrics.as_ref().map(Metrics::due);
-            let tick = redraw.into_iter().chain(look_for_loss).chain(publish).min();
+            let rotate = self.writer.as_ref().and_then(Writer::due);
+            let tick = [redraw, look_for_loss, publish, rotate].into_iter().flatten().min();
             if let Some(chunk) = self.next(self.until.wait(now, tick))? {
                 self.take(chunk)?;
             }
@@ -136,9 +144,28 @@ impl<'a> Run<'a> {
 
     fn take(&mut self, mut chunk: Chunk) -> Result<(), Failure> {
         self.handled += self.until.take(&mut chunk);
-        match &mut self.writer {
-            Some(writer) => Ok(writer.write(chunk)?),
-            None => Ok(()),
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        if writer.ends_with(&chunk) {
+            writer.note(&self.capture.account()?);
+        }
+        Ok(writer.write(chunk)?)
+    }
+
+    /// Begins the next file, whose time has come.
+    fn rotate_by_time(&mut self) -> Result<(), Failure> {
+        let account = self.capture.account()?;
+        self.writer.iter_mut().try_for_each(|writer| writer.tick(&account))?;
+        Ok(())
+    }
+
+    /// Says what there is to say of finished files.
+    fn warn(&mut self) {
+        let warnings = self.writer.as_mut().map(Writer::warnings).unwrap_or_default();
+        if let Some(live) = self.live.as_ref().filter(|_| !warnings.is_empty()) {
+            live.clear();
+        }
+        for warning in warnings {
+            style::say(format_args!("weir: {warning}"));
         }
     }
 
@@ -150,19 +177,17 @@ impl<'a> Run<'a> {
             Ok(account) => (account, Ok(())),
             Err(error) => (Account::default(), Err(error.into())),
         };
-        let (written, closed) = match self.writer.take() {
-            Some(writer) => {
-                let (written, result) = writer.finish(&account);
-                (Some(written), result.map_err(Failure::from))
-            }
-            None => (None, Ok(())),
+        let closed = match &mut self.writer {
+            Some(writer) => writer.close(&account).map_err(Failure::from),
+            None => Ok(()),
         };
         if let Some(live) = &self.live {
             live.clear();
         }
+        self.warn();
         // The first thing that went wrong is the reason for the others.
         let result = end.and_then(|stop| stopped.and(drained).and(closed).and(counted).map(|()| stop));
-        let mut summary = self.summary(&account, written.as_ref());
+        let mut summary = self.summary(&account);
         summary.close(self.handled, &result);
         if !self.args.quiet {
             style::print(&report::account(&summary, style::stderr()));
@@ -225,12 +250,13 @@ impl<'a> Run<'a> {
 
     fn summary_so_far(&mut self) -> Result<Summary, Failure> {
         let account = self.capture.account()?;
-        let written = self.writer.as_ref().map(Writer::written);
-        Ok(self.summary(&account, written.as_ref()))
+        Ok(self.summary(&account))
     }
 
-    fn summary(&self, account: &Account, written: Option<&Written>) -> Summary {
-        let mut summary = Summary::new(&self.interfaces, account, written);
+    fn summary(&self, account: &Account) -> Summary {
+        let written = self.writer.as_ref().map(Writer::written);
+        let mut summary = Summary::new(&self.interfaces, account, written.as_ref());
+        summary.files = self.writer.as_ref().map(|writer| FilesSummary::from(writer.files()));
         summary.confinement.clone_from(&self.confinement);
         summary.file = self.args.write.as_ref().map(|path| path.display().to_string());
         summary

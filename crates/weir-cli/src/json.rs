@@ -5,7 +5,7 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
-use weir::writer::Written;
+use weir::writer::{FileList, Written};
 use weir::{Account, Interface, NicCounters, PoolFill, Tally};
 
 use crate::confine::Confinement;
@@ -28,7 +28,12 @@ pub(crate) struct Summary {
     pub(crate) elapsed_seconds: f64,
     /// As given with -w; null without.
     pub(crate) file: Option<String>,
+    /// Of all files of the run, deleted ones included.
     pub(crate) file_bytes: u64,
+    /// The same before compression.
+    pub(crate) plain_bytes: u64,
+    /// Which files there were; null without -w.
+    pub(crate) files: Option<FilesSummary>,
     /// Handed over for the file and surely not in it: a write failed.
     pub(crate) not_written: u64,
     /// Why it ended.
@@ -45,6 +50,25 @@ pub(crate) struct Summary {
     /// What the user now has: packets in the file, or packets counted where there is none.
     #[serde(skip)]
     pub(crate) kept: u64,
+}
+
+/// The files of a run.
+#[derive(Debug, Serialize)]
+pub(crate) struct FilesSummary {
+    /// Files begun.
+    pub(crate) count: u64,
+    pub(crate) first: String,
+    /// The one begun last.
+    pub(crate) last: String,
+    /// The oldest ones, deleted by -W or --keep-size.
+    pub(crate) deleted: u64,
+}
+
+impl From<&FileList> for FilesSummary {
+    fn from(list: &FileList) -> Self {
+        let (first, last) = (list.first.display().to_string(), list.last.display().to_string());
+        Self { count: list.count, first, last, deleted: list.deleted }
+    }
 }
 
 /// The counters of [`Tally`] and what follows from them.
@@ -109,6 +133,8 @@ impl Summary {
             elapsed_seconds: account.elapsed.as_secs_f64(),
             file: None,
             file_bytes: written.map_or(0, |written| written.bytes),
+            plain_bytes: written.map_or(0, |written| written.plain_bytes),
+            files: None,
             not_written: 0,
             stopped_by: None,
             error: None,

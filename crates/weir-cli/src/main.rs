@@ -10,6 +10,7 @@ mod count;
 mod demo;
 mod devices;
 mod failure;
+mod files;
 mod interfaces;
 mod json;
 mod live;

@@ -174,19 +174,35 @@ fn verdict(summary: &Summary, paint: Paint) -> String {
     if losses.disk > 0 {
         text.push_str("  disk: packets that were captured and are not in the file\n");
     }
-    if let Some(file) = &summary.file {
-        let elapsed = Duration::try_from_secs_f64(summary.elapsed_seconds).unwrap_or_default();
-        let name = if file == "-" { "standard output" } else { file };
-        let _infallible = writeln!(
-            text,
-            "{name}: {} packet{}, {} in {}",
-            units::grouped(tally.written),
-            plural(tally.written),
-            units::bytes(summary.file_bytes),
-            units::elapsed(elapsed)
-        );
-    }
+    text.push_str(&files(summary));
     text
+}
+
+/// What is in the files, and which there are.
+fn files(summary: &Summary) -> String {
+    let Some(file) = &summary.file else { return String::new() };
+    let elapsed = Duration::try_from_secs_f64(summary.elapsed_seconds).unwrap_or_default();
+    let name = match &summary.files {
+        _ if file == "-" => "standard output".to_owned(),
+        Some(files) if files.count > 1 => {
+            let deleted = match files.deleted {
+                0 => String::new(),
+                deleted => format!(", the oldest {} deleted", units::grouped(deleted)),
+            };
+            format!("{} files, {} to {}{deleted}", units::grouped(files.count), files.first, files.last)
+        }
+        Some(files) => files.last.clone(),
+        None => file.clone(),
+    };
+    let bytes = units::bytes(summary.plain_bytes);
+    let bytes = if summary.file_bytes == summary.plain_bytes {
+        bytes
+    } else {
+        format!("{bytes} compressed to {}", units::bytes(summary.file_bytes))
+    };
+    let packets = summary.counters.tally.written;
+    let (count, plural) = (units::grouped(packets), plural(packets));
+    format!("{name}: {count} packet{plural}, {bytes} in {}\n", units::elapsed(elapsed))
 }
 
 #[cfg(test)]
@@ -218,8 +234,12 @@ mod tests {
             nic: Some(nic),
         };
         let account = Account { elapsed: Duration::from_secs(2), interfaces: vec![interface] };
-        let written =
-            weir::writer::Written { packets: 999_990, bytes: 1 << 20, queues: [((0, 0), 999_990)].into() };
+        let written = weir::writer::Written {
+            packets: 999_990,
+            bytes: 1 << 20,
+            plain_bytes: 3 << 20,
+            queues: [((0, 0), 999_990)].into(),
+        };
         let mut summary = Summary::new(&[], &account, Some(&written));
         summary.file = Some("f".to_owned());
         summary.close(1_000_000, result);
@@ -237,6 +257,7 @@ mod tests {
             "rx_dropped grew by 3",
             "1,000,100",
             "(1 queue without",
+            "f: 999,990 packets, 3.00 MiB compressed to 1.00 MiB in 2.0 s",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

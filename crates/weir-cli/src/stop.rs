@@ -21,6 +21,8 @@ pub(crate) enum Stop {
     Duration,
     /// SIGINT, SIGTERM or SIGHUP
     Signal,
+    /// `-G` with `-W`: all files are written.
+    Files,
     /// Whoever read our output has closed it.
     Pipe,
     /// Something failed.

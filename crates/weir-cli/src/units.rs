@@ -56,6 +56,18 @@ pub(crate) fn size_with_unit(text: &str) -> Result<u64, String> {
     Ok(bytes)
 }
 
+/// The size of a file, whose unit must be named: other tools count in units of their own.
+pub(crate) fn file_size(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    if text.trim().ends_with(|c: char| c.is_ascii_digit()) {
+        return Err(format!(
+            "the unit is missing, and tcpdump would read millions of bytes, dumpcap kB; write {0}MB or {0}KB",
+            text.trim()
+        ));
+    }
+    Ok(bytes)
+}
+
 /// A size that must fit 32 bits.
 pub(crate) fn size_u32(text: &str) -> Result<u32, String> {
     let bytes = size(text)?;
@@ -88,6 +100,12 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
         Ok(0) | Err(_) => Err("allowed is a whole number from 1".to_owned()),
         Ok(number) => Ok(number),
     }
+}
+
+/// A number of files, above 0.
+pub(crate) fn files(text: &str) -> Result<u32, String> {
+    let files = text.trim().parse().ok().filter(|&files: &u32| files > 0);
+    files.ok_or_else(|| "allowed is a whole number from 1".to_owned())
 }
 
 /// A number of chunks. Whether they fit into memory is for the engine to say.
@@ -270,6 +288,13 @@ mod tests {
         let error = size_with_unit("64").expect_err("no unit");
         assert!(error.contains("64KiB") && error.contains("64MiB"), "{error}");
         assert!(size_with_unit("0").expect_err("zero").contains("zero"));
+    }
+
+    #[test]
+    fn file_sizes_need_a_unit() {
+        assert_eq!(file_size("100MB"), Ok(100_000_000));
+        let error = file_size("100").expect_err("no unit");
+        assert!(error.contains("100MB") && error.contains("tcpdump"), "{error}");
     }
 
     #[test]

@@ -21,6 +21,7 @@ pub mod rawsend;
 pub mod testrun;
 pub mod thread;
 pub mod uring;
+pub mod user;
 pub mod veth;
 pub mod xsk;
 

@@ -41,6 +41,7 @@ impl ConfineArgs {
 #[derive(Debug)]
 pub(crate) struct Needs {
     files: Files,
+    programs: bool,
 }
 
 /// Read by the C library, the standard library or by us, at any time: time zones, memory, and the process itself.
@@ -50,7 +51,7 @@ impl Needs {
     /// To take packets from the kernel, and to look at what the system tells of itself.
     pub(crate) fn new() -> Self {
         let read = ALWAYS_READ.map(PathBuf::from).to_vec();
-        Self { files: Files { read, written: Vec::new() } }
+        Self { files: Files { read, written: Vec::new() }, programs: false }
     }
 
     /// To write `path`, and to make, rename and remove files beside it. `-` is standard output, which is open.
@@ -65,6 +66,11 @@ impl Needs {
         });
         self.files.written.push(if special { path.to_owned() } else { directory_of(path) });
         self
+    }
+
+    /// To run other programs: nobody knows what files and system calls they need.
+    pub(crate) fn run_programs(self) -> Self {
+        Self { programs: true, ..self }
     }
 }
 
@@ -108,6 +114,17 @@ fn confine(needs: &Needs) -> Result<Confinement, Failure> {
     let kept = kept(&needs.files.written).map_err(refused)?;
     privilege::keep_only(kept).map_err(refused)?;
     let mut weaknesses = Vec::new();
+    if needs.programs {
+        weaknesses.push("files and system calls are free, for the programs that are to run".to_owned());
+        return Ok(Confinement {
+            capabilities: kept.iter_names().map(|(name, _)| name).collect(),
+            no_new_privileges: true,
+            landlock: Level::None,
+            written: needs.files.written.clone(),
+            system_calls: None,
+            weaknesses,
+        });
+    }
     let landlock = match landlock::restrict(&needs.files).map_err(refused)? {
         Enforced::Fully => Level::Full,
         Enforced::Partly => Level::Partial,

@@ -7,5 +7,6 @@ mod confine;
 mod count;
 mod demo;
 mod devices;
+mod files;
 mod harness;
 mod metrics;

@@ -151,7 +151,7 @@ impl Disk {
     fn account(&mut self) -> io::Result<()> {
         while let Some(outcome) = self.pending.front_mut().and_then(|pending| pending.outcome.take()) {
             self.pending.pop_front();
-            self.written.add(&outcome.content, outcome.bytes);
+            self.written.add(&outcome);
             if let Some(error) = outcome.error {
                 self.pending.clear();
                 // The write's own error says more than one of cutting could.
@@ -224,7 +224,8 @@ mod tests {
         file.set_len(400).unwrap();
         let mut disk = Disk::new(Arc::clone(&file), Format::Pcapng);
         let content = |count| Content::of_queue(0, 0, count);
-        let outcome = |bytes, count, error| Some(Outcome { bytes, content: content(count), error });
+        let outcome =
+            |bytes, count, error| Some(Outcome { bytes, plain: bytes, content: content(count), error });
         disk.pending = [
             Pending { place: 0, outcome: None },
             Pending { place: 100, outcome: outcome(100, 2, None) },

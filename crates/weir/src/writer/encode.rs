@@ -1,5 +1,6 @@
 //! What stands in a file besides the chunks, and chunks rewritten for classic pcap.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use weir_savefile::pcap::{self, Resolution};
@@ -99,24 +100,49 @@ pub(super) fn packet(format: Format, packet: &Packet<'_>, out: &mut Vec<u8>) -> 
     Some(())
 }
 
-/// One Interface Statistics Block for each interface. Times are nanoseconds since the Unix epoch; `last` says that
-/// `now` is the end of the capture.
-///
-/// As in the files of dumpcap, `isb_ifdrop` is the sum of all losses, on the card and between card and program: it is
-/// what Wireshark shows as dropped. `isb_osdrop` would name a part of them once more, so it is left out.
-pub(super) fn statistics(account: &Account, began: u64, now: u64, last: bool, out: &mut Vec<u8>) {
-    for interface in &account.interfaces {
-        let total = interface.total();
-        let nic = interface.nic.map_or(0, |nic| nic.missed + nic.fifo_errors + nic.dropped);
+/// What an account has counted of each interface.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Counts(BTreeMap<u32, [u64; 3]>);
+
+impl Counts {
+    /// Seen by the interface, lost, and let pass by the filter.
+    ///
+    /// As in the files of dumpcap, what is lost is the sum of all losses, on the card and between card and program: it is
+    /// what Wireshark shows as dropped. `isb_osdrop` would name a part of them once more, so it is left out.
+    pub(super) fn of(account: &Account) -> Self {
+        let each = account.interfaces.iter().map(|interface| {
+            let total = interface.total();
+            let nic = interface.nic.map_or(0, |nic| nic.missed + nic.fifo_errors + nic.dropped);
+            let lost = total.lost + total.errors;
+            (interface.id, [total.seen, lost + nic, total.captured + lost])
+        });
+        Self(each.collect())
+    }
+}
+
+/// One Interface Statistics Block for each interface of `now`: what was counted since `before`, and `delivered`, the
+/// packets of each interface that the file has taken. Times are nanoseconds since the Unix epoch; `last` says that the
+/// file ends here.
+pub(super) fn statistics(
+    (before, began): (&Counts, u64),
+    (counts, now): (&Counts, u64),
+    delivered: &[u64],
+    last: bool,
+    out: &mut Vec<u8>,
+) {
+    for (&interface, numbers) in &counts.0 {
+        let before = before.0.get(&interface).copied().unwrap_or_default();
+        let [received, dropped, accepted] =
+            [0, 1, 2].map(|n: usize| Some(numbers[n].saturating_sub(before[n])));
         InterfaceStatistics {
-            interface: interface.id,
+            interface,
             timestamp: now,
             start: Some(began),
             end: last.then_some(now),
-            received: Some(total.seen),
-            dropped: Some(total.lost + total.errors + nic),
-            accepted: Some(total.captured + total.lost + total.errors),
-            delivered: Some(total.delivered),
+            received,
+            dropped,
+            accepted,
+            delivered: Some(delivered.get(interface as usize).copied().unwrap_or_default()),
             ..Default::default()
         }
         .append_to(out);

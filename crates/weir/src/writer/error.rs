@@ -56,6 +56,60 @@ pub enum WriteError {
         /// The kernel's answer.
         source: Arc<io::Error>,
     },
+    /// The file is there, and must not be overwritten.
+    #[error("{} exists, and --no-clobber forbids to overwrite it; choose another name", .path.display())]
+    Exists {
+        /// As given.
+        path: PathBuf,
+    },
+    /// Another program, perhaps another capture, writes to the file.
+    #[error("{} is being written by another program{holder}; choose another file", .path.display())]
+    Locked {
+        /// As given.
+        path: PathBuf,
+        /// Who, in brackets and after a space, where the kernel says so.
+        holder: String,
+    },
+    /// The path is no pattern of time.
+    #[error("cannot make a file name of {}: {reason}; a percent sign itself is written %%", .path.display())]
+    Pattern {
+        /// As given.
+        path: PathBuf,
+        /// What is wrong.
+        reason: String,
+    },
+    /// What cannot be followed by a second file.
+    #[error(
+        "{name} is no regular file: there can be no second one after it; name a file, or do without rotation"
+    )]
+    NoRotation {
+        /// The pipe or device.
+        name: String,
+    },
+    /// The program for finished files is not there.
+    #[error(
+        "there is no program `{command}` to run for finished files; name one that is in PATH, or by its path"
+    )]
+    Command {
+        /// As given.
+        command: String,
+    },
+    /// The oldest file of a ring cannot be deleted.
+    #[error("cannot delete {}, the oldest file: {source}; the files of this run are whole", .path.display())]
+    Delete {
+        /// The file.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: Arc<io::Error>,
+    },
+    /// The disk has refused what the kernel had taken for it.
+    #[error("cannot bring {} to the disk: {source}; what the file holds is not certain", .path.display())]
+    Sync {
+        /// The file.
+        path: PathBuf,
+        /// The kernel's answer.
+        source: Arc<io::Error>,
+    },
     /// The file cannot be opened for another reason.
     #[error("cannot open {} for writing: {source}", .path.display())]
     Open {
@@ -116,6 +170,9 @@ pub enum WriteError {
         /// What is safe.
         kept: Kept,
     },
+    /// The writer was closed before.
+    #[error("nothing can be written any more: the file is finished")]
+    Finished,
     /// A chunk that is to be rewritten is no run of records.
     #[error("a chunk holds a {0}; please report this: it is a bug, or something else writes to the pool")]
     Malformed(Malformed),

@@ -1,6 +1,8 @@
 //! The pieces that a file is put together from.
 
 use std::io;
+use std::ops::Range;
+use std::sync::Arc;
 
 use weir_savefile::{pcap, record};
 
@@ -20,13 +22,33 @@ pub(super) enum Load {
     Chunk(Chunk),
     /// In a buffer of ours.
     Bytes(Vec<u8>),
+    /// A range of one of these, which goes when the last of its ranges does.
+    Range(Arc<Self>, Range<usize>),
+    /// A compressed frame of so many bytes: whole or worth nothing.
+    Frame { bytes: Vec<u8>, plain: u64 },
+}
+
+impl Load {
+    /// The first `at` bytes, and the rest.
+    pub(super) fn split(self, at: usize) -> (Self, Self) {
+        let (whole, Range { start, end }) = match self {
+            Self::Range(whole, range) => (whole, range),
+            whole => {
+                let end = whole.as_ref().len();
+                (Arc::new(whole), 0..end)
+            }
+        };
+        let at = (start + at).min(end);
+        (Self::Range(Arc::clone(&whole), start..at), Self::Range(whole, at..end))
+    }
 }
 
 impl AsRef<[u8]> for Load {
     fn as_ref(&self) -> &[u8] {
         match self {
             Self::Chunk(chunk) => chunk.bytes(),
-            Self::Bytes(bytes) => bytes,
+            Self::Bytes(bytes) | Self::Frame { bytes, .. } => bytes,
+            Self::Range(whole, range) => &(**whole).as_ref()[range.clone()],
         }
     }
 }
@@ -65,6 +87,25 @@ impl Content {
         &self.runs
     }
 
+    /// Packets.
+    pub(super) fn count(&self) -> u64 {
+        self.runs.iter().map(|run| run.count).sum()
+    }
+
+    /// Takes the first `packets` out.
+    pub(super) fn split(&mut self, packets: u64) -> Self {
+        let mut first = Self { runs: self.runs.clone() };
+        first.truncate(packets);
+        let mut gone = packets;
+        for run in &mut self.runs {
+            let here = run.count.min(gone);
+            run.count -= here;
+            gone -= here;
+        }
+        self.runs.retain(|run| run.count > 0);
+        first
+    }
+
     /// Keeps the first `packets`.
     fn truncate(&mut self, packets: u64) {
         let mut left = packets;
@@ -81,6 +122,8 @@ impl Content {
 pub(super) struct Outcome {
     /// Bytes, from its first on, that are good: all, or whole records of it.
     pub(super) bytes: u64,
+    /// The same before compression.
+    pub(super) plain: u64,
     /// What those bytes hold.
     pub(super) content: Content,
     /// Why they are not all.
@@ -104,26 +147,27 @@ impl Piece {
     /// The piece is written from its first byte to its last.
     pub(super) fn complete(&mut self) -> Outcome {
         let bytes = self.load.as_ref().len() as u64;
-        Outcome { bytes, content: std::mem::take(&mut self.content), error: None }
+        let plain = if let Load::Frame { plain, .. } = self.load { plain } else { bytes };
+        Outcome { bytes, plain, content: std::mem::take(&mut self.content), error: None }
     }
 
     /// No more than its first `written` bytes could be written. This is the one case where records are looked at.
     pub(super) fn cut(&mut self, written: usize, error: io::Error, format: Format) -> Outcome {
         let mut content = std::mem::take(&mut self.content);
-        let (count, bytes) = if content.runs.is_empty() {
-            (0, 0)
-        } else {
-            whole_records(format, &self.load.as_ref()[..written])
+        let (count, bytes) = match self.load {
+            Load::Frame { .. } => (0, 0),
+            _ if content.runs.is_empty() => (0, 0),
+            _ => whole_records(format, &self.load.as_ref()[..written]),
         };
         content.truncate(count as u64);
-        Outcome { bytes: bytes as u64, content, error: Some(error) }
+        Outcome { bytes: bytes as u64, plain: bytes as u64, content, error: Some(error) }
     }
 
     /// The buffer, emptied for its next use; a chunk goes back to its pool.
     pub(super) fn into_buffer(self) -> Option<Vec<u8>> {
         match self.load {
-            Load::Chunk(_) => None,
-            Load::Bytes(mut bytes) => {
+            Load::Chunk(_) | Load::Range(..) => None,
+            Load::Bytes(mut bytes) | Load::Frame { mut bytes, .. } => {
                 bytes.clear();
                 Some(bytes)
             }

@@ -50,7 +50,7 @@ impl Output for Stream {
             Ok(()) => piece.complete(),
             Err(error) => piece.cut(arrived, error, self.format),
         };
-        self.written.add(&outcome.content, outcome.bytes);
+        self.written.add(&outcome);
         self.spare = piece.into_buffer().or_else(|| self.spare.take());
         let Some(error) = outcome.error else {
             return Ok(());

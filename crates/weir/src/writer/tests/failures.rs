@@ -7,6 +7,7 @@ use std::sync::Arc;
 use weir_savefile::{pcap, record};
 
 use super::super::disk::Disk;
+use super::super::open::Opened;
 use super::super::stream::Stream;
 use super::*;
 
@@ -36,7 +37,7 @@ fn check(mut writer: Writer, error: &WriteError, tried: &[Packet], path: &Path) 
 
     let file = fs::read(path).unwrap();
     assert_eq!(file.len() as u64, written.bytes);
-    let format = writer.format;
+    let format = writer.options.format;
     let start = encode::start(&interfaces(), &options(format)).unwrap();
     let good = &tried[..usize::try_from(written.packets).unwrap()];
     let expected: Vec<u8> = match format.pcap() {
@@ -70,9 +71,10 @@ fn fill_a_small_disk(format: Format, chunk_packets: u32, output: impl Fn(File, F
     let Some(disk) = SmallDisk::new("1m", MountAttrFlags::empty()) else { return };
     let path = disk.path("capture");
     let options = options(format);
-    let start = encode::start(&interfaces(), &options).unwrap();
     let output = output(File::create(&path).unwrap(), format);
-    let mut writer = Writer::begin(output, "capture".to_owned(), start, &interfaces(), &options).unwrap();
+    let opened = Opened { output, name: "capture".to_owned(), regular: None, warning: None };
+    let (files, file) = (Files::new(&path, &options).unwrap(), OutFile::new(opened, &path));
+    let mut writer = Writer::begin(files, file, &interfaces(), &options).unwrap();
     let (error, tried) = fill(&mut writer, chunk_packets);
     assert!(len_of(&path) > (1 << 20) - 1600, "the disk is used up to its last whole record");
     check(writer, &error, &tried, &path);

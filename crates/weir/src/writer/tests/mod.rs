@@ -1,8 +1,10 @@
 //! Files as they come out, judged by other people's programs; and what happens when they cannot be written.
 
+mod compression;
 mod failures;
 mod judges;
 mod refusals;
+mod rotation;
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -91,9 +93,9 @@ fn interfaces() -> [FileInterface; 2] {
 fn options(format: Format) -> WriterOptions {
     WriterOptions {
         format,
-        flush_each: false,
         comment: Some("a test".to_owned()),
         user_application: "weir tests".to_owned(),
+        ..WriterOptions::default()
     }
 }
 

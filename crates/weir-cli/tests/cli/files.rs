@@ -1,0 +1,356 @@
+//! `weir capture` into several files, compressed files, and files of somebody else.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::Signal;
+use tempfile::TempDir;
+use weir::reader::Reader;
+use weir_lab::{Generator, Network, SequenceCheck, SequenceReport, Traffic, require_root};
+
+use crate::harness::{Running, network, run, start, tshark, weir};
+
+/// What the sender has finished arrives within this.
+const SETTLE: Duration = Duration::from_millis(400);
+
+fn directory() -> TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+fn path(directory: &TempDir, name: &str) -> String {
+    directory.path().join(name).display().to_string()
+}
+
+fn capture(network: &Network, args: &[&str]) -> Running {
+    start(network, &[&["capture", "-i", "rx0"], args].concat())
+}
+
+/// Sends numbered frames in bursts with pauses between them, so that time passes.
+fn send(network: &Network, bursts: u64, frames: u64) -> Traffic {
+    let traffic = Traffic::new(60).expect("size").between(network.pair());
+    let mut generator = Generator::new(network.pair(), &traffic).expect("generator");
+    for _ in 0..bursts {
+        assert_eq!(generator.send(frames).expect("frames").accepted, frames);
+        thread::sleep(Duration::from_millis(20));
+    }
+    traffic
+}
+
+/// The files in a directory in the order in which they were begun: by the number behind the name.
+fn files(directory: &TempDir) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory.path()).expect("a directory");
+    let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    paths.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
+    paths
+}
+
+/// Decompressed by the program whose format it is, where the name says so.
+fn plain(file: &Path) -> PathBuf {
+    let program = match file.extension().and_then(|extension| extension.to_str()) {
+        Some("zst") => "zstd",
+        Some("lz4") => "lz4",
+        _ => return file.to_owned(),
+    };
+    let output = Command::new(program).arg("-dc").arg(file).output().expect("it is installed");
+    let into = file.with_extension("plain");
+    fs::write(&into, output.stdout).expect("room");
+    into
+}
+
+fn capinfos(file: &Path) -> u64 {
+    let output =
+        Command::new("capinfos").args(["-M", "-c"]).arg(file).output().expect("capinfos is installed");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let count = text.lines().find_map(|line| line.strip_prefix("Number of packets:")).expect("a number");
+    count.trim().parse().expect("a number")
+}
+
+/// Counts by capinfos, and what became of the frames that were sent.
+fn judge(files: &[PathBuf], traffic: &Traffic, sent: u64) -> (Vec<u64>, SequenceReport) {
+    let mut check = SequenceCheck::new(traffic, 0..sent);
+    let mut counts = Vec::new();
+    for file in files {
+        let file = plain(file);
+        counts.push(capinfos(&file));
+        let mut reader = Reader::open(&file).expect("a capture file");
+        while let Some(packet) = reader.next_packet().expect("a whole file") {
+            check.frame(packet.data);
+        }
+    }
+    (counts, check.finish())
+}
+
+#[test]
+fn root_no_packet_is_lost_or_doubled_between_two_files() {
+    if !require_root("root_no_packet_is_lost_or_doubled_between_two_files") {
+        return;
+    }
+    let cases: [(&str, &[&str]); 7] = [
+        ("f", &["-C", "100KB"]),
+        ("f", &["--rotate-count", "997"]),
+        ("f", &["-G", "100ms"]),
+        ("f", &["-G", "70ms", "-C", "50KB", "--source", "af_packet"]),
+        ("f", &["--rotate-count", "997", "-F", "pcap", "--source", "af_packet"]),
+        ("f.zst", &["-C", "100KB"]),
+        ("f", &["--compress", "zstd:-3", "-G", "150ms", "--fsync"]),
+    ];
+    for (name, args) in cases {
+        let (directory, network) = (directory(), network());
+        let running = capture(&network, &[args, &["-w", &path(&directory, name), "--json"]].concat());
+        let traffic = send(&network, 20, 1000);
+        thread::sleep(SETTLE);
+        let account = running.interrupt().succeeded().account();
+        account.closes();
+        assert_eq!((account.number("lost"), account.number("written")), (0, 20_000), "{args:?}");
+        let mut files = files(&directory);
+        assert_eq!(account.0["files"]["count"].as_u64(), Some(files.len() as u64), "{args:?} {files:?}");
+        let on_disk: u64 = files.iter().map(|file| fs::metadata(file).expect("it").len()).sum();
+        assert_eq!(account.number("file_bytes"), on_disk, "{args:?}");
+        assert!(files.len() >= 3, "{args:?} {files:?}");
+        if args.contains(&"zstd:-3") {
+            for file in &mut files {
+                let suffixed = PathBuf::from(format!("{}.zst", file.display()));
+                fs::rename(&*file, &suffixed).expect("a new name");
+                *file = suffixed;
+            }
+        }
+        let (counts, report) = judge(&files, &traffic, 20_000);
+        assert!(report.is_perfect(), "{args:?}: {report:?}");
+        assert_eq!(counts.iter().sum::<u64>(), 20_000);
+        if args.contains(&"997") {
+            let (last, others) = counts.split_last().expect("files");
+            assert!(others.iter().all(|&count| count == 997) && *last == 20_000 % 997, "{counts:?}");
+        }
+    }
+}
+
+#[test]
+fn root_files_change_on_time_without_packets() {
+    if !require_root("root_files_change_on_time_without_packets") {
+        return;
+    }
+    let (directory, network) = (directory(), network());
+    let began = Instant::now();
+    let args =
+        ["capture", "-i", "rx0", "-G", "200ms", "-W", "4", "-w", &path(&directory, "t%%-%Y"), "--json"];
+    let account = run(&network, &args).succeeded().account();
+    assert!(began.elapsed() >= Duration::from_millis(800));
+    assert_eq!(account.0["stopped_by"], "files");
+    let files = files(&directory);
+    assert_eq!(files.len(), 4, "{files:?}");
+    let first = files[0].file_name().expect("a name").to_string_lossy().into_owned();
+    assert!(first.starts_with("t%-20") && first.len() == 7, "{first}");
+    for file in files {
+        assert_eq!(capinfos(&file), 0, "{}", file.display());
+    }
+}
+
+#[test]
+fn root_files_begin_with_the_clock() {
+    if !require_root("root_files_begin_with_the_clock") {
+        return;
+    }
+    let (directory, network) = (directory(), network());
+    let name = path(&directory, "%s");
+    run(&network, &["capture", "-i", "rx0", "-G", "2s", "--align", "-W", "3", "-w", &name]).succeeded();
+    let seconds = |file: &PathBuf| file.file_name()?.to_str()?.parse::<u64>().ok();
+    let files: Vec<u64> = files(&directory).iter().map(|file| seconds(file).expect("seconds")).collect();
+    assert!(files[1].is_multiple_of(2) && files[2] == files[1] + 2 && files[0] < files[1], "{files:?}");
+}
+
+#[test]
+fn root_a_ring_of_files() {
+    if !require_root("root_a_ring_of_files") {
+        return;
+    }
+    let (directory, network) = (directory(), network());
+    let args = ["--rotate-count", "1000", "-W", "12", "-w", &path(&directory, "r"), "--json"];
+    let running = capture(&network, &args);
+    send(&network, 30, 1000);
+    thread::sleep(SETTLE);
+    let ended = running.interrupt().succeeded();
+    assert!(ended.stderr.contains("the oldest 18 deleted"), "{}", ended.stderr);
+    assert_eq!(ended.account().0["files"]["deleted"], 18);
+    let names = (0..12).map(|n| directory.path().join(format!("r{n:02}")));
+    assert_eq!(files(&directory), names.collect::<Vec<_>>());
+    for file in files(&directory) {
+        assert_eq!(capinfos(&file), 1000);
+    }
+}
+
+#[test]
+fn root_two_captures_do_not_share_a_file() {
+    if !require_root("root_two_captures_do_not_share_a_file") {
+        return;
+    }
+    let (directory, network) = (directory(), network());
+    let file = path(&directory, "one");
+    let running = capture(&network, &["-w", &file]);
+    send(&network, 1, 100);
+    let ended = run(&network, &["capture", "-i", "rx0", "-w", &file]);
+    let ended = ended.failed(&["is being written by another program (process ", ", weir)"]);
+    assert!(ended.stderr.contains("choose another file"), "{}", ended.stderr);
+    thread::sleep(SETTLE);
+    running.interrupt().succeeded();
+    assert_eq!(tshark(file.as_ref(), &["frame.len"]).len(), 100);
+    run(&network, &["capture", "-i", "rx0", "-w", &file, "--no-clobber"]).failed(&["exists", "--no-clobber"]);
+    assert_eq!(tshark(file.as_ref(), &["frame.len"]).len(), 100);
+}
+
+#[test]
+fn root_a_program_for_each_finished_file() {
+    if !require_root("root_a_program_for_each_finished_file") {
+        return;
+    }
+    let (directory, other, network) = (directory(), directory(), network());
+    let script = other.path().join("done");
+    let write = |text: &str| {
+        fs::write(&script, format!("#!/bin/sh\n{text}\n")).expect("room");
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("ours");
+    };
+    let script_name = script.display().to_string();
+    write(&format!("sleep 0.2; nice > {0}/nice; echo said; mv \"$1\" {0}/", other.path().display()));
+    let file = path(&directory, "f");
+    let args = ["--rotate-count", "500", "-w", &file, "-z", &script_name];
+    let running = capture(&network, &args);
+    send(&network, 5, 500);
+    thread::sleep(SETTLE);
+    let ended = running.interrupt().succeeded();
+    assert!(ended.stderr.contains("said") && ended.stdout.is_empty(), "{}", ended.stderr);
+    assert!(files(&directory).is_empty());
+    for name in ["f", "f1", "f2", "f3", "f4"] {
+        assert_eq!(capinfos(&other.path().join(name)), 500);
+    }
+    assert_eq!(fs::read_to_string(other.path().join("nice")).expect("written").trim(), "19");
+
+    write("exit 7");
+    let running = capture(&network, &args);
+    send(&network, 3, 500);
+    thread::sleep(SETTLE);
+    let ended = running.interrupt().succeeded();
+    assert_eq!(ended.stderr.matches("has failed: exit status: 7").count(), 1, "{}", ended.stderr);
+    assert!(ended.stderr.contains("has failed for 3 files"), "{}", ended.stderr);
+    run(&network, &["capture", "-i", "rx0", "-w", &file, "-z", "no-such"]).failed(&["no program `no-such`"]);
+}
+
+#[test]
+fn root_files_belong_to_the_user_that_was_asked_for() {
+    if !require_root("root_files_belong_to_the_user_that_was_asked_for") {
+        return;
+    }
+    const NOBODY: u32 = 65_534;
+    for args in [&["--source", "xdp"][..], &["--source", "af_packet"], &["--source", "tc"], &["--no-confine"]]
+    {
+        let (directory, network) = (directory(), network());
+        chown(directory.path(), Some(NOBODY), Some(NOBODY)).expect("we are root");
+        let file = path(&directory, "f");
+        let asked = ["--rotate-count", "1000", "-W", "3", "-w", &file, "-Z", "nobody", "--json"];
+        let running = capture(&network, &[args, &asked].concat());
+        send(&network, 8, 1000);
+        thread::sleep(SETTLE);
+        let account = running.interrupt().succeeded().account();
+        account.closes();
+        assert_eq!((account.number("written"), account.number("lost")), (8000, 0), "{args:?}");
+        assert_eq!(files(&directory).len(), 3);
+        for file in files(&directory) {
+            let data = fs::metadata(&file).expect("it");
+            assert_eq!((data.uid(), data.gid()), (NOBODY, NOBODY));
+        }
+    }
+    let ended = run(&network(), &["capture", "-i", "rx0", "-Z", "no-such-user"]);
+    assert_eq!(ended.status.code(), Some(2));
+    assert!(ended.stderr.contains("there is no user of this name"), "{}", ended.stderr);
+    // Where only root may write, that user cannot.
+    let directory = directory();
+    let file = path(&directory, "f");
+    run(&network(), &["capture", "-i", "rx0", "-Z", "nobody", "-w", &file]).failed(&["Permission denied"]);
+}
+
+/// What is left of a file that nobody has finished: packets, and bytes behind the last whole block.
+fn left(file: &Path, check: &mut SequenceCheck) -> (u64, u64) {
+    let size = fs::metadata(file).expect("it").len();
+    let Ok(mut reader) = Reader::open(file) else { return (0, size) };
+    let mut packets = 0;
+    while let Ok(Some(packet)) = reader.next_packet() {
+        check.frame(packet.data);
+        packets += 1;
+    }
+    (packets, size - reader.position())
+}
+
+/// The order of writes is the order in the file: nothing is missing in front of what arrived.
+#[test]
+fn root_after_kill_9_files_read_up_to_their_end() {
+    if !require_root("root_after_kill_9_files_read_up_to_their_end") {
+        return;
+    }
+    let mut packets = 0;
+    for round in 0..16u64 {
+        let (directory, network) = (directory(), network());
+        let (name, size) = if round % 2 == 0 { ("f", "20MB") } else { ("f.zst", "5MB") };
+        let source = if round % 4 < 2 { "xdp" } else { "af_packet" };
+        let file = path(&directory, name);
+        let running = capture(&network, &["-C", size, "--source", source, "-w", &file]);
+        let traffic = Traffic::new(1514).expect("size").between(network.pair());
+        let mut generator = Generator::new(network.pair(), &traffic).expect("generator");
+        let (began, wait) = (Instant::now(), Duration::from_micros(60_000 + round * 7_919));
+        let mut sent = 0;
+        while began.elapsed() < wait {
+            sent += generator.send(500).expect("frames").accepted;
+        }
+        running.signal(Signal::KILL);
+        assert_eq!(running.wait().status.code(), None, "it was killed");
+
+        let mut check = SequenceCheck::new(&traffic, 0..sent);
+        for file in files(&directory) {
+            let compressed = file.extension().is_some();
+            let (here, behind) = left(&plain(&file), &mut check);
+            packets += here;
+            assert!(
+                behind < if compressed { 1 } else { 1600 },
+                "round {round}: {behind} bytes of {}",
+                file.display()
+            );
+        }
+        let report = check.finish();
+        let (total, foreign) = (report.total, report.corrupt);
+        assert_eq!(
+            (total.duplicated, total.reordered, foreign),
+            (0, 0, 0),
+            "round {round}: {:?}",
+            report.total
+        );
+    }
+    assert!(packets > 10_000, "{packets}");
+}
+
+#[test]
+fn files_of_which_only_words_are_looked_at() {
+    let table: [(&[&str], &[&str]); 12] = [
+        (&["-C", "100"], &["--rotate-size", "100MB", "tcpdump"]),
+        (&["-G", "60"], &["--rotate-time", "60s"]),
+        (&["-C", "0MB"], &["zero"]),
+        (&["-W", "3"], &["-W needs -C, -G"]),
+        (&["-C", "1MB", "-W", "0"], &["--rotate-files", "from 1"]),
+        (&["--keep-size", "1GB"], &["--keep-size needs"]),
+        (&["-C", "2GB", "--keep-size", "1GB"], &["less than one file"]),
+        (&["--align"], &["--rotate-time"]),
+        (&["--compress", "bzip2"], &["--compress", "zstd:LEVEL"]),
+        (&["--compress", "zstd:99"], &["-100 to 22"]),
+        (&["--compress", "lz4", "-w", "f.zst"], &["contradict"]),
+        (&["-C", "1MB", "-w", "-"], &["standard output has no second one"]),
+    ];
+    for (args, expected) in table {
+        let named = if args.contains(&"-w") { &[][..] } else { &["-w", "f"] };
+        let args = [&["capture", "-i", "lo"], args, named].concat();
+        let output = weir(&args).output().expect("weir runs");
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {text}");
+        expected.iter().for_each(|part| assert!(text.contains(part), "{args:?} should say `{part}`: {text}"));
+    }
+}

@@ -1,0 +1,142 @@
+//! Users, and becoming one.
+
+use std::ffi::{CStr, CString};
+use std::mem::MaybeUninit;
+use std::ptr;
+
+use rustix::process::{Gid, Uid};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
+
+use crate::CallError;
+
+/// A user of this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct User {
+    /// As given.
+    pub name: String,
+    /// Its number.
+    pub uid: u32,
+    /// Its first group.
+    pub gid: u32,
+    /// All its groups, the first one included.
+    pub groups: Vec<u32>,
+}
+
+/// Room for a line of the user database, and more than anybody has.
+const LINE: usize = 16 << 10;
+
+/// More groups than Linux allows (`NGROUPS_MAX`) are not asked for.
+const GROUPS: i32 = 65_536;
+
+impl User {
+    /// The user of this name, from wherever the C library knows users. `None`: there is none.
+    ///
+    /// # Errors
+    ///
+    /// What `getpwnam_r(3)` says.
+    pub fn find(name: &str) -> Result<Option<Self>, CallError> {
+        let failed = |error| CallError::new("look up a user", std::io::Error::from_raw_os_error(error));
+        let Ok(c_name) = CString::new(name) else { return Ok(None) };
+        let mut entry = MaybeUninit::<libc::passwd>::uninit();
+        let mut line = vec![0; LINE];
+        let mut found = ptr::null_mut();
+        // SAFETY: the name ends with a zero; `entry`, `line` with its length and `found` are valid for the call to write to.
+        let error = unsafe {
+            libc::getpwnam_r(
+                c_name.as_ptr(),
+                entry.as_mut_ptr(),
+                line.as_mut_ptr(),
+                line.len(),
+                &raw mut found,
+            )
+        };
+        if error != 0 {
+            return Err(failed(error));
+        }
+        if found.is_null() {
+            return Ok(None);
+        }
+        // SAFETY: the call has found an entry, so it has filled `entry`.
+        let entry = unsafe { entry.assume_init() };
+        let (uid, gid) = (entry.pw_uid, entry.pw_gid);
+        let groups = groups(&c_name, gid).ok_or_else(|| failed(libc::E2BIG))?;
+        Ok(Some(Self { name: name.to_owned(), uid, gid, groups }))
+    }
+
+    /// Makes the calling thread, and those that it starts later, this user with its groups, for good: unless it is root,
+    /// its capabilities are gone with that.
+    ///
+    /// # Errors
+    ///
+    /// Only root, or who has `CAP_SETUID` and `CAP_SETGID`, may become somebody else.
+    pub fn switch_to(&self) -> Result<(), CallError> {
+        let groups: Vec<Gid> = self.groups.iter().map(|&group| Gid::from_raw(group)).collect();
+        let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
+        set_thread_groups(&groups).map_err(|error| CallError::new("set supplementary groups", error))?;
+        set_thread_res_gid(gid, gid, gid).map_err(|error| CallError::new("set the group", error))?;
+        set_thread_res_uid(uid, uid, uid).map_err(|error| CallError::new("set the user", error))
+    }
+}
+
+/// All groups of a user whose first is `gid`; `None`: too many.
+fn groups(name: &CStr, gid: u32) -> Option<Vec<u32>> {
+    let mut room = 64;
+    while room <= GROUPS {
+        let mut groups = vec![0; usize::try_from(room).ok()?];
+        let mut count = room;
+        // SAFETY: the name ends with a zero; `groups` has room for `count` numbers, and both are valid to write to.
+        let fits = unsafe { libc::getgrouplist(name.as_ptr(), gid, groups.as_mut_ptr(), &raw mut count) };
+        if fits >= 0 {
+            groups.truncate(usize::try_from(count).ok()?);
+            return Some(groups);
+        }
+        room *= 4;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::MetadataExt as _;
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn users_that_every_system_has_and_one_that_none_has() {
+        let root = User::find("root").unwrap().expect("root");
+        assert_eq!((root.uid, root.gid), (0, 0));
+        assert!(root.groups.contains(&0));
+        let nobody = User::find("nobody").unwrap().expect("nobody");
+        assert_eq!(nobody.uid, 65_534);
+        assert_eq!(User::find("no-such-user").unwrap(), None);
+        assert_eq!(User::find("a\0b").unwrap(), None);
+    }
+
+    #[test]
+    fn only_the_thread_becomes_another() {
+        if !rustix::process::geteuid().is_root() {
+            return;
+        }
+        let nobody = User::find("nobody").unwrap().expect("nobody");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("theirs");
+        rustix::fs::chown(directory.path(), Some(Uid::from_raw(nobody.uid)), None).unwrap();
+        let theirs = path.clone();
+        let status = thread::spawn(move || {
+            nobody.switch_to().unwrap();
+            fs::write(theirs, "").unwrap();
+            // Back is no way.
+            assert!(User::find("root").unwrap().unwrap().switch_to().is_err());
+            fs::read_to_string("/proc/thread-self/status").unwrap()
+        });
+        let status = status.join().unwrap();
+        let line =
+            |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned();
+        assert_eq!(line("Uid:"), "65534\t65534\t65534\t65534");
+        assert_eq!(line("CapPrm:"), "0000000000000000");
+        assert_eq!(fs::metadata(&path).unwrap().uid(), 65_534);
+        assert!(rustix::process::geteuid().is_root());
+    }
+}

@@ -1,0 +1,180 @@
+//! Compression in front of an output: threads make a frame of each piece, and the frames go on in the pieces' order.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{JoinHandle, available_parallelism};
+
+use weir_sys::thread::spawn_deaf;
+
+use super::frame::{Codec, SeekTable};
+use super::piece::{Content, Load, Piece};
+use super::{Compression, Output, Written};
+
+/// More threads than this would compress faster than a disk writes.
+const MOST_THREADS: usize = 4;
+
+pub(super) struct Compressed {
+    output: Box<dyn Output>,
+    /// `None` once the threads are to end.
+    jobs: Option<Sender<Job>>,
+    done: Receiver<Done>,
+    threads: Vec<JoinHandle<()>>,
+    /// Pieces on their way, in their order; what is compressed before its turn waits here.
+    waiting: VecDeque<Option<Done>>,
+    /// Number of the first of `waiting`.
+    first: u64,
+    /// zstd alone has a table.
+    table: Option<SeekTable>,
+    spare: Option<Vec<u8>>,
+    failed: bool,
+}
+
+struct Job {
+    number: u64,
+    piece: Piece,
+    /// For the frame.
+    out: Vec<u8>,
+}
+
+struct Done {
+    number: u64,
+    result: io::Result<()>,
+    frame: Vec<u8>,
+    /// What the frame holds.
+    plain: u64,
+    content: Content,
+    /// The piece's buffer, if it was one; a chunk has gone back to its pool.
+    buffer: Option<Vec<u8>>,
+}
+
+impl Compressed {
+    /// `compression`: not [`Compression::None`].
+    pub(super) fn new(output: Box<dyn Output>, compression: Compression) -> io::Result<Self> {
+        let (jobs, queue) = channel();
+        let (results, done) = channel();
+        let queue = Arc::new(Mutex::new(queue));
+        let number = available_parallelism().map_or(1, usize::from).min(MOST_THREADS);
+        let threads = (0..number).map(|_| {
+            let (queue, results) = (Arc::clone(&queue), results.clone());
+            let codec = Codec::new(compression)?.ok_or(io::ErrorKind::InvalidInput)?;
+            spawn_deaf("weir-compress", move || work(&queue, &results, codec))
+        });
+        let threads = threads.collect::<io::Result<_>>()?;
+        let table = matches!(compression, Compression::Zstd { .. }).then(SeekTable::default);
+        Ok(Self {
+            output,
+            jobs: Some(jobs),
+            done,
+            threads,
+            waiting: VecDeque::new(),
+            first: 0,
+            table,
+            spare: None,
+            failed: false,
+        })
+    }
+
+    /// Waits until no more than `most` pieces are on their way.
+    fn wait(&mut self, most: usize) -> io::Result<()> {
+        while self.waiting.len() > most {
+            let done =
+                self.done.recv().map_err(|_| io::Error::other("a thread that compresses has ended"))?;
+            self.place(done)?;
+        }
+        Ok(())
+    }
+
+    /// Puts a frame in its place, and passes on all whose turn it is.
+    fn place(&mut self, done: Done) -> io::Result<()> {
+        let at = usize::try_from(done.number - self.first).expect("numbers of pieces on their way");
+        self.waiting[at] = Some(done);
+        while let Some(Some(_)) = self.waiting.front() {
+            let Some(Some(done)) = self.waiting.pop_front() else { unreachable!("it was looked at") };
+            self.first += 1;
+            self.spare = done.buffer.or_else(|| self.spare.take());
+            done.result?;
+            if let Some(table) = &mut self.table {
+                table.push(done.frame.len(), done.plain);
+            }
+            let load = Load::Frame { bytes: done.frame, plain: done.plain };
+            self.output.put(Piece { load, content: done.content })?;
+        }
+        Ok(())
+    }
+
+    /// What came to fail leaves the output as it is.
+    fn note<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
+        self.failed |= result.is_err();
+        result
+    }
+}
+
+/// One thread: until nobody has work any more.
+fn work(queue: &Mutex<Receiver<Job>>, results: &Sender<Done>, mut codec: Codec) {
+    loop {
+        // Whoever waits for work holds the lock; the others wait for the lock.
+        let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+        let Ok(Job { number, mut piece, mut out }) = job else { return };
+        let plain = piece.load.as_ref().len() as u64;
+        let result = codec.frame(piece.load.as_ref(), &mut out);
+        let content = std::mem::take(&mut piece.content);
+        let done = Done { number, result, frame: out, plain, content, buffer: piece.into_buffer() };
+        if results.send(done).is_err() {
+            return;
+        }
+    }
+}
+
+impl Output for Compressed {
+    fn put(&mut self, piece: Piece) -> io::Result<()> {
+        while let Ok(done) = self.done.try_recv() {
+            let placed = self.place(done);
+            self.note(placed)?;
+        }
+        let waited = self.wait(self.threads.len() * 2);
+        self.note(waited)?;
+        let job = Job { number: self.first + self.waiting.len() as u64, piece, out: self.output.buffer() };
+        let sent = self.jobs.as_ref().is_some_and(|jobs| jobs.send(job).is_ok());
+        assert!(sent, "the queue is there as long as this is");
+        self.waiting.push_back(None);
+        Ok(())
+    }
+
+    fn settle(&mut self) -> io::Result<()> {
+        let settled = self.wait(0).and_then(|()| self.output.settle());
+        self.note(settled)
+    }
+
+    fn close(&mut self) -> io::Result<()> {
+        self.settle()?;
+        if let Some(table) = self.table.take() {
+            let closed = self.output.put(Load::Frame { bytes: table.frame(), plain: 0 }.into());
+            self.note(closed)?;
+        }
+        let closed = self.output.close();
+        self.note(closed)
+    }
+
+    fn written(&self) -> &Written {
+        self.output.written()
+    }
+
+    fn buffer(&mut self) -> Vec<u8> {
+        self.spare.take().unwrap_or_default()
+    }
+}
+
+impl Drop for Compressed {
+    /// A writer that was not finished leaves whole frames all the same.
+    fn drop(&mut self) {
+        if !self.failed {
+            let _ = self.settle();
+        }
+        self.jobs = None;
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+    }
+}

@@ -1,0 +1,207 @@
+//! What happens to a file once it is finished, away from the packets: it is brought to the disk, a program is run for it;
+//! and the room of deleted files is freed.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io;
+use std::os::fd::AsFd as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::fs::{Mode, OFlags};
+use weir_sys::thread::spawn_deaf;
+
+use super::{WriteError, WriterOptions};
+
+/// Programs that run at a time.
+const MOST: usize = 4;
+
+/// Finished files that wait for a program before somebody should know.
+const PILE: usize = 16;
+
+/// Threads that see to finished files; started with the first of them.
+#[derive(Debug)]
+pub(super) struct Finished {
+    shared: Arc<Shared>,
+    files: Option<Sender<FinishedFile>>,
+    queue: Arc<Mutex<Receiver<FinishedFile>>>,
+    threads: Vec<JoinHandle<()>>,
+}
+
+#[derive(Debug)]
+struct FinishedFile {
+    path: PathBuf,
+    /// What it is written through; `None`: a pipe, which no disk has.
+    file: Option<Arc<File>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    fsync: bool,
+    command: Option<OsString>,
+    /// Finished files that nobody sees to yet.
+    waiting: AtomicUsize,
+    /// The largest number of them that was told.
+    told: AtomicUsize,
+    /// Programs that did not succeed.
+    failures: AtomicU64,
+    warnings: Mutex<Vec<String>>,
+    /// The first file that could not be brought to the disk.
+    failed: Mutex<Option<WriteError>>,
+}
+
+impl Finished {
+    /// # Errors
+    ///
+    /// The program is not there.
+    pub(super) fn new(options: &WriterOptions) -> Result<Self, WriteError> {
+        if let Some(command) = options.command.as_deref().filter(|command| !can_run(command)) {
+            return Err(WriteError::Command { command: command.to_string_lossy().into_owned() });
+        }
+        let (files, queue) = channel();
+        let shared = Shared {
+            fsync: options.fsync,
+            command: options.command.clone(),
+            waiting: AtomicUsize::new(0),
+            told: AtomicUsize::new(PILE - 1),
+            failures: AtomicU64::new(0),
+            warnings: Mutex::default(),
+            failed: Mutex::default(),
+        };
+        let (shared, queue) = (Arc::new(shared), Arc::new(Mutex::new(queue)));
+        Ok(Self { shared, files: Some(files), queue, threads: Vec::new() })
+    }
+
+    /// Sees to a file that is whole.
+    pub(super) fn take(&mut self, path: &Path, file: Option<Arc<File>>) {
+        if !self.shared.fsync && self.shared.command.is_none() {
+            return;
+        }
+        if self.threads.len() < MOST {
+            let (shared, queue) = (Arc::clone(&self.shared), Arc::clone(&self.queue));
+            match spawn_deaf("weir-finished", move || shared.work(&queue)) {
+                Ok(thread) => self.threads.push(thread),
+                Err(error) => self.warn(format!("cannot start a thread for finished files: {error}")),
+            }
+        }
+        let waiting = self.shared.waiting.fetch_add(1, Ordering::Relaxed) + 1;
+        // Told again whenever the pile has doubled.
+        if waiting > self.shared.told.load(Ordering::Relaxed) {
+            self.shared.told.store(waiting * 2, Ordering::Relaxed);
+            self.warn(format!(
+                "{waiting} finished files wait: what is done with each takes longer than writing it"
+            ));
+        }
+        if let Some(files) = &self.files {
+            // The queue is there as long as this is.
+            let _ = files.send(FinishedFile { path: path.to_owned(), file });
+        }
+    }
+
+    pub(super) fn warn(&self, warning: String) {
+        self.shared.warn(warning);
+    }
+
+    /// What was to be said since the last call.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        std::mem::take(&mut self.shared.warnings.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Waits until every file is seen to.
+    pub(super) fn wait(&mut self) -> Result<(), WriteError> {
+        self.files = None;
+        for thread in self.threads.drain(..) {
+            let _ = thread.join();
+        }
+        let failures = self.shared.failures.swap(0, Ordering::Relaxed);
+        if failures > 1 {
+            let command = self.shared.command.as_deref().unwrap_or_default().to_string_lossy();
+            self.warn(format!("`{command}` has failed for {failures} files"));
+        }
+        self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
+    }
+}
+
+impl Drop for Finished {
+    fn drop(&mut self) {
+        let _ = self.wait();
+    }
+}
+
+impl Shared {
+    fn warn(&self, warning: String) {
+        self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
+    }
+
+    /// One thread: until there are no files any more.
+    fn work(&self, queue: &Mutex<Receiver<FinishedFile>>) {
+        if self.command.is_some() {
+            // Of this thread alone, and of what it starts: packets come first.
+            let _ = rustix::process::setpriority_process(None, 19);
+        }
+        loop {
+            let file = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+            let Ok(FinishedFile { path, file }) = file else { return };
+            self.waiting.fetch_sub(1, Ordering::Relaxed);
+            if let Some(Err(error)) = file.filter(|_| self.fsync).map(|file| file.sync_all()) {
+                let failed = WriteError::Sync { path: path.clone(), source: Arc::new(error) };
+                self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failed);
+            }
+            if let Some(command) = &self.command {
+                self.run(command, &path);
+            }
+        }
+    }
+
+    fn run(&self, command: &OsStr, path: &Path) {
+        // What it prints goes where messages go; standard output may be for a program that reads.
+        let stdout = io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
+        let status =
+            Command::new(command).arg(path).stdin(Stdio::null()).stdout(stdout).process_group(0).status();
+        let reason = match status {
+            Ok(status) if status.success() => return,
+            Ok(status) => status.to_string(),
+            Err(error) => error.to_string(),
+        };
+        if self.failures.fetch_add(1, Ordering::Relaxed) == 0 {
+            let command = command.to_string_lossy();
+            self.warn(format!(
+                "`{command} {}` has failed: {reason}; the file itself is whole",
+                path.display()
+            ));
+        }
+    }
+}
+
+/// Deletes a file without waiting until its blocks are free, which can take long.
+pub(super) fn discard(path: &Path) -> io::Result<()> {
+    // As long as somebody has it open, a deleted file keeps its blocks.
+    let held = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
+    match fs::remove_file(path) {
+        Ok(()) => {}
+        // Somebody else, perhaps the program for finished files, has taken it away.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(error),
+    }
+    // Without a thread it is dropped here.
+    let _ = spawn_deaf("weir-discard", move || drop(held));
+    Ok(())
+}
+
+/// Whether there is such a program, as a path or in `PATH`.
+fn can_run(command: &OsStr) -> bool {
+    let executable = |path: &Path| {
+        fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
+    };
+    if Path::new(command).components().count() > 1 {
+        return executable(Path::new(command));
+    }
+    std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .any(|directory| executable(&directory.join(command)))
+}

@@ -1,0 +1,148 @@
+//! What the files of one run are called.
+//!
+//! As with tcpdump, a number goes behind the name: `trace`, `trace1`, `trace2`; in a ring of a hundred files `trace00` to
+//! `trace99`. It goes in front of `.zst`, `.gz` and `.lz4`, by which other programs know what to do.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use jiff::fmt::strtime;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Zoned};
+
+use super::{Compression, WriteError, WriterOptions};
+
+/// Gives each file of a run its name.
+#[derive(Debug)]
+pub(super) struct Names {
+    /// As given.
+    path: PathBuf,
+    strftime: bool,
+    /// Names of a ring: so many, numbered from 0.
+    ring: Option<u32>,
+    /// The name of the file before, without its number, and that number.
+    last: Option<(PathBuf, u64)>,
+}
+
+impl Names {
+    pub(super) fn new(path: &Path, options: &WriterOptions) -> Self {
+        let ring = options.rotation.files.filter(|_| options.rotation.is_ring());
+        Self { path: path.to_owned(), strftime: options.strftime, ring, last: None }
+    }
+
+    /// The name of a file that begins at `time`. `taken` says of a name that no file of this run may have it any more.
+    pub(super) fn next(
+        &mut self,
+        time: SystemTime,
+        taken: impl Fn(&Path) -> bool,
+    ) -> Result<PathBuf, WriteError> {
+        let name = if self.strftime { expand(&self.path, time)? } else { self.path.clone() };
+        let mut number = match self.last.take() {
+            Some((last, number)) if last == name => number + 1,
+            _ => 0,
+        };
+        // The names of a ring come round, unless time goes on in them.
+        if let Some(files) = self.ring.filter(|_| name == self.path) {
+            number %= u64::from(files);
+        }
+        let path = loop {
+            let path = self.numbered(&name, number);
+            if !taken(&path) {
+                break path;
+            }
+            number += 1;
+        };
+        self.last = Some((name, number));
+        Ok(path)
+    }
+
+    fn numbered(&self, name: &Path, number: u64) -> PathBuf {
+        let number = match self.ring {
+            None if number == 0 => return name.to_owned(),
+            None => number.to_string(),
+            Some(files) => {
+                let width = files.saturating_sub(1).max(1).ilog10() as usize + 1;
+                format!("{number:0width$}")
+            }
+        };
+        let suffix = name.extension().filter(|_| Compression::of_name(name).is_some());
+        let mut numbered = OsString::from(match suffix {
+            Some(_) => name.with_extension(""),
+            None => name.to_owned(),
+        });
+        numbered.push(number);
+        if let Some(suffix) = suffix {
+            numbered.push(OsStr::new("."));
+            numbered.push(suffix);
+        }
+        numbered.into()
+    }
+}
+
+/// The path with its conversions replaced by parts of the local time.
+fn expand(path: &Path, time: SystemTime) -> Result<PathBuf, WriteError> {
+    let bytes = path.as_os_str().as_bytes();
+    if !bytes.contains(&b'%') {
+        return Ok(path.to_owned());
+    }
+    let refused = |reason: String| WriteError::Pattern { path: path.to_owned(), reason };
+    let text = path.to_str().ok_or_else(|| refused("it is not UTF-8".to_owned()))?;
+    let zoned = local(time).map_err(|error| refused(error.to_string()))?;
+    strtime::format(text, &zoned).map(PathBuf::from).map_err(|error| refused(error.to_string()))
+}
+
+/// `time` in this machine's time zone.
+pub(super) fn local(time: SystemTime) -> Result<Zoned, jiff::Error> {
+    Ok(Timestamp::try_from(time)?.to_zoned(TimeZone::system()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, UNIX_EPOCH};
+
+    use super::super::Rotation;
+    use super::*;
+
+    fn names(path: &str, files: Option<u32>) -> Names {
+        let rotation = Rotation { size: Some(1), files, ..Rotation::default() };
+        Names::new(Path::new(path), &WriterOptions { rotation, strftime: true, ..WriterOptions::default() })
+    }
+
+    fn all(names: &mut Names, seconds: &[u64]) -> Vec<String> {
+        let at = |seconds: &u64| names.next(UNIX_EPOCH + Duration::from_secs(*seconds), |_| false);
+        seconds.iter().map(at).map(|path| path.unwrap().display().to_string()).collect()
+    }
+
+    #[test]
+    fn numbers_as_tcpdump_has_them() {
+        assert_eq!(all(&mut names("d/trace", None), &[0; 3]), ["d/trace", "d/trace1", "d/trace2"]);
+        let ring = all(&mut names("trace.pcap", Some(3)), &[0; 5]);
+        assert_eq!(ring, ["trace.pcap0", "trace.pcap1", "trace.pcap2", "trace.pcap0", "trace.pcap1"]);
+        assert_eq!(all(&mut names("t", Some(10)), &[0; 2]), ["t0", "t1"]);
+        assert_eq!(all(&mut names("t", Some(11)), &[0; 2]), ["t00", "t01"]);
+        assert_eq!(all(&mut names("t", Some(1)), &[0; 2]), ["t0", "t0"]);
+    }
+
+    #[test]
+    fn a_suffix_that_says_how_to_decompress_stays_the_last() {
+        assert_eq!(all(&mut names("t.pcapng.zst", None), &[0; 2]), ["t.pcapng.zst", "t.pcapng1.zst"]);
+    }
+
+    #[test]
+    fn a_number_only_where_the_time_repeats() {
+        let found = all(&mut names("t-%s", None), &[5, 5, 6, 6, 7]);
+        assert_eq!(found, ["t-5", "t-51", "t-6", "t-61", "t-7"]);
+        let mut names = names("t-%M", None);
+        let taken = |path: &Path| path == Path::new("t-00") || path == Path::new("t-001");
+        assert_eq!(names.next(UNIX_EPOCH, taken).unwrap(), Path::new("t-002"));
+    }
+
+    #[test]
+    fn percent_signs() {
+        assert_eq!(all(&mut names("100%%", None), &[0]), ["100%"]);
+        let error = names("t-%", None).next(UNIX_EPOCH, |_| false).unwrap_err().to_string();
+        assert!(error.contains("t-%") && error.contains("%%"), "{error}");
+    }
+}
