@@ -16,6 +16,7 @@ use crate::completions::CompletionsArgs;
 use crate::confine::ConfineArgs;
 use crate::devices::DevicesArgs;
 use crate::files::FilesArgs;
+use crate::interfaces::Chosen;
 use crate::manual::ManualArgs;
 use crate::metrics::MetricsArgs;
 use crate::payload::Expected;
@@ -45,6 +46,8 @@ Examples:
         Everything on eth0 into a pcapng file, until Ctrl-C. The host keeps its traffic.
   weir capture -i eth0 -i eth1 -w both.pcapng --duration 10m
         Two interfaces in one file, for ten minutes.
+  weir capture -i any --netns web -w web.pcapng
+        Every interface of network namespace `web`, each frame once; `--netns 4711`: where process 4711 is.
   weir capture -i eth0 -c 1000 -s 96 -w headers.pcap -F pcap
         The first thousand packets, 96 bytes of each, for a program that reads only pcap.
   weir capture -i eth0 -w - -U | tshark -r - -Y tls.handshake
@@ -204,8 +207,9 @@ pub(crate) struct CaptureArgs {
     #[arg(short, long, conflicts_with = "quiet", help_heading = "What to print")]
     pub(crate) verbose: bool,
 
-    /// List the interfaces and exit.
-    #[arg(short = 'D', long, help_heading = "What to print", exclusive = true)]
+    /// List the interfaces (those of --netns) and exit.
+    #[arg(short = 'D', long, help_heading = "What to print")]
+    #[arg(conflicts_with_all = ["interfaces", "write", "count", "duration"])]
     pub(crate) list_interfaces: bool,
 }
 
@@ -273,9 +277,19 @@ pub(crate) struct DemoArgs {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "What to capture")]
 pub(crate) struct OriginArgs {
-    /// Interface; may be repeated. Without it: the first one that is up and is not loopback.
+    /// Interface, or `any` for all of them; NAMESPACE/IF for one in another network namespace. May be repeated. Without
+    /// it: the first one that is up and is not loopback.
     #[arg(short, long = "interface", value_name = "IF")]
     pub(crate) interfaces: Vec<String>,
+
+    /// Network namespace in which the interfaces are: a name of `ip netns` or Docker, the number of a process in it, or a
+    /// path. May be repeated: then each interface is captured in each.
+    #[arg(long = "netns", value_name = "NS")]
+    pub(crate) namespaces: Vec<String>,
+
+    /// With `-i any`: a frame that passes a bridge, bond or VLAN also there, not only at the lowest interface.
+    #[arg(long)]
+    stacked: bool,
 
     /// What takes the packets: xdp (fastest, what arrives), tc (both directions), xdp+tc (each for one), af_packet
     /// (works everywhere), or auto, which says what it chose and why.
@@ -305,15 +319,16 @@ pub(crate) struct OriginArgs {
 
 impl OriginArgs {
     /// A builder for this origin on `interfaces`, which are the ones asked for or the one found.
-    pub(crate) fn builder(&self, interfaces: &[String], timestamps: Timestamps) -> Builder {
+    pub(crate) fn builder(&self, interfaces: &[Chosen], timestamps: Timestamps) -> Builder {
         let builder = Capture::builder()
             .source(self.source.into())
             .segment(self.segment)
             .tc_filters(self.tc_filters)
             .mode(self.mode.into())
             .timestamps(self.timestamps.map_or(timestamps, Timestamps::from))
-            .promiscuous(!self.no_promiscuous_mode);
-        interfaces.iter().fold(builder, |builder, name| builder.interface(name.as_str()))
+            .promiscuous(!self.no_promiscuous_mode)
+            .stacked(self.stacked);
+        interfaces.iter().fold(builder, |builder, chosen| chosen.add_to(builder))
     }
 }
 
@@ -428,7 +443,7 @@ impl CaptureArgs {
     }
 
     /// The builder that these arguments describe.
-    pub(crate) fn builder(&self, interfaces: &[String]) -> Builder {
+    pub(crate) fn builder(&self, interfaces: &[Chosen]) -> Builder {
         // A file is written in large pieces; a live reader wants packets as they come.
         let usual = if self.write.is_some() && !self.packet_buffered {
             Delivery::Batched { min_bytes: 256 << 10, timeout: Duration::from_millis(200) }
@@ -445,7 +460,7 @@ impl CaptureArgs {
 
 impl CountArgs {
     /// The builder that these arguments describe: no time stamps unless asked, for nobody reads them.
-    pub(crate) fn builder(&self, interfaces: &[String]) -> Builder {
+    pub(crate) fn builder(&self, interfaces: &[Chosen]) -> Builder {
         self.pool.apply(self.origin.builder(interfaces, Timestamps::None), Delivery::Adaptive)
     }
 }

@@ -23,7 +23,7 @@ const LOSS_PERIOD: Duration = Duration::from_secs(1);
 /// Runs the command.
 pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
     if args.list_interfaces {
-        return interfaces::list();
+        return interfaces::list(&args.origin.namespaces);
     }
     args.check().map_err(Failure::usage)?;
     if to_stdout(args) && io::stdout().is_terminal() {
@@ -31,8 +31,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
             .hint("pipe it: weir capture -w - | tshark -r -"));
     }
     let until = Until::new(args.count, args.duration)?;
-    let names = interfaces::chosen(&args.origin.interfaces)?;
-    let mut run = Run::start(args, until, &names)?;
+    let mut run = Run::start(args, until)?;
     let end = run.until_stopped();
     run.finish(end)
 }
@@ -57,10 +56,10 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn start(args: &'a CaptureArgs, mut until: Until, names: &[String]) -> Result<Self, Failure> {
+    fn start(args: &'a CaptureArgs, mut until: Until) -> Result<Self, Failure> {
         let metrics = args.metrics.bind()?;
         let user = args.files.user()?;
-        let capture = args.builder(names).open()?;
+        let capture = args.builder(&interfaces::chosen(&args.origin)?).open()?;
         until.begin();
         let interfaces = capture.interfaces().to_vec();
         // Before the first file, so that it can be written as all that follow it.
@@ -100,6 +99,9 @@ impl<'a> Run<'a> {
             let now = Instant::now();
             if let Some(stop) = self.until.reached(now) {
                 return Ok(stop);
+            }
+            if interfaces::tell_events(&mut self.capture, self.live.as_ref()) {
+                self.mark()?;
             }
             if self.until.signals.take_account() {
                 self.account_so_far()?;
@@ -181,6 +183,7 @@ impl<'a> Run<'a> {
             Some(writer) => writer.close(&account).map_err(Failure::from),
             None => Ok(()),
         };
+        interfaces::tell_events(&mut self.capture, self.live.as_ref());
         if let Some(live) = &self.live {
             live.clear();
         }
@@ -228,6 +231,14 @@ impl<'a> Run<'a> {
             writer.statistics(&account)?;
         }
         *lost = now;
+        Ok(())
+    }
+
+    /// Writes the counters into the file as they stand: a point of time at which something has happened.
+    fn mark(&mut self) -> Result<(), Failure> {
+        if let Some(writer) = &mut self.writer {
+            writer.statistics(&self.capture.account()?)?;
+        }
         Ok(())
     }
 

@@ -22,9 +22,8 @@ use crate::{interfaces, report, style, units};
 pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     let payload = Payload::new(args.touch, args.verify).map_err(|error| Failure::usage(error.to_string()))?;
     let mut until = Until::new(args.count, args.duration)?;
-    let names = interfaces::chosen(&args.origin.interfaces)?;
     let metrics = args.metrics.bind()?;
-    let mut capture = args.builder(&names).open()?;
+    let mut capture = args.builder(&interfaces::chosen(&args.origin)?).open()?;
     until.begin();
     let confinement = args.confine.confine(|| {
         let socket = metrics.as_ref().and_then(Bound::path);
@@ -66,6 +65,7 @@ impl Run<'_> {
             if let Some(stop) = self.until.reached(now) {
                 return Ok(stop);
             }
+            interfaces::tell_events(&mut self.capture, None);
             if self.until.signals.take_account() {
                 let summary = summary_so_far(&mut self.capture)?;
                 style::print(&report::account(&summary, style::stderr()));
@@ -108,6 +108,7 @@ impl Run<'_> {
 
     fn finish(mut self, end: Result<Stop, Failure>) -> Result<(), Failure> {
         let drained = self.drain();
+        interfaces::tell_events(&mut self.capture, None);
         let account = self.capture.account()?;
         // Whoever has closed the pipe wants to read no more.
         let piped = matches!(end, Ok(Stop::Pipe));

@@ -3,36 +3,101 @@
 use std::io::{self, Write};
 
 use weir::link::{self, Link};
+use weir::{Builder, Capture, Namespace};
 
+use crate::args::OriginArgs;
 use crate::failure::Failure;
+use crate::live::Live;
 use crate::style;
 
-/// The interfaces named on the command line, or the one that is meant when none is; says which.
-pub(crate) fn chosen(named: &[String]) -> Result<Vec<String>, Failure> {
-    if !named.is_empty() {
-        return Ok(named.to_vec());
+/// An interface to capture on, and where it is: `None` is here.
+#[derive(Debug)]
+pub(crate) struct Chosen {
+    namespace: Option<Namespace>,
+    name: String,
+}
+
+impl Chosen {
+    /// Adds it to what a capture is asked for.
+    pub(crate) fn add_to(&self, builder: Builder) -> Builder {
+        match &self.namespace {
+            Some(namespace) => builder.interface_in(namespace, &self.name),
+            None => builder.interface(&self.name),
+        }
     }
-    let links = links()?;
+}
+
+/// The interfaces named on the command line, in each of the namespaces named there, or those that are meant when none is;
+/// says which.
+pub(crate) fn chosen(origin: &OriginArgs) -> Result<Vec<Chosen>, Failure> {
+    let namespaces = namespaces(&origin.namespaces)?;
+    let mut chosen = Vec::new();
+    if origin.interfaces.is_empty() {
+        for namespace in namespaces {
+            let name = first_up(namespace.as_ref())?;
+            chosen.push(Chosen { namespace, name });
+        }
+        return Ok(chosen);
+    }
+    for name in &origin.interfaces {
+        // An interface's own name has no slash.
+        if let Some((namespace, name)) = name.rsplit_once('/') {
+            chosen.push(Chosen { namespace: Some(Namespace::find(namespace)?), name: name.to_owned() });
+            continue;
+        }
+        let everywhere = namespaces.iter().cloned();
+        chosen.extend(everywhere.map(|namespace| Chosen { namespace, name: name.clone() }));
+    }
+    Ok(chosen)
+}
+
+/// Those of `--netns`, or the one that we are in.
+fn namespaces(named: &[String]) -> Result<Vec<Option<Namespace>>, Failure> {
+    if named.is_empty() {
+        return Ok(vec![None]);
+    }
+    named.iter().map(|name| Ok(Some(Namespace::find(name)?))).collect()
+}
+
+/// The first interface that is up and not the loopback.
+fn first_up(namespace: Option<&Namespace>) -> Result<String, Failure> {
+    let links = links(namespace)?;
+    let place = namespace.map(|namespace| format!(" in {}", namespace.name())).unwrap_or_default();
     let Some(first) = links.iter().find(|link| link.is_up() && !link.is_loopback()) else {
         let names: Vec<&str> = links.iter().map(|link| link.name.as_str()).collect();
-        let hint = format!("name one with -i, or bring one up; there are: {}", names.join(", "));
-        return Err(
-            Failure::new("find an interface that is up and is not loopback: there is none").hint(hint)
-        );
+        let hint = format!("name one with -i, or bring one up; there are{place}: {}", names.join(", "));
+        let what = format!("find an interface{place} that is up and is not loopback: there is none");
+        return Err(Failure::new(what).hint(hint));
     };
-    style::say(format_args!("no -i: taking {}, the first interface that is up", first.name));
-    Ok(vec![first.name.clone()])
+    style::say(format_args!("no -i: taking {}, the first interface{place} that is up", first.name));
+    Ok(first.name.clone())
+}
+
+/// Prints what has happened to the interfaces of `capture` since the last time. Whether something has.
+pub(crate) fn tell_events(capture: &mut Capture, live: Option<&Live>) -> bool {
+    let events = capture.events();
+    if let Some(live) = live.filter(|_| !events.is_empty()) {
+        live.clear();
+    }
+    for event in &events {
+        style::say(format_args!("{}: {event}", style::stderr().yellow("notice")));
+    }
+    !events.is_empty()
 }
 
 /// Prints all interfaces, with the numbers and words of `tcpdump -D`.
-pub(crate) fn list() -> Result<(), Failure> {
-    let links = links()?;
+pub(crate) fn list(named: &[String]) -> Result<(), Failure> {
+    let mut lines = Vec::new();
+    for namespace in namespaces(named)? {
+        let prefix = namespace.as_ref().map(|namespace| format!("{}/", namespace.name())).unwrap_or_default();
+        for link in links(namespace.as_ref())? {
+            lines.push(format!("{prefix}{} [{}]", link.name, describe(&link)));
+        }
+        lines.push(format!("{prefix}any (all of them in one, those that come later too)"));
+    }
     let mut stdout = io::stdout().lock();
-    let lines = links
-        .iter()
-        .zip(1..)
-        .try_for_each(|(link, number)| writeln!(stdout, "{number}.{} [{}]", link.name, describe(link)));
-    match lines.and_then(|()| stdout.flush()) {
+    let printed = (1..).zip(lines).try_for_each(|(number, line)| writeln!(stdout, "{number}.{line}"));
+    match printed.and_then(|()| stdout.flush()) {
         // Whoever read it has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.map_err(|error| Failure::new(format_args!("write to standard output: {error}"))),
@@ -44,6 +109,9 @@ fn describe(link: &Link) -> String {
     if link.is_loopback() {
         words.push("Loopback".to_owned());
     }
+    if link.is_up() && !link.has_carrier() {
+        words.push("No carrier".to_owned());
+    }
     words.push(format!("MTU {}", link.mtu));
     if link.rx_queues > 1 {
         words.push(format!("{} receive queues", link.rx_queues));
@@ -54,6 +122,9 @@ fn describe(link: &Link) -> String {
     words.join(", ")
 }
 
-fn links() -> Result<Vec<Link>, Failure> {
-    link::links().map_err(|error| Failure::new(format_args!("list interfaces: {error}")))
+fn links(namespace: Option<&Namespace>) -> Result<Vec<Link>, Failure> {
+    match namespace {
+        Some(namespace) => Ok(namespace.links()?),
+        None => link::links().map_err(|error| Failure::new(format_args!("list interfaces: {error}"))),
+    }
 }

@@ -1,7 +1,12 @@
 //! Interfaces, as rtnetlink(7) describes them.
 
+mod monitor;
+
+use std::io;
+
+pub use self::monitor::{LinkChange, LinkMonitor};
 use crate::CallError;
-use crate::netlink::{DUMP, ROUTE, Request, ask, attribute, attributes, long, text, word};
+use crate::netlink::{DUMP, ROUTE, Request, Socket, attribute, attributes, long, text, word};
 
 /// What the kernel tells of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -20,6 +25,11 @@ pub struct Link {
     pub address: Vec<u8>,
     /// Index of the bridge or bond that it belongs to.
     pub master: Option<u32>,
+    /// Index of the interface that it stands on (a VLAN on its card, one end of a veth pair on the other), if that is in
+    /// the same namespace.
+    pub lower: Option<u32>,
+    /// `MACVLAN_MODE_*` of a macvlan or macvtap.
+    pub macvlan_mode: Option<u32>,
     /// Largest packet that segmentation offload builds, bytes.
     pub gso_max_size: u32,
     /// Receive queues allocated; not all need be in use.
@@ -61,19 +71,20 @@ impl Link {
         self.flags & 0x1 != 0
     }
 
+    /// Loopback.
+    pub fn is_loopback(&self) -> bool {
+        self.flags & 0x8 != 0
+    }
+
     /// Up, and the layer below is too: the cable is in, the other end is there.
     pub fn has_carrier(&self) -> bool {
         const IFF_LOWER_UP: u32 = 0x1_0000;
         self.flags & IFF_LOWER_UP != 0
     }
-
-    /// Loopback.
-    pub fn is_loopback(&self) -> bool {
-        self.flags & 0x8 != 0
-    }
 }
 
 const RTM_NEWLINK: u16 = 16;
+const RTM_DELLINK: u16 = 17;
 const RTM_GETLINK: u16 = 18;
 const RTM_NEWADDR: u16 = 20;
 const RTM_GETADDR: u16 = 22;
@@ -83,13 +94,18 @@ const IFADDRMSG: usize = 8;
 const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
 const IFLA_MTU: u16 = 4;
+const IFLA_LINK: u16 = 5;
 const IFLA_MASTER: u16 = 10;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_INFO_KIND: u16 = 1;
+const IFLA_INFO_DATA: u16 = 2;
+/// In a macvlan's `IFLA_INFO_DATA`.
+const IFLA_MACVLAN_MODE: u16 = 1;
 const IFLA_STATS64: u16 = 23;
 const IFLA_PROMISCUITY: u16 = 30;
 const IFLA_NUM_TX_QUEUES: u16 = 31;
 const IFLA_NUM_RX_QUEUES: u16 = 32;
+const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_GSO_MAX_SIZE: u16 = 41;
 const IFLA_XDP: u16 = 43;
 const IFLA_XDP_DRV_PROG_ID: u16 = 5;
@@ -108,51 +124,73 @@ const STATS_RX_MISSED: usize = 15;
 ///
 /// What the netlink socket says.
 pub fn links() -> Result<Vec<Link>, CallError> {
-    let mut links = Vec::new();
-    let request = Request::new(RTM_GETLINK, DUMP, &[0; IFINFOMSG]);
-    ask(ROUTE, &request, RTM_NEWLINK, |message| links.extend(parse_link(message)))
-        .map_err(|error| CallError::new("list interfaces (rtnetlink)", error))?;
-    Ok(links)
+    Links::open()?.all()
 }
 
-/// The interface with this index, if this thread's network namespace has it.
-///
-/// # Errors
-///
-/// What the netlink socket says.
-pub fn link(index: u32) -> Result<Option<Link>, CallError> {
-    let mut header = [0; IFINFOMSG];
-    header[4..8].copy_from_slice(&index.to_ne_bytes());
-    let mut link = None;
-    let request = Request::new(RTM_GETLINK, 0, &header);
-    match ask(ROUTE, &request, RTM_NEWLINK, |message| link = parse_link(message)) {
-        Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),
-        Err(error) => Err(CallError::new(format!("look up interface {index} (rtnetlink)"), error)),
-        Ok(()) => Ok(link),
+/// Asks for the interfaces of the namespace in which it was opened, from wherever it is used.
+#[derive(Debug)]
+pub struct Links {
+    socket: Socket,
+}
+
+impl Links {
+    /// Opens the socket, in this thread's network namespace.
+    ///
+    /// # Errors
+    ///
+    /// What `socket(2)` says.
+    pub fn open() -> Result<Self, CallError> {
+        let socket = Socket::open(ROUTE)
+            .map_err(|error| CallError::new("open a socket for interfaces (rtnetlink)", error))?;
+        Ok(Self { socket })
+    }
+
+    /// All interfaces, by index.
+    ///
+    /// # Errors
+    ///
+    /// What the netlink socket says.
+    pub fn all(&self) -> Result<Vec<Link>, CallError> {
+        let mut links = Vec::new();
+        let request = Request::new(RTM_GETLINK, DUMP, &[0; IFINFOMSG]);
+        self.ask(&request, RTM_NEWLINK, |message| links.extend(parse_link(message)))
+            .map_err(|error| CallError::new("list interfaces (rtnetlink)", error))?;
+        Ok(links)
+    }
+
+    /// Indices of the interfaces that have an IP address of more than link scope.
+    ///
+    /// # Errors
+    ///
+    /// What the netlink socket says.
+    pub fn addressed(&self) -> Result<Vec<u32>, CallError> {
+        const SCOPE: usize = 3;
+        const RT_SCOPE_LINK: u8 = 253;
+        let mut indices = Vec::new();
+        let request = Request::new(RTM_GETADDR, DUMP, &[0; IFADDRMSG]);
+        self.ask(&request, RTM_NEWADDR, |message| {
+            let index = message.get(4..8).map(word);
+            if message.get(SCOPE).is_some_and(|&scope| scope < RT_SCOPE_LINK) {
+                indices.extend(index);
+            }
+        })
+        .map_err(|error| CallError::new("list addresses (rtnetlink)", error))?;
+        Ok(indices)
+    }
+
+    fn ask(&self, request: &Request, answer: u16, each: impl FnMut(&[u8])) -> io::Result<()> {
+        self.socket.ask(request, answer, each)
     }
 }
 
-/// Indices of the interfaces that have an IP address of more than link scope.
-///
-/// # Errors
-///
-/// What the netlink socket says.
-pub fn addressed() -> Result<Vec<u32>, CallError> {
-    const SCOPE: usize = 3;
-    const RT_SCOPE_LINK: u8 = 253;
-    let mut indices = Vec::new();
-    let request = Request::new(RTM_GETADDR, DUMP, &[0; IFADDRMSG]);
-    ask(ROUTE, &request, RTM_NEWADDR, |message| {
-        let index = message.get(4..8).map(word);
-        if message.get(SCOPE).is_some_and(|&scope| scope < RT_SCOPE_LINK) {
-            indices.extend(index);
-        }
-    })
-    .map_err(|error| CallError::new("list addresses (rtnetlink)", error))?;
-    Ok(indices)
-}
-
+/// What a message of type `RTM_NEWLINK` or `RTM_DELLINK` tells. `None` also for what a bridge tells of its ports with the
+/// same types: an interface that leaves a bridge is not gone.
 fn parse_link(message: &[u8]) -> Option<Link> {
+    const AF_UNSPEC: u8 = 0;
+    if *message.first()? != AF_UNSPEC {
+        return None;
+    }
+    let mut elsewhere = false;
     let mut link = Link {
         hardware: u16::from_ne_bytes(message.get(2..4)?.try_into().ok()?),
         index: word(message.get(4..8)?),
@@ -165,12 +203,20 @@ fn parse_link(message: &[u8]) -> Option<Link> {
             IFLA_ADDRESS => link.address = value.to_vec(),
             IFLA_IFNAME => link.name = text(value),
             IFLA_MTU => link.mtu = word(value),
+            IFLA_LINK => link.lower = Some(word(value)),
+            IFLA_LINK_NETNSID => elsewhere = true,
             IFLA_MASTER => link.master = Some(word(value)),
             IFLA_NUM_RX_QUEUES => link.rx_queues = word(value),
             IFLA_GSO_MAX_SIZE => link.gso_max_size = word(value),
             IFLA_NUM_TX_QUEUES => link.tx_queues = word(value),
             IFLA_PROMISCUITY => link.promiscuity = word(value),
-            IFLA_LINKINFO => link.kind = attribute(value, IFLA_INFO_KIND).map(text),
+            IFLA_LINKINFO => {
+                link.kind = attribute(value, IFLA_INFO_KIND).map(text);
+                if let Some("macvlan" | "macvtap") = link.kind.as_deref() {
+                    let data = attribute(value, IFLA_INFO_DATA).unwrap_or_default();
+                    link.macvlan_mode = attribute(data, IFLA_MACVLAN_MODE).map(word);
+                }
+            }
             IFLA_PARENT_DEV_NAME => parent_name = Some(text(value)),
             IFLA_PARENT_DEV_BUS_NAME => parent_bus = Some(text(value)),
             IFLA_XDP => {
@@ -189,6 +235,8 @@ fn parse_link(message: &[u8]) -> Option<Link> {
             _ => {}
         }
     }
+    // An index of another namespace would be taken for one of ours.
+    link.lower = link.lower.filter(|&lower| !elsewhere && lower != 0 && lower != link.index);
     link.parent = parent_bus.zip(parent_name);
     link.xdp_program = link.xdp.offload.or(link.xdp.native).or(link.xdp.generic);
     Some(link)
@@ -206,9 +254,42 @@ mod tests {
         assert!(lo.mtu >= 65536 && lo.rx_queues >= 1 && lo.gso_max_size >= 65536, "{lo:?}");
     }
 
+    /// An attribute, padded.
+    fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
+        let length = u16::try_from(4 + value.len()).unwrap();
+        let mut bytes = [length.to_ne_bytes(), kind.to_ne_bytes()].concat();
+        bytes.extend_from_slice(value);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    }
+
+    fn link(family: u8, attributes: &[Vec<u8>]) -> Option<Link> {
+        let mut payload = vec![0; IFINFOMSG];
+        payload[0] = family;
+        payload[4] = 7;
+        payload.extend(attributes.concat());
+        parse_link(&payload)
+    }
+
     #[test]
-    fn one_interface_is_found_by_its_index_and_an_absent_one_is_not() {
-        assert_eq!(link(1).unwrap().map(|link| link.name), Some("lo".to_owned()));
-        assert_eq!(link(u32::MAX >> 1).unwrap(), None);
+    fn a_stacked_interface_tells_what_is_below() {
+        let lower = attribute(IFLA_LINK, &3u32.to_ne_bytes());
+        let mode = attribute(IFLA_MACVLAN_MODE, &4u32.to_ne_bytes());
+        let info = [attribute(IFLA_INFO_KIND, b"macvlan\0"), attribute(IFLA_INFO_DATA, &mode)].concat();
+        let info = attribute(IFLA_LINKINFO, &info);
+        let told = link(0, &[lower.clone(), info]).unwrap();
+        assert_eq!((told.index, told.lower, told.kind.as_deref()), (7, Some(3), Some("macvlan")));
+        assert_eq!(told.macvlan_mode, Some(4));
+        // The index of the other namespace says nothing here.
+        let elsewhere = attribute(IFLA_LINK_NETNSID, &0u32.to_ne_bytes());
+        assert_eq!(link(0, &[lower, elsewhere]).unwrap().lower, None);
+    }
+
+    #[test]
+    fn what_a_bridge_tells_of_a_port_is_no_interface() {
+        const AF_BRIDGE: u8 = 7;
+        assert_eq!(link(AF_BRIDGE, &[]), None);
+        assert_eq!(link(0, &[]).unwrap().index, 7);
+        assert_eq!(parse_link(&[0; 15]), None);
     }
 }

@@ -1,8 +1,7 @@
 //! Network namespaces without a name: they live as long as someone holds them, and nobody has to remove them.
 
-use std::fs::File;
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::process::CommandExt;
 use std::panic;
 use std::path::Path;
@@ -10,6 +9,7 @@ use std::process::{Child, Command};
 use std::sync::{OnceLock, mpsc};
 use std::thread;
 
+use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
@@ -56,12 +56,29 @@ impl NetNs {
     ///
     /// # Errors
     ///
-    /// What `open(2)` says. That the file is a namespace shows only when something is run in it.
+    /// What `open(2)` says; `EINVAL` for a file that is no network namespace.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, CallError> {
         let path = path.as_ref();
-        let file = File::open(path)
-            .map_err(|error| CallError::new(format!("open network namespace {}", path.display()), error))?;
-        Ok(Self { fd: file.into() })
+        let failed =
+            |error: Errno| CallError::new(format!("open network namespace {}", path.display()), error);
+        // NONBLOCK: a pipe by that name is not waited for.
+        let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
+        let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
+        if !is_network_namespace(fd.as_fd()) {
+            return Err(failed(Errno::INVAL));
+        }
+        Ok(Self { fd })
+    }
+
+    /// What tells this namespace from all others: device and inode of its file.
+    ///
+    /// # Errors
+    ///
+    /// What `fstat(2)` says.
+    pub fn identity(&self) -> Result<(u64, u64), CallError> {
+        let status = rustix::fs::fstat(&self.fd)
+            .map_err(|error| CallError::new("look at a network namespace", error))?;
+        Ok((status.st_dev, status.st_ino))
     }
 
     /// Runs `work` on a new thread inside the namespace and waits for it; a panic of `work` goes on in the caller.
@@ -70,15 +87,24 @@ impl NetNs {
     /// The file system is that of the process: `/sys/class/net` shows the namespace of whoever mounted `/sys`, and
     /// `/proc/net` that of the process's first thread; `/proc/thread-self/net` and `/proc/sys/net` show this one.
     ///
+    /// # Errors
+    ///
+    /// `EPERM` without `CAP_SYS_ADMIN`, or no thread can be started.
+    pub fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, CallError> {
+        let entered = on_new_thread(|| {
+            enter(self.fd.as_fd())?;
+            Ok(work())
+        });
+        entered.flatten().map_err(|error| CallError::new("enter a network namespace", error))
+    }
+
+    /// [`inside`](Self::inside), for those who know that they may.
+    ///
     /// # Panics
     ///
     /// Panics where no thread can be started or it may not enter the namespace, which needs `CAP_SYS_ADMIN`.
     pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        on_new_thread(|| {
-            enter(self.fd.as_fd()).expect("entering a network namespace needs CAP_SYS_ADMIN");
-            work()
-        })
-        .expect("starting a thread to enter a network namespace")
+        self.inside(work).expect("entering a network namespace needs CAP_SYS_ADMIN")
     }
 
     /// Starts a program inside the namespace, with a `/sys` of its own that shows the namespace's devices (what was
@@ -108,6 +134,18 @@ impl AsFd for NetNs {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
+}
+
+/// Whether the file is a namespace, and that of a network.
+fn is_network_namespace(file: BorrowedFd<'_>) -> bool {
+    const NSFS_MAGIC: u64 = 0x6e73_6673;
+    const NS_GET_NSTYPE: libc::Ioctl = 0xb703;
+    if !rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type.cast_unsigned() == NSFS_MAGIC) {
+        return false;
+    }
+    // SAFETY: to a file of nsfs this request is known; it takes no argument and touches no memory of this process.
+    let kind = unsafe { libc::ioctl(file.as_raw_fd(), NS_GET_NSTYPE) };
+    kind == libc::CLONE_NEWNET
 }
 
 /// Moves the calling thread.
@@ -169,21 +207,18 @@ fn spawn_for_life(command: &mut Command) -> io::Result<Child> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write;
-    use std::os::fd::AsRawFd;
-
     use super::*;
+    use std::io::Write;
 
-    /// Inode of a namespace: two descriptors of one namespace agree on it.
-    fn inode(namespace: &NetNs) -> u64 {
-        rustix::fs::fstat(namespace).expect("fstat").st_ino
+    fn identity(namespace: &NetNs) -> (u64, u64) {
+        namespace.identity().expect("fstat")
     }
 
     #[test]
     fn current_is_the_namespace_of_the_thread() {
         let path = format!("/proc/{}/ns/net", std::process::id());
         let (current, opened) = (NetNs::current().expect("current"), NetNs::open(path).expect("open"));
-        assert_eq!(inode(&current), inode(&opened));
+        assert_eq!(identity(&current), identity(&opened));
     }
 
     #[test]
@@ -194,13 +229,20 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_no_network_namespace_is_refused() {
+        for path in ["/proc/self/ns/mnt", "/dev/null", "/proc/self/status", "/"] {
+            assert_eq!(NetNs::open(path).expect_err(path).errno(), libc::EINVAL);
+        }
+    }
+
+    #[test]
     fn root_run_enters_and_leaves_the_caller_where_it_was() {
         let Some(namespace) = namespace() else { return };
-        let before = inode(&NetNs::current().expect("current"));
-        let inside = namespace.run(|| inode(&NetNs::current().expect("current")));
-        assert_eq!(inside, inode(&namespace));
+        let before = identity(&NetNs::current().expect("current"));
+        let inside = namespace.run(|| identity(&NetNs::current().expect("current")));
+        assert_eq!(inside, identity(&namespace));
         assert_ne!(inside, before);
-        assert_eq!(inode(&NetNs::current().expect("current")), before);
+        assert_eq!(identity(&NetNs::current().expect("current")), before);
     }
 
     #[test]

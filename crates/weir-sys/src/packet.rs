@@ -28,8 +28,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt::socket_error};
 
 use crate::{CallError, bpf};
-pub use block::Packet;
 use block::{Cursor, STATUS};
+pub use block::{Origin, Packet};
 
 /// Keeps an interface in promiscuous mode: it receives every frame, whoever it is for. The kernel counts those who ask,
 /// and takes this one off when the value is dropped or the process dies.
@@ -45,7 +45,7 @@ impl Promiscuous {
     ///
     /// `EPERM`: without `CAP_NET_RAW`. `ENODEV`: no such interface.
     pub fn new(interface: u32) -> Result<Self, CallError> {
-        let socket = packet_socket()?;
+        let socket = packet_socket(SocketType::RAW)?;
         let request = libc::packet_mreq {
             mr_ifindex: index(interface)?,
             mr_type: u16::try_from(libc::PACKET_MR_PROMISC).expect("a small number"),
@@ -65,15 +65,16 @@ pub enum Traffic {
     Received,
     /// What this host sends through it.
     Sent,
-    /// Both.
+    /// Both; of the loopback, where what is sent is received at once, only what is received.
     Both,
 }
 
 /// The measures of a [`PacketRing`].
 #[derive(Clone, Copy, Debug)]
 pub struct RingOptions {
-    /// Index of the interface in this thread's network namespace.
-    pub interface: u32,
+    /// Index of the interface in this thread's network namespace. `None`: all that are there or will be, and packets
+    /// begin behind their link-layer header, which [`Packet::origin`] stands for.
+    pub interface: Option<u32>,
     /// What of its traffic is wanted.
     pub traffic: Traffic,
     /// Bytes kept of a packet. A packet that is not wholly in a block is cut by the kernel, and tells so.
@@ -87,6 +88,12 @@ pub struct RingOptions {
     pub retire_ms: u32,
 }
 
+impl RingOptions {
+    fn is_loopback(&self) -> bool {
+        self.interface == Some(LOOPBACK)
+    }
+}
+
 /// What the kernel has counted since the ring was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
@@ -96,7 +103,7 @@ pub struct Statistics {
     pub drops: u64,
 }
 
-/// A packet socket, bound to one interface, with its ring.
+/// A packet socket, bound to one interface or to all, with its ring.
 #[derive(Debug)]
 pub struct PacketRing {
     socket: OwnedFd,
@@ -135,13 +142,14 @@ impl PacketRing {
     /// `EPERM`: without `CAP_NET_RAW`. `ENOMEM`: no memory for the ring. `ENODEV`: no such interface.
     pub fn open(options: &RingOptions) -> Result<Self, CallError> {
         // Without a protocol no packet of any interface gets in before the socket is bound.
-        let socket = packet_socket()?;
+        let kind = if options.interface.is_some() { SocketType::RAW } else { SocketType::DGRAM };
+        let socket = packet_socket(kind)?;
         let option = |name, value: i32, what: &str| {
             set(&socket, libc::SOL_PACKET, name, &value).map_err(|error| CallError::new(what, error))
         };
         let version = i32::try_from(libc::tpacket_versions::TPACKET_V3 as u32).expect("a small number");
         option(libc::PACKET_VERSION, version, "choose TPACKET_V3 for a packet socket")?;
-        if options.traffic == Traffic::Received {
+        if options.traffic == Traffic::Received || options.is_loopback() && options.traffic == Traffic::Both {
             option(libc::PACKET_IGNORE_OUTGOING, 1, "leave outgoing packets out (PACKET_IGNORE_OUTGOING)")?;
         }
         attach(&socket, &mut filter(options))?;
@@ -376,24 +384,28 @@ impl Drop for Ring {
     }
 }
 
-/// A packet socket that receives nothing yet.
-fn packet_socket() -> Result<OwnedFd, CallError> {
-    socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None)
+/// A packet socket that receives nothing yet: packets with their link-layer header (`RAW`) or without (`DGRAM`).
+fn packet_socket(kind: SocketType) -> Result<OwnedFd, CallError> {
+    socket_with(AddressFamily::PACKET, kind, SocketFlags::CLOEXEC, None)
         .map_err(|error| CallError::new("open a packet socket", error))
 }
 
-/// Binds to every protocol on one interface.
-fn bind(socket: &OwnedFd, interface: u32) -> Result<(), CallError> {
+/// Binds to every protocol, on one interface or on all.
+fn bind(socket: &OwnedFd, interface: Option<u32>) -> Result<(), CallError> {
+    const ALL: libc::c_int = 0;
     let mut address = link_layer_address();
     address.sll_protocol = u16::try_from(libc::ETH_P_ALL).expect("a small number").to_be();
-    address.sll_ifindex = index(interface)?;
+    address.sll_ifindex = interface.map_or(Ok(ALL), index)?;
     // SAFETY: the kernel reads as many bytes as `address` has.
     let result = unsafe {
         libc::bind(socket.as_raw_fd(), (&raw const address).cast(), option_length::<libc::sockaddr_ll>())
     };
     match result {
         0 => Ok(()),
-        _ => Err(CallError::last(format!("bind a packet socket to interface {interface}"))),
+        _ => Err(CallError::last(match interface {
+            Some(interface) => format!("bind a packet socket to interface {interface}"),
+            None => "bind a packet socket to all interfaces".to_owned(),
+        })),
     }
 }
 
@@ -418,20 +430,32 @@ fn index(interface: u32) -> Result<libc::c_int, CallError> {
 /// The program that lets in what is wanted and has the kernel copy no more than the snap length. What it refuses is in no
 /// counter, so that with it the kernel's counters are about what is wanted.
 fn filter(options: &RingOptions) -> Vec<libc::sock_filter> {
-    const LOAD_KIND: u32 = libc::BPF_LD | libc::BPF_B | libc::BPF_ABS;
+    const LOAD_BYTE: u32 = libc::BPF_LD | libc::BPF_B | libc::BPF_ABS;
+    const LOAD_WORD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
     const IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
-    let kind = (libc::SKF_AD_OFF + libc::SKF_AD_PKTTYPE).cast_unsigned();
+    let about = |what: i32| (libc::SKF_AD_OFF + what).cast_unsigned();
+    let kind = instruction(LOAD_BYTE, 0, 0, about(libc::SKF_AD_PKTTYPE));
     let keep = verdict(options.snap_len.max(1));
     match options.traffic {
-        Traffic::Received | Traffic::Both => vec![keep],
-        Traffic::Sent => vec![
-            instruction(LOAD_KIND, 0, 0, kind),
-            instruction(IF_EQUAL, 0, 1, libc::PACKET_OUTGOING.into()),
-            keep,
+        Traffic::Received => vec![keep],
+        Traffic::Both if options.interface.is_some() => vec![keep],
+        Traffic::Sent => {
+            vec![kind, instruction(IF_EQUAL, 0, 1, libc::PACKET_OUTGOING.into()), keep, verdict(0)]
+        }
+        // What the loopback sends, it receives.
+        Traffic::Both => vec![
+            kind,
+            instruction(IF_EQUAL, 0, 3, libc::PACKET_OUTGOING.into()),
+            instruction(LOAD_WORD, 0, 0, about(libc::SKF_AD_IFINDEX)),
+            instruction(IF_EQUAL, 0, 1, LOOPBACK),
             verdict(0),
+            keep,
         ],
     }
 }
+
+/// Index of the loopback, in each namespace (`LOOPBACK_IFINDEX` in the kernel's include/net/flow.h).
+const LOOPBACK: u32 = 1;
 
 /// Keep so many bytes; 0: refuse the packet.
 fn verdict(bytes: u32) -> libc::sock_filter {
@@ -581,8 +605,8 @@ mod tests {
 
     #[test]
     fn the_filter_keeps_what_is_wanted() {
-        let options = |traffic, snap_len| RingOptions {
-            interface: 1,
+        let options = |interface, traffic, snap_len| RingOptions {
+            interface,
             traffic,
             snap_len,
             block_bytes: 4096,
@@ -592,10 +616,21 @@ mod tests {
         let plain = |program: &[libc::sock_filter]| {
             program.iter().map(|i| (i.code, i.jt, i.jf, i.k)).collect::<Vec<_>>()
         };
-        assert_eq!(plain(&filter(&options(Traffic::Both, 96))), [(6, 0, 0, 96)]);
-        assert_eq!(plain(&filter(&options(Traffic::Received, 0))), [(6, 0, 0, 1)]);
+        assert_eq!(plain(&filter(&options(Some(7), Traffic::Both, 96))), [(6, 0, 0, 96)]);
         assert_eq!(
-            plain(&filter(&options(Traffic::Sent, 128))),
+            plain(&filter(&options(None, Traffic::Both, 96))),
+            [
+                (0x30, 0, 0, 0xffff_f004),
+                (0x15, 0, 3, 4),
+                (0x20, 0, 0, 0xffff_f008),
+                (0x15, 0, 1, 1),
+                (6, 0, 0, 0),
+                (6, 0, 0, 96)
+            ]
+        );
+        assert_eq!(plain(&filter(&options(Some(7), Traffic::Received, 0))), [(6, 0, 0, 1)]);
+        assert_eq!(
+            plain(&filter(&options(None, Traffic::Sent, 128))),
             [(0x30, 0, 0, 0xffff_f004), (0x15, 0, 1, 4), (6, 0, 0, 128), (6, 0, 0, 0)]
         );
     }

@@ -47,7 +47,7 @@ fn link(name: &str) -> Link {
 }
 
 const OPTIONS: RingOptions = RingOptions {
-    interface: 0,
+    interface: Some(0),
     traffic: Traffic::Both,
     snap_len: 262_144,
     block_bytes: 1 << 20,
@@ -56,7 +56,7 @@ const OPTIONS: RingOptions = RingOptions {
 };
 
 fn open(interface: u32, traffic: Traffic) -> PacketRing {
-    PacketRing::open(&RingOptions { interface, traffic, ..OPTIONS }).unwrap()
+    PacketRing::open(&RingOptions { interface: Some(interface), traffic, ..OPTIONS }).unwrap()
 }
 
 #[derive(Debug, PartialEq)]
@@ -79,7 +79,7 @@ fn receive(ring: &mut PacketRing, count: usize) -> Vec<Owned> {
                 original_len: packet.original_len,
                 timestamp: packet.timestamp,
                 tag: packet.tag,
-                sent: packet.sent,
+                sent: packet.sent(),
             });
             ControlFlow::Continue(())
         });
@@ -148,7 +148,8 @@ fn root_every_byte_of_every_size() {
 #[test]
 fn root_the_kernel_cuts_at_the_snap_length() {
     between(|a, b| {
-        let options = RingOptions { interface: b, traffic: Traffic::Received, snap_len: 100, ..OPTIONS };
+        let options =
+            RingOptions { interface: Some(b), traffic: Traffic::Received, snap_len: 100, ..OPTIONS };
         let mut ring = PacketRing::open(&options).unwrap();
         let sender = RawSender::open(a).unwrap();
         for size in [60, 99, 100, 101, 9000] {
@@ -165,7 +166,8 @@ fn root_the_kernel_cuts_at_the_snap_length() {
 #[test]
 fn root_a_frame_larger_than_a_block_is_cut_and_tells() {
     between(|a, b| {
-        let mut ring = PacketRing::open(&RingOptions { interface: b, block_bytes: 4096, ..OPTIONS }).unwrap();
+        let mut ring =
+            PacketRing::open(&RingOptions { interface: Some(b), block_bytes: 4096, ..OPTIONS }).unwrap();
         let sender = RawSender::open(a).unwrap();
         for size in [3000, 9000, 60] {
             sender.send(&frame(size, 3)).unwrap();
@@ -222,7 +224,8 @@ fn root_directions_are_told_and_chosen() {
 fn root_every_drop_is_counted_and_marked() {
     between(|a, b| {
         // 144 bytes a packet: 28 fit in a block, less when it is closed for its age.
-        let options = RingOptions { interface: b, block_bytes: 4096, blocks: 2, retire_ms: 100, ..OPTIONS };
+        let options =
+            RingOptions { interface: Some(b), block_bytes: 4096, blocks: 2, retire_ms: 100, ..OPTIONS };
         let mut ring = PacketRing::open(&options).unwrap();
         let sender = RawSender::open(a).unwrap();
         let send = |frames: u64| (0..frames).for_each(|_| sender.send(&frame(60, 0)).unwrap());
@@ -317,13 +320,13 @@ fn root_promiscuous_mode_ends_with_who_asked() {
 fn root_what_is_not_there_is_an_error_that_says_so() {
     between(|_, _| {
         for interface in [4711, u32::MAX] {
-            let error = PacketRing::open(&RingOptions { interface, ..OPTIONS }).unwrap_err();
+            let error = PacketRing::open(&RingOptions { interface: Some(interface), ..OPTIONS }).unwrap_err();
             assert_eq!(error.errno(), libc::ENODEV, "{error}");
             assert!(error.to_string().contains(&interface.to_string()), "{error}");
             assert_eq!(Promiscuous::new(interface).unwrap_err().errno(), libc::ENODEV);
         }
         let error =
-            PacketRing::open(&RingOptions { interface: 1, block_bytes: 4095, ..OPTIONS }).unwrap_err();
+            PacketRing::open(&RingOptions { interface: Some(1), block_bytes: 4095, ..OPTIONS }).unwrap_err();
         assert_eq!(error.errno(), libc::EINVAL, "{error}");
     });
 }

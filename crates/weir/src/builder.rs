@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Capture, Error};
+use crate::{Capture, Error, Namespace};
 
 /// Chunks of one queue, unless many queues make that a lot of memory.
 pub const DEFAULT_CHUNKS: u32 = 64;
@@ -89,9 +89,35 @@ pub enum Delivery {
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Builder {
-    interfaces: Vec<String>,
+    interfaces: Vec<Wanted>,
     settings: Settings,
 }
+
+/// An interface that was asked for.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    /// `None`: that of the calling thread.
+    pub(crate) namespace: Option<Namespace>,
+    pub(crate) name: String,
+}
+
+impl Wanted {
+    /// As accounts, files and errors call it.
+    pub(crate) fn label(&self) -> String {
+        match &self.namespace {
+            Some(namespace) => format!("{}/{}", namespace.name(), self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// All interfaces of the namespace, rather than one.
+    pub(crate) fn is_any(&self) -> bool {
+        self.name == ANY
+    }
+}
+
+/// What stands for all interfaces of a namespace where a name is asked for.
+const ANY: &str = "any";
 
 /// All that a source needs to know.
 #[derive(Clone, Debug)]
@@ -104,6 +130,7 @@ pub(crate) struct Settings {
     pub(crate) chunk_size: u32,
     pub(crate) direction: Direction,
     pub(crate) promiscuous: bool,
+    pub(crate) stacked: bool,
     pub(crate) delivery: Delivery,
     pub(crate) segment: bool,
     pub(crate) tc_filters: bool,
@@ -130,6 +157,7 @@ impl Default for Settings {
             chunk_size: DEFAULT_CHUNK_SIZE,
             direction: Direction::default(),
             promiscuous: true,
+            stacked: false,
             delivery: Delivery::default(),
             segment: false,
             tc_filters: false,
@@ -142,9 +170,20 @@ impl Builder {
         Self { interfaces: Vec::new(), settings: Settings::default() }
     }
 
-    /// Adds an interface, by name, in the calling thread's network namespace. They are numbered in this order.
+    /// Adds an interface, by name, in the network namespace of the thread that calls [`open`](Self::open). They are
+    /// numbered in this order.
+    ///
+    /// `any` stands for all interfaces of the namespace, those that come later too: packets of all of them in one queue,
+    /// with a "Linux cooked" header (`LINKTYPE_LINUX_SLL2`) that tells the interface by its index. A frame that passes
+    /// several interfaces that stand on each other is taken at the lowest; see [`stacked`](Self::stacked).
     pub fn interface(mut self, name: impl Into<String>) -> Self {
-        self.interfaces.push(name.into());
+        self.interfaces.push(Wanted { namespace: None, name: name.into() });
+        self
+    }
+
+    /// Adds an interface of another network namespace, or `any` for all that it has. It is called `NAMESPACE/NAME`.
+    pub fn interface_in(mut self, namespace: &Namespace, name: impl Into<String>) -> Self {
+        self.interfaces.push(Wanted { namespace: Some(namespace.clone()), name: name.into() });
         self
     }
 
@@ -193,6 +232,13 @@ impl Builder {
     /// Whether frames for other stations are captured too; they are unless this says no.
     pub fn promiscuous(mut self, promiscuous: bool) -> Self {
         self.settings.promiscuous = promiscuous;
+        self
+    }
+
+    /// Whether `any` takes a frame also at each bridge, bond, VLAN or macvlan that stands on the interface where it is
+    /// taken. Unless this says so, those are counted as filtered.
+    pub fn stacked(mut self, stacked: bool) -> Self {
+        self.settings.stacked = stacked;
         self
     }
 

@@ -2,27 +2,31 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use rustix::event::{Timespec, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::thread::{NanosleepRelativeResult, nanosleep};
 use weir_sys::CallError;
-use weir_sys::link::{self, Link};
+use weir_sys::link::LinkChange;
 
-use crate::account::{Account, InterfaceAccount, NicCounters, PoolFill, QueueAccount, Tally};
-use crate::builder::{Builder, Delivery, Direction, Settings};
-use crate::chunk::{Chunk, Lane};
+use crate::Error;
+use crate::account::Account;
+use crate::builder::{Builder, Delivery, Settings, Wanted};
+use crate::chunk::Chunk;
+use crate::event::Event;
 use crate::interface::{Device, Interface};
-use crate::source::Source;
-use crate::{Error, choose};
+use crate::port::Port;
+use crate::site::{self, Site};
 
 /// A running capture: gives chunks, and the account.
 #[derive(Debug)]
 pub struct Capture {
     interfaces: Vec<Interface>,
     ports: Vec<Port>,
+    sites: Vec<Site>,
+    /// Not yet told.
+    events: Vec<Event>,
     patience: Patience,
     delivery: Delivery,
     /// The queue to look at next, counted over all ports.
@@ -32,17 +36,6 @@ pub struct Capture {
     checked: Instant,
 }
 
-/// One interface's source, and what it has handed over.
-#[derive(Debug)]
-struct Port {
-    name: String,
-    index: u32,
-    source: Box<dyn Source>,
-    lanes: Vec<Arc<Lane>>,
-    /// The device's counters when the capture began.
-    nic: NicCounters,
-}
-
 /// Between two looks at queues that have little, when delivery is adaptive: short enough for a lone packet to be handed
 /// over within a millisecond, long enough for thousands at full load.
 const NAP: Duration = Duration::from_micros(250);
@@ -50,7 +43,7 @@ const NAP: Duration = Duration::from_micros(250);
 const BATCH: u32 = 128 << 10;
 /// How long to sleep before looking once more after the doorbell was armed (`commit` in crates/weir-bpf/src/writer.h).
 const RECHECK: Duration = Duration::from_millis(1);
-/// Between two looks at whether the interfaces are still there.
+/// Between two looks at interfaces and namespaces where packets keep the capture from waiting.
 const CHECK: Duration = Duration::from_secs(1);
 
 /// Where the capture is between busy and asleep.
@@ -78,39 +71,38 @@ impl Capture {
         Builder::new()
     }
 
-    pub(crate) fn open(names: &[String], settings: &Settings) -> Result<Self, Error> {
+    pub(crate) fn open(wanted: &[Wanted], settings: &Settings) -> Result<Self, Error> {
+        let mut sites: Vec<Site> = Vec::new();
+        let mut places = Vec::new();
+        for (number, one) in wanted.iter().enumerate() {
+            let place = match sites.iter().position(|site| site.is_of(one)) {
+                Some(place) => place,
+                None => {
+                    sites.push(Site::open(one.namespace.as_ref())?);
+                    sites.len() - 1
+                }
+            };
+            for (other, &there) in wanted[..number].iter().zip(&places) {
+                if there == place {
+                    check_beside(one, other)?;
+                }
+            }
+            places.push(place);
+        }
+        // All are found before the first is opened: a driver may pause its traffic for that.
+        let find = |one: &Wanted| site::inside(one.namespace.as_ref(), || Device::find(one))?;
+        let devices = wanted.iter().map(find).collect::<Result<Vec<_>, Error>>()?;
         let mut ports = Vec::new();
-        let mut interfaces = Vec::new();
-        for (device, id) in Device::find(names)?.iter().zip(0u32..) {
-            let (source, interface) = choose::open(device, id, settings)?;
-            // Records say it where both directions come.
-            let direction = match settings.direction {
-                _ if interface.source == "xdp" => Some(Direction::In),
-                Direction::Both => None,
-                one => Some(one),
-            };
-            let lane = |queue| {
-                Arc::new(Lane {
-                    interface: id,
-                    queue,
-                    direction,
-                    delivered: AtomicU64::new(0),
-                    discarded: AtomicU64::new(0),
-                })
-            };
-            ports.push(Port {
-                name: interface.name.clone(),
-                index: device.link.index,
-                lanes: (0..source.queues()).map(lane).collect(),
-                nic: nic_counters(&device.link),
-                source,
-            });
-            interfaces.push(interface);
+        for (((one, device), &place), id) in wanted.iter().zip(&devices).zip(&places).zip(0u32..) {
+            let open = || Port::open(one, device, id, place, settings);
+            ports.push(site::inside(one.namespace.as_ref(), open)??);
         }
         let now = Instant::now();
         Ok(Self {
-            interfaces,
+            interfaces: ports.iter().map(|port| port.interface.clone()).collect(),
+            events: ports.iter().filter_map(Port::first_event).collect(),
             ports,
+            sites,
             patience: Patience { round: 0, found: true, armed: None, due: now },
             delivery: settings.delivery,
             turn: 0,
@@ -125,19 +117,33 @@ impl Capture {
         &self.interfaces
     }
 
-    /// The next chunk; waits for one no longer than `wait`. `None`: there was none, or a signal came. After
-    /// [`Capture::stop`] it does not wait, and `None` means that nothing is left.
+    /// What has happened to the interfaces since the last call. [`Capture::next`] finds it out, and comes back early for it
+    /// where it waits.
+    pub fn events(&mut self) -> Vec<Event> {
+        std::mem::take(&mut self.events)
+    }
+
+    /// The next chunk; waits for one no longer than `wait`. `None`: there was none, a signal came, or something has happened
+    /// to an interface ([`Capture::events`]). After [`Capture::stop`] it does not wait, and `None` means that nothing is
+    /// left.
     ///
     /// # Errors
     ///
-    /// An interface that is gone or down, or shared memory that was overwritten. What was captured before can still be
-    /// taken after [`Capture::stop`].
+    /// [`Error::InterfaceGone`], when the last interface is gone and what came from it was taken; shared memory that was
+    /// overwritten. What was captured before can still be taken after [`Capture::stop`].
     pub fn next(&mut self, wait: Duration) -> Result<Option<Chunk>, Error> {
         if self.ended.is_some() {
             self.patience.round = self.lanes();
             return self.round();
         }
         self.check()?;
+        if self.ports.iter().all(Port::is_gone) {
+            self.patience.round = self.lanes();
+            return match (self.round()?, self.ports.last()) {
+                (None, Some(port)) => Err(Error::InterfaceGone { name: port.interface.name.clone() }),
+                (chunk, _) => Ok(chunk),
+            };
+        }
         let deadline = Instant::now() + wait;
         match self.delivery {
             Delivery::Adaptive => self.next_adaptive(deadline),
@@ -189,17 +195,9 @@ impl Capture {
     ///
     /// If the kernel cannot be asked for the devices' counters.
     pub fn account(&mut self) -> Result<Account, Error> {
-        let links = link::links()?;
+        let links = self.sites.iter().map(Site::links).collect::<Result<Vec<_>, Error>>()?;
         let elapsed = self.ended.unwrap_or_else(Instant::now) - self.began;
-        let interfaces = self.interfaces.iter().zip(&self.ports);
-        let interfaces = interfaces.map(|(interface, port)| InterfaceAccount {
-            id: interface.id,
-            name: port.name.clone(),
-            source: interface.source,
-            mode: interface.mode,
-            queues: port.account(),
-            nic: links.iter().find(|link| link.index == port.index).map(|link| port.nic_since(link)),
-        });
+        let interfaces = self.ports.iter_mut().map(|port| port.account(&links[port.site]));
         Ok(Account { elapsed, interfaces: interfaces.collect() })
     }
 
@@ -313,7 +311,8 @@ impl Capture {
         Ok(None)
     }
 
-    /// Sleeps until a queue has `bytes`, or until `deadline`; whether there is something. False also after a signal.
+    /// Sleeps until a queue has `bytes`, or until `deadline`; whether there is something. False also after a signal or an
+    /// event.
     fn sleep_until_ready(&mut self, bytes: u32, deadline: Instant) -> Result<bool, Error> {
         if self.patience.armed.is_none() {
             for port in &mut self.ports {
@@ -336,6 +335,10 @@ impl Capture {
                 Woken::Bell => {
                     self.disarm();
                     return Ok(true);
+                }
+                Woken::News => {
+                    self.listen()?;
+                    return Ok(false);
                 }
                 Woken::Signal => return Ok(false),
                 Woken::Time => {}
@@ -365,26 +368,54 @@ impl Capture {
     fn wait(&self, longest: Duration) -> Result<Woken, Error> {
         let mut fds = Vec::new();
         self.ports.iter().for_each(|port| port.source.poll_on(&mut fds));
+        let bells = fds.len();
+        let news = self.sites.iter().filter_map(Site::fd);
+        fds.extend(news.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
         match poll(&mut fds, Some(&timespec(longest))) {
             Ok(0) => Ok(Woken::Time),
-            Ok(_) => Ok(Woken::Bell),
+            Ok(_) => {
+                let news = fds.iter().skip(bells).any(|fd| !fd.revents().is_empty());
+                Ok(if news { Woken::News } else { Woken::Bell })
+            }
             Err(Errno::INTR) => Ok(Woken::Signal),
             Err(error) => Err(CallError::new("wait for packets", error).into()),
         }
     }
 
-    /// Once a second: what the sources have to do, and whether the interfaces are there.
+    /// Once a second: what the sources have to do, and what has happened to interfaces and namespaces.
     fn check(&mut self) -> Result<(), Error> {
         let now = Instant::now();
         if now < self.checked + CHECK {
             return Ok(());
         }
         self.checked = now;
-        for port in &mut self.ports {
-            if link::link(port.index)?.is_none() {
-                return Err(Error::InterfaceGone { name: port.name.clone() });
+        self.listen()?;
+        for place in 0..self.sites.len() {
+            if self.sites[place].is_over() {
+                for port in self.ports.iter_mut().filter(|port| port.site == place && !port.is_gone()) {
+                    self.events.push(port.end()?);
+                }
+                self.sites[place].close();
             }
+        }
+        for port in self.ports.iter_mut().filter(|port| !port.is_gone()) {
             port.source.tick()?;
+        }
+        Ok(())
+    }
+
+    /// Takes in what the kernel has told of interfaces.
+    fn listen(&mut self) -> Result<(), Error> {
+        for (place, site) in self.sites.iter_mut().enumerate() {
+            for change in site.changes()? {
+                let links = if change == LinkChange::Missed { Some(site.links()?) } else { None };
+                for port in self.ports.iter_mut().filter(|port| port.site == place) {
+                    self.events.extend(match &links {
+                        Some(links) => port.look(links)?,
+                        None => port.hear(&change)?,
+                    });
+                }
+            }
         }
         Ok(())
     }
@@ -396,59 +427,22 @@ impl Capture {
 
 enum Woken {
     Bell,
+    News,
     Signal,
     Time,
 }
 
-impl Port {
-    fn account(&self) -> Vec<QueueAccount> {
-        let mut queues: Vec<QueueAccount> = self.lanes.iter().map(|lane| self.queue_account(lane)).collect();
-        // Packets on a queue that did not exist when the capture began: told with the first.
-        let strays = self.source.strays();
-        if let Some(first) = queues.first_mut() {
-            first.tally.seen += strays;
-            first.tally.errors += strays;
-        }
-        queues
+/// Refuses an interface that is asked for twice in the same namespace, be it by `any`.
+fn check_beside(one: &Wanted, other: &Wanted) -> Result<(), Error> {
+    if one.name == other.name {
+        return Err(Error::InterfaceTwice { name: one.label() });
     }
-
-    fn queue_account(&self, lane: &Lane) -> QueueAccount {
-        let counters = self.source.counters(lane.queue);
-        let fill = self.source.fill(lane.queue);
-        QueueAccount {
-            queue: lane.queue,
-            tally: Tally {
-                seen: counters.seen,
-                captured: counters.captured,
-                lost: counters.lost,
-                errors: counters.errors,
-                bytes: counters.bytes,
-                delivered: lane.delivered.load(Ordering::Relaxed),
-                discarded: lane.discarded.load(Ordering::Relaxed),
-                ..Tally::default()
-            },
-            pool: PoolFill {
-                free: fill.free,
-                open: fill.open,
-                ready: fill.ready,
-                held: fill.held,
-                total: fill.free + fill.open + fill.ready + fill.held,
-            },
-        }
+    if !one.is_any() && !other.is_any() {
+        return Ok(());
     }
-
-    fn nic_since(&self, link: &Link) -> NicCounters {
-        let now = nic_counters(link);
-        NicCounters {
-            missed: now.missed.saturating_sub(self.nic.missed),
-            fifo_errors: now.fifo_errors.saturating_sub(self.nic.fifo_errors),
-            dropped: now.dropped.saturating_sub(self.nic.dropped),
-        }
-    }
-}
-
-fn nic_counters(link: &Link) -> NicCounters {
-    NicCounters { missed: link.rx_missed, fifo_errors: link.rx_fifo_errors, dropped: link.rx_dropped }
+    let (any, named) = if one.is_any() { (one, other) } else { (other, one) };
+    let (any, named) = (any.label(), named.label());
+    Err(Error::Options(format!("`{named}` is in `{any}` already: name one of the two")))
 }
 
 /// Sleeps; whether to the end, and not until a signal came.

@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::Error;
-use crate::builder::{Direction, Mode, Settings, SourceChoice};
+use crate::builder::{Direction, Mode, Settings, SourceChoice, Wanted};
 use crate::interface::{Device, Interface};
 use crate::source::{Source, af_packet, tc, xdp, xdp_tc};
 
@@ -18,6 +18,20 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
     let asked = || "asked for".to_owned();
     let refused = |why: &str| Err(Error::Options(why.to_owned()));
     let exclusive = settings.mode == Mode::Exclusive;
+    if device.any {
+        return match settings.source {
+            SourceChoice::Auto | SourceChoice::AfPacket if exclusive => {
+                refused("the packets of all interfaces cannot be taken away from the host")
+            }
+            SourceChoice::Auto => opener.af_packet(ANY.to_owned()),
+            SourceChoice::AfPacket => opener.af_packet(asked()),
+            SourceChoice::Xdp | SourceChoice::Tc | SourceChoice::XdpTc => Err(Error::Unsupported {
+                name: device.link.name.clone(),
+                what: "a program is attached to one interface, not to all".into(),
+                instead: "use --source af_packet, or name the interfaces",
+            }),
+        };
+    }
     match (settings.source, settings.direction) {
         (SourceChoice::Xdp, Direction::Out) => {
             refused("the xdp source sees only what arrives, not what is sent (-Q out)")
@@ -127,7 +141,7 @@ impl Opener<'_> {
 /// What `auto` tries first on an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// `xdp` or `tc`; where that cannot be had, the next of `tc` and `af_packet` is taken.
+    /// `xdp` or `tc`, `af_packet` for `any`; where that cannot be had, the next of `tc` and `af_packet` is taken.
     pub source: &'static str,
     /// Why this one.
     pub why: String,
@@ -140,11 +154,14 @@ pub struct Choice {
 ///
 /// An interface that is unknown or down, or of a kind that nothing captures on.
 pub fn choice(name: &str) -> Result<Choice, Error> {
-    let device = Device::find(&[name.to_owned()])?.pop().expect("one for one name");
+    let device = Device::find(&Wanted { namespace: None, name: name.to_owned() })?;
     if !device.link.is_up() {
         return Err(Error::InterfaceDown { name: device.link.name });
     }
     device.link_type()?;
+    if device.any {
+        return Ok(Choice { source: "af_packet", why: ANY.to_owned() });
+    }
     let (fit, why) = prefer(&device, &Settings::default());
     let source = match fit {
         Fit::Xdp => "xdp",
@@ -152,6 +169,9 @@ pub fn choice(name: &str) -> Result<Choice, Error> {
     };
     Ok(Choice { source, why })
 }
+
+/// Why there is but one source for all interfaces.
+const ANY: &str = "one socket takes the packets of all interfaces";
 
 /// What `auto` tries first. Where tc cannot be had, af_packet is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use weir_bpf::LoadError;
 use weir_ring::{Corrupt, ShapeError};
 use weir_sys::CallError;
 
+use crate::namespace::command_prefix;
 use crate::size::binary;
 
 /// A capture that cannot begin, or cannot go on.
@@ -40,6 +41,16 @@ pub enum Error {
     InterfaceGone {
         /// Its name.
         name: String,
+    },
+    /// A network namespace that is not there, or no namespace at all.
+    #[error("network namespace `{name}`: {what}")]
+    Namespace {
+        /// As asked for.
+        name: String,
+        /// What is wrong with it.
+        what: String,
+        /// What to do.
+        mend: String,
     },
     /// The process may not do this.
     #[error("{operation}: permission denied")]
@@ -117,13 +128,20 @@ impl Error {
             Self::InterfaceTwice { .. } => {
                 Some("name each interface once; all of its queues are captured".into())
             }
-            Self::InterfaceDown { name } => Some(format!("bring it up: ip link set {name} up")),
+            Self::InterfaceDown { name } => {
+                let (inside, name) = command_prefix(name);
+                Some(format!("bring it up: {inside}ip link set {name} up"))
+            }
+            Self::Namespace { mend, .. } => Some(mend.clone()),
             Self::Privilege { needs, .. } => Some(format!(
                 "run as root, or give the program what it needs: setcap {needs}+ep $(command -v weir)"
             )),
-            Self::Busy { name, .. } => Some(format!(
-                "capture beside it with --source tc, or look at it with: bpftool net show dev {name}"
-            )),
+            Self::Busy { name, .. } => {
+                let (inside, name) = command_prefix(name);
+                Some(format!(
+                    "capture beside it with --source tc, or look at it with: {inside}bpftool net show dev {name}"
+                ))
+            }
             Self::Unsupported { instead, .. } => Some((*instead).into()),
             Self::Memory { .. } => Some("ask for fewer or smaller chunks (--chunks, --chunk-size)".into()),
             Self::Load { source, .. } if source.is_memory() => {

@@ -1,18 +1,19 @@
 //! An interface of a capture, as files and people want it described.
 
 use weir_sys::ethtool::Ethtool;
-use weir_sys::link::{self, Link};
+use weir_sys::link::{Link, Links};
 
 use crate::Error;
+use crate::builder::Wanted;
 
 /// One interface of a capture.
 #[derive(Clone, Debug)]
 pub struct Interface {
     /// Number in the capture and in its file, from 0.
     pub id: u32,
-    /// Name.
+    /// Name; `NAMESPACE/NAME` where a namespace was named.
     pub name: String,
-    /// `LINKTYPE_*`: 1 Ethernet, 101 raw IP.
+    /// `LINKTYPE_*`: 1 Ethernet, 101 raw IP, 276 Linux cooked v2.
     pub link_type: u16,
     /// Bytes kept of a packet.
     pub snap_len: u32,
@@ -35,6 +36,7 @@ pub struct Interface {
 /// What is known of an interface before a source is opened on it.
 #[derive(Clone, Debug)]
 pub(crate) struct Device {
+    /// Its name is that by which the capture calls it.
     pub(crate) link: Link,
     pub(crate) driver: Option<String>,
     pub(crate) rx_queues: u32,
@@ -42,34 +44,54 @@ pub(crate) struct Device {
     pub(crate) strips_vlan_tags: bool,
     /// Has an IP address of more than link scope, or belongs to a bridge or bond: the host works with it.
     pub(crate) in_use: bool,
+    /// It stands for all interfaces of its namespace.
+    pub(crate) any: bool,
 }
 
 impl Device {
-    /// Finds the interfaces of these names, in this order.
-    pub(crate) fn find(names: &[String]) -> Result<Vec<Self>, Error> {
-        let links = link::links()?;
-        let addressed = link::addressed()?;
+    /// Finds an interface of this thread's namespace.
+    pub(crate) fn find(wanted: &Wanted) -> Result<Self, Error> {
+        let table = Links::open()?;
+        let links = table.all()?;
+        if wanted.is_any() {
+            return Ok(Self::any(wanted, &links));
+        }
+        let name = &wanted.name;
+        let Some(link) = links.iter().find(|link| link.name == *name) else {
+            return Err(unknown(wanted, &links));
+        };
         let ethtool = Ethtool::new()?;
-        names
-            .iter()
-            .enumerate()
-            .map(|(index, name)| {
-                if names[..index].contains(name) {
-                    return Err(Error::InterfaceTwice { name: name.clone() });
-                }
-                let Some(link) = links.iter().find(|link| link.name == *name) else {
-                    return Err(unknown(name, &links));
-                };
-                Ok(Self {
-                    driver: ethtool.driver(name),
-                    rx_queues: ethtool.rx_queues(name).unwrap_or(link.rx_queues).max(1),
-                    speed_bits: ethtool.speed(name),
-                    strips_vlan_tags: ethtool.strips_vlan_tags(name),
-                    in_use: link.master.is_some() || addressed.contains(&link.index),
-                    link: link.clone(),
-                })
-            })
-            .collect()
+        Ok(Self {
+            driver: ethtool.driver(name),
+            rx_queues: ethtool.rx_queues(name).unwrap_or(link.rx_queues).max(1),
+            speed_bits: ethtool.speed(name),
+            strips_vlan_tags: ethtool.strips_vlan_tags(name),
+            in_use: link.master.is_some() || table.addressed()?.contains(&link.index),
+            any: false,
+            link: Link { name: wanted.label(), ..link.clone() },
+        })
+    }
+
+    /// What stands for all interfaces: as large as the largest.
+    fn any(wanted: &Wanted, links: &[Link]) -> Self {
+        const IFF_UP: u32 = 1;
+        let largest = |of: fn(&Link) -> u32| links.iter().map(of).max().unwrap_or_default();
+        let link = Link {
+            name: wanted.label(),
+            flags: IFF_UP,
+            mtu: largest(|link| link.mtu),
+            gso_max_size: largest(|link| link.gso_max_size),
+            ..Link::default()
+        };
+        Self {
+            link,
+            driver: None,
+            rx_queues: 1,
+            speed_bits: None,
+            strips_vlan_tags: false,
+            in_use: true,
+            any: true,
+        }
     }
 
     /// `LINKTYPE_*` for what the kernel calls `ARPHRD_*`, if frames of that kind can be captured.
@@ -79,7 +101,9 @@ impl Device {
         const ARPHRD_NONE: u16 = 0xfffe;
         const LINKTYPE_ETHERNET: u16 = 1;
         const LINKTYPE_RAW: u16 = 101;
+        const LINKTYPE_LINUX_SLL2: u16 = 276;
         match self.link.hardware {
+            _ if self.any => Ok(LINKTYPE_LINUX_SLL2),
             ARPHRD_ETHER | ARPHRD_LOOPBACK => Ok(LINKTYPE_ETHERNET),
             ARPHRD_NONE => Ok(LINKTYPE_RAW),
             other => Err(Error::Unsupported {
@@ -95,19 +119,20 @@ impl Device {
         self.link_type().is_ok_and(|link_type| link_type == 1)
     }
 
-    /// The largest frame that can arrive, in bytes: a whole segment of an offload, or the MTU, with Ethernet header and
-    /// two VLAN tags.
+    /// The largest frame that can arrive, in bytes: a whole segment of an offload, or the MTU, with Ethernet or cooked
+    /// header and two VLAN tags.
     pub(crate) fn largest_frame(&self) -> u32 {
-        const HEADERS: u32 = 14 + 8;
+        const HEADERS: u32 = 20 + 8;
         self.link.mtu.max(self.link.gso_max_size).saturating_add(HEADERS)
     }
 }
 
-fn unknown(name: &str, links: &[Link]) -> Error {
+fn unknown(wanted: &Wanted, links: &[Link]) -> Error {
+    let name = &wanted.name;
     let others: Vec<String> = links.iter().map(|link| link.name.clone()).collect();
     let nearest = others.iter().min_by_key(|other| distance(name, other)).cloned();
     let nearest = nearest.filter(|other| distance(name, other) <= name.len().div_ceil(2));
-    Error::NoSuchInterface { name: name.to_owned(), nearest, others }
+    Error::NoSuchInterface { name: wanted.label(), nearest, others }
 }
 
 /// Edits that turn one word into the other (Levenshtein).
@@ -138,7 +163,8 @@ mod tests {
 
     #[test]
     fn an_unknown_interface_is_answered_with_the_known_ones() {
-        let Err(Error::NoSuchInterface { nearest, others, .. }) = Device::find(&["lo0".into()]) else {
+        let wanted = Wanted { namespace: None, name: "lo0".into() };
+        let Err(Error::NoSuchInterface { nearest, others, .. }) = Device::find(&wanted) else {
             panic!("there is no lo0");
         };
         assert_eq!(nearest.as_deref(), Some("lo"));

@@ -64,8 +64,7 @@ pub(super) struct Pool {
 /// Captures until SIGINT, reading every byte.
 pub(super) fn run(args: &ReceiveArgs) -> Result<(), Failure> {
     let signals = Signals::install().map_err(failed("take over signals"))?;
-    let names = interfaces::chosen(&args.origin.interfaces)?;
-    let builder = args.origin.builder(&names, Timestamps::Kernel);
+    let builder = args.origin.builder(&interfaces::chosen(&args.origin)?, Timestamps::Kernel);
     let mut capture = args.pool.apply(builder, Delivery::Adaptive).open()?;
     style::say(format_args!("ready"));
     let mut witness = Witness::default();

@@ -18,7 +18,8 @@ const FIRST: usize = HEAD + offset_of!(tpacket_hdr_v1, offset_to_first_pkt);
 const PACKET_HEAD: usize = size_of::<tpacket3_hdr>() + size_of::<sockaddr_ll>();
 const TAG_CONTROL: usize = offset_of!(tpacket3_hdr, hv1) + offset_of!(tpacket_hdr_variant1, tp_vlan_tci);
 const TAG_PROTOCOL: usize = offset_of!(tpacket3_hdr, hv1) + offset_of!(tpacket_hdr_variant1, tp_vlan_tpid);
-const KIND: usize = size_of::<tpacket3_hdr>() + offset_of!(sockaddr_ll, sll_pkttype);
+const ORIGIN: usize = size_of::<tpacket3_hdr>();
+const KIND: usize = offset_of!(sockaddr_ll, sll_pkttype);
 
 // Linux aligns both heads to 16 and 8 bytes, and takes these sizes for granted itself (BUILD_BUG_ON in tpacket_rcv).
 const _: () = assert!(size_of::<tpacket_block_desc>() == 48 && HEAD == 8);
@@ -39,8 +40,67 @@ pub struct Packet<'a> {
     /// The VLAN tag that the device or the stack has stripped, as on the wire: protocol, control information. Its place
     /// is behind the two addresses.
     pub tag: Option<[u8; 4]>,
+    /// Where it was met.
+    pub origin: Origin,
+}
+
+impl Packet<'_> {
     /// This host sends it.
-    pub sent: bool,
+    #[inline]
+    pub fn sent(&self) -> bool {
+        self.origin.kind() == libc::PACKET_OUTGOING
+    }
+}
+
+/// What stands for the link layer of a packet (`struct sockaddr_ll`, packet(7)).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Origin([u8; size_of::<sockaddr_ll>()]);
+
+impl Origin {
+    /// That of a packet of `kind` on the interface with this index, with this protocol and sender's address.
+    pub fn new(interface: u32, kind: u8, protocol: u16, hardware: u16, address: [u8; 6]) -> Self {
+        let mut bytes = [0; size_of::<sockaddr_ll>()];
+        bytes[2..4].copy_from_slice(&protocol.to_be_bytes());
+        bytes[4..8].copy_from_slice(&interface.to_ne_bytes());
+        bytes[8..10].copy_from_slice(&hardware.to_ne_bytes());
+        bytes[KIND] = kind;
+        bytes[11] = 6;
+        bytes[12..18].copy_from_slice(&address);
+        Self(bytes)
+    }
+
+    /// `ETH_P_*`, in network byte order.
+    pub fn protocol(&self) -> [u8; 2] {
+        [self.0[2], self.0[3]]
+    }
+
+    /// Index of the interface.
+    #[inline]
+    pub fn interface(&self) -> u32 {
+        u32::from_ne_bytes([self.0[4], self.0[5], self.0[6], self.0[7]])
+    }
+
+    /// `ARPHRD_*` of the interface.
+    pub fn hardware(&self) -> u16 {
+        u16::from_ne_bytes([self.0[8], self.0[9]])
+    }
+
+    /// `PACKET_*`: for this host, for all, for others, sent by this host.
+    #[inline]
+    pub fn kind(&self) -> u8 {
+        self.0[KIND]
+    }
+
+    /// Bytes of the sender's hardware address.
+    pub fn address_len(&self) -> u8 {
+        self.0[11]
+    }
+
+    /// The sender's hardware address, as far as there is room for it.
+    pub fn address(&self) -> [u8; 8] {
+        let [.., a, b, c, d, e, f, g, h] = self.0;
+        [a, b, c, d, e, f, g, h]
+    }
 }
 
 /// A place in a block: the packet to give next.
@@ -95,7 +155,7 @@ impl Cursor {
             original_len: whole(&head, offset_of!(tpacket3_hdr, tp_len)).max(u32::try_from(data_len).ok()?),
             timestamp: seconds * 1_000_000_000 + nanoseconds,
             tag: (status & libc::TP_STATUS_VLAN_VALID != 0).then(|| tag(&head, status)),
-            sent: head[KIND] == libc::PACKET_OUTGOING,
+            origin: Origin(*head[ORIGIN..].first_chunk()?),
         };
         Some((packet, Self { at: self.at.saturating_add(step), left }))
     }
@@ -178,7 +238,7 @@ pub(super) mod fake {
             head[24..28].copy_from_slice(&[82, 0, 96, 0]);
             set(head, TAG_CONTROL, u32::from(sample.tag.1));
             head[TAG_PROTOCOL..TAG_PROTOCOL + 2].copy_from_slice(&sample.tag.0.to_ne_bytes());
-            head[KIND] = sample.kind;
+            head[ORIGIN + KIND] = sample.kind;
             head[MAC..MAC + sample.data.len()].copy_from_slice(sample.data);
             places.push(at);
             at += step;
@@ -222,10 +282,23 @@ mod tests {
         assert_eq!(left, 0);
         assert_eq!(packets.iter().map(|p| p.data.len()).collect::<Vec<_>>(), [60, 61, 0, 1514]);
         assert_eq!(packets.iter().map(|p| p.original_len).collect::<Vec<_>>(), [60, 1514, 0, 1514]);
-        assert_eq!(packets.iter().map(|p| p.sent).collect::<Vec<_>>(), [false, true, false, false]);
+        assert_eq!(packets.iter().map(Packet::sent).collect::<Vec<_>>(), [false, true, false, false]);
         assert_eq!(packets[3].timestamp, 1_700_000_000_000_000_003);
         assert!(packets.iter().all(|p| p.tag.is_none()));
         assert!(packets[1].data.iter().all(|&byte| byte == 2));
+    }
+
+    #[test]
+    fn an_origin_is_laid_out_as_the_kernel_does() {
+        let origin = Origin::new(7, 4, 0x86dd, 772, [1, 2, 3, 4, 5, 6]);
+        assert_eq!((origin.interface(), origin.kind(), origin.hardware()), (7, 4, 772));
+        assert_eq!(origin.protocol(), [0x86, 0xdd]);
+        assert_eq!((origin.address_len(), origin.address()), (6, [1, 2, 3, 4, 5, 6, 0, 0]));
+        assert_eq!(offset_of!(sockaddr_ll, sll_protocol), 2);
+        assert_eq!(offset_of!(sockaddr_ll, sll_ifindex), 4);
+        assert_eq!(offset_of!(sockaddr_ll, sll_hatype), 8);
+        assert_eq!(offset_of!(sockaddr_ll, sll_halen), 11);
+        assert_eq!(offset_of!(sockaddr_ll, sll_addr), 12);
     }
 
     #[test]

@@ -12,10 +12,12 @@
 //! Counters: the kernel's tell how many packets it has put into the ring and how many it has dropped; those that are in
 //! the ring are seen once they are copied.
 
+mod cooked;
 mod form;
 mod losses;
 mod pump;
 mod shared;
+mod stack;
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -31,6 +33,7 @@ use self::form::Form;
 use self::losses::Losses;
 use self::pump::{Finished, Pump, private_pool};
 use self::shared::{Order, Shared};
+use self::stack::Stack;
 use super::{Ready, Source};
 use crate::builder::{DEFAULT_SNAP_LEN, Delivery, Direction, Settings};
 use crate::interface::Device;
@@ -62,8 +65,8 @@ pub(crate) struct AfPacket {
     rest: Option<Reader>,
     /// Bytes of records taken: the other side of what the pump has written.
     taken: u64,
-    /// Ends with the source.
-    _promiscuous: Option<Promiscuous>,
+    /// Until it is stopped.
+    promiscuous: Option<Promiscuous>,
 }
 
 /// A source and what there is to say of it.
@@ -86,13 +89,11 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     let traffic = match settings.direction {
         Direction::Out => Traffic::Sent,
         Direction::In => Traffic::Received,
-        // What is sent there is received there: once is enough.
-        Direction::Both if device.link.is_loopback() => Traffic::Received,
         Direction::Both => Traffic::Both,
     };
     let largest = device.largest_frame().min(snap_len);
     let (ring, options) = open_ring(RingOptions {
-        interface: device.link.index,
+        interface: (!device.any).then_some(device.link.index),
         traffic,
         snap_len,
         block_bytes: (largest + BLOCK_OVERHEAD).next_power_of_two().max(SMALLEST_BLOCK),
@@ -102,8 +103,10 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     .map_err(|error| refused(name, error))?;
     let ring_bytes = options.blocks * options.block_bytes;
 
-    let promiscuous = settings.promiscuous.then(|| Promiscuous::new(device.link.index)).transpose();
-    let promiscuous = promiscuous.map_err(|error| refused(name, error))?;
+    // There is no such mode for all interfaces at once.
+    let promiscuous = (settings.promiscuous && !device.any).then(|| Promiscuous::new(device.link.index));
+    let promiscuous = promiscuous.transpose().map_err(|error| refused(name, error))?;
+    let stack = (device.any && !settings.stacked).then(Stack::open).transpose()?;
     let failed = |error| CallError::new(format!("make the pool of `{name}`"), error);
     let (writer, reader) = private_pool(shape).map_err(failed)?;
     let shared = Arc::new(Shared::new()?);
@@ -114,7 +117,9 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
             interface: id,
             snap_len: snap_len as usize,
             directions: settings.direction == Direction::Both,
+            cooked: device.any,
         },
+        stack,
         losses: Losses::new(options.blocks),
         shared: Arc::clone(&shared),
         shape,
@@ -130,15 +135,8 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         shape.chunks(),
         size::binary(settings.chunk_size.into()),
     );
-    let source = AfPacket {
-        name: name.clone(),
-        reader,
-        shared,
-        pump: Some(pump),
-        rest: None,
-        taken: 0,
-        _promiscuous: promiscuous,
-    };
+    let source =
+        AfPacket { name: name.clone(), reader, shared, pump: Some(pump), rest: None, taken: 0, promiscuous };
     Ok(Opened { source, snap_len, detail })
 }
 
@@ -231,6 +229,7 @@ impl Source for AfPacket {
     }
 
     fn stop(&mut self) -> Result<(), Error> {
+        self.promiscuous = None;
         let Some(finished) = self.end(Order::Finish) else { return Ok(()) };
         self.rest = finished.rest;
         Ok(finished.result?)
@@ -242,6 +241,10 @@ impl Source for AfPacket {
 
     fn fill(&self, _queue: u32) -> Fill {
         self.reader.fill()
+    }
+
+    fn filtered(&self) -> u64 {
+        self.shared.filtered()
     }
 }
 

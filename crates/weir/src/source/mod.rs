@@ -57,6 +57,11 @@ pub(crate) trait Source: std::fmt::Debug + Send {
         0
     }
 
+    /// Packets that were seen and not wanted; they are in no queue's counters.
+    fn filtered(&self) -> u64 {
+        0
+    }
+
     /// Does what is due about once a second.
     fn tick(&mut self) -> Result<(), Error> {
         Ok(())

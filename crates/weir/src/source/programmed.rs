@@ -30,8 +30,8 @@ pub(crate) struct Programmed {
     attachment: Option<Box<dyn Attachment>>,
     readers: Vec<Reader>,
     doorbell: Doorbell,
-    /// Ends with the source.
-    _promiscuous: Option<Promiscuous>,
+    /// Until it is stopped.
+    promiscuous: Option<Promiscuous>,
     clock_offset: i64,
 }
 
@@ -119,13 +119,13 @@ impl Programmed {
         let failed = |error| CallError::new(format!("map the pool of `{name}`"), error);
         let readers = Pool::shared(shape, &shared).map_err(failed)?;
         let doorbell = maps.doorbell().try_clone_to_owned().and_then(Doorbell::new).map_err(failed)?;
-        let _promiscuous = promiscuous.then(|| Promiscuous::new(device.link.index)).transpose();
-        let _promiscuous = _promiscuous.map_err(|error| match Errno::from_raw_os_error(error.errno()) {
+        let promiscuous = promiscuous.then(|| Promiscuous::new(device.link.index)).transpose();
+        let promiscuous = promiscuous.map_err(|error| match Errno::from_raw_os_error(error.errno()) {
             Errno::PERM => Error::Privilege { operation: format!("make `{name}` promiscuous"), needs: NEEDS },
             _ => error.into(),
         })?;
         let mut source =
-            Self { name, maps, attachment: None, readers, doorbell, _promiscuous, clock_offset: 0 };
+            Self { name, maps, attachment: None, readers, doorbell, promiscuous, clock_offset: 0 };
         source.tick()?;
         Ok(source)
     }
@@ -169,6 +169,7 @@ impl Source for Programmed {
     }
 
     fn stop(&mut self) -> Result<(), Error> {
+        self.promiscuous = None;
         let Some(mut attachment) = self.attachment.take() else { return Ok(()) };
         match attachment.detach() {
             Err(error) if error.errno() != Errno::NOLINK.raw_os_error() => return Err(error.into()),

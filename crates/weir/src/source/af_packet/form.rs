@@ -3,10 +3,15 @@
 use weir_savefile::record::{self, RecordHeader};
 use weir_sys::packet::Packet;
 
+use super::cooked;
+
 /// Bytes of the two addresses that a VLAN tag stands behind.
 const ADDRESSES: usize = 12;
 /// Bytes of a tag.
 const TAG: u32 = 4;
+/// Bytes of a cooked header.
+const COOKED: u32 = 20;
+const _: () = assert!(COOKED as usize == cooked::HEADER);
 
 /// What all records of a source have in common.
 #[derive(Debug)]
@@ -17,6 +22,8 @@ pub(super) struct Form {
     pub(super) snap_len: usize,
     /// Whether each record tells the direction of its packet.
     pub(super) directions: bool,
+    /// Whether packets come without a link-layer header, and get a cooked one.
+    pub(super) cooked: bool,
 }
 
 impl Form {
@@ -29,17 +36,30 @@ impl Form {
         packet: &Packet<'_>,
         lost: Option<u64>,
     ) -> Option<(usize, u32)> {
-        let original_len = packet.original_len.saturating_add(if packet.tag.is_some() { TAG } else { 0 });
+        let added = if packet.tag.is_some() { TAG } else { 0 } + if self.cooked { COOKED } else { 0 };
+        let original_len = packet.original_len.saturating_add(added);
         let header = RecordHeader {
             interface: self.interface,
             timestamp: packet.timestamp,
             original_len,
-            flags: self.directions.then_some(if packet.sent { record::OUTBOUND } else { record::INBOUND }),
+            flags: self.directions.then_some(if packet.sent() { record::OUTBOUND } else { record::INBOUND }),
             dropcount: lost,
             queue: None,
         };
         let mut left = self.snap_len;
         let bytes = match &packet.tag {
+            _ if self.cooked => {
+                let inner = packet.origin.protocol();
+                // A tag begins with the protocol that says so, and ends with the one behind it.
+                let (outer, tag) = match packet.tag {
+                    None => (inner, [0; 4]),
+                    Some([first, second, high, low]) => ([first, second], [high, low, inner[0], inner[1]]),
+                };
+                let tag = if packet.tag.is_some() { tag.as_slice() } else { &[] };
+                let head = cooked::header(&packet.origin, outer);
+                let parts = [&head, tag, packet.data].map(|part| first(part, &mut left));
+                record::encode(room, &header, &parts)
+            }
             None => record::encode(room, &header, &[first(packet.data, &mut left)]),
             Some(tag) => {
                 let (addresses, behind) = packet.data.split_at(packet.data.len().min(ADDRESSES));
@@ -62,14 +82,35 @@ fn first<'a>(bytes: &'a [u8], left: &mut usize) -> &'a [u8] {
 #[cfg(test)]
 mod tests {
     use weir_savefile::record::Records;
+    use weir_sys::packet::Origin;
 
     use super::*;
+
+    fn origin(kind: u8) -> Origin {
+        Origin::new(3, kind, 0x0800, 1, [2, 0, 0, 0, 0, 1])
+    }
+
+    #[test]
+    fn a_cooked_packet_keeps_its_tag() {
+        let form = Form { interface: 0, snap_len: 100, directions: false, cooked: true };
+        let mut room = [0; 200];
+        let mut lay = |tag| {
+            let packet = Packet { data: &[9; 6], original_len: 60, timestamp: 99, tag, origin: origin(0) };
+            let (bytes, original_len) = form.lay(&mut room, &packet, None).unwrap();
+            let record = Records::new(&room[..bytes]).next().unwrap().unwrap();
+            (record.data.to_vec(), original_len)
+        };
+        let header = [0, 0, 0, 0, 0, 3, 0, 1, 0, 6, 2, 0, 0, 0, 0, 1, 0, 0];
+        assert_eq!(lay(None), ([&[8, 0][..], &header, &[9; 6]].concat(), 80));
+        let tagged = [&[0x81, 0][..], &header, &[0, 7, 8, 0], &[9; 6]].concat();
+        assert_eq!(lay(Some([0x81, 0, 0, 7])), (tagged, 84));
+    }
 
     #[test]
     fn a_record_says_what_the_ring_does() {
         let data: Vec<u8> = (0..20).collect();
-        let packet = Packet { data: &data, original_len: 60, timestamp: 99, tag: None, sent: true };
-        let tagged = Packet { tag: Some([0x81, 0, 0, 7]), sent: false, ..packet };
+        let packet = Packet { data: &data, original_len: 60, timestamp: 99, tag: None, origin: origin(4) };
+        let tagged = Packet { tag: Some([0x81, 0, 0, 7]), origin: origin(0), ..packet };
         let mut room = [0xee; 200];
         for (packet, snap_len, lost, expected) in [
             (packet, 100, None, data.clone()),
@@ -80,19 +121,23 @@ mod tests {
             (tagged, 3, None, data[..3].to_vec()),
         ] {
             for directions in [false, true] {
-                let form = Form { interface: 2, snap_len, directions };
+                let form = Form { interface: 2, snap_len, directions, cooked: false };
                 let (bytes, original_len) = form.lay(&mut room, &packet, lost).unwrap();
                 assert_eq!(original_len, if packet.tag.is_some() { 64 } else { 60 });
                 let record = Records::new(&room[..bytes]).next().unwrap().unwrap();
                 assert_eq!(record.data, expected);
                 assert_eq!((record.interface, record.timestamp, record.original_len), (2, 99, original_len));
                 assert_eq!(record.dropcount, lost.unwrap_or(0));
-                let direction = if packet.sent { record::OUTBOUND } else { record::INBOUND };
+                let direction = if packet.sent() { record::OUTBOUND } else { record::INBOUND };
                 assert_eq!(record.flags, directions.then_some(direction));
             }
         }
         assert_eq!(
-            Form { interface: 0, snap_len: 20, directions: false }.lay(&mut room[..51], &packet, None),
+            Form { interface: 0, snap_len: 20, directions: false, cooked: false }.lay(
+                &mut room[..51],
+                &packet,
+                None
+            ),
             None
         );
     }

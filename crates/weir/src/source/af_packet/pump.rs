@@ -16,6 +16,7 @@ use weir_sys::thread::spawn_bare;
 use super::form::Form;
 use super::losses::Losses;
 use super::shared::{Order, Shared};
+use super::stack::Stack;
 
 /// How long to wait for an empty chunk before looking again: nobody rings when one comes back.
 const STALL: Duration = Duration::from_millis(1);
@@ -34,6 +35,8 @@ pub(super) struct Pump {
     pub(super) writer: Writer,
     pub(super) form: Form,
     pub(super) losses: Losses,
+    /// Whose frames are left out, since they are met below too.
+    pub(super) stack: Option<Stack>,
     pub(super) shared: Arc<Shared>,
     /// The pool's measures.
     pub(super) shape: Shape,
@@ -53,11 +56,20 @@ pub(super) struct Tally {
     bytes: u64,
     /// Packets that could not be made sense of.
     errors: u64,
+    /// Packets that are met elsewhere too.
+    filtered: u64,
     /// Bytes of records.
     written: u64,
     /// Blocks copied since the ring was last found empty, and whether any was full.
     streak: u32,
     full: bool,
+}
+
+impl Tally {
+    /// Packets of the kernel's ring that have been looked at.
+    fn met(&self) -> u64 {
+        self.captured + self.errors + self.filtered
+    }
 }
 
 /// What became of a block.
@@ -128,8 +140,15 @@ impl Pump {
         if block.losing && block.number >= self.losses.open() || block.number.is_multiple_of(READ_EVERY) {
             self.read_losses()?;
         }
-        let Self { ring, writer, form, losses, shared, tally, .. } = self;
+        if let Some(stack) = &mut self.stack {
+            stack.refresh()?;
+        }
+        let Self { ring, writer, form, losses, stack, shared, tally, .. } = self;
         let walk = ring.walk(|packet| {
+            if stack.as_ref().is_some_and(|stack| stack.is_upper(packet.origin.interface())) {
+                tally.filtered += 1;
+                return ControlFlow::Continue(());
+            }
             let Some(room) = writer.room() else { return ControlFlow::Break(()) };
             let lost = losses.to_tell(block.number);
             let Some((bytes, original_len)) = form.lay(room, packet, lost) else {
@@ -159,6 +178,7 @@ impl Pump {
             Walk::Stopped => Step::Stalled,
         };
         shared.count_missing(losses.total(), tally.errors);
+        shared.count_filtered(tally.filtered);
         shared.ring_if_due(tally.written);
         Ok(step)
     }
@@ -179,7 +199,7 @@ impl Pump {
         let expected = self.read_losses()?;
         // The block that the kernel was filling last is closed in its time.
         let deadline = Instant::now() + 2 * self.retire + GRACE;
-        while self.tally.captured + self.tally.errors < expected {
+        while self.tally.met() < expected {
             match self.copy_block()? {
                 Step::Copied => {}
                 Step::Stalled => *rest = Some(self.enlarge()?),
@@ -187,7 +207,7 @@ impl Pump {
                     let left = deadline.saturating_duration_since(Instant::now());
                     if left.is_zero() {
                         // Never seen so far; but what was promised and did not come must not go uncounted.
-                        self.tally.errors = expected - self.tally.captured;
+                        self.tally.errors += expected - self.tally.met();
                         break;
                     }
                     // Trouble would keep the socket readable, and is of no interest any more.
@@ -215,7 +235,19 @@ impl Pump {
     fn sleep(&self) -> Result<(), CallError> {
         let mut fds = [PollFd::new(&self.shared.call, PollFlags::IN), PollFd::new(&self.ring, PollFlags::IN)];
         wait(&mut fds, None);
-        if fds[1].revents().contains(PollFlags::ERR) { self.ring.health() } else { Ok(()) }
+        if fds[1].revents().contains(PollFlags::ERR) { self.health() } else { Ok(()) }
+    }
+
+    /// What is wrong with the socket. That the interface is down or gone is not: the capture hears of that itself.
+    fn health(&self) -> Result<(), CallError> {
+        match self.ring.health() {
+            Err(error)
+                if [Errno::NETDOWN, Errno::NODEV].map(Errno::raw_os_error).contains(&error.errno()) =>
+            {
+                Ok(())
+            }
+            other => other,
+        }
     }
 
     /// Sleeps for a while, or until there is a new order.

@@ -27,6 +27,7 @@ pub(super) struct Shared {
     bytes: AtomicU64,
     lost: AtomicU64,
     errors: AtomicU64,
+    filtered: AtomicU64,
     /// Ring the bell once so many bytes of records have been laid down since the beginning; `u64::MAX`: do not. The
     /// source writes, the pump takes it by exchange when it rings.
     wake_at: AtomicU64,
@@ -50,6 +51,7 @@ impl Shared {
             bytes: AtomicU64::new(0),
             lost: AtomicU64::new(0),
             errors: AtomicU64::new(0),
+            filtered: AtomicU64::new(0),
             wake_at: AtomicU64::new(u64::MAX),
             aged: AtomicBool::new(false),
             troubled: AtomicBool::new(false),
@@ -75,7 +77,18 @@ impl Shared {
         self.errors.store(errors, Ordering::Relaxed);
     }
 
-    /// The source: all counters. A packet in the kernel's ring is seen when it is copied, so that they always close.
+    /// The pump: so many packets were not wanted, in all.
+    pub(super) fn count_filtered(&self, filtered: u64) {
+        // Relaxed: told for itself.
+        self.filtered.store(filtered, Ordering::Relaxed);
+    }
+
+    /// The source: how many were not wanted.
+    pub(super) fn filtered(&self) -> u64 {
+        self.filtered.load(Ordering::Relaxed)
+    }
+
+    /// The source: all counters of packets that were. A packet in the kernel's ring is seen when it is copied, so that they always close.
     pub(super) fn counters(&self) -> Counters {
         let captured = self.captured.load(Ordering::Relaxed);
         let lost = self.lost.load(Ordering::Relaxed);

@@ -1,0 +1,121 @@
+//! What happens to interfaces while they are captured.
+
+use std::fmt;
+
+use weir_sys::link::Link;
+
+/// Something that has happened to an interface of a capture: [`crate::Capture::events`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// Number of the interface in the capture.
+    pub interface: u32,
+    /// Its name in the capture, which stays as it was at the beginning.
+    pub name: String,
+    /// What has happened.
+    pub change: Change,
+}
+
+/// What can happen to an interface.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// It was set down. Nothing arrives until it is set up; the capture waits for that.
+    Down,
+    /// It is up again, and captured again.
+    Up,
+    /// The cable is out, or the other end of a pair is down. Told also at the beginning.
+    NoCarrier,
+    /// The cable is in again.
+    Carrier,
+    /// It has another name now; the capture goes on and keeps the old one.
+    Renamed {
+        /// The new name.
+        to: String,
+    },
+    /// It is gone for good, by itself or with its namespace. Its account is final; the others go on.
+    Gone,
+}
+
+impl fmt::Display for Event {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, change, .. } = self;
+        match change {
+            Change::Down => write!(f, "{name} is down: nothing arrives until it is up again"),
+            Change::Up => write!(f, "{name} is up again"),
+            Change::NoCarrier => write!(f, "{name} has no carrier: nothing arrives until the cable is in"),
+            Change::Carrier => write!(f, "{name} has a carrier"),
+            Change::Renamed { to } => write!(f, "{name} is called {to} now; here it keeps its name"),
+            Change::Gone => write!(f, "{name} is gone; what was captured is kept"),
+        }
+    }
+}
+
+/// What was last known of an interface, from which changes follow.
+#[derive(Clone, Debug)]
+pub(crate) struct Known {
+    name: String,
+    up: bool,
+    carrier: bool,
+}
+
+impl Known {
+    /// As an interface is when its capture begins.
+    pub(crate) fn of(link: &Link) -> Self {
+        Self { name: link.name.clone(), up: link.is_up(), carrier: link.has_carrier() }
+    }
+
+    /// Whether nothing can arrive for want of a carrier.
+    pub(crate) fn lacks_carrier(&self) -> bool {
+        self.up && !self.carrier
+    }
+
+    /// Takes in what the interface is like now. Gives what has changed.
+    pub(crate) fn follow(&mut self, link: &Link) -> Vec<Change> {
+        let before = std::mem::replace(self, Self::of(link));
+        let mut changes = Vec::new();
+        if self.name != before.name {
+            changes.push(Change::Renamed { to: self.name.clone() });
+        }
+        match (before.up, self.up) {
+            (true, false) => changes.push(Change::Down),
+            (false, true) => changes.push(Change::Up),
+            // Without being up there is no carrier.
+            (true, true) if before.carrier && !self.carrier => changes.push(Change::NoCarrier),
+            (true, true) if !before.carrier && self.carrier => changes.push(Change::Carrier),
+            _ => {}
+        }
+        changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UP: u32 = 0x1;
+    const LOWER_UP: u32 = 0x1_0000;
+
+    fn link(name: &str, flags: u32) -> Link {
+        Link { name: name.to_owned(), flags, ..Link::default() }
+    }
+
+    #[test]
+    fn each_change_is_told_once() {
+        let mut known = Known::of(&link("a", UP | LOWER_UP));
+        assert!(!known.lacks_carrier());
+        for (name, flags, expected) in [
+            ("a", UP | LOWER_UP, vec![]),
+            ("a", UP, vec![Change::NoCarrier]),
+            ("a", UP, vec![]),
+            ("a", UP | LOWER_UP, vec![Change::Carrier]),
+            ("a", 0, vec![Change::Down]),
+            ("b", 0, vec![Change::Renamed { to: "b".to_owned() }]),
+            ("b", UP, vec![Change::Up]),
+            ("b", UP | LOWER_UP, vec![Change::Carrier]),
+            ("c", LOWER_UP, vec![Change::Renamed { to: "c".to_owned() }, Change::Down]),
+        ] {
+            assert_eq!(known.follow(&link(name, flags)), expected, "{name} {flags:x}");
+        }
+        assert!(Known::of(&link("a", UP)).lacks_carrier());
+    }
+}

@@ -1,0 +1,250 @@
+//! Network namespaces: where interfaces are looked for.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use weir_sys::CallError;
+use weir_sys::link::{self, Link};
+use weir_sys::netns::NetNs;
+
+use crate::Error;
+
+/// Where namespaces have names: `ip netns`, and containers of Docker.
+const DIRECTORIES: [&str; 2] = ["/run/netns", "/var/run/docker/netns"];
+/// What it takes to enter one, beside what the source takes.
+const TO_ENTER: &str = "cap_sys_admin";
+/// What it takes to look at that of another user's process.
+const TO_LOOK: &str = "cap_sys_ptrace";
+
+/// A network namespace in which interfaces are captured; see [`crate::Builder::interface_in`].
+///
+/// This value and a capture in it keep it alive. A capture lets go of it when that by which it was named is gone: the
+/// file, or the process.
+#[derive(Clone, Debug)]
+pub struct Namespace {
+    name: String,
+    lease: Lease,
+    identity: (u64, u64),
+    netns: Arc<NetNs>,
+}
+
+impl Namespace {
+    /// Finds a namespace by what the user calls it: a name of `ip netns` or of Docker, the number of a process that is in
+    /// it, or the path of a file that stands for it (any name with a slash).
+    ///
+    /// # Errors
+    ///
+    /// There is none, or it may not be looked at: each says what to do.
+    pub fn find(name: &str) -> Result<Self, Error> {
+        let process = process_of(name)?;
+        let path = path_of(name)?;
+        let netns = NetNs::open(&path).map_err(|error| refused(name, &path, error))?;
+        let lease = process.map_or(Lease::File(path), |process| Lease::Process(Arc::new(process)));
+        Ok(Self { name: name.to_owned(), lease, identity: netns.identity()?, netns: Arc::new(netns) })
+    }
+
+    /// As the user calls it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The interfaces in it, by index.
+    ///
+    /// # Errors
+    ///
+    /// It may not be entered, or the kernel does not tell.
+    pub fn links(&self) -> Result<Vec<Link>, Error> {
+        Ok(self.inside(link::links)??)
+    }
+
+    /// What distinguishes it from all others.
+    pub(crate) fn identity(&self) -> (u64, u64) {
+        self.identity
+    }
+
+    /// Does `work` inside: sockets and programs that it makes stay there. It takes no privilege if this thread is there.
+    pub(crate) fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, Error> {
+        if here() == Some(self.identity) {
+            return Ok(work());
+        }
+        self.netns.inside(work).map_err(|error| match Errno::from_raw_os_error(error.errno()) {
+            Errno::PERM => Error::Privilege {
+                operation: format!("enter network namespace `{}`", self.name),
+                needs: TO_ENTER,
+            },
+            _ => error.into(),
+        })
+    }
+
+    /// What tells when it is over; `None`: this thread is in it itself.
+    pub(crate) fn watch(&self) -> Option<Watch> {
+        let foreign = here() != Some(self.identity);
+        foreign.then(|| Watch { lease: self.lease.clone(), identity: self.identity })
+    }
+}
+
+/// The identity of this thread's namespace, if `/proc` tells it.
+pub(crate) fn here() -> Option<(u64, u64)> {
+    NetNs::current().and_then(|netns| netns.identity()).ok()
+}
+
+/// That by which a namespace was named, and which stands for it.
+#[derive(Clone, Debug)]
+enum Lease {
+    File(PathBuf),
+    /// A descriptor of the process, which no other gets however often its number is given away again.
+    Process(Arc<OwnedFd>),
+}
+
+/// Looks whether a namespace is still meant to be there; our own sockets in it keep it alive.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    lease: Lease,
+    identity: (u64, u64),
+}
+
+impl Watch {
+    /// That by which it was named is gone, or stands for another one.
+    pub(crate) fn is_over(&self) -> bool {
+        match &self.lease {
+            Lease::File(path) => match fs::metadata(path) {
+                Ok(file) => (file.dev(), file.ino()) != self.identity,
+                // Not to be allowed to look is no sign of anything.
+                Err(error) => error.kind() == std::io::ErrorKind::NotFound,
+            },
+            // Readable once the process has ended.
+            Lease::Process(process) => {
+                let mut fds = [PollFd::new(process, PollFlags::IN)];
+                poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
+            }
+        }
+    }
+}
+
+/// The process, if `name` is the number of one.
+fn process_of(name: &str) -> Result<Option<OwnedFd>, Error> {
+    let number = name.bytes().all(|byte| byte.is_ascii_digit()).then(|| name.parse().ok()).flatten();
+    let Some(process) = number.and_then(Pid::from_raw) else { return Ok(None) };
+    match pidfd_open(process, PidfdFlags::empty()) {
+        Ok(process) => Ok(Some(process)),
+        Err(Errno::SRCH | Errno::INVAL) => Ok(None), // the file will not be found either
+        Err(error) => Err(CallError::new(format!("open process {name}"), error).into()),
+    }
+}
+
+fn path_of(name: &str) -> Result<PathBuf, Error> {
+    if name.contains('/') {
+        return Ok(name.into());
+    }
+    if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()) {
+        return Ok(format!("/proc/{name}/ns/net").into());
+    }
+    let places = DIRECTORIES.map(|directory| Path::new(directory).join(name));
+    let found =
+        places.into_iter().find(|path| !name.is_empty() && name != "." && name != ".." && path.exists());
+    found.ok_or_else(|| {
+        let known = names();
+        let known = match known.as_slice() {
+            [] => "`ip netns add` makes one".to_owned(),
+            names => format!("there are: {}", names.join(", ")),
+        };
+        Error::Namespace {
+            name: name.to_owned(),
+            what: "there is none of that name".to_owned(),
+            mend: format!("{known}; a container's is known by the number of one of its processes"),
+        }
+    })
+}
+
+/// All names that there are.
+fn names() -> Vec<String> {
+    let entries = DIRECTORIES.iter().filter_map(|directory| fs::read_dir(directory).ok()).flatten().flatten();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    names.sort();
+    names
+}
+
+/// What the kernel means when it does not open one.
+fn refused(name: &str, path: &Path, error: CallError) -> Error {
+    let is_process = path.starts_with("/proc") && !name.contains('/');
+    let (what, mend) = match Errno::from_raw_os_error(error.errno()) {
+        Errno::ACCESS | Errno::PERM => {
+            return Error::Privilege {
+                operation: format!("look at network namespace `{name}`"),
+                needs: TO_LOOK,
+            };
+        }
+        Errno::NOENT | Errno::SRCH if is_process => {
+            (format!("there is no process {name}"), "`lsns -t net` lists namespaces with their processes")
+        }
+        Errno::NOENT => (format!("there is no file {name}"), "`lsns -t net -n` lists namespaces"),
+        Errno::INVAL => (
+            format!("{} is not a network namespace", path.display()),
+            "such files are /run/netns/NAME and /proc/PID/ns/net",
+        ),
+        _ => return error.into(),
+    };
+    Error::Namespace { name: name.to_owned(), what, mend: mend.to_owned() }
+}
+
+/// The interface's own name in `label`, and the words that run a command where it is.
+pub(crate) fn command_prefix(label: &str) -> (String, &str) {
+    let Some((namespace, interface)) = label.rsplit_once('/') else { return (String::new(), label) };
+    let prefix = if namespace.contains('/') {
+        format!("nsenter --net={namespace} ")
+    } else if namespace.bytes().all(|byte| byte.is_ascii_digit()) {
+        format!("nsenter -t {namespace} -n ")
+    } else {
+        format!("ip netns exec {namespace} ")
+    };
+    (prefix, interface)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_own_namespace_is_entered_without_privilege() {
+        for name in [std::process::id().to_string(), "/proc/self/ns/net".to_owned()] {
+            let namespace = Namespace::find(&name).unwrap();
+            assert_eq!(
+                namespace.inside(|| std::thread::current().id()).unwrap(),
+                std::thread::current().id()
+            );
+            assert!(namespace.links().unwrap().iter().any(|link| link.name == "lo"));
+            assert!(namespace.watch().is_none(), "we are in it: nobody can take it away");
+        }
+    }
+
+    #[test]
+    fn what_is_no_namespace_is_told() {
+        for (name, what) in [
+            ("no-such-name", "none of that name"),
+            ("", "none of that name"),
+            ("..", "none of that name"),
+            ("4194305", "no process 4194305"), // beyond the largest that the kernel allows
+            ("/no/such/file", "no file /no/such/file"),
+            ("/dev/null", "/dev/null is not a network namespace"),
+            ("/proc/self/ns/mnt", "is not a network namespace"),
+        ] {
+            let error = Namespace::find(name).unwrap_err();
+            assert!(error.to_string().contains(what) && error.hint().is_some(), "{name}: {error}");
+        }
+    }
+
+    #[test]
+    fn commands_are_told_for_the_namespace() {
+        assert_eq!(command_prefix("eth0"), (String::new(), "eth0"));
+        assert_eq!(command_prefix("web/eth0"), ("ip netns exec web ".to_owned(), "eth0"));
+        assert_eq!(command_prefix("47/eth0"), ("nsenter -t 47 -n ".to_owned(), "eth0"));
+        assert_eq!(command_prefix("/run/x/web/eth0"), ("nsenter --net=/run/x/web ".to_owned(), "eth0"));
+    }
+}

@@ -1,0 +1,193 @@
+//! One interface of a capture: its source, what it has handed over, what is known of it.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use weir_sys::link::{Link, LinkChange};
+
+use crate::account::{InterfaceAccount, NicCounters, PoolFill, QueueAccount, Tally};
+use crate::builder::{Direction, Settings, Wanted};
+use crate::chunk::Lane;
+use crate::event::{Change, Event, Known};
+use crate::interface::{Device, Interface};
+use crate::source::Source;
+use crate::{Error, choose};
+
+/// One interface's source, and what it has handed over.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub(crate) interface: Interface,
+    pub(crate) source: Box<dyn Source>,
+    pub(crate) lanes: Vec<Arc<Lane>>,
+    /// Which namespace of the capture it is in.
+    pub(crate) site: usize,
+    /// `None`: it stands for all interfaces.
+    watched: Option<Watched>,
+    gone: bool,
+}
+
+/// An interface that is followed.
+#[derive(Debug)]
+struct Watched {
+    index: u32,
+    known: Known,
+    /// The device's counters when the capture began, and as they were last heard.
+    began: NicCounters,
+    now: NicCounters,
+}
+
+impl Port {
+    /// Opens a source on `device`, in this thread's namespace.
+    pub(crate) fn open(
+        wanted: &Wanted,
+        device: &Device,
+        id: u32,
+        site: usize,
+        settings: &Settings,
+    ) -> Result<Self, Error> {
+        let (source, interface) = choose::open(device, id, settings)?;
+        // Records say it where both directions come.
+        let direction = match settings.direction {
+            _ if interface.source == "xdp" => Some(Direction::In),
+            Direction::Both => None,
+            one => Some(one),
+        };
+        let lane = |queue| {
+            Arc::new(Lane {
+                interface: id,
+                queue,
+                direction,
+                delivered: AtomicU64::new(0),
+                discarded: AtomicU64::new(0),
+            })
+        };
+        let counters = nic_counters(&device.link);
+        Ok(Self {
+            lanes: (0..source.queues()).map(lane).collect(),
+            source,
+            site,
+            watched: (!device.any).then(|| Watched {
+                index: device.link.index,
+                known: Known::of(&Link { name: wanted.name.clone(), ..device.link.clone() }),
+                began: counters,
+                now: counters,
+            }),
+            gone: false,
+            interface,
+        })
+    }
+
+    /// Whether nothing comes from it any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// What there is to tell at the beginning.
+    pub(crate) fn first_event(&self) -> Option<Event> {
+        let lacks = self.watched.as_ref().is_some_and(|watched| watched.known.lacks_carrier());
+        lacks.then(|| self.event(Change::NoCarrier))
+    }
+
+    /// Takes in what was heard in its namespace. Gives what has happened to it.
+    pub(crate) fn hear(&mut self, change: &LinkChange) -> Result<Vec<Event>, Error> {
+        let Some(watched) = self.watched.as_mut().filter(|_| !self.gone) else { return Ok(Vec::new()) };
+        match change {
+            LinkChange::Is(link) if link.index == watched.index => {
+                watched.now = nic_counters(link);
+                let changes = watched.known.follow(link);
+                Ok(changes.into_iter().map(|change| self.event(change)).collect())
+            }
+            LinkChange::Gone(link) if link.index == watched.index => {
+                watched.now = nic_counters(link);
+                Ok(vec![self.end()?])
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// The same after a look at all interfaces of its namespace.
+    pub(crate) fn look(&mut self, links: &[Link]) -> Result<Vec<Event>, Error> {
+        let Some(index) = self.watched.as_ref().filter(|_| !self.gone).map(|watched| watched.index) else {
+            return Ok(Vec::new());
+        };
+        match links.iter().find(|link| link.index == index) {
+            Some(link) => self.hear(&LinkChange::Is(link.clone())),
+            None => Ok(vec![self.end()?]),
+        }
+    }
+
+    /// The interface is gone: nothing more is captured, and what was can still be taken.
+    pub(crate) fn end(&mut self) -> Result<Event, Error> {
+        self.gone = true;
+        self.source.stop()?;
+        Ok(self.event(Change::Gone))
+    }
+
+    fn event(&self, change: Change) -> Event {
+        Event { interface: self.interface.id, name: self.interface.name.clone(), change }
+    }
+
+    /// What became of its packets; `links`: the interfaces of its namespace.
+    pub(crate) fn account(&mut self, links: &[Link]) -> InterfaceAccount {
+        if let Some(watched) = &mut self.watched
+            && let Some(link) = links.iter().find(|link| link.index == watched.index)
+        {
+            watched.now = nic_counters(link);
+        }
+        let mut queues: Vec<QueueAccount> = self.lanes.iter().map(|lane| self.queue_account(lane)).collect();
+        // Told with the first: packets on a queue that did not exist when the capture began, and those not wanted.
+        let (strays, filtered) = (self.source.strays(), self.source.filtered());
+        if let Some(first) = queues.first_mut() {
+            first.tally.seen += strays + filtered;
+            first.tally.errors += strays;
+            first.tally.filtered += filtered;
+        }
+        InterfaceAccount {
+            id: self.interface.id,
+            name: self.interface.name.clone(),
+            source: self.interface.source,
+            mode: self.interface.mode,
+            queues,
+            nic: self.watched.as_ref().map(Watched::growth),
+        }
+    }
+
+    fn queue_account(&self, lane: &Lane) -> QueueAccount {
+        let counters = self.source.counters(lane.queue);
+        let fill = self.source.fill(lane.queue);
+        QueueAccount {
+            queue: lane.queue,
+            tally: Tally {
+                seen: counters.seen,
+                captured: counters.captured,
+                lost: counters.lost,
+                errors: counters.errors,
+                bytes: counters.bytes,
+                delivered: lane.delivered.load(Ordering::Relaxed),
+                discarded: lane.discarded.load(Ordering::Relaxed),
+                ..Tally::default()
+            },
+            pool: PoolFill {
+                free: fill.free,
+                open: fill.open,
+                ready: fill.ready,
+                held: fill.held,
+                total: fill.free + fill.open + fill.ready + fill.held,
+            },
+        }
+    }
+}
+
+impl Watched {
+    fn growth(&self) -> NicCounters {
+        NicCounters {
+            missed: self.now.missed.saturating_sub(self.began.missed),
+            fifo_errors: self.now.fifo_errors.saturating_sub(self.began.fifo_errors),
+            dropped: self.now.dropped.saturating_sub(self.began.dropped),
+        }
+    }
+}
+
+fn nic_counters(link: &Link) -> NicCounters {
+    NicCounters { missed: link.rx_missed, fifo_errors: link.rx_fifo_errors, dropped: link.rx_dropped }
+}

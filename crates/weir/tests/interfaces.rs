@@ -1,0 +1,396 @@
+//! Interfaces in other namespaces, all of them at once, and interfaces that come and go.
+
+use std::fs;
+use std::net::UdpSocket;
+use std::os::fd::{AsFd, AsRawFd};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use weir::writer::{Writer, WriterOptions};
+use weir::{Capture, Change, Chunk, Error, Event, FileInterface, Namespace, SourceChoice};
+use weir_lab::{FrameSender, NetNs, Network, Traffic, Veth, require_root};
+
+/// The sources that capture on one interface.
+const SOURCES: [SourceChoice; 3] = [SourceChoice::AfPacket, SourceChoice::Xdp, SourceChoice::Tc];
+/// Longest wait for something that happens at once.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The lab's namespaces have no names; but their files have paths.
+fn namespace(netns: &NetNs) -> Namespace {
+    Namespace::find(&format!("/proc/self/fd/{}", netns.as_fd().as_raw_fd())).expect("a namespace")
+}
+
+fn ip(netns: &NetNs, arguments: &str) {
+    let status = netns.run(|| Command::new("ip").args(arguments.split(' ')).status().expect("ip runs"));
+    assert!(status.success(), "ip {arguments}");
+}
+
+/// Takes chunks until nothing has come for a while.
+fn take_all(capture: &mut Capture, mut each: impl FnMut(Chunk)) {
+    while let Some(chunk) = capture.next(Duration::from_millis(200)).expect("the capture goes on") {
+        each(chunk);
+    }
+}
+
+fn drain(capture: &mut Capture, mut each: impl FnMut(Chunk)) {
+    capture.stop().expect("the capture stops");
+    while let Some(chunk) = capture.next(Duration::ZERO).expect("what was captured can be taken") {
+        each(chunk);
+    }
+}
+
+/// Waits until so many events have come.
+fn events(capture: &mut Capture, number: usize) -> Vec<Event> {
+    let (start, mut events) = (Instant::now(), Vec::new());
+    while events.len() < number {
+        assert!(start.elapsed() < PATIENCE, "only {events:?}");
+        capture.next(Duration::from_millis(50)).expect("the capture goes on");
+        events.extend(capture.events());
+    }
+    events
+}
+
+fn changes(events: &[Event]) -> Vec<(&str, &Change)> {
+    events.iter().map(|event| (event.name.as_str(), &event.change)).collect()
+}
+
+#[test]
+fn root_two_namespaces_with_the_same_interface_are_one_file() {
+    if !require_root("root_two_namespaces_with_the_same_interface_are_one_file") {
+        return;
+    }
+    const FRAMES: [u64; 2] = [300, 500];
+    let networks = [(); 2].map(|()| Network::new(Veth::default()).unwrap());
+    let directory = tempfile::tempdir().unwrap();
+    for source in SOURCES {
+        let there = networks.each_ref().map(|network| namespace(network.rx()));
+        let builder = Capture::builder().source(source);
+        let builder = there.iter().fold(builder, |builder, namespace| builder.interface_in(namespace, "rx0"));
+        let mut capture = builder.open().unwrap();
+        let names = there.each_ref().map(|namespace| format!("{}/rx0", namespace.name()));
+        assert_eq!(capture.interfaces().iter().map(|one| one.name.clone()).collect::<Vec<_>>(), names);
+
+        let path = directory.path().join("two.pcapng");
+        let described: Vec<_> = capture.interfaces().iter().map(FileInterface::from).collect();
+        let mut writer = Writer::create(&path, &described, &WriterOptions::default()).unwrap();
+        for (network, frames) in networks.iter().zip(FRAMES) {
+            let frames = Traffic::new(60).unwrap().between(network.pair()).frames(0..frames);
+            FrameSender::new(&network.pair().tx).unwrap().send_frames(&frames).unwrap();
+        }
+        take_all(&mut capture, |chunk| writer.write(chunk).unwrap());
+        drain(&mut capture, |chunk| writer.write(chunk).unwrap());
+        let account = capture.account().unwrap();
+        assert_eq!(account.interfaces.iter().map(|one| one.total().captured).collect::<Vec<_>>(), FRAMES);
+        writer.finish(&account).1.unwrap();
+
+        let listing = tshark(&path, &["frame.interface_id", "frame.interface_name"]);
+        for (id, (name, frames)) in names.iter().zip(FRAMES).enumerate() {
+            let line = format!("{id}\t{name}");
+            assert_eq!(listing.iter().filter(|found| **found == line).count() as u64, frames, "{source:?}");
+        }
+        let info = Command::new("capinfos").arg(&path).output().unwrap();
+        let info = String::from_utf8_lossy(&info.stdout).into_owned();
+        for name in &names {
+            assert!(info.contains(&format!("Name = {name}")), "{info}");
+        }
+    }
+}
+
+fn tshark(file: &Path, fields: &[&str]) -> Vec<String> {
+    let mut command = Command::new("tshark");
+    command.arg("-r").arg(file).args(["-n", "-T", "fields"]);
+    command.args(fields.iter().flat_map(|field| ["-e", field]));
+    let output = command.output().expect("tshark runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn root_an_interface_is_named_once_and_any_stands_alone() {
+    if !require_root("root_an_interface_is_named_once_and_any_stands_alone") {
+        return;
+    }
+    let network = Network::new(Veth::default()).unwrap();
+    let there = namespace(network.rx());
+    let open = |names: &[&str], source| {
+        let builder = Capture::builder().source(source);
+        names.iter().fold(builder, |builder, name| builder.interface_in(&there, *name)).open()
+    };
+    let again = Capture::builder().interface_in(&there, "rx0").interface_in(&namespace(network.rx()), "rx0");
+    assert!(matches!(again.open(), Err(Error::InterfaceTwice { .. })));
+    for names in [["any", "rx0"], ["lo", "any"]] {
+        let error = open(&names, SourceChoice::Auto).unwrap_err();
+        assert!(matches!(&error, Error::Options(text) if text.contains("/any")), "{error:?}");
+    }
+    for source in [SourceChoice::Xdp, SourceChoice::Tc] {
+        let error = open(&["any"], source).unwrap_err();
+        assert!(error.hint().unwrap().contains("--source af_packet"), "{error}");
+    }
+    let error = open(&["rx1"], SourceChoice::Auto).unwrap_err();
+    assert!(
+        matches!(&error, Error::NoSuchInterface { nearest: Some(near), .. } if near == "rx0"),
+        "{error:?}"
+    );
+    // In another namespace than this one's, and in none of its own: both at once.
+    let both = Capture::builder().interface_in(&there, "lo").interface("lo").source(SourceChoice::AfPacket);
+    assert_eq!(both.open().unwrap().interfaces()[1].name, "lo");
+}
+
+#[test]
+fn root_any_sees_what_tcpdump_does() {
+    if !require_root("root_any_sees_what_tcpdump_does") {
+        return;
+    }
+    let network = Network::new(Veth::default().ipv4()).unwrap();
+    let there = namespace(network.rx());
+    let directory = tempfile::tempdir().unwrap();
+    let (ours, theirs) = (directory.path().join("ours.pcapng"), directory.path().join("theirs.pcap"));
+
+    let mut capture = Capture::builder().interface_in(&there, "any").open().unwrap();
+    assert_eq!((capture.interfaces()[0].source, capture.interfaces()[0].link_type), ("af_packet", 276));
+    let described: Vec<_> = capture.interfaces().iter().map(FileInterface::from).collect();
+    let mut writer = Writer::create(&ours, &described, &WriterOptions::default()).unwrap();
+    let mut tcpdump = Command::new("tcpdump");
+    tcpdump.args(["-i", "any", "-U", "-Z", "root", "-w"]).arg(&theirs).stderr(Stdio::null());
+    let mut tcpdump = network.rx().spawn(&mut tcpdump).unwrap();
+    let start = Instant::now();
+    // The header is there when it captures.
+    while fs::metadata(&theirs).map_or(0, |file| file.len()) < 24 {
+        assert!(start.elapsed() < PATIENCE, "tcpdump does not begin");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+
+    // In, out, and through the loopback.
+    let frames = Traffic::new(90).unwrap().between(network.pair()).frames(0..100);
+    FrameSender::new(&network.pair().tx).unwrap().send_frames(&frames).unwrap();
+    FrameSender::new(&network.pair().rx).unwrap().send_frames(&frames[..50]).unwrap();
+    network.rx().run(|| {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for number in 0..25 {
+            socket.send_to(&[number; 20], socket.local_addr().unwrap()).unwrap();
+        }
+    });
+    take_all(&mut capture, |chunk| writer.write(chunk).unwrap());
+    drain(&mut capture, |chunk| writer.write(chunk).unwrap());
+    let account = capture.account().unwrap();
+    assert_eq!((account.total().seen, account.total().captured), (175, 175), "{account:?}");
+    writer.finish(&account).1.unwrap();
+    // Its ring gives a block a second after the first packet in it; what is there then, SIGINT would throw away.
+    let mut size = 24;
+    while size == 24 || size != fs::metadata(&theirs).unwrap().len() {
+        size = fs::metadata(&theirs).unwrap().len();
+        std::thread::sleep(Duration::from_millis(1500));
+    }
+    let pid = rustix::process::Pid::from_child(&tcpdump);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
+    assert!(tcpdump.wait().unwrap().success());
+
+    let fields = ["frame.len", "frame.cap_len", "sll.ifindex", "sll.pkttype", "sll.hatype", "sll.etype"];
+    let fields = [&fields[..], &["sll.src.eth", "udp.srcport", "udp.payload"]].concat();
+    let listing = tshark(&ours, &fields);
+    let judge = tshark(&theirs, &fields);
+    assert_eq!((listing.len(), judge.len()), (175, 175));
+    listing.iter().zip(&judge).for_each(|(ours, theirs)| assert_eq!(ours, theirs));
+}
+
+#[test]
+fn root_any_takes_a_bridged_frame_once_and_new_interfaces_by_itself() {
+    if !require_root("root_any_takes_a_bridged_frame_once_and_new_interfaces_by_itself") {
+        return;
+    }
+    const FRAMES: u64 = 200;
+    let mut network = Network::new(Veth::default()).unwrap();
+    let there = namespace(network.rx());
+    let frames = Traffic::new(60).unwrap().frames(0..FRAMES);
+    for stacked in [false, true] {
+        let mut capture = Capture::builder().interface_in(&there, "any").stacked(stacked).open().unwrap();
+        let bridge = if stacked { "br1" } else { "br0" };
+        ip(network.rx(), &format!("link add {bridge} up type bridge mcast_snooping 0"));
+        ip(network.rx(), &format!("link set {bridge} addrgenmode none"));
+        // While it has no port, what the host sends through it is met nowhere else.
+        let sender = weir_lab_port(&network, bridge);
+        FrameSender::new(&sender).unwrap().send_frames(&frames[..7]).unwrap();
+        let mut alone = 0;
+        take_all(&mut capture, |chunk| alone += chunk.packets().filter(|one| one.data.len() == 66).count());
+        assert_eq!(alone, 7);
+
+        // A new pair, whose end is a port of the bridge: the frames are for nobody, so they go up to the bridge alone.
+        let pair = network.connect(Veth::default()).unwrap().clone();
+        ip(network.rx(), &format!("link set {} master {bridge}", pair.rx.name));
+        ip(network.rx(), &format!("link set {bridge} promisc on"));
+        std::thread::sleep(Duration::from_millis(100));
+        FrameSender::new(&pair.tx).unwrap().send_frames(&frames).unwrap();
+        let mut by_interface = std::collections::BTreeMap::<u32, u64>::new();
+        let mut count = |chunk: Chunk| {
+            for packet in chunk.packets().filter(|packet| packet.data.len() == 66) {
+                let index = u32::from_be_bytes(packet.data[4..8].try_into().unwrap());
+                *by_interface.entry(index).or_default() += 1;
+            }
+        };
+        take_all(&mut capture, &mut count);
+        drain(&mut capture, &mut count);
+        let bridge_too = if stacked { Some(FRAMES) } else { None };
+        assert_eq!(by_interface.get(&pair.rx.index), Some(&FRAMES), "stacked {stacked}: {by_interface:?}");
+        assert_eq!(by_interface.get(&sender.index).copied(), bridge_too, "{by_interface:?}");
+        let total = capture.account().unwrap().total();
+        assert_eq!(total.seen, total.captured + total.filtered, "{total:?}");
+        assert_eq!(total.filtered >= FRAMES, !stacked, "{total:?}");
+    }
+}
+
+/// An interface of the receiving namespace, as a place to send from.
+fn weir_lab_port(network: &Network, name: &str) -> weir_lab::Port {
+    let links = namespace(network.rx()).links().unwrap();
+    let index = links.iter().find(|link| link.name == name).expect("it is there").index;
+    weir_lab::Port { name: name.to_owned(), index, ..network.pair().rx.clone() }
+}
+
+#[test]
+fn root_an_interface_that_goes_down_comes_back() {
+    if !require_root("root_an_interface_that_goes_down_comes_back") {
+        return;
+    }
+    let frame = Traffic::new(60).unwrap().frame(0);
+    for source in SOURCES {
+        let network = Network::new(Veth::default()).unwrap();
+        let mut capture =
+            Capture::builder().interface_in(&namespace(network.rx()), "rx0").source(source).open().unwrap();
+        let name = capture.interfaces()[0].name.clone();
+        let send = || FrameSender::new(&network.pair().tx).unwrap().send(&frame).unwrap();
+        assert_eq!(capture.events(), []);
+        send();
+        assert_eq!(capture.next(PATIENCE).unwrap().expect("a packet").len(), 1);
+
+        ip(network.rx(), "link set rx0 down");
+        assert_eq!(changes(&events(&mut capture, 1)), [(name.as_str(), &Change::Down)], "{source:?}");
+        ip(network.rx(), "link set rx0 up");
+        let mut told = events(&mut capture, 1);
+        assert_eq!(told.remove(0).change, Change::Up, "{source:?}");
+        std::thread::sleep(Duration::from_millis(200));
+        send();
+        let mut packets = 0;
+        take_all(&mut capture, |chunk| packets += chunk.len());
+        take_all(&mut capture, |chunk| packets += chunk.len());
+        assert_eq!(packets, 1, "{source:?}");
+
+        // The other end takes the carrier away; and a name is only a name.
+        capture.events();
+        ip(network.tx(), "link set tx0 down");
+        assert_eq!(events(&mut capture, 1)[0].change, Change::NoCarrier, "{source:?}");
+        ip(network.tx(), "link set tx0 up");
+        assert_eq!(events(&mut capture, 1)[0].change, Change::Carrier, "{source:?}");
+        ip(network.rx(), "link set rx0 name lan0");
+        assert_eq!(events(&mut capture, 1)[0].change, Change::Renamed { to: "lan0".into() }, "{source:?}");
+        std::thread::sleep(Duration::from_millis(200));
+        send();
+        take_all(&mut capture, |chunk| packets += chunk.len());
+        assert_eq!(packets, 2, "{source:?}");
+        assert_eq!(capture.account().unwrap().interfaces[0].name, name);
+    }
+}
+
+#[test]
+fn root_without_a_carrier_it_is_said_at_the_beginning() {
+    if !require_root("root_without_a_carrier_it_is_said_at_the_beginning") {
+        return;
+    }
+    let network = Network::new(Veth::default()).unwrap();
+    ip(network.tx(), "link set tx0 down");
+    let mut capture = Capture::builder().interface_in(&namespace(network.rx()), "rx0").open().unwrap();
+    assert_eq!(capture.events()[0].change, Change::NoCarrier);
+    ip(network.rx(), "link set rx0 down");
+    let error = Capture::builder().interface_in(&namespace(network.rx()), "rx0").open().unwrap_err();
+    assert!(matches!(error, Error::InterfaceDown { .. }), "{error:?}");
+    assert!(error.hint().unwrap().contains("nsenter --net=/proc/self/fd/"), "{error:?}");
+}
+
+#[test]
+fn root_the_others_go_on_when_one_is_gone() {
+    if !require_root("root_the_others_go_on_when_one_is_gone") {
+        return;
+    }
+    const FRAMES: u64 = 100;
+    for source in SOURCES {
+        let mut network = Network::new(Veth::default()).unwrap();
+        network.connect(Veth::default()).unwrap();
+        let there = namespace(network.rx());
+        let builder = Capture::builder().interface_in(&there, "rx0").interface_in(&there, "rx1");
+        let mut capture = builder.source(source).open().unwrap();
+        let send = |pair: usize| {
+            let pair = &network.pairs()[pair];
+            let frames = Traffic::new(60).unwrap().between(pair).frames(0..FRAMES);
+            FrameSender::new(&pair.tx).unwrap().send_frames(&frames).unwrap();
+        };
+        send(0);
+        send(1);
+        ip(network.rx(), "link delete rx0");
+        let mut packets = [0; 2];
+        let (start, mut gone) = (Instant::now(), Vec::new());
+        while gone.is_empty() {
+            assert!(start.elapsed() < PATIENCE, "{source:?}: nothing is told");
+            if let Some(chunk) = capture.next(Duration::from_millis(50)).unwrap() {
+                packets[chunk.interface() as usize] += chunk.len() as u64;
+            }
+            gone = capture.events();
+            gone.retain(|event| event.change == Change::Gone);
+        }
+        assert_eq!((gone.len(), gone[0].interface), (1, 0), "{source:?}");
+        send(1);
+        take_all(&mut capture, |chunk| packets[chunk.interface() as usize] += chunk.len() as u64);
+        assert_eq!(packets, [FRAMES, 2 * FRAMES], "{source:?}");
+
+        ip(network.rx(), "link delete rx1");
+        let start = Instant::now();
+        let error = loop {
+            assert!(start.elapsed() < PATIENCE, "{source:?}: it does not end");
+            if let Err(error) = capture.next(Duration::from_secs(1)) {
+                break error;
+            }
+        };
+        assert!(matches!(&error, Error::InterfaceGone { name } if name.ends_with("/rx1")), "{error:?}");
+        drain(&mut capture, |_| panic!("everything was taken"));
+        let account = capture.account().unwrap();
+        let seen: Vec<_> =
+            account.interfaces.iter().map(|one| (one.total().seen, one.total().captured)).collect();
+        assert_eq!(seen, [(FRAMES, FRAMES), (2 * FRAMES, 2 * FRAMES)], "{source:?}");
+        assert!(account.interfaces.iter().all(|one| one.nic.is_some()));
+    }
+}
+
+#[test]
+fn root_a_namespace_ends_with_what_it_was_named_by() {
+    if !require_root("root_a_namespace_ends_with_what_it_was_named_by") {
+        return;
+    }
+    for (source, name) in
+        SOURCES.map(|source| (source, "rx0")).into_iter().chain([(SourceChoice::AfPacket, "any")])
+    {
+        let network = Network::new(Veth::default()).unwrap();
+        let mut inside = network.rx().spawn(Command::new("sleep").arg("1000")).unwrap();
+        let named = Namespace::find(&inside.id().to_string()).unwrap();
+        let mut capture = Capture::builder().interface_in(&named, name).source(source).open().unwrap();
+        drop(named);
+        assert_eq!(capture.interfaces()[0].name, format!("{}/{name}", inside.id()));
+        let frames = Traffic::new(60).unwrap().between(network.pair()).frames(0..10);
+        FrameSender::new(&network.pair().tx).unwrap().send_frames(&frames).unwrap();
+        let mut packets = 0;
+        take_all(&mut capture, |chunk| packets += chunk.len());
+        assert_eq!(packets, 10, "{source:?}");
+
+        inside.kill().unwrap();
+        inside.wait().unwrap();
+        drop(network); // the sending namespace holds nothing of the receiving one
+        let start = Instant::now();
+        let error = loop {
+            assert!(start.elapsed() < PATIENCE, "{source:?}: it does not end");
+            if let Err(error) = capture.next(Duration::from_secs(1)) {
+                break error;
+            }
+        };
+        assert!(matches!(error, Error::InterfaceGone { .. }), "{error:?}");
+        assert_eq!(capture.events().last().map(|event| event.change.clone()), Some(Change::Gone));
+        assert_eq!(capture.account().unwrap().total().captured, 10);
+        assert!(Namespace::find(&inside.id().to_string()).is_err());
+    }
+}
