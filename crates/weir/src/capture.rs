@@ -46,6 +46,9 @@ const RECHECK: Duration = Duration::from_millis(1);
 /// Between two looks at interfaces and namespaces where packets keep the capture from waiting.
 const CHECK: Duration = Duration::from_secs(1);
 
+/// Events that are kept for [`Capture::events`].
+const MOST_EVENTS: usize = 1000;
+
 /// Where the capture is between busy and asleep.
 #[derive(Clone, Copy, Debug)]
 struct Patience {
@@ -117,8 +120,8 @@ impl Capture {
         &self.interfaces
     }
 
-    /// What has happened to the interfaces since the last call. [`Capture::next`] finds it out, and comes back early for it
-    /// where it waits.
+    /// What has happened to the interfaces since the last call: the last thousand events, where nobody has asked for so
+    /// long. [`Capture::next`] finds it out, and comes back early for it where it waits.
     pub fn events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.events)
     }
@@ -338,7 +341,9 @@ impl Capture {
                 }
                 Woken::News => {
                     self.listen()?;
-                    return Ok(false);
+                    if !self.events.is_empty() {
+                        return Ok(false);
+                    }
                 }
                 Woken::Signal => return Ok(false),
                 Woken::Time => {}
@@ -417,6 +422,8 @@ impl Capture {
                 }
             }
         }
+        let forgotten = self.events.len().saturating_sub(MOST_EVENTS);
+        self.events.drain(..forgotten);
         Ok(())
     }
 
