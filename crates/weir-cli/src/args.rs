@@ -15,6 +15,7 @@ use crate::bench::BenchArgs;
 use crate::completions::CompletionsArgs;
 use crate::confine::ConfineArgs;
 use crate::devices::DevicesArgs;
+use crate::doctor::DoctorArgs;
 use crate::files::FilesArgs;
 use crate::interfaces::Chosen;
 use crate::manual::ManualArgs;
@@ -34,6 +35,7 @@ Examples:
   weir capture -i eth0 -w - | tshark -r -        into another program
   weir count -i eth0 --per-queue                 rates and drops, once a second
   weir devices                                   which interfaces there are, and what they can do
+  weir doctor                                    whether capturing works here, and what mends it
   weir demo                                      see it work, in a network of its own
 
 Packets are never dropped silently: every command ends with an account in which
@@ -106,6 +108,8 @@ pub(crate) enum Command {
     Count(CountArgs),
     /// Show the interfaces: state, queues, driver, XDP abilities, attached programs.
     Devices(DevicesArgs),
+    /// Try every source and look at kernel, privileges and interfaces: what works, and what mends the rest.
+    Doctor(DoctorArgs),
     /// Show a capture of real traffic in a private network that vanishes afterwards.
     Demo(DemoArgs),
     /// Measure this machine: how fast weir and other programs capture, side by side.

@@ -9,6 +9,7 @@ mod confine;
 mod count;
 mod demo;
 mod devices;
+mod doctor;
 mod failure;
 mod files;
 mod interfaces;
@@ -40,6 +41,7 @@ fn main() -> ExitCode {
         Command::Demo(args) => demo::run(args),
         Command::Devices(args) => devices::run(args),
         Command::Manual(args) => manual::run(args),
+        Command::Doctor(args) => doctor::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -36,6 +36,22 @@ struct Flight<B> {
 // SAFETY: A flight owns its buffer as a `Box` does. The kernel only reads the buffer's bytes, from any thread.
 unsafe impl<B: Send> Send for Flight<B> {}
 
+/// Whether a [`DiskRing`] can be had.
+///
+/// # Errors
+///
+/// As [`DiskRing::new`].
+pub fn available() -> io::Result<()> {
+    ring(1).map(drop)
+}
+
+fn ring(depth: u16) -> io::Result<IoUring> {
+    let ring = IoUring::new(depth.max(1).into())?;
+    let mut probe = Probe::new();
+    ring.submitter().register_probe(&mut probe)?;
+    if probe.is_supported(opcode::Write::CODE) { Ok(ring) } else { Err(io::ErrorKind::Unsupported.into()) }
+}
+
 /// A write that is over.
 #[derive(Debug)]
 pub struct Completion<B> {
@@ -55,12 +71,7 @@ impl<B: AsRef<[u8]> + 'static> DiskRing<B> {
     /// Any error means that io_uring is not to be had here: the kernel is built without it (`ENOSYS`), a sandbox or
     /// `kernel.io_uring_disabled` refuses it (`EPERM`), or memory is short. Plain writes do the same.
     pub fn new(file: Arc<File>, depth: u16) -> io::Result<Self> {
-        let ring = IoUring::new(depth.max(1).into())?;
-        let mut probe = Probe::new();
-        ring.submitter().register_probe(&mut probe)?;
-        if !probe.is_supported(opcode::Write::CODE) {
-            return Err(io::ErrorKind::Unsupported.into());
-        }
+        let ring = ring(depth)?;
         let slots = (0..depth.max(1)).map(|_| None).collect();
         Ok(Self { ring, file, slots, in_flight: 0 })
     }

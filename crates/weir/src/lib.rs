@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 pub mod account;
+pub mod probe;
 pub mod reader;
 pub mod writer;
 

@@ -10,7 +10,7 @@ use std::io::{self, Write};
 use clap::Args;
 use serde::Serialize;
 
-pub(crate) use device::{Device, Survey};
+pub(crate) use device::{Auto, Device, Survey};
 
 use crate::failure::Failure;
 use crate::style;

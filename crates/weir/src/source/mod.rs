@@ -2,7 +2,7 @@
 //! them apart.
 
 pub(crate) mod af_packet;
-mod programmed;
+pub(crate) mod programmed;
 pub(crate) mod tc;
 pub(crate) mod xdp;
 pub(crate) mod xdp_tc;

@@ -64,7 +64,7 @@ pub(super) fn shape(device: &Device, settings: &Settings, queues: u32, largest: 
 }
 
 /// What a program has to know of its pool.
-pub(super) fn pool_options(
+pub(crate) fn pool_options(
     shape: &Shape,
     settings: &Settings,
     id: u32,
@@ -91,7 +91,7 @@ pub(super) fn pool_options(
 
 /// Capabilities that it takes: programs and their maps; a length as the difference of two pointers, which the verifier
 /// grants only to who may trace the kernel; attaching; and promiscuous mode.
-pub(super) const NEEDS: &str = "cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw";
+pub(crate) const NEEDS: &str = "cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw";
 
 /// What the kernel means when it does not load a program.
 pub(super) fn not_loaded(name: &str, source: LoadError) -> Error {

@@ -1,0 +1,71 @@
+//! One thing that was looked at: what was found, why that matters, and what mends it.
+
+use serde::Serialize;
+
+/// How it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum State {
+    /// As it should be.
+    Ok,
+    /// Capturing works; something is slower, or seen otherwise than it was on the wire.
+    Weak,
+    /// Something that a source needs is not there.
+    Missing,
+    /// It could not be tried.
+    Unknown,
+}
+
+/// All that there is to say of some things: the report puts those of a group in one line.
+pub(super) const THERE: &str = "there";
+pub(super) const NOT_PERMITTED: &str = "not permitted";
+
+/// A check and its answer. Field names are a promise to scripts: they may be added to, not changed.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Check {
+    /// `sources`, `kernel`, `privileges`, `limits`, `machine`, or `interface NAME`.
+    pub(crate) group: String,
+    pub(crate) name: &'static str,
+    pub(crate) state: State,
+    /// What was found.
+    pub(crate) found: String,
+    /// Why it matters; null where nothing is wrong.
+    pub(crate) why: Option<String>,
+    /// The command or the step that mends it.
+    pub(crate) mend: Option<String>,
+}
+
+impl Check {
+    pub(crate) fn ok(name: &'static str, found: impl Into<String>) -> Self {
+        Self::new(name, State::Ok, found)
+    }
+
+    pub(crate) fn weak(name: &'static str, found: impl Into<String>) -> Self {
+        Self::new(name, State::Weak, found)
+    }
+
+    pub(crate) fn missing(name: &'static str, found: impl Into<String>) -> Self {
+        Self::new(name, State::Missing, found)
+    }
+
+    pub(crate) fn unknown(name: &'static str, found: impl Into<String>) -> Self {
+        Self::new(name, State::Unknown, found)
+    }
+
+    pub(crate) fn why(self, why: impl Into<String>) -> Self {
+        Self { why: Some(why.into()), ..self }
+    }
+
+    pub(crate) fn mend(self, mend: impl Into<String>) -> Self {
+        Self { mend: Some(mend.into()), ..self }
+    }
+
+    fn new(name: &'static str, state: State, found: impl Into<String>) -> Self {
+        Self { group: String::new(), name, state, found: found.into(), why: None, mend: None }
+    }
+}
+
+/// The checks of one group.
+pub(crate) fn group(name: &str, checks: Vec<Check>) -> Vec<Check> {
+    checks.into_iter().map(|check| Check { group: name.to_owned(), ..check }).collect()
+}

@@ -1,0 +1,209 @@
+//! What an interface does to packets before or after anybody can see them.
+
+use super::check::Check;
+use crate::devices::Device;
+
+/// Largest MTU with which drivers that take packets in one buffer run XDP: a page without the headroom for programs
+/// (256), the kernel's tail (320), the Ethernet header and a VLAN tag (18), rounded down; drivers differ by some bytes.
+const ONE_PAGE_MTU: u32 = 3498;
+
+pub(super) fn checks(device: &Device) -> Vec<Check> {
+    let mut checks = vec![state(device), programs(device)];
+    checks.extend(xdp(device));
+    checks.extend([merging(device), cutting(device), checksums(device), tags(device)]);
+    checks.extend(
+        [queues(device), ring(device), flow_control(device), spread(device), numa(device)]
+            .into_iter()
+            .flatten(),
+    );
+    checks
+}
+
+fn state(device: &Device) -> Check {
+    const NAME: &str = "state";
+    let name = &device.name;
+    match (device.up, device.carrier) {
+        (true, true) => Check::ok(NAME, "up"),
+        (true, false) => {
+            Check::weak(NAME, "no carrier").why("nothing arrives until the cable, or the other end, is there")
+        }
+        (false, _) => Check::missing(NAME, "down")
+            .why("nothing can be captured on it")
+            .mend(format!("ip link set {name} up")),
+    }
+}
+
+fn programs(device: &Device) -> Check {
+    const NAME: &str = "programs";
+    let xdp = device.programs.iter().find(|program| program.hook.starts_with("xdp"));
+    let list: Vec<String> = device
+        .programs
+        .iter()
+        .map(|program| format!("{} {}", program.hook, program.name.as_deref().unwrap_or("(no name told)")))
+        .collect();
+    match xdp {
+        Some(_) => Check::weak(NAME, list.join(", "))
+            .why("the place of xdp is taken, and never taken away: use tc or af_packet")
+            .mend(format!("weir devices {} tells whose it is", device.name)),
+        None if list.is_empty() => Check::ok(NAME, "none of others"),
+        None => Check::ok(NAME, list.join(", ")),
+    }
+}
+
+fn xdp(device: &Device) -> Option<Check> {
+    const NAME: &str = "XDP";
+    let driver = device.driver.as_ref().map_or("its driver", |driver| driver.name.as_str());
+    let xdp = device.xdp?;
+    if !xdp.native {
+        return Some(
+            Check::weak(NAME, "not in the driver")
+                .why("xdp then runs in the stack, which costs about what tc does"),
+        );
+    }
+    if device.mtu > ONE_PAGE_MTU && !xdp.several_buffers {
+        return Some(
+            Check::weak(
+                NAME,
+                format!("native in {driver}, but an MTU of {} needs several buffers", device.mtu),
+            )
+            .why("the driver will not attach a program with this MTU")
+            .mend(format!("ip link set {} mtu {ONE_PAGE_MTU}", device.name)),
+        );
+    }
+    Some(Check::ok(
+        NAME,
+        format!("native in {driver}{}", if xdp.zero_copy { ", zero-copy AF_XDP" } else { "" }),
+    ))
+}
+
+/// A check of offloads, each by the kernel's name and by the word with which ethtool switches it.
+fn offload(device: &Device, name: &'static str, offloads: &[(&str, &str)], off: &str, why: &str) -> Check {
+    let words = |fixed: bool| -> Vec<&str> {
+        let on = offloads.iter().filter(|(kernel, _)| {
+            device.offloads.get(*kernel).is_some_and(|offload| offload.on && offload.fixed == fixed)
+        });
+        let mut words: Vec<&str> = on.map(|&(_, word)| word).collect();
+        words.dedup();
+        words
+    };
+    let (switchable, fixed) = (words(false), words(true));
+    if switchable.is_empty() && fixed.is_empty() {
+        return Check::ok(name, off);
+    }
+    let mut found = Vec::new();
+    if !switchable.is_empty() {
+        found.push(format!("{} on", switchable.join(", ")));
+    }
+    if !fixed.is_empty() {
+        found.push(format!("{} on for good", fixed.join(", ")));
+    }
+    let check = Check::weak(name, found.join("; ")).why(why);
+    if switchable.is_empty() {
+        return check;
+    }
+    let words: Vec<String> = switchable.iter().map(|word| format!("{word} off")).collect();
+    check.mend(format!("ethtool -K {} {}", device.name, words.join(" ")))
+}
+
+fn merging(device: &Device) -> Check {
+    const OFFLOADS: [(&str, &str); 3] = [("rx-gro", "gro"), ("rx-lro", "lro"), ("rx-gro-hw", "rx-gro-hw")];
+    const WHY: &str = "tc and af_packet see received packets merged, up to 64 KiB";
+    offload(device, "merging", &OFFLOADS, "none: received packets are as on the wire", WHY)
+}
+
+fn cutting(device: &Device) -> Check {
+    const OFFLOADS: [(&str, &str); 3] = [
+        ("tx-tcp-segmentation", "tso"),
+        ("tx-generic-segmentation", "gso"),
+        ("tx-udp-segmentation", "tx-udp-segmentation"),
+    ];
+    const WHY: &str = "what this host sends is seen before it is cut";
+    offload(device, "cutting", &OFFLOADS, "none: sent packets are as on the wire", WHY)
+}
+
+fn checksums(device: &Device) -> Check {
+    const OFFLOADS: [(&str, &str); 3] =
+        [("tx-checksum-ip-generic", "tx"), ("tx-checksum-ipv4", "tx"), ("tx-checksum-ipv6", "tx")];
+    const WHY: &str = "what this host sends is seen with unfinished checksums";
+    offload(device, "checksums", &OFFLOADS, "made before packets are seen", WHY)
+}
+
+fn tags(device: &Device) -> Check {
+    const NAME: &str = "VLAN tags";
+    if !device.has("rx-vlan-hw-parse") {
+        return Check::ok(NAME, "left in packets");
+    }
+    match device.xdp {
+        Some(xdp) if xdp.native && !xdp.tells_vlan_tag => Check::weak(NAME, "stripped, and not told to xdp")
+            .why("records of the xdp source lack them; tc and af_packet put them back")
+            .mend(format!("ethtool -K {} rxvlan off", device.name)),
+        _ => Check::ok(NAME, "stripped by the device, put back in records"),
+    }
+}
+
+fn queues(device: &Device) -> Option<Check> {
+    const NAME: &str = "queues";
+    let queues = device.queues;
+    let processors =
+        u32::try_from(std::thread::available_parallelism().map_or(1, usize::from)).unwrap_or(u32::MAX);
+    let max = queues.max_rx?;
+    let found = format!("{} of {max} for receiving, {processors} processors", queues.rx);
+    let wanted = max.min(processors);
+    if queues.rx >= wanted {
+        return Some(Check::ok(NAME, found));
+    }
+    let kind = if queues.combined > 0 { "combined" } else { "rx" };
+    Some(
+        Check::weak(NAME, found)
+            .why("more processors could share the work of receiving")
+            .mend(format!("ethtool -L {} {kind} {wanted}", device.name)),
+    )
+}
+
+fn ring(device: &Device) -> Option<Check> {
+    const NAME: &str = "ring";
+    let rings = device.rings?;
+    let found = format!("{} of {} descriptors for receiving", rings.rx, rings.max_rx);
+    if rings.rx >= rings.max_rx {
+        return Some(Check::ok(NAME, found));
+    }
+    Some(
+        Check::weak(NAME, found)
+            .why("what comes while the processor is busy elsewhere waits there, or is lost as rx_missed")
+            .mend(format!("ethtool -G {} rx {}", device.name, rings.max_rx)),
+    )
+}
+
+fn flow_control(device: &Device) -> Option<Check> {
+    const NAME: &str = "flow control";
+    let control = device.flow_control?;
+    if !control.tx {
+        return Some(Check::ok(NAME, "does not slow the sender down"));
+    }
+    Some(
+        Check::weak(NAME, "asks the sender to pause when there is no room")
+            .why("capturing can slow down what it watches, and the loss happens in the switch, uncounted")
+            .mend(format!("ethtool -A {} rx off tx off", device.name)),
+    )
+}
+
+fn spread(device: &Device) -> Option<Check> {
+    const NAME: &str = "RSS";
+    let rss = device.rss.as_ref()?;
+    if rss.symmetric {
+        let found = if rss.queues > 1 { "symmetric" } else { "one queue" };
+        return Some(Check::ok(NAME, found));
+    }
+    Some(
+        Check::weak(NAME, format!("over {} queues, not symmetric", rss.queues))
+            .why("the two directions of a connection come on different queues, whose records are not in common order")
+            .mend(format!("ethtool -X {} xfrm symmetric-xor", device.name)),
+    )
+}
+
+fn numa(device: &Device) -> Option<Check> {
+    let node = device.numa_node?;
+    let path = format!("/sys/devices/system/node/node{node}/cpulist");
+    let near = super::kernel::read(&path).unwrap_or_default();
+    Some(Check::ok("NUMA", format!("node {node}, near to processors {near}")))
+}

@@ -1,0 +1,166 @@
+//! What the kernel can do: found out by making it, not by its version.
+
+use std::fs;
+use std::io;
+
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use weir_sys::bpf::probe::{Part, make};
+use weir_sys::bpf::{self, query};
+use weir_sys::filter::Side;
+use weir_sys::landlock::{self, Enforced, Files};
+use weir_sys::uring;
+
+use super::check::{Check, NOT_PERMITTED, THERE};
+use super::privileges::SETCAP;
+
+/// What programs are made of, and what for.
+const PARTS: [(&str, Part, &str); 6] = [
+    ("XDP programs", Part::Xdp, "the xdp source needs them"),
+    ("tc programs", Part::Tc, "the tc source needs them"),
+    ("CLOCK_TAI in eBPF", Part::TaiClock, "xdp and tc stamp packets with it (Linux 6.1)"),
+    ("mappable arrays", Part::MappableArray(1 << 16), "the pool of xdp and tc is one (Linux 5.5)"),
+    ("BPF ring buffer", Part::RingBuffer, "it wakes the reader of xdp and tc (Linux 5.8)"),
+    ("tail calls", Part::TailCall, "filters in front of xdp need them"),
+];
+
+/// All of it, with what the private network has shown.
+pub(super) fn checks(shown: Vec<Check>) -> Vec<Check> {
+    let mut checks = vec![syscall()];
+    checks.extend(PARTS.map(|(name, part, why)| made(name, part, why)));
+    checks.push(tcx());
+    checks.extend(shown);
+    checks.extend([af_xdp(), membarrier(), io_uring(), landlock(), seccomp(), btf(), jit()]);
+    checks
+}
+
+fn syscall() -> Check {
+    const NAME: &str = "bpf(2)";
+    match make(Part::Map) {
+        Ok(()) => Check::ok(NAME, THERE),
+        Err(error) if is(&error, Errno::PERM) => {
+            Check::missing(NAME, refusal()).why("xdp and tc are eBPF programs").mend(SETCAP)
+        }
+        Err(error) => Check::missing(NAME, error.source.to_string()).why("xdp and tc are eBPF programs"),
+    }
+}
+
+/// Who refuses `bpf(2)`.
+fn refusal() -> String {
+    let mut words = vec!["not permitted".to_owned()];
+    if let Some(value) = read("/proc/sys/kernel/unprivileged_bpf_disabled") {
+        words.push(format!("kernel.unprivileged_bpf_disabled is {value}"));
+    }
+    let status = read("/proc/thread-self/status").unwrap_or_default();
+    if status.lines().any(|line| line.split_whitespace().eq(["Seccomp:", "2"])) {
+        words.push("a seccomp filter is on this process, as in most containers".to_owned());
+    }
+    words.join("; ")
+}
+
+fn made(name: &'static str, part: Part, why: &str) -> Check {
+    match make(part) {
+        Ok(()) => Check::ok(name, THERE),
+        Err(error) if is(&error, Errno::PERM) => Check::unknown(name, NOT_PERMITTED),
+        Err(error) => Check::missing(name, error.source.to_string()).why(why),
+    }
+}
+
+fn tcx() -> Check {
+    const NAME: &str = "tcx";
+    match query::tcx(1, Side::Ingress) {
+        Ok(Some(_)) => Check::ok(NAME, THERE),
+        Ok(None) => Check::weak(NAME, "not there (Linux 6.6 has it)")
+            .why("programs of the tc source go with the process only where it is attached by tcx"),
+        Err(_) => Check::unknown(NAME, NOT_PERMITTED),
+    }
+}
+
+fn af_xdp() -> Check {
+    const NAME: &str = "AF_XDP";
+    match socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None) {
+        Ok(_) => Check::ok(NAME, THERE),
+        Err(Errno::PERM) => Check::unknown(NAME, NOT_PERMITTED),
+        Err(error) => Check::weak(NAME, error.to_string()).why("only `weir bench` uses it, to compare with"),
+    }
+}
+
+fn membarrier() -> Check {
+    const NAME: &str = "membarrier";
+    match bpf::synchronize() {
+        Ok(()) => Check::ok(NAME, THERE),
+        Err(error) => Check::missing(NAME, error.source.to_string())
+            .why("without it the account of xdp and tc cannot be exact at the end"),
+    }
+}
+
+fn io_uring() -> Check {
+    const NAME: &str = "io_uring";
+    match uring::available() {
+        Ok(()) => Check::ok(NAME, THERE),
+        Err(error) => {
+            let setting = read("/proc/sys/kernel/io_uring_disabled").filter(|value| value != "0");
+            let found = match &setting {
+                Some(value) => format!("{error}; kernel.io_uring_disabled is {value}"),
+                None => error.to_string(),
+            };
+            let check = Check::weak(NAME, found).why("files are written by plain calls, one at a time");
+            if setting.is_some() { check.mend("sysctl -w kernel.io_uring_disabled=0") } else { check }
+        }
+    }
+}
+
+/// Restricts a thread that ends at once.
+fn landlock() -> Check {
+    const NAME: &str = "landlock";
+    const WHY: &str = "a capture cannot keep itself from other files";
+    let restricted = std::thread::spawn(|| landlock::restrict(&Files::default())).join();
+    match restricted {
+        Ok(Ok(Enforced::Fully)) => Check::ok(NAME, THERE),
+        Ok(Ok(Enforced::Partly)) => Check::ok(NAME, "a part of it"),
+        Ok(Ok(Enforced::Not)) => Check::weak(NAME, "not there, or not among the security modules at boot")
+            .why(WHY)
+            .mend("add landlock to lsm= on the kernel's command line"),
+        Ok(Err(error)) => Check::weak(NAME, error.to_string()).why(WHY),
+        Err(_) => Check::weak(NAME, "the thread that tried it has failed").why(WHY),
+    }
+}
+
+fn seccomp() -> Check {
+    const NAME: &str = "seccomp";
+    match read("/proc/sys/kernel/seccomp/actions_avail") {
+        Some(actions) if actions.split(' ').any(|action| action == "errno") => Check::ok(NAME, THERE),
+        _ => Check::weak(NAME, "no filters").why("a capture cannot keep itself from system calls"),
+    }
+}
+
+fn btf() -> Check {
+    const NAME: &str = "BTF";
+    const PATH: &str = "/sys/kernel/btf/vmlinux";
+    match fs::metadata(PATH) {
+        Ok(_) => Check::ok(NAME, THERE),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Check::weak(NAME, format!("no {PATH}"))
+            .why("xdp cannot ask drivers for VLAN tags that they strip"),
+        Err(error) => Check::unknown(NAME, format!("{PATH}: {error}")),
+    }
+}
+
+fn jit() -> Check {
+    const NAME: &str = "eBPF compiler";
+    match read("/proc/sys/net/core/bpf_jit_enable").as_deref() {
+        Some("0") => Check::weak(NAME, "off: programs are interpreted")
+            .why("each packet costs several times as much in xdp and tc")
+            .mend("sysctl -w net.core.bpf_jit_enable=1"),
+        Some(_) => Check::ok(NAME, THERE),
+        None => Check::unknown(NAME, "net.core.bpf_jit_enable cannot be read"),
+    }
+}
+
+fn is(error: &weir_sys::CallError, errno: Errno) -> bool {
+    error.errno() == errno.raw_os_error()
+}
+
+/// A small file without its last line end.
+pub(super) fn read(path: &str) -> Option<String> {
+    fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
+}

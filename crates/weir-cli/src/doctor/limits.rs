@@ -1,0 +1,119 @@
+//! Memory and descriptors that a capture can have.
+
+use std::fs;
+
+use rustix::process::{Resource, getrlimit};
+use weir::{DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS};
+use weir_sys::bpf::probe::{Part, make};
+
+use super::check::{Check, NOT_PERMITTED};
+use super::kernel::read;
+use crate::units;
+
+/// The pool of one queue, as it is unless asked for otherwise.
+const POOL: u64 = DEFAULT_CHUNK_SIZE as u64 * DEFAULT_CHUNKS as u64;
+
+/// What a pool needs beside the capture: the program, a file's buffers.
+const HEADROOM: u64 = 32 << 20;
+
+pub(super) fn checks() -> Vec<Check> {
+    vec![pool(), memory(), control_group(), descriptors(), locked_memory()]
+}
+
+/// Makes the map that the pool of a queue would be.
+fn pool() -> Check {
+    const NAME: &str = "a pool";
+    let Ok(bytes) = u32::try_from(POOL) else { return Check::unknown(NAME, "larger than one map") };
+    match make(Part::MappableArray(bytes)) {
+        Ok(()) => Check::ok(NAME, format!("{} for a queue can be had", units::bytes(POOL))),
+        Err(error) if error.errno() == rustix::io::Errno::PERM.raw_os_error() => {
+            Check::unknown(NAME, NOT_PERMITTED)
+        }
+        Err(error) => Check::missing(NAME, format!("{} cannot be had: {}", units::bytes(POOL), error.source))
+            .why("xdp and tc capture into such a map")
+            .mend("ask for less with -B 8MiB, or raise the memory limit of the control group"),
+    }
+}
+
+fn memory() -> Check {
+    const NAME: &str = "memory";
+    let available = read("/proc/meminfo").and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:").map(str::to_owned))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+    });
+    match available {
+        None => Check::unknown(NAME, "/proc/meminfo does not tell what is available"),
+        Some(bytes) => enough(NAME, bytes, "available"),
+    }
+}
+
+fn enough(name: &'static str, bytes: u64, what: &str) -> Check {
+    let found = format!("{} {what}", units::bytes(bytes));
+    if bytes >= POOL + HEADROOM {
+        return Check::ok(name, found);
+    }
+    Check::weak(name, found)
+        .why(format!("the pool of one queue is {} unless asked for otherwise", units::bytes(POOL)))
+        .mend("ask for less with -B 8MiB")
+}
+
+/// The least limit of the control groups that this process is in.
+fn control_group() -> Check {
+    const NAME: &str = "control group";
+    let groups = read("/proc/self/cgroup").unwrap_or_default();
+    let limits = groups.lines().flat_map(limits_of);
+    // A limit beyond any memory is how version 1 says that there is none.
+    match limits.filter(|&limit| limit < 1 << 60).min() {
+        None => Check::ok(NAME, "no memory limit"),
+        Some(limit) => enough(NAME, limit, "at most, by its memory limit"),
+    }
+}
+
+/// The limits on the way from one line of `/proc/self/cgroup`, `ID:CONTROLLERS:PATH`, to the root.
+fn limits_of(line: &str) -> Vec<u64> {
+    let mut fields = line.splitn(3, ':').skip(1);
+    let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { return Vec::new() };
+    let (root, file) = match controllers {
+        "" => ("/sys/fs/cgroup", "memory.max"),
+        "memory" => ("/sys/fs/cgroup/memory", "memory.limit_in_bytes"),
+        _ => return Vec::new(),
+    };
+    let group = std::path::Path::new(path.trim_start_matches('/'));
+    let levels = group.ancestors().map(|level| std::path::Path::new(root).join(level).join(file));
+    levels.filter_map(|file| fs::read_to_string(file).ok()?.trim().parse().ok()).collect()
+}
+
+fn descriptors() -> Check {
+    const NAME: &str = "descriptors";
+    /// A capture on one interface takes about twenty.
+    const ENOUGH: u64 = 256;
+    match getrlimit(Resource::Nofile).current {
+        Some(limit) if limit < ENOUGH => Check::weak(NAME, format!("{limit} at most"))
+            .why("each interface takes about twenty")
+            .mend("ulimit -n 1024"),
+        limit => {
+            Check::ok(NAME, limit.map_or_else(|| "no limit".to_owned(), |limit| format!("{limit} at most")))
+        }
+    }
+}
+
+/// Only AF_XDP asks for it: maps count against the control group since Linux 5.11.
+fn locked_memory() -> Check {
+    const NAME: &str = "locked memory";
+    match getrlimit(Resource::Memlock).current {
+        None => Check::ok(NAME, "no limit"),
+        Some(limit) => Check::ok(NAME, format!("{} at most; eBPF maps do not count", units::bytes(limit))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn control_groups_of_other_controllers_set_no_memory_limit() {
+        assert!(limits_of("3:cpuset:/").is_empty());
+        assert!(limits_of("nonsense").is_empty());
+        assert!(limits_of("0::/no/such/group/at/all").iter().all(|&limit| limit > 0));
+    }
+}

@@ -1,0 +1,178 @@
+//! The machine below: container or not, clock, processors, the stack's budgets.
+
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use rustix::time::{DynamicClockId, clock_gettime_dynamic};
+
+use super::check::Check;
+use super::kernel::read;
+
+/// All of it; `captures` says that every source works.
+pub(super) fn checks(captures: bool) -> Vec<Check> {
+    let mut checks = vec![container(captures), clock_source(), clock_cost(), processors()];
+    checks.extend(governor());
+    checks.extend(stack());
+    checks
+}
+
+fn container(captures: bool) -> Check {
+    const NAME: &str = "container";
+    let mut signs = Vec::new();
+    if let Ok(kind) = std::env::var("container") {
+        signs.push(format!("the environment says {kind}"));
+    }
+    for file in ["/.dockerenv", "/run/.containerenv"] {
+        if Path::new(file).exists() {
+            signs.push(format!("{file} is there"));
+        }
+    }
+    let mounts = read("/proc/self/mountinfo").unwrap_or_default();
+    if mounts.lines().any(is_overlay_root) {
+        signs.push("the root is an overlay".to_owned());
+    }
+    if read("/proc/self/uid_map").is_some_and(|map| !map.split_whitespace().eq(["0", "0", "4294967295"])) {
+        signs.push("user ids are mapped".to_owned());
+    }
+    if signs.is_empty() {
+        return Check::ok(NAME, "no sign of one");
+    }
+    let found = format!("probably in one: {}", signs.join(", "));
+    if captures {
+        return Check::ok(NAME, found);
+    }
+    Check::weak(NAME, found)
+        .why("it has the interfaces, capabilities and system calls that it was given")
+        .mend("docker run --network host --cap-add BPF --cap-add PERFMON --cap-add NET_ADMIN --cap-add NET_RAW ...")
+}
+
+/// A line of `mountinfo`: the fifth field is where, and the one behind the lone dash what.
+fn is_overlay_root(line: &str) -> bool {
+    let place = line.split(' ').nth(4);
+    let kind = line.split(" - ").nth(1).and_then(|rest| rest.split(' ').next());
+    place == Some("/") && matches!(kind, Some("overlay" | "aufs" | "fuse-overlayfs"))
+}
+
+fn clock_source() -> Check {
+    const NAME: &str = "clock source";
+    const DIR: &str = "/sys/devices/system/clocksource/clocksource0";
+    let Some(current) = read(&format!("{DIR}/current_clocksource")) else {
+        return Check::unknown(NAME, format!("{DIR} cannot be read"));
+    };
+    let slow = ["hpet", "acpi_pm", "jiffies", "refined-jiffies", "pit"];
+    if !slow.contains(&current.as_str()) {
+        return Check::ok(NAME, current);
+    }
+    let others = read(&format!("{DIR}/available_clocksource")).unwrap_or_default();
+    let check = Check::weak(NAME, format!("{current}; there are: {others}"))
+        .why("each packet's time stamp reads it, which takes about a microsecond");
+    match others.split(' ').find(|other| !slow.contains(other)) {
+        Some(better) => check.mend(format!("echo {better} > {DIR}/current_clocksource")),
+        None => check.mend("--timestamps batch"),
+    }
+}
+
+/// Nanoseconds that a read of `CLOCK_TAI` takes here: the least of several runs, since others use the processor too.
+fn clock_cost() -> Check {
+    const NAME: &str = "clock read";
+    const RUNS: u32 = 5;
+    const READS: u32 = 2000;
+    const SLOW: f64 = 200.0;
+    let cost = (0..RUNS)
+        .map(|_| {
+            let start = Instant::now();
+            for _ in 0..READS {
+                let _now = std::hint::black_box(clock_gettime_dynamic(DynamicClockId::Tai));
+            }
+            start.elapsed().as_secs_f64() * 1e9 / f64::from(READS)
+        })
+        .fold(f64::INFINITY, f64::min);
+    let found = format!("{cost:.0} ns");
+    if cost < SLOW {
+        return Check::ok(NAME, found);
+    }
+    Check::weak(NAME, found)
+        .why("each packet's time stamp costs about that much")
+        .mend("--timestamps batch, or another clock source")
+}
+
+fn processors() -> Check {
+    const NAME: &str = "processors";
+    let usable = std::thread::available_parallelism().map_or(1, usize::from);
+    let found = format!("{usable} for this process");
+    if usable > 1 {
+        return Check::ok(NAME, found);
+    }
+    Check::weak(NAME, found).why("the program that fills the pool and its reader share one")
+}
+
+/// The frequency governors in use, if the machine tells.
+fn governor() -> Option<Check> {
+    let cpus = fs::read_dir("/sys/devices/system/cpu").ok()?.flatten();
+    let mut governors: Vec<String> = cpus
+        .filter_map(|cpu| fs::read_to_string(cpu.path().join("cpufreq/scaling_governor")).ok())
+        .map(|governor| governor.trim().to_owned())
+        .collect();
+    governors.sort_unstable();
+    governors.dedup();
+    if governors.is_empty() {
+        return None;
+    }
+    let found = governors.join(", ");
+    Some(if governors.iter().all(|governor| governor == "performance") {
+        Check::ok("governor", found)
+    } else {
+        Check::weak("governor", found)
+            .why("a processor that has to speed up first loses the beginning of a burst")
+            .mend("cpupower frequency-set -g performance")
+    })
+}
+
+/// What `/proc/net/softnet_stat` has counted since the machine started: packets for which the backlog had no room, and
+/// rounds that ended with work left.
+fn stack() -> Vec<Check> {
+    let Ok(table) = fs::read_to_string("/proc/thread-self/net/softnet_stat") else { return Vec::new() };
+    let sum = |column: usize| -> u64 {
+        let cells = table.lines().filter_map(|line| line.split_whitespace().nth(column));
+        cells.filter_map(|cell| u64::from_str_radix(cell, 16).ok()).sum()
+    };
+    let (received, dropped, squeezed) = (sum(0), sum(1), sum(2));
+    let setting =
+        |name: &str| read(&format!("/proc/sys/net/core/{name}")).unwrap_or_else(|| "not told".into());
+    let backlog = setting("netdev_max_backlog");
+    let budget = setting("netdev_budget");
+    let found = format!("{backlog}; {dropped} packets dropped since the start");
+    let first = if dropped == 0 {
+        Check::ok("backlog", found)
+    } else {
+        let more = backlog.parse::<u64>().map_or(10_000, |backlog| backlog.saturating_mul(4));
+        Check::weak("backlog", found)
+            .why("loopback, tunnels and generic XDP with steering pass through it")
+            .mend(format!("sysctl -w net.core.netdev_max_backlog={more}"))
+    };
+    let found = format!("{budget}; {squeezed} rounds cut short since the start");
+    // Now and then is normal under load.
+    let second = if squeezed <= received / 10_000 {
+        Check::ok("budget", found)
+    } else {
+        let more = budget.parse::<u64>().map_or(600, |budget| budget.saturating_mul(2));
+        Check::weak("budget", found)
+            .why("packets wait in the card's ring, which can overrun")
+            .mend(format!("sysctl -w net.core.netdev_budget={more}"))
+    };
+    vec![first, second]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_overlay_root_is_seen() {
+        let overlay = "602 540 0:52 / / rw,relatime - overlay overlay rw,lowerdir=/a";
+        let disk = "25 1 8:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw";
+        let elsewhere = "30 25 0:52 / /mnt rw,relatime - overlay overlay rw";
+        assert!(is_overlay_root(overlay) && !is_overlay_root(disk) && !is_overlay_root(elsewhere));
+    }
+}

@@ -1,0 +1,154 @@
+//! `weir doctor`: whether this kernel, this user and these interfaces let packets be captured, and what mends it.
+//!
+//! Everything is found out by trying, in a network namespace of its own where something has to be attached. No interface
+//! of the host is touched, and nothing is left.
+
+mod check;
+mod interface;
+mod kernel;
+mod limits;
+mod machine;
+mod privileges;
+mod report;
+mod sources;
+
+use std::io::{self, Write};
+
+use clap::Args;
+use serde::Serialize;
+
+use check::{Check, State, group};
+
+use crate::devices::{Auto, Device, Survey};
+use crate::failure::Failure;
+use crate::style;
+
+const EXAMPLES: &str = "\
+Examples:
+  weir doctor
+        Tries every source in a private network, and looks at the interfaces that are up.
+  weir doctor -i eth0
+        The same, with eth0 alone.
+  weir doctor --json | jq -r '.checks[] | select(.state == \"missing\") | .mend'
+        What to do about that which is missing.
+
+ok: as it should be. weak: it works, but slower, or packets are seen otherwise than they were on the wire.
+missing: a source needs it. ?: it could not be tried.
+Exit status: 0 every source works, 1 something is missing, 2 the command line is wrong.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct DoctorArgs {
+    /// Interface to look at; may be repeated. Without it: those that are up and are not loopback.
+    #[arg(short, long = "interface", value_name = "IF")]
+    interfaces: Vec<String>,
+
+    /// Everything as one JSON object.
+    #[arg(long)]
+    json: bool,
+}
+
+/// What `--json` prints. Field names are a promise to scripts: they may be added to, not changed.
+#[derive(Debug, Serialize)]
+struct Diagnosis {
+    /// Always `doctor`.
+    r#type: &'static str,
+    version: &'static str,
+    checks: Vec<Check>,
+    missing: usize,
+    weak: usize,
+    /// Sources that work here.
+    works: Vec<&'static str>,
+    best: Vec<Best>,
+}
+
+/// The source for an interface.
+#[derive(Debug, Serialize)]
+struct Best {
+    interface: String,
+    /// Null where none works.
+    source: Option<&'static str>,
+    why: String,
+}
+
+pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
+    let mut devices = Survey::take()?.devices(&args.interfaces)?;
+    if args.interfaces.is_empty() {
+        devices.retain(|device| device.up && !device.loopback);
+    }
+    let diagnosis = diagnose(&devices);
+    let text = if args.json {
+        format!("{}\n", serde_json::to_string(&diagnosis).map_err(Failure::new)?)
+    } else {
+        report::report(&diagnosis.checks, &conclusion(&diagnosis), style::columns(), style::stdout())
+    };
+    let mut stdout = io::stdout().lock();
+    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            return Err(Failure::new(format_args!("write to standard output: {error}")));
+        }
+        _ => {}
+    }
+    match diagnosis.missing {
+        0 => Ok(()),
+        1 => Err(Failure::new("one thing that capturing needs is missing")),
+        more => Err(Failure::new(format_args!("{more} things that capturing needs are missing"))),
+    }
+}
+
+fn diagnose(devices: &[Device]) -> Diagnosis {
+    let tried = sources::try_all();
+    let working = tried.sources.iter().filter(|check| check.state == State::Ok);
+    let works: Vec<&'static str> = working.map(|check| check.name).collect();
+    let captures = works.len() == tried.sources.len();
+    let mut checks = group("sources", tried.sources);
+    checks.extend(group("privileges", privileges::checks()));
+    checks.extend(group("kernel", kernel::checks(tried.kernel)));
+    checks.extend(group("limits", limits::checks()));
+    checks.extend(group("machine", machine::checks(captures)));
+    for device in devices {
+        checks.extend(group(&format!("interface {}", device.name), interface::checks(device)));
+    }
+    let count = |state| checks.iter().filter(|check: &&Check| check.state == state).count();
+    Diagnosis {
+        r#type: "doctor",
+        version: env!("CARGO_PKG_VERSION"),
+        missing: count(State::Missing),
+        weak: count(State::Weak),
+        best: devices.iter().map(|device| best(device, &works)).collect(),
+        works,
+        checks,
+    }
+}
+
+/// What `auto` would end up with: its first choice, or the next one that works.
+fn best(device: &Device, works: &[&'static str]) -> Best {
+    let Auto { source, why } = &device.auto;
+    let interface = device.name.clone();
+    let order: &[&str] = match *source {
+        Some("xdp") => &["xdp", "tc", "af_packet"],
+        Some(_) => &["tc", "af_packet"],
+        None => return Best { interface, source: None, why: why.clone() },
+    };
+    match order.iter().find_map(|wanted| works.iter().find(|&works| works == wanted)) {
+        Some(found) if Some(*found) == *source => Best { interface, source: *source, why: why.clone() },
+        Some(found) => {
+            let first = source.unwrap_or_default();
+            Best { interface, source: Some(found), why: format!("{first} would fit, but does not work here") }
+        }
+        None => Best { interface, source: None, why: "no source works".to_owned() },
+    }
+}
+
+/// The last line: what works, and what to take.
+fn conclusion(diagnosis: &Diagnosis) -> String {
+    if diagnosis.works.is_empty() {
+        return "capture does not work here: mend what is missing above".to_owned();
+    }
+    let mut text = format!("capture works by: {}", diagnosis.works.join(", "));
+    for best in &diagnosis.best {
+        let source = best.source.unwrap_or("nothing");
+        text.push_str(&format!("; best on {}: {source} ({})", best.interface, best.why));
+    }
+    text
+}

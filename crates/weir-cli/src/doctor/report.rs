@@ -1,0 +1,123 @@
+//! The checks as people read them.
+
+use super::check::{Check, NOT_PERMITTED, State, THERE};
+use crate::style::Paint;
+
+/// Width of the states and the names in front of what was found.
+const STATE: usize = 7;
+const NAME: usize = 17;
+const INDENT: usize = 2 + STATE + 2 + NAME + 2;
+
+/// The report, in lines of at most `columns` where words allow it.
+pub(super) fn report(checks: &[Check], conclusion: &str, columns: usize, paint: Paint) -> String {
+    let width = columns.clamp(60, 120) - INDENT;
+    let mut text = String::new();
+    let mut group = "";
+    let mut last_mend = None;
+    for check in checks {
+        if check.group != group {
+            if !group.is_empty() {
+                text.push('\n');
+            }
+            group = &check.group;
+            text.push_str(&format!("{}\n", paint.bold(title(group))));
+            for (state, found) in [(State::Ok, THERE), (State::Unknown, NOT_PERMITTED)] {
+                let same = checks.iter().filter(|other| other.group == group && is(other, state, found));
+                let names: Vec<&str> = same.map(|check| check.name).collect();
+                if !names.is_empty() {
+                    let words = names.join(", ");
+                    text.push_str(&line(&Check { state, ..Check::ok(found, words) }, width, paint));
+                }
+            }
+            last_mend = None;
+        }
+        if is(check, State::Ok, THERE) || is(check, State::Unknown, NOT_PERMITTED) {
+            continue;
+        }
+        // Once is enough.
+        let repeated = check.mend.is_some() && check.mend.as_ref() == last_mend;
+        let shown = if repeated { Check { mend: None, ..check.clone() } } else { check.clone() };
+        last_mend = check.mend.as_ref().or(last_mend);
+        text.push_str(&line(&shown, width, paint));
+    }
+    text.push('\n');
+    for (number, line) in wrap(conclusion, columns.clamp(60, 120)).iter().enumerate() {
+        text.push_str(&format!("{}\n", if number == 0 { paint.bold(line) } else { line.clone() }));
+    }
+    text
+}
+
+fn is(check: &Check, state: State, found: &str) -> bool {
+    check.state == state && check.found == found
+}
+
+/// With a capital first letter, except in a name.
+fn title(group: &str) -> String {
+    let mut letters = group.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+fn line(check: &Check, width: usize, paint: Paint) -> String {
+    let state = match check.state {
+        State::Ok => paint.green(format!("{:<STATE$}", "ok")),
+        State::Weak => paint.yellow(format!("{:<STATE$}", "weak")),
+        State::Missing => paint.red(format!("{:<STATE$}", "missing")),
+        State::Unknown => paint.dim(format!("{:<STATE$}", "?")),
+    };
+    let said = match &check.why {
+        Some(why) => format!("{}: {why}", check.found),
+        None => check.found.clone(),
+    };
+    let mut text = String::new();
+    for (number, words) in wrap(&said, width).into_iter().enumerate() {
+        match number {
+            0 => text.push_str(&format!("  {state}  {:<NAME$}  {words}\n", check.name)),
+            _ => text.push_str(&format!("{:INDENT$}{words}\n", "")),
+        }
+    }
+    // Not wrapped: it is there to be copied.
+    if let Some(mend) = &check.mend {
+        text.push_str(&format!("{:INDENT$}{} {mend}\n", "", paint.cyan("->")));
+    }
+    text
+}
+
+/// Breaks at spaces.
+fn wrap(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.last_mut().expect("never empty");
+        if !last.is_empty() && last.chars().count() + 1 + word.chars().count() > width {
+            lines.push(word.to_owned());
+        } else {
+            if !last.is_empty() {
+                last.push(' ');
+            }
+            last.push_str(word);
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_check_says_what_why_and_how_to_mend() {
+        let check = Check::weak("ring", "256 of 4096").why("it overruns").mend("ethtool -G eth0 rx 4096");
+        let text = line(&check, 50, Paint::PLAIN);
+        let expected = format!(
+            "  weak     {:<NAME$}  256 of 4096: it overruns\n{:INDENT$}-> ethtool -G eth0 rx 4096\n",
+            "ring", ""
+        );
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn long_lines_break_at_spaces() {
+        assert_eq!(wrap("one two three", 8), ["one two", "three"]);
+        assert_eq!(wrap("unbreakable", 3), ["unbreakable"]);
+        assert_eq!(wrap("", 3), [""]);
+    }
+}

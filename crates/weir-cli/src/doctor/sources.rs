@@ -1,0 +1,170 @@
+//! Each source, tried for real: on a pair of interfaces in a network namespace of its own, which is gone afterwards. Who
+//! may not make one tries what can be tried without touching an interface.
+
+use std::time::{Duration, Instant};
+
+use rustix::io::Errno;
+use weir::{Capture, SourceChoice};
+use weir_sys::netns::NetNs;
+use weir_sys::packet::{PacketRing, RingOptions, Traffic};
+use weir_sys::rawsend::RawSender;
+use weir_sys::{CallError, filter, link, veth};
+
+use super::check::{Check, NOT_PERMITTED, THERE};
+use super::privileges::SETCAP;
+
+/// Names in the private namespace.
+const RECEIVER: &str = "doctor0";
+const SENDER: &str = "doctor1";
+
+/// In the order of preference where nothing speaks for another.
+const SOURCES: [(&str, SourceChoice); 3] =
+    [("xdp", SourceChoice::Xdp), ("tc", SourceChoice::Tc), ("af_packet", SourceChoice::AfPacket)];
+
+/// What trying has shown.
+#[derive(Debug)]
+pub(super) struct Tried {
+    /// One for each source, by its name.
+    pub(super) sources: Vec<Check>,
+    /// What else the kernel showed in the private network.
+    pub(super) kernel: Vec<Check>,
+}
+
+/// Tries all sources.
+pub(super) fn try_all() -> Tried {
+    match Lab::new() {
+        Ok(lab) => Tried {
+            sources: SOURCES.map(|(name, source)| lab.try_source(name, source)).to_vec(),
+            kernel: vec![lab.try_clsact(), lab.try_bound()],
+        },
+        Err(error) => {
+            let sources = SOURCES.map(|(name, source)| try_loading(name, source));
+            let untried = |name| match Errno::from_raw_os_error(error.errno()) {
+                Errno::PERM => Check::unknown(name, NOT_PERMITTED),
+                _ => Check::unknown(name, format!("not tried: {error}")),
+            };
+            Tried { sources: sources.to_vec(), kernel: vec![untried("clsact"), untried("VLAN tags in xdp")] }
+        }
+    }
+}
+
+/// The private network.
+struct Lab {
+    netns: NetNs,
+    receiver: u32,
+    sender: u32,
+}
+
+impl Lab {
+    fn new() -> Result<Self, CallError> {
+        let netns = NetNs::new()?;
+        let (receiver, sender) = netns.run(|| {
+            veth::create(RECEIVER, SENDER)?;
+            let links = link::links()?;
+            let index = |name| links.iter().find(|link| link.name == name).map_or(0, |link| link.index);
+            Ok::<_, CallError>((index(RECEIVER), index(SENDER)))
+        })?;
+        Ok(Self { netns, receiver, sender })
+    }
+
+    fn try_source(&self, name: &'static str, source: SourceChoice) -> Check {
+        match self.netns.run(|| self.capture_one(source)) {
+            Ok(detail) => {
+                let how = detail.split(',').next().unwrap_or_default();
+                Check::ok(name, format!("captures on a private veth: {how}"))
+            }
+            Err(Trouble::Weir(error)) => {
+                let check = Check::missing(name, first_line(&error.to_string()));
+                error.hint().into_iter().fold(check, Check::mend)
+            }
+            Err(Trouble::Call(error)) => Check::missing(name, error.to_string()),
+            Err(Trouble::Silent) => Check::missing(name, "it opens, but a frame that was sent did not come")
+                .why("packets would be lost without being counted; please report this with `uname -a`"),
+        }
+    }
+
+    /// Captures a frame, and gives what the source says of itself.
+    fn capture_one(&self, source: SourceChoice) -> Result<String, Trouble> {
+        const PATIENCE: Duration = Duration::from_secs(2);
+        let builder = Capture::builder().interface(RECEIVER).source(source).chunks(2).chunk_size(64 << 10);
+        let mut capture = builder.open().map_err(Trouble::Weir)?;
+        let detail = capture.interfaces().first().map(|interface| interface.detail.clone());
+        let sender = RawSender::open(self.sender).map_err(Trouble::Call)?;
+        let mut frame = [0; 60];
+        frame[..6].fill(0xff);
+        // EtherType 0x88b5: for experiments (IEEE 802).
+        frame[12..14].copy_from_slice(&[0x88, 0xb5]);
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            sender.send(&frame).map_err(Trouble::Call)?;
+            if let Some(chunk) = capture.next(Duration::from_millis(50)).map_err(Trouble::Weir)?
+                && chunk.into_iter().any(|packet| packet.data == frame)
+            {
+                return Ok(detail.unwrap_or_default());
+            }
+        }
+        Err(Trouble::Silent)
+    }
+
+    fn try_clsact(&self) -> Check {
+        const NAME: &str = "clsact";
+        match self.netns.run(|| filter::add_clsact(self.receiver)) {
+            Ok(()) => Check::ok(NAME, THERE),
+            Err(error) => Check::weak(NAME, error.source.to_string())
+                .why("kernels without tcx need it for the tc source")
+                .mend("modprobe sch_ingress"),
+        }
+    }
+
+    fn try_bound(&self) -> Check {
+        const NAME: &str = "VLAN tags in xdp";
+        match self.netns.run(|| weir::probe::load_bound(self.receiver)) {
+            Ok(()) => Check::ok(NAME, THERE),
+            Err(error) => Check::weak(NAME, first_line(&error.to_string()))
+                .why("where a driver strips VLAN tags, records of the xdp source lack them (Linux 6.8 tells them)")
+                .mend("ethtool -K IF rxvlan off, or --source tc"),
+        }
+    }
+}
+
+enum Trouble {
+    Weir(weir::Error),
+    Call(CallError),
+    Silent,
+}
+
+/// Without a private network: the kernel's opinion of the program, or of the socket.
+fn try_loading(name: &'static str, source: SourceChoice) -> Check {
+    const UNATTACHED: &str = "not attached without cap_sys_admin";
+    if matches!(source, SourceChoice::AfPacket) {
+        let options = RingOptions {
+            interface: 1, // the loopback of every namespace
+            traffic: Traffic::Received,
+            snap_len: 64,
+            block_bytes: 1 << 16,
+            blocks: 2,
+            retire_ms: 1000,
+        };
+        return match PacketRing::open(&options) {
+            Ok(_) => Check::ok(name, "a TPACKET_V3 ring opens"),
+            Err(error) if error.errno() == Errno::PERM.raw_os_error() => {
+                Check::missing(name, "a packet socket is not permitted").mend(SETCAP)
+            }
+            Err(error) => Check::missing(name, error.to_string()),
+        };
+    }
+    match weir::probe::load(source) {
+        Ok(()) => Check::ok(name, format!("its program loads; {UNATTACHED}")),
+        Err(weir::Error::Privilege { .. }) => {
+            Check::missing(name, "loading its program is not permitted").mend(SETCAP)
+        }
+        Err(error) => {
+            let check = Check::missing(name, first_line(&error.to_string()));
+            error.hint().into_iter().fold(check, Check::mend)
+        }
+    }
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,64 @@
+//! Whether the kernel takes a source's programs: they are loaded, attached to nothing, and let go again.
+
+use weir_bpf::{LoadError, tc, xdp};
+use weir_ring::Shape;
+
+use crate::Error;
+use crate::builder::{Settings, SourceChoice};
+use crate::source::programmed::{NEEDS, pool_options};
+
+/// Bytes of a packet that the pool has room for.
+const SNAP_LEN: u32 = 256;
+
+/// Loads the programs of `source` with the smallest pool. Of sources without programs there is nothing to load.
+///
+/// # Errors
+///
+/// No privilege, no memory, or the kernel's and the verifier's words.
+pub fn load(source: SourceChoice) -> Result<(), Error> {
+    match source {
+        SourceChoice::Tc => {
+            let (settings, shape) = smallest()?;
+            let pool = pool_options(&shape, &settings, 0, SNAP_LEN, true);
+            let options = tc::Options { pool, ingress: true, egress: true };
+            tc::Programs::load(&options).map(drop).map_err(refused)
+        }
+        SourceChoice::Xdp => load_xdp(None),
+        _ => Ok(()),
+    }
+}
+
+/// Loads the `xdp` source's program as one that asks the driver of the interface with index `interface` for stripped VLAN
+/// tags.
+///
+/// # Errors
+///
+/// As [`load`]; also for a kernel (before Linux 6.8) or a driver that cannot tell them.
+pub fn load_bound(interface: u32) -> Result<(), Error> {
+    load_xdp(Some(interface))
+}
+
+fn load_xdp(tags_of: Option<u32>) -> Result<(), Error> {
+    let (settings, shape) = smallest()?;
+    let options = xdp::Options {
+        pool: pool_options(&shape, &settings, 0, SNAP_LEN, false),
+        exclusive: false,
+        fragments: true,
+        queue_is_cpu: false,
+        tags_of,
+    };
+    xdp::Program::load(&options).map(drop).map_err(refused)
+}
+
+fn smallest() -> Result<(Settings, Shape), Error> {
+    const CHUNK_SIZE: u32 = 64 << 10;
+    let settings = Settings { chunk_size: CHUNK_SIZE, ..Settings::default() };
+    Ok((settings, Shape::new(1, 2, CHUNK_SIZE, SNAP_LEN)?))
+}
+
+fn refused(source: LoadError) -> Error {
+    if source.is_permission() {
+        return Error::Privilege { operation: "load its eBPF program".to_owned(), needs: NEEDS };
+    }
+    Error::Load { name: "none".to_owned(), source }
+}
