@@ -1,7 +1,7 @@
 //! Filters of the `clsact` and `ingress` queueing disciplines (rtnetlink(7), tc(8)): who else looks at packets there.
 
 use crate::CallError;
-use crate::netlink::{CREATE, DUMP, ROUTE, Request, ask, attribute, attributes, text, word};
+use crate::netlink::{DUMP, ROUTE, Request, ask, attribute, attributes, text, word};
 
 const RTM_NEWTFILTER: u16 = 44;
 const RTM_GETTFILTER: u16 = 46;
@@ -56,22 +56,6 @@ pub fn filters(interface: u32, side: Side) -> Result<Vec<Filter>, CallError> {
         |error| CallError::new(format!("list filters of interface {interface} (rtnetlink)"), error),
     )?;
     Ok(filters)
-}
-
-/// Puts the queueing discipline `clsact`, which has places for filters and no queue, on the interface.
-///
-/// # Errors
-///
-/// `EPERM` without `CAP_NET_ADMIN`, `ENOENT` on a kernel without it, `EEXIST` where there is one.
-pub fn add_clsact(interface: u32) -> Result<(), CallError> {
-    const RTM_NEWQDISC: u16 = 36;
-    const TC_H_CLSACT: u32 = 0xffff_fff1;
-    let mut header = [0; HEADER];
-    header[4..8].copy_from_slice(&interface.to_ne_bytes());
-    header[12..16].copy_from_slice(&TC_H_CLSACT.to_ne_bytes());
-    let request = Request::new(RTM_NEWQDISC, CREATE, &header).attribute(TCA_KIND, b"clsact\0");
-    ask(ROUTE, &request, RTM_NEWQDISC, |_| {})
-        .map_err(|error| CallError::new(format!("add clsact to interface {interface} (rtnetlink)"), error))
 }
 
 /// `None` for what is no filter but the chain or the protocol that filters are in.

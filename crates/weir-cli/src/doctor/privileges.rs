@@ -70,10 +70,13 @@ fn of_the_binary(effective: Capabilities) -> Check {
         return Check::ok(NAME, format!("{} grants none", path.display()));
     };
     let found = format!("{} grants {}", path.display(), listed(granted));
-    if rustix::thread::no_new_privs().unwrap_or(false) {
-        return Check::weak(NAME, found).why(
-            "no_new_privs is set on this process (by a container, systemd or sudo), so it grants nothing",
-        );
+    if !effective.contains(granted) {
+        let held_back = rustix::thread::no_new_privs().unwrap_or(false);
+        return Check::weak(NAME, format!("{found}, which this process has not got")).why(if held_back {
+            "no_new_privs is set on it, by a container, systemd or sudo"
+        } else {
+            "its bounding set, or the mount option nosuid, keeps it from them"
+        });
     }
     Check::ok(NAME, found)
 }

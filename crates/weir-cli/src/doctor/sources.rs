@@ -8,7 +8,7 @@ use weir::{Capture, SourceChoice};
 use weir_sys::netns::NetNs;
 use weir_sys::packet::{PacketRing, RingOptions, Traffic};
 use weir_sys::rawsend::RawSender;
-use weir_sys::{CallError, filter, link, veth};
+use weir_sys::{CallError, link, veth};
 
 use super::check::{Check, NOT_PERMITTED, THERE};
 use super::privileges::SETCAP;
@@ -68,7 +68,7 @@ impl Lab {
     }
 
     fn try_source(&self, name: &'static str, source: SourceChoice) -> Check {
-        match self.netns.run(|| self.capture_one(source)) {
+        match self.netns.run(|| self.capture_one(source, false)) {
             Ok(detail) => {
                 let how = detail.split(',').next().unwrap_or_default();
                 Check::ok(name, format!("captures on a private veth: {how}"))
@@ -83,11 +83,11 @@ impl Lab {
         }
     }
 
-    /// Captures a frame, and gives what the source says of itself.
-    fn capture_one(&self, source: SourceChoice) -> Result<String, Trouble> {
+    /// Captures a frame, and gives what the source says of itself. With `clsact` tc does as if there were no tcx.
+    fn capture_one(&self, source: SourceChoice, clsact: bool) -> Result<String, Trouble> {
         const PATIENCE: Duration = Duration::from_secs(2);
         let builder = Capture::builder().interface(RECEIVER).source(source).chunks(2).chunk_size(64 << 10);
-        let mut capture = builder.open().map_err(Trouble::Weir)?;
+        let mut capture = builder.tc_filters(clsact).open().map_err(Trouble::Weir)?;
         let detail = capture.interfaces().first().map(|interface| interface.detail.clone());
         let sender = RawSender::open(self.sender).map_err(Trouble::Call)?;
         let mut frame = [0; 60];
@@ -108,11 +108,16 @@ impl Lab {
 
     fn try_clsact(&self) -> Check {
         const NAME: &str = "clsact";
-        match self.netns.run(|| filter::add_clsact(self.receiver)) {
-            Ok(()) => Check::ok(NAME, THERE),
-            Err(error) => Check::weak(NAME, error.source.to_string())
-                .why("kernels without tcx need it for the tc source")
-                .mend("modprobe sch_ingress"),
+        let weak = |found: String| {
+            Check::weak(NAME, first_line(&found))
+                .why("where the kernel has no tcx, the tc source needs it, and cls_bpf")
+                .mend("modprobe -a sch_ingress cls_bpf")
+        };
+        match self.netns.run(|| self.capture_one(SourceChoice::Tc, true)) {
+            Ok(_) => Check::ok(NAME, THERE),
+            Err(Trouble::Weir(error)) => weak(error.to_string()),
+            Err(Trouble::Call(error)) => weak(error.to_string()),
+            Err(Trouble::Silent) => weak("a frame that was sent did not come".to_owned()),
         }
     }
 

@@ -8,5 +8,6 @@ mod count;
 mod demo;
 mod devices;
 mod files;
+mod doctor;
 mod harness;
 mod metrics;

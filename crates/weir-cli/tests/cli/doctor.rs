@@ -1,0 +1,162 @@
+//! `weir doctor`: with all privileges, with those that the README names, and with none.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use serde_json::Value;
+use weir_lab::{Hook, Network, Verdict, Veth, require_root};
+
+use crate::harness::{Ended, Running, network, run};
+
+/// Runs a program as a user without any privilege.
+fn as_nobody(network: &Network, program: &str, args: &[&str]) -> Ended {
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=65534", "--regid=65534", "--clear-groups", program]).args(args);
+    Running::spawn(network, &mut command).wait()
+}
+
+fn diagnosis(ended: &Ended) -> Value {
+    let all: Value = serde_json::from_slice(&ended.stdout).expect("JSON");
+    assert_eq!(all["type"], "doctor");
+    for check in all["checks"].as_array().expect("checks") {
+        for field in ["group", "name", "found"] {
+            assert!(check[field].is_string(), "{field}: {check}");
+        }
+        assert!(
+            ["ok", "weak", "missing", "unknown"].contains(&check["state"].as_str().expect("a state")),
+            "{check}"
+        );
+    }
+    all
+}
+
+/// The check `name` of a group.
+fn check<'a>(diagnosis: &'a Value, group: &str, name: &str) -> &'a Value {
+    let all = diagnosis["checks"].as_array().expect("checks");
+    let found = all.iter().find(|check| check["group"] == group && check["name"] == name);
+    found.unwrap_or_else(|| panic!("no check {group}, {name}: {diagnosis}"))
+}
+
+/// Everything of the receiving namespace that a probe could have changed.
+fn traces(network: &Network) -> String {
+    let mut command = Command::new("sh");
+    command.args(["-c", "ip -d link; tc qdisc; bpftool net; ls /run/netns 2>/dev/null"]);
+    let ended = Running::spawn(network, &mut command).wait().succeeded();
+    String::from_utf8(ended.stdout).expect("text")
+}
+
+#[test]
+fn root_all_sources_work_and_nothing_is_left() {
+    if !require_root("root_all_sources_work_and_nothing_is_left") {
+        return;
+    }
+    let network = network();
+    let before = traces(&network);
+    let all = diagnosis(&run(&network, &["doctor", "--json"]).succeeded());
+    assert_eq!(traces(&network), before);
+    assert_eq!(all["works"], serde_json::json!(["xdp", "tc", "af_packet"]), "{all}");
+    assert_eq!(all["missing"], 0);
+    for source in ["xdp", "tc", "af_packet"] {
+        let found = check(&all, "sources", source)["found"].as_str().expect("text");
+        assert!(found.contains("captures on a private veth"), "{found}");
+    }
+    assert_eq!(all["best"][0]["interface"], "rx0");
+    assert_eq!(all["best"][0]["source"], "xdp", "it has no address: {all}");
+    let text = String::from_utf8(run(&network, &["doctor", "-i", "rx0"]).succeeded().stdout).expect("text");
+    let last = text.split("\n\n").last().expect("a last paragraph").replace('\n', " ");
+    assert!(last.starts_with("capture works by: xdp, tc, af_packet; best on rx0: xdp ("), "{text}");
+}
+
+#[test]
+fn root_an_interface_is_told_what_changes_packets() {
+    if !require_root("root_an_interface_is_told_what_changes_packets") {
+        return;
+    }
+    let network = Network::new(Veth::default().ipv4()).expect("a private network");
+    let _hook = Hook::attach(&network.pair().rx, Verdict::Pass).expect("a program");
+    let ended = run(&network, &["doctor", "-i", "rx0", "--json"]).succeeded();
+    let all = diagnosis(&ended);
+    let group = "interface rx0";
+    let mends = [
+        ("merging", "ethtool -K rx0 gro off"),
+        ("cutting", "ethtool -K rx0 tso off gso off"),
+        ("checksums", "ethtool -K rx0 tx off"),
+    ];
+    for (name, mend) in mends {
+        let check = check(&all, group, name);
+        assert_eq!(check["state"], "weak", "{check}");
+        assert!(check["mend"].as_str().expect("a command").starts_with(mend), "{check}");
+    }
+    let programs = check(&all, group, "programs");
+    assert_eq!(programs["state"], "weak", "xdp is taken: {programs}");
+    assert_eq!(all["best"][0]["source"], "tc");
+
+    // What it advises is what it then finds.
+    for (name, _) in mends {
+        let mend = check(&all, group, name)["mend"].as_str().expect("a command").to_owned();
+        let mut words = mend.split(' ');
+        let mut command = Command::new(words.next().expect("a program"));
+        Running::spawn(&network, command.args(words)).wait().succeeded();
+    }
+    let all = diagnosis(&run(&network, &["doctor", "-i", "rx0", "--json"]).succeeded());
+    for (name, _) in mends {
+        assert_eq!(check(&all, group, name)["state"], "ok", "{}", check(&all, group, name));
+    }
+}
+
+#[test]
+fn root_without_privilege_it_says_what_is_missing() {
+    if !require_root("root_without_privilege_it_says_what_is_missing") {
+        return;
+    }
+    let network = network();
+    let ended = as_nobody(&network, env!("CARGO_BIN_EXE_weir"), &["doctor", "--json"])
+        .failed(&["things that capturing needs are missing"]);
+    let all = diagnosis(&ended);
+    assert_eq!(all["works"], serde_json::json!([]), "{all}");
+    for (group, name) in
+        [("sources", "xdp"), ("sources", "af_packet"), ("kernel", "bpf(2)"), ("privileges", "for xdp, tc")]
+    {
+        let check = check(&all, group, name);
+        assert_eq!(check["state"], "missing", "{check}");
+        assert!(check["mend"].as_str().expect("a command").contains("setcap cap_bpf"), "{check}");
+    }
+    assert_eq!(
+        check(&all, "kernel", "CLOCK_TAI in eBPF")["state"],
+        "unknown",
+        "not tried is not said to be there"
+    );
+
+    let ended = as_nobody(&network, env!("CARGO_BIN_EXE_weir"), &["doctor"]).failed(&["are missing"]);
+    let text = String::from_utf8_lossy(&ended.stdout);
+    assert!(text.contains("capture does not work here") && !text.contains("panicked"), "{text}");
+}
+
+#[test]
+fn root_the_capabilities_it_names_are_enough() {
+    if !require_root("root_the_capabilities_it_names_are_enough") {
+        return;
+    }
+    let network = network();
+    let ended = as_nobody(&network, env!("CARGO_BIN_EXE_weir"), &["doctor", "--json"]);
+    let all = diagnosis(&ended);
+    let mend = check(&all, "sources", "xdp")["mend"].as_str().expect("a command").to_owned();
+    let granted = mend.split("setcap ").nth(1).and_then(|rest| rest.split(' ').next()).expect("capabilities");
+
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o755)).expect("permissions");
+    let binary = dir.path().join("weir");
+    fs::copy(env!("CARGO_BIN_EXE_weir"), &binary).expect("a copy");
+    let binary = binary.to_str().expect("a path of letters");
+    let set = Command::new("setcap").args([granted, binary]).status().expect("setcap is installed");
+    assert!(set.success(), "setcap {granted}");
+
+    let all = diagnosis(&as_nobody(&network, binary, &["doctor", "--json"]).succeeded());
+    assert_eq!(all["works"], serde_json::json!(["xdp", "tc", "af_packet"]), "{all}");
+    // And it is true: they do capture.
+    for source in ["xdp", "tc", "af_packet"] {
+        let args = ["capture", "-i", "rx0", "--source", source, "--duration", "200ms", "-q"];
+        as_nobody(&network, binary, &args).succeeded();
+    }
+}
