@@ -20,7 +20,7 @@ pub fn load(source: SourceChoice) -> Result<(), Error> {
         SourceChoice::Tc => {
             let (settings, shape) = smallest()?;
             let pool = pool_options(&shape, &settings, 0, SNAP_LEN, true);
-            let options = tc::Options { pool, ingress: true, egress: true };
+            let options = tc::Options { pool, ingress: true, egress: true, segments: None };
             tc::Programs::load(&options).map(drop).map_err(refused)
         }
         SourceChoice::Xdp => load_xdp(None),

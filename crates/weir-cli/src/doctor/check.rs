@@ -60,6 +60,11 @@ impl Check {
         Self { mend: Some(mend.into()), ..self }
     }
 
+    /// Takes back why it matters and what mends it, where nothing is wrong.
+    pub(crate) fn unless_ok(self) -> Self {
+        if self.state == State::Ok { Self { why: None, mend: None, ..self } } else { self }
+    }
+
     fn new(name: &'static str, state: State, found: impl Into<String>) -> Self {
         Self { group: String::new(), name, state, found: found.into(), why: None, mend: None }
     }

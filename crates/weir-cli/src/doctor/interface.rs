@@ -117,14 +117,14 @@ fn cutting(device: &Device) -> Check {
         ("tx-generic-segmentation", "gso"),
         ("tx-udp-segmentation", "tx-udp-segmentation"),
     ];
-    const WHY: &str = "what this host sends is seen before it is cut";
+    const WHY: &str = "what this host sends is seen before it is cut, but with --segment";
     offload(device, "cutting", &OFFLOADS, "none: sent packets are as on the wire", WHY)
 }
 
 fn checksums(device: &Device) -> Check {
     const OFFLOADS: [(&str, &str); 3] =
         [("tx-checksum-ip-generic", "tx"), ("tx-checksum-ipv4", "tx"), ("tx-checksum-ipv6", "tx")];
-    const WHY: &str = "what this host sends is seen with unfinished checksums";
+    const WHY: &str = "what this host sends is seen with unfinished checksums, but with --segment";
     offload(device, "checksums", &OFFLOADS, "made before packets are seen", WHY)
 }
 

@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use weir::{Capture, SourceChoice};
+use weir::{Builder, Capture, SourceChoice};
 use weir_sys::netns::NetNs;
 use weir_sys::packet::{PacketRing, RingOptions, Traffic};
 use weir_sys::rawsend::RawSender;
@@ -35,7 +35,7 @@ pub(super) fn try_all() -> Tried {
     match Lab::new() {
         Ok(lab) => Tried {
             sources: SOURCES.map(|(name, source)| lab.try_source(name, source)).to_vec(),
-            kernel: vec![lab.try_clsact(), lab.try_bound()],
+            kernel: vec![lab.try_clsact(), lab.try_segment(), lab.try_bound()],
         },
         Err(error) => {
             let sources = SOURCES.map(|(name, source)| try_loading(name, source));
@@ -43,7 +43,10 @@ pub(super) fn try_all() -> Tried {
                 Errno::PERM => Check::unknown(name, NOT_PERMITTED),
                 _ => Check::unknown(name, format!("not tried: {error}")),
             };
-            Tried { sources: sources.to_vec(), kernel: vec![untried("clsact"), untried("VLAN tags in xdp")] }
+            Tried {
+                sources: sources.to_vec(),
+                kernel: ["clsact", "--segment", "VLAN tags in xdp"].map(untried).to_vec(),
+            }
         }
     }
 }
@@ -68,7 +71,7 @@ impl Lab {
     }
 
     fn try_source(&self, name: &'static str, source: SourceChoice) -> Check {
-        match self.netns.run(|| self.capture_one(source, false)) {
+        match self.netns.run(|| self.capture_one(|builder| builder.source(source))) {
             Ok(detail) => {
                 let how = detail.split(',').next().unwrap_or_default();
                 Check::ok(name, format!("captures on a private veth: {how}"))
@@ -83,11 +86,11 @@ impl Lab {
         }
     }
 
-    /// Captures a frame, and gives what the source says of itself. With `clsact` tc does as if there were no tcx.
-    fn capture_one(&self, source: SourceChoice, clsact: bool) -> Result<String, Trouble> {
+    /// Captures a frame as `ask` has it, and gives what the source says of itself.
+    fn capture_one(&self, ask: impl FnOnce(Builder) -> Builder) -> Result<String, Trouble> {
         const PATIENCE: Duration = Duration::from_secs(2);
-        let builder = Capture::builder().interface(RECEIVER).source(source).chunks(2).chunk_size(64 << 10);
-        let mut capture = builder.tc_filters(clsact).open().map_err(Trouble::Weir)?;
+        let builder = Capture::builder().interface(RECEIVER).chunks(2).chunk_size(64 << 10);
+        let mut capture = ask(builder).open().map_err(Trouble::Weir)?;
         let detail = capture.interfaces().first().map(|interface| interface.detail.clone());
         let sender = RawSender::open(self.sender).map_err(Trouble::Call)?;
         let mut frame = [0; 60];
@@ -107,17 +110,26 @@ impl Lab {
     }
 
     fn try_clsact(&self) -> Check {
-        const NAME: &str = "clsact";
-        let weak = |found: String| {
-            Check::weak(NAME, first_line(&found))
-                .why("where the kernel has no tcx, the tc source needs it, and cls_bpf")
-                .mend("modprobe -a sch_ingress cls_bpf")
-        };
-        match self.netns.run(|| self.capture_one(SourceChoice::Tc, true)) {
-            Ok(_) => Check::ok(NAME, THERE),
-            Err(Trouble::Weir(error)) => weak(error.to_string()),
-            Err(Trouble::Call(error)) => weak(error.to_string()),
-            Err(Trouble::Silent) => weak("a frame that was sent did not come".to_owned()),
+        // As on a kernel without tcx.
+        self.try_tc("clsact", |builder| builder.tc_filters(true))
+            .why("where the kernel has no tcx, the tc source needs it, and cls_bpf")
+            .mend("modprobe -a sch_ingress cls_bpf")
+            .unless_ok()
+    }
+
+    fn try_segment(&self) -> Check {
+        self.try_tc("--segment", |builder| builder.segment(true))
+            .why("super-frames of offloads cannot be captured as the segments of the wire")
+            .unless_ok()
+    }
+
+    /// One way of the tc source which is not the only one.
+    fn try_tc(&self, name: &'static str, way: impl FnOnce(Builder) -> Builder + Send) -> Check {
+        match self.netns.run(|| self.capture_one(|builder| way(builder.source(SourceChoice::Tc)))) {
+            Ok(_) => Check::ok(name, THERE),
+            Err(Trouble::Weir(error)) => Check::weak(name, first_line(&error.to_string())),
+            Err(Trouble::Call(error)) => Check::weak(name, error.to_string()),
+            Err(Trouble::Silent) => Check::weak(name, "a frame that was sent did not come"),
         }
     }
 
