@@ -7,7 +7,7 @@ mod confine;
 mod count;
 mod demo;
 mod devices;
-mod files;
 mod doctor;
+mod files;
 mod harness;
 mod metrics;
