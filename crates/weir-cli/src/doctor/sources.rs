@@ -155,7 +155,7 @@ fn try_loading(name: &'static str, source: SourceChoice) -> Check {
     const UNATTACHED: &str = "not attached without cap_sys_admin";
     if matches!(source, SourceChoice::AfPacket) {
         let options = RingOptions {
-            interface: 1, // the loopback of every namespace
+            interface: Some(1), // the loopback of every namespace
             traffic: Traffic::Received,
             snap_len: 64,
             block_bytes: 1 << 16,
