@@ -69,7 +69,11 @@ impl Namespace {
     }
 
     /// Does `work` inside: sockets and programs that it makes stay there. It takes no privilege if this thread is there.
-    pub(crate) fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, Error> {
+    ///
+    /// # Errors
+    ///
+    /// It may not be entered.
+    pub fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, Error> {
         if here() == Some(self.identity) {
             return Ok(work());
         }

@@ -10,7 +10,10 @@ use std::io::{self, Write};
 use clap::Args;
 use serde::Serialize;
 
-pub(crate) use device::{Auto, Device, Survey};
+use weir::Namespace;
+
+use device::Survey;
+pub(crate) use device::{Auto, Device};
 
 use crate::failure::Failure;
 use crate::style;
@@ -21,6 +24,8 @@ Examples:
         A line for each interface: state, speed, queues, driver, XDP, what `--source auto` takes.
   weir devices eth0
         All that the kernel and the driver tell of eth0.
+  weir devices --netns web
+        Those of the network namespace `web`.
   weir devices --json | jq -r '.devices[] | select(.xdp.zero_copy) | .name'
         Interfaces whose driver has zero-copy AF_XDP.
 
@@ -32,6 +37,10 @@ pub(crate) struct DevicesArgs {
     /// Interfaces to show in full. Without: a line for each that there is.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
+
+    /// Network namespace to look into: a name of `ip netns` or Docker, the number of a process in it, or a path.
+    #[arg(long, value_name = "NS")]
+    netns: Option<String>,
 
     /// Everything as one JSON object.
     #[arg(long)]
@@ -47,8 +56,17 @@ struct Listing<'a> {
     devices: &'a [Device],
 }
 
+/// The interfaces of these names, or all, in the namespace of that name, or in this thread's.
+pub(crate) fn find(netns: Option<&str>, names: &[String]) -> Result<Vec<Device>, Failure> {
+    let look = || Survey::take()?.devices(names);
+    match netns {
+        Some(netns) => Namespace::find(netns)?.inside(look)?,
+        None => look(),
+    }
+}
+
 pub(crate) fn run(args: &DevicesArgs) -> Result<(), Failure> {
-    let devices = Survey::take()?.devices(&args.names)?;
+    let devices = find(args.netns.as_deref(), &args.names)?;
     let text = if args.json {
         let listing = Listing { r#type: "devices", version: env!("CARGO_PKG_VERSION"), devices: &devices };
         let json = serde_json::to_string(&listing).map_err(Failure::new)?;

@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use check::{Check, State, group};
 
-use crate::devices::{Auto, Device, Survey};
+use crate::devices::{self, Auto, Device};
 use crate::failure::Failure;
 use crate::style;
 
@@ -42,6 +42,10 @@ pub(crate) struct DoctorArgs {
     /// Interface to look at; may be repeated. Without it: those that are up and are not loopback.
     #[arg(short, long = "interface", value_name = "IF")]
     interfaces: Vec<String>,
+
+    /// Network namespace to look into: a name of `ip netns` or Docker, the number of a process in it, or a path.
+    #[arg(long, value_name = "NS")]
+    netns: Option<String>,
 
     /// Everything as one JSON object.
     #[arg(long)]
@@ -72,7 +76,7 @@ struct Best {
 }
 
 pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
-    let mut devices = Survey::take()?.devices(&args.interfaces)?;
+    let mut devices = devices::find(args.netns.as_deref(), &args.interfaces)?;
     if args.interfaces.is_empty() {
         devices.retain(|device| device.up && !device.loopback);
     }

@@ -1,11 +1,12 @@
 //! `weir devices` against iproute2, ethtool and bpftool.
 
+use std::os::fd::{AsFd, AsRawFd};
 use std::process::Command;
 
 use serde_json::Value;
 use weir_lab::{Hook, Network, Verdict, Veth, require_root};
 
-use crate::harness::{Ended, Running, run};
+use crate::harness::{Ended, Running, run, weir};
 
 /// What another program says as JSON inside the receiving namespace.
 fn judge(network: &Network, program: &str, args: &[&str]) -> Value {
@@ -120,4 +121,19 @@ fn root_without_privilege_it_tells_what_it_can() {
     let page = String::from_utf8(page.stdout).expect("text");
     assert!(page.contains("kept from this user: tcx programs (CAP_NET_ADMIN"), "{page}");
     as_nobody(&network, &["devices", "rx9"]).failed(&["no interface named `rx9`", "rx0"]);
+}
+
+#[test]
+fn root_another_namespace_is_looked_into() {
+    if !require_root("root_another_namespace_is_looked_into") {
+        return;
+    }
+    let network = Network::new(Veth::default()).expect("a private network");
+    let path = format!("/proc/{}/fd/{}", std::process::id(), network.rx().as_fd().as_raw_fd());
+    let inside = run(&network, &["devices", "rx0", "--json"]).succeeded();
+    let outside = weir(&["devices", "rx0", "--json", "--netns", &path]).output().expect("weir runs");
+    assert_eq!(String::from_utf8_lossy(&outside.stdout), String::from_utf8_lossy(&inside.stdout));
+    let wrong = weir(&["devices", "--netns", "no-such-namespace"]).output().expect("weir runs");
+    assert_eq!(wrong.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&wrong.stderr).contains("no-such-namespace"));
 }
