@@ -143,7 +143,8 @@ pub(crate) struct CaptureArgs {
     )]
     snap_len: u32,
 
-    /// Which way packets go: in, out or inout. A source that sees one way only refuses the other.
+    /// Which way packets go: in, out or inout. A source that sees one way only refuses the other. On the loopback each
+    /// packet goes both ways, and is taken once.
     #[arg(
         short = 'Q',
         long,
@@ -316,7 +317,7 @@ pub(crate) struct OriginArgs {
     #[arg(long, value_name = "KIND", value_enum, hide_possible_values = true)]
     timestamps: Option<TimestampsArg>,
 
-    /// Leave the interface out of promiscuous mode.
+    /// Leave the interface out of promiscuous mode (`any` never asks for it).
     #[arg(short = 'p', long)]
     no_promiscuous_mode: bool,
 }

@@ -17,10 +17,10 @@ use crate::Error;
 
 /// Where namespaces have names: `ip netns`, and containers of Docker.
 const DIRECTORIES: [&str; 2] = ["/run/netns", "/var/run/docker/netns"];
-/// What it takes to enter one, beside what the source takes.
-const TO_ENTER: &str = "cap_sys_admin";
+/// What it takes to enter one and open a packet socket there.
+const TO_ENTER: &str = "cap_sys_admin,cap_net_raw";
 /// What it takes to look at that of another user's process.
-const TO_LOOK: &str = "cap_sys_ptrace";
+const TO_LOOK: &str = "cap_sys_ptrace,cap_sys_admin,cap_net_raw";
 
 /// A network namespace in which interfaces are captured; see [`crate::Builder::interface_in`].
 ///

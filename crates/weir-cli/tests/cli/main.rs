@@ -11,3 +11,4 @@ mod doctor;
 mod files;
 mod harness;
 mod metrics;
+mod namespaces;
