@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 use weir_lab::require_root;
 
-const CONTESTANTS: [&str; 15] = [
+const CONTESTANTS: [&str; 16] = [
     "limit",
     "weir-exclusive",
     "weir-exclusive-batch",
@@ -18,6 +18,7 @@ const CONTESTANTS: [&str; 15] = [
     "weir-pass",
     "weir-pass-kernel",
     "stack",
+    "weir-tc",
     "weir-af-packet",
     "tcpdump",
     "tcpdump-file",

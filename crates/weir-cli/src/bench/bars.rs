@@ -122,15 +122,17 @@ impl Round<'_> {
             undisturbed: self.ratio(over, of, |sample| sample.kernel_ns),
             ..Bar::new(name, size, wanted, "times", self.ratio(of, over, |sample| sample.rate))
         };
-        let cost = |name, of| Bar::new(name, size, AtMost(0.5), "times", self.added(of));
+        let cost = |name, of, without| Bar::new(name, size, AtMost(0.5), "times", self.added(of, without));
         let mut bars = vec![
             times("exclusive, no stamps / XDP drop", AtLeast(0.65), "weir-exclusive", "limit"),
             times("exclusive, no stamps / tcpdump", AtLeast(3.3), "weir-exclusive", "tcpdump"),
             times("exclusive, kernel stamps / tcpdump", AtLeast(2.5), "weir-exclusive-kernel", "tcpdump"),
-            cost("pass, no stamps: added ns / tcpdump's", "weir-pass"),
-            cost("pass, kernel stamps: added ns / tcpdump's", "weir-pass-kernel"),
+            cost("pass, no stamps: added ns / tcpdump's", "weir-pass", "limit-pass"),
+            cost("pass, kernel stamps: added ns / tcpdump's", "weir-pass-kernel", "limit-pass"),
+            cost("tc, kernel stamps: added ns / tcpdump's", "weir-tc", "stack"),
             times("pass, no stamps / tcpdump", AtLeast(1.15), "weir-pass", "tcpdump"),
             times("pass, kernel stamps / tcpdump", AtLeast(1.15), "weir-pass-kernel", "tcpdump"),
+            times("tc, kernel stamps / tcpdump", AtLeast(1.0), "weir-tc", "tcpdump"),
             times("file, kernel stamps / tcpdump", AtLeast(2.5), "weir-file", "tcpdump-file"),
             times("af_packet / tcpdump", AtLeast(1.0), "weir-af-packet", "tcpdump"),
         ];
@@ -143,6 +145,8 @@ impl Round<'_> {
         never("pass: lost", "weir-pass", |sample| sample.lost);
         never("pass: not seen by the stack", "weir-pass", |sample| sample.accepted.abs_diff(sample.stack));
         never("file: lost", "weir-file", |sample| sample.lost);
+        never("tc: lost", "weir-tc", |sample| sample.lost);
+        never("tc: not seen by the stack", "weir-tc", |sample| sample.accepted.abs_diff(sample.stack));
         never("af_packet: lost", "weir-af-packet", |sample| sample.lost);
         bars
     }
@@ -162,13 +166,13 @@ impl Round<'_> {
         self.rounds(|round| Some(value(self.of(contestant, round)?) / value(self.of(other, round)?)))
     }
 
-    /// What a capture adds to a packet in the kernel, over the same way without one, as a share of what tcpdump adds over
+    /// What a capture adds to a packet in the kernel, over the same way `without` one, as a share of what tcpdump adds over
     /// the stack alone. Nothing can be said of a round in which tcpdump added nothing.
-    fn added(&self, contestant: &str) -> Option<Spread> {
+    fn added(&self, contestant: &str, without: &str) -> Option<Spread> {
         self.rounds(|round| {
             let cost =
                 |with, without| Some(self.of(with, round)?.kernel_ns - self.of(without, round)?.kernel_ns);
-            let (ours, theirs) = (cost(contestant, "limit-pass")?, cost("tcpdump", "stack")?);
+            let (ours, theirs) = (cost(contestant, without)?, cost("tcpdump", "stack")?);
             (theirs > 0.0).then_some(ours / theirs)
         })
     }

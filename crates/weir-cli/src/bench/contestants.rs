@@ -73,6 +73,7 @@ pub(super) fn all() -> Vec<Contestant> {
         program("weir-pass", "weir pass, no stamps", true, receive("xdp", "pass", "none")),
         program("weir-pass-kernel", "weir pass, kernel stamps", true, receive_and_pass()),
         Contestant { name: "stack", title: "stack alone", way: Way::Stack, stack: true },
+        program("weir-tc", "weir tc, kernel stamps", true, receive("tc", "pass", "kernel")),
         program("weir-af-packet", "weir af_packet", true, receive("af_packet", "pass", "kernel")),
         program("tcpdump", "tcpdump to /dev/null", true, peers::tcpdump("/dev/null")),
         program("tcpdump-file", "tcpdump to tmpfs", true, peers::tcpdump("{file}")),
