@@ -19,10 +19,22 @@ impl Tagging {
     ///
     /// No privilege, or a kernel without tcx (6.6).
     pub fn on(port: &Port, protocol: u16, tci: u16) -> Result<Self, Error> {
+        Self::at(port, protocol, tci, Place::Last)
+    }
+
+    /// The same in front of programs that are there already, such as a capture.
+    ///
+    /// # Errors
+    ///
+    /// As [`on`](Self::on).
+    pub fn in_front(port: &Port, protocol: u16, tci: u16) -> Result<Self, Error> {
+        Self::at(port, protocol, tci, Place::First)
+    }
+
+    fn at(port: &Port, protocol: u16, tci: u16, place: Place) -> Result<Self, Error> {
         let tag = Tag::load(protocol, tci)?;
-        let link =
-            port.netns.run(|| TcxLink::attach(tag.program(), port.index, TcxHook::Egress, Place::Last))?;
-        Ok(Self { _link: link })
+        let attach = || TcxLink::attach(tag.program(), port.index, TcxHook::Egress, place);
+        Ok(Self { _link: port.netns.run(attach)? })
     }
 
     /// Begins to take the tags off what arrives at a port, so that its stack takes it; behind captures that are there

@@ -32,6 +32,8 @@ pub struct Link {
     pub macvlan_mode: Option<u32>,
     /// Largest packet that segmentation offload builds, bytes.
     pub gso_max_size: u32,
+    /// Largest packet that the stack puts together of what arrives (GRO), bytes.
+    pub gro_max_size: u32,
     /// Receive queues allocated; not all need be in use.
     pub rx_queues: u32,
     /// Transmit queues allocated.
@@ -108,6 +110,7 @@ const IFLA_NUM_RX_QUEUES: u16 = 32;
 const IFLA_LINK_NETNSID: u16 = 37;
 const IFLA_GSO_MAX_SIZE: u16 = 41;
 const IFLA_XDP: u16 = 43;
+const IFLA_GRO_MAX_SIZE: u16 = 58;
 const IFLA_XDP_DRV_PROG_ID: u16 = 5;
 const IFLA_XDP_SKB_PROG_ID: u16 = 6;
 const IFLA_XDP_HW_PROG_ID: u16 = 7;
@@ -208,6 +211,7 @@ fn parse_link(message: &[u8]) -> Option<Link> {
             IFLA_MASTER => link.master = Some(word(value)),
             IFLA_NUM_RX_QUEUES => link.rx_queues = word(value),
             IFLA_GSO_MAX_SIZE => link.gso_max_size = word(value),
+            IFLA_GRO_MAX_SIZE => link.gro_max_size = word(value),
             IFLA_NUM_TX_QUEUES => link.tx_queues = word(value),
             IFLA_PROMISCUITY => link.promiscuity = word(value),
             IFLA_LINKINFO => {
@@ -251,7 +255,10 @@ mod tests {
         let links = links().unwrap();
         let lo = links.iter().find(|link| link.name == "lo").expect("each namespace has a loopback");
         assert_eq!((lo.index, lo.hardware, lo.is_loopback()), (1, 772, true));
-        assert!(lo.mtu >= 65536 && lo.rx_queues >= 1 && lo.gso_max_size >= 65536, "{lo:?}");
+        assert!(
+            lo.mtu >= 65536 && lo.rx_queues >= 1 && lo.gso_max_size.min(lo.gro_max_size) >= 65536,
+            "{lo:?}"
+        );
     }
 
     /// An attribute, padded.

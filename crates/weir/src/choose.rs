@@ -23,6 +23,9 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
             SourceChoice::Auto | SourceChoice::AfPacket if exclusive => {
                 refused("the packets of all interfaces cannot be taken away from the host")
             }
+            SourceChoice::Auto | SourceChoice::AfPacket if settings.segment => {
+                refused("super-frames are cut into segments (--segment) on a named interface, not on all")
+            }
             SourceChoice::Auto => opener.af_packet(ANY.to_owned()),
             SourceChoice::AfPacket => opener.af_packet(asked()),
             SourceChoice::Xdp | SourceChoice::Tc | SourceChoice::XdpTc => Err(Error::Unsupported {

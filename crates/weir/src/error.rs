@@ -61,12 +61,14 @@ pub enum Error {
         needs: &'static str,
     },
     /// Another program's XDP program is on the interface; it is never replaced.
-    #[error("interface `{name}` has an XDP program already{}", .program.map(|id| format!(" (id {id})")).unwrap_or_default())]
+    #[error("interface `{name}` has an XDP program already{}", known(*.program, .what.as_deref()))]
     Busy {
         /// The interface.
         name: String,
         /// The program's id.
         program: Option<u32>,
+        /// The program's name, where the kernel tells it: that takes `CAP_SYS_ADMIN`.
+        what: Option<String>,
     },
     /// The interface or its driver cannot do what was asked.
     #[error("interface `{name}`: {what}")]
@@ -115,6 +117,18 @@ pub enum Error {
     Call(#[from] CallError),
 }
 
+/// What there is to say of another's program.
+fn known(id: Option<u32>, name: Option<&str>) -> String {
+    match (id, name) {
+        (None, _) => String::new(),
+        (Some(id), None) => format!(" (id {id})"),
+        (Some(id), Some("xdp_dispatcher")) => {
+            format!(" (id {id}, `xdp_dispatcher`: libxdp's, for several programs; weir does not join it)")
+        }
+        (Some(id), Some(name)) => format!(" (id {id}, `{name}`)"),
+    }
+}
+
 impl Error {
     /// What to do about it, where there is something.
     pub fn hint(&self) -> Option<String> {
@@ -150,5 +164,23 @@ impl Error {
             Self::Load { .. } => Some("--source af_packet needs no eBPF".into()),
             _ => None,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_is_there_already_is_named_as_far_as_it_is_known() {
+        let busy = |program, what: Option<&str>| {
+            let error = Error::Busy { name: "eth0".into(), program, what: what.map(str::to_owned) };
+            error.to_string()
+        };
+        assert_eq!(busy(None, None), "interface `eth0` has an XDP program already");
+        assert_eq!(busy(Some(7), None), "interface `eth0` has an XDP program already (id 7)");
+        assert_eq!(busy(Some(7), Some("pass")), "interface `eth0` has an XDP program already (id 7, `pass`)");
+        let dispatcher = busy(Some(7), Some("xdp_dispatcher"));
+        assert!(dispatcher.contains("libxdp's") && dispatcher.contains("does not join"), "{dispatcher}");
     }
 }

@@ -119,11 +119,11 @@ impl Device {
         self.link_type().is_ok_and(|link_type| link_type == 1)
     }
 
-    /// The largest frame that can arrive, in bytes: a whole segment of an offload, or the MTU, with Ethernet or cooked
+    /// The largest frame that can come, in bytes: a whole segment of an offload, either way, or the MTU, with Ethernet or cooked
     /// header and two VLAN tags.
     pub(crate) fn largest_frame(&self) -> u32 {
         const HEADERS: u32 = 20 + 8;
-        self.link.mtu.max(self.link.gso_max_size).saturating_add(HEADERS)
+        self.link.mtu.max(self.link.gso_max_size).max(self.link.gro_max_size).saturating_add(HEADERS)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use rustix::io::Errno;
 use weir_bpf::xdp::{Options, Program};
-use weir_sys::bpf::{XdpHook, XdpLink};
+use weir_sys::bpf::{XdpHook, XdpLink, query};
 use weir_sys::{CallError, cpu};
 
 use super::programmed::{Attachment, NEEDS, Opened, Programmed, not_loaded, pool_options, shape};
@@ -23,9 +23,8 @@ pub(crate) fn open(
     settings: &Settings,
     native_only: bool,
 ) -> Result<Opened, Error> {
-    let name = &device.link.name;
-    if let Some(program) = device.link.xdp_program {
-        return Err(Error::Busy { name: name.clone(), program: Some(program) });
+    if device.link.xdp_program.is_some() {
+        return Err(busy(device));
     }
     // Bound to the device, so that the driver can be asked for the tags it has stripped; where it cannot, without.
     let tags = device.strips_vlan_tags;
@@ -92,11 +91,18 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
     Ok(Opened { source, snap_len, detail })
 }
 
+/// Somebody else's program is there.
+fn busy(device: &Device) -> Error {
+    let program = device.link.xdp_program;
+    let what = program.and_then(|id| query::program(id).ok().flatten()).map(|program| program.name);
+    Error::Busy { name: device.link.name.clone(), program, what }
+}
+
 /// What the kernel means when it does not attach a program.
 fn refused(device: &Device, error: CallError) -> Error {
     let name = device.link.name.clone();
     match Errno::from_raw_os_error(error.errno()) {
-        Errno::BUSY | Errno::EXIST => Error::Busy { name, program: device.link.xdp_program },
+        Errno::BUSY | Errno::EXIST => busy(device),
         Errno::PERM | Errno::ACCESS => {
             Error::Privilege { operation: format!("attach XDP program to `{name}`"), needs: NEEDS }
         }

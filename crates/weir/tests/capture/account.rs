@@ -15,21 +15,22 @@ fn root_a_burst_fits_into_the_pool_while_the_handler_is_stopped() {
     const BURST: u64 = 400_000;
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
-    let mut generator = Generator::new(network.pair(), &traffic).unwrap().cpu(1);
-    network.rx().run(|| {
-        // 46 chunks of 1 MiB, each with room for one super-frame: 49 MiB.
-        let mut capture =
-            on_rx(&network).source(SourceChoice::Xdp).mode(Mode::Exclusive).chunks(46).open().unwrap();
-        let report = generator.send(BURST).unwrap();
-        assert_eq!(report.accepted, BURST);
-        let mut check = SequenceCheck::new(&traffic, 0..BURST);
-        drain(&mut capture, |chunk| chunk.packets().for_each(|packet| check.frame(packet.data)));
-        let report = check.finish();
-        assert!(report.is_perfect(), "{report:?}");
-        let account = capture.account().unwrap();
-        assert_closed(&account);
-        assert_eq!((account.total().captured, account.total().lost), (BURST, 0));
-    });
+    for (source, mode) in [(SourceChoice::Xdp, Mode::Exclusive), (SourceChoice::Tc, Mode::Pass)] {
+        let mut generator = Generator::new(network.pair(), &traffic).unwrap().cpu(1);
+        network.rx().run(|| {
+            // 46 chunks of 1 MiB, each with room for one super-frame: 49 MiB.
+            let mut capture = on_rx(&network).source(source).mode(mode).chunks(46).open().unwrap();
+            let report = generator.send(BURST).unwrap();
+            assert_eq!(report.accepted, BURST);
+            let mut check = SequenceCheck::new(&traffic, 0..BURST);
+            drain(&mut capture, |chunk| chunk.packets().for_each(|packet| check.frame(packet.data)));
+            let report = check.finish();
+            assert!(report.is_perfect(), "{source:?}: {report:?}");
+            let account = capture.account().unwrap();
+            assert_closed(&account);
+            assert_eq!((account.total().captured, account.total().lost), (BURST, 0), "{source:?}");
+        });
+    }
 }
 
 #[test]

@@ -26,7 +26,8 @@ fn root_a_program_of_someone_else_stays() {
         let mut capture = on_rx(&network).open().unwrap();
         let interface = &capture.interfaces()[0];
         assert_eq!(interface.source, "tc");
-        assert!(interface.why.contains("has an XDP program already"), "{interface:?}");
+        let why = &interface.why;
+        assert!(why.contains("has an XDP program already (id ") && why.contains("`pass_all`"), "{why}");
         FrameSender::new(&network.pair().tx).unwrap().send_frames(&frames).unwrap();
         let mut packets = 0;
         take_all(&mut capture, |chunk| packets += chunk.len());

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::process::Command;
 
 use weir::{Direction, SourceChoice};
-use weir_lab::{FrameSender, Generator, Network, SequenceCheck, SequenceReport, Traffic, Veth, require_root};
+use weir_lab::{
+    FrameSender, Generator, Network, SequenceCheck, SequenceReport, Tagging, Traffic, Veth, require_root,
+};
 
 use crate::{assert_closed, drain, on_rx, take_all};
 
@@ -187,4 +189,94 @@ fn root_filters_come_in_front_and_leave_others_and_their_discipline_alone() {
         sees_all(&mut capture);
     });
     assert_eq!(filters(&network), with);
+}
+
+#[test]
+fn root_tags_of_what_is_sent_are_where_they_will_be_on_the_wire() {
+    if !require_root("root_tags_of_what_is_sent_are_where_they_will_be_on_the_wire") {
+        return;
+    }
+    let network = Network::new(Veth::default()).unwrap();
+    let (rx, back) = (&network.pair().rx, reversed(network.pair()));
+    let one: &[u8] = &[0x81, 0, 0, 77];
+    let two: &[u8] = &[0x88, 0xa8, 0x20, 5, 0x81, 0, 0, 77];
+    for (beside, tags) in [((0x8100, 77), one), ((0x88a8, 0x2005), two)] {
+        let mut traffic = Traffic::new(100).unwrap().between(&back);
+        if tags.len() > 4 {
+            traffic = traffic.vlan(77).unwrap();
+        }
+        network.rx().run(|| {
+            let mut capture = on_rx(&network).source(SourceChoice::Tc).open().unwrap();
+            let _tagging = Tagging::in_front(rx, beside.0, beside.1).unwrap();
+            FrameSender::new(rx).unwrap().send_frames(&traffic.frames(0..3)).unwrap();
+            let mut sequence = 0;
+            take_all(&mut capture, |chunk| {
+                for packet in chunk {
+                    let mut wire = traffic.frame(sequence);
+                    wire.splice(12..12, tags[..4].iter().copied());
+                    assert_eq!(wire[12..12 + tags.len()], *tags);
+                    assert_eq!((packet.data, packet.direction), (&wire[..], Some(Direction::Out)));
+                    sequence += 1;
+                }
+            });
+            assert_eq!(sequence, 3, "{beside:?}");
+        });
+    }
+}
+
+#[test]
+fn root_programs_of_others_at_tcx_keep_working() {
+    if !require_root("root_programs_of_others_at_tcx_keep_working") {
+        return;
+    }
+    let network = Network::new(Veth::default()).unwrap();
+    let (tx, rx) = (&network.pair().tx, &network.pair().rx);
+    let frame = Traffic::new(100).unwrap().between(&reversed(network.pair())).frame(0);
+    let _theirs = Tagging::on(rx, 0x8100, 5).unwrap();
+    let lengths = |capture: &mut weir::Capture| {
+        let mut lengths = Vec::new();
+        take_all(capture, |chunk| lengths.extend(chunk.packets().map(|packet| packet.original_len)));
+        lengths
+    };
+    let far = || weir::Capture::builder().interface(&tx.name).source(SourceChoice::AfPacket);
+    let mut arriving = network.tx().run(|| far().direction(Direction::In).open().unwrap());
+    // In front of theirs, which still runs: as the stack sent it here, as they made it there; and when ours is gone.
+    let mut ours = network.rx().run(|| on_rx(&network).source(SourceChoice::Tc).open().unwrap());
+    FrameSender::new(rx).unwrap().send(&frame).unwrap();
+    assert_eq!((lengths(&mut ours), lengths(&mut arriving)), (vec![100], vec![104]));
+    drop(ours);
+    FrameSender::new(rx).unwrap().send(&frame).unwrap();
+    assert_eq!(lengths(&mut arriving), [104]);
+}
+
+#[test]
+fn root_packets_without_an_ethernet_header_are_raw_ip() {
+    if !require_root("root_packets_without_an_ethernet_header_are_raw_ip") {
+        return;
+    }
+    let network = Network::new(Veth::default()).unwrap();
+    network.rx().run(|| {
+        for line in ["tuntap add tun0 mode tun", "address add 10.9.9.1/24 dev tun0", "link set tun0 up"] {
+            let args: Vec<&str> = line.split(' ').collect();
+            assert!(Command::new("ip").args(&args).status().unwrap().success(), "ip {line}");
+        }
+        for segment in [false, true] {
+            let builder = weir::Capture::builder().interface("tun0").direction(Direction::Out);
+            let mut capture = builder.segment(segment).open().unwrap();
+            let interface = &capture.interfaces()[0];
+            assert_eq!((interface.source, interface.link_type), ("tc", 101), "{interface:?}");
+            let socket = std::net::UdpSocket::bind("10.9.9.1:0").unwrap();
+            socket.send_to(b"no Ethernet here", "10.9.9.2:9").unwrap();
+            let mut packets = Vec::new();
+            take_all(&mut capture, |chunk| {
+                packets.extend(chunk.packets().map(|packet| packet.data.to_vec()))
+            });
+            // The kernel may have something of its own to say: of IPv6, for instance.
+            let ours: Vec<_> =
+                packets.iter().filter(|packet| packet.ends_with(b"no Ethernet here")).collect();
+            let [packet] = ours[..] else { panic!("{packets:?}") };
+            assert_eq!((packet[0], packet[9], packet.len()), (0x45, 17, 44));
+            assert_eq!(packet[12..20], [10, 9, 9, 1, 10, 9, 9, 2]);
+        }
+    });
 }
