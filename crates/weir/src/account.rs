@@ -99,7 +99,7 @@ pub struct InterfaceAccount {
     pub mode: &'static str,
     /// Per queue.
     pub queues: Vec<QueueAccount>,
-    /// Losses before the hook; absent once the interface is gone.
+    /// Losses before the hook: the last that were told, once the interface is gone; absent for `any`.
     pub nic: Option<NicCounters>,
 }
 

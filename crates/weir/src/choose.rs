@@ -124,6 +124,7 @@ impl Opener<'_> {
         let interface = Interface {
             id: self.id,
             name: link.name.clone(),
+            description: self.device.description.clone(),
             link_type: self.link_type,
             snap_len,
             speed_bits: self.device.speed_bits,

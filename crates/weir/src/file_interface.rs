@@ -31,6 +31,7 @@ impl From<&Interface> for FileInterface {
             link_type: interface.link_type,
             snap_len: interface.snap_len,
             name: Some(interface.name.clone()),
+            description: interface.description.clone(),
             mac: interface.mac,
             speed_bits: interface.speed_bits,
             ..Self::default()

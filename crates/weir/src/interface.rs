@@ -13,6 +13,8 @@ pub struct Interface {
     pub id: u32,
     /// Name; `NAMESPACE/NAME` where a namespace was named.
     pub name: String,
+    /// For `any`: the interfaces that there were at the beginning, by index, since packets tell no names: `1 lo, 2 eth0`.
+    pub description: Option<String>,
     /// `LINKTYPE_*`: 1 Ethernet, 101 raw IP, 276 Linux cooked v2.
     pub link_type: u16,
     /// Bytes kept of a packet.
@@ -46,6 +48,7 @@ pub(crate) struct Device {
     pub(crate) in_use: bool,
     /// It stands for all interfaces of its namespace.
     pub(crate) any: bool,
+    pub(crate) description: Option<String>,
 }
 
 impl Device {
@@ -68,6 +71,7 @@ impl Device {
             strips_vlan_tags: ethtool.strips_vlan_tags(name),
             in_use: link.master.is_some() || table.addressed()?.contains(&link.index),
             any: false,
+            description: None,
             link: Link { name: wanted.label(), ..link.clone() },
         })
     }
@@ -75,6 +79,7 @@ impl Device {
     /// What stands for all interfaces: as large as the largest.
     fn any(wanted: &Wanted, links: &[Link]) -> Self {
         const IFF_UP: u32 = 1;
+        let all: Vec<_> = links.iter().map(|link| format!("{} {}", link.index, link.name)).collect();
         let largest = |of: fn(&Link) -> u32| links.iter().map(of).max().unwrap_or_default();
         let link = Link {
             name: wanted.label(),
@@ -91,6 +96,7 @@ impl Device {
             strips_vlan_tags: false,
             in_use: true,
             any: true,
+            description: Some(all.join(", ")),
         }
     }
 

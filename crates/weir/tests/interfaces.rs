@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use weir::writer::{Writer, WriterOptions};
 use weir::{Capture, Change, Chunk, Error, Event, FileInterface, Namespace, SourceChoice};
 use weir_lab::{FrameSender, NetNs, Network, Traffic, Veth, require_root};
+use weir_sys::link::{LinkChange, LinkMonitor};
 
 /// The sources that capture on one interface.
 const SOURCES: [SourceChoice; 3] = [SourceChoice::AfPacket, SourceChoice::Xdp, SourceChoice::Tc];
@@ -186,6 +187,8 @@ fn root_any_sees_what_tcpdump_does() {
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert!(tcpdump.wait().unwrap().success());
 
+    let names = tshark(&ours, &["frame.interface_name", "frame.interface_description"]);
+    assert_eq!(names[0], format!("{}/any\t1 lo, 2 rx0", there.name()));
     let fields = ["frame.len", "frame.cap_len", "sll.ifindex", "sll.pkttype", "sll.hatype", "sll.etype"];
     let fields = [&fields[..], &["sll.src.eth", "udp.srcport", "udp.payload"]].concat();
     let listing = tshark(&ours, &fields);
@@ -311,12 +314,13 @@ fn root_the_others_go_on_when_one_is_gone() {
         return;
     }
     const FRAMES: u64 = 100;
-    for source in SOURCES {
+    let ways = SOURCES.map(|source| (source, false)).into_iter().chain([(SourceChoice::Tc, true)]);
+    for (source, filters) in ways {
         let mut network = Network::new(Veth::default()).unwrap();
         network.connect(Veth::default()).unwrap();
         let there = namespace(network.rx());
         let builder = Capture::builder().interface_in(&there, "rx0").interface_in(&there, "rx1");
-        let mut capture = builder.source(source).open().unwrap();
+        let mut capture = builder.source(source).tc_filters(filters).open().unwrap();
         let send = |pair: usize| {
             let pair = &network.pairs()[pair];
             let frames = Traffic::new(60).unwrap().between(pair).frames(0..FRAMES);
@@ -356,6 +360,38 @@ fn root_the_others_go_on_when_one_is_gone() {
         assert_eq!(seen, [(FRAMES, FRAMES), (2 * FRAMES, 2 * FRAMES)], "{source:?}");
         assert!(account.interfaces.iter().all(|one| one.nic.is_some()));
     }
+}
+
+#[test]
+fn root_more_changes_than_the_kernel_keeps_are_made_up_for() {
+    if !require_root("root_more_changes_than_the_kernel_keeps_are_made_up_for") {
+        return;
+    }
+    let network = Network::new(Veth::default()).unwrap();
+    let there = namespace(network.rx());
+    let mut monitor = network.rx().run(LinkMonitor::open).unwrap();
+    let mut capture = Capture::builder().interface_in(&there, "rx0").open().unwrap();
+    let script = tempfile::NamedTempFile::new().unwrap();
+    let changes = (0..1000).map(|number| format!("link set rx0 mtu {}\n", 1400 + number % 2));
+    fs::write(&script, changes.chain(["link delete rx0\n".to_owned()]).collect::<String>()).unwrap();
+    ip(network.rx(), &format!("-batch {}", script.path().display()));
+
+    let (mut missed, mut gone) = (false, false);
+    monitor
+        .changes(|change| match change {
+            LinkChange::Missed => missed = true,
+            LinkChange::Gone(_) => gone = true,
+            LinkChange::Is(_) => {}
+        })
+        .unwrap();
+    assert!(missed && !gone, "the last of so many notices has no room");
+    let error = loop {
+        if let Err(error) = capture.next(PATIENCE) {
+            break error;
+        }
+    };
+    assert!(matches!(error, Error::InterfaceGone { .. }), "{error:?}");
+    assert_eq!(capture.events().iter().filter(|event| event.change == Change::Gone).count(), 1);
 }
 
 #[test]
