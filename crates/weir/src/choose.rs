@@ -2,6 +2,8 @@
 
 use std::fs;
 
+use weir_sys::netdev::{self, XdpAbilities};
+
 use crate::Error;
 use crate::builder::{Direction, Mode, Settings, SourceChoice, Wanted};
 use crate::interface::{Device, Interface};
@@ -142,17 +144,17 @@ impl Opener<'_> {
     }
 }
 
-/// What `auto` tries first on an interface.
+/// What `auto` would take on an interface, as far as can be told without trying.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// `xdp` or `tc`, `af_packet` for `any`; where that cannot be had, the next of `tc` and `af_packet` is taken.
+    /// `xdp` or `tc`, `af_packet` for `any`; where the kernel refuses that, the next of `tc` and `af_packet` is taken.
     pub source: &'static str,
     /// Why this one.
     pub why: String,
 }
 
-/// What [`SourceChoice::Auto`] would try first on the interface `name` of this thread's network namespace, everything
-/// else being as [`Builder`](crate::Builder) has it at first. Nothing is opened.
+/// What [`SourceChoice::Auto`] would take on the interface `name` of this thread's network namespace, everything else
+/// being as [`Builder`](crate::Builder) has it at first. Nothing is opened.
 ///
 /// # Errors
 ///
@@ -167,11 +169,22 @@ pub fn choice(name: &str) -> Result<Choice, Error> {
         return Ok(Choice { source: "af_packet", why: ANY.to_owned() });
     }
     let (fit, why) = prefer(&device, &Settings::default());
-    let source = match fit {
-        Fit::Xdp => "xdp",
-        Fit::Tc => "tc",
+    Ok(match (fit, obstacle(&device)?) {
+        (Fit::Tc, _) => Choice { source: "tc", why },
+        (Fit::Xdp, None) => Choice { source: "xdp", why },
+        (Fit::Xdp, Some(but)) => Choice { source: "tc", why: format!("xdp would fit ({why}), but {but}") },
+    })
+}
+
+/// What is told beforehand that keeps `auto` from xdp.
+fn obstacle(device: &Device) -> Result<Option<&'static str>, Error> {
+    if device.link.xdp_program.is_some() {
+        return Ok(Some("another XDP program is there"));
+    }
+    let native = |all: Vec<XdpAbilities>| {
+        all.iter().any(|abilities| abilities.interface == device.link.index && abilities.native())
     };
-    Ok(Choice { source, why })
+    Ok((!netdev::xdp_abilities()?.is_none_or(native)).then_some("the driver has no native XDP"))
 }
 
 /// Why there is but one source for all interfaces.

@@ -74,7 +74,8 @@ pub(crate) fn run(args: &DevicesArgs) -> Result<(), Failure> {
     } else if args.names.is_empty() {
         table::table(&devices, style::columns(), style::stdout())
     } else {
-        let pages: Vec<String> = devices.iter().map(|device| page::page(device, style::stdout())).collect();
+        let pages: Vec<String> =
+            devices.iter().map(|device| page::page(device, style::columns(), style::stdout())).collect();
         pages.join("\n")
     };
     let mut stdout = io::stdout().lock();

@@ -3,7 +3,7 @@
 use super::Device;
 use super::device::{Driver, Queues, Stamps, Xdp};
 use super::programs::Program;
-use crate::style::Paint;
+use crate::style::{Paint, wrap};
 use crate::units;
 
 /// Offloads that change what is seen, and those that people look for.
@@ -22,8 +22,11 @@ const SHOWN: [&str; 12] = [
     "hw-tc-offload",
 ];
 
-/// The page.
-pub(super) fn page(device: &Device, paint: Paint) -> String {
+/// Columns in front of what is said of a subject.
+const INDENT: usize = 16;
+
+/// The page, in lines of at most `columns` where words allow it.
+pub(super) fn page(device: &Device, columns: usize, paint: Paint) -> String {
     let not_told = || "not told by the driver".to_owned();
     let mut lines = vec![
         ("hardware", hardware(device)),
@@ -72,18 +75,19 @@ pub(super) fn page(device: &Device, paint: Paint) -> String {
         lines.push(("namespace", namespace.clone()));
     }
     let auto = match device.auto.source {
-        Some(source) => format!("{}: {}", paint.green(source), device.auto.why),
-        None => paint.yellow(&device.auto.why),
+        Some(source) => format!("{source}: {}", device.auto.why),
+        None => device.auto.why.clone(),
     };
     lines.push(("auto takes", auto));
 
     let mut text = format!("{}: {}\n", paint.bold(&device.name), state(device));
     for (subject, words) in lines {
-        let mut words = words.lines();
+        let lines = words.lines().flat_map(|line| wrap(line, columns.clamp(60, 120) - INDENT));
+        let mut words = lines.collect::<Vec<_>>().into_iter();
         text.push_str(&format!(
             "  {}  {}\n",
             paint.cyan(format!("{subject:<12}")),
-            words.next().unwrap_or("")
+            words.next().unwrap_or_default()
         ));
         for line in words {
             text.push_str(&format!("  {:<12}  {line}\n", ""));

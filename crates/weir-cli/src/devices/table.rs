@@ -66,7 +66,10 @@ fn row(device: &Device) -> [String; 9] {
 fn speed(bits: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
     let text = units::scaled(bits as f64);
-    text.replace(' ', "").replace(".00", "").replace(".0", "")
+    let (number, prefix) = text.split_once(' ').unwrap_or((&text, ""));
+    let number =
+        if number.contains('.') { number.trim_end_matches('0').trim_end_matches('.') } else { number };
+    format!("{number}{prefix}")
 }
 
 fn driver(device: &Device) -> String {

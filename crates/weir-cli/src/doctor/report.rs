@@ -1,7 +1,7 @@
 //! The checks as people read them.
 
 use super::check::{Check, NOT_PERMITTED, State, THERE};
-use crate::style::Paint;
+use crate::style::{Paint, wrap};
 
 /// Width of the states and the names in front of what was found.
 const STATE: usize = 7;
@@ -82,23 +82,6 @@ fn line(check: &Check, width: usize, paint: Paint) -> String {
     text
 }
 
-/// Breaks at spaces.
-fn wrap(text: &str, width: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let last = lines.last_mut().expect("never empty");
-        if !last.is_empty() && last.chars().count() + 1 + word.chars().count() > width {
-            lines.push(word.to_owned());
-        } else {
-            if !last.is_empty() {
-                last.push(' ');
-            }
-            last.push_str(word);
-        }
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -112,12 +95,5 @@ mod tests {
             "ring", ""
         );
         assert_eq!(text, expected);
-    }
-
-    #[test]
-    fn long_lines_break_at_spaces() {
-        assert_eq!(wrap("one two three", 8), ["one two", "three"]);
-        assert_eq!(wrap("unbreakable", 3), ["unbreakable"]);
-        assert_eq!(wrap("", 3), [""]);
     }
 }

@@ -88,6 +88,8 @@ fn root_programs_are_those_of_bpftool() {
     tc(&network, "filter add dev rx0 ingress prio 3 bpf bytecode 1,6~0~0~0 flowid 1:1");
 
     let ended = run(&network, &["devices", "rx0", "--json"]).succeeded();
+    let auto = device(&ended, "rx0")["auto"].clone();
+    assert_eq!(auto["source"], "tc", "a capture port, whose place for xdp is taken: {auto}");
     let programs = device(&ended, "rx0")["programs"].clone();
     let bpftool = judge(&network, "bpftool", &["-j", "net", "show", "dev", "rx0"]);
     let theirs = &bpftool[0]["xdp"][0];
