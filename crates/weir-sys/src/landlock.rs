@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use landlock::{
     ABI, Access, AccessFs, AccessNet, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
-    RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope, make_bitflags,
+    RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope, make_bitflags,
 };
 
 use crate::CallError;
@@ -49,21 +49,30 @@ pub fn restrict(files: &Files) -> Result<Enforced, CallError> {
 fn enforce(files: &Files) -> Result<Enforced, RulesetError> {
     const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
     const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{WriteFile | Truncate | MakeReg | RemoveFile});
-    let mut rules = Ruleset::default()
-        .handle_access(AccessFs::from_all(NEWEST))?
-        .handle_access(AccessNet::from_all(NEWEST))?
-        .scope(Scope::from_all(NEWEST))?
-        .create()?;
+    let mut rules = new_ruleset()?;
     let read = files.read.iter().map(|path| (path, READ));
     for (path, access) in read.chain(files.written.iter().map(|path| (path, READ | WRITE))) {
         let Ok(fd) = PathFd::new(path) else { continue };
         // The other rights are those of a directory.
         let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
-        rules = rules.add_rule(PathBeneath::new(fd, access))?;
+        // A pipe without a name (`/dev/stdout`, `<(...)` in a shell) cannot be named in a rule, and needs none.
+        let tried = new_ruleset()?.add_rule(PathBeneath::new(&fd, access));
+        if tried.is_ok() {
+            rules = rules.add_rule(PathBeneath::new(fd, access))?;
+        }
     }
     Ok(match rules.restrict_self()?.ruleset {
         RulesetStatus::FullyEnforced => Enforced::Fully,
         RulesetStatus::PartiallyEnforced => Enforced::Partly,
         RulesetStatus::NotEnforced => Enforced::Not,
     })
+}
+
+/// Everything that landlock can restrict, and no exception yet.
+fn new_ruleset() -> Result<RulesetCreated, RulesetError> {
+    Ruleset::default()
+        .handle_access(AccessFs::from_all(NEWEST))?
+        .handle_access(AccessNet::from_all(NEWEST))?
+        .scope(Scope::from_all(NEWEST))?
+        .create()
 }
