@@ -17,10 +17,12 @@ use crate::confine::ConfineArgs;
 use crate::devices::DevicesArgs;
 use crate::doctor::DoctorArgs;
 use crate::files::FilesArgs;
+use crate::info::InfoArgs;
 use crate::interfaces::Chosen;
 use crate::manual::ManualArgs;
 use crate::metrics::MetricsArgs;
 use crate::payload::Expected;
+use crate::read::ReadArgs;
 use crate::units;
 
 const STYLES: Styles = Styles::styled()
@@ -33,6 +35,8 @@ const EXAMPLES: &str = "\
 Examples:
   weir capture -i eth0 -w trace.pcapng           everything on eth0, until Ctrl-C
   weir capture -i eth0 -w - | tshark -r -        into another program
+  weir read trace.pcapng                         a line for each packet, as tcpdump prints it
+  weir info trace.pcapng                         what is in a file, and where packets were lost
   weir count -i eth0 --per-queue                 rates and drops, once a second
   weir devices                                   which interfaces there are, and what they can do
   weir doctor                                    whether capturing works here, and what mends it
@@ -110,6 +114,10 @@ pub(crate) enum Command {
     Devices(DevicesArgs),
     /// Try every source and look at kernel, privileges and interfaces: what works, and what mends the rest.
     Doctor(DoctorArgs),
+    /// Print packets of capture files, or write them to others: merged, cut, split, converted, repaired.
+    Read(ReadArgs),
+    /// Tell what is in capture files: packets, times, interfaces, and where packets were lost.
+    Info(InfoArgs),
     /// Show a capture of real traffic in a private network that vanishes afterwards.
     Demo(DemoArgs),
     /// Measure this machine: how fast weir and other programs capture, side by side.

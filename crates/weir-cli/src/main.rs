@@ -12,12 +12,14 @@ mod devices;
 mod doctor;
 mod failure;
 mod files;
+mod info;
 mod interfaces;
 mod json;
 mod live;
 mod manual;
 mod metrics;
 mod payload;
+mod read;
 mod report;
 mod signals;
 mod stop;
@@ -42,6 +44,8 @@ fn main() -> ExitCode {
         Command::Devices(args) => devices::run(args),
         Command::Manual(args) => manual::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::Info(args) => info::run(args),
+        Command::Read(args) => read::run(args),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

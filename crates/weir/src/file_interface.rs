@@ -34,6 +34,7 @@ impl From<&Interface> for FileInterface {
             description: interface.description.clone(),
             mac: interface.mac,
             speed_bits: interface.speed_bits,
+            os: Some(crate::writer::os()),
             ..Self::default()
         }
     }

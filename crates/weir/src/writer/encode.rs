@@ -8,7 +8,7 @@ use weir_savefile::pcapng::{InterfaceDescription, InterfaceStatistics, SectionHe
 use weir_savefile::record::{self, Malformed, RecordHeader, Records};
 
 use super::{Format, WriteError, WriterOptions};
-use crate::{Account, Direction, FileInterface, Packet};
+use crate::{Account, Direction, FileInterface, Packet, reader};
 
 /// The start of a file, up to the first packet.
 pub(super) fn start(interfaces: &[FileInterface], options: &WriterOptions) -> Result<Vec<u8>, WriteError> {
@@ -34,7 +34,7 @@ fn pcapng_start(interfaces: &[FileInterface], options: &WriterOptions) -> Vec<u8
 }
 
 /// This machine's operating system.
-fn os() -> String {
+pub(crate) fn os() -> String {
     fs::read_to_string("/proc/sys/kernel/osrelease")
         .map_or_else(|_| "Linux".to_owned(), |release| format!("Linux {}", release.trim()))
 }
@@ -49,7 +49,7 @@ pub(super) fn interface(interface: &FileInterface, out: &mut Vec<u8>) {
         mac: interface.mac,
         speed_bits: interface.speed_bits,
         filter: interface.filter.as_deref(),
-        os: Some(&interface.os.clone().unwrap_or_else(os)),
+        os: interface.os.as_deref(),
         hardware: None,
         comment: interface.comment.as_deref(),
     }
@@ -147,6 +147,23 @@ pub(super) fn statistics(
         }
         .append_to(out);
     }
+}
+
+/// Counters that another file had.
+pub(super) fn interface_statistics(statistics: &reader::InterfaceStatistics, out: &mut Vec<u8>) {
+    InterfaceStatistics {
+        interface: statistics.interface,
+        timestamp: statistics.timestamp,
+        start: statistics.start,
+        end: statistics.end,
+        received: statistics.received,
+        dropped: statistics.dropped,
+        accepted: statistics.accepted,
+        dropped_by_os: statistics.dropped_by_os,
+        delivered: statistics.delivered,
+        comment: statistics.comment.as_deref(),
+    }
+    .append_to(out);
 }
 
 /// Appends the packets of a run of records as pcap records.

@@ -47,12 +47,14 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use weir_savefile::pcapng;
 
 use self::encode::Counts;
+pub(crate) use self::encode::os;
 pub use self::error::{Kept, WriteError};
 pub use self::files::FileList;
 use self::files::{Files, OutFile};
 pub use self::options::{Compression, Format, Rotation, WriterOptions};
 use self::piece::{Content, Load, Outcome, Piece};
 use self::rotate::{Clock, Room};
+use crate::reader::InterfaceStatistics;
 use crate::{Account, Chunk, FileInterface, Packet};
 
 /// Packets that come one by one are written once they are this many bytes.
@@ -290,6 +292,23 @@ impl Writer {
         if pcapng::append_block(&mut buffer, kind, body).is_none() {
             return Err(WriteError::Packet { reason: format!("{} bytes are too many", body.len()) });
         }
+        self.put(Load::Bytes(buffer).into())
+    }
+
+    /// Takes counters of an interface as another file had them, by the number that this file knows it by. A pcap file
+    /// has no place for them.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    pub fn interface_statistics(&mut self, statistics: &InterfaceStatistics) -> Result<(), WriteError> {
+        self.usable()?;
+        if self.format != Format::Pcapng {
+            return Ok(());
+        }
+        self.put_batch()?;
+        let mut buffer = self.output.buffer();
+        encode::interface_statistics(statistics, &mut buffer);
         self.put(Load::Bytes(buffer).into())
     }
 

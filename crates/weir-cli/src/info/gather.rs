@@ -1,0 +1,315 @@
+//! What is in a file: one pass over it, in bounded memory.
+
+use std::path::Path;
+
+use serde::Serialize;
+use weir::reader::{ByteOrder, FileKind, InterfaceStatistics, Item, ReadError, Reader, TimeUnit};
+use weir::{FileInterface, Packet};
+
+use super::timeline::Timeline;
+use crate::failure::Failure;
+use crate::read::{Progress, failure, rfc3339};
+
+/// Upper ends of the classes of sizes, in bytes on the wire; the last class has none.
+pub(crate) const SIZES: [u32; 7] = [63, 127, 255, 511, 1023, 1518, 9000];
+
+/// One file. Field names are a promise to scripts: they may be added to, not changed.
+#[derive(Debug, Serialize)]
+pub(crate) struct Summary {
+    pub(crate) file: String,
+    /// `pcap` or `pcapng`.
+    pub(crate) format: &'static str,
+    /// `little` or `big`.
+    pub(crate) byte_order: &'static str,
+    /// What time stamps count, in seconds, for instance `1e-9`.
+    pub(crate) resolution: Option<String>,
+    pub(crate) compression: String,
+    /// Bytes of the file; absent for a pipe.
+    pub(crate) size: Option<u64>,
+    pub(crate) packets: u64,
+    /// Bytes of all packets on the wire.
+    pub(crate) bytes: u64,
+    /// Bytes of all packets in the file.
+    pub(crate) captured_bytes: u64,
+    /// RFC 3339, of the earliest packet.
+    pub(crate) first: Option<String>,
+    /// Of the latest packet.
+    pub(crate) last: Option<String>,
+    pub(crate) duration_seconds: Option<f64>,
+    pub(crate) average_size: Option<f64>,
+    pub(crate) packets_per_second: Option<f64>,
+    pub(crate) bits_per_second: Option<f64>,
+    /// No packet is earlier than the one before.
+    pub(crate) ordered: bool,
+    /// Packets earlier than the one before.
+    pub(crate) out_of_order: u64,
+    /// The farthest that a packet is behind an earlier one, in seconds.
+    pub(crate) farthest_back_seconds: f64,
+    /// Packets of which the file has less than there was on the wire.
+    pub(crate) cut_packets: u64,
+    /// Packets by size on the wire: up to 63 bytes, 127, 255, 511, 1023, 1518, 9000, and above.
+    pub(crate) sizes: [u64; SIZES.len() + 1],
+    pub(crate) comments: Vec<String>,
+    pub(crate) packet_comments: u64,
+    pub(crate) written_by: Option<String>,
+    pub(crate) sections: usize,
+    pub(crate) interfaces: Vec<InterfaceSummary>,
+    /// `none`, `some`, or `unknown`: the file cannot or does not say.
+    pub(crate) loss: Loss,
+    /// Packets lost, as far as the file says.
+    pub(crate) lost: u64,
+    /// Why it could not be read to its end.
+    pub(crate) damage: Option<String>,
+    pub(crate) warnings: Vec<String>,
+    #[serde(skip)]
+    pub(crate) times: Option<(u64, u64)>,
+    #[serde(skip)]
+    pub(crate) traffic: Timeline,
+    #[serde(skip)]
+    pub(crate) error: Option<ReadError>,
+}
+
+/// Whether packets were lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum Loss {
+    /// The file says that none were.
+    None,
+    /// Some were.
+    Some,
+    /// The file cannot say, or does not.
+    Unknown,
+}
+
+/// One interface.
+#[derive(Debug, Serialize)]
+pub(crate) struct InterfaceSummary {
+    pub(crate) id: usize,
+    pub(crate) name: Option<String>,
+    pub(crate) description: Option<String>,
+    pub(crate) link_type: u16,
+    pub(crate) snap_len: u32,
+    pub(crate) filter: Option<String>,
+    pub(crate) os: Option<String>,
+    pub(crate) comment: Option<String>,
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    /// Sum of the drop counts of its packets.
+    pub(crate) lost_by_records: u64,
+    /// As its last statistics say: packets received, and dropped.
+    pub(crate) received: Option<u64>,
+    pub(crate) dropped: Option<u64>,
+    #[serde(skip)]
+    pub(crate) losses: Timeline,
+    /// Of `lost_by_records`, what was known when the last statistics came.
+    #[serde(skip)]
+    told: u64,
+}
+
+impl InterfaceSummary {
+    fn new(id: usize, interface: &FileInterface) -> Self {
+        Self {
+            id,
+            name: interface.name.clone(),
+            description: interface.description.clone(),
+            link_type: interface.link_type,
+            snap_len: interface.snap_len,
+            filter: interface.filter.clone(),
+            os: interface.os.clone(),
+            comment: interface.comment.clone(),
+            packets: 0,
+            bytes: 0,
+            lost_by_records: 0,
+            received: None,
+            dropped: None,
+            losses: Timeline::default(),
+            told: 0,
+        }
+    }
+
+    /// Packets lost. Statistics count losses on the card, too, and those after the last packet; a capture that was cut
+    /// off has only the records.
+    pub(crate) fn lost(&self) -> u64 {
+        self.lost_by_records.max(self.dropped.unwrap_or(0))
+    }
+
+    /// Losses that no record has told of are shown where the statistics stand.
+    fn statistics(&mut self, statistics: &InterfaceStatistics) {
+        let dropped = match (statistics.dropped, statistics.dropped_by_os) {
+            (None, other) | (other, None) => other,
+            // dumpcap puts both together into the first, others keep them apart; never less than each alone.
+            (Some(dropped), Some(by_os)) => Some(dropped.max(by_os)),
+        };
+        self.received = statistics.received.or(self.received);
+        if let Some(dropped) = dropped {
+            let grown = dropped.saturating_sub(self.dropped.unwrap_or(0));
+            let beyond = grown.saturating_sub(self.lost_by_records - self.told);
+            if beyond > 0 {
+                self.losses.add(statistics.timestamp, beyond);
+            }
+            self.told = self.lost_by_records;
+            self.dropped = Some(dropped);
+        }
+    }
+}
+
+impl Summary {
+    /// Reads a whole file.
+    ///
+    /// # Errors
+    ///
+    /// Nothing of it can be read. Damage behind the start is in [`Summary::error`].
+    pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
+        let mut reader = Reader::open(path).map_err(failure)?;
+        let mut progress = Progress::new(reader.size(), false);
+        let mut gathered = Gathered::default();
+        let error = loop {
+            let described = match reader.next() {
+                Ok(Some(Item::Packet(packet))) => {
+                    gathered.packet(&packet);
+                    None
+                }
+                Ok(Some(Item::Interface(number))) => Some(number),
+                Ok(Some(Item::Statistics(statistics))) => {
+                    gathered.statistics(&statistics);
+                    None
+                }
+                Ok(Some(Item::Block { .. })) => None,
+                Ok(None) => break None,
+                Err(error) => break Some(error),
+            };
+            if let Some(interface) = described.and_then(|number| reader.interfaces().get(number as usize)) {
+                gathered.interfaces.push(InterfaceSummary::new(gathered.interfaces.len(), interface));
+            }
+            progress.tick(|| reader.position());
+        };
+        drop(progress);
+        Ok(gathered.into_summary(&reader, error))
+    }
+}
+
+/// What grows while reading.
+#[derive(Debug, Default)]
+struct Gathered {
+    packets: u64,
+    bytes: u64,
+    captured: u64,
+    cut: u64,
+    sizes: [u64; SIZES.len() + 1],
+    comments: u64,
+    /// Earliest and latest.
+    times: Option<(u64, u64)>,
+    previous: u64,
+    out_of_order: u64,
+    farthest_back: u64,
+    traffic: Timeline,
+    interfaces: Vec<InterfaceSummary>,
+}
+
+impl Gathered {
+    fn packet(&mut self, packet: &Packet<'_>) {
+        self.packets += 1;
+        let len = u64::from(packet.original_len);
+        self.bytes += len;
+        self.captured += packet.data.len() as u64;
+        self.cut += u64::from((packet.data.len() as u64) < len);
+        let class = SIZES.iter().position(|&end| packet.original_len <= end).unwrap_or(SIZES.len());
+        self.sizes[class] += 1;
+        self.comments += u64::from(packet.comment.is_some());
+        let time = packet.timestamp;
+        if time > 0 {
+            let (first, last) = self.times.get_or_insert((time, time));
+            if time < self.previous {
+                self.out_of_order += 1;
+                self.farthest_back = self.farthest_back.max(*last - time);
+            }
+            (*first, *last) = ((*first).min(time), (*last).max(time));
+            self.previous = time;
+            self.traffic.add(time, 1);
+        }
+        if let Some(interface) = self.interfaces.get_mut(packet.interface as usize) {
+            interface.packets += 1;
+            interface.bytes += len;
+            if packet.lost_before > 0 {
+                interface.lost_by_records += packet.lost_before;
+                interface.losses.start_at(self.times.map_or(time, |(first, _)| first));
+                interface.losses.add(time, packet.lost_before);
+            }
+        }
+    }
+
+    fn statistics(&mut self, statistics: &InterfaceStatistics) {
+        if let Some(interface) = self.interfaces.get_mut(statistics.interface as usize) {
+            if let Some((first, _)) = self.times {
+                interface.losses.start_at(first);
+            }
+            interface.statistics(statistics);
+        }
+    }
+
+    fn into_summary(self, reader: &Reader, error: Option<ReadError>) -> Summary {
+        let format = reader.format();
+        let pcapng = format.kind == FileKind::Pcapng;
+        let lost: u64 = self.interfaces.iter().map(InterfaceSummary::lost).sum();
+        let told = self.interfaces.iter().any(|interface| interface.dropped.is_some());
+        let loss = match (lost, told) {
+            (0, true) => Loss::None,
+            (0, false) => Loss::Unknown,
+            _ => Loss::Some,
+        };
+        let seconds = |nanoseconds: u64| std::time::Duration::from_nanos(nanoseconds).as_secs_f64();
+        let duration = self.times.map(|(first, last)| seconds(last - first));
+        let per_second =
+            |count: u64| duration.filter(|&duration| duration > 0.0).map(|duration| float(count) / duration);
+        Summary {
+            file: reader.name().to_owned(),
+            format: if pcapng { "pcapng" } else { "pcap" },
+            byte_order: match format.byte_order {
+                ByteOrder::Little => "little",
+                ByteOrder::Big => "big",
+            },
+            resolution: format.resolution.map(unit),
+            compression: format.compression.to_string(),
+            size: reader.size(),
+            packets: self.packets,
+            bytes: self.bytes,
+            captured_bytes: self.captured,
+            first: self.times.and_then(|(first, _)| rfc3339(first)),
+            last: self.times.and_then(|(_, last)| rfc3339(last)),
+            duration_seconds: duration,
+            average_size: (self.packets > 0).then(|| float(self.bytes) / float(self.packets)),
+            packets_per_second: per_second(self.packets),
+            bits_per_second: per_second(self.bytes * 8),
+            ordered: self.out_of_order == 0,
+            out_of_order: self.out_of_order,
+            farthest_back_seconds: seconds(self.farthest_back),
+            cut_packets: self.cut,
+            sizes: self.sizes,
+            comments: reader.sections().iter().filter_map(|section| section.comment.clone()).collect(),
+            packet_comments: self.comments,
+            written_by: reader.sections().iter().find_map(|section| section.user_application.clone()),
+            sections: reader.sections().len(),
+            interfaces: self.interfaces,
+            loss,
+            lost,
+            damage: error.as_ref().map(ToString::to_string),
+            warnings: reader.warnings().iter().map(ToString::to_string).collect(),
+            times: self.times,
+            traffic: self.traffic,
+            error,
+        }
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "rates and averages are shown with three digits")]
+pub(crate) fn float(number: u64) -> f64 {
+    number as f64
+}
+
+/// Seconds that a time stamp counts, as `if_tsresol` says them.
+fn unit(unit: TimeUnit) -> String {
+    match unit.resolution() {
+        decimal @ 0..0x80 => format!("1e-{decimal}"),
+        binary => format!("2^-{}", binary & 0x7f),
+    }
+}

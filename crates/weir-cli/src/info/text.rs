@@ -1,0 +1,288 @@
+//! What people read of a file.
+
+use std::fmt::Write;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
+use super::gather::{InterfaceSummary, Loss, SIZES, Summary, float};
+use crate::read::harmless;
+use crate::style::{self, Paint};
+use crate::units;
+
+/// Columns of bars and time lines.
+const WIDTH: usize = 60;
+
+/// One file, in full.
+pub(crate) fn full(summary: &Summary, paint: Paint) -> String {
+    let mut text = String::new();
+    let mut row = |name: &str, value: &str| {
+        if !value.is_empty() {
+            let _cannot_fail = writeln!(text, "  {name:<12}{value}");
+        }
+    };
+    let resolution = match summary.resolution.as_deref() {
+        Some("1e-9") => ", nanoseconds".to_owned(),
+        Some("1e-6") => ", microseconds".to_owned(),
+        Some(other) => format!(", {other} s"),
+        None => String::new(),
+    };
+    row(
+        "format",
+        &format!("{}, {}-endian{resolution}, {}", summary.format, summary.byte_order, summary.compression),
+    );
+    row("written by", &summary.written_by.as_deref().map(harmless).unwrap_or_default());
+    for comment in &summary.comments {
+        row("comment", &harmless(comment));
+    }
+    if let Some(size) = summary.size {
+        row("size", &format!("{} ({} bytes)", units::bytes(size), units::grouped(size)));
+    }
+    if summary.sections > 1 {
+        row("sections", &summary.sections.to_string());
+    }
+    row("packets", &packets(summary));
+    if summary.packets > 0 {
+        let mut data = format!("{} on the wire", units::bytes(summary.bytes));
+        if summary.captured_bytes != summary.bytes {
+            let _cannot_fail = write!(data, ", {} in the file", units::bytes(summary.captured_bytes));
+        }
+        let _cannot_fail = write!(data, "; {:.1} bytes a packet", summary.average_size.unwrap_or(0.0));
+        row("data", &data);
+    }
+    if let Some((first, last)) = summary.times {
+        let length = Duration::from_nanos(last - first);
+        row("time", &format!("{} to {}, {}", local(first), local(last), units::elapsed(length)));
+    }
+    if let (Some(packets), Some(bits)) = (summary.packets_per_second, summary.bits_per_second) {
+        row("rate", &format!("{}packets/s, {}bit/s", units::scaled(packets), units::scaled(bits)));
+    }
+    if summary.packets > 1 {
+        row("order", &order(summary));
+    }
+    sizes(summary, &mut text);
+    interfaces(&summary.interfaces, &mut text);
+    losses(summary, paint, &mut text);
+    for warning in &summary.warnings {
+        let _cannot_fail = writeln!(text, "  {:<12}{warning}", paint.yellow("note"));
+    }
+    text
+}
+
+fn packets(summary: &Summary) -> String {
+    let mut text = units::grouped(summary.packets);
+    if summary.cut_packets > 0 {
+        let _cannot_fail = write!(text, ", {} of them cut short", units::grouped(summary.cut_packets));
+    }
+    if summary.packet_comments > 0 {
+        let _cannot_fail = write!(text, ", {} with a comment", units::grouped(summary.packet_comments));
+    }
+    text
+}
+
+fn order(summary: &Summary) -> String {
+    if summary.ordered {
+        return "strictly by time".to_owned();
+    }
+    let (count, back) = (units::grouped(summary.out_of_order), seconds(summary.farthest_back_seconds));
+    format!("{count} packets are earlier than the one before, by {back} at most")
+}
+
+fn seconds(seconds: f64) -> String {
+    match seconds {
+        ..1e-6 => format!("{:.0} ns", seconds * 1e9),
+        ..1e-3 => format!("{:.1} us", seconds * 1e6),
+        ..1.0 => format!("{:.1} ms", seconds * 1e3),
+        _ => format!("{seconds:.1} s"),
+    }
+}
+
+/// Date and local time, with nanoseconds.
+pub(crate) fn local(timestamp: u64) -> String {
+    match Timestamp::from_nanosecond(timestamp.into()) {
+        Ok(instant) => instant.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S.%9f").to_string(),
+        Err(_) => timestamp.to_string(),
+    }
+}
+
+fn sizes(summary: &Summary, text: &mut String) {
+    let most = summary.sizes.iter().copied().max().unwrap_or(0);
+    if most == 0 {
+        return;
+    }
+    let from = |class: usize| class.checked_sub(1).map_or(0, |before| SIZES[before] + 1);
+    let last = summary.sizes.iter().rposition(|&count| count > 0).unwrap_or(0);
+    for (class, &count) in summary.sizes.iter().enumerate().take(last + 1) {
+        let range = match SIZES.get(class) {
+            Some(end) => format!("{} to {end}", from(class)),
+            None => format!("{} or more", from(class)),
+        };
+        let share = float(count) / float(summary.packets) * 100.0;
+        let name = if class == 0 { "sizes" } else { "" };
+        let bar = bar(count, most, WIDTH / 2);
+        let _cannot_fail = writeln!(text, "  {name:<12}{range:<14}{share:>6.1} %  {bar}");
+    }
+}
+
+fn bar(count: u64, most: u64, width: usize) -> String {
+    let full = if style::unicode() { "█" } else { "#" };
+    let cells = u128::from(count) * width as u128 / u128::from(most.max(1));
+    // What is there at all is seen.
+    full.repeat(usize::try_from(cells).unwrap_or(width).max(usize::from(count > 0)))
+}
+
+fn interfaces(interfaces: &[InterfaceSummary], text: &mut String) {
+    for interface in interfaces {
+        let mut line = format!(
+            "{} {}: {}, {}",
+            interface.id,
+            name(interface),
+            link_type(interface.link_type),
+            match interface.snap_len {
+                0 => "whole packets".to_owned(),
+                len => format!("up to {} bytes", units::grouped(len.into())),
+            },
+        );
+        let _cannot_fail = write!(
+            line,
+            "; {} packets, {}",
+            units::grouped(interface.packets),
+            units::bytes(interface.bytes)
+        );
+        if let Some(received) = interface.received {
+            let _cannot_fail = write!(line, "; {} received", units::grouped(received));
+        }
+        if let Some(dropped) = interface.dropped {
+            let _cannot_fail = write!(line, ", {} dropped", units::grouped(dropped));
+        }
+        let _cannot_fail = writeln!(text, "  {:<12}{line}", "interface");
+        for (what, said) in [("filter", &interface.filter), ("comment", &interface.comment)] {
+            if let Some(said) = said {
+                let _cannot_fail = writeln!(text, "  {:<12}  {what}: {}", "", harmless(said));
+            }
+        }
+    }
+}
+
+fn name(interface: &InterfaceSummary) -> String {
+    interface.name.as_deref().map_or_else(|| "(unnamed)".to_owned(), harmless)
+}
+
+fn link_type(link_type: u16) -> String {
+    let name = match link_type {
+        0 => "BSD loopback",
+        1 => "Ethernet",
+        9 => "PPP",
+        12 | 101 => "raw IP",
+        105 => "IEEE 802.11",
+        108 => "OpenBSD loopback",
+        113 => "Linux cooked v1",
+        127 => "IEEE 802.11 with radiotap",
+        276 => "Linux cooked v2",
+        _ => return format!("link type {link_type}"),
+    };
+    format!("{name} ({link_type})")
+}
+
+/// The time line of losses: where, how many, on which interface.
+fn losses(summary: &Summary, paint: Paint, text: &mut String) {
+    let verdict = match summary.loss {
+        Loss::None => paint.green("none recorded"),
+        Loss::Unknown if summary.format == "pcap" => {
+            "this file cannot say: pcap has no place for it".to_owned()
+        }
+        Loss::Unknown => "this file does not say: it has no statistics".to_owned(),
+        Loss::Some => {
+            let all = summary.packets + summary.lost;
+            let share = float(summary.lost) / float(all.max(1)) * 100.0;
+            paint.red(format_args!("{} packets ({share:.3} %)", units::grouped(summary.lost)))
+        }
+    };
+    let _cannot_fail = writeln!(text, "  {:<12}{verdict}", "loss");
+    let (Loss::Some, Some((first, last))) = (summary.loss, summary.times) else { return };
+    let mut line = |name: &str, counts: &[u64], behind: &str| {
+        let _cannot_fail = writeln!(text, "  {:>11} |{}|{behind}", name, picture(counts));
+    };
+    line("traffic", &summary.traffic.columns(last, WIDTH), "");
+    for interface in summary.interfaces.iter().filter(|interface| interface.lost() > 0) {
+        let columns = interface.losses.columns(last, WIDTH);
+        let label: String = name(interface).chars().take(11).collect();
+        line(&label, &columns, &format!(" {}", units::grouped(interface.lost())));
+    }
+    let step = Duration::from_nanos((last - first) / WIDTH as u64);
+    let _cannot_fail = writeln!(text, "  {:>11}  a column is {}", "", seconds(step.as_secs_f64()));
+}
+
+/// A character for each count: the more, the higher. One lost packet is seen, and ten times as many are higher.
+pub(crate) fn picture(counts: &[u64]) -> String {
+    const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    const ASCII: [char; 9] = [' ', '.', ':', '-', '=', '+', '*', '%', '@'];
+    let most = counts.iter().copied().max().unwrap_or(0);
+    let height = |count: u64| match (count, most) {
+        (0, _) => 0,
+        // By the logarithm, so that a trickle beside a flood is seen.
+        _ => {
+            1 + usize::try_from(u64::from(count.ilog2()) * 7 / u64::from(most.ilog2().max(1)))
+                .unwrap_or(7)
+                .min(7)
+        }
+    };
+    let ramp = if style::unicode() { BLOCKS } else { ASCII };
+    counts.iter().map(|&count| ramp[height(count)]).collect()
+}
+
+/// Several files, a line each.
+pub(crate) fn table(summaries: &[Summary], paint: Paint) -> String {
+    let widest = summaries.iter().map(|summary| summary.file.chars().count()).max().unwrap_or(0).max(4);
+    let mut text = format!(
+        "{:<widest$}  {:>14}  {:>9}  {:<29}  {:>14}  {:>10}\n",
+        "file", "packets", "data", "first packet", "duration", "lost"
+    );
+    for summary in summaries {
+        let (first, duration) = match summary.times {
+            Some((first, last)) => (local(first), units::elapsed(Duration::from_nanos(last - first))),
+            None => ("-".to_owned(), "-".to_owned()),
+        };
+        let lost = match summary.loss {
+            Loss::Unknown => "?".to_owned(),
+            _ => units::grouped(summary.lost),
+        };
+        let damaged = if summary.error.is_some() { paint.red("  damaged") } else { String::new() };
+        let _cannot_fail = writeln!(
+            text,
+            "{:<widest$}  {:>14}  {:>9}  {first:<29}  {duration:>14}  {lost:>10}{damaged}",
+            summary.file,
+            units::grouped(summary.packets),
+            units::bytes(summary.bytes),
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pictures_show_one_lost_packet_and_keep_the_order() {
+        let heights: Vec<usize> = [0, 1, 10, 1_000, 1_000_000]
+            .iter()
+            .map(|&count| {
+                let shown = picture(&[count, 1_000_000]);
+                let first = shown.chars().next().expect("a column");
+                " .:-=+*%@▁▂▃▄▅▆▇█".chars().position(|c| c == first).expect("of the ramp")
+            })
+            .collect();
+        assert!(heights.windows(2).all(|pair| pair[0] < pair[1]), "{heights:?}");
+        assert_eq!(picture(&[1]).trim().chars().count(), 1);
+        assert_eq!(picture(&[]), "");
+    }
+
+    #[test]
+    fn short_times() {
+        for (time, expected) in [(5e-9, "5 ns"), (1.5e-5, "15.0 us"), (0.25, "250.0 ms"), (2.0, "2.0 s")] {
+            assert_eq!(seconds(time), expected);
+        }
+    }
+}

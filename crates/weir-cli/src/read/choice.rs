@@ -1,0 +1,78 @@
+//! Which packets are taken, and how much of each: `-c`, `--from`, `--to`, `-s`.
+
+use std::borrow::Cow;
+
+use weir::{FileInterface, Packet};
+
+use super::ReadArgs;
+use super::when::When;
+
+/// Judges packets.
+#[derive(Debug)]
+pub(crate) struct Choice {
+    /// Packets still to be taken.
+    left: Option<u64>,
+    from: Option<When>,
+    to: Option<When>,
+    /// Nanoseconds since the epoch; known from the first packet on.
+    window: Option<(u64, u64)>,
+    snap_len: Option<u32>,
+}
+
+/// What becomes of a packet.
+#[derive(Debug)]
+pub(crate) enum Verdict<'a> {
+    /// It is wanted.
+    Take(Packet<'a>),
+    /// It is wanted, and no other after it.
+    Last(Packet<'a>),
+    /// It is not wanted.
+    Leave,
+}
+
+impl Choice {
+    pub(crate) fn new(args: &ReadArgs) -> Self {
+        let snap_len = args.snap_len;
+        Self { left: args.count, from: args.from, to: args.to, window: None, snap_len }
+    }
+
+    /// Every packet is taken as it is.
+    pub(crate) fn takes_all(&self) -> bool {
+        self.left.is_none() && self.from.is_none() && self.to.is_none()
+    }
+
+    #[inline]
+    pub(crate) fn judge<'a>(&mut self, mut packet: Packet<'a>) -> Verdict<'a> {
+        if self.from.is_some() || self.to.is_some() {
+            let (from, to) = *self.window.get_or_insert_with(|| {
+                let absolute =
+                    |when: Option<When>, or| when.map_or(or, |when| when.absolute(packet.timestamp));
+                (absolute(self.from, 0), absolute(self.to, u64::MAX))
+            });
+            // Files need not be in order of time, so the first packet behind the window does not end it.
+            if packet.timestamp < from || packet.timestamp >= to {
+                return Verdict::Leave;
+            }
+        }
+        if let Some(len) = self.snap_len {
+            packet.data = &packet.data[..packet.data.len().min(len as usize)];
+        }
+        match &mut self.left {
+            None => Verdict::Take(packet),
+            Some(left) => {
+                *left -= 1;
+                if *left == 0 { Verdict::Last(packet) } else { Verdict::Take(packet) }
+            }
+        }
+    }
+
+    /// An interface as its packets will be: its snap length is not longer than theirs.
+    pub(crate) fn described<'a>(&self, interface: &'a FileInterface) -> Cow<'a, FileInterface> {
+        match self.snap_len {
+            Some(len) if interface.snap_len == 0 || interface.snap_len > len => {
+                Cow::Owned(FileInterface { snap_len: len, ..interface.clone() })
+            }
+            _ => Cow::Borrowed(interface),
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! Packets into capture files: one, or several (`--split-by`).
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::PathBuf;
+
+use weir::reader::InterfaceStatistics;
+use weir::writer::{Format, WriteError, Writer, WriterOptions};
+use weir::{Account, FileInterface, Packet};
+
+use super::sink::{End, Sink};
+use super::split::{self, Sorter, Split};
+use crate::failure::Failure;
+use crate::style;
+
+/// Files open at once. One more, and the one that was written to least recently is closed; what still comes for it
+/// begins another file.
+const MOST_OPEN: usize = 128;
+
+/// Bytes of blocks that are kept for files yet to be begun; more would be a file made to fill the memory.
+const MOST_KEPT: usize = 16 << 20;
+
+/// Writes files.
+pub(crate) struct Files {
+    parts: Parts,
+    sorter: Option<Sorter>,
+    interfaces: Vec<FileInterface>,
+    unheld: Unheld,
+}
+
+/// The files themselves.
+struct Parts {
+    path: PathBuf,
+    options: WriterOptions,
+    open: BTreeMap<usize, Part>,
+    /// How often each file was begun: more than once if it was closed in between.
+    begun: HashMap<usize, u32>,
+    /// Names and secrets, which each file needs.
+    blocks: Vec<(u32, Vec<u8>)>,
+    /// Packets so far: tells which file was written to least recently.
+    clock: u64,
+    total: Total,
+}
+
+/// What was written.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Total {
+    pub(crate) files: u64,
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+}
+
+struct Part {
+    writer: Writer,
+    /// By number in the input: the number in this file.
+    numbers: Vec<Option<u32>>,
+    /// When it was written to last.
+    used: u64,
+}
+
+/// What was in the input and cannot be in a pcap file.
+#[derive(Debug, Default)]
+struct Unheld {
+    names: bool,
+    directions: bool,
+    losses: bool,
+    comments: bool,
+    statistics: bool,
+    blocks: bool,
+}
+
+impl Files {
+    pub(crate) fn new(path: PathBuf, options: WriterOptions, split: Option<Split>) -> Self {
+        let parts = Parts {
+            path,
+            options,
+            open: BTreeMap::new(),
+            begun: HashMap::new(),
+            blocks: Vec::new(),
+            clock: 0,
+            total: Total::default(),
+        };
+        Self { parts, sorter: split.map(Sorter::new), interfaces: Vec::new(), unheld: Unheld::default() }
+    }
+
+    /// What is surely written, once [`Sink::finish`] was called.
+    pub(crate) fn total(&self) -> Total {
+        self.parts.total
+    }
+
+    /// The only file, begun if need be with all interfaces so far.
+    fn whole(&mut self) -> Result<&mut Part, End> {
+        if !self.parts.open.contains_key(&0) {
+            let path = self.parts.path.clone();
+            // A pcap file learns of interfaces by their packets: one without may have another link type.
+            let known = if self.parts.pcap() {
+                &self.interfaces[..self.interfaces.len().min(1)]
+            } else {
+                &self.interfaces
+            };
+            self.parts.begin(0, path, known)?;
+        }
+        Ok(self.parts.open.get_mut(&0).expect("it was just begun"))
+    }
+
+    /// What the file of a packet is called.
+    #[cold]
+    fn path(&self, file: usize, interface: &FileInterface) -> PathBuf {
+        let Some(sorter) = &self.sorter else { return self.parts.path.clone() };
+        let mut label = sorter.label(file, interface.name.as_deref());
+        if let Some(times) = self.parts.begun.get(&file) {
+            label = format!("{label}.{}", times + 1);
+        }
+        split::name(&self.parts.path, &label)
+    }
+
+    fn note(&mut self, packet: &Packet<'_>) {
+        self.unheld.directions |= packet.direction.is_some();
+        self.unheld.losses |= packet.lost_before > 0;
+        self.unheld.comments |= packet.comment.is_some();
+    }
+}
+
+impl Parts {
+    fn pcap(&self) -> bool {
+        self.options.format != Format::Pcapng
+    }
+
+    /// Bytes that a packet takes in a file, at most.
+    fn room(&self, packet: &Packet<'_>) -> u64 {
+        let data = packet.data.len() as u64;
+        if self.pcap() {
+            return data + 16;
+        }
+        // The block's fixed fields; direction, queue, loss and the options' end; padding.
+        data + 32 + 8 + 8 + 12 + 4 + 3 + packet.comment.map_or(0, |comment| comment.len() as u64 + 7)
+    }
+
+    fn begin(&mut self, file: usize, path: PathBuf, known: &[FileInterface]) -> Result<(), End> {
+        let mut writer = Writer::create(&path, known, &self.options)?;
+        for (kind, body) in &self.blocks {
+            writer.block(*kind, body)?;
+        }
+        let numbers = (0..known.len()).map(|number| u32::try_from(number).ok()).collect();
+        self.open.insert(file, Part { writer, numbers, used: self.clock });
+        *self.begun.entry(file).or_default() += 1;
+        self.total.files += 1;
+        Ok(())
+    }
+
+    fn close(&mut self, file: usize) -> Result<(), End> {
+        let Some(part) = self.open.remove(&file) else { return Ok(()) };
+        let (written, result) = part.writer.finish(&Account::default());
+        self.total.packets += written.packets;
+        self.total.bytes += written.bytes;
+        Ok(result?)
+    }
+
+    /// Closes the file that was written to least recently.
+    fn close_oldest(&mut self) -> Result<(), End> {
+        let oldest = self.open.iter().min_by_key(|(_, part)| part.used).map(|(file, _)| *file);
+        oldest.map_or(Ok(()), |file| self.close(file))
+    }
+}
+
+impl Part {
+    /// The number in this file of an interface of the input.
+    #[inline]
+    fn number(&mut self, number: u32, interface: &FileInterface) -> Result<u32, End> {
+        match self.numbers.get(number as usize) {
+            Some(Some(own)) => Ok(*own),
+            _ => self.learn(number as usize, interface),
+        }
+    }
+
+    #[cold]
+    fn learn(&mut self, number: usize, interface: &FileInterface) -> Result<u32, End> {
+        let own = self.writer.interface(interface).map_err(|error| match error {
+            WriteError::LinkTypes { .. } => {
+                let hint = "write pcapng (-F pcapng), or a file for each interface: --split-by interface";
+                Failure::new(error).hint(hint).into()
+            }
+            error => End::from(error),
+        })?;
+        if self.numbers.len() <= number {
+            self.numbers.resize(number + 1, None);
+        }
+        self.numbers[number] = Some(own);
+        Ok(own)
+    }
+}
+
+impl Sink for Files {
+    fn interface(&mut self, interface: &FileInterface) -> Result<(), End> {
+        self.unheld.names |= interface.name.is_some();
+        self.interfaces.push(interface.clone());
+        let number = u32::try_from(self.interfaces.len() - 1).unwrap_or(u32::MAX);
+        // A pcapng file that is open is told at once, so that interfaces without packets are in it, too.
+        if !self.parts.pcap()
+            && self.sorter.is_none()
+            && let Some(part) = self.parts.open.get_mut(&0)
+        {
+            part.number(number, interface)?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End> {
+        if self.parts.pcap() {
+            self.note(packet);
+        }
+        let Some(interface) = self.interfaces.get(packet.interface as usize) else {
+            return Err(
+                Failure::new(format_args!("interface {} was never described", packet.interface)).into()
+            );
+        };
+        let file = match &mut self.sorter {
+            None => 0,
+            Some(sorter) => sorter.file_of(packet, interface.link_type, self.parts.room(packet)),
+        };
+        self.parts.clock += 1;
+        if !self.parts.open.contains_key(&file) {
+            let following = self.sorter.as_ref().is_some_and(Sorter::one_after_another);
+            if following || self.parts.open.len() >= MOST_OPEN {
+                self.parts.close_oldest()?;
+            }
+            let path = self.path(file, interface);
+            match self.sorter.is_none() && !self.parts.pcap() {
+                true => self.parts.begin(file, path, &self.interfaces)?,
+                false => {
+                    self.parts.begin(file, path, std::slice::from_ref(interface))?;
+                    let part = self.parts.open.get_mut(&file).expect("it was just begun");
+                    // The only interface so far is this one, whatever its number in the input.
+                    part.numbers = vec![None; packet.interface as usize];
+                    part.numbers.push(Some(0));
+                }
+            }
+        }
+        let part = self.parts.open.get_mut(&file).expect("it is open");
+        part.used = self.parts.clock;
+        let interface = part.number(packet.interface, interface)?;
+        Ok(part.writer.packet(&Packet { interface, ..*packet })?)
+    }
+
+    fn statistics(&mut self, statistics: &InterfaceStatistics) -> Result<(), End> {
+        self.unheld.statistics = true;
+        // Counters of the whole capture would be wrong in a part of it.
+        if self.parts.pcap() || self.sorter.is_some() {
+            return Ok(());
+        }
+        let number = statistics.interface;
+        let interface = self.interfaces.get(number as usize).cloned();
+        let part = self.whole()?;
+        match interface {
+            Some(interface) => {
+                let interface = part.number(number, &interface)?;
+                let statistics = InterfaceStatistics { interface, ..statistics.clone() };
+                Ok(part.writer.interface_statistics(&statistics)?)
+            }
+            None => Ok(()),
+        }
+    }
+
+    fn block(&mut self, kind: u32, body: &[u8]) -> Result<(), End> {
+        self.unheld.blocks = true;
+        if self.parts.pcap() {
+            return Ok(());
+        }
+        if self.sorter.is_none() {
+            return Ok(self.whole()?.writer.block(kind, body)?);
+        }
+        let kept: usize = self.parts.blocks.iter().map(|(_, body)| body.len()).sum();
+        if kept + body.len() <= MOST_KEPT {
+            self.parts.blocks.push((kind, body.to_vec()));
+        }
+        for part in self.parts.open.values_mut() {
+            part.writer.block(kind, body)?;
+        }
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), End> {
+        // No packet came: a file that says so.
+        if self.sorter.is_none() && self.parts.total.files == 0 {
+            self.whole()?;
+        }
+        while !self.parts.open.is_empty() {
+            self.parts.close_oldest()?;
+        }
+        if self.parts.pcap() {
+            self.unheld.say();
+        }
+        Ok(())
+    }
+}
+
+impl Unheld {
+    fn say(&self) {
+        let table = [
+            (self.names, "interface names"),
+            (self.directions, "directions"),
+            (self.losses, "losses"),
+            (self.comments, "comments"),
+            (self.statistics, "statistics"),
+            (self.blocks, "names and secrets"),
+        ];
+        let missing: Vec<&str> = table.iter().filter(|(there, _)| *there).map(|(_, what)| *what).collect();
+        if !missing.is_empty() {
+            let paint = style::stderr();
+            let missing = missing.join(", ");
+            style::say(format_args!(
+                "{}: pcap has no place for {missing}; pcapng keeps them",
+                paint.cyan("note")
+            ));
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Packets as lines for people: tcpdump's, with the interface where there are several.
+
+use std::io::{self, Write};
+
+use weir::{Direction, FileInterface, Packet};
+use weir_dissect::{Dissector, Dump};
+
+use super::clock::Clock;
+use super::sink::{End, Page, Sink};
+
+/// What is shown below a line: how, and whether with the link-layer header.
+pub(crate) type Below = Option<(Dump, bool)>;
+
+/// Prints lines.
+#[derive(Debug)]
+pub(crate) struct Lines {
+    page: Page,
+    clock: Clock,
+    dissector: Dissector,
+    below: Below,
+    numbers: bool,
+    count: u64,
+    /// Link type and name, by number.
+    interfaces: Vec<(u16, String)>,
+}
+
+impl Lines {
+    /// `numbers`: each line begins with the packet's number.
+    pub(crate) fn new(clock: Clock, dissector: Dissector, below: Below, numbers: bool) -> Self {
+        Self { page: Page::new(), clock, dissector, below, numbers, count: 0, interfaces: Vec::new() }
+    }
+}
+
+impl Sink for Lines {
+    fn interface(&mut self, interface: &FileInterface) -> Result<(), End> {
+        let number = self.interfaces.len();
+        let name = interface.name.as_deref().map(harmless).unwrap_or_else(|| format!("#{number}"));
+        self.interfaces.push((interface.link_type, name));
+        Ok(())
+    }
+
+    fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End> {
+        let text = &mut self.page.text;
+        self.count += 1;
+        if self.numbers {
+            write!(text, "{:5}  ", self.count)?;
+        }
+        self.clock.write(packet.timestamp, text);
+        let unknown = (1, String::new());
+        let (link_type, name) = self.interfaces.get(packet.interface as usize).unwrap_or(&unknown);
+        if self.interfaces.len() > 1 {
+            text.extend_from_slice(name.as_bytes());
+            text.resize(text.len() + 5_usize.saturating_sub(name.len()) + 1, b' ');
+        }
+        match packet.direction {
+            Some(Direction::In) => text.extend_from_slice(b"In  "),
+            Some(Direction::Out) => text.extend_from_slice(b"Out "),
+            _ => {}
+        }
+        let facts = self.dissector.packet(*link_type, packet.data, packet.original_len, text);
+        if packet.lost_before > 0 {
+            write!(text, "  [{} lost before]", packet.lost_before)?;
+        }
+        if let Some(comment) = packet.comment {
+            write!(text, "  [{}]", harmless(comment))?;
+        }
+        if let Some((dump, whole)) = self.below {
+            let from = if whole { 0 } else { facts.link_len.min(packet.data.len()) };
+            dump.write(&packet.data[from..], text);
+        }
+        text.push(b'\n');
+        Ok(self.page.turn()?)
+    }
+
+    fn finish(&mut self) -> Result<(), End> {
+        Ok(self.page.flush()?)
+    }
+}
+
+/// Text from a file, without what would move a terminal's cursor.
+pub(crate) fn harmless(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
+/// Counts packets that were chosen by their time, and prints the number alone.
+#[derive(Debug, Default)]
+pub(crate) struct Count {
+    count: u64,
+}
+
+impl Count {
+    pub(crate) fn add(&mut self, packets: u64) {
+        self.count += packets;
+    }
+}
+
+impl Sink for Count {
+    fn interface(&mut self, _interface: &FileInterface) -> Result<(), End> {
+        Ok(())
+    }
+
+    fn packet(&mut self, _packet: &Packet<'_>) -> Result<(), End> {
+        self.count += 1;
+        Ok(())
+    }
+
+    fn finish(&mut self) -> Result<(), End> {
+        Ok(writeln!(io::stdout(), "{}", self.count)?)
+    }
+}

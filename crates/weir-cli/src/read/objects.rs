@@ -1,0 +1,185 @@
+//! Packets as JSON, one object a line.
+//!
+//! Field names are a promise to scripts: they may be added to, not changed. A field that a packet does not have is absent.
+
+use std::net::IpAddr;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use weir::{Direction, FileInterface, Packet};
+use weir_dissect::{Dissector, Facts, Options};
+
+use super::sink::{End, Page, Sink};
+
+/// One packet.
+#[derive(Debug, Serialize)]
+struct Object<'a> {
+    /// From 1, in the order of reading.
+    number: u64,
+    /// RFC 3339, UTC, with nanoseconds; absent without a time stamp.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    time: Option<String>,
+    /// Seconds since the Unix epoch with nine decimals, as text.
+    epoch: String,
+    /// Name, or `#` and the number where the file has none.
+    interface: &'a str,
+    interface_id: u32,
+    link_type: u16,
+    /// `in` or `out`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    direction: Option<&'static str>,
+    /// Bytes on the wire.
+    length: u32,
+    /// Bytes in the file.
+    captured: usize,
+    /// Packets lost on this queue just before.
+    #[serde(skip_serializing_if = "is_zero")]
+    lost_before: u64,
+    queue: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comment: Option<&'a str>,
+    /// The protocol furthest inside that was recognised.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    protocol: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mac_source: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mac_destination: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ethertype: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vlan: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    inner_vlan: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source: Option<IpAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    destination: Option<IpAddr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ip_protocol: Option<u8>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    source_port: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    destination_port: Option<u16>,
+    /// tcpdump's letters: `S`, `S.`, `P.`, ...
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tcp_flags: Option<String>,
+    /// Absolute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tcp_sequence: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tcp_acknowledgement: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tcp_window: Option<u16>,
+    /// Bytes that TCP or UDP carries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    payload_length: Option<usize>,
+    /// The line that `weir read` prints, without the time.
+    line: &'a str,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(number: &u64) -> bool {
+    *number == 0
+}
+
+/// Prints objects.
+#[derive(Debug)]
+pub(crate) struct Objects {
+    page: Page,
+    dissector: Dissector,
+    line: Vec<u8>,
+    count: u64,
+    interfaces: Vec<(u16, String)>,
+}
+
+impl Objects {
+    /// `options`: of the field `line`.
+    pub(crate) fn new(options: Options) -> Self {
+        let dissector = Dissector::new(Options { no_dump: true, ..options });
+        Self { page: Page::new(), dissector, line: Vec::new(), count: 0, interfaces: Vec::new() }
+    }
+}
+
+impl Sink for Objects {
+    fn interface(&mut self, interface: &FileInterface) -> Result<(), End> {
+        let name = interface.name.clone().unwrap_or_else(|| format!("#{}", self.interfaces.len()));
+        self.interfaces.push((interface.link_type, name));
+        Ok(())
+    }
+
+    fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End> {
+        self.count += 1;
+        let unknown = (1, String::new());
+        let (link_type, name) = self.interfaces.get(packet.interface as usize).unwrap_or(&unknown);
+        self.line.clear();
+        let facts = self.dissector.packet(*link_type, packet.data, packet.original_len, &mut self.line);
+        let object = Object {
+            number: self.count,
+            time: time(packet.timestamp),
+            epoch: epoch(packet.timestamp),
+            interface: name,
+            interface_id: packet.interface,
+            link_type: *link_type,
+            direction: match packet.direction {
+                Some(Direction::In) => Some("in"),
+                Some(Direction::Out) => Some("out"),
+                _ => None,
+            },
+            length: packet.original_len,
+            captured: packet.data.len(),
+            lost_before: packet.lost_before,
+            queue: packet.queue,
+            comment: packet.comment,
+            protocol: facts.protocol,
+            mac_source: facts.mac_source.map(mac),
+            mac_destination: facts.mac_destination.map(mac),
+            ethertype: facts.ethertype,
+            vlan: facts.vlan,
+            inner_vlan: facts.inner_vlan,
+            source: facts.source,
+            destination: facts.destination,
+            ttl: facts.ttl,
+            ip_protocol: facts.ip_protocol,
+            source_port: facts.source_port,
+            destination_port: facts.destination_port,
+            tcp_flags: flags(&facts),
+            tcp_sequence: facts.tcp_sequence,
+            tcp_acknowledgement: facts.tcp_acknowledgement,
+            tcp_window: facts.tcp_window,
+            payload_length: facts.payload_len,
+            line: std::str::from_utf8(&self.line).unwrap_or_default(),
+        };
+        serde_json::to_writer(&mut self.page.text, &object).map_err(std::io::Error::from)?;
+        self.page.text.push(b'\n');
+        Ok(self.page.turn()?)
+    }
+
+    fn finish(&mut self) -> Result<(), End> {
+        Ok(self.page.flush()?)
+    }
+}
+
+/// RFC 3339; none for a packet without time stamp.
+pub(crate) fn time(timestamp: u64) -> Option<String> {
+    let instant = Timestamp::from_nanosecond(timestamp.into()).ok()?;
+    (timestamp > 0).then(|| format!("{instant:.9}"))
+}
+
+/// Seconds with nine decimals: text, since a number of JSON would not hold them.
+pub(crate) fn epoch(timestamp: u64) -> String {
+    format!("{}.{:09}", timestamp / 1_000_000_000, timestamp % 1_000_000_000)
+}
+
+fn mac(address: [u8; 6]) -> String {
+    let [a, b, c, d, e, f] = address;
+    format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")
+}
+
+fn flags(facts: &Facts) -> Option<String> {
+    let flags = facts.tcp_flags?;
+    let letters = "FSRP.UEW".chars().enumerate();
+    Some(letters.filter(|(bit, _)| flags >> bit & 1 != 0).map(|(_, letter)| letter).collect())
+}

@@ -1,0 +1,89 @@
+//! Where packets go.
+
+use std::io::{self, Write};
+
+use weir::reader::InterfaceStatistics;
+use weir::writer::WriteError;
+use weir::{FileInterface, Packet};
+
+use crate::failure::Failure;
+
+/// Takes what is read, in its order. Numbers of interfaces are those that [`Sink::interface`] has told.
+pub(crate) trait Sink {
+    /// Another interface; the first is number 0.
+    fn interface(&mut self, interface: &FileInterface) -> Result<(), End>;
+    /// A packet.
+    fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End>;
+    /// Counters.
+    fn statistics(&mut self, _statistics: &InterfaceStatistics) -> Result<(), End> {
+        Ok(())
+    }
+    /// Any other pcapng block.
+    fn block(&mut self, _kind: u32, _body: &[u8]) -> Result<(), End> {
+        Ok(())
+    }
+    /// No more comes.
+    fn finish(&mut self) -> Result<(), End>;
+}
+
+/// Why nothing more is taken.
+#[derive(Debug)]
+pub(crate) enum End {
+    /// Whoever reads the output has enough (`| head`): no failure.
+    Enough,
+    /// It cannot go on.
+    Failed(Failure),
+}
+
+impl From<io::Error> for End {
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::Enough,
+            _ => Self::Failed(Failure::new(format_args!("cannot write to standard output: {error}"))),
+        }
+    }
+}
+
+impl From<WriteError> for End {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Closed { .. } => Self::Enough,
+            error => Self::Failed(error.into()),
+        }
+    }
+}
+
+impl From<Failure> for End {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// Text for standard output, in large pieces.
+#[derive(Debug)]
+pub(crate) struct Page {
+    pub(crate) text: Vec<u8>,
+    /// Bytes that are gathered before they are written; 1 on a terminal, where somebody waits.
+    piece: usize,
+}
+
+impl Page {
+    pub(crate) fn new() -> Self {
+        use std::io::IsTerminal;
+        let piece = if io::stdout().is_terminal() { 1 } else { 64 << 10 };
+        Self { text: Vec::with_capacity(piece + 4096), piece }
+    }
+
+    /// To be called between lines.
+    #[inline]
+    pub(crate) fn turn(&mut self) -> io::Result<()> {
+        if self.text.len() < self.piece { Ok(()) } else { self.flush() }
+    }
+
+    pub(crate) fn flush(&mut self) -> io::Result<()> {
+        // Past the standard library's buffer, which would look for line feeds again.
+        let result = io::stdout().lock().write_all(&self.text).and_then(|()| io::stdout().lock().flush());
+        self.text.clear();
+        result
+    }
+}

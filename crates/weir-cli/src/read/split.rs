@@ -1,0 +1,191 @@
+//! Which of several files a packet goes to (`--split-by`), and their names.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use weir::Packet;
+use weir_dissect::{Dissector, Facts, Options};
+
+use crate::units;
+
+/// What ends a file, or tells files apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Split {
+    /// So much time in each, counted from the first packet.
+    Time(Duration),
+    /// At most so many bytes in each, uncompressed, but at least one packet.
+    Size(u64),
+    /// So many packets in each.
+    Count(u64),
+    /// One for both directions of each conversation.
+    Flow,
+    /// One for each interface.
+    Interface,
+}
+
+/// `time:1h`, `size:100MB`, `count:N`, `flow`, `interface`.
+pub(crate) fn parse(text: &str) -> Result<Split, String> {
+    let (what, value) = text.split_once(':').map_or((text, None), |(what, value)| (what, Some(value)));
+    match (what, value) {
+        ("time", Some(value)) => units::duration(value).map(Split::Time),
+        ("size", Some(value)) => units::size_with_unit(value).map(Split::Size),
+        ("count", Some(value)) => units::count(value).map(Split::Count),
+        ("flow", None) => Ok(Split::Flow),
+        ("interface", None) => Ok(Split::Interface),
+        _ => Err("allowed are time:1h, size:100MB, count:1000, flow, interface".to_owned()),
+    }
+}
+
+/// Numbers files, from 0, and labels them.
+#[derive(Debug)]
+pub(crate) struct Sorter {
+    split: Split,
+    /// Of files that follow each other: the present one, what is in it, and the first packet's time.
+    current: usize,
+    packets: u64,
+    bytes: u64,
+    began: Option<u64>,
+    dissector: Dissector,
+    line: Vec<u8>,
+    flows: HashMap<Flow, usize>,
+}
+
+/// Both ends in a fixed order, and the protocol; `None` for all that is not IP.
+type Flow = Option<(u8, End, End)>;
+type End = (IpAddr, u16);
+
+impl Sorter {
+    pub(crate) fn new(split: Split) -> Self {
+        let dissector = Dissector::new(Options { quick: true, no_dump: true, ..Options::default() });
+        Self {
+            split,
+            current: 0,
+            packets: 0,
+            bytes: 0,
+            began: None,
+            dissector,
+            line: Vec::new(),
+            flows: HashMap::new(),
+        }
+    }
+
+    /// Whether a file is never come back to once another has begun.
+    pub(crate) fn one_after_another(&self) -> bool {
+        !matches!(self.split, Split::Flow | Split::Interface)
+    }
+
+    /// The file of a packet that takes `room` bytes in it.
+    pub(crate) fn file_of(&mut self, packet: &Packet<'_>, link_type: u16, room: u64) -> usize {
+        let full = match self.split {
+            Split::Interface => return packet.interface as usize,
+            Split::Flow => return self.flow_of(packet, link_type),
+            Split::Count(most) => self.packets == most,
+            Split::Size(most) => self.packets > 0 && self.bytes + room > most,
+            Split::Time(length) => {
+                let began = *self.began.get_or_insert(packet.timestamp);
+                let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+                // A packet from before goes with those that are being written; empty stretches make no files.
+                let after = packet.timestamp.saturating_sub(began) / length;
+                self.began = Some(began + after * length);
+                after > 0
+            }
+        };
+        if full {
+            self.current += 1;
+            (self.packets, self.bytes) = (0, 0);
+        }
+        self.packets += 1;
+        self.bytes += room;
+        self.current
+    }
+
+    fn flow_of(&mut self, packet: &Packet<'_>, link_type: u16) -> usize {
+        self.line.clear();
+        let facts = self.dissector.packet(link_type, packet.data, packet.original_len, &mut self.line);
+        let next = self.flows.len();
+        *self.flows.entry(flow(&facts)).or_insert(next)
+    }
+
+    /// What is told in the name of a file. `name`: that of the interface.
+    pub(crate) fn label(&self, file: usize, name: Option<&str>) -> String {
+        let number = format!("{:05}", file + 1);
+        match self.split {
+            Split::Interface => name.map_or_else(|| format!("interface{file}"), safe),
+            Split::Flow => {
+                let flow = self.flows.iter().find(|(_, number)| **number == file);
+                let Some((Some((protocol, a, b)), _)) = flow else { return format!("{number}-other") };
+                let protocol = match protocol {
+                    1 => "icmp".to_owned(),
+                    6 => "tcp".to_owned(),
+                    17 => "udp".to_owned(),
+                    58 => "icmp6".to_owned(),
+                    132 => "sctp".to_owned(),
+                    other => format!("ip{other}"),
+                };
+                let mut label = format!("{number}-{protocol}");
+                for (address, port) in [a, b] {
+                    let _cannot_fail = write!(label, "-{address}");
+                    if *port > 0 {
+                        let _cannot_fail = write!(label, ".{port}");
+                    }
+                }
+                safe(&label)
+            }
+            _ => number,
+        }
+    }
+}
+
+fn flow(facts: &Facts) -> Flow {
+    let (source, destination, protocol) = (facts.source?, facts.destination?, facts.ip_protocol?);
+    let source = (source, facts.source_port.unwrap_or(0));
+    let destination = (destination, facts.destination_port.unwrap_or(0));
+    Some((protocol, source.min(destination), source.max(destination)))
+}
+
+/// A piece of a file's name: no directories, nothing that shells or `scp` take for their own.
+fn safe(text: &str) -> String {
+    let keep = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
+    text.chars().map(keep).collect()
+}
+
+/// `dir/trace.pcapng.zst` with a label: `dir/trace-LABEL.pcapng.zst`.
+pub(crate) fn name(pattern: &Path, label: &str) -> PathBuf {
+    let file = pattern.file_name().unwrap_or_default().to_string_lossy();
+    let end = [".pcapng", ".pcap", ".ntar", ".cap"].iter().find_map(|suffix| file.rfind(suffix));
+    let (stem, suffix) = file.split_at(end.unwrap_or(file.len()));
+    pattern.with_file_name(format!("{stem}-{label}{suffix}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ways_to_split() {
+        assert_eq!(parse("time:1h"), Ok(Split::Time(Duration::from_secs(3600))));
+        assert_eq!(parse("size:100MB"), Ok(Split::Size(100_000_000)));
+        assert_eq!(parse("count:7"), Ok(Split::Count(7)));
+        assert_eq!(parse("flow"), Ok(Split::Flow));
+        assert_eq!(parse("interface"), Ok(Split::Interface));
+        for text in ["", "time", "time:5", "size:100", "count:0", "flow:tcp", "hour"] {
+            assert!(parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn names_of_files() {
+        for (pattern, expected) in [
+            ("trace.pcapng", "trace-1.pcapng"),
+            ("/tmp/a.pcap/trace.pcap.zst", "/tmp/a.pcap/trace-1.pcap.zst"),
+            ("trace", "trace-1"),
+            ("a.b.pcap", "a.b-1.pcap"),
+        ] {
+            assert_eq!(name(Path::new(pattern), "1"), Path::new(expected), "{pattern}");
+        }
+        assert_eq!(safe("../../etc/eth0:1"), ".._.._etc_eth0_1");
+    }
+}

@@ -1,0 +1,107 @@
+//! Moments as people write them, for `--from` and `--to`.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+
+use crate::units;
+
+/// A moment on the command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum When {
+    /// Nanoseconds since the Unix epoch.
+    At(u64),
+    /// So long after the first packet.
+    AfterFirst(Duration),
+}
+
+impl When {
+    /// As nanoseconds since the epoch, once the first packet's time is known.
+    pub(crate) fn absolute(self, first: u64) -> u64 {
+        match self {
+            Self::At(time) => time,
+            Self::AfterFirst(offset) => {
+                first.saturating_add(u64::try_from(offset.as_nanos()).unwrap_or(u64::MAX))
+            }
+        }
+    }
+}
+
+/// `+90s`, `1700000000.5`, `2026-11-21 13:05:00`, `2026-11-21T12:05:00Z`.
+pub(crate) fn parse(text: &str) -> Result<When, String> {
+    parse_in(text, &TimeZone::system())
+}
+
+fn parse_in(text: &str, zone: &TimeZone) -> Result<When, String> {
+    const ALLOWED: &str = "allowed are `2026-11-21 13:05:00` (local), `2026-11-21T12:05:00Z`, 1700000000.5 (epoch), +90s (after the first packet)";
+    let text = text.trim();
+    if let Some(offset) = text.strip_prefix('+') {
+        // The start itself is a moment, though not a duration.
+        if matches!(offset, "0" | "0s") {
+            return Ok(When::AfterFirst(Duration::ZERO));
+        }
+        return units::duration(offset).map(When::AfterFirst);
+    }
+    let at = |instant: Timestamp| {
+        let time = u64::try_from(instant.as_nanosecond());
+        time.map(When::At).map_err(|_| "before 1970 or after 2554".to_owned())
+    };
+    if let Some(time) = epoch(text) {
+        return Ok(When::At(time));
+    }
+    if let Ok(instant) = text.parse::<Timestamp>() {
+        return at(instant);
+    }
+    let local: DateTime = text.parse().map_err(|_| format!("not a moment; {ALLOWED}"))?;
+    let zoned = local.to_zoned(zone.clone()).map_err(|error| format!("{error}; {ALLOWED}"))?;
+    at(zoned.timestamp())
+}
+
+/// Seconds since the epoch, exact to the nanosecond.
+fn epoch(text: &str) -> Option<u64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    // A year alone is no moment, and eight digits are a date without dashes.
+    if !digits(whole) || !digits(fraction) || fraction.len() > 9 || whole.len() < 9 {
+        return None;
+    }
+    let nanoseconds = fraction.parse::<u64>().ok()? * 10_u64.pow(9 - u32::try_from(fraction.len()).ok()?);
+    whole.parse::<u64>().ok()?.checked_mul(1_000_000_000)?.checked_add(nanoseconds)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moments_that_are_read() {
+        let zone = TimeZone::posix("IST-5:30").expect("a zone");
+        let at = 1_700_000_000_000_000_000;
+        let table = [
+            ("1700000000", When::At(at)),
+            ("1700000000.5", When::At(at + 500_000_000)),
+            ("1700000000.000000001", When::At(at + 1)),
+            ("2023-11-15 03:43:20", When::At(at)),
+            ("2023-11-15T03:43:20.25", When::At(at + 250_000_000)),
+            ("2023-11-14T22:13:20Z", When::At(at)),
+            ("2023-11-14 23:13:20+01:00", When::At(at)),
+            ("2023-11-14", When::At(1_699_900_200_000_000_000)),
+            ("+90s", When::AfterFirst(Duration::from_secs(90))),
+            ("+0", When::AfterFirst(Duration::ZERO)),
+        ];
+        for (text, expected) in table {
+            assert_eq!(parse_in(text, &zone), Ok(expected), "{text}");
+        }
+        assert_eq!(When::AfterFirst(Duration::from_secs(1)).absolute(5), 1_000_000_005);
+    }
+
+    #[test]
+    fn moments_that_are_refused() {
+        for text in ["", "yesterday", "2023", "2023-13-01", "1700000000.", "-5s", "1969-01-01T00:00:00Z"] {
+            assert!(parse_in(text, &TimeZone::UTC).is_err(), "{text}");
+        }
+        assert!(parse("+5").expect_err("no unit").contains("5s"));
+    }
+}
