@@ -30,13 +30,6 @@ pub(crate) fn stdout() -> Paint {
     Paint { colours: wanted() && io::stdout().is_terminal() && capable() }
 }
 
-/// Colours for standard output, by the same rules.
-pub(crate) fn stdout() -> Paint {
-    let wanted = env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    let understands = env::var_os("TERM").is_none_or(|term| term != "dumb");
-    Paint { colours: wanted && understands && io::stdout().is_terminal() }
-}
-
 /// Standard error is a terminal that understands escape sequences.
 pub(crate) fn terminal() -> bool {
     io::stderr().is_terminal() && capable()
