@@ -26,8 +26,8 @@ Examples:
         Standard input. Compressed files are read as they are, too: weir info old.pcap.gz
 
 Losses are what the capture has left in the file: pcapng has a place for them, pcap has none.
-Exit status: 0 all well, 1 a file is damaged or cannot be read (the message says where and why), 2 the command line is
-wrong.";
+Exit status: 0 all well, 1 a file is damaged or cannot be read (the message says where and why),
+2 the command line is wrong.";
 
 /// Which files, and for whom.
 #[derive(Debug, Args)]

@@ -1,6 +1,7 @@
 //! The command line of `weir read`.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
 use weir::reader::FileKind;
@@ -34,9 +35,10 @@ Examples:
   weir read trace.pcapng --count
         The number of packets, and nothing else.
 
-Lines: addresses and ports as numbers always; nothing is looked up. In front stand the interface, where there are
-several, and In or Out, where the file knows. [N lost before] is where the capture lost packets.
-Exit status: 0 all well, 1 a file is damaged or cannot be read (what is whole was read), 2 the command line is wrong.";
+Addresses and ports are numbers always: nothing is looked up. In front stand the interface, where there
+are several, and In or Out, where the file knows. [N lost before]: there the capture lost packets.
+Exit status: 0 all well, 1 a file is damaged or cannot be read (what is whole was read),
+2 the command line is wrong.";
 
 /// What to read, and what to make of it.
 #[derive(Debug, Args)]
@@ -62,6 +64,11 @@ pub(crate) struct ReadArgs {
     #[arg(short, long = "snapshot-length", alias = "snaplen", value_name = "SIZE", value_parser = units::snap_len)]
     #[arg(help_heading = "What to take")]
     pub(super) snap_len: Option<u32>,
+
+    /// Put packets in the order of time, as far as they are apart by less than this: 1s. Of one file, too: a capture from
+    /// several queues is in order only queue by queue.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = "What to take")]
+    pub(super) sort: Option<Duration>,
 
     /// Times: -t none, -tt seconds since 1970, -ttt since the packet before, -tttt with date, -ttttt since the first.
     #[arg(short = 't', action = ArgAction::Count, help_heading = "Lines")]
@@ -131,6 +138,11 @@ pub(crate) struct ReadArgs {
     #[arg(help_heading = "Other output")]
     pub(super) split: Option<Split>,
 
+    /// Save what is whole of one cut or damaged file to a new one (-w), block by block as it stands; says what is lost.
+    #[arg(long, requires = "write", help_heading = "Other output")]
+    #[arg(conflicts_with_all = ["count", "from", "to", "snap_len", "sort", "format", "split", "nano", "micro", "json"])]
+    pub(super) repair: bool,
+
     /// Nanoseconds: nine decimals in lines; a pcap file that keeps them.
     #[arg(long, conflicts_with = "micro", help_heading = "Other output")]
     pub(super) nano: bool,
@@ -152,6 +164,9 @@ impl ReadArgs {
         let standard_input = self.files.iter().filter(|file| file.as_os_str() == "-").count();
         if standard_input > 1 {
             return Err(Failure::usage("standard input (-) can be read only once"));
+        }
+        if self.repair && self.files.len() > 1 {
+            return Err(Failure::usage("--repair takes one file; repair each, then merge them"));
         }
         if self.split.is_some() && self.write.as_ref().is_some_and(|path| path.as_os_str() == "-") {
             return Err(Failure::usage("--split-by makes several files; name one with -w, not -"));
@@ -202,17 +217,17 @@ impl ReadArgs {
             Some(FormatArg::Pcapng) => false,
             None if ends(".pcap") => true,
             None if ends(".pcapng") => false,
-            None => matches!(first.format().kind, FileKind::Pcap(_)),
+            None => first.is_some_and(|first| matches!(first.format().kind, FileKind::Pcap(_))),
         };
-        if !pcap {
-            return Format::Pcapng;
+        if pcap { Format::Pcap { nanoseconds: self.nano } } else { Format::Pcapng }
+    }
+
+    /// Whether a pcap file is to keep nanoseconds; `None`: if there are any.
+    pub(super) fn resolution(&self) -> Option<bool> {
+        match (self.nano, self.micro) {
+            (true, _) => Some(true),
+            (_, true) => Some(false),
+            _ => None,
         }
-        // What is there is kept, unless asked otherwise.
-        let finer = first.format().resolution.is_none_or(|unit| match unit.resolution() {
-            // Powers of ten, and of two (pcapng, `if_tsresol`).
-            decimal @ 0..0x80 => decimal > 6,
-            binary => binary & 0x7f > 19,
-        });
-        Format::Pcap { nanoseconds: self.nano || finer && !self.micro }
     }
 }

@@ -24,6 +24,8 @@ pub(crate) struct Files {
     parts: Parts,
     sorter: Option<Sorter>,
     interfaces: Vec<FileInterface>,
+    /// Whether pcap files keep nanoseconds; `None`: where there are any.
+    nanoseconds: Option<bool>,
     unheld: Unheld,
 }
 
@@ -69,7 +71,13 @@ struct Unheld {
 }
 
 impl Files {
-    pub(crate) fn new(path: PathBuf, options: WriterOptions, split: Option<Split>) -> Self {
+    /// `nanoseconds`: whether pcap files keep them; `None`: where there are any.
+    pub(crate) fn new(
+        path: PathBuf,
+        options: WriterOptions,
+        nanoseconds: Option<bool>,
+        split: Option<Split>,
+    ) -> Self {
         let parts = Parts {
             path,
             options,
@@ -79,7 +87,13 @@ impl Files {
             clock: 0,
             total: Total::default(),
         };
-        Self { parts, sorter: split.map(Sorter::new), interfaces: Vec::new(), unheld: Unheld::default() }
+        Self {
+            parts,
+            sorter: split.map(Sorter::new),
+            interfaces: Vec::new(),
+            nanoseconds,
+            unheld: Unheld::default(),
+        }
     }
 
     /// What is surely written, once [`Sink::finish`] was called.
@@ -190,7 +204,10 @@ impl Part {
 }
 
 impl Sink for Files {
-    fn interface(&mut self, interface: &FileInterface) -> Result<(), End> {
+    fn interface(&mut self, interface: &FileInterface, fine: bool) -> Result<(), End> {
+        if let Format::Pcap { nanoseconds } = &mut self.parts.options.format {
+            *nanoseconds = self.nanoseconds.unwrap_or(fine);
+        }
         self.unheld.names |= interface.name.is_some();
         self.interfaces.push(interface.clone());
         let number = u32::try_from(self.interfaces.len() - 1).unwrap_or(u32::MAX);

@@ -1,60 +1,101 @@
 //! What is read: one file, or several merged by time.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
-use weir::reader::{Item, ReadError, Reader, Warning};
-use weir::{FileInterface, Packet};
+use weir::FileInterface;
+use weir::reader::{Item, Merge, ReadError, Reader, TimeUnit, Warning};
 
 use super::failure;
 use crate::failure::Failure;
 
 /// The files of the command line.
 #[derive(Debug)]
-pub(crate) struct Input {
-    reader: Reader,
+pub(crate) enum Input {
+    /// As it is, the fastest way.
+    One(Box<Reader>),
+    /// Several, or one whose packets are put in order.
+    Merged(Box<Merge>),
 }
 
 impl Input {
-    pub(crate) fn open(paths: &[PathBuf]) -> Result<Self, Failure> {
-        let reader = Reader::open(&paths[0]).map_err(failure)?;
-        Ok(Self { reader })
+    /// `sort`: how far packets may be apart from their place in the order of time.
+    pub(crate) fn open(paths: &[PathBuf], sort: Option<Duration>) -> Result<Self, Failure> {
+        let readers: Result<Vec<Reader>, Failure> =
+            paths.iter().map(|path| Reader::open(path).map_err(failure)).collect();
+        let mut readers = readers?;
+        Ok(match sort {
+            None if readers.len() == 1 => Self::One(Box::new(readers.remove(0))),
+            None => Self::Merged(Box::new(Merge::new(readers))),
+            Some(window) => Self::Merged(Box::new(Merge::new(readers).window(window))),
+        })
     }
 
-    pub(crate) fn next(&mut self) -> Result<Option<Item<'_>>, ReadError> {
-        self.reader.next()
-    }
-
-    /// Whether there was another packet: the fastest way through.
+    /// What comes next. After an error there may be more: of the other files.
     #[inline]
-    pub(crate) fn next_packet(&mut self) -> Result<bool, ReadError> {
-        self.reader.next_packet().map(|packet: Option<Packet<'_>>| packet.is_some())
+    pub(crate) fn next(&mut self) -> Result<Option<Item<'_>>, ReadError> {
+        match self {
+            Self::One(reader) => reader.next(),
+            Self::Merged(merge) => merge.next(),
+        }
     }
 
     pub(crate) fn interfaces(&self) -> &[FileInterface] {
-        self.reader.interfaces()
+        match self {
+            Self::One(reader) => reader.interfaces(),
+            Self::Merged(merge) => merge.interfaces(),
+        }
     }
 
-    /// Bytes in all.
+    fn readers(&self) -> Vec<&Reader> {
+        match self {
+            Self::One(reader) => vec![reader],
+            Self::Merged(merge) => merge.readers().collect(),
+        }
+    }
+
+    /// Bytes in all, where all are known.
     pub(crate) fn size(&self) -> Option<u64> {
-        self.reader.size()
+        self.readers().iter().map(|reader| reader.size()).sum()
     }
 
     /// Bytes that are read.
     pub(crate) fn position(&self) -> u64 {
-        self.reader.position()
+        self.readers().iter().map(|reader| reader.position()).sum()
     }
 
-    /// The text at the start of the first file.
+    /// The text at the start of the first file that has one.
     pub(crate) fn comment(&self) -> Option<String> {
-        self.reader.sections().first()?.comment.clone()
+        let readers = self.readers();
+        readers.iter().flat_map(|reader| reader.sections()).find_map(|section| section.comment.clone())
     }
 
-    /// The first file: what it is, others shall be.
-    pub(crate) fn first(&self) -> &Reader {
-        &self.reader
+    /// The first file: what it is, a new one shall be.
+    pub(crate) fn first(&self) -> Option<&Reader> {
+        self.readers().first().copied()
     }
 
-    pub(crate) fn warnings(&self) -> impl Iterator<Item = (&str, &Warning)> {
-        self.reader.warnings().iter().map(|warning| (self.reader.name(), warning))
+    /// Whether an interface so far counts time in less than microseconds.
+    pub(crate) fn fine(&self) -> bool {
+        let finer = |unit: TimeUnit| match unit.resolution() {
+            // Powers of ten, and of two (pcapng, `if_tsresol`).
+            decimal @ 0..0x80 => decimal > 6,
+            binary => binary & 0x7f > 19,
+        };
+        self.readers().iter().any(|reader| (0..).map_while(|number| reader.time_unit(number)).any(finer))
+    }
+
+    /// What was odd, with the file's name.
+    pub(crate) fn warnings(&self) -> Vec<(&str, &Warning)> {
+        let readers = self.readers().into_iter();
+        readers.flat_map(|reader| reader.warnings().iter().map(|warning| (reader.name(), warning))).collect()
+    }
+
+    /// Packets that could not be put in order.
+    pub(crate) fn late(&self) -> u64 {
+        match self {
+            Self::One(_) => 0,
+            Self::Merged(merge) => merge.late(),
+        }
     }
 }

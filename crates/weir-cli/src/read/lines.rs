@@ -32,7 +32,7 @@ impl Lines {
 }
 
 impl Sink for Lines {
-    fn interface(&mut self, interface: &FileInterface) -> Result<(), End> {
+    fn interface(&mut self, interface: &FileInterface, _fine: bool) -> Result<(), End> {
         let number = self.interfaces.len();
         let name = interface.name.as_deref().map(harmless).unwrap_or_else(|| format!("#{number}"));
         self.interfaces.push((interface.link_type, name));
@@ -82,20 +82,21 @@ pub(crate) fn harmless(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// Counts packets that were chosen by their time, and prints the number alone.
+/// Counts packets, and prints the number alone.
 #[derive(Debug, Default)]
 pub(crate) struct Count {
     count: u64,
 }
 
 impl Count {
-    pub(crate) fn add(&mut self, packets: u64) {
-        self.count += packets;
+    /// What was counted elsewhere.
+    pub(crate) fn of(count: u64) -> Self {
+        Self { count }
     }
 }
 
 impl Sink for Count {
-    fn interface(&mut self, _interface: &FileInterface) -> Result<(), End> {
+    fn interface(&mut self, _interface: &FileInterface, _fine: bool) -> Result<(), End> {
         Ok(())
     }
 

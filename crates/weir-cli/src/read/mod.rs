@@ -12,21 +12,22 @@ mod input;
 mod lines;
 mod objects;
 mod progress;
+mod repair;
 mod sink;
 mod split;
 mod when;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
-use weir::reader::{Item, ReadError};
+use weir::reader::{Item, ReadError, Reader};
 use weir::writer::WriterOptions;
 use weir_dissect::Dissector;
 
 pub(crate) use self::args::ReadArgs;
 use self::choice::{Choice, Verdict};
 use self::clock::Clock;
-use self::files::Files;
+use self::files::{Files, Total};
 use self::input::Input;
 pub(crate) use self::lines::harmless;
 use self::lines::{Count, Lines};
@@ -40,88 +41,92 @@ use crate::{style, units};
 /// Reads what `args` names.
 pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     args.check()?;
-    let mut input = Input::open(&args.files)?;
-    let choice = Choice::new(args);
-    let mut progress = Progress::new(input.size(), args.prints());
     if let Some(path) = &args.write {
         not_onto_itself(path, &args.files)?;
+        if args.repair {
+            return repair::run(&args.files[0], path);
+        }
+    }
+    let mut input = Input::open(&args.files, args.sort)?;
+    let mut choice = Choice::new(args);
+    let mut progress = Progress::new(input.size(), args.prints());
+    let result = if let Some(path) = &args.write {
         let options = WriterOptions {
             format: args.format(&input),
             comment: input.comment(),
             user_application: concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned(),
             ..WriterOptions::default()
         };
-        let mut files = Files::new(path.clone(), options, args.split);
-        let result = pass(&mut input, choice, &mut progress, &mut files);
+        let mut files = Files::new(path.clone(), options, args.resolution(), args.split);
+        let result = pass(&mut input, &mut choice, &mut progress, &mut files);
         drop(progress);
         if path.as_os_str() != "-" && !args.quick {
-            let total = files.total();
-            let many = if total.files == 1 {
-                String::new()
-            } else {
-                format!(" in {} files", units::grouped(total.files))
-            };
-            let packets = if total.packets == 1 { "packet" } else { "packets" };
-            style::say(format_args!(
-                "{} {packets}, {}{many} -> {}",
-                units::grouped(total.packets),
-                units::bytes(total.bytes),
-                path.display()
-            ));
+            say_total(path, files.total());
         }
-        return result.and_then(|()| odd(&input));
-    }
-    if args.only_count {
-        let mut count = Count::default();
-        if choice.takes_all() {
-            let damage = loop {
-                match input.next_packet() {
-                    Ok(true) => count.add(1),
-                    Ok(false) => break Ok(()),
-                    Err(damage) => break Err(damage),
-                }
-                progress.tick(|| input.position());
-            };
-            drop(progress);
-            end(count.finish())?;
-            damage.map_err(failure)?;
-        } else {
-            pass(&mut input, choice, &mut progress, &mut count)?;
+        result
+    } else if args.only_count {
+        match &mut input {
+            Input::One(reader) if choice.takes_all() => count(reader, &mut progress),
+            _ => pass(&mut input, &mut choice, &mut progress, &mut Count::default()),
         }
     } else if args.json {
-        pass(&mut input, choice, &mut progress, &mut Objects::new(args.dissect()))?;
+        pass(&mut input, &mut choice, &mut progress, &mut Objects::new(args.dissect()))
     } else {
         let clock = Clock::new(args.style(), args.nano, TimeZone::system());
         let mut lines = Lines::new(clock, Dissector::new(args.dissect()), args.below(), args.number);
-        pass(&mut input, choice, &mut progress, &mut lines)?;
-    }
-    odd(&input)
+        pass(&mut input, &mut choice, &mut progress, &mut lines)
+    };
+    say_odd(&input);
+    result
 }
 
-/// Takes what is chosen of the input to where it goes. What is whole is taken even if the input is damaged behind it.
+/// Counts packets, the fastest way.
+fn count(reader: &mut Reader, progress: &mut Progress) -> Result<(), Failure> {
+    let damage = loop {
+        match reader.next_packet() {
+            Ok(Some(_)) => {}
+            Ok(None) => break None,
+            Err(damage) => break Some(damage),
+        }
+        progress.tick(|| reader.position());
+    };
+    progress.clear();
+    end(Count::of(reader.packets()).finish())?;
+    damage.map_or(Ok(()), |damage| Err(failure(damage)))
+}
+
+/// Takes what is chosen of the input to where it goes. What is whole is taken even where the input is damaged.
 fn pass(
     input: &mut Input,
-    mut choice: Choice,
+    choice: &mut Choice,
     progress: &mut Progress,
     sink: &mut dyn Sink,
 ) -> Result<(), Failure> {
-    let damage = match work(input, &mut choice, progress, sink) {
+    let result = work(input, choice, progress, sink);
+    progress.clear();
+    let mut damage = match result {
         Ok(damage) => damage,
         // Whoever reads has enough.
         Err(End::Enough) => return Ok(()),
         Err(End::Failed(failure)) => return Err(failure),
     };
     end(sink.finish())?;
-    damage.map_or(Ok(()), |damage| Err(failure(damage)))
+    // The last one is told by who called us.
+    let last = damage.pop();
+    for damage in damage {
+        failure(damage).report();
+    }
+    last.map_or(Ok(()), |damage| Err(failure(damage)))
 }
 
-/// Gives the damage at which the input ended, if it did.
+/// Gives the damage that files ended with.
 fn work(
     input: &mut Input,
     choice: &mut Choice,
     progress: &mut Progress,
     sink: &mut dyn Sink,
-) -> Result<Option<ReadError>, End> {
+) -> Result<Vec<ReadError>, End> {
+    let mut damage = Vec::new();
     loop {
         let described = match input.next() {
             Ok(Some(Item::Packet(packet))) => {
@@ -129,7 +134,7 @@ fn work(
                     Verdict::Take(packet) => sink.packet(&packet)?,
                     Verdict::Last(packet) => {
                         sink.packet(&packet)?;
-                        return Ok(None);
+                        return Ok(damage);
                     }
                     Verdict::Leave => {}
                 }
@@ -144,11 +149,14 @@ fn work(
                 sink.block(kind, body)?;
                 None
             }
-            Ok(None) => return Ok(None),
-            Err(damage) => return Ok(Some(damage)),
+            Ok(None) => return Ok(damage),
+            Err(error) => {
+                damage.push(error);
+                None
+            }
         };
         if let Some(interface) = described.and_then(|number| input.interfaces().get(number as usize)) {
-            sink.interface(&choice.described(interface))?;
+            sink.interface(&choice.described(interface), input.fine())?;
         }
         progress.tick(|| input.position());
     }
@@ -171,16 +179,36 @@ pub(crate) fn failure(error: ReadError) -> Failure {
 }
 
 /// Says what was odd in the input, but did not end the reading.
-fn odd(input: &Input) -> Result<(), Failure> {
+fn say_odd(input: &Input) {
     let paint = style::stderr();
     for (name, warning) in input.warnings() {
         style::say(format_args!("{}: {name}: {warning}", paint.yellow("note")));
     }
-    Ok(())
+    if input.late() > 0 {
+        let late = units::grouped(input.late());
+        style::say(format_args!(
+            "{}: {late} packets are earlier than one before; --sort with more time puts them in order",
+            paint.yellow("note")
+        ));
+    }
+}
+
+fn say_total(path: &Path, total: Total) {
+    let files = match total.files {
+        1 => String::new(),
+        files => format!(" in {} files", units::grouped(files)),
+    };
+    style::say(format_args!(
+        "{} {}, {}{files} -> {}",
+        units::grouped(total.packets),
+        if total.packets == 1 { "packet" } else { "packets" },
+        units::bytes(total.bytes),
+        path.display()
+    ));
 }
 
 /// A file cannot be read while it is being emptied to be written.
-fn not_onto_itself(output: &Path, inputs: &[std::path::PathBuf]) -> Result<(), Failure> {
+fn not_onto_itself(output: &Path, inputs: &[PathBuf]) -> Result<(), Failure> {
     use std::os::unix::fs::MetadataExt;
     let place =
         |path: &Path| path.metadata().ok().filter(|data| data.is_file()).map(|data| (data.dev(), data.ino()));

@@ -104,7 +104,7 @@ impl Objects {
 }
 
 impl Sink for Objects {
-    fn interface(&mut self, interface: &FileInterface) -> Result<(), End> {
+    fn interface(&mut self, interface: &FileInterface, _fine: bool) -> Result<(), End> {
         let name = interface.name.clone().unwrap_or_else(|| format!("#{}", self.interfaces.len()));
         self.interfaces.push((interface.link_type, name));
         Ok(())

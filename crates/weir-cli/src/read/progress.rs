@@ -61,12 +61,17 @@ impl Progress {
             bar.set_position(position());
         }
     }
+
+    /// Takes the bar away, so that other words can follow.
+    pub(crate) fn clear(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.finish_and_clear();
+        }
+    }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.finish_and_clear();
-        }
+        self.clear();
     }
 }

@@ -10,8 +10,8 @@ use crate::failure::Failure;
 
 /// Takes what is read, in its order. Numbers of interfaces are those that [`Sink::interface`] has told.
 pub(crate) trait Sink {
-    /// Another interface; the first is number 0.
-    fn interface(&mut self, interface: &FileInterface) -> Result<(), End>;
+    /// Another interface; the first is number 0. `fine`: an interface so far counts time in less than microseconds.
+    fn interface(&mut self, interface: &FileInterface, fine: bool) -> Result<(), End>;
     /// A packet.
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End>;
     /// Counters.

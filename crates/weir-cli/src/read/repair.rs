@@ -1,0 +1,49 @@
+//! `--repair`: what is whole of a damaged file, as a new one.
+
+use std::path::Path;
+
+use weir::reader::{RepairError, repair};
+
+use crate::failure::Failure;
+use crate::{style, units};
+
+/// Ranges of lost bytes that are told one by one.
+const TOLD: usize = 20;
+
+/// Saves what is whole; says what was lost.
+pub(crate) fn run(input: &Path, output: &Path) -> Result<(), Failure> {
+    let repaired = repair(input, output).map_err(|error| match error {
+        RepairError::Read(error) => super::failure(error),
+        RepairError::Exists { .. } => {
+            Failure::new(error).hint("name another file with -w, or remove that one first")
+        }
+        other => Failure::new(other),
+    })?;
+    let paint = style::stderr();
+    for range in repaired.lost.iter().take(TOLD) {
+        style::say(format_args!(
+            "{}: bytes {} to {}: {}",
+            paint.yellow("lost"),
+            range.start,
+            range.end.saturating_sub(1),
+            units::bytes(range.end - range.start)
+        ));
+    }
+    if repaired.lost.len() > TOLD {
+        style::say(format_args!("{}: and {} more places", paint.yellow("lost"), repaired.lost.len() - TOLD));
+    }
+    if let Some(reason) = &repaired.ended {
+        style::say(format_args!("{}: {reason}", paint.yellow("note")));
+    }
+    let lost = match repaired.lost_bytes {
+        0 => "nothing lost".to_owned(),
+        bytes => format!("{} bytes lost", units::grouped(bytes)),
+    };
+    style::say(format_args!(
+        "{} packets, {} -> {}; {lost}",
+        units::grouped(repaired.packets),
+        units::bytes(repaired.bytes),
+        output.display()
+    ));
+    Ok(())
+}

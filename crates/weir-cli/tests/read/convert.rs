@@ -1,0 +1,167 @@
+//! Files from files: formats, merging, what is kept and what cannot be.
+
+use std::fs;
+
+use weir::writer::Format;
+
+use crate::support::{EPOCH, Place, frames, judge, packets, pcap, stderr, succeeds, weir, write};
+
+const NANOSECONDS: Format = Format::Pcap { nanoseconds: true };
+
+#[test]
+fn a_round_trip_gives_the_same_bytes() {
+    let place = Place::new();
+    let [original, between, back] = ["a.pcap", "b.pcapng", "c.pcap"].map(|name| place.path(name));
+    pcap(&original);
+    succeeds(&["read", "-w"], &[&between, &original]);
+    assert_eq!(packets(&between), packets(&original));
+    succeeds(&["read", "--micro", "-w"], &[&back, &between]);
+    assert!(fs::read(&original).expect("a file") == fs::read(&back).expect("a file"));
+}
+
+#[test]
+fn conversions_are_those_of_editcap_and_tcpdump() {
+    let place = Place::new();
+    let [original, pcapng, theirs, ours, dumped] =
+        ["a.pcap", "b.pcapng", "c.pcap", "d.pcap", "e.pcap"].map(|name| place.path(name));
+    pcap(&original);
+    judge("editcap", &["-F", "pcapng"], &[&original, &pcapng]);
+    judge("editcap", &["-F", "pcap"], &[&pcapng, &theirs]);
+    judge("tcpdump", &["-r"], &[&pcapng, "-w".as_ref(), &dumped]);
+    succeeds(&["read", "-w"], &[&ours, &pcapng]);
+    let ours = fs::read(&ours).expect("a file");
+    assert!(ours == fs::read(&theirs).expect("a file"), "not the bytes of editcap");
+    assert!(ours == fs::read(&dumped).expect("a file"), "not the bytes of tcpdump");
+}
+
+#[test]
+fn compressed_input_and_standard_output() {
+    let place = Place::new();
+    let [plain, packed] = ["a.pcap", "b.pcap.gz"].map(|name| place.path(name));
+    pcap(&plain);
+    let output = std::process::Command::new("gzip").arg("-c").arg(&plain).output().expect("gzip");
+    fs::write(&packed, output.stdout).expect("a file");
+    let output = weir(&["read", "-w", "-"], &[&packed]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(output.stdout == fs::read(&plain).expect("a file"), "not the same bytes");
+}
+
+#[test]
+fn merging_is_that_of_mergecap() {
+    let place = Place::new();
+    let [a, b, c, theirs, ours] =
+        ["a.pcap", "b.pcapng", "c.pcap", "theirs.pcapng", "ours.pcapng"].map(|name| place.path(name));
+    let frames = frames();
+    let every = |step: u64, first: u64| -> Vec<(u32, u64, &[u8], u64)> {
+        (0..).zip(&frames).map(|(n, data)| (0, EPOCH + first + n * step, data.as_slice(), 0)).collect()
+    };
+    write(&a, NANOSECONDS, &[("", 1)], &every(1_000_000, 0));
+    write(&b, Format::Pcapng, &[("eth7", 1)], &every(700_000, 3));
+    write(&c, NANOSECONDS, &[("", 1)], &every(5_000_000, 500_000_001));
+    judge("mergecap", &["-w"], &[&theirs, &a, &b, &c]);
+    succeeds(&["read", "-F", "pcapng", "-w"], &[&ours, &a, &b, &c]);
+    assert_eq!(packets(&ours), packets(&theirs));
+    assert_eq!(
+        succeeds(&["read", "-tt", "--nano", "--count"], &[&a, &b, &c]).trim(),
+        (frames.len() * 3).to_string()
+    );
+}
+
+/// A capture from several queues is in order queue by queue.
+#[test]
+fn packets_are_put_in_order() {
+    let place = Place::new();
+    let [mixed, theirs, ours] = ["m.pcapng", "t.pcapng", "o.pcapng"].map(|name| place.path(name));
+    let frames = frames();
+    let queue = |number: u64| (0..40).map(move |n| (n * 2 + number) * 1_000_000);
+    let times: Vec<u64> = queue(0).chain(queue(1)).collect();
+    let packets_of: Vec<_> = times
+        .iter()
+        .zip(frames.iter().cycle())
+        .map(|(time, data)| (0, EPOCH + time, data.as_slice(), 0))
+        .collect();
+    write(&mixed, Format::Pcapng, &[("eth0", 1)], &packets_of);
+    judge("reordercap", &[], &[&mixed, &theirs]);
+    succeeds(&["read", "--sort", "1s", "-w"], &[&ours, &mixed]);
+    assert_eq!(packets(&ours), packets(&theirs));
+}
+
+#[test]
+fn snap_length_and_count() {
+    let place = Place::new();
+    let [original, ours, theirs] = ["a.pcap", "b.pcap", "c.pcap"].map(|name| place.path(name));
+    pcap(&original);
+    succeeds(&["read", "-s", "40", "-c", "50", "-w"], &[&ours, &original]);
+    judge("editcap", &["-F", "pcap", "-s", "40", "-r"], &[&original, &theirs, "1-50".as_ref()]);
+    assert_eq!(packets(&ours), packets(&theirs));
+}
+
+#[test]
+fn what_a_file_says_of_its_packets_is_kept() {
+    let place = Place::new();
+    let [original, copy, pcap] = ["a.pcapng", "b.pcapng", "c.pcap"].map(|name| place.path(name));
+    let frame = frames().swap_remove(20);
+    let packets = [(0, EPOCH, frame.as_slice(), 0), (1, EPOCH + 5, &frame, 99), (1, EPOCH + 6, &frame, 0)];
+    write(&original, Format::Pcapng, &[("eth0", 1), ("eth1", 1), ("silent", 101)], &packets);
+    succeeds(&["read", "-w"], &[&copy, &original]);
+    assert_eq!(succeeds(&["read"], &[&original]), succeeds(&["read"], &[&copy]));
+    let fields = [
+        "-T",
+        "fields",
+        "-e",
+        "frame.interface_name",
+        "-e",
+        "frame.packet_flags_direction",
+        "-e",
+        "frame.drop_count",
+        "-r",
+    ];
+    assert_eq!(judge("tshark", &fields, &[&copy]), judge("tshark", &fields, &[&original]));
+    assert!(judge("capinfos", &[], &[&copy]).contains("Number of interfaces in file: 3"));
+
+    let output = weir(&["read", "-w"], &[&pcap, &original]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let said = stderr(&output);
+    assert!(said.contains("pcap has no place for interface names, directions, losses"), "{said}");
+}
+
+#[test]
+fn statistics_and_secrets_are_kept() {
+    let place = Place::new();
+    let [plain, original, copy, keys] =
+        ["a.pcap", "b.pcapng", "c.pcapng", "keys.txt"].map(|name| place.path(name));
+    pcap(&plain);
+    let key = format!("CLIENT_RANDOM {} {}\n", "ab".repeat(32), "cd".repeat(48));
+    fs::write(&keys, &key).expect("a file");
+    let secrets = format!("tls,{}", keys.display());
+    judge("editcap", &["-F", "pcapng", "--inject-secrets", &secrets], &[&plain, &original]);
+    succeeds(&["read", "-w"], &[&copy, &original]);
+    let bytes = fs::read(&copy).expect("a file");
+    assert!(bytes.windows(key.len()).any(|window| window == key.as_bytes()), "the secrets are gone");
+    assert_eq!(packets(&copy), packets(&plain));
+}
+
+#[test]
+fn a_pcap_file_has_one_link_type() {
+    let place = Place::new();
+    let [original, pcap] = ["a.pcapng", "b.pcap"].map(|name| place.path(name));
+    let frame = frames().swap_remove(20);
+    let packets = [(0, EPOCH, frame.as_slice(), 0), (1, EPOCH + 5, &frame[14..], 0)];
+    write(&original, Format::Pcapng, &[("eth0", 1), ("tun0", 101)], &packets);
+    let output = weir(&["read", "-w"], &[&pcap, &original]);
+    assert_eq!(output.status.code(), Some(1));
+    let said = stderr(&output);
+    assert!(said.contains("one link type") && said.contains("--split-by interface"), "{said}");
+}
+
+#[test]
+fn no_file_is_written_onto_itself() {
+    let place = Place::new();
+    let file = place.path("a.pcap");
+    pcap(&file);
+    let before = fs::read(&file).expect("a file");
+    let output = weir(&["read", "-w"], &[&file, &file]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the same file"), "{}", stderr(&output));
+    assert!(before == fs::read(&file).expect("a file"));
+}

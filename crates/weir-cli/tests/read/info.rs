@@ -1,0 +1,114 @@
+//! `weir info`, judged by capinfos.
+
+use std::fs;
+
+use serde_json::Value;
+use weir::writer::Format;
+
+use crate::support::{EPOCH, Place, frames, judge, pcap, stderr, stdout, succeeds, weir, write};
+
+fn object(file: &std::path::Path) -> Value {
+    serde_json::from_str(&succeeds(&["info", "--json"], &[file])).expect("JSON")
+}
+
+#[test]
+fn numbers_are_those_of_capinfos() {
+    let place = Place::new();
+    let [plain, pcapng] = ["a.pcap", "b.pcapng"].map(|name| place.path(name));
+    pcap(&plain);
+    judge("editcap", &["-F", "pcapng"], &[&plain, &pcapng]);
+    for (file, format) in [(&plain, "pcap"), (&pcapng, "pcapng")] {
+        let info = object(file);
+        // Machine-readable table: type, packets, file size, data size, duration, ..., in the order of the letters.
+        let table = judge(
+            "capinfos",
+            &["-M", "-T", "-r", "-c", "-s", "-d", "-u", "-z", "-S", "-a", "-e", "-o"],
+            &[file],
+        );
+        let fields: Vec<&str> = table.trim().split('\t').collect();
+        assert_eq!(info["format"], format);
+        assert_eq!(info["packets"].to_string(), fields[1], "{table}");
+        assert_eq!(info["size"].to_string(), fields[2], "{table}");
+        assert_eq!(info["bytes"].to_string(), fields[3], "{table}");
+        let near = |value: &Value, field: &str, within: f64| {
+            let theirs: f64 = field.parse().unwrap_or_else(|_| panic!("{table}"));
+            let ours = value.as_f64().expect("a number");
+            assert!((ours - theirs).abs() <= within, "{ours} {theirs}: {table}");
+        };
+        near(&info["duration_seconds"], fields[4], 1e-6);
+        near(&info["average_size"], fields[7], 0.01);
+        assert_eq!(info["ordered"], fields[8] == "True", "{table}");
+        assert_eq!(info["first"], "2023-11-14T22:13:20.000000000Z");
+        assert_eq!(info["loss"], "unknown");
+        assert_eq!(info["interfaces"].as_array().map(Vec::len), Some(1));
+    }
+    let text = succeeds(&["info"], &[&plain]);
+    assert!(text.contains("pcap has no place for it"), "{text}");
+}
+
+#[test]
+fn losses_are_shown_where_they_were() {
+    let place = Place::new();
+    let file = place.path("lossy.pcapng");
+    let frame = frames().swap_remove(20);
+    let packets: Vec<_> = (0..600_u64)
+        .map(|n| (0, EPOCH + n * 1_000_000, frame.as_slice(), if n == 300 { 5 } else { 0 }))
+        .chain([(1, EPOCH + 600_000_000, frame.as_slice(), 70)])
+        .collect();
+    write(&file, Format::Pcapng, &[("eth0", 1), ("eth1", 1)], &packets);
+    let info = object(&file);
+    assert_eq!((&info["loss"], &info["lost"]), (&Value::from("some"), &Value::from(75)));
+    assert_eq!(info["interfaces"][1]["lost_by_records"], 70);
+    let text = succeeds(&["info"], &[&file]);
+    let row = |name: &str| {
+        let line = text.lines().find(|line| line.trim_start().starts_with(&format!("{name} |")));
+        line.unwrap_or_else(|| panic!("no {name}: {text}")).split('|').nth(1).expect("a picture").to_owned()
+    };
+    let seen = |name: &str| row(name).chars().position(|c| c != ' ');
+    // At the border of two columns.
+    assert!(matches!(seen("eth0"), Some(29 | 30)), "{text}");
+    assert_eq!((seen("eth1"), seen("traffic")), (Some(59), Some(0)), "{text}");
+    assert!(text.contains("75 packets"), "{text}");
+}
+
+/// What a capture leaves in its file is what it has said itself.
+#[test]
+fn root_a_capture_without_loss_says_so() {
+    if !weir_lab::require_root("root_a_capture_without_loss_says_so") {
+        return;
+    }
+    let network = weir_lab::Network::new(weir_lab::Veth::default()).expect("a private network");
+    let place = Place::new();
+    let file = place.path("own.pcapng");
+    let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_weir"));
+    command
+        .args(["capture", "--source", "af_packet", "-c", "200", "-i", &network.pair().rx.name, "-w"])
+        .arg(&file);
+    let mut capture = network.rx().spawn(&mut command).expect("weir");
+    let traffic = weir_lab::Traffic::new(60).expect("a size").between(network.pair());
+    let mut generator = weir_lab::Generator::new(network.pair(), &traffic).expect("a generator");
+    // Until it has its packets: it may begin to capture at any time.
+    while capture.try_wait().expect("a child").is_none() {
+        generator.send(50).expect("frames");
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    let info = object(&file);
+    assert_eq!((&info["packets"], &info["loss"]), (&Value::from(200), &Value::from("none")), "{info}");
+    assert_eq!(info["interfaces"][0]["name"], network.pair().rx.name.as_str());
+    assert!(succeeds(&["info"], &[&file]).contains("none recorded"));
+}
+
+#[test]
+fn several_files_are_a_table_and_damage_is_told() {
+    let place = Place::new();
+    let [whole, cut] = ["a.pcap", "b.pcap"].map(|name| place.path(name));
+    let count = pcap(&whole);
+    fs::write(&cut, &fs::read(&whole).expect("a file")[..5000]).expect("a file");
+    let output = weir(&["info"], &[&whole, &cut, &place.path("missing.pcap")]);
+    assert_eq!(output.status.code(), Some(1));
+    let table = stdout(&output);
+    assert_eq!(table.lines().count(), 3, "{table}");
+    assert!(table.contains(&format!(" {count} ")) && table.contains("damaged"), "{table}");
+    let said = stderr(&output);
+    assert!(said.contains("b.pcap: at byte ") && said.contains("missing.pcap"), "{said}");
+}

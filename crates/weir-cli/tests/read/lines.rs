@@ -1,0 +1,240 @@
+//! Lines and objects.
+
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+use std::thread;
+
+use serde_json::Value;
+use weir::writer::Format;
+use weir_lab::{FrameSender, Network, Pair, Veth, tcp_transfer};
+
+use crate::support::{EPOCH, Place, frames, judge, pcap, succeeds, weir, write};
+
+/// The same letters to both, and the same lines from both.
+#[track_caller]
+fn same(letters: &[&str], file: &std::path::Path) {
+    let theirs = judge("tcpdump", &[letters, &["-n", "-r"]].concat(), &[file]);
+    let ours = succeeds(&[&["read"], letters].concat(), &[file]);
+    for (ours, theirs) in ours.lines().zip(theirs.lines()) {
+        assert_eq!(ours, theirs, "{letters:?}");
+    }
+    assert_eq!(ours.lines().count(), theirs.lines().count(), "{letters:?}");
+}
+
+#[test]
+fn lines_in_every_way_are_those_of_tcpdump() {
+    let place = Place::new();
+    let file = place.path("all.pcap");
+    pcap(&file);
+    let ways: [&[&str]; 17] = [
+        &[],
+        &["-t"],
+        &["-tt"],
+        &["-ttt"],
+        &["-tttt"],
+        &["-ttttt"],
+        &["-e"],
+        &["-q"],
+        &["-S"],
+        &["-x"],
+        &["-xx"],
+        &["-X"],
+        &["-XX"],
+        &["-A"],
+        &["-#"],
+        &["--nano", "-tt"],
+        &["-c", "7", "-e", "-ttt", "--nano"],
+    ];
+    for way in ways {
+        same(way, &file);
+    }
+}
+
+#[test]
+fn standard_input_is_read_like_a_file() {
+    let place = Place::new();
+    let file = place.path("all.pcap");
+    pcap(&file);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+    let input = std::fs::File::open(&file).expect("a file");
+    let output = command.args(["read", "-t", "-"]).stdin(input).output().expect("weir");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), succeeds(&["read", "-t"], &[&file]));
+}
+
+#[test]
+fn several_interfaces_and_losses_are_told() {
+    let place = Place::new();
+    let file = place.path("two.pcapng");
+    let frame =
+        frames().into_iter().find(|frame| frame.get(34..38) == Some(&[0x13, 0x88, 0x17, 0x70])).expect("UDP");
+    let packets = [(0, EPOCH, frame.as_slice(), 0), (1, EPOCH + 1, &frame, 12)];
+    write(&file, Format::Pcapng, &[("eth0", 1), ("wlan0", 1)], &packets);
+    let lines = succeeds(&["read", "-tt", "--nano"], &[&file]);
+    let carried = "IP 10.0.0.1.5000 > 10.0.0.2.6000: UDP, length";
+    let expected = [
+        format!("1700000000.000000000 eth0  {carried}"),
+        format!("1700000000.000000001 wlan0 In  {carried}"),
+    ];
+    for (line, expected) in lines.lines().zip(&expected) {
+        assert!(line.starts_with(expected), "{line}");
+    }
+    assert!(lines.ends_with("  [12 lost before]\n"), "{lines}");
+}
+
+#[test]
+fn objects_have_what_tshark_sees() {
+    let place = Place::new();
+    let file = place.path("all.pcap");
+    let count = pcap(&file);
+    let text = succeeds(&["read", "--json"], &[&file]);
+    let objects: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(objects.len(), count);
+    let fields = ["frame.time_epoch", "frame.len", "eth.src", "tcp.srcport", "udp.dstport", "ip.ttl"];
+    let mut args = vec!["-T", "fields", "-E", "occurrence=f", "-n"];
+    fields.iter().for_each(|field| args.extend(["-e", field]));
+    args.push("-r");
+    let judged = judge("tshark", &args, &[&file]);
+    let lines = text.lines().count();
+    assert_eq!(judged.lines().count(), lines);
+    let (mut ports, mut hops) = (0, 0);
+    for (object, line) in objects.iter().zip(judged.lines()) {
+        let fields: Vec<&str> = line.split('\t').collect();
+        assert_eq!(object["epoch"], fields[0], "{object}");
+        assert_eq!(object["length"].to_string(), fields[1], "{object}");
+        assert_eq!(object["mac_source"], fields[2], "{object}");
+        // tshark puts fragments together before it looks at ports.
+        let fragment = object["line"].as_str().is_some_and(|line| line.contains("frag ("));
+        let protocol = object["ip_protocol"].as_u64().filter(|_| !fragment);
+        if protocol == Some(6) && object.get("source_port").is_some() {
+            ports += 1;
+            assert_eq!(object["source_port"].to_string(), fields[3], "{object}");
+        }
+        if protocol == Some(17) && object.get("destination_port").is_some() {
+            ports += 1;
+            assert_eq!(object["destination_port"].to_string(), fields[4], "{object}");
+        }
+        if object["source"].as_str().is_some_and(|address| address.contains('.'))
+            && object.get("ttl").is_some()
+        {
+            hops += 1;
+            assert_eq!(object["ttl"].to_string(), fields[5], "{object}");
+        }
+    }
+    assert!(ports > 50 && hops > 100, "{ports} {hops}");
+    assert_eq!(objects[0]["time"], "2023-11-14T22:13:20.000000000Z");
+    assert_eq!(objects[0]["tcp_flags"], "S");
+}
+
+#[test]
+fn a_time_window_is_half_open() {
+    let place = Place::new();
+    let file = place.path("all.pcap");
+    let count = pcap(&file);
+    let numbers =
+        |args: &[&str]| succeeds(&[&["read", "--count"], args].concat(), &[&file]).trim().to_owned();
+    assert_eq!(numbers(&[]), count.to_string());
+    assert_eq!(numbers(&["--from", "+10ms", "--to", "+20ms"]), "10");
+    assert_eq!(numbers(&["--from", "1700000000.010", "--to", "1700000000.020"]), "10");
+    assert_eq!(numbers(&["--from", "2023-11-15 03:43:20.01", "--to", "2023-11-14T22:13:20.02Z"]), "10");
+    assert_eq!(numbers(&["--to", "+10ms"]), "10");
+    assert_eq!(numbers(&["--from", "+10ms", "-c", "3"]), "3");
+}
+
+/// `weir read ... | head`
+#[test]
+fn a_reader_that_has_enough_is_no_error() {
+    let place = Place::new();
+    let file = place.path("many.pcap");
+    let frames = frames();
+    let packets: Vec<_> = (0..100_000).map(|n| (0, EPOCH + n, frames[20].as_slice(), 0)).collect();
+    write(&file, Format::Pcap { nanoseconds: true }, &[("", 1)], &packets);
+    for args in [&["read"][..], &["read", "--json"], &["read", "-w", "-"]] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
+        let mut child = command
+            .args(args)
+            .arg(&file)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("weir");
+        let mut first = BufReader::with_capacity(16, child.stdout.take().expect("a pipe"));
+        first.fill_buf().expect("a little");
+        drop(first);
+        let mut errors = String::new();
+        child.stderr.take().expect("a pipe").read_to_string(&mut errors).expect("text");
+        assert_eq!(child.wait().expect("it ends").code(), Some(0), "{args:?}: {errors}");
+        assert_eq!(errors, "", "{args:?}");
+    }
+}
+
+#[test]
+fn what_is_asked_wrongly_is_said() {
+    let place = Place::new();
+    let file = place.path("all.pcap");
+    pcap(&file);
+    let table: [(&[&str], &str); 8] = [
+        (&["read"], "<FILE>"),
+        (&["read", "--from", "yesterday", "x"], "2026-11-21 13:05:00"),
+        (&["read", "-x", "-X", "x"], "exclude"),
+        (&["read", "--json", "-w", "y", "x"], "--json"),
+        (&["read", "--split-by", "hour", "-w", "y", "x"], "time:1h"),
+        (&["read", "--split-by", "flow", "-w", "-", "x"], "several files"),
+        (&["read", "--repair", "x"], "--write"),
+        (&["read", "-", "-"], "once"),
+    ];
+    for (args, expected) in table {
+        let output = weir(args, &[]);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{args:?}: {errors}");
+        assert!(errors.contains(expected), "{args:?} should say `{expected}`: {errors}");
+    }
+}
+
+/// What really goes over a wire: TCP of both versions with its options, ARP, neighbour discovery, UDP.
+#[test]
+fn root_lines_of_real_traffic_are_those_of_tcpdump() {
+    if !weir_lab::require_root("root_lines_of_real_traffic_are_those_of_tcpdump") {
+        return;
+    }
+    let network = Network::new(Veth::default().ipv4().ipv6().chatter()).expect("a private network");
+    let place = Place::new();
+    let file = place.path("real.pcap");
+    let pair = network.pair();
+    let mut capture = Command::new("tcpdump");
+    capture.args(["-n", "-i", &pair.rx.name, "-U", "-Z", "root", "-w"]).arg(&file);
+    let mut capture =
+        network.rx().spawn(capture.stdout(Stdio::null()).stderr(Stdio::piped())).expect("tcpdump");
+    // It says that it listens; what it says later is read so that it never waits.
+    let mut said = BufReader::new(capture.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    while !line.contains("listening on") {
+        line.clear();
+        assert!(said.read_line(&mut line).expect("text") > 0, "tcpdump has ended");
+    }
+    let rest = thread::spawn(move || {
+        let mut rest = String::new();
+        let _ended = said.read_to_string(&mut rest);
+    });
+    tcp_transfer(pair, 3 << 20).expect("a transfer");
+    frames_of_all_kinds(pair);
+    thread::sleep(std::time::Duration::from_millis(1500));
+    let pid = rustix::process::Pid::from_child(&capture);
+    rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
+    capture.wait().expect("it ends");
+    rest.join().expect("no panic");
+
+    let lines = judge("tcpdump", &["-n", "-r"], &[&file]);
+    assert!(lines.lines().count() > 100 && lines.contains("Flags [S]"), "{lines}");
+    assert!(lines.contains("ARP, Request who-has"), "{lines}");
+    for letters in [&[][..], &["-e"], &["-tttt", "-S"], &["-q"], &["-X"]] {
+        same(letters, &file);
+    }
+}
+
+/// The frames of the table over the wire, VLAN tags and DNS among them.
+fn frames_of_all_kinds(pair: &Pair) {
+    let sender = FrameSender::new(&pair.tx).expect("a socket");
+    for frame in frames().iter().filter(|frame| frame.len() >= 60) {
+        sender.send(frame).expect("a frame");
+    }
+}

@@ -1,0 +1,131 @@
+//! Files to read, and programs that read them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+use weir::writer::{Format, Writer, WriterOptions};
+use weir::{Account, Direction, FileInterface, Packet};
+
+/// 2023-11-14 22:13:20 UTC.
+pub(crate) const EPOCH: u64 = 1_700_000_000_000_000_000;
+
+/// A directory of its own, and what is in it.
+pub(crate) struct Place(TempDir);
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        Self(tempfile::tempdir().expect("a directory"))
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// The names of all files, sorted.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.0.path()).expect("it can be read");
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8")).collect();
+        names.sort();
+        names
+    }
+}
+
+/// Ethernet frames of many protocols, those that weir-dissect is tested with.
+pub(crate) fn frames() -> Vec<Vec<u8>> {
+    let lines = include_str!("../../../weir-dissect/tests/frames.txt").lines();
+    let hex = |text: &str| -> Vec<u8> {
+        let digits: Vec<u8> = text.bytes().collect();
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).expect("ASCII"), 16);
+        digits.chunks(2).map(|pair| byte(pair).expect("hexadecimal")).collect()
+    };
+    let ethernet = lines.filter_map(|line| line.strip_prefix("1 "));
+    let frames = ethernet.map(|line| {
+        let (original_len, data) = line.split_once(' ').expect("two fields");
+        (original_len.parse::<usize>().expect("a number"), hex(data.trim_matches('-')))
+    });
+    frames
+        .filter(|(original_len, data)| *original_len == data.len() && data.len() > 14)
+        .map(|(_, data)| data)
+        .collect()
+}
+
+/// Writes a file with weir's own writer: each packet as (interface, time, bytes, lost before).
+pub(crate) fn write(path: &Path, format: Format, names: &[(&str, u16)], packets: &[(u32, u64, &[u8], u64)]) {
+    let interfaces: Vec<_> = names
+        .iter()
+        .map(|(name, link_type)| FileInterface {
+            name: Some((*name).to_owned()),
+            link_type: *link_type,
+            snap_len: 262_144,
+            ..FileInterface::default()
+        })
+        .collect();
+    let options = WriterOptions { format, ..WriterOptions::default() };
+    let mut writer = Writer::create(path, &interfaces, &options).expect("a file");
+    for &(interface, timestamp, data, lost_before) in packets {
+        let packet = Packet {
+            data,
+            timestamp,
+            original_len: u32::try_from(data.len()).expect("short"),
+            interface,
+            queue: 0,
+            direction: Some(Direction::In).filter(|_| lost_before > 0),
+            lost_before,
+            comment: None,
+        };
+        writer.packet(&packet).expect("a packet");
+    }
+    writer.finish(&Account::default()).1.expect("whole");
+}
+
+/// All frames, a millisecond apart, in a pcap file as tcpdump writes it.
+pub(crate) fn pcap(path: &Path) -> usize {
+    let frames = frames();
+    let packets: Vec<_> =
+        (0..).zip(&frames).map(|(n, data)| (0, EPOCH + n * 1_000_000, data.as_slice(), 0)).collect();
+    write(path, Format::Pcap { nanoseconds: false }, &[("", 1)], &packets);
+    frames.len()
+}
+
+pub(crate) fn weir(args: &[&str], paths: &[&Path]) -> Output {
+    command(env!("CARGO_BIN_EXE_weir"), args, paths)
+}
+
+/// What weir prints on standard output, having succeeded.
+pub(crate) fn succeeds(args: &[&str], paths: &[&Path]) -> String {
+    let output = weir(args, paths);
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
+    stdout(&output)
+}
+
+/// What another program prints on standard output, having succeeded.
+pub(crate) fn judge(program: &str, args: &[&str], paths: &[&Path]) -> String {
+    let output = command(program, args, paths);
+    assert!(output.status.success(), "{program} {args:?}: {}", stderr(&output));
+    stdout(&output)
+}
+
+fn command(program: &str, args: &[&str], paths: &[&Path]) -> Output {
+    let output = Command::new(program).args(args).args(paths).env("TZ", "Asia/Kolkata").output();
+    output.unwrap_or_else(|error| panic!("{program}: {error}; `scripts/setup test` installs it"))
+}
+
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Time, lengths and bytes of each packet, as tshark reads them.
+pub(crate) fn packets(file: &Path) -> Vec<String> {
+    let fields = ["-T", "fields", "-e", "frame.time_epoch", "-e", "frame.len", "-e", "frame.cap_len"];
+    let heads = judge("tshark", &[&fields, &["-n", "-r"][..]].concat(), &[file]);
+    let dump = judge("tcpdump", &["-t", "-q", "-n", "-xx", "-r"], &[file]);
+    let bytes: String = dump.lines().filter(|line| line.starts_with('\t')).collect();
+    heads.lines().map(str::to_owned).chain([bytes]).collect()
+}
