@@ -85,13 +85,7 @@ impl FilesArgs {
         if rotates && file == Some(Path::new("-")) {
             return Err("-C, -G and --rotate-count need a file: standard output has no second one".to_owned());
         }
-        let named = file.and_then(Compression::of_name);
-        if let (Some(asked), Some(named)) = (self.compress, named)
-            && std::mem::discriminant(&asked) != std::mem::discriminant(&named)
-        {
-            return Err("--compress and the end of FILE's name contradict each other".to_owned());
-        }
-        Ok(())
+        named_as_asked(self.compress, file)
     }
 
     fn rotation(&self) -> Rotation {
@@ -143,6 +137,17 @@ impl FilesArgs {
     }
 }
 
+/// A name that says another compression than `--compress` misleads who reads it.
+pub(crate) fn named_as_asked(asked: Option<Compression>, file: Option<&Path>) -> Result<(), String> {
+    let named = file.and_then(Compression::of_name);
+    if let (Some(asked), Some(named)) = (asked, named)
+        && std::mem::discriminant(&asked) != std::mem::discriminant(&named)
+    {
+        return Err("--compress and the end of FILE's name contradict each other".to_owned());
+    }
+    Ok(())
+}
+
 /// Where files of this name are made: the part of it in which no time stands, or a file beside them.
 pub(crate) fn place(file: &Path) -> PathBuf {
     let steady = |path: &&Path| {
@@ -151,7 +156,7 @@ pub(crate) fn place(file: &Path) -> PathBuf {
     file.ancestors().find(steady).unwrap_or(file).to_owned()
 }
 
-fn compression(text: &str) -> Result<Compression, String> {
+pub(crate) fn compression(text: &str) -> Result<Compression, String> {
     let (kind, level) = text.split_once(':').map_or((text, None), |(kind, level)| (kind, Some(level)));
     let levels = Compression::ZSTD_LEVELS;
     match (kind, level) {

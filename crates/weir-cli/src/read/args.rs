@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
 use weir::reader::FileKind;
-use weir::writer::Format;
+use weir::writer::{Compression, Format};
 use weir_dissect::{Dump, Options};
 
 use super::clock::Style;
@@ -14,7 +14,7 @@ use super::lines::Below;
 use super::split::{self, Split};
 use super::when::{self, When};
 use crate::failure::Failure;
-use crate::units;
+use crate::{files, units};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -133,6 +133,11 @@ pub(crate) struct ReadArgs {
     )]
     format: Option<FormatArg>,
 
+    /// Compress: zstd, zstd:LEVEL, lz4, gzip or none. A FILE that ends in .zst, .lz4 or .gz asks for it, too.
+    #[arg(long, value_name = "KIND", value_parser = files::compression, requires = "write")]
+    #[arg(help_heading = "Other output")]
+    compress: Option<Compression>,
+
     /// Several files instead of one: time:1h, size:100MB, count:N, flow, interface; their labels go into the name.
     #[arg(long = "split-by", value_name = "WHAT", value_parser = split::parse, requires = "write")]
     #[arg(help_heading = "Other output")]
@@ -140,7 +145,7 @@ pub(crate) struct ReadArgs {
 
     /// Save what is whole of one cut or damaged file to a new one (-w), block by block as it stands; says what is lost.
     #[arg(long, requires = "write", help_heading = "Other output")]
-    #[arg(conflicts_with_all = ["count", "from", "to", "snap_len", "sort", "format", "split", "nano", "micro", "json"])]
+    #[arg(conflicts_with_all = ["count", "from", "to", "snap_len", "sort", "format", "split", "compress", "nano", "micro", "json"])]
     pub(super) repair: bool,
 
     /// Nanoseconds: nine decimals in lines; a pcap file that keeps them.
@@ -171,6 +176,7 @@ impl ReadArgs {
         if self.split.is_some() && self.write.as_ref().is_some_and(|path| path.as_os_str() == "-") {
             return Err(Failure::usage("--split-by makes several files; name one with -w, not -"));
         }
+        files::named_as_asked(self.compress, self.write.as_deref()).map_err(Failure::usage)?;
         let dumps = [self.hex, self.hex_ascii, self.ascii].into_iter().filter(|&times| times > 0).count();
         if dumps > 1 {
             return Err(Failure::usage("-x, -X and -A exclude each other"));
@@ -220,6 +226,12 @@ impl ReadArgs {
             None => first.is_some_and(|first| matches!(first.format().kind, FileKind::Pcap(_))),
         };
         if pcap { Format::Pcap { nanoseconds: self.nano } } else { Format::Pcapng }
+    }
+
+    /// How the file is to be compressed.
+    pub(super) fn compression(&self) -> Compression {
+        let named = || self.write.as_deref().and_then(Compression::of_name);
+        self.compress.or_else(named).unwrap_or_default()
     }
 
     /// Whether a pcap file is to keep nanoseconds; `None`: if there are any.

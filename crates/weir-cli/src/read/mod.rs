@@ -54,6 +54,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         let options = WriterOptions {
             format: args.format(&input),
             comment: input.comment(),
+            compression: args.compression(),
             user_application: concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned(),
             ..WriterOptions::default()
         };

@@ -47,6 +47,23 @@ fn compressed_input_and_standard_output() {
 }
 
 #[test]
+fn compressed_output_is_what_other_programs_unpack() {
+    let place = Place::new();
+    let plain = place.path("a.pcap");
+    pcap(&plain);
+    for (name, program) in [("b.pcap.gz", "gzip"), ("b.pcap.zst", "zstd"), ("b.pcap.lz4", "lz4")] {
+        let packed = place.path(name);
+        succeeds(&["read", "-w"], &[&packed, &plain]);
+        let output = std::process::Command::new(program).args(["-q", "-dc"]).arg(&packed).output();
+        match output {
+            Ok(output) => assert!(output.stdout == fs::read(&plain).expect("a file"), "{program}"),
+            Err(error) => assert!(program != "gzip", "{program}: {error}"),
+        }
+        assert_eq!(succeeds(&["read"], &[&packed]), succeeds(&["read"], &[&plain]), "{name}");
+    }
+}
+
+#[test]
 fn merging_is_that_of_mergecap() {
     let place = Place::new();
     let [a, b, c, theirs, ours] =

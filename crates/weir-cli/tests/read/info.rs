@@ -84,7 +84,7 @@ fn root_a_capture_without_loss_says_so() {
     command
         .args(["capture", "--source", "af_packet", "-c", "200", "-i", &network.pair().rx.name, "-w"])
         .arg(&file);
-    let mut capture = network.rx().spawn(&mut command).expect("weir");
+    let mut capture = network.rx().spawn(command.stderr(std::process::Stdio::null())).expect("weir");
     let traffic = weir_lab::Traffic::new(60).expect("a size").between(network.pair());
     let mut generator = weir_lab::Generator::new(network.pair(), &traffic).expect("a generator");
     // Until it has its packets: it may begin to capture at any time.

@@ -303,11 +303,12 @@ impl Writer {
     /// As [`write`](Self::write).
     pub fn interface_statistics(&mut self, statistics: &InterfaceStatistics) -> Result<(), WriteError> {
         self.usable()?;
-        if self.format != Format::Pcapng {
+        if self.options.format != Format::Pcapng {
             return Ok(());
         }
         self.put_batch()?;
-        let mut buffer = self.output.buffer();
+        self.ensure_file()?;
+        let mut buffer = self.buffer();
         encode::interface_statistics(statistics, &mut buffer);
         self.put(Load::Bytes(buffer).into())
     }
