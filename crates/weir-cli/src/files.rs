@@ -47,8 +47,8 @@ pub(crate) struct FilesArgs {
     #[arg(short = 'z', long, value_name = "COMMAND", requires = "write")]
     postrotate: Option<OsString>,
 
-    /// Compress: zstd, zstd:LEVEL (-100 fastest, 1 usual, 22 smallest), lz4 or gzip. A FILE that ends in .zst, .lz4 or .gz
-    /// asks for it, too.
+    /// Compress: zstd, zstd:LEVEL (-100 fastest, -1 usual, 22 smallest), lz4 or gzip. A FILE that ends in .zst, .lz4 or .gz
+    /// asks for it, too. For Wireshark 4.0, which loses its way between frames: zstd -dc FILE | tshark -r -
     #[arg(long, value_name = "KIND", value_parser = compression, requires = "write")]
     compress: Option<Compression>,
 

