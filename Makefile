@@ -5,7 +5,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help setup build demo test check bench deb test-deb loom miri clean
+.PHONY: help setup build demo test check bench deb test-deb loom miri fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -51,6 +51,10 @@ miri: setup ## the same code under Miri (needs a nightly toolchain with it)
 	else \
 	  echo "miri: skipped, not there: rustup toolchain install nightly --component miri,rust-src"; \
 	fi
+
+fuzz: ## feed damaged files to everything that reads files, FUZZ_SECONDS each (20)
+	@scripts/setup fuzz
+	@scripts/fuzz
 
 clean: ## remove what was built
 	@cargo clean

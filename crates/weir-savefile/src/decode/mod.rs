@@ -11,6 +11,7 @@
 //! Whatever the bytes are, each step goes forward or is the last, and what the decoder keeps is bounded
 //! ([`MOST_INTERFACES`], [`MOST_DESCRIPTIONS`]).
 
+mod block;
 mod classic;
 mod fault;
 mod foreign;

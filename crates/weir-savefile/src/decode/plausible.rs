@@ -2,8 +2,9 @@
 
 use std::ops::Range;
 
+use super::block;
 use super::classic::Numbers;
-use super::sections::{self, Sections};
+use super::sections::Sections;
 use super::{Decoder, Header, State};
 use crate::ByteOrder;
 use crate::pcap::Resolution;
@@ -59,7 +60,7 @@ fn framed(bytes: &[u8], order: ByteOrder, known: impl Fn(u32) -> bool) -> Plausi
     if !order.u32_at(bytes, 0).is_none_or(known) {
         return Plausible::No;
     }
-    match sections::frame(bytes, order) {
+    match block::frame(bytes, order) {
         Ok(Ok(_)) => Plausible::Yes,
         Ok(Err(need)) => Plausible::Need(need),
         Err(_) => Plausible::No,

@@ -23,6 +23,7 @@
 
 mod error;
 mod input;
+mod item;
 mod known;
 mod merge;
 mod repair;
@@ -41,77 +42,13 @@ use weir_savefile::decode::{self, Decoder, Found, PacketAt, Plain, Step};
 pub use weir_savefile::decode::{Doubt, Fault, Header, TimeUnit};
 
 pub use self::error::{Oddity, ReadError, ReadReason, Warning};
+pub use self::item::{Compression, FileFormat, FileKind, Item};
 use self::known::Known;
 pub use self::known::{InterfaceStatistics, Section};
 pub use self::merge::{MOST_HELD, Merge};
-pub use self::repair::{RepairError, Repaired, repair};
+pub use self::repair::{RepairError, Repaired, repair, repair_stream};
 use self::window::Window;
 use crate::{Direction, FileInterface, Packet};
-
-/// What kind of file a [`Reader`] reads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct FileFormat {
-    /// pcap or pcapng.
-    pub kind: FileKind,
-    /// Of the numbers in the file; of pcapng, in the present section.
-    pub byte_order: ByteOrder,
-    /// What time stamps count; of pcapng those of the first interface, once it is known.
-    pub resolution: Option<TimeUnit>,
-    /// How the file is compressed.
-    pub compression: Compression,
-}
-
-/// pcap or pcapng.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FileKind {
-    /// Classic pcap; what its header says.
-    Pcap(Header),
-    /// pcapng.
-    Pcapng,
-}
-
-/// How a file is compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Compression {
-    /// Not at all.
-    None,
-    /// gzip (RFC 1952), one or several members.
-    Gzip,
-    /// zstd (RFC 8878), one or several frames.
-    Zstd,
-    /// The frame format of lz4, one or several frames.
-    Lz4,
-}
-
-impl fmt::Display for Compression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "uncompressed",
-            Self::Gzip => "gzip",
-            Self::Zstd => "zstd",
-            Self::Lz4 => "lz4",
-        })
-    }
-}
-
-/// What comes next in a file.
-#[derive(Debug, Clone)]
-pub enum Item<'a> {
-    /// A packet.
-    Packet(Packet<'a>),
-    /// An interface, by its number in [`Reader::interfaces`]; comes before its first packet.
-    Interface(u32),
-    /// Counters of an interface.
-    Statistics(InterfaceStatistics),
-    /// Any other block of pcapng, such as name resolution or decryption secrets, in native byte order. Of a file in
-    /// foreign order those whose inside is not known are left out, with a warning.
-    Block {
-        /// Block type.
-        kind: u32,
-        /// What is between the lengths.
-        body: &'a [u8],
-    },
-}
 
 /// Reads one capture file. See the [module](self).
 pub struct Reader {

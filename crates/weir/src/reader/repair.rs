@@ -3,12 +3,12 @@
 //! Blocks and records are copied as they stand, byte for byte: order, resolution and options stay what they were. Only
 //! a section header loses what it says of the section's length, which need not be true any more.
 
-use std::fs::OpenOptions;
-use std::io::{self, BufWriter, Write};
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
 use std::ops::Range;
 use std::path::Path;
 
-use weir_savefile::decode::{Decoder, Format, Found, Plausible, Step, section_without_length};
+use weir_savefile::decode::{Decoder, Fault, Format, Found, MAGIC, Plausible, Step, section_without_length};
 
 use super::window::Window;
 use super::{Compression, ReadError, ReadReason, input, unopened};
@@ -46,6 +46,12 @@ pub enum RepairError {
         /// The output.
         name: String,
     },
+    /// The input is cut off before anything is whole.
+    #[error("{name}: nothing in it is whole, so there is nothing to save")]
+    Nothing {
+        /// The input.
+        name: String,
+    },
     /// The output cannot be written.
     #[error("{name} cannot be written: {source}")]
     Write {
@@ -64,13 +70,42 @@ pub enum RepairError {
 ///
 /// # Errors
 ///
-/// The input is no capture file, or the output is there already or cannot be written. Damage is no error.
+/// The input is no capture file or has nothing whole in it; the output is there already or cannot be written. Damage is
+/// no error.
 pub fn repair(input: &Path, output: &Path) -> Result<Repaired, RepairError> {
     let (name, opened) = input::open(input);
-    let source = match opened.and_then(|(file, _)| input::sniff(Box::new(file))) {
-        Ok(source) => source,
+    let file = match opened {
+        Ok((file, _)) => file,
         Err(reason) => return Err(unopened(name, reason).into()),
     };
+    let failed = |source: io::Error| {
+        let name = output.display().to_string();
+        match source.kind() {
+            io::ErrorKind::AlreadyExists => RepairError::Exists { name },
+            _ => RepairError::Write { name, source },
+        }
+    };
+    if output == Path::new("-") {
+        return repair_stream(Box::new(file), &name, &mut io::stdout().lock(), failed);
+    }
+    if output.symlink_metadata().is_ok() {
+        return Err(failed(io::ErrorKind::AlreadyExists.into()));
+    }
+    repair_stream(Box::new(file), &name, &mut Late { path: output, file: None }, failed)
+}
+
+/// The same from anything to anything. `name` is what errors call the input; `failed` makes an error of one of `out`.
+///
+/// # Errors
+///
+/// As [`repair`].
+pub fn repair_stream(
+    input: Box<dyn Read + Send>,
+    name: &str,
+    out: &mut dyn Write,
+    failed: impl Fn(io::Error) -> RepairError,
+) -> Result<Repaired, RepairError> {
+    let source = input::sniff(input).map_err(|reason| unopened(name.to_owned(), reason))?;
     let mut rescue = Rescue {
         window: Window::new(source.bytes),
         compression: source.compression,
@@ -78,30 +113,38 @@ pub fn repair(input: &Path, output: &Path) -> Result<Repaired, RepairError> {
         last: None,
         found: Repaired::default(),
     };
-    // Nothing is created for a file that is no capture.
-    if let Err(fault) = rescue.more(weir_savefile::decode::MAGIC).and_then(|_| {
-        rescue.decoder.clone().step(rescue.window.bytes()).map(drop).map_err(ReadReason::Damaged)
-    }) {
-        return Err(unopened(name, fault).into());
+    // What is no capture file at all is not searched for one.
+    let start = rescue.more(MAGIC).and_then(|_| match Decoder::new().step(rescue.window.bytes()) {
+        Err(fault @ (Fault::Magic(_) | Fault::Undocumented(_))) => Err(ReadReason::Damaged(fault)),
+        _ => Ok(()),
+    });
+    start.map_err(|reason| unopened(name.to_owned(), reason))?;
+    let mut out = BufWriter::with_capacity(1 << 20, out);
+    rescue.run(&mut out).and_then(|()| out.flush()).map_err(failed)?;
+    if rescue.found.bytes == 0 {
+        return Err(RepairError::Nothing { name: name.to_owned() });
     }
-    let to_error = |source: io::Error| {
-        let name = output.display().to_string();
-        match source.kind() {
-            io::ErrorKind::AlreadyExists => RepairError::Exists { name },
-            _ => RepairError::Write { name, source },
-        }
-    };
-    let write = |out: Box<dyn Write>| -> io::Result<Repaired> {
-        let mut out = BufWriter::with_capacity(1 << 20, out);
-        rescue.run(&mut out)?;
-        out.flush()?;
-        Ok(rescue.found)
-    };
-    if output == Path::new("-") {
-        return write(Box::new(io::stdout().lock())).map_err(to_error);
+    Ok(rescue.found)
+}
+
+/// A new file, which comes to be with the first bytes that are written.
+struct Late<'a> {
+    path: &'a Path,
+    file: Option<File>,
+}
+
+impl Write for Late<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let file = match self.file.take() {
+            Some(file) => file,
+            None => File::create_new(self.path)?,
+        };
+        self.file.insert(file).write(bytes)
     }
-    let file = OpenOptions::new().write(true).create_new(true).open(output).map_err(to_error)?;
-    write(Box::new(file)).map_err(to_error)
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// What comes next, and how many bytes it is.

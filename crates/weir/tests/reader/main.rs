@@ -1,8 +1,10 @@
 //! What is in a file is read, all of it, whatever machine and program wrote it.
 
+mod corpus;
 mod damage;
 mod files;
 mod formats;
+mod judges;
 mod merge;
 mod packed;
 mod repair;

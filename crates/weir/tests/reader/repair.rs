@@ -164,4 +164,7 @@ fn no_file_is_touched_by_accident() {
     let new = dir.path().join("new");
     assert!(matches!(repair(&other, &new), Err(RepairError::Read(_))));
     assert!(!new.exists());
+    fs::write(&other, &pcapng(ByteOrder::Big).0[..20]).unwrap();
+    assert!(matches!(repair(&other, &new), Err(RepairError::Nothing { .. })));
+    assert!(!new.exists());
 }
