@@ -45,6 +45,9 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
         (SourceChoice::XdpTc, _) if exclusive => refused(
             "the xdp+tc source leaves packets to the host; --source xdp can take away those that arrive",
         ),
+        (SourceChoice::XdpTc, _) if device.link.is_loopback() => refused(
+            "the xdp+tc source would show each packet of a loopback twice, sent and arriving; --source tc shows it once",
+        ),
         (SourceChoice::XdpTc, Direction::In | Direction::Out) => refused(
             "the xdp+tc source is for both directions; for one (-Q) there are --source xdp and --source tc",
         ),

@@ -107,6 +107,10 @@ fn root_absurd_wishes_are_answered() {
             let segmented = on_rx(&network).source(source).segment(true).open();
             assert!(matches!(segmented, Err(Error::Options(_))));
         }
+        let segmented = weir::Capture::builder().interface("any").segment(true).open();
+        assert!(matches!(segmented, Err(Error::Options(_))), "{segmented:?}");
+        let twice = weir::Capture::builder().interface("lo").source(SourceChoice::XdpTc).open();
+        assert!(matches!(twice, Err(Error::Options(_))), "{twice:?}");
         let segmented = on_rx(&network).mode(Mode::Exclusive).segment(true).open();
         assert!(matches!(segmented, Err(Error::Options(_))));
         for way in [weir::Direction::In, weir::Direction::Out] {
