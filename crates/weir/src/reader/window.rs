@@ -1,7 +1,7 @@
 //! The part of a file that is in memory.
 //!
-//! Files are read, not mapped. A mapped file kills its reader by a signal if somebody truncates it meanwhile; and for
-//! a buffer that stays in the processor's caches reading is as fast (docs/performance.md).
+//! Files are read, not mapped. A mapped file kills its reader by a signal if somebody truncates it meanwhile; and into a
+//! buffer that stays in the processor's caches reading is about as fast (docs/performance.md).
 
 use std::io::{self, Read};
 
