@@ -67,7 +67,7 @@ impl<'a> Run<'a> {
         let confinement = args.confine.confine(|| {
             let socket = metrics.as_ref().and_then(Bound::path).map(Path::to_owned);
             let written = args.write.as_deref().map(files::place).into_iter().chain(socket);
-            let needs = written.fold(Needs::new(), |needs, path| needs.write(&path));
+            let needs = written.fold(Needs::to_capture(), |needs, path| needs.write(&path));
             if args.files.runs_programs() { needs.run_programs() } else { needs }
         })?;
         let writer = args.write.as_deref().map(|path| {

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     until.begin();
     let confinement = args.confine.confine(|| {
         let socket = metrics.as_ref().and_then(Bound::path);
-        socket.into_iter().fold(Needs::new(), Needs::write)
+        socket.into_iter().fold(Needs::to_capture(), Needs::write)
     })?;
     if !args.quiet {
         style::print(&report::opened(capture.interfaces(), style::stderr()));

@@ -12,6 +12,15 @@ use seccompiler::{
     SeccompFilter, SeccompRule as Rule, TargetArch,
 };
 
+/// What a command does once it is confined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Calls {
+    /// Takes packets from the kernel and writes files.
+    Capture,
+    /// Reads and writes files.
+    Files,
+}
+
 /// Memory, threads, time, signals to itself.
 const PROCESS: &[c::c_long] = &[
     c::SYS_brk,
@@ -155,9 +164,9 @@ const LINK_DETACH: u64 = 34;
 /// Names for threads and for memory.
 const PRCTLS: &[u64] = &[c::PR_SET_NAME as u64, c::PR_GET_NAME as u64, c::PR_SET_VMA as u64];
 
-/// Lets all threads of the process make these calls alone, for good. The number of these calls.
-pub(super) fn allow_only() -> Result<usize, String> {
-    let rules = rules().map_err(|error| error.to_string())?;
+/// Lets all threads of the process make the calls of `calls` alone, for good. The number of these calls.
+pub(super) fn allow_only(calls: Calls) -> Result<usize, String> {
+    let rules = rules(calls).map_err(|error| error.to_string())?;
     let number = rules.len();
     let arch = TargetArch::try_from(ARCH).map_err(|error| error.to_string())?;
     let otherwise = SeccompAction::Errno(c::ENOSYS as u32);
@@ -171,7 +180,7 @@ pub(super) fn allow_only() -> Result<usize, String> {
 type Rules = Vec<(c::c_long, Vec<Rule>)>;
 
 /// A call without a rule is allowed whatever its arguments are.
-fn rules() -> Result<Rules, seccompiler::BackendError> {
+fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
     let mut rules: Rules =
         [PROCESS, FILES, OLD_NAMES].concat().into_iter().map(|call| (call, Vec::new())).collect();
     let (thread, executable) = (c::CLONE_THREAD as u64, c::PROT_EXEC as u64);
@@ -183,6 +192,9 @@ fn rules() -> Result<Rules, seccompiler::BackendError> {
         (c::SYS_ioctl, one_of(1, IOCTLS)?),
         (c::SYS_prctl, one_of(0, PRCTLS)?),
     ]);
+    if calls == Calls::Files {
+        return Ok(rules);
+    }
     rules.extend(SOCKETS.iter().map(|&call| (call, Vec::new())));
     rules.extend([
         // Links and their counters; and what `ethtool` asks by any datagram socket.

@@ -15,10 +15,12 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
 use serde::Serialize;
 use weir_sys::landlock::{self, Enforced, Files};
 use weir_sys::privilege::{self, Capabilities};
 
+use self::calls::Calls;
 use crate::failure::Failure;
 use crate::style;
 
@@ -41,17 +43,39 @@ impl ConfineArgs {
 #[derive(Debug)]
 pub(crate) struct Needs {
     files: Files,
+    calls: Calls,
     programs: bool,
 }
 
-/// Read by the C library, the standard library or by us, at any time: time zones, memory, and the process itself.
-const ALWAYS_READ: [&str; 4] = ["/usr/share/zoneinfo", "/etc/localtime", "/proc", "/sys"];
+/// Read by the C library, the standard library or by us, at any time.
+const ALWAYS_READ: [&str; 4] =
+    ["/usr/share/zoneinfo", "/etc/localtime", "/proc/self", "/proc/sys/kernel/osrelease"];
+/// What the system tells of its memory, processors and interfaces.
+const SYSTEM: [&str; 2] = ["/proc", "/sys"];
 
 impl Needs {
-    /// To take packets from the kernel, and to look at what the system tells of itself.
-    pub(crate) fn new() -> Self {
+    /// To take packets from the kernel.
+    pub(crate) fn to_capture() -> Self {
+        SYSTEM.iter().fold(Self::of(Calls::Capture), |needs, path| needs.read(Path::new(path)))
+    }
+
+    /// To read these files, and to write that one and others beside it; nothing else, no socket above all.
+    pub(crate) fn to_read(files: &[PathBuf], output: Option<&Path>) -> Self {
+        let needs = files.iter().fold(Self::of(Calls::Files), |needs, path| needs.read(path));
+        output.into_iter().fold(needs, Self::write)
+    }
+
+    fn of(calls: Calls) -> Self {
         let read = ALWAYS_READ.map(PathBuf::from).to_vec();
-        Self { files: Files { read, written: Vec::new() }, programs: false }
+        Self { files: Files { read, written: Vec::new() }, calls, programs: false }
+    }
+
+    /// To read `path`. `-` is standard input, which is open.
+    fn read(mut self, path: &Path) -> Self {
+        if path != Path::new("-") {
+            self.files.read.push(path.to_owned());
+        }
+        self
     }
 
     /// To write `path`, and to make, rename and remove files beside it. `-` is standard output, which is open.
@@ -111,7 +135,7 @@ fn confine(needs: &Needs) -> Result<Confinement, Failure> {
     let refused = |error| {
         Failure::new(format_args!("confine weir: {error}")).hint("--no-confine runs it with all privileges")
     };
-    let kept = kept(&needs.files.written).map_err(refused)?;
+    let kept = kept(&needs.files).map_err(refused)?;
     privilege::keep_only(kept).map_err(refused)?;
     let mut weaknesses = Vec::new();
     if needs.programs {
@@ -135,7 +159,7 @@ fn confine(needs: &Needs) -> Result<Confinement, Failure> {
         Level::Partial => weaknesses.push("this kernel knows a part of landlock only".to_owned()),
         Level::None => weaknesses.push("this kernel has no landlock, or it is switched off".to_owned()),
     }
-    let system_calls = match calls::allow_only() {
+    let system_calls = match calls::allow_only(needs.calls) {
         Ok(number) => Some(number),
         Err(error) => {
             weaknesses.push(format!("no seccomp: {error}"));
@@ -157,17 +181,21 @@ fn confine(needs: &Needs) -> Result<Confinement, Failure> {
 }
 
 /// `CAP_DAC_OVERRIDE`, if without it files could not be made where they are to be made: root writes where only somebody
-/// else may, and every file of a rotation is a new one.
-fn kept(written: &[PathBuf]) -> Result<Capabilities, weir_sys::CallError> {
-    let may = |path: &PathBuf| {
+/// else may, and every file of a rotation is a new one. `CAP_DAC_READ_SEARCH`, if a file could not be read.
+fn kept(files: &Files) -> Result<Capabilities, weir_sys::CallError> {
+    let may_write = |path: &PathBuf| {
         let wanted = if path.is_dir() { Access::WRITE_OK | Access::EXEC_OK } else { Access::WRITE_OK };
         accessat(CWD, path, wanted, AtFlags::EACCESS).is_ok()
     };
-    let has = privilege::effective()? & Capabilities::DAC_OVERRIDE;
-    if has.is_empty() || privilege::without_others(Capabilities::empty(), || written.iter().all(may))? {
-        return Ok(Capabilities::empty());
-    }
-    Ok(has)
+    let may_read = |path: &PathBuf| {
+        !matches!(accessat(CWD, path, Access::READ_OK, AtFlags::EACCESS), Err(Errno::ACCESS))
+    };
+    let without = || (files.written.iter().all(may_write), files.read.iter().all(may_read));
+    let (writes, reads) = privilege::without_others(Capabilities::empty(), without)?;
+    let mut kept = Capabilities::empty();
+    kept.set(Capabilities::DAC_OVERRIDE, !writes);
+    kept.set(Capabilities::DAC_READ_SEARCH, !reads);
+    Ok(kept & privilege::effective()?)
 }
 
 /// Threads of the process with more than `kept`.

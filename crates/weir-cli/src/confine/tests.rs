@@ -4,7 +4,7 @@
 use std::env;
 use std::fs::{self, File};
 use std::io::ErrorKind;
-use std::net::TcpListener;
+use std::net::{TcpListener, UdpSocket};
 use std::os::unix::net::UnixStream;
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,7 @@ fn a_confined_capture_does_its_work_and_no_more() {
     };
     let other = PathBuf::from(fs::read_to_string(mine.join("other")).expect("a file"));
     let (files, sockets) = UnixStream::pair().map(|pair| (File::open("/etc/passwd"), pair)).expect("a pair");
-    let held = confine(&Needs::new().write(&mine.join("out.pcapng"))).expect("confined");
+    let held = confine(&Needs::to_capture().write(&mine.join("out.pcapng"))).expect("confined");
     assert_eq!((held.no_new_privileges, held.system_calls.is_some()), (true, true), "{held}");
 
     // Its work.
@@ -82,8 +82,27 @@ fn a_confined_capture_does_its_work_and_no_more() {
 }
 
 #[test]
+fn who_reads_files_has_no_socket() {
+    let Some(mine) = env::var_os(INSIDE).map(PathBuf::from) else {
+        let mine = tempfile::tempdir().expect("a directory");
+        fs::write(mine.path().join("trace"), "packets").expect("a file");
+        in_a_child("who_reads_files_has_no_socket", mine.path());
+        return;
+    };
+    let held = confine(&Needs::to_read(&[mine.join("trace")], None)).expect("confined");
+    assert_eq!(fs::read(mine.join("trace")).expect("the file named"), b"packets");
+    unknown_call(UdpSocket::bind("127.0.0.1:0"));
+    assert!(weir::link::links().is_err());
+    if held.landlock != Level::None {
+        denied(File::open("/etc/passwd"));
+        denied(File::create(mine.join("new")));
+        denied(File::options().write(true).open(mine.join("trace")));
+    }
+}
+
+#[test]
 fn where_files_are_made_is_told() {
-    let places = |path: &str| Needs::new().write(Path::new(path)).files.written;
+    let places = |path: &str| Needs::to_capture().write(Path::new(path)).files.written;
     assert_eq!(places("a.pcapng"), [PathBuf::from(".")]);
     assert_eq!(places("/var/tmp/a.pcapng"), [PathBuf::from("/var/tmp")]);
     assert_eq!(places("/dev/null"), [PathBuf::from("/dev/null")]);

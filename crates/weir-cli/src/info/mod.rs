@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use self::gather::Summary;
+use crate::confine::{ConfineArgs, Needs};
 use crate::failure::Failure;
 use crate::read::failure;
 use crate::style;
@@ -33,6 +34,9 @@ Exit status: 0 all well, 1 a file is damaged or cannot be read (the message says
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InfoArgs {
+    #[command(flatten)]
+    confine: ConfineArgs,
+
     /// Capture files, pcap or pcapng, also compressed by gzip, zstd or lz4; -: standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -48,6 +52,7 @@ pub(crate) struct InfoArgs {
 
 /// Tells what is in each file. Goes on after a file that cannot be read.
 pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
+    args.confine.confine(|| Needs::to_read(&args.files, None))?;
     let mut summaries = Vec::new();
     let mut failures = Vec::new();
     for path in &args.files {

@@ -13,6 +13,7 @@ use super::input::Input;
 use super::lines::Below;
 use super::split::{self, Split};
 use super::when::{self, When};
+use crate::confine::ConfineArgs;
 use crate::failure::Failure;
 use crate::{files, units};
 
@@ -44,6 +45,9 @@ Exit status: 0 all well, 1 a file is damaged or cannot be read (what is whole wa
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ReadArgs {
+    #[command(flatten)]
+    pub(super) confine: ConfineArgs,
+
     /// Capture files, pcap or pcapng, also compressed by gzip, zstd or lz4; several are merged by time. -: standard input.
     #[arg(required = true, value_name = "FILE")]
     pub(super) files: Vec<PathBuf>,

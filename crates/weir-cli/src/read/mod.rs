@@ -35,6 +35,7 @@ use self::objects::Objects;
 pub(crate) use self::objects::time as rfc3339;
 pub(crate) use self::progress::Progress;
 use self::sink::{End, Sink};
+use crate::confine::Needs;
 use crate::failure::Failure;
 use crate::{style, units};
 
@@ -43,9 +44,10 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     args.check()?;
     if let Some(path) = &args.write {
         not_onto_itself(path, &args.files)?;
-        if args.repair {
-            return repair::run(&args.files[0], path);
-        }
+    }
+    args.confine.confine(|| Needs::to_read(&args.files, args.write.as_deref()))?;
+    if let (Some(path), true) = (&args.write, args.repair) {
+        return repair::run(&args.files[0], path);
     }
     let mut input = Input::open(&args.files, args.sort)?;
     let mut choice = Choice::new(args);

@@ -164,3 +164,29 @@ fn a_wrong_combination_is_refused() {
     let output = weir(&["count", "-v", "-q"]).output().expect("weir runs");
     assert_eq!(output.status.code(), Some(2), "{}", String::from_utf8_lossy(&output.stderr));
 }
+
+#[test]
+fn root_root_reads_what_belongs_to_others() {
+    if !require_root("root_root_reads_what_belongs_to_others") {
+        return;
+    }
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("theirs.pcapng");
+    let network = network();
+    let running = start(&network, &["capture", "-i", "rx0", "-w", &file.display().to_string()]);
+    send(&network, 3);
+    thread::sleep(SETTLE);
+    running.interrupt().succeeded();
+    chown(&file, Some(NOBODY), Some(NOBODY)).expect("root may");
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("root may");
+    let file = file.display().to_string();
+    for args in [&["read", "--count", &file][..], &["info", &file], &["info", "--no-confine", &file]] {
+        let output = weir(args).output().expect("weir runs");
+        let text = String::from_utf8_lossy(&output.stdout);
+        assert!(
+            output.status.success() && text.contains('3'),
+            "{text}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
