@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::style;
+use crate::{style, units};
 
 /// Shorter work needs no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -44,9 +44,7 @@ impl Progress {
         let Some(size) = self.size else { return };
         if self.bar.is_none() && self.began.elapsed() >= PATIENCE {
             let bar = ProgressBar::with_draw_target(Some(size), ProgressDrawTarget::stderr_with_hz(10));
-            let style = ProgressStyle::with_template(
-                "{wide_bar} {percent:>3} %  {bytes} of {total_bytes}  {bytes_per_sec}  {eta} left",
-            );
+            let style = ProgressStyle::with_template("{wide_bar} {percent:>3} %  {msg}");
             if let Ok(style) = style {
                 bar.set_style(style.progress_chars(if style::unicode() {
                     "█▉▊▋▌▍▎▏ "
@@ -54,11 +52,12 @@ impl Progress {
                     "#- "
                 }));
             }
-            bar.reset_elapsed();
             self.bar = Some(bar);
         }
         if let Some(bar) = &self.bar {
-            bar.set_position(position());
+            let position = position();
+            bar.set_position(position);
+            bar.set_message(speed(position, size, self.began.elapsed()));
         }
     }
 
@@ -73,5 +72,28 @@ impl Progress {
 impl Drop for Progress {
     fn drop(&mut self) {
         self.clear();
+    }
+}
+
+/// Speed since the beginning, and what is left at this speed.
+fn speed(position: u64, size: u64, elapsed: Duration) -> String {
+    let nanoseconds = elapsed.as_nanos().max(1);
+    let per_second = u128::from(position) * 1_000_000_000 / nanoseconds;
+    let left = u128::from(size.saturating_sub(position)) * nanoseconds / u128::from(position.max(1));
+    let left = Duration::from_nanos(u64::try_from(left).unwrap_or(u64::MAX));
+    let per_second = u64::try_from(per_second).unwrap_or(u64::MAX);
+    format!("{}/s, {} left", units::bytes(per_second), units::elapsed(left))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn speed_and_what_is_left() {
+        let shown = speed(100 << 20, 400 << 20, Duration::from_secs(2));
+        assert_eq!(shown, "50.0 MiB/s, 6.0 s left");
+        assert!(speed(0, 0, Duration::ZERO).ends_with("left"));
+        assert!(speed(u64::MAX, u64::MAX, Duration::MAX).ends_with("left"));
     }
 }
