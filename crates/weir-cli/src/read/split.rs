@@ -51,6 +51,8 @@ pub(crate) struct Sorter {
     dissector: Dissector,
     line: Vec<u8>,
     flows: HashMap<Flow, usize>,
+    /// By number.
+    ends: Vec<Flow>,
 }
 
 /// Both ends in a fixed order, and the protocol; `None` for all that is not IP.
@@ -69,6 +71,7 @@ impl Sorter {
             dissector,
             line: Vec::new(),
             flows: HashMap::new(),
+            ends: Vec::new(),
         }
     }
 
@@ -105,8 +108,11 @@ impl Sorter {
     fn flow_of(&mut self, packet: &Packet<'_>, link_type: u16) -> usize {
         self.line.clear();
         let facts = self.dissector.packet(link_type, packet.data, packet.original_len, &mut self.line);
-        let next = self.flows.len();
-        *self.flows.entry(flow(&facts)).or_insert(next)
+        let flow = flow(&facts);
+        *self.flows.entry(flow).or_insert_with(|| {
+            self.ends.push(flow);
+            self.ends.len() - 1
+        })
     }
 
     /// What is told in the name of a file. `name`: that of the interface.
@@ -115,8 +121,9 @@ impl Sorter {
         match self.split {
             Split::Interface => name.map_or_else(|| format!("interface{file}"), safe),
             Split::Flow => {
-                let flow = self.flows.iter().find(|(_, number)| **number == file);
-                let Some((Some((protocol, a, b)), _)) = flow else { return format!("{number}-other") };
+                let Some(Some((protocol, a, b))) = self.ends.get(file) else {
+                    return format!("{number}-other");
+                };
                 let protocol = match protocol {
                     1 => "icmp".to_owned(),
                     6 => "tcp".to_owned(),
