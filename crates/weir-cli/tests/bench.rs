@@ -1,7 +1,8 @@
-//! `weir bench capture`, in its shortest form: whether it measures, not how fast anything is.
+//! `weir bench`, in its shortest form: whether it measures, not how fast anything is.
 #![forbid(unsafe_code)]
 
 use std::fs;
+use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
@@ -79,4 +80,50 @@ fn an_unknown_contestant_is_answered_with_the_known_ones() {
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(2), "{stderr}");
     assert!(CONTESTANTS.iter().all(|name| stderr.contains(name)), "{stderr}");
+}
+
+#[test]
+fn reading_is_measured() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let report = short(&["read", "--packets", "3000", "--rounds", "1", "--dir"], dir.path());
+    let samples = report["samples"].as_array().expect("a list");
+    assert!(samples.iter().any(|sample| sample["contestant"] == "weir-convert"), "{samples:?}");
+    assert!(samples.iter().all(|sample| sample["problem"].is_null()), "{samples:?}");
+    assert!(report["memory_peak"].as_u64() > Some(0), "{report}");
+}
+
+#[test]
+fn root_compressing_is_measured() {
+    if !require_root("root_compressing_is_measured") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a folder");
+    let short =
+        short(&["compress", "--rounds", "1", "--duration", "50ms", "--sizes", "60", "--dir"], dir.path());
+    let samples = short["samples"].as_array().expect("a list");
+    assert!(samples.len() == 1 && samples[0]["problem"].is_null(), "{samples:?}");
+}
+
+#[test]
+fn root_the_cost_for_a_host_is_measured() {
+    if !require_root("root_the_cost_for_a_host_is_measured") {
+        return;
+    }
+    let report = short(&["host", "--rounds", "1", "--duration", "100ms"], Path::new(""));
+    let samples = report["samples"].as_array().expect("a list");
+    assert_eq!(samples.len(), 4);
+    for sample in samples {
+        assert!(sample["problem"].is_null() && sample["tcp_received"].as_f64() > Some(0.0), "{sample}");
+    }
+}
+
+/// One of the shorter benchmarks, and what it reports; `dir` is added to the words if there is one.
+fn short(words: &[&str], dir: &Path) -> Value {
+    let place = tempfile::tempdir().expect("a folder");
+    let json = place.path().join("bench.json");
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_weir"));
+    bench.arg("bench").args(words).args(Some(dir).filter(|dir| !dir.as_os_str().is_empty()));
+    let output = bench.arg("--json").arg(&json).output().expect("run weir");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_str(&fs::read_to_string(&json).expect("JSON")).expect("valid JSON")
 }

@@ -52,7 +52,7 @@ impl Serialize for Wanted {
 
 impl Bar {
     /// Judged by the median.
-    fn new(
+    pub(super) fn new(
         name: &str,
         size: Option<usize>,
         wanted: Wanted,
@@ -68,7 +68,7 @@ impl Bar {
     }
 
     /// Nothing may be more than `most`.
-    fn worst(
+    pub(super) fn worst(
         name: &str,
         size: Option<usize>,
         most: f64,

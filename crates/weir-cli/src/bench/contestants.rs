@@ -110,6 +110,18 @@ pub(super) fn capture_without_file() -> Program {
     own("source xdp", &["capture", "--source", "xdp", "--json"])
 }
 
+/// What a user types to see all that a working interface sends and receives; nothing is kept.
+pub(super) fn capture_on_host(ready: &'static str, source: &'static str) -> Program {
+    own(ready, &["capture", "--json", "--source", source, "-w", "/dev/null"])
+}
+
+/// What a user types to have the file compressed.
+pub(super) fn compress() -> Program {
+    let how =
+        ["--source", "xdp", "--mode", "exclusive", "--chunks", "64", "--compress", "zstd", "-w", "{file}"];
+    own("source xdp", &[&["capture", "--json"], &how[..]].concat())
+}
+
 fn write() -> Program {
     let how = [
         "--source",

@@ -9,7 +9,10 @@
 //! by the reader. They take turns, so that a disturbance of the machine meets all of them.
 
 mod bars;
+mod compress;
 mod contestants;
+mod files;
+mod host;
 mod machine;
 mod peers;
 mod picture;
@@ -20,6 +23,7 @@ mod report;
 mod sample;
 mod savefile;
 mod spread;
+mod table;
 mod trials;
 mod witness;
 
@@ -61,6 +65,12 @@ pub(crate) struct BenchArgs {
 enum What {
     /// Measure capturing against the XDP limit, AF_XDP, tcpdump, dumpcap and netsniff-ng.
     Capture(CaptureArgs),
+    /// Measure compressing on the way, at the rate that tcpdump holds without.
+    Compress(compress::CompressArgs),
+    /// Measure what a capture costs a working host, against tcpdump.
+    Host(host::HostArgs),
+    /// Measure reading and rewriting capture files against tcpdump, tshark and editcap.
+    Read(files::ReadArgs),
     /// The reader of weir's own captures.
     #[command(hide = true)]
     Receive(receive::ReceiveArgs),
@@ -109,6 +119,9 @@ struct CaptureArgs {
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     match &args.what {
         What::Capture(args) => capture(args),
+        What::Compress(args) => compress::run(args),
+        What::Host(args) => host::run(args),
+        What::Read(args) => files::run(args),
         What::Receive(args) => receive::run(args),
         What::ReceiveAfXdp(args) => receive::run_af_xdp(args),
     }

@@ -65,10 +65,7 @@ impl Counts {
 impl Program {
     /// Where it is.
     pub(super) fn path(&self) -> Option<PathBuf> {
-        let Some(name) = self.name else { return env::current_exe().ok() };
-        let path = env::var_os("PATH").unwrap_or_default();
-        let places = env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
-        places.map(|place| place.join(name)).find(|path| path.is_file())
+        find(self.name)
     }
 
     /// Whether it writes a file.
@@ -104,6 +101,14 @@ impl Program {
         reader.wait_until_ready()?;
         Ok(reader)
     }
+}
+
+/// Where a program is; `None` is this one.
+pub(super) fn find(name: Option<&str>) -> Option<PathBuf> {
+    let Some(name) = name else { return env::current_exe().ok() };
+    let path = env::var_os("PATH").unwrap_or_default();
+    let places = env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    places.map(|place| place.join(name)).find(|path| path.is_file())
 }
 
 /// A reader that runs. Killed when dropped.

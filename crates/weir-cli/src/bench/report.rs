@@ -13,6 +13,7 @@ use super::machine::Machine;
 use super::program::Program;
 use super::sample::Sample;
 use super::spread::Spread;
+use super::table::{bar_rows, table};
 use super::trials::Trials;
 use crate::failure::Failure;
 use crate::{style, units};
@@ -119,7 +120,7 @@ impl Report {
             text.push_str(&table(&self.rows(size)));
         }
         text.push_str("\nWhat has to be reached\n");
-        text.push_str(&table(&self.bar_rows()));
+        text.push_str(&table(&bar_rows(&self.bars)));
         let mut stdout = io::stdout().lock();
         stdout.write_all(text.as_bytes())?;
         stdout.flush()
@@ -160,31 +161,6 @@ impl Report {
         rows
     }
 
-    fn bar_rows(&self) -> Vec<Vec<String>> {
-        let mut rows = vec![
-            ["", "frames", "wanted", "measured", "min..max", "by CPU time", "met"]
-                .map(str::to_owned)
-                .to_vec(),
-        ];
-        for bar in &self.bars {
-            let number =
-                |value: f64| if value.fract() == 0.0 { format!("{value}") } else { format!("{value:.2}") };
-            let measured = bar.judged.map(|value| format!("{} {}", number(value), bar.unit));
-            let range =
-                bar.measured.map(|Spread { min, max, .. }| format!("{}..{}", number(min), number(max)));
-            rows.push(vec![
-                bar.name.clone(),
-                bar.size.map_or(String::new(), |size| format!("{size} B")),
-                bar.wanted.to_string(),
-                measured.unwrap_or_else(|| "not measured".to_owned()),
-                range.unwrap_or_default(),
-                bar.undisturbed.map_or(String::new(), |spread| number(spread.median)),
-                bar.met.map_or("?", |met| if met { "yes" } else { "NO" }).to_owned(),
-            ]);
-        }
-        rows
-    }
-
     /// Whether the measurements can be believed. A bar that is not met is an answer, not a failure.
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         let met = self.bars.iter().filter(|bar| bar.met == Some(true)).count();
@@ -209,42 +185,5 @@ impl Report {
         }
         let faults = self.faults.len();
         Err(Failure::new(format_args!("{wrong} measurements are wrong and {faults} have failed, see above")))
-    }
-}
-
-/// Columns as wide as they have to be: the first to the left, the others to the right. A row may be short; its last cell
-/// then reaches over the rest.
-fn table(rows: &[Vec<String>]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let whole = || rows.iter().filter(|row| row.len() == columns);
-    let width = |column: usize| whole().map(|row| row[column].chars().count()).max().unwrap_or(0);
-    let mut text = String::new();
-    for row in rows {
-        let mut line = String::new();
-        for (column, cell) in row.iter().enumerate() {
-            let width = width(column);
-            let _infallible = match column {
-                0 => write!(line, "  {cell:<width$}"),
-                _ if row.len() < columns => write!(line, "  {cell}"),
-                _ => write!(line, "  {cell:>width$}"),
-            };
-        }
-        text.push_str(line.trim_end());
-        text.push('\n');
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn columns_line_up() {
-        let rows =
-            [vec!["", "a", "b"], vec!["one", "1", "22"], vec!["two", "missing"], vec!["three", "333", ""]];
-        let rows = rows.map(|row| row.into_iter().map(str::to_owned).collect());
-        assert_eq!(table(&rows), "           a   b\n  one      1  22\n  two    missing\n  three  333\n");
-        assert_eq!(table(&[]), "");
     }
 }
