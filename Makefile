@@ -28,10 +28,13 @@ check: ## formatting, lints, documentation, licences
 	@scripts/setup check
 	@scripts/check
 
-bench: build ## measure against the XDP limit, AF_XDP, tcpdump, dumpcap and netsniff-ng (root)
+bench: build ## measure capturing, reading and writing against the limits and other programs (root)
 	@scripts/setup bench
 	@mkdir -p out
 	@$(ROOT) $(TARGET)/release/weir bench capture --json out/bench.json --plot out/bench.svg
+	@$(ROOT) $(TARGET)/release/weir bench host --json out/host.json
+	@$(ROOT) $(TARGET)/release/weir bench read --json out/read.json
+	@$(ROOT) $(TARGET)/release/weir bench compress --json out/compress.json
 
 deb: build ## out/weir_VERSION_ARCHITECTURE.deb
 	@scripts/setup deb

@@ -17,11 +17,12 @@
 //! that it is at its end. A file that is still being written is read up to its last whole block.
 //!
 //! - `input`: from a path to uncompressed bytes; `unpack`: what decoders leave to do.
-//! - `window`: the part of the file that is in memory.
+//! - `window`: the part of the file that is in memory; `fetch`: the next parts of a large one.
 //! - `merge`: several files in the order of time; `repair`: what is whole of a damaged one.
 //! - [`weir_savefile::decode`]: what the bytes mean.
 
 mod error;
+mod fetch;
 mod input;
 mod item;
 mod known;
@@ -31,6 +32,7 @@ mod unpack;
 mod window;
 
 use std::fmt;
+use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
@@ -42,12 +44,13 @@ use weir_savefile::decode::{self, Decoder, Found, PacketAt, Plain, Step};
 pub use weir_savefile::decode::{Doubt, Fault, Header, TimeUnit};
 
 pub use self::error::{Oddity, ReadError, ReadReason, Warning};
+use self::fetch::Fetch;
 pub use self::item::{Compression, FileFormat, FileKind, Item};
 use self::known::Known;
 pub use self::known::{InterfaceStatistics, Section};
 pub use self::merge::{MOST_HELD, Merge};
 pub use self::repair::{RepairError, Repaired, repair, repair_stream};
-use self::window::Window;
+use self::window::{Supply, Window};
 use crate::{Direction, FileInterface, Packet};
 
 /// Reads one capture file. See the [module](self).
@@ -88,7 +91,12 @@ impl Reader {
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let (name, opened) = input::open(path);
         match opened {
-            Ok((file, size)) => Self::begin(Box::new(file), name, size),
+            Ok((file, size)) => {
+                // Standard input may be a file of which a part is read already.
+                let named = path != Path::new("-") && size.is_some_and(|size| size >= fetch::WORTH_IT);
+                let blocks = if named { file.try_clone().ok() } else { None };
+                Self::begin(Box::new(file), blocks, name, size)
+            }
             Err(reason) => Err(unopened(name, reason)),
         }
     }
@@ -99,20 +107,27 @@ impl Reader {
     ///
     /// As [`open`](Self::open).
     pub fn from_read(input: Box<dyn Read + Send>, name: impl Into<String>) -> Result<Self, ReadError> {
-        Self::begin(input, name.into(), None)
+        Self::begin(input, None, name.into(), None)
     }
 
-    fn begin(input: Box<dyn Read + Send>, name: String, size: Option<u64>) -> Result<Self, ReadError> {
+    /// `blocks`: the same file once more, where reading it by blocks is worth it.
+    fn begin(
+        input: Box<dyn Read + Send>,
+        blocks: Option<File>,
+        name: String,
+        size: Option<u64>,
+    ) -> Result<Self, ReadError> {
         let input = match input::sniff(input) {
             Ok(input) => input,
             Err(reason) => return Err(unopened(name, reason)),
         };
+        let blocks = blocks.filter(|_| input.compression == Compression::None).and_then(Fetch::begin);
         let mut reader = Self {
             name,
             size,
             compression: input.compression,
             taken: input.taken,
-            window: Window::new(input.bytes),
+            window: Window::new(blocks.map_or(Supply::Stream(input.bytes), Supply::Blocks)),
             decoder: Decoder::new(),
             known: Known::default(),
             place: 0,

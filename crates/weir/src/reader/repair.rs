@@ -10,7 +10,7 @@ use std::path::Path;
 
 use weir_savefile::decode::{Decoder, Fault, Format, Found, MAGIC, Plausible, Step, section_without_length};
 
-use super::window::Window;
+use super::window::{Supply, Window};
 use super::{Compression, ReadError, ReadReason, input, unopened};
 
 /// Ranges of lost bytes that are told one by one.
@@ -107,7 +107,7 @@ pub fn repair_stream(
 ) -> Result<Repaired, RepairError> {
     let source = input::sniff(input).map_err(|reason| unopened(name.to_owned(), reason))?;
     let mut rescue = Rescue {
-        window: Window::new(source.bytes),
+        window: Window::new(Supply::Stream(source.bytes)),
         compression: source.compression,
         decoder: Decoder::new(),
         last: None,

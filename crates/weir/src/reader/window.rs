@@ -1,28 +1,39 @@
 //! The part of a file that is in memory.
 //!
-//! Files are read, not mapped. A mapped file kills its reader by a signal if somebody truncates it meanwhile; and into a
-//! buffer that stays in the processor's caches reading is about as fast (docs/performance.md).
+//! Files are read, not mapped: a mapped file kills its reader by a signal if somebody truncates it meanwhile, and it is not
+//! faster (docs/performance.md).
 
 use std::io::{self, Read};
 
-/// How much is asked for at once, in bytes: small enough for the second cache, large enough that the call costs
+use super::fetch::{Fetch, HEADROOM};
+
+/// How much is asked of a stream at once, in bytes: small enough for the second cache, large enough that the call costs
 /// nothing.
 const PIECE: usize = 256 << 10;
 
+/// Where the bytes come from.
+pub(super) enum Supply {
+    /// Anything that can be read from.
+    Stream(Box<dyn Read + Send>),
+    /// A large plain file.
+    Blocks(Fetch),
+}
+
 /// A buffer with what was read and not yet taken, and where the rest comes from.
 pub(super) struct Window {
-    input: Box<dyn Read + Send>,
+    supply: Supply,
     buffer: Vec<u8>,
     /// What is not yet taken.
     start: usize,
     end: usize,
-    /// Where the buffer begins, in bytes from the start of the input.
-    offset: u64,
+    /// Bytes read, from the start of the input.
+    read: u64,
 }
 
 impl Window {
-    pub(super) fn new(input: Box<dyn Read + Send>) -> Self {
-        Self { input, buffer: vec![0; PIECE], start: 0, end: 0, offset: 0 }
+    pub(super) fn new(supply: Supply) -> Self {
+        let length = if matches!(supply, Supply::Stream(_)) { PIECE } else { 0 };
+        Self { supply, buffer: vec![0; length], start: 0, end: 0, read: 0 }
     }
 
     /// What was read and not yet taken.
@@ -49,32 +60,73 @@ impl Window {
     /// Bytes taken, from the start of the input.
     #[inline]
     pub(super) fn position(&self) -> u64 {
-        self.offset + self.start as u64
+        self.read - (self.end - self.start) as u64
     }
 
     /// Reads until there are `need` bytes, or the input ends: `false`. Memory grows with what is really there.
     #[cold]
     pub(super) fn fill(&mut self, need: usize) -> io::Result<bool> {
         while self.end - self.start < need {
-            if self.start > 0 {
-                self.buffer.copy_within(self.start..self.end, 0);
-                self.offset += self.start as u64;
-                self.end -= self.start;
-                self.start = 0;
+            let more = match &mut self.supply {
+                Supply::Stream(_) => self.read_on()?,
+                Supply::Blocks(_) => self.next_block()?,
+            };
+            if more == 0 {
+                return Ok(false);
             }
-            if self.end == self.buffer.len() {
-                self.buffer.resize(self.buffer.len() * 2, 0);
-            }
-            let room = &mut self.buffer[self.end..];
-            let piece = room.len().min(PIECE);
-            match self.input.read(&mut room[..piece]) {
-                Ok(0) => return Ok(false),
-                Ok(bytes) => self.end += bytes,
+            self.read += more as u64;
+        }
+        Ok(true)
+    }
+
+    /// Reads behind what is there. Gives the bytes.
+    fn read_on(&mut self) -> io::Result<usize> {
+        let Supply::Stream(input) = &mut self.supply else { return Ok(0) };
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        if self.end == self.buffer.len() {
+            self.buffer.resize(self.buffer.len() * 2, 0);
+        }
+        let room = &mut self.buffer[self.end..];
+        let piece = room.len().min(PIECE);
+        loop {
+            match input.read(&mut room[..piece]) {
+                Ok(bytes) => {
+                    self.end += bytes;
+                    return Ok(bytes);
+                }
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error),
             }
         }
-        Ok(true)
+    }
+
+    /// Puts what is left in front of the next block; where it is too long for that, the block behind it.
+    fn next_block(&mut self) -> io::Result<usize> {
+        let Supply::Blocks(blocks) = &mut self.supply else { return Ok(0) };
+        let left = self.end - self.start;
+        if left > HEADROOM {
+            let block = blocks.next(Vec::new())?;
+            self.buffer.truncate(self.end);
+            self.buffer.drain(..self.start);
+            self.buffer.extend_from_slice(&block.buffer[HEADROOM..HEADROOM + block.bytes]);
+            (self.start, self.end) = (0, self.buffer.len());
+            return Ok(block.bytes);
+        }
+        // Few bytes, and the buffer goes back to be filled again.
+        let kept = self.buffer[self.start..self.end].to_vec();
+        let mut block = match blocks.next(std::mem::take(&mut self.buffer)) {
+            Ok(block) => block,
+            Err(error) => {
+                (self.start, self.end, self.buffer) = (0, left, kept);
+                return Err(error);
+            }
+        };
+        (self.start, self.end) = (HEADROOM - left, HEADROOM + block.bytes);
+        block.buffer[self.start..HEADROOM].copy_from_slice(&kept);
+        self.buffer = block.buffer;
+        Ok(block.bytes)
     }
 }
 
@@ -97,7 +149,7 @@ mod tests {
 
     #[test]
     fn reads_no_more_than_is_needed() {
-        let mut window = Window::new(Box::new(Drops((0..10).collect())));
+        let mut window = Window::new(Supply::Stream(Box::new(Drops((0..10).collect()))));
         assert!(window.fill(3).unwrap());
         assert_eq!(window.bytes(), [0, 1, 2]);
         let place = window.take(2);
@@ -110,10 +162,10 @@ mod tests {
 
     #[test]
     fn memory_follows_the_bytes_not_the_promise() {
-        let mut window = Window::new(Box::new(io::repeat(7).take(1000)));
+        let mut window = Window::new(Supply::Stream(Box::new(io::repeat(7).take(1000))));
         assert!(!window.fill(usize::MAX).unwrap());
         assert_eq!(window.buffer.len(), PIECE);
-        let mut window = Window::new(Box::new(io::repeat(7).take(3 << 20)));
+        let mut window = Window::new(Supply::Stream(Box::new(io::repeat(7).take(3 << 20))));
         assert!(window.fill(3 << 20).unwrap());
         assert_eq!((window.buffer.len(), window.bytes().len()), (4 << 20, 3 << 20));
     }

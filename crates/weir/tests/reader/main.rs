@@ -5,6 +5,7 @@ mod damage;
 mod files;
 mod formats;
 mod judges;
+mod large;
 mod merge;
 mod packed;
 mod repair;

@@ -1,0 +1,200 @@
+//! Blocks of a file, read by two threads.
+//!
+//! Most of the time that a file in the page cache takes goes into copying it out of there. So a second thread reads ahead,
+//! and whoever wants a block that is not there reads the next one that nobody has begun with, instead of waiting.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt as _;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+/// Bytes of a block.
+const BLOCK: usize = 512 << 10;
+/// Room in front of a block, for what is left of the one before.
+pub(super) const HEADROOM: usize = 64 << 10;
+/// Blocks that are read or kept at a time, but for the one in use.
+const AHEAD: usize = 4;
+/// Files from this size on are worth a thread.
+pub(super) const WORTH_IT: u64 = 8 << 20;
+
+/// The blocks of a file in their order.
+pub(super) struct Fetch {
+    shared: Arc<Shared>,
+    /// The block that is wanted next.
+    wanted: u64,
+    /// Where the file ended, once a block was short. It may grow: from there on it is read as it comes.
+    end: Option<u64>,
+}
+
+/// A block: [`HEADROOM`], then `bytes` of the file.
+pub(super) struct Block {
+    pub(super) buffer: Vec<u8>,
+    pub(super) bytes: usize,
+}
+
+struct Shared {
+    file: File,
+    state: Mutex<State>,
+    /// Something in the state has changed.
+    changed: Condvar,
+}
+
+struct State {
+    /// The first block that nobody has begun with.
+    next: u64,
+    /// Blocks that were read, by number.
+    ready: BTreeMap<u64, io::Result<Block>>,
+    spare: Vec<Vec<u8>>,
+    /// Nobody wants more.
+    over: bool,
+}
+
+impl Fetch {
+    /// Begins to read a file from its start. `None`: the system has no thread to give.
+    pub(super) fn begin(file: File) -> Option<Self> {
+        let spare = (0..AHEAD).map(|_| vec![0; HEADROOM + BLOCK]).collect();
+        let state = State { next: 0, ready: BTreeMap::new(), spare, over: false };
+        let shared = Arc::new(Shared { file, state: Mutex::new(state), changed: Condvar::new() });
+        let helper = Arc::clone(&shared);
+        thread::Builder::new().name("read-ahead".to_owned()).spawn(move || helper.read_ahead()).ok()?;
+        Some(Self { shared, wanted: 0, end: None })
+    }
+
+    /// The next block, for a buffer that is no longer needed. One of no bytes is the end.
+    pub(super) fn next(&mut self, used: Vec<u8>) -> io::Result<Block> {
+        if let Some(end) = self.end {
+            return self.grown(used, end);
+        }
+        let mut state = self.shared.lock();
+        state.spare.push(used);
+        self.shared.changed.notify_one();
+        let result = loop {
+            if let Some(result) = state.ready.remove(&self.wanted) {
+                break result;
+            }
+            state = match state.spare.pop() {
+                Some(buffer) => self.shared.read_next(state, buffer),
+                None => self.shared.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        };
+        drop(state);
+        let block = result?;
+        if block.bytes < BLOCK {
+            self.end = Some(self.wanted * BLOCK as u64 + block.bytes as u64);
+            self.shared.stop();
+        }
+        self.wanted += 1;
+        Ok(block)
+    }
+
+    /// What has come to the file since its end was found.
+    fn grown(&mut self, buffer: Vec<u8>, end: u64) -> io::Result<Block> {
+        let block = self.shared.read(buffer, end)?;
+        self.end = Some(end + block.bytes as u64);
+        Ok(block)
+    }
+}
+
+impl Drop for Fetch {
+    fn drop(&mut self) {
+        self.shared.stop();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn stop(&self) {
+        self.lock().over = true;
+        self.changed.notify_all();
+    }
+
+    fn read_ahead(&self) {
+        let mut state = self.lock();
+        while !state.over {
+            state = match state.spare.pop() {
+                Some(buffer) => self.read_next(state, buffer),
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            };
+        }
+    }
+
+    /// Reads the first block that nobody has begun with; the state is free meanwhile.
+    fn read_next<'a>(&'a self, mut state: MutexGuard<'a, State>, buffer: Vec<u8>) -> MutexGuard<'a, State> {
+        let number = state.next;
+        state.next += 1;
+        drop(state);
+        let result = self.read(buffer, number * BLOCK as u64);
+        let mut state = self.lock();
+        state.ready.insert(number, result);
+        self.changed.notify_one();
+        state
+    }
+
+    /// As much of a block as there is from `offset` on.
+    fn read(&self, mut buffer: Vec<u8>, offset: u64) -> io::Result<Block> {
+        if buffer.capacity() > 2 * (HEADROOM + BLOCK) {
+            buffer = Vec::new(); // it had grown for a large packet
+        }
+        buffer.resize(HEADROOM + BLOCK, 0);
+        let room = &mut buffer[HEADROOM..];
+        let mut bytes = 0;
+        while bytes < BLOCK {
+            match self.file.read_at(&mut room[bytes..], offset + bytes as u64) {
+                Ok(0) => break,
+                Ok(more) => bytes += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Block { buffer, bytes })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+
+    use super::*;
+
+    fn number_of(block: &Block) -> &[u8] {
+        &block.buffer[HEADROOM..HEADROOM + block.bytes]
+    }
+
+    #[test]
+    fn blocks_come_in_order_and_what_is_added_comes_behind() {
+        let mut file = tempfile::tempfile().unwrap();
+        let bytes: Vec<u8> = (0..10 * BLOCK + 77).map(|at| u8::try_from(at / 1000 % 251).unwrap()).collect();
+        file.write_all(&bytes).unwrap();
+        let mut fetch = Fetch::begin(file.try_clone().unwrap()).unwrap();
+        let (mut all, mut buffer) = (Vec::new(), Vec::new());
+        loop {
+            let block = fetch.next(buffer).unwrap();
+            if block.bytes == 0 {
+                break;
+            }
+            all.extend_from_slice(number_of(&block));
+            buffer = block.buffer;
+        }
+        assert!(all == bytes);
+        file.write_all(b"more").unwrap();
+        assert_eq!(number_of(&fetch.next(Vec::new()).unwrap()), b"more");
+        assert_eq!(fetch.next(Vec::new()).unwrap().bytes, 0);
+    }
+
+    #[test]
+    fn an_error_comes_at_its_place_and_the_helper_ends() {
+        let directory = File::open("/").unwrap();
+        let mut fetch = Fetch::begin(directory).unwrap();
+        assert!(fetch.next(Vec::new()).is_err());
+        let shared = Arc::downgrade(&fetch.shared);
+        drop(fetch);
+        while shared.strong_count() > 0 {
+            thread::yield_now();
+        }
+    }
+}
