@@ -156,8 +156,8 @@ static __always_inline bool plan(struct __sk_buff *ctx, struct cut *cut)
 	} else {
 		/* Not a super-frame: it is taken if the checksum is still to be made, which then holds the pseudo-header's sum. */
 		__u32 length = cut->l4_size + cut->payload;
-		__u64 sum = cut->ipv6 ? pseudo_sum((__be32 *)&ip.v6.saddr, 8, cut->tcp, length) :
-					pseudo_sum(&ip.v4.saddr, 2, cut->tcp, length);
+		__u64 sum = cut->ipv6 ? pseudo_sum((__be32 *)&ip.v6.saddr, 8, cut->tcp, length)
+		                      : pseudo_sum(&ip.v4.saddr, 2, cut->tcp, length);
 		if (check != fold(sum) || l3 + ip_length != ctx->len || cut->payload > segment_payload)
 			return false;
 		cut->size = cut->payload;
@@ -196,8 +196,7 @@ static __always_inline bool load_headers(struct cut *cut, void *data, __u32 l4, 
 		if (!load(ctx, 0, data, ADDRESSES))
 			return false;
 		put_tag(data, ctx->vlan_proto, ctx->vlan_tci);
-		if (l4 <= ADDRESSES + TAG ||
-		    !load(ctx, ADDRESSES, data + ADDRESSES + TAG, l4 - (ADDRESSES + TAG)))
+		if (l4 <= ADDRESSES + TAG || !load(ctx, ADDRESSES, data + ADDRESSES + TAG, l4 - (ADDRESSES + TAG)))
 			return false;
 	} else if (!load(ctx, 0, data, l4)) {
 		return false;
@@ -285,7 +284,7 @@ static long deliver_segment(__u32 index, struct cut *cut)
 /* Lays the frame down in segments; false if it stays as it is. */
 static __always_inline bool deliver_segments(struct __sk_buff *ctx, __u32 direction)
 {
-	struct cut cut = { .ctx = ctx, .direction = direction };
+	struct cut cut = {.ctx = ctx, .direction = direction};
 	if (!plan(ctx, &cut))
 		return false;
 	bpf_loop(cut.count, deliver_segment, &cut, 0);

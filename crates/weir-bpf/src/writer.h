@@ -220,12 +220,12 @@ static __always_inline void commit(struct record *record, __u32 direction)
 	__u32 total = sizeof(struct epb) + record->padded + 4;
 	bool lost = queue->lost_before != 0;
 	if (directions) {
-		*(struct epb_flags *)end = (struct epb_flags){ EPB_FLAGS, sizeof(__u32), direction };
+		*(struct epb_flags *)end = (struct epb_flags){EPB_FLAGS, sizeof(__u32), direction};
 		end += sizeof(struct epb_flags);
 		total += sizeof(struct epb_flags);
 	}
 	if (unlikely(lost)) {
-		*(struct epb_lost *)end = (struct epb_lost){ EPB_DROPCOUNT, sizeof(__u64), queue->lost_before };
+		*(struct epb_lost *)end = (struct epb_lost){EPB_DROPCOUNT, sizeof(__u64), queue->lost_before};
 		queue->lost_before = 0;
 		end += sizeof(struct epb_lost);
 		total += sizeof(struct epb_lost);
