@@ -41,7 +41,7 @@ pub(super) struct HostArgs {
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// How long a turn sends small packets, and then TCP each way.
+    /// How long a turn sends small packets, and then TCP each way; TCP for a second at least.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = units::duration)]
     duration: Duration,
 
@@ -225,7 +225,8 @@ fn thread_time() -> Duration {
 fn tcp(network: &Network, time: Duration, receives: bool) -> Result<f64, Failure> {
     let pair = network.pair();
     let address = pair.tx.ipv4.expect("the pair has addresses").to_string();
-    let seconds = time.as_secs_f64().max(0.1).to_string();
+    // It takes a part of a second for none, and none for without end.
+    let seconds = time.as_secs().max(1).to_string();
     let mut server = Command::new("iperf3");
     server.args(["-s", "-1", "-J", "-B", &address]);
     let mut server = Killed(quiet(&mut server, |command| pair.tx.netns.spawn(command))?);

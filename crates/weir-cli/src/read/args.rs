@@ -1,7 +1,6 @@
 //! The command line of `weir read`.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use clap::{ArgAction, Args, ValueEnum};
 use weir::reader::FileKind;
@@ -9,7 +8,7 @@ use weir::writer::{Compression, Format};
 use weir_dissect::{Dump, Options};
 
 use super::clock::Style;
-use super::input::Input;
+use super::input::{Input, Sort};
 use super::lines::Below;
 use super::split::{self, Split};
 use super::when::{self, When};
@@ -36,8 +35,9 @@ Examples:
   weir read trace.pcapng --count
         The number of packets, and nothing else.
 
-Addresses and ports are numbers always: nothing is looked up. In front stand the interface, where there
-are several, and In or Out, where the file knows. [N lost before]: there the capture lost packets.
+Addresses and ports are numbers always: nothing is looked up. In front stand the interface,
+where there are several, and In or Out, where the file knows. [N lost before]: there the
+capture lost packets.
 Exit status: 0 all well, 1 a file is damaged or cannot be read (what is whole was read),
 2 the command line is wrong.";
 
@@ -69,10 +69,10 @@ pub(crate) struct ReadArgs {
     #[arg(help_heading = "What to take")]
     pub(super) snap_len: Option<u32>,
 
-    /// Put packets in the order of time, as far as they are apart by less than this: 1s. Of one file, too: a capture from
-    /// several queues is in order only queue by queue.
-    #[arg(long, value_name = "TIME", value_parser = units::duration, help_heading = "What to take")]
-    pub(super) sort: Option<Duration>,
+    /// Put packets in the order of time, as far as they are apart by less than this; none: leave them as they stand. A
+    /// capture from several queues is in order only queue by queue: printing sorts files of weir within 1s unless told.
+    #[arg(long, value_name = "TIME", value_parser = sort, help_heading = "What to take")]
+    sort: Option<Sort>,
 
     /// Times: -t none, -tt seconds since 1970, -ttt since the packet before, -tttt with date, -ttttt since the first.
     #[arg(short = 't', action = ArgAction::Count, help_heading = "Lines")]
@@ -188,6 +188,11 @@ impl ReadArgs {
         Ok(())
     }
 
+    /// Whether packets are put in order: to be looked at they are, in a file they stay as they were unless asked.
+    pub(super) fn sort(&self) -> Sort {
+        self.sort.unwrap_or_else(|| if self.prints() { Sort::ByQueue } else { Sort::Never })
+    }
+
     /// Text goes to standard output while it reads.
     pub(super) fn prints(&self) -> bool {
         self.write.is_none() && !self.only_count
@@ -246,4 +251,12 @@ impl ReadArgs {
             _ => None,
         }
     }
+}
+
+/// `--sort`.
+fn sort(text: &str) -> Result<Sort, String> {
+    if text == "none" {
+        return Ok(Sort::Never);
+    }
+    units::duration(text).map(Sort::Within).map_err(|error| format!("{error}; or `none`"))
 }

@@ -9,6 +9,28 @@ use weir::reader::{Item, Merge, ReadError, Reader, TimeUnit, Warning};
 use super::failure;
 use crate::failure::Failure;
 
+/// Whether packets are put in the order of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sort {
+    /// As they stand in each file.
+    Never,
+    /// Those of weir's own captures, which are in order queue by queue only.
+    ByQueue,
+    /// All, as far as they are apart by less than this.
+    Within(Duration),
+}
+
+/// How far the queues of a capture that keeps up are apart in its file: they are handed over five times a second.
+const QUEUES_APART: Duration = Duration::from_secs(1);
+
+/// Whether a file may be in order queue by queue only. What comes by a pipe may be a capture that goes on: its packets
+/// are not to wait for others.
+fn by_queue(reader: &Reader) -> bool {
+    let ours = |name: &String| name.starts_with("weir ");
+    reader.size().is_some()
+        && reader.sections().iter().any(|section| section.user_application.as_ref().is_some_and(ours))
+}
+
 /// The files of the command line.
 #[derive(Debug)]
 pub(crate) enum Input {
@@ -20,11 +42,16 @@ pub(crate) enum Input {
 
 impl Input {
     /// `sort`: how far packets may be apart from their place in the order of time.
-    pub(crate) fn open(paths: &[PathBuf], sort: Option<Duration>) -> Result<Self, Failure> {
+    pub(crate) fn open(paths: &[PathBuf], sort: Sort) -> Result<Self, Failure> {
         let readers: Result<Vec<Reader>, Failure> =
             paths.iter().map(|path| Reader::open(path).map_err(failure)).collect();
         let mut readers = readers?;
-        Ok(match sort {
+        let window = match sort {
+            Sort::Never => None,
+            Sort::ByQueue => readers.iter().any(by_queue).then_some(QUEUES_APART),
+            Sort::Within(window) => Some(window),
+        };
+        Ok(match window {
             None if readers.len() == 1 => Self::One(Box::new(readers.remove(0))),
             None => Self::Merged(Box::new(Merge::new(readers))),
             Some(window) => Self::Merged(Box::new(Merge::new(readers).window(window))),

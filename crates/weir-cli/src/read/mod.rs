@@ -49,7 +49,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     if let (Some(path), true) = (&args.write, args.repair) {
         return repair::run(&args.files[0], path);
     }
-    let mut input = Input::open(&args.files, args.sort)?;
+    let mut input = Input::open(&args.files, args.sort())?;
     let mut choice = Choice::new(args);
     let mut progress = Progress::new(input.size(), args.prints());
     let result = if let Some(path) = &args.write {

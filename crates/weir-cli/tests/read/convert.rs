@@ -1,6 +1,7 @@
 //! Files from files: formats, merging, what is kept and what cannot be.
 
 use std::fs;
+use std::path::Path;
 
 use weir::writer::Format;
 
@@ -100,6 +101,14 @@ fn packets_are_put_in_order() {
     judge("reordercap", &[], &[&mixed, &theirs]);
     succeeds(&["read", "--sort", "1s", "-w"], &[&ours, &mixed]);
     assert_eq!(packets(&ours), packets(&theirs));
+
+    // A file stays as it is. Lines of a file of weir are in order without being asked.
+    succeeds(&["read", "-w"], &[&ours, &mixed]);
+    assert_eq!(packets(&ours), packets(&mixed));
+    let lines = |words: &[&str], file: &Path| succeeds(words, &[file]);
+    assert_eq!(lines(&["read", "-tt"], &ours), lines(&["read", "-tt"], &theirs));
+    assert_eq!(lines(&["read", "-tt", "--sort", "none"], &ours), lines(&["read", "-tt"], &mixed));
+    assert_ne!(lines(&["read", "-tt"], &mixed), lines(&["read", "-tt"], &theirs));
 }
 
 #[test]
