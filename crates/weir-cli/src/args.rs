@@ -23,6 +23,7 @@ use crate::manual::ManualArgs;
 use crate::metrics::MetricsArgs;
 use crate::payload::Expected;
 use crate::read::ReadArgs;
+use crate::stop::UntilArgs;
 use crate::units;
 
 const STYLES: Styles = Styles::styled()
@@ -163,15 +164,8 @@ pub(crate) struct CaptureArgs {
     )]
     direction: Option<DirectionArg>,
 
-    /// Stop after exactly this many packets.
-    #[arg(short = 'c', long, value_name = "N", value_parser = units::count, allow_hyphen_values = true)]
-    #[arg(help_heading = "When to stop")]
-    pub(crate) count: Option<u64>,
-
-    /// Stop after this time: 500ms, 10s, 5m, 1h.
-    #[arg(long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true)]
-    #[arg(help_heading = "When to stop")]
-    pub(crate) duration: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) until: UntilArgs,
 
     /// Write packets to this file; `-` is standard output. Without it packets are counted and let go. %Y%m%d-%H%M%S and the
     /// like become the local time at which the file begins.
@@ -238,15 +232,8 @@ pub(crate) struct CountArgs {
     #[command(flatten)]
     pub(crate) metrics: MetricsArgs,
 
-    /// Stop after this many packets.
-    #[arg(short = 'c', long, value_name = "N", value_parser = units::count, allow_hyphen_values = true)]
-    #[arg(help_heading = "When to stop")]
-    pub(crate) count: Option<u64>,
-
-    /// Stop after this time: 500ms, 10s, 5m, 1h.
-    #[arg(long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true)]
-    #[arg(help_heading = "When to stop")]
-    pub(crate) duration: Option<Duration>,
+    #[command(flatten)]
+    pub(crate) until: UntilArgs,
 
     /// Time between two lines.
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1s")]
@@ -584,7 +571,7 @@ mod tests {
             .expect("parses");
         assert_eq!(args.origin.interfaces, ["eth0", "eth1"]);
         assert_eq!(args.write, Some(PathBuf::from("-")));
-        assert_eq!((args.count, args.snap_len), (Some(5), 262_144));
+        assert_eq!((args.until.count, args.snap_len), (Some(5), 262_144));
         assert!(args.packet_buffered && args.origin.no_promiscuous_mode && args.quiet);
     }
 

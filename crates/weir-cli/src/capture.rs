@@ -30,7 +30,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
         return Err(Failure::usage("-w -: standard output is a terminal")
             .hint("pipe it: weir capture -w - | tshark -r -"));
     }
-    let until = Until::new(args.count, args.duration)?;
+    let until = Until::new(&args.until)?;
     let mut run = Run::start(args, until)?;
     let end = run.until_stopped();
     run.finish(end)

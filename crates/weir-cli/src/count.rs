@@ -21,7 +21,7 @@ use crate::{interfaces, report, style, units};
 /// Runs the command.
 pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     let payload = Payload::new(args.touch, args.verify).map_err(|error| Failure::usage(error.to_string()))?;
-    let mut until = Until::new(args.count, args.duration)?;
+    let mut until = Until::new(&args.until)?;
     let metrics = args.metrics.bind()?;
     let mut capture = args.builder(&interfaces::chosen(&args.origin)?).open()?;
     until.begin();

@@ -2,11 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use serde::Serialize;
 use weir::Chunk;
 
 use crate::failure::Failure;
 use crate::signals::Signals;
+use crate::units;
 
 /// Longest sleep in `Capture::next`. A signal ends the sleep early; this is for the one that arrives just before it.
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
@@ -29,6 +31,19 @@ pub(crate) enum Stop {
     Error,
 }
 
+/// When to stop, as the command line says it.
+#[derive(Debug, Args)]
+#[command(next_help_heading = "When to stop")]
+pub(crate) struct UntilArgs {
+    /// Stop after exactly this many packets.
+    #[arg(short = 'c', long, value_name = "N", value_parser = units::count, allow_hyphen_values = true)]
+    pub(crate) count: Option<u64>,
+
+    /// Stop after this time: 500ms, 10s, 5m, 1h.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true)]
+    duration: Option<Duration>,
+}
+
 /// The conditions under which a run goes on.
 #[derive(Debug)]
 pub(crate) struct Until {
@@ -39,12 +54,12 @@ pub(crate) struct Until {
 }
 
 impl Until {
-    /// Until there were `count` packets or `duration` is over, whichever is first, or a signal comes. Signals are heeded
-    /// from here on.
-    pub(crate) fn new(count: Option<u64>, duration: Option<Duration>) -> Result<Self, Failure> {
+    /// Until there were so many packets or the time is over, whichever is first, or a signal comes. Signals are heeded from
+    /// here on.
+    pub(crate) fn new(args: &UntilArgs) -> Result<Self, Failure> {
         let signals =
             Signals::install().map_err(|error| Failure::new(format_args!("take over signals: {error}")))?;
-        Ok(Self { signals, duration, deadline: None, left: count })
+        Ok(Self { signals, duration: args.duration, deadline: None, left: args.count })
     }
 
     /// The capture has begun: the time runs.

@@ -174,6 +174,14 @@ fn capture(args: &CaptureArgs) -> Result<(), Failure> {
     report.verdict()
 }
 
+/// Whether the measurements can be believed: not if so many were found to be wrong.
+fn believable(wrong: usize) -> Result<(), Failure> {
+    if wrong == 0 {
+        return Ok(());
+    }
+    Err(Failure::new(format_args!("{wrong} measurements are wrong, see above")))
+}
+
 fn create(path: Option<&Path>) -> Result<Option<(&Path, File)>, Failure> {
     let create = |path| File::create(path).map(|file| (path, file)).map_err(cannot_write(path));
     path.map(create).transpose()
