@@ -6,10 +6,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
-use tempfile::TempDir;
-use weir_lab::{FrameSender, Network, Traffic, Veth, require_root};
+use weir_lab::{FrameSender, Traffic, Veth, require_root};
 
-use crate::harness::{Running, network, run, send, start, start_piped, tshark, weir};
+use crate::harness::{
+    Running, capture, directory, network, path, run, send, start, start_piped, tshark, weir,
+};
 
 /// Each source, in each mode that it has.
 const SOURCES: [&[&str]; 4] = [
@@ -21,20 +22,6 @@ const SOURCES: [&[&str]; 4] = [
 
 /// What the sender has finished arrives within this.
 const SETTLE: Duration = Duration::from_millis(300);
-
-fn directory() -> TempDir {
-    tempfile::tempdir().expect("a directory")
-}
-
-/// A path in `directory`, as an argument.
-fn path(directory: &TempDir, name: &str) -> String {
-    directory.path().join(name).display().to_string()
-}
-
-/// `weir capture -i rx0` with `args`, capturing.
-fn capture(network: &Network, args: &[&str]) -> Running {
-    start(network, &[&["capture", "-i", "rx0"], args].concat())
-}
 
 #[test]
 fn root_every_packet_is_in_the_file_and_the_account_closes() {

@@ -12,22 +12,10 @@ use tempfile::TempDir;
 use weir::reader::Reader;
 use weir_lab::{Generator, Network, SequenceCheck, SequenceReport, Traffic, require_root};
 
-use crate::harness::{Running, network, run, start, tshark, weir};
+use crate::harness::{capture, directory, network, path, run, tshark, weir};
 
 /// What the sender has finished arrives within this.
 const SETTLE: Duration = Duration::from_millis(400);
-
-fn directory() -> TempDir {
-    tempfile::tempdir().expect("a directory")
-}
-
-fn path(directory: &TempDir, name: &str) -> String {
-    directory.path().join(name).display().to_string()
-}
-
-fn capture(network: &Network, args: &[&str]) -> Running {
-    start(network, &[&["capture", "-i", "rx0"], args].concat())
-}
 
 /// Sends numbered frames in bursts with pauses between them, so that time passes.
 fn send(network: &Network, bursts: u64, frames: u64) -> Traffic {

@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
+use tempfile::TempDir;
 use weir_lab::{Generator, Network, SendReport, Traffic, Veth};
 
 /// Longest that a command may take to begin or to end; far more than it does.
@@ -31,6 +32,21 @@ pub(crate) fn send(network: &Network, frames: u64) -> SendReport {
     let report = Generator::new(network.pair(), &traffic).expect("generator").send(frames).expect("frames");
     assert_eq!(report.accepted, frames, "the receiving end has refused some");
     report
+}
+
+/// A folder for the files of a test.
+pub(crate) fn directory() -> TempDir {
+    tempfile::tempdir().expect("a directory")
+}
+
+/// A path in `directory`, as an argument.
+pub(crate) fn path(directory: &TempDir, name: &str) -> String {
+    directory.path().join(name).display().to_string()
+}
+
+/// `weir capture -i rx0` with `args`, capturing.
+pub(crate) fn capture(network: &Network, args: &[&str]) -> Running {
+    start(network, &[&["capture", "-i", "rx0"], args].concat())
 }
 
 /// A program that runs, with what it prints.
