@@ -1,0 +1,1 @@
+//! Back ends: from graph to program.

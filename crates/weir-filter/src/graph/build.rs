@@ -1,0 +1,237 @@
+//! Making and reading graphs.
+
+use std::collections::HashMap;
+
+use super::{
+    Graph, KEY_WORDS, Meta, Node, NodeId, Operation, Relation, Slot, TermId, Test, Value, ValueId, Width,
+};
+use crate::set::SetId;
+
+impl Graph {
+    /// A graph that accepts everything.
+    pub fn new(snap_len: u32) -> Self {
+        Self {
+            values: Vec::new(),
+            refusing: Vec::new(),
+            known: HashMap::new(),
+            nodes: vec![Node::Refuse, Node::Accept],
+            root: Self::ACCEPT,
+            slots: 0,
+            snap_len,
+        }
+    }
+
+    /// Where it begins.
+    pub fn root(&self) -> NodeId {
+        self.root
+    }
+
+    /// Lets it begin at `root`.
+    pub fn set_root(&mut self, root: NodeId) {
+        self.root = root;
+    }
+
+    /// What is at `id`.
+    pub fn node(&self, id: NodeId) -> Node {
+        self.nodes[id.0 as usize]
+    }
+
+    /// All nodes, successors first.
+    pub fn nodes(&self) -> &[Node] {
+        &self.nodes
+    }
+
+    /// What `id` stands for.
+    pub fn get(&self, id: ValueId) -> Value {
+        self.values[id.0 as usize]
+    }
+
+    /// All values, operands first.
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+
+    /// Number of slots.
+    pub fn slots(&self) -> u16 {
+        self.slots
+    }
+
+    /// A slot that nobody has.
+    pub fn slot(&mut self) -> Slot {
+        self.slots += 1;
+        Slot(self.slots - 1)
+    }
+
+    /// The number of `value`, simplified where that changes nothing.
+    pub fn value(&mut self, value: Value) -> ValueId {
+        let value = self.simplified(value);
+        if let Some(&id) = self.known.get(&value) {
+            return id;
+        }
+        let id = ValueId(u32::try_from(self.values.len()).expect("values are counted in 32 bits"));
+        self.refusing.push(self.refuses(value));
+        self.values.push(value);
+        self.known.insert(value, id);
+        id
+    }
+
+    /// A number.
+    pub fn constant(&mut self, number: u32) -> ValueId {
+        self.value(Value::Constant(number))
+    }
+
+    /// Bytes at `base + offset`.
+    pub fn load(&mut self, base: Option<ValueId>, offset: u32, width: Width) -> ValueId {
+        self.value(Value::Load { base, offset, width })
+    }
+
+    /// Something known beside the bytes.
+    pub fn meta(&mut self, meta: Meta) -> ValueId {
+        self.value(Value::Meta(meta))
+    }
+
+    /// `left operation right`.
+    pub fn binary(&mut self, operation: Operation, left: ValueId, right: ValueId) -> ValueId {
+        self.value(Value::Binary { operation, left, right })
+    }
+
+    /// `left operation number`.
+    pub fn with(&mut self, operation: Operation, left: ValueId, number: u32) -> ValueId {
+        let right = self.constant(number);
+        self.binary(operation, left, right)
+    }
+
+    /// The number that `id` is, if it is one.
+    pub fn as_constant(&self, id: ValueId) -> Option<u32> {
+        match self.get(id) {
+            Value::Constant(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    /// Whether evaluating `id` can refuse a packet.
+    pub fn may_refuse(&self, id: ValueId) -> bool {
+        self.refusing[id.0 as usize]
+    }
+
+    /// Adds a node, whose successors are there already.
+    pub fn push(&mut self, node: Node) -> NodeId {
+        self.nodes.push(node);
+        NodeId(u32::try_from(self.nodes.len() - 1).expect("nodes are counted in 32 bits"))
+    }
+
+    /// Asks `test`.
+    pub fn branch(&mut self, test: Test, then: NodeId, other: NodeId, term: TermId) -> NodeId {
+        self.push(Node::Branch { test, then, other, term })
+    }
+
+    /// Asks `left relation right`.
+    pub fn compare(
+        &mut self,
+        relation: Relation,
+        left: ValueId,
+        right: ValueId,
+        (then, other): (NodeId, NodeId),
+        term: TermId,
+    ) -> NodeId {
+        self.branch(Test::Compare { relation, left, right }, then, other, term)
+    }
+
+    /// Asks `left == number`.
+    pub fn equals(&mut self, left: ValueId, number: u32, ways: (NodeId, NodeId), term: TermId) -> NodeId {
+        let right = self.constant(number);
+        self.compare(Relation::Equal, left, right, ways, term)
+    }
+
+    /// Asks whether `key` is in `set`.
+    pub fn member(&mut self, set: SetId, key: &[ValueId], ways: (NodeId, NodeId), term: TermId) -> NodeId {
+        let last = *key.last().expect("a key has a word");
+        let mut words = [last; KEY_WORDS];
+        words[..key.len()].copy_from_slice(key);
+        self.branch(Test::Member { set, key: words }, ways.0, ways.1, term)
+    }
+
+    fn refuses(&self, value: Value) -> bool {
+        match value {
+            Value::Constant(_) | Value::Length | Value::Meta(_) | Value::Slot(_) => false,
+            Value::Load { .. } => true,
+            Value::Binary { operation, left, right } => {
+                let divides = matches!(operation, Operation::Divide | Operation::Remainder);
+                let by_zero = divides && self.as_constant(right).is_none_or(|divisor| divisor == 0);
+                by_zero || self.may_refuse(left) || self.may_refuse(right)
+            }
+        }
+    }
+
+    /// The same value in a simpler form; never one that refuses less.
+    fn simplified(&self, value: Value) -> Value {
+        match value {
+            Value::Load { base: Some(base), offset, width } => match self.as_constant(base) {
+                Some(number) => Value::Load { base: None, offset: offset.wrapping_add(number), width },
+                None => value,
+            },
+            Value::Binary { operation, left, right } => self.folded(operation, left, right),
+            _ => value,
+        }
+    }
+
+    fn folded(&self, operation: Operation, left: ValueId, right: ValueId) -> Value {
+        let kept = Value::Binary { operation, left, right };
+        match (self.as_constant(left), self.as_constant(right)) {
+            (Some(a), Some(b)) => operation.apply(a, b).map_or(kept, Value::Constant),
+            (None, Some(0)) if operation.keeps_left_with_zero() => self.get(left),
+            (None, Some(1)) if matches!(operation, Operation::Multiply | Operation::Divide) => self.get(left),
+            (None, Some(u32::MAX)) if operation == Operation::And => self.get(left),
+            (Some(0), None) if matches!(operation, Operation::Add | Operation::Or | Operation::Xor) => {
+                self.get(right)
+            }
+            _ => kept,
+        }
+    }
+}
+
+impl Operation {
+    /// What it makes of two numbers; `None` if it refuses the packet.
+    pub fn apply(self, left: u32, right: u32) -> Option<u32> {
+        Some(match self {
+            Self::Add => left.wrapping_add(right),
+            Self::Subtract => left.wrapping_sub(right),
+            Self::Multiply => left.wrapping_mul(right),
+            Self::Divide => left.checked_div(right)?,
+            Self::Remainder => left.checked_rem(right)?,
+            Self::And => left & right,
+            Self::Or => left | right,
+            Self::Xor => left ^ right,
+            Self::ShiftLeft => left.checked_shl(right).unwrap_or(0),
+            Self::ShiftRight => left.checked_shr(right).unwrap_or(0),
+        })
+    }
+
+    fn keeps_left_with_zero(self) -> bool {
+        matches!(self, Self::Add | Self::Subtract | Self::Or | Self::Xor | Self::ShiftLeft | Self::ShiftRight)
+    }
+}
+
+impl Relation {
+    /// Whether it holds.
+    pub fn holds(self, left: u32, right: u32) -> bool {
+        match self {
+            Self::Equal => left == right,
+            Self::Greater => left > right,
+            Self::AtLeast => left >= right,
+            Self::AnyBit => left & right != 0,
+        }
+    }
+}
+
+impl Node {
+    /// Where it may go on.
+    pub fn successors(self) -> impl Iterator<Item = NodeId> {
+        let (first, second) = match self {
+            Self::Refuse | Self::Accept => (None, None),
+            Self::Branch { then, other, .. } => (Some(then), Some(other)),
+            Self::Assign { next, .. } | Self::Read { next, .. } => (Some(next), None),
+        };
+        first.into_iter().chain(second)
+    }
+}

@@ -1,0 +1,132 @@
+//! The rules that a graph keeps: run after each pass, in tests and debug builds.
+
+use std::collections::HashSet;
+
+use super::{Graph, Node, Slot, Test, Value, ValueId};
+use crate::set::Set;
+
+/// Which slots are assigned when a node is reached.
+#[derive(Clone, PartialEq, Eq)]
+struct Assigned {
+    surely: HashSet<Slot>,
+    perhaps: HashSet<Slot>,
+}
+
+impl Graph {
+    /// The first rule that the graph breaks, in words.
+    pub fn check(&self, sets: &[Set]) -> Result<(), String> {
+        self.check_values()?;
+        self.check_nodes(sets)?;
+        self.check_slots()
+    }
+
+    fn check_values(&self) -> Result<(), String> {
+        let mut known = HashSet::new();
+        for (index, value) in self.values.iter().enumerate() {
+            let later = |id: &ValueId| id.0 as usize >= index;
+            if operands(*value).iter().any(later) {
+                return Err(format!("G2: value {index} has an operand that comes after it"));
+            }
+            if !known.insert(value) {
+                return Err(format!("G3: value {index} is there twice"));
+            }
+        }
+        Ok(())
+    }
+
+    fn check_nodes(&self, sets: &[Set]) -> Result<(), String> {
+        if self.nodes[..2] != [Node::Refuse, Node::Accept] {
+            return Err("G1: the first nodes are not refuse and accept".to_owned());
+        }
+        if self.root.0 as usize >= self.nodes.len() {
+            return Err("G1: the root is not there".to_owned());
+        }
+        for (index, node) in self.nodes.iter().enumerate() {
+            if node.successors().any(|next| next.0 as usize >= index) {
+                return Err(format!("G1: node {index} has a successor that comes after it"));
+            }
+            if let Node::Branch { test: Test::Member { set, key }, .. } = node {
+                let words = sets.get(set.0 as usize).map(Set::words);
+                let words =
+                    words.ok_or_else(|| format!("G5: node {index} asks for a set that is not there"))?;
+                if key[words..].iter().any(|word| *word != key[words - 1]) {
+                    return Err(format!("G5: node {index} has a key of more than {words} words"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn check_slots(&self) -> Result<(), String> {
+        if self.slots == 0 {
+            return Ok(());
+        }
+        let reads = self.slots_read();
+        let mut at: Vec<Option<Assigned>> = vec![None; self.nodes.len()];
+        at[self.root.0 as usize] = Some(Assigned { surely: HashSet::new(), perhaps: HashSet::new() });
+        for index in (0..=self.root.0 as usize).rev() {
+            let Some(mut assigned) = at[index].take() else { continue };
+            let node = self.nodes[index];
+            for value in values_of(node) {
+                if let Some(slot) = reads[value.0 as usize].difference(&assigned.surely).next() {
+                    return Err(format!("G4: node {index} reads slot {} that may not be assigned", slot.0));
+                }
+            }
+            if let Node::Assign { slot, .. } = node {
+                if !assigned.perhaps.insert(slot) {
+                    return Err(format!("G4: node {index} assigns slot {} once more", slot.0));
+                }
+                assigned.surely.insert(slot);
+            }
+            for next in node.successors() {
+                match &mut at[next.0 as usize] {
+                    Some(there) => {
+                        there.surely.retain(|slot| assigned.surely.contains(slot));
+                        there.perhaps.extend(&assigned.perhaps);
+                    }
+                    empty => *empty = Some(assigned.clone()),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Of each value, the slots that it is made of.
+    fn slots_read(&self) -> Vec<HashSet<Slot>> {
+        let mut reads: Vec<HashSet<Slot>> = Vec::with_capacity(self.values.len());
+        for value in &self.values {
+            let mut slots: HashSet<Slot> = HashSet::new();
+            if let Value::Slot(slot) = value {
+                slots.insert(*slot);
+            }
+            for operand in operands(*value) {
+                slots.extend(&reads[operand.0 as usize]);
+            }
+            reads.push(slots);
+        }
+        reads
+    }
+}
+
+/// What a value is made of.
+pub(crate) fn operands(value: Value) -> Vec<ValueId> {
+    match value {
+        Value::Load { base: Some(base), .. } => vec![base],
+        Value::Binary { left, right, .. } => vec![left, right],
+        Value::Load { base: None, .. }
+        | Value::Constant(_)
+        | Value::Length
+        | Value::Meta(_)
+        | Value::Slot(_) => Vec::new(),
+    }
+}
+
+/// What a node evaluates, in this order.
+pub(crate) fn values_of(node: Node) -> Vec<ValueId> {
+    match node {
+        Node::Refuse | Node::Accept => Vec::new(),
+        Node::Branch { test: Test::Compare { left, right, .. }, .. } => vec![left, right],
+        Node::Branch { test: Test::Member { key, .. }, .. } => key.to_vec(),
+        Node::Assign { value, .. } | Node::Read { value, .. } => vec![value],
+    }
+}

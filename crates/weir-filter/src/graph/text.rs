@@ -1,0 +1,98 @@
+//! A graph as text: `weir filter --emit ir`.
+
+use std::fmt;
+
+use super::{Graph, Node, NodeId, Operation, Relation, Test, Value, ValueId};
+
+impl fmt::Display for Graph {
+    /// One node a line, in the order in which they are asked, those that nobody reaches left out.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut reached = vec![false; self.nodes.len()];
+        reached[self.root.0 as usize] = true;
+        for index in (0..=self.root.0).rev() {
+            if !reached[index as usize] {
+                continue;
+            }
+            let node = self.node(NodeId(index));
+            node.successors().for_each(|next| reached[next.0 as usize] = true);
+            writeln!(f, "{:>6}  {}", format!("n{index}:"), Shown(self, node))?;
+        }
+        Ok(())
+    }
+}
+
+struct Shown<'a>(&'a Graph, Node);
+
+impl fmt::Display for Shown<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(graph, node) = *self;
+        match node {
+            Node::Refuse => write!(f, "refuse"),
+            Node::Accept => write!(f, "accept {}", graph.snap_len),
+            Node::Read { value, next } => write!(f, "read {}; n{}", graph.shown(value), next.0),
+            Node::Assign { slot, value, next } => {
+                write!(f, "s{} = {}; n{}", slot.0, graph.shown(value), next.0)
+            }
+            Node::Branch { test: Test::Compare { relation, left, right }, then, other, .. } => {
+                let (left, right) = (graph.shown(left), graph.shown(right));
+                write!(f, "if {left} {relation} {right} then n{} else n{}", then.0, other.0)
+            }
+            Node::Branch { test: Test::Member { set, key }, then, other, .. } => {
+                write!(f, "if {}", graph.shown(key[0]))?;
+                for (before, word) in key.iter().zip(&key[1..]).take_while(|(before, word)| before != word) {
+                    debug_assert_ne!(before, word, "the last word is repeated");
+                    write!(f, " {}", graph.shown(*word))?;
+                }
+                write!(f, " in set{} then n{} else n{}", set.0, then.0, other.0)
+            }
+        }
+    }
+}
+
+impl Graph {
+    /// A value in the notation of pcap-filter(7), as far as that goes.
+    pub fn shown(&self, id: ValueId) -> String {
+        match self.get(id) {
+            Value::Constant(number) if number < 10 => number.to_string(),
+            Value::Constant(number) => format!("{number:#x}"),
+            Value::Load { base: None, offset, width } => format!("[{offset}:{}]", width as u8),
+            Value::Load { base: Some(base), offset, width } => {
+                format!("[{} + {offset}:{}]", self.shown(base), width as u8)
+            }
+            Value::Length => "len".to_owned(),
+            Value::Meta(meta) => format!("{meta:?}").to_lowercase(),
+            Value::Slot(slot) => format!("s{}", slot.0),
+            Value::Binary { operation, left, right } => {
+                format!("({} {operation} {})", self.shown(left), self.shown(right))
+            }
+        }
+    }
+}
+
+impl fmt::Display for Operation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::Divide => "/",
+            Self::Remainder => "%",
+            Self::And => "&",
+            Self::Or => "|",
+            Self::Xor => "^",
+            Self::ShiftLeft => "<<",
+            Self::ShiftRight => ">>",
+        })
+    }
+}
+
+impl fmt::Display for Relation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Equal => "==",
+            Self::Greater => ">",
+            Self::AtLeast => ">=",
+            Self::AnyBit => "&",
+        })
+    }
+}

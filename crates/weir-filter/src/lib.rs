@@ -1,0 +1,85 @@
+//! Packet filter expressions: the language of [pcap-filter(7)] and more, compiled to every machine that weir filters on.
+//!
+//! ```text
+//! text -> lex, parse -> Ast -> lower::{weir, pcap} -> Graph -> pass/* -> Graph -> emit::cbpf   classic BPF
+//!                                                                              -> emit::ebpf   eBPF for XDP, tc, sockets
+//!                                                                              -> interpret    the meaning of all
+//! ```
+//!
+//! Native code is made of the same graph by the crate `weir-native`, which needs unsafe code. Nothing here does I/O; names are
+//! looked up through [`names::Names`].
+//!
+//! [pcap-filter(7)]: https://www.tcpdump.org/manpages/pcap-filter.7.html
+
+#![forbid(unsafe_code)]
+
+pub mod ast;
+pub mod emit;
+pub mod error;
+pub mod graph;
+pub mod interpret;
+pub mod names;
+pub mod parse;
+pub mod pass;
+pub mod set;
+
+mod lower;
+
+pub use error::Error;
+
+use crate::ast::Ast;
+use crate::graph::Graph;
+use crate::names::Names;
+
+/// What the words of an expression mean.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Dialect {
+    /// What users expect, the same live and from a file.
+    #[default]
+    Weir,
+    /// What libpcap's compiler makes of them, to the letter, its optimiser aside.
+    Pcap,
+}
+
+/// What to compile for.
+#[derive(Clone, Copy, Debug)]
+pub struct Options<'a> {
+    /// What the words mean.
+    pub dialect: Dialect,
+    /// Link type of the packets: a `LINKTYPE_` number of <https://www.tcpdump.org/linktypes.html>.
+    pub link_type: u16,
+    /// Bytes that an accepted packet is cut to.
+    pub snap_len: u32,
+    /// Whether the receiver tells what is known beside the bytes ([`graph::Meta`]), with the outer VLAN tag taken off.
+    pub metadata: bool,
+    /// Headers that the link type has in the byte order of the capturing host are in the other order (`LINKTYPE_NULL`).
+    pub swapped: bool,
+    /// Mask of the interface's IPv4 network, for `ip broadcast`.
+    pub netmask: Option<u32>,
+    /// Who knows names.
+    pub names: &'a dyn Names,
+}
+
+/// A filter, compiled as far as all back ends have in common.
+#[derive(Clone, Debug)]
+pub struct Filter {
+    /// The expression as it was written.
+    pub text: String,
+    /// What was understood.
+    pub ast: Ast,
+    /// What it means in bytes, term by term, before any pass.
+    pub lowered: Graph,
+    /// The same after all passes that every back end gains from.
+    pub graph: Graph,
+}
+
+/// Compiles `text`. An empty one accepts everything.
+pub fn compile(text: &str, options: &Options<'_>) -> Result<Filter, Error> {
+    let ast = parse::parse(text, options)?;
+    let lowered = match options.dialect {
+        Dialect::Weir => lower::weir::lower(&ast, options)?,
+        Dialect::Pcap => lower::pcap::lower(&ast, options)?,
+    };
+    let graph = pass::optimise(&lowered, &ast.sets);
+    Ok(Filter { text: text.to_owned(), ast, lowered, graph })
+}

@@ -1,0 +1,52 @@
+//! From expression to graph: what the terms mean in bytes. One module a dialect; this one knows how terms are connected.
+
+pub(crate) mod pcap;
+pub(crate) mod weir;
+
+use crate::ast::{Ast, Expr, ExprId};
+use crate::graph::NodeId;
+
+/// The nodes to go on at: if the answer is yes, and if it is no.
+pub(crate) type Ways = (NodeId, NodeId);
+
+/// An `and` or `or` whose operands are lowered from the last to the first, since each needs to know where to go on.
+struct Frame<'a> {
+    operands: &'a [ExprId],
+    all: bool,
+    remaining: usize,
+    ways: Ways,
+}
+
+/// Lowers `expr` so that it goes on at `ways`, `leaf` being asked for each [`Expr::Term`] and [`Expr::Inner`], and answers
+/// where it begins. Not recursive: an expression may be nested as deep as its text is long.
+pub(crate) fn connect(
+    ast: &Ast,
+    expr: ExprId,
+    ways: Ways,
+    mut leaf: impl FnMut(&Expr, Ways) -> NodeId,
+) -> NodeId {
+    let mut frames: Vec<Frame<'_>> = Vec::new();
+    let (mut expr, mut ways) = (expr, ways);
+    loop {
+        let begin = match &ast.nodes[expr.0 as usize] {
+            Expr::Not(operand) => {
+                (expr, ways) = (*operand, (ways.1, ways.0));
+                continue;
+            }
+            node @ (Expr::And(operands) | Expr::Or(operands)) => {
+                let remaining = operands.len() - 1;
+                frames.push(Frame { operands, all: matches!(node, Expr::And(_)), remaining, ways });
+                expr = operands[remaining];
+                continue;
+            }
+            leaf_node => leaf(leaf_node, ways),
+        };
+        while frames.last().is_some_and(|frame| frame.remaining == 0) {
+            frames.pop();
+        }
+        let Some(frame) = frames.last_mut() else { return begin };
+        frame.remaining -= 1;
+        expr = frame.operands[frame.remaining];
+        ways = if frame.all { (begin, frame.ways.1) } else { (frame.ways.0, begin) };
+    }
+}

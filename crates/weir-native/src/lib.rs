@@ -1,0 +1,1 @@
+//! Packet filters as native code, for files and user-space paths.
