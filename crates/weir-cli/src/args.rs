@@ -55,7 +55,7 @@ Examples:
         Two interfaces in one file, for ten minutes.
   weir capture -i any --netns web -w web.pcapng
         Every interface of network namespace `web`, each frame once; `--netns 4711`: where process 4711 is.
-  weir capture -i eth0 -c 1000 -s 96 -w headers.pcap -F pcap
+  weir capture -i eth0 -c 1000 -s 96 -w headers.pcap --format pcap
         The first thousand packets, 96 bytes of each, for a program that reads only pcap.
   weir capture -i eth0 -w - -U | tshark -r - -Y tls.handshake
         Into another program, each batch as soon as it is there.
@@ -173,21 +173,14 @@ pub(crate) struct CaptureArgs {
     pub(crate) write: Option<PathBuf>,
 
     /// File format.
-    #[arg(
-        short = 'F',
-        long,
-        value_enum,
-        default_value_t,
-        requires = "write",
-        help_heading = "Where to write"
-    )]
+    #[arg(long, value_enum, default_value_t, requires = "write", help_heading = "Where to write")]
     format: FormatArg,
 
-    /// Nanosecond time stamps; pcapng always has them, `-F pcap` only with this.
+    /// Nanosecond time stamps; pcapng always has them, `--format pcap` only with this.
     #[arg(long, conflicts_with = "micro", requires = "write", help_heading = "Where to write")]
     nano: bool,
 
-    /// Microsecond time stamps, the default of `-F pcap` because every reader knows them.
+    /// Microsecond time stamps, the default of `--format pcap` because every reader knows them.
     #[arg(long, requires = "write", help_heading = "Where to write")]
     micro: bool,
 
@@ -414,7 +407,9 @@ impl CaptureArgs {
     /// What clap cannot say: rules between values.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.micro && self.format == FormatArg::Pcapng {
-            return Err("--micro needs -F pcap: pcapng files of weir always have nanoseconds".to_owned());
+            return Err(
+                "--micro needs --format pcap: pcapng files of weir always have nanoseconds".to_owned()
+            );
         }
         if self.comment.is_some() && self.format == FormatArg::Pcap {
             return Err("--comment needs pcapng: a pcap file has no place for one".to_owned());
@@ -634,9 +629,9 @@ mod tests {
     fn rules_between_values() {
         let check = |args: &[&str]| capture(args).expect("parses").check();
         assert!(check(&["-w", "f", "--micro"]).is_err());
-        assert!(check(&["-w", "f", "-F", "pcap", "--micro"]).is_ok());
-        assert!(check(&["-w", "f", "-F", "pcap", "--comment", "x"]).is_err());
-        assert!(capture(&["-F", "pcap"]).is_err(), "a format without a file");
+        assert!(check(&["-w", "f", "--format", "pcap", "--micro"]).is_ok());
+        assert!(check(&["-w", "f", "--format", "pcap", "--comment", "x"]).is_err());
+        assert!(capture(&["--format", "pcap"]).is_err(), "a format without a file");
         assert!(capture(&["-w", "f", "--nano", "--micro"]).is_err());
     }
 }

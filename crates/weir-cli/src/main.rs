@@ -12,6 +12,8 @@ mod devices;
 mod doctor;
 mod failure;
 mod files;
+#[allow(dead_code, reason = "until the commands take filters")]
+mod filter_args;
 mod info;
 mod interfaces;
 mod json;

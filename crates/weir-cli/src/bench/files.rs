@@ -118,7 +118,13 @@ const CONTESTANTS: [Contestant; 10] = [
         &["-r", "{pcapng}", "-w", "/dev/null"],
         Answer::Status,
     ),
-    contestant("weir-convert", None, "", &["read", "{pcapng}", "-F", "pcap", "-w", "{out}"], Answer::File),
+    contestant(
+        "weir-convert",
+        None,
+        "",
+        &["read", "{pcapng}", "--format", "pcap", "-w", "{out}"],
+        Answer::File,
+    ),
     contestant(
         "tcpdump-convert",
         Some("tcpdump"),

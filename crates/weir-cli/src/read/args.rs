@@ -25,7 +25,7 @@ Examples:
   weir read trace.pcapng --from '2026-11-21 13:05:00' --to +2h -w evening.pcapng
         What falls into a time; +2h counts from the first packet.
   weir read trace.pcapng -w trace.pcap
-        Convert: the name says the format, or -F does.
+        Convert: the name says the format, or --format does.
   tcpdump -w - | weir read - --json | jq 'select(.protocol == \"dns\") | .line'
         Standard input, and an object a packet for programs.
   weir read big.pcapng --split-by time:1h -w hour.pcapng
@@ -127,14 +127,7 @@ pub(crate) struct ReadArgs {
     pub(super) write: Option<PathBuf>,
 
     /// Format of the file; without it what the name ends in (.pcap, .pcapng), else that of the first file read.
-    #[arg(
-        short = 'F',
-        long,
-        value_name = "FORMAT",
-        value_enum,
-        requires = "write",
-        help_heading = "Other output"
-    )]
+    #[arg(long, value_name = "FORMAT", value_enum, requires = "write", help_heading = "Other output")]
     format: Option<FormatArg>,
 
     /// Compress: zstd, zstd:LEVEL, lz4, gzip or none. A FILE that ends in .zst, .lz4 or .gz asks for it, too.

@@ -190,7 +190,8 @@ impl Part {
     fn learn(&mut self, number: usize, interface: &FileInterface) -> Result<u32, End> {
         let own = self.writer.interface(interface).map_err(|error| match error {
             WriteError::LinkTypes { .. } => {
-                let hint = "write pcapng (-F pcapng), or a file for each interface: --split-by interface";
+                let hint =
+                    "write pcapng (--format pcapng), or a file for each interface: --split-by interface";
                 Failure::new(error).hint(hint).into()
             }
             error => End::from(error),

@@ -228,7 +228,7 @@ fn root_classic_pcap_is_read_by_tcpdump() {
         [(&["--micro"][..], 0xa1b2_c3d4), (&["--nano"], 0xa1b2_3c4d), (&[], 0xa1b2_c3d4)]
     {
         let (network, file) = (network(), path(&directory, "classic.pcap"));
-        let running = capture(&network, &[&["-F", "pcap", "-w", &file], precision].concat());
+        let running = capture(&network, &[&["--format", "pcap", "-w", &file], precision].concat());
         send(&network, 500);
         thread::sleep(SETTLE);
         running.interrupt().succeeded().says("500 packets captured");

@@ -83,7 +83,7 @@ fn root_no_packet_is_lost_or_doubled_between_two_files() {
         ("f", &["--rotate-count", "997"]),
         ("f", &["-G", "100ms"]),
         ("f", &["-G", "70ms", "-C", "50KB", "--source", "af_packet"]),
-        ("f", &["--rotate-count", "997", "-F", "pcap", "--source", "af_packet"]),
+        ("f", &["--rotate-count", "997", "--format", "pcap", "--source", "af_packet"]),
         ("f.zst", &["-C", "100KB"]),
         ("f", &["--compress", "zstd:-3", "-G", "150ms", "--fsync"]),
     ];

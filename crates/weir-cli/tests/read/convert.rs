@@ -76,7 +76,7 @@ fn merging_is_that_of_mergecap() {
     write(&b, Format::Pcapng, &[("eth7", 1)], &every(700_000, 3));
     write(&c, NANOSECONDS, &[("", 1)], &every(5_000_000, 500_000_001));
     judge("mergecap", &["-w"], &[&theirs, &a, &b, &c]);
-    succeeds(&["read", "-F", "pcapng", "-w"], &[&ours, &a, &b, &c]);
+    succeeds(&["read", "--format", "pcapng", "-w"], &[&ours, &a, &b, &c]);
     assert_eq!(packets(&ours), packets(&theirs));
     assert_eq!(
         succeeds(&["read", "-tt", "--nano", "--count"], &[&a, &b, &c]).trim(),

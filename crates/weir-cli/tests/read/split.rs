@@ -117,7 +117,7 @@ fn by_interface() {
     let packets =
         [(0, EPOCH, frame.as_slice(), 0), (1, EPOCH, &frame[14..], 0), (1, EPOCH + 1, &frame[14..], 0)];
     write(&file, Format::Pcapng, &[("eth0", 1), ("tun/0", 101)], &packets);
-    succeeds(&["read", "--split-by", "interface", "-F", "pcap", "-w"], &[&place.path("i.pcap"), &file]);
+    succeeds(&["read", "--split-by", "interface", "--format", "pcap", "-w"], &[&place.path("i.pcap"), &file]);
     assert_eq!(place.names(), ["i-eth0.pcap", "i-tun_0.pcap", "two.pcapng"]);
     assert_eq!((count(&place, "i-eth0.pcap"), count(&place, "i-tun_0.pcap")), (1, 2));
     let about = judge("capinfos", &["-E"], &[&place.path("i-tun_0.pcap")]);

@@ -1,0 +1,136 @@
+//! The filter on the command line: as one argument (`-f`), as the words behind everything else, or in a file (`-F`).
+//!
+//! Words are the command's own argument, because where they stand differs: `weir capture -i eth0 tcp port 80`, but
+//! `weir read FILE... -- tcp port 80`, where any word might be the name of another file.
+
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use weir_filter::Dialect;
+
+use crate::failure::Failure;
+
+#[derive(Clone, Debug, Default, Args)]
+#[command(next_help_heading = "Filter")]
+pub(crate) struct FilterArgs {
+    /// Take only packets that match this expression, given as one argument.
+    #[arg(short = 'f', long, value_name = "EXPRESSION", conflicts_with = "filter_file")]
+    #[arg(allow_hyphen_values = true)]
+    filter: Option<String>,
+
+    /// Read the expression from a file, which may have comments and several lines; -: standard input.
+    #[arg(short = 'F', long, value_name = "FILE")]
+    filter_file: Option<PathBuf>,
+
+    /// What the words mean: weir (the same live and from a file, whatever the headers in between), or pcap (libpcap's
+    /// meaning to the letter).
+    #[arg(long, value_name = "DIALECT", value_enum, default_value_t, hide_possible_values = true)]
+    dialect: DialectArg,
+}
+
+/// A filter as it was written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Expression {
+    pub(crate) text: String,
+    pub(crate) dialect: Dialect,
+}
+
+impl FilterArgs {
+    /// What is asked for, `words` being those that the command itself has taken; `None`: every packet.
+    pub(crate) fn expression(&self, words: &[String]) -> Result<Option<Expression>, Failure> {
+        let given = [self.filter.is_some(), self.filter_file.is_some(), !words.is_empty()];
+        if given.into_iter().filter(|&given| given).count() > 1 {
+            return Err(Failure::usage(
+                "the filter is given twice: by -f, by -F and by words one excludes the others",
+            ));
+        }
+        let text = match (&self.filter, &self.filter_file) {
+            (Some(text), _) => text.clone(),
+            (None, Some(path)) => read(path)?,
+            (None, None) if words.is_empty() => return Ok(None),
+            (None, None) => words.join(" "),
+        };
+        Ok(Some(Expression { text, dialect: self.dialect.into() }))
+    }
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    let result = match path.as_os_str() == "-" {
+        true => io::stdin().read_to_string(&mut text).map(|_| text),
+        false => fs::read_to_string(path),
+    };
+    result.map_err(|error| {
+        let failure = Failure::usage(format!("cannot read the filter in {}: {error}", path.display()));
+        match path.to_str() {
+            Some("pcap" | "pcapng") if !path.exists() => failure.hint("the format of a file is --format"),
+            _ => failure,
+        }
+    })
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum DialectArg {
+    #[default]
+    Weir,
+    Pcap,
+}
+
+impl From<DialectArg> for Dialect {
+    fn from(dialect: DialectArg) -> Self {
+        match dialect {
+            DialectArg::Weir => Self::Weir,
+            DialectArg::Pcap => Self::Pcap,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::Parser;
+
+    use super::*;
+
+    #[derive(Parser)]
+    struct Command {
+        #[command(flatten)]
+        filter: FilterArgs,
+        words: Vec<String>,
+    }
+
+    fn expression(args: &[&str]) -> Result<Option<Expression>, String> {
+        let words = ["weir"].iter().chain(args);
+        let command = Command::try_parse_from(words).map_err(|error| error.to_string())?;
+        command.filter.expression(&command.words).map_err(|failure| failure.message().to_owned())
+    }
+
+    fn weir(text: &str) -> Result<Option<Expression>, String> {
+        Ok(Some(Expression { text: text.to_owned(), dialect: Dialect::Weir }))
+    }
+
+    #[test]
+    fn three_forms() {
+        assert_eq!(expression(&[]), Ok(None));
+        assert_eq!(expression(&["tcp", "port", "80"]), weir("tcp port 80"));
+        assert_eq!(expression(&["-f", "tcp port 80"]), weir("tcp port 80"));
+        assert_eq!(expression(&["-f", ""]), weir(""));
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        fs::write(&file, "tcp # not udp\nport 80\n").expect("writes");
+        assert_eq!(
+            expression(&["-F", file.path().to_str().expect("a name")]),
+            weir("tcp # not udp\nport 80\n")
+        );
+        let pcap = Expression { text: "ip".to_owned(), dialect: Dialect::Pcap };
+        assert_eq!(expression(&["ip", "--dialect", "pcap"]), Ok(Some(pcap)));
+    }
+
+    #[test]
+    fn what_is_refused() {
+        assert!(expression(&["-f", "ip", "ip6"]).expect_err("twice").contains("twice"));
+        assert!(expression(&["-F", "/", "ip6"]).expect_err("twice").contains("twice"));
+        assert!(expression(&["-F", "/nowhere/at/all"]).expect_err("no file").contains("/nowhere/at/all"));
+        assert!(expression(&["-f", "ip", "-F", "/"]).is_err());
+    }
+}
