@@ -132,7 +132,9 @@ impl<'a> Interpreter<'a> {
                     Value::Length => results.push(packet.length),
                     Value::Meta(meta) => results.push(packet.meta.get(meta)),
                     Value::Slot(slot) => results.push(slots[usize::from(slot.0)]),
-                    Value::Load { base: None, offset, width } => results.push(packet.load(offset, width)?),
+                    Value::Load { base: None, offset, width } => {
+                        results.push(packet.load(offset, width).ok_or(Refused)?)
+                    }
                     Value::Load { base: Some(base), .. } => {
                         tasks.extend([Task::Combine(id), Task::Visit(base)]);
                     }
@@ -144,7 +146,7 @@ impl<'a> Interpreter<'a> {
                     let mut take = || results.pop().expect("operands were visited first");
                     let result = match self.graph.get(id) {
                         Value::Load { offset, width, .. } => {
-                            packet.load(take().wrapping_add(offset), width)?
+                            packet.load(take().wrapping_add(offset), width).ok_or(Refused)?
                         }
                         Value::Binary { operation, .. } => {
                             let (right, left) = (take(), take());
@@ -161,9 +163,10 @@ impl<'a> Interpreter<'a> {
 }
 
 impl Packet<'_> {
-    fn load(&self, offset: u32, width: Width) -> Result<u32, Refused> {
-        let bytes = self.data.get(offset as usize..).and_then(|rest| rest.get(..width as usize));
-        Ok(bytes.ok_or(Refused)?.iter().fold(0, |number, &byte| number << 8 | u32::from(byte)))
+    /// The bytes at `offset`, if they were captured.
+    pub(crate) fn load(&self, offset: u32, width: Width) -> Option<u32> {
+        let bytes = self.data.get(offset as usize..)?.get(..width as usize)?;
+        Some(bytes.iter().fold(0, |number, &byte| number << 8 | u32::from(byte)))
     }
 }
 

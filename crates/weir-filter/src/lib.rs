@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ast;
+pub mod cbpf;
 pub mod emit;
 pub mod error;
 pub mod graph;

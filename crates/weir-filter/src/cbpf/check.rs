@@ -1,0 +1,110 @@
+//! What a program must be for the kernel or for libpcap to take it.
+
+use super::opcode::ancillary_name;
+use super::{ANCILLARY, MEMORY_WORDS, MOST_INSTRUCTIONS, Opcode, Operand, Program};
+use crate::graph::Operation;
+
+/// By whose rules a program is checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rules {
+    /// The kernel's: `bpf_check_classic` in net/core/filter.c.
+    Kernel,
+    /// libpcap's for what it runs itself: longer programs, jumps backward and memory never written are in order.
+    Library,
+}
+
+/// What is wrong with a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("instruction {at}: {what}")]
+pub struct Flaw {
+    /// Where, the first instruction being 0.
+    pub at: usize,
+    /// What.
+    pub what: &'static str,
+}
+
+impl Program {
+    /// The first flaw.
+    pub fn check(&self, rules: Rules) -> Result<(), Flaw> {
+        let flaw = |at, what| Err(Flaw { at, what });
+        if rules == Rules::Kernel && self.len() > MOST_INSTRUCTIONS {
+            return flaw(MOST_INSTRUCTIONS, "the kernel takes no more than 4096 instructions");
+        }
+        for at in 0..self.len() {
+            if let Some(what) = self.wrong_at(at, rules) {
+                return flaw(at, what);
+            }
+        }
+        let Some(last) = self.len().checked_sub(1) else { return flaw(0, "there is none") };
+        if !matches!(self.instructions[last].opcode(), Some(Opcode::ReturnConstant | Opcode::ReturnA)) {
+            return flaw(last, "the last is not a return");
+        }
+        match self.reads_unwritten() {
+            Some(at) if rules == Rules::Kernel => flaw(at, "reads memory that may not have been written"),
+            _ => Ok(()),
+        }
+    }
+
+    fn wrong_at(&self, at: usize, rules: Rules) -> Option<&'static str> {
+        let instruction = self.instructions[at];
+        let Some(opcode) = instruction.opcode() else { return Some("no such instruction") };
+        let (k, kernel) = (instruction.k, rules == Rules::Kernel);
+        let behind = self.len() - at - 1;
+        match opcode {
+            Opcode::LoadAbsolute(_) if kernel && k >= ANCILLARY && ancillary_name(k).is_none() => {
+                Some("nothing that Linux knows is at this offset")
+            }
+            Opcode::LoadMemory | Opcode::LoadXMemory | Opcode::Store | Opcode::StoreX
+                if k as usize >= MEMORY_WORDS =>
+            {
+                Some("memory has 16 words")
+            }
+            Opcode::Arithmetic(Operation::Divide | Operation::Remainder, Operand::Constant) if k == 0 => {
+                Some("divides by zero")
+            }
+            Opcode::Arithmetic(Operation::ShiftLeft | Operation::ShiftRight, Operand::Constant)
+                if kernel && k >= 32 =>
+            {
+                Some("shifts by 32 bits or more")
+            }
+            Opcode::Jump => {
+                let back = k.wrapping_neg() as usize <= at + 1 && !kernel && k.cast_signed() < 0;
+                (k as usize >= behind && !back).then_some("jumps out of the program")
+            }
+            Opcode::Branch(..) if usize::from(instruction.jt.max(instruction.jf)) >= behind => {
+                Some("jumps out of the program")
+            }
+            _ => None,
+        }
+    }
+
+    /// The first instruction that reads memory which some way to it has not written. Jumps go forward where it matters.
+    fn reads_unwritten(&self) -> Option<usize> {
+        // Bit k: M[k] was written on every way here.
+        let mut written = vec![u16::MAX; self.len()];
+        let mut now = 0;
+        for (at, instruction) in self.instructions.iter().enumerate() {
+            now &= written[at];
+            let mut reaches = |distance: u32, now: u16| {
+                if let Some(there) = written.get_mut(at + 1 + distance as usize) {
+                    *there &= now;
+                }
+            };
+            match instruction.opcode()? {
+                Opcode::Store | Opcode::StoreX => now |= 1 << instruction.k,
+                Opcode::LoadMemory | Opcode::LoadXMemory if now & 1 << instruction.k == 0 => return Some(at),
+                Opcode::Jump => {
+                    reaches(instruction.k, now);
+                    now = u16::MAX;
+                }
+                Opcode::Branch(..) => {
+                    reaches(instruction.jt.into(), now);
+                    reaches(instruction.jf.into(), now);
+                    now = u16::MAX;
+                }
+                _ => {}
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,124 @@
+//! A program in the words of `tcpdump -d`, `-dd` and `-ddd`, byte for byte.
+
+use std::fmt::Write;
+
+use super::opcode::ancillary_name;
+use super::{Instruction, Opcode, Operand, Program};
+use crate::graph::{Operation, Relation, Width};
+
+impl Program {
+    /// As `tcpdump -d` prints it: one instruction a line, for people.
+    pub fn listing(&self) -> String {
+        let line = |(at, instruction): (usize, &Instruction)| format!("{}\n", instruction.image(at));
+        self.instructions.iter().enumerate().map(line).collect()
+    }
+
+    /// As `tcpdump -dd` prints it: to be included in a C program.
+    pub fn as_c(&self) -> String {
+        let line = |&Instruction { code, jt, jf, k }: &Instruction| {
+            format!("{{ {code:#x}, {jt}, {jf}, 0x{k:08x} }},\n")
+        };
+        self.instructions.iter().map(line).collect()
+    }
+
+    /// As `tcpdump -ddd` prints it: decimal numbers, their count first.
+    pub fn as_numbers(&self) -> String {
+        let mut text = format!("{}\n", self.len());
+        for Instruction { code, jt, jf, k } in &self.instructions {
+            writeln!(text, "{code} {jt} {jf} {k}").expect("a string takes all");
+        }
+        text
+    }
+}
+
+impl Instruction {
+    /// The instruction, which is the program's `at`-th, as `tcpdump -d` prints it.
+    pub fn image(&self, at: usize) -> String {
+        let (name, operand) = self.words(at);
+        let line = format!("({at:03}) {name:<8} ");
+        match self.opcode() {
+            Some(Opcode::Branch(..)) => {
+                let target = |distance: u8| at + 1 + usize::from(distance);
+                format!("{line}{operand:<16} jt {}\tjf {}", target(self.jt), target(self.jf))
+            }
+            _ => line + &operand,
+        }
+    }
+
+    fn words(&self, at: usize) -> (&'static str, String) {
+        let k = self.k;
+        let signed = k.cast_signed();
+        let nothing = String::new;
+        match self.opcode() {
+            None => ("unimp", format!("{:#x}", self.code)),
+            Some(Opcode::LoadAbsolute(width)) => {
+                let offset = ancillary_name(k).map_or_else(|| signed.to_string(), str::to_owned);
+                (load(width), format!("[{offset}]"))
+            }
+            Some(Opcode::LoadIndirect(width)) => (load(width), format!("[x + {signed}]")),
+            Some(Opcode::LoadConstant) => ("ld", format!("#{k:#x}")),
+            Some(Opcode::LoadLength) => ("ld", "#pktlen".to_owned()),
+            Some(Opcode::LoadMemory) => ("ld", format!("M[{signed}]")),
+            Some(Opcode::LoadXConstant) => ("ldx", format!("#{k:#x}")),
+            Some(Opcode::LoadXLength) => ("ldx", "#pktlen".to_owned()),
+            Some(Opcode::LoadXMemory) => ("ldx", format!("M[{signed}]")),
+            Some(Opcode::LoadXHeaderLength) => ("ldxb", format!("4*([{signed}]&0xf)")),
+            Some(Opcode::Store) => ("st", format!("M[{signed}]")),
+            Some(Opcode::StoreX) => ("stx", format!("M[{signed}]")),
+            Some(Opcode::Arithmetic(operation, operand)) => {
+                let bits = matches!(operation, Operation::And | Operation::Or | Operation::Xor);
+                let number = if bits { format!("{k:#x}") } else { signed.to_string() };
+                (arithmetic(operation), or_x(operand, number))
+            }
+            Some(Opcode::Negate) => ("neg", nothing()),
+            Some(Opcode::Jump) => {
+                let distance = i64::from(signed);
+                ("ja", (i64::try_from(at).unwrap_or(i64::MAX).saturating_add(1 + distance)).to_string())
+            }
+            Some(Opcode::Branch(relation, operand)) => (jump(relation), or_x(operand, format!("{k:#x}"))),
+            Some(Opcode::ReturnConstant) => ("ret", format!("#{signed}")),
+            Some(Opcode::ReturnA) => ("ret", nothing()),
+            Some(Opcode::CopyToX) => ("tax", nothing()),
+            Some(Opcode::CopyToA) => ("txa", nothing()),
+        }
+    }
+}
+
+fn or_x(operand: Operand, number: String) -> String {
+    match operand {
+        Operand::Constant => format!("#{number}"),
+        Operand::X => "x".to_owned(),
+    }
+}
+
+fn load(width: Width) -> &'static str {
+    match width {
+        Width::Byte => "ldb",
+        Width::Half => "ldh",
+        Width::Word => "ld",
+    }
+}
+
+fn arithmetic(operation: Operation) -> &'static str {
+    match operation {
+        Operation::Add => "add",
+        Operation::Subtract => "sub",
+        Operation::Multiply => "mul",
+        Operation::Divide => "div",
+        Operation::Remainder => "mod",
+        Operation::And => "and",
+        Operation::Or => "or",
+        Operation::Xor => "xor",
+        Operation::ShiftLeft => "lsh",
+        Operation::ShiftRight => "rsh",
+    }
+}
+
+fn jump(relation: Relation) -> &'static str {
+    match relation {
+        Relation::Equal => "jeq",
+        Relation::Greater => "jgt",
+        Relation::AtLeast => "jge",
+        Relation::AnyBit => "jset",
+    }
+}
