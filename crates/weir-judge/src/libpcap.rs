@@ -33,9 +33,10 @@ type GetError = unsafe extern "C" fn(*mut Pcap) -> *mut c_char;
 type FreeCode = unsafe extern "C" fn(*mut BpfProgram);
 type Validate = unsafe extern "C" fn(*const libc::sock_filter, c_int) -> c_int;
 type OfflineFilter = unsafe extern "C" fn(*const BpfProgram, *const PacketHeader, *const u8) -> c_int;
+type Image = unsafe extern "C" fn(*const libc::sock_filter, c_int) -> *const c_char;
 type Version = unsafe extern "C" fn() -> *const c_char;
 
-/// Names are looked up in static buffers of the C library (getservbyname(3), getprotobyname(3)).
+/// Names are looked up in static buffers of the C library (getservbyname(3), getprotobyname(3)), and bpf_image writes to one.
 static COMPILING: Mutex<()> = Mutex::new(());
 
 /// Bytes of a buffer for messages (`PCAP_ERRBUF_SIZE`).
@@ -93,6 +94,7 @@ pub struct Libpcap {
     free_code: FreeCode,
     validate: Validate,
     offline_filter: OfflineFilter,
+    image: Image,
     version: Version,
     /// What the functions above are in; it stays loaded as long as they can be called.
     _library: Library,
@@ -124,6 +126,8 @@ impl Libpcap {
             validate: *unsafe { library.get(b"bpf_validate\0") }?,
             // SAFETY: the type is that of the function's declaration in pcap/pcap.h.
             offline_filter: *unsafe { library.get(b"pcap_offline_filter\0") }?,
+            // SAFETY: the type is that of the function's declaration in pcap/bpf.h.
+            image: *unsafe { library.get(b"bpf_image\0") }?,
             // SAFETY: the type is that of the function's declaration in pcap/pcap.h.
             version: *unsafe { library.get(b"pcap_lib_version\0") }?,
             _library: library,
@@ -196,6 +200,16 @@ impl Libpcap {
         // the header allows; it writes neither.
         let answer = unsafe { (self.offline_filter)(&raw const program, &raw const header, data.as_ptr()) };
         answer.cast_unsigned()
+    }
+
+    /// The instruction, which is a program's `at`-th, as `tcpdump -d` prints it.
+    pub fn image(&self, instruction: Instruction, at: u16) -> String {
+        let _one_at_a_time = COMPILING.lock().unwrap_or_else(PoisonError::into_inner);
+        let instruction = raw(&[instruction]);
+        // SAFETY: the pointer is to one instruction; the text is written to a buffer of libpcap's, under the lock.
+        let text = unsafe { (self.image)(instruction.as_ptr(), at.into()) };
+        // SAFETY: it is a string with its end, and nobody writes another while the lock is held.
+        unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     }
 
     /// Opens a file of which there is only the header.

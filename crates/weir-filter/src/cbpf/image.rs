@@ -36,13 +36,12 @@ impl Instruction {
     pub fn image(&self, at: usize) -> String {
         let (name, operand) = self.words(at);
         let line = format!("({at:03}) {name:<8} ");
-        match self.opcode() {
-            Some(Opcode::Branch(..)) => {
-                let target = |distance: u8| at + 1 + usize::from(distance);
-                format!("{line}{operand:<16} jt {}\tjf {}", target(self.jt), target(self.jf))
-            }
-            _ => line + &operand,
+        // The class and operation of a branch, even if the kernel knows none such.
+        if self.code & 7 != Opcode::Jump.code() || self.code & 0xf0 == 0 {
+            return line + &operand;
         }
+        let target = |distance: u8| at + 1 + usize::from(distance);
+        format!("{line}{operand:<16} jt {}\tjf {}", target(self.jt), target(self.jf))
     }
 
     fn words(&self, at: usize) -> (&'static str, String) {
