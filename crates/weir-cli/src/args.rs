@@ -17,6 +17,7 @@ use crate::confine::ConfineArgs;
 use crate::devices::DevicesArgs;
 use crate::doctor::DoctorArgs;
 use crate::files::FilesArgs;
+use crate::filter_args::FilterArgs;
 use crate::info::InfoArgs;
 use crate::interfaces::Chosen;
 use crate::manual::ManualArgs;
@@ -133,6 +134,12 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = CAPTURE_EXAMPLES)]
 pub(crate) struct CaptureArgs {
+    /// Which packets are wanted, as an expression (pcap-filter(7) and more): `tcp port 443 and net 10.0.0.0/8`.
+    #[arg(value_name = "EXPRESSION", help_heading = "Filter")]
+    pub(crate) words: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
     #[command(flatten)]
     pub(crate) origin: OriginArgs,
     #[command(flatten)]
@@ -216,6 +223,12 @@ pub(crate) struct CaptureArgs {
 #[derive(Debug, Args)]
 #[command(after_help = COUNT_EXAMPLES)]
 pub(crate) struct CountArgs {
+    /// Which packets are wanted, as an expression (pcap-filter(7) and more): `tcp port 443 and net 10.0.0.0/8`.
+    #[arg(value_name = "EXPRESSION", help_heading = "Filter")]
+    pub(crate) words: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
     #[command(flatten)]
     pub(crate) origin: OriginArgs,
     #[command(flatten)]

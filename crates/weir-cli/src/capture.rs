@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use weir::writer::Writer;
-use weir::{Account, Capture, Chunk, FileInterface, Interface};
+use weir::{Account, Builder, Capture, Chunk, FileInterface, Filter, Interface};
 
 use crate::args::CaptureArgs;
 use crate::confine::{self, Confinement, Needs};
@@ -30,8 +30,9 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
         return Err(Failure::usage("-w -: standard output is a terminal")
             .hint("pipe it: weir capture -w - | tshark -r -"));
     }
+    let filter = args.filter.filter(&args.words)?;
     let until = Until::new(&args.until)?;
-    let mut run = Run::start(args, until)?;
+    let mut run = Run::start(args, filter, until)?;
     let end = run.until_stopped();
     run.finish(end)
 }
@@ -56,10 +57,11 @@ struct Run<'a> {
 }
 
 impl<'a> Run<'a> {
-    fn start(args: &'a CaptureArgs, mut until: Until) -> Result<Self, Failure> {
+    fn start(args: &'a CaptureArgs, filter: Option<Filter>, mut until: Until) -> Result<Self, Failure> {
         let metrics = args.metrics.bind()?;
         let user = args.files.user()?;
-        let capture = args.builder(&interfaces::chosen(&args.origin)?).open()?;
+        let builder = args.builder(&interfaces::chosen(&args.origin)?);
+        let capture = filter.into_iter().fold(builder, Builder::filter).open()?;
         until.begin();
         let interfaces = capture.interfaces().to_vec();
         // Before the first file, so that it can be written as all that follow it.

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use weir::{Account, Capture, Chunk, Tally};
+use weir::{Account, Builder, Capture, Chunk, Tally};
 
 use crate::args::CountArgs;
 use crate::confine::{self, Confinement, Needs};
@@ -21,9 +21,11 @@ use crate::{interfaces, report, style, units};
 /// Runs the command.
 pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     let payload = Payload::new(args.touch, args.verify).map_err(|error| Failure::usage(error.to_string()))?;
+    let filter = args.filter.filter(&args.words)?;
     let mut until = Until::new(&args.until)?;
     let metrics = args.metrics.bind()?;
-    let mut capture = args.builder(&interfaces::chosen(&args.origin)?).open()?;
+    let builder = args.builder(&interfaces::chosen(&args.origin)?);
+    let mut capture = filter.into_iter().fold(builder, Builder::filter).open()?;
     until.begin();
     let confinement = args.confine.confine(|| {
         let socket = metrics.as_ref().and_then(Bound::path);

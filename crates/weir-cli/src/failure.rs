@@ -54,7 +54,11 @@ impl From<weir::Error> for Failure {
     fn from(error: weir::Error) -> Self {
         use weir::Error;
         let status = match error {
-            Error::Options(_) | Error::InterfaceTwice { .. } | Error::Shape(_) | Error::Memory { .. } => 2,
+            Error::Filter(_)
+            | Error::Options(_)
+            | Error::InterfaceTwice { .. }
+            | Error::Shape(_)
+            | Error::Memory { .. } => 2,
             _ => 1,
         };
         let hint = match error {

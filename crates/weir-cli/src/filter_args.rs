@@ -8,6 +8,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
+use weir::Filter;
 use weir_filter::Dialect;
 
 use crate::failure::Failure;
@@ -53,6 +54,12 @@ impl FilterArgs {
             (None, None) => words.join(" "),
         };
         Ok(Some(Expression { text, dialect: self.dialect.into() }))
+    }
+
+    /// The same as the engine takes it.
+    pub(crate) fn filter(&self, words: &[String]) -> Result<Option<Filter>, Failure> {
+        let expression = self.expression(words)?;
+        Ok(expression.map(|Expression { text, dialect }| Filter::new(text).dialect(dialect)))
     }
 }
 

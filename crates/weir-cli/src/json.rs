@@ -92,6 +92,8 @@ pub(crate) struct InterfaceSummary {
     pub(crate) why: String,
     pub(crate) link_type: u16,
     pub(crate) snap_len: u32,
+    /// The filter; null: everything is wanted.
+    pub(crate) filter: Option<String>,
     #[serde(flatten)]
     pub(crate) counters: Counters,
     /// Growth of the card's and driver's own counters; null where there are none.
@@ -172,6 +174,7 @@ impl Summary {
                 why: about.map(|about| about.why.clone()).unwrap_or_default(),
                 link_type: about.map_or(0, |about| about.link_type),
                 snap_len: about.map_or(0, |about| about.snap_len),
+                filter: about.and_then(|about| about.filter.clone()),
                 counters: sum,
                 nic: interface.nic,
             });

@@ -35,9 +35,12 @@ impl Losses {
 pub(crate) fn opened(interfaces: &[Interface], paint: Paint) -> String {
     let mut text = String::new();
     for interface in interfaces {
-        let Interface { name, source, mode, detail, why, .. } = interface;
+        let Interface { name, source, mode, detail, why, filter, .. } = interface;
         let _infallible =
             writeln!(text, "{}: {detail}, mode {mode}; source {source}: {why}", paint.bold(name));
+        if let Some(filter) = filter {
+            let _infallible = writeln!(text, "{}: filter `{filter}`", paint.bold(name));
+        }
     }
     text
 }
@@ -68,31 +71,37 @@ fn plural(number: u64) -> &'static str {
     if number == 1 { "" } else { "s" }
 }
 
-/// A column: its title, its value, and whether it is shown even when it is zero everywhere.
-type Column = (&'static str, fn(&Counters) -> u64, bool);
+/// A column: its title, its value (`None`: not counted), and whether it is shown even when it is zero everywhere.
+type Column = (&'static str, fn(&Counters) -> Option<u64>, bool);
+
+/// What stands for a number that nobody has counted.
+const NOT_COUNTED: &str = "?";
 
 /// In the order of a packet's life.
 const COLUMNS: [Column; 10] = [
-    ("seen", |counters| counters.tally.seen, true),
+    ("seen", |counters| Some(counters.tally.seen), true),
     ("filtered", |counters| counters.tally.filtered, false),
-    ("sampled out", |counters| counters.tally.sampled_out, false),
-    ("captured", |counters| counters.tally.captured, true),
-    ("lost", |counters| counters.tally.lost, true),
-    ("errors", |counters| counters.tally.errors, false),
-    ("queued", |counters| counters.queued, false),
-    ("delivered", |counters| counters.tally.delivered, true),
-    ("discarded", |counters| counters.tally.discarded, false),
-    ("written", |counters| counters.tally.written, false),
+    ("sampled out", |counters| Some(counters.tally.sampled_out), false),
+    ("captured", |counters| Some(counters.tally.captured), true),
+    ("lost", |counters| Some(counters.tally.lost), true),
+    ("errors", |counters| Some(counters.tally.errors), false),
+    ("queued", |counters| Some(counters.queued), false),
+    ("delivered", |counters| Some(counters.tally.delivered), true),
+    ("discarded", |counters| Some(counters.tally.discarded), false),
+    ("written", |counters| Some(counters.tally.written), false),
 ];
 
 fn table(summary: &Summary, paint: Paint) -> String {
     let total = &summary.counters;
     let columns = COLUMNS.iter().filter(|(title, value, always)| {
-        *always || value(total) > 0 || (*title == "written" && summary.file.is_some())
+        *always || value(total) != Some(0) || (*title == "written" && summary.file.is_some())
     });
     let columns: Vec<&Column> = columns.collect();
     let row = |name: &str, queue: String, counters: &Counters| {
-        let numbers = columns.iter().map(|(_, value, _)| units::grouped(value(counters)));
+        let numbers = columns.iter().map(|(_, value, _)| match value(counters) {
+            Some(number) => units::grouped(number),
+            None => NOT_COUNTED.to_owned(),
+        });
         let mut cells = vec![name.to_owned(), queue];
         cells.extend(numbers);
         cells.push(units::bytes(counters.tally.bytes));
@@ -152,6 +161,11 @@ fn verdict(summary: &Summary, paint: Paint) -> String {
         let (lost, total) = (units::grouped(losses.total()), losses.total());
         let lost = format!("{lost} packet{} lost", plural(total));
         let _infallible = writeln!(text, "{} ({stages})", paint.red(lost));
+    }
+    if tally.filtered.is_none() {
+        text.push_str(
+            "  filtered: not counted; the kernel does not tell what a socket's classic BPF refuses (cap_bpf lets weir count)\n",
+        );
     }
     if losses.nic > 0 {
         text.push_str(

@@ -1,5 +1,7 @@
 //! The meaning of a graph, spelled out: slow, obvious, and what every back end is compared with.
 
+use std::borrow::Cow;
+
 use crate::graph::{Graph, Meta, Node, TermId, Test, Value, ValueId, Width};
 use crate::set::{Lookup, Set};
 
@@ -50,7 +52,7 @@ pub struct Outcome {
 /// A filter to be run by interpretation.
 #[derive(Debug)]
 pub struct Interpreter<'a> {
-    graph: &'a Graph,
+    graph: Cow<'a, Graph>,
     sets: Vec<Lookup>,
 }
 
@@ -60,7 +62,12 @@ struct Refused;
 impl<'a> Interpreter<'a> {
     /// Prepares `graph`, whose sets are `sets`.
     pub fn new(graph: &'a Graph, sets: &[Set]) -> Self {
-        Self { graph, sets: sets.iter().map(Lookup::new).collect() }
+        Self { graph: Cow::Borrowed(graph), sets: sets.iter().map(Lookup::new).collect() }
+    }
+
+    /// The same with a graph of its own.
+    pub fn owning(graph: Graph, sets: &[Set]) -> Interpreter<'static> {
+        Interpreter { graph: Cow::Owned(graph), sets: sets.iter().map(Lookup::new).collect() }
     }
 
     /// What the filter answers: the snap length, or 0.

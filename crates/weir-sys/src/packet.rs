@@ -103,10 +103,67 @@ pub struct Statistics {
     pub drops: u64,
 }
 
+/// What decides in the kernel whether a packet of the wanted traffic is put into the ring.
+#[derive(Clone, Copy, Debug)]
+pub enum Program<'a> {
+    /// Nothing: all are.
+    All,
+    /// Classic BPF (`SO_ATTACH_FILTER`, socket(7)): 4096 instructions at most, a few of which are taken for what traffic is
+    /// wanted. It answers with the bytes to keep; more than the snap length are taken for the snap length.
+    Classic(&'a [Instruction]),
+    /// An eBPF program of type `BPF_PROG_TYPE_SOCKET_FILTER` (`SO_ATTACH_BPF`), which sees to the wanted traffic and to the
+    /// snap length itself.
+    Extended(BorrowedFd<'a>),
+}
+
+/// An instruction of classic BPF, laid out as `struct sock_filter` (linux/filter.h).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Instruction {
+    /// What to do.
+    pub code: u16,
+    /// Instructions to pass over if the answer is yes.
+    pub jt: u8,
+    /// The same if it is no.
+    pub jf: u8,
+    /// A constant.
+    pub k: u32,
+}
+
+/// The place of the filter of a [`PacketRing`], which any thread may exchange.
+#[derive(Debug)]
+pub struct FilterPlace {
+    socket: OwnedFd,
+    options: RingOptions,
+}
+
+impl FilterPlace {
+    /// The place of the filter in a ring's socket that another process has sent.
+    pub fn new(socket: OwnedFd, options: RingOptions) -> Self {
+        Self { socket, options }
+    }
+
+    /// Has `program` decide from now on. Each packet meets this one or the one before, never both, never none.
+    ///
+    /// # Errors
+    ///
+    /// What `setsockopt(2)` says: `EINVAL` of a program that is no program, `ENOMEM` of one that is too long
+    /// (`net.core.optmem_max`).
+    pub fn put(&self, program: Program<'_>) -> Result<(), CallError> {
+        put(&self.socket, &self.options, program)
+    }
+}
+
+impl AsFd for FilterPlace {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
 /// A packet socket, bound to one interface or to all, with its ring.
 #[derive(Debug)]
 pub struct PacketRing {
     socket: OwnedFd,
+    options: RingOptions,
     ring: Ring,
     statistics: Statistics,
 }
@@ -141,6 +198,15 @@ impl PacketRing {
     ///
     /// `EPERM`: without `CAP_NET_RAW`. `ENOMEM`: no memory for the ring. `ENODEV`: no such interface.
     pub fn open(options: &RingOptions) -> Result<Self, CallError> {
+        Self::open_behind(options, Program::All)
+    }
+
+    /// The same with `program` in front: no packet that it refuses ever comes in.
+    ///
+    /// # Errors
+    ///
+    /// The same, and those of [`FilterPlace::put`].
+    pub fn open_behind(options: &RingOptions, program: Program<'_>) -> Result<Self, CallError> {
         // Without a protocol no packet of any interface gets in before the socket is bound.
         let kind = if options.interface.is_some() { SocketType::RAW } else { SocketType::DGRAM };
         let socket = packet_socket(kind)?;
@@ -152,7 +218,7 @@ impl PacketRing {
         if options.traffic == Traffic::Received || options.is_loopback() && options.traffic == Traffic::Both {
             option(libc::PACKET_IGNORE_OUTGOING, 1, "leave outgoing packets out (PACKET_IGNORE_OUTGOING)")?;
         }
-        attach(&socket, &mut filter(options))?;
+        put(&socket, options, program)?;
         let request = libc::tpacket_req3 {
             tp_block_size: options.block_bytes,
             tp_block_nr: options.blocks,
@@ -170,7 +236,18 @@ impl PacketRing {
         let ring = Ring::map(&socket, options.blocks, options.block_bytes)
             .map_err(|error| CallError::new("map the packet ring", error))?;
         bind(&socket, options.interface)?;
-        Ok(Self { socket, ring, statistics: Statistics::default() })
+        Ok(Self { socket, options: *options, ring, statistics: Statistics::default() })
+    }
+
+    /// The place of its filter.
+    ///
+    /// # Errors
+    ///
+    /// No free descriptor.
+    pub fn filter_place(&self) -> Result<FilterPlace, CallError> {
+        let socket = self.socket.try_clone();
+        let socket = socket.map_err(|error| CallError::new("duplicate a packet socket", error))?;
+        Ok(FilterPlace::new(socket, self.options))
     }
 
     /// The oldest block that is ours, if any. Costs one load.
@@ -427,20 +504,33 @@ fn index(interface: u32) -> Result<libc::c_int, CallError> {
     })
 }
 
-/// The program that lets in what is wanted and has the kernel copy no more than the snap length. What it refuses is in no
-/// counter, so that with it the kernel's counters are about what is wanted.
-fn filter(options: &RingOptions) -> Vec<libc::sock_filter> {
+/// Sets the filter of a ring's socket.
+fn put(socket: &OwnedFd, options: &RingOptions, program: Program<'_>) -> Result<(), CallError> {
+    match program {
+        Program::All => attach(socket, &mut filter(options, &[])),
+        Program::Classic(behind) => attach(socket, &mut filter(options, behind)),
+        Program::Extended(program) => {
+            set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_BPF, &program.as_raw_fd())
+                .map_err(|error| CallError::new("attach an eBPF filter to a packet socket", error))
+        }
+    }
+}
+
+/// The program that lets in what is wanted and has the kernel copy no more than the snap length: the program `behind` is
+/// asked for each packet of the wanted traffic, if there is one. What is refused is in no counter, so that with it the
+/// kernel's counters are about what is wanted.
+fn filter(options: &RingOptions, behind: &[Instruction]) -> Vec<libc::sock_filter> {
     const LOAD_BYTE: u32 = libc::BPF_LD | libc::BPF_B | libc::BPF_ABS;
     const LOAD_WORD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
     const IF_EQUAL: u32 = libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K;
     let about = |what: i32| (libc::SKF_AD_OFF + what).cast_unsigned();
     let kind = instruction(LOAD_BYTE, 0, 0, about(libc::SKF_AD_PKTTYPE));
     let keep = verdict(options.snap_len.max(1));
-    match options.traffic {
+    let mut program = match options.traffic {
         Traffic::Received => vec![keep],
         Traffic::Both if options.interface.is_some() => vec![keep],
         Traffic::Sent => {
-            vec![kind, instruction(IF_EQUAL, 0, 1, libc::PACKET_OUTGOING.into()), keep, verdict(0)]
+            vec![kind, instruction(IF_EQUAL, 1, 0, libc::PACKET_OUTGOING.into()), verdict(0), keep]
         }
         // What the loopback sends, it receives.
         Traffic::Both => vec![
@@ -451,7 +541,17 @@ fn filter(options: &RingOptions) -> Vec<libc::sock_filter> {
             verdict(0),
             keep,
         ],
+    };
+    if !behind.is_empty() {
+        // In the place of the last instruction, behind which nothing comes that the others jump to.
+        program.pop();
+        program.extend(behind.iter().map(|&Instruction { code, jt, jf, k }| {
+            let keeps = u32::from(code) == libc::BPF_RET | libc::BPF_K;
+            let k = if keeps { k.min(options.snap_len.max(1)) } else { k };
+            libc::sock_filter { code, jt, jf, k }
+        }));
     }
+    program
 }
 
 /// Index of the loopback, in each namespace (`LOOPBACK_IFINDEX` in the kernel's include/net/flow.h).
@@ -469,7 +569,12 @@ fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
 /// Sets the socket's filter; it takes the place of the one before.
 fn attach(socket: &OwnedFd, program: &mut [libc::sock_filter]) -> Result<(), CallError> {
     let program = libc::sock_fprog {
-        len: u16::try_from(program.len()).expect("a few instructions"),
+        len: u16::try_from(program.len()).map_err(|_| {
+            CallError::new(
+                "attach a filter of so many instructions",
+                io::Error::from_raw_os_error(libc::EINVAL),
+            )
+        })?,
         filter: program.as_mut_ptr(),
     };
     set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
@@ -616,9 +721,9 @@ mod tests {
         let plain = |program: &[libc::sock_filter]| {
             program.iter().map(|i| (i.code, i.jt, i.jf, i.k)).collect::<Vec<_>>()
         };
-        assert_eq!(plain(&filter(&options(Some(7), Traffic::Both, 96))), [(6, 0, 0, 96)]);
+        assert_eq!(plain(&filter(&options(Some(7), Traffic::Both, 96), &[])), [(6, 0, 0, 96)]);
         assert_eq!(
-            plain(&filter(&options(None, Traffic::Both, 96))),
+            plain(&filter(&options(None, Traffic::Both, 96), &[])),
             [
                 (0x30, 0, 0, 0xffff_f004),
                 (0x15, 0, 3, 4),
@@ -628,10 +733,15 @@ mod tests {
                 (6, 0, 0, 96)
             ]
         );
-        assert_eq!(plain(&filter(&options(Some(7), Traffic::Received, 0))), [(6, 0, 0, 1)]);
+        assert_eq!(plain(&filter(&options(Some(7), Traffic::Received, 0), &[])), [(6, 0, 0, 1)]);
+        let sent = [(0x30, 0, 0, 0xffff_f004), (0x15, 1, 0, 4), (6, 0, 0, 0), (6, 0, 0, 128)];
+        assert_eq!(plain(&filter(&options(None, Traffic::Sent, 128), &[])), sent);
+        // A program behind it keeps no more than the snap length.
+        let behind = [(0x28, 0, 0, 12), (0x15, 0, 1, 0x800), (6, 0, 0, 262_144), (6, 0, 0, 0)];
+        let behind = behind.map(|(code, jt, jf, k)| Instruction { code, jt, jf, k });
         assert_eq!(
-            plain(&filter(&options(None, Traffic::Sent, 128))),
-            [(0x30, 0, 0, 0xffff_f004), (0x15, 0, 1, 4), (6, 0, 0, 128), (6, 0, 0, 0)]
+            plain(&filter(&options(None, Traffic::Sent, 128), &behind)),
+            [&sent[..3], &[(0x28, 0, 0, 12), (0x15, 0, 1, 0x800), (6, 0, 0, 128), (6, 0, 0, 0)]].concat()
         );
     }
 }

@@ -10,12 +10,13 @@ use serde::Serialize;
 /// `captured = delivered + still queued + discarded`.
 ///
 /// All count packets, but for `bytes`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// Reached the hook; counted there, by the source.
     pub seen: u64,
-    /// Rejected by a filter.
-    pub filtered: u64,
+    /// Rejected by a filter. `None`: not counted, because the kernel does not tell how many (classic BPF on a packet
+    /// socket); then they are not in `seen` either.
+    pub filtered: Option<u64>,
     /// Passed over by sampling.
     pub sampled_out: u64,
     /// Laid down as records in the pool.
@@ -34,10 +35,28 @@ pub struct Tally {
     pub bytes: u64,
 }
 
+impl Default for Tally {
+    /// Nothing, and all of it counted.
+    fn default() -> Self {
+        Self {
+            seen: 0,
+            filtered: Some(0),
+            sampled_out: 0,
+            captured: 0,
+            lost: 0,
+            errors: 0,
+            delivered: 0,
+            discarded: 0,
+            written: 0,
+            bytes: 0,
+        }
+    }
+}
+
 impl std::ops::AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
         self.seen += other.seen;
-        self.filtered += other.filtered;
+        self.filtered = self.filtered.zip(other.filtered).map(|(one, other)| one + other);
         self.sampled_out += other.sampled_out;
         self.captured += other.captured;
         self.lost += other.lost;

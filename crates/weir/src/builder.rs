@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::{Capture, Error, Namespace};
+use crate::{Capture, Error, Filter, Namespace};
 
 /// Chunks of one queue, unless many queues make that a lot of memory.
 pub const DEFAULT_CHUNKS: u32 = 64;
@@ -134,6 +134,7 @@ pub(crate) struct Settings {
     pub(crate) delivery: Delivery,
     pub(crate) segment: bool,
     pub(crate) tc_filters: bool,
+    pub(crate) filter: Option<Filter>,
 }
 
 impl Settings {
@@ -161,6 +162,7 @@ impl Default for Settings {
             delivery: Delivery::default(),
             segment: false,
             tc_filters: false,
+            filter: None,
         }
     }
 }
@@ -252,6 +254,17 @@ impl Builder {
     /// that are left to the device are filled in. The tc source can do that.
     pub fn segment(mut self, segment: bool) -> Self {
         self.settings.segment = segment;
+        self
+    }
+
+    /// Which packets are wanted: the others are counted as filtered and go on as if nobody looked, in mode exclusive too.
+    ///
+    /// The kernel asks before it copies: with xdp and tc an eBPF program, with af_packet a filter of the socket. Where the
+    /// socket gets classic BPF, for want of the capability to load a program, nobody counts what it refuses
+    /// ([`crate::Tally::filtered`]). The packets of `any`, and filters that are too long for classic BPF, are asked about
+    /// before they are copied into the pool.
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.settings.filter = Some(filter);
         self
     }
 

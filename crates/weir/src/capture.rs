@@ -94,7 +94,10 @@ impl Capture {
         }
         // All are found before the first is opened: a driver may pause its traffic for that.
         let find = |one: &Wanted| site::inside(one.namespace.as_ref(), || Device::find(one))?;
-        let devices = wanted.iter().map(find).collect::<Result<Vec<_>, Error>>()?;
+        let mut devices = wanted.iter().map(find).collect::<Result<Vec<_>, Error>>()?;
+        if let Some(filter) = &settings.filter {
+            devices.iter_mut().try_for_each(|device| device.want(filter))?;
+        }
         let mut ports = Vec::new();
         for (((one, device), &place), id) in wanted.iter().zip(&devices).zip(&places).zip(0u32..) {
             let open = || Port::open(one, device, id, place, settings);

@@ -5,6 +5,7 @@ use std::fs;
 use weir_sys::netdev::{self, XdpAbilities};
 
 use crate::Error;
+use crate::Filter;
 use crate::builder::{Direction, Mode, Settings, SourceChoice, Wanted};
 use crate::interface::{Device, Interface};
 use crate::source::{Source, af_packet, tc, xdp, xdp_tc};
@@ -35,6 +36,15 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
                 what: "a program is attached to one interface, not to all".into(),
                 instead: "use --source af_packet, or name the interfaces",
             }),
+        };
+    }
+    if device.filter.is_some() {
+        return match settings.source {
+            SourceChoice::Auto => opener.af_packet("a filter is asked for".to_owned()),
+            SourceChoice::AfPacket => opener.af_packet(asked()),
+            SourceChoice::Xdp | SourceChoice::Tc | SourceChoice::XdpTc => {
+                refused("only the af_packet source takes a filter so far")
+            }
         };
     }
     match (settings.source, settings.direction) {
@@ -142,6 +152,7 @@ impl Opener<'_> {
             detail,
             why,
             queues: source.queues(),
+            filter: self.settings.filter.as_ref().map(Filter::label),
         };
         (Box::new(source), interface)
     }

@@ -4,6 +4,7 @@ use weir_bpf::LoadError;
 use weir_ring::{Corrupt, ShapeError};
 use weir_sys::CallError;
 
+use crate::filter::FilterError;
 use crate::namespace::command_prefix;
 use crate::size::binary;
 
@@ -79,6 +80,17 @@ pub enum Error {
         what: String,
         /// What to do instead.
         instead: &'static str,
+    },
+    /// A filter expression that is wrong, or not for packets of this interface.
+    #[error("{0}")]
+    Filter(#[from] FilterError),
+    /// A filter that the source cannot run.
+    #[error("filter of interface `{name}`: {what}")]
+    FilterRefused {
+        /// The interface.
+        name: String,
+        /// Why it cannot.
+        what: String,
     },
     /// Options that contradict each other.
     #[error("{0}")]

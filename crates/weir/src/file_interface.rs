@@ -33,6 +33,7 @@ impl From<&Interface> for FileInterface {
             name: Some(interface.name.clone()),
             description: interface.description.clone(),
             mac: interface.mac,
+            filter: interface.filter.clone(),
             speed_bits: interface.speed_bits,
             os: Some(crate::writer::os()),
             ..Self::default()

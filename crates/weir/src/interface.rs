@@ -1,10 +1,13 @@
 //! An interface of a capture, as files and people want it described.
 
+use std::sync::Arc;
+
 use weir_sys::ethtool::Ethtool;
 use weir_sys::link::{Link, Links};
 
 use crate::Error;
 use crate::builder::Wanted;
+use crate::filter::{Compiled, Filter, Receiver};
 
 /// One interface of a capture.
 #[derive(Clone, Debug)]
@@ -33,6 +36,8 @@ pub struct Interface {
     pub why: String,
     /// Queues with a pool of their own.
     pub queues: u32,
+    /// The filter, as files and people are told of it.
+    pub filter: Option<String>,
 }
 
 /// What is known of an interface before a source is opened on it.
@@ -49,6 +54,8 @@ pub(crate) struct Device {
     /// It stands for all interfaces of its namespace.
     pub(crate) any: bool,
     pub(crate) description: Option<String>,
+    /// What is wanted of its packets, compiled for them.
+    pub(crate) filter: Option<Arc<Compiled>>,
 }
 
 impl Device {
@@ -72,8 +79,21 @@ impl Device {
             in_use: link.master.is_some() || table.addressed()?.contains(&link.index),
             any: false,
             description: None,
+            filter: None,
             link: Link { name: wanted.label(), ..link.clone() },
         })
+    }
+
+    /// Has it want what `filter` says.
+    pub(crate) fn want(&mut self, filter: &Filter) -> Result<(), Error> {
+        self.filter = Some(Arc::new(filter.compile(self.receiver()?)?));
+        Ok(())
+    }
+
+    /// What a filter is compiled for. The packets of `any` are met by a filter as they are saved; for the others the
+    /// kernel tells what is known beside their bytes.
+    pub(crate) fn receiver(&self) -> Result<Receiver, Error> {
+        Ok(Receiver { link_type: self.link_type()?, metadata: !self.any, swapped: false })
     }
 
     /// What stands for all interfaces: as large as the largest.
@@ -97,6 +117,7 @@ impl Device {
             in_use: true,
             any: true,
             description: Some(all.join(", ")),
+            filter: None,
         }
     }
 

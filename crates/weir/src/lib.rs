@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 pub mod account;
+pub mod filter;
 pub mod probe;
 pub mod reader;
 pub mod writer;
@@ -59,5 +60,6 @@ pub use chunk::{Chunk, Packet, Packets};
 pub use error::Error;
 pub use event::{Change, Event};
 pub use file_interface::FileInterface;
+pub use filter::Filter;
 pub use interface::Interface;
 pub use namespace::Namespace;

@@ -138,9 +138,9 @@ impl Port {
         // Told with the first: packets on a queue that did not exist when the capture began, and those not wanted.
         let (strays, filtered) = (self.source.strays(), self.source.filtered());
         if let Some(first) = queues.first_mut() {
-            first.tally.seen += strays + filtered;
+            first.tally.seen += strays + filtered.unwrap_or(0);
             first.tally.errors += strays;
-            first.tally.filtered += filtered;
+            first.tally.filtered = filtered;
         }
         InterfaceAccount {
             id: self.interface.id,

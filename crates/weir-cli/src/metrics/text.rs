@@ -24,23 +24,28 @@ impl Form {
     }
 }
 
-type OfQueue = fn(&QueueSummary) -> u64;
+/// `None`: not counted; then there is no sample.
+type OfQueue = fn(&QueueSummary) -> Option<u64>;
 
 /// Counters of a queue: name, help, value.
 const QUEUE_COUNTERS: [(&str, &str, OfQueue); 9] = [
-    ("weir_seen_packets", "Packets that reached the hook.", |queue| queue.counters.tally.seen),
+    ("weir_seen_packets", "Packets that reached the hook.", |queue| Some(queue.counters.tally.seen)),
     ("weir_filtered_packets", "Packets that a filter has rejected.", |queue| queue.counters.tally.filtered),
     ("weir_sampled_out_packets", "Packets passed over by sampling.", |queue| {
-        queue.counters.tally.sampled_out
+        Some(queue.counters.tally.sampled_out)
     }),
-    ("weir_captured_packets", "Packets laid down in the pool.", |queue| queue.counters.tally.captured),
-    ("weir_captured_bytes", "Original bytes of the packets captured.", |queue| queue.counters.tally.bytes),
-    ("weir_error_packets", "Packets that could not be read.", |queue| queue.counters.tally.errors),
-    ("weir_delivered_packets", "Packets handed on from the pool.", |queue| queue.counters.tally.delivered),
+    ("weir_captured_packets", "Packets laid down in the pool.", |queue| Some(queue.counters.tally.captured)),
+    ("weir_captured_bytes", "Original bytes of the packets captured.", |queue| {
+        Some(queue.counters.tally.bytes)
+    }),
+    ("weir_error_packets", "Packets that could not be read.", |queue| Some(queue.counters.tally.errors)),
+    ("weir_delivered_packets", "Packets handed on from the pool.", |queue| {
+        Some(queue.counters.tally.delivered)
+    }),
     ("weir_discarded_packets", "Packets captured and cut off, by -c.", |queue| {
-        queue.counters.tally.discarded
+        Some(queue.counters.tally.discarded)
     }),
-    ("weir_written_packets", "Packets surely in the file.", |queue| queue.counters.tally.written),
+    ("weir_written_packets", "Packets surely in the file.", |queue| Some(queue.counters.tally.written)),
 ];
 
 /// Everything, as one page.
@@ -63,7 +68,7 @@ pub(super) fn encode(snapshot: &Snapshot, form: Form) -> String {
     for (name, help, value) in QUEUE_COUNTERS {
         page.counter(name, help);
         for queue in &summary.queues {
-            page.count(name, &of_queue(queue), value(queue));
+            value(queue).iter().for_each(|&value| page.count(name, &of_queue(queue), value));
         }
     }
     page.counter(

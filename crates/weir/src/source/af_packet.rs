@@ -17,6 +17,7 @@ mod form;
 mod losses;
 mod pump;
 mod shared;
+mod sieve;
 mod stack;
 
 use std::sync::Arc;
@@ -33,6 +34,7 @@ use self::form::Form;
 use self::losses::Losses;
 use self::pump::{Finished, Pump, private_pool};
 use self::shared::{Order, Shared};
+use self::sieve::Sieve;
 use self::stack::Stack;
 use super::{Ready, Source};
 use crate::builder::{DEFAULT_SNAP_LEN, Delivery, Direction, Settings};
@@ -91,11 +93,14 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         Direction::In => Traffic::Received,
         Direction::Both => Traffic::Both,
     };
-    let largest = device.largest_frame().min(snap_len);
+    let sieve = device.filter.as_ref().map(Sieve::new);
+    // A filter looks at packets before they are cut.
+    let asked_len = if sieve.is_some() { DEFAULT_SNAP_LEN } else { snap_len };
+    let largest = device.largest_frame().min(asked_len);
     let (ring, options) = open_ring(RingOptions {
         interface: (!device.any).then_some(device.link.index),
         traffic,
-        snap_len,
+        snap_len: asked_len,
         block_bytes: (largest + BLOCK_OVERHEAD).next_power_of_two().max(SMALLEST_BLOCK),
         blocks: 0,
         retire_ms: u32::try_from(retire.as_millis()).expect("at most a second"),
@@ -120,6 +125,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
             cooked: device.any,
         },
         stack,
+        sieve,
         losses: Losses::new(options.blocks),
         shared: Arc::clone(&shared),
         shape,
@@ -243,8 +249,8 @@ impl Source for AfPacket {
         self.reader.fill()
     }
 
-    fn filtered(&self) -> u64 {
-        self.shared.filtered()
+    fn filtered(&self) -> Option<u64> {
+        Some(self.shared.filtered())
     }
 }
 

@@ -57,9 +57,9 @@ pub(crate) trait Source: std::fmt::Debug + Send {
         0
     }
 
-    /// Packets that were seen and not wanted; they are in no queue's counters.
-    fn filtered(&self) -> u64 {
-        0
+    /// Packets that were seen and not wanted; they are in no queue's counters. `None`: nobody has counted them.
+    fn filtered(&self) -> Option<u64> {
+        Some(0)
     }
 
     /// Does what is due about once a second.

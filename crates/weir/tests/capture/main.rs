@@ -37,7 +37,8 @@ fn assert_closed(account: &Account) {
     for interface in &account.interfaces {
         for queue in &interface.queues {
             let tally = queue.tally;
-            let ends = tally.filtered + tally.sampled_out + tally.captured + tally.lost + tally.errors;
+            let ends =
+                tally.filtered.unwrap_or(0) + tally.sampled_out + tally.captured + tally.lost + tally.errors;
             assert_eq!(tally.seen, ends, "{tally:?}");
             assert_eq!(tally.captured, tally.delivered + tally.discarded, "{tally:?}");
             let pool = queue.pool;

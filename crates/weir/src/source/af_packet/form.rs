@@ -36,8 +36,7 @@ impl Form {
         packet: &Packet<'_>,
         lost: Option<u64>,
     ) -> Option<(usize, u32)> {
-        let added = if packet.tag.is_some() { TAG } else { 0 } + if self.cooked { COOKED } else { 0 };
-        let original_len = packet.original_len.saturating_add(added);
+        let original_len = self.original_len(packet);
         let header = RecordHeader {
             interface: self.interface,
             timestamp: packet.timestamp,
@@ -49,14 +48,8 @@ impl Form {
         let mut left = self.snap_len;
         let bytes = match &packet.tag {
             _ if self.cooked => {
-                let inner = packet.origin.protocol();
-                // A tag begins with the protocol that says so, and ends with the one behind it.
-                let (outer, tag) = match packet.tag {
-                    None => (inner, [0; 4]),
-                    Some([first, second, high, low]) => ([first, second], [high, low, inner[0], inner[1]]),
-                };
+                let (head, tag) = cooked(packet);
                 let tag = if packet.tag.is_some() { tag.as_slice() } else { &[] };
-                let head = cooked::header(&packet.origin, outer);
                 let parts = [&head, tag, packet.data].map(|part| first(part, &mut left));
                 record::encode(room, &header, &parts)
             }
@@ -69,6 +62,36 @@ impl Form {
         };
         Some((bytes?, original_len))
     }
+
+    /// Puts a packet that gets a cooked header into `out`, whole. Gives its length on the wire.
+    pub(super) fn whole(&self, packet: &Packet<'_>, out: &mut Vec<u8>) -> u32 {
+        let (head, tag) = cooked(packet);
+        out.clear();
+        out.extend_from_slice(&head);
+        if packet.tag.is_some() {
+            out.extend_from_slice(&tag);
+        }
+        out.extend_from_slice(packet.data);
+        self.original_len(packet)
+    }
+
+    /// The packet's length before anything was stripped or cut.
+    #[inline]
+    fn original_len(&self, packet: &Packet<'_>) -> u32 {
+        let added = if packet.tag.is_some() { TAG } else { 0 } + if self.cooked { COOKED } else { 0 };
+        packet.original_len.saturating_add(added)
+    }
+}
+
+/// The header of a packet that gets a cooked one, and what stands of its tag behind that, if it has one: a tag begins with
+/// the protocol that says so, and ends with the one behind it.
+fn cooked(packet: &Packet<'_>) -> ([u8; cooked::HEADER], [u8; 4]) {
+    let inner = packet.origin.protocol();
+    let (outer, tag) = match packet.tag {
+        None => (inner, [0; 4]),
+        Some([first, second, high, low]) => ([first, second], [high, low, inner[0], inner[1]]),
+    };
+    (cooked::header(&packet.origin, outer), tag)
 }
 
 /// As much of `bytes` as there is room `left` for.

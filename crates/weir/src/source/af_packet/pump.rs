@@ -16,6 +16,7 @@ use weir_sys::thread::spawn_bare;
 use super::form::Form;
 use super::losses::Losses;
 use super::shared::{Order, Shared};
+use super::sieve::Sieve;
 use super::stack::Stack;
 
 /// How long to wait for an empty chunk before looking again: nobody rings when one comes back.
@@ -37,6 +38,8 @@ pub(super) struct Pump {
     pub(super) losses: Losses,
     /// Whose frames are left out, since they are met below too.
     pub(super) stack: Option<Stack>,
+    /// What is asked of the packets here.
+    pub(super) sieve: Option<Sieve>,
     pub(super) shared: Arc<Shared>,
     /// The pool's measures.
     pub(super) shape: Shape,
@@ -56,7 +59,7 @@ pub(super) struct Tally {
     bytes: u64,
     /// Packets that could not be made sense of.
     errors: u64,
-    /// Packets that are met elsewhere too.
+    /// Packets that are met elsewhere too, or not wanted.
     filtered: u64,
     /// Bytes of records.
     written: u64,
@@ -143,9 +146,11 @@ impl Pump {
         if let Some(stack) = &mut self.stack {
             stack.refresh()?;
         }
-        let Self { ring, writer, form, losses, stack, shared, tally, .. } = self;
+        let Self { ring, writer, form, losses, stack, sieve, shared, tally, .. } = self;
         let walk = ring.walk(|packet| {
-            if stack.as_ref().is_some_and(|stack| stack.is_upper(packet.origin.interface())) {
+            if stack.as_ref().is_some_and(|stack| stack.is_upper(packet.origin.interface()))
+                || sieve.as_mut().is_some_and(|sieve| !sieve.wants(packet, form))
+            {
                 tally.filtered += 1;
                 return ControlFlow::Continue(());
             }

@@ -101,7 +101,7 @@ fn options(format: Format) -> WriterOptions {
 
 /// Ten packets seen, of which the filter refused one and two were lost; one more was lost on the card.
 fn account() -> Account {
-    let tally = Tally { seen: 10, filtered: 1, captured: 7, lost: 2, delivered: 7, ..Tally::default() };
+    let tally = Tally { seen: 10, filtered: Some(1), captured: 7, lost: 2, delivered: 7, ..Tally::default() };
     let interfaces = [0, 1].map(|id| InterfaceAccount {
         id,
         name: format!("veth{id}"),

@@ -1,0 +1,106 @@
+//! Filters: what of the packets is wanted.
+//!
+//! A [`Filter`] is an expression and how it is to be understood. It becomes a program only where it is known what it filters:
+//! packets of a link type, met by a receiver. Each source takes it in its own way: see [`crate::Builder::filter`].
+
+use std::fmt;
+use std::sync::Arc;
+
+pub use weir_filter::names::{Names, NoNames};
+pub use weir_filter::{Dialect, Filter as Compiled};
+
+use crate::DEFAULT_SNAP_LEN;
+
+/// An expression, and how it is to be understood.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Filter {
+    text: String,
+    dialect: Dialect,
+    names: Arc<dyn Names + Send + Sync>,
+}
+
+/// What a filter is compiled for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Receiver {
+    /// `LINKTYPE_*` of the packets.
+    pub link_type: u16,
+    /// It knows of a packet what stands beside its bytes ([`weir_filter::graph::Meta`]).
+    pub metadata: bool,
+    /// Headers of the link type that are in the byte order of the capturing host are in the other order.
+    pub swapped: bool,
+}
+
+/// An expression that cannot be compiled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FilterError {
+    text: String,
+    error: weir_filter::Error,
+}
+
+impl Filter {
+    /// The filter of this expression, in the default dialect, without names.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self { text: text.into(), dialect: Dialect::default(), names: Arc::new(NoNames) }
+    }
+
+    /// In which dialect the expression is.
+    pub fn dialect(mut self, dialect: Dialect) -> Self {
+        self.dialect = dialect;
+        self
+    }
+
+    /// Who knows the names in it.
+    pub fn names(mut self, names: impl Names + Send + Sync + 'static) -> Self {
+        self.names = Arc::new(names);
+        self
+    }
+
+    /// The expression as it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// As files and people are told: the expression in one line, with its dialect where it is not the default.
+    pub fn label(&self) -> String {
+        let words = self.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        match self.dialect {
+            Dialect::Weir => words,
+            Dialect::Pcap => format!("{words} (dialect pcap)"),
+        }
+    }
+
+    /// Compiles it as far as all machines have in common.
+    ///
+    /// # Errors
+    ///
+    /// An expression that is wrong, or that asks for what packets of this link type do not have.
+    pub fn compile(&self, receiver: Receiver) -> Result<Compiled, FilterError> {
+        let options = weir_filter::Options {
+            dialect: self.dialect,
+            link_type: receiver.link_type,
+            snap_len: DEFAULT_SNAP_LEN,
+            metadata: receiver.metadata,
+            swapped: receiver.swapped,
+            netmask: None,
+            names: &*self.names,
+        };
+        weir_filter::compile(&self.text, &options)
+            .map_err(|error| FilterError { text: self.text.clone(), error })
+    }
+}
+
+impl FilterError {
+    /// What is wrong, and where in the expression.
+    pub fn error(&self) -> &weir_filter::Error {
+        &self.error
+    }
+}
+
+impl fmt::Display for FilterError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "filter `{}`: {}", self.text, self.error)
+    }
+}
+
+impl std::error::Error for FilterError {}

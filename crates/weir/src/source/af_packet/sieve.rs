@@ -1,0 +1,49 @@
+//! The filter in the pump: for what the kernel's socket filter cannot be asked.
+//!
+//! The packets of `any` have no link-layer header in the kernel; here they are asked about as they will be saved. Those of
+//! one interface come here where no classic BPF can say what is wanted, and are asked about as in the kernel: with the tag
+//! that was stripped beside them.
+
+use std::sync::Arc;
+
+use weir_filter::interpret::{Interpreter, Metadata, Packet as Asked, VlanTag};
+use weir_sys::packet::Packet;
+
+use super::form::Form;
+use crate::filter::Compiled;
+
+/// Lets those packets through that are wanted.
+#[derive(Debug)]
+pub(super) struct Sieve {
+    interpreter: Interpreter<'static>,
+    /// A packet as it will be saved.
+    saved: Vec<u8>,
+}
+
+impl Sieve {
+    pub(super) fn new(filter: &Arc<Compiled>) -> Self {
+        let interpreter = Interpreter::owning(filter.graph.clone(), &filter.ast.sets);
+        Self { interpreter, saved: Vec::new() }
+    }
+
+    /// Whether `packet` is wanted.
+    pub(super) fn wants(&mut self, packet: &Packet<'_>, form: &Form) -> bool {
+        let asked = if form.cooked {
+            let length = form.whole(packet, &mut self.saved);
+            Asked { data: &self.saved, length, meta: Metadata::default() }
+        } else {
+            let vlan = packet.tag.map(|[a, b, c, d]| VlanTag {
+                protocol: u16::from_be_bytes([a, b]),
+                tci: u16::from_be_bytes([c, d]),
+            });
+            let meta = Metadata {
+                protocol: u16::from_be_bytes(packet.origin.protocol()),
+                packet_type: packet.origin.kind(),
+                interface: packet.origin.interface(),
+                vlan,
+            };
+            Asked { data: packet.data, length: packet.original_len, meta }
+        };
+        self.interpreter.run(&asked) > 0
+    }
+}
