@@ -1,0 +1,191 @@
+//! Machine code: made, kept, called, and what it calls.
+
+use std::mem;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use cranelift_codegen::ir::types::{I32, I64};
+use cranelift_codegen::ir::{AbiParam, Signature};
+use cranelift_codegen::settings::{self, Configurable as _};
+use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
+use cranelift_jit::{JITBuilder, JITModule};
+use cranelift_module::{Module as _, default_libcall_names};
+use weir_filter::graph::{Graph, KEY_WORDS};
+
+use crate::code::{self, Question};
+use crate::table::{Table, pair, quad};
+use crate::{Error, Memory};
+
+/// Ranges that are compared one by one.
+const MOST_COMPARED: usize = 6;
+
+/// The code of a filter: packet, captured bytes, bytes on the wire, metadata in six words; the answer.
+type Code = unsafe extern "C" fn(*const u8, u64, u32, *const u32) -> u32;
+
+/// The code of one filter.
+pub(crate) struct Machine {
+    /// What holds the memory; taken when that is given back. A lock only because it may not be shared, which nobody does.
+    module: Mutex<Option<JITModule>>,
+    function: Function,
+    code_len: usize,
+}
+
+/// Code that can be called as long as its [`Machine`] is there.
+#[derive(Clone, Copy)]
+pub(crate) struct Function(Code);
+
+impl Function {
+    #[inline]
+    pub(crate) fn call(self, data: &[u8], length: u32, metadata: &[u32; 6]) -> u32 {
+        // SAFETY: N1, N2; the slice is as long as is said, and nothing is kept.
+        unsafe { (self.0)(data.as_ptr(), data.len() as u64, length, metadata.as_ptr()) }
+    }
+}
+
+impl Machine {
+    pub(crate) fn new(graph: &Graph, questions: &[Option<Question>]) -> Result<Self, Error> {
+        let mut module = JITModule::new(builder()?);
+        let made = fill(&mut module, graph, questions);
+        match made {
+            Ok((function, code_len)) => Ok(Self { module: Mutex::new(Some(module)), function, code_len }),
+            Err(error) => {
+                // SAFETY: nobody has an address of it yet.
+                unsafe { module.free_memory() };
+                Err(error)
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn function(&self) -> Function {
+        self.function
+    }
+
+    pub(crate) fn code_len(&self) -> usize {
+        self.code_len
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        if let Some(module) = self.module.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
+            // SAFETY: N1: who could call the code borrows from a `Native` that is gone.
+            unsafe { module.free_memory() };
+        }
+    }
+}
+
+fn builder() -> Result<JITBuilder, Error> {
+    let failed = |error: &dyn std::fmt::Display| Error::Processor(error.to_string());
+    let mut flags = settings::builder();
+    let verifier = if cfg!(debug_assertions) { "true" } else { "false" };
+    let chosen = [
+        ("opt_level", "speed"),
+        ("enable_verifier", verifier),
+        ("use_colocated_libcalls", "false"),
+        ("is_pic", "false"),
+        ("unwind_info", "false"),
+        // What is called needs no more than the usual stack.
+        ("enable_probestack", "false"),
+    ];
+    for (name, value) in chosen {
+        flags.set(name, value).map_err(|error| failed(&error))?;
+    }
+    let target = cranelift_native::builder().map_err(|error| failed(&error))?;
+    let target = target.finish(settings::Flags::new(flags)).map_err(|error| failed(&error))?;
+    if target.pointer_type() != I64 {
+        return Err(Error::Processor("addresses have no 64 bits".to_owned()));
+    }
+    Ok(JITBuilder::with_isa(target, default_libcall_names()))
+}
+
+/// Compiles; the function and its length in bytes.
+fn fill(
+    module: &mut JITModule,
+    graph: &Graph,
+    questions: &[Option<Question>],
+) -> Result<(Function, usize), Error> {
+    let failed = |error: &dyn std::fmt::Display| Error::Code(error.to_string());
+    let mut context = module.make_context();
+    context.func.signature = signature(module, &[I64, I64, I32, I64]);
+    let id = module.declare_anonymous_function(&context.func.signature).map_err(|error| failed(&error))?;
+    let mut parts = FunctionBuilderContext::new();
+    let mut builder = FunctionBuilder::new(&mut context.func, &mut parts);
+    let calls: Vec<_> = (0..=KEY_WORDS)
+        .map(|words| {
+            let signature = signature(module, &[&[I64][..], &[I32; KEY_WORDS][..words]].concat());
+            builder.import_signature(signature)
+        })
+        .collect();
+    code::emit(graph, questions, &mut builder, &calls);
+    builder.finalize(module.isa().frontend_config());
+    module.define_function(id, &mut context).map_err(|error| failed(&error))?;
+    let code_len = context.compiled_code().map_or(0, |code| code.code_buffer().len());
+    module.finalize_definitions().map_err(|error| failed(&error))?;
+    let address = module.get_finalized_function(id);
+    // SAFETY: N1: the function has the signature that it was declared with, in the C convention of this machine.
+    let code = unsafe { mem::transmute::<*const u8, Code>(address) };
+    Ok((Function(code), code_len))
+}
+
+fn signature(module: &JITModule, parameters: &[cranelift_codegen::ir::Type]) -> Signature {
+    let mut signature = module.make_signature();
+    signature.params.extend(parameters.iter().map(|&kind| AbiParam::new(kind)));
+    signature.returns.push(AbiParam::new(I32));
+    signature
+}
+
+/// How code asks a set, and what has to be kept for it.
+pub(crate) fn question(table: Table) -> (Option<Question>, Option<Memory>) {
+    if let Table::Words(ranges) = &table {
+        if ranges.iter().len() <= MOST_COMPARED {
+            return (Some(Question::Ranges(ranges.iter().collect())), None);
+        }
+        if ranges.iter().all(|(_, end)| end <= 0xffff) {
+            let mut bits = [0_u32; 1 << 11];
+            for number in ranges.iter().flat_map(|(start, end)| start..=end) {
+                bits[(number >> 5) as usize] |= 1 << (number & 31);
+            }
+            let bits = Arc::new(bits);
+            return (Some(Question::Bit(address(Arc::as_ptr(&bits)))), Some(bits));
+        }
+    }
+    let (function, words) = match &table {
+        Table::Words(_) => (address(has_word as *const ()), 1),
+        Table::Pairs(_) => (address(has_pair as *const ()), 2),
+        Table::Quads(_) => (address(has_quad as *const ()), 4),
+    };
+    let table = Arc::new(table);
+    (Some(Question::Call { function, table: address(Arc::as_ptr(&table)), words }), Some(table))
+}
+
+fn address<T>(pointer: *const T) -> i64 {
+    (pointer.expose_provenance() as u64).cast_signed()
+}
+
+/// The table that code was given the address of.
+///
+/// # Safety
+///
+/// It is there.
+unsafe fn table<'a>(table: *const Table) -> &'a Table {
+    // SAFETY: the caller's promise.
+    unsafe { &*table }
+}
+
+extern "C" fn has_word(at: *const Table, key: u32) -> u32 {
+    // SAFETY: N2: code calls this with a table of its filter.
+    let table = unsafe { table(at) };
+    matches!(table, Table::Words(ranges) if ranges.contains(key)).into()
+}
+
+extern "C" fn has_pair(at: *const Table, first: u32, second: u32) -> u32 {
+    // SAFETY: N2: code calls this with a table of its filter.
+    let table = unsafe { table(at) };
+    matches!(table, Table::Pairs(ranges) if ranges.contains(pair([first, second]))).into()
+}
+
+extern "C" fn has_quad(at: *const Table, first: u32, second: u32, third: u32, fourth: u32) -> u32 {
+    // SAFETY: N2: code calls this with a table of its filter.
+    let table = unsafe { table(at) };
+    matches!(table, Table::Quads(ranges) if ranges.contains(quad([first, second, third, fourth]))).into()
+}

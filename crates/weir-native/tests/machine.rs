@@ -1,0 +1,114 @@
+//! Memory, threads, size: what holds beside the answers.
+
+use std::fs;
+use std::thread;
+
+use weir_filter::graph::{Graph, NodeId, Operation, TermId, Width};
+use weir_filter::interpret::{Interpreter, Packet};
+use weir_filter::set::{Contents, Member, Set, SetId};
+use weir_native::{Error, MOST_NODES, Native};
+
+fn packet(data: &[u8]) -> Packet<'_> {
+    Packet { data, length: u32::try_from(data.len()).unwrap(), ..Packet::default() }
+}
+
+/// `[12:2] = 0x800`.
+fn ethertype() -> Graph {
+    let mut graph = Graph::new(100);
+    let load = graph.load(None, 12, Width::Half);
+    let root = graph.equals(load, 0x800, (Graph::ACCEPT, Graph::REFUSE), TermId(0));
+    graph.set_root(root);
+    graph
+}
+
+/// Flags of the mappings of this process.
+fn mappings() -> Vec<String> {
+    let maps = fs::read_to_string("/proc/self/maps").unwrap();
+    maps.lines().map(|line| line.split_whitespace().nth(1).unwrap().to_owned()).collect()
+}
+
+#[test]
+fn memory_is_never_writable_and_executable() {
+    let executable = |maps: &[String]| maps.iter().filter(|flags| flags.contains('x')).count();
+    let before = executable(&mappings());
+    let filters: Vec<Native> = (0..64).map(|_| Native::new(&ethertype(), &[]).unwrap()).collect();
+    let with = mappings();
+    assert!(with.iter().all(|flags| !(flags.contains('w') && flags.contains('x'))), "{with:?}");
+    assert!(executable(&with) > before, "the code is somewhere");
+    let mut ip = [0; 60];
+    ip[12] = 8;
+    assert!(
+        filters.iter().all(|filter| filter.run(&packet(&ip)) == 100 && filter.run(&packet(&ip[..13])) == 0)
+    );
+    drop(filters);
+    // Other tests of this process may have code, too, but not 64 pages.
+    assert!(executable(&mappings()) < before + 32, "memory is given back");
+}
+
+#[test]
+fn several_threads_run_one_filter() {
+    let members = (0..5000).map(|number| Member { key: [number * 7919], bits: 32 }).collect();
+    let sets = [Set { name: None, contents: Contents::Ipv4(members) }];
+    let mut graph = Graph::new(1);
+    let address = graph.load(None, 0, Width::Word);
+    let root = graph.member(SetId(0), &[address], (Graph::ACCEPT, Graph::REFUSE), TermId(0));
+    graph.set_root(root);
+    let native = Native::new(&graph, &sets).unwrap();
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                for number in 0..20_000_u32 {
+                    let expected = u32::from(number % 7919 == 0);
+                    assert_eq!(native.run(&packet(&number.to_be_bytes())), expected, "{number}");
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn what_is_too_large_is_an_error() {
+    let mut graph = Graph::new(1);
+    let mut next = Graph::REFUSE;
+    let word = graph.load(None, 0, Width::Word);
+    for number in 0..u32::try_from(MOST_NODES).unwrap() {
+        next = graph.equals(word, number, (Graph::ACCEPT, next), TermId(0));
+    }
+    graph.set_root(next);
+    assert!(matches!(Native::new(&graph, &[]), Err(Error::TooLarge(_))));
+}
+
+#[test]
+fn expressions_may_be_deep_and_chains_long() {
+    let mut graph = Graph::new(1);
+    let byte = graph.load(None, 0, Width::Byte);
+    let sum = (0..20_000).fold(byte, |sum, number| graph.with(Operation::Xor, sum, 0x10 + number));
+    let mut root = graph.equals(sum, 7, (Graph::ACCEPT, Graph::REFUSE), TermId(0));
+    for offset in 0..2000 {
+        let load = graph.load(None, offset % 61, Width::Byte);
+        root = graph.equals(load, offset % 251, (Graph::ACCEPT, root), TermId(0));
+    }
+    graph.set_root(root);
+    let (native, interpreter) = (Native::new(&graph, &[]).unwrap(), Interpreter::new(&graph, &[]));
+    for first in 0..=255 {
+        let data: Vec<u8> = (0..64_u8).map(|byte| byte.wrapping_mul(97) ^ first | 0xfc).collect();
+        assert_eq!(native.run(&packet(&data)), interpreter.run(&packet(&data)), "{first}");
+    }
+}
+
+#[test]
+fn what_always_and_never_matches() {
+    let always = Native::new(&Graph::new(77), &[]).unwrap();
+    assert_eq!(always.run(&packet(&[])), 77);
+    let mut never = Graph::new(77);
+    never.set_root(Graph::REFUSE);
+    assert_eq!(Native::new(&never, &[]).unwrap().run(&packet(&[1, 2, 3])), 0);
+    // Division by zero on every way.
+    let mut graph = Graph::new(77);
+    let (one, zero) = (graph.constant(1), graph.constant(0));
+    let quotient = graph.binary(Operation::Divide, one, zero);
+    let root = graph.equals(quotient, 1, (Graph::ACCEPT, Graph::ACCEPT), TermId(0));
+    graph.set_root(root);
+    assert_eq!(Native::new(&graph, &[]).unwrap().run(&packet(&[0; 60])), 0);
+    assert_eq!(NodeId(2), root);
+}
