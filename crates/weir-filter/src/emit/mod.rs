@@ -1,1 +1,3 @@
 //! Back ends: from graph to program.
+
+pub mod ebpf;

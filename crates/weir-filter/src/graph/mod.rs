@@ -26,7 +26,7 @@
 //!   Since refusing is final, evaluations may trade places along a path.
 
 mod build;
-mod check;
+pub(crate) mod check;
 mod text;
 
 use std::collections::HashMap;

@@ -1,0 +1,123 @@
+//! Instructions one behind the other, with jumps to places that come later.
+//!
+//! A jump's offset has 16 bits. Where its target is not known in time, an *island* is laid: a jump for each target that is
+//! awaited, which the program itself jumps over. All jumps go forward.
+
+use std::collections::HashMap;
+
+use super::instruction::Instruction;
+use super::{Relocation, Symbol};
+
+/// A place to jump to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Label {
+    /// A node, with direct access to the packet; nodes 0 and 1 are the ends of both kinds.
+    Fast(u32),
+    /// A node, by way of helpers.
+    Slow(u32),
+    /// A place inside of a node.
+    Local(u32),
+}
+
+/// Jumps older than this are looked at once one is older than [`AGE_MOST`], and led to an island. Both are well below 2^15,
+/// since an island itself takes room.
+const AGE_ISLAND: usize = 8_000;
+const AGE_MOST: usize = 16_000;
+
+/// A program under construction.
+#[derive(Debug, Default)]
+pub(super) struct Assembler {
+    pub(super) code: Vec<Instruction>,
+    pub(super) relocations: Vec<Relocation>,
+    /// Jumps to each place that is not there yet.
+    awaited: HashMap<Label, Vec<usize>>,
+    /// No awaited jump is before this.
+    oldest: usize,
+    locals: u32,
+    /// A jump was too far, with all islands: the code is of no use.
+    pub(super) out_of_reach: bool,
+}
+
+impl Assembler {
+    /// A place that nobody has.
+    pub(super) fn local(&mut self) -> Label {
+        self.locals += 1;
+        Label::Local(self.locals)
+    }
+
+    /// Adds an instruction that goes on at the next.
+    pub(super) fn push(&mut self, instruction: Instruction) {
+        self.keep_in_reach();
+        self.code.push(instruction);
+    }
+
+    /// Adds a load of a map's address.
+    pub(super) fn push_map(&mut self, [low, high]: [Instruction; 2], symbol: Symbol) {
+        self.push(low);
+        self.relocations.push(Relocation { at: self.code.len() - 1, symbol });
+        self.code.push(high);
+    }
+
+    /// Adds a jump, conditional or not, to a place that comes later.
+    pub(super) fn jump(&mut self, instruction: Instruction, to: Label) {
+        self.keep_in_reach();
+        self.await_at(self.code.len(), to);
+        self.code.push(instruction);
+    }
+
+    /// The place is here.
+    pub(super) fn bind(&mut self, label: Label) {
+        for at in self.awaited.remove(&label).unwrap_or_default() {
+            self.aim(at, self.code.len());
+        }
+    }
+
+    /// Whether somebody has jumped to the place, which is not there yet.
+    pub(super) fn is_awaited(&self, label: Label) -> bool {
+        self.awaited.contains_key(&label)
+    }
+
+    fn await_at(&mut self, at: usize, to: Label) {
+        if self.awaited.is_empty() {
+            self.oldest = at;
+        }
+        self.awaited.entry(to).or_default().push(at);
+    }
+
+    fn aim(&mut self, at: usize, to: usize) {
+        match i16::try_from(to - at - 1) {
+            Ok(offset) => self.code[at].offset = offset,
+            Err(_) => self.out_of_reach = true,
+        }
+    }
+
+    fn keep_in_reach(&mut self) {
+        if self.awaited.is_empty() || self.code.len() - self.oldest < AGE_MOST {
+            return;
+        }
+        let here = self.code.len();
+        let old = |at: &usize| here - at >= AGE_ISLAND;
+        // Each list begins with its oldest.
+        let mut late: Vec<Label> = self
+            .awaited
+            .iter()
+            .filter(|(_, jumps)| jumps.first().is_some_and(old))
+            .map(|(&label, _)| label)
+            .collect();
+        late.sort_unstable();
+        if !late.is_empty() {
+            let over = self.code.len();
+            self.code.push(Instruction::always());
+            for label in late {
+                let jumps = self.awaited.remove(&label).unwrap_or_default();
+                let island = self.code.len();
+                jumps.into_iter().for_each(|at| self.aim(at, island));
+                self.awaited.insert(label, vec![island]);
+                self.code.push(Instruction::always());
+            }
+            self.aim(over, self.code.len());
+        }
+        let oldest = self.awaited.values().filter_map(|jumps| jumps.first()).min();
+        self.oldest = oldest.copied().unwrap_or(self.code.len());
+    }
+}

@@ -1,0 +1,75 @@
+//! What can be said of code without a kernel; that the kernel takes it, and what it answers, is tested in `weir-bpf`.
+
+use super::*;
+use crate::graph::{Graph, Operation, TermId, Width};
+
+const RETURN: Ending = Ending::Return { accept: 1, refuse: 0 };
+
+/// `tcp port 443`, IPv4 alone, without options.
+fn port_443() -> Graph {
+    let mut graph = Graph::new(65_535);
+    let ways = (Graph::ACCEPT, Graph::REFUSE);
+    let port = graph.load(None, 36, Width::Half);
+    let tcp = graph.load(None, 23, Width::Byte);
+    let ethertype = graph.load(None, 12, Width::Half);
+    let node = graph.equals(port, 443, ways, TermId(0));
+    let node = graph.equals(tcp, 6, (node, Graph::REFUSE), TermId(0));
+    let root = graph.equals(ethertype, 0x800, (node, Graph::REFUSE), TermId(0));
+    graph.set_root(root);
+    graph
+}
+
+#[test]
+fn one_comparison_shows_all_bytes_that_acceptance_needs() {
+    let program = emit(&port_443(), &[], Context::Xdp { fragments: false }, RETURN).unwrap();
+    let text = program.to_string();
+    assert_eq!(text.matches("> r8").count(), 1, "{text}");
+    assert!(text.contains("r2 += 0x26"), "{text}");
+    let turned = format!("w0 != {:#x}", 443_u16.to_be());
+    assert!(text.contains(&turned), "{text}");
+    assert!(!text.contains("call"), "{text}");
+}
+
+#[test]
+fn several_buffers_take_a_slow_twin() {
+    let program = emit(&port_443(), &[], Context::Tc { outgoing: false }, RETURN).unwrap();
+    assert_eq!(program.to_string().matches("call skb_load_bytes").count(), 3, "{program}");
+}
+
+#[test]
+fn jumps_go_forward_and_stay_inside() {
+    let mut graph = Graph::new(1);
+    let mut node = Graph::REFUSE;
+    for index in 0..20_000 {
+        let place = graph.load(None, index % 60, Width::Byte);
+        let sum = graph.with(Operation::Add, place, index);
+        let value = graph.load(Some(sum), 0, Width::Half);
+        node = graph.equals(value, index, (Graph::ACCEPT, node), TermId(0));
+    }
+    graph.set_root(node);
+    for context in [Context::Xdp { fragments: false }, Context::Tc { outgoing: true }, Context::Socket] {
+        let program = emit(&graph, &[], context, RETURN).unwrap();
+        let length = program.instructions.len();
+        assert!(length > 1 << 16, "{length}");
+        for (at, instruction) in program.instructions.iter().enumerate() {
+            let jumps =
+                matches!(instruction.code & 7, 5 | 6) && !matches!(instruction.code & 0xf0, 0x80 | 0x90);
+            if jumps {
+                let target = at + 1 + usize::try_from(instruction.offset).expect("jumps go forward");
+                assert!(target < length, "{at}: {instruction}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_the_kernel_cannot_take_is_an_error() {
+    let mut graph = Graph::new(1);
+    let mut value = graph.load(None, 0, Width::Byte);
+    for _ in 0..40 {
+        value = graph.binary(Operation::Add, value, value);
+    }
+    let root = graph.equals(value, 1, (Graph::ACCEPT, Graph::REFUSE), TermId(0));
+    graph.set_root(root);
+    assert!(matches!(emit(&graph, &[], Context::Socket, RETURN), Err(Error::TooLong(_))));
+}
