@@ -1,6 +1,8 @@
 //! The `bpf(2)` calls that libbpf-rs has no safe form of.
 
+pub mod map;
 pub mod probe;
+pub mod program;
 pub mod query;
 
 use std::mem::size_of;

@@ -1,0 +1,216 @@
+//! Maps: memory that programs and processes share, by key.
+
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+
+use super::{bpf, raw};
+use crate::CallError;
+
+const BPF_MAP_CREATE: libc::c_int = 0;
+const BPF_MAP_LOOKUP_ELEM: libc::c_int = 1;
+const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
+const BPF_MAP_DELETE_ELEM: libc::c_int = 3;
+const BPF_MAP_UPDATE_BATCH: libc::c_int = 26;
+const BPF_F_NO_PREALLOC: u32 = 1 << 0;
+
+/// Kinds of maps (`enum bpf_map_type`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapKind {
+    /// Exact keys, with memory taken as entries come.
+    Hash = 1,
+    /// Numbers from 0 on.
+    Array = 2,
+    /// Programs to call, by number.
+    Programs = 3,
+    /// Numbers from 0 on, with a value for each CPU.
+    PerCpuArray = 6,
+    /// Prefixes, of which the longest that matches is found; memory is taken as entries come.
+    Trie = 11,
+}
+
+/// A map: it lives as long as somebody holds a descriptor, or a program uses it.
+#[derive(Debug)]
+pub struct Map {
+    fd: OwnedFd,
+    key: usize,
+    value: usize,
+}
+
+/// `struct { ... }` of `union bpf_attr` for `BPF_MAP_CREATE`, up to the flags.
+#[repr(C)]
+struct Create {
+    map_type: u32,
+    key_size: u32,
+    value_size: u32,
+    max_entries: u32,
+    map_flags: u32,
+}
+
+/// `struct { ... }` of `union bpf_attr` for commands on one element.
+#[repr(C)]
+struct Element {
+    map_fd: u32,
+    padding: u32,
+    key: u64,
+    value: u64,
+    flags: u64,
+}
+
+/// `struct { ... } batch` of `union bpf_attr` (Linux 5.6).
+#[repr(C)]
+struct Batch {
+    in_batch: u64,
+    out_batch: u64,
+    keys: u64,
+    values: u64,
+    count: u32,
+    map_fd: u32,
+    elem_flags: u64,
+    flags: u64,
+}
+
+const _: () = assert!(size_of::<Element>() == 32 && size_of::<Batch>() == 56);
+
+impl Map {
+    /// Makes a map of up to `entries` entries; sizes in bytes.
+    ///
+    /// # Errors
+    ///
+    /// `EPERM` without `CAP_BPF`, `EINVAL` where the kernel does not know the kind, `ENOMEM`, `E2BIG`.
+    pub fn new(kind: MapKind, key: u32, value: u32, entries: u32) -> Result<Self, CallError> {
+        let map_flags = if matches!(kind, MapKind::Hash | MapKind::Trie) { BPF_F_NO_PREALLOC } else { 0 };
+        let attr = Create {
+            map_type: kind as u32,
+            key_size: key,
+            value_size: value,
+            max_entries: entries,
+            map_flags,
+        };
+        let failed = |error| CallError::new(format!("make eBPF map of kind {kind:?}"), error);
+        // SAFETY: `attr` begins as union bpf_attr does for this command; the kernel reads only its size.
+        let fd = unsafe { bpf(BPF_MAP_CREATE, &raw const attr) }.map_err(failed)?;
+        // SAFETY: a descriptor that the kernel has just made for us.
+        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        Ok(Self { fd, key: key as usize, value: value as usize })
+    }
+
+    /// A map of programs that somebody else has made; the kernel checks what is put into it.
+    pub fn programs(fd: OwnedFd) -> Self {
+        Self { fd, key: 4, value: 4 }
+    }
+
+    /// Sets the entry of `key`, whether it is there or not.
+    ///
+    /// # Errors
+    ///
+    /// `E2BIG` or `ENOSPC`: the map is full. `EINVAL`: into a map of programs, one that does not go with the others.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not of the map's sizes.
+    pub fn update(&self, key: &[u8], value: &[u8]) -> Result<(), CallError> {
+        assert!(key.len() == self.key && value.len() == self.value, "the map has other sizes");
+        let attr = self.element(key, value.as_ptr());
+        // SAFETY: `attr` begins as union bpf_attr does for this command; the kernel reads the key and the value, which are
+        // live and of the sizes that it knows, as was just checked.
+        unsafe { bpf(BPF_MAP_UPDATE_ELEM, &raw const attr) }
+            .map(drop)
+            .map_err(|error| CallError::new("change entry of eBPF map", error))
+    }
+
+    /// Sets many entries: `keys` and `values` one behind the other. An entry that is there already is set again.
+    ///
+    /// # Errors
+    ///
+    /// As [`Map::update`]; entries before the one that failed are set.
+    ///
+    /// # Panics
+    ///
+    /// If the slices are not multiples of the map's sizes, or not of as many keys as values.
+    pub fn update_all(&self, keys: &[u8], values: &[u8]) -> Result<(), CallError> {
+        let count = keys.len() / self.key;
+        assert!(
+            keys.len() == count * self.key && values.len() == count * self.value,
+            "the map has other sizes"
+        );
+        if count == 0 {
+            return Ok(());
+        }
+        let attr = Batch {
+            in_batch: 0,
+            out_batch: 0,
+            keys: keys.as_ptr().expose_provenance() as u64,
+            values: values.as_ptr().expose_provenance() as u64,
+            count: u32::try_from(count).unwrap_or(u32::MAX),
+            map_fd: raw(self.fd.as_fd()),
+            elem_flags: 0,
+            flags: 0,
+        };
+        // SAFETY: as in `update`, for `count` keys and values. The kernel writes how many were set to `attr`, which is why it
+        // is passed as mutable.
+        let set = unsafe { bpf(BPF_MAP_UPDATE_BATCH, (&raw const attr).cast_mut().cast_const()) };
+        set.map(drop).map_err(|error| CallError::new(format!("set {count} entries of eBPF map"), error))
+    }
+
+    /// Takes the entry of `key` out, if it is there.
+    ///
+    /// # Errors
+    ///
+    /// Whatever the kernel says but that there is none.
+    ///
+    /// # Panics
+    ///
+    /// If the key is not of the map's size.
+    pub fn remove(&self, key: &[u8]) -> Result<(), CallError> {
+        assert!(key.len() == self.key, "the map has other sizes");
+        let attr = self.element(key, std::ptr::null());
+        // SAFETY: as in `update`; no value is read.
+        match unsafe { bpf(BPF_MAP_DELETE_ELEM, &raw const attr) } {
+            Err(error) if error.raw_os_error() != Some(libc::ENOENT) => {
+                Err(CallError::new("take entry out of eBPF map", error))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The sum over all CPUs of the counter of 64 bits at `index` of a [`MapKind::PerCpuArray`]; `cpus`: as many as are possible.
+    ///
+    /// # Errors
+    ///
+    /// `ENOENT`: no such entry.
+    ///
+    /// # Panics
+    ///
+    /// If the map's values are no counters.
+    pub fn sum(&self, index: u32, cpus: u32) -> Result<u64, CallError> {
+        assert!(self.key == 4 && self.value == 8, "the map has other sizes");
+        let mut values = vec![0_u64; cpus as usize];
+        let key = index.to_ne_bytes();
+        let attr = self.element(&key, values.as_mut_ptr().cast::<u8>().cast_const());
+        // SAFETY: as in `update`; the kernel writes a value for each possible CPU, for which `values` has room.
+        unsafe { bpf(BPF_MAP_LOOKUP_ELEM, &raw const attr) }
+            .map_err(|error| CallError::new("read counters of eBPF map", error))?;
+        Ok(values.into_iter().sum())
+    }
+
+    fn element(&self, key: &[u8], value: *const u8) -> Element {
+        Element {
+            map_fd: raw(self.fd.as_fd()),
+            padding: 0,
+            key: key.as_ptr().expose_provenance() as u64,
+            value: value.expose_provenance() as u64,
+            flags: 0,
+        }
+    }
+}
+
+impl AsFd for Map {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}
+
+impl AsRawFd for Map {
+    fn as_raw_fd(&self) -> i32 {
+        self.fd.as_raw_fd()
+    }
+}
