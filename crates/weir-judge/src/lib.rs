@@ -1,11 +1,17 @@
-//! The system's libpcap and the kernel's own filters, as judges for tests and benchmarks.
+//! The system's libpcap and the kernel's own filters, as judges for tests and benchmarks, and what they judge: expressions
+//! and packets.
 //!
 //! libpcap is loaded when it is asked for ([`Libpcap::open`]), so that nothing that is built here needs it. The kernel runs
-//! classic BPF for anybody, without root and without a network ([`KernelFilter`]).
+//! classic BPF for anybody, without root and without a network ([`KernelFilter`]). [`corpus`] has expressions, [`packets`]
+//! makes packets with the values that they ask for.
 
+pub mod choices;
+pub mod corpus;
 pub mod kernel;
 pub mod libpcap;
+pub mod packets;
 
+pub use choices::Choices;
 pub use kernel::KernelFilter;
 pub use libpcap::{Libpcap, LibpcapError, Program, Setup};
 

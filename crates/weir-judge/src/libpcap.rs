@@ -82,6 +82,13 @@ impl Program {
     pub fn instructions(&self) -> Vec<Instruction> {
         self.instructions.iter().map(|i| (i.code, i.jt, i.jf, i.k)).collect()
     }
+
+    /// Whether it jumps back, as `protochain` does. Such a program may never end: behind an authentication header
+    /// libpcap 1.10 forgets where it was, and can walk in a circle.
+    pub fn may_loop(&self) -> bool {
+        const JUMP: u16 = 0x05;
+        self.instructions.iter().any(|i| i.code == JUMP && i.k.cast_signed() < 0)
+    }
 }
 
 /// The system's libpcap.
@@ -189,7 +196,8 @@ impl Libpcap {
         Ok(Program { instructions })
     }
 
-    /// What the program answers for a packet of `length` bytes, `data` of which were captured: 0 if it is refused.
+    /// What the program answers for a packet of `length` bytes, `data` of which were captured: 0 if it is refused. It takes
+    /// as long as the program does: see [`Program::may_loop`].
     pub fn run(&self, program: &Program, length: u32, data: &[u8]) -> u32 {
         let captured = u32::try_from(data.len()).expect("a packet is shorter than 4 GiB");
         let time = libc::timeval { tv_sec: 0, tv_usec: 0 };

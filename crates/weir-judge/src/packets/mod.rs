@@ -1,0 +1,83 @@
+//! Packets made of headers, for every link type that pcap-filter(7) speaks of: whole, well formed for the most part, and with
+//! the addresses, ports and numbers that the expressions of the corpus ask for.
+
+mod cooked;
+mod ethernet;
+mod network;
+mod signalling;
+mod transport;
+mod values;
+mod wireless;
+
+use crate::choices::Choices;
+
+/// A packet as it was captured.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Captured {
+    /// The captured bytes.
+    pub data: Vec<u8>,
+    /// Bytes on the wire.
+    pub length: u32,
+}
+
+/// Layers that may still be put into a tunnel.
+#[derive(Clone, Copy)]
+struct Depth(u8);
+
+impl Depth {
+    const OUTERMOST: Self = Self(3);
+
+    fn inside(self) -> Option<Self> {
+        self.0.checked_sub(1).map(Self)
+    }
+}
+
+/// A packet of `link_type`, a `LINKTYPE_` number; of an unknown one, any bytes.
+pub fn packet(link_type: u16, choices: &mut Choices<'_>) -> Captured {
+    let frame = frame(link_type, choices);
+    let length = u32::try_from(frame.len()).expect("packets are short");
+    let data =
+        if choices.one_in(8) { frame[..choices.half() as usize % (frame.len() + 1)].to_vec() } else { frame };
+    Captured { data, length }
+}
+
+/// `count` packets of `link_type`: always the same.
+pub fn fixed(link_type: u16, count: u64) -> Vec<Captured> {
+    (0..count).map(|seed| packet(link_type, &mut Choices::seeded(seed))).collect()
+}
+
+fn frame(link_type: u16, choices: &mut Choices<'_>) -> Vec<u8> {
+    match link_type {
+        0 => cooked::null(choices, u32::to_ne_bytes),
+        1 => ethernet::frame(choices, Depth::OUTERMOST),
+        6 => ethernet::token_ring(choices),
+        7 | 129 => ethernet::arcnet(choices, link_type == 129),
+        8 => cooked::slip(choices),
+        9 | 50 => cooked::ppp(choices),
+        10 => ethernet::fddi(choices),
+        51 => cooked::pppoe(choices),
+        12 | 14 | 101 => network::ip(choices, Depth::OUTERMOST).1,
+        19 | 100 => network::llc(choices, Depth::OUTERMOST),
+        104 => cooked::cisco_hdlc(choices),
+        105 => wireless::frame(choices),
+        107 => cooked::frame_relay(choices),
+        108 => cooked::null(choices, u32::to_be_bytes),
+        113 => cooked::sll(choices),
+        119 => wireless::prism(choices),
+        122 => ethernet::fibre_channel(choices),
+        123 => signalling::sun_atm(choices),
+        127 => wireless::radiotap(choices),
+        139 => signalling::mtp2_with_header(choices),
+        140 => signalling::mtp2(choices),
+        163 => wireless::avs(choices),
+        192 => wireless::ppi(choices),
+        228 => network::ipv4(choices, Depth::OUTERMOST),
+        229 => network::ipv6(choices, Depth::OUTERMOST),
+        240 | 241 => ethernet::analyser(choices),
+        276 => cooked::sll2(choices),
+        _ => {
+            let length = choices.below(100);
+            choices.bytes(length)
+        }
+    }
+}
