@@ -2,12 +2,16 @@
 //! Documentation/networking/filter.rst.
 
 mod check;
+mod cost;
 mod image;
+mod lift;
 mod opcode;
 mod run;
 mod text;
 
 pub use check::{Flaw, Rules};
+pub use cost::Cost;
+pub use lift::LiftError;
 pub use opcode::{ANCILLARY, Opcode, Operand, ancillary_meta};
 pub use text::TextError;
 

@@ -1,3 +1,4 @@
 //! Back ends: from graph to program.
 
+pub mod cbpf;
 pub mod ebpf;

@@ -21,6 +21,18 @@ impl Graph {
         }
     }
 
+    /// The same values and slots, and nothing asked.
+    pub(crate) fn without_nodes(&self) -> Self {
+        Self {
+            values: self.values.clone(),
+            refusing: self.refusing.clone(),
+            known: self.known.clone(),
+            nodes: vec![Node::Refuse, Node::Accept],
+            root: Self::REFUSE,
+            ..*self
+        }
+    }
+
     /// Where it begins.
     pub fn root(&self) -> NodeId {
         self.root
@@ -73,6 +85,11 @@ impl Graph {
         self.values.push(value);
         self.known.insert(value, id);
         id
+    }
+
+    /// The number of `value`, if it is there.
+    pub fn known(&self, value: Value) -> Option<ValueId> {
+        self.known.get(&value).copied()
     }
 
     /// A number.
@@ -207,6 +224,11 @@ impl Operation {
         })
     }
 
+    /// Whether the operands may be exchanged.
+    pub fn commutes(self) -> bool {
+        matches!(self, Self::Add | Self::Multiply | Self::And | Self::Or | Self::Xor)
+    }
+
     fn keeps_left_with_zero(self) -> bool {
         matches!(self, Self::Add | Self::Subtract | Self::Or | Self::Xor | Self::ShiftLeft | Self::ShiftRight)
     }
@@ -222,9 +244,67 @@ impl Relation {
             Self::AnyBit => left & right != 0,
         }
     }
+
+    /// What to ask of the operands exchanged, and whether the ways are to be exchanged, too.
+    pub fn exchanged(self) -> (Self, bool) {
+        match self {
+            Self::Equal | Self::AnyBit => (self, false),
+            Self::Greater => (Self::AtLeast, true),
+            Self::AtLeast => (Self::Greater, true),
+        }
+    }
+}
+
+impl Test {
+    /// The same of other values.
+    pub fn map(self, mut value: impl FnMut(ValueId) -> ValueId) -> Self {
+        match self {
+            Self::Compare { relation, left, right } => {
+                Self::Compare { relation, left: value(left), right: value(right) }
+            }
+            Self::Member { set, key } => Self::Member { set, key: key.map(value) },
+        }
+    }
+}
+
+impl Value {
+    /// The same of other operands.
+    pub fn map(self, mut operand: impl FnMut(ValueId) -> ValueId) -> Self {
+        match self {
+            Self::Load { base: Some(base), offset, width } => {
+                Self::Load { base: Some(operand(base)), offset, width }
+            }
+            Self::Binary { operation, left, right } => {
+                Self::Binary { operation, left: operand(left), right: operand(right) }
+            }
+            Self::Load { base: None, .. }
+            | Self::Constant(_)
+            | Self::Length
+            | Self::Meta(_)
+            | Self::Slot(_) => self,
+        }
+    }
 }
 
 impl Node {
+    /// The same of other values, going on at other nodes.
+    pub fn map(
+        self,
+        mut value: impl FnMut(ValueId) -> ValueId,
+        mut next: impl FnMut(NodeId) -> NodeId,
+    ) -> Self {
+        match self {
+            Self::Refuse | Self::Accept => self,
+            Self::Branch { test, then, other, term } => {
+                Self::Branch { test: test.map(value), then: next(then), other: next(other), term }
+            }
+            Self::Assign { slot, value: assigned, next: node } => {
+                Self::Assign { slot, value: value(assigned), next: next(node) }
+            }
+            Self::Read { value: read, next: node } => Self::Read { value: value(read), next: next(node) },
+        }
+    }
+
     /// Where it may go on.
     pub fn successors(self) -> impl Iterator<Item = NodeId> {
         let (first, second) = match self {

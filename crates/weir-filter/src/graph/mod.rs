@@ -29,6 +29,8 @@ mod build;
 pub(crate) mod check;
 mod text;
 
+pub(crate) use check::{operands, values_of};
+
 use std::collections::HashMap;
 
 use crate::set::SetId;

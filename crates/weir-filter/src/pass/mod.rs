@@ -1,5 +1,10 @@
 //! Passes: each makes one thing true of a graph and changes no verdict. Each states its reason, and is tested by that property.
 
+pub(crate) mod range;
+mod sets;
+
+pub use sets::expand_sets;
+
 use crate::graph::Graph;
 use crate::set::Set;
 

@@ -1,0 +1,304 @@
+//! From a program back to a graph: what it asks of a packet, without registers.
+//!
+//! Instructions are run with values in place of numbers. Where ways meet with different contents of a register that is still
+//! read, the register becomes a slot, assigned on each of these ways.
+
+use super::opcode::{ANCILLARY_XOR_X, ancillary_meta};
+use super::{ANCILLARY, Flaw, MEMORY_WORDS, Opcode, Operand, Program, Rules};
+use crate::graph::{Graph, Node, NodeId, Operation, Slot, TermId, Test, Value, ValueId, Width};
+
+/// A value that takes more operations gets a slot, so that values built of themselves stay small.
+const LARGEST_VALUE: u32 = 64;
+
+/// Registers by index: A, X, then memory.
+const A: usize = 0;
+const X: usize = 1;
+const REGISTERS: usize = 2 + MEMORY_WORDS;
+
+/// Contents of the registers.
+type State = [ValueId; REGISTERS];
+
+/// A program that has no graph.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LiftError {
+    /// It is not valid, or jumps backward.
+    #[error(transparent)]
+    Flaw(#[from] Flaw),
+    /// It takes something that no filter of packets asks for.
+    #[error("instruction {at}: what it takes beside the packet's bytes is known to the kernel alone")]
+    Ancillary {
+        /// Where.
+        at: usize,
+    },
+    /// It answers with a number that it computes, or with several.
+    #[error("instruction {at}: the answer is not the same length for all packets that it accepts")]
+    Answer {
+        /// Where.
+        at: usize,
+    },
+}
+
+/// What an instruction does to the graph, the registers aside.
+#[derive(Clone, Copy)]
+enum Effect {
+    None,
+    Read(ValueId),
+    Assign(Slot, ValueId),
+    Branch(Test, usize, usize),
+    Jump(usize),
+    Return(NodeId),
+}
+
+struct Lifter<'a> {
+    program: &'a Program,
+    graph: Graph,
+    /// Operations that each value takes, as far as asked.
+    sizes: Vec<u32>,
+    /// Of each instruction, the registers that it or what follows reads before writing.
+    live: Vec<u32>,
+    /// What each instruction does.
+    effects: Vec<Effect>,
+    /// On the way from an instruction to another, the slots to assign first.
+    moves: Vec<Vec<(usize, Slot, ValueId)>>,
+    accepted: Option<u32>,
+}
+
+impl Program {
+    /// The graph with the same verdicts. Only a program that [the kernel would take](Rules::Kernel) has one.
+    pub fn lift(&self) -> Result<Graph, LiftError> {
+        self.check(Rules::Kernel)?;
+        let mut lifter = Lifter {
+            program: self,
+            graph: Graph::new(0),
+            sizes: Vec::new(),
+            live: self.live_registers(),
+            effects: Vec::new(),
+            moves: vec![Vec::new(); self.len()],
+            accepted: None,
+        };
+        lifter.run()?;
+        Ok(lifter.build())
+    }
+
+    /// Where instruction `at` goes on, without the return's nowhere.
+    pub(super) fn successors(&self, at: usize) -> impl Iterator<Item = usize> {
+        let instruction = self.instructions[at];
+        let (first, second) = match instruction.opcode() {
+            Some(Opcode::Jump) => (Some(at + 1 + instruction.k as usize), None),
+            Some(Opcode::Branch(..)) => {
+                (Some(at + 1 + usize::from(instruction.jt)), Some(at + 1 + usize::from(instruction.jf)))
+            }
+            Some(Opcode::ReturnConstant | Opcode::ReturnA) | None => (None, None),
+            Some(_) => (Some(at + 1), None),
+        };
+        first.into_iter().chain(second)
+    }
+
+    fn live_registers(&self) -> Vec<u32> {
+        let mut live = vec![0; self.len()];
+        for at in (0..self.len()).rev() {
+            let after = self.successors(at).fold(0, |all, next| all | live[next]);
+            let (reads, writes) = self.instructions[at]
+                .opcode()
+                .map_or((0, 0), |opcode| registers(opcode, self.instructions[at].k as usize));
+            live[at] = after & !writes | reads;
+        }
+        live
+    }
+}
+
+/// The registers that an instruction reads and writes, a bit each.
+fn registers(opcode: Opcode, k: usize) -> (u32, u32) {
+    const A_BIT: u32 = 1 << A;
+    const X_BIT: u32 = 1 << X;
+    let memory = || 1 << (2 + k);
+    let operand = |operand| if operand == Operand::X { X_BIT } else { 0 };
+    match opcode {
+        Opcode::LoadAbsolute(_) if k == ANCILLARY_XOR_X as usize => (A_BIT | X_BIT, A_BIT),
+        Opcode::LoadAbsolute(_) | Opcode::LoadConstant | Opcode::LoadLength => (0, A_BIT),
+        Opcode::LoadIndirect(_) | Opcode::CopyToA => (X_BIT, A_BIT),
+        Opcode::LoadMemory => (memory(), A_BIT),
+        Opcode::LoadXConstant | Opcode::LoadXLength | Opcode::LoadXHeaderLength => (0, X_BIT),
+        Opcode::LoadXMemory => (memory(), X_BIT),
+        Opcode::Store => (A_BIT, memory()),
+        Opcode::StoreX => (X_BIT, memory()),
+        Opcode::Arithmetic(_, from) => (A_BIT | operand(from), A_BIT),
+        Opcode::Negate => (A_BIT, A_BIT),
+        Opcode::Branch(_, from) => (A_BIT | operand(from), 0),
+        Opcode::CopyToX => (A_BIT, X_BIT),
+        Opcode::ReturnA => (A_BIT, 0),
+        Opcode::Jump | Opcode::ReturnConstant => (0, 0),
+    }
+}
+
+impl Lifter<'_> {
+    fn run(&mut self) -> Result<(), LiftError> {
+        let zero = self.graph.constant(0);
+        // Of each instruction, from where it is reached and in which state.
+        let mut arrivals: Vec<Vec<(usize, State)>> = vec![Vec::new(); self.program.len()];
+        for at in 0..self.program.len() {
+            let mut state = match at {
+                0 => [zero; REGISTERS],
+                _ => self.meet(at, std::mem::take(&mut arrivals[at])).unwrap_or([zero; REGISTERS]),
+            };
+            let effect = self.step(at, &mut state)?;
+            self.effects.push(effect);
+            for next in self.program.successors(at) {
+                if arrivals[next].last().is_none_or(|(from, _)| *from != at) {
+                    arrivals[next].push((at, state));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The state in which `at` is reached; `None` if it never is.
+    fn meet(&mut self, at: usize, arrivals: Vec<(usize, State)>) -> Option<State> {
+        let (_, mut state) = *arrivals.first()?;
+        for (register, value) in state.iter_mut().enumerate() {
+            let same = arrivals.iter().all(|(_, other)| other[register] == *value);
+            if same || self.live[at] & 1 << register == 0 {
+                continue;
+            }
+            let slot = self.graph.slot();
+            for (from, other) in &arrivals {
+                self.moves[*from].push((at, slot, other[register]));
+            }
+            *value = self.graph.value(Value::Slot(slot));
+        }
+        Some(state)
+    }
+
+    fn step(&mut self, at: usize, state: &mut State) -> Result<Effect, LiftError> {
+        let instruction = self.program.instructions[at];
+        let k = instruction.k;
+        let word = 2 + k as usize;
+        let graph = &mut self.graph;
+        let Some(opcode) = instruction.opcode() else { return Ok(Effect::None) };
+        match opcode {
+            Opcode::LoadAbsolute(_) if k == ANCILLARY_XOR_X => {
+                state[A] = graph.binary(Operation::Xor, state[A], state[X]);
+                return Ok(self.kept_small(&mut state[A]));
+            }
+            Opcode::LoadAbsolute(_) if k >= ANCILLARY => {
+                state[A] = graph.meta(ancillary_meta(k).ok_or(LiftError::Ancillary { at })?);
+            }
+            Opcode::LoadAbsolute(width) => {
+                state[A] = graph.load(None, k, width);
+                return Ok(Effect::Read(state[A]));
+            }
+            Opcode::LoadIndirect(width) => {
+                state[A] = graph.load(Some(state[X]), k, width);
+                return Ok(self.kept_small(&mut state[A]));
+            }
+            Opcode::LoadConstant => state[A] = graph.constant(k),
+            Opcode::LoadLength => state[A] = graph.value(Value::Length),
+            Opcode::LoadMemory => state[A] = state[word],
+            Opcode::LoadXConstant => state[X] = graph.constant(k),
+            Opcode::LoadXLength => state[X] = graph.value(Value::Length),
+            Opcode::LoadXMemory => state[X] = state[word],
+            Opcode::LoadXHeaderLength => {
+                let byte = graph.load(None, k, Width::Byte);
+                let nibble = graph.with(Operation::And, byte, 0xf);
+                state[X] = graph.with(Operation::ShiftLeft, nibble, 2);
+                return Ok(Effect::Read(byte));
+            }
+            Opcode::Store => state[word] = state[A],
+            Opcode::StoreX => state[word] = state[X],
+            Opcode::Arithmetic(operation, from) => {
+                let right = operand(graph, from, k, state);
+                state[A] = graph.binary(operation, state[A], right);
+                return Ok(self.kept_small(&mut state[A]));
+            }
+            Opcode::Negate => {
+                let zero = graph.constant(0);
+                state[A] = graph.binary(Operation::Subtract, zero, state[A]);
+                return Ok(self.kept_small(&mut state[A]));
+            }
+            Opcode::Jump => return Ok(Effect::Jump(at + 1 + k as usize)),
+            Opcode::Branch(relation, from) => {
+                let right = operand(graph, from, k, state);
+                let test = Test::Compare { relation, left: state[A], right };
+                let target = |distance: u8| at + 1 + usize::from(distance);
+                return Ok(Effect::Branch(test, target(instruction.jt), target(instruction.jf)));
+            }
+            Opcode::ReturnConstant => return self.answer(at, k),
+            Opcode::ReturnA => {
+                let number = graph.as_constant(state[A]).ok_or(LiftError::Answer { at })?;
+                return self.answer(at, number);
+            }
+            Opcode::CopyToX => state[X] = state[A],
+            Opcode::CopyToA => state[A] = state[X],
+        }
+        Ok(Effect::None)
+    }
+
+    fn answer(&mut self, at: usize, length: u32) -> Result<Effect, LiftError> {
+        if length == 0 {
+            return Ok(Effect::Return(Graph::REFUSE));
+        }
+        if *self.accepted.get_or_insert(length) != length {
+            return Err(LiftError::Answer { at });
+        }
+        Ok(Effect::Return(Graph::ACCEPT))
+    }
+
+    /// What computing `value` does to the packet; a large one is put into a slot.
+    fn kept_small(&mut self, value: &mut ValueId) -> Effect {
+        let computed = *value;
+        if self.size(computed) > LARGEST_VALUE {
+            let slot = self.graph.slot();
+            *value = self.graph.value(Value::Slot(slot));
+            return Effect::Assign(slot, computed);
+        }
+        if self.graph.may_refuse(computed) { Effect::Read(computed) } else { Effect::None }
+    }
+
+    fn size(&mut self, id: ValueId) -> u32 {
+        for index in self.sizes.len()..=id.0 as usize {
+            let operands = crate::graph::operands(self.graph.values()[index]);
+            self.sizes.push(1 + operands.iter().map(|operand| self.sizes[operand.0 as usize]).sum::<u32>());
+        }
+        self.sizes[id.0 as usize]
+    }
+
+    /// Nodes from the last instruction to the first.
+    fn build(mut self) -> Graph {
+        self.graph.snap_len = self.accepted.unwrap_or(0);
+        let mut begins = vec![Graph::REFUSE; self.program.len()];
+        for at in (0..self.program.len()).rev() {
+            begins[at] = match self.effects[at] {
+                Effect::Return(node) => node,
+                Effect::Jump(next) => self.arrive(at, next, &begins),
+                Effect::None => self.arrive(at, at + 1, &begins),
+                Effect::Read(value) => {
+                    let next = self.arrive(at, at + 1, &begins);
+                    self.graph.push(Node::Read { value, next })
+                }
+                Effect::Assign(slot, value) => {
+                    let next = self.arrive(at, at + 1, &begins);
+                    self.graph.push(Node::Assign { slot, value, next })
+                }
+                Effect::Branch(test, then, other) => {
+                    let (then, other) = (self.arrive(at, then, &begins), self.arrive(at, other, &begins));
+                    self.graph.branch(test, then, other, TermId::NONE)
+                }
+            };
+        }
+        self.graph.set_root(begins[0]);
+        self.graph
+    }
+
+    /// The way from one instruction to another.
+    fn arrive(&mut self, from: usize, to: usize, begins: &[NodeId]) -> NodeId {
+        let moves = self.moves[from].iter().filter(|(next, ..)| *next == to);
+        moves.fold(begins[to], |next, &(_, slot, value)| self.graph.push(Node::Assign { slot, value, next }))
+    }
+}
+
+fn operand(graph: &mut Graph, from: Operand, k: u32, state: &State) -> ValueId {
+    match from {
+        Operand::Constant => graph.constant(k),
+        Operand::X => state[X],
+    }
+}

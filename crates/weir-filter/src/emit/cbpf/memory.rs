@@ -1,0 +1,86 @@
+//! A word of scratch memory for each slot: two slots share one if no node needs both.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::EmitError;
+use crate::cbpf::MEMORY_WORDS;
+use crate::graph::{Graph, Node, NodeId, Slot, Value, ValueId, operands, values_of};
+
+/// Where slots are.
+#[derive(Debug, Default)]
+pub(super) struct Words {
+    of: HashMap<Slot, u8>,
+    /// The first word that no slot has.
+    pub(super) free: u8,
+}
+
+impl Words {
+    /// The slot's word.
+    pub(super) fn of(&self, slot: Slot) -> u8 {
+        self.of[&slot]
+    }
+}
+
+/// Chooses a word for each slot that is read.
+pub(super) fn assign(graph: &Graph, layout: &[NodeId]) -> Result<Words, EmitError> {
+    let mut words = Words::default();
+    if graph.slots() == 0 {
+        return Ok(words);
+    }
+    // Of each slot, those that are needed while it is assigned.
+    let mut beside: HashMap<Slot, BTreeSet<Slot>> = HashMap::new();
+    let mut reads = HashMap::new();
+    let mut needed: Vec<BTreeSet<Slot>> = vec![BTreeSet::new(); graph.nodes().len()];
+    for &id in layout.iter().rev() {
+        let node = graph.node(id);
+        let mut now: BTreeSet<Slot> =
+            node.successors().flat_map(|next| needed[next.0 as usize].iter().copied()).collect();
+        if let Node::Assign { slot, .. } = node {
+            now.remove(&slot);
+            for &other in &now {
+                beside.entry(other).or_default().insert(slot);
+            }
+            beside.entry(slot).or_default().extend(&now);
+        }
+        values_of(node).into_iter().for_each(|value| now.extend(slots_of(graph, value, &mut reads)));
+        needed[id.0 as usize] = now;
+    }
+    for &id in layout {
+        let Node::Assign { slot, .. } = graph.node(id) else { continue };
+        if words.of.contains_key(&slot) {
+            continue;
+        }
+        let taken: Vec<u8> = beside[&slot].iter().filter_map(|other| words.of.get(other).copied()).collect();
+        let word = (0..).find(|word| !taken.contains(word)).expect("there are fewer slots than numbers");
+        words.of.insert(slot, word);
+        words.free = words.free.max(word + 1);
+    }
+    if usize::from(words.free) > MEMORY_WORDS { Err(EmitError::Memory) } else { Ok(words) }
+}
+
+/// The slots that `id` is made of.
+fn slots_of<'a>(graph: &Graph, id: ValueId, known: &'a mut HashMap<ValueId, Vec<Slot>>) -> &'a [Slot] {
+    let mut pending = vec![id];
+    while let Some(&value) = pending.last() {
+        if known.contains_key(&value) {
+            pending.pop();
+            continue;
+        }
+        let operands = operands(graph.get(value));
+        let before = pending.len();
+        pending.extend(operands.iter().filter(|operand| !known.contains_key(operand)));
+        if pending.len() > before {
+            continue;
+        }
+        let mut slots: Vec<Slot> =
+            operands.iter().flat_map(|operand| known[operand].iter().copied()).collect();
+        slots.extend(match graph.get(value) {
+            Value::Slot(slot) => Some(slot),
+            _ => None,
+        });
+        slots.sort_unstable();
+        slots.dedup();
+        known.insert(value, slots);
+    }
+    &known[&id]
+}

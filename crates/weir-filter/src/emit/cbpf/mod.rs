@@ -1,0 +1,64 @@
+//! From a graph to classic BPF.
+//!
+//! ```text
+//! Graph -> expand sets -> guard what the machine does otherwise -> passes
+//!       -> layout: nodes in an order in which jumps go forward -> memory: a word for each slot
+//!       -> select: instructions for each node, reusing what A and X hold -> assemble: jumps, returns
+//! ```
+
+mod assemble;
+mod guard;
+mod layout;
+mod memory;
+mod select;
+
+use crate::cbpf::{MEMORY_WORDS, MOST_INSTRUCTIONS, Program};
+use crate::graph::Graph;
+use crate::pass;
+use crate::set::Set;
+
+/// Who runs the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Target {
+    /// The kernel, which takes 4096 instructions, and takes offsets above 2^31 for something else than bytes of the packet.
+    Kernel,
+    /// [`Program::run`], or libpcap.
+    Library,
+}
+
+/// A graph that classic BPF has no room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum EmitError {
+    /// The kernel takes no more than 4096.
+    #[error(
+        "the filter takes {instructions} instructions of classic BPF, and the kernel takes {MOST_INSTRUCTIONS}; filter \
+         by eBPF (the sources `xdp` and `tc`) or in user space, where there is no such limit"
+    )]
+    TooLong {
+        /// How many it takes.
+        instructions: usize,
+    },
+    /// The arithmetic is nested too deep, or too many headers are found at varying places.
+    #[error(
+        "the filter keeps more than {MEMORY_WORDS} numbers at a time, and classic BPF has no room for more; filter by eBPF \
+         (the sources `xdp` and `tc`) or in user space, where there is no such limit"
+    )]
+    Memory,
+}
+
+/// Makes the program.
+pub fn emit(graph: &Graph, sets: &[Set], target: Target) -> Result<Program, EmitError> {
+    let expanded = pass::expand_sets(graph, sets);
+    let guarded = guard::guard(&expanded, target);
+    let graph = pass::optimise(&guarded, &[]);
+    let layout = layout::layout(&graph);
+    let words = memory::assign(&graph, &layout)?;
+    let blocks = select::select(&graph, &layout, &words)?;
+    let program = assemble::assemble(&graph, &layout, blocks);
+    match program.len() {
+        instructions if target == Target::Kernel && instructions > MOST_INSTRUCTIONS => {
+            Err(EmitError::TooLong { instructions })
+        }
+        _ => Ok(program),
+    }
+}

@@ -1,0 +1,168 @@
+//! Instructions for each node, with what A, X and memory hold in mind.
+//!
+//! A packet does not change, so a register that holds a value holds it for good, until it is overwritten: at a node it holds
+//! what it held on all ways there.
+
+mod evaluate;
+mod stores;
+
+use super::EmitError;
+use super::memory::Words;
+use crate::cbpf::{Instruction, MEMORY_WORDS, Opcode, Operand};
+use crate::graph::{Graph, Node, NodeId, Relation, Test, Value, ValueId};
+
+/// Instructions that are run one behind the other.
+#[derive(Debug)]
+pub(super) struct Block {
+    /// But for the last.
+    pub(super) code: Vec<Instruction>,
+    /// The last.
+    pub(super) end: End,
+}
+
+/// How a block ends.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum End {
+    /// With an answer.
+    Return(u32),
+    /// With nothing, or a jump.
+    Goto(NodeId),
+    /// With a question.
+    Branch {
+        /// How A and the operand are compared.
+        relation: Relation,
+        /// What with.
+        operand: Operand,
+        /// What with, if it is a constant.
+        k: u32,
+        /// If so.
+        then: NodeId,
+        /// If not.
+        other: NodeId,
+    },
+}
+
+/// Values that a register holds; more than one, where a slot was assigned from it.
+type Held = Vec<ValueId>;
+
+/// What is where.
+#[derive(Clone, Debug, Default)]
+struct State {
+    a: Held,
+    x: Held,
+    /// Words that no slot has, used in between.
+    memory: [Option<ValueId>; MEMORY_WORDS],
+}
+
+impl State {
+    fn meet(&mut self, other: &Self) {
+        self.a.retain(|value| other.a.contains(value));
+        self.x.retain(|value| other.x.contains(value));
+        for (word, there) in self.memory.iter_mut().zip(other.memory) {
+            *word = word.filter(|value| there == Some(*value));
+        }
+    }
+}
+
+struct Selector<'a> {
+    graph: &'a Graph,
+    words: &'a Words,
+    state: State,
+    code: Vec<Instruction>,
+    /// Words that hold something that an evaluation under way still needs.
+    pinned: [u32; MEMORY_WORDS],
+    /// Of each value, whether evaluating it may overwrite X.
+    needs_x: Vec<bool>,
+}
+
+/// The block of each node of `layout`.
+pub(super) fn select(graph: &Graph, layout: &[NodeId], words: &Words) -> Result<Vec<Block>, EmitError> {
+    let mut selector = Selector {
+        graph,
+        words,
+        state: State::default(),
+        code: Vec::new(),
+        pinned: [0; MEMORY_WORDS],
+        needs_x: evaluate::needs_x(graph),
+    };
+    let mut states: Vec<Option<State>> = vec![None; graph.nodes().len()];
+    let mut blocks = Vec::with_capacity(layout.len());
+    for &id in layout {
+        selector.state = states[id.0 as usize].take().unwrap_or_default();
+        let end = selector.node(graph.node(id))?;
+        blocks.push(Block { code: std::mem::take(&mut selector.code), end });
+        for next in graph.node(id).successors() {
+            match &mut states[next.0 as usize] {
+                Some(state) => state.meet(&selector.state),
+                empty => *empty = Some(selector.state.clone()),
+            }
+        }
+    }
+    stores::drop_needless(layout, &mut blocks, graph.nodes().len());
+    Ok(blocks)
+}
+
+impl Selector<'_> {
+    fn node(&mut self, node: Node) -> Result<End, EmitError> {
+        Ok(match node {
+            Node::Refuse => End::Return(0),
+            Node::Accept => End::Return(self.graph.snap_len),
+            Node::Read { value, next } => {
+                self.load_a(value)?;
+                End::Goto(next)
+            }
+            Node::Assign { slot, value, next } => {
+                self.assign(self.words.of(slot), value)?;
+                let id = self.graph.known(Value::Slot(slot));
+                for held in [&mut self.state.a, &mut self.state.x] {
+                    if held.contains(&value) {
+                        held.extend(id);
+                    }
+                }
+                End::Goto(next)
+            }
+            Node::Branch { test: Test::Compare { relation, left, right }, then, other, .. } => {
+                self.compare(relation, (left, right), (then, other))?
+            }
+            Node::Branch { test: Test::Member { .. }, .. } => unreachable!("sets were expanded"),
+        })
+    }
+
+    fn assign(&mut self, word: u8, value: ValueId) -> Result<(), EmitError> {
+        if !self.state.a.contains(&value) {
+            if self.state.x.contains(&value) || self.reaches_x_alone(value) {
+                self.load_x(value)?;
+                self.push(Opcode::StoreX, word.into());
+                return Ok(());
+            }
+            self.load_a(value)?;
+        }
+        self.push(Opcode::Store, word.into());
+        Ok(())
+    }
+
+    fn compare(
+        &mut self,
+        relation: Relation,
+        (left, right): (ValueId, ValueId),
+        (then, other): (NodeId, NodeId),
+    ) -> Result<End, EmitError> {
+        if let Some(k) = self.graph.as_constant(right) {
+            self.load_a(left)?;
+            return Ok(End::Branch { relation, operand: Operand::Constant, k, then, other });
+        }
+        if self.graph.as_constant(left).is_some() {
+            let (relation, exchanged) = relation.exchanged();
+            let ways = if exchanged { (other, then) } else { (then, other) };
+            return self.compare(relation, (right, left), ways);
+        }
+        let swapped = self.load_both(left, right)?;
+        let (relation, exchanged) = if swapped { relation.exchanged() } else { (relation, false) };
+        let (then, other) = if exchanged { (other, then) } else { (then, other) };
+        Ok(End::Branch { relation, operand: Operand::X, k: 0, then, other })
+    }
+
+    fn push(&mut self, opcode: Opcode, k: u32) {
+        self.code.push(Instruction::new(opcode, k));
+    }
+}
