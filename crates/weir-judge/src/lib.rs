@@ -2,11 +2,12 @@
 //! and packets.
 //!
 //! libpcap is loaded when it is asked for ([`Libpcap::open`]), so that nothing that is built here needs it. The kernel runs
-//! classic BPF for anybody, without root and without a network ([`KernelFilter`]). [`corpus`] has expressions, [`packets`]
-//! makes packets with the values that they ask for.
+//! classic BPF for anybody, without root and without a network ([`KernelFilter`]). [`corpus`] has expressions,
+//! [`expressions`] makes more, and [`packets`] packets with the values that they ask for.
 
 pub mod choices;
 pub mod corpus;
+pub mod expressions;
 pub mod kernel;
 pub mod libpcap;
 pub mod packets;

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use weir_judge::expressions::{self, Words};
 use weir_judge::{Choices, Libpcap, Setup, corpus, packets};
 
 /// Expressions whose answer is the same for every packet: by design, or because libpcap will have it so.
@@ -61,4 +62,12 @@ fn packets_are_a_function_of_their_choices() {
     let plain = packets::packet(1, &mut Choices::of(&[]));
     assert_eq!(plain.data[12..15], [0x08, 0x00, 0x45], "without choices it is the plainest: IPv4");
     assert_eq!(plain.data[23], 6, "and TCP");
+}
+
+#[test]
+fn most_expressions_made_at_random_are_valid() {
+    let libpcap = Libpcap::open().unwrap();
+    let made = (0..1000).map(|seed| expressions::expression(Words::Pcap, &mut Choices::seeded(seed)));
+    let valid = made.filter(|text| libpcap.compile(text, &Setup::new(1)).is_ok()).count();
+    assert!((700..1000).contains(&valid), "{valid} of 1000");
 }
