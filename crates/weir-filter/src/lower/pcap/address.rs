@@ -1,0 +1,229 @@
+//! Addresses: of hosts and networks, of link layers, and those that mean many.
+
+use super::condition::Condition;
+use super::kind::{ARP, DECNET, IP, IP6, RARP};
+use super::layers::From;
+use super::link::Link;
+use super::{Lowered, Lowering};
+use crate::ast::{Direction, Network, Protocol};
+use crate::graph::{Relation, Width};
+
+const BROADCAST: [u8; 6] = [0xff; 6];
+
+impl Lowering<'_> {
+    /// The condition that `test` makes for the source (`true`), for the destination, or for what of both is meant.
+    pub(super) fn ends(
+        &mut self,
+        direction: Direction,
+        mut test: impl FnMut(&mut Self, bool) -> Lowered,
+    ) -> Lowered {
+        Ok(match direction {
+            Direction::Source => test(self, true)?,
+            Direction::Destination => test(self, false)?,
+            Direction::And => test(self, true)?.and(test(self, false)?),
+            Direction::Default | Direction::Or => test(self, true)?.or(test(self, false)?),
+            Direction::Address(_) | Direction::Receiver | Direction::Transmitter => {
+                return Err("only MAC addresses of 802.11 are called like this".to_owned());
+            }
+        })
+    }
+
+    /// `host` and `net`: any of `networks`.
+    pub(super) fn host(
+        &mut self,
+        protocol: Option<Protocol>,
+        direction: Direction,
+        networks: &[Network],
+    ) -> Lowered {
+        let mut parts = Vec::new();
+        for network in networks {
+            match *network {
+                // A name may have addresses of both families.
+                Network::V4(..) if protocol == Some(Protocol::Ip6) && networks.len() > 1 => {}
+                Network::V6(..) if protocol == Some(Protocol::Ip) && networks.len() > 1 => {}
+                Network::V4(address, mask) => parts.push(self.ipv4(protocol, direction, address, mask)?),
+                Network::V6(address, mask) => parts.push(self.ipv6(protocol, direction, address, mask)?),
+            }
+        }
+        if parts.is_empty() {
+            return Err("the host has no address of this family".to_owned());
+        }
+        Ok(Condition::Any(parts))
+    }
+
+    fn ipv4(&mut self, protocol: Option<Protocol>, direction: Direction, address: u32, mask: u32) -> Lowered {
+        // The headers to look into, with the places of source and destination.
+        let headers: &[_] = match protocol {
+            None if self.layers.labels > 0 => &[(IP, 12, 16)],
+            None => &[(IP, 12, 16), (ARP, 14, 24), (RARP, 14, 24)],
+            Some(Protocol::Ip) => &[(IP, 12, 16)],
+            Some(Protocol::Arp) => &[(ARP, 14, 24)],
+            Some(Protocol::Rarp) => &[(RARP, 14, 24)],
+            Some(_) => return Err("an IPv4 address is not in the header of this protocol".to_owned()),
+        };
+        let mut parts = Vec::new();
+        for &(kind, source, destination) in headers {
+            parts.push(self.ends(direction, |this, is_source| {
+                let place = if is_source { source } else { destination };
+                let carries = this.carries(kind)?;
+                Ok(carries.and(this.word(place, mask, address)))
+            })?);
+        }
+        Ok(Condition::Any(parts))
+    }
+
+    fn ipv6(
+        &mut self,
+        protocol: Option<Protocol>,
+        direction: Direction,
+        address: [u32; 4],
+        mask: [u32; 4],
+    ) -> Lowered {
+        if !matches!(protocol, None | Some(Protocol::Ip6)) {
+            return Err("an IPv6 address is not in the header of this protocol".to_owned());
+        }
+        self.ends(direction, |this, is_source| {
+            let mut parts = vec![this.carries(IP6)?];
+            let place = if is_source { 8 } else { 24 };
+            for (offset, (word, mask)) in (place..).step_by(4).zip(address.into_iter().zip(mask)) {
+                parts.push(this.word(offset, mask, word));
+            }
+            Ok(Condition::All(parts))
+        })
+    }
+
+    /// A word of the network header has a value under a mask.
+    fn word(&mut self, offset: u32, mask: u32, number: u32) -> Condition {
+        self.masked((From::Network, offset, Width::Word), mask, number)
+    }
+
+    /// `decnet host`: in data packets with a long or short header, with one byte of padding or none. The header is
+    /// little-endian.
+    pub(super) fn decnet_host(&mut self, direction: Direction, address: u16) -> Lowered {
+        self.ends(direction, |this, is_source| {
+            let (short, long) = if is_source { (3, 15) } else { (1, 7) };
+            let address = u32::from(address.swap_bytes());
+            let mut with = |width, mask, flags, place| {
+                let header = this.masked((From::Network, 2, width), mask, flags);
+                header.and(this.field(From::Network, place, Width::Half, address))
+            };
+            let forms = vec![
+                with(Width::Byte, 0x07, 0x02, 2 + short),
+                with(Width::Half, 0xff07, 0x8102, 3 + short),
+                with(Width::Byte, 0x07, 0x06, 2 + long),
+                with(Width::Half, 0xff07, 0x8106, 3 + long),
+            ];
+            Ok(this.carries(DECNET)?.and(Condition::Any(forms)))
+        })
+    }
+
+    /// `ether host`: any of these MAC addresses.
+    pub(super) fn mac(&mut self, direction: Direction, addresses: &[[u8; 6]]) -> Lowered {
+        addresses
+            .iter()
+            .map(|&address| self.mac_address(direction, address))
+            .collect::<Result<_, _>>()
+            .map(Condition::Any)
+    }
+
+    fn mac_address(&mut self, direction: Direction, address: [u8; 6]) -> Lowered {
+        let link = self.layers.link;
+        let (source, destination) = match link {
+            _ if link.is_wlan() => return self.wlan_address(address, direction),
+            Link::Ethernet | Link::NetAnalyzer => (6, 0),
+            Link::Fddi => (7, 1),
+            Link::TokenRing => (8, 2),
+            Link::IpOverFibreChannel => (10, 2),
+            _ => return Err(self.cannot("MAC addresses")),
+        };
+        let condition = self.ends(direction, |this, is_source| {
+            Ok(this.bytes(From::Link, if is_source { source } else { destination }, &address))
+        })?;
+        Ok(if link.is_ethernet() { self.in_frame(condition) } else { condition })
+    }
+
+    /// An address of ARCNET.
+    pub(super) fn arcnet(&mut self, direction: Direction, address: u8) -> Lowered {
+        if self.layers.link != Link::ArcNet {
+            return Err(self.cannot("addresses of ARCNET"));
+        }
+        self.ends(direction, |this, is_source| {
+            Ok(this.bytes(From::Link, if is_source { 0 } else { 1 }, &[address]))
+        })
+    }
+
+    /// `gateway`: the MAC address of a host, and none of its IPv4 addresses.
+    pub(super) fn gateway(
+        &mut self,
+        protocol: Option<Protocol>,
+        macs: &[[u8; 6]],
+        addresses: &[Network],
+    ) -> Lowered {
+        if !matches!(protocol, None | Some(Protocol::Ip | Protocol::Arp | Protocol::Rarp)) {
+            return Err("`gateway` can be asked of `ip`, `arp` and `rarp`".to_owned());
+        }
+        let passes = self.mac(Direction::Or, macs)?;
+        let mut ends = Vec::new();
+        for network in addresses {
+            if let Network::V4(address, mask) = *network {
+                ends.push(self.ipv4(protocol, Direction::Or, address, mask)?);
+            }
+        }
+        if ends.is_empty() {
+            return Err("the gateway has no IPv4 address".to_owned());
+        }
+        Ok(passes.and(Condition::Any(ends).negated()))
+    }
+
+    /// `broadcast`.
+    pub(super) fn broadcast(&mut self, protocol: Option<Protocol>) -> Lowered {
+        match protocol {
+            None | Some(Protocol::Link) if self.layers.link == Link::ArcNet => {
+                self.arcnet(Direction::Destination, 0)
+            }
+            None | Some(Protocol::Link) => self.mac_address(Direction::Destination, BROADCAST),
+            Some(Protocol::Ip) => {
+                let Some(netmask) = self.options.netmask else {
+                    return Err("`ip broadcast` needs the network mask, which is not known".to_owned());
+                };
+                let carries = self.carries(IP)?;
+                let zeros = self.word(16, !netmask, 0);
+                Ok(carries.and(zeros.or(self.word(16, !netmask, !netmask))))
+            }
+            Some(_) => Err("`broadcast` can be asked of the link layer and of `ip`".to_owned()),
+        }
+    }
+
+    /// `multicast`.
+    pub(super) fn multicast(&mut self, protocol: Option<Protocol>) -> Lowered {
+        match protocol {
+            None | Some(Protocol::Link) => self.mac_multicast(),
+            Some(Protocol::Ip) => {
+                let carries = self.carries(IP)?;
+                let first = self.load(From::Network, 16, Width::Byte);
+                Ok(carries.and(self.compare(Relation::AtLeast, first, 224)))
+            }
+            Some(Protocol::Ip6) => {
+                Ok(self.carries(IP6)?.and(self.field(From::Network, 24, Width::Byte, 255)))
+            }
+            Some(_) => Err("`multicast` can be asked of the link layer, `ip` and `ip6`".to_owned()),
+        }
+    }
+
+    fn mac_multicast(&mut self) -> Lowered {
+        let place = match self.layers.link {
+            link if link.is_wlan() => {
+                return Ok(self.wlan_end(false, |this, place| this.bits(From::Link, place, 1)));
+            }
+            Link::ArcNet => return self.arcnet(Direction::Destination, 0),
+            Link::Ethernet | Link::NetAnalyzer => {
+                let condition = self.bits(From::Link, 0, 1);
+                return Ok(self.in_frame(condition));
+            }
+            Link::Fddi => 1,
+            Link::TokenRing | Link::IpOverFibreChannel => 2,
+            _ => return Err(self.cannot("`multicast`")),
+        };
+        Ok(self.bits(From::Link, place, 1))
+    }
+}

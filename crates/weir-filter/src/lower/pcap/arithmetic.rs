@@ -1,0 +1,148 @@
+//! Comparisons of arithmetic expressions.
+//!
+//! An accessor implies that its protocol is there. libpcap asks for that before anything is computed, and only for the
+//! accessors on the far left of either side: in `1 + tcp[0]` nobody asks for TCP.
+
+use std::collections::{BTreeSet, HashMap};
+
+use super::condition::Condition;
+use super::layers::From;
+use super::link::Link;
+use super::{Lowered, Lowering, Refusal};
+use crate::ast::{Arith, ArithId, Comparison, Protocol};
+use crate::graph::{Operation, Relation, Value, ValueId, Width};
+
+impl Lowering<'_> {
+    /// `left comparison right`.
+    pub(super) fn relation(&mut self, left: ArithId, comparison: Comparison, right: ArithId) -> Lowered {
+        let mut parts = self.implied(left)?;
+        parts.extend(self.implied(right)?);
+        let (left, right) = (self.arithmetic(left)?, self.arithmetic(right)?);
+        let (relation, negated) = relation(comparison);
+        let compared = Condition::Compare(relation, left, right);
+        parts.push(if negated { compared.negated() } else { compared });
+        Ok(Condition::All(parts))
+    }
+
+    /// What an expression computes. Not recursive: it is as deep as its text.
+    fn arithmetic(&mut self, root: ArithId) -> Result<ValueId, Refusal> {
+        let ast = self.ast;
+        let node = |id: ArithId| &ast.arithmetic[id.0 as usize];
+        // Operands have smaller numbers, so the order of numbers is one in which all can be computed.
+        let mut needed = BTreeSet::new();
+        let mut pending = vec![root];
+        while let Some(id) = pending.pop() {
+            if needed.insert(id) {
+                match node(id) {
+                    Arith::Number(_) | Arith::Length => {}
+                    Arith::Accessor { index: operand, .. } | Arith::Negate(operand) => pending.push(*operand),
+                    Arith::Binary { left, right, .. } => pending.extend([*left, *right]),
+                }
+            }
+        }
+        let mut values: HashMap<ArithId, ValueId> = HashMap::new();
+        for id in needed {
+            let value = match *node(id) {
+                Arith::Number(number) => self.graph.constant(number),
+                Arith::Length => self.graph.value(Value::Length),
+                Arith::Accessor { protocol, index, size } => self.accessor(protocol, values[&index], size)?,
+                Arith::Negate(operand) => {
+                    let zero = self.graph.constant(0);
+                    self.graph.binary(Operation::Subtract, zero, values[&operand])
+                }
+                Arith::Binary { operation, left, right } => {
+                    self.graph.binary(operation, values[&left], values[&right])
+                }
+            };
+            values.insert(id, value);
+        }
+        Ok(values[&root])
+    }
+
+    /// Bytes of a header, from `index` on.
+    fn accessor(&mut self, protocol: Protocol, index: ValueId, size: u8) -> Result<ValueId, Refusal> {
+        use Protocol as P;
+        let width = match size {
+            1 => Width::Byte,
+            2 => Width::Half,
+            _ => Width::Word,
+        };
+        let (base, constant) = match protocol {
+            P::Radio => {
+                if !matches!(self.layers.link, Link::Radiotap | Link::Prism | Link::Avs) {
+                    return Err("the link type has no header about the radio".to_owned());
+                }
+                (None, 0)
+            }
+            P::Link => (self.base(self.layers.link_header), self.layers.link_header.constant),
+            P::Icmp6 => (self.base(self.layers.payload), self.network().plus(40).constant),
+            _ if is_transport(protocol) => (Some(self.behind_ipv4()), self.network().constant),
+            _ if is_network(protocol) => (self.base(self.layers.payload), self.network().constant),
+            _ => return Err("the bytes of this protocol cannot be asked for".to_owned()),
+        };
+        let base = match base {
+            Some(base) => self.graph.binary(Operation::Add, index, base),
+            None => index,
+        };
+        Ok(self.graph.load(Some(base), constant, width))
+    }
+
+    /// What the accessors on the far left imply, in the order in which it is asked.
+    fn implied(&mut self, root: ArithId) -> Result<Vec<Condition>, Refusal> {
+        let ast = self.ast;
+        let (mut before, mut after) = (Vec::new(), Vec::new());
+        let mut at = root;
+        loop {
+            at = match &ast.arithmetic[at.0 as usize] {
+                Arith::Number(_) | Arith::Length => break,
+                Arith::Negate(operand) | Arith::Binary { left: operand, .. } => *operand,
+                Arith::Accessor { protocol, index, .. } => {
+                    // What the index implies is asked in between.
+                    match protocol {
+                        Protocol::Link | Protocol::Radio => {}
+                        Protocol::Icmp6 => {
+                            after.push(self.field(From::Network, 6, Width::Byte, 58));
+                            after.push(self.protocol(Protocol::Ip6)?);
+                        }
+                        &protocol if is_transport(protocol) => {
+                            before.push(self.protocol(Protocol::Ip)?);
+                            after.push(self.is_first_fragment());
+                            after.push(self.protocol(protocol)?);
+                        }
+                        &protocol => after.push(self.protocol(protocol)?),
+                    }
+                    *index
+                }
+            };
+        }
+        before.extend(after.into_iter().rev());
+        Ok(before)
+    }
+}
+
+/// The protocols whose bytes are counted from the end of the IPv4 header.
+fn is_transport(protocol: Protocol) -> bool {
+    use Protocol as P;
+    matches!(protocol, P::Sctp | P::Tcp | P::Udp | P::Icmp | P::Igmp | P::Igrp | P::Pim | P::Vrrp | P::Carp)
+}
+
+/// The protocols whose bytes are counted from the network header.
+fn is_network(protocol: Protocol) -> bool {
+    use Protocol as P;
+    matches!(
+        protocol,
+        P::Ip | P::Ip6 | P::Arp | P::Rarp | P::AppleTalk | P::DecNet | P::Sca | P::Lat | P::Moprc | P::Mopdl
+    )
+}
+
+/// The relation of a graph, and whether it is the opposite that is meant.
+pub(super) fn relation(comparison: Comparison) -> (Relation, bool) {
+    match comparison {
+        Comparison::Equal => (Relation::Equal, false),
+        Comparison::NotEqual => (Relation::Equal, true),
+        Comparison::Greater => (Relation::Greater, false),
+        Comparison::AtMost => (Relation::Greater, true),
+        Comparison::AtLeast => (Relation::AtLeast, false),
+        Comparison::Less => (Relation::AtLeast, true),
+    }
+}

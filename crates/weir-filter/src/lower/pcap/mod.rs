@@ -1,0 +1,269 @@
+//! The dialect `pcap`: what libpcap 1.10 makes of an expression, its optimiser aside, and `vxlan` of 1.11.
+//!
+//! Two things make it what it is. Terms may move the headers for all terms behind them in the text ([`layers`]): so terms
+//! are understood in the order of the text, each into a [`Condition`], and then put into the graph from the last to the
+//! first. And a load past the end refuses the packet, so each condition loads what libpcap's code loads, in its order.
+
+mod address;
+mod arithmetic;
+mod atm;
+mod chain;
+mod condition;
+mod direction;
+mod encapsulation;
+mod kind;
+mod layers;
+mod link;
+mod llc;
+mod mtp;
+mod port;
+mod protocol;
+#[cfg(test)]
+mod tests;
+mod tunnel;
+mod wlan;
+
+use std::collections::{HashMap, HashSet};
+
+use self::condition::Condition;
+use self::layers::{From, Layers};
+use self::link::Link;
+use self::port::Ports;
+use super::{Ways, connect};
+use crate::ast::{Ast, ByteOperator, Expr, Primitive};
+use crate::graph::{Graph, Node, NodeId, Operation, Relation, Slot, TermId, Value, Width};
+use crate::{Error, Options};
+
+/// Why a term cannot be asked, in one sentence without a stop.
+type Refusal = String;
+
+/// A term as it was understood.
+type Lowered = Result<Condition, Refusal>;
+
+/// What is known while terms are understood.
+struct Lowering<'a> {
+    ast: &'a Ast,
+    options: &'a Options<'a>,
+    graph: Graph,
+    layers: Layers,
+    /// The outermost link type has the header of SunATM.
+    is_atm: bool,
+    /// Bytes in front of the message transfer part's header.
+    mtp_header: u32,
+    /// Slots that are assigned whatever the answer of their term is; others are only if it is yes.
+    assigned_always: HashSet<Slot>,
+}
+
+/// A term where it stands in the text.
+struct Occurrence {
+    term: u32,
+    condition: Condition,
+    /// What places count from where the term stands.
+    before: Vec<Slot>,
+}
+
+/// What `ast` means in bytes.
+pub(crate) fn lower(ast: &Ast, options: &Options<'_>) -> Result<Graph, Error> {
+    let Some(root) = ast.root else { return Ok(Graph::new(options.snap_len)) };
+    let leaves = leaves(ast);
+    let Some(layers) = link::layers(options.link_type) else {
+        let span = first_span(ast, &leaves);
+        return Err(Error::new(format!("link type {} is not known", options.link_type), span));
+    };
+    let mut lowering = Lowering {
+        ast,
+        options,
+        graph: Graph::new(options.snap_len),
+        layers,
+        is_atm: layers.link == Link::SunAtm,
+        mtp_header: match options.link_type {
+            139 => 4,
+            197 => 20,
+            _ => 0,
+        },
+        assigned_always: HashSet::new(),
+    };
+    let outermost = layers.link;
+    let prefix = lowering.find_prefix();
+    let (occurrences, owners) = lowering.understand(&leaves)?;
+    let prefix = prefix.map(|prefix| lowering.note_prefix(outermost, prefix));
+
+    let root = lowering.put_together(root, &occurrences, &owners);
+    let ways = (root, Graph::REFUSE);
+    let root = prefix.map_or(root, |prefix| prefix.place(&mut lowering.graph, ways, TermId::NONE));
+    let root = lowering.check_ppi(root);
+    lowering.graph.set_root(root);
+    Ok(lowering.graph)
+}
+
+/// The terms, in the order in which they are met in the text.
+fn leaves(ast: &Ast) -> Vec<Expr> {
+    let mut leaves = Vec::new();
+    if let Some(root) = ast.root {
+        connect(ast, root, (Graph::ACCEPT, Graph::REFUSE), |leaf, ways| {
+            leaves.push(leaf.clone());
+            ways.0
+        });
+    }
+    leaves.reverse();
+    leaves
+}
+
+fn first_span(ast: &Ast, leaves: &[Expr]) -> std::ops::Range<usize> {
+    match leaves.first() {
+        Some(Expr::Term(term)) => ast.terms[*term as usize].span.clone(),
+        _ => 0..0,
+    }
+}
+
+impl Lowering<'_> {
+    /// Understands the terms in the order of the text. The second answer tells which of them assigns a slot that places
+    /// count from.
+    fn understand(&mut self, leaves: &[Expr]) -> Result<(Vec<Occurrence>, HashMap<Slot, usize>), Error> {
+        let mut occurrences = Vec::with_capacity(leaves.len());
+        let mut owners = HashMap::new();
+        let mut known: HashSet<Slot> = self.layers.slots().collect();
+        for leaf in leaves {
+            let Expr::Term(term) = leaf else {
+                return Err(Error::new("`inner` is a word of the dialect `weir`", 0..0));
+            };
+            let before = self.layers.slots().collect();
+            let asked = &self.ast.terms[*term as usize];
+            let condition =
+                self.term(&asked.primitive).map_err(|message| Error::new(message, asked.span.clone()))?;
+            for slot in self.layers.slots() {
+                if known.insert(slot) {
+                    owners.insert(slot, occurrences.len());
+                }
+            }
+            occurrences.push(Occurrence { term: *term, condition, before });
+        }
+        Ok((occurrences, owners))
+    }
+
+    /// Puts the conditions into the graph, from the last to the first.
+    fn put_together(
+        &mut self,
+        root: crate::ast::ExprId,
+        occurrences: &[Occurrence],
+        owners: &HashMap<Slot, usize>,
+    ) -> NodeId {
+        let graph = &mut self.graph;
+        let assigned_always = &self.assigned_always;
+        let mut begins: HashMap<NodeId, usize> = HashMap::new();
+        let mut index = occurrences.len();
+        connect(self.ast, root, (Graph::ACCEPT, Graph::REFUSE), |_, ways| {
+            index -= 1;
+            let occurrence = &occurrences[index];
+            let mut way = |to: NodeId, answer: bool| {
+                let Some(&next) = begins.get(&to) else { return to };
+                // What a term that is passed over would have found counts as zero: libpcap reads a register there that
+                // nobody has set.
+                let unset = |slot: &Slot| {
+                    owners.get(slot).is_some_and(|&owner| {
+                        let own = owner == index && !answer && !assigned_always.contains(slot);
+                        own || (index < owner && owner < next)
+                    })
+                };
+                let mut slots: Vec<Slot> = occurrences[next].before.iter().copied().filter(unset).collect();
+                slots.sort_unstable();
+                slots.dedup();
+                slots.into_iter().fold(to, |next, slot| {
+                    let value = graph.constant(0);
+                    graph.push(Node::Assign { slot, value, next })
+                })
+            };
+            let ways: Ways = (way(ways.0, true), way(ways.1, false));
+            let begin = occurrence.condition.place(graph, ways, TermId(occurrence.term));
+            begins.entry(begin).or_insert(index);
+            begin
+        })
+    }
+
+    /// Packets with a PPI header may be of any link type: that of 802.11 is asked for, unless `pppoes` or a tunnel has gone
+    /// further in.
+    fn check_ppi(&mut self, root: NodeId) -> NodeId {
+        if self.layers.link != Link::Ppi {
+            return root;
+        }
+        let link_type = self.graph.load(None, 4, Width::Word);
+        self.graph.equals(link_type, 105u32.swap_bytes(), (root, Graph::REFUSE), TermId::NONE)
+    }
+
+    /// That the link type does not have `what`.
+    fn cannot(&self, what: &str) -> Refusal {
+        match self.layers.link {
+            link if link == Link::Ppp && self.options.link_type != 9 => {
+                format!("{what} cannot be asked for in PPP")
+            }
+            _ => format!("{what} cannot be asked for with link type {}", self.options.link_type),
+        }
+    }
+
+    fn term(&mut self, primitive: &Primitive) -> Lowered {
+        match primitive {
+            Primitive::Host { protocol, direction, networks, .. } => {
+                self.host(*protocol, *direction, networks)
+            }
+            Primitive::Mac { direction, addresses } => self.mac(*direction, addresses),
+            Primitive::ArcNet { direction, address } => self.arcnet(*direction, *address),
+            Primitive::DecNetHost { direction, address } => self.decnet_host(*direction, *address),
+            Primitive::Port { protocol, direction, first, last, range } => {
+                let ports = if *range { Ports::Range(*first, *last) } else { Ports::One(*first) };
+                self.port(*protocol, *direction, ports)
+            }
+            Primitive::Proto { protocol, number } => self.number_in(*protocol, *number),
+            Primitive::ProtoChain { protocol, number } => self.chain(*protocol, *number),
+            Primitive::Protocol(protocol) => self.protocol(*protocol),
+            Primitive::Gateway { protocol, macs, addresses } => self.gateway(*protocol, macs, addresses),
+            Primitive::Broadcast(protocol) => self.broadcast(*protocol),
+            Primitive::Multicast(protocol) => self.multicast(*protocol),
+            Primitive::Less(length) => {
+                let is_longer = self.length(Relation::Greater, *length);
+                Ok(is_longer.negated())
+            }
+            Primitive::Greater(length) => Ok(self.length(Relation::AtLeast, *length)),
+            Primitive::Byte { index, operator, value } => Ok(self.byte(*index, *operator, *value)),
+            Primitive::Inbound => self.is_outbound(false),
+            Primitive::Outbound => self.is_outbound(true),
+            Primitive::IfIndex(index) => self.interface(*index),
+            Primitive::Vlan(number) => self.vlan(*number),
+            Primitive::Mpls(label) => self.mpls(*label),
+            Primitive::PppoeDiscovery => self.carries(kind::PPPOE_DISCOVERY),
+            Primitive::PppoeSession(session) => self.pppoe_session(*session),
+            Primitive::Geneve(network) => self.geneve(*network),
+            Primitive::Vxlan(network) => self.vxlan(*network),
+            Primitive::Llc(kind) => self.llc(*kind),
+            Primitive::WlanType { value, mask } => self.wlan_type(*value, *mask),
+            Primitive::WlanDirection(direction) => self.wlan_direction(*direction),
+            Primitive::Atm(kind) => self.atm(kind),
+            Primitive::Mtp(kind) => self.mtp(kind),
+            Primitive::Relation { left, comparison, right } => self.relation(*left, *comparison, *right),
+            Primitive::HostIn { .. }
+            | Primitive::MacIn { .. }
+            | Primitive::PortIn { .. }
+            | Primitive::VlanIn { .. }
+            | Primitive::Tunnel => Err("this is of the dialect `weir`".to_owned()),
+        }
+    }
+
+    fn length(&mut self, relation: Relation, number: u32) -> Condition {
+        let length = self.graph.value(Value::Length);
+        self.compare(relation, length, number)
+    }
+
+    /// `byte`: `&` and `|` ask whether the result is not zero. libpcap 1.10 forgets to load the byte for them; 1.11 does not.
+    fn byte(&mut self, index: u32, operator: ByteOperator, number: u32) -> Condition {
+        let byte = self.load(From::Link, index, Width::Byte);
+        match operator {
+            ByteOperator::Equal => self.compare(Relation::Equal, byte, number),
+            ByteOperator::Less => self.compare(Relation::AtLeast, byte, number).negated(),
+            ByteOperator::Greater => self.compare(Relation::Greater, byte, number),
+            ByteOperator::And | ByteOperator::Or => {
+                let operation = if operator == ByteOperator::And { Operation::And } else { Operation::Or };
+                let result = self.graph.with(operation, byte, number);
+                self.compare(Relation::Equal, result, 0).negated()
+            }
+        }
+    }
+}
