@@ -27,6 +27,7 @@ macro_rules! skeleton {
 
 mod log;
 
+pub mod filter;
 pub mod lab;
 pub mod pool;
 pub mod tag;

@@ -26,13 +26,14 @@ struct queue {
 	__u64 bytes;       /* their original lengths */
 	__u64 lost_before; /* packets lost since the last record */
 
-	__u64 lost;    /* packets that found no empty chunk */
-	__u64 errors;  /* packets that could not be read */
-	__u64 stamp;   /* the last reading of the clock */
-	__u64 jiffy;   /* the tick in which it was taken */
-	__u64 stamped; /* packets stamped in that tick */
-	__u64 warm;    /* of the chunks opened, those from the warm ring */
-	__u64 unused2[2];
+	__u64 lost;     /* packets that found no empty chunk */
+	__u64 errors;   /* packets that could not be read */
+	__u64 stamp;    /* the last reading of the clock */
+	__u64 jiffy;    /* the tick in which it was taken */
+	__u64 stamped;  /* packets stamped in that tick */
+	__u64 warm;     /* of the chunks opened, those from the warm ring */
+	__u64 filtered; /* packets that the filter did not want */
+	__u64 unused2;
 };
 
 /* What the process tells one writer. The process writes, the kernel program only reads (but for `wake_at`, which it takes

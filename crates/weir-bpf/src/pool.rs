@@ -4,6 +4,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
+use crate::filter::Gate;
+
 /// When the program reads the clock; the numbers are those of `pool.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamp {
@@ -49,6 +51,7 @@ pub struct PoolMaps {
     pub(crate) orders: OwnedFd,
     pub(crate) doorbell: OwnedFd,
     pub(crate) strays: MapHandle,
+    pub(crate) gate: Option<Gate>,
 }
 
 impl PoolMaps {
@@ -75,6 +78,11 @@ impl PoolMaps {
     /// The ring buffer that serves as a bell.
     pub fn doorbell(&self) -> BorrowedFd<'_> {
         self.doorbell.as_fd()
+    }
+
+    /// Where a filter is put in front of the program; `None`: nowhere, since the program is bound to its device.
+    pub fn gate(&self) -> Option<&Gate> {
+        self.gate.as_ref()
     }
 
     /// Packets that came on a queue for which there is no pool: neither captured nor counted as seen anywhere else.
@@ -109,7 +117,7 @@ pub(crate) use prepare;
 
 /// Keeps the maps of a loaded skeleton, whose queues are made ready.
 macro_rules! keep_maps {
-    ($loaded:expr, $options:expr) => {{
+    ($loaded:expr, $options:expr, $gate:expr) => {{
         $crate::pool::close_chunks(&$loaded.maps.queues, $options)?;
         $crate::pool::PoolMaps {
             pool: $loaded.maps.pool.as_fd().try_clone_to_owned()?,
@@ -118,6 +126,7 @@ macro_rules! keep_maps {
             orders: $loaded.maps.orders.as_fd().try_clone_to_owned()?,
             doorbell: $loaded.maps.doorbell.as_fd().try_clone_to_owned()?,
             strays: libbpf_rs::MapHandle::try_from(&$loaded.maps.strays)?,
+            gate: $gate,
         }
     }};
 }

@@ -281,6 +281,13 @@ static long deliver_segment(__u32 index, struct cut *cut)
 	return 0;
 }
 
+/* How many packets `deliver_segments` makes of the frame; 1 if it stays as it is. */
+static __always_inline __u32 count_segments(struct __sk_buff *ctx)
+{
+	struct cut cut = {.ctx = ctx};
+	return plan(ctx, &cut) ? cut.count : 1;
+}
+
 /* Lays the frame down in segments; false if it stays as it is. */
 static __always_inline bool deliver_segments(struct __sk_buff *ctx, __u32 direction)
 {

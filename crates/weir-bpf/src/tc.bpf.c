@@ -35,13 +35,36 @@ static __always_inline int deliver(struct __sk_buff *ctx, __u32 direction)
 SEC("tc")
 int ingress(struct __sk_buff *ctx)
 {
+	bpf_tail_call_static(ctx, &filters, FIRST);
 	return deliver(ctx, INBOUND);
 }
 
 SEC("tc")
 int egress(struct __sk_buff *ctx)
 {
+	bpf_tail_call_static(ctx, &filters, SECOND);
 	return deliver(ctx, OUTBOUND);
+}
+
+/* What a filter goes on with. */
+SEC("tc")
+int wanted_ingress(struct __sk_buff *ctx)
+{
+	return deliver(ctx, INBOUND);
+}
+
+SEC("tc")
+int wanted_egress(struct __sk_buff *ctx)
+{
+	return deliver(ctx, OUTBOUND);
+}
+
+/* The filter sees a super-frame whole; not wanted, it counts as the segments that it would have been laid down as. */
+SEC("tc")
+int unwanted(struct __sk_buff *ctx)
+{
+	filter_out(bpf_get_smp_processor_id(), segments ? count_segments(ctx) : 1);
+	return TC_ACT_UNSPEC;
 }
 
 char _license[] SEC("license") = "Dual MIT/GPL";

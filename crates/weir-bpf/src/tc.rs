@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 
+use crate::filter::{Hook, gate};
 use crate::log::{LoadError, logged};
 use crate::pool::{PoolMaps, PoolOptions, keep_maps, prepare};
 
@@ -65,6 +66,8 @@ impl Programs {
         }
         open.progs.ingress.set_autoload(options.ingress);
         open.progs.egress.set_autoload(options.egress);
+        open.progs.wanted_ingress.set_autoload(options.ingress);
+        open.progs.wanted_egress.set_autoload(options.egress);
         let loaded = open.load()?;
         let keep =
             |wanted: bool, program: BorrowedFd<'_>| wanted.then(|| program.try_clone_to_owned()).transpose();
@@ -72,7 +75,18 @@ impl Programs {
             ingress: keep(options.ingress, loaded.progs.ingress.as_fd())?,
             egress: keep(options.egress, loaded.progs.egress.as_fd())?,
         };
-        Ok((programs, keep_maps!(loaded, &options.pool)))
+        let sides = [
+            (options.ingress, Hook::Ingress, &loaded.progs.wanted_ingress),
+            (options.egress, Hook::Egress, &loaded.progs.wanted_egress),
+        ];
+        let sides = sides.into_iter().filter(|(wanted, ..)| *wanted);
+        let (mut hooks, mut outcomes) = (Vec::new(), Vec::new());
+        for (_, hook, program) in sides {
+            hooks.push(hook);
+            outcomes.extend([(hook.wanted(), program), (hook.unwanted(), &loaded.progs.unwanted)]);
+        }
+        let gate = Some(gate!(loaded, hooks, outcomes));
+        Ok((programs, keep_maps!(loaded, &options.pool, gate)))
     }
 
     /// The program for what arrives, to attach it, if it was asked for.

@@ -58,6 +58,27 @@ struct {
 	__uint(max_entries, 1);
 } strays SEC(".maps");
 
+/* The filter in front of the writer: for each program that is attached, a place for one, by which it is exchanged while
+ * packets come. An empty place costs a jump over it. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries, 2);
+} filters SEC(".maps");
+
+/* What a filter goes on with: for each program that is attached, the one that writes the packet, and then the one that
+ * counts it as filtered. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries, 4);
+} outcomes SEC(".maps");
+
+#define FIRST 0
+#define SECOND 1
+
 /* Load-time constants: the verifier sees them as known numbers and removes what they switch off. */
 const volatile __u32 chunk_limit = 4096; /* records begin below this offset; the rest of a chunk is room for the last */
 const volatile __u32 snap_len = 2048;    /* bytes kept of a packet, at least 1 */
@@ -156,8 +177,8 @@ struct record {
 
 #define DATA(record) ((record)->at + sizeof(struct epb))
 
-/* The queue's counters and orders; counts the packet as seen. False if the capture has no pool for the queue. */
-static __always_inline bool arrive(struct record *record, __u32 queue)
+/* The queue's counters and orders. False if the capture has no pool for the queue. */
+static __always_inline bool find(struct record *record, __u32 queue)
 {
 	record->queue = bpf_map_lookup_elem(&queues, &queue);
 	record->order = bpf_map_lookup_elem(&orders, &queue);
@@ -168,8 +189,26 @@ static __always_inline bool arrive(struct record *record, __u32 queue)
 			++*stray;
 		return false;
 	}
+	return true;
+}
+
+/* The same, and counts a packet as seen. */
+static __always_inline bool arrive(struct record *record, __u32 queue)
+{
+	if (!find(record, queue))
+		return false;
 	record->queue->seen++;
 	return true;
+}
+
+/* Counts packets as seen, and as filtered. */
+static __always_inline void filter_out(__u32 queue, __u32 packets)
+{
+	struct record record;
+	if (!find(&record, queue))
+		return;
+	record.queue->seen += packets;
+	record.queue->filtered += packets;
 }
 
 /* Finds room for a packet of `length` bytes and writes all of its record but the data. */

@@ -2,7 +2,8 @@
 /* The `xdp` source: copies each packet that an interface receives into the pool, then passes or drops it.
  *
  * Input:    struct xdp_md, linear or with fragments.
- * Verdicts: XDP_PASS (mode pass) or XDP_DROP (mode exclusive), always the same one, whatever became of the copy.
+ * Verdicts: XDP_PASS (mode pass) or XDP_DROP (mode exclusive), always the same one, whatever became of the copy. A packet
+ *           that the filter does not want passes in both modes: exclusive is what was asked for, and it was not.
  * Maps:     writer.h.
  * Kernel:   6.1 (bpf_ktime_get_tai_ns); `capture_tagged` 6.8 and a driver that tells stripped VLAN tags. */
 #define CONTEXT struct xdp_md
@@ -38,11 +39,15 @@ static __always_inline __u32 packet_length(struct xdp_md *ctx)
 	return fragments ? bpf_xdp_get_buff_len(ctx) : ctx->data_end - ctx->data;
 }
 
+static __always_inline __u32 queue_of(struct xdp_md *ctx)
+{
+	return queue_is_cpu ? bpf_get_smp_processor_id() : ctx->rx_queue_index;
+}
+
 static __always_inline int deliver(struct xdp_md *ctx, bool stripped)
 {
 	struct record record;
-	__u32 queue = queue_is_cpu ? bpf_get_smp_processor_id() : ctx->rx_queue_index;
-	if (!arrive(&record, queue))
+	if (!arrive(&record, queue_of(ctx)))
 		return verdict;
 	__be16 protocol;
 	__u16 tci;
@@ -59,7 +64,22 @@ static __always_inline int deliver(struct xdp_md *ctx, bool stripped)
 SEC("xdp")
 int capture(struct xdp_md *ctx)
 {
+	bpf_tail_call_static(ctx, &filters, FIRST);
 	return deliver(ctx, false);
+}
+
+/* What a filter goes on with. */
+SEC("xdp")
+int wanted(struct xdp_md *ctx)
+{
+	return deliver(ctx, false);
+}
+
+SEC("xdp")
+int unwanted(struct xdp_md *ctx)
+{
+	filter_out(queue_of(ctx), 1);
+	return XDP_PASS;
 }
 
 /* For a device that strips tags. Bound to it, as the call that asks its driver for the tag demands. */

@@ -5,6 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 
+use crate::filter::{Hook, gate};
 use crate::log::{LoadError, logged};
 use crate::pool::{PoolMaps, PoolOptions, keep_maps, prepare};
 
@@ -55,10 +56,12 @@ impl Program {
         constants.fragments = options.fragments;
         constants.queue_is_cpu = options.queue_is_cpu;
 
-        open.progs.capture.set_autoload(options.tags_of.is_none());
+        for program in [&mut open.progs.capture, &mut open.progs.wanted, &mut open.progs.unwanted] {
+            program.set_autoload(options.tags_of.is_none());
+            program.set_flags(if options.fragments { HAS_FRAGMENTS } else { 0 });
+        }
         open.progs.capture_tagged.set_autoload(options.tags_of.is_some());
         let fragments = if options.fragments { HAS_FRAGMENTS } else { 0 };
-        open.progs.capture.set_flags(fragments);
         if let Some(ifindex) = options.tags_of {
             open.progs.capture_tagged.set_flags(fragments | DEVICE_BOUND);
             open.progs.capture_tagged.set_ifindex(ifindex);
@@ -68,7 +71,16 @@ impl Program {
         let program =
             if options.tags_of.is_some() { &loaded.progs.capture_tagged } else { &loaded.progs.capture };
         let program = program.as_fd().try_clone_to_owned()?;
-        Ok((Self { program }, keep_maps!(loaded, &options.pool)))
+        let gate = match options.tags_of {
+            Some(_) => None,
+            None => {
+                let hook = Hook::Xdp { fragments: options.fragments };
+                let outcomes =
+                    [(hook.wanted(), &loaded.progs.wanted), (hook.unwanted(), &loaded.progs.unwanted)];
+                Some(gate!(loaded, vec![hook], outcomes))
+            }
+        };
+        Ok((Self { program }, keep_maps!(loaded, &options.pool, gate)))
     }
 
     /// The program, to attach it.
