@@ -34,6 +34,8 @@ pub(crate) const QUEUE_BYTES_CAPTURED: usize = 6;
 pub(crate) const QUEUE_LOST: usize = 8;
 #[cfg(not(loom))]
 pub(crate) const QUEUE_ERRORS: usize = 9;
+#[cfg(not(loom))]
+pub(crate) const QUEUE_FILTERED: usize = 14;
 
 /// The smallest record: a pcapng Enhanced Packet Block without data.
 pub(crate) const RECORD_MIN: u32 = 32;
@@ -81,6 +83,8 @@ pub struct Counters {
     pub lost: u64,
     /// Packets that could not be read.
     pub errors: u64,
+    /// Packets that a filter did not want.
+    pub filtered: u64,
 }
 
 /// The measures of a pool.

@@ -140,7 +140,7 @@ impl Port {
         if let Some(first) = queues.first_mut() {
             first.tally.seen += strays + filtered.unwrap_or(0);
             first.tally.errors += strays;
-            first.tally.filtered = filtered;
+            first.tally.filtered = filtered.zip(first.tally.filtered).map(|(source, queue)| source + queue);
         }
         InterfaceAccount {
             id: self.interface.id,
@@ -162,6 +162,7 @@ impl Port {
                 captured: counters.captured,
                 lost: counters.lost,
                 errors: counters.errors,
+                filtered: Some(counters.filtered),
                 bytes: counters.bytes,
                 delivered: lane.delivered.load(Ordering::Relaxed),
                 discarded: lane.discarded.load(Ordering::Relaxed),

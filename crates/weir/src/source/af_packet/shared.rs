@@ -94,7 +94,7 @@ impl Shared {
         let lost = self.lost.load(Ordering::Relaxed);
         let errors = self.errors.load(Ordering::Relaxed);
         let bytes = self.bytes.load(Ordering::Relaxed);
-        Counters { seen: captured + lost + errors, captured, bytes, lost, errors }
+        Counters { seen: captured + lost + errors, captured, bytes, lost, errors, filtered: 0 }
     }
 
     /// The pump has laid down `written` bytes in all, and committed them: rings if the source sleeps for that.
