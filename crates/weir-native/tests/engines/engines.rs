@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use weir_filter::cbpf::Program;
-use weir_filter::emit::cbpf::{self, EmitError, Target};
+use weir_filter::emit::cbpf::{self, Target};
 use weir_filter::emit::ebpf::{self, Context, Ending, Symbol};
 use weir_filter::graph::Graph;
 use weir_filter::interpret::{Interpreter, Packet};
@@ -63,10 +63,8 @@ impl<'a> Engines<'a> {
         graph.check(sets).expect("the graph keeps the rules");
         let optimised = pass::optimise(graph, sets);
         optimised.check(sets).expect("the optimised graph keeps the rules");
-        let classic = |target| match cbpf::emit(&optimised, sets, target) {
-            Ok(program) => Some(program),
-            Err(EmitError::TooLong { .. } | EmitError::Memory) => None,
-        };
+        // `TooLong` and `Memory`, which are all that can be wrong: classic BPF has no room for the graph.
+        let classic = |target| cbpf::emit(&optimised, sets, target).ok();
         let kernel = classic(Target::Kernel).map(|program| {
             let raw: Vec<_> = program.instructions.iter().map(|i| (i.code, i.jt, i.jf, i.k)).collect();
             KernelFilter::attach(&raw).expect("the kernel takes what was made for it")
