@@ -24,7 +24,10 @@ pub mod parse;
 pub mod pass;
 pub mod set;
 
+mod lex;
 mod lower;
+mod spelling;
+mod words;
 
 pub use error::Error;
 

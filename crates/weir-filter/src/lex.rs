@@ -1,0 +1,266 @@
+//! From text to tokens, cut where libpcap cuts them: the longest form that fits wins, a keyword over a name.
+
+mod address;
+
+use std::ops::Range;
+
+use crate::words;
+use crate::{Dialect, Error};
+
+pub(crate) use address::{mac, words_of};
+
+/// A piece of the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Token<'t> {
+    /// What it is.
+    pub(crate) kind: Kind<'t>,
+    /// Where it begins, in bytes.
+    pub(crate) start: usize,
+    /// Where it ends.
+    pub(crate) end: usize,
+}
+
+/// What a token is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind<'t> {
+    /// The text is at its end.
+    End,
+    /// A word of the language; `&&`, `||` and `!` are `and`, `or` and `not`.
+    Word(&'static str),
+    /// A name: a word that the language does not know, or one escaped by `\`.
+    Name(&'t str),
+    /// A number, or a name for one.
+    Number(u32),
+    /// Two to four numbers with dots between.
+    Dotted(&'t str),
+    /// An IPv6 address.
+    Ipv6([u32; 4]),
+    /// A MAC address.
+    Mac([u8; 6]),
+    /// `$ab`.
+    ArcNet(u8),
+    /// A sign; `==` is `=`.
+    Sign(&'static str),
+    /// What stands between `{` and `}` (dialect `weir`).
+    Members(&'t str),
+    /// The name behind `@` (dialect `weir`).
+    SetName(&'t str),
+}
+
+impl Token<'_> {
+    /// Where it stands.
+    pub(crate) fn span(&self) -> Range<usize> {
+        self.start..self.end
+    }
+}
+
+/// Signs, the longer ones first. `;`, `{` and `@` belong to the dialect `weir` and are looked for elsewhere.
+const SIGNS: &[(&str, Kind<'static>)] = &[
+    ("&&", Kind::Word("and")),
+    ("||", Kind::Word("or")),
+    ("!=", Kind::Sign("!=")),
+    ("==", Kind::Sign("=")),
+    ("<=", Kind::Sign("<=")),
+    (">=", Kind::Sign(">=")),
+    ("<<", Kind::Sign("<<")),
+    (">>", Kind::Sign(">>")),
+    ("!", Kind::Word("not")),
+    ("+", Kind::Sign("+")),
+    ("-", Kind::Sign("-")),
+    ("*", Kind::Sign("*")),
+    ("/", Kind::Sign("/")),
+    ("%", Kind::Sign("%")),
+    (":", Kind::Sign(":")),
+    ("[", Kind::Sign("[")),
+    ("]", Kind::Sign("]")),
+    ("<", Kind::Sign("<")),
+    (">", Kind::Sign(">")),
+    ("(", Kind::Sign("(")),
+    (")", Kind::Sign(")")),
+    ("&", Kind::Sign("&")),
+    ("|", Kind::Sign("|")),
+    ("^", Kind::Sign("^")),
+    ("=", Kind::Sign("=")),
+];
+
+/// Cuts a text into tokens.
+#[derive(Debug)]
+pub(crate) struct Lexer<'t> {
+    text: &'t str,
+    at: usize,
+    dialect: Dialect,
+}
+
+impl<'t> Lexer<'t> {
+    /// Begins at the beginning of `text`.
+    pub(crate) fn new(text: &'t str, dialect: Dialect) -> Self {
+        Self { text, at: 0, dialect }
+    }
+
+    /// The next token; [`Kind::End`] again and again at the end.
+    pub(crate) fn next(&mut self) -> Result<Token<'t>, Error> {
+        self.at = skip(self.text, self.at, self.dialect)?;
+        let start = self.at;
+        let (kind, length) = self.token(&self.text[start..])?;
+        self.at += length;
+        Ok(Token { kind, start, end: self.at })
+    }
+
+    /// The token that `rest` begins with, and its length.
+    fn token(&self, rest: &'t str) -> Result<(Kind<'t>, usize), Error> {
+        let Some(first) = rest.chars().next() else { return Ok((Kind::End, 0)) };
+        let begin = self.at;
+        if let Some(found) = address::with_colons(rest).map_err(|(message, length)| {
+            Error::new(message, begin..begin + length)
+                .help("a MAC address has six parts, an IPv6 address eight, or fewer and `::`")
+        })? {
+            return Ok(found);
+        }
+        if first.is_ascii_alphanumeric() {
+            return self.word(&rest[..word_length(rest)]);
+        }
+        if self.dialect == Dialect::Weir
+            && let Some(found) = self.added(first, rest)?
+        {
+            return Ok(found);
+        }
+        match first {
+            '$' => self.arcnet(rest),
+            '\\' => self.escaped(rest),
+            _ => {
+                let sign = SIGNS.iter().find(|(sign, _)| rest.starts_with(sign));
+                let unknown = || {
+                    let message = format!("`{}` has no meaning here", first.escape_debug());
+                    Error::new(message, begin..begin + first.len_utf8())
+                };
+                sign.map(|(sign, kind)| (*kind, sign.len())).ok_or_else(unknown)
+            }
+        }
+    }
+
+    /// A run of letters, digits and `-`, `_`, `.`.
+    fn word(&self, word: &'t str) -> Result<(Kind<'t>, usize), Error> {
+        let here = self.at..self.at + word.len();
+        let kind = if let Some(address) = mac(word) {
+            Kind::Mac(address)
+        } else if let Some(number) = number(word) {
+            Kind::Number(number.map_err(|message| Error::new(message, here))?)
+        } else if address::is_dotted(word) {
+            Kind::Dotted(word)
+        } else if let Some(number) = words::number(word) {
+            Kind::Number(number)
+        } else if let Some(word) = words::reserved(word, self.dialect) {
+            Kind::Word(word)
+        } else {
+            Kind::Name(word)
+        };
+        Ok((kind, word.len()))
+    }
+
+    /// `$ab`, one or two digits.
+    fn arcnet(&self, rest: &'t str) -> Result<(Kind<'t>, usize), Error> {
+        let digits = rest.bytes().skip(1).take(2).take_while(u8::is_ascii_hexdigit).count();
+        match u8::from_str_radix(&rest[1..=digits], 16) {
+            Ok(address) => Ok((Kind::ArcNet(address), 1 + digits)),
+            Err(_) => {
+                Err(Error::new("`$` begins an ARCNET address of one or two hex digits", self.at..self.at + 1))
+            }
+        }
+    }
+
+    /// `\name`: a name whatever it looks like.
+    fn escaped(&self, rest: &'t str) -> Result<(Kind<'t>, usize), Error> {
+        let ends = |letter: char| match letter {
+            ' ' | '!' | '(' | ')' | '\n' | '\t' | '\r' => true,
+            ';' | ',' | '{' | '}' => self.dialect == Dialect::Weir,
+            _ => false,
+        };
+        let name = &rest[1..];
+        let name = &name[..name.find(ends).unwrap_or(name.len())];
+        if name.is_empty() {
+            return Err(Error::new("a name has to follow `\\`", self.at..self.at + 1));
+        }
+        Ok((Kind::Name(name), 1 + name.len()))
+    }
+
+    /// What the dialect `weir` adds.
+    fn added(&self, first: char, rest: &'t str) -> Result<Option<(Kind<'t>, usize)>, Error> {
+        Ok(match first {
+            ';' => Some((Kind::Sign(";"), 1)),
+            '@' => {
+                let ends = |letter: char| letter.is_ascii_whitespace() || "(){};,!&|#".contains(letter);
+                let name = &rest[1..];
+                let name = &name[..name.find(ends).unwrap_or(name.len())];
+                if name.is_empty() {
+                    return Err(Error::new("the name of a set has to follow `@`", self.at..self.at + 1));
+                }
+                Some((Kind::SetName(name), 1 + name.len()))
+            }
+            '{' => {
+                let mut at = self.at + 1;
+                loop {
+                    at = skip(self.text, at, self.dialect)?;
+                    match self.text[at..].chars().next() {
+                        Some('}') => break,
+                        Some(letter) => at += letter.len_utf8(),
+                        None => {
+                            return Err(Error::new("the set is not closed", self.at..self.at + 1)
+                                .help("a `}` has to follow the members"));
+                        }
+                    }
+                }
+                Some((Kind::Members(&self.text[self.at + 1..at]), at + 1 - self.at))
+            }
+            _ => None,
+        })
+    }
+}
+
+/// Where the next token begins: behind blanks and, in the dialect `weir`, comments.
+pub(crate) fn skip(text: &str, mut at: usize, dialect: Dialect) -> Result<usize, Error> {
+    loop {
+        let rest = &text[at..];
+        at += rest.bytes().take_while(|byte| b" \t\r\n".contains(byte)).count();
+        let rest = &text[at..];
+        if dialect == Dialect::Pcap {
+            return Ok(at);
+        }
+        if rest.starts_with('#') {
+            at += rest.find('\n').unwrap_or(rest.len());
+        } else if let Some(comment) = rest.strip_prefix("/*") {
+            let length = comment.find("*/").ok_or_else(|| {
+                Error::new("the comment is not closed", at..at + 2).help("a `*/` has to follow")
+            })?;
+            at += length + 4;
+        } else {
+            return Ok(at);
+        }
+    }
+}
+
+/// Length of the word that `rest` begins with: letters, digits and `-`, `_`, `.`, of which the first two do not end it.
+fn word_length(rest: &str) -> usize {
+    let inside = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let run = rest.bytes().take_while(|&byte| inside(byte)).count();
+    rest[..run].trim_end_matches(['-', '_']).len()
+}
+
+/// A number in C's notation; `None` if the word is none.
+pub(crate) fn number(word: &str) -> Option<Result<u32, String>> {
+    let (digits, radix) = match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
+        Some(hex) => (hex, 16),
+        None if word.starts_with('0') => (word, 8),
+        None => (word, 10),
+    };
+    let is_digit = |byte: u8| if radix == 16 { byte.is_ascii_hexdigit() } else { byte.is_ascii_digit() };
+    if digits.is_empty() || !digits.bytes().all(is_digit) {
+        return None;
+    }
+    if radix == 8 && digits.bytes().any(|byte| byte > b'7') {
+        return Some(Err(format!("`{word}` begins with 0, so it is octal, but has a digit beyond 7")));
+    }
+    Some(u32::from_str_radix(digits, radix).map_err(|_| format!("`{word}` needs more than 32 bits")))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! Terms about the link layer: broadcast, 802.11, LLC.
+
+use super::Parser;
+use crate::Error;
+use crate::ast::{LlcKind, Primitive, Protocol};
+use crate::lex::{Kind, Token};
+
+/// Values that have names.
+type Names = &'static [(&'static str, u32)];
+
+/// Bits of the first byte of 802.11's frame control that are the type, and the subtype (IEEE 802.11, 9.2.4.1.3).
+const TYPE: u32 = 0x0c;
+const SUBTYPE: u32 = 0xf0;
+
+const TYPES: Names = &[("data", 0x08), ("mgt", 0x00), ("management", 0x00), ("ctl", 0x04), ("control", 0x04)];
+
+/// Subtypes of each type.
+const SUBTYPES: [(u32, Names); 3] = [(0x00, MANAGEMENT), (0x04, CONTROL), (0x08, DATA)];
+
+const MANAGEMENT: Names = &[
+    ("assocreq", 0x00),
+    ("assoc-req", 0x00),
+    ("assocresp", 0x10),
+    ("assoc-resp", 0x10),
+    ("reassocreq", 0x20),
+    ("reassoc-req", 0x20),
+    ("reassocresp", 0x30),
+    ("reassoc-resp", 0x30),
+    ("probereq", 0x40),
+    ("probe-req", 0x40),
+    ("proberesp", 0x50),
+    ("probe-resp", 0x50),
+    ("beacon", 0x80),
+    ("atim", 0x90),
+    ("disassoc", 0xa0),
+    ("disassociation", 0xa0),
+    ("auth", 0xb0),
+    ("authentication", 0xb0),
+    ("deauth", 0xc0),
+    ("deauthentication", 0xc0),
+];
+
+const CONTROL: Names = &[
+    ("bar", 0x80),
+    ("ba", 0x90),
+    ("ps-poll", 0xa0),
+    ("rts", 0xb0),
+    ("cts", 0xc0),
+    ("ack", 0xd0),
+    ("cf-end", 0xe0),
+    ("cf-end-ack", 0xf0),
+];
+
+const DATA: Names = &[
+    ("data", 0x00),
+    ("data-cf-ack", 0x10),
+    ("data-cf-poll", 0x20),
+    ("data-cf-ack-poll", 0x30),
+    ("null", 0x40),
+    ("cf-ack", 0x50),
+    ("cf-poll", 0x60),
+    ("cf-ack-poll", 0x70),
+    ("qos-data", 0x80),
+    ("qos-data-cf-ack", 0x90),
+    ("qos-data-cf-poll", 0xa0),
+    ("qos-data-cf-ack-poll", 0xb0),
+    ("qos", 0xc0),
+    ("qos-cf-poll", 0xe0),
+    ("qos-cf-ack-poll", 0xf0),
+];
+
+const DIRECTIONS: Names = &[("nods", 0), ("tods", 1), ("fromds", 2), ("dstods", 3)];
+
+/// Supervisory functions of LLC (ISO 8802-2, 5.4.2.3), as in the control field.
+const SUPERVISORY: Names = &[("rr", 0x01), ("rnr", 0x05), ("rej", 0x09)];
+
+/// Unnumbered functions of LLC, as in the control field without the poll bit.
+const UNNUMBERED: Names = &[
+    ("ui", 0x03),
+    ("ua", 0x63),
+    ("disc", 0x43),
+    ("dm", 0x0f),
+    ("sabme", 0x6f),
+    ("test", 0xe3),
+    ("xid", 0xaf),
+    ("frmr", 0x87),
+];
+
+/// The value of a name, in letters of either case.
+fn value(names: Names, name: &str) -> Option<u32> {
+    names.iter().find(|entry| entry.0.eq_ignore_ascii_case(name)).map(|entry| entry.1)
+}
+
+impl Parser<'_, '_> {
+    /// `broadcast`, `multicast`, `type`, `subtype`, `dir`, behind `protocol`.
+    pub(super) fn link_term(&mut self, protocol: Option<Protocol>) -> Result<Primitive, Error> {
+        let token = self.take()?;
+        match token.kind {
+            Kind::Word("broadcast") => match protocol {
+                None | Some(Protocol::Link | Protocol::Ip) => Ok(Primitive::Broadcast(protocol)),
+                Some(_) => Err(Error::new("`broadcast` goes with `ether` and `ip`, or alone", token.span())),
+            },
+            Kind::Word("multicast") => match protocol {
+                None | Some(Protocol::Link | Protocol::Ip | Protocol::Ip6) => {
+                    Ok(Primitive::Multicast(protocol))
+                }
+                Some(_) => {
+                    Err(Error::new("`multicast` goes with `ether`, `ip` and `ip6`, or alone", token.span()))
+                }
+            },
+            Kind::Word("type") => {
+                let kind = self.named_value("type", TYPES, TYPE)?;
+                if !self.at_word("subtype") {
+                    return Ok(Primitive::WlanType { value: kind, mask: TYPE });
+                }
+                self.take()?;
+                let names = SUBTYPES.iter().find(|entry| entry.0 == kind).map(|entry| entry.1);
+                let subtype = self.named_value("subtype", names.unwrap_or_default(), SUBTYPE)?;
+                Ok(Primitive::WlanType { value: kind | subtype, mask: TYPE | SUBTYPE })
+            }
+            Kind::Word("subtype") => {
+                let Kind::Name(name) = self.token.kind else {
+                    return Err(self.expected("a subtype of 802.11"));
+                };
+                let found = SUBTYPES.iter().find_map(|(kind, names)| Some(kind | value(names, name)?));
+                let names = SUBTYPES.iter().flat_map(|entry| entry.1).map(|entry| entry.0);
+                let found = found.ok_or_else(|| self.unknown("subtype", names))?;
+                self.take()?;
+                Ok(Primitive::WlanType { value: found, mask: TYPE | SUBTYPE })
+            }
+            _ => Ok(Primitive::WlanDirection(self.named_value("direction", DIRECTIONS, u32::MAX)?)),
+        }
+    }
+
+    /// A number within `mask`, or a name of one.
+    fn named_value(&mut self, what: &str, names: Names, mask: u32) -> Result<u32, Error> {
+        let token: Token<'_> = self.token;
+        let found = match token.kind {
+            Kind::Number(number) if number & !mask == 0 => number,
+            Kind::Number(number) => {
+                let message = format!("{number:#04x} is no {what} of 802.11: only bits of {mask:#04x} are");
+                return Err(Error::new(message, token.span()));
+            }
+            Kind::Name(name) => {
+                value(names, name).ok_or_else(|| self.unknown(what, names.iter().map(|entry| entry.0)))?
+            }
+            _ => return Err(self.expected(&format!("a {what} of 802.11"))),
+        };
+        self.take()?;
+        Ok(found)
+    }
+
+    /// The error that the token, a name, names nothing.
+    fn unknown(&self, what: &str, words: impl Iterator<Item = &'static str>) -> Error {
+        let name = self.source(self.token);
+        let error = Error::new(format!("unknown {what} `{name}`"), self.token.span());
+        match crate::spelling::nearest(name, words) {
+            Some(word) => error.help(format!("did you mean `{word}`?")),
+            None => error,
+        }
+    }
+
+    /// `llc`, and perhaps what it should be.
+    pub(super) fn llc(&mut self) -> Result<Primitive, Error> {
+        self.take()?;
+        let name = match self.token.kind {
+            Kind::Name(name) => name,
+            // A word of its own elsewhere, so no name.
+            Kind::Word("rnr") => "rnr",
+            _ => return Ok(Primitive::Llc(LlcKind::Any)),
+        };
+        let byte = |value: u32| u8::try_from(value).expect("functions fit a byte");
+        let plain = [("i", LlcKind::Information), ("s", LlcKind::Supervisory), ("u", LlcKind::Unnumbered)];
+        let plain = plain.into_iter().find(|entry| entry.0.eq_ignore_ascii_case(name)).map(|entry| entry.1);
+        let supervisory = value(SUPERVISORY, name).map(|value| LlcKind::SupervisoryKind(byte(value)));
+        let unnumbered = value(UNNUMBERED, name).map(|value| LlcKind::UnnumberedKind(byte(value)));
+        let kind = plain.or(supervisory).or(unnumbered).ok_or_else(|| {
+            let names = SUPERVISORY.iter().chain(UNNUMBERED).map(|entry| entry.0);
+            self.unknown("LLC type", names.chain(["and", "or"]))
+        })?;
+        self.take()?;
+        Ok(Primitive::Llc(kind))
+    }
+}

@@ -1,0 +1,275 @@
+//! Sets: `in {…}` and `in @NAME`.
+
+use std::net::Ipv6Addr;
+use std::ops::Range;
+
+use super::address::{dotted, left_justified};
+use super::{IdKind, Parser, Qualifiers};
+use crate::ast::{Network, Primitive, Protocol};
+use crate::lex::{self, Kind, words_of};
+use crate::names::Names;
+use crate::set::{Contents, Member, Set, SetId, prefix_mask};
+use crate::spelling::shortened;
+use crate::{Dialect, Error};
+
+/// What a set holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Holds {
+    /// IP addresses and networks.
+    Hosts,
+    /// The same, where a number without dots is that of a network: 10 is 10.0.0.0/8.
+    Networks,
+    Macs,
+    Ports,
+    Vlans,
+}
+
+/// A set that is being read.
+#[derive(Debug)]
+struct Members<'a> {
+    holds: Holds,
+    names: &'a dyn Names,
+    ipv4: Vec<Member<1>>,
+    ipv6: Vec<Member<4>>,
+    macs: Vec<[u32; 2]>,
+    /// Ports and VLANs, from the first to the last.
+    ranges: Vec<(u32, u32)>,
+}
+
+impl Parser<'_, '_> {
+    /// What an id with `qualifiers` is that has a set, which the token is, behind `in`.
+    pub(super) fn members(&mut self, qualifiers: Qualifiers) -> Result<Primitive, Error> {
+        let token = self.token;
+        let Qualifiers { protocol, direction, kind } = qualifiers;
+        match kind {
+            IdKind::Default | IdKind::Host if protocol == Some(Protocol::Link) => {
+                let set = self.set(Holds::Macs)?[0];
+                Ok(Primitive::MacIn { direction, set })
+            }
+            IdKind::Default | IdKind::Host | IdKind::Net => {
+                Self::addressed(protocol, token)?;
+                Self::wired(direction, token)?;
+                let sets = self.set(if kind == IdKind::Net { Holds::Networks } else { Holds::Hosts })?;
+                Ok(Primitive::HostIn { protocol, direction, ipv4: sets[0], ipv6: sets[1] })
+            }
+            IdKind::Port | IdKind::PortRange => {
+                Self::transport(protocol, direction, token)?;
+                let set = self.set(Holds::Ports)?[0];
+                Ok(Primitive::PortIn { protocol, direction, set })
+            }
+            IdKind::Proto | IdKind::ProtoChain | IdKind::Gateway => {
+                Err(Error::new("sets go with `host`, `net`, `port`, `ether host` and `vlan`", token.span()))
+            }
+        }
+    }
+
+    /// The set behind `vlan in`.
+    pub(super) fn vlan_members(&mut self) -> Result<Primitive, Error> {
+        Ok(Primitive::VlanIn { set: self.set(Holds::Vlans)?[0] })
+    }
+
+    /// Takes a set, which gives two where it holds addresses: those of IPv4, then those of IPv6.
+    fn set(&mut self, holds: Holds) -> Result<Vec<SetId>, Error> {
+        let token = self.token;
+        match token.kind {
+            Kind::Members(text) => {
+                self.take()?;
+                let begin = token.start + 1;
+                let contents = read(text, holds, self.options.names).map_err(|mut error| {
+                    error.span = begin + error.span.start..begin + error.span.end;
+                    error
+                })?;
+                Ok(self.add_sets(contents, None))
+            }
+            Kind::SetName(name) => {
+                self.take()?;
+                if let Some(known) = self.sets.get(&(holds, name)) {
+                    return Ok(known.clone());
+                }
+                let text = self.options.names.set(name).map_err(|reason| Error::new(reason, token.span()))?;
+                let contents = read(&text, holds, self.options.names).map_err(|mut error| {
+                    let line = 1 + text[..error.span.start].matches('\n').count();
+                    error.message = format!("line {line} of `@{name}`: {}", error.message);
+                    error.span = token.span();
+                    error
+                })?;
+                let sets = self.add_sets(contents, Some(name));
+                self.sets.insert((holds, name), sets.clone());
+                Ok(sets)
+            }
+            _ => Err(self.expected("`{` and members, or `@` and the name of a set")),
+        }
+    }
+
+    fn add_sets(&mut self, contents: Vec<Contents>, name: Option<&str>) -> Vec<SetId> {
+        let add = |mut contents: Contents| {
+            contents.normalise();
+            let id = u32::try_from(self.ast.sets.len()).expect("sets are counted in 32 bits");
+            self.ast.sets.push(Set { name: name.map(str::to_owned), contents });
+            SetId(id)
+        };
+        contents.into_iter().map(add).collect()
+    }
+}
+
+/// What a text lists, one member a line or with blanks or commas between; places of errors count from its beginning.
+fn read(text: &str, holds: Holds, names: &dyn Names) -> Result<Vec<Contents>, Error> {
+    let (ipv4, ipv6, macs, ranges) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut members = Members { holds, names, ipv4, ipv6, macs, ranges };
+    let mut at = 0;
+    loop {
+        at = lex::skip(text, at, Dialect::Weir)?;
+        let rest = &text[at..];
+        let ends = |letter: char| letter.is_ascii_whitespace() || ",#".contains(letter);
+        match rest.find(ends).unwrap_or(rest.len()) {
+            0 if rest.is_empty() => return Ok(members.contents()),
+            0 => at += 1,
+            length => {
+                members.add(&rest[..length], at..at + length)?;
+                at += length;
+            }
+        }
+    }
+}
+
+impl Members<'_> {
+    /// Adds what `word`, at `span`, means.
+    fn add(&mut self, word: &str, span: Range<usize>) -> Result<(), Error> {
+        let (name, escaped) = match word.strip_prefix('\\') {
+            Some(name) => (name, true),
+            None => (word, false),
+        };
+        let added = match self.holds {
+            Holds::Hosts | Holds::Networks if escaped => self.add_name(name),
+            Holds::Hosts | Holds::Networks => self.add_network(name),
+            Holds::Macs => {
+                let mac = lex::mac(name).or_else(|| self.names.ethernet(name));
+                let mac = mac.ok_or_else(|| {
+                    format!("`{}` is no MAC address, and none is known of it", shortened(name))
+                });
+                mac.map(|[a, b, c, d, e, f]| {
+                    self.macs.push([u32::from_be_bytes([0, 0, a, b]), u32::from_be_bytes([c, d, e, f])]);
+                })
+            }
+            Holds::Ports | Holds::Vlans => self.add_numbers(name),
+        };
+        added.map_err(|message| Error::new(message, span))
+    }
+
+    /// `10.0.0.0/8`, `fe80::/10`, `10.1`, or a name.
+    fn add_network(&mut self, word: &str) -> Result<(), String> {
+        let (address, prefix) = match word.split_once('/') {
+            Some((address, prefix)) => {
+                let bits =
+                    lex::number(prefix).unwrap_or_else(|| Err(format!("`{prefix}` is no number of bits")))?;
+                (address, Some(bits))
+            }
+            None => (word, None),
+        };
+        if let Some((number, bits)) = self.ipv4(address)? {
+            let bits = prefix.unwrap_or(bits);
+            if bits > 32 {
+                return Err("an IPv4 address has 32 bits".to_owned());
+            }
+            if number & !prefix_mask(bits) != 0 {
+                return Err(format!("bits of `{address}` are set behind the prefix"));
+            }
+            let bits = u8::try_from(bits).expect("at most 32");
+            self.ipv4.push(Member { key: [number], bits });
+        } else if let Ok(address) = address.parse::<Ipv6Addr>() {
+            let bits = prefix.unwrap_or(128);
+            if bits > 128 {
+                return Err("an IPv6 address has 128 bits".to_owned());
+            }
+            if bits < 128 && address.to_bits() << bits != 0 {
+                return Err(format!("bits of `{address}` are set behind the prefix"));
+            }
+            let bits = u8::try_from(bits).expect("at most 128");
+            self.ipv6.push(Member { key: words_of(address), bits });
+        } else if prefix.is_some() {
+            return Err(format!("`{}` is no address", shortened(address)));
+        } else {
+            return self.add_name(word);
+        }
+        Ok(())
+    }
+
+    /// An IPv4 address or the beginning of one, moved up, and how many bits that are.
+    fn ipv4(&self, word: &str) -> Result<Option<(u32, u32)>, String> {
+        if !word.starts_with(|first: char| first.is_ascii_digit()) || word.contains(':') {
+            return Ok(None);
+        }
+        match lex::number(word) {
+            Some(number) if self.holds == Holds::Networks => {
+                let (number, mask) = left_justified(number?);
+                Ok(Some((number, mask.leading_ones())))
+            }
+            Some(number) => Ok(Some((number?, 32))),
+            None => Ok(dotted(word).map(|(number, bits)| (number << (32 - bits), bits))),
+        }
+    }
+
+    fn add_name(&mut self, name: &str) -> Result<(), String> {
+        if self.holds == Holds::Networks {
+            let number = self.names.network(name).filter(|&number| number != 0);
+            let number = number.ok_or_else(|| format!("unknown network `{}`", shortened(name)))?;
+            let (number, mask) = left_justified(number);
+            let bits = u8::try_from(mask.leading_ones()).expect("at most 32");
+            self.ipv4.push(Member { key: [number], bits });
+            return Ok(());
+        }
+        let addresses = self.names.host(name);
+        if addresses.is_empty() {
+            return Err(format!("unknown host `{}`", shortened(name)));
+        }
+        for address in addresses {
+            match Network::from(address) {
+                Network::V4(address, _) => self.ipv4.push(Member { key: [address], bits: 32 }),
+                Network::V6(address, _) => self.ipv6.push(Member { key: address, bits: 128 }),
+            }
+        }
+        Ok(())
+    }
+
+    /// `80`, `8000-8100`, or a service.
+    fn add_numbers(&mut self, word: &str) -> Result<(), String> {
+        let (most, what) = if self.holds == Holds::Ports { (65535, "ports") } else { (4095, "VLANs") };
+        let number = |word: &str| lex::number(word).transpose();
+        let single = number(word)?;
+        let range =
+            word.split_once('-').map(|(first, last)| Ok::<_, String>(number(first)?.zip(number(last)?)));
+        let (first, last) = match (single, range.transpose()?.flatten()) {
+            (Some(number), _) => (number, number),
+            (None, Some((first, last))) => (first.min(last), first.max(last)),
+            (None, None) => {
+                let service = self.names.service(word);
+                let service =
+                    service.tcp.or(service.udp).or(service.sctp).filter(|_| self.holds == Holds::Ports);
+                let port = service.ok_or_else(|| format!("`{}` is none of {what}", shortened(word)))?;
+                (port.into(), port.into())
+            }
+        };
+        if last > most {
+            return Err(format!("{what} have numbers up to {most}"));
+        }
+        self.ranges.push((first, last));
+        Ok(())
+    }
+
+    fn contents(mut self) -> Vec<Contents> {
+        match self.holds {
+            Holds::Hosts | Holds::Networks => vec![Contents::Ipv4(self.ipv4), Contents::Ipv6(self.ipv6)],
+            Holds::Macs => vec![Contents::Macs(self.macs)],
+            Holds::Ports | Holds::Vlans => {
+                self.ranges.sort_unstable();
+                let mut numbers = Vec::new();
+                let mut next = 0;
+                for (first, last) in self.ranges {
+                    numbers.extend(first.max(next)..=last);
+                    next = next.max(last + 1);
+                }
+                vec![Contents::Numbers(numbers)]
+            }
+        }
+    }
+}
