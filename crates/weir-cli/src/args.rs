@@ -14,6 +14,7 @@ use weir::{Builder, Capture, DEFAULT_CHUNK_SIZE, Delivery, Direction, Mode, Sour
 use crate::bench::BenchArgs;
 use crate::completions::CompletionsArgs;
 use crate::confine::ConfineArgs;
+use crate::control::{ControlArgs, CtlArgs};
 use crate::devices::DevicesArgs;
 use crate::doctor::DoctorArgs;
 use crate::files::FilesArgs;
@@ -112,6 +113,8 @@ pub(crate) enum Command {
     Capture(CaptureArgs),
     /// Count packets and drops: rates per second and per queue.
     Count(CountArgs),
+    /// Ask running captures, and give them other filters.
+    Ctl(CtlArgs),
     /// Show the interfaces: state, queues, driver, XDP abilities, attached programs.
     Devices(DevicesArgs),
     /// Try every source and look at kernel, privileges and interfaces: what works, and what mends the rest.
@@ -148,6 +151,8 @@ pub(crate) struct CaptureArgs {
     pub(crate) confine: ConfineArgs,
     #[command(flatten)]
     pub(crate) metrics: MetricsArgs,
+    #[command(flatten)]
+    pub(crate) control: ControlArgs,
 
     /// Cut packets to this many bytes; 0 means 262144, which is also the default.
     #[arg(short, long = "snapshot-length", alias = "snaplen", value_name = "SIZE", value_parser = units::snap_len)]
@@ -237,6 +242,8 @@ pub(crate) struct CountArgs {
     pub(crate) confine: ConfineArgs,
     #[command(flatten)]
     pub(crate) metrics: MetricsArgs,
+    #[command(flatten)]
+    pub(crate) control: ControlArgs,
 
     #[command(flatten)]
     pub(crate) until: UntilArgs,

@@ -9,6 +9,7 @@ use weir::{Account, Builder, Capture, Chunk, FileInterface, Filter, Interface};
 
 use crate::args::CaptureArgs;
 use crate::confine::{self, Confinement, Needs};
+use crate::control::{Change, Control, Listening, Marks};
 use crate::failure::Failure;
 use crate::files::{self, FilesArgs};
 use crate::json::{FilesSummary, Summary};
@@ -52,6 +53,9 @@ struct Run<'a> {
     writer: Option<Writer>,
     live: Option<Live>,
     metrics: Option<Metrics>,
+    control: Option<Control>,
+    /// Filters that have come into force, and are not marked in the file yet.
+    marks: Marks,
     /// Packets that were taken from the engine to be kept: written, or counted where no file is asked for.
     handled: u64,
 }
@@ -59,6 +63,7 @@ struct Run<'a> {
 impl<'a> Run<'a> {
     fn start(args: &'a CaptureArgs, filter: Option<Filter>, mut until: Until) -> Result<Self, Failure> {
         let metrics = args.metrics.bind()?;
+        let listening = args.control.listen()?;
         let user = args.files.user()?;
         let builder = args.builder(&interfaces::chosen(&args.origin)?);
         let capture = filter.into_iter().fold(builder, Builder::filter).open()?;
@@ -70,6 +75,7 @@ impl<'a> Run<'a> {
             let socket = metrics.as_ref().and_then(Bound::path).map(Path::to_owned);
             let written = args.write.as_deref().map(files::place).into_iter().chain(socket);
             let needs = written.fold(Needs::to_capture(), |needs, path| needs.write(&path));
+            let needs = listening.iter().map(Listening::path).fold(needs, Needs::remove);
             if args.files.runs_programs() { needs.run_programs() } else { needs }
         })?;
         let writer = args.write.as_deref().map(|path| {
@@ -82,12 +88,27 @@ impl<'a> Run<'a> {
             metrics.iter().for_each(Bound::say);
         }
         if args.verbose {
+            listening.iter().for_each(Listening::say);
             confine::say(confinement.as_ref());
         }
         let live = if args.quiet { None } else { Live::on_terminal() };
-        let mut run =
-            Self { args, until, capture, interfaces, confinement, writer, live, metrics: None, handled: 0 };
+        let mut run = Self {
+            args,
+            until,
+            capture,
+            interfaces,
+            confinement,
+            writer,
+            live,
+            metrics: None,
+            control: None,
+            marks: Marks::default(),
+            handled: 0,
+        };
         run.metrics = metrics.map(|bound| bound.serve(run.summary_so_far()?)).transpose()?;
+        let exchange = run.capture.exchange();
+        let serve = |listening: Listening| listening.serve("capture", exchange, run.summary_so_far()?);
+        run.control = listening.map(serve).transpose()?;
         Ok(run)
     }
 
@@ -120,6 +141,11 @@ impl<'a> Run<'a> {
             if self.metrics.as_ref().is_some_and(|metrics| now >= metrics.due()) {
                 self.publish(now)?;
             }
+            if self.control.as_ref().is_some_and(|control| now >= control.due()) {
+                let summary = self.summary_so_far()?;
+                self.control.iter_mut().for_each(|control| control.publish(now, summary.clone()));
+            }
+            self.follow_filter(Marks::due)?;
             if self.writer.as_ref().is_some_and(Writer::is_due) {
                 self.rotate_by_time()?;
             }
@@ -128,7 +154,8 @@ impl<'a> Run<'a> {
             }
             let publish = self.metrics.as_ref().map(Metrics::due);
             let rotate = self.writer.as_ref().and_then(Writer::due);
-            let tick = [redraw, look_for_loss, publish, rotate].into_iter().flatten().min();
+            let control = self.control.as_ref().map(Control::due);
+            let tick = [redraw, look_for_loss, publish, control, rotate].into_iter().flatten().min();
             if let Some(chunk) = self.next(self.until.wait(now, tick))? {
                 self.take(chunk)?;
             }
@@ -155,6 +182,31 @@ impl<'a> Run<'a> {
         Ok(writer.write(chunk)?)
     }
 
+    /// Takes in filters that have come into force, and marks those that `due` gives.
+    fn follow_filter(&mut self, due: impl Fn(&mut Marks, &Account) -> Option<Change>) -> Result<(), Failure> {
+        let changes = self.control.as_ref().map(Control::changes).unwrap_or_default();
+        if changes.is_empty() && self.marks.is_empty() {
+            return Ok(());
+        }
+        let account = self.capture.account()?;
+        for change in changes {
+            if !self.args.quiet {
+                self.live.iter().for_each(Live::clear);
+                style::say(format_args!("{change}"));
+            }
+            for interface in &mut self.interfaces {
+                interface.filter.clone_from(&change.filter);
+            }
+            self.marks.wait(&account, change);
+        }
+        while let Some(change) = due(&mut self.marks, &account) {
+            if let Some(writer) = &mut self.writer {
+                writer.filter_changed(&account, change.time, change.filter.as_deref())?;
+            }
+        }
+        Ok(())
+    }
+
     /// Begins the next file, whose time has come.
     fn rotate_by_time(&mut self) -> Result<(), Failure> {
         let account = self.capture.account()?;
@@ -176,7 +228,7 @@ impl<'a> Run<'a> {
     /// Stops the engine, brings everything that was captured to the file, closes it, and says how it went.
     fn finish(mut self, end: Result<Stop, Failure>) -> Result<(), Failure> {
         let stopped = self.capture.stop().map_err(Failure::from);
-        let drained = self.drain();
+        let drained = self.drain().and_then(|()| self.follow_filter(|marks, _| marks.last()));
         let (account, counted) = match self.capture.account() {
             Ok(account) => (account, Ok(())),
             Err(error) => (Account::default(), Err(error.into())),

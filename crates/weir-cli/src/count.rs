@@ -6,10 +6,11 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use weir::{Account, Builder, Capture, Chunk, Tally};
+use weir::{Account, Builder, Capture, Chunk, Interface, Tally};
 
 use crate::args::CountArgs;
 use crate::confine::{self, Confinement, Needs};
+use crate::control::{Control, Listening};
 use crate::failure::Failure;
 use crate::json::Summary;
 use crate::live::rate;
@@ -24,23 +25,31 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     let filter = args.filter.filter(&args.words)?;
     let mut until = Until::new(&args.until)?;
     let metrics = args.metrics.bind()?;
+    let listening = args.control.listen()?;
     let builder = args.builder(&interfaces::chosen(&args.origin)?);
     let mut capture = filter.into_iter().fold(builder, Builder::filter).open()?;
     until.begin();
     let confinement = args.confine.confine(|| {
         let socket = metrics.as_ref().and_then(Bound::path);
-        socket.into_iter().fold(Needs::to_capture(), Needs::write)
+        let needs = socket.into_iter().fold(Needs::to_capture(), Needs::write);
+        listening.iter().map(Listening::path).fold(needs, Needs::remove)
     })?;
     if !args.quiet {
         style::print(&report::opened(capture.interfaces(), style::stderr()));
         metrics.iter().for_each(Bound::say);
     }
     if args.verbose {
+        listening.iter().for_each(Listening::say);
         confine::say(confinement.as_ref());
     }
     let metrics = metrics.map(|bound| bound.serve(summary_so_far(&mut capture)?)).transpose()?;
+    let exchange = capture.exchange();
+    let serve = |listening: Listening| listening.serve("count", exchange, summary_so_far(&mut capture)?);
+    let control = listening.map(serve).transpose()?;
+    let interfaces = capture.interfaces().to_vec();
+    let lines = Lines::new(args);
     let mut run =
-        Run { args, until, capture, confinement, metrics, lines: Lines::new(args), payload, handled: 0 };
+        Run { args, until, capture, interfaces, confinement, metrics, control, lines, payload, handled: 0 };
     let end = run.until_stopped();
     run.finish(end)
 }
@@ -50,9 +59,11 @@ struct Run<'a> {
     args: &'a CountArgs,
     until: Until,
     capture: Capture,
+    interfaces: Vec<Interface>,
     /// None: not confined.
     confinement: Option<Confinement>,
     metrics: Option<Metrics>,
+    control: Option<Control>,
     lines: Lines<'a>,
     payload: Payload,
     handled: u64,
@@ -87,12 +98,32 @@ impl Run<'_> {
             {
                 metrics.publish(now, summary_so_far(&mut self.capture)?);
             }
+            self.follow_filter(now)?;
             let publish = self.metrics.as_ref().map(Metrics::due);
-            let next = publish.into_iter().fold(tick, Instant::min);
+            let control = self.control.as_ref().map(Control::due);
+            let next = [publish, control].into_iter().flatten().fold(tick, Instant::min);
             if let Some(chunk) = self.capture.next(self.until.wait(now, Some(next)))? {
                 self.take(chunk);
             }
         }
+    }
+
+    /// Leaves the account for who asks, and tells of filters that have come into force.
+    fn follow_filter(&mut self, now: Instant) -> Result<(), Failure> {
+        let Some(control) = &mut self.control else { return Ok(()) };
+        for change in control.changes() {
+            if !self.args.quiet {
+                style::say(format_args!("{change}"));
+            }
+            for interface in &mut self.interfaces {
+                interface.filter.clone_from(&change.filter);
+            }
+        }
+        if now >= control.due() {
+            let account = self.capture.account()?;
+            control.publish(now, Summary::new(&self.interfaces, &account, None));
+        }
+        Ok(())
     }
 
     fn take(&mut self, mut chunk: Chunk) {
@@ -118,7 +149,7 @@ impl Run<'_> {
         let printed = if piped { Ok(()) } else { self.lines.print(&account).map_err(cannot_print) };
         let result = end.and_then(|stop| drained.and(printed).map(|()| stop));
 
-        let mut summary = Summary::new(self.capture.interfaces(), &account, None);
+        let mut summary = Summary::new(&self.interfaces, &account, None);
         summary.findings = self.payload.finish();
         summary.confinement = self.confinement;
         summary.close(self.handled, &result);

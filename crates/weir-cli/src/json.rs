@@ -14,7 +14,7 @@ use crate::payload::Findings;
 use crate::stop::Stop;
 
 /// The account of a whole run.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct Summary {
     /// Always `account`: tells it from the lines of `weir count --json`.
     r#type: &'static str,
@@ -53,7 +53,7 @@ pub(crate) struct Summary {
 }
 
 /// The files of a run.
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct FilesSummary {
     /// Files begun.
     pub(crate) count: u64,
@@ -80,7 +80,7 @@ pub(crate) struct Counters {
     pub(crate) queued: u64,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct InterfaceSummary {
     pub(crate) id: u32,
     pub(crate) name: String,
@@ -100,7 +100,7 @@ pub(crate) struct InterfaceSummary {
     pub(crate) nic: Option<NicCounters>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 pub(crate) struct QueueSummary {
     pub(crate) interface: String,
     pub(crate) queue: u32,

@@ -6,13 +6,13 @@ mod bench;
 mod capture;
 mod completions;
 mod confine;
+mod control;
 mod count;
 mod demo;
 mod devices;
 mod doctor;
 mod failure;
 mod files;
-#[allow(dead_code, reason = "until the commands take filters")]
 mod filter_args;
 mod info;
 mod interfaces;
@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         Command::Capture(args) => capture::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Count(args) => count::run(args),
+        Command::Ctl(args) => control::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Devices(args) => devices::run(args),
         Command::Manual(args) => manual::run(args),

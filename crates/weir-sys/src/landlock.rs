@@ -18,6 +18,8 @@ pub struct Files {
     pub read: Vec<PathBuf>,
     /// To read, write, make, rename and remove files.
     pub written: Vec<PathBuf>,
+    /// Directories, to remove files from.
+    pub removed: Vec<PathBuf>,
 }
 
 /// How much of it the kernel enforces.
@@ -51,7 +53,9 @@ fn enforce(files: &Files) -> Result<Enforced, RulesetError> {
     const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{WriteFile | Truncate | MakeReg | RemoveFile});
     let mut rules = new_ruleset()?;
     let read = files.read.iter().map(|path| (path, READ));
-    for (path, access) in read.chain(files.written.iter().map(|path| (path, READ | WRITE))) {
+    let written = files.written.iter().map(|path| (path, READ | WRITE));
+    let removed = files.removed.iter().map(|path| (path, AccessFs::RemoveFile.into()));
+    for (path, access) in read.chain(written).chain(removed) {
         let Ok(fd) = PathFd::new(path) else { continue };
         // The other rights are those of a directory.
         let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };

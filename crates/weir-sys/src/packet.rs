@@ -137,9 +137,10 @@ pub struct FilterPlace {
 }
 
 impl FilterPlace {
-    /// The place of the filter in a ring's socket that another process has sent.
-    pub fn new(socket: OwnedFd, options: RingOptions) -> Self {
-        Self { socket, options }
+    /// The same place, where programs let through packets of up to `snap_len` bytes.
+    pub fn keeping(mut self, snap_len: u32) -> Self {
+        self.options.snap_len = snap_len;
+        self
     }
 
     /// Has `program` decide from now on. Each packet meets this one or the one before, never both, never none.
@@ -150,12 +151,6 @@ impl FilterPlace {
     /// (`net.core.optmem_max`).
     pub fn put(&self, program: Program<'_>) -> Result<(), CallError> {
         put(&self.socket, &self.options, program)
-    }
-}
-
-impl AsFd for FilterPlace {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
     }
 }
 
@@ -247,7 +242,7 @@ impl PacketRing {
     pub fn filter_place(&self) -> Result<FilterPlace, CallError> {
         let socket = self.socket.try_clone();
         let socket = socket.map_err(|error| CallError::new("duplicate a packet socket", error))?;
-        Ok(FilterPlace::new(socket, self.options))
+        Ok(FilterPlace { socket, options: self.options })
     }
 
     /// The oldest block that is ours, if any. Costs one load.

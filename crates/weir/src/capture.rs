@@ -15,6 +15,7 @@ use crate::account::Account;
 use crate::builder::{Builder, Delivery, Settings, Wanted};
 use crate::chunk::Chunk;
 use crate::event::Event;
+use crate::filter::{Exchange, Filter, Place};
 use crate::interface::{Device, Interface};
 use crate::port::Port;
 use crate::site::{self, Site};
@@ -121,6 +122,29 @@ impl Capture {
     /// The interfaces, in the order in which they were asked for.
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces
+    }
+
+    /// Where the filters of the interfaces are exchanged: by any thread, and on the word of other processes.
+    pub fn exchange(&self) -> Exchange {
+        Exchange::new(self.ports.iter().map(Port::seat))
+    }
+
+    /// Wants what `filter` says from now on, on all interfaces; `None`: everything. Each packet meets the filter before or
+    /// this one, never both and never none.
+    ///
+    /// # Errors
+    ///
+    /// An expression that is wrong, a program that a source cannot take, or no privilege to load one. Where the fault is
+    /// in the expression, or a program cannot be made, all interfaces keep the filter before.
+    pub fn set_filter(&mut self, filter: Option<&Filter>) -> Result<(), Error> {
+        let exchange = self.exchange();
+        let make = |place: Place| place.make(filter);
+        let programs = exchange.places()?.into_iter().map(make).collect::<Result<Vec<_>, Error>>()?;
+        exchange.put(&programs)?;
+        for interface in &mut self.interfaces {
+            interface.filter = filter.map(Filter::label);
+        }
+        Ok(())
     }
 
     /// What has happened to the interfaces since the last call: the last thousand events, where nobody has asked for so

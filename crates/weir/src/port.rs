@@ -9,6 +9,7 @@ use crate::account::{InterfaceAccount, NicCounters, PoolFill, QueueAccount, Tall
 use crate::builder::{Direction, Settings, Wanted};
 use crate::chunk::Lane;
 use crate::event::{Change, Event, Known};
+use crate::filter::{Gate, Receiver, Seat};
 use crate::interface::{Device, Interface};
 use crate::source::Source;
 use crate::{Error, choose};
@@ -24,6 +25,7 @@ pub(crate) struct Port {
     /// `None`: it stands for all interfaces.
     watched: Option<Watched>,
     gone: bool,
+    receiver: Receiver,
 }
 
 /// An interface that is followed.
@@ -73,8 +75,14 @@ impl Port {
                 now: counters,
             }),
             gone: false,
+            receiver: device.receiver()?,
             interface,
         })
+    }
+
+    /// Where its filter is exchanged.
+    pub(crate) fn seat(&self) -> (Seat, Arc<dyn Gate>) {
+        (Seat::of(&self.interface, self.receiver), self.source.gate())
     }
 
     /// Whether nothing comes from it any more.

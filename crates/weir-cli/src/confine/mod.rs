@@ -67,7 +67,7 @@ impl Needs {
 
     fn of(calls: Calls) -> Self {
         let read = ALWAYS_READ.map(PathBuf::from).to_vec();
-        Self { files: Files { read, written: Vec::new() }, calls, programs: false }
+        Self { files: Files { read, ..Files::default() }, calls, programs: false }
     }
 
     /// To read `path`. `-` is standard input, which is open.
@@ -89,6 +89,12 @@ impl Needs {
             kind.is_char_device() || kind.is_block_device() || kind.is_fifo()
         });
         self.files.written.push(if special { path.to_owned() } else { directory_of(path) });
+        self
+    }
+
+    /// To remove `path`.
+    pub(crate) fn remove(mut self, path: &Path) -> Self {
+        self.files.removed.push(directory_of(path));
         self
     }
 

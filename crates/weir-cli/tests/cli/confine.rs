@@ -77,7 +77,7 @@ fn root_confinement_can_be_switched_off() {
         return;
     }
     let network = network();
-    let args = ["count", "-i", "rx0", "--source", "xdp", "--no-confine", "-v", "--json"];
+    let args = ["count", "-i", "rx0", "--source", "xdp", "--no-confine", "--no-control", "-v", "--json"];
     let running = start(&network, &args);
     running.wait_for("not confined, as asked for");
     assert!(status(running.id(), "CapEff:").iter().all(|&capabilities| capabilities != 0));

@@ -3,9 +3,14 @@
 //! A [`Filter`] is an expression and how it is to be understood. It becomes a program only where it is known what it filters:
 //! packets of a link type, met by a receiver. Each source takes it in its own way: see [`crate::Builder::filter`].
 
+mod exchange;
+
 use std::fmt;
 use std::sync::Arc;
 
+pub(crate) use self::exchange::{Closed, Gate, checked, classic, for_the_kernel};
+pub use self::exchange::{Exchange, Form, Place, PlaceKind, Program, Seat};
+use serde::{Deserialize, Serialize};
 pub use weir_filter::names::{Names, NoNames};
 pub use weir_filter::{Dialect, Filter as Compiled};
 
@@ -21,7 +26,7 @@ pub struct Filter {
 }
 
 /// What a filter is compiled for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receiver {
     /// `LINKTYPE_*` of the packets.
     pub link_type: u16,
@@ -61,9 +66,19 @@ impl Filter {
         &self.text
     }
 
-    /// As files and people are told: the expression in one line, with its dialect where it is not the default.
+    /// As files and people are told: the expression in one line, with its dialect where it is not the default; cut where it
+    /// is longer than what is still read.
     pub fn label(&self) -> String {
-        let words = self.text.split_whitespace().collect::<Vec<_>>().join(" ");
+        const LONGEST: usize = 4096;
+        let mut words = String::new();
+        for word in self.text.split_whitespace() {
+            if words.len() + word.len() > LONGEST {
+                words.push_str(" ...");
+                break;
+            }
+            words.push_str(if words.is_empty() { "" } else { " " });
+            words.push_str(word);
+        }
         match self.dialect {
             Dialect::Weir => words,
             Dialect::Pcap => format!("{words} (dialect pcap)"),

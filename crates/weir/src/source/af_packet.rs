@@ -14,6 +14,7 @@
 
 mod cooked;
 mod form;
+mod gate;
 mod losses;
 mod pump;
 mod shared;
@@ -28,9 +29,10 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use weir_ring::{Counters, Fill, Part, Reader, Shape};
 use weir_sys::CallError;
-use weir_sys::packet::{PacketRing, Promiscuous, RingOptions, Traffic};
+use weir_sys::packet::{self, PacketRing, Promiscuous, RingOptions, Traffic};
 
 use self::form::Form;
+use self::gate::SocketGate;
 use self::losses::Losses;
 use self::pump::{Finished, Pump, private_pool};
 use self::shared::{Order, Shared};
@@ -38,6 +40,7 @@ use self::sieve::Sieve;
 use self::stack::Stack;
 use super::{Ready, Source};
 use crate::builder::{DEFAULT_SNAP_LEN, Delivery, Direction, Settings};
+use crate::filter::{Gate, classic, for_the_kernel};
 use crate::interface::Device;
 use crate::{Error, choose, size};
 
@@ -69,6 +72,7 @@ pub(crate) struct AfPacket {
     taken: u64,
     /// Until it is stopped.
     promiscuous: Option<Promiscuous>,
+    gate: Arc<SocketGate>,
 }
 
 /// A source and what there is to say of it.
@@ -93,19 +97,27 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         Direction::In => Traffic::Received,
         Direction::Both => Traffic::Both,
     };
-    let sieve = device.filter.as_ref().map(Sieve::new);
+    let in_kernel = device.filter.as_ref().filter(|_| !device.any).map(|filter| classic(filter));
+    let (program, in_pump) = match &in_kernel {
+        None => (None, device.any),
+        Some(Ok(program)) => (Some(for_the_kernel(program)), false),
+        // Too long, or with more memory than there is.
+        Some(Err(_)) => (None, true),
+    };
+    let sieve = device.filter.as_ref().filter(|_| in_pump).map(Sieve::new);
     // A filter looks at packets before they are cut.
     let asked_len = if sieve.is_some() { DEFAULT_SNAP_LEN } else { snap_len };
     let largest = device.largest_frame().min(asked_len);
-    let (ring, options) = open_ring(RingOptions {
+    let front = program.as_deref().map_or(packet::Program::All, packet::Program::Classic);
+    let wanted = RingOptions {
         interface: (!device.any).then_some(device.link.index),
         traffic,
         snap_len: asked_len,
         block_bytes: (largest + BLOCK_OVERHEAD).next_power_of_two().max(SMALLEST_BLOCK),
         blocks: 0,
         retire_ms: u32::try_from(retire.as_millis()).expect("at most a second"),
-    })
-    .map_err(|error| refused(name, error))?;
+    };
+    let (ring, options) = open_ring(wanted, front).map_err(|error| refused(name, error))?;
     let ring_bytes = options.blocks * options.block_bytes;
 
     // There is no such mode for all interfaces at once.
@@ -115,6 +127,15 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     let failed = |error| CallError::new(format!("make the pool of `{name}`"), error);
     let (writer, reader) = private_pool(shape).map_err(failed)?;
     let shared = Arc::new(Shared::new()?);
+    if program.is_some() {
+        shared.stop_counting();
+    }
+    let gate = Arc::new(SocketGate {
+        name: name.clone(),
+        socket: ring.filter_place()?.keeping(if in_pump { DEFAULT_SNAP_LEN } else { snap_len }),
+        shared: Arc::clone(&shared),
+        in_pump,
+    });
     let pump = Pump {
         ring,
         writer,
@@ -141,17 +162,28 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         shape.chunks(),
         size::binary(settings.chunk_size.into()),
     );
-    let source =
-        AfPacket { name: name.clone(), reader, shared, pump: Some(pump), rest: None, taken: 0, promiscuous };
+    let source = AfPacket {
+        name: name.clone(),
+        reader,
+        shared,
+        pump: Some(pump),
+        rest: None,
+        taken: 0,
+        promiscuous,
+        gate,
+    };
     Ok(Opened { source, snap_len, detail })
 }
 
 /// The largest ring that there is memory for, and its measures.
-fn open_ring(mut options: RingOptions) -> Result<(PacketRing, RingOptions), CallError> {
+fn open_ring(
+    mut options: RingOptions,
+    front: packet::Program<'_>,
+) -> Result<(PacketRing, RingOptions), CallError> {
     let mut bytes = RING;
     loop {
         options.blocks = bytes / options.block_bytes;
-        match PacketRing::open(&options) {
+        match PacketRing::open_behind(&options, front) {
             Err(error) if error.errno() == ENOMEM && bytes > SMALLEST_RING => bytes /= 2,
             ring => return Ok((ring?, options)),
         }
@@ -249,8 +281,12 @@ impl Source for AfPacket {
         self.reader.fill()
     }
 
+    fn gate(&self) -> Arc<dyn Gate> {
+        Arc::<SocketGate>::clone(&self.gate)
+    }
+
     fn filtered(&self) -> Option<u64> {
-        Some(self.shared.filtered())
+        self.shared.filtered()
     }
 }
 

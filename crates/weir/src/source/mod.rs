@@ -7,10 +7,13 @@ pub(crate) mod tc;
 pub(crate) mod xdp;
 pub(crate) mod xdp_tc;
 
+use std::sync::Arc;
+
 use rustix::event::PollFd;
 use weir_ring::{Counters, Fill, Part};
 
 use crate::Error;
+use crate::filter::Gate;
 
 /// What can be taken from a queue at once.
 #[derive(Clone, Copy, Debug, Default)]
@@ -61,6 +64,9 @@ pub(crate) trait Source: std::fmt::Debug + Send {
     fn filtered(&self) -> Option<u64> {
         Some(0)
     }
+
+    /// Where its filter is exchanged.
+    fn gate(&self) -> Arc<dyn Gate>;
 
     /// Does what is due about once a second.
     fn tick(&mut self) -> Result<(), Error> {

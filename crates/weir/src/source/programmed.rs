@@ -2,6 +2,7 @@
 
 use std::fmt::Debug;
 use std::os::fd::AsFd;
+use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
@@ -13,6 +14,7 @@ use weir_sys::{CallError, bpf, clock};
 
 use super::{Ready, Source};
 use crate::builder::{Settings, Timestamps};
+use crate::filter::{Closed, Gate};
 use crate::interface::Device;
 use crate::{Error, choose};
 
@@ -185,6 +187,11 @@ impl Source for Programmed {
 
     fn fill(&self, queue: u32) -> Fill {
         self.readers[queue as usize].fill()
+    }
+
+    fn gate(&self) -> Arc<dyn Gate> {
+        let why = "only the af_packet source takes a filter so far".to_owned();
+        Arc::new(Closed { name: self.name.clone(), why })
     }
 
     fn strays(&self) -> u64 {

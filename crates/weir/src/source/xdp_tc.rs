@@ -1,5 +1,7 @@
 //! The `xdp+tc` source: what arrives by xdp, what is sent by tc. Its queues are those of the first, then those of the second.
 
+use std::sync::Arc;
+
 use rustix::event::PollFd;
 use weir_ring::{Counters, Fill, Part};
 
@@ -7,6 +9,7 @@ use super::programmed::Programmed;
 use super::{Ready, Source, tc, xdp};
 use crate::Error;
 use crate::builder::Settings;
+use crate::filter::Gate;
 use crate::interface::Device;
 
 #[derive(Debug)]
@@ -94,6 +97,10 @@ impl Source for XdpTc {
     fn fill(&self, queue: u32) -> Fill {
         let (source, queue) = self.find(queue);
         source.fill(queue)
+    }
+
+    fn gate(&self) -> Arc<dyn Gate> {
+        self.xdp.gate()
     }
 
     fn strays(&self) -> u64 {

@@ -100,6 +100,17 @@ pub(super) fn packet(format: Format, packet: &Packet<'_>, out: &mut Vec<u8>) -> 
     Some(())
 }
 
+/// Why counters are written down.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Occasion<'a> {
+    /// Somebody wants it so.
+    Now,
+    /// The file ends here.
+    End,
+    /// Something has happened, which this says.
+    Event(&'a str),
+}
+
 /// What an account has counted of each interface.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counts(BTreeMap<u32, [u64; 3]>);
@@ -121,13 +132,12 @@ impl Counts {
 }
 
 /// One Interface Statistics Block for each interface of `now`: what was counted since `before`, and `delivered`, the
-/// packets of each interface that the file has taken. Times are nanoseconds since the Unix epoch; `last` says that the
-/// file ends here.
+/// packets of each interface that the file has taken. Times are nanoseconds since the Unix epoch.
 pub(super) fn statistics(
     (before, began): (&Counts, u64),
     (counts, now): (&Counts, u64),
     delivered: &[u64],
-    last: bool,
+    occasion: Occasion<'_>,
     out: &mut Vec<u8>,
 ) {
     for (&interface, numbers) in &counts.0 {
@@ -138,11 +148,12 @@ pub(super) fn statistics(
             interface,
             timestamp: now,
             start: Some(began),
-            end: last.then_some(now),
+            end: (occasion == Occasion::End).then_some(now),
             received,
             dropped,
             accepted,
             delivered: Some(delivered.get(interface as usize).copied().unwrap_or_default()),
+            comment: if let Occasion::Event(said) = occasion { Some(said) } else { None },
             ..Default::default()
         }
         .append_to(out);

@@ -46,8 +46,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use weir_savefile::pcapng;
 
-use self::encode::Counts;
 pub(crate) use self::encode::os;
+use self::encode::{Counts, Occasion};
 pub use self::error::{Kept, WriteError};
 pub use self::files::FileList;
 use self::files::{Files, OutFile};
@@ -335,7 +335,32 @@ impl Writer {
     pub fn statistics(&mut self, account: &Account) -> Result<(), WriteError> {
         self.usable()?;
         self.note(account);
-        self.put_statistics(false)
+        self.put_statistics(Occasion::Now, now())
+    }
+
+    /// Another filter came into force at `time` (nanoseconds since the Unix epoch), with the account as it stands; `None`:
+    /// everything is wanted. The file says so where it is now, in Interface Statistics Blocks, and those that come after it
+    /// name the filter in the descriptions of their interfaces.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    pub fn filter_changed(
+        &mut self,
+        account: &Account,
+        time: u64,
+        filter: Option<&str>,
+    ) -> Result<(), WriteError> {
+        self.usable()?;
+        for interface in &mut self.interfaces {
+            interface.filter = filter.map(str::to_owned);
+        }
+        self.note(account);
+        let said = match filter {
+            Some(filter) => format!("filter changed to: {filter}"),
+            None => "filter removed: every packet is wanted".to_owned(),
+        };
+        self.put_statistics(Occasion::Event(&said), time)
     }
 
     /// What the statistics at the end of a file are to say, should it end before the next account is told.
@@ -484,7 +509,7 @@ impl Writer {
         if self.file.is_none() {
             return Ok(());
         }
-        self.put_statistics(true)?;
+        self.put_statistics(Occasion::End, now())?;
         let closed = self.file.as_mut().map_or(Ok(()), |file| file.output.close());
         if let Err(source) = closed {
             return self.fail_write(source);
@@ -498,13 +523,12 @@ impl Writer {
         Ok(())
     }
 
-    fn put_statistics(&mut self, last: bool) -> Result<(), WriteError> {
+    fn put_statistics(&mut self, occasion: Occasion<'_>, now: u64) -> Result<(), WriteError> {
         self.put_batch()?;
         let mut buffer = self.buffer();
         if let (Format::Pcapng, Some(counts), Some(file)) = (self.options.format, &self.counts, &self.file) {
-            let now = now();
             let base = (&self.base, self.began.unwrap_or(now));
-            encode::statistics(base, (counts, now), &file.by_interface, last, &mut buffer);
+            encode::statistics(base, (counts, now), &file.by_interface, occasion, &mut buffer);
         }
         if buffer.is_empty() { Ok(()) } else { self.put(Load::Bytes(buffer).into()) }
     }

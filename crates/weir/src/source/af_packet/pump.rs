@@ -140,6 +140,9 @@ impl Pump {
     /// Copies the next block, or the rest of it, as far as the pool has room.
     fn copy_block(&mut self) -> Result<Step, CallError> {
         let Some(block) = self.ring.ready() else { return Ok(Step::Empty) };
+        if let Some(sieve) = self.shared.take_sieve() {
+            self.sieve = sieve;
+        }
         if block.losing && block.number >= self.losses.open() || block.number.is_multiple_of(READ_EVERY) {
             self.read_losses()?;
         }

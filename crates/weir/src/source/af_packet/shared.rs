@@ -8,6 +8,8 @@ use rustix::event::{EventfdFlags, eventfd};
 use weir_ring::Counters;
 use weir_sys::CallError;
 
+use super::sieve::Sieve;
+
 /// What the pump is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
@@ -28,6 +30,11 @@ pub(super) struct Shared {
     lost: AtomicU64,
     errors: AtomicU64,
     filtered: AtomicU64,
+    /// The kernel has refused packets and told nobody how many. Once set it stays.
+    uncounted: AtomicBool,
+    /// The sieve that the pump is to take: there is one, and which. `Some(None)`: none.
+    exchanged: AtomicBool,
+    sieve: Mutex<Option<Option<Sieve>>>,
     /// Ring the bell once so many bytes of records have been laid down since the beginning; `u64::MAX`: do not. The
     /// source writes, the pump takes it by exchange when it rings.
     wake_at: AtomicU64,
@@ -52,6 +59,9 @@ impl Shared {
             lost: AtomicU64::new(0),
             errors: AtomicU64::new(0),
             filtered: AtomicU64::new(0),
+            uncounted: AtomicBool::new(false),
+            exchanged: AtomicBool::new(false),
+            sieve: Mutex::new(None),
             wake_at: AtomicU64::new(u64::MAX),
             aged: AtomicBool::new(false),
             troubled: AtomicBool::new(false),
@@ -83,9 +93,33 @@ impl Shared {
         self.filtered.store(filtered, Ordering::Relaxed);
     }
 
-    /// The source: how many were not wanted.
-    pub(super) fn filtered(&self) -> u64 {
-        self.filtered.load(Ordering::Relaxed)
+    /// The source: how many were not wanted, if that is known.
+    pub(super) fn filtered(&self) -> Option<u64> {
+        let uncounted = self.uncounted.load(Ordering::Relaxed);
+        (!uncounted).then(|| self.filtered.load(Ordering::Relaxed))
+    }
+
+    /// From now on the kernel refuses packets, and nobody counts them.
+    pub(super) fn stop_counting(&self) {
+        self.uncounted.store(true, Ordering::Relaxed);
+    }
+
+    /// Has the pump ask `sieve` from its next block on.
+    pub(super) fn exchange(&self, sieve: Option<Sieve>) {
+        if let Ok(mut place) = self.sieve.lock() {
+            *place = Some(sieve);
+        }
+        // Release, with the exchange in `take_sieve`.
+        self.exchanged.store(true, Ordering::Release);
+    }
+
+    /// The pump: the sieve to take, if there is a new one.
+    #[inline]
+    pub(super) fn take_sieve(&self) -> Option<Option<Sieve>> {
+        if !self.exchanged.load(Ordering::Relaxed) || !self.exchanged.swap(false, Ordering::Acquire) {
+            return None;
+        }
+        self.sieve.lock().ok()?.take()
     }
 
     /// The source: all counters of packets that were. A packet in the kernel's ring is seen when it is copied, so that they always close.

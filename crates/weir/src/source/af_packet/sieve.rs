@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use weir_filter::cbpf;
 use weir_filter::interpret::{Interpreter, Metadata, Packet as Asked, VlanTag};
 use weir_sys::packet::Packet;
 
@@ -15,15 +16,27 @@ use crate::filter::Compiled;
 /// Lets those packets through that are wanted.
 #[derive(Debug)]
 pub(super) struct Sieve {
-    interpreter: Interpreter<'static>,
+    matcher: Matcher,
     /// A packet as it will be saved.
     saved: Vec<u8>,
+}
+
+#[derive(Debug)]
+enum Matcher {
+    Interpreter(Interpreter<'static>),
+    /// What another process has made: it takes no names, no sets and no compiler here.
+    Classic(cbpf::Program),
 }
 
 impl Sieve {
     pub(super) fn new(filter: &Arc<Compiled>) -> Self {
         let interpreter = Interpreter::owning(filter.graph.clone(), &filter.ast.sets);
-        Self { interpreter, saved: Vec::new() }
+        Self { matcher: Matcher::Interpreter(interpreter), saved: Vec::new() }
+    }
+
+    /// One that asks a program in classic BPF, which was checked.
+    pub(super) fn classic(program: cbpf::Program) -> Self {
+        Self { matcher: Matcher::Classic(program), saved: Vec::new() }
     }
 
     /// Whether `packet` is wanted.
@@ -44,6 +57,9 @@ impl Sieve {
             };
             Asked { data: packet.data, length: packet.original_len, meta }
         };
-        self.interpreter.run(&asked) > 0
+        match &self.matcher {
+            Matcher::Interpreter(interpreter) => interpreter.run(&asked) > 0,
+            Matcher::Classic(program) => program.run(&asked) > 0,
+        }
     }
 }

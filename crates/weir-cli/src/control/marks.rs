@@ -1,0 +1,82 @@
+//! Where in the stream of packets an exchanged filter is marked.
+//!
+//! What a queue has captured when the change is noticed may have met the filter before; so the mark comes behind all of it.
+//! What was captured meanwhile may stand in front of it: the mark tells the time of the change, which decides.
+
+use std::collections::VecDeque;
+
+use weir::Account;
+
+use super::Change;
+
+/// Changes that are not marked yet, the oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    waiting: VecDeque<(Vec<u64>, Change)>,
+}
+
+impl Marks {
+    /// Takes in a change, with the account of now.
+    pub(crate) fn wait(&mut self, account: &Account, change: Change) {
+        let captured = tallies(account).map(|tally| tally.captured).collect();
+        self.waiting.push_back((captured, change));
+    }
+
+    /// Whether there is one to be marked.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    /// The oldest, if everything that was captured before it has been handed over.
+    pub(crate) fn due(&mut self, account: &Account) -> Option<Change> {
+        let (captured, _) = self.waiting.front()?;
+        let handed = tallies(account).map(|tally| tally.delivered + tally.discarded);
+        let due = captured.iter().zip(handed).all(|(&captured, handed)| captured <= handed);
+        if due { self.waiting.pop_front().map(|(_, change)| change) } else { None }
+    }
+
+    /// The oldest, be it due or not: nothing more is handed over.
+    pub(crate) fn last(&mut self) -> Option<Change> {
+        self.waiting.pop_front().map(|(_, change)| change)
+    }
+}
+
+fn tallies(account: &Account) -> impl Iterator<Item = weir::Tally> {
+    account.interfaces.iter().flat_map(|interface| interface.queues.iter().map(|queue| queue.tally))
+}
+
+#[cfg(test)]
+mod tests {
+    use weir::{InterfaceAccount, QueueAccount, Tally};
+
+    use super::*;
+
+    fn account(queues: [(u64, u64); 2]) -> Account {
+        let queues = queues.map(|(captured, delivered)| QueueAccount {
+            tally: Tally { captured, delivered, ..Tally::default() },
+            ..QueueAccount::default()
+        });
+        let interface = InterfaceAccount {
+            id: 0,
+            name: "eth0".to_owned(),
+            source: "tc",
+            mode: "pass",
+            queues: queues.to_vec(),
+            nic: None,
+        };
+        Account { interfaces: vec![interface], ..Account::default() }
+    }
+
+    #[test]
+    fn a_mark_comes_behind_what_every_queue_had() {
+        let mut marks = Marks::default();
+        for time in [1, 2] {
+            marks.wait(&account([(10 * time, 0), (5, 5)]), Change { time, filter: None });
+        }
+        assert!(marks.due(&account([(30, 9), (30, 30)])).is_none());
+        assert_eq!(marks.due(&account([(30, 10), (30, 5)])).map(|change| change.time), Some(1));
+        assert!(marks.due(&account([(30, 19), (30, 30)])).is_none());
+        assert_eq!(marks.last().map(|change| change.time), Some(2));
+        assert!(marks.is_empty());
+    }
+}

@@ -1,0 +1,121 @@
+//! What is said over the socket of a running capture. Descriptors beside a message belong to its places or programs, in
+//! their order, as many to each as it says.
+
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+
+use serde::{Deserialize, Serialize};
+use weir::filter::{Form, Place, PlaceKind, Program, Seat};
+
+use crate::failure::Failure;
+
+/// The version of all this. Another one is refused.
+pub(super) const VERSION: u32 = 1;
+
+/// What is asked.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Request {
+    pub(super) version: u32,
+    pub(super) ask: Ask,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Ask {
+    /// Who are you?
+    About,
+    /// The account so far.
+    Status,
+    /// Where are the filters?
+    Places,
+    /// Put these programs there. `filter`: as files and people are told of it; null: everything is wanted.
+    Put { filter: Option<String>, programs: Vec<SentProgram> },
+}
+
+/// What is answered.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Answer {
+    About(About),
+    /// The account, as `--json` prints it.
+    Status(serde_json::Value),
+    Places(Vec<SentPlace>),
+    /// The programs are in force, so many nanoseconds after they were asked for.
+    Done {
+        nanoseconds: u64,
+    },
+    /// It cannot be done, and why.
+    Refused {
+        why: String,
+    },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct About {
+    pub(super) process: u32,
+    /// `capture` or `count`.
+    pub(super) command: String,
+    pub(super) interfaces: Vec<String>,
+    pub(super) filter: Option<String>,
+    /// As given with -w.
+    pub(super) file: Option<String>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SentPlace {
+    seat: Seat,
+    kind: PlaceKind,
+    descriptors: usize,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct SentProgram {
+    interface: u32,
+    form: Form,
+    descriptors: usize,
+}
+
+impl SentPlace {
+    pub(super) fn of(place: &Place) -> Self {
+        Self { seat: place.seat.clone(), kind: place.kind.clone(), descriptors: place.descriptors.len() }
+    }
+
+    pub(super) fn received(places: Vec<Self>, descriptors: Vec<OwnedFd>) -> Result<Vec<Place>, Failure> {
+        let mut descriptors = descriptors.into_iter();
+        let place = |sent: Self| {
+            let descriptors = take(&mut descriptors, sent.descriptors)?;
+            Ok(Place { seat: sent.seat, kind: sent.kind, descriptors })
+        };
+        places.into_iter().map(place).collect()
+    }
+}
+
+impl SentProgram {
+    pub(super) fn of(program: &Program) -> Self {
+        let Program { interface, form, descriptors } = program;
+        Self { interface: *interface, form: form.clone(), descriptors: descriptors.len() }
+    }
+
+    pub(super) fn received(programs: Vec<Self>, descriptors: Vec<OwnedFd>) -> Result<Vec<Program>, Failure> {
+        let mut descriptors = descriptors.into_iter();
+        let program = |sent: Self| {
+            let descriptors = take(&mut descriptors, sent.descriptors)?;
+            Ok(Program { interface: sent.interface, form: sent.form, descriptors })
+        };
+        programs.into_iter().map(program).collect()
+    }
+}
+
+fn take(descriptors: &mut impl Iterator<Item = OwnedFd>, count: usize) -> Result<Vec<OwnedFd>, Failure> {
+    // Not by the count: that is the other side's word.
+    let taken: Vec<OwnedFd> = descriptors.take(count).collect();
+    if taken.len() == count {
+        Ok(taken)
+    } else {
+        Err(Failure::new("a message without all of its descriptors"))
+    }
+}
+
+/// All of them, in their order.
+pub(super) fn borrowed<'a>(each: impl Iterator<Item = &'a Vec<OwnedFd>>) -> Vec<BorrowedFd<'a>> {
+    each.flatten().map(OwnedFd::as_fd).collect()
+}

@@ -1,0 +1,157 @@
+//! `--control`: a running capture is asked for its account, and given another filter, over a Unix socket; `weir ctl` asks.
+//!
+//! A thread of its own answers, and exchanges the filter itself: the loop that takes packets is neither asked nor held up.
+//! It finds what has been exchanged when it comes round, and marks it in the file.
+
+mod client;
+mod marks;
+mod message;
+mod server;
+mod socket;
+mod wire;
+
+use std::fmt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use weir::filter::Exchange;
+
+pub(crate) use self::client::{CtlArgs, run};
+pub(crate) use self::marks::Marks;
+use self::server::Shared;
+use crate::failure::Failure;
+use crate::json::Summary;
+use crate::style;
+
+/// Between two copies of the account.
+const PERIOD: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Control")]
+pub(crate) struct ControlArgs {
+    /// Take questions and other filters from `weir ctl` at this Unix socket. Without it: at /run/weir/PID.sock, or below
+    /// $XDG_RUNTIME_DIR, if that can be had.
+    #[arg(long, value_name = "PATH", conflicts_with = "no_control")]
+    control: Option<PathBuf>,
+
+    /// Take none.
+    #[arg(long)]
+    no_control: bool,
+}
+
+impl ControlArgs {
+    /// Takes the socket; nobody is answered yet. Done before the capture opens.
+    pub(crate) fn listen(&self) -> Result<Option<Listening>, Failure> {
+        let listening = match &self.control {
+            _ if self.no_control => None,
+            None => socket::listen_somewhere(),
+            Some(path) => {
+                let listener = socket::listen(path)
+                    .map_err(|error| Failure::new(format_args!("listen at {}: {error}", path.display())))?;
+                Some((listener, path.clone()))
+            }
+        };
+        let owner = rustix::process::geteuid();
+        Ok(listening.map(|(listener, path)| Listening { listener, path: Removed(path), owner }))
+    }
+}
+
+/// The socket is there.
+#[derive(Debug)]
+pub(crate) struct Listening {
+    listener: UnixListener,
+    path: Removed,
+    owner: rustix::process::Uid,
+}
+
+/// A socket that goes with the capture.
+#[derive(Debug)]
+struct Removed(PathBuf);
+
+impl Drop for Removed {
+    fn drop(&mut self) {
+        let _gone_already = std::fs::remove_file(&self.0);
+    }
+}
+
+impl Listening {
+    /// Where.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path.0
+    }
+
+    /// Says where.
+    pub(crate) fn say(&self) {
+        style::say(format_args!("control: {}", self.path().display()));
+    }
+
+    /// Starts the thread that answers, for `command`.
+    pub(crate) fn serve(
+        self,
+        command: &'static str,
+        exchange: Exchange,
+        first: Summary,
+    ) -> Result<Control, Failure> {
+        let shared = Arc::new(Shared {
+            command,
+            file: first.file.clone(),
+            exchange,
+            owner: self.owner,
+            filter: Mutex::new(first.interfaces.iter().find_map(|interface| interface.filter.clone())),
+            latest: Mutex::new(Arc::new(first)),
+            changes: Mutex::default(),
+        });
+        let (listener, theirs) = (self.listener, Arc::clone(&shared));
+        let started = weir_sys::thread::spawn_bare("weir-control", move || server::run(&listener, &theirs));
+        started.map_err(|error| Failure::new(format_args!("start the thread for --control: {error}")))?;
+        Ok(Control { shared, due: Instant::now() + PERIOD, _path: self.path })
+    }
+}
+
+/// A filter that has come into force.
+#[derive(Clone, Debug)]
+pub(crate) struct Change {
+    /// When: nanoseconds since the Unix epoch.
+    pub(crate) time: u64,
+    /// As files and people are told; `None`: everything is wanted.
+    pub(crate) filter: Option<String>,
+}
+
+impl fmt::Display for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.filter {
+            Some(filter) => write!(f, "filter changed to `{filter}`"),
+            None => write!(f, "filter removed: every packet is wanted"),
+        }
+    }
+}
+
+/// What is being answered.
+#[derive(Debug)]
+pub(crate) struct Control {
+    shared: Arc<Shared>,
+    /// When the next copy of the account is due.
+    due: Instant,
+    _path: Removed,
+}
+
+impl Control {
+    /// When the account is wanted next.
+    pub(crate) fn due(&self) -> Instant {
+        self.due
+    }
+
+    /// Answers with this account from now on.
+    pub(crate) fn publish(&mut self, now: Instant, summary: Summary) {
+        self.due = now + PERIOD;
+        *self.shared.latest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(summary);
+    }
+
+    /// What has been exchanged since the last call, the oldest first.
+    pub(crate) fn changes(&self) -> Vec<Change> {
+        std::mem::take(&mut *self.shared.changes.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}

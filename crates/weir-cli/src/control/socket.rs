@@ -1,0 +1,100 @@
+//! Where the socket of a running capture is: `/run/weir/PID.sock`, or under `$XDG_RUNTIME_DIR` for others than root.
+
+use std::fs::{self, DirBuilder, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+
+/// The system's directory.
+const SYSTEM: &str = "/run/weir";
+
+/// The directories in which captures have their sockets, that of this user first.
+pub(super) fn directories() -> Vec<PathBuf> {
+    let own = std::env::var_os("XDG_RUNTIME_DIR").map(|base| PathBuf::from(base).join("weir"));
+    let own = own.filter(|path| path.is_absolute());
+    let mut all = vec![PathBuf::from(SYSTEM)];
+    if rustix::process::geteuid().is_root() {
+        all.extend(own)
+    } else {
+        all.splice(0..0, own).for_each(drop)
+    }
+    all
+}
+
+/// The socket of process `process`, were it in `directory`.
+pub(super) fn of_process(directory: &Path, process: u32) -> PathBuf {
+    directory.join(format!("{process}.sock"))
+}
+
+/// Listens at the usual place; `None` where there is none that we may use.
+pub(super) fn listen_somewhere() -> Option<(UnixListener, PathBuf)> {
+    let usable = |directory: PathBuf| {
+        let _there_already = DirBuilder::new().mode(0o755).create(&directory);
+        sweep(&directory);
+        let path = of_process(&directory, std::process::id());
+        listen(&path).ok().map(|listener| (listener, path))
+    };
+    directories().into_iter().find_map(usable)
+}
+
+/// Listens at `path`, for the owner alone. A socket on which nobody listens any more is replaced.
+pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
+    if is_left(path) {
+        fs::remove_file(path)?;
+    }
+    // Nobody else may connect in between: who asks is looked at, too, and has to be the same user or root.
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, Permissions::from_mode(0o600))?;
+    Ok(listener)
+}
+
+/// Removes the sockets of captures that were killed, as far as we may.
+pub(super) fn sweep(directory: &Path) {
+    for path in sockets(directory) {
+        if is_left(&path) {
+            let _not_ours = fs::remove_file(path);
+        }
+    }
+}
+
+/// The sockets in `directory`, in the order of their names.
+pub(super) fn sockets(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| is_socket(path)).collect();
+    paths.retain(|path| path.extension().is_some_and(|extension| extension == "sock"));
+    paths.sort();
+    paths
+}
+
+fn is_socket(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket())
+}
+
+/// A socket on which nobody listens.
+fn is_left(path: &Path) -> bool {
+    is_socket(path)
+        && UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_socket_that_was_left_is_swept_and_no_other() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| directory.path().join(name);
+        let _heard = listen(&path("1.sock")).expect("listens");
+        drop(listen(&path("2.sock")).expect("listens"));
+        fs::write(path("3.sock"), "a file").expect("writes");
+        assert!(listen(&path("1.sock")).is_err(), "somebody listens");
+        sweep(directory.path());
+        assert_eq!(sockets(directory.path()), [path("1.sock")]);
+        assert!(path("3.sock").exists());
+        drop(listen(&path("2.sock")).expect("listens"));
+        drop(listen(&path("2.sock")).expect("replaces"));
+        let mode = fs::metadata(path("1.sock")).expect("is there").permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+}

@@ -1,0 +1,210 @@
+//! Exchanging a filter while packets flow, by this process or by another one.
+//!
+//! ```text
+//!   asker, with privileges                          capture, confined
+//!                         <--- Place, descriptors --- Exchange::places
+//!   Place::make(filter)
+//!                         --- Program, descriptors -> Exchange::put: one update of a map, or one socket option
+//! ```
+//!
+//! A capture may have given up what it takes to load a program, so who asks for another filter makes the program, for a
+//! [`Place`] that the capture describes, and the capture only puts it there. Each packet meets the old filter or the new
+//! one, never both and never none.
+
+use std::fmt::Debug;
+use std::os::fd::OwnedFd;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use weir_filter::cbpf::{self, Rules};
+use weir_filter::emit::cbpf::{EmitError, Target, emit};
+use weir_sys::packet::Instruction;
+
+use super::{Compiled, Filter, Receiver};
+use crate::{Error, Interface};
+
+/// Where the filters of a capture are exchanged. May be used by any thread.
+#[derive(Clone, Debug)]
+pub struct Exchange {
+    seats: Vec<(Seat, Arc<dyn Gate>)>,
+}
+
+/// An interface whose filter can be exchanged.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Seat {
+    /// Number of the interface in the capture.
+    pub interface: u32,
+    /// Its name.
+    pub name: String,
+    /// What a filter is compiled for.
+    pub receiver: Receiver,
+}
+
+/// The place of a filter, as whoever makes a program for it has to know it: what it is, and descriptors that belong to it.
+#[derive(Debug)]
+pub struct Place {
+    /// On which interface.
+    pub seat: Seat,
+    /// What it is.
+    pub kind: PlaceKind,
+    /// Maps, as the kind says.
+    pub descriptors: Vec<OwnedFd>,
+}
+
+/// What a place is.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PlaceKind {
+    /// A packet socket's own filter, in the kernel.
+    Socket,
+    /// The process itself, which asks before it copies.
+    Process,
+}
+
+/// A program for a [`Place`].
+#[derive(Debug)]
+pub struct Program {
+    /// Number of the interface.
+    pub interface: u32,
+    /// What it is.
+    pub form: Form,
+    /// Programs and maps, as the form says.
+    pub descriptors: Vec<OwnedFd>,
+}
+
+/// What a program is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// None: every packet is wanted.
+    All,
+    /// Classic BPF, an instruction as four numbers: `code`, `jt`, `jf`, `k`.
+    Classic(Vec<[u32; 4]>),
+}
+
+/// A place that takes no filter, and why.
+#[derive(Debug)]
+pub(crate) struct Closed {
+    pub(crate) name: String,
+    pub(crate) why: String,
+}
+
+impl Gate for Closed {
+    fn place(&self) -> Result<(PlaceKind, Vec<OwnedFd>), Error> {
+        Err(Error::FilterRefused { name: self.name.clone(), what: self.why.clone() })
+    }
+
+    fn put(&self, _: &Program) -> Result<(), Error> {
+        self.place().map(drop)
+    }
+}
+
+/// What puts a program in its place.
+pub(crate) trait Gate: Debug + Send + Sync {
+    /// What there is to know of the place.
+    fn place(&self) -> Result<(PlaceKind, Vec<OwnedFd>), Error>;
+
+    /// Puts a program there, for every packet that comes from now on.
+    fn put(&self, program: &Program) -> Result<(), Error>;
+}
+
+impl Exchange {
+    pub(crate) fn new(gates: impl Iterator<Item = (Seat, Arc<dyn Gate>)>) -> Self {
+        Self { seats: gates.collect() }
+    }
+
+    /// What there is to know of each place.
+    ///
+    /// # Errors
+    ///
+    /// No free descriptor.
+    pub fn places(&self) -> Result<Vec<Place>, Error> {
+        let place = |(seat, gate): &(Seat, Arc<dyn Gate>)| {
+            let (kind, descriptors) = gate.place()?;
+            Ok(Place { seat: seat.clone(), kind, descriptors })
+        };
+        self.seats.iter().map(place).collect()
+    }
+
+    /// Puts each program in its place.
+    ///
+    /// # Errors
+    ///
+    /// A program that is none, or is not for its place. Those in front of it are in their places.
+    pub fn put(&self, programs: &[Program]) -> Result<(), Error> {
+        for program in programs {
+            let gate = self.seats.iter().find(|(seat, _)| seat.interface == program.interface);
+            let Some((_, gate)) = gate else {
+                return Err(Error::Options(format!("the capture has no interface {}", program.interface)));
+            };
+            gate.put(program)?;
+        }
+        Ok(())
+    }
+}
+
+impl Seat {
+    pub(crate) fn of(interface: &Interface, receiver: Receiver) -> Self {
+        Self { interface: interface.id, name: interface.name.clone(), receiver }
+    }
+}
+
+impl Place {
+    /// Makes a program of `filter` for this place; `None`: of the filter that wants everything.
+    ///
+    /// # Errors
+    ///
+    /// An expression that is wrong, or a program that the place cannot take.
+    pub fn make(&self, filter: Option<&Filter>) -> Result<Program, Error> {
+        let interface = self.seat.interface;
+        let Some(filter) = filter else {
+            return Ok(Program { interface, form: Form::All, descriptors: Vec::new() });
+        };
+        let compiled = filter.compile(self.seat.receiver)?;
+        let refused = |what: &dyn ToString| Error::FilterRefused {
+            name: self.seat.name.clone(),
+            what: what.to_string(),
+        };
+        match self.kind {
+            PlaceKind::Socket | PlaceKind::Process => {
+                let program = classic(&compiled).map_err(|error| refused(&error))?;
+                Ok(Program { interface, form: Form::of(&program), descriptors: Vec::new() })
+            }
+        }
+    }
+}
+
+impl Form {
+    /// Of a program in classic BPF.
+    fn of(program: &cbpf::Program) -> Self {
+        let numbers = |i: &cbpf::Instruction| [i.code.into(), i.jt.into(), i.jf.into(), i.k];
+        Self::Classic(program.instructions.iter().map(numbers).collect())
+    }
+}
+
+/// The filter in classic BPF, if there is room for it.
+pub(crate) fn classic(filter: &Compiled) -> Result<cbpf::Program, EmitError> {
+    emit(&filter.graph, &filter.ast.sets, Target::Kernel)
+}
+
+/// A program in classic BPF from elsewhere, if it is one.
+pub(crate) fn checked(instructions: &[[u32; 4]]) -> Result<cbpf::Program, String> {
+    let instruction = |&[code, jt, jf, k]: &[u32; 4]| {
+        Some(cbpf::Instruction {
+            code: code.try_into().ok()?,
+            jt: jt.try_into().ok()?,
+            jf: jf.try_into().ok()?,
+            k,
+        })
+    };
+    let instructions: Option<Vec<_>> = instructions.iter().map(instruction).collect();
+    let program = cbpf::Program { instructions: instructions.ok_or("a number is too large")? };
+    program.check(Rules::Kernel).map_err(|flaw| flaw.to_string())?;
+    Ok(program)
+}
+
+/// The same as the kernel takes it.
+pub(crate) fn for_the_kernel(program: &cbpf::Program) -> Vec<Instruction> {
+    let one = |&cbpf::Instruction { code, jt, jf, k }: &cbpf::Instruction| Instruction { code, jt, jf, k };
+    program.instructions.iter().map(one).collect()
+}
