@@ -62,6 +62,8 @@ impl Lowering<'_> {
     /// Bytes of a header, from `index` on.
     fn accessor(&mut self, protocol: Protocol, index: ValueId, size: u8) -> Result<ValueId, Refusal> {
         use Protocol as P;
+        // What is implied must be possible, even where it is not asked.
+        let _ = self.implied_by(protocol)?;
         let width = match size {
             1 => Width::Byte,
             2 => Width::Half,
@@ -97,26 +99,32 @@ impl Lowering<'_> {
                 Arith::Number(_) | Arith::Length => break,
                 Arith::Negate(operand) | Arith::Binary { left: operand, .. } => *operand,
                 Arith::Accessor { protocol, index, .. } => {
+                    let mut implied = self.implied_by(*protocol)?;
                     // What the index implies is asked in between.
-                    match protocol {
-                        Protocol::Link | Protocol::Radio => {}
-                        Protocol::Icmp6 => {
-                            after.push(self.field(From::Network, 6, Width::Byte, 58));
-                            after.push(self.protocol(Protocol::Ip6)?);
-                        }
-                        &protocol if is_transport(protocol) => {
-                            before.push(self.protocol(Protocol::Ip)?);
-                            after.push(self.is_first_fragment());
-                            after.push(self.protocol(protocol)?);
-                        }
-                        &protocol => after.push(self.protocol(protocol)?),
+                    if is_transport(*protocol) {
+                        before.push(implied.remove(0));
                     }
+                    after.push(Condition::All(implied));
                     *index
                 }
             };
         }
         before.extend(after.into_iter().rev());
         Ok(before)
+    }
+
+    /// What an accessor implies.
+    fn implied_by(&mut self, protocol: Protocol) -> Result<Vec<Condition>, Refusal> {
+        Ok(match protocol {
+            Protocol::Link | Protocol::Radio => Vec::new(),
+            Protocol::Icmp6 => {
+                vec![self.protocol(Protocol::Ip6)?, self.field(From::Network, 6, Width::Byte, 58)]
+            }
+            _ if is_transport(protocol) => {
+                vec![self.protocol(Protocol::Ip)?, self.protocol(protocol)?, self.is_first_fragment()]
+            }
+            _ => vec![self.protocol(protocol)?],
+        })
     }
 }
 

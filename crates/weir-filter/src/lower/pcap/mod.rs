@@ -18,8 +18,6 @@ mod llc;
 mod mtp;
 mod port;
 mod protocol;
-#[cfg(test)]
-mod tests;
 mod tunnel;
 mod wlan;
 

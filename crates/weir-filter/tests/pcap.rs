@@ -1,0 +1,289 @@
+//! The dialect `pcap`, judged by libpcap: what its compiler makes of the same words, without its optimiser, is run on the same
+//! packets.
+
+use std::net::IpAddr;
+use std::process::Command;
+
+use proptest::prelude::*;
+use weir_filter::cbpf::{Instruction, Program};
+use weir_filter::interpret::{Interpreter, Metadata, Packet, VlanTag};
+use weir_filter::names::{Names, Service};
+use weir_filter::{Dialect, Filter, Options, compile};
+use weir_judge::expressions::{self, Words};
+use weir_judge::packets::{self, Captured};
+use weir_judge::{Choices, Libpcap, Setup, corpus};
+
+const SNAP_LEN: u32 = 262_144;
+const NETMASK: u32 = 0xffff_ff00;
+
+/// Those that libpcap's compiler knows more of than that they are there, and some others.
+const LINK_TYPES: &[u16] = &[
+    0, 1, 2, 6, 7, 8, 9, 10, 11, 12, 15, 16, 19, 50, 51, 99, 100, 101, 102, 103, 104, 105, 106, 107, 108,
+    109, 110, 112, 113, 114, 117, 119, 122, 123, 127, 129, 130, 131, 132, 133, 134, 135, 136, 137, 138, 139,
+    140, 143, 147, 163, 164, 165, 166, 167, 168, 178, 179, 180, 181, 182, 183, 192, 194, 197, 200, 202, 226,
+    228, 229, 232, 233, 234, 238, 240, 241, 246, 276, 289,
+];
+
+/// Link types with headers of variable length.
+fn is_variable(link_type: u16) -> bool {
+    matches!(link_type, 105 | 117 | 119 | 127 | 163 | 192)
+}
+
+/// Expressions that mean something else here, on purpose.
+///
+/// - `byte` with `&` and `|`: libpcap 1.10 does not load the byte, 1.11 does.
+/// - Arithmetic before the first term that needs the payload, where its place is variable: libpcap computes both in the same
+///   register, so that `5 = 5 and ip` finds no IP in 802.11.
+fn is_mended(link_type: u16, text: &str) -> bool {
+    let first = text.split(" and ").flat_map(|part| part.split(" or ")).next().unwrap_or_default();
+    (text.contains("byte") && text.contains(['&', '|']))
+        || (is_variable(link_type) && first.contains(['=', '<', '>', '[']))
+}
+
+/// Knows the protocols that the corpus names.
+#[derive(Debug)]
+struct Protocols;
+
+impl Names for Protocols {
+    fn host(&self, _: &str) -> Vec<IpAddr> {
+        Vec::new()
+    }
+
+    fn network(&self, _: &str) -> Option<u32> {
+        None
+    }
+
+    fn ethernet(&self, _: &str) -> Option<[u8; 6]> {
+        None
+    }
+
+    fn service(&self, _: &str) -> Service {
+        Service::default()
+    }
+
+    fn protocol(&self, name: &str) -> Option<u8> {
+        let known =
+            [("icmp", 1), ("igmp", 2), ("tcp", 6), ("udp", 17), ("esp", 50), ("ah", 51), ("sctp", 132)];
+        known.into_iter().find(|(known, _)| *known == name).map(|(_, number)| number)
+    }
+
+    fn set(&self, name: &str) -> Result<String, String> {
+        Err(format!("there is no set `{name}`"))
+    }
+}
+
+fn options(link_type: u16) -> Options<'static> {
+    Options {
+        dialect: Dialect::Pcap,
+        link_type,
+        snap_len: SNAP_LEN,
+        metadata: false,
+        swapped: false,
+        netmask: Some(NETMASK),
+        names: &Protocols,
+    }
+}
+
+fn judge(libpcap: &Libpcap, text: &str, options: &Options<'_>) -> Result<Program, String> {
+    let setup = Setup {
+        link_type: options.link_type,
+        snap_len: options.snap_len,
+        swapped: options.swapped,
+        optimise: false,
+        netmask: options.netmask,
+    };
+    let program = libpcap.compile(text, &setup)?;
+    let instructions = program.instructions().into_iter();
+    let instructions = instructions.map(|(code, jt, jf, k)| Instruction { code, jt, jf, k }).collect();
+    Ok(Program { instructions })
+}
+
+/// Every packet, with all that was captured, and cut at some lengths or at all.
+fn cuts(packets: &[Captured], all: usize) -> impl Iterator<Item = Packet<'_>> {
+    packets.iter().enumerate().flat_map(move |(index, packet)| {
+        let step = if index < all { 1 } else { 41 };
+        let cut = (0..packet.data.len()).step_by(step).chain([packet.data.len()]);
+        cut.map(|captured| Packet {
+            data: &packet.data[..captured],
+            length: packet.length,
+            ..Packet::default()
+        })
+    })
+}
+
+fn agree(filter: &Filter, program: &Program, packets: &[Captured], all: usize) -> Result<u32, String> {
+    filter.lowered.check(&filter.ast.sets)?;
+    let interpreter = Interpreter::new(&filter.lowered, &filter.ast.sets);
+    let mut accepted = 0;
+    for packet in cuts(packets, all) {
+        let (ours, theirs) = (interpreter.run(&packet), program.run(&packet));
+        if ours != theirs {
+            let (text, data) = (&filter.text, packet.data);
+            let (graph, listing) = (&filter.lowered, program.listing());
+            return Err(format!(
+                "{text}: {ours} where libpcap says {theirs}\nof {} bytes {data:02x?}\n{graph}\n{listing}",
+                packet.length
+            ));
+        }
+        accepted += u32::from(ours != 0);
+    }
+    Ok(accepted)
+}
+
+#[test]
+fn the_corpus_means_what_libpcap_makes_of_it() {
+    let libpcap = Libpcap::open().expect("libpcap is installed");
+    let mut failures = Vec::new();
+    let mut without = Vec::new();
+    for corpus::Entry { link_type, text } in corpus::pcap() {
+        if is_mended(link_type, text) {
+            continue;
+        }
+        let options = options(link_type);
+        let program = judge(&libpcap, text, &options).expect("the corpus is valid");
+        match compile(text, &options).map_err(|error| format!("{link_type} {text}: {error}")) {
+            Err(error) => failures.push(error),
+            Ok(filter) => match agree(&filter, &program, &packets::fixed(link_type, 400), 4) {
+                Err(error) => failures.push(format!("{link_type} {error}")),
+                Ok(0) => without.push(format!("{link_type} {text}")),
+                Ok(_) => {}
+            },
+        }
+    }
+    assert!(failures.is_empty(), "{} failures, the first: {}", failures.len(), failures[0]);
+    assert!(without.len() < 80, "no packet is accepted by many: {without:?}");
+}
+
+#[test]
+fn every_expression_is_refused_or_means_the_same_on_every_link_type() {
+    let libpcap = Libpcap::open().expect("libpcap is installed");
+    let mut texts: Vec<&str> = corpus::pcap().into_iter().map(|entry| entry.text).collect();
+    texts.sort_unstable();
+    texts.dedup();
+    let mut failures = Vec::new();
+    for &link_type in LINK_TYPES {
+        let options = options(link_type);
+        let packets = packets::fixed(link_type, 12);
+        for text in texts.iter().filter(|text| !is_mended(link_type, text)) {
+            let ours = compile(text, &options);
+            match (judge(&libpcap, text, &options), ours) {
+                (Ok(program), Ok(filter)) => {
+                    failures.extend(
+                        agree(&filter, &program, &packets, 0).err().map(|e| format!("{link_type} {e}")),
+                    );
+                }
+                (Err(_), Err(_)) => {}
+                (Err(message), Ok(_)) => failures.push(format!("{link_type} {text}: libpcap says {message}")),
+                (Ok(_), Err(error)) => failures.push(format!("{link_type} {text}: {error}")),
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} failures, the first: {}", failures.len(), failures[0]);
+}
+
+/// What libpcap compiles for a live interface of Ethernet, whose packets have their tags and directions beside them.
+fn live(text: &str) -> Result<Program, String> {
+    let run = Command::new("tcpdump").args(["-i", "lo", "-O", "-ddd", text]).output();
+    let output = run.map_err(|error| format!("tcpdump: {error}"))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    let numbers = String::from_utf8_lossy(&output.stdout).into_owned();
+    Program::from_numbers(&numbers).map_err(|error| error.to_string())
+}
+
+#[test]
+fn what_is_beside_the_packets_means_what_libpcap_makes_of_it() {
+    if let Err(error) = live("ip") {
+        return println!("SKIP: {error}");
+    }
+    let options = Options { metadata: true, ..options(1) };
+    let packets = packets::fixed(1, 300);
+    for text in [
+        "vlan",
+        "vlan 5",
+        "not vlan",
+        "vlan 5 and tcp",
+        "vlan or tcp",
+        "ip or vlan or ip",
+        "not vlan 5 and ip",
+        "tcp or vlan 5 and udp",
+        "ip or (vlan and ip)",
+        "vlan and vlan 7",
+        "vlan 5 and vlan 7 and ip",
+        "vlan and mpls and ip",
+        "vlan and pppoes and ip",
+        "inbound",
+        "outbound and ip",
+        "not outbound",
+        "ifindex 2",
+    ] {
+        let program = live(text).expect("it compiles as others do");
+        let filter = compile(text, &options).expect("libpcap compiles it");
+        filter.lowered.check(&[]).expect("the graph keeps the rules");
+        let interpreter = Interpreter::new(&filter.lowered, &[]);
+        let mut accepted = 0;
+        for (packet, number) in cuts(&packets, 5).zip((0_u8..=u8::MAX).cycle()) {
+            let tci = [None, Some(5), Some(0xa007)][usize::from(number) % 3];
+            let meta = Metadata {
+                protocol: 0,
+                packet_type: number / 3 % 5,
+                interface: u32::from(number / 15 % 3),
+                vlan: tci.map(|tci| VlanTag { protocol: 0x8100, tci }),
+            };
+            let packet = Packet { meta, ..packet };
+            let ours = interpreter.run(&packet);
+            assert_eq!(ours, program.run(&packet), "{text}: {packet:02x?}\n{}", program.listing());
+            accepted += u32::from(ours != 0);
+        }
+        assert_ne!(accepted, 0, "{text}: no packet is accepted, so nothing was compared");
+    }
+}
+
+#[test]
+fn the_byte_order_of_a_file_counts() {
+    let libpcap = Libpcap::open().expect("libpcap is installed");
+    for text in ["ip", "ip6", "tcp"] {
+        let options = Options { swapped: true, ..options(0) };
+        let program = judge(&libpcap, text, &options).expect("libpcap compiles it");
+        let filter = compile(text, &options).expect("libpcap compiles it");
+        let accepted = agree(&filter, &program, &packets::fixed(0, 500), 0).unwrap();
+        assert_ne!(accepted, 0, "{text}: no packet is accepted, so nothing was compared");
+    }
+}
+
+#[test]
+fn what_a_tunnel_that_was_not_asked_for_would_have_found_is_zero() {
+    let libpcap = Libpcap::open().expect("libpcap is installed");
+    for text in ["geneve or tcp", "not geneve and ip", "(udp or geneve) and ether src 0:11:22:33:44:55"] {
+        let options = options(1);
+        let program = judge(&libpcap, text, &options).expect("libpcap compiles it");
+        let filter = compile(text, &options).expect("libpcap compiles it");
+        agree(&filter, &program, &packets::fixed(1, 300), 2).unwrap();
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn random_expressions_mean_what_libpcap_makes_of_them(seed in any::<u64>()) {
+        let libpcap = Libpcap::open().expect("libpcap is installed");
+        let mut choices = Choices::seeded(seed);
+        let text = expressions::expression(Words::Pcap, &mut choices);
+        let link_type = if choices.one_in(2) { 1 } else { choices.pick(LINK_TYPES) };
+        let options = options(link_type);
+        // Registers that libpcap uses for two things, or reads without having set them.
+        let tunnel = text.contains("geneve") || text.contains("pppoes");
+        prop_assume!(!(text.contains("geneve") && text.contains('[')));
+        prop_assume!(!(is_variable(link_type) && (tunnel || text.contains(['=', '<', '>']))));
+        let packets: Vec<Captured> = (0..40).map(|_| packets::packet(link_type, &mut choices)).collect();
+        match (judge(&libpcap, &text, &options), compile(&text, &options)) {
+            (Ok(program), Ok(filter)) => {
+                agree(&filter, &program, &packets, 2).map_err(TestCaseError::fail)?;
+            }
+            (Err(_), Err(_)) => {}
+            (judged, ours) => prop_assert!(false, "{text}: {:?}, libpcap {:?}", ours.err(), judged.err()),
+        }
+    }
+}
