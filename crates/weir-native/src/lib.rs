@@ -70,22 +70,7 @@ impl Native {
     ///
     /// The processor is not served, the graph is too large, or the process may not have executable memory.
     pub fn new(graph: &Graph, sets: &[Set]) -> Result<Self, Error> {
-        if graph.nodes().len() > MOST_NODES {
-            return Err(Error::TooLarge(graph.nodes().len()));
-        }
-        let mut asked = vec![false; sets.len()];
-        for node in graph.nodes() {
-            if let Node::Branch { test: Test::Member { set, .. }, .. } = node {
-                asked[set.0 as usize] = true;
-            }
-        }
-        let mut tables: Vec<Option<Memory>> = Vec::with_capacity(sets.len());
-        let mut questions = Vec::with_capacity(sets.len());
-        for (set, asked) in sets.iter().zip(asked) {
-            let (question, memory) = if asked { machine::question(Table::new(set)) } else { (None, None) };
-            questions.push(question);
-            tables.push(memory);
-        }
+        let (questions, tables) = questions(graph, sets)?;
         let machine = Machine::new(graph, &questions)?;
         let asks_metadata = graph.values().iter().any(|value| matches!(value, Value::Meta(_)));
         Ok(Self { machine, asks_metadata, _tables: tables })
@@ -103,10 +88,43 @@ impl Native {
         Runner { function: self.machine.function(), asks_metadata: self.asks_metadata, _code: self }
     }
 
+    /// The code of `graph` in the notation of Cranelift's assembler, for people.
+    ///
+    /// # Errors
+    ///
+    /// As [`Native::new`].
+    pub fn listing(graph: &Graph, sets: &[Set]) -> Result<String, Error> {
+        let (questions, _tables) = questions(graph, sets)?;
+        machine::listing(graph, &questions)
+    }
+
     /// Bytes of machine code.
     pub fn code_len(&self) -> usize {
         self.machine.code_len()
     }
+}
+
+/// What the code asks its sets, and what that keeps in memory.
+type Questions = (Vec<Option<code::Question>>, Vec<Option<Memory>>);
+
+fn questions(graph: &Graph, sets: &[Set]) -> Result<Questions, Error> {
+    if graph.nodes().len() > MOST_NODES {
+        return Err(Error::TooLarge(graph.nodes().len()));
+    }
+    let mut asked = vec![false; sets.len()];
+    for node in graph.nodes() {
+        if let Node::Branch { test: Test::Member { set, .. }, .. } = node {
+            asked[set.0 as usize] = true;
+        }
+    }
+    let mut tables: Vec<Option<Memory>> = Vec::with_capacity(sets.len());
+    let mut questions = Vec::with_capacity(sets.len());
+    for (set, asked) in sets.iter().zip(asked) {
+        let (question, memory) = if asked { machine::question(Table::new(set)) } else { (None, None) };
+        questions.push(question);
+        tables.push(memory);
+    }
+    Ok((questions, tables))
 }
 
 /// Runs a [`Native`] on packets.

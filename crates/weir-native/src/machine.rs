@@ -3,12 +3,13 @@
 use std::mem;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use cranelift_codegen::Context;
 use cranelift_codegen::ir::types::{I32, I64};
 use cranelift_codegen::ir::{AbiParam, Signature};
 use cranelift_codegen::settings::{self, Configurable as _};
 use cranelift_frontend::{FunctionBuilder, FunctionBuilderContext};
 use cranelift_jit::{JITBuilder, JITModule};
-use cranelift_module::{Module as _, default_libcall_names};
+use cranelift_module::{FuncId, Module as _, default_libcall_names};
 use weir_filter::graph::{Graph, KEY_WORDS};
 
 use crate::code::{self, Question};
@@ -65,6 +66,17 @@ impl Machine {
     }
 }
 
+/// The code in the notation of Cranelift's assembler.
+pub(crate) fn listing(graph: &Graph, questions: &[Option<Question>]) -> Result<String, Error> {
+    let mut module = JITModule::new(builder()?);
+    let made = define(&mut module, graph, questions, true);
+    // SAFETY: nobody has an address of it.
+    unsafe { module.free_memory() };
+    let (_, context) = made?;
+    let listing = context.compiled_code().and_then(|code| code.vcode.clone());
+    listing.ok_or_else(|| Error::Code("Cranelift gives no listing".to_owned()))
+}
+
 impl Drop for Machine {
     fn drop(&mut self) {
         if let Some(module) = self.module.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
@@ -104,8 +116,25 @@ fn fill(
     graph: &Graph,
     questions: &[Option<Question>],
 ) -> Result<(Function, usize), Error> {
+    let (id, context) = define(module, graph, questions, false)?;
+    let code_len = context.compiled_code().map_or(0, |code| code.code_buffer().len());
+    module.finalize_definitions().map_err(|error| Error::Code(error.to_string()))?;
+    let address = module.get_finalized_function(id);
+    // SAFETY: N1: the function has the signature that it was declared with, in the C convention of this machine.
+    let code = unsafe { mem::transmute::<*const u8, Code>(address) };
+    Ok((Function(code), code_len))
+}
+
+/// Makes the function, whose memory is not executable yet; with a listing, if wanted.
+fn define(
+    module: &mut JITModule,
+    graph: &Graph,
+    questions: &[Option<Question>],
+    listing: bool,
+) -> Result<(FuncId, Context), Error> {
     let failed = |error: &dyn std::fmt::Display| Error::Code(error.to_string());
     let mut context = module.make_context();
+    context.set_disasm(listing);
     context.func.signature = signature(module, &[I64, I64, I32, I64]);
     let id = module.declare_anonymous_function(&context.func.signature).map_err(|error| failed(&error))?;
     let mut parts = FunctionBuilderContext::new();
@@ -119,12 +148,7 @@ fn fill(
     code::emit(graph, questions, &mut builder, &calls);
     builder.finalize(module.isa().frontend_config());
     module.define_function(id, &mut context).map_err(|error| failed(&error))?;
-    let code_len = context.compiled_code().map_or(0, |code| code.code_buffer().len());
-    module.finalize_definitions().map_err(|error| failed(&error))?;
-    let address = module.get_finalized_function(id);
-    // SAFETY: N1: the function has the signature that it was declared with, in the C convention of this machine.
-    let code = unsafe { mem::transmute::<*const u8, Code>(address) };
-    Ok((Function(code), code_len))
+    Ok((id, context))
 }
 
 fn signature(module: &JITModule, parameters: &[cranelift_codegen::ir::Type]) -> Signature {

@@ -112,3 +112,9 @@ fn what_always_and_never_matches() {
     assert_eq!(Native::new(&graph, &[]).unwrap().run(&packet(&[0; 60])), 0);
     assert_eq!(NodeId(2), root);
 }
+
+#[test]
+fn code_can_be_read() {
+    let listing = Native::listing(&Graph::new(77), &[]).unwrap();
+    assert!(listing.contains("0x4d") && listing.contains("ret"), "{listing}");
+}
