@@ -67,7 +67,9 @@ impl<'a> Engines<'a> {
         let classic = |target| cbpf::emit(&optimised, sets, target).ok();
         let kernel = classic(Target::Kernel).map(|program| {
             let raw: Vec<_> = program.instructions.iter().map(|i| (i.code, i.jt, i.jf, i.k)).collect();
-            KernelFilter::attach(&raw).expect("the kernel takes what was made for it")
+            KernelFilter::attach(&raw).unwrap_or_else(|error| {
+                panic!("the kernel does not take what was made for it: {error}\n{graph}{}", program.listing())
+            })
         });
         let mut maps = Vec::new();
         let programs = if load { loaded(&optimised, sets, &mut maps) } else { Vec::new() };

@@ -2,7 +2,8 @@
 //!
 //! The program is written from its end to its beginning, so that where a jump goes is known. What is more than 255
 //! instructions away gets a landing place behind the instruction that asks, where nothing falls into it, and all that ask
-//! further up share it: a return once more, or a jump.
+//! further up share it: a return once more, or a jump. The kernel (`check_load_and_stores`) takes what memory holds before a
+//! return for what it holds behind it, though nothing goes on there; so a program that uses memory has jumps alone.
 
 use super::select::{Block, End};
 use crate::cbpf::{Instruction, Opcode, Program};
@@ -13,6 +14,8 @@ const FURTHEST: usize = u8::MAX as usize;
 
 struct Assembler<'a> {
     graph: &'a Graph,
+    /// Whether it writes memory.
+    stores: bool,
     /// Last instruction first.
     reversed: Vec<Instruction>,
     /// Where each node begins, or the nearest landing place for it.
@@ -21,7 +24,11 @@ struct Assembler<'a> {
 
 /// Puts the blocks of `layout` together.
 pub(super) fn assemble(graph: &Graph, layout: &[NodeId], blocks: Vec<Block>) -> Program {
-    let mut assembler = Assembler { graph, reversed: Vec::new(), places: vec![0; graph.nodes().len()] };
+    let stores =
+        |block: &Block| block.code.iter().any(|i| matches!(i.opcode(), Some(Opcode::Store | Opcode::StoreX)));
+    let stores = blocks.iter().any(stores);
+    let mut assembler =
+        Assembler { graph, stores, reversed: Vec::new(), places: vec![0; graph.nodes().len()] };
     for (id, block) in layout.iter().zip(blocks).rev() {
         assembler.end(block.end);
         assembler.reversed.extend(block.code.into_iter().rev());
@@ -56,8 +63,8 @@ impl Assembler<'_> {
     /// Writes a landing place for `next`.
     fn land(&mut self, next: NodeId) {
         let instruction = match next {
-            Graph::REFUSE => Instruction::new(Opcode::ReturnConstant, 0),
-            Graph::ACCEPT => Instruction::new(Opcode::ReturnConstant, self.graph.snap_len),
+            Graph::REFUSE if !self.stores => Instruction::new(Opcode::ReturnConstant, 0),
+            Graph::ACCEPT if !self.stores => Instruction::new(Opcode::ReturnConstant, self.graph.snap_len),
             _ => {
                 let distance = u32::try_from(self.distance(next)).expect("a program is counted in 32 bits");
                 Instruction::new(Opcode::Jump, distance)
