@@ -6,7 +6,7 @@ use std::net::IpAddr;
 pub trait Names: std::fmt::Debug {
     /// Addresses of a host, as getaddrinfo(3) gives them, each once.
     fn host(&self, name: &str) -> Vec<IpAddr>;
-    /// Number of a network (networks(5)), as written: 10 for `10`.
+    /// Number of a network (networks(5)), as getnetbyname(3) gives it: 0x0a000000 for `10.0.0.0`.
     fn network(&self, name: &str) -> Option<u32>;
     /// MAC address of a host (ethers(5)).
     fn ethernet(&self, name: &str) -> Option<[u8; 6]>;

@@ -12,6 +12,7 @@ pub mod ethtool;
 pub mod filter;
 pub mod landlock;
 pub mod link;
+pub mod names;
 pub mod netdev;
 mod netlink;
 pub mod netns;

@@ -39,6 +39,17 @@ pub(super) fn left_justified(mut number: u32) -> (u32, u32) {
     (number, mask)
 }
 
+/// The network of a number that the system has for a name. Zeros at its end are no part of it (networks(5)), but libpcap
+/// takes them for one, and 0 for a failure.
+pub(super) fn named_network(number: u32, pcap: bool) -> Option<(u32, u32)> {
+    match number {
+        0 if pcap => None,
+        0 => Some((0, 0)),
+        _ if pcap => Some(left_justified(number)),
+        _ => Some(left_justified(number >> (number.trailing_zeros() / 8 * 8))),
+    }
+}
+
 /// The numbers in `80-90`. As libpcap reads them, whatever follows is of no matter.
 pub(super) fn port_numbers(text: &str, pcap: bool) -> Option<(u32, u32)> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();

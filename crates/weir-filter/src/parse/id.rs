@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::address::{decnet, dotted, left_justified};
+use super::address::{decnet, dotted, left_justified, named_network};
 use super::level::Place;
 use super::{IdKind, Parser, Qualifiers, is_pcap};
 use crate::Error;
@@ -88,9 +88,9 @@ impl Parser<'_, '_> {
         let Qualifiers { protocol, direction, kind } = qualifiers;
         match kind {
             IdKind::Net => {
-                let number = self.options.names.network(name).filter(|&number| number != 0);
-                let number = number.ok_or_else(|| here(format!("unknown network `{name}`")))?;
-                let (address, mask) = left_justified(number);
+                let number = self.options.names.network(name);
+                let network = number.and_then(|number| named_network(number, is_pcap(self.options.dialect)));
+                let (address, mask) = network.ok_or_else(|| here(format!("unknown network `{name}`")))?;
                 Self::host(vec![Network::V4(address, mask)], token, qualifiers)
             }
             IdKind::Default | IdKind::Host if protocol == Some(Protocol::Link) => {

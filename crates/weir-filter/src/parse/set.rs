@@ -3,7 +3,7 @@
 use std::net::Ipv6Addr;
 use std::ops::Range;
 
-use super::address::{dotted, left_justified};
+use super::address::{dotted, left_justified, named_network};
 use super::{IdKind, Parser, Qualifiers};
 use crate::ast::{Network, Primitive, Protocol};
 use crate::lex::{self, Kind, words_of};
@@ -211,9 +211,8 @@ impl Members<'_> {
 
     fn add_name(&mut self, name: &str) -> Result<(), String> {
         if self.holds == Holds::Networks {
-            let number = self.names.network(name).filter(|&number| number != 0);
-            let number = number.ok_or_else(|| format!("unknown network `{}`", shortened(name)))?;
-            let (number, mask) = left_justified(number);
+            let network = self.names.network(name).and_then(|number| named_network(number, false));
+            let (number, mask) = network.ok_or_else(|| format!("unknown network `{}`", shortened(name)))?;
             let bits = u8::try_from(mask.leading_ones()).expect("at most 32");
             self.ipv4.push(Member { key: [number], bits });
             return Ok(());

@@ -1,7 +1,7 @@
 //! Names for tests: what this machine's files say, as libpcap reads them.
 
 use std::fs::read_to_string;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 
 use weir_filter::names::{Names, Service};
 use weir_filter::{Dialect, Options};
@@ -44,10 +44,8 @@ impl Names for Files {
     }
 
     fn network(&self, name: &str) -> Option<u32> {
-        let address: std::net::Ipv4Addr = second(&self.networks, name, |_| true)?.parse().ok()?;
-        // networks(5): zeros at the end are no part of the number.
-        let bits = address.to_bits();
-        Some(bits.checked_shr(bits.trailing_zeros() / 8 * 8).unwrap_or(0))
+        let address: Ipv4Addr = second(&self.networks, name, |_| true)?.parse().ok()?;
+        Some(address.to_bits())
     }
 
     fn ethernet(&self, name: &str) -> Option<[u8; 6]> {

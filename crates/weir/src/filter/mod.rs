@@ -4,12 +4,14 @@
 //! packets of a link type, met by a receiver. Each source takes it in its own way: see [`crate::Builder::filter`].
 
 mod exchange;
+mod names;
 
 use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use self::exchange::{Closed, Gate, checked, classic, for_the_kernel};
 pub use self::exchange::{Exchange, Form, Place, PlaceKind, Program, Seat};
+pub use self::names::SystemNames;
 use serde::{Deserialize, Serialize};
 pub use weir_filter::names::{Names, NoNames};
 pub use weir_filter::{Dialect, Filter as Compiled};
