@@ -263,6 +263,95 @@ fn what_a_tunnel_that_was_not_asked_for_would_have_found_is_zero() {
     }
 }
 
+/// A frame in a tunnel over UDP to `port` over IPv4 with or without options, or over IPv6; with the tunnel's header.
+fn tunnelled(family: u8, port: u16, header: &[u8], frame: &[u8]) -> Vec<u8> {
+    let mut outer = vec![2; 12];
+    match family {
+        6 => {
+            outer.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, 17, 64]);
+            outer.extend([0xfd; 32]);
+        }
+        words => {
+            outer.extend([0x08, 0x00, 0x40 | words, 0, 0, 0, 0, 0, 0, 0, 64, 17, 0, 0]);
+            outer.extend(vec![192; usize::from(words) * 4 - 12]);
+        }
+    }
+    outer.extend([0x12, 0x34]);
+    outer.extend(port.to_be_bytes());
+    outer.extend([0; 4]);
+    outer.extend(header);
+    outer.extend(frame);
+    outer
+}
+
+#[test]
+fn behind_a_tunnel_terms_mean_the_frame_inside() {
+    let options = options(1);
+    let compiled = |text: &str| compile(text, &options).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let vxlan = ("vxlan 100", 4789, &[8, 0, 0, 0, 0, 0, 100, 0][..]);
+    let geneve = ("geneve 100", 6081, &[0x01, 0, 0x65, 0x58, 0, 0, 100, 0, 1, 1, 1, 1][..]);
+    let frames = packets::fixed(1, 60);
+    for (tunnel, port, header) in [vxlan, geneve] {
+        for text in [
+            "tcp",
+            "ether src 0:11:22:33:44:55",
+            "port 80",
+            "vlan and ip",
+            "ip[6:2] & 0x1fff = 0",
+            "multicast",
+        ] {
+            let (inside, outside) = (compiled(text), compiled(&format!("{tunnel} and {text}")));
+            let (inside, outside) =
+                (Interpreter::new(&inside.lowered, &[]), Interpreter::new(&outside.lowered, &[]));
+            let mut accepted = 0;
+            for packet in cuts(&frames, 3) {
+                let answer = inside.run(&packet);
+                accepted += u32::from(answer != 0);
+                for family in [5, 7, 6] {
+                    let data = tunnelled(family, port, header, packet.data);
+                    assert_eq!(outside.run(&Packet { data: &data, ..packet }), answer, "{text}: {data:02x?}");
+                    let other = tunnelled(family, port + 1, header, packet.data);
+                    assert_eq!(outside.run(&Packet { data: &other, ..packet }), 0, "{text}: {other:02x?}");
+                }
+            }
+            assert_ne!(accepted, 0, "{text}: no packet is accepted, so nothing was compared");
+        }
+    }
+    for (number, flags, accepted) in [(100, 8, true), (101, 8, false), (100, 0, false)] {
+        let data = tunnelled(5, 4789, &[flags, 0, 0, 0, 0, 0, number, 0], &[]);
+        let filter = compiled("vxlan 100");
+        let answer = Interpreter::new(&filter.lowered, &[]).run(&Packet { data: &data, ..Packet::default() });
+        assert_eq!(answer != 0, accepted, "{number} {flags}");
+    }
+}
+
+#[test]
+fn a_chain_of_more_headers_than_are_looked_at_is_refused() {
+    let filter = compile("ip6 protochain 6 or ip6", &options(1)).expect("it is valid");
+    let interpreter = Interpreter::new(&filter.lowered, &[]);
+    for (headers, accepted) in [(0, true), (14, true), (15, true), (16, false)] {
+        let mut data = vec![2; 12];
+        data.extend([0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, if headers == 0 { 17 } else { 60 }, 64]);
+        data.extend([0; 32]);
+        for header in (0..headers).rev() {
+            data.extend([if header == 0 { 17 } else { 60 }, 0, 0, 0, 0, 0, 0, 0]);
+        }
+        let answer = interpreter.run(&Packet { data: &data, length: 0, ..Packet::default() });
+        assert_eq!(answer != 0, accepted, "{headers} headers");
+    }
+}
+
+#[test]
+fn byte_loads_the_byte_that_it_asks() {
+    for (text, same) in [("byte 12 & 8", "link[12] & 8 != 0"), ("byte 13 | 0", "link[13] | 0 != 0")] {
+        let [text, same] = [text, same].map(|text| compile(text, &options(1)).expect("it is valid"));
+        let [text, same] = [&text, &same].map(|filter| Interpreter::new(&filter.lowered, &[]));
+        for packet in cuts(&packets::fixed(1, 50), 5) {
+            assert_eq!(text.run(&packet), same.run(&packet));
+        }
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
