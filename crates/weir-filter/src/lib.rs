@@ -77,11 +77,19 @@ pub struct Filter {
     pub graph: Graph,
 }
 
+/// The link type of which VLAN tags are taken off.
+const ETHERNET: u16 = 1;
+
 /// Compiles `text`. An empty one accepts everything.
 pub fn compile(text: &str, options: &Options<'_>) -> Result<Filter, Error> {
-    let ast = parse::parse(text, options)?;
+    let mut ast = parse::parse(text, options)?;
     let lowered = match options.dialect {
-        Dialect::Weir => lower::weir::lower(&ast, options)?,
+        Dialect::Weir => {
+            let (lowered, sets) = lower::weir::lower(&ast, options)?;
+            ast.sets.extend(sets);
+            let stripped = options.metadata && options.link_type == ETHERNET;
+            if stripped { pass::stripped_tag(&lowered) } else { lowered }
+        }
         Dialect::Pcap => lower::pcap::lower(&ast, options)?,
     };
     let graph = pass::optimise(&lowered, &ast.sets);

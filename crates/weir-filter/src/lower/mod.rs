@@ -1,33 +1,31 @@
 //! From expression to graph: what the terms mean in bytes. One module a dialect; this one knows how terms are connected.
 
-#![allow(dead_code, reason = "until both dialects use it")]
-
 pub(crate) mod pcap;
 pub(crate) mod weir;
 
 use crate::ast::{Ast, Expr, ExprId};
 use crate::graph::NodeId;
 
-/// The nodes to go on at: if the answer is yes, and if it is no.
-pub(crate) type Ways = (NodeId, NodeId);
+/// Where to go on: if the answer is yes, and if it is no.
+pub(crate) type Ways<At = NodeId> = (At, At);
 
 /// An `and` or `or` whose operands are lowered from the last to the first, since each needs to know where to go on.
-struct Frame<'a> {
+struct Frame<'a, At> {
     operands: &'a [ExprId],
     all: bool,
     remaining: usize,
-    ways: Ways,
+    ways: Ways<At>,
 }
 
 /// Lowers `expr` so that it goes on at `ways`, `leaf` being asked for each [`Expr::Term`] and [`Expr::Inner`], and answers
 /// where it begins. Not recursive: an expression may be nested as deep as its text is long.
-pub(crate) fn connect(
+pub(crate) fn connect<At: Copy>(
     ast: &Ast,
     expr: ExprId,
-    ways: Ways,
-    mut leaf: impl FnMut(&Expr, Ways) -> NodeId,
-) -> NodeId {
-    let mut frames: Vec<Frame<'_>> = Vec::new();
+    ways: Ways<At>,
+    mut leaf: impl FnMut(&Expr, Ways<At>) -> At,
+) -> At {
+    let mut frames: Vec<Frame<'_, At>> = Vec::new();
     let (mut expr, mut ways) = (expr, ways);
     loop {
         let begin = match &ast.nodes[expr.0 as usize] {

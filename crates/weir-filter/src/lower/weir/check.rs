@@ -1,0 +1,126 @@
+//! Terms that make no sense on a link type are refused, with what would.
+
+use std::ops::Range;
+
+use super::place::Level;
+use super::terms::accessors;
+use crate::ast::{Ast, Direction, Primitive, Protocol, Term};
+use crate::{Error, Options};
+
+/// Refuses `term` if it cannot be asked of packets at `level`.
+pub(super) fn check(ast: &Ast, term: &Term, level: &Level, options: &Options<'_>) -> Result<(), Error> {
+    let refused = |message: &str| Err(Error::new(message, term.span.clone()));
+    let ethernet = level.link.is_ethernet();
+    match &term.primitive {
+        Primitive::Mac { direction, .. } | Primitive::MacIn { direction, .. } => {
+            if !ethernet {
+                return refused("frames of this link type have no pair of Ethernet addresses");
+            }
+            directed(*direction, &term.span)
+        }
+        Primitive::Gateway { .. } if !ethernet => {
+            refused("`gateway` needs Ethernet addresses, which frames of this link type do not have")
+        }
+        Primitive::Broadcast(None | Some(Protocol::Link))
+        | Primitive::Multicast(None | Some(Protocol::Link))
+            if !ethernet =>
+        {
+            refused("frames of this link type have no Ethernet addresses")
+        }
+        Primitive::Broadcast(None | Some(Protocol::Link | Protocol::Ip)) => {
+            let of_ip = matches!(term.primitive, Primitive::Broadcast(Some(_)));
+            match (of_ip, &term.primitive, options.netmask) {
+                (true, Primitive::Broadcast(Some(Protocol::Ip)), None) => {
+                    Err(Error::new("the mask of the network is not known", term.span.clone())
+                        .help("`dst host 10.0.0.255` and its like ask for one address"))
+                }
+                _ => Ok(()),
+            }
+        }
+        Primitive::Broadcast(_) => refused("only `ether` and `ip` have broadcasts"),
+        Primitive::Multicast(protocol) => match protocol {
+            None | Some(Protocol::Link | Protocol::Ip | Protocol::Ip6) => Ok(()),
+            Some(_) => refused("only `ether`, `ip` and `ip6` have multicasts"),
+        },
+        Primitive::Host { protocol, direction, .. } | Primitive::HostIn { protocol, direction, .. } => {
+            if !matches!(protocol, None | Some(Protocol::Ip | Protocol::Ip6 | Protocol::Arp | Protocol::Rarp))
+            {
+                return refused("only `ip`, `ip6`, `arp` and `rarp` have these addresses");
+            }
+            directed(*direction, &term.span)
+        }
+        Primitive::Port { direction, .. }
+        | Primitive::PortIn { direction, .. }
+        | Primitive::DecNetHost { direction, .. } => directed(*direction, &term.span),
+        Primitive::Vlan(_) | Primitive::VlanIn { .. } if !level.link.has_tags() => {
+            refused("frames of this link type have no VLAN tags")
+        }
+        Primitive::Proto { protocol, .. } => match protocol {
+            None | Some(Protocol::Link | Protocol::Ip | Protocol::Ip6 | Protocol::Iso | Protocol::Isis) => {
+                Ok(())
+            }
+            Some(_) => refused("only `ether`, `ip`, `ip6`, `iso` and `isis` number what they carry"),
+        },
+        Primitive::ProtoChain { protocol: Some(protocol), .. }
+            if !matches!(protocol, Protocol::Ip | Protocol::Ip6) =>
+        {
+            refused("only `ip` and `ip6` have chains of headers")
+        }
+        Primitive::Protocol(Protocol::Link | Protocol::Radio) => {
+            refused("what the link layer is, is no question: packets of a file or interface have it all")
+        }
+        Primitive::Inbound | Primitive::Outbound
+            if !options.metadata && !matches!(options.link_type, 113 | 276) =>
+        {
+            refused("the direction of packets is not known here")
+        }
+        Primitive::IfIndex(_) if !options.metadata && options.link_type != 276 => {
+            refused("the interface of packets is not known here")
+        }
+        Primitive::Llc(_) if !level.link.has_tags() => refused("frames of this link type have no LLC header"),
+        Primitive::ArcNet { .. } => refused("frames of this link type have no ARCNET addresses"),
+        Primitive::WlanType { .. } | Primitive::WlanDirection(_) => {
+            refused("frames of this link type are not of 802.11")
+        }
+        Primitive::Atm(_) => refused("frames of this link type are not of ATM"),
+        Primitive::Mtp(_) => refused("frames of this link type are not of SS7"),
+        Primitive::Relation { left, right, .. } => {
+            let unknown = accessors(ast, [*left, *right])
+                .into_iter()
+                .find(|(protocol, _)| matches!(protocol, Protocol::Radio | Protocol::Ah));
+            match unknown {
+                Some((Protocol::Radio, _)) => refused("packets of this link type have no radio header"),
+                Some(_) => refused("`ah[...]` is not there: its header is found, but passed over"),
+                None => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Refuses directions that only 802.11 has.
+fn directed(direction: Direction, span: &Range<usize>) -> Result<(), Error> {
+    match direction {
+        Direction::Address(_) | Direction::Receiver | Direction::Transmitter => {
+            Err(Error::new("only frames of 802.11 have more than two addresses", span.clone()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Whether `ast` uses only words of pcap-filter(7), so that the dialect `pcap` understands it.
+pub(super) fn is_of_pcap(ast: &Ast) -> bool {
+    use crate::ast::Expr;
+    let inner = ast.nodes.iter().any(|node| matches!(node, Expr::Inner(_)));
+    let own = ast.terms.iter().any(|term| {
+        matches!(
+            term.primitive,
+            Primitive::Tunnel
+                | Primitive::HostIn { .. }
+                | Primitive::MacIn { .. }
+                | Primitive::PortIn { .. }
+                | Primitive::VlanIn { .. }
+        )
+    });
+    !inner && !own
+}

@@ -1,0 +1,154 @@
+//! Many hosts, addresses or ports in a row, `host a or host b or ...`, become one question: whether the packet's is in a set.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use crate::ast::{Ast, Direction, Expr, ExprId, Network, Primitive, Protocol, Term};
+use crate::set::{Contents, Member, Set, SetId};
+
+/// Fewer are asked for one by one.
+const FEWEST: usize = 8;
+
+/// An expression with sets in place of long alternatives.
+pub(super) struct Collected<'a> {
+    pub(super) ast: Cow<'a, Ast>,
+    /// Of each term that stands for several, the first of them.
+    pub(super) terms: HashMap<u32, u32>,
+    /// The sets that were made, numbered behind those of the expression.
+    pub(super) sets: Vec<Set>,
+}
+
+/// What alternatives must have in common.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    Host(Option<Protocol>, Direction),
+    Mac(Direction),
+    Port(Option<Protocol>, Direction),
+}
+
+/// Collects what can be collected in `ast`.
+pub(super) fn collect(ast: &Ast) -> Collected<'_> {
+    let mut collected = Collected { ast: Cow::Borrowed(ast), terms: HashMap::new(), sets: Vec::new() };
+    for index in 0..ast.nodes.len() {
+        let Expr::Or(operands) = &ast.nodes[index] else { continue };
+        if operands.len() < FEWEST {
+            continue;
+        }
+        let mut kept = Vec::new();
+        for run in
+            operands.chunk_by(|a, b| sort(ast, *a).is_some_and(|sort_of_a| Some(sort_of_a) == sort(ast, *b)))
+        {
+            match sort(ast, run[0]) {
+                Some(sort) if run.len() >= FEWEST => kept.push(collected.replace(ast, sort, run)),
+                _ => kept.extend_from_slice(run),
+            }
+        }
+        if kept.len() < operands.len() {
+            let one = kept[0];
+            let node =
+                if kept.len() == 1 { collected.ast.nodes[one.0 as usize].clone() } else { Expr::Or(kept) };
+            collected.ast.to_mut().nodes[index] = node;
+        }
+    }
+    collected
+}
+
+/// What an operand must have in common with its neighbours, if it is one that can be collected.
+fn sort(ast: &Ast, operand: ExprId) -> Option<Sort> {
+    let Expr::Term(term) = ast.nodes[operand.0 as usize] else { return None };
+    let one_of_two = |direction: Direction| {
+        use Direction::{Default, Destination, Or, Source};
+        matches!(direction, Default | Source | Destination | Or)
+    };
+    match &ast.terms[term as usize].primitive {
+        Primitive::Host { protocol, direction, networks, .. }
+            if one_of_two(*direction) && networks.iter().all(|network| prefix(network).is_some()) =>
+        {
+            Some(Sort::Host(*protocol, *direction))
+        }
+        Primitive::Mac { direction, .. } if one_of_two(*direction) => Some(Sort::Mac(*direction)),
+        Primitive::Port { protocol, direction, first, last, .. }
+            if one_of_two(*direction) && first == last =>
+        {
+            Some(Sort::Port(*protocol, *direction))
+        }
+        _ => None,
+    }
+}
+
+/// How many bits of a network's mask are set, if none is behind one that is not.
+fn prefix(network: &Network) -> Option<u8> {
+    let words: &[u32] = match network {
+        Network::V4(_, mask) => &[*mask],
+        Network::V6(_, mask) => mask,
+    };
+    let bits: u32 = words.iter().map(|word| word.leading_ones()).sum();
+    let all = words
+        .iter()
+        .zip(0u32..)
+        .all(|(word, index)| *word == crate::set::prefix_mask(bits.saturating_sub(32 * index)));
+    if all { u8::try_from(bits).ok() } else { None }
+}
+
+impl Collected<'_> {
+    /// A term that stands for `run`.
+    fn replace(&mut self, ast: &Ast, sort: Sort, run: &[ExprId]) -> ExprId {
+        let mut terms = run.iter().filter_map(|operand| match ast.nodes[operand.0 as usize] {
+            Expr::Term(term) => Some(term),
+            _ => None,
+        });
+        let primitives = terms.clone().map(|term| &ast.terms[term as usize].primitive);
+        let primitive = match sort {
+            Sort::Host(protocol, direction) => {
+                let (mut ipv4, mut ipv6) = (Vec::new(), Vec::new());
+                for primitive in primitives {
+                    let Primitive::Host { networks, .. } = primitive else { continue };
+                    for network in networks {
+                        let Some(bits) = prefix(network) else { continue };
+                        match network {
+                            Network::V4(key, _) => ipv4.push(Member { key: [*key], bits }),
+                            Network::V6(key, _) => ipv6.push(Member { key: *key, bits }),
+                        }
+                    }
+                }
+                let ipv4 = self.add(ast, Contents::Ipv4(ipv4));
+                let ipv6 = self.add(ast, Contents::Ipv6(ipv6));
+                Primitive::HostIn { protocol, direction, ipv4, ipv6 }
+            }
+            Sort::Mac(direction) => {
+                let words = |[a, b, c, d, e, f]: &[u8; 6]| {
+                    [u32::from_be_bytes([0, 0, *a, *b]), u32::from_be_bytes([*c, *d, *e, *f])]
+                };
+                let macs = primitives.filter_map(|primitive| match primitive {
+                    Primitive::Mac { addresses, .. } => Some(addresses.iter().map(words)),
+                    _ => None,
+                });
+                let macs = macs.flatten().collect();
+                Primitive::MacIn { direction, set: self.add(ast, Contents::Macs(macs)) }
+            }
+            Sort::Port(protocol, direction) => {
+                let ports = primitives.filter_map(|primitive| match primitive {
+                    Primitive::Port { first, .. } => Some(u32::from(*first)),
+                    _ => None,
+                });
+                let ports = ports.collect();
+                Primitive::PortIn { protocol, direction, set: self.add(ast, Contents::Numbers(ports)) }
+            }
+        };
+        let first = terms.next().expect("a run has a first term");
+        let span = ast.terms[first as usize].span.clone();
+        let own = self.ast.to_mut();
+        let number = u32::try_from(own.terms.len()).expect("terms are counted in 32 bits");
+        own.terms.push(Term { span, primitive });
+        own.nodes.push(Expr::Term(number));
+        self.terms.insert(number, first);
+        ExprId(u32::try_from(own.nodes.len() - 1).expect("nodes are counted in 32 bits"))
+    }
+
+    fn add(&mut self, ast: &Ast, mut contents: Contents) -> SetId {
+        contents.normalise();
+        self.sets.push(Set { name: None, contents });
+        let number = ast.sets.len() + self.sets.len() - 1;
+        SetId(u32::try_from(number).expect("sets are counted in 32 bits"))
+    }
+}

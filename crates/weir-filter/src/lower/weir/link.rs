@@ -1,0 +1,146 @@
+//! What this dialect knows of a link type: where its header says what comes next, and where that begins.
+
+use super::stage::Kind;
+use crate::graph::Width;
+
+/// VLAN tags that are looked through: IEEE 802.1Q, 802.1ad, and what was used before 802.1ad.
+pub(super) const TAGS: [u32; 3] = [0x8100, 0x88a8, 0x9100];
+
+/// Most tags that are looked through.
+pub(super) const MOST_TAGS: u32 = 4;
+
+/// What the numbers in the link header are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Numbers {
+    /// EtherTypes; up to 1500 the length of an LLC packet.
+    EtherType,
+    /// EtherTypes; 1 is Novell's raw 802.3, 4 LLC (`LINKTYPE_LINUX_SLL`).
+    Cooked,
+    /// PPP protocol numbers (RFC 1661), or EtherTypes where a line speaks Cisco's HDLC.
+    Ppp,
+    /// Address families of BSD, in this byte order.
+    Family {
+        /// Read with the wrong byte order by a load.
+        swapped: bool,
+    },
+    /// No number but the version in the first four bits of the packet.
+    Version,
+    /// Nothing to ask: always this.
+    Only(Kind),
+}
+
+/// A link type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Link {
+    /// What its numbers are.
+    pub(super) numbers: Numbers,
+    /// Where the number is.
+    pub(super) kind: u32,
+    /// Where what comes next begins.
+    pub(super) header: u32,
+    /// The header of PPP may begin without the bytes 0xff 0x03, with the number.
+    pub(super) unframed: bool,
+}
+
+/// Ethernet, which is also what tunnels carry.
+pub(super) const ETHERNET: Link = plain(Numbers::EtherType, 12, 14);
+
+const fn plain(numbers: Numbers, kind: u32, header: u32) -> Link {
+    Link { numbers, kind, header, unframed: false }
+}
+
+impl Link {
+    /// What is known of the `LINKTYPE_` number `link_type`; see <https://www.tcpdump.org/linktypes.html>.
+    pub(super) fn of(link_type: u16, swapped: bool) -> Option<Self> {
+        Some(match link_type {
+            1 => ETHERNET,
+            113 => plain(Numbers::Cooked, 14, 16),
+            276 => plain(Numbers::Cooked, 0, 20),
+            // DLT_RAW has other numbers on some systems.
+            101 | 12 | 14 => plain(Numbers::Version, 0, 0),
+            228 => plain(Numbers::Only(Kind::Ip4), 0, 0),
+            229 => plain(Numbers::Only(Kind::Ip6), 0, 0),
+            0 => plain(Numbers::Family { swapped: cfg!(target_endian = "little") != swapped }, 0, 4),
+            108 => plain(Numbers::Family { swapped: false }, 0, 4),
+            9 => Self { unframed: true, ..plain(Numbers::Ppp, 2, 4) },
+            50 => plain(Numbers::Ppp, 2, 4),
+            51 => plain(Numbers::Ppp, 6, 8),
+            104 => plain(Numbers::EtherType, 2, 4),
+            _ => return None,
+        })
+    }
+
+    /// Whether frames can have VLAN tags that are understood.
+    pub(super) fn has_tags(self) -> bool {
+        match self.numbers {
+            Numbers::EtherType => self.kind == ETHERNET.kind,
+            Numbers::Cooked => true,
+            _ => false,
+        }
+    }
+
+    /// Whether it is Ethernet, with its addresses.
+    pub(super) fn is_ethernet(self) -> bool {
+        self == ETHERNET
+    }
+
+    /// How wide a number is.
+    pub(super) fn width(self) -> Width {
+        match self.numbers {
+            Numbers::Family { .. } => Width::Word,
+            Numbers::Version => Width::Byte,
+            _ => Width::Half,
+        }
+    }
+
+    /// Where the number behind `tags` tags is.
+    pub(super) fn kind_behind(self, tags: u32) -> u32 {
+        if tags == 0 { self.kind } else { self.header - 2 + 4 * tags }
+    }
+
+    /// The numbers that `kind` has in this header, as a load reads them.
+    pub(super) fn numbers_of(self, kind: Kind) -> Vec<u32> {
+        let ether_type = kind.ether_type().map(u32::from);
+        match self.numbers {
+            Numbers::EtherType | Numbers::Cooked => ether_type.into_iter().collect(),
+            Numbers::Ppp => match kind {
+                Kind::Ip4 => vec![0x21, 0x0800],
+                Kind::Ip6 => vec![0x57, 0x86dd],
+                Kind::Arp | Kind::Other => Vec::new(),
+            },
+            Numbers::Family { swapped } => {
+                let families: &[u32] = match kind {
+                    Kind::Ip4 => &[2],
+                    // NetBSD and OpenBSD, FreeBSD, macOS; and Linux, which writes its own.
+                    Kind::Ip6 => &[24, 28, 30, 10],
+                    Kind::Arp | Kind::Other => &[],
+                };
+                families.iter().map(|family| if swapped { family.swap_bytes() } else { *family }).collect()
+            }
+            Numbers::Version | Numbers::Only(_) => Vec::new(),
+        }
+    }
+
+    /// The number that stands for `ether_type` in this header, if there is one.
+    pub(super) fn number_of(self, ether_type: u32) -> Option<u32> {
+        match self.numbers {
+            Numbers::EtherType | Numbers::Cooked => Some(ether_type),
+            // RFC 1661, <https://www.iana.org/assignments/ppp-numbers>.
+            Numbers::Ppp if matches!(ether_type, 0x8863 | 0x8864) => None,
+            Numbers::Ppp => Some(match ether_type {
+                0x0800 => 0x21,
+                0x86dd => 0x57,
+                0x6003 => 0x27,
+                0x809b => 0x29,
+                0x0600 => 0x25,
+                0xfe => 0x23,
+                0x42 => 0x31,
+                0xe0 => 0x2b,
+                0x8847 => 0x281,
+                0x8848 => 0x283,
+                other => other,
+            }),
+            Numbers::Family { .. } | Numbers::Version | Numbers::Only(_) => None,
+        }
+    }
+}

@@ -1,0 +1,164 @@
+//! The dialect `weir`: what users expect, the same live and from a file.
+//!
+//! ```text
+//! collect   many hosts or ports in a row become sets
+//! plan      positions (terms, in the order of the text) x stages (what is known of the headers there)
+//! find      between stages: tags, network header (chain: IPv6 extension headers), packets inside (tunnel)
+//! terms     the formula that a term asks at a stage
+//! ```
+//!
+//! A header is looked for by the first term that needs it, and never again; a term that needs none loads none.
+
+mod chain;
+mod check;
+mod collect;
+mod find;
+mod formula;
+mod link;
+mod place;
+mod plan;
+mod stage;
+mod terms;
+mod tunnel;
+
+use std::collections::HashMap;
+
+use self::find::Search;
+use self::link::Link;
+use self::place::{Level, MOST_EXTENSIONS, Slots};
+use self::plan::{Nodes, Plan, Position, What};
+use self::stage::{Kind, Layer, Stage};
+use self::terms::{Site, asks, layer, walks_chain};
+use self::tunnel::Entry;
+use crate::ast::{Ast, Expr};
+use crate::graph::{Graph, NodeId, Slot, TermId};
+use crate::lower::{Ways, pcap};
+use crate::set::Set;
+use crate::{Error, Options};
+
+/// Most terms that walk chains of headers of their own.
+const MOST_CHAINS: usize = 1000;
+
+/// What `ast` means in bytes, and sets to be added to those of `ast`, which the graph looks into.
+///
+/// Link types of which this dialect knows nothing of its own are left to the dialect `pcap`, if all words are.
+pub(crate) fn lower(ast: &Ast, options: &Options<'_>) -> Result<(Graph, Vec<Set>), Error> {
+    let Some(root) = ast.root else { return Ok((Graph::new(options.snap_len), Vec::new())) };
+    let Some(link) = Link::of(options.link_type, options.swapped) else {
+        if check::is_of_pcap(ast) {
+            return Ok((pcap::lower(ast, options)?, Vec::new()));
+        }
+        return Err(Error::new("sets, `inner` and `tunnel` are not there for this link type", 0..0));
+    };
+    let collected = collect::collect(ast);
+    let ast = collected.ast.as_ref();
+    let term_of = |term: u32| collected.terms.get(&term).copied().unwrap_or(term);
+
+    let mut plan = Plan::new(ast, root, link, asked(ast))?;
+    let mut chains = 0;
+    for step in &plan.steps {
+        if let What::Term(term) = step.what {
+            let term = &ast.terms[term as usize];
+            check::check(ast, term, &plan.levels[usize::from(step.level)], options)?;
+            chains += usize::from(walks_chain(&term.primitive));
+            if chains > MOST_CHAINS {
+                let message = format!("more than {MOST_CHAINS} terms look through chains of headers");
+                return Err(Error::new(message, term.span.clone()));
+            }
+        }
+    }
+
+    let mut graph = Graph::new(options.snap_len);
+    let layers: Vec<Layer> = ast.terms.iter().map(|term| layer(ast, &term.primitive)).collect();
+    let kinds = plan.asked.clone();
+    plan.reach(
+        &mut graph,
+        |term| layers[term as usize],
+        |term, level, stage| {
+            let primitive = &ast.terms[term as usize].primitive;
+            let mut scratch = Graph::new(0);
+            let mut site = Site { graph: &mut scratch, ast, options, level, stage, asked: &kinds };
+            if site.chain(primitive).is_some() { None } else { site.formula(primitive).known() }
+        },
+    );
+    let mut builder = Builder { graph, ast, options, plan: &plan, term_of: &term_of, steps: HashMap::new() };
+    let root = builder.build(&layers);
+    let mut graph = builder.graph;
+    graph.set_root(root);
+    Ok((graph, collected.sets))
+}
+
+/// The kinds of network header that the terms tell apart.
+fn asked(ast: &Ast) -> Vec<Kind> {
+    let inner = ast.nodes.iter().any(|node| matches!(node, Expr::Inner(_)));
+    let mut kinds: Vec<Kind> = ast.terms.iter().flat_map(|term| asks(ast, &term.primitive)).collect();
+    if inner {
+        kinds.extend([Kind::Ip4, Kind::Ip6]);
+    }
+    Kind::ASKED.into_iter().filter(|kind| kinds.contains(kind)).collect()
+}
+
+/// Makes the nodes of a plan.
+struct Builder<'a, TermOf: Fn(u32) -> u32> {
+    graph: Graph,
+    ast: &'a Ast,
+    options: &'a Options<'a>,
+    plan: &'a Plan<'a>,
+    term_of: TermOf,
+    /// Slots of the positions that walk a chain of headers themselves.
+    steps: HashMap<Position, [(Slot, Slot); MOST_EXTENSIONS]>,
+}
+
+impl<TermOf: Fn(u32) -> u32> Builder<'_, TermOf> {
+    /// Positions from the last to the first, at each the latest stage first: where to go on is always there already.
+    fn build(&mut self, layers: &[Layer]) -> NodeId {
+        let plan = self.plan;
+        let mut nodes = Nodes::new(plan.steps.len());
+        for index in 2..=plan.root.0 {
+            let position = Position(index);
+            let step = plan.steps[index as usize];
+            for stage in step.stages.iter().rev() {
+                let level = &plan.levels[usize::from(step.level)];
+                let layer = match step.what {
+                    What::Term(term) => layers[term as usize],
+                    What::Enter { .. } | What::End => Layer::Transport,
+                };
+                let go = |to, stage| nodes.get(to, plan.arrival(step.level, to, stage));
+                let ways = (go(step.ways.0, stage), go(step.ways.1, stage));
+                let mut search = Search { graph: &mut self.graph, level, asked: &plan.asked };
+                let node = if let Some(find) = stage.need(layer, level.link.has_tags()) {
+                    search.find(find, stage, &mut |stage| nodes.get(position, stage))
+                } else {
+                    match step.what {
+                        What::End => unreachable!("the ends are no positions to build"),
+                        What::Term(term) => self.term(position, term, level, stage, ways),
+                        What::Enter { entry, within } => {
+                            let enter = &mut |inside: Option<Stage>| match inside {
+                                Some(stage) => nodes.get(entry, plan.arrival(within, entry, stage)),
+                                None => ways.1,
+                            };
+                            let within = &plan.levels[usize::from(within)];
+                            Entry { search, stage, within }.enter(enter)
+                        }
+                    }
+                };
+                nodes.set(position, stage, node);
+            }
+        }
+        nodes.get(plan.root, Stage::Unknown)
+    }
+
+    fn term(&mut self, position: Position, term: u32, level: &Level, stage: Stage, ways: Ways) -> NodeId {
+        let primitive = &self.ast.terms[term as usize].primitive;
+        let asked = &self.plan.asked;
+        let mut site =
+            Site { graph: &mut self.graph, ast: self.ast, options: self.options, level, stage, asked };
+        let number = TermId((self.term_of)(term));
+        if let Some(chain) = site.chain(primitive) {
+            let graph = &mut self.graph;
+            let steps = self.steps.entry(position).or_insert_with(|| Slots::steps(graph));
+            return Search { graph, level, asked }.contains(chain, steps, ways, number);
+        }
+        site.formula(primitive).build(&mut self.graph, ways, number)
+    }
+}

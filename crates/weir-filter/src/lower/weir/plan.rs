@@ -1,0 +1,255 @@
+//! How terms follow each other, and at which stages each is reached.
+
+use super::find::Search;
+use super::link::Link;
+use super::place::{Level, Slots};
+use super::stage::{Find, Kind, Layer, Stage, Stages};
+use super::tunnel::Entry;
+use crate::ast::{Ast, Expr, ExprId};
+use crate::error::Error;
+use crate::graph::{Graph, NodeId};
+use crate::lower::{Ways, connect};
+use std::collections::HashMap;
+
+/// Most `inner(...)` and `tunnel` that are one inside the other.
+const DEEPEST: u16 = 8;
+
+/// Most `inner(...)` and `tunnel` in an expression: each notes places of its own.
+const MOST_LEVELS: usize = 1000;
+
+/// A place in the expression: its index in [`Plan::positions`], where it goes on being at smaller ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Position(pub(super) u32);
+
+impl Position {
+    /// The packet is not wanted.
+    pub(super) const REFUSE: Self = Self(0);
+    /// The packet is wanted.
+    pub(super) const ACCEPT: Self = Self(1);
+}
+
+/// What is to be done at a position.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum What {
+    /// The end, one way or the other.
+    End,
+    /// A term asks.
+    Term(u32),
+    /// The packet inside is looked for.
+    Enter {
+        /// Where it is asked about.
+        entry: Position,
+        /// Its level.
+        within: u16,
+    },
+}
+
+/// A position.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    pub(super) what: What,
+    pub(super) ways: Ways<Position>,
+    /// Which packet it asks about.
+    pub(super) level: u16,
+    /// The stages at which it can be reached.
+    pub(super) stages: Stages,
+}
+
+/// An expression, laid out.
+pub(super) struct Plan<'a> {
+    ast: &'a Ast,
+    pub(super) steps: Vec<Step>,
+    /// The captured packet, then that of each `inner(...)`.
+    pub(super) levels: Vec<Level>,
+    pub(super) root: Position,
+    /// The kinds of network header that are told apart.
+    pub(super) asked: Vec<Kind>,
+    failed: Option<Error>,
+}
+
+/// Where a search may lead, by level and stage; looked up rather than found again for each term.
+type Outcomes = HashMap<(u16, Stage), Stages>;
+
+impl<'a> Plan<'a> {
+    /// Lays out `ast` for packets of `link`.
+    pub(super) fn new(ast: &'a Ast, root: ExprId, link: Link, asked: Vec<Kind>) -> Result<Self, Error> {
+        let end = Step {
+            what: What::End,
+            ways: (Position::REFUSE, Position::REFUSE),
+            level: 0,
+            stages: Stages::default(),
+        };
+        let levels = vec![Level::outermost(link, Slots::NONE)];
+        let mut plan = Self { ast, steps: vec![end; 2], levels, root: Position::REFUSE, asked, failed: None };
+        plan.root = plan.lay(root, (Position::ACCEPT, Position::REFUSE), 0, 0);
+        match plan.failed.take() {
+            Some(error) => Err(error),
+            None => Ok(plan),
+        }
+    }
+
+    /// Lays out `expr`, so that it goes on at `ways`. Calls itself for what is inside of a tunnel, to [`DEEPEST`].
+    fn lay(&mut self, expr: ExprId, ways: Ways<Position>, level: u16, depth: u16) -> Position {
+        let ast = self.ast;
+        connect(ast, expr, ways, |leaf, ways| {
+            let what = match leaf {
+                Expr::Term(term) if self.is_tunnel(*term) => {
+                    let Some(within) = self.within(depth) else { return Position::REFUSE };
+                    What::Enter { entry: ways.0, within }
+                }
+                Expr::Term(term) => What::Term(*term),
+                Expr::Inner(inside) => {
+                    let Some(within) = self.within(depth) else { return Position::REFUSE };
+                    let entry = self.lay(*inside, ways, within, depth + 1);
+                    What::Enter { entry, within }
+                }
+                Expr::And(_) | Expr::Or(_) | Expr::Not(_) => unreachable!("no leaf"),
+            };
+            self.steps.push(Step { what, ways, level, stages: Stages::default() });
+            Position(u32::try_from(self.steps.len() - 1).expect("positions are counted in 32 bits"))
+        })
+    }
+
+    fn is_tunnel(&self, term: u32) -> bool {
+        matches!(self.ast.terms[term as usize].primitive, crate::ast::Primitive::Tunnel)
+    }
+
+    /// A level inside of one at `depth`.
+    fn within(&mut self, depth: u16) -> Option<u16> {
+        let message = if depth >= DEEPEST {
+            format!("more than {DEEPEST} tunnels, one inside the other")
+        } else if self.levels.len() > MOST_LEVELS {
+            format!(
+                "more than {MOST_LEVELS} times `inner` or `tunnel`; `inner(a) or inner(b)` is `inner(a or b)`"
+            )
+        } else {
+            self.levels.push(Level::within(Slots::NONE));
+            return u16::try_from(self.levels.len() - 1).ok();
+        };
+        self.failed.get_or_insert_with(|| Error::new(message, 0..0));
+        None
+    }
+
+    /// The stage at which `to` is reached from `level`: a packet outside was left with all in its slots.
+    pub(super) fn arrival(&self, level: u16, to: Position, stage: Stage) -> Stage {
+        if self.steps[to.0 as usize].level == level { stage } else { Stage::Kept }
+    }
+
+    /// Finds at which stages each position is reached, and gives the levels the slots that this takes. `layer` tells what a
+    /// term needs; `answer` what it answers without a question at a stage.
+    pub(super) fn reach(
+        &mut self,
+        graph: &mut Graph,
+        layer: impl Fn(u32) -> Layer,
+        mut answer: impl FnMut(u32, &Level, Stage) -> Option<bool>,
+    ) {
+        let mut finds: HashMap<Find, Outcomes> = HashMap::new();
+        let mut seen: Vec<Stages> = vec![Stages::default(); self.levels.len()];
+        self.steps[self.root.0 as usize].stages.insert(Stage::Unknown);
+        for index in (2..=self.root.0).rev() {
+            let position = Position(index);
+            for stage in Stage::ALL {
+                let step = self.steps[index as usize];
+                if !step.stages.contains(stage) {
+                    continue;
+                }
+                seen[usize::from(step.level)].insert(stage);
+                let level = self.levels[usize::from(step.level)];
+                let need = match step.what {
+                    What::End => continue,
+                    What::Term(term) => layer(term),
+                    What::Enter { .. } => Layer::Transport,
+                };
+                if let Some(find) = stage.need(need, level.link.has_tags()) {
+                    let outcomes = finds.entry(find).or_default();
+                    let outcomes = *outcomes
+                        .entry((step.level, stage))
+                        .or_insert_with(|| self.outcomes(&level, find, stage));
+                    self.steps[index as usize].stages.extend(outcomes);
+                } else if let What::Enter { entry, within } = step.what {
+                    let inside = self.entries(&level, stage, within);
+                    for stage in inside.iter() {
+                        let stage = self.arrival(within, entry, stage);
+                        self.steps[entry.0 as usize].stages.insert(stage);
+                    }
+                    self.note(position, step.ways.1, stage);
+                } else if let What::Term(term) = step.what {
+                    let answer = answer(term, &level, stage);
+                    if answer != Some(false) {
+                        self.note(position, step.ways.0, stage);
+                    }
+                    if answer != Some(true) {
+                        self.note(position, step.ways.1, stage);
+                    }
+                }
+            }
+        }
+        self.give_slots(graph, &seen);
+    }
+
+    fn note(&mut self, from: Position, to: Position, stage: Stage) {
+        let stage = self.arrival(self.steps[from.0 as usize].level, to, stage);
+        self.steps[to.0 as usize].stages.insert(stage);
+    }
+
+    /// Where `find` may lead, found by making its nodes in a graph that nobody keeps.
+    fn outcomes(&self, level: &Level, find: Find, stage: Stage) -> Stages {
+        let mut stages = Stages::default();
+        let mut graph = Graph::new(0);
+        Search { graph: &mut graph, level, asked: &self.asked }.find(find, stage, &mut |stage| {
+            stages.insert(stage);
+            Graph::REFUSE
+        });
+        stages
+    }
+
+    /// The stages at which a packet inside is reached.
+    fn entries(&self, level: &Level, stage: Stage, within: u16) -> Stages {
+        let mut stages = Stages::default();
+        let mut graph = Graph::new(0);
+        let search = Search { graph: &mut graph, level, asked: &self.asked };
+        let within = &self.levels[usize::from(within)];
+        Entry { search, stage, within }.enter(&mut |stage| {
+            stage.into_iter().for_each(|stage| stages.insert(stage));
+            Graph::REFUSE
+        });
+        stages
+    }
+
+    fn give_slots(&mut self, graph: &mut Graph, seen: &[Stages]) {
+        let mut enclosing = vec![false; self.levels.len()];
+        for step in &self.steps {
+            enclosing[usize::from(step.level)] |= matches!(step.what, What::Enter { .. });
+        }
+        for ((level, stages), enclosing) in self.levels.iter_mut().zip(seen).zip(enclosing) {
+            let walked = enclosing || stages.contains(Stage::Chained) || stages.contains(Stage::Later);
+            let noted =
+                stages.iter().any(|stage| matches!(stage, Stage::Kept | Stage::Moved(_) | Stage::Held(_)));
+            if level.inside || walked || noted {
+                level.slots = Slots::new(graph, walked, level.inside);
+            }
+        }
+    }
+}
+
+/// The nodes of each position at each stage at which it is reached.
+pub(super) struct Nodes(Vec<[NodeId; Stage::ALL.len()]>);
+
+impl Nodes {
+    /// None yet.
+    pub(super) fn new(positions: usize) -> Self {
+        let mut nodes = vec![[Graph::REFUSE; Stage::ALL.len()]; positions];
+        nodes[Position::ACCEPT.0 as usize] = [Graph::ACCEPT; Stage::ALL.len()];
+        Self(nodes)
+    }
+
+    /// Where `position` begins at `stage`.
+    pub(super) fn get(&self, position: Position, stage: Stage) -> NodeId {
+        self.0[position.0 as usize][stage.index()]
+    }
+
+    /// `position` begins at `node`.
+    pub(super) fn set(&mut self, position: Position, stage: Stage, node: NodeId) {
+        self.0[position.0 as usize][stage.index()] = node;
+    }
+}

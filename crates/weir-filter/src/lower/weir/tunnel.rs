@@ -1,0 +1,278 @@
+//! Entering what a packet carries.
+
+use super::find::Search;
+use super::place::{Level, MOST_GTP_EXTENSIONS, NO_LINK, Place, assign};
+use super::stage::{Kind, Stage};
+use crate::graph::{Graph, NodeId, Operation, Relation, TermId, Test, ValueId, Width};
+
+/// Where to go on: with the packet inside at a stage, or as before if there is none.
+pub(super) type Enter<'a> = &'a mut dyn FnMut(Option<Stage>) -> NodeId;
+
+const GRE: u32 = 47;
+const UDP: u32 = 17;
+/// Transparent Ethernet bridging (RFC 7637).
+const BRIDGED: u32 = 0x6558;
+/// Most labels of an MPLS stack that are walked.
+pub(super) const MOST_LABELS: u32 = 8;
+const BOTTOM: u32 = 1;
+
+/// A step from a packet to the one inside.
+pub(super) struct Entry<'a> {
+    /// The packet outside.
+    pub(super) search: Search<'a>,
+    /// How far its headers are known.
+    pub(super) stage: Stage,
+    /// The level of the packet inside.
+    pub(super) within: &'a Level,
+}
+
+impl Entry<'_> {
+    /// Goes to the packet inside, if there is one.
+    pub(super) fn enter(&mut self, to: Enter<'_>) -> NodeId {
+        match self.stage.kind() {
+            _ if self.stage == Stage::Later => to(None),
+            Some(Kind::Ip4 | Kind::Ip6) => self.over_ip(to),
+            Some(Kind::Other) => self.over_link(to),
+            Some(Kind::Arp) | None => to(None),
+        }
+    }
+
+    fn graph(&mut self) -> &mut Graph {
+        self.search.graph
+    }
+
+    fn equals(&mut self, value: ValueId, number: u32, then: NodeId, other: NodeId) -> NodeId {
+        self.search.equals(value, number, then, other)
+    }
+
+    fn any_bit(&mut self, value: ValueId, mask: u32, then: NodeId, other: NodeId) -> NodeId {
+        let right = self.graph().constant(mask);
+        let test = Test::Compare { relation: Relation::AnyBit, left: value, right };
+        self.graph().branch(test, then, other, TermId::NONE)
+    }
+
+    fn masked(&mut self, value: ValueId, mask: u32, number: u32, then: NodeId, other: NodeId) -> NodeId {
+        let value = self.graph().with(Operation::And, value, mask);
+        self.equals(value, number, then, other)
+    }
+
+    /// Tunnels over IP: by protocol, and over UDP by port.
+    fn over_ip(&mut self, to: Enter<'_>) -> NodeId {
+        let none = to(None);
+        let level = self.search.level;
+        let protocol = level.protocol(self.search.graph, self.stage);
+        let transport = level.transport(self.search.graph, self.stage);
+        let udp = self.udp(transport, to);
+        let gre = self.gre(transport, to);
+        let ip4 = self.network_at(transport, Kind::Ip4, to);
+        let ip6 = self.network_at(transport, Kind::Ip6, to);
+        let mut node = none;
+        for (number, there) in [(41, ip6), (4, ip4), (GRE, gre), (UDP, udp)] {
+            let there = self.unless_later(there, none);
+            node = self.equals(protocol, number, there, node);
+        }
+        node
+    }
+
+    /// Goes to `then` if this is no fragment or the first.
+    fn unless_later(&mut self, then: NodeId, other: NodeId) -> NodeId {
+        if self.stage.kind() != Some(Kind::Ip4) {
+            return then;
+        }
+        let network = self.search.level.network(self.search.graph, self.stage);
+        let piece = network.load(self.graph(), 6, Width::Half);
+        self.any_bit(piece, 0x1fff, other, then)
+    }
+
+    /// VXLAN (RFC 7348), Geneve (RFC 8926), GTP-U (3GPP TS 29.281).
+    fn udp(&mut self, transport: Place, to: Enter<'_>) -> NodeId {
+        let none = to(None);
+        let port = transport.load(self.graph(), 2, Width::Half);
+        let header = transport.plus(8);
+        let flags = header.load(self.graph(), 0, Width::Byte);
+
+        let there = self.ethernet_at(header.plus(8), to);
+        let vxlan = self.any_bit(flags, 8, there, none);
+
+        let words = self.graph().with(Operation::And, flags, 0x3f);
+        let options = self.graph().with(Operation::ShiftLeft, words, 2);
+        let inside = header.plus(8).plus_value(self.graph(), options);
+        let carried = header.load(self.graph(), 2, Width::Half);
+        let there = self.carried(inside, carried, to);
+        let geneve = self.masked(flags, 0xc0, 0, there, none);
+
+        let gtp = self.gtp(header, to);
+        let node = self.equals(port, 2152, gtp, none);
+        let node = self.equals(port, 6081, geneve, node);
+        self.equals(port, 4789, vxlan, node)
+    }
+
+    /// GRE (RFC 2784, 2890), version 0, without source routing.
+    fn gre(&mut self, header: Place, to: Enter<'_>) -> NodeId {
+        let none = to(None);
+        let graph = &mut *self.search.graph;
+        let flags = header.load(graph, 0, Width::Half);
+        let mut inside = header.plus(4);
+        // Checksum, key and sequence number have four bytes each if their bit is set.
+        for shift in [13, 11, 10] {
+            let bit = graph.with(Operation::ShiftRight, flags, shift);
+            let four = graph.with(Operation::And, bit, 4);
+            inside = inside.plus_value(graph, four);
+        }
+        let carried = header.load(graph, 2, Width::Half);
+        let there = self.carried(inside, carried, to);
+        self.masked(flags, 0x4007, 0, there, none)
+    }
+
+    /// A payload that an EtherType tells.
+    fn carried(&mut self, inside: Place, ether_type: ValueId, to: Enter<'_>) -> NodeId {
+        let mut node = self.other_at(inside, ether_type, to);
+        let ethernet = self.ethernet_at(inside, to);
+        node = self.equals(ether_type, BRIDGED, ethernet, node);
+        for kind in [Kind::Ip6, Kind::Ip4] {
+            let number = kind.ether_type().expect("IP has one").into();
+            let there = self.network_at(inside, kind, to);
+            node = self.equals(ether_type, number, there, node);
+        }
+        node
+    }
+
+    /// GTP-U: user data, behind optional fields and extension headers.
+    fn gtp(&mut self, header: Place, to: Enter<'_>) -> NodeId {
+        let none = to(None);
+        let flags = header.load(self.graph(), 0, Width::Byte);
+        let message = header.load(self.graph(), 1, Width::Byte);
+        let mut deeper = none;
+        for index in (0..=MOST_GTP_EXTENSIONS).rev() {
+            // The byte before a header or the payload says what it is; 0 for the payload.
+            let place = match index.checked_sub(1) {
+                None => header.plus(12),
+                Some(step) => Place::noted(self.search.graph, self.within.slots.options[step]),
+            };
+            let payload = self.versioned(place, to);
+            let next = place.load(self.graph(), u32::MAX, Width::Byte);
+            let more = match self.within.slots.options.get(index) {
+                None => none,
+                Some(&slot) => {
+                    let words = place.load(self.graph(), 0, Width::Byte);
+                    let length = self.graph().with(Operation::ShiftLeft, words, 2);
+                    let behind = place.plus_value(self.graph(), length).value(self.graph());
+                    let noted = assign(self.graph(), slot, behind, deeper);
+                    self.equals(words, 0, none, noted)
+                }
+            };
+            deeper = self.equals(next, 0, payload, more);
+        }
+        // Sequence and N-PDU number alone fill the same four bytes.
+        let behind_options = self.versioned(header.plus(12), to);
+        let extended = self.any_bit(flags, 4, deeper, behind_options);
+        let short = self.versioned(header.plus(8), to);
+        let node = self.any_bit(flags, 7, extended, short);
+        let node = self.equals(message, 255, node, none);
+        self.masked(flags, 0xf0, 0x30, node, none)
+    }
+
+    /// MPLS (RFC 3032) and PPPoE sessions (RFC 2516).
+    fn over_link(&mut self, to: Enter<'_>) -> NodeId {
+        let none = to(None);
+        let level = self.search.level;
+        let link = level.link;
+        let number = level.kind(self.search.graph, self.stage);
+        let network = level.network(self.search.graph, self.stage);
+        let session = network.load(self.graph(), 6, Width::Half);
+        let mut node = none;
+        for (kind, ppp) in [(Kind::Ip6, 0x57), (Kind::Ip4, 0x21)] {
+            let there = self.network_at(network.plus(8), kind, to);
+            node = self.equals(session, ppp, there, node);
+        }
+        let pppoe = node;
+        let mut labels = none;
+        for label in (0..MOST_LABELS).rev() {
+            let last = network.load(self.graph(), 4 * label + 2, Width::Byte);
+            let inside = network.plus(4 * label + 4);
+            let there = self.behind_labels(inside, to);
+            labels = self.any_bit(last, BOTTOM, there, labels);
+        }
+        let numbers = |ether_type| link.number_of(ether_type);
+        node = none;
+        if let Some(session) = numbers(0x8864) {
+            node = self.equals(number, session, pppoe, node);
+        }
+        for ether_type in [0x8848, 0x8847] {
+            if let Some(mpls) = numbers(ether_type) {
+                node = self.equals(number, mpls, labels, node);
+            }
+        }
+        node
+    }
+
+    /// What is behind a stack of labels says its first four bits: IP, or Ethernet behind a control word (RFC 4385).
+    fn behind_labels(&mut self, inside: Place, to: Enter<'_>) -> NodeId {
+        let ethernet = self.ethernet_at(inside.plus(4), to);
+        let none = to(None);
+        let ip4 = self.network_at(inside, Kind::Ip4, to);
+        let ip6 = self.network_at(inside, Kind::Ip6, to);
+        let first = inside.load(self.graph(), 0, Width::Byte);
+        let other = self.masked(first, 0xf0, 0, ethernet, none);
+        self.search.version(inside, [ip4, ip6, other])
+    }
+
+    /// IP of whatever version.
+    fn versioned(&mut self, inside: Place, to: Enter<'_>) -> NodeId {
+        let none = to(None);
+        let ip4 = self.network_at(inside, Kind::Ip4, to);
+        let ip6 = self.network_at(inside, Kind::Ip6, to);
+        self.search.version(inside, [ip4, ip6, none])
+    }
+
+    fn network_at(&mut self, inside: Place, kind: Kind, to: Enter<'_>) -> NodeId {
+        let number = self.graph().constant(kind.ether_type().expect("IP has one").into());
+        let next = to(Some(Stage::Moved(kind)));
+        self.without_link(inside, number, next)
+    }
+
+    fn other_at(&mut self, inside: Place, number: ValueId, to: Enter<'_>) -> NodeId {
+        let next = to(Some(Stage::Moved(Kind::Other)));
+        self.without_link(inside, number, next)
+    }
+
+    fn without_link(&mut self, inside: Place, number: ValueId, next: NodeId) -> NodeId {
+        let slots = self.within.slots;
+        let place = inside.value(self.graph());
+        let next = self.search.assign_number(slots.link, NO_LINK, next);
+        let next = assign(self.graph(), slots.kind, number, next);
+        let next = assign(self.graph(), slots.network, place, next);
+        self.keep(next)
+    }
+
+    fn ethernet_at(&mut self, inside: Place, to: Enter<'_>) -> NodeId {
+        let place = inside.value(self.graph());
+        let next = to(Some(Stage::Unknown));
+        let next = assign(self.search.graph, self.within.slots.link, place, next);
+        self.keep(next)
+    }
+
+    /// Notes what is known of the packet outside and not noted yet, for the terms behind.
+    fn keep(&mut self, mut next: NodeId) -> NodeId {
+        let (level, stage) = (self.search.level, self.stage);
+        let graph = &mut *self.search.graph;
+        if stage == Stage::Plain {
+            let transport = level.transport(graph, stage);
+            let protocol = level.protocol(graph, stage);
+            next = self.search.note_transport(transport, protocol, next);
+        } else if !matches!(stage, Stage::Chained | Stage::Held(_)) {
+            // Read for IPv6 alone, but each path assigns what some path reads.
+            let none = graph.constant(0);
+            next = self.search.note_transport(Place::fixed(0), none, next);
+        }
+        let number = match stage {
+            Stage::Plain | Stage::Fixed(_) => match stage.kind().and_then(Kind::ether_type) {
+                Some(ether_type) => self.search.graph.constant(ether_type.into()),
+                None => level.kind(self.search.graph, stage),
+            },
+            _ => return next,
+        };
+        let network = level.network(self.search.graph, stage);
+        self.search.note_network(network, number, next)
+    }
+}

@@ -1,0 +1,90 @@
+//! Between which numbers each value is, whatever the packet; of slots, too.
+
+use crate::graph::{Graph, Node, Operation, Value, ValueId, Width};
+
+/// The least and the largest number.
+type Span = (u32, u32);
+
+/// Anything.
+const ALL: Span = (0, u32::MAX);
+
+/// Rounds until slots that still grow are taken for anything: more than chains of headers have.
+const ROUNDS: u32 = 64;
+
+/// Of each value of a graph, between which numbers it is; `None`: nobody can evaluate it.
+#[derive(Debug)]
+pub(super) struct Bounds {
+    values: Vec<Option<Span>>,
+}
+
+impl Bounds {
+    /// Finds them out for `graph`.
+    pub(super) fn of(graph: &Graph) -> Self {
+        let mut slots: Vec<Option<Span>> = vec![None; graph.slots().into()];
+        let mut bounds = Self { values: Vec::new() };
+        for round in 0.. {
+            bounds.values.clear();
+            for &value in graph.values() {
+                let span = bounds.span(graph, value, &slots);
+                bounds.values.push(span);
+            }
+            let mut grown = false;
+            for node in graph.nodes() {
+                let Node::Assign { slot, value, .. } = node else { continue };
+                let Some((least, most)) = bounds.values[value.0 as usize] else { continue };
+                let held = &mut slots[usize::from(slot.0)];
+                let wider = held.map_or((least, most), |held| (held.0.min(least), held.1.max(most)));
+                if *held != Some(wider) {
+                    *held = Some(if round < ROUNDS { wider } else { ALL });
+                    grown = true;
+                }
+            }
+            if !grown {
+                break;
+            }
+        }
+        bounds
+    }
+
+    /// Where `base + offset` is, if it does not depend on the packet whether the sum wraps.
+    pub(super) fn position(&self, base: Option<ValueId>, offset: u32) -> Option<Span> {
+        let base = base.map_or((0, 0), |base| self.values[base.0 as usize].unwrap_or(ALL));
+        added(base, (offset, offset))
+    }
+
+    fn span(&self, graph: &Graph, value: Value, slots: &[Option<Span>]) -> Option<Span> {
+        Some(match value {
+            Value::Constant(number) => (number, number),
+            Value::Load { width: Width::Byte, .. } => (0, 0xff),
+            Value::Load { width: Width::Half, .. } => (0, 0xffff),
+            Value::Load { width: Width::Word, .. } | Value::Length | Value::Meta(_) => ALL,
+            Value::Slot(slot) => slots[usize::from(slot.0)]?,
+            Value::Binary { operation, left, right } => {
+                let at = |id: ValueId| self.values[id.0 as usize];
+                combined(operation, at(left)?, at(right)?, graph.as_constant(right)).unwrap_or(ALL)
+            }
+        })
+    }
+}
+
+/// The sum, if all sums wrap, or none.
+fn added(a: Span, b: Span) -> Option<Span> {
+    let ((least, low_wraps), (most, high_wraps)) = (a.0.overflowing_add(b.0), a.1.overflowing_add(b.1));
+    (low_wraps == high_wraps).then_some((least, most))
+}
+
+/// The result of an operation; `None` if it may be anything. `number`, if the right operand is known.
+fn combined(operation: Operation, left: Span, right: Span, number: Option<u32>) -> Option<Span> {
+    match (operation, number) {
+        (Operation::Add, _) => added(left, right),
+        (Operation::Multiply, Some(number)) => {
+            Some((left.0.checked_mul(number)?, left.1.checked_mul(number)?))
+        }
+        (Operation::ShiftLeft, Some(number @ 0..32)) if number <= left.1.leading_zeros() => {
+            Some((left.0 << number, left.1 << number))
+        }
+        (Operation::ShiftRight, Some(number @ 0..32)) => Some((left.0 >> number, left.1 >> number)),
+        (Operation::And, _) => Some((0, left.1.min(right.1))),
+        _ => None,
+    }
+}

@@ -1,0 +1,262 @@
+//! Frames whose outer VLAN tag was taken off and lies beside their bytes answer as they would with it.
+//!
+//! Reason: network cards and Linux take the tag off (`skb->vlan_tci`), so that the same frame is four bytes shorter live than
+//! in a file, and an expression would mean one thing here and another there. A graph is over frames as they were on the
+//! wire; this one asks first whether a tag was taken off, and has a copy for frames of which that is true, in which loads
+//! behind the tag are four bytes nearer, and loads of the tag ask the receiver.
+//!
+//! Property: a frame without its tag, which lies beside it, gets the answer of the frame with it.
+
+use std::collections::HashMap;
+
+use super::bounds::Bounds;
+use crate::graph::{
+    Graph, Meta, Node, NodeId, Operation, Slot, TermId, Value, ValueId, Width, operands, values_of,
+};
+
+/// Where the tag stood in the frame.
+const TAG: u32 = 12;
+
+/// Where what was behind it stood.
+const BEHIND: u32 = 16;
+
+/// Bytes of a tag.
+const LENGTH: u32 = 4;
+
+/// `graph`, over frames as they were on the wire, for a receiver that takes tags off.
+pub fn stripped_tag(graph: &Graph) -> Graph {
+    let mut copy = Copy { bounds: Bounds::of(graph), from: graph, to: graph.clone(), values: Vec::new() };
+    for &value in graph.values() {
+        let translated = copy.translate(value, &HashMap::new());
+        copy.values.push(translated);
+    }
+    let root = copy.nodes();
+    let mut graph = copy.to;
+    let present = graph.meta(Meta::VlanPresent);
+    let root = graph.equals(present, 1, (root, copy.from.root()), TermId::NONE);
+    graph.set_root(root);
+    graph
+}
+
+/// A copy of a graph in the making, behind the graph itself.
+struct Copy<'a> {
+    bounds: Bounds,
+    from: &'a Graph,
+    to: Graph,
+    /// Of each value, what it is without the tag; `None` if that takes a slot at each node that evaluates it.
+    values: Vec<Option<ValueId>>,
+}
+
+/// Where a load reads.
+enum Reach {
+    /// In front of the tag.
+    Before,
+    /// Behind it.
+    Behind,
+    /// In the tag, perhaps in part, at an offset that is known.
+    Tag(u32),
+    /// Only the packet knows.
+    Unknown,
+}
+
+impl Copy<'_> {
+    fn nodes(&mut self) -> NodeId {
+        let mut nodes: Vec<NodeId> = vec![Graph::REFUSE, Graph::ACCEPT];
+        for (index, &node) in self.from.nodes().iter().enumerate().skip(2) {
+            debug_assert_eq!(nodes.len(), index, "nodes are copied in order");
+            let mut own = HashMap::new();
+            let mut notes = Vec::new();
+            for value in values_of(node) {
+                self.note(value, &mut own, &mut notes);
+            }
+            let value = |id| self.operand(id, &own).expect("what only the packet knows was noted");
+            let node = node.map(value, |id| nodes[id.0 as usize]);
+            let node = self.to.push(node);
+            let node = notes
+                .into_iter()
+                .rev()
+                .fold(node, |next, (slot, value)| self.to.push(Node::Assign { slot, value, next }));
+            nodes.push(node);
+        }
+        nodes[self.from.root().0 as usize]
+    }
+
+    /// Notes in slots what a node needs of `root` and cannot say in a value. Not recursive: values are as deep as the text.
+    fn note(&mut self, root: ValueId, own: &mut HashMap<ValueId, ValueId>, notes: &mut Vec<(Slot, ValueId)>) {
+        let mut open = vec![root];
+        while let Some(&id) = open.last() {
+            if own.contains_key(&id) || self.values[id.0 as usize].is_some() {
+                open.pop();
+                continue;
+            }
+            let value = self.from.get(id);
+            let missing = open.len();
+            let known =
+                |operand: &ValueId| own.contains_key(operand) || self.values[operand.0 as usize].is_some();
+            open.extend(operands(value).into_iter().filter(|operand| !known(operand)));
+            if open.len() > missing {
+                continue;
+            }
+            open.pop();
+            let here = match self.translate(value, own) {
+                Some(here) => here,
+                None => self.by_position(value, own, notes),
+            };
+            own.insert(id, here);
+        }
+    }
+
+    fn operand(&self, id: ValueId, own: &HashMap<ValueId, ValueId>) -> Option<ValueId> {
+        own.get(&id).copied().or(self.values[id.0 as usize])
+    }
+
+    /// What `value` is without the tag, if that can be said in a value.
+    fn translate(&mut self, value: Value, own: &HashMap<ValueId, ValueId>) -> Option<ValueId> {
+        Some(match value {
+            Value::Constant(_) | Value::Meta(_) | Value::Slot(_) => self.to.value(value),
+            Value::Length => {
+                let length = self.to.value(Value::Length);
+                self.to.with(Operation::Add, length, LENGTH)
+            }
+            Value::Binary { operation, left, right } => {
+                let (left, right) = (self.operand(left, own)?, self.operand(right, own)?);
+                self.to.binary(operation, left, right)
+            }
+            Value::Load { base, offset, width } => {
+                let reach = self.reach(base, offset, width);
+                let base = match base {
+                    Some(base) => Some(self.operand(base, own)?),
+                    None => None,
+                };
+                match reach {
+                    Reach::Before => self.to.load(base, offset, width),
+                    Reach::Behind => self.to.load(base, offset.wrapping_sub(LENGTH), width),
+                    Reach::Tag(offset) => self.tag(offset, width),
+                    Reach::Unknown => return None,
+                }
+            }
+        })
+    }
+
+    fn reach(&self, base: Option<ValueId>, offset: u32, width: Width) -> Reach {
+        let Some((least, most)) = self.bounds.position(base, offset) else { return Reach::Unknown };
+        if least >= BEHIND {
+            Reach::Behind
+        } else if u64::from(most) + width as u64 <= TAG.into() {
+            Reach::Before
+        } else if base.is_none() {
+            Reach::Tag(offset)
+        } else {
+            Reach::Unknown
+        }
+    }
+
+    /// A load of the tag, or across one of its ends: in the largest pieces that are on one side.
+    fn tag(&mut self, offset: u32, width: Width) -> ValueId {
+        let (end, mut at) = (offset + width as u32, offset);
+        let mut number = None;
+        while at < end {
+            let (piece, bytes) = match at {
+                12 if end - at >= 2 => (self.to.meta(Meta::VlanProtocol), 2),
+                14 if end - at >= 2 => (self.to.meta(Meta::VlanTag), 2),
+                12..BEHIND => (self.tag_byte(at), 1),
+                _ => {
+                    let from = if at >= BEHIND { at - LENGTH } else { at };
+                    let room = if at < TAG { TAG.min(end) - at } else { end - at };
+                    let (width, bytes) = if room >= 2 { (Width::Half, 2) } else { (Width::Byte, 1) };
+                    (self.to.load(None, from, width), bytes)
+                }
+            };
+            number = Some(match number {
+                None => piece,
+                Some(before) => {
+                    let shifted = self.to.with(Operation::ShiftLeft, before, 8 * bytes);
+                    self.to.binary(Operation::Or, shifted, piece)
+                }
+            });
+            at += bytes;
+        }
+        number.expect("a load has a byte")
+    }
+
+    fn tag_byte(&mut self, at: u32) -> ValueId {
+        let half = self.to.meta(if at < 14 { Meta::VlanProtocol } else { Meta::VlanTag });
+        if at.is_multiple_of(2) {
+            self.to.with(Operation::ShiftRight, half, 8)
+        } else {
+            self.to.with(Operation::And, half, 0xff)
+        }
+    }
+
+    /// A load at a place that only the packet knows, byte by byte: each is before the tag, in it, or behind it.
+    fn by_position(
+        &mut self,
+        value: Value,
+        own: &HashMap<ValueId, ValueId>,
+        notes: &mut Vec<(Slot, ValueId)>,
+    ) -> ValueId {
+        let Value::Load { base: Some(base), offset, width } = value else {
+            unreachable!("{value:?} is said in a value")
+        };
+        let base = self.operand(base, own).expect("operands come first");
+        let first = self.to.with(Operation::Add, base, offset);
+        let first = self.noted(first, notes);
+        let mut number = None;
+        for byte in 0..width as u32 {
+            let at = self.to.with(Operation::Add, first, byte);
+            let piece = self.byte_at(at);
+            number = Some(match number {
+                None => piece,
+                Some(before) => {
+                    let shifted = self.to.with(Operation::ShiftLeft, before, 8);
+                    self.to.binary(Operation::Or, shifted, piece)
+                }
+            });
+        }
+        let number = number.expect("a load has a byte");
+        self.noted(number, notes)
+    }
+
+    /// The slot that holds `value` from here on.
+    fn noted(&mut self, value: ValueId, notes: &mut Vec<(Slot, ValueId)>) -> ValueId {
+        let slot = self.to.slot();
+        notes.push((slot, value));
+        self.to.value(Value::Slot(slot))
+    }
+
+    /// The byte that stood at `at`, without a branch.
+    fn byte_at(&mut self, at: ValueId) -> ValueId {
+        let to = &mut self.to;
+        let sixteens = to.with(Operation::ShiftRight, at, 4);
+        let behind = is_not_zero(to, sixteens);
+        let fours = to.with(Operation::ShiftRight, at, 2);
+        let other = to.with(Operation::Xor, fours, TAG / 4);
+        let outside = is_not_zero(to, other);
+        let four = to.with(Operation::ShiftLeft, behind, 2);
+        let nearer = to.binary(Operation::Subtract, at, four);
+        // In the tag, the first byte is read and not used: what is refused is what the frame with its tag would not have.
+        let nearer = to.binary(Operation::Multiply, nearer, outside);
+        let loaded = to.load(Some(nearer), 0, Width::Byte);
+        let loaded = to.binary(Operation::Multiply, loaded, outside);
+
+        let protocol = to.meta(Meta::VlanProtocol);
+        let control = to.meta(Meta::VlanTag);
+        let high = to.with(Operation::ShiftLeft, protocol, 16);
+        let tag = to.binary(Operation::Or, high, control);
+        let index = to.with(Operation::And, at, 3);
+        let bits = to.with(Operation::ShiftLeft, index, 3);
+        let left = to.binary(Operation::ShiftLeft, tag, bits);
+        let byte = to.with(Operation::ShiftRight, left, 24);
+        let inside = to.with(Operation::Xor, outside, 1);
+        let byte = to.binary(Operation::Multiply, byte, inside);
+        to.binary(Operation::Or, loaded, byte)
+    }
+}
+
+/// 1 if `value` is not zero, else 0.
+fn is_not_zero(graph: &mut Graph, value: ValueId) -> ValueId {
+    let zero = graph.constant(0);
+    let negative = graph.binary(Operation::Subtract, zero, value);
+    let either = graph.binary(Operation::Or, value, negative);
+    graph.with(Operation::ShiftRight, either, 31)
+}

@@ -1,0 +1,432 @@
+//! The dialect `weir`: what users expect of an expression, the same live and from a file.
+
+mod frames;
+
+use frames::*;
+use weir_filter::interpret::{Interpreter, Metadata, Packet, VlanTag};
+use weir_filter::names::NoNames;
+use weir_filter::{Dialect, Filter, Options, compile};
+use weir_judge::expressions::{Words, expression};
+use weir_judge::packets::{Captured, fixed};
+use weir_judge::{Choices, corpus};
+
+const ETHERNET: u16 = 1;
+
+fn options(dialect: Dialect, link_type: u16) -> Options<'static> {
+    Options {
+        dialect,
+        link_type,
+        snap_len: 262_144,
+        metadata: false,
+        swapped: false,
+        netmask: Some(0xffff_ff00),
+        names: &NoNames,
+    }
+}
+
+fn filter(text: &str) -> Filter {
+    let filter = compile(text, &options(Dialect::Weir, ETHERNET));
+    let filter = filter.unwrap_or_else(|error| panic!("{text}: {error}"));
+    filter.lowered.check(&filter.ast.sets).unwrap_or_else(|error| panic!("{text}: {error}"));
+    filter
+}
+
+fn accepts(filter: &Filter, data: &[u8]) -> bool {
+    let length = u32::try_from(data.len()).expect("packets are short");
+    let packet = Packet { data, length, ..Packet::default() };
+    Interpreter::new(&filter.lowered, &filter.ast.sets).run(&packet) != 0
+}
+
+/// Asks each expression of each packet.
+#[track_caller]
+fn table(packet: &[u8], yes: &[&str], no: &[&str]) {
+    for (texts, wanted) in [(yes, true), (no, false)] {
+        for text in texts {
+            assert_eq!(accepts(&filter(text), packet), wanted, "`{text}` of {packet:02x?}");
+        }
+    }
+}
+
+const A: [u8; 4] = [10, 1, 2, 3];
+const B: [u8; 4] = [192, 0, 2, 7];
+const SIX_A: u16 = 0xa;
+const SIX_B: u16 = 0xb;
+
+/// TCP from port 1024 to 443 with the flag SYN, over IPv4 from A to B.
+fn web() -> Vec<u8> {
+    ip4(A, B, 6, 0, &tcp(1024, 443))
+}
+
+#[test]
+fn tags_are_transparent_and_found_by_number() {
+    let asked = ["tcp port 443", "ip", "net 10.0.0.0/8", "tcp[13] = 2", "ip[9] = 6", "src port 1024"];
+    for tags in 0..=4 {
+        let tags: Vec<u16> = (1..=tags).collect();
+        table(&ethernet(&tags, 0x0800, &web()), &asked, &["udp", "port 80", "ip6", "arp", "net 11.0.0.0/8"]);
+    }
+    table(&ethernet(&[], 0x0800, &web()), &["not vlan"], &["vlan", "vlan 1", "vlan in {1, 2}"]);
+    let both =
+        ["vlan", "vlan 1", "vlan 2", "vlan 1 and vlan 2", "vlan 2 and vlan 1", "vlan in {2}", "vlan and ip"];
+    table(&ethernet(&[1, 2], 0x0800, &web()), &both, &["vlan 3", "vlan 1 and vlan 3", "not vlan"]);
+    table(
+        &ethernet(&[1, 2], 0x0800, &web()),
+        &["(vlan 7 or vlan 2) and tcp", "vlan 7 or tcp"],
+        &["vlan 7 and tcp"],
+    );
+    // Five are one too many for what comes behind, but there are tags.
+    table(&ethernet(&[1, 2, 3, 4, 5], 0x0800, &web()), &["vlan 4", "not ip"], &["vlan 5", "tcp"]);
+    // An accessor reads the frame as it was on the wire.
+    table(
+        &ethernet(&[5], 0x0800, &web()),
+        &["ether[12:2] = 0x8100", "ether[14:2] & 0xfff = 5"],
+        &["ether[12:2] = 0x800"],
+    );
+    table(
+        &ethernet(&[5], 0x0800, &web()),
+        &["ether proto 0x800", "ether proto 0x8100"],
+        &["ether proto 0x86dd"],
+    );
+}
+
+#[test]
+fn extension_headers_are_walked() {
+    let plain = ip6(SIX_A, SIX_B, 6, &tcp(1024, 443));
+    let asked =
+        ["tcp", "tcp port 443", "port 443", "ip6 proto 6", "proto 6", "tcp[13] & 2 != 0", "tcp[2:2] = 443"];
+    table(&ethernet(&[], 0x86dd, &plain), &asked, &["udp", "ip", "icmp6", "ip6 proto 0", "ah"]);
+    let options = |next, behind: &[u8]| [&[next, 1][..], &[0; 14], behind].concat();
+    let authentication = |next, behind: &[u8]| [&[next, 4][..], &[0; 22], behind].concat();
+    let fragment = |next, offset: u16, behind: &[u8]| {
+        [&[next, 0][..], &(offset << 3 | 1).to_be_bytes(), &[0; 4], behind].concat()
+    };
+    let segment = tcp(1024, 443);
+    for (first, chain) in [
+        (0, options(6, &segment)),
+        (43, options(60, &options(6, &segment))),
+        (51, authentication(6, &segment)),
+        (44, fragment(6, 0, &segment)),
+        (0, options(43, &options(44, &fragment(60, 0, &options(51, &authentication(6, &segment)))))),
+        (135, options(139, &options(140, &options(6, &segment)))),
+        (0, (0..7).fold(options(6, &segment), |chain, _| options(60, &chain))),
+    ] {
+        for tags in [&[][..], &[7]] {
+            let packet = ethernet(tags, 0x86dd, &ip6(SIX_A, SIX_B, first, &chain));
+            table(&packet, &asked, &["udp", "port 80", "icmp6", "tcp[2:2] = 80"]);
+        }
+    }
+    let nine = (0..8).fold(options(6, &segment), |chain, _| options(60, &chain));
+    table(
+        &ethernet(&[], 0x86dd, &ip6(SIX_A, SIX_B, 0, &nine)),
+        &["ip6", "ip6 proto 60"],
+        &["tcp", "port 443"],
+    );
+    let hidden = ip6(SIX_A, SIX_B, 51, &authentication(6, &segment));
+    table(
+        &ethernet(&[], 0x86dd, &hidden),
+        &["ah", "ip6 proto 51", "ip6 protochain 51", "ip6 protochain 6"],
+        &["esp"],
+    );
+    let four = ip4(A, B, 51, 0, &authentication(6, &segment));
+    table(&ethernet(&[], 0x0800, &four), &["ah", "ip proto 51", "ip protochain 6"], &["tcp", "port 443"]);
+    let later = ip6(SIX_A, SIX_B, 0, &options(44, &fragment(6, 100, &segment)));
+    table(
+        &ethernet(&[], 0x86dd, &later),
+        &["tcp", "ip6 proto 6", "ip6 proto 44"],
+        &["port 443", "tcp[13] & 2 != 0"],
+    );
+    table(
+        &ethernet(&[], 0x86dd, &ip6(SIX_A, SIX_B, 0, &options(58, &[128, 0, 0, 0]))),
+        &["icmp6[0] = 128"],
+        &["tcp"],
+    );
+}
+
+#[test]
+fn fragments_are_the_same_for_both_families() {
+    let (first, later) = (ip4(A, B, 6, 0x2000, &tcp(1024, 443)), ip4(A, B, 6, 0x20, &tcp(1024, 443)));
+    table(&ethernet(&[], 0x0800, &first), &["tcp", "tcp port 443", "tcp[13] = 2"], &["udp"]);
+    table(
+        &ethernet(&[], 0x0800, &later),
+        &["tcp", "proto 6", "not port 443"],
+        &["tcp port 443", "tcp[13] = 2", "tunnel"],
+    );
+}
+
+/// What carries an Ethernet frame, or an IPv4 packet, by the name of the tunnel.
+fn tunnels() -> Vec<(&'static str, Vec<u8>)> {
+    let inside = ip4([10, 9, 9, 9], [10, 8, 8, 8], 17, 0, &udp(5353, 53, &[]));
+    let six = ip6(SIX_A, SIX_B, 17, &udp(5353, 53, &[]));
+    let frame = ethernet(&[9], 0x0800, &inside);
+    let over = |protocol, data: &[u8]| ethernet(&[], 0x0800, &ip4(A, B, protocol, 0, data));
+    let over_six = |protocol, data: &[u8]| ethernet(&[3], 0x86dd, &ip6(SIX_A, SIX_B, protocol, data));
+    let vxlan = udp(99, 4789, &[&[8, 0, 0, 0, 0, 0, 100, 0][..], &frame].concat());
+    let geneve = udp(99, 6081, &[&[1, 0, 0x65, 0x58, 0, 0, 200, 0, 1, 2, 3, 4][..], &frame].concat());
+    let gtp = |header: &[u8]| udp(2152, 2152, &[header, &inside].concat());
+    vec![
+        ("gre", over(47, &[&[0, 0, 8, 0][..], &inside].concat())),
+        ("gre with all", over(47, &[&[0xb0, 0, 8, 0][..], &[0; 12], &inside].concat())),
+        ("gre bridging", over(47, &[&[0x20, 0, 0x65, 0x58, 0, 0, 0, 1][..], &frame].concat())),
+        ("gre over IPv6", over_six(47, &[&[0, 0, 8, 0][..], &inside].concat())),
+        ("ipip", over(4, &inside)),
+        ("6in4", over(41, &six)),
+        ("4in6", over_six(4, &inside)),
+        ("6in6", over_six(41, &six)),
+        ("vxlan", over(17, &vxlan)),
+        ("vxlan over IPv6", over_six(17, &vxlan)),
+        ("geneve", over(17, &geneve)),
+        ("gtp", over(17, &gtp(&[0x30, 255, 0, 0, 0, 0, 0, 1]))),
+        ("gtp with a sequence number", over(17, &gtp(&[0x32, 255, 0, 0, 0, 0, 0, 1, 0, 7, 0, 0]))),
+        (
+            "gtp with extension headers",
+            over(17, &gtp(&[0x34, 255, 0, 0, 0, 0, 0, 1, 0, 0, 0, 0x85, 1, 0, 9, 0x85, 1, 0, 9, 0])),
+        ),
+        ("mpls", ethernet(&[4], 0x8847, &[&[0, 6, 0x40, 64, 0, 12, 0x81, 64][..], &inside].concat())),
+        (
+            "mpls with a control word",
+            ethernet(&[], 0x8847, &[&[0, 6, 0x41, 64, 0, 0, 0, 0][..], &frame].concat()),
+        ),
+        ("pppoe", ethernet(&[], 0x8864, &[&[0x11, 0, 0, 17, 0, 0, 0, 0x21][..], &inside].concat())),
+    ]
+}
+
+#[test]
+fn inner_looks_into_tunnels_and_nothing_else_does() {
+    for (name, packet) in tunnels() {
+        let yes = [
+            "tunnel",
+            "inner(udp port 53)",
+            "inner(udp and src port 5353)",
+            "inner(ip or ip6)",
+            "inner(udp[2:2] = 53) and tunnel and inner(udp)",
+            "not inner(tcp)",
+            "inner(not tcp)",
+            "inner(tcp) or inner(udp)",
+        ];
+        let no = ["port 53", "tcp", "inner(tcp)", "inner(tunnel)", "inner(inner(udp))", "not tunnel"];
+        for (texts, wanted) in [(&yes[..], true), (&no[..], false)] {
+            for text in texts {
+                assert_eq!(accepts(&filter(text), &packet), wanted, "`{text}` of {name}");
+            }
+        }
+    }
+    let by_name = |wanted: &str| {
+        let found = tunnels().into_iter().find(|(name, _)| *name == wanted);
+        found.expect("there is one of this name").1
+    };
+    // Terms behind `inner` are about the packet outside again.
+    let outside =
+        ["inner(udp) and host 10.1.2.3", "inner(udp) and proto 4", "host 10.1.2.3 and inner(host 10.9.9.9)"];
+    table(
+        &by_name("ipip"),
+        &outside,
+        &["inner(udp) and host 10.9.9.9", "inner(host 10.1.2.3)", "inner(vlan)"],
+    );
+    let outside =
+        ["inner(udp) and ip6 and proto 4", "vlan 3 and inner(ip) and vlan 3", "inner(ip) and ip6[6] = 4"];
+    table(&by_name("4in6"), &outside, &["inner(udp) and ip", "inner(vlan 3)"]);
+    let yes = [
+        "vxlan",
+        "vxlan 100",
+        "inner(vlan 9)",
+        "inner(ether[12:2] = 0x8100)",
+        "udp port 4789 and inner(vlan 9 and udp)",
+    ];
+    table(&by_name("vxlan"), &yes, &["vxlan 5", "vlan", "geneve", "inner(vlan 8)"]);
+    table(&by_name("geneve"), &["geneve 200", "inner(ether host 02:00:00:00:00:0a)"], &["geneve 1", "vxlan"]);
+    table(
+        &by_name("mpls"),
+        &["mpls", "mpls 100", "mpls 200", "mpls 100 and vlan 4"],
+        &["mpls 5", "ip", "udp"],
+    );
+    table(
+        &by_name("pppoe"),
+        &["pppoes", "pppoes 17", "inner(net 10.0.0.0/8)"],
+        &["pppoes 18", "pppoed", "ip"],
+    );
+    table(&ethernet(&[], 0x0800, &web()), &["not tunnel"], &["tunnel", "inner(tcp)", "inner(not tcp)"]);
+    // One in the other.
+    let (_, frame) = tunnels().remove(0);
+    let twice = ethernet(
+        &[],
+        0x0800,
+        &ip4(B, A, 17, 0, &udp(1, 4789, &[&[8, 0, 0, 0, 0, 0, 7, 0][..], &frame].concat())),
+    );
+    let yes = [
+        "inner(inner(udp port 53))",
+        "inner(tunnel)",
+        "inner(host 10.1.2.3 and inner(host 10.9.9.9) and proto 47) and src host 192.0.2.7",
+        "vxlan 7 and inner(inner(not tcp) and not udp)",
+    ];
+    table(&twice, &yes, &["inner(port 53)", "inner(inner(tunnel))", "inner(inner(inner(udp)))"]);
+}
+
+#[test]
+fn sets_ask_as_their_members_do() {
+    let packet = ethernet(&[2], 0x0800, &web());
+    let yes = [
+        "host in {10.1.2.3}",
+        "host in {1.1.1.1, 192.0.2.0/24}",
+        "src host in {10.0.0.0/8, ::1}",
+        "tcp port in {80, 440-450}",
+        "dst port in {443}",
+        "ether host in {02:00:00:00:00:0a}",
+        "net in {10.0.0.0/8}",
+    ];
+    table(
+        &packet,
+        &yes,
+        &["host in {::1}", "dst host in {10.0.0.0/8}", "udp port in {443}", "src port in {443}"],
+    );
+    let six = ethernet(&[], 0x86dd, &ip6(SIX_A, SIX_B, 6, &tcp(1, 2)));
+    table(
+        &six,
+        &["host in {2001:db8::/64, 1.1.1.1}", "src host in {2001:db8::a}"],
+        &["host in {10.0.0.0/8}"],
+    );
+}
+
+#[test]
+fn many_alternatives_are_asked_as_a_set() {
+    let hosts: Vec<String> = (0..1000).map(|host| format!("10.3.{}.{}", host / 250, host % 250)).collect();
+    let alternatives = format!("host {} or host 2001:db8::b or net 10.1.0.0/16", hosts.join(" or host "));
+    let filter = filter(&alternatives);
+    assert_eq!(filter.ast.sets.len(), 2);
+    assert!(filter.lowered.nodes().len() < 200, "{} nodes", filter.lowered.nodes().len());
+    let from = |address| ethernet(&[], 0x0800, &ip4(address, B, 6, 0, &tcp(1, 2)));
+    assert!(accepts(&filter, &from([10, 3, 0, 77])));
+    assert!(accepts(&filter, &from([10, 1, 9, 9])));
+    assert!(accepts(&filter, &ethernet(&[1], 0x86dd, &ip6(SIX_A, SIX_B, 6, &tcp(1, 2)))));
+    assert!(!accepts(&filter, &from([10, 2, 9, 9])));
+}
+
+#[test]
+fn what_makes_no_sense_here_is_refused() {
+    for (link_type, text) in [
+        (ETHERNET, "inbound"),
+        (ETHERNET, "type mgt"),
+        (ETHERNET, "vpi 3"),
+        (101, "ether host 02:00:00:00:00:0a"),
+        (101, "vlan 5"),
+        (143, "host in {10.0.0.0/8}"),
+        (143, "inner(tcp)"),
+    ] {
+        let refused = compile(text, &options(Dialect::Weir, link_type));
+        assert!(refused.is_err(), "{link_type} {text}");
+    }
+    let unknown = compile("ip broadcast", &Options { netmask: None, ..options(Dialect::Weir, ETHERNET) });
+    assert!(unknown.is_err());
+    let deep = (0..9).fold("tcp".to_owned(), |inside, _| format!("inner({inside})"));
+    assert!(compile(&deep, &options(Dialect::Weir, ETHERNET)).is_err());
+}
+
+/// Words by which the dialects differ, and what libpcap forgets: to ask for the header of an operand on the right.
+const DIFFERENT: [&str; 12] = [
+    "vlan",
+    "mpls",
+    "pppoe",
+    "geneve",
+    "vxlan",
+    "multicast",
+    "vrrp",
+    "carp",
+    "tcp[",
+    "udp[",
+    "sctp[",
+    " ip[",
+];
+
+/// Neither tags nor extension headers, and whole.
+fn is_plain(packet: &Captured) -> bool {
+    let byte = |at: usize| packet.data.get(at).copied().unwrap_or(0);
+    let kind = u16::from_be_bytes([byte(12), byte(13)]);
+    let extended = kind == 0x86dd && [0, 43, 44, 51, 60, 135, 139, 140].contains(&byte(20));
+    ![0x8100, 0x88a8, 0x9100].contains(&kind) && !extended && packet.data.len() == packet.length as usize
+}
+
+#[test]
+fn the_dialects_agree_where_they_mean_the_same() {
+    let packets: Vec<_> = fixed(ETHERNET, 400).into_iter().filter(is_plain).collect();
+    let (mut compared, mut accepted) = (0, 0);
+    for entry in corpus::pcap().iter().filter(|entry| entry.link_type == ETHERNET) {
+        if DIFFERENT.iter().any(|word| entry.text.contains(word)) {
+            continue;
+        }
+        // Names are for others to try.
+        let Ok(theirs) = compile(entry.text, &options(Dialect::Pcap, ETHERNET)) else { continue };
+        let ours = filter(entry.text);
+        for packet in &packets {
+            let (ours, theirs) = (accepts(&ours, &packet.data), accepts(&theirs, &packet.data));
+            assert_eq!(ours, theirs, "`{}` of {:02x?}", entry.text, packet.data);
+            accepted += u32::from(ours);
+        }
+        compared += 1;
+    }
+    assert!(compared > 250 && accepted > 5000, "{compared} expressions, {accepted} packets");
+}
+
+#[test]
+fn live_and_from_a_file_the_same_packets_match() {
+    let packets = fixed(ETHERNET, 2000);
+    let packets: Vec<_> = packets.iter().filter(|packet| packet.data.len() >= 16).collect();
+    let (mut stripped, mut accepted) = (0, 0);
+    for seed in 0..300 {
+        let mut choices = Choices::seeded(seed);
+        let text = expression(Words::Weir, &mut choices);
+        let Ok(file) = compile(&text, &options(Dialect::Weir, ETHERNET)) else { continue };
+        let live = Options { metadata: true, ..options(Dialect::Weir, ETHERNET) };
+        let live = compile(&text, &live).unwrap_or_else(|error| panic!("{text}: {error}"));
+        live.lowered.check(&live.ast.sets).unwrap_or_else(|error| panic!("{text}: {error}"));
+        let file = Interpreter::new(&file.lowered, &file.ast.sets);
+        let live = Interpreter::new(&live.lowered, &live.ast.sets);
+        for packet in packets.iter().skip(choices.below(1800)).take(60) {
+            let (data, length) = (&packet.data[..], packet.length);
+            let on_the_wire = Packet { data, length, ..Packet::default() };
+            let half = |at: usize| u16::from_be_bytes([data[at], data[at + 1]]);
+            let wanted = file.run(&on_the_wire);
+            let without = [&data[..12], &data[16..]].concat();
+            let answer = if [0x8100, 0x88a8, 0x9100].contains(&half(12)) {
+                stripped += 1;
+                let vlan = Some(VlanTag { protocol: half(12), tci: half(14) });
+                let meta = Metadata { vlan, ..Metadata::default() };
+                live.run(&Packet { data: &without, length: length - 4, meta })
+            } else {
+                live.run(&on_the_wire)
+            };
+            assert_eq!(answer, wanted, "`{text}` of {data:02x?}");
+            accepted += u32::from(wanted != 0);
+        }
+    }
+    assert!(stripped > 3000 && accepted > 1000, "{stripped} stripped, {accepted} accepted");
+}
+
+#[test]
+fn loads_that_only_the_packet_places_find_the_tag_that_was_taken_off() {
+    for text in [
+        "ether[ether[0] : 2] = 0x8100",
+        "ether[ether[0] : 2] = 0x8105",
+        "ether[ether[0] : 4] = 0x81000005",
+        "ether[ether[0] : 4] = 0x00050800",
+        "ether[ether[ether[1]] : 2] = 0x0800",
+        "ether[9 + (ether[0] & 3) : 4] & 0xff00 = 0x8100",
+        "ether[13:4] = 0x00000508",
+        "ether[11:2] & 0xff = 0x81",
+        "len = 58",
+        "less 57",
+    ] {
+        let file = filter(text);
+        let live = Options { metadata: true, ..options(Dialect::Weir, ETHERNET) };
+        let live = compile(text, &live).unwrap_or_else(|error| panic!("{text}: {error}"));
+        live.lowered.check(&[]).expect("the graph keeps the rules");
+        for first in 0..70 {
+            let mut frame = ethernet(&[5], 0x0800, &web());
+            frame[0] = first;
+            frame[1] = first / 2;
+            let length = u32::try_from(frame.len()).expect("the frame is short");
+            let without = [&frame[..12], &frame[16..]].concat();
+            let meta = Metadata { vlan: Some(VlanTag { protocol: 0x8100, tci: 5 }), ..Metadata::default() };
+            let live = Interpreter::new(&live.lowered, &[]);
+            let live = live.run(&Packet { data: &without, length: length - 4, meta });
+            assert_eq!(live != 0, accepts(&file, &frame), "{text}, first byte {first}");
+        }
+    }
+}
