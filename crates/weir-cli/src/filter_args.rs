@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use weir::Filter;
-use weir_filter::Dialect;
+use weir::filter::Dialect;
 
 use crate::failure::Failure;
 

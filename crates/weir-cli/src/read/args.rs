@@ -1,8 +1,10 @@
 //! The command line of `weir read`.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, ValueEnum};
+use weir::filter::FileFilter;
 use weir::reader::FileKind;
 use weir::writer::{Compression, Format};
 use weir_dissect::{Dump, Options};
@@ -14,6 +16,7 @@ use super::split::{self, Split};
 use super::when::{self, When};
 use crate::confine::ConfineArgs;
 use crate::failure::Failure;
+use crate::filter_args::FilterArgs;
 use crate::{files, units};
 
 const EXAMPLES: &str = "\
@@ -34,6 +37,9 @@ Examples:
         Everything that is whole in a cut or damaged file, and what had to be left out.
   weir read trace.pcapng --count
         The number of packets, and nothing else.
+  weir read trace.pcapng -w web.pcapng -- tcp port 80 or tcp port 443
+        Only what matches a filter (pcap-filter(7), and more). Or -f 'tcp port 80', -F FILE, and as
+        tcpdump: weir read -r trace.pcapng tcp port 80.
 
 Addresses and ports are numbers always: nothing is looked up. In front stand the interface,
 where there are several, and In or Out, where the file knows. [N lost before]: there the
@@ -49,8 +55,19 @@ pub(crate) struct ReadArgs {
     pub(super) confine: ConfineArgs,
 
     /// Capture files, pcap or pcapng, also compressed by gzip, zstd or lz4; several are merged by time. -: standard input.
-    #[arg(required = true, value_name = "FILE")]
-    pub(super) files: Vec<PathBuf>,
+    #[arg(required_unless_present = "read", value_name = "FILE")]
+    files: Vec<OsString>,
+
+    /// A filter expression behind --, as words: -- tcp port 80. With -r the -- is not needed.
+    #[arg(last = true, value_name = "EXPRESSION")]
+    words: Vec<String>,
+
+    /// A capture file, as tcpdump has it: then all words that are no options are the filter.
+    #[arg(short = 'r', long, value_name = "FILE", help_heading = "What to take")]
+    read: Vec<PathBuf>,
+
+    #[command(flatten)]
+    filter: FilterArgs,
 
     /// Stop after this many packets.
     #[arg(short = 'c', value_name = "N", value_parser = units::count, help_heading = "What to take")]
@@ -143,6 +160,7 @@ pub(crate) struct ReadArgs {
     /// Save what is whole of one cut or damaged file to a new one (-w), block by block as it stands; says what is lost.
     #[arg(long, requires = "write", help_heading = "Other output")]
     #[arg(conflicts_with_all = ["count", "from", "to", "snap_len", "sort", "format", "split", "compress", "nano", "micro", "json"])]
+    #[arg(conflicts_with_all = ["filter", "filter_file", "words"])]
     pub(super) repair: bool,
 
     /// Nanoseconds: nine decimals in lines; a pcap file that keeps them.
@@ -161,13 +179,33 @@ enum FormatArg {
 }
 
 impl ReadArgs {
+    /// The files to read.
+    pub(super) fn files(&self) -> Vec<PathBuf> {
+        match self.read.is_empty() {
+            true => self.files.iter().map(PathBuf::from).collect(),
+            false => self.read.clone(),
+        }
+    }
+
+    /// Which packets are wanted; `None`: all.
+    pub(super) fn filter(&self) -> Result<Option<FileFilter>, Failure> {
+        let mut words = Vec::new();
+        if !self.read.is_empty() {
+            words.extend(self.files.iter().map(|word| word.to_string_lossy().into_owned()));
+        }
+        words.extend(self.words.iter().cloned());
+        let filter = self.filter.filter(&words)?.map(FileFilter::new).transpose();
+        filter.map_err(|error| Failure::usage(error.to_string()))
+    }
+
     /// What words alone can tell to be wrong.
     pub(super) fn check(&self) -> Result<(), Failure> {
-        let standard_input = self.files.iter().filter(|file| file.as_os_str() == "-").count();
+        let files = self.files();
+        let standard_input = files.iter().filter(|file| file.as_os_str() == "-").count();
         if standard_input > 1 {
             return Err(Failure::usage("standard input (-) can be read only once"));
         }
-        if self.repair && self.files.len() > 1 {
+        if self.repair && files.len() > 1 {
             return Err(Failure::usage("--repair takes one file; repair each, then merge them"));
         }
         if self.split.is_some() && self.write.as_ref().is_some_and(|path| path.as_os_str() == "-") {

@@ -1,10 +1,12 @@
 //! What is read: one file, or several merged by time.
 
+use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use weir::FileInterface;
-use weir::reader::{Item, Merge, ReadError, Reader, TimeUnit, Warning};
+use weir::filter::FileFilter;
+use weir::reader::{Item, Merge, ReadError, ReadReason, Reader, TimeUnit, Warning};
 
 use super::failure;
 use crate::failure::Failure;
@@ -41,10 +43,16 @@ pub(crate) enum Input {
 }
 
 impl Input {
-    /// `sort`: how far packets may be apart from their place in the order of time.
-    pub(crate) fn open(paths: &[PathBuf], sort: Sort) -> Result<Self, Failure> {
-        let readers: Result<Vec<Reader>, Failure> =
-            paths.iter().map(|path| Reader::open(path).map_err(failure)).collect();
+    /// `sort`: how far packets may be apart from their place in the order of time. `filter`: which are wanted.
+    pub(crate) fn open(paths: &[PathBuf], sort: Sort, filter: Option<&FileFilter>) -> Result<Self, Failure> {
+        let open = |path: &PathBuf| {
+            let reader = Reader::open(path).map_err(|error| unopened(error, paths))?;
+            Ok(match filter {
+                Some(filter) => reader.filter(filter.clone()),
+                None => reader,
+            })
+        };
+        let readers: Result<Vec<Reader>, Failure> = paths.iter().map(open).collect();
         let mut readers = readers?;
         let window = match sort {
             Sort::Never => None,
@@ -118,11 +126,26 @@ impl Input {
         readers.flat_map(|reader| reader.warnings().iter().map(|warning| (reader.name(), warning))).collect()
     }
 
+    /// Packets that a filter did not want.
+    pub(crate) fn filtered(&self) -> u64 {
+        self.readers().iter().map(|reader| reader.filtered()).sum()
+    }
+
     /// Packets that could not be put in order.
     pub(crate) fn late(&self) -> u64 {
         match self {
             Self::One(_) => 0,
             Self::Merged(merge) => merge.late(),
         }
+    }
+}
+
+/// A file that cannot be opened. Where others were named before it, it may be the first word of a filter.
+fn unopened(error: ReadError, paths: &[PathBuf]) -> Failure {
+    let missing = matches!(&error.reason, ReadReason::Open(error) if error.kind() == io::ErrorKind::NotFound);
+    let failure = failure(error);
+    match missing && paths.len() > 1 {
+        true => failure.hint("a filter stands behind --: weir read FILE -- tcp port 80"),
+        false => failure,
     }
 }

@@ -42,14 +42,17 @@ use crate::{style, units};
 /// Reads what `args` names.
 pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     args.check()?;
+    let files = args.files();
     if let Some(path) = &args.write {
-        not_onto_itself(path, &args.files)?;
+        not_onto_itself(path, &files)?;
     }
-    args.confine.confine(|| Needs::to_read(&args.files, args.write.as_deref()))?;
+    // Names are looked up and code is made while that is allowed.
+    let filter = args.filter()?;
+    args.confine.confine(|| Needs::to_read(&files, args.write.as_deref()))?;
     if let (Some(path), true) = (&args.write, args.repair) {
-        return repair::run(&args.files[0], path);
+        return repair::run(&files[0], path);
     }
-    let mut input = Input::open(&args.files, args.sort())?;
+    let mut input = Input::open(&files, args.sort(), filter.as_ref())?;
     let mut choice = Choice::new(args);
     let mut progress = Progress::new(input.size(), args.prints());
     let result = if let Some(path) = &args.write {
@@ -64,7 +67,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         let result = pass(&mut input, &mut choice, &mut progress, &mut files);
         drop(progress);
         if path.as_os_str() != "-" && !args.quick {
-            say_total(path, files.total());
+            say_total(path, files.total(), filter.is_some().then(|| input.filtered()));
         }
         result
     } else if args.only_count {
@@ -196,15 +199,17 @@ fn say_odd(input: &Input) {
     }
 }
 
-fn say_total(path: &Path, total: Total) {
+/// `filtered`: packets that a filter did not want.
+fn say_total(path: &Path, total: Total, filtered: Option<u64>) {
     let files = match total.files {
         1 => String::new(),
         files => format!(" in {} files", units::grouped(files)),
     };
     style::say(format_args!(
-        "{} {}, {}{files} -> {}",
+        "{} {}{}, {}{files} -> {}",
         units::grouped(total.packets),
         if total.packets == 1 { "packet" } else { "packets" },
+        filtered.map_or_else(String::new, |filtered| format!(" ({} filtered out)", units::grouped(filtered))),
         units::bytes(total.bytes),
         path.display()
     ));

@@ -4,14 +4,18 @@
 //! packets of a link type, met by a receiver. Each source takes it in its own way: see [`crate::Builder::filter`].
 
 mod exchange;
+mod matcher;
 mod names;
+mod remembered;
 
 use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use self::exchange::{Closed, Gate, checked, classic, for_the_kernel};
 pub use self::exchange::{Exchange, Form, Place, PlaceKind, Program, Seat};
+pub use self::matcher::{FileFilter, Matcher};
 pub use self::names::SystemNames;
+use self::remembered::Remembered;
 use serde::{Deserialize, Serialize};
 pub use weir_filter::names::{Names, NoNames};
 pub use weir_filter::{Dialect, Filter as Compiled};
@@ -61,6 +65,11 @@ impl Filter {
     pub fn names(mut self, names: impl Names + Send + Sync + 'static) -> Self {
         self.names = Arc::new(names);
         self
+    }
+
+    /// The same with names that are looked up no more than once.
+    fn remembering_names(self) -> Self {
+        Self { names: Arc::new(Remembered::new(self.names)), ..self }
     }
 
     /// The expression as it was written.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use weir_savefile::decode::{Doubt, Fault};
 
 use super::Compression;
+use crate::filter::FilterError;
 
 /// A file that cannot be read, or not to its end. What is whole before the place was given out.
 #[derive(Debug, Clone, thiserror::Error)]
@@ -66,6 +67,14 @@ pub enum ReadReason {
         compression: Compression,
         /// The decoder's words.
         source: Arc<io::Error>,
+    },
+    /// The filter asks for what packets of this interface do not have.
+    #[error("{error}, on packets of interface {interface}")]
+    Filter {
+        /// Number of the interface.
+        interface: u32,
+        /// What is wrong.
+        error: Box<FilterError>,
     },
     /// The system could not read.
     #[error("cannot be read: {0}")]
@@ -130,6 +139,8 @@ pub enum Oddity {
     Doubt(Doubt),
     /// Left out: its inside makes no sense.
     LeftOut(Fault),
+    /// No packet of an interface that begins here can match the filter.
+    NeverMatches,
 }
 
 impl fmt::Display for Warning {
@@ -138,6 +149,7 @@ impl fmt::Display for Warning {
         match self.what {
             Oddity::Doubt(doubt) => write!(f, "{doubt}")?,
             Oddity::LeftOut(fault) => write!(f, "left out: {fault}")?,
+            Oddity::NeverMatches => write!(f, "the filter can never match packets of this link type")?,
         }
         match self.times {
             1 => Ok(()),

@@ -139,6 +139,7 @@ impl Known {
         let kind = |what: &Oddity| match what {
             Oddity::Doubt(doubt) => (Some(std::mem::discriminant(doubt)), None),
             Oddity::LeftOut(fault) => (None, Some(std::mem::discriminant(fault))),
+            Oddity::NeverMatches => (None, None),
         };
         if let Some(warning) = self.warnings.iter_mut().find(|warning| kind(&warning.what) == kind(&what)) {
             warning.times += 1;

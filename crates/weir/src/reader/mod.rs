@@ -18,6 +18,7 @@
 //!
 //! - `input`: from a path to uncompressed bytes; `unpack`: what decoders leave to do.
 //! - `window`: the part of the file that is in memory; `fetch`: the next parts of a large one.
+//! - `sieve`: which packets match a filter.
 //! - `merge`: several files in the order of time; `repair`: what is whole of a damaged one.
 //! - [`weir_savefile::decode`]: what the bytes mean.
 
@@ -28,6 +29,7 @@ mod item;
 mod known;
 mod merge;
 mod repair;
+mod sieve;
 mod unpack;
 mod window;
 
@@ -50,7 +52,9 @@ use self::known::Known;
 pub use self::known::{InterfaceStatistics, Section};
 pub use self::merge::{MOST_HELD, Merge};
 pub use self::repair::{RepairError, Repaired, repair, repair_stream};
+use self::sieve::{Asked, Sieve};
 use self::window::{Supply, Window};
+use crate::filter::FileFilter;
 use crate::{Direction, FileInterface, Packet};
 
 /// Reads one capture file. See the [module](self).
@@ -65,6 +69,10 @@ pub struct Reader {
     /// Where in the window that begins which was found last.
     place: usize,
     packets: u64,
+    /// What decides which packets are given out; `None`: all are.
+    sieve: Option<Sieve>,
+    /// Packets lost before those that the sieve has held back in front of the one found last.
+    lost: u64,
     /// Interfaces that [`Item::Interface`] has named.
     named: u32,
     over: bool,
@@ -132,6 +140,8 @@ impl Reader {
             known: Known::default(),
             place: 0,
             packets: 0,
+            sieve: None,
+            lost: 0,
             named: 0,
             over: false,
         };
@@ -142,6 +152,13 @@ impl Reader {
             }
         }
         Ok(reader)
+    }
+
+    /// Gives out from now on only packets that match. What was lost before others, the next one that matches says.
+    #[must_use]
+    pub fn filter(mut self, filter: FileFilter) -> Self {
+        self.sieve = Some(Sieve::new(filter));
+        self
     }
 
     /// The interfaces that are known by now, each at the place that its number says. pcapng may describe more while it
@@ -198,6 +215,11 @@ impl Reader {
     /// Packets given out so far.
     pub fn packets(&self) -> u64 {
         self.packets
+    }
+
+    /// Packets that did not match the filter.
+    pub fn filtered(&self) -> u64 {
+        self.sieve.as_ref().map_or(0, |sieve| sieve.filtered)
     }
 
     /// What was odd so far, but did not end the reading.
@@ -263,10 +285,30 @@ impl Reader {
     /// Takes the next packet, if it is already there and needs no thought.
     #[inline]
     fn plain(&mut self) -> Option<Plain> {
-        let plain = self.decoder.plain(self.window.bytes())?;
-        self.place = self.window.take(plain.used);
-        self.packets += 1;
-        Some(plain)
+        let Some(sieve) = &mut self.sieve else {
+            let plain = self.decoder.plain(self.window.bytes())?;
+            self.place = self.window.take(plain.used);
+            self.packets += 1;
+            return Some(plain);
+        };
+        loop {
+            let plain = self.decoder.plain(self.window.bytes())?;
+            let Plain { record, start, captured, used } = plain;
+            let asked = Asked {
+                data: &self.window.bytes()[start..start + captured],
+                interface: record.interface,
+                original_len: record.original_len,
+                flags: record.flags,
+                lost_before: record.dropcount,
+            };
+            let wanted = sieve.wants(asked)?;
+            self.place = self.window.take(used);
+            if wanted {
+                self.lost = sieve.take_lost(record.interface);
+                self.packets += 1;
+                return Some(plain);
+            }
+        }
     }
 
     #[inline]
@@ -279,7 +321,7 @@ impl Reader {
             interface: record.interface,
             queue: record.queue,
             direction: record.flags.and_then(Direction::of_flags),
-            lost_before: record.dropcount,
+            lost_before: record.dropcount + self.lost,
             comment: None,
         }
     }
@@ -301,8 +343,12 @@ impl Reader {
                 if let Some(doubt) = packet.doubt {
                     self.known.warn(Oddity::Doubt(doubt), self.window.position());
                 }
-                self.packets += 1;
+                let wanted = self.wants(&packet)?;
                 self.place = self.window.take(used);
+                if !wanted {
+                    return Ok(None);
+                }
+                self.packets += 1;
                 return Ok(Some(Seen::Packet(packet)));
             }
             Ok(Step::Found { used, found }) => (used, found),
@@ -312,6 +358,41 @@ impl Reader {
         let seen = self.known.keep(self.window.bytes(), found, self.window.position());
         self.place = self.window.take(used);
         Ok(seen)
+    }
+
+    /// Whether the packet that is next is to be given out.
+    fn wants(&mut self, packet: &PacketAt) -> Result<bool, ReadError> {
+        let Some(sieve) = &mut self.sieve else { return Ok(true) };
+        let asked = Asked {
+            data: &self.window.bytes()[packet.data.clone()],
+            interface: packet.interface,
+            original_len: packet.original_len,
+            flags: packet.flags,
+            lost_before: packet.dropcount,
+        };
+        let wanted = match sieve.wants(asked) {
+            Some(wanted) => wanted,
+            None => {
+                let order = match self.decoder.format() {
+                    Some(decode::Format::Pcap(header)) => header.variant.order,
+                    Some(decode::Format::Pcapng(order)) => order,
+                    None => ByteOrder::NATIVE,
+                };
+                let interface = &self.known.interfaces[packet.interface as usize];
+                match sieve.prepare(packet.interface, interface, order) {
+                    Ok(true) => self.known.warn(Oddity::NeverMatches, self.window.position()),
+                    Ok(false) => {}
+                    Err(error) => {
+                        let reason =
+                            ReadReason::Filter { interface: packet.interface, error: Box::new(error) };
+                        return Err(self.fail(reason));
+                    }
+                }
+                sieve.wants(asked).expect("it was just made ready")
+            }
+        };
+        self.lost = if wanted { sieve.take_lost(packet.interface) } else { 0 };
+        Ok(wanted)
     }
 
     /// Reads on. Where there is no more: the end, or what is missing to it.
@@ -347,7 +428,7 @@ impl Reader {
             file: self.name.clone(),
             position: Some(self.window.position()),
             compressed: (self.compression != Compression::None).then(|| self.position()),
-            packets: self.packets,
+            packets: self.packets + self.filtered(),
             reason,
         }
     }
@@ -372,7 +453,7 @@ impl Reader {
             interface: packet.interface,
             queue: packet.queue,
             direction: packet.flags.and_then(Direction::of_flags),
-            lost_before: packet.dropcount,
+            lost_before: packet.dropcount + self.lost,
             comment: packet.comment.clone().and_then(|comment| std::str::from_utf8(&bytes[comment]).ok()),
         }
     }

@@ -1,0 +1,114 @@
+//! Names that are looked up once, so that a filter compiled again means the same, even where the system can no longer be
+//! asked.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use weir_filter::names::{Names, Service};
+
+/// Answers as `names` did when it was asked first.
+#[derive(Debug)]
+pub(super) struct Remembered {
+    names: Arc<dyn Names + Send + Sync>,
+    answers: Mutex<Answers>,
+}
+
+#[derive(Debug, Default)]
+struct Answers {
+    hosts: HashMap<String, Vec<IpAddr>>,
+    networks: HashMap<String, Option<u32>>,
+    ethernets: HashMap<String, Option<[u8; 6]>>,
+    services: HashMap<String, Service>,
+    protocols: HashMap<String, Option<u8>>,
+    sets: HashMap<String, Result<String, String>>,
+}
+
+impl Remembered {
+    pub(super) fn new(names: Arc<dyn Names + Send + Sync>) -> Self {
+        Self { names, answers: Mutex::default() }
+    }
+
+    fn ask<T: Clone>(
+        &self,
+        name: &str,
+        table: impl FnOnce(&mut Answers) -> &mut HashMap<String, T>,
+        look_up: impl FnOnce(&str) -> T,
+    ) -> T {
+        let mut answers = self.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        table(&mut answers).entry(name.to_owned()).or_insert_with(|| look_up(name)).clone()
+    }
+}
+
+impl Names for Remembered {
+    fn host(&self, name: &str) -> Vec<IpAddr> {
+        self.ask(name, |answers| &mut answers.hosts, |name| self.names.host(name))
+    }
+
+    fn network(&self, name: &str) -> Option<u32> {
+        self.ask(name, |answers| &mut answers.networks, |name| self.names.network(name))
+    }
+
+    fn ethernet(&self, name: &str) -> Option<[u8; 6]> {
+        self.ask(name, |answers| &mut answers.ethernets, |name| self.names.ethernet(name))
+    }
+
+    fn service(&self, name: &str) -> Service {
+        self.ask(name, |answers| &mut answers.services, |name| self.names.service(name))
+    }
+
+    fn protocol(&self, name: &str) -> Option<u8> {
+        self.ask(name, |answers| &mut answers.protocols, |name| self.names.protocol(name))
+    }
+
+    fn set(&self, name: &str) -> Result<String, String> {
+        self.ask(name, |answers| &mut answers.sets, |name| self.names.set(name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU16, Ordering};
+
+    use super::*;
+
+    /// Says something else each time.
+    #[derive(Debug, Default)]
+    struct Moody(AtomicU16);
+
+    impl Names for Moody {
+        fn host(&self, _: &str) -> Vec<IpAddr> {
+            vec![IpAddr::from([10, 0, 0, self.0.fetch_add(1, Ordering::Relaxed).to_be_bytes()[1]])]
+        }
+
+        fn network(&self, _: &str) -> Option<u32> {
+            None
+        }
+
+        fn ethernet(&self, _: &str) -> Option<[u8; 6]> {
+            None
+        }
+
+        fn service(&self, _: &str) -> Service {
+            Service { tcp: Some(self.0.fetch_add(1, Ordering::Relaxed)), ..Service::default() }
+        }
+
+        fn protocol(&self, _: &str) -> Option<u8> {
+            None
+        }
+
+        fn set(&self, _: &str) -> Result<String, String> {
+            Ok(self.0.fetch_add(1, Ordering::Relaxed).to_string())
+        }
+    }
+
+    #[test]
+    fn the_first_answer_stays() {
+        let names = Remembered::new(Arc::new(Moody::default()));
+        assert_eq!(names.host("a"), names.host("a"));
+        assert_ne!(names.host("a"), names.host("b"));
+        assert_eq!(names.service("a"), names.service("a"));
+        assert_eq!(names.set("a"), names.set("a"));
+        assert_eq!(names.network("a"), None);
+    }
+}

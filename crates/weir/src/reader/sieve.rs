@@ -1,0 +1,84 @@
+//! Which packets of a file are given out.
+
+use std::sync::Arc;
+
+use weir_filter::interpret::{Metadata, Packet};
+use weir_savefile::ByteOrder;
+
+use crate::filter::{FileFilter, FilterError, Matcher};
+use crate::{Direction, FileInterface};
+
+/// `PACKET_OUTGOING` of linux/if_packet.h; packets that came in are 0, `PACKET_HOST`.
+const OUTGOING: u8 = 4;
+
+/// The filter of a file, by interface.
+#[derive(Debug)]
+pub(super) struct Sieve {
+    filter: FileFilter,
+    /// By number of the interface; made with its first packet.
+    lanes: Vec<Option<Lane>>,
+    /// Packets that were not wanted.
+    pub(super) filtered: u64,
+}
+
+#[derive(Debug)]
+struct Lane {
+    matcher: Arc<Matcher>,
+    /// Packets that were lost before ones that were not wanted: the next one that is says so.
+    lost: u64,
+}
+
+/// What the sieve looks at.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) data: &'a [u8],
+    pub(super) interface: u32,
+    pub(super) original_len: u32,
+    pub(super) flags: Option<u32>,
+    pub(super) lost_before: u64,
+}
+
+impl Sieve {
+    pub(super) fn new(filter: FileFilter) -> Self {
+        Self { filter, lanes: Vec::new(), filtered: 0 }
+    }
+
+    /// Whether a packet is wanted; `None`: its interface has to be [made ready](Self::prepare) first.
+    #[inline]
+    pub(super) fn wants(&mut self, asked: Asked<'_>) -> Option<bool> {
+        let lane = self.lanes.get_mut(asked.interface as usize)?.as_mut()?;
+        let outgoing = asked.flags.and_then(Direction::of_flags) == Some(Direction::Out);
+        let meta = Metadata { packet_type: if outgoing { OUTGOING } else { 0 }, ..Metadata::default() };
+        let wanted = lane.matcher.matches(&Packet { data: asked.data, length: asked.original_len, meta });
+        if !wanted {
+            lane.lost += asked.lost_before;
+            self.filtered += 1;
+        }
+        Some(wanted)
+    }
+
+    /// Takes what was lost before packets of this interface that were not wanted.
+    #[inline]
+    pub(super) fn take_lost(&mut self, interface: u32) -> u64 {
+        let lane = self.lanes.get_mut(interface as usize).and_then(Option::as_mut);
+        lane.map_or(0, |lane| std::mem::take(&mut lane.lost))
+    }
+
+    /// Compiles for an interface, unless that was done; whether it is known now that nothing of it is wanted.
+    #[cold]
+    pub(super) fn prepare(
+        &mut self,
+        number: u32,
+        interface: &FileInterface,
+        order: ByteOrder,
+    ) -> Result<bool, FilterError> {
+        let number = number as usize;
+        if self.lanes.len() <= number {
+            self.lanes.resize_with(number + 1, || None);
+        }
+        let matcher = self.filter.program(interface.link_type, order != ByteOrder::NATIVE)?;
+        let never = matcher.never_matches();
+        self.lanes[number] = Some(Lane { matcher, lost: 0 });
+        Ok(never)
+    }
+}
