@@ -63,11 +63,11 @@ impl Lowering<'_> {
         };
         let mut parts = Vec::new();
         for &(kind, source, destination) in headers {
-            parts.push(self.ends(direction, |this, is_source| {
-                let place = if is_source { source } else { destination };
-                let carries = this.carries(kind)?;
-                Ok(carries.and(this.word(place, mask, address)))
-            })?);
+            let carries = self.carries(kind)?;
+            let ends = self.ends(direction, |this, is_source| {
+                Ok(this.word(if is_source { source } else { destination }, mask, address))
+            })?;
+            parts.push(carries.and(ends));
         }
         Ok(Condition::Any(parts))
     }
@@ -82,14 +82,16 @@ impl Lowering<'_> {
         if !matches!(protocol, None | Some(Protocol::Ip6)) {
             return Err("an IPv6 address is not in the header of this protocol".to_owned());
         }
-        self.ends(direction, |this, is_source| {
-            let mut parts = vec![this.carries(IP6)?];
+        let carries = self.carries(IP6)?;
+        let ends = self.ends(direction, |this, is_source| {
+            let mut parts = Vec::new();
             let place = if is_source { 8 } else { 24 };
             for (offset, (word, mask)) in (place..).step_by(4).zip(address.into_iter().zip(mask)) {
                 parts.push(this.word(offset, mask, word));
             }
             Ok(Condition::All(parts))
-        })
+        })?;
+        Ok(carries.and(ends))
     }
 
     /// A word of the network header has a value under a mask.

@@ -177,8 +177,10 @@ impl Lowering<'_> {
         mask: u32,
         number: u32,
     ) -> Condition {
-        let value = self.load(from, offset, width);
-        let value = self.graph.with(Operation::And, value, mask);
+        let mut value = self.load(from, offset, width);
+        if mask != u32::MAX {
+            value = self.graph.with(Operation::And, value, mask);
+        }
         self.compare(Relation::Equal, value, number)
     }
 
