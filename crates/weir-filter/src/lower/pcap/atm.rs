@@ -6,7 +6,7 @@ use super::layers::{From, Place};
 use super::link::Link;
 use super::{Lowered, Lowering};
 use crate::ast::{AtmKind, Comparison};
-use crate::graph::Width;
+use crate::graph::{ValueId, Width};
 
 /// Where the packet begins.
 const PACKET: u32 = 4;
@@ -25,8 +25,8 @@ const CALL_PROCEEDING: u32 = 0x02;
 impl Lowering<'_> {
     /// Questions of ATM.
     pub(super) fn atm(&mut self, kind: &AtmKind) -> Lowered {
-        if !self.is_atm {
-            return Err(self.cannot("this"));
+        if self.outermost != Link::SunAtm {
+            return Err(self.cannot("what is in cells of ATM"));
         }
         Ok(match kind {
             AtmKind::Vpi(values) => self.any_of(values, |this| this.load(From::Link, 1, Width::Byte)),
@@ -106,7 +106,7 @@ impl Lowering<'_> {
     pub(super) fn any_of(
         &mut self,
         values: &[(Comparison, u32)],
-        load: impl Fn(&mut Self) -> crate::graph::ValueId,
+        load: impl Fn(&mut Self) -> ValueId,
     ) -> Condition {
         let parts = values.iter().map(|&(comparison, number)| {
             let value = load(self);

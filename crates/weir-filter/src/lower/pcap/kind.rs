@@ -107,13 +107,13 @@ impl Lowering<'_> {
     }
 
     /// The half word that tells the protocol is a length: LLC follows.
-    fn is_length(&mut self) -> Condition {
+    pub(super) fn is_length(&mut self) -> Condition {
         let kind = self.load(From::Kind, 0, Width::Half);
         self.compare(Relation::Greater, kind, LONGEST).negated()
     }
 
     /// The two access points of LLC.
-    fn access_points(&mut self, number: u32) -> Condition {
+    pub(super) fn access_points(&mut self, number: u32) -> Condition {
         self.field(From::Payload, 0, Width::Half, number)
     }
 

@@ -57,7 +57,7 @@ impl Link {
         self.has_wlan_types() || self == Self::Ppi
     }
 
-    /// 802.11, in front of which libpcap knows the frame types.
+    /// 802.11 as far as libpcap knows its frame types and tags, which leaves PPI out.
     pub(super) fn has_wlan_types(self) -> bool {
         matches!(self, Self::Wlan | Self::Radiotap | Self::Prism | Self::Avs)
     }
@@ -67,7 +67,7 @@ impl Link {
         matches!(self, Self::Ethernet | Self::NetAnalyzer)
     }
 
-    /// A header with the length and rate of reception is in front of 802.11, so long that one must look.
+    /// A header about the radio is in front of 802.11, whose length is in it.
     pub(super) fn has_radio_header(self) -> bool {
         matches!(self, Self::Radiotap | Self::Prism | Self::Avs | Self::Ppi)
     }

@@ -5,10 +5,7 @@ use super::layers::From;
 use super::link::Link;
 use super::{Lowered, Lowering};
 use crate::ast::LlcKind;
-use crate::graph::{Relation, Width};
-
-/// How long a length field of IEEE 802.3 is at most.
-const LONGEST: u32 = 1500;
+use crate::graph::Width;
 
 impl Lowering<'_> {
     /// An LLC header, of this kind.
@@ -31,10 +28,8 @@ impl Lowering<'_> {
     fn is_llc(&mut self) -> Lowered {
         Ok(match self.layers.link {
             Link::Ethernet => {
-                let kind = self.load(From::Kind, 0, Width::Half);
-                let is_length = self.compare(Relation::Greater, kind, LONGEST).negated();
                 // Novell's frames have a length but no LLC.
-                is_length.and(self.field(From::Payload, 0, Width::Half, 0xffff).negated())
+                self.is_length().and(self.access_points(0xffff).negated())
             }
             Link::SunAtm => {
                 let is_llc = self.atm_is_llc();

@@ -22,13 +22,14 @@ mod tunnel;
 mod wlan;
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use self::condition::Condition;
 use self::layers::{From, Layers};
 use self::link::Link;
 use self::port::Ports;
 use super::{Ways, connect};
-use crate::ast::{Ast, ByteOperator, Expr, Primitive};
+use crate::ast::{Ast, ByteOperator, Expr, ExprId, Primitive};
 use crate::graph::{Graph, Node, NodeId, Operation, Relation, Slot, TermId, Value, Width};
 use crate::{Error, Options};
 
@@ -44,8 +45,8 @@ struct Lowering<'a> {
     options: &'a Options<'a>,
     graph: Graph,
     layers: Layers,
-    /// The outermost link type has the header of SunATM.
-    is_atm: bool,
+    /// The outermost link type.
+    outermost: Link,
     /// Bytes in front of the message transfer part's header.
     mtp_header: u32,
     /// Slots that are assigned whatever the answer of their term is; others are only if it is yes.
@@ -73,7 +74,7 @@ pub(crate) fn lower(ast: &Ast, options: &Options<'_>) -> Result<Graph, Error> {
         options,
         graph: Graph::new(options.snap_len),
         layers,
-        is_atm: layers.link == Link::SunAtm,
+        outermost: layers.link,
         mtp_header: match options.link_type {
             139 => 4,
             197 => 20,
@@ -81,10 +82,9 @@ pub(crate) fn lower(ast: &Ast, options: &Options<'_>) -> Result<Graph, Error> {
         },
         assigned_always: HashSet::new(),
     };
-    let outermost = layers.link;
     let prefix = lowering.find_prefix();
     let (occurrences, owners) = lowering.understand(&leaves)?;
-    let prefix = prefix.map(|prefix| lowering.note_prefix(outermost, prefix));
+    let prefix = prefix.map(|prefix| lowering.note_prefix(prefix));
 
     let root = lowering.put_together(root, &occurrences, &owners);
     let ways = (root, Graph::REFUSE);
@@ -107,7 +107,7 @@ fn leaves(ast: &Ast) -> Vec<Expr> {
     leaves
 }
 
-fn first_span(ast: &Ast, leaves: &[Expr]) -> std::ops::Range<usize> {
+fn first_span(ast: &Ast, leaves: &[Expr]) -> Range<usize> {
     match leaves.first() {
         Some(Expr::Term(term)) => ast.terms[*term as usize].span.clone(),
         _ => 0..0,
@@ -142,7 +142,7 @@ impl Lowering<'_> {
     /// Puts the conditions into the graph, from the last to the first.
     fn put_together(
         &mut self,
-        root: crate::ast::ExprId,
+        root: ExprId,
         occurrences: &[Occurrence],
         owners: &HashMap<Slot, usize>,
     ) -> NodeId {
@@ -188,13 +188,13 @@ impl Lowering<'_> {
         self.graph.equals(link_type, 105u32.swap_bytes(), (root, Graph::REFUSE), TermId::NONE)
     }
 
-    /// That the link type does not have `what`.
+    /// That `what` cannot be asked for here.
     fn cannot(&self, what: &str) -> Refusal {
-        match self.layers.link {
-            link if link == Link::Ppp && self.options.link_type != 9 => {
-                format!("{what} cannot be asked for in PPP")
-            }
-            _ => format!("{what} cannot be asked for with link type {}", self.options.link_type),
+        let link_type = self.options.link_type;
+        if self.layers.link == self.outermost {
+            format!("{what} cannot be asked for with link type {link_type}")
+        } else {
+            format!("{what} cannot be asked for behind the terms in front, with link type {link_type}")
         }
     }
 

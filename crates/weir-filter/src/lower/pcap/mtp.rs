@@ -5,13 +5,13 @@ use super::layers::From;
 use super::link::Link;
 use super::{Lowered, Lowering};
 use crate::ast::{MtpField, MtpKind};
-use crate::graph::{Operation, Relation, Width};
+use crate::graph::{Operation, Relation, ValueId, Width};
 
 impl Lowering<'_> {
     /// Questions of SS7.
     pub(super) fn mtp(&mut self, kind: &MtpKind) -> Lowered {
         if self.layers.link != Link::Mtp {
-            return Err(self.cannot("this"));
+            return Err(self.cannot("what is in messages of SS7"));
         }
         match kind {
             MtpKind::Fisu { high_speed } => {
@@ -47,7 +47,7 @@ impl Lowering<'_> {
     }
 
     /// The length indicator, where it is in the header.
-    fn signal_length(&mut self, high_speed: bool) -> crate::graph::ValueId {
+    fn signal_length(&mut self, high_speed: bool) -> ValueId {
         let (offset, width, mask) =
             if high_speed { (4, Width::Half, 0xff80) } else { (2, Width::Byte, 0x3f) };
         let value = self.load(From::Packet, self.mtp_header + offset, width);

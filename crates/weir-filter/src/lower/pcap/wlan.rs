@@ -45,19 +45,19 @@ impl Lowering<'_> {
         Some(Prefix { header, payload })
     }
 
-    /// What notes the places that terms use, to be asked before the first of them; `outermost` is the link type.
-    pub(super) fn note_prefix(&mut self, outermost: Link, prefix: Prefix) -> Condition {
+    /// What notes the places that terms use, to be asked before the first of them.
+    pub(super) fn note_prefix(&mut self, prefix: Prefix) -> Condition {
         let payload_used = self.is_used(prefix.payload);
         if !payload_used && !prefix.header.is_some_and(|slot| self.is_used(slot)) {
             return Condition::Always(true);
         }
-        if outermost == Link::Pflog {
+        if self.outermost == Link::Pflog {
             let length = self.graph.load(None, 0, Width::Byte);
             return Condition::Note(prefix.payload, self.rounded_up(length));
         }
         let mut parts = Vec::new();
         if let Some(slot) = prefix.header {
-            parts.push(self.note_radio_header(outermost, slot));
+            parts.push(self.note_radio_header(slot));
         }
         if payload_used {
             parts.push(self.note_payload(prefix));
@@ -70,8 +70,8 @@ impl Lowering<'_> {
     }
 
     /// Notes the length of the header in front of 802.11.
-    fn note_radio_header(&mut self, outermost: Link, slot: Slot) -> Condition {
-        match outermost {
+    fn note_radio_header(&mut self, slot: Slot) -> Condition {
+        match self.outermost {
             // Drivers that say Prism may send the header of AVS, which begins with its version.
             Link::Prism => {
                 let cookie = self.masked((From::Packet, 0, Width::Word), 0xffff_f000, 0x8021_1000);
