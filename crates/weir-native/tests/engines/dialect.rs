@@ -140,6 +140,18 @@ fn root_ebpf_agrees_on_the_dialect_pcap() {
     }
 }
 
+#[test]
+fn every_engine_agrees_on_the_dialect_weir() {
+    on_every_engine(Dialect::Weir, false);
+}
+
+#[test]
+fn root_ebpf_agrees_on_the_dialect_weir() {
+    if can_load("root_ebpf_agrees_on_the_dialect_weir") {
+        on_every_engine(Dialect::Weir, true);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 

@@ -6,14 +6,17 @@ use crate::graph::{Graph, Node, Value};
 /// The cell of each slot, and the number of cells.
 ///
 /// Nodes are asked from the highest number to the lowest. A slot is assigned before it is read on each path, so between
-/// the highest node that assigns it and the lowest that reads it, it has its cell to itself.
+/// the highest node that assigns it and the lowest that reads or assigns it, it has its cell to itself: an assignment that
+/// nobody reads must not hit another slot either.
 pub(super) fn cells(graph: &Graph) -> (Vec<usize>, usize) {
     let count = usize::from(graph.slots());
     let reads = last_reads(graph);
     let mut assigned: Vec<Option<usize>> = vec![None; count];
+    let mut last: Vec<Option<usize>> = vec![None; count];
     for (index, node) in graph.nodes().iter().enumerate() {
         if let Node::Assign { slot, .. } = node {
             assigned[usize::from(slot.0)] = Some(index);
+            last[usize::from(slot.0)].get_or_insert(index);
         }
     }
     let mut order: Vec<usize> = (0..count).filter(|&slot| assigned[slot].is_some()).collect();
@@ -23,7 +26,7 @@ pub(super) fn cells(graph: &Graph) -> (Vec<usize>, usize) {
     let mut cells = vec![0; count];
     for slot in order {
         let begin = assigned[slot].expect("only assigned slots are ordered");
-        let end = reads[slot].unwrap_or(begin);
+        let end = reads[slot].into_iter().chain(last[slot]).min().unwrap_or(begin);
         let cell = free_below.iter().position(|&free| begin < free).unwrap_or_else(|| {
             free_below.push(0);
             free_below.len() - 1
