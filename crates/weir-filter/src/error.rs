@@ -1,5 +1,7 @@
 //! What is wrong with an expression, and where.
 
+mod render;
+
 use std::fmt;
 use std::ops::Range;
 

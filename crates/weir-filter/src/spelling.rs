@@ -11,7 +11,7 @@ pub(crate) fn nearest<'w>(written: &str, words: impl Iterator<Item = &'w str>) -
     if written.len() > LONGEST {
         return None;
     }
-    let within = |word: &str| 1 + written.len().max(word.len()) / 4;
+    let within = |word: &str| (written.len().max(word.len()) / 3).max(1);
     let distances = words.map(|word| (distance(written, word), word));
     let near = distances.filter(|&(distance, word)| distance < word.len() && distance <= within(word));
     near.min_by_key(|&(distance, _)| distance).map(|(_, word)| word)

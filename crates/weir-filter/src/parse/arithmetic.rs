@@ -55,7 +55,9 @@ impl Parser<'_, '_> {
     /// A relation, which begins at `start`, with what was taken of it already.
     pub(super) fn relation(&mut self, taken: Stack, mut start: usize) -> Result<(), Error> {
         if self.place() == Place::Id {
-            return Err(self.expected("an address, a port or a number"));
+            let error = self.expected("an address, a port or a number");
+            let net = self.at_sign("/");
+            return Err(if net { error.help("networks have dots: `net 10.0.0.0/8`") } else { error });
         }
         let left = self.arithmetic(taken, Some(&mut start))?;
         let Some(comparison) = self.comparison() else {
@@ -129,8 +131,7 @@ impl Parser<'_, '_> {
                     continue;
                 }
                 _ => {
-                    let error = self.expected("a number, `len`, or bytes of a packet as in `ip[0]`");
-                    return Err(self.glued(error));
+                    return Err(self.expected("a number, `len`, or bytes of a packet as in `ip[0]`"));
                 }
             }
             self.take()?;
@@ -147,16 +148,6 @@ impl Parser<'_, '_> {
         stack.pending.push((Pending::Accessor(protocol, token.start), token.start));
         stack.open += 1;
         Ok(())
-    }
-
-    /// The same error with help where `-` was taken for a part of a name.
-    fn glued(&self, error: Error) -> Error {
-        match self.token.kind {
-            Kind::Name(name) if name.contains('-') => {
-                error.help("between numbers, `-` needs blanks around it")
-            }
-            _ => error,
-        }
     }
 
     /// What ends the innermost parenthesis or bracket.
@@ -177,16 +168,14 @@ impl Parser<'_, '_> {
                     return Err(Error::new("the bracket is not closed", open..self.behind));
                 }
                 if !self.at_sign("]") {
-                    let error = self.expected("an operation, `:` and a size, or `]`");
-                    return Err(self.glued(error));
+                    return Err(self.expected("an operation, `:` and a size, or `]`"));
                 }
                 let index = stack.operands.pop().expect("an index was read");
                 let accessor = self.arith(Arith::Accessor { protocol, index, size });
                 stack.operands.push(accessor);
             }
             _ if !self.at_sign(")") => {
-                let error = self.expected("an operation or `)`");
-                return Err(self.glued(error));
+                return Err(self.expected("an operation or `)`"));
             }
             _ => {}
         }

@@ -102,7 +102,8 @@ impl Parser<'_, '_> {
 
     /// What may stand at the token.
     pub(super) fn place(&self) -> Place {
-        let level = self.levels.last().expect("there is an outermost level");
+        // Between definitions nothing is open yet.
+        let Some(level) = self.levels.last() else { return Place::Term };
         match level.encloses {
             _ if level.head.is_some() => Place::Id,
             Encloses::Ids => Place::Id,

@@ -12,6 +12,9 @@ mod arithmetic;
 mod id;
 mod level;
 mod link;
+mod network;
+mod port;
+mod protocol;
 mod set;
 mod signalling;
 mod term;
@@ -37,6 +40,9 @@ pub fn parse(text: &str, options: &Options<'_>) -> Result<Ast, Error> {
     parser.definitions()?;
     if parser.token.kind != Kind::End || !parser.named.is_empty() {
         parser.ast.root = Some(parser.expression()?);
+    }
+    if parser.token.kind != Kind::End {
+        return Err(parser.expected("the end").help("`;` ends what begins with `let`"));
     }
     Ok(parser.ast)
 }
@@ -160,12 +166,27 @@ impl<'t, 'o> Parser<'t, 'o> {
             _ => format!("not `{}`", spelling::shortened(self.source(self.token))),
         };
         let error = Error::new(format!("expected {what}, {found}"), self.token.span());
+        Error { help: self.help(), ..error }
+    }
+
+    /// What may mend it that the token should be another.
+    fn help(&self) -> Option<String> {
+        let text = self.source(self.token);
         match self.token.kind {
-            Kind::Name(name) => match self.meant(name) {
-                Some(word) => error.help(format!("did you mean `{word}`?")),
-                None => error,
-            },
-            _ => error,
+            Kind::Name(name) => self.help_for(name),
+            Kind::Word(word @ ("and" | "or" | "not")) if word == text => None,
+            Kind::Word(word) if word == text && self.place() == Place::Id => {
+                Some(format!("`{word}` is a word of the language; as a name it is written `\\{word}`"))
+            }
+            _ => None,
+        }
+    }
+
+    /// The same where the token is a name.
+    fn help_for(&self, name: &str) -> Option<String> {
+        match self.meant(name) {
+            Some(word) => Some(format!("did you mean `{word}`?")),
+            None => joined(name).then(|| "between numbers, `-` needs blanks around it".to_owned()),
         }
     }
 
@@ -319,6 +340,12 @@ impl Kind<'_> {
     fn is_sign(&self, sign: &str) -> bool {
         matches!(self, Self::Sign(found) if *found == sign)
     }
+}
+
+/// Whether a name looks like a subtraction: `len-14`, `2-1`.
+fn joined(name: &str) -> bool {
+    let operand = |text: &str| crate::lex::number(text).is_some() || text == "len";
+    name.split_once('-').is_some_and(|(left, _)| operand(left))
 }
 
 /// Whether `dialect` is libpcap's.

@@ -186,7 +186,7 @@ impl Members<'_> {
             }
             let bits = u8::try_from(bits).expect("at most 128");
             self.ipv6.push(Member { key: words_of(address), bits });
-        } else if prefix.is_some() {
+        } else if prefix.is_some() || word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
             return Err(format!("`{}` is no address", shortened(address)));
         } else {
             return self.add_name(word);

@@ -1,0 +1,209 @@
+//! Hosts and networks.
+
+use std::net::Ipv4Addr;
+
+use super::address::{decnet, dotted};
+use super::{IdKind, Parser, Qualifiers, is_pcap};
+use crate::Error;
+use crate::ast::{Direction, Network, Primitive, Protocol};
+use crate::lex::{Kind, Token};
+use crate::set::prefix_mask;
+
+impl Parser<'_, '_> {
+    /// Addresses of a host, of the family that the qualifier allows.
+    pub(super) fn resolve(
+        &self,
+        name: &str,
+        token: Token<'_>,
+        protocol: Option<Protocol>,
+    ) -> Result<Vec<Network>, Error> {
+        let addresses = self.options.names.host(name);
+        if addresses.is_empty() {
+            let error = Error::new(format!("unknown host `{name}`"), token.span());
+            return Err(match self.meant(name) {
+                Some(word) => error.help(format!("did you mean `{word}`?")),
+                None => error,
+            });
+        }
+        let pcap = is_pcap(self.options.dialect);
+        let fits = |network: &Network| match (network, protocol) {
+            (Network::V4(..), Some(Protocol::Ip6)) | (Network::V6(..), Some(Protocol::Ip)) => false,
+            (Network::V6(..), Some(Protocol::Arp | Protocol::Rarp)) => pcap,
+            _ => true,
+        };
+        let networks: Vec<Network> = addresses.into_iter().map(Network::from).filter(fits).collect();
+        if networks.is_empty() {
+            return Err(Error::new(format!("`{name}` has no address of that family"), token.span()));
+        }
+        Ok(networks)
+    }
+
+    /// A dotted number, and a mask if one follows.
+    pub(super) fn dotted(
+        &mut self,
+        text: &str,
+        token: Token<'_>,
+        qualifiers: Qualifiers,
+    ) -> Result<Primitive, Error> {
+        let mask = if self.taken("/")? {
+            let behind = self.token;
+            let bits = self.demand_number("the number of bits that count")?;
+            if bits > 32 {
+                return Err(Error::new("an IPv4 address has 32 bits", behind.span()));
+            }
+            prefix_mask(bits)
+        } else if self.at_word("mask") {
+            self.take()?;
+            let Kind::Dotted(_) = self.token.kind else {
+                return Err(self.expected("a mask with dots, as 255.255.0.0"));
+            };
+            let mask = self.take()?;
+            self.ipv4(mask)?.0
+        } else {
+            return self.dotted_alone(text, token, qualifiers);
+        };
+        let whole = Token { end: self.behind, ..token };
+        let network = self.ipv4(token)?.0;
+        if network & !mask != 0 {
+            let meant = Ipv4Addr::from(network & mask);
+            let behind = &self.text[token.end..self.behind];
+            return Err(Error::new("bits of the address are set where the mask has none", whole.span())
+                .help(format!("the network is `{meant}{behind}`")));
+        }
+        match qualifiers.kind {
+            IdKind::Net => Self::host(vec![Network::V4(network, mask)], whole, qualifiers),
+            kind => Err(Self::no_mask(kind, whole)),
+        }
+    }
+
+    /// What a dotted number says of an IPv4 address, and the mask of the bits that it says.
+    fn ipv4(&self, token: Token<'_>) -> Result<(u32, u32), Error> {
+        let text = self.source(token);
+        let unusual = || Error::new(format!("`{text}` is no IPv4 address"), token.span());
+        let (address, bits) = dotted(text).ok_or_else(unusual)?;
+        Ok((address << (32 - bits), prefix_mask(bits)))
+    }
+
+    /// The error that something other than a network has a mask.
+    fn no_mask(kind: IdKind, token: Token<'_>) -> Error {
+        let error = Error::new("only networks have a mask", token.span());
+        if matches!(kind, IdKind::Default | IdKind::Host) {
+            error.help("write `net` before it")
+        } else {
+            error
+        }
+    }
+
+    /// A dotted number without a mask.
+    fn dotted_alone(&self, text: &str, token: Token<'_>, qualifiers: Qualifiers) -> Result<Primitive, Error> {
+        let Qualifiers { protocol, direction, kind } = qualifiers;
+        let here = |message: &str| Err(Error::new(message, token.span()));
+        match kind {
+            IdKind::Default | IdKind::Host | IdKind::Net => {}
+            IdKind::Port | IdKind::PortRange => return here("an address is no port"),
+            IdKind::Proto | IdKind::ProtoChain => return here("an address is no protocol"),
+            IdKind::Gateway => return here("`gateway` needs a name, which has both kinds of addresses"),
+        }
+        match protocol {
+            Some(Protocol::DecNet) => match decnet(text, is_pcap(self.options.dialect)) {
+                Some(address) => Self::decnet_host(direction, address, token),
+                None => here("a DECnet address is an area up to 63 and a node up to 1023: `10.123`"),
+            },
+            Some(Protocol::Link) => here("this is no link-layer address"),
+            _ => {
+                let (address, mask) = self.ipv4(token)?;
+                Self::host(vec![Network::V4(address, mask)], token, qualifiers)
+            }
+        }
+    }
+
+    pub(super) fn decnet_host(
+        direction: Direction,
+        address: u16,
+        token: Token<'_>,
+    ) -> Result<Primitive, Error> {
+        Self::wired(direction, token)?;
+        Ok(Primitive::DecNetHost { direction, address })
+    }
+
+    pub(super) fn ipv6(
+        &mut self,
+        address: [u32; 4],
+        token: Token<'_>,
+        qualifiers: Qualifiers,
+    ) -> Result<Primitive, Error> {
+        let bits = if self.taken("/")? {
+            let behind = self.token;
+            let bits = self.demand_number("the number of bits that count")?;
+            if bits > 128 {
+                return Err(Error::new("an IPv6 address has 128 bits", behind.span()));
+            }
+            bits
+        } else {
+            128
+        };
+        let whole = Token { end: self.behind, ..token };
+        let mask = std::array::from_fn(|word| {
+            let before = 32 * u32::try_from(word).expect("there are four");
+            prefix_mask(bits.saturating_sub(before))
+        });
+        if address.iter().zip(mask).any(|(word, mask): (&u32, u32)| word & !mask != 0) {
+            return Err(Error::new("bits of the address are set behind the prefix", whole.span()));
+        }
+        match qualifiers.kind {
+            IdKind::Default | IdKind::Host if bits != 128 => Err(Self::no_mask(qualifiers.kind, whole)),
+            IdKind::Default | IdKind::Host | IdKind::Net => {
+                Self::host(vec![Network::V6(address, mask)], whole, qualifiers)
+            }
+            IdKind::Gateway => Err(Error::new("`gateway` needs a name", whole.span())),
+            IdKind::Port | IdKind::PortRange => Err(Error::new("an address is no port", whole.span())),
+            IdKind::Proto | IdKind::ProtoChain => Err(Error::new("an address is no protocol", whole.span())),
+        }
+    }
+
+    /// Networks, if the qualifiers go with them.
+    pub(super) fn host(
+        networks: Vec<Network>,
+        token: Token<'_>,
+        qualifiers: Qualifiers,
+    ) -> Result<Primitive, Error> {
+        let Qualifiers { protocol, direction, kind } = qualifiers;
+        let has_v6 = networks.iter().any(|network| matches!(network, Network::V6(..)));
+        let has_v4 = networks.iter().any(|network| matches!(network, Network::V4(..)));
+        Self::addressed(protocol, token)?;
+        if has_v4 && protocol == Some(Protocol::Ip6) {
+            return Err(Error::new("`ip6` with an address of IPv4", token.span()));
+        }
+        if has_v6 && !matches!(protocol, None | Some(Protocol::Ip6)) {
+            return Err(Error::new("an address of IPv6 goes with `ip6`, or alone", token.span()));
+        }
+        Self::wired(direction, token)?;
+        Ok(Primitive::Host { protocol, direction, net: kind == IdKind::Net, networks })
+    }
+
+    /// Refuses protocols that have no IP addresses.
+    pub(super) fn addressed(protocol: Option<Protocol>, token: Token<'_>) -> Result<(), Error> {
+        match protocol {
+            None | Some(Protocol::Ip | Protocol::Ip6 | Protocol::Arp | Protocol::Rarp) => Ok(()),
+            Some(Protocol::Tcp | Protocol::Udp | Protocol::Sctp) => Err(Error::new(
+                "hosts and networks go with `ip`, `ip6`, `arp` and `rarp`, or alone",
+                token.span(),
+            )
+            .help("a protocol and a host are connected by `and`; `port` goes with it directly")),
+            Some(_) => Err(Error::new(
+                "hosts and networks go with `ip`, `ip6`, `arp` and `rarp`, or alone",
+                token.span(),
+            )),
+        }
+    }
+
+    /// Refuses directions that only addresses of 802.11 have.
+    pub(super) fn wired(direction: Direction, token: Token<'_>) -> Result<(), Error> {
+        match direction {
+            Direction::Address(_) | Direction::Receiver | Direction::Transmitter => {
+                Err(Error::new("only MAC addresses of 802.11 have this place", token.span()))
+            }
+            _ => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Ports, and the services that stand for them.
+
+use super::address::port_numbers;
+use super::{Parser, Qualifiers, is_pcap};
+use crate::Error;
+use crate::ast::{Direction, Primitive, Protocol};
+use crate::lex::Token;
+use crate::names::Service;
+
+/// Signs in a range of services that are tried: a service's name may have a `-` of its own.
+const SIGNS: usize = 8;
+
+/// The port of a service, and the protocol if it has that port over one alone.
+type Known = (u16, Option<Protocol>);
+
+impl Parser<'_, '_> {
+    /// `port http`.
+    pub(super) fn port(
+        &self,
+        name: &str,
+        token: Token<'_>,
+        qualifiers: Qualifiers,
+    ) -> Result<Primitive, Error> {
+        let Qualifiers { protocol, direction, .. } = qualifiers;
+        Self::transport(protocol, direction, token)?;
+        let unknown = || {
+            let error = Error::new(format!("unknown port `{name}`"), token.span());
+            let range = name.contains('-').then(|| format!("from one port to another is `portrange {name}`"));
+            Error { help: range, ..error }
+        };
+        let (port, over) = self.service(name, protocol).ok_or_else(unknown)?;
+        let protocol = Self::agreed(protocol, over, token)?;
+        Ok(Primitive::Port { protocol, direction, first: port, last: port, range: false })
+    }
+
+    /// `portrange 80-90`, `portrange http-https`.
+    pub(super) fn port_range(
+        &self,
+        name: &str,
+        token: Token<'_>,
+        qualifiers: Qualifiers,
+    ) -> Result<Primitive, Error> {
+        let Qualifiers { protocol, direction, .. } = qualifiers;
+        Self::transport(protocol, direction, token)?;
+        let pcap = is_pcap(self.options.dialect);
+        let (first, last, over) = match port_numbers(name, pcap) {
+            Some((first, last)) => (Self::port_number(first, token)?, Self::port_number(last, token)?, None),
+            None => {
+                let ends = |(sign, _)| {
+                    let (first, over) = self.service(&name[..sign], protocol)?;
+                    let (last, other) = self.service(&name[sign + 1..], protocol)?;
+                    Some((first, last, over.filter(|_| over == other)))
+                };
+                // libpcap takes the first `-` for the sign, we take the first that makes sense.
+                let mut signs = name.match_indices('-').take(if pcap { 1 } else { SIGNS });
+                let unknown = || Error::new(format!("unknown port in the range `{name}`"), token.span());
+                signs.find_map(ends).ok_or_else(unknown)?
+            }
+        };
+        let protocol = Self::agreed(protocol, over, token)?;
+        Ok(Primitive::Port {
+            protocol,
+            direction,
+            first: first.min(last),
+            last: first.max(last),
+            range: true,
+        })
+    }
+
+    /// The port that `name` stands for, in numbers or by a service.
+    fn service(&self, name: &str, protocol: Option<Protocol>) -> Option<Known> {
+        if let Ok(port) = name.parse() {
+            return Some((port, None));
+        }
+        let Service { tcp, udp, sctp } = self.options.names.service(name);
+        let pcap = is_pcap(self.options.dialect);
+        // A service may have another port over each protocol. libpcap looks at TCP's first, whatever was asked for, and at
+        // SCTP's never.
+        let asked = match protocol {
+            Some(Protocol::Tcp) => tcp,
+            Some(Protocol::Udp) => udp,
+            Some(Protocol::Sctp) => sctp,
+            _ => None,
+        };
+        match (tcp, udp, sctp) {
+            _ if asked.is_some() && !pcap => asked.map(|port| (port, protocol)),
+            (Some(tcp), Some(udp), _) if tcp == udp => Some((tcp, None)),
+            (Some(tcp), ..) => Some((tcp, Some(Protocol::Tcp))),
+            (None, Some(udp), _) => Some((udp, Some(Protocol::Udp))),
+            (None, None, sctp) => sctp.filter(|_| !pcap).map(|port| (port, Some(Protocol::Sctp))),
+        }
+    }
+
+    /// Whether `name` is a service.
+    pub(super) fn known_service(&self, name: &str) -> bool {
+        self.service(name, None).is_some()
+    }
+
+    /// The protocol that was asked for and that of a service, if they agree.
+    fn agreed(
+        asked: Option<Protocol>,
+        over: Option<Protocol>,
+        token: Token<'_>,
+    ) -> Result<Option<Protocol>, Error> {
+        match (asked, over) {
+            (Some(asked), Some(over)) if asked != over => {
+                let name = match over {
+                    Protocol::Tcp => "tcp",
+                    Protocol::Udp => "udp",
+                    _ => "sctp",
+                };
+                Err(Error::new(format!("this is a service of `{name}` alone"), token.span()))
+            }
+            (asked, over) => Ok(asked.or(over)),
+        }
+    }
+
+    /// A port in numbers.
+    pub(super) fn port_number(number: u32, token: Token<'_>) -> Result<u16, Error> {
+        let message = || format!("port {number} is beyond the last, 65535");
+        u16::try_from(number).map_err(|_| Error::new(message(), token.span()))
+    }
+
+    /// Refuses ports of what has none, and where none are.
+    pub(super) fn transport(
+        protocol: Option<Protocol>,
+        direction: Direction,
+        token: Token<'_>,
+    ) -> Result<(), Error> {
+        match protocol {
+            None | Some(Protocol::Tcp | Protocol::Udp | Protocol::Sctp) => Self::wired(direction, token),
+            Some(_) => Err(Error::new("only `tcp`, `udp` and `sctp` have ports", token.span())),
+        }
+    }
+}

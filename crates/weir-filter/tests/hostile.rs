@@ -1,0 +1,225 @@
+//! Texts made to harm: an answer comes, and soon, whatever is asked.
+
+mod common;
+
+use std::sync::LazyLock;
+
+use common::{Files, options};
+use proptest::prelude::*;
+use weir_filter::ast::Ast;
+use weir_filter::parse::parse;
+use weir_filter::{Dialect, Error};
+use weir_judge::corpus;
+
+fn both(text: &str) -> [Result<Ast, Error>; 2] {
+    static NAMES: LazyLock<Files> = LazyLock::new(Files::read);
+    [Dialect::Weir, Dialect::Pcap].map(|dialect| parse(text, &options(dialect, 1, &*NAMES)))
+}
+
+/// What every answer keeps: errors have a place in the text, trees have operands first.
+fn check(text: &str) {
+    for answer in both(text) {
+        match answer {
+            Ok(ast) => {
+                assert!(ast.terms.iter().all(|term| text.get(term.span.clone()).is_some()), "{text:?}");
+            }
+            Err(error) => {
+                assert!(text.get(error.span.clone()).is_some(), "{text:?}: {error:?}");
+                assert!(error.render(text).contains('^'), "{text:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn nesting_is_bounded_by_the_text_alone() {
+    const DEPTH: usize = 10_000;
+    for (open, inside, close) in [
+        ("(", "tcp", ")"),
+        ("not ", "tcp", ""),
+        ("!(", "port 80", ")"),
+        ("tcp and (", "udp", ")"),
+        ("port 80 or (", "81", ")"),
+        ("(", "len", ") > 1"),
+        ("-", "1 = 1", ""),
+        ("ip[", "0", "]"),
+        ("1 + (", "1", ")"),
+        ("1 / (", "1", ")"),
+        ("len & ", "1 = 1", ""),
+    ] {
+        let text = format!("{}{inside}{}", open.repeat(DEPTH), close.repeat(DEPTH));
+        let text = if text.contains("ip[") || text.contains("1 ") && !text.contains('=') {
+            text + " = 1"
+        } else {
+            text
+        };
+        let [weir, _] = both(&text);
+        assert!(weir.is_ok() || open == "(" && inside == "len", "{open}: {:?}", weir.err());
+        check(&text[..text.len() - 1]);
+        check(&text[..text.len() / 2]);
+    }
+    assert!(both(&format!("{}tcp{}", "inner(".repeat(DEPTH), ")".repeat(DEPTH)))[0].is_ok());
+}
+
+/// What a text may be made of, again and again.
+const PARTS: &[&str] = &[
+    ")",
+    "not ",
+    "port 80 and ",
+    "ip[",
+    "-",
+    "- ",
+    "a:",
+    "::",
+    "1:2:",
+    "[",
+    "\\",
+    "\\a ",
+    "/",
+    "*/",
+    "10.1.",
+    "1-",
+    "@a ",
+    "{",
+    "{}",
+    "in {",
+    "let a = ",
+    "/*",
+    "#",
+    "$",
+    "é",
+    "\u{0}",
+    "vlan (",
+    "vci (1 or ",
+    "1 % ",
+    "ip[0] = 1 or ",
+    "inner(",
+    "net ::/0 and ",
+    "portrange 1-2 or ",
+    "ether host 1:2:3:4:5:6 or ",
+    "let a = tcp; ",
+    "host in {1} or ",
+];
+
+#[test]
+fn long_texts_get_an_answer() {
+    const LENGTH: usize = 1 << 16;
+    PARTS.iter().for_each(|part| check(&part.repeat(LENGTH / part.len())));
+}
+
+#[test]
+fn a_megabyte_gets_an_answer() {
+    const LENGTH: usize = 1 << 20;
+    ["(", "tcp or ", "1 + "].iter().for_each(|part| check(&part.repeat(LENGTH / part.len())));
+    check(&format!("port in {{{}}}", "0-65535 ".repeat(LENGTH / 8)));
+    check(&format!("host in {{{}}}", "10.0.0.1,".repeat(LENGTH / 9)));
+    check(&format!("host {}", "a".repeat(LENGTH)));
+    check(&"9".repeat(LENGTH));
+}
+
+#[test]
+fn names_within_names_stay_within_bounds() {
+    let double = |depth: usize| {
+        let step = |index: usize| format!("let a{} = a{index} or a{index}; ", index + 1);
+        format!("let a0 = tcp; {}a{depth}", (0..depth).map(step).collect::<String>())
+    };
+    assert!(both(&double(10))[0].is_ok());
+    let error = both(&double(64))[0].clone().expect_err("it would have 2^64 terms");
+    assert!(error.message.contains("terms"), "{error}");
+}
+
+#[test]
+fn every_truncation_gets_an_answer() {
+    for entry in corpus::pcap().into_iter().chain(corpus::weir()) {
+        (0..entry.text.len()).for_each(|end| check(&entry.text[..end]));
+    }
+}
+
+/// Words that make sense to each other more often than letters do.
+fn words() -> impl Strategy<Value = String> {
+    const WORDS: &[&str] = &[
+        "tcp",
+        "udp",
+        "ip",
+        "ip6",
+        "port",
+        "host",
+        "net",
+        "portrange",
+        "proto",
+        "src",
+        "dst",
+        "and",
+        "or",
+        "not",
+        "(",
+        ")",
+        "[",
+        "]",
+        "=",
+        "!=",
+        "<",
+        ">",
+        "+",
+        "-",
+        "*",
+        "/",
+        "%",
+        "&",
+        "|",
+        "^",
+        "<<",
+        ":",
+        "80",
+        "10.0.0.1",
+        "10.0.0.0/8",
+        "::1",
+        "1:2:3:4:5:6",
+        "ether",
+        "vlan",
+        "mpls",
+        "len",
+        "in",
+        "{1,2}",
+        "@bad",
+        "inner(",
+        "tunnel",
+        "let",
+        "a",
+        "=",
+        ";",
+        "#",
+        "\n",
+        "/*",
+        "*/",
+        "\\tcp",
+        "http",
+        "80-90",
+        "0",
+        "4",
+        "mask",
+        "255.0.0.0",
+        "broadcast",
+        "llc",
+        "type",
+        "subtype",
+        "data",
+        "vci",
+        "opc",
+        "byte",
+        "less",
+    ];
+    prop::collection::vec(prop::sample::select(WORDS), 0..30).prop_map(|words| words.join(" "))
+}
+
+proptest! {
+    #[test]
+    fn any_text_gets_an_answer(text in "\\PC{0,200}") {
+        check(&text);
+    }
+
+    #[test]
+    fn any_words_get_an_answer(text in words()) {
+        check(&text);
+    }
+}
