@@ -124,6 +124,11 @@ pub struct Loader {
 }
 
 impl Loader {
+    /// Whether it is for XDP, where the outer VLAN tag is in the packet.
+    pub fn is_xdp(&self) -> bool {
+        self.hooks.iter().all(|hook| matches!(hook, Hook::Xdp { .. }))
+    }
+
     /// For attached programs at `hooks`, whose descriptor of the outcomes ([`Gate::outcomes`]) is `outcomes`.
     pub fn new(hooks: Vec<Hook>, outcomes: OwnedFd) -> Self {
         Self { hooks, outcomes }
@@ -177,6 +182,11 @@ impl Filter {
         self.programs.iter().map(OwnedFd::as_fd)
     }
 
+    /// The programs alone, in the order of the hooks.
+    pub fn into_programs(self) -> Vec<OwnedFd> {
+        self.programs
+    }
+
     /// The sets, in the order of the filter's.
     pub fn sets(&self) -> &[SetMap] {
         &self.sets
@@ -196,6 +206,16 @@ impl Gate {
     /// One for attached programs at `hooks`, with descriptors of `filters` and `outcomes` (writer.h).
     pub(crate) fn new(hooks: Vec<Hook>, filters: OwnedFd, outcomes: OwnedFd) -> Self {
         Self { hooks, filters: Map::programs(filters), outcomes }
+    }
+
+    /// The same place, for another holder.
+    ///
+    /// # Errors
+    ///
+    /// No descriptor is left.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        let filters = self.filters.as_fd().try_clone_to_owned()?;
+        Ok(Self::new(self.hooks.clone(), filters, self.outcomes.try_clone()?))
     }
 
     /// The hooks that a filter needs programs for.

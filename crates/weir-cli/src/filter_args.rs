@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
 use weir::Filter;
-use weir::filter::Dialect;
+use weir::filter::{Dialect, SystemNames};
 
 use crate::failure::Failure;
 
@@ -59,7 +59,8 @@ impl FilterArgs {
     /// The same as the engine takes it.
     pub(crate) fn filter(&self, words: &[String]) -> Result<Option<Filter>, Failure> {
         let expression = self.expression(words)?;
-        Ok(expression.map(|Expression { text, dialect }| Filter::new(text).dialect(dialect)))
+        Ok(expression
+            .map(|Expression { text, dialect }| Filter::new(text).dialect(dialect).names(SystemNames::new())))
     }
 }
 

@@ -38,15 +38,6 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
             }),
         };
     }
-    if device.filter.is_some() {
-        return match settings.source {
-            SourceChoice::Auto => opener.af_packet("a filter is asked for".to_owned()),
-            SourceChoice::AfPacket => opener.af_packet(asked()),
-            SourceChoice::Xdp | SourceChoice::Tc | SourceChoice::XdpTc => {
-                refused("only the af_packet source takes a filter so far")
-            }
-        };
-    }
     match (settings.source, settings.direction) {
         (SourceChoice::Xdp, Direction::Out) => {
             refused("the xdp source sees only what arrives, not what is sent (-Q out)")
@@ -223,6 +214,8 @@ fn prefer(device: &Device, settings: &Settings) -> (Fit, String) {
         (Fit::Tc, "only tc cuts super-frames into segments")
     } else if settings.direction == Direction::Out {
         (Fit::Tc, "xdp does not see what is sent")
+    } else if device.filter.is_some() && device.strips_vlan_tags {
+        (Fit::Tc, "its driver strips VLAN tags, which a filter in front of xdp would not see")
     } else if device.in_use {
         (Fit::Tc, "the host works with it: both directions, and its traffic is not disturbed")
     } else if settings.direction == Direction::In {

@@ -12,15 +12,19 @@
 //! one, never both and never none.
 
 use std::fmt::Debug;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use weir_bpf::filter::{Hook, Loader};
 use weir_filter::cbpf::{self, Rules};
 use weir_filter::emit::cbpf::{EmitError, Target, emit};
+use weir_sys::CallError;
 use weir_sys::packet::Instruction;
 
 use super::{Compiled, Filter, Receiver};
+use crate::source::programmed::NEEDS;
 use crate::{Error, Interface};
 
 /// Where the filters of a capture are exchanged. May be used by any thread.
@@ -55,10 +59,28 @@ pub struct Place {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlaceKind {
+    /// In front of the programs that fill a pool, for each pool where they are attached; descriptors: of each pool the
+    /// array of outcomes (`weir_bpf::filter`).
+    Programs(Vec<Vec<HookKind>>),
     /// A packet socket's own filter, in the kernel.
     Socket,
     /// The process itself, which asks before it copies.
     Process,
+}
+
+/// Where a program is attached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HookKind {
+    /// XDP.
+    Xdp {
+        /// It takes packets of several buffers.
+        fragments: bool,
+    },
+    /// tc, for what arrives.
+    Ingress,
+    /// tc, for what is sent.
+    Egress,
 }
 
 /// A program for a [`Place`].
@@ -80,6 +102,8 @@ pub enum Form {
     All,
     /// Classic BPF, an instruction as four numbers: `code`, `jt`, `jf`, `k`.
     Classic(Vec<[u32; 4]>),
+    /// eBPF, loaded: a descriptor of a program for each hook.
+    Programs,
 }
 
 /// A place that takes no filter, and why.
@@ -160,16 +184,62 @@ impl Place {
         let Some(filter) = filter else {
             return Ok(Program { interface, form: Form::All, descriptors: Vec::new() });
         };
-        let compiled = filter.compile(self.seat.receiver)?;
         let refused = |what: &dyn ToString| Error::FilterRefused {
             name: self.seat.name.clone(),
             what: what.to_string(),
         };
-        match self.kind {
+        match &self.kind {
+            PlaceKind::Programs(pools) => {
+                let loaders = pools.iter().zip(&self.descriptors).map(|(hooks, outcomes)| {
+                    let hooks = hooks.iter().copied().map(HookKind::into).collect();
+                    Ok(Loader::new(hooks, outcomes.try_clone()?))
+                });
+                let loaders = loaders.collect::<io::Result<Vec<_>>>();
+                let loaders = loaders.map_err(|error| CallError::new("duplicate a descriptor", error))?;
+                let mut descriptors = Vec::new();
+                for loader in loaders {
+                    let compiled = filter.compile_for(&loader, self.seat.receiver)?;
+                    let loaded = loader.load(&compiled.graph, &compiled.ast.sets);
+                    let loaded = loaded.map_err(|error| not_loaded(&self.seat.name, error))?;
+                    descriptors.extend(loaded.into_programs());
+                }
+                Ok(Program { interface, form: Form::Programs, descriptors })
+            }
             PlaceKind::Socket | PlaceKind::Process => {
+                let compiled = filter.compile(self.seat.receiver)?;
                 let program = classic(&compiled).map_err(|error| refused(&error))?;
                 Ok(Program { interface, form: Form::of(&program), descriptors: Vec::new() })
             }
+        }
+    }
+}
+
+/// What the kernel means when it does not load a filter.
+pub(crate) fn not_loaded(name: &str, error: weir_bpf::filter::FilterError) -> Error {
+    let name = name.to_owned();
+    if error.is_permission() {
+        let operation = format!("load the filter of `{name}`");
+        return Error::Privilege { operation, needs: NEEDS };
+    }
+    Error::FilterRefused { name, what: error.to_string() }
+}
+
+impl From<HookKind> for Hook {
+    fn from(kind: HookKind) -> Self {
+        match kind {
+            HookKind::Xdp { fragments } => Self::Xdp { fragments },
+            HookKind::Ingress => Self::Ingress,
+            HookKind::Egress => Self::Egress,
+        }
+    }
+}
+
+impl From<Hook> for HookKind {
+    fn from(hook: Hook) -> Self {
+        match hook {
+            Hook::Xdp { fragments } => Self::Xdp { fragments },
+            Hook::Ingress => Self::Ingress,
+            Hook::Egress => Self::Egress,
         }
     }
 }

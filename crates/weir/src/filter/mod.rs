@@ -11,12 +11,13 @@ mod remembered;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use self::exchange::{Closed, Gate, checked, classic, for_the_kernel};
-pub use self::exchange::{Exchange, Form, Place, PlaceKind, Program, Seat};
+pub(crate) use self::exchange::{Closed, Gate, checked, classic, for_the_kernel, not_loaded};
+pub use self::exchange::{Exchange, Form, HookKind, Place, PlaceKind, Program, Seat};
 pub use self::matcher::{FileFilter, Matcher};
 pub use self::names::SystemNames;
 use self::remembered::Remembered;
 use serde::{Deserialize, Serialize};
+use weir_bpf::filter::Loader;
 pub use weir_filter::names::{Names, NoNames};
 pub use weir_filter::{Dialect, Filter as Compiled};
 
@@ -113,6 +114,16 @@ impl Filter {
         };
         weir_filter::compile(&self.text, &options)
             .map_err(|error| FilterError { text: self.text.clone(), error })
+    }
+}
+
+impl Filter {
+    /// Compiles it for the programs that `loader` makes. With XDP tags are in the packet; what else is known beside the bytes
+    /// is asked for only where the expression cannot do without.
+    pub(crate) fn compile_for(&self, loader: &Loader, receiver: Receiver) -> Result<Compiled, FilterError> {
+        let bare = Receiver { metadata: false, ..receiver };
+        let compiled = loader.is_xdp().then(|| self.compile(bare)).and_then(Result::ok);
+        compiled.map_or_else(|| self.compile(receiver), Ok)
     }
 }
 

@@ -1,22 +1,23 @@
 //! A source whose pool is filled by an eBPF program, wherever that is attached.
 
 use std::fmt::Debug;
-use std::os::fd::AsFd;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
-use weir_bpf::LoadError;
 use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp};
+use weir_bpf::{LoadError, filter};
 use weir_ring::{Counters, Doorbell, Fill, Part, Pool, Reader, Shape, SharedMaps};
 use weir_sys::packet::Promiscuous;
 use weir_sys::{CallError, bpf, clock};
 
 use super::{Ready, Source};
 use crate::builder::{Settings, Timestamps};
-use crate::filter::{Closed, Gate};
+use crate::filter::{Closed, Form, Gate, HookKind, PlaceKind, Program};
 use crate::interface::Device;
-use crate::{Error, choose};
+use crate::{Error, Filter, choose};
 
 /// What holds a program on its interface.
 pub(super) trait Attachment: Debug + Send {
@@ -138,6 +139,73 @@ impl Programmed {
     }
 }
 
+/// The place of the filter in front of `sources`, which are those of one interface.
+pub(super) fn gate(name: &str, sources: &[&Programmed]) -> Arc<dyn Gate> {
+    let gates = sources.iter().map(|source| Some(source.maps.gate()?.try_clone()));
+    let closed = |why: String| Arc::new(Closed { name: name.to_owned(), why });
+    match gates.collect::<Option<io::Result<Vec<_>>>>() {
+        Some(Ok(gates)) => Arc::new(ProgramGate { name: name.to_owned(), gates }),
+        Some(Err(error)) => closed(format!("duplicate a descriptor: {error}")),
+        None => closed(BOUND.to_owned()),
+    }
+}
+
+/// Why there is no place.
+const BOUND: &str = "its program is bound to the device, to be told the VLAN tags that the driver strips, and takes no other \
+                     filter; capture with --source tc, or begin with a filter";
+
+/// In front of programs.
+#[derive(Debug)]
+struct ProgramGate {
+    name: String,
+    gates: Vec<filter::Gate>,
+}
+
+impl Gate for ProgramGate {
+    fn place(&self) -> Result<(PlaceKind, Vec<OwnedFd>), Error> {
+        let hooks = self.gates.iter().map(|gate| gate.hooks().iter().copied().map(HookKind::from).collect());
+        let outcomes = self.gates.iter().map(|gate| gate.outcomes().try_clone_to_owned());
+        let outcomes = outcomes.collect::<io::Result<_>>();
+        let outcomes = outcomes.map_err(|error| CallError::new("duplicate a descriptor", error))?;
+        Ok((PlaceKind::Programs(hooks.collect()), outcomes))
+    }
+
+    fn put(&self, program: &Program) -> Result<(), Error> {
+        let refused = |what: &str| Error::FilterRefused { name: self.name.clone(), what: what.to_owned() };
+        match program.form {
+            Form::All => Ok(self.gates.iter().try_for_each(|gate| gate.set(None))?),
+            Form::Programs => {
+                let hooks: usize = self.gates.iter().map(|gate| gate.hooks().len()).sum();
+                if program.descriptors.len() != hooks {
+                    return Err(refused("a program for each hook is needed"));
+                }
+                let mut programs = program.descriptors.iter().map(OwnedFd::try_clone);
+                for gate in &self.gates {
+                    let some = programs.by_ref().take(gate.hooks().len()).collect::<io::Result<_>>();
+                    let some = some.map_err(|error| CallError::new("duplicate a descriptor", error))?;
+                    gate.set(Some(&filter::Filter::from_programs(some, Vec::new())))?;
+                }
+                Ok(())
+            }
+            Form::Classic(_) => Err(refused("eBPF is needed here")),
+        }
+    }
+}
+
+impl Programmed {
+    /// Puts the filter that is asked for in front of the programs, which are not attached yet.
+    pub(super) fn filter(&self, device: &Device, wanted: Option<&Filter>) -> Result<(), Error> {
+        let Some(wanted) = wanted else { return Ok(()) };
+        let refused = |what: String| Error::FilterRefused { name: self.name.clone(), what };
+        let gate = self.maps.gate().ok_or_else(|| refused(BOUND.to_owned()))?;
+        let loader = gate.loader().map_err(|error| CallError::new("duplicate a descriptor", error))?;
+        let compiled = wanted.compile_for(&loader, device.receiver()?)?;
+        let loaded = loader.load(&compiled.graph, &compiled.ast.sets);
+        let loaded = loaded.map_err(|error| crate::filter::not_loaded(&self.name, error))?;
+        Ok(gate.set(Some(&loaded))?)
+    }
+}
+
 impl Source for Programmed {
     fn queues(&self) -> u32 {
         u32::try_from(self.readers.len()).expect("a shape counts queues in 32 bits")
@@ -190,8 +258,7 @@ impl Source for Programmed {
     }
 
     fn gate(&self) -> Arc<dyn Gate> {
-        let why = "only the af_packet source takes a filter so far".to_owned();
-        Arc::new(Closed { name: self.name.clone(), why })
+        gate(&self.name, &[self])
     }
 
     fn strays(&self) -> u64 {

@@ -38,6 +38,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     })
     .map_err(|error| not_loaded(name, error))?;
     let mut source = Programmed::new(device, settings.promiscuous && ingress, shape, maps)?;
+    source.filter(device, settings.filter.as_ref())?;
     let hold = Hold::attach(&programs, device.link.index, settings.tc_filters)
         .map_err(|error| refused(device, error))?;
     let detail = format!(

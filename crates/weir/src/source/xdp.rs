@@ -27,7 +27,8 @@ pub(crate) fn open(
         return Err(busy(device));
     }
     // Bound to the device, so that the driver can be asked for the tags it has stripped; where it cannot, without.
-    let tags = device.strips_vlan_tags;
+    // Such a program takes no filter in front.
+    let tags = device.strips_vlan_tags && device.filter.is_none();
     let native = match attach(device, id, settings, XdpHook::Native, tags) {
         Err(Error::Load { source, .. }) if tags && !source.is_permission() && !source.is_memory() => {
             attach(device, id, settings, XdpHook::Native, false).map(|opened| {
@@ -35,6 +36,12 @@ pub(crate) fn open(
             })
         }
         other => other,
+    };
+    let native = match device.strips_vlan_tags && device.filter.is_some() {
+        true => native.map(|opened| {
+            opened.note("VLAN tags that the driver strips are missing, for a filter is in front")
+        }),
+        false => native,
     };
     match native {
         Err(Error::Unsupported { what, .. }) if !native_only => {
@@ -73,6 +80,7 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
     })
     .map_err(|error| not_loaded(name, error))?;
     let mut source = Programmed::new(device, settings.promiscuous, shape, maps)?;
+    source.filter(device, settings.filter.as_ref())?;
     let link = XdpLink::attach(program.program(), device.link.index, hook)
         .map_err(|error| refused(device, error))?;
     source.attached(link);

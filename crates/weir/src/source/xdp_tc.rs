@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rustix::event::PollFd;
 use weir_ring::{Counters, Fill, Part};
 
-use super::programmed::Programmed;
+use super::programmed::{self, Programmed};
 use super::{Ready, Source, tc, xdp};
 use crate::Error;
 use crate::builder::Settings;
@@ -14,6 +14,7 @@ use crate::interface::Device;
 
 #[derive(Debug)]
 pub(crate) struct XdpTc {
+    name: String,
     xdp: Programmed,
     tc: Programmed,
 }
@@ -33,7 +34,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     Ok(Opened {
         snap_len: xdp.snap_len.max(tc.snap_len),
         detail: format!("{}; {}", xdp.detail, tc.detail),
-        source: XdpTc { xdp: xdp.source, tc: tc.source },
+        source: XdpTc { name: device.link.name.clone(), xdp: xdp.source, tc: tc.source },
     })
 }
 
@@ -100,7 +101,7 @@ impl Source for XdpTc {
     }
 
     fn gate(&self) -> Arc<dyn Gate> {
-        self.xdp.gate()
+        programmed::gate(&self.name, &[&self.xdp, &self.tc])
     }
 
     fn strays(&self) -> u64 {

@@ -28,6 +28,7 @@ impl SocketGate {
     fn put_in_pump(&self, form: &Form) -> Result<(), Error> {
         let sieve = match form {
             Form::All => None,
+            Form::Programs => return Err(self.refused("classic BPF is needed here")),
             Form::Classic(instructions) => {
                 Some(Sieve::classic(checked(instructions).map_err(|flaw| self.refused(flaw))?))
             }
@@ -41,6 +42,7 @@ impl SocketGate {
     fn put_in_kernel(&self, form: &Form) -> Result<(), Error> {
         match form {
             Form::All => self.socket.put(packet::Program::All)?,
+            Form::Programs => return Err(self.refused("classic BPF is needed here")),
             Form::Classic(instructions) => {
                 let program = checked(instructions).map_err(|flaw| self.refused(flaw))?;
                 self.shared.stop_counting();
