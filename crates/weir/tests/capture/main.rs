@@ -4,6 +4,7 @@ mod account;
 mod coexistence;
 mod contents;
 mod delivery;
+mod filter;
 mod segment;
 mod tc;
 
