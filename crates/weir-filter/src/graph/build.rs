@@ -173,8 +173,8 @@ impl Graph {
             Value::Constant(_) | Value::Length | Value::Meta(_) | Value::Slot(_) => false,
             Value::Load { .. } => true,
             Value::Binary { operation, left, right } => {
-                let divides = matches!(operation, Operation::Divide | Operation::Remainder);
-                let by_zero = divides && self.as_constant(right).is_none_or(|divisor| divisor == 0);
+                let by_zero =
+                    operation.divides() && self.as_constant(right).is_none_or(|divisor| divisor == 0);
                 by_zero || self.may_refuse(left) || self.may_refuse(right)
             }
         }
@@ -227,6 +227,11 @@ impl Operation {
     /// Whether the operands may be exchanged.
     pub fn commutes(self) -> bool {
         matches!(self, Self::Add | Self::Multiply | Self::And | Self::Or | Self::Xor)
+    }
+
+    /// Whether it refuses if the right operand is zero.
+    pub fn divides(self) -> bool {
+        matches!(self, Self::Divide | Self::Remainder)
     }
 
     fn keeps_left_with_zero(self) -> bool {

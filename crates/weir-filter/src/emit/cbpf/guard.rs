@@ -1,8 +1,8 @@
 //! Makes explicit what a machine would do otherwise than the graph means.
 //!
-//! The kernel takes the lowest five bits of X for the distance of a shift, and takes an address of 2^31 or more for an offset
-//! from some other place than the packet's beginning (`bpf_internal_load_pointer_neg_helper`), or for no bytes at all.
-//! Distances that may be 32 or more get a mask, and nodes that load from such an address a test in front of them.
+//! The kernel takes the lowest five bits of X for the distance of a shift, and an address of 2^31 or more for an offset from
+//! some other place than the packet's beginning (`bpf_internal_load_pointer_neg_helper`). Distances that may be 32 or more get
+//! a mask, and nodes that load from such an address a test in front of them. What is wrong with numbers, passes have seen to.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ const NEGATIVE: u32 = 1 << 31;
 pub(super) fn guard(graph: &Graph, target: Target) -> Graph {
     let mut guarded = Graph::new(graph.snap_len);
     (0..graph.slots()).for_each(|_| _ = guarded.slot());
-    let mut ranges = Ranges::default();
+    let mut ranges = Ranges::with_slots(graph).for_other_values();
     let values: Vec<ValueId> = {
         let mut values: Vec<ValueId> = Vec::with_capacity(graph.values().len());
         for &value in graph.values() {
@@ -32,7 +32,10 @@ pub(super) fn guard(graph: &Graph, target: Target) -> Graph {
     for node in &graph.nodes()[2..] {
         let node = node.map(|value| values[value.0 as usize], |next| nodes[next.0 as usize]);
         let id = guarded.push(node);
-        nodes.push(before_loads(&mut guarded, &mut ranges, node, id, target));
+        nodes.push(match target {
+            Target::Kernel => before_loads(&mut guarded, &mut ranges, node, id),
+            Target::Library => id,
+        });
     }
     guarded.set_root(nodes[graph.root().0 as usize]);
     guarded
@@ -45,10 +48,7 @@ fn safe_shift(graph: &mut Graph, ranges: &mut Ranges, value: Value) -> ValueId {
     else {
         return graph.value(value);
     };
-    if let Some(distance) = graph.as_constant(right) {
-        return if distance < 32 { graph.value(value) } else { zero_of(graph, left) };
-    }
-    if ranges.most(graph, right) < 32 {
+    if graph.as_constant(right).is_some() || ranges.most(graph, right) < 32 {
         return graph.value(value);
     }
     let zero = graph.constant(0);
@@ -63,13 +63,8 @@ fn safe_shift(graph: &mut Graph, ranges: &mut Ranges, value: Value) -> ValueId {
     graph.binary(Operation::And, shifted, mask)
 }
 
-/// Zero, but refusing as `value` does.
-fn zero_of(graph: &mut Graph, value: ValueId) -> ValueId {
-    graph.with(Operation::And, value, 0)
-}
-
 /// Tests in front of node `id` that refuse where it would load from a negative address.
-fn before_loads(graph: &mut Graph, ranges: &mut Ranges, node: Node, id: NodeId, target: Target) -> NodeId {
+fn before_loads(graph: &mut Graph, ranges: &mut Ranges, node: Node, id: NodeId) -> NodeId {
     let mut addresses = Vec::new();
     let mut seen = HashSet::new();
     let mut pending = values_of(node);
@@ -79,17 +74,12 @@ fn before_loads(graph: &mut Graph, ranges: &mut Ranges, node: Node, id: NodeId, 
         }
         let shape = graph.get(value);
         pending.extend(operands(shape));
-        match shape {
-            Value::Load { base: None, offset, .. } if offset >= NEGATIVE => return Graph::REFUSE,
-            Value::Load { base: Some(base), offset, .. } => addresses.push((value, base, offset)),
-            _ => {}
+        if let Value::Load { base: Some(base), offset, .. } = shape {
+            addresses.push((value, base, offset));
         }
     }
     // The innermost load has the smallest number, and comes first.
     addresses.sort_unstable();
-    if target == Target::Library {
-        return id;
-    }
     let mut begin = id;
     for (_, base, offset) in addresses.into_iter().rev() {
         if u64::from(ranges.most(graph, base)) + u64::from(offset) >= NEGATIVE.into() {

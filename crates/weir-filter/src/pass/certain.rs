@@ -1,0 +1,33 @@
+//! Nodes at which every packet is refused are [`Node::Refuse`].
+//!
+//! So filters that never match are seen to, and no machine is given an instruction that it does not take: a division by the
+//! number zero, or an offset that is negative to the kernel.
+
+use crate::graph::{Graph, Operation, Value, operands, values_of};
+
+/// Longer than any packet.
+const BEYOND: u32 = 1 << 31;
+
+/// The graph without nodes at which every packet is refused.
+pub fn certain(graph: &Graph) -> Graph {
+    let mut refuses: Vec<bool> = Vec::with_capacity(graph.values().len());
+    for &value in graph.values() {
+        let itself = match value {
+            Value::Load { base: None, offset, .. } => offset >= BEYOND,
+            Value::Binary { operation: Operation::Divide | Operation::Remainder, right, .. } => {
+                graph.as_constant(right) == Some(0)
+            }
+            _ => false,
+        };
+        refuses.push(itself || operands(value).into_iter().any(|operand| refuses[operand.0 as usize]));
+    }
+    let mut certain = graph.without_nodes();
+    let mut nodes = vec![Graph::REFUSE, Graph::ACCEPT];
+    for node in &graph.nodes()[2..] {
+        let refused = values_of(*node).into_iter().any(|value| refuses[value.0 as usize]);
+        let node = node.map(|value| value, |next| nodes[next.0 as usize]);
+        nodes.push(if refused { Graph::REFUSE } else { certain.push(node) });
+    }
+    certain.set_root(nodes[graph.root().0 as usize]);
+    certain
+}

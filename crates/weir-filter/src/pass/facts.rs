@@ -1,0 +1,249 @@
+//! What is known of a packet at a place in the graph, in scopes: what was learned is forgotten where the scope ends.
+
+use std::collections::{HashMap, HashSet};
+use std::rc::Rc;
+
+use super::range::{Ranges, bits_below};
+use crate::graph::{Graph, Operation, Relation, Test, Value, ValueId, operands};
+
+/// How deep a value is looked into.
+const DEPTH: usize = 4;
+
+/// What is known.
+#[derive(Debug)]
+pub(super) struct Facts<'a> {
+    graph: &'a Graph,
+    ranges: Ranges,
+    answers: HashMap<Test, bool>,
+    /// Least and most that a value is.
+    bounds: HashMap<ValueId, (u32, u32)>,
+    /// All that a value may be.
+    members: HashMap<ValueId, Rc<[u32]>>,
+    /// Values that did not refuse.
+    evaluated: HashSet<ValueId>,
+    /// Behind a base, or the packet's beginning, the bytes that are surely there.
+    ends: HashMap<Option<ValueId>, u64>,
+    log: Vec<Undo>,
+}
+
+#[derive(Debug)]
+enum Undo {
+    Answer(Test),
+    Bounds(ValueId, Option<(u32, u32)>),
+    Members(ValueId, Option<Rc<[u32]>>),
+    Evaluated(ValueId),
+    End(Option<ValueId>, Option<u64>),
+}
+
+/// Where a scope began.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scope(usize);
+
+impl<'a> Facts<'a> {
+    /// Nothing is known of a packet yet.
+    pub(super) fn new(graph: &'a Graph) -> Self {
+        Self {
+            graph,
+            ranges: Ranges::with_slots(graph),
+            answers: HashMap::new(),
+            bounds: HashMap::new(),
+            members: HashMap::new(),
+            evaluated: HashSet::new(),
+            ends: HashMap::new(),
+            log: Vec::new(),
+        }
+    }
+
+    /// A scope begins.
+    pub(super) fn scope(&self) -> Scope {
+        Scope(self.log.len())
+    }
+
+    /// A scope ends.
+    pub(super) fn forget(&mut self, scope: Scope) {
+        while self.log.len() > scope.0 {
+            match self.log.pop().expect("there are more") {
+                Undo::Answer(test) => _ = self.answers.remove(&test),
+                Undo::Bounds(value, before) => restore(&mut self.bounds, value, before),
+                Undo::Members(value, before) => restore(&mut self.members, value, before),
+                Undo::Evaluated(value) => _ = self.evaluated.remove(&value),
+                Undo::End(base, before) => restore(&mut self.ends, base, before),
+            }
+        }
+    }
+
+    /// `value` did not refuse; so none that it is made of did.
+    pub(super) fn evaluated(&mut self, value: ValueId) {
+        let mut pending = vec![value];
+        while let Some(value) = pending.pop() {
+            if !self.graph.may_refuse(value) || !self.evaluated.insert(value) {
+                continue;
+            }
+            self.log.push(Undo::Evaluated(value));
+            let shape = self.graph.get(value);
+            pending.extend(operands(shape));
+            if let Value::Load { base, offset, width } = shape {
+                let most = base.map_or(0, |base| self.ranges.most(self.graph, base));
+                let end = u64::from(offset) + width as u64;
+                // Only where no address wraps is what comes before it there, too.
+                if u64::from(most) + end <= u32::MAX.into() && self.end(base) < end {
+                    let before = self.ends.insert(base, end);
+                    self.log.push(Undo::End(base, before));
+                }
+            }
+        }
+    }
+
+    fn end(&self, base: Option<ValueId>) -> u64 {
+        self.ends.get(&base).copied().unwrap_or(0)
+    }
+
+    /// Whether `value` surely does not refuse.
+    pub(super) fn is_evaluated(&self, value: ValueId) -> bool {
+        let mut pending = vec![(value, DEPTH)];
+        while let Some((value, depth)) = pending.pop() {
+            if !self.graph.may_refuse(value) || self.evaluated.contains(&value) {
+                continue;
+            }
+            if depth == 0 {
+                return false;
+            }
+            let shape = self.graph.get(value);
+            match shape {
+                Value::Load { base, offset, width } if self.end(base) >= u64::from(offset) + width as u64 => {
+                }
+                Value::Binary { operation, right, .. }
+                    if self
+                        .graph
+                        .as_constant(right)
+                        .is_some_and(|right| operation.apply(1, right).is_some())
+                        || !operation.divides() => {}
+                _ => return false,
+            }
+            pending.extend(operands(shape).into_iter().map(|operand| (operand, depth - 1)));
+        }
+        true
+    }
+
+    /// Least and most that `value` is.
+    fn bounds(&mut self, value: ValueId) -> (u32, u32) {
+        match self.bounds.get(&value) {
+            Some(&bounds) => bounds,
+            None => (self.graph.as_constant(value).unwrap_or(0), self.ranges.most(self.graph, value)),
+        }
+    }
+
+    /// The number that `value` is, if that is known.
+    fn exact(&mut self, value: ValueId) -> Option<u32> {
+        // Down to an operand of which it is known, and up again.
+        let mut operations: Vec<(Operation, u32)> = Vec::new();
+        let mut at = value;
+        for _ in 0..DEPTH {
+            let (least, most) = self.bounds(at);
+            if least == most {
+                let mut up = operations.into_iter().rev();
+                return up.try_fold(least, |number, (operation, by)| operation.apply(number, by));
+            }
+            let Value::Binary { operation, left, right } = self.graph.get(at) else { return None };
+            operations.push((operation, self.graph.as_constant(right)?));
+            at = left;
+        }
+        None
+    }
+
+    fn bound(&mut self, value: ValueId, least: u32, most: u32) {
+        let before = self.bounds(value);
+        let now = (before.0.max(least), before.1.min(most));
+        // What contradicts itself is on a way that no packet takes.
+        if now != before && now.0 <= now.1 {
+            let before = self.bounds.insert(value, now);
+            self.log.push(Undo::Bounds(value, before));
+        }
+    }
+
+    /// `value` is one of these.
+    pub(super) fn is_one_of(&mut self, value: ValueId, members: Rc<[u32]>) {
+        let least = members.iter().min().copied().unwrap_or(0);
+        let most = members.iter().max().copied().unwrap_or(u32::MAX);
+        self.bound(value, least, most);
+        let before = self.members.insert(value, members);
+        self.log.push(Undo::Members(value, before));
+    }
+
+    /// All that `value` may be.
+    pub(super) fn members(&self, value: ValueId) -> Option<Rc<[u32]>> {
+        self.members.get(&value).map(Rc::clone)
+    }
+
+    /// `to` is what `from` is.
+    pub(super) fn same(&mut self, to: ValueId, from: ValueId) {
+        let (least, most) = self.bounds(from);
+        self.bound(to, least, most);
+    }
+
+    /// The answer to `test` is this.
+    pub(super) fn answered(&mut self, test: Test, answer: bool) {
+        if self.answers.insert(test, answer).is_none() {
+            self.log.push(Undo::Answer(test));
+        }
+        let Test::Compare { relation, left, right } = test else { return };
+        let Some(number) = self.graph.as_constant(right) else { return };
+        let (least, most) = self.bounds(left);
+        match (relation, answer) {
+            (Relation::Equal, true) => {
+                self.bound(left, number, number);
+                self.masked(left, number);
+            }
+            (Relation::Equal, false) if number == least => self.bound(left, least.saturating_add(1), most),
+            (Relation::Equal, false) if number == most => self.bound(left, least, most.saturating_sub(1)),
+            (Relation::Greater, true) => self.bound(left, number.saturating_add(1), most),
+            (Relation::Greater, false) => self.bound(left, least, number),
+            (Relation::AtLeast, true) => self.bound(left, number, most),
+            (Relation::AtLeast, false) => self.bound(left, least, number.saturating_sub(1)),
+            (Relation::AnyBit, true) => self.bound(left, 1 << number.trailing_zeros().min(31), most),
+            (Relation::AnyBit, false) => self.bound(left, least, bits_below(most) & !number),
+            (Relation::Equal, false) => {}
+        }
+    }
+
+    /// What `masked == number` says of that which was masked.
+    fn masked(&mut self, masked: ValueId, number: u32) {
+        let Value::Binary { operation: Operation::And, left, right } = self.graph.get(masked) else {
+            return;
+        };
+        let Some(mask) = self.graph.as_constant(right) else { return };
+        let possible = bits_below(self.bounds(left).1);
+        self.bound(left, number, number | possible & !mask);
+    }
+
+    /// The answer to `test`, if there is only one.
+    pub(super) fn decide(&mut self, test: Test) -> Option<bool> {
+        if let Some(&answer) = self.answers.get(&test) {
+            return Some(answer);
+        }
+        let Test::Compare { relation, left, right } = test else { return None };
+        if left == right && relation != Relation::AnyBit {
+            return Some(relation != Relation::Greater);
+        }
+        let number = self.exact(right)?;
+        if let Some(left) = self.exact(left) {
+            return Some(relation.holds(left, number));
+        }
+        let (least, most) = self.bounds(left);
+        match relation {
+            Relation::Equal => (number < least || number > most).then_some(false),
+            Relation::Greater if least > number => Some(true),
+            Relation::Greater => (most <= number).then_some(false),
+            Relation::AtLeast if least >= number => Some(true),
+            Relation::AtLeast => (most < number).then_some(false),
+            Relation::AnyBit => (bits_below(most) & number == 0).then_some(false),
+        }
+    }
+}
+
+fn restore<K: std::hash::Hash + Eq, V>(map: &mut HashMap<K, V>, key: K, before: Option<V>) {
+    match before {
+        Some(value) => _ = map.insert(key, value),
+        None => _ = map.remove(&key),
+    }
+}

@@ -1,0 +1,57 @@
+//! Nodes that are the same become one, questions whose ways are the same are dropped, and what nobody reaches is left out.
+//!
+//! Terms often end in the same questions, and threading leaves many behind.
+
+use std::collections::HashMap;
+
+use super::demand::Demand;
+use crate::graph::{Graph, Node, NodeId, TermId};
+
+/// The graph with each node once.
+pub fn merge(graph: &Graph) -> Graph {
+    let reached = reached(graph);
+    let demand = Demand::new(graph);
+    let mut merged = graph.without_nodes();
+    let mut known: HashMap<Node, NodeId> = HashMap::new();
+    let mut nodes = vec![Graph::REFUSE; graph.nodes().len()];
+    nodes[Graph::ACCEPT.0 as usize] = Graph::ACCEPT;
+    for (index, node) in graph.nodes().iter().enumerate().skip(2).filter(|(index, _)| reached[*index]) {
+        nodes[index] = match node.map(|value| value, |next| nodes[next.0 as usize]) {
+            Node::Read { value, next } if next == Graph::REFUSE || demand.covers(graph, *node, value) => next,
+            Node::Branch { then, other, test, .. } if then == other => {
+                let values = crate::graph::values_of(*node);
+                debug_assert!(!values.is_empty(), "{test:?} evaluates something");
+                values.into_iter().rev().fold(then, |next, value| {
+                    if next == Graph::REFUSE || !graph.may_refuse(value) {
+                        return next;
+                    }
+                    once(&mut merged, &mut known, Node::Read { value, next })
+                })
+            }
+            node => once(&mut merged, &mut known, node),
+        };
+    }
+    merged.set_root(nodes[graph.root().0 as usize]);
+    merged
+}
+
+/// The node that is the same but for its term, or a new one.
+fn once(graph: &mut Graph, known: &mut HashMap<Node, NodeId>, node: Node) -> NodeId {
+    let key = match node {
+        Node::Branch { test, then, other, .. } => Node::Branch { test, then, other, term: TermId::NONE },
+        node => node,
+    };
+    *known.entry(key).or_insert_with(|| graph.push(node))
+}
+
+/// Of each node, whether the root leads there.
+pub(super) fn reached(graph: &Graph) -> Vec<bool> {
+    let mut reached = vec![false; graph.nodes().len()];
+    reached[graph.root().0 as usize] = true;
+    for index in (0..reached.len()).rev().filter(|index| *index <= graph.root().0 as usize) {
+        if reached[index] {
+            graph.nodes()[index].successors().for_each(|next| reached[next.0 as usize] = true);
+        }
+    }
+    reached
+}
