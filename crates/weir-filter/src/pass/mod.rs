@@ -1,5 +1,6 @@
 //! Passes: each makes one thing true of a graph and changes no verdict. Each states its reason, and is tested by that property.
 
+mod bounds;
 mod certain;
 mod demand;
 mod dominators;
@@ -10,6 +11,7 @@ pub(crate) mod range;
 mod sets;
 mod simplify;
 mod slots;
+mod stripped_tag;
 mod thread;
 
 pub use certain::certain;
@@ -18,6 +20,7 @@ pub use merge::merge;
 pub use sets::expand_sets;
 pub use simplify::simplify;
 pub use slots::slots;
+pub use stripped_tag::stripped_tag;
 pub use thread::thread;
 
 use crate::graph::Graph;

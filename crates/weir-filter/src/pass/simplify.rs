@@ -1,6 +1,8 @@
 //! Values and questions in their simplest form, so that what means the same is the same, and what has only one answer is not
 //! asked.
 
+use std::collections::HashSet;
+
 use super::range::{Ranges, bits_below};
 use crate::graph::{Graph, Node, NodeId, Operation, Relation, Test, Value, ValueId};
 
@@ -112,10 +114,14 @@ impl Simplifier {
     }
 
     fn node(&mut self, node: Node) -> NodeId {
-        let Node::Branch { test: Test::Compare { relation, left, right }, then, other, term } = node else {
-            return self.graph.push(node);
+        let (relation, left, right, then, other, term) = match node {
+            Node::Branch { test: Test::Compare { relation, left, right }, then, other, term } => {
+                (relation, left, right, then, other, term)
+            }
+            Node::Read { value, next } => return self.read(vec![value], next),
+            node => return self.graph.push(node),
         };
-        let evaluated = [left, right];
+        let evaluated = vec![left, right];
         let (mut test, mut ways) = ((relation, left, right), (then, other));
         for _ in 0..MOST_STEPS {
             let before = (test, ways);
@@ -138,11 +144,24 @@ impl Simplifier {
         self.graph.compare(relation, left, right, ways, term)
     }
 
-    /// Goes on at `next`, the values being evaluated all the same.
-    fn read(&mut self, values: [ValueId; 2], next: NodeId) -> NodeId {
-        values.into_iter().rev().fold(next, |next, value| {
-            if self.graph.may_refuse(value) { self.graph.push(Node::Read { value, next }) } else { next }
-        })
+    /// Goes on at `next`, the values being evaluated all the same: as far as they can refuse.
+    fn read(&mut self, mut values: Vec<ValueId>, mut next: NodeId) -> NodeId {
+        let mut seen = HashSet::new();
+        while let Some(value) = values.pop() {
+            if !self.graph.may_refuse(value) || !seen.insert(value) {
+                continue;
+            }
+            match self.graph.get(value) {
+                Value::Binary { operation, left, right }
+                    if !operation.divides()
+                        || self.graph.as_constant(right).is_some_and(|number| number != 0) =>
+                {
+                    values.extend([left, right]);
+                }
+                _ => next = self.graph.push(Node::Read { value, next }),
+            }
+        }
+        next
     }
 
     /// One step towards the simplest question. None changes what is evaluated, but for operations that cannot refuse.

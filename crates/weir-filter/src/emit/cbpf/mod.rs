@@ -3,7 +3,8 @@
 //! ```text
 //! Graph -> expand sets -> guard what the machine does otherwise -> passes
 //!       -> layout: nodes in an order in which jumps go forward -> memory: a word for each slot
-//!       -> select: instructions for each node, reusing what A and X hold -> assemble: jumps, returns
+//!       -> select: instructions for each node, reusing what A and X hold
+//!       -> share: the same instructions once -> assemble: jumps, returns
 //! ```
 
 mod assemble;
@@ -11,6 +12,7 @@ mod guard;
 mod layout;
 mod memory;
 mod select;
+mod share;
 
 use crate::cbpf::{MEMORY_WORDS, MOST_INSTRUCTIONS, Program};
 use crate::graph::Graph;
@@ -54,6 +56,7 @@ pub fn emit(graph: &Graph, sets: &[Set], target: Target) -> Result<Program, Emit
     let layout = layout::layout(&graph);
     let words = memory::assign(&graph, &layout)?;
     let blocks = select::select(&graph, &layout, &words)?;
+    let (layout, blocks) = share::share(&layout, blocks);
     let program = assemble::assemble(&graph, &layout, blocks);
     match program.len() {
         instructions if target == Target::Kernel && instructions > MOST_INSTRUCTIONS => {

@@ -21,7 +21,7 @@ pub(super) struct Block {
 }
 
 /// How a block ends.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum End {
     /// With an answer.
     Return(u32),
@@ -40,6 +40,19 @@ pub(super) enum End {
         /// If not.
         other: NodeId,
     },
+}
+
+impl End {
+    /// The same, going on at other nodes.
+    pub(super) fn map(self, mut node: impl FnMut(NodeId) -> NodeId) -> Self {
+        match self {
+            Self::Return(_) => self,
+            Self::Goto(next) => Self::Goto(node(next)),
+            Self::Branch { relation, operand, k, then, other } => {
+                Self::Branch { relation, operand, k, then: node(then), other: node(other) }
+            }
+        }
+    }
 }
 
 /// Values that a register holds; more than one, where a slot was assigned from it.
