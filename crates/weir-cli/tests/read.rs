@@ -8,6 +8,8 @@ mod support;
 mod convert;
 #[path = "read/damage.rs"]
 mod damage;
+#[path = "read/filter.rs"]
+mod filter;
 #[path = "read/info.rs"]
 mod info;
 #[path = "read/lines.rs"]

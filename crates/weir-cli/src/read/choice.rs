@@ -36,9 +36,14 @@ impl Choice {
         Self { left: args.count, from: args.from, to: args.to, window: None, snap_len }
     }
 
-    /// Every packet is taken as it is.
+    /// Every packet is taken.
     pub(crate) fn takes_all(&self) -> bool {
         self.left.is_none() && self.from.is_none() && self.to.is_none()
+    }
+
+    /// Every packet is taken, with all its bytes.
+    pub(crate) fn takes_whole(&self) -> bool {
+        self.takes_all() && self.snap_len.is_none()
     }
 
     #[inline]

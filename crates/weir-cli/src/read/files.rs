@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
-use weir::reader::InterfaceStatistics;
+use weir::reader::{InterfaceStatistics, Reader, Run};
 use weir::writer::{Format, WriteError, Writer, WriterOptions};
 use weir::{Account, FileInterface, Packet};
 
@@ -258,6 +258,15 @@ impl Sink for Files {
         part.used = self.parts.clock;
         let interface = part.number(packet.interface, interface)?;
         Ok(part.writer.packet(&Packet { interface, ..*packet })?)
+    }
+
+    fn takes_runs(&self, input: &Reader) -> bool {
+        self.sorter.is_none() && input.is_copied_to(self.parts.options.format)
+    }
+
+    fn run(&mut self, run: &Run<'_>) -> Result<(), End> {
+        self.parts.clock += run.packets;
+        Ok(self.whole()?.writer.run(run)?)
     }
 
     fn statistics(&mut self, statistics: &InterfaceStatistics) -> Result<(), End> {

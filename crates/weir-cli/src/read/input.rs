@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weir::FileInterface;
 use weir::filter::FileFilter;
-use weir::reader::{Item, Merge, ReadError, ReadReason, Reader, TimeUnit, Warning};
+use weir::reader::{Item, Merge, ReadError, ReadReason, Reader, Run, TimeUnit, Warning};
 
 use super::failure;
 use crate::failure::Failure;
@@ -72,6 +72,23 @@ impl Input {
         match self {
             Self::One(reader) => reader.next(),
             Self::Merged(merge) => merge.next(),
+        }
+    }
+
+    /// The file, if it is one and stays as it is.
+    pub(crate) fn one(&self) -> Option<&Reader> {
+        match self {
+            Self::One(reader) => Some(reader),
+            Self::Merged(_) => None,
+        }
+    }
+
+    /// Packets of a file that stays as it is, as they stand there; `None`: [`next`](Self::next) has them.
+    #[inline]
+    pub(crate) fn next_run(&mut self) -> Option<Run<'_>> {
+        match self {
+            Self::One(reader) => reader.next_run(),
+            Self::Merged(_) => None,
         }
     }
 

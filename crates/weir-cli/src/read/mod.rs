@@ -133,7 +133,13 @@ fn work(
     sink: &mut dyn Sink,
 ) -> Result<Vec<ReadError>, End> {
     let mut damage = Vec::new();
+    // Whether what is chosen can go from file to file as it stands: everything, but for what the reader itself leaves out.
+    let mut runs = false;
     loop {
+        while runs && let Some(run) = input.next_run() {
+            sink.run(&run)?;
+            progress.tick(|| input.position());
+        }
         let described = match input.next() {
             Ok(Some(Item::Packet(packet))) => {
                 match choice.judge(packet) {
@@ -163,6 +169,7 @@ fn work(
         };
         if let Some(interface) = described.and_then(|number| input.interfaces().get(number as usize)) {
             sink.interface(&choice.described(interface), input.fine())?;
+            runs = choice.takes_whole() && input.one().is_some_and(|reader| sink.takes_runs(reader));
         }
         progress.tick(|| input.position());
     }

@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use weir::reader::InterfaceStatistics;
+use weir::reader::{InterfaceStatistics, Reader, Run};
 use weir::writer::WriteError;
 use weir::{FileInterface, Packet};
 
@@ -14,6 +14,14 @@ pub(crate) trait Sink {
     fn interface(&mut self, interface: &FileInterface, fine: bool) -> Result<(), End>;
     /// A packet.
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End>;
+    /// Whether packets of this file are taken [as they stand](Sink::run), as far as is known of it by now.
+    fn takes_runs(&self, _input: &Reader) -> bool {
+        false
+    }
+    /// Packets as they stand in the file.
+    fn run(&mut self, _run: &Run<'_>) -> Result<(), End> {
+        Err(Failure::new("packets are not taken as they stand").into())
+    }
     /// Counters.
     fn statistics(&mut self, _statistics: &InterfaceStatistics) -> Result<(), End> {
         Ok(())

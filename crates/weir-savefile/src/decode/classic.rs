@@ -172,6 +172,12 @@ impl Header {
         Some(Plain { used, start, captured: captured as usize, record })
     }
 
+    /// Whether records are as most programs write them and weir does: in this machine's byte order, with nothing more.
+    pub fn is_usual(&self) -> bool {
+        let Variant { order, patched, ixia, .. } = self.variant;
+        order == ByteOrder::NATIVE && !patched && !ixia && self.lengths == Lengths::CapturedFirst
+    }
+
     /// The longest packet that is taken for one, in bytes.
     #[inline]
     pub(crate) fn longest(&self) -> u32 {

@@ -55,6 +55,7 @@ pub use self::repair::{RepairError, Repaired, repair, repair_stream};
 use self::sieve::{Asked, Sieve};
 use self::window::{Supply, Window};
 use crate::filter::FileFilter;
+use crate::writer::Format;
 use crate::{Direction, FileInterface, Packet};
 
 /// Reads one capture file. See the [module](self).
@@ -76,6 +77,19 @@ pub struct Reader {
     /// Interfaces that [`Item::Interface`] has named.
     named: u32,
     over: bool,
+}
+
+/// Packets of one interface and queue that stand side by side in a file, as they stand there.
+#[derive(Debug, Clone, Copy)]
+pub struct Run<'a> {
+    /// The records, each with its header.
+    pub bytes: &'a [u8],
+    /// How many.
+    pub packets: u64,
+    /// Number of their interface.
+    pub interface: u32,
+    /// The queue that they came on.
+    pub queue: u32,
 }
 
 /// What was found last; ranges count from [`Reader::place`].
@@ -266,6 +280,64 @@ impl Reader {
             return Ok(Some(self.plain_view(&plain)));
         }
         self.some_packet()
+    }
+
+    /// Whether records may be copied to a file of this format as they stand ([`next_run`](Self::next_run)).
+    pub fn is_copied_to(&self, format: Format) -> bool {
+        match self.decoder.format() {
+            Some(decode::Format::Pcap(header)) => {
+                format.pcap() == Some(header.variant.resolution) && header.is_usual()
+            }
+            Some(decode::Format::Pcapng(order)) => format == Format::Pcapng && order == ByteOrder::NATIVE,
+            None => false,
+        }
+    }
+
+    /// The next packets, as many as need no thought and stand side by side; `None`: what comes next has to be asked for by
+    /// [`next`](Self::next). The fastest way from a file to one of the same format.
+    pub fn next_run(&mut self) -> Option<Run<'_>> {
+        // Records of later sections count interfaces from their section's first.
+        if self.named < self.known.count() || self.known.sections.len() > 1 {
+            return None;
+        }
+        let mut run: Option<(u32, u32, u64)> = None;
+        let (mut length, mut passed_over) = (0, 0);
+        while let Some(plain) = self.decoder.plain(&self.window.bytes()[length..]) {
+            let Plain { record, start, captured, used } = plain;
+            if run.is_some_and(|(interface, queue, _)| (interface, queue) != (record.interface, record.queue))
+            {
+                break;
+            }
+            if let Some(sieve) = &mut self.sieve {
+                let asked = Asked {
+                    data: &self.window.bytes()[length + start..length + start + captured],
+                    interface: record.interface,
+                    original_len: record.original_len,
+                    flags: record.flags,
+                    lost_before: record.dropcount,
+                };
+                match sieve.wants(asked) {
+                    Some(true) if sieve.has_lost(record.interface) => break,
+                    Some(true) => {}
+                    Some(false) if run.is_none() => {
+                        self.window.take(used);
+                        continue;
+                    }
+                    Some(false) => {
+                        passed_over = used;
+                        break;
+                    }
+                    None => break,
+                }
+            }
+            length += used;
+            run.get_or_insert((record.interface, record.queue, 0)).2 += 1;
+        }
+        let (interface, queue, packets) = run?;
+        self.place = self.window.take(length);
+        self.window.take(passed_over);
+        self.packets += packets;
+        Some(Run { bytes: &self.window.since(self.place)[..length], packets, interface, queue })
     }
 
     /// A packet of any kind, after anything else.

@@ -64,6 +64,12 @@ impl Sieve {
         lane.map_or(0, |lane| std::mem::take(&mut lane.lost))
     }
 
+    /// Whether there is something to [take](Self::take_lost).
+    #[inline]
+    pub(super) fn has_lost(&self, interface: u32) -> bool {
+        matches!(self.lanes.get(interface as usize), Some(Some(lane)) if lane.lost > 0)
+    }
+
     /// Compiles for an interface, unless that was done; whether it is known now that nothing of it is wanted.
     #[cold]
     pub(super) fn prepare(

@@ -55,7 +55,7 @@ pub use self::options::{Compression, Format, Rotation, WriterOptions};
 use self::piece::{Content, Load, Outcome, Piece};
 use self::rotate::{Clock, Room};
 use crate::reader::InterfaceStatistics;
-use crate::{Account, Chunk, FileInterface, Packet};
+use crate::{Account, Chunk, FileInterface, Packet, reader};
 
 /// Packets that come one by one are written once they are this many bytes.
 const BATCH: usize = 1 << 20;
@@ -266,13 +266,34 @@ impl Writer {
             return Err(WriteError::Packet { reason: format!("{} bytes are too many", packet.data.len()) });
         }
         let size = bytes.len();
-        self.batch.content.push(packet.interface, packet.queue);
+        self.batch.content.push(packet.interface, packet.queue, 1);
         let full =
             self.options.rotation.is_ring() && self.room().holds_no_more_than(size, &self.batch.content);
         if full || size >= BATCH || self.options.flush_each {
             self.put_batch()?;
         }
         if full { self.finish_full_file() } else { Ok(()) }
+    }
+
+    /// Takes packets of a file as they stand there, whose records are those of this file's format
+    /// ([`Reader::is_copied_to`](reader::Reader::is_copied_to)) and whose interface has the same number here. Not for files
+    /// that end with the packet that fills them.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    pub fn run(&mut self, run: &reader::Run<'_>) -> Result<(), WriteError> {
+        self.usable()?;
+        if run.interface as usize >= self.interfaces.len() || self.options.rotation.is_ring() {
+            let reason = "records cannot be copied to this file as they stand".to_owned();
+            return Err(WriteError::Packet { reason });
+        }
+        self.ensure_file()?;
+        let Load::Bytes(bytes) = &mut self.batch.load else { unreachable!("a batch is in a buffer") };
+        bytes.extend_from_slice(run.bytes);
+        let size = bytes.len();
+        self.batch.content.push(run.interface, run.queue, run.packets);
+        if size >= BATCH || self.options.flush_each { self.put_batch() } else { Ok(()) }
     }
 
     /// Takes any other pcapng block for the file: its type, and what stands between its lengths, in native byte order. A

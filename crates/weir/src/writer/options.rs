@@ -21,7 +21,7 @@ pub enum Format {
 
 impl Format {
     /// What a pcap file of this format counts time in; `None`: it is no pcap file.
-    pub(super) fn pcap(self) -> Option<Resolution> {
+    pub(crate) fn pcap(self) -> Option<Resolution> {
         match self {
             Self::Pcapng => None,
             Self::Pcap { nanoseconds: true } => Some(Resolution::Nano),

@@ -74,12 +74,12 @@ impl Content {
         Self { runs: vec![Run { interface, queue, count }] }
     }
 
-    /// One more packet.
+    /// So many more packets.
     #[inline]
-    pub(super) fn push(&mut self, interface: u32, queue: u32) {
+    pub(super) fn push(&mut self, interface: u32, queue: u32, count: u64) {
         match self.runs.last_mut() {
-            Some(run) if (run.interface, run.queue) == (interface, queue) => run.count += 1,
-            _ => self.runs.push(Run { interface, queue, count: 1 }),
+            Some(run) if (run.interface, run.queue) == (interface, queue) => run.count += count,
+            _ => self.runs.push(Run { interface, queue, count }),
         }
     }
 

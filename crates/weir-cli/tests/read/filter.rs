@@ -1,0 +1,185 @@
+//! Filters on files, judged by tcpdump.
+
+use std::fs;
+use std::path::Path;
+
+use weir::reader::Reader;
+use weir::writer::Format;
+
+use crate::support::{EPOCH, Place, frames, judge, pcap, stderr, succeeds, weir, write};
+
+const EXPRESSIONS: [&str; 14] = [
+    "tcp",
+    "udp port 53",
+    "ip6",
+    "arp or icmp",
+    "not tcp and not udp",
+    "greater 100",
+    "ip[8] < 64",
+    "tcp[tcpflags] & tcp-syn != 0",
+    "ether multicast",
+    "port 53 or port 80 or port 443",
+    "net 10.0.0.0/8 or net 192.168.0.0/16",
+    "less 10",
+    "len > 0",
+    "",
+];
+
+#[test]
+fn files_are_those_of_tcpdump() {
+    let place = Place::new();
+    let [original, ours, theirs] = ["a.pcap", "b.pcap", "c.pcap"].map(|name| place.path(name));
+    let all = pcap(&original);
+    let (mut some, mut none) = (0, 0);
+    for expression in EXPRESSIONS {
+        let write: [&Path; 2] = [&original, &theirs];
+        judge("tcpdump", &["-Z", "root", "-r"], &[write[0], "-w".as_ref(), write[1], expression.as_ref()]);
+        let args = ["read", "--dialect", "pcap", "-q", "-f", expression, "-w"];
+        succeeds(&args, &[&ours, &original]);
+        assert!(fs::read(&ours).unwrap() == fs::read(&theirs).unwrap(), "{expression}: not tcpdump's file");
+        // One by one: the same as run by run.
+        succeeds(&[&["read", "-c", "1000000"], &args[1..]].concat(), &[&ours, &original]);
+        assert!(fs::read(&ours).unwrap() == fs::read(&theirs).unwrap(), "{expression}: one by one");
+        let count: usize =
+            succeeds(&["read", "--count", "--dialect", "pcap", "-f", expression], &[&original])
+                .trim()
+                .parse()
+                .expect("a number");
+        some += usize::from(count > 0 && count < all);
+        none += usize::from(count == 0);
+    }
+    assert!(some > 8 && none > 0, "{some} {none}");
+}
+
+#[test]
+fn all_forms_are_one() {
+    let place = Place::new();
+    let [file, expression] = ["a.pcap", "filter"].map(|name| place.path(name));
+    pcap(&file);
+    fs::write(&expression, "# web and more\ntcp and # all of it\n  not port 22\n").unwrap();
+    let expected = succeeds(&["read", "-f", "tcp and not port 22"], &[&file]);
+    assert!(!expected.is_empty());
+    let name = file.to_str().expect("UTF-8");
+    for args in [
+        &["read", name, "--", "tcp", "and", "not", "port", "22"][..],
+        &["read", "-F", expression.to_str().expect("UTF-8"), name],
+        &["read", "-r", name, "tcp", "and", "not", "port 22"],
+        &["read", "tcp and", "-r", name, "not port", "22"],
+    ] {
+        assert_eq!(succeeds(args, &[]), expected, "{args:?}");
+    }
+    let json = succeeds(&["read", "--json", "-f", "tcp and not port 22"], &[&file]);
+    assert_eq!(json.lines().count(), expected.lines().count());
+}
+
+#[test]
+fn each_interface_has_its_own_program() {
+    let place = Place::new();
+    let (both, merged) = (place.path("both.pcapng"), place.path("raw.pcapng"));
+    let frames = frames();
+    let mut packets = Vec::new();
+    for (time, frame) in (EPOCH..).zip(&frames) {
+        packets.push((0, time, frame.as_slice(), 0));
+        if frame[12..14] == [8, 0] || frame[12..14] == [0x86, 0xdd] {
+            packets.push((1, time, &frame[14..], 0));
+        }
+    }
+    write(&both, Format::Pcapng, &[("eth0", 1), ("tun0", 101)], &packets);
+    write(&merged, Format::Pcapng, &[("tun0", 101)], &[(0, EPOCH, &frames[0][14..], 0)]);
+    let output = place.path("out.pcapng");
+    for expression in ["tcp", "udp port 53", "ip6 and not tcp", "net 10.0.0.0/8"] {
+        succeeds(&["read", "-f", expression, "-w"], &[&output, &both]);
+        let [ethernet, raw] = by_interface(&output);
+        assert!(!ethernet.is_empty() && !raw.is_empty(), "{expression}");
+        // What has no tag and no tunnel in front of IP is on both.
+        let inside = |frame: &&Vec<u8>| frame[12..14] == [8, 0] || frame[12..14] == [0x86, 0xdd];
+        let expected: Vec<_> = ethernet.iter().filter(inside).map(|frame| frame[14..].to_vec()).collect();
+        assert!(raw == expected, "{expression}: {} and {}", raw.len(), expected.len());
+    }
+    // Merged, too.
+    let lines = succeeds(&["read", "-f", "tcp"], &[&both, &merged]);
+    assert!(lines.contains("tun0") && lines.contains("eth0"), "{lines}");
+}
+
+fn by_interface(file: &Path) -> [Vec<Vec<u8>>; 2] {
+    let mut all = [Vec::new(), Vec::new()];
+    let mut reader = Reader::open(file).expect("opens");
+    while let Some(packet) = reader.next_packet().expect("whole") {
+        all[packet.interface as usize].push(packet.data.to_vec());
+    }
+    all
+}
+
+#[test]
+fn losses_before_packets_that_are_left_out_are_kept() {
+    let place = Place::new();
+    let [file, output] = ["a.pcapng", "b.pcapng"].map(|name| place.path(name));
+    let frames = frames();
+    let tcp = frames.iter().find(|frame| frame[12..14] == [8, 0] && frame[23] == 6).expect("a TCP segment");
+    let udp = frames.iter().find(|frame| frame[12..14] == [8, 0] && frame[23] == 17).expect("a datagram");
+    let packets: Vec<_> = [(tcp, 0), (udp, 5), (udp, 2), (tcp, 1), (tcp, 0), (udp, 3)]
+        .into_iter()
+        .map(|(frame, lost)| (0, EPOCH, frame.as_slice(), lost))
+        .collect();
+    write(&file, Format::Pcapng, &[("eth0", 1)], &packets);
+    succeeds(&["read", "-f", "tcp", "-w"], &[&output, &file]);
+    let mut reader = Reader::open(&output).expect("opens");
+    let mut lost = Vec::new();
+    while let Some(packet) = reader.next_packet().expect("whole") {
+        lost.push(packet.lost_before);
+    }
+    assert_eq!(lost, [0, 8, 0]);
+}
+
+/// `LINKTYPE_NULL` has its address family in the byte order of the machine that captured, as the whole file has.
+#[test]
+fn null_files_of_either_byte_order() {
+    let place = Place::new();
+    let file = place.path("null.pcap");
+    let udp =
+        frames().into_iter().find(|frame| frame[12..14] == [8, 0] && frame[23] == 17).expect("a datagram");
+    for big in [false, true] {
+        let word = |number: u32| if big { number.to_be_bytes() } else { number.to_le_bytes() };
+        let half = |number: u16| if big { number.to_be_bytes() } else { number.to_le_bytes() };
+        let length = u32::try_from(udp.len() - 10).expect("short");
+        let mut bytes = [word(0xa1b2_c3d4).to_vec(), half(2).to_vec(), half(4).to_vec()].concat();
+        for number in [0, 0, 262_144, 0, 1_700_000_000, 0, length, length, 2] {
+            bytes.extend(word(number));
+        }
+        bytes.extend(&udp[14..]);
+        fs::write(&file, bytes).unwrap();
+        for (expression, expected) in [("ip", "1"), ("udp", "1"), ("ip6", "0"), ("not ip", "0")] {
+            for dialect in ["pcap", "weir"] {
+                let args = ["read", "--count", "--dialect", dialect, "-f", expression];
+                assert_eq!(succeeds(&args, &[&file]).trim(), expected, "{expression} {dialect} {big}");
+            }
+            let lines = judge("tcpdump", &["-n", "-r"], &[&file, expression.as_ref()]);
+            assert_eq!(lines.lines().count().to_string(), expected, "{expression} by tcpdump");
+        }
+    }
+}
+
+#[test]
+fn what_is_wrong_is_told() {
+    let place = Place::new();
+    let file = place.path("a.pcap");
+    pcap(&file);
+    let name = file.to_str().expect("UTF-8");
+    let table: [(&[&str], i32, &str); 5] = [
+        (&["read", name, "-f", "tcp prot 80"], 2, "prot"),
+        (&["read", name, "-f", "tcp", "--", "udp"], 2, "twice"),
+        (&["read", name, "-F", "pcap"], 2, "--format"),
+        (&["read", name, "tcp"], 1, "--"),
+        (&["read", name, "--repair", "-w", "/dev/null", "-f", "tcp"], 2, "--repair"),
+    ];
+    for (args, status, words) in table {
+        let output = weir(args, &[]);
+        assert_eq!(output.status.code(), Some(status), "{args:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{args:?}: {}", stderr(&output));
+    }
+    // A filter that cannot match says so, and that it did not is no failure.
+    let output = weir(&["read", "--count", "-f", "tcp and udp and ip and ip6"], &[&file]);
+    assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(0), &b"0\n"[..]));
+    let output = weir(&["read", "-w", "/dev/null", "-f", "tcp"], &[&file]);
+    assert!(stderr(&output).contains("filtered out"), "{}", stderr(&output));
+}
