@@ -3,7 +3,13 @@
 //! Nodes are in one list and refer to each other by number, operands first, so that nothing here is recursive, however deep
 //! an expression is nested.
 
+mod explain;
+mod notation;
+mod tree;
+
 use std::ops::Range;
+
+pub use notation::Notation;
 
 use crate::graph::Operation;
 use crate::set::Set;

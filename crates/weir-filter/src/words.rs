@@ -204,6 +204,24 @@ const NUMBERS: &[(&str, u32)] = &[
     ("tcpflags", 13),
 ];
 
+/// Values that have names.
+pub(crate) type Names = &'static [(&'static str, u32)];
+
+/// Supervisory functions of LLC (ISO 8802-2, 5.4.2.3), as in the control field.
+pub(crate) const SUPERVISORY: Names = &[("rr", 0x01), ("rnr", 0x05), ("rej", 0x09)];
+
+/// Unnumbered functions of LLC, as in the control field without the poll bit.
+pub(crate) const UNNUMBERED: Names = &[
+    ("ui", 0x03),
+    ("ua", 0x63),
+    ("disc", 0x43),
+    ("dm", 0x0f),
+    ("sabme", 0x6f),
+    ("test", 0xe3),
+    ("xid", 0xaf),
+    ("frmr", 0x87),
+];
+
 /// The protocol that a word names.
 pub(crate) fn protocol(word: &str) -> Option<Protocol> {
     let index = PROTOCOLS.binary_search_by_key(&word, |entry| entry.0).ok()?;
@@ -223,6 +241,11 @@ pub(crate) fn reserved(word: &str, dialect: Dialect) -> Option<&'static str> {
         || PROTOCOLS.binary_search_by_key(&word, |entry| entry.0).ok().map(|index| PROTOCOLS[index].0);
     let added = || if dialect == Dialect::Weir { in_table(ADDED) } else { None };
     in_table(WORDS).or_else(protocol).or_else(added)
+}
+
+/// The name of a value.
+pub(crate) fn name_of(names: Names, value: u32) -> &'static str {
+    names.iter().find(|entry| entry.1 == value).map_or("?", |entry| entry.0)
 }
 
 /// Every word of the dialect, numbers included: what a misspelt one may have been meant for.

@@ -4,9 +4,7 @@ use super::Parser;
 use crate::Error;
 use crate::ast::{LlcKind, Primitive, Protocol};
 use crate::lex::{Kind, Token};
-
-/// Values that have names.
-type Names = &'static [(&'static str, u32)];
+use crate::words::{Names, SUPERVISORY, UNNUMBERED};
 
 /// Bits of the first byte of 802.11's frame control that are the type, and the subtype (IEEE 802.11, 9.2.4.1.3).
 const TYPE: u32 = 0x0c;
@@ -70,21 +68,6 @@ const DATA: Names = &[
 ];
 
 const DIRECTIONS: Names = &[("nods", 0), ("tods", 1), ("fromds", 2), ("dstods", 3)];
-
-/// Supervisory functions of LLC (ISO 8802-2, 5.4.2.3), as in the control field.
-const SUPERVISORY: Names = &[("rr", 0x01), ("rnr", 0x05), ("rej", 0x09)];
-
-/// Unnumbered functions of LLC, as in the control field without the poll bit.
-const UNNUMBERED: Names = &[
-    ("ui", 0x03),
-    ("ua", 0x63),
-    ("disc", 0x43),
-    ("dm", 0x0f),
-    ("sabme", 0x6f),
-    ("test", 0xe3),
-    ("xid", 0xaf),
-    ("frmr", 0x87),
-];
 
 /// The value of a name, in letters of either case.
 fn value(names: Names, name: &str) -> Option<u32> {
