@@ -13,7 +13,7 @@ impl Graph {
         Self {
             values: Vec::new(),
             refusing: Vec::new(),
-            known: HashMap::new(),
+            known: HashMap::default(),
             nodes: vec![Node::Refuse, Node::Accept],
             root: Self::ACCEPT,
             slots: 0,

@@ -27,6 +27,7 @@
 
 mod build;
 pub(crate) mod check;
+mod hash;
 mod text;
 
 pub(crate) use check::{operands, values_of};
@@ -211,7 +212,7 @@ pub struct Graph {
     values: Vec<Value>,
     /// Of each value, whether evaluating it can refuse a packet.
     refusing: Vec<bool>,
-    known: HashMap<Value, ValueId>,
+    known: HashMap<Value, ValueId, hash::Keyed>,
     nodes: Vec<Node>,
     root: NodeId,
     slots: u16,
