@@ -18,6 +18,7 @@ use crate::control::{ControlArgs, CtlArgs};
 use crate::devices::DevicesArgs;
 use crate::doctor::DoctorArgs;
 use crate::files::FilesArgs;
+use crate::filter::FilterCommandArgs;
 use crate::filter_args::FilterArgs;
 use crate::info::InfoArgs;
 use crate::interfaces::Chosen;
@@ -123,6 +124,8 @@ pub(crate) enum Command {
     Read(ReadArgs),
     /// Tell what is in capture files: packets, times, interfaces, and where packets were lost.
     Info(InfoArgs),
+    /// Tell what a filter expression means, what it becomes, what it costs, and what it matches in a file.
+    Filter(FilterCommandArgs),
     /// Show a capture of real traffic in a private network that vanishes afterwards.
     Demo(DemoArgs),
     /// Measure this machine: how fast weir and other programs capture, side by side.

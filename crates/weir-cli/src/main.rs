@@ -13,6 +13,7 @@ mod devices;
 mod doctor;
 mod failure;
 mod files;
+mod filter;
 mod filter_args;
 mod info;
 mod interfaces;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         Command::Devices(args) => devices::run(args),
         Command::Manual(args) => manual::run(args),
         Command::Doctor(args) => doctor::run(args),
+        Command::Filter(args) => filter::run(args),
         Command::Info(args) => info::run(args),
         Command::Read(args) => read::run(args),
     };

@@ -1,0 +1,54 @@
+//! Classic BPF, read back.
+
+use std::fs;
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use serde::Serialize;
+use weir_filter::cbpf::{Program, Rules};
+
+use super::{print, print_json};
+use crate::failure::Failure;
+use crate::style;
+
+#[derive(Serialize)]
+struct Decoded {
+    instructions: usize,
+    listing: String,
+    /// What the kernel would say of the program; null: it takes it.
+    flaw: Option<String>,
+}
+
+pub(super) fn run(path: &Path, json: bool) -> Result<(), Failure> {
+    let text = read(path)?;
+    let program = Program::from_numbers(&text).map_err(|error| {
+        Failure::usage(format!("{}: {error}", path.display())).hint("what `tcpdump -ddd` prints is read")
+    })?;
+    let decoded = Decoded {
+        instructions: program.len(),
+        listing: program.listing(),
+        flaw: program.check(Rules::Kernel).err().map(|flaw| flaw.to_string()),
+    };
+    if json { print_json(&decoded) } else { print(&decoded.text()) }
+}
+
+fn read(path: &Path) -> Result<String, Failure> {
+    let mut text = String::new();
+    let result = match path.as_os_str() == "-" {
+        true => io::stdin().read_to_string(&mut text).map(|_| text),
+        false => fs::read_to_string(path),
+    };
+    result.map_err(|error| Failure::new(format_args!("cannot read {}: {error}", path.display())))
+}
+
+impl Decoded {
+    fn text(&self) -> String {
+        let paint = style::stdout();
+        let mut text = self.listing.clone();
+        text.push('\n');
+        if let Some(flaw) = &self.flaw {
+            text += &format!("{}: {flaw}\n", paint.yellow("the kernel would not take it"));
+        }
+        text
+    }
+}

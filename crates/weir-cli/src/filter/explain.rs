@@ -1,0 +1,74 @@
+//! What each term asks, in words, and the bytes that it reads.
+
+use serde::Serialize;
+use weir::filter::Compiled;
+use weir_filter::graph::{Graph, TermId};
+
+use super::{link_types, print, print_json, reads, terms};
+use crate::failure::Failure;
+use crate::style;
+
+#[derive(Serialize)]
+struct Explained<'a> {
+    expression: &'a str,
+    link_type: u16,
+    /// No packet can match.
+    never_matches: bool,
+    terms: Vec<Term<'a>>,
+    /// What is read to find the headers, for all terms.
+    headers: Vec<String>,
+}
+
+#[derive(Serialize)]
+struct Term<'a> {
+    text: &'a str,
+    reads: Vec<String>,
+}
+
+pub(super) fn run(compiled: &Compiled, link_type: u16, json: bool) -> Result<(), Failure> {
+    let mut reads = reads::of_terms(&compiled.lowered);
+    let mut terms_explained = Vec::new();
+    for (index, text) in terms(compiled).into_iter().enumerate() {
+        let id = TermId(u32::try_from(index).expect("terms are counted in 32 bits"));
+        terms_explained.push(Term { text, reads: reads.remove(&id).unwrap_or_default() });
+    }
+    let explained = Explained {
+        expression: &compiled.text,
+        link_type,
+        never_matches: compiled.graph.root() == Graph::REFUSE,
+        terms: terms_explained,
+        headers: reads.remove(&TermId::NONE).unwrap_or_default(),
+    };
+    if json { print_json(&explained) } else { print(&explained.text()) }
+}
+
+impl Explained<'_> {
+    fn text(&self) -> String {
+        let paint = style::stdout();
+        let mut lines = vec![format!("{} for {}", paint.bold(self.what()), link_types::name(self.link_type))];
+        for term in &self.terms {
+            lines.push(String::new());
+            lines.push(format!("  {}", paint.cyan(term.text)));
+            if !term.reads.is_empty() {
+                lines.push(paint.dim(format!("      reads {}", term.reads.join(" "))));
+            }
+        }
+        if !self.headers.is_empty() {
+            lines.push(String::new());
+            lines.push(paint.dim(format!("  to find the headers: {}", self.headers.join(" "))));
+        }
+        if self.never_matches {
+            lines.push(String::new());
+            lines.push(paint.yellow("  No packet can match this."));
+        }
+        lines.join("\n") + "\n"
+    }
+
+    fn what(&self) -> String {
+        match (self.expression.trim(), self.terms.len()) {
+            ("", _) => "Every packet".to_owned(),
+            (_, 1) => "1 term".to_owned(),
+            (_, count) => format!("{count} terms"),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! `weir filter`: what an expression means, and what it becomes.
+
+mod cost;
+mod decode;
+mod emit;
+mod explain;
+mod link_types;
+mod reads;
+mod run;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::{ArgAction, ArgGroup, Args, ValueEnum};
+use serde::Serialize;
+use weir::filter::{Compiled, Filter, FilterError, Receiver};
+
+use crate::failure::Failure;
+use crate::filter_args::FilterArgs;
+
+const EXAMPLES: &str = "\
+Examples:
+  weir filter tcp port 443 and net 10.0.0.0/8
+        What it asks, term by term, and which bytes of a packet it reads.
+  weir filter -d tcp port 443
+        Its classic BPF, as `tcpdump -d` prints it; -dd: for C, -ddd: as numbers.
+  weir filter --emit ebpf 'host in {10.1.2.3, 192.168.0.0/16}'
+        Its eBPF for XDP; also asm (of this processor), ir, ast and cbpf.
+  weir filter --run trace.pcapng 'udp port 53 and not host 10.1.2.3'
+        How many packets of a file match, and which term decided how often.
+  weir filter --cost tcp port 80
+        Instructions on the longest and on a typical path, libpcap's beside them.
+  weir filter -y LINUX_SLL2 -d ifindex 2
+        For packets of another link type than Ethernet.
+  tcpdump -ddd port 53 | weir filter --decode -
+        A program of classic BPF, read back.
+
+Exit status: 0 all well, 1 it went wrong, 2 the expression or the command line is wrong.";
+
+/// What is asked of an expression.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+#[command(group = ArgGroup::new("question").args(["dump", "emit", "explain", "run", "cost", "decode"]))]
+pub(crate) struct FilterCommandArgs {
+    /// The expression (pcap-filter(7) and more); nothing: every packet.
+    #[arg(value_name = "EXPRESSION")]
+    words: Vec<String>,
+
+    #[command(flatten)]
+    filter: FilterArgs,
+
+    /// Link type of the packets, by its name or number.
+    #[arg(short = 'y', long, value_name = "LINKTYPE", value_parser = link_types::parse, default_value = "EN10MB")]
+    link_type: u16,
+
+    /// Print the classic BPF for the kernel; twice: as a fragment of C; thrice: as numbers.
+    #[arg(short = 'd', action = ArgAction::Count, help_heading = "What to tell")]
+    dump: u8,
+
+    /// Print what it becomes: cbpf (classic BPF), ebpf (for XDP), asm (native code), ir (questions about bytes), ast (what was
+    /// understood).
+    #[arg(long, value_name = "FORM", value_enum, hide_possible_values = true, help_heading = "What to tell")]
+    emit: Option<Form>,
+
+    /// Tell what each term asks and which bytes it reads; this is what is told if nothing else is asked for.
+    #[arg(long, help_heading = "What to tell")]
+    explain: bool,
+
+    /// Tell how many packets of a file match, and how often each term decided; -: standard input.
+    #[arg(long, value_name = "FILE", help_heading = "What to tell")]
+    run: Option<PathBuf>,
+
+    /// Tell how many instructions it takes, and libpcap's compiler.
+    #[arg(long, help_heading = "What to tell")]
+    cost: bool,
+
+    /// Read classic BPF, as `-ddd` prints it, and print it as a listing and as an expression; -: standard input.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["words", "filter", "filter_file"], help_heading = "What to tell")]
+    decode: Option<PathBuf>,
+
+    /// One JSON object, for --explain, --run, --cost and --decode.
+    #[arg(long, conflicts_with_all = ["dump", "emit"])]
+    json: bool,
+
+    /// Leave out what makes it shorter: for -d, --emit and --cost.
+    #[arg(short = 'O', long)]
+    no_optimise: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Form {
+    Cbpf,
+    Ebpf,
+    Asm,
+    Ir,
+    Ast,
+}
+
+/// Answers what is asked.
+pub(crate) fn run(args: &FilterCommandArgs) -> Result<(), Failure> {
+    if let Some(path) = &args.decode {
+        return decode::run(path, args.json);
+    }
+    let filter = args.filter.filter(&args.words)?.unwrap_or_else(|| Filter::new(""));
+    if let Some(path) = &args.run {
+        return run::run(&filter, path, args.json);
+    }
+    let receiver = Receiver { link_type: args.link_type, metadata: false, swapped: false };
+    let mut compiled = filter.compile(receiver).map_err(|error| wrong(&error))?;
+    if args.no_optimise {
+        compiled.graph = compiled.lowered.clone();
+    }
+    match (args.dump, args.emit) {
+        (0, Some(form)) => print(&emit::text(&compiled, form)?),
+        (1.., _) => print(&emit::classic(&compiled, args.dump)?),
+        (0, None) if args.cost => cost::run(&compiled, args.link_type, args.json),
+        (0, None) => explain::run(&compiled, args.link_type, args.json),
+    }
+}
+
+/// A wrong expression, shown where it is wrong.
+fn wrong(error: &FilterError) -> Failure {
+    Failure::usage(error.to_string())
+}
+
+/// The words of each term, as they stand in the text.
+fn terms(compiled: &Compiled) -> Vec<&str> {
+    let text = compiled.text.as_str();
+    compiled.ast.terms.iter().map(|term| text.get(term.span.clone()).unwrap_or_default()).collect()
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    let mut output = io::stdout().lock();
+    match output.write_all(text.as_bytes()).and_then(|()| output.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(Failure::new(format_args!("cannot write to standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn print_json(object: &impl Serialize) -> Result<(), Failure> {
+    print(&format!("{}\n", serde_json::to_string(object).map_err(Failure::new)?))
+}

@@ -1,0 +1,70 @@
+//! Which bytes of a packet each term reads.
+
+use std::collections::BTreeMap;
+
+use weir_filter::graph::{Graph, Node, NodeId, TermId, Test, Value, ValueId};
+
+/// Of each term, what it reads, in the order in which it is asked: `[12:2]` as in an expression, from the beginning of the
+/// frame. What finds the headers for all of them is under [`TermId::NONE`].
+pub(crate) fn of_terms(graph: &Graph) -> BTreeMap<TermId, Vec<String>> {
+    let mut reads: BTreeMap<TermId, Vec<String>> = BTreeMap::new();
+    let mut reached = vec![false; graph.nodes().len()];
+    reached[graph.root().0 as usize] = true;
+    for index in (0..=graph.root().0).rev() {
+        if !reached[index as usize] {
+            continue;
+        }
+        let node = graph.node(NodeId(index));
+        node.successors().for_each(|next| reached[next.0 as usize] = true);
+        let (term, values) = match node {
+            Node::Refuse | Node::Accept => continue,
+            Node::Branch { test: Test::Compare { left, right, .. }, term, .. } => (term, vec![left, right]),
+            Node::Branch { test: Test::Member { key, .. }, term, .. } => (term, key.to_vec()),
+            Node::Assign { value, .. } | Node::Read { value, .. } => (TermId::NONE, vec![value]),
+        };
+        let known = reads.entry(term).or_default();
+        for value in values {
+            for text in parts(graph, value) {
+                if !known.contains(&text) {
+                    known.push(text);
+                }
+            }
+        }
+    }
+    reads
+}
+
+/// What the packet or its receiver has to tell for a value.
+fn parts(graph: &Graph, value: ValueId) -> Vec<String> {
+    let mut texts = Vec::new();
+    let mut values = vec![value];
+    while let Some(id) = values.pop() {
+        match graph.get(id) {
+            Value::Constant(_) | Value::Slot(_) => {}
+            Value::Load { .. } => texts.push(graph.shown(id)),
+            Value::Length => texts.push("the length".to_owned()),
+            Value::Meta(meta) => texts.push(format!("{meta:?} of the receiver").to_lowercase()),
+            Value::Binary { left, right, .. } => values.extend([right, left]),
+        }
+    }
+    texts
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_filter::graph::Width;
+
+    use super::*;
+
+    #[test]
+    fn each_term_has_its_own() {
+        let mut graph = Graph::new(1);
+        let (kind, protocol) = (graph.load(None, 12, Width::Half), graph.load(None, 23, Width::Byte));
+        let second = graph.equals(protocol, 6, (Graph::ACCEPT, Graph::REFUSE), TermId(1));
+        let first = graph.equals(kind, 0x800, (second, Graph::REFUSE), TermId(0));
+        graph.set_root(first);
+        let expected =
+            BTreeMap::from([(TermId(0), vec!["[12:2]".to_owned()]), (TermId(1), vec!["[23:1]".to_owned()])]);
+        assert_eq!(of_terms(&graph), expected);
+    }
+}
