@@ -55,7 +55,7 @@ miri: setup ## the same code under Miri (needs a nightly toolchain with it)
 	  echo "miri: skipped, not there: rustup toolchain install nightly --component miri,rust-src"; \
 	fi
 
-fuzz: ## feed damaged files to everything that reads files, FUZZ_SECONDS each (20)
+fuzz: ## feed damaged files and odd expressions to everything that reads them, FUZZ_SECONDS each (20)
 	@scripts/setup fuzz
 	@scripts/fuzz
 

@@ -16,7 +16,8 @@ fn version_and_help_succeed_and_teach() {
     let version = weir(&["--version"]);
     assert_eq!(version.status.code(), Some(0));
     assert_eq!(String::from_utf8_lossy(&version.stdout), concat!("weir ", env!("CARGO_PKG_VERSION"), "\n"));
-    for command in ["capture", "completions", "count", "demo", "devices", "doctor", "info", "read"] {
+    for command in ["capture", "completions", "count", "demo", "devices", "doctor", "filter", "info", "read"]
+    {
         let help = weir(&[command, "--help"]);
         assert_eq!(help.status.code(), Some(0), "{command}");
         let text = String::from_utf8_lossy(&help.stdout);

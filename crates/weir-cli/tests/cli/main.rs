@@ -9,6 +9,7 @@ mod demo;
 mod devices;
 mod doctor;
 mod files;
+mod filter;
 mod harness;
 mod metrics;
 mod namespaces;

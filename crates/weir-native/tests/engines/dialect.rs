@@ -1,6 +1,6 @@
 //! The dialect `pcap` means what libpcap's unoptimised code does; and every machine answers the same.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 
 use proptest::prelude::*;
@@ -152,6 +152,36 @@ fn root_ebpf_agrees_on_the_dialect_weir() {
     }
 }
 
+#[test]
+fn each_beginning_of_an_expression_is_an_error_or_a_program() {
+    let mut beginnings = BTreeSet::new();
+    for entry in corpus::pcap().into_iter().chain(corpus::weir()) {
+        let ends = entry.text.char_indices().map(|(end, _)| end);
+        beginnings.extend(ends.map(|end| (entry.link_type, &entry.text[..end])));
+    }
+    let packet = packets::fixed(1, 1).swap_remove(0);
+    let seen = Packet { data: &packet.data, length: packet.length, ..Packet::default() };
+    let (mut programs, mut errors) = (0, 0);
+    for (link_type, text) in beginnings {
+        for dialect in [Dialect::Pcap, Dialect::Weir] {
+            match compile(text, dialect, link_type) {
+                Ok(filter) => {
+                    Interpreter::new(&filter.graph, &filter.ast.sets).run(&seen);
+                    programs += 1;
+                }
+                Err(error) => {
+                    assert!(
+                        error.span.end <= text.len() && error.span.start <= error.span.end,
+                        "{text}: {error:?}"
+                    );
+                    errors += 1;
+                }
+            }
+        }
+    }
+    assert!(programs > 1000 && errors > 1000, "{programs} programs, {errors} errors");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, failure_persistence: None, ..ProptestConfig::default() })]
 
@@ -172,6 +202,21 @@ proptest! {
                 let verdict = engines.verdict(&packet).map_err(TestCaseError::fail)?;
                 let judged = judged(&libpcap, &theirs, &packet);
                 prop_assert_eq!(verdict, judged, "{} for {:02x?}", text, packet);
+            }
+        }
+    }
+
+    #[test]
+    fn every_engine_agrees_on_expressions_made_at_random(
+        words in prop::collection::vec(any::<u8>(), 0..60),
+        seeds in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..120), 1..12),
+    ) {
+        let text = expressions::expression(Words::Weir, &mut Choices::of(&words));
+        if let Ok(ours) = compile(&text, Dialect::Weir, 1) {
+            let engines = Engines::new(&ours.lowered, &ours.ast.sets, false);
+            for seed in &seeds {
+                let packet = packets::packet(1, &mut Choices::of(seed));
+                engines.verdict(&packet).map_err(|report| TestCaseError::fail(format!("{text}: {report}")))?;
             }
         }
     }

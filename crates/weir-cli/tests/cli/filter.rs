@@ -1,0 +1,146 @@
+//! `weir filter`, judged by tcpdump.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use weir_judge::packets;
+
+use crate::harness::{directory, weir};
+
+/// Exit status, standard output and standard error.
+fn filter(args: &[&str]) -> (Option<i32>, String, String) {
+    let output = weir(&[&["filter"], args].concat()).output().expect("weir runs");
+    let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("text");
+    (output.status.code(), text(&output.stdout), text(&output.stderr))
+}
+
+fn succeeds(args: &[&str]) -> String {
+    let (status, stdout, stderr) = filter(args);
+    assert_eq!(status, Some(0), "{args:?}: {stderr}");
+    stdout
+}
+
+fn object(args: &[&str]) -> Value {
+    serde_json::from_str(&succeeds(args)).expect("JSON")
+}
+
+/// What tcpdump prints, with what it says of the file left out.
+fn tcpdump(file: &Path, args: &[&str]) -> String {
+    let output =
+        Command::new("tcpdump").arg("-n").arg("-r").arg(file).args(args).output().expect("tcpdump runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+/// A file of Ethernet with these packets.
+fn pcap(path: &Path, packets: &[packets::Captured]) {
+    let mut bytes = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 262_144, 1].map(u32::to_ne_bytes).concat();
+    for packet in packets {
+        let captured = u32::try_from(packet.data.len()).expect("a short packet");
+        bytes.extend([1, 0, captured, packet.length].map(u32::to_ne_bytes).concat());
+        bytes.extend(&packet.data);
+    }
+    fs::write(path, bytes).expect("a file");
+}
+
+#[test]
+fn listings_look_as_those_of_tcpdump() {
+    let directory = directory();
+    let empty = directory.path().join("empty.pcap");
+    pcap(&empty, &[]);
+    for expression in ["ip", "arp", "ip6", "ether proto 0x88cc"] {
+        for form in ["-d", "-dd", "-ddd"] {
+            let theirs = tcpdump(&empty, &[form, expression]);
+            assert_eq!(succeeds(&["--dialect", "pcap", form, expression]), theirs, "{form} {expression}");
+        }
+    }
+}
+
+#[test]
+fn as_many_packets_match_as_tcpdump_prints() {
+    let directory = directory();
+    let file = directory.path().join("packets.pcap");
+    // An empty packet is a line less in some of tcpdump's versions.
+    let packets: Vec<_> =
+        packets::fixed(1, 400).into_iter().filter(|packet| !packet.data.is_empty()).collect();
+    pcap(&file, &packets);
+    let name = file.to_str().expect("a plain name");
+    for expression in
+        ["tcp port 80 or udp", "host 10.1.2.3 and not tcp", "vlan 5 and ip", "ip[8] < 64", "5 = 5"]
+    {
+        let counted = object(&["--dialect", "pcap", "--json", "--run", name, expression]);
+        let lines = tcpdump(&file, &["-O", "-q", "-#", expression]);
+        let theirs =
+            lines.lines().filter(|line| line.trim_start().starts_with(|c: char| c.is_ascii_digit())).count();
+        assert_eq!(counted["packets"], packets.len(), "{expression}");
+        assert_eq!(counted["matched"], theirs, "{expression}:\n{lines}");
+        let terms = counted["terms"].as_array().expect("terms");
+        let decided = |key| terms.iter().filter_map(|term| term[key].as_u64()).sum::<u64>();
+        let all =
+            decided("accepted") + decided("refused") + counted["without_term"].as_u64().expect("a number");
+        assert_eq!(all, packets.len() as u64, "{expression}: each packet is decided once");
+    }
+}
+
+#[test]
+fn what_is_printed_is_read_back() {
+    let numbers = succeeds(&["-ddd", "tcp port 443 and net 10.0.0.0/8"]);
+    let mut decode = weir(&["filter", "--decode", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("weir runs");
+    decode.stdin.take().expect("a pipe").write_all(numbers.as_bytes()).expect("room in the pipe");
+    let output = decode.wait_with_output().expect("its end");
+    let listing = succeeds(&["-d", "tcp port 443 and net 10.0.0.0/8"]);
+    let decoded = String::from_utf8(output.stdout).expect("text");
+    assert!(decoded.starts_with(&listing), "{decoded}");
+}
+
+#[test]
+fn each_form_is_printed() {
+    let forms = [("cbpf", "ret"), ("ebpf", "exit"), ("asm", "ret"), ("ir", "accept"), ("ast", "Port")];
+    for (form, word) in forms {
+        let text = succeeds(&["--emit", form, "tcp port 80"]);
+        assert!(text.contains(word), "{form}: {text}");
+    }
+}
+
+#[test]
+fn terms_are_explained_with_the_bytes_that_they_read() {
+    let explained = object(&["--json", "--dialect", "pcap", "ip proto 17 and ether[0] = 1"]);
+    assert_eq!(explained["never_matches"], false);
+    let terms = explained["terms"].as_array().expect("terms");
+    let texts: Vec<_> = terms.iter().map(|term| term["text"].as_str().expect("text")).collect();
+    assert_eq!(texts, ["ip proto 17", "ether[0] = 1"]);
+    assert_eq!(terms[0]["reads"], serde_json::json!(["[12:2]", "[23:1]"]));
+    assert_eq!(terms[1]["reads"], serde_json::json!(["[0:1]"]));
+}
+
+#[test]
+fn costs_stand_beside_those_of_libpcap() {
+    let costs = object(&["--json", "--dialect", "pcap", "--cost", "ip"]);
+    assert_eq!(costs["cbpf"], serde_json::json!({"instructions": 4, "longest": 3, "typical": 3.0}));
+    assert_eq!(costs["cbpf"], costs["libpcap"]);
+    assert!(costs["native_bytes"].as_u64().expect("a number") > 0);
+    let text = succeeds(&["--cost", "tcp port 80"]);
+    assert!(text.contains("libpcap without its optimiser"), "{text}");
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let (status, _, stderr) = filter(&["tcp", "prot", "80"]);
+    assert_eq!(status, Some(2));
+    assert!(stderr.contains("prot"), "{stderr}");
+    let (status, _, stderr) = filter(&["-y", "EN10GB", "ip"]);
+    assert_eq!(status, Some(2));
+    assert!(stderr.contains("LINUX_SLL2"), "{stderr}");
+    let (status, _, stderr) = filter(&["--run", "/nonexistent", "ip"]);
+    assert_eq!(status, Some(1));
+    assert!(stderr.contains("/nonexistent"), "{stderr}");
+    let (status, _, _) = filter(&["-d", "--cost", "ip"]);
+    assert_eq!(status, Some(2), "one question at a time");
+}
