@@ -41,7 +41,7 @@ fn parts(graph: &Graph, value: ValueId) -> Vec<String> {
     while let Some(id) = values.pop() {
         match graph.get(id) {
             Value::Constant(_) | Value::Slot(_) => {}
-            Value::Load { .. } => texts.push(graph.shown(id)),
+            Value::Load { .. } => texts.push(without_slots(&graph.shown(id))),
             Value::Length => texts.push("the length".to_owned()),
             Value::Meta(meta) => texts.push(format!("{meta:?} of the receiver").to_lowercase()),
             Value::Binary { left, right, .. } => values.extend([right, left]),
@@ -50,11 +50,33 @@ fn parts(graph: &Graph, value: ValueId) -> Vec<String> {
     texts
 }
 
+/// A slot holds where a header was found, or what kind it is: which one says nothing to people.
+fn without_slots(text: &str) -> String {
+    let mut rest = text;
+    let mut shown = String::new();
+    while let Some(at) = rest.find('s') {
+        let digits = rest[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
+        shown += &rest[..at];
+        shown += if digits > 0 { "header" } else { "s" };
+        rest = &rest[at + 1 + digits..];
+    }
+    shown + rest
+}
+
 #[cfg(test)]
 mod tests {
     use weir_filter::graph::Width;
 
     use super::*;
+
+    #[test]
+    fn slots_are_called_what_they_are() {
+        assert_eq!(
+            without_slots("[(s12 + ([s3 + 0:1] & 0xf)) + 2:2]"),
+            "[(header + ([header + 0:1] & 0xf)) + 2:2]"
+        );
+        assert_eq!(without_slots("the rest"), "the rest");
+    }
 
     #[test]
     fn each_term_has_its_own() {
