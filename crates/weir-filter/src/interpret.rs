@@ -32,7 +32,7 @@ pub struct Metadata {
 /// A VLAN tag beside its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VlanTag {
-    /// Its EtherType: 0x8100, 0x88a8.
+    /// Its EtherType: 0x8100, 0x88a8 or 0x9100.
     pub protocol: u16,
     /// Priority, drop eligibility and number.
     pub tci: u16,

@@ -88,7 +88,12 @@ pub fn compile(text: &str, options: &Options<'_>) -> Result<Filter, Error> {
             let (lowered, sets) = lower::weir::lower(&ast, options)?;
             ast.sets.extend(sets);
             let stripped = options.metadata && options.link_type == ETHERNET;
-            if stripped { pass::stripped_tag(&lowered) } else { lowered }
+            if stripped {
+                let message = "too many offsets are computed from the packet";
+                pass::stripped_tag(&lowered).ok_or_else(|| Error::new(message, 0..text.len()))?
+            } else {
+                lowered
+            }
         }
         Dialect::Pcap => lower::pcap::lower(&ast, options)?,
     };

@@ -18,8 +18,8 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Finds them out for `graph`.
-    pub(super) fn of(graph: &Graph) -> Self {
+    /// Finds them out for `graph`, of which only these nodes are `reached`.
+    pub(super) fn of(graph: &Graph, reached: &[bool]) -> Self {
         let mut slots: Vec<Option<Span>> = vec![None; graph.slots().into()];
         let mut bounds = Self { values: Vec::new() };
         for round in 0.. {
@@ -29,8 +29,8 @@ impl Bounds {
                 bounds.values.push(span);
             }
             let mut grown = false;
-            for node in graph.nodes() {
-                let Node::Assign { slot, value, .. } = node else { continue };
+            for (node, reached) in graph.nodes().iter().zip(reached) {
+                let (Node::Assign { slot, value, .. }, true) = (node, reached) else { continue };
                 let Some((least, most)) = bounds.values[value.0 as usize] else { continue };
                 let held = &mut slots[usize::from(slot.0)];
                 let wider = held.map_or((least, most), |held| (held.0.min(least), held.1.max(most)));

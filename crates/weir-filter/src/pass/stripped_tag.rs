@@ -11,7 +11,8 @@ use std::collections::HashMap;
 
 use super::bounds::Bounds;
 use crate::graph::{
-    Graph, Meta, Node, NodeId, Operation, Slot, TermId, Value, ValueId, Width, operands, values_of,
+    Graph, Meta, Node, NodeId, Operation, Relation, Slot, TermId, Test, Value, ValueId, Width, operands,
+    values_of,
 };
 
 /// Where the tag stood in the frame.
@@ -20,22 +21,57 @@ const TAG: u32 = 12;
 /// Where what was behind it stood.
 const BEHIND: u32 = 16;
 
+/// What the EtherType of a tag can be.
+const TAGS: [u32; 3] = [0x8100, 0x88a8, 0x9100];
+
 /// Bytes of a tag.
 const LENGTH: u32 = 4;
 
-/// `graph`, over frames as they were on the wire, for a receiver that takes tags off.
-pub fn stripped_tag(graph: &Graph) -> Graph {
-    let mut copy = Copy { bounds: Bounds::of(graph), from: graph, to: graph.clone(), values: Vec::new() };
+/// Slots that a graph can have, with some to spare.
+const MOST_SLOTS: u16 = 60_000;
+
+/// `graph`, over frames as they were on the wire, for a receiver that takes tags off; `None` if it would take too many slots,
+/// which are for offsets that are computed from the packet.
+pub fn stripped_tag(graph: &Graph) -> Option<Graph> {
+    let reached = reached(graph);
+    let mut copy =
+        Copy { bounds: Bounds::of(graph, &reached), from: graph, to: graph.clone(), values: Vec::new() };
     for &value in graph.values() {
         let translated = copy.translate(value, &HashMap::new());
         copy.values.push(translated);
     }
-    let root = copy.nodes();
+    let root = copy.nodes(&reached)?;
     let mut graph = copy.to;
     let present = graph.meta(Meta::VlanPresent);
     let root = graph.equals(present, 1, (root, copy.from.root()), TermId::NONE);
     graph.set_root(root);
-    graph
+    Some(graph)
+}
+
+/// Whether `node` asks for another EtherType where the tag was, as the tag's is known not to be: where it goes on.
+fn asks_in_vain(graph: &Graph, node: Node) -> Option<NodeId> {
+    let Node::Branch { test: Test::Compare { relation: Relation::Equal, left, right }, other, .. } = node
+    else {
+        return None;
+    };
+    let of_tag = Value::Load { base: None, offset: TAG, width: Width::Half };
+    let number = graph.as_constant(right)?;
+    (graph.get(left) == of_tag && !TAGS.contains(&number)).then_some(other)
+}
+
+/// Of each node, whether a frame with a tag comes there.
+fn reached(graph: &Graph) -> Vec<bool> {
+    let mut reached = vec![false; graph.nodes().len()];
+    reached[graph.root().0 as usize] = true;
+    for (index, &node) in graph.nodes().iter().enumerate().rev() {
+        if reached[index] {
+            match asks_in_vain(graph, node) {
+                Some(next) => reached[next.0 as usize] = true,
+                None => node.successors().for_each(|next| reached[next.0 as usize] = true),
+            }
+        }
+    }
+    reached
 }
 
 /// A copy of a graph in the making, behind the graph itself.
@@ -60,10 +96,20 @@ enum Reach {
 }
 
 impl Copy<'_> {
-    fn nodes(&mut self) -> NodeId {
+    fn nodes(&mut self, reached: &[bool]) -> Option<NodeId> {
         let mut nodes: Vec<NodeId> = vec![Graph::REFUSE, Graph::ACCEPT];
         for (index, &node) in self.from.nodes().iter().enumerate().skip(2) {
-            debug_assert_eq!(nodes.len(), index, "nodes are copied in order");
+            if self.to.slots() > MOST_SLOTS {
+                return None;
+            }
+            if !reached[index] {
+                nodes.push(Graph::REFUSE);
+                continue;
+            }
+            if let Some(next) = asks_in_vain(self.from, node) {
+                nodes.push(nodes[next.0 as usize]);
+                continue;
+            }
             let mut own = HashMap::new();
             let mut notes = Vec::new();
             for value in values_of(node) {
@@ -78,7 +124,7 @@ impl Copy<'_> {
                 .fold(node, |next, (slot, value)| self.to.push(Node::Assign { slot, value, next }));
             nodes.push(node);
         }
-        nodes[self.from.root().0 as usize]
+        Some(nodes[self.from.root().0 as usize])
     }
 
     /// Notes in slots what a node needs of `root` and cannot say in a value. Not recursive: values are as deep as the text.

@@ -29,7 +29,7 @@ use self::place::{Level, MOST_EXTENSIONS, Slots};
 use self::plan::{Nodes, Plan, Position, What};
 use self::stage::{Kind, Layer, Stage};
 use self::terms::{Site, asks, layer, walks_chain};
-use self::tunnel::Entry;
+use self::tunnel::{Door, Entry};
 use crate::ast::{Ast, Expr};
 use crate::graph::{Graph, NodeId, Slot, TermId};
 use crate::lower::{Ways, pcap};
@@ -133,9 +133,10 @@ impl<TermOf: Fn(u32) -> u32> Builder<'_, TermOf> {
                         What::End => unreachable!("the ends are no positions to build"),
                         What::Term(term) => self.term(position, term, level, stage, ways),
                         What::Enter { entry, within } => {
-                            let enter = &mut |inside: Option<Stage>| match inside {
-                                Some(stage) => nodes.get(entry, plan.arrival(within, entry, stage)),
-                                None => ways.1,
+                            let enter = &mut |door: Door| match door {
+                                Door::None => ways.1,
+                                Door::Again(stage) => nodes.get(position, stage),
+                                Door::Inside(stage) => nodes.get(entry, plan.arrival(within, entry, stage)),
                             };
                             let within = &plan.levels[usize::from(within)];
                             Entry { search, stage, within }.enter(enter)

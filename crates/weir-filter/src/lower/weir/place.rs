@@ -59,8 +59,9 @@ pub(super) const MOST_EXTENSIONS: usize = 8;
 /// Most extension headers of GTP-U that are walked.
 pub(super) const MOST_GTP_EXTENSIONS: usize = 4;
 
-/// In the slot `link`: the packet has no link header, since the tunnel carries network packets.
-pub(super) const NO_LINK: u32 = u32::MAX;
+/// In the slot `link`: the packet has no link header, since the tunnel carries network packets. Behind all packets, but not so
+/// far that what is counted from it wraps.
+pub(super) const NO_LINK: u32 = 1 << 28;
 
 /// What the paths through a level note.
 #[derive(Clone, Copy, Debug)]

@@ -4,7 +4,7 @@ use super::find::Search;
 use super::link::Link;
 use super::place::{Level, Slots};
 use super::stage::{Find, Kind, Layer, Stage, Stages};
-use super::tunnel::Entry;
+use super::tunnel::{Door, Entry};
 use crate::ast::{Ast, Expr, ExprId};
 use crate::error::Error;
 use crate::graph::{Graph, NodeId};
@@ -167,7 +167,8 @@ impl<'a> Plan<'a> {
                         .or_insert_with(|| self.outcomes(&level, find, stage));
                     self.steps[index as usize].stages.extend(outcomes);
                 } else if let What::Enter { entry, within } = step.what {
-                    let inside = self.entries(&level, stage, within);
+                    let (again, inside) = self.doors(&level, stage, within);
+                    self.steps[index as usize].stages.extend(again);
                     for stage in inside.iter() {
                         let stage = self.arrival(within, entry, stage);
                         self.steps[entry.0 as usize].stages.insert(stage);
@@ -203,17 +204,21 @@ impl<'a> Plan<'a> {
         stages
     }
 
-    /// The stages at which a packet inside is reached.
-    fn entries(&self, level: &Level, stage: Stage, within: u16) -> Stages {
-        let mut stages = Stages::default();
+    /// The stages from which the packet inside is looked for once more, and those at which it is reached.
+    fn doors(&self, level: &Level, stage: Stage, within: u16) -> (Stages, Stages) {
+        let (mut again, mut inside) = (Stages::default(), Stages::default());
         let mut graph = Graph::new(0);
         let search = Search { graph: &mut graph, level, asked: &self.asked };
         let within = &self.levels[usize::from(within)];
-        Entry { search, stage, within }.enter(&mut |stage| {
-            stage.into_iter().for_each(|stage| stages.insert(stage));
+        Entry { search, stage, within }.enter(&mut |door| {
+            match door {
+                Door::None => {}
+                Door::Again(stage) => again.insert(stage),
+                Door::Inside(stage) => inside.insert(stage),
+            }
             Graph::REFUSE
         });
-        stages
+        (again, inside)
     }
 
     fn give_slots(&mut self, graph: &mut Graph, seen: &[Stages]) {

@@ -5,11 +5,28 @@ use super::place::{Level, MOST_GTP_EXTENSIONS, NO_LINK, Place, assign};
 use super::stage::{Kind, Stage};
 use crate::graph::{Graph, NodeId, Operation, Relation, TermId, Test, ValueId, Width};
 
-/// Where to go on: with the packet inside at a stage, or as before if there is none.
-pub(super) type Enter<'a> = &'a mut dyn FnMut(Option<Stage>) -> NodeId;
+/// Where a step to the packet inside leads.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Door {
+    /// There is none: on as before.
+    None,
+    /// There may be one. What is known of the packet outside is noted now; the same step is made from this stage.
+    Again(Stage),
+    /// It is reached at this stage.
+    Inside(Stage),
+}
+
+/// Where to go on behind a door.
+pub(super) type Enter<'a> = &'a mut dyn FnMut(Door) -> NodeId;
 
 const GRE: u32 = 47;
 const UDP: u32 = 17;
+const IP_IN_IP: u32 = 4;
+const IP6_IN_IP: u32 = 41;
+const MPLS: u32 = 0x8847;
+/// Labels that the upstream router assigned (RFC 5332).
+const MPLS_UPSTREAM: u32 = 0x8848;
+const PPPOE: u32 = 0x8864;
 /// Transparent Ethernet bridging (RFC 7637).
 const BRIDGED: u32 = 0x6558;
 /// Most labels of an MPLS stack that are walked.
@@ -29,12 +46,38 @@ pub(super) struct Entry<'a> {
 impl Entry<'_> {
     /// Goes to the packet inside, if there is one.
     pub(super) fn enter(&mut self, to: Enter<'_>) -> NodeId {
-        match self.stage.kind() {
-            _ if self.stage == Stage::Later => to(None),
-            Some(Kind::Ip4 | Kind::Ip6) => self.over_ip(to),
-            Some(Kind::Other) => self.over_link(to),
-            Some(Kind::Arp) | None => to(None),
+        let kind = match (self.stage, self.stage.kind()) {
+            (Stage::Later, _) | (_, None | Some(Kind::Arp)) => return to(Door::None),
+            (_, Some(kind)) => kind,
+        };
+        match (self.stage, kind) {
+            (Stage::Chained | Stage::Held(Kind::Ip4), _) => self.over_ip(to),
+            (Stage::Held(_), _) => self.over_link(to),
+            (_, Kind::Other) => self.perhaps_over_link(to),
+            _ => self.perhaps_over_ip(to),
         }
+    }
+
+    /// Whether a protocol is one that may carry a packet: few are, and the others have no need of notes.
+    fn perhaps_over_ip(&mut self, to: Enter<'_>) -> NodeId {
+        let protocol = self.search.level.protocol(self.search.graph, self.stage);
+        let four = self.stage.kind() == Some(Kind::Ip4);
+        let next = to(Door::Again(if four { Stage::Held(Kind::Ip4) } else { Stage::Chained }));
+        let again = self.keep(next);
+        let none = to(Door::None);
+        self.search.one_of(protocol, &[UDP, GRE, IP_IN_IP, IP6_IN_IP], again, none)
+    }
+
+    /// The same of what an EtherType tells.
+    fn perhaps_over_link(&mut self, to: Enter<'_>) -> NodeId {
+        let level = self.search.level;
+        let number = level.kind(self.search.graph, self.stage);
+        let next = to(Door::Again(Stage::Held(Kind::Other)));
+        let again = self.keep(next);
+        let numbers: Vec<u32> =
+            [MPLS, MPLS_UPSTREAM, PPPOE].into_iter().filter_map(|kind| level.link.number_of(kind)).collect();
+        let none = to(Door::None);
+        self.search.one_of(number, &numbers, again, none)
     }
 
     fn graph(&mut self) -> &mut Graph {
@@ -58,7 +101,7 @@ impl Entry<'_> {
 
     /// Tunnels over IP: by protocol, and over UDP by port.
     fn over_ip(&mut self, to: Enter<'_>) -> NodeId {
-        let none = to(None);
+        let none = to(Door::None);
         let level = self.search.level;
         let protocol = level.protocol(self.search.graph, self.stage);
         let transport = level.transport(self.search.graph, self.stage);
@@ -67,7 +110,7 @@ impl Entry<'_> {
         let ip4 = self.network_at(transport, Kind::Ip4, to);
         let ip6 = self.network_at(transport, Kind::Ip6, to);
         let mut node = none;
-        for (number, there) in [(41, ip6), (4, ip4), (GRE, gre), (UDP, udp)] {
+        for (number, there) in [(IP6_IN_IP, ip6), (IP_IN_IP, ip4), (GRE, gre), (UDP, udp)] {
             let there = self.unless_later(there, none);
             node = self.equals(protocol, number, there, node);
         }
@@ -86,7 +129,7 @@ impl Entry<'_> {
 
     /// VXLAN (RFC 7348), Geneve (RFC 8926), GTP-U (3GPP TS 29.281).
     fn udp(&mut self, transport: Place, to: Enter<'_>) -> NodeId {
-        let none = to(None);
+        let none = to(Door::None);
         let port = transport.load(self.graph(), 2, Width::Half);
         let header = transport.plus(8);
         let flags = header.load(self.graph(), 0, Width::Byte);
@@ -109,7 +152,7 @@ impl Entry<'_> {
 
     /// GRE (RFC 2784, 2890), version 0, without source routing.
     fn gre(&mut self, header: Place, to: Enter<'_>) -> NodeId {
-        let none = to(None);
+        let none = to(Door::None);
         let graph = &mut *self.search.graph;
         let flags = header.load(graph, 0, Width::Half);
         let mut inside = header.plus(4);
@@ -139,7 +182,7 @@ impl Entry<'_> {
 
     /// GTP-U: user data, behind optional fields and extension headers.
     fn gtp(&mut self, header: Place, to: Enter<'_>) -> NodeId {
-        let none = to(None);
+        let none = to(Door::None);
         let flags = header.load(self.graph(), 0, Width::Byte);
         let message = header.load(self.graph(), 1, Width::Byte);
         let mut deeper = none;
@@ -174,7 +217,7 @@ impl Entry<'_> {
 
     /// MPLS (RFC 3032) and PPPoE sessions (RFC 2516).
     fn over_link(&mut self, to: Enter<'_>) -> NodeId {
-        let none = to(None);
+        let none = to(Door::None);
         let level = self.search.level;
         let link = level.link;
         let number = level.kind(self.search.graph, self.stage);
@@ -195,10 +238,10 @@ impl Entry<'_> {
         }
         let numbers = |ether_type| link.number_of(ether_type);
         node = none;
-        if let Some(session) = numbers(0x8864) {
+        if let Some(session) = numbers(PPPOE) {
             node = self.equals(number, session, pppoe, node);
         }
-        for ether_type in [0x8848, 0x8847] {
+        for ether_type in [MPLS_UPSTREAM, MPLS] {
             if let Some(mpls) = numbers(ether_type) {
                 node = self.equals(number, mpls, labels, node);
             }
@@ -209,7 +252,7 @@ impl Entry<'_> {
     /// What is behind a stack of labels says its first four bits: IP, or Ethernet behind a control word (RFC 4385).
     fn behind_labels(&mut self, inside: Place, to: Enter<'_>) -> NodeId {
         let ethernet = self.ethernet_at(inside.plus(4), to);
-        let none = to(None);
+        let none = to(Door::None);
         let ip4 = self.network_at(inside, Kind::Ip4, to);
         let ip6 = self.network_at(inside, Kind::Ip6, to);
         let first = inside.load(self.graph(), 0, Width::Byte);
@@ -219,7 +262,7 @@ impl Entry<'_> {
 
     /// IP of whatever version.
     fn versioned(&mut self, inside: Place, to: Enter<'_>) -> NodeId {
-        let none = to(None);
+        let none = to(Door::None);
         let ip4 = self.network_at(inside, Kind::Ip4, to);
         let ip6 = self.network_at(inside, Kind::Ip6, to);
         self.search.version(inside, [ip4, ip6, none])
@@ -227,12 +270,12 @@ impl Entry<'_> {
 
     fn network_at(&mut self, inside: Place, kind: Kind, to: Enter<'_>) -> NodeId {
         let number = self.graph().constant(kind.ether_type().expect("IP has one").into());
-        let next = to(Some(Stage::Moved(kind)));
+        let next = to(Door::Inside(Stage::Moved(kind)));
         self.without_link(inside, number, next)
     }
 
     fn other_at(&mut self, inside: Place, number: ValueId, to: Enter<'_>) -> NodeId {
-        let next = to(Some(Stage::Moved(Kind::Other)));
+        let next = to(Door::Inside(Stage::Moved(Kind::Other)));
         self.without_link(inside, number, next)
     }
 
@@ -241,18 +284,16 @@ impl Entry<'_> {
         let place = inside.value(self.graph());
         let next = self.search.assign_number(slots.link, NO_LINK, next);
         let next = assign(self.graph(), slots.kind, number, next);
-        let next = assign(self.graph(), slots.network, place, next);
-        self.keep(next)
+        assign(self.graph(), slots.network, place, next)
     }
 
     fn ethernet_at(&mut self, inside: Place, to: Enter<'_>) -> NodeId {
         let place = inside.value(self.graph());
-        let next = to(Some(Stage::Unknown));
-        let next = assign(self.search.graph, self.within.slots.link, place, next);
-        self.keep(next)
+        let next = to(Door::Inside(Stage::Unknown));
+        assign(self.search.graph, self.within.slots.link, place, next)
     }
 
-    /// Notes what is known of the packet outside and not noted yet, for the terms behind.
+    /// Notes what is known of the packet outside and not noted yet, for the packet inside and the terms behind.
     fn keep(&mut self, mut next: NodeId) -> NodeId {
         let (level, stage) = (self.search.level, self.stage);
         let graph = &mut *self.search.graph;
@@ -260,10 +301,10 @@ impl Entry<'_> {
             let transport = level.transport(graph, stage);
             let protocol = level.protocol(graph, stage);
             next = self.search.note_transport(transport, protocol, next);
-        } else if !matches!(stage, Stage::Chained | Stage::Held(_)) {
+        } else {
             // Read for IPv6 alone, but each path assigns what some path reads.
             let none = graph.constant(0);
-            next = self.search.note_transport(Place::fixed(0), none, next);
+            next = self.search.note_transport(Place::fixed(40), none, next);
         }
         let number = match stage {
             Stage::Plain | Stage::Fixed(_) => match stage.kind().and_then(Kind::ether_type) {
