@@ -3,11 +3,13 @@
 //!
 //! libpcap is loaded when it is asked for ([`Libpcap::open`]), so that nothing that is built here needs it. The kernel runs
 //! classic BPF for anybody, without root and without a network ([`KernelFilter`]). [`corpus`] has expressions,
-//! [`expressions`] makes more, and [`packets`] packets with the values that they ask for.
+//! [`expressions`] makes more, and [`packets`] packets with the values that they ask for; [`graphs`] makes the form between
+//! expression and program without either.
 
 pub mod choices;
 pub mod corpus;
 pub mod expressions;
+pub mod graphs;
 pub mod kernel;
 pub mod libpcap;
 pub mod packets;

@@ -100,27 +100,15 @@ pub struct Answer {
     pub duration: u32,
 }
 
-/// Bytes of `struct __sk_buff` up to `data_end`, which says how much of the packet is in the first buffer.
-const SKB_CONTEXT_BYTES: usize = 84;
-const SKB_DATA_END: usize = 80;
-
 /// Runs `program` on `packet` `repeat` times (0: once), and carries nothing out.
 ///
 /// Programs for XDP and tc see the packet from its Ethernet header on, which it must have; socket filters only what is
-/// behind the header. An XDP program that takes fragments gets a long packet in several buffers; with `linear`, a program for
-/// tc gets one whose first buffer has that many bytes (Linux 6.18).
+/// behind the header. An XDP program that takes fragments gets a long packet in several buffers.
 ///
 /// # Errors
 ///
-/// `EINVAL` for a packet without an Ethernet header; `EPERM`; `EOPNOTSUPP`: the kind of program cannot be run so.
-pub fn run(
-    program: BorrowedFd<'_>,
-    packet: &[u8],
-    linear: Option<u32>,
-    repeat: u32,
-) -> Result<Answer, CallError> {
-    let mut context = [0; SKB_CONTEXT_BYTES];
-    context[SKB_DATA_END..].copy_from_slice(&linear.unwrap_or(0).to_ne_bytes());
+/// `EINVAL` for a packet without an Ethernet header, and for a tc program for one that does not fit into a page; `EPERM`; `EOPNOTSUPP`: the kind of program cannot be run so.
+pub fn run(program: BorrowedFd<'_>, packet: &[u8], repeat: u32) -> Result<Answer, CallError> {
     let mut attributes = TestRun {
         prog_fd: program.as_raw_fd(),
         data_size_in: u32::try_from(packet.len()).unwrap_or(u32::MAX),
@@ -128,11 +116,7 @@ pub fn run(
         repeat,
         ..TestRun::default()
     };
-    if linear.is_some() {
-        attributes.ctx_size_in = u32::try_from(SKB_CONTEXT_BYTES).unwrap_or(0);
-        attributes.ctx_in = context.as_ptr().expose_provenance() as u64;
-    }
-    // SAFETY: the attributes, `context` and `packet` are live for the call and as long as the sizes say; the kernel writes only
+    // SAFETY: the attributes and `packet` are live for the call and as long as the sizes say; the kernel writes only
     // to the attributes, since no output buffers are given.
     let result =
         unsafe { libc::syscall(libc::SYS_bpf, BPF_PROG_TEST_RUN, &raw mut attributes, size_of::<TestRun>()) };

@@ -32,9 +32,11 @@ const CELL_BYTES: i16 = 8;
 const CELL_PLACE: i16 = 4;
 const _: () = assert!(TAG - CELL_BYTES * 48 >= -512 && TEMPORARY == -112 && TAG == -128);
 
-/// Questions, or values that are computed, from which on ways are laid out so that the verifier keeps few answers waiting: it
-/// gives up at 8192 (`BPF_COMPLEXITY_LIMIT_JMP_SEQ`), and a value may make two.
-const PATIENT: usize = 2000;
+/// Conditional jumps up to which the verifier is left to its ways: it gives up when it keeps 8192 answers waiting
+/// (`BPF_COMPLEXITY_LIMIT_JMP_SEQ`). Filters of more have no fast way; if that is not enough, ways are laid out so that fewer
+/// wait. It then comes to an end of the program more often, and since Linux 6.18 each time costs as much as the program
+/// is long.
+const MOST_JUMPS: u64 = 8000;
 
 /// Offsets in `struct xdp_md` and `struct __sk_buff` (linux/bpf.h).
 mod field {
@@ -104,7 +106,7 @@ pub(super) struct Code<'a> {
     fast: bool,
     /// Bytes that are known to be there.
     known: u32,
-    /// Whether the verifier must be spared.
+    /// Whether the verifier must be spared: see [`MOST_JUMPS`].
     patient: bool,
 }
 
@@ -118,6 +120,9 @@ impl<'a> Code<'a> {
         cells: Vec<usize>,
     ) -> Self {
         let nodes = graph.nodes().len();
+        let [fast_jumps, slow_jumps] = plan.jumps;
+        let both = if plan.needs_slow || !is_linear(context) { fast_jumps + slow_jumps } else { fast_jumps };
+        let fast = context != Context::Socket && both <= MOST_JUMPS;
         Self {
             graph,
             sets,
@@ -129,9 +134,9 @@ impl<'a> Code<'a> {
             shown: vec![None; nodes],
             slow: vec![false; nodes],
             node: 0,
-            fast: context != Context::Socket,
+            fast,
             known: 0,
-            patient: plan.branches > PATIENT || plan.size > 4 * PATIENT as u64,
+            patient: !fast && slow_jumps > MOST_JUMPS,
         }
     }
 
@@ -627,15 +632,10 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Where a load from a fixed place ends, if it is made without any other way than refusing or going to a slow twin.
+    /// Where a load from a fixed place ends, if it is made without a call.
     fn end_of_direct(&self, offset: u32, width: Width) -> Option<u32> {
         let end = offset.checked_add(width as u32).filter(|end| *end <= LINEAR_MOST)?;
-        (self.fast && (!self.patient || self.is_linear())).then_some(end)
-    }
-
-    /// Whether a packet has one buffer.
-    fn is_linear(&self) -> bool {
-        matches!(self.context, Context::Xdp { fragments: false } | Context::XdpTagged { fragments: false })
+        self.fast.then_some(end)
     }
 
     /// Makes sure that the packet has `end` bytes, and as many as are needed later in any case.
@@ -649,11 +649,7 @@ impl<'a> Code<'a> {
         self.out.push(Instruction::alu64(Alu::Move, R2, DATA));
         self.out.push(Instruction::alu64_number(Alu::Add, R2, bytes));
         let miss = self.beyond_first_buffer();
-        self.check(
-            Instruction::jump64(Jump::Greater, R2, END),
-            Instruction::jump64(Jump::AtMost, R2, END),
-            miss,
-        );
+        self.out.jump(Instruction::jump64(Jump::Greater, R2, END), miss);
         self.known = end;
     }
 
@@ -671,12 +667,14 @@ impl<'a> Code<'a> {
 
     /// Where to go on if bytes are not in the first buffer.
     fn beyond_first_buffer(&mut self) -> Label {
-        if self.is_linear() { Label::Fast(Graph::REFUSE.0) } else { self.slow_twin() }
+        if is_linear(self.context) { Label::Fast(Graph::REFUSE.0) } else { self.slow_way() }
     }
 
-    fn slow_twin(&mut self) -> Label {
-        self.slow[self.node as usize] = true;
-        Label::Slow(self.node)
+    /// Where the filter begins again, by way of helpers.
+    fn slow_way(&mut self) -> Label {
+        let root = self.graph.root();
+        self.slow[root.0 as usize] = true;
+        Label::Slow(root.0)
     }
 
     /// `r0` = what is in the packet at `r0 + offset`.
@@ -693,24 +691,16 @@ impl<'a> Code<'a> {
     }
 
     fn load_direct(&mut self, width: Width) {
-        // In long programs the slow way is laid beside each load: twins would be out of reach.
-        let ways = self.patient.then(|| (self.out.local(), self.out.local()));
         let most = i32::try_from(LINEAR_MOST).expect("fifteen bits");
-        let far = ways.map_or_else(|| self.slow_twin(), |(helper, _)| helper);
+        let far = self.slow_way();
         self.out.jump(Instruction::jump64_number(Jump::Greater, R0, most), far);
         self.out.push(Instruction::alu64(Alu::Move, R2, DATA));
         self.out.push(Instruction::alu64(Alu::Add, R2, R0));
         self.out.push(Instruction::alu64(Alu::Move, R3, R2));
         self.out.push(Instruction::alu64_number(Alu::Add, R3, width as i32));
-        let miss = ways.map_or_else(|| self.beyond_first_buffer(), |(helper, _)| helper);
+        let miss = self.beyond_first_buffer();
         self.out.jump(Instruction::jump64(Jump::Greater, R3, END), miss);
         self.out.push(Instruction::load(size(width), R0, R2, 0));
-        if let Some((helper, done)) = ways {
-            self.out.jump(Instruction::always(), done);
-            self.out.bind(helper);
-            self.load_by_helper(width);
-            self.out.bind(done);
-        }
     }
 
     fn load_by_helper(&mut self, width: Width) {
@@ -770,6 +760,11 @@ impl<'a> Code<'a> {
         let cell = i16::try_from(self.cells[usize::from(slot)]).expect("there are few cells");
         TAG - CELL_BYTES * (cell + 1) + CELL_PLACE
     }
+}
+
+/// Whether a packet has one buffer.
+fn is_linear(context: Context) -> bool {
+    matches!(context, Context::Xdp { fragments: false } | Context::XdpTagged { fragments: false })
 }
 
 /// Whether an operation by this number has no corner.

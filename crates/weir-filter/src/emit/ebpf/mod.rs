@@ -7,8 +7,8 @@
 //! Bytes of the packet are read in one of two ways. *Fast*: from where the packet lies, once a comparison has shown that
 //! they are there; a comparison reaches as far as every way to acceptance needs, and holds for all that follows. *Slow*:
 //! by a helper, which also finds bytes behind the first buffer. Where a packet may have several buffers, a program has
-//! each node in both ways: a fast node whose comparison fails goes on at its slow twin, and never comes back. So "beyond
-//! the first buffer" is never taken for "beyond the packet".
+//! all nodes in both ways: when a comparison fails, it begins again with the slow root. So "beyond the first buffer" is
+//! never taken for "beyond the packet".
 
 mod assembler;
 mod code;

@@ -3,7 +3,7 @@
 
 use super::LINEAR_MOST;
 use crate::graph::check::{operands, values_of};
-use crate::graph::{Graph, Node, Value, ValueId};
+use crate::graph::{Graph, Node, Operation, Value, ValueId};
 
 /// Answers about each node or value, by its number.
 #[derive(Debug)]
@@ -18,19 +18,27 @@ pub(super) struct Plan {
     pub(super) most_kept: usize,
     /// Values that are computed, those of several nodes several times.
     pub(super) size: u64,
-    /// Questions.
-    pub(super) branches: usize,
+    /// Conditional jumps that code for the nodes has, about: in the fast way and in the slow one.
+    pub(super) jumps: [u64; 2],
+    /// Whether the fast way alone may not do, even for packets of one buffer.
+    pub(super) needs_slow: bool,
 }
 
 impl Plan {
     pub(super) fn new(graph: &Graph) -> Self {
-        let (mut ends, mut kept, mut sizes) = (Vec::new(), Vec::new(), Vec::<u64>::new());
+        let (mut ends, mut kept) = (Vec::new(), Vec::new());
+        let mut sizes = Vec::<u64>::new();
+        let mut jumps = [Vec::<u64>::new(), Vec::new()];
         for value in graph.values() {
             ends.push(end(*value, &ends));
             kept.push(keeps(graph, *value, &kept));
-            let below =
-                operands(*value).iter().fold(1_u64, |sum, id| sum.saturating_add(sizes[id.0 as usize]));
-            sizes.push(below);
+            let all = |own: u64, of: &[u64]| {
+                operands(*value).iter().fold(own, |sum, id| sum.saturating_add(of[id.0 as usize]))
+            };
+            sizes.push(all(1, &sizes));
+            for (jumps, own) in jumps.iter_mut().zip(own_jumps(*value)) {
+                jumps.push(all(own, jumps));
+            }
         }
         let mut plan = Self {
             certain: vec![u32::MAX, 0],
@@ -38,7 +46,8 @@ impl Plan {
             kept,
             most_kept: 0,
             size: 0,
-            branches: 0,
+            jumps: [0; 2],
+            needs_slow: false,
         };
         for node in &graph.nodes()[2..] {
             let values = values_of(*node);
@@ -51,13 +60,35 @@ impl Plan {
                 [a] => a,
                 _ => 0,
             });
-            plan.branches += usize::from(matches!(node, Node::Branch { .. }));
+            plan.jumps = plan.jumps.map(|jumps| jumps + u64::from(matches!(node, Node::Branch { .. })));
             for id in values {
                 plan.size = plan.size.saturating_add(sizes[id.0 as usize]);
+                for (all, jumps) in plan.jumps.iter_mut().zip(&jumps) {
+                    *all = all.saturating_add(jumps[id.0 as usize]);
+                }
                 plan.most_kept = plan.most_kept.max(plan.kept[id.0 as usize]);
             }
         }
+        plan.needs_slow = graph.values().iter().any(|value| match value {
+            Value::Load { base: None, .. } => end(*value, &[]) == 0,
+            Value::Load { base: Some(_), .. } => true,
+            _ => false,
+        });
         plan
+    }
+}
+
+/// Conditional jumps for a value alone, its operands aside, in the fast way and in the slow one. What is at a fixed place
+/// is shown to be there once for many.
+fn own_jumps(value: Value) -> [u64; 2] {
+    match value {
+        Value::Load { base: Some(_), .. } => [2, 1],
+        Value::Load { base: None, .. } => [0, 1],
+        Value::Binary {
+            operation: Operation::Divide | Operation::Remainder | Operation::ShiftLeft | Operation::ShiftRight,
+            ..
+        } => [1, 1],
+        _ => [0, 0],
     }
 }
 

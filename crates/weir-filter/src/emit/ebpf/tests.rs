@@ -31,7 +31,7 @@ fn one_comparison_shows_all_bytes_that_acceptance_needs() {
 }
 
 #[test]
-fn several_buffers_take_a_slow_twin() {
+fn several_buffers_take_a_slow_way() {
     let program = emit(&port_443(), &[], Context::Tc { outgoing: false }, RETURN).unwrap();
     assert_eq!(program.to_string().matches("call skb_load_bytes").count(), 3, "{program}");
 }

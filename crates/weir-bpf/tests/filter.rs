@@ -1,0 +1,260 @@
+//! Filters in the kernel: whatever the graph, the verifier takes its program, and each kind of program answers as the
+//! interpreter does.
+
+use std::io::Write;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+
+use proptest::prelude::*;
+use weir_bpf::filter::SetMap;
+use weir_filter::emit::ebpf::{self, Context, Ending, Symbol};
+use weir_filter::graph::{Graph, Operation, TermId, Width};
+use weir_filter::interpret::{Interpreter, Metadata, Packet};
+use weir_filter::set::{Contents, Member, Set, SetId};
+use weir_judge::graphs::{Dice, bytes, graph, sets};
+use weir_sys::bpf::map::{Map, MapKind};
+use weir_sys::bpf::program::{ProgramKind, load};
+use weir_sys::testrun;
+
+const CONTEXTS: [Context; 5] = [
+    Context::Xdp { fragments: false },
+    Context::Xdp { fragments: true },
+    Context::Tc { outgoing: false },
+    Context::Tc { outgoing: true },
+    Context::Socket,
+];
+
+/// Programs take privileges that tests may run without; the environment says whether that is in order.
+fn permitted() -> bool {
+    let Err(error) = Map::new(MapKind::Array, 4, 8, 1) else { return true };
+    let required = ["WEIR_REQUIRE_ROOT", "CI"].iter().any(|name| std::env::var_os(name).is_some());
+    assert!(!required, "tests of filters must not be skipped: {error}");
+    // A closed standard error is no reason to fail: nobody wants to know.
+    let _ = writeln!(std::io::stderr(), "SKIP: filters in the kernel: {error}");
+    false
+}
+
+fn kind(context: Context) -> ProgramKind {
+    match context {
+        Context::Xdp { fragments } | Context::XdpTagged { fragments } => {
+            ProgramKind::Xdp { fragments, bound_to: None }
+        }
+        Context::Tc { .. } => ProgramKind::Tc,
+        Context::Socket => ProgramKind::Socket,
+    }
+}
+
+/// A program that returns 1 or 0, and the maps that it looks into.
+struct Loaded {
+    context: Context,
+    program: OwnedFd,
+    sets: Vec<SetMap>,
+}
+
+impl Loaded {
+    fn new(graph: &Graph, sets: &[Set], context: Context) -> Self {
+        let maps: Vec<SetMap> = sets.iter().map(|set| SetMap::new(set).unwrap()).collect();
+        let program = ebpf::emit(graph, sets, context, Ending::Return { accept: 1, refuse: 0 }).unwrap();
+        let words = program.words(|symbol| match symbol {
+            Symbol::Set(set) => maps[set.0 as usize].as_raw_fd(),
+            other => panic!("{other:?} is not asked for"),
+        });
+        let loaded = load(kind(context), "test", &words);
+        let program =
+            loaded.unwrap_or_else(|error| panic!("{context:?}: {error}\n{:.3000}", program.to_string()));
+        Self { context, program, sets: maps }
+    }
+
+    fn accepts(&self, data: &[u8]) -> bool {
+        // A socket filter is not shown the Ethernet header that a test run must begin with.
+        let header = if self.context == Context::Socket { [0; 14].as_slice() } else { &[] };
+        let data = [header, data].concat();
+        testrun::run(self.program.as_fd(), &data, 1).unwrap().value == 1
+    }
+}
+
+/// What a test run tells of a packet beside its bytes.
+fn meta(context: Context, data: &[u8]) -> Metadata {
+    let ethertype = data.get(12..14).map_or(0, |bytes| u16::from_be_bytes([bytes[0], bytes[1]]));
+    let loopback = 1;
+    match context {
+        Context::Xdp { .. } | Context::XdpTagged { .. } => {
+            Metadata { protocol: ethertype, packet_type: 0, interface: loopback, vlan: None }
+        }
+        // eth_type_trans() takes what is no EtherType for 802.2 (4) or Novell's (1), and knows for whom the packet is by its
+        // address; the loopback device has none.
+        Context::Tc { outgoing } => Metadata {
+            protocol: protocol(ethertype, data),
+            packet_type: if outgoing { 4 } else { packet_type(data) },
+            interface: loopback,
+            vlan: None,
+        },
+        Context::Socket => Metadata { protocol: 4, packet_type: 0, interface: loopback, vlan: None },
+    }
+}
+
+fn protocol(ethertype: u16, data: &[u8]) -> u16 {
+    match ethertype {
+        0x600.. => ethertype,
+        _ if data.get(14..16) == Some(&[0xff, 0xff]) => 1,
+        _ => 4,
+    }
+}
+
+fn packet_type(data: &[u8]) -> u8 {
+    match &data[..6] {
+        [0, 0, 0, 0, 0, 0] => 0,
+        [0xff, 0xff, 0xff, 0xff, 0xff, 0xff] => 1,
+        [first, ..] if first & 1 != 0 => 2,
+        _ => 3,
+    }
+}
+
+/// Compares all kinds of programs with the interpreter; how often the packet was refused, and accepted.
+fn agree(seed: u64, nodes: usize, packets: usize) -> (u32, u32) {
+    let mut dice = Dice::new(seed);
+    let sets = sets(&mut dice);
+    let graph = graph(Dice::new(seed ^ 0x5555), &sets, nodes);
+    let interpreter = Interpreter::new(&graph, &sets);
+    let loaded = CONTEXTS.map(|context| Loaded::new(&graph, &sets, context));
+    let mut answers = (0, 0);
+    for _ in 0..packets {
+        let whole = bytes(&mut dice);
+        for end in (14..=whole.len()).step_by(1 + dice.below(5)) {
+            let data = &whole[..end];
+            for loaded in &loaded {
+                let length = u32::try_from(end).unwrap();
+                let packet = Packet { data, length, meta: meta(loaded.context, data) };
+                let expected = interpreter.run(&packet) != 0;
+                let found = loaded.accepts(data);
+                assert_eq!(found, expected, "seed {seed}, {:?}, {packet:?}\n{graph}", loaded.context);
+                if expected { answers.1 += 1 } else { answers.0 += 1 }
+            }
+        }
+    }
+    answers
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn programs_are_taken_and_answer_as_the_interpreter(seed in any::<u64>(), nodes in 1..80_usize) {
+        if permitted() {
+            agree(seed, nodes, 3);
+        }
+    }
+}
+
+#[test]
+fn random_graphs_say_yes_and_no() {
+    if !permitted() {
+        return;
+    }
+    let all = (0..25).map(|seed| agree(seed * 77, 30, 4));
+    let (no, yes) = all.fold((0, 0), |all, one| (all.0 + one.0, all.1 + one.1));
+    assert!(no > 1000 && yes > 500, "{no} {yes}");
+}
+
+/// One question: whether the two bytes at `base + 5` are `number`, `base` being the byte at 14 shifted left by eight bits.
+fn far(number: u32) -> Graph {
+    let mut graph = Graph::new(1);
+    let byte = graph.load(None, 14, Width::Byte);
+    let base = graph.with(Operation::ShiftLeft, byte, 8);
+    let load = graph.load(Some(base), 5, Width::Half);
+    let root = graph.equals(load, number, (Graph::ACCEPT, Graph::REFUSE), TermId(0));
+    graph.set_root(root);
+    graph
+}
+
+#[test]
+fn bytes_behind_the_first_buffer_are_found() {
+    if !permitted() {
+        return;
+    }
+    let mut packet: Vec<u8> = (0..9000_u32).map(|index| u8::try_from(index * 7 % 251).unwrap()).collect();
+    for page in [1_u8, 16, 17, 30, 35, 36, 200] {
+        packet[14] = page;
+        let at = usize::from(page) * 256 + 5;
+        let there = packet.get(at..at + 2).map(|bytes| u32::from(bytes[0]) << 8 | u32::from(bytes[1]));
+        let graph = far(there.unwrap_or(0));
+        let xdp = Loaded::new(&graph, &[], Context::Xdp { fragments: true });
+        assert_eq!(xdp.accepts(&packet), there.is_some(), "{page}");
+    }
+}
+
+/// A chain of questions of which none is true but one; `near`: all about bytes at fixed places.
+fn chain(questions: u32, true_at: u32, near: bool) -> Graph {
+    let mut graph = Graph::new(1);
+    let mut node = Graph::REFUSE;
+    for index in (0..questions).rev() {
+        let place = graph.load(None, 20 + index % 40, Width::Byte);
+        let base = graph.with(Operation::And, place, 1);
+        let base = if near { None } else { Some(base) };
+        let value = graph.load(base, 14 + index % 3, Width::Half);
+        let number = if index == true_at { 0x0101 } else { 0x1_0000 + index };
+        node = graph.equals(value, number, (Graph::ACCEPT, node), TermId(0));
+    }
+    graph.set_root(node);
+    graph
+}
+
+#[test]
+fn long_filters_are_taken_by_the_verifier() {
+    if !permitted() {
+        return;
+    }
+    for (questions, near) in [(1300, false), (2600, false), (3900, true)] {
+        for context in CONTEXTS {
+            let yes = Loaded::new(&chain(questions, questions - 1, near), &[], context);
+            assert!(yes.accepts(&[1; 80]), "{questions} {context:?}");
+            assert!(!yes.accepts(&[2; 80]), "{questions} {context:?}");
+        }
+    }
+    // Beyond what the verifier keeps waiting.
+    let long = Loaded::new(&chain(4200, 4199, true), &[], Context::Socket);
+    assert!(long.accepts(&[1; 80]) && !long.accepts(&[2; 80]));
+}
+
+/// The first word in `sets[0]`, and the address at 16 in `sets[1]`.
+fn in_sets() -> (Graph, Vec<Set>) {
+    let mut graph = Graph::new(1);
+    let number = graph.load(None, 14, Width::Half);
+    let words: Vec<_> = (0..4).map(|word| graph.load(None, 16 + 4 * word, Width::Word)).collect();
+    let ways = (Graph::ACCEPT, Graph::REFUSE);
+    let address = graph.member(SetId(1), &words, ways, TermId(0));
+    let root = graph.member(SetId(0), &[number], (address, Graph::REFUSE), TermId(0));
+    graph.set_root(root);
+    let name = |name: &str| Some(name.to_owned());
+    let ports = Set { name: name("ports"), contents: Contents::Numbers(vec![80]) };
+    let hosts = Set { name: name("hosts"), contents: Contents::Ipv6(Vec::new()) };
+    (graph, vec![ports, hosts])
+}
+
+#[test]
+fn sets_change_while_a_filter_looks_into_them() {
+    if !permitted() {
+        return;
+    }
+    let (graph, sets) = in_sets();
+    let prefix = |first: u32, bits: u8| Contents::Ipv6(vec![Member { key: [first, 0, 0, 0], bits }]);
+    let mut packet = [0; 60];
+    packet[14..18].copy_from_slice(&[0, 80, 0xfe, 0x80]);
+    for context in CONTEXTS {
+        let filter = Loaded::new(&graph, &sets, context);
+        let asks = |expected: bool, when: &str| {
+            assert_eq!(filter.accepts(&packet), expected, "{context:?}: {when}");
+        };
+        asks(false, "no host is there");
+        let (ports, hosts) = (&filter.sets[0], &filter.sets[1]);
+        hosts.add(&prefix(0xfe80_0000, 10)).unwrap();
+        asks(true, "a prefix covers it");
+        hosts.replace(&prefix(0xfe80_0000, 10), &prefix(0xfec0_0000, 10)).unwrap();
+        asks(false, "another prefix took its place");
+        hosts.add(&prefix(0, 0)).unwrap();
+        asks(true, "everything is covered");
+        ports.remove(&Contents::Numbers(vec![80, 81])).unwrap();
+        asks(false, "the port is gone");
+        ports.replace(&Contents::Numbers(vec![]), &Contents::Numbers((0..60_000).collect())).unwrap();
+        asks(true, "the port is one of many");
+    }
+}
