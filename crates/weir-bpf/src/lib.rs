@@ -27,6 +27,7 @@ macro_rules! skeleton {
 
 mod log;
 
+pub mod bare;
 pub mod filter;
 pub mod lab;
 pub mod pool;

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
+#include "gate.h"
 #include "pool.h"
 
 /* The loader sets sizes of values and numbers of entries for each capture. */
@@ -57,27 +58,6 @@ struct {
 	__type(value, __u64);
 	__uint(max_entries, 1);
 } strays SEC(".maps");
-
-/* The filter in front of the writer: for each program that is attached, a place for one, by which it is exchanged while
- * packets come. An empty place costs a jump over it. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__type(key, __u32);
-	__type(value, __u32);
-	__uint(max_entries, 2);
-} filters SEC(".maps");
-
-/* What a filter goes on with: for each program that is attached, the one that writes the packet, and then the one that
- * counts it as filtered. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__type(key, __u32);
-	__type(value, __u32);
-	__uint(max_entries, 4);
-} outcomes SEC(".maps");
-
-#define FIRST 0
-#define SECOND 1
 
 /* Load-time constants: the verifier sees them as known numbers and removes what they switch off. */
 const volatile __u32 chunk_limit = 4096; /* records begin below this offset; the rest of a chunk is room for the last */

@@ -5,7 +5,8 @@ use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use proptest::prelude::*;
-use weir_bpf::filter::SetMap;
+use weir_bpf::bare::{Bare, Decision};
+use weir_bpf::filter::{Hook, Loader, SetMap};
 use weir_filter::emit::ebpf::{self, Context, Ending, Symbol};
 use weir_filter::graph::{Graph, Operation, TermId, Width};
 use weir_filter::interpret::{Interpreter, Metadata, Packet};
@@ -257,4 +258,39 @@ fn sets_change_while_a_filter_looks_into_them() {
         ports.replace(&Contents::Numbers(vec![]), &Contents::Numbers((0..60_000).collect())).unwrap();
         asks(true, "the port is one of many");
     }
+}
+
+/// `[23:1] = number`.
+fn protocol_is(number: u32) -> Graph {
+    let mut graph = Graph::new(1);
+    let load = graph.load(None, 23, Width::Byte);
+    let root = graph.equals(load, number, (Graph::ACCEPT, Graph::REFUSE), TermId(0));
+    graph.set_root(root);
+    graph
+}
+
+#[test]
+fn filters_are_put_in_place_exchanged_and_taken_away() {
+    if !permitted() {
+        return;
+    }
+    let bare = Bare::load().unwrap();
+    let decides = |expected: Decision| assert_eq!(bare.run(&[6; 60], 1).unwrap().0, expected);
+    let loader = bare.gate().loader().unwrap();
+    decides(Decision::NoFilter);
+    let (tcp, udp) =
+        (loader.load(&protocol_is(6), &[]).unwrap(), loader.load(&protocol_is(17), &[]).unwrap());
+    bare.gate().set(Some(&tcp)).unwrap();
+    decides(Decision::Wanted);
+    bare.gate().set(Some(&udp)).unwrap();
+    decides(Decision::Unwanted);
+    drop(udp);
+    decides(Decision::Unwanted);
+    bare.gate().set(None).unwrap();
+    decides(Decision::NoFilter);
+    bare.gate().set(Some(&loader.load(&Graph::new(1), &[]).unwrap())).unwrap();
+    decides(Decision::Wanted);
+    // What was not loaded for the gate: a program for packets of several buffers.
+    let outcomes = bare.gate().outcomes().try_clone_to_owned().unwrap();
+    assert!(Loader::new(vec![Hook::Xdp { fragments: true }], outcomes).load(&protocol_is(6), &[]).is_err());
 }

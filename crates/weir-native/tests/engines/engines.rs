@@ -118,7 +118,7 @@ impl<'a> Engines<'a> {
             }
         }
         for (context, program) in self.programs.iter().filter(|_| can_run(data)) {
-            let answer = testrun::run(program.as_fd(), data, None, 1).expect("a test run");
+            let answer = testrun::run(program.as_fd(), data, 1).expect("a test run");
             if answer.value != if wanted == 0 { REFUSE } else { ACCEPT } {
                 return Err(self.report(&format!("eBPF in {context:?}"), answer.value, wanted, data));
             }
