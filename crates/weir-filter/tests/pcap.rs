@@ -143,7 +143,7 @@ fn the_corpus_means_what_libpcap_makes_of_it() {
         let program = judge(&libpcap, text, &options).expect("the corpus is valid");
         match compile(text, &options).map_err(|error| format!("{link_type} {text}: {error}")) {
             Err(error) => failures.push(error),
-            Ok(filter) => match agree(&filter, &program, &packets::fixed(link_type, 400), 4) {
+            Ok(filter) => match agree(&filter, &program, &packets::fixed(link_type, 300), 4) {
                 Err(error) => failures.push(format!("{link_type} {error}")),
                 Ok(0) => without.push(format!("{link_type} {text}")),
                 Ok(_) => {}
@@ -353,7 +353,7 @@ fn byte_loads_the_byte_that_it_asks() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn random_expressions_mean_what_libpcap_makes_of_them(seed in any::<u64>()) {
