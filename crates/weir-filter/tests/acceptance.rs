@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Files, options};
+use proptest::prelude::*;
 use weir_filter::{Dialect, compile, parse};
 use weir_judge::corpus::{self, Entry};
 use weir_judge::{Libpcap, Setup};
@@ -79,5 +80,150 @@ fn the_dialect_weir_accepts_what_libpcap_does() {
         let parsed = parse::parse(entry.text, &options);
         let refused = REFUSED.contains(&entry.text);
         assert_eq!(parsed.is_err(), refused, "{}: {:?}", entry.text, parsed.err());
+    }
+}
+
+/// What a word of an expression is exchanged with.
+const WORDS: &[&str] = &[
+    "tcp",
+    "ip",
+    "ip6",
+    "arp",
+    "icmp",
+    "iso",
+    "isis",
+    "decnet",
+    "radio",
+    "ether",
+    "port",
+    "host",
+    "net",
+    "portrange",
+    "proto",
+    "protochain",
+    "gateway",
+    "src",
+    "dst",
+    "addr1",
+    "ra",
+    "and",
+    "or",
+    "not",
+    "(",
+    ")",
+    "((",
+    "))",
+    "[",
+    "]",
+    "=",
+    "!=",
+    "<",
+    ">=",
+    "+",
+    "-",
+    "*",
+    "/",
+    "%",
+    "&",
+    "|",
+    "^",
+    "<<",
+    ":",
+    "80",
+    "0",
+    "4",
+    "10.0.0.1",
+    "10.0.0.0/8",
+    "10.1",
+    "::1",
+    "fe80::/10",
+    "1:2:3:4:5:6",
+    "$ab",
+    "vlan",
+    "vlan 5",
+    "mpls",
+    "pppoes",
+    "geneve",
+    "len",
+    "mask",
+    "255.0.0.0",
+    "broadcast",
+    "multicast",
+    "llc",
+    "rnr",
+    "ui",
+    "type",
+    "subtype",
+    "dir",
+    "data",
+    "mgt",
+    "beacon",
+    "vci",
+    "opc",
+    "fisu",
+    "byte",
+    "less",
+    "greater",
+    "inbound",
+    "http",
+    "domain",
+    "80-90",
+    "http-domain",
+    "localhost",
+    "loopback",
+    "\\tcp",
+    "\\ip",
+    "\\isis",
+    "tcp-syn",
+    "tcpflags",
+    "action",
+    "reason",
+    "on",
+    "in",
+    "tunnel",
+    "tcp[13]",
+    "ip[0]",
+    "(80)",
+    "(len)",
+    "not (",
+    "and (",
+    "or 80",
+    "and 10.0.0.1",
+    "/ 0",
+    "",
+    "",
+    "",
+    "",
+];
+
+/// Valid expressions in which words were exchanged, left out or put in.
+fn mutated() -> impl Strategy<Value = (u16, String)> {
+    let entries: Vec<Entry> = lines(VALID).into_iter().chain(corpus::pcap()).collect();
+    let mistake = (any::<prop::sample::Index>(), any::<bool>(), prop::sample::select(WORDS));
+    (prop::sample::select(entries), prop::collection::vec(mistake, 1..4)).prop_map(|(entry, mistakes)| {
+        let spaced: String = entry
+            .text
+            .chars()
+            .map(|letter| match letter {
+                '(' | ')' | '[' | ']' => format!(" {letter} "),
+                _ => letter.to_string(),
+            })
+            .collect();
+        let mut words: Vec<&str> = spaced.split_whitespace().collect();
+        for (index, put_in, word) in mistakes {
+            let at = index.index(words.len());
+            words.splice(at..at + usize::from(!put_in), [word]);
+        }
+        (entry.link_type, words.join(" "))
+    })
+}
+
+proptest! {
+    #[test]
+    fn mistakes_are_accepted_and_refused_as_by_libpcap(entries in prop::collection::vec(mutated(), 10)) {
+        let libpcap = Libpcap::open().expect("libpcap is installed");
+        let entries: Vec<(u16, &str)> = entries.iter().map(|(link_type, text)| (*link_type, text.as_str())).collect();
+        let found = disagreements(&libpcap, &entries);
+        prop_assert!(found.is_empty(), "{}", found.join("\n"));
     }
 }

@@ -30,6 +30,11 @@ pub(super) fn decnet(text: &str, pcap: bool) -> Option<u16> {
     (fits || pcap).then(|| u16::try_from((area & 63) << 10 | node & 1023).expect("it has sixteen bits"))
 }
 
+/// The lower sixteen bits.
+pub(super) fn lower_half(number: u32) -> u16 {
+    u16::try_from(number & 0xffff).expect("sixteen bits are left")
+}
+
 /// A network number as written, moved up to where a network begins, with the mask that its length implies: `net 10`.
 pub(super) fn left_justified(mut number: u32) -> (u32, u32) {
     let mut mask = u32::MAX;

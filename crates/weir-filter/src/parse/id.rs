@@ -1,6 +1,6 @@
 //! Ids: an address, a port, a number or a name, and what its qualifiers make of it.
 
-use super::address::{left_justified, named_network};
+use super::address::{left_justified, lower_half, named_network};
 use super::level::Place;
 use super::{IdKind, Parser, Qualifiers, is_pcap};
 use crate::Error;
@@ -115,8 +115,7 @@ impl Parser<'_, '_> {
         let here = |message: &str| Err(Error::new(message, token.span()));
         match kind {
             IdKind::Default | IdKind::Host | IdKind::Net if protocol == Some(Protocol::DecNet) => {
-                let low = u16::try_from(number & 0xffff).expect("sixteen bits are left");
-                Self::decnet_host(direction, low, token)
+                Self::decnet_host(direction, lower_half(number), token)
             }
             IdKind::Default | IdKind::Host | IdKind::Net if protocol == Some(Protocol::Link) => {
                 here("this is no link-layer address")

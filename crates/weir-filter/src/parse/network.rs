@@ -2,7 +2,7 @@
 
 use std::net::Ipv4Addr;
 
-use super::address::{decnet, dotted};
+use super::address::{decnet, dotted, lower_half};
 use super::{IdKind, Parser, Qualifiers, is_pcap};
 use crate::Error;
 use crate::ast::{Direction, Network, Primitive, Protocol};
@@ -71,6 +71,10 @@ impl Parser<'_, '_> {
                 .help(format!("the network is `{meant}{behind}`")));
         }
         match qualifiers.kind {
+            // libpcap forgets the mask, and of the network the upper half.
+            IdKind::Net if qualifiers.protocol == Some(Protocol::DecNet) && is_pcap(self.options.dialect) => {
+                Self::decnet_host(qualifiers.direction, lower_half(network), whole)
+            }
             IdKind::Net => Self::host(vec![Network::V4(network, mask)], whole, qualifiers),
             kind => Err(Self::no_mask(kind, whole)),
         }
