@@ -2,9 +2,11 @@
 
 mod frames;
 
+use std::net::IpAddr;
+
 use frames::*;
 use weir_filter::interpret::{Interpreter, Metadata, Packet, VlanTag};
-use weir_filter::names::NoNames;
+use weir_filter::names::{Names, NoNames, Service};
 use weir_filter::{Dialect, Filter, Options, compile};
 use weir_judge::expressions::{Words, expression};
 use weir_judge::packets::{Captured, fixed};
@@ -317,6 +319,83 @@ fn what_makes_no_sense_here_is_refused() {
     assert!(unknown.is_err());
     let deep = (0..9).fold("tcp".to_owned(), |inside, _| format!("inner({inside})"));
     assert!(compile(&deep, &options(Dialect::Weir, ETHERNET)).is_err());
+}
+
+/// Knows the sets that the documents speak of.
+#[derive(Debug)]
+struct Documented;
+
+impl Names for Documented {
+    fn host(&self, _: &str) -> Vec<IpAddr> {
+        Vec::new()
+    }
+
+    fn network(&self, _: &str) -> Option<u32> {
+        None
+    }
+
+    fn ethernet(&self, _: &str) -> Option<[u8; 6]> {
+        None
+    }
+
+    fn service(&self, _: &str) -> Service {
+        Service::default()
+    }
+
+    fn protocol(&self, _: &str) -> Option<u8> {
+        None
+    }
+
+    fn set(&self, name: &str) -> Result<String, String> {
+        match name {
+            "customers" => Ok("10.0.0.0/8 # all of them\n2001:db8::/32".to_owned()),
+            _ => Err(format!("no set of the name {name}")),
+        }
+    }
+}
+
+#[test]
+fn the_examples_of_the_documents_compile() {
+    let document = include_str!("../../../docs/filter.md");
+    let blocks = document.split("```").skip(1).step_by(2).filter_map(|block| block.strip_prefix("sh\n"));
+    let examples: Vec<&str> = blocks.flat_map(str::lines).filter(|line| !line.starts_with("weir ")).collect();
+    assert!(examples.len() > 9, "{examples:?}");
+    for example in examples {
+        let options = Options { names: &Documented, ..options(Dialect::Weir, ETHERNET) };
+        compile(example, &options).unwrap_or_else(|error| panic!("{example}: {error}"));
+    }
+    for example in
+        ["let web = tcp port 80 or tcp port 443; let us = net 10.0.0.0/8; web and us", "a or b and c"]
+    {
+        assert!(document.contains(example));
+    }
+}
+
+/// What the documents say of who is right, where that takes no packet of its own kind.
+#[test]
+fn the_dialects_differ_as_the_documents_say() {
+    let both = |text: &str, packet: &[u8]| {
+        let theirs = compile(text, &options(Dialect::Pcap, ETHERNET)).expect("it is of pcap-filter(7)");
+        (accepts(&theirs, packet), accepts(&filter(text), packet))
+    };
+    let four = ethernet(&[], 0x0800, &web());
+    let six = ethernet(&[], 0x86dd, &ip6(SIX_A, SIX_B, 6, &tcp(1024, 443)));
+    let first = [&[17, 0, 0, 1, 0, 0, 0, 0][..], &udp(9, 53, &[])].concat();
+    let everybody = ethernet(&[], 0x0800, &ip4(A, [255; 4], 17, 0, &udp(9, 53, &[])));
+    for (text, packet, answers) in [
+        ("vlan or ip", &four, (false, true)),
+        ("(vlan and ip) or ip6", &six, (false, true)),
+        ("tcp port 443", &ethernet(&[5], 0x0800, &web()), (false, true)),
+        ("tcp[13] & 2 != 0", &six, (false, true)),
+        ("ip multicast", &everybody, (true, false)),
+        ("udp port 53", &ethernet(&[], 0x86dd, &ip6(SIX_A, SIX_B, 44, &first)), (false, true)),
+        ("udp", &ethernet(&[], 0x86dd, &ip6(SIX_A, SIX_B, 44, &first)), (true, true)),
+        ("1 << ip[8] = 0", &ethernet(&[], 40, &[0xaa; 60]), (true, false)),
+        ("vlan 1 and vlan 2", &ethernet(&[2, 1], 0x0800, &web()), (false, true)),
+        ("vlan 1 and vlan 2", &ethernet(&[1, 2], 0x0800, &web()), (true, true)),
+    ] {
+        assert_eq!(both(text, packet), answers, "`{text}` of {packet:02x?}");
+    }
 }
 
 /// Words by which the dialects differ, and what libpcap forgets: to ask for the header of an operand on the right.
