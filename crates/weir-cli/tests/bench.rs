@@ -93,6 +93,16 @@ fn reading_is_measured() {
 }
 
 #[test]
+fn filters_are_measured() {
+    let report = short(&["filter", "--rounds", "1", "--quick"], Path::new(""));
+    assert!(report["lengths"]["expressions"].as_u64() > Some(500), "{}", report["lengths"]);
+    let speeds = report["speeds"].as_array().expect("speeds");
+    assert!(!speeds.is_empty() && speeds.iter().all(|sample| sample["same_verdicts"] == true), "{speeds:?}");
+    let compiled = report["compiling"].as_array().expect("compilations");
+    assert!(compiled.iter().any(|sample| sample["hosts"] == 100_000), "{compiled:?}");
+}
+
+#[test]
 fn root_compressing_is_measured() {
     if !require_root("root_compressing_is_measured") {
         return;

@@ -12,6 +12,7 @@ mod bars;
 mod compress;
 mod contestants;
 mod files;
+mod filter;
 mod host;
 mod machine;
 mod peers;
@@ -67,10 +68,15 @@ enum What {
     Capture(CaptureArgs),
     /// Measure compressing on the way, at the rate that tcpdump holds without.
     Compress(compress::CompressArgs),
+    /// Measure filters against libpcap's: length, speed, what compiling takes, what one adds to XDP.
+    Filter(filter::FilterArgs),
     /// Measure what a capture costs a working host, against tcpdump.
     Host(host::HostArgs),
     /// Measure reading and rewriting capture files against tcpdump, tshark and editcap.
     Read(files::ReadArgs),
+    /// One compilation, which measures itself.
+    #[command(hide = true)]
+    CompileOnce(filter::OnceArgs),
     /// The reader of weir's own captures.
     #[command(hide = true)]
     Receive(receive::ReceiveArgs),
@@ -120,6 +126,8 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     match &args.what {
         What::Capture(args) => capture(args),
         What::Compress(args) => compress::run(args),
+        What::CompileOnce(args) => filter::run_once(args),
+        What::Filter(args) => filter::run(args),
         What::Host(args) => host::run(args),
         What::Read(args) => files::run(args),
         What::Receive(args) => receive::run(args),

@@ -63,20 +63,18 @@ fn listings_look_as_those_of_tcpdump() {
 fn as_many_packets_match_as_tcpdump_prints() {
     let directory = directory();
     let file = directory.path().join("packets.pcap");
-    // An empty packet is a line less in some of tcpdump's versions.
-    let packets: Vec<_> =
-        packets::fixed(1, 400).into_iter().filter(|packet| !packet.data.is_empty()).collect();
+    let packets = packets::fixed(1, 400);
     pcap(&file, &packets);
     let name = file.to_str().expect("a plain name");
     for expression in
         ["tcp port 80 or udp", "host 10.1.2.3 and not tcp", "vlan 5 and ip", "ip[8] < 64", "5 = 5"]
     {
         let counted = object(&["--dialect", "pcap", "--json", "--run", name, expression]);
-        let lines = tcpdump(&file, &["-O", "-q", "-#", expression]);
-        let theirs =
-            lines.lines().filter(|line| line.trim_start().starts_with(|c: char| c.is_ascii_digit())).count();
+        let theirs = tcpdump(&file, &["-O", "--count", expression]);
+        let theirs: usize =
+            theirs.split_whitespace().next().and_then(|count| count.parse().ok()).expect("a count");
         assert_eq!(counted["packets"], packets.len(), "{expression}");
-        assert_eq!(counted["matched"], theirs, "{expression}:\n{lines}");
+        assert_eq!(counted["matched"], theirs, "{expression}");
         let terms = counted["terms"].as_array().expect("terms");
         let decided = |key| terms.iter().filter_map(|term| term[key].as_u64()).sum::<u64>();
         let all =

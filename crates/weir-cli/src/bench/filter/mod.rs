@@ -1,0 +1,100 @@
+//! `weir bench filter`: filters against libpcap's: length, speed, and what compiling them takes.
+
+mod compile;
+mod length;
+mod speed;
+mod xdp;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+use clap::Args;
+use serde::Serialize;
+use weir_filter::names::NoNames;
+use weir_filter::{Dialect, Error, Filter, Options};
+use weir_judge::Libpcap;
+
+pub(super) use self::compile::OnceArgs;
+pub(super) use self::compile::run_once;
+use super::bars::Bar;
+use super::machine::Machine;
+use super::table::{bar_rows, table};
+use super::{believable, create, failed, save};
+use crate::failure::Failure;
+use crate::style;
+
+const EXAMPLES: &str = "\
+Examples:
+  weir bench filter
+        Five rounds: about a minute.
+  weir bench filter --rounds 1 --quick
+        Whether it works, not how fast.
+
+Both compilers get the same expressions, both programs the same packets, in turns. Times are of this build: a debug build is
+many times slower. What a filter adds to an XDP program takes root.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct FilterArgs {
+    /// How often each has its turn.
+    #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+
+    /// Less of everything.
+    #[arg(long)]
+    quick: bool,
+
+    /// Write all measurements to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    machine: Machine,
+    libpcap: String,
+    lengths: length::Lengths,
+    speeds: Vec<speed::Sample>,
+    compiling: Vec<compile::Sample>,
+    xdp: Vec<xdp::Sample>,
+    bars: Vec<Bar>,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &FilterArgs) -> Result<(), Failure> {
+    let json = create(args.json.as_deref())?;
+    let libpcap = Libpcap::open().map_err(Failure::new)?;
+    let machine = Machine::describe("/dev/shm".as_ref());
+    style::say(format_args!("{machine}\n{}", libpcap.version()));
+    let lengths = length::measure(&libpcap);
+    let speeds = speed::measure(&libpcap, args)?;
+    let compiling = compile::measure(args)?;
+    let xdp = xdp::measure(args)?;
+    let mut bars = lengths.bars();
+    bars.extend(speed::bars(&speeds));
+    bars.extend(compile::bars(&compiling));
+    bars.push(xdp::bar(&xdp));
+    let mut stdout = io::stdout().lock();
+    let printed = write!(stdout, "{lengths}\nWhat has to be reached\n{}", table(&bar_rows(&bars)));
+    printed.and_then(|()| stdout.flush()).map_err(failed("write to standard output"))?;
+    let wrong = speeds.iter().filter(|sample| !sample.same_verdicts).count();
+    let report = Report { machine, libpcap: libpcap.version(), lengths, speeds, compiling, xdp, bars };
+    if let Some((path, file)) = json {
+        save(path, file, &serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?)?;
+    }
+    believable(wrong)
+}
+
+/// As both compilers do it: for files, with names that nobody knows.
+fn compile(text: &str, dialect: Dialect, link_type: u16) -> Result<Filter, Error> {
+    let options = Options {
+        dialect,
+        link_type,
+        snap_len: 262_144,
+        metadata: false,
+        swapped: false,
+        netmask: None,
+        names: &NoNames,
+    };
+    weir_filter::compile(text, &options)
+}

@@ -1,0 +1,99 @@
+//! How fast packets are asked in user space: native code, and `pcap_offline_filter`.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use serde::Serialize;
+use weir_filter::Dialect;
+use weir_filter::interpret::Packet;
+use weir_judge::packets::{self, Captured};
+use weir_judge::{Libpcap, Setup};
+use weir_native::Native;
+
+use super::{FilterArgs, compile};
+use crate::bench::bars::{Bar, Wanted};
+use crate::bench::spread::Spread;
+use crate::failure::Failure;
+use crate::style;
+
+/// What people filter by.
+const EXPRESSIONS: [&str; 6] = [
+    "ip",
+    "tcp port 443 and net 10.0.0.0/8",
+    "host 10.1.2.3",
+    "tcp port 80 or udp port 53 or icmp",
+    "not (src net 10.0.0.0/8 or src net 172.16.0.0/12 or src net 192.168.0.0/16)",
+    "tcp[tcpflags] & (tcp-syn|tcp-fin) != 0 and not host 10.1.2.3",
+];
+/// Packets of mixed traffic, which the processor's caches hold.
+const PACKETS: u64 = 1000;
+
+/// One turn of both.
+#[derive(Debug, Serialize)]
+pub(super) struct Sample {
+    expression: &'static str,
+    round: u32,
+    ns: f64,
+    libpcap_ns: f64,
+    matched: usize,
+    pub(super) same_verdicts: bool,
+}
+
+pub(super) fn measure(libpcap: &Libpcap, args: &FilterArgs) -> Result<Vec<Sample>, Failure> {
+    let packets = packets::fixed(1, PACKETS);
+    let times = if args.quick { 20 } else { 1000 };
+    let mut samples = Vec::new();
+    for round in 1..=args.rounds {
+        for expression in EXPRESSIONS {
+            let ours = compile(expression, Dialect::Pcap, 1).map_err(Failure::new)?;
+            let native = Native::new(&ours.graph, &ours.ast.sets).map_err(Failure::new)?;
+            // The optimised program: the faster one of theirs.
+            let setup = Setup { optimise: true, ..Setup::new(1) };
+            let theirs = libpcap.compile(expression, &setup).map_err(Failure::new)?;
+            let runner = native.runner();
+            let by_us = |packet: &Captured| {
+                runner.run(&Packet { data: &packet.data, length: packet.length, ..Packet::default() }) != 0
+            };
+            let by_them = |packet: &Captured| libpcap.run(&theirs, packet.length, &packet.data) != 0;
+            let ns = time(&packets, times, by_us);
+            let libpcap_ns = time(&packets, times, by_them);
+            let sample = Sample {
+                expression,
+                round,
+                ns,
+                libpcap_ns,
+                matched: packets.iter().filter(|packet| by_us(packet)).count(),
+                same_verdicts: packets.iter().all(|packet| by_us(packet) == by_them(packet)),
+            };
+            style::say(format_args!(
+                "[{round}] {ns:>6.2} ns a packet, libpcap {libpcap_ns:>6.2}  {expression}{}",
+                if sample.same_verdicts { "" } else { "  OTHER VERDICTS" }
+            ));
+            samples.push(sample);
+        }
+    }
+    Ok(samples)
+}
+
+/// Nanoseconds a packet.
+fn time(packets: &[Captured], times: u32, matches: impl Fn(&Captured) -> bool) -> f64 {
+    let all = || packets.iter().filter(|packet| matches(black_box(packet))).count();
+    black_box(all());
+    let begin = Instant::now();
+    for _ in 0..times {
+        black_box(all());
+    }
+    begin.elapsed().as_secs_f64() * 1e9 / f64::from(times) / packets.len() as f64
+}
+
+/// Over all expressions, round by round.
+pub(super) fn bars(samples: &[Sample]) -> Vec<Bar> {
+    let rounds = samples.iter().map(|sample| sample.round).max().unwrap_or(0);
+    let ratios = (1..=rounds).map(|round| {
+        let of_round = || samples.iter().filter(|sample| sample.round == round);
+        let theirs: f64 = of_round().map(|sample| sample.libpcap_ns).sum();
+        theirs / of_round().map(|sample| sample.ns).sum::<f64>()
+    });
+    let name = "user space: packets a second / pcap_offline_filter";
+    vec![Bar::new(name, None, Wanted::AtLeast(5.0), "times", Spread::of(ratios))]
+}
