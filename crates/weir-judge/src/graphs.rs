@@ -197,6 +197,26 @@ impl Maker {
         }
     }
 
+    /// Several values, each compared with many numbers, all yes to the same end.
+    fn new_chain(&mut self) {
+        let (mut next, yes) = (self.nodes.len() - 1, self.dice.below(self.nodes.len()));
+        let values: Vec<ValueId> = (0..=self.dice.below(5)).map(|_| self.value(Slots::MAX)).collect();
+        for _ in 0..self.dice.below(40) {
+            let (one, other) = (self.nodes[next], self.nodes[yes]);
+            let (needs, assigned) = (one.0 | other.0, one.1 | other.1);
+            if needs & assigned != 0 {
+                return;
+            }
+            let left = self.dice.one(&values);
+            let right = self.constant();
+            let test = Test::Compare { relation: Relation::Equal, left, right };
+            let id = |index| NodeId(u32::try_from(index).expect("in range"));
+            self.graph.push(Node::Branch { test, then: id(yes), other: id(next), term: TermId(0) });
+            self.nodes.push((needs, assigned));
+            next = self.nodes.len() - 1;
+        }
+    }
+
     /// Begins at the last node, with what it needs assigned.
     fn finish(mut self) -> Graph {
         let mut root = NodeId(u32::try_from(self.nodes.len() - 1).expect("in range"));
@@ -249,6 +269,9 @@ pub fn graph(dice: Dice, sets: &[Set], nodes: usize) -> Graph {
         maker.new_value();
         maker.new_value();
         maker.new_node(sets);
+        if maker.dice.below(8) == 0 {
+            maker.new_chain();
+        }
     }
     maker.finish()
 }

@@ -123,7 +123,7 @@ impl Maker<'_, '_> {
     /// The block of a node.
     fn block(&mut self, node: NodeId) -> Block {
         match node {
-            Graph::ACCEPT => self.accept,
+            node if self.graph.node(node) == Node::Accept => self.accept,
             node if self.plan.hopeless(node) => self.refuse,
             node => *self.blocks[node.0 as usize].get_or_insert_with(|| self.builder.create_block()),
         }
@@ -141,7 +141,7 @@ impl Maker<'_, '_> {
         while let Some(task) = tasks.pop() {
             match task {
                 Task::Forget(mark) => self.scope.forget(mark),
-                Task::Make(node) if node == Graph::ACCEPT || self.plan.hopeless(node) => {}
+                Task::Make(node) if self.graph.node(node) == Node::Accept || self.plan.hopeless(node) => {}
                 Task::Make(node) => {
                     tasks.push(Task::Forget(self.scope.mark()));
                     let block = self.block(node);

@@ -5,7 +5,7 @@
 //! every way to acceptance reads, and once for what lies behind the same base. What it means is what
 //! [`weir_filter::interpret`] spells out.
 //!
-//! Small sets are compared one by one, ports are a table of bits; for the rest the code calls back into safe code.
+//! Long alternatives become sets. Small sets are compared one by one, ports are a table of bits; for the rest the code calls back into safe code.
 //!
 //! # What unsafe code relies on
 //!
@@ -18,12 +18,14 @@
 //! [Cranelift]: https://cranelift.dev
 
 mod code;
+mod group;
 mod machine;
 mod plan;
 mod scope;
 mod table;
 
 use std::any::Any;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -34,8 +36,8 @@ use weir_filter::set::Set;
 use self::machine::{Function, Machine};
 use self::table::Table;
 
-/// Nodes of a graph that is still compiled. Compiling takes some microseconds a node; what is larger is better interpreted, or
-/// written with sets.
+/// Questions that are still compiled, long alternatives counted as sets. Compiling takes some 10 microseconds each; what is
+/// larger is better interpreted, or written with sets.
 pub const MOST_NODES: usize = 1 << 16;
 
 /// A filter as machine code. It may be run by several threads at once.
@@ -70,8 +72,8 @@ impl Native {
     ///
     /// The processor is not served, the graph is too large, or the process may not have executable memory.
     pub fn new(graph: &Graph, sets: &[Set]) -> Result<Self, Error> {
-        let (questions, tables) = questions(graph, sets)?;
-        let machine = Machine::new(graph, &questions)?;
+        let Prepared { graph, questions, tables } = prepared(graph, sets)?;
+        let machine = Machine::new(&graph, &questions)?;
         let asks_metadata = graph.values().iter().any(|value| matches!(value, Value::Meta(_)));
         Ok(Self { machine, asks_metadata, _tables: tables })
     }
@@ -94,8 +96,8 @@ impl Native {
     ///
     /// As [`Native::new`].
     pub fn listing(graph: &Graph, sets: &[Set]) -> Result<String, Error> {
-        let (questions, _tables) = questions(graph, sets)?;
-        machine::listing(graph, &questions)
+        let prepared = prepared(graph, sets)?;
+        machine::listing(&prepared.graph, &prepared.questions)
     }
 
     /// Bytes of machine code.
@@ -104,27 +106,38 @@ impl Native {
     }
 }
 
-/// What the code asks its sets, and what that keeps in memory.
-type Questions = (Vec<Option<code::Question>>, Vec<Option<Memory>>);
+/// What code is made of.
+struct Prepared<'a> {
+    graph: Cow<'a, Graph>,
+    /// How the code asks each set; none for those that it does not.
+    questions: Vec<Option<code::Question>>,
+    /// What questions hold the addresses of.
+    tables: Vec<Option<Memory>>,
+}
 
-fn questions(graph: &Graph, sets: &[Set]) -> Result<Questions, Error> {
-    if graph.nodes().len() > MOST_NODES {
-        return Err(Error::TooLarge(graph.nodes().len()));
+fn prepared<'a>(graph: &'a Graph, sets: &[Set]) -> Result<Prepared<'a>, Error> {
+    let (graph, added) = match group::grouped(graph, sets.len()) {
+        Some((graph, added)) => (Cow::Owned(graph), added),
+        None => (Cow::Borrowed(graph), Vec::new()),
+    };
+    let reached = group::callers(&graph);
+    let size = reached.iter().filter(|&&callers| callers > 0).count();
+    if size > MOST_NODES {
+        return Err(Error::TooLarge(size));
     }
-    let mut asked = vec![false; sets.len()];
-    for node in graph.nodes() {
-        if let Node::Branch { test: Test::Member { set, .. }, .. } = node {
+    let mut asked = vec![false; sets.len() + added.len()];
+    for (node, callers) in graph.nodes().iter().zip(reached) {
+        if let (Node::Branch { test: Test::Member { set, .. }, .. }, 1..) = (node, callers) {
             asked[set.0 as usize] = true;
         }
     }
-    let mut tables: Vec<Option<Memory>> = Vec::with_capacity(sets.len());
-    let mut questions = Vec::with_capacity(sets.len());
-    for (set, asked) in sets.iter().zip(asked) {
+    let (mut questions, mut tables) = (Vec::new(), Vec::new());
+    for (set, asked) in sets.iter().chain(&added).zip(asked) {
         let (question, memory) = if asked { machine::question(Table::new(set)) } else { (None, None) };
         questions.push(question);
         tables.push(memory);
     }
-    Ok((questions, tables))
+    Ok(Prepared { graph, questions, tables })
 }
 
 /// Runs a [`Native`] on packets.

@@ -3,7 +3,7 @@
 use std::fs;
 use std::thread;
 
-use weir_filter::graph::{Graph, NodeId, Operation, TermId, Width};
+use weir_filter::graph::{Graph, NodeId, Operation, Relation, TermId, Width};
 use weir_filter::interpret::{Interpreter, Packet};
 use weir_filter::set::{Contents, Member, Set, SetId};
 use weir_native::{Error, MOST_NODES, Native};
@@ -72,7 +72,8 @@ fn what_is_too_large_is_an_error() {
     let mut next = Graph::REFUSE;
     let word = graph.load(None, 0, Width::Word);
     for number in 0..u32::try_from(MOST_NODES).unwrap() {
-        next = graph.equals(word, number, (Graph::ACCEPT, next), TermId(0));
+        let bound = graph.constant(number);
+        next = graph.compare(Relation::Greater, word, bound, (Graph::ACCEPT, next), TermId(0));
     }
     graph.set_root(next);
     assert!(matches!(Native::new(&graph, &[]), Err(Error::TooLarge(_))));
@@ -117,4 +118,28 @@ fn what_always_and_never_matches() {
 fn code_can_be_read() {
     let listing = Native::listing(&Graph::new(77), &[]).unwrap();
     assert!(listing.contains("0x4d") && listing.contains("ret"), "{listing}");
+}
+
+/// Hosts one by one, in either direction: as sets, with the second address asked for only where the first is not enough.
+#[test]
+fn long_alternatives_become_sets() {
+    let mut graph = Graph::new(1);
+    let (source, destination) = (graph.load(None, 0, Width::Word), graph.load(None, 4, Width::Word));
+    let mut next = Graph::REFUSE;
+    for number in (0..3000).rev() {
+        next = graph.equals(destination, number * 7, (Graph::ACCEPT, next), TermId(0));
+        next = graph.equals(source, number * 7, (Graph::ACCEPT, next), TermId(0));
+    }
+    graph.set_root(next);
+    let (native, interpreter) = (Native::new(&graph, &[]).unwrap(), Interpreter::new(&graph, &[]));
+    assert!(native.code_len() < 1000, "{} bytes", native.code_len());
+    for (source, destination) in
+        [(0, 1), (1, 0), (7, 1), (1, 7), (1, 2999 * 7), (2999 * 7, 1), (1, 3000 * 7), (5, 6)]
+    {
+        let bytes = [u32::to_be_bytes(source), u32::to_be_bytes(destination)].concat();
+        for end in [3, 4, 7, 8] {
+            let packet = packet(&bytes[..end]);
+            assert_eq!(native.run(&packet), interpreter.run(&packet), "{source} {destination} {end}");
+        }
+    }
 }

@@ -1,7 +1,8 @@
 //! `weir bench read`: how fast capture files are read and rewritten, side by side with tcpdump, tshark and editcap, and with
 //! reading the bytes alone.
 //!
-//! All programs get the same file of 60-byte packets, in memory (a tmpfs), and do the same work. Files that are written
+//! All programs get the same file of 60-byte packets, in memory (a tmpfs), and do the same work: count, convert, or write to
+//! /dev/null what matches a filter. Files that are written
 //! are read again, packet by packet, by a reader that shares nothing with weir's.
 
 use std::fs::{self, File};
@@ -85,9 +86,15 @@ enum Answer {
     Number,
     /// It writes a file with all packets as they were.
     File,
+    /// It says that it has written all packets, or none.
+    Taken(bool),
 }
 
-const CONTESTANTS: [Contestant; 10] = [
+/// A filter that none of the packets matches, and one that all do.
+const NONE: &str = "tcp port 443 and net 10.0.0.0/8";
+const ALL: &str = "udp and not port 443";
+
+const CONTESTANTS: [Contestant; 18] = [
     contestant(
         "bytes-pcap",
         Some("dd"),
@@ -116,6 +123,62 @@ const CONTESTANTS: [Contestant; 10] = [
         Some("tcpdump"),
         "tcpdump",
         &["-r", "{pcapng}", "-w", "/dev/null"],
+        Answer::Status,
+    ),
+    contestant(
+        "weir-none-pcap",
+        None,
+        "",
+        &["read", "{pcap}", "-w", "/dev/null", "-f", NONE],
+        Answer::Taken(false),
+    ),
+    contestant(
+        "tcpdump-none-pcap",
+        Some("tcpdump"),
+        "tcpdump",
+        &["-r", "{pcap}", "-w", "/dev/null", NONE],
+        Answer::Status,
+    ),
+    contestant(
+        "weir-all-pcap",
+        None,
+        "",
+        &["read", "{pcap}", "-w", "/dev/null", "-f", ALL],
+        Answer::Taken(true),
+    ),
+    contestant(
+        "tcpdump-all-pcap",
+        Some("tcpdump"),
+        "tcpdump",
+        &["-r", "{pcap}", "-w", "/dev/null", ALL],
+        Answer::Status,
+    ),
+    contestant(
+        "weir-none-pcapng",
+        None,
+        "",
+        &["read", "{pcapng}", "-w", "/dev/null", "-f", NONE],
+        Answer::Taken(false),
+    ),
+    contestant(
+        "tcpdump-none-pcapng",
+        Some("tcpdump"),
+        "tcpdump",
+        &["-r", "{pcapng}", "-w", "/dev/null", NONE],
+        Answer::Status,
+    ),
+    contestant(
+        "weir-all-pcapng",
+        None,
+        "",
+        &["read", "{pcapng}", "-w", "/dev/null", "-f", ALL],
+        Answer::Taken(true),
+    ),
+    contestant(
+        "tcpdump-all-pcapng",
+        Some("tcpdump"),
+        "tcpdump",
+        &["-r", "{pcapng}", "-w", "/dev/null", ALL],
         Answer::Status,
     ),
     contestant(
@@ -303,7 +366,8 @@ impl Files {
         let output = self.command(contestant)?.output().map_err(failed(contestant.name))?;
         let seconds = start.elapsed().as_secs_f64();
         let problem = if output.status.success() {
-            self.check(contestant.answer, &String::from_utf8_lossy(&output.stdout), &out)
+            let [stdout, stderr] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+            self.check(contestant.answer, &stdout, &stderr, &out)
         } else {
             Some(format!("{}: {}", output.status, String::from_utf8_lossy(&output.stderr).trim()))
         };
@@ -311,8 +375,14 @@ impl Files {
     }
 
     /// What is wrong with the answer.
-    fn check(&self, answer: Answer, stdout: &str, out: &Path) -> Option<String> {
+    fn check(&self, answer: Answer, stdout: &str, stderr: &str, out: &Path) -> Option<String> {
         match answer {
+            Answer::Taken(all) => {
+                let (taken, left) = if all { (self.packets, 0) } else { (0, self.packets) };
+                let wanted =
+                    format!("{} packets ({} filtered out)", units::grouped(taken), units::grouped(left));
+                (!stderr.contains(&wanted)).then(|| format!("it says: {}", stderr.trim()))
+            }
             Answer::Status => None,
             Answer::Number => {
                 let counted = stdout.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
@@ -402,6 +472,30 @@ impl Report {
                 AtMost(2.0),
                 "weir-count-pcapng",
                 "bytes-pcapng",
+            ),
+            bar(
+                "pcap: a filter that nothing matches, faster than tcpdump",
+                AtLeast(3.0),
+                "tcpdump-none-pcap",
+                "weir-none-pcap",
+            ),
+            bar(
+                "pcapng: a filter that nothing matches, faster than tcpdump",
+                AtLeast(3.0),
+                "tcpdump-none-pcapng",
+                "weir-none-pcapng",
+            ),
+            bar(
+                "pcap: a filter that all match, faster than tcpdump",
+                AtLeast(5.0),
+                "tcpdump-all-pcap",
+                "weir-all-pcap",
+            ),
+            bar(
+                "pcapng: a filter that all match, faster than tcpdump",
+                AtLeast(5.0),
+                "tcpdump-all-pcapng",
+                "weir-all-pcapng",
             ),
             bar("pcapng to pcap, faster than tcpdump", AtLeast(1.0), "tcpdump-convert", "weir-convert"),
             bar("pcapng to pcap, faster than editcap", AtLeast(3.0), "editcap-convert", "weir-convert"),
