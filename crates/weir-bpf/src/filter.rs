@@ -282,30 +282,58 @@ macro_rules! gate {
 }
 pub(crate) use gate;
 
-/// A filter for a packet socket (`SO_ATTACH_BPF`), with a count of what it refuses.
+/// What filters of a packet socket have refused. It outlives them, so that the count goes on when one is exchanged.
+#[derive(Debug)]
+pub struct Refusals(Map);
+
+impl Refusals {
+    /// None so far.
+    ///
+    /// # Errors
+    ///
+    /// No privilege, no memory.
+    pub fn new() -> Result<Self, CallError> {
+        Map::new(MapKind::PerCpuArray, 4, 8, 1).map(Self)
+    }
+
+    /// Packets that were refused.
+    ///
+    /// # Errors
+    ///
+    /// None in practice: the map is ours.
+    pub fn count(&self) -> Result<u64, CallError> {
+        self.0.sum(0, weir_sys::cpu::possible()?)
+    }
+}
+
+impl AsFd for Refusals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// A filter for a packet socket (`SO_ATTACH_BPF`), which counts what it refuses.
 #[derive(Debug)]
 pub struct SocketFilter {
     program: OwnedFd,
-    refused: Map,
     sets: Vec<SetMap>,
 }
 
 impl SocketFilter {
-    /// Loads it.
+    /// Loads it; `refusals`: a descriptor of [`Refusals`], be they of another process.
     ///
     /// # Errors
     ///
     /// As [`Loader::load`].
-    pub fn load(graph: &Graph, sets: &[Set]) -> Result<Self, FilterError> {
+    pub fn load(graph: &Graph, sets: &[Set], refusals: BorrowedFd<'_>) -> Result<Self, FilterError> {
         let maps = sets.iter().map(SetMap::new).collect::<Result<Vec<_>, _>>()?;
-        let refused = Map::new(MapKind::PerCpuArray, 4, 8, 1)?;
         let program = ebpf::emit(graph, sets, Context::Socket, Ending::Counted { accept: graph.snap_len })?;
         let words = program.words(|symbol| match symbol {
             Symbol::Set(set) => maps[set.0 as usize].as_raw_fd(),
-            Symbol::Refused => refused.as_raw_fd(),
+            Symbol::Refused => refusals.as_raw_fd(),
             Symbol::Outcomes => unreachable!("it answers by what it returns"),
         });
-        Ok(Self { program: program::load(ProgramKind::Socket, NAME, &words)?, refused, sets: maps })
+        Ok(Self { program: program::load(ProgramKind::Socket, NAME, &words)?, sets: maps })
     }
 
     /// The program, to attach it.
@@ -313,17 +341,13 @@ impl SocketFilter {
         self.program.as_fd()
     }
 
+    /// The program alone.
+    pub fn into_program(self) -> OwnedFd {
+        self.program
+    }
+
     /// The sets, in the order of the filter's.
     pub fn sets(&self) -> &[SetMap] {
         &self.sets
-    }
-
-    /// Packets that it has refused.
-    ///
-    /// # Errors
-    ///
-    /// None in practice: the map is ours.
-    pub fn refused(&self) -> Result<u64, CallError> {
-        self.refused.sum(0, weir_sys::cpu::possible()?)
     }
 }

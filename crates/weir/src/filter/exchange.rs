@@ -13,11 +13,11 @@
 
 use std::fmt::Debug;
 use std::io;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use weir_bpf::filter::{Hook, Loader};
+use weir_bpf::filter::{Hook, Loader, SocketFilter};
 use weir_filter::cbpf::{self, Rules};
 use weir_filter::emit::cbpf::{EmitError, Target, emit};
 use weir_sys::CallError;
@@ -62,8 +62,12 @@ pub enum PlaceKind {
     /// In front of the programs that fill a pool, for each pool where they are attached; descriptors: of each pool the
     /// array of outcomes (`weir_bpf::filter`).
     Programs(Vec<Vec<HookKind>>),
-    /// A packet socket's own filter, in the kernel.
-    Socket,
+    /// A packet socket's own filter, in the kernel. Descriptor: its refusals (`weir_bpf::filter::Refusals`), where they
+    /// can be counted.
+    Socket {
+        /// Bytes that an accepted packet is cut to.
+        snap_len: u32,
+    },
     /// The process itself, which asks before it copies.
     Process,
 }
@@ -205,8 +209,15 @@ impl Place {
                 }
                 Ok(Program { interface, form: Form::Programs, descriptors })
             }
-            PlaceKind::Socket | PlaceKind::Process => {
+            PlaceKind::Socket { .. } | PlaceKind::Process => {
                 let compiled = filter.compile(self.seat.receiver)?;
+                if let (PlaceKind::Socket { snap_len }, Some(refusals)) =
+                    (&self.kind, self.descriptors.first())
+                    && let Ok(loaded) = counting(&compiled, *snap_len, refusals.as_fd())
+                {
+                    let descriptors = vec![loaded.into_program()];
+                    return Ok(Program { interface, form: Form::Programs, descriptors });
+                }
                 let program = classic(&compiled).map_err(|error| refused(&error))?;
                 Ok(Program { interface, form: Form::of(&program), descriptors: Vec::new() })
             }
@@ -250,6 +261,17 @@ impl Form {
         let numbers = |i: &cbpf::Instruction| [i.code.into(), i.jt.into(), i.jf.into(), i.k];
         Self::Classic(program.instructions.iter().map(numbers).collect())
     }
+}
+
+/// The filter of a packet socket as eBPF, which counts what it refuses.
+pub(crate) fn counting(
+    filter: &Compiled,
+    snap_len: u32,
+    refusals: BorrowedFd<'_>,
+) -> Result<SocketFilter, weir_bpf::filter::FilterError> {
+    let mut graph = filter.graph.clone();
+    graph.snap_len = snap_len;
+    SocketFilter::load(&graph, &filter.ast.sets, refusals)
 }
 
 /// The filter in classic BPF, if there is room for it.

@@ -11,7 +11,7 @@ mod remembered;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use self::exchange::{Closed, Gate, checked, classic, for_the_kernel, not_loaded};
+pub(crate) use self::exchange::{Closed, Gate, checked, classic, counting, for_the_kernel, not_loaded};
 pub use self::exchange::{Exchange, Form, HookKind, Place, PlaceKind, Program, Seat};
 pub use self::matcher::{FileFilter, Matcher};
 pub use self::names::SystemNames;

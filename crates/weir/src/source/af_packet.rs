@@ -21,12 +21,14 @@ mod shared;
 mod sieve;
 mod stack;
 
+use std::os::fd::AsFd as _;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
+use weir_bpf::filter::{Refusals, SocketFilter};
 use weir_ring::{Counters, Fill, Part, Reader, Shape};
 use weir_sys::CallError;
 use weir_sys::packet::{self, PacketRing, Promiscuous, RingOptions, Traffic};
@@ -40,7 +42,7 @@ use self::sieve::Sieve;
 use self::stack::Stack;
 use super::{Ready, Source};
 use crate::builder::{DEFAULT_SNAP_LEN, Delivery, Direction, Settings};
-use crate::filter::{Gate, classic, for_the_kernel};
+use crate::filter::{Gate, classic, counting, for_the_kernel};
 use crate::interface::Device;
 use crate::{Error, choose, size};
 
@@ -97,18 +99,16 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         Direction::In => Traffic::Received,
         Direction::Both => Traffic::Both,
     };
-    let in_kernel = device.filter.as_ref().filter(|_| !device.any).map(|filter| classic(filter));
-    let (program, in_pump) = match &in_kernel {
-        None => (None, device.any),
-        Some(Ok(program)) => (Some(for_the_kernel(program)), false),
-        // Too long, or with more memory than there is.
-        Some(Err(_)) => (None, true),
-    };
+    // Of what this host sends alone the program would refuse what it receives, and count that.
+    let countable = !device.any && traffic != Traffic::Sent;
+    let refusals = countable.then(Refusals::new).and_then(Result::ok);
+    let in_kernel = InKernel::of(device, snap_len, refusals.as_ref());
+    let in_pump = device.any || device.filter.is_some() && in_kernel.is_none();
     let sieve = device.filter.as_ref().filter(|_| in_pump).map(Sieve::new);
     // A filter looks at packets before they are cut.
     let asked_len = if sieve.is_some() { DEFAULT_SNAP_LEN } else { snap_len };
     let largest = device.largest_frame().min(asked_len);
-    let front = program.as_deref().map_or(packet::Program::All, packet::Program::Classic);
+    let front = in_kernel.as_ref().map_or(packet::Program::All, InKernel::program);
     let wanted = RingOptions {
         interface: (!device.any).then_some(device.link.index),
         traffic,
@@ -127,13 +127,15 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     let failed = |error| CallError::new(format!("make the pool of `{name}`"), error);
     let (writer, reader) = private_pool(shape).map_err(failed)?;
     let shared = Arc::new(Shared::new()?);
-    if program.is_some() {
+    if matches!(in_kernel, Some(InKernel::Classic(_))) {
         shared.stop_counting();
     }
     let gate = Arc::new(SocketGate {
         name: name.clone(),
         socket: ring.filter_place()?.keeping(if in_pump { DEFAULT_SNAP_LEN } else { snap_len }),
         shared: Arc::clone(&shared),
+        snap_len,
+        refusals,
         in_pump,
     });
     let pump = Pump {
@@ -173,6 +175,30 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         gate,
     };
     Ok(Opened { source, snap_len, detail })
+}
+
+/// A filter that the kernel runs.
+enum InKernel {
+    /// eBPF: it counts what it refuses.
+    Counting(SocketFilter),
+    Classic(Vec<packet::Instruction>),
+}
+
+impl InKernel {
+    /// That of `device`, if it has one that the kernel can run.
+    fn of(device: &Device, snap_len: u32, refusals: Option<&Refusals>) -> Option<Self> {
+        let filter = device.filter.as_ref().filter(|_| !device.any)?;
+        let counting = refusals.and_then(|refusals| counting(filter, snap_len, refusals.as_fd()).ok());
+        let classic = || classic(filter).ok().map(|program| Self::Classic(for_the_kernel(&program)));
+        counting.map(Self::Counting).or_else(classic)
+    }
+
+    fn program(&self) -> packet::Program<'_> {
+        match self {
+            Self::Counting(filter) => packet::Program::Extended(filter.program()),
+            Self::Classic(instructions) => packet::Program::Classic(instructions),
+        }
+    }
 }
 
 /// The largest ring that there is memory for, and its measures.
@@ -286,7 +312,7 @@ impl Source for AfPacket {
     }
 
     fn filtered(&self) -> Option<u64> {
-        self.shared.filtered()
+        self.shared.filtered().map(|in_pump| in_pump + self.gate.refused_in_kernel())
     }
 }
 

@@ -1,8 +1,11 @@
 //! Where the filter of a packet socket is exchanged.
 
-use std::os::fd::OwnedFd;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
 
+use weir_bpf::filter::Refusals;
+use weir_sys::CallError;
 use weir_sys::packet::{self, FilterPlace};
 
 use super::shared::Shared;
@@ -16,11 +19,19 @@ pub(super) struct SocketGate {
     pub(super) name: String,
     pub(super) socket: FilterPlace,
     pub(super) shared: Arc<Shared>,
+    pub(super) snap_len: u32,
+    /// What the kernel's filter has refused; `None`: it cannot be counted.
+    pub(super) refusals: Option<Refusals>,
     /// The pump asks.
     pub(super) in_pump: bool,
 }
 
 impl SocketGate {
+    /// Packets that the kernel's filter has refused.
+    pub(super) fn refused_in_kernel(&self) -> u64 {
+        self.refusals.as_ref().and_then(|refusals| refusals.count().ok()).unwrap_or(0)
+    }
+
     fn refused(&self, what: impl ToString) -> Error {
         Error::FilterRefused { name: self.name.clone(), what: what.to_string() }
     }
@@ -39,10 +50,13 @@ impl SocketGate {
         Ok(())
     }
 
-    fn put_in_kernel(&self, form: &Form) -> Result<(), Error> {
+    fn put_in_kernel(&self, form: &Form, descriptors: &[OwnedFd]) -> Result<(), Error> {
         match form {
             Form::All => self.socket.put(packet::Program::All)?,
-            Form::Programs => return Err(self.refused("classic BPF is needed here")),
+            Form::Programs => {
+                let [program] = descriptors else { return Err(self.refused("one program is needed")) };
+                self.socket.put(packet::Program::Extended(program.as_fd()))?;
+            }
             Form::Classic(instructions) => {
                 let program = checked(instructions).map_err(|flaw| self.refused(flaw))?;
                 self.shared.stop_counting();
@@ -55,10 +69,20 @@ impl SocketGate {
 
 impl Gate for SocketGate {
     fn place(&self) -> Result<(PlaceKind, Vec<OwnedFd>), Error> {
-        Ok((if self.in_pump { PlaceKind::Process } else { PlaceKind::Socket }, Vec::new()))
+        if self.in_pump {
+            return Ok((PlaceKind::Process, Vec::new()));
+        }
+        let refusals = self.refusals.iter().map(|refusals| refusals.as_fd().try_clone_to_owned());
+        let refusals = refusals.collect::<io::Result<_>>();
+        let refusals = refusals.map_err(|error| CallError::new("duplicate a descriptor", error))?;
+        Ok((PlaceKind::Socket { snap_len: self.snap_len }, refusals))
     }
 
     fn put(&self, program: &Program) -> Result<(), Error> {
-        if self.in_pump { self.put_in_pump(&program.form) } else { self.put_in_kernel(&program.form) }
+        if self.in_pump {
+            self.put_in_pump(&program.form)
+        } else {
+            self.put_in_kernel(&program.form, &program.descriptors)
+        }
     }
 }

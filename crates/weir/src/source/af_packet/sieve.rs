@@ -7,11 +7,11 @@
 use std::sync::Arc;
 
 use weir_filter::cbpf;
-use weir_filter::interpret::{Interpreter, Metadata, Packet as Asked, VlanTag};
+use weir_filter::interpret::{Metadata, Packet as Asked, VlanTag};
 use weir_sys::packet::Packet;
 
 use super::form::Form;
-use crate::filter::Compiled;
+use crate::filter::{self, Compiled};
 
 /// Lets those packets through that are wanted.
 #[derive(Debug)]
@@ -23,15 +23,14 @@ pub(super) struct Sieve {
 
 #[derive(Debug)]
 enum Matcher {
-    Interpreter(Interpreter<'static>),
+    Own(filter::Matcher),
     /// What another process has made: it takes no names, no sets and no compiler here.
     Classic(cbpf::Program),
 }
 
 impl Sieve {
     pub(super) fn new(filter: &Arc<Compiled>) -> Self {
-        let interpreter = Interpreter::owning(filter.graph.clone(), &filter.ast.sets);
-        Self { matcher: Matcher::Interpreter(interpreter), saved: Vec::new() }
+        Self { matcher: Matcher::Own(filter::Matcher::new(filter)), saved: Vec::new() }
     }
 
     /// One that asks a program in classic BPF, which was checked.
@@ -58,7 +57,7 @@ impl Sieve {
             Asked { data: packet.data, length: packet.original_len, meta }
         };
         match &self.matcher {
-            Matcher::Interpreter(interpreter) => interpreter.run(&asked) > 0,
+            Matcher::Own(matcher) => matcher.matches(&asked),
             Matcher::Classic(program) => program.run(&asked) > 0,
         }
     }
