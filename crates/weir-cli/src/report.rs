@@ -35,11 +35,15 @@ impl Losses {
 pub(crate) fn opened(interfaces: &[Interface], paint: Paint) -> String {
     let mut text = String::new();
     for interface in interfaces {
-        let Interface { name, source, mode, detail, why, filter, .. } = interface;
+        let Interface { name, source, mode, detail, why, filter, filter_is_never, .. } = interface;
         let _infallible =
             writeln!(text, "{}: {detail}, mode {mode}; source {source}: {why}", paint.bold(name));
         if let Some(filter) = filter {
             let _infallible = writeln!(text, "{}: filter `{filter}`", paint.bold(name));
+        }
+        if *filter_is_never {
+            let _infallible =
+                writeln!(text, "{}: no packet can ever match this filter", paint.yellow("warning"));
         }
     }
     text

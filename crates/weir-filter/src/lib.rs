@@ -80,6 +80,13 @@ pub struct Filter {
 /// The link type of which VLAN tags are taken off.
 const ETHERNET: u16 = 1;
 
+impl Filter {
+    /// It is known that no packet is wanted.
+    pub fn is_never(&self) -> bool {
+        self.graph.root() == Graph::REFUSE
+    }
+}
+
 /// Compiles `text`. An empty one accepts everything.
 pub fn compile(text: &str, options: &Options<'_>) -> Result<Filter, Error> {
     let mut ast = parse::parse(text, options)?;

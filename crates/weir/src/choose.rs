@@ -144,6 +144,7 @@ impl Opener<'_> {
             why,
             queues: source.queues(),
             filter: self.settings.filter.as_ref().map(Filter::label),
+            filter_is_never: self.device.filter.as_ref().is_some_and(|filter| filter.is_never()),
         };
         (Box::new(source), interface)
     }

@@ -38,6 +38,8 @@ pub struct Interface {
     pub queues: u32,
     /// The filter, as files and people are told of it.
     pub filter: Option<String>,
+    /// No packet can ever pass the filter that the capture began with.
+    pub filter_is_never: bool,
 }
 
 /// What is known of an interface before a source is opened on it.
