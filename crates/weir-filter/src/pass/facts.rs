@@ -6,6 +6,8 @@ use std::rc::Rc;
 use super::range::{Ranges, bits_below};
 use crate::graph::{Graph, Operation, Relation, Test, Value, ValueId, operands};
 
+/// No packet is longer.
+const LONGEST: u32 = 1 << 30;
 /// How deep a value is looked into.
 const DEPTH: usize = 4;
 
@@ -85,6 +87,9 @@ impl<'a> Facts<'a> {
             if let Value::Load { base, offset, width } = shape {
                 let most = base.map_or(0, |base| self.ranges.most(self.graph, base));
                 let end = u64::from(offset) + width as u64;
+                if let (Some(base), 0) = (base, offset) {
+                    self.bound(base, 0, LONGEST);
+                }
                 // Only where no address wraps is what comes before it there, too.
                 if u64::from(most) + end <= u32::MAX.into() && self.end(base) < end {
                     let before = self.ends.insert(base, end);
@@ -129,8 +134,20 @@ impl<'a> Facts<'a> {
     fn bounds(&mut self, value: ValueId) -> (u32, u32) {
         match self.bounds.get(&value) {
             Some(&bounds) => bounds,
-            None => (self.graph.as_constant(value).unwrap_or(0), self.ranges.most(self.graph, value)),
+            None => self.sum_bounds(value).unwrap_or_else(|| {
+                (self.graph.as_constant(value).unwrap_or(0), self.ranges.most(self.graph, value))
+            }),
         }
+    }
+
+    /// Least and most that a sum with a number is, if something was learned of the other operand and nothing wraps.
+    fn sum_bounds(&self, value: ValueId) -> Option<(u32, u32)> {
+        let Value::Binary { operation: Operation::Add, left, right } = self.graph.get(value) else {
+            return None;
+        };
+        let number = self.graph.as_constant(right)?;
+        let (least, most) = self.bounds.get(&left)?;
+        Some((least.checked_add(number)?, most.checked_add(number)?))
     }
 
     /// The number that `value` is, if that is known.

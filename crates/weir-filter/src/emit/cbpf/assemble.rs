@@ -18,7 +18,9 @@ struct Assembler<'a> {
     stores: bool,
     /// Last instruction first.
     reversed: Vec<Instruction>,
-    /// Where each node begins, or the nearest landing place for it.
+    /// Where each node begins.
+    begins: Vec<usize>,
+    /// The same, or the nearest landing place for it.
     places: Vec<usize>,
 }
 
@@ -27,11 +29,17 @@ pub(super) fn assemble(graph: &Graph, layout: &[NodeId], blocks: Vec<Block>) -> 
     let stores =
         |block: &Block| block.code.iter().any(|i| matches!(i.opcode(), Some(Opcode::Store | Opcode::StoreX)));
     let stores = blocks.iter().any(stores);
-    let mut assembler =
-        Assembler { graph, stores, reversed: Vec::new(), places: vec![0; graph.nodes().len()] };
+    let mut assembler = Assembler {
+        graph,
+        stores,
+        reversed: Vec::new(),
+        begins: vec![0; graph.nodes().len()],
+        places: vec![0; graph.nodes().len()],
+    };
     for (id, block) in layout.iter().zip(blocks).rev() {
         assembler.end(block.end);
         assembler.reversed.extend(block.code.into_iter().rev());
+        assembler.begins[id.0 as usize] = assembler.reversed.len();
         assembler.places[id.0 as usize] = assembler.reversed.len();
     }
     assembler.reversed.reverse();
@@ -66,7 +74,8 @@ impl Assembler<'_> {
             Graph::REFUSE if !self.stores => Instruction::new(Opcode::ReturnConstant, 0),
             Graph::ACCEPT if !self.stores => Instruction::new(Opcode::ReturnConstant, self.graph.snap_len),
             _ => {
-                let distance = u32::try_from(self.distance(next)).expect("a program is counted in 32 bits");
+                let distance = self.reversed.len() - self.begins[next.0 as usize];
+                let distance = u32::try_from(distance).expect("a program is counted in 32 bits");
                 Instruction::new(Opcode::Jump, distance)
             }
         };
