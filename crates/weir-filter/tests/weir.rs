@@ -302,6 +302,22 @@ fn many_alternatives_are_asked_as_a_set() {
 }
 
 #[test]
+fn tunnels_in_a_row_are_entered_once() {
+    let row =
+        |joint: &str| (0..500).map(|port| format!("inner(port {port})")).collect::<Vec<_>>().join(joint);
+    let (_, packet) = tunnels().remove(0);
+    assert!(accepts(&filter(&row(" or ")), &packet));
+    assert!(!accepts(&filter(&row(" and ")), &packet));
+    table(
+        &packet,
+        &["inner(udp) and inner(port 53) and ip", "inner(tcp) or inner(ip) or arp"],
+        &["inner(udp) and inner(tcp)"],
+    );
+    let apart = (0..101).map(|port| format!("inner(port {port}) or tcp")).collect::<Vec<_>>().join(" or ");
+    assert!(compile(&apart, &options(Dialect::Weir, ETHERNET)).is_err());
+}
+
+#[test]
 fn what_makes_no_sense_here_is_refused() {
     for (link_type, text) in [
         (ETHERNET, "inbound"),

@@ -1,4 +1,5 @@
 //! Many hosts, addresses or ports in a row, `host a or host b or ...`, become one question: whether the packet's is in a set.
+//! And `inner(a) or inner(b)` becomes `inner(a or b)`, with `and` as with `or`: a packet carries one other at most.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -29,28 +30,48 @@ enum Sort {
 /// Collects what can be collected in `ast`.
 pub(super) fn collect(ast: &Ast) -> Collected<'_> {
     let mut collected = Collected { ast: Cow::Borrowed(ast), terms: HashMap::new(), sets: Vec::new() };
-    for index in 0..ast.nodes.len() {
-        let Expr::Or(operands) = &ast.nodes[index] else { continue };
-        if operands.len() < FEWEST {
-            continue;
-        }
+    for (index, node) in ast.nodes.iter().enumerate() {
+        let (operands, connect): (_, fn(Vec<ExprId>) -> Expr) = match node {
+            Expr::Or(operands) => (operands, Expr::Or),
+            Expr::And(operands) => (operands, Expr::And),
+            Expr::Not(_) | Expr::Inner(_) | Expr::Term(_) => continue,
+        };
         let mut kept = Vec::new();
-        for run in
-            operands.chunk_by(|a, b| sort(ast, *a).is_some_and(|sort_of_a| Some(sort_of_a) == sort(ast, *b)))
-        {
-            match sort(ast, run[0]) {
-                Some(sort) if run.len() >= FEWEST => kept.push(collected.replace(ast, sort, run)),
+        for run in operands.chunk_by(|a, b| alike(ast, *a, *b)) {
+            match (sort(ast, run[0]), inside(ast, run[0])) {
+                (Some(sort), _) if run.len() >= FEWEST && matches!(node, Expr::Or(_)) => {
+                    kept.push(collected.replace(ast, sort, run));
+                }
+                (_, Some(_)) if run.len() > 1 => {
+                    let operands = run.iter().filter_map(|operand| inside(ast, *operand)).collect();
+                    let operand = collected.push(connect(operands));
+                    kept.push(collected.push(Expr::Inner(operand)));
+                }
                 _ => kept.extend_from_slice(run),
             }
         }
         if kept.len() < operands.len() {
             let one = kept[0];
             let node =
-                if kept.len() == 1 { collected.ast.nodes[one.0 as usize].clone() } else { Expr::Or(kept) };
+                if kept.len() == 1 { collected.ast.nodes[one.0 as usize].clone() } else { connect(kept) };
             collected.ast.to_mut().nodes[index] = node;
         }
     }
     collected
+}
+
+/// Whether neighbours can become one.
+fn alike(ast: &Ast, a: ExprId, b: ExprId) -> bool {
+    let of_a_sort = sort(ast, a).is_some_and(|of_a| Some(of_a) == sort(ast, b));
+    of_a_sort || (inside(ast, a).is_some() && inside(ast, b).is_some())
+}
+
+/// What an operand asks of the packet inside, if it does.
+fn inside(ast: &Ast, operand: ExprId) -> Option<ExprId> {
+    match ast.nodes[operand.0 as usize] {
+        Expr::Inner(inside) => Some(inside),
+        _ => None,
+    }
 }
 
 /// What an operand must have in common with its neighbours, if it is one that can be collected.
@@ -140,9 +161,14 @@ impl Collected<'_> {
         let own = self.ast.to_mut();
         let number = u32::try_from(own.terms.len()).expect("terms are counted in 32 bits");
         own.terms.push(Term { span, primitive });
-        own.nodes.push(Expr::Term(number));
         self.terms.insert(number, first);
-        ExprId(u32::try_from(own.nodes.len() - 1).expect("nodes are counted in 32 bits"))
+        self.push(Expr::Term(number))
+    }
+
+    fn push(&mut self, node: Expr) -> ExprId {
+        let nodes = &mut self.ast.to_mut().nodes;
+        nodes.push(node);
+        ExprId(u32::try_from(nodes.len() - 1).expect("nodes are counted in 32 bits"))
     }
 
     fn add(&mut self, ast: &Ast, mut contents: Contents) -> SetId {
