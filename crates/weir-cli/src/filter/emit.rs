@@ -1,7 +1,6 @@
 //! What an expression becomes, as text.
 
 use weir::filter::Compiled;
-use weir_filter::ast::{Ast, Expr, ExprId};
 use weir_filter::cbpf::Program;
 use weir_filter::emit::cbpf::{self, Target};
 use weir_filter::emit::ebpf::{self, Context, Ending};
@@ -21,27 +20,8 @@ pub(super) fn text(compiled: &Compiled, form: Form) -> Result<String, Failure> {
         Form::Ebpf => Ok(ebpf(compiled)?.to_string()),
         Form::Asm => Native::listing(graph, sets).map_err(Failure::new),
         Form::Ir => Ok(graph.to_string()),
-        Form::Ast => Ok(tree(&compiled.ast)),
+        Form::Ast => Ok(compiled.ast.to_string()),
     }
-}
-
-/// What was understood, a node a line, what belongs to it further in.
-fn tree(ast: &Ast) -> String {
-    let mut text = String::new();
-    let mut open: Vec<(ExprId, usize)> = ast.root.map(|root| (root, 0)).into_iter().collect();
-    while let Some((id, depth)) = open.pop() {
-        let indent = "  ".repeat(depth.min(40));
-        let (word, operands) = match &ast.nodes[id.0 as usize] {
-            Expr::And(operands) => ("and".to_owned(), operands.as_slice()),
-            Expr::Or(operands) => ("or".to_owned(), operands.as_slice()),
-            Expr::Not(operand) => ("not".to_owned(), std::slice::from_ref(operand)),
-            Expr::Inner(operand) => ("inner".to_owned(), std::slice::from_ref(operand)),
-            Expr::Term(index) => (format!("{:?}", ast.terms[*index as usize].primitive), [].as_slice()),
-        };
-        text += &format!("{indent}{word}\n");
-        open.extend(operands.iter().rev().map(|&operand| (operand, depth + 1)));
-    }
-    if text.is_empty() { "everything\n".to_owned() } else { text }
 }
 
 /// As `tcpdump -d`, `-dd` or `-ddd` prints it.

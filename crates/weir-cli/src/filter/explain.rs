@@ -22,15 +22,18 @@ struct Explained<'a> {
 #[derive(Serialize)]
 struct Term<'a> {
     text: &'a str,
+    /// What it matches, in English.
+    matches: String,
     reads: Vec<String>,
 }
 
 pub(super) fn run(compiled: &Compiled, link_type: u16, json: bool) -> Result<(), Failure> {
     let mut reads = reads::of_terms(&compiled.lowered);
     let mut terms_explained = Vec::new();
-    for (index, text) in terms(compiled).into_iter().enumerate() {
+    for (index, (text, term)) in terms(compiled).into_iter().zip(&compiled.ast.terms).enumerate() {
         let id = TermId(u32::try_from(index).expect("terms are counted in 32 bits"));
-        terms_explained.push(Term { text, reads: reads.remove(&id).unwrap_or_default() });
+        let matches = compiled.ast.explain(term);
+        terms_explained.push(Term { text, matches, reads: reads.remove(&id).unwrap_or_default() });
     }
     let explained = Explained {
         expression: &compiled.text,
@@ -49,6 +52,7 @@ impl Explained<'_> {
         for term in &self.terms {
             lines.push(String::new());
             lines.push(format!("  {}", paint.cyan(term.text)));
+            lines.push(format!("      matches {}", term.matches));
             if !term.reads.is_empty() {
                 lines.push(paint.dim(format!("      reads {}", term.reads.join(" "))));
             }

@@ -100,7 +100,8 @@ fn what_is_printed_is_read_back() {
 
 #[test]
 fn each_form_is_printed() {
-    let forms = [("cbpf", "ret"), ("ebpf", "exit"), ("asm", "ret"), ("ir", "accept"), ("ast", "Port")];
+    let forms =
+        [("cbpf", "ret"), ("ebpf", "exit"), ("asm", "ret"), ("ir", "accept"), ("ast", "t0 tcp port 80")];
     for (form, word) in forms {
         let text = succeeds(&["--emit", form, "tcp port 80"]);
         assert!(text.contains(word), "{form}: {text}");
@@ -112,6 +113,7 @@ fn terms_are_explained_with_the_bytes_that_they_read() {
     let explained = object(&["--json", "--dialect", "pcap", "ip proto 17 and ether[0] = 1"]);
     assert_eq!(explained["never_matches"], false);
     let terms = explained["terms"].as_array().expect("terms");
+    assert_eq!(terms[0]["matches"], "IPv4 packets that carry protocol 17");
     let texts: Vec<_> = terms.iter().map(|term| term["text"].as_str().expect("text")).collect();
     assert_eq!(texts, ["ip proto 17", "ether[0] = 1"]);
     assert_eq!(terms[0]["reads"], serde_json::json!(["[12:2]", "[23:1]"]));
@@ -132,7 +134,7 @@ fn costs_stand_beside_those_of_libpcap() {
 fn what_is_wrong_is_said() {
     let (status, _, stderr) = filter(&["tcp", "prot", "80"]);
     assert_eq!(status, Some(2));
-    assert!(stderr.contains("prot"), "{stderr}");
+    assert!(stderr.contains("\n  tcp prot 80\n      ^^^^\ndid you mean `port`?\n"), "{stderr}");
     let (status, _, stderr) = filter(&["-y", "EN10GB", "ip"]);
     assert_eq!(status, Some(2));
     assert!(stderr.contains("LINUX_SLL2"), "{stderr}");

@@ -134,9 +134,10 @@ impl FilterError {
     }
 }
 
+/// With the place marked under the expression.
 impl fmt::Display for FilterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "filter `{}`: {}", self.text, self.error)
+        write!(f, "the filter is wrong: {}", self.error.render(&self.text))
     }
 }
 
