@@ -15,6 +15,10 @@ use crate::style;
 struct Decoded {
     instructions: usize,
     listing: String,
+    /// An expression of the dialect `pcap`, for Ethernet, with the same verdicts; null: there is none.
+    expression: Option<String>,
+    /// Why there is none.
+    no_expression: Option<String>,
     /// What the kernel would say of the program; null: it takes it.
     flaw: Option<String>,
 }
@@ -24,7 +28,13 @@ pub(super) fn run(path: &Path, json: bool) -> Result<(), Failure> {
     let program = Program::from_numbers(&text).map_err(|error| {
         Failure::usage(format!("{}: {error}", path.display())).hint("what `tcpdump -ddd` prints is read")
     })?;
+    let (expression, no_expression) = match program.expression() {
+        Ok(expression) => (Some(expression), None),
+        Err(reason) => (None, Some(reason.to_string())),
+    };
     let decoded = Decoded {
+        expression,
+        no_expression,
         instructions: program.len(),
         listing: program.listing(),
         flaw: program.check(Rules::Kernel).err().map(|flaw| flaw.to_string()),
@@ -46,6 +56,13 @@ impl Decoded {
         let paint = style::stdout();
         let mut text = self.listing.clone();
         text.push('\n');
+        text += &match (&self.expression, &self.no_expression) {
+            (Some(expression), _) if expression.is_empty() => "every packet matches\n".to_owned(),
+            (Some(expression), _) => {
+                format!("{} (--dialect pcap, Ethernet)\n  {expression}\n", paint.bold("as an expression"))
+            }
+            (None, reason) => format!("no expression: {}\n", reason.as_deref().unwrap_or_default()),
+        };
         if let Some(flaw) = &self.flaw {
             text += &format!("{}: {flaw}\n", paint.yellow("the kernel would not take it"));
         }

@@ -3,6 +3,7 @@
 
 mod check;
 mod cost;
+mod expression;
 mod image;
 mod lift;
 mod opcode;
@@ -11,6 +12,7 @@ mod text;
 
 pub use check::{Flaw, Rules};
 pub use cost::Cost;
+pub use expression::NoExpression;
 pub use lift::LiftError;
 pub use opcode::{ANCILLARY, Opcode, Operand, ancillary_meta};
 pub use text::TextError;
