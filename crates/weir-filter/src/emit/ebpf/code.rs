@@ -87,6 +87,9 @@ enum Form {
     Wire,
 }
 
+/// A value that many questions in a row may be asked about: a load, and the mask put on it, in the packet's byte order.
+type Held = (ValueId, Option<u32>);
+
 /// Makes the code.
 pub(super) struct Code<'a> {
     graph: &'a Graph,
@@ -99,6 +102,10 @@ pub(super) struct Code<'a> {
     out: Assembler,
     /// Of each fast node, the bytes of the packet that are known to be there when it is reached; `None`: nobody goes there.
     shown: Vec<Option<u32>>,
+    /// Of each node, in the way that we are on, what is in `r0` when it is reached, whoever comes.
+    held_at: Vec<Option<Held>>,
+    /// What is in `r0` now.
+    held: Option<Held>,
     /// Which slow nodes are reached.
     slow: Vec<bool>,
     /// The node whose code is made, and whether in the fast way.
@@ -132,6 +139,8 @@ impl<'a> Code<'a> {
             cells,
             out: Assembler::default(),
             shown: vec![None; nodes],
+            held_at: vec![None; nodes],
+            held: None,
             slow: vec![false; nodes],
             node: 0,
             fast,
@@ -153,6 +162,7 @@ impl<'a> Code<'a> {
         if self.fast {
             self.nodes(last, Label::Fast);
             self.fast = false;
+            self.held_at.fill(None);
         }
         self.nodes(last, Label::Slow);
         self.end(Graph::ACCEPT);
@@ -167,6 +177,7 @@ impl<'a> Code<'a> {
                 self.out.bind(label(index));
                 self.node = index;
                 self.known = self.shown[index as usize].unwrap_or(0);
+                self.held = self.held_at[index as usize];
                 self.node_code(self.graph.node(NodeId(index)));
             }
         }
@@ -257,6 +268,9 @@ impl<'a> Code<'a> {
     }
 
     fn node_code(&mut self, node: Node) {
+        if !matches!(node, Node::Branch { test: Test::Compare { .. }, .. }) {
+            self.held = None;
+        }
         match node {
             Node::Refuse | Node::Accept => {}
             Node::Read { value, next } => {
@@ -302,6 +316,11 @@ impl<'a> Code<'a> {
 
     fn note(&mut self, node: NodeId) {
         let index = node.0 as usize;
+        self.held_at[index] = if self.reached(node.0) {
+            self.held_at[index].filter(|held| self.held == Some(*held))
+        } else {
+            self.held
+        };
         if self.fast {
             let known = self.shown[index].map_or(self.known, |known| known.min(self.known));
             self.shown[index] = Some(known);
@@ -329,21 +348,27 @@ impl<'a> Code<'a> {
                 let Value::Load { base, offset, width } = self.graph.get(load) else {
                     unreachable!("only loads are in the packet")
                 };
-                match base {
-                    None => self.load_fixed(offset, width, Form::Wire, R0),
-                    Some(base) => {
-                        self.tasks(vec![
-                            Task::Load { offset, width, form: Form::Wire },
-                            Task::Value(base, 0),
-                        ]);
+                if self.held != Some((load, None)) && self.held != Some((load, mask)) {
+                    self.held = None;
+                    match base {
+                        None => self.load_fixed(offset, width, Form::Wire, R0),
+                        Some(base) => {
+                            let load = Task::Load { offset, width, form: Form::Wire };
+                            self.tasks(vec![load, Task::Value(base, 0)]);
+                        }
                     }
                 }
-                if let Some(mask) = mask {
+                if let Some(mask) = mask
+                    && self.held != Some((load, Some(mask)))
+                {
                     self.out.push(Instruction::alu_number(Alu::And, R0, mask));
                 }
+                // Asking for one of several bits may leave other bits behind.
+                self.held = Some((load, mask)).filter(|_| relation == Relation::Equal);
                 Some(number)
             }
             None => {
+                self.held = None;
                 let number = self.graph.as_constant(right);
                 match number {
                     Some(_) => self.value(left),

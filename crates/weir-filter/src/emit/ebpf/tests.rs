@@ -73,3 +73,26 @@ fn what_the_kernel_cannot_take_is_an_error() {
     graph.set_root(root);
     assert!(matches!(emit(&graph, &[], Context::Socket, RETURN), Err(Error::TooLong(_))));
 }
+
+#[test]
+fn what_several_questions_in_a_row_are_about_is_loaded_once() {
+    let mut graph = Graph::new(1);
+    let ethertype = graph.load(None, 12, Width::Half);
+    let byte = graph.load(None, 14, Width::Byte);
+    let mut node = graph.equals(byte, 0x45, (Graph::ACCEPT, Graph::REFUSE), TermId(0));
+    for number in [0x800, 0x806, 0x86dd] {
+        node = graph.equals(ethertype, number, (Graph::ACCEPT, node), TermId(0));
+    }
+    // Who comes this way has another byte in the register.
+    let other = graph.load(None, 0, Width::Byte);
+    let (below, root) = (node, graph.equals(ethertype, 0x8100, (Graph::ACCEPT, node), TermId(0)));
+    graph.set_root(root);
+    let loads = |graph: &Graph| {
+        let program = emit(graph, &[], Context::Xdp { fragments: false }, RETURN).unwrap();
+        program.to_string().matches("*(u16 *)(r7 +12)").count()
+    };
+    assert_eq!(loads(&graph), 1);
+    let root = graph.equals(other, 1, (root, below), TermId(0));
+    graph.set_root(root);
+    assert_eq!(loads(&graph), 2);
+}
