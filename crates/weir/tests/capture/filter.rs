@@ -60,28 +60,6 @@ fn root_what_a_filter_does_not_want_is_counted_and_not_captured() {
 }
 
 #[test]
-fn root_a_filter_that_only_the_process_can_run_is_counted() {
-    if !require_root("root_a_filter_that_only_the_process_can_run_is_counted") {
-        return;
-    }
-    const COUNT: u64 = 100;
-    // More than classic BPF has room for.
-    let ports: Vec<String> = (0..5000).map(|port| format!("udp port {}", 2 * port + 1)).collect();
-    let text = format!("ether[49] & 3 = 0 or {}", ports.join(" or "));
-    let network = Network::new(Veth::default()).unwrap();
-    let traffic = Traffic::new(60).unwrap().between(network.pair()).to([10, 0, 0, 9].into(), 2);
-    network.rx().run(|| {
-        let builder = on_rx(&network).source(SourceChoice::AfPacket).filter(filter(&text));
-        let mut capture = builder.open().unwrap();
-        let (report, account) = run(&network, &mut capture, &traffic, COUNT);
-        assert_closed(&account);
-        let total = account.total();
-        assert_eq!(total.seen, total.captured + total.filtered.expect("the process counts"), "{total:?}");
-        assert!(report.total.received >= COUNT / 4 && total.captured < COUNT, "{total:?}");
-    });
-}
-
-#[test]
 fn root_what_classic_bpf_refuses_is_told_as_not_counted() {
     if !require_root("root_what_classic_bpf_refuses_is_told_as_not_counted") {
         return;

@@ -1,6 +1,7 @@
 //! `weir bench filter`: filters against libpcap's: length, speed, and what compiling them takes.
 
 mod compile;
+mod exchange;
 mod length;
 mod speed;
 mod xdp;
@@ -57,6 +58,7 @@ struct Report {
     speeds: Vec<speed::Sample>,
     compiling: Vec<compile::Sample>,
     xdp: Vec<xdp::Sample>,
+    exchange: Vec<exchange::Sample>,
     bars: Vec<Bar>,
 }
 
@@ -70,15 +72,18 @@ pub(super) fn run(args: &FilterArgs) -> Result<(), Failure> {
     let speeds = speed::measure(&libpcap, args)?;
     let compiling = compile::measure(args)?;
     let xdp = xdp::measure(args)?;
+    let exchange = exchange::measure(args)?;
     let mut bars = lengths.bars();
     bars.extend(speed::bars(&speeds));
     bars.extend(compile::bars(&compiling));
     bars.push(xdp::bar(&xdp));
+    bars.extend(exchange::bars(&exchange));
     let mut stdout = io::stdout().lock();
     let printed = write!(stdout, "{lengths}\nWhat has to be reached\n{}", table(&bar_rows(&bars)));
     printed.and_then(|()| stdout.flush()).map_err(failed("write to standard output"))?;
     let wrong = speeds.iter().filter(|sample| !sample.same_verdicts).count();
-    let report = Report { machine, libpcap: libpcap.version(), lengths, speeds, compiling, xdp, bars };
+    let report =
+        Report { machine, libpcap: libpcap.version(), lengths, speeds, compiling, xdp, exchange, bars };
     if let Some((path, file)) = json {
         save(path, file, &serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?)?;
     }
