@@ -36,7 +36,10 @@ fn filter(text: &str) -> Filter {
 fn accepts(filter: &Filter, data: &[u8]) -> bool {
     let length = u32::try_from(data.len()).expect("packets are short");
     let packet = Packet { data, length, ..Packet::default() };
-    Interpreter::new(&filter.lowered, &filter.ast.sets).run(&packet) != 0
+    let answer = Interpreter::new(&filter.lowered, &filter.ast.sets).run(&packet) != 0;
+    let optimised = Interpreter::new(&filter.graph, &filter.ast.sets).run(&packet) != 0;
+    assert_eq!(optimised, answer, "`{}` of {data:02x?}, behind the passes", filter.text);
+    answer
 }
 
 /// Asks each expression of each packet.

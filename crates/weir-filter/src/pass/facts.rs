@@ -1,5 +1,6 @@
 //! What is known of a packet at a place in the graph, in scopes: what was learned is forgotten where the scope ends.
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
@@ -200,7 +201,9 @@ impl<'a> Facts<'a> {
 
     /// The answer to `test` is this.
     pub(super) fn answered(&mut self, test: Test, answer: bool) {
-        if self.answers.insert(test, answer).is_none() {
+        // What contradicts itself is on a way that no packet takes: the first answer stays, and what is undone is whole.
+        if let Entry::Vacant(place) = self.answers.entry(test) {
+            place.insert(answer);
             self.log.push(Undo::Answer(test));
         }
         let Test::Compare { relation, left, right } = test else { return };
