@@ -10,7 +10,10 @@ use weir_bpf::filter::{Hook, Loader, SetMap};
 use weir_filter::emit::ebpf::{self, Context, Ending, Symbol};
 use weir_filter::graph::{Graph, NodeId, Operation, Relation, TermId, Width};
 use weir_filter::interpret::{Interpreter, Metadata, Packet};
+use weir_filter::names::NoNames;
 use weir_filter::set::{Contents, Member, Set, SetId};
+use weir_filter::{Dialect, Options};
+use weir_judge::corpus;
 use weir_judge::graphs::{Dice, bytes, graph, sets};
 use weir_sys::bpf::map::{Map, MapKind};
 use weir_sys::bpf::program::{ProgramKind, load};
@@ -268,6 +271,34 @@ fn sets_change_while_a_filter_looks_into_them() {
         ports.replace(&Contents::Numbers(vec![]), &Contents::Numbers((0..60_000).collect())).unwrap();
         asks(true, "the port is one of many");
     }
+}
+
+#[test]
+fn every_program_of_the_corpus_is_taken() {
+    if !permitted() {
+        return;
+    }
+    let mut programs = 0;
+    for (dialect, entries) in [(Dialect::Pcap, corpus::pcap()), (Dialect::Weir, corpus::weir())] {
+        for (entry, metadata) in entries.iter().flat_map(|entry| [(entry, false), (entry, true)]) {
+            let options = Options {
+                dialect,
+                link_type: entry.link_type,
+                snap_len: 65_535,
+                metadata,
+                swapped: false,
+                netmask: None,
+                names: &NoNames,
+            };
+            // Names that nobody knows, and metadata that a link type does not have.
+            let Ok(filter) = weir_filter::compile(entry.text, &options) else { continue };
+            for context in CONTEXTS {
+                Loaded::new(&filter.graph, &filter.ast.sets, context);
+                programs += 1;
+            }
+        }
+    }
+    assert!(programs > 3000, "{programs}");
 }
 
 /// Many questions about few values, on ways that meet again: what is in a register from one question is of use for the next

@@ -26,8 +26,10 @@ const TEMPORARIES_I16: i16 = 20;
 /// Results that can be kept while a value is computed.
 pub(super) const TEMPORARIES: usize = 20;
 /// Slots that can be needed at a time.
-pub(super) const CELLS: usize = 48;
-/// A cell is of eight bytes, of which the upper four are used: what is not aligned the verifier does not remember.
+pub(super) const CELLS: usize = 2 * DOUBLES;
+/// Double words that they are in.
+const DOUBLES: usize = 48;
+/// The upper halves of double words are given away first: what is not aligned the verifier does not remember.
 const CELL_BYTES: i16 = 8;
 const CELL_PLACE: i16 = 4;
 const _: () = assert!(TAG - CELL_BYTES * 48 >= -512 && TEMPORARY == -112 && TAG == -128);
@@ -782,8 +784,10 @@ impl<'a> Code<'a> {
 
     /// Where a slot is on the stack.
     fn cell(&self, slot: u16) -> i16 {
-        let cell = i16::try_from(self.cells[usize::from(slot)]).expect("there are few cells");
-        TAG - CELL_BYTES * (cell + 1) + CELL_PLACE
+        let cell = self.cells[usize::from(slot)];
+        let place = if cell < DOUBLES { CELL_PLACE } else { 0 };
+        let double = i16::try_from(cell % DOUBLES).expect("there are few cells");
+        TAG - CELL_BYTES * (double + 1) + place
     }
 }
 
