@@ -223,3 +223,25 @@ proptest! {
         check(&text);
     }
 }
+
+/// More headers at places that vary, or bytes at such places, than a graph has slots for.
+#[test]
+fn what_takes_too_many_slots_is_refused() {
+    let chains = vec!["ip protochain 6"; 5000].join(" or ");
+    let bytes: Vec<String> = (0..35_000).map(|at| format!("ether[ether[{at}]]")).collect();
+    let bytes = format!("{} = 1", bytes.join(" + "));
+    for (text, dialect, metadata) in [(&chains, Dialect::Pcap, false), (&bytes, Dialect::Weir, true)] {
+        let options = weir_filter::Options { metadata, ..options(dialect, 1, &weir_filter::names::NoNames) };
+        let error = weir_filter::compile(text, &options).expect_err("it is refused");
+        assert!(error.message.starts_with("too many"), "{}", error.message);
+    }
+}
+
+#[test]
+fn deep_values_are_shown() {
+    const DEPTH: usize = 50_000;
+    let text = format!("{}0{} = 1", "ether[".repeat(DEPTH), "]".repeat(DEPTH));
+    let options = options(Dialect::Weir, 1, &weir_filter::names::NoNames);
+    let filter = weir_filter::compile(&text, &options).expect("it compiles");
+    assert!(filter.graph.to_string().contains(&"[".repeat(DEPTH)));
+}

@@ -5,7 +5,7 @@
 
 use super::opcode::{ANCILLARY_XOR_X, ancillary_meta};
 use super::{ANCILLARY, Flaw, MEMORY_WORDS, Opcode, Operand, Program, Rules};
-use crate::graph::{Graph, Node, NodeId, Operation, Slot, TermId, Test, Value, ValueId, Width};
+use crate::graph::{Graph, MOST_SLOTS, Node, NodeId, Operation, Slot, TermId, Test, Value, ValueId, Width};
 
 /// A value that takes more operations gets a slot, so that values built of themselves stay small.
 const LARGEST_VALUE: u32 = 64;
@@ -30,6 +30,9 @@ pub enum LiftError {
         /// Where.
         at: usize,
     },
+    /// Its ways meet with too many different contents of registers.
+    #[error("the program keeps too many numbers that depend on the way to them")]
+    Slots,
     /// It answers with a number that it computes, or with several.
     #[error("instruction {at}: the answer is not the same length for all packets that it accepts")]
     Answer {
@@ -137,6 +140,9 @@ impl Lifter<'_> {
         // Of each instruction, from where it is reached and in which state.
         let mut arrivals: Vec<Vec<(usize, State)>> = vec![Vec::new(); self.program.len()];
         for at in 0..self.program.len() {
+            if self.graph.slots() > MOST_SLOTS {
+                return Err(LiftError::Slots);
+            }
             let mut state = match at {
                 0 => [zero; REGISTERS],
                 _ => self.meet(at, std::mem::take(&mut arrivals[at])).unwrap_or([zero; REGISTERS]),

@@ -146,6 +146,9 @@ pub enum Relation {
     AnyBit,
 }
 
+/// Slots beyond which whoever makes a graph gives up, with a few thousand to spare for what is being made.
+pub const MOST_SLOTS: u16 = 60_000;
+
 /// Most words of a set's key: an IPv6 address.
 pub const KEY_WORDS: usize = 4;
 

@@ -50,22 +50,46 @@ impl fmt::Display for Shown<'_> {
 }
 
 impl Graph {
-    /// A value in the notation of pcap-filter(7), as far as that goes.
+    /// A value in the notation of pcap-filter(7), as far as that goes. Not recursive: it may be nested as deep as the text is
+    /// long.
     pub fn shown(&self, id: ValueId) -> String {
-        match self.get(id) {
-            Value::Constant(number) if number < 10 => number.to_string(),
-            Value::Constant(number) => format!("{number:#x}"),
-            Value::Load { base: None, offset, width } => format!("[{offset}:{}]", width as u8),
-            Value::Load { base: Some(base), offset, width } => {
-                format!("[{} + {offset}:{}]", self.shown(base), width as u8)
-            }
-            Value::Length => "len".to_owned(),
-            Value::Meta(meta) => format!("{meta:?}").to_lowercase(),
-            Value::Slot(slot) => format!("s{}", slot.0),
-            Value::Binary { operation, left, right } => {
-                format!("({} {operation} {})", self.shown(left), self.shown(right))
+        enum Task {
+            Show(ValueId),
+            Write(String),
+        }
+        let mut text = String::new();
+        let mut tasks = vec![Task::Show(id)];
+        while let Some(task) = tasks.pop() {
+            let id = match task {
+                Task::Show(id) => id,
+                Task::Write(part) => {
+                    text.push_str(&part);
+                    continue;
+                }
+            };
+            match self.get(id) {
+                Value::Constant(number) if number < 10 => text.push_str(&number.to_string()),
+                Value::Constant(number) => text.push_str(&format!("{number:#x}")),
+                Value::Load { base: None, offset, width } => {
+                    text.push_str(&format!("[{offset}:{}]", width as u8));
+                }
+                Value::Load { base: Some(base), offset, width } => {
+                    text.push('[');
+                    let rest = format!(" + {offset}:{}]", width as u8);
+                    tasks.extend([Task::Write(rest), Task::Show(base)]);
+                }
+                Value::Length => text.push_str("len"),
+                Value::Meta(meta) => text.push_str(&format!("{meta:?}").to_lowercase()),
+                Value::Slot(slot) => text.push_str(&format!("s{}", slot.0)),
+                Value::Binary { operation, left, right } => {
+                    text.push('(');
+                    let sign = Task::Write(format!(" {operation} "));
+                    let close = Task::Write(")".to_owned());
+                    tasks.extend([close, Task::Show(right), sign, Task::Show(left)]);
+                }
             }
         }
+        text
     }
 }
 

@@ -5,7 +5,7 @@
 //! order up to the last value that is loaded for the first time, unless it is known to be there, or who leaves is asked
 //! for as much later. (libpcap's optimiser does not heed that.)
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::demand::{Demand, ends};
 use super::merge::reached;
@@ -120,20 +120,21 @@ impl<'a> Gatherer<'a> {
     /// How many links stay where they are; `known` bytes of the packet are there, or will be asked for.
     fn fixed(&self, links: &[Link], known: u64) -> usize {
         let mut there = known;
-        let mut seen: Vec<ValueId> = Vec::new();
+        let mut seen: HashSet<ValueId> = HashSet::new();
+        let mut last = None;
         let mut fixed = 0;
         for (index, link) in links.iter().enumerate() {
             for value in values(link.test) {
-                let certain = !self.graph.may_refuse(value) || seen.last() == Some(&value);
+                let certain = !self.graph.may_refuse(value) || last == Some(value);
                 if certain || (self.is_fixed_load(value) && self.ends[value.0 as usize] <= there) {
                     continue;
                 }
                 there = there.max(self.ends[value.0 as usize]);
-                if !self.is_fixed_load(value) && seen.contains(&value) {
-                    continue;
-                }
                 if !self.is_fixed_load(value) {
-                    seen.push(value);
+                    if !seen.insert(value) {
+                        continue;
+                    }
+                    last = Some(value);
                 }
                 // It comes behind all that leave without it.
                 fixed = index + 1;

@@ -11,8 +11,8 @@ use std::collections::HashMap;
 
 use super::bounds::Bounds;
 use crate::graph::{
-    Graph, Meta, Node, NodeId, Operation, Relation, Slot, TermId, Test, Value, ValueId, Width, operands,
-    values_of,
+    Graph, MOST_SLOTS, Meta, Node, NodeId, Operation, Relation, Slot, TermId, Test, Value, ValueId, Width,
+    operands, values_of,
 };
 
 /// Where the tag stood in the frame.
@@ -26,9 +26,6 @@ const TAGS: [u32; 3] = [0x8100, 0x88a8, 0x9100];
 
 /// Bytes of a tag.
 const LENGTH: u32 = 4;
-
-/// Slots that a graph can have, with some to spare.
-const MOST_SLOTS: u16 = 60_000;
 
 /// `graph`, over frames as they were on the wire, for a receiver that takes tags off; `None` if it would take too many slots,
 /// which are for offsets that are computed from the packet.
@@ -99,9 +96,6 @@ impl Copy<'_> {
     fn nodes(&mut self, reached: &[bool]) -> Option<NodeId> {
         let mut nodes: Vec<NodeId> = vec![Graph::REFUSE, Graph::ACCEPT];
         for (index, &node) in self.from.nodes().iter().enumerate().skip(2) {
-            if self.to.slots() > MOST_SLOTS {
-                return None;
-            }
             if !reached[index] {
                 nodes.push(Graph::REFUSE);
                 continue;
@@ -113,7 +107,7 @@ impl Copy<'_> {
             let mut own = HashMap::new();
             let mut notes = Vec::new();
             for value in values_of(node) {
-                self.note(value, &mut own, &mut notes);
+                self.note(value, &mut own, &mut notes)?;
             }
             let value = |id| self.operand(id, &own).expect("what only the packet knows was noted");
             let node = node.map(value, |id| nodes[id.0 as usize]);
@@ -127,8 +121,14 @@ impl Copy<'_> {
         Some(nodes[self.from.root().0 as usize])
     }
 
-    /// Notes in slots what a node needs of `root` and cannot say in a value. Not recursive: values are as deep as the text.
-    fn note(&mut self, root: ValueId, own: &mut HashMap<ValueId, ValueId>, notes: &mut Vec<(Slot, ValueId)>) {
+    /// Notes in slots what a node needs of `root` and cannot say in a value; `None` if too many are taken. Not recursive: values
+    /// are as deep as the text.
+    fn note(
+        &mut self,
+        root: ValueId,
+        own: &mut HashMap<ValueId, ValueId>,
+        notes: &mut Vec<(Slot, ValueId)>,
+    ) -> Option<()> {
         let mut open = vec![root];
         while let Some(&id) = open.last() {
             if own.contains_key(&id) || self.values[id.0 as usize].is_some() {
@@ -146,10 +146,12 @@ impl Copy<'_> {
             open.pop();
             let here = match self.translate(value, own) {
                 Some(here) => here,
+                None if self.to.slots() > MOST_SLOTS => return None,
                 None => self.by_position(value, own, notes),
             };
             own.insert(id, here);
         }
+        Some(())
     }
 
     fn operand(&self, id: ValueId, own: &HashMap<ValueId, ValueId>) -> Option<ValueId> {

@@ -30,7 +30,7 @@ use self::link::Link;
 use self::port::Ports;
 use super::{Ways, connect};
 use crate::ast::{Ast, ByteOperator, Expr, ExprId, Primitive};
-use crate::graph::{Graph, Node, NodeId, Operation, Relation, Slot, TermId, Value, Width};
+use crate::graph::{Graph, MOST_SLOTS, Node, NodeId, Operation, Relation, Slot, TermId, Value, Width};
 use crate::{Error, Options};
 
 /// Why a term cannot be asked, in one sentence without a stop.
@@ -127,6 +127,10 @@ impl Lowering<'_> {
             };
             let before = self.layers.slots().collect();
             let asked = &self.ast.terms[*term as usize];
+            if self.graph.slots() > MOST_SLOTS {
+                let message = "too many terms before this one look for headers at places that vary";
+                return Err(Error::new(message, asked.span.clone()));
+            }
             let condition =
                 self.term(&asked.primitive).map_err(|message| Error::new(message, asked.span.clone()))?;
             for slot in self.layers.slots() {
