@@ -1,6 +1,6 @@
 //! Which bytes of a packet each term reads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use weir_filter::graph::{Graph, Node, NodeId, TermId, Test, Value, ValueId};
 
@@ -8,6 +8,7 @@ use weir_filter::graph::{Graph, Node, NodeId, TermId, Test, Value, ValueId};
 /// frame. What finds the headers for all of them is under [`TermId::NONE`].
 pub(crate) fn of_terms(graph: &Graph) -> BTreeMap<TermId, Vec<String>> {
     let mut reads: BTreeMap<TermId, Vec<String>> = BTreeMap::new();
+    let mut seen = HashSet::new();
     let mut reached = vec![false; graph.nodes().len()];
     reached[graph.root().0 as usize] = true;
     for index in (0..=graph.root().0).rev() {
@@ -22,12 +23,9 @@ pub(crate) fn of_terms(graph: &Graph) -> BTreeMap<TermId, Vec<String>> {
             Node::Branch { test: Test::Member { key, .. }, term, .. } => (term, key.to_vec()),
             Node::Assign { value, .. } | Node::Read { value, .. } => (TermId::NONE, vec![value]),
         };
-        let known = reads.entry(term).or_default();
-        for value in values {
-            for text in parts(graph, value) {
-                if !known.contains(&text) {
-                    known.push(text);
-                }
+        for text in values.into_iter().flat_map(|value| parts(graph, value)) {
+            if seen.insert((term, text.clone())) {
+                reads.entry(term).or_default().push(text);
             }
         }
     }
