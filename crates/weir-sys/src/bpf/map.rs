@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use super::{bpf, raw};
-use crate::CallError;
+use crate::{CallError, cpu};
 
 const BPF_MAP_CREATE: libc::c_int = 0;
 const BPF_MAP_LOOKUP_ELEM: libc::c_int = 1;
@@ -33,6 +33,8 @@ pub struct Map {
     fd: OwnedFd,
     key: usize,
     value: usize,
+    /// Of a [`MapKind::PerCpuArray`], how many values each entry has.
+    cpus: usize,
 }
 
 /// `struct { ... }` of `union bpf_attr` for `BPF_MAP_CREATE`, up to the flags.
@@ -85,17 +87,18 @@ impl Map {
             max_entries: entries,
             map_flags,
         };
+        let cpus = if kind == MapKind::PerCpuArray { cpu::possible()? as usize } else { 0 };
         let failed = |error| CallError::new(format!("make eBPF map of kind {kind:?}"), error);
         // SAFETY: `attr` begins as union bpf_attr does for this command; the kernel reads only its size.
         let fd = unsafe { bpf(BPF_MAP_CREATE, &raw const attr) }.map_err(failed)?;
         // SAFETY: a descriptor that the kernel has just made for us.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-        Ok(Self { fd, key: key as usize, value: value as usize })
+        Ok(Self { fd, key: key as usize, value: value as usize, cpus })
     }
 
     /// A map of programs that somebody else has made; the kernel checks what is put into it.
     pub fn programs(fd: OwnedFd) -> Self {
-        Self { fd, key: 4, value: 4 }
+        Self { fd, key: 4, value: 4, cpus: 0 }
     }
 
     /// Sets the entry of `key`, whether it is there or not.
@@ -135,7 +138,7 @@ impl Map {
         if count == 0 {
             return Ok(());
         }
-        let attr = Batch {
+        let mut attr = Batch {
             in_batch: 0,
             out_batch: 0,
             keys: keys.as_ptr().expose_provenance() as u64,
@@ -147,7 +150,7 @@ impl Map {
         };
         // SAFETY: as in `update`, for `count` keys and values. The kernel writes how many were set to `attr`, which is why it
         // is passed as mutable.
-        let set = unsafe { bpf(BPF_MAP_UPDATE_BATCH, (&raw const attr).cast_mut().cast_const()) };
+        let set = unsafe { bpf(BPF_MAP_UPDATE_BATCH, (&raw mut attr).cast_const()) };
         set.map(drop).map_err(|error| CallError::new(format!("set {count} entries of eBPF map"), error))
     }
 
@@ -172,7 +175,7 @@ impl Map {
         }
     }
 
-    /// The sum over all CPUs of the counter of 64 bits at `index` of a [`MapKind::PerCpuArray`]; `cpus`: as many as are possible.
+    /// The sum over all CPUs of the counter of 64 bits at `index` of a [`MapKind::PerCpuArray`].
     ///
     /// # Errors
     ///
@@ -180,13 +183,13 @@ impl Map {
     ///
     /// # Panics
     ///
-    /// If the map's values are no counters.
-    pub fn sum(&self, index: u32, cpus: u32) -> Result<u64, CallError> {
-        assert!(self.key == 4 && self.value == 8, "the map has other sizes");
-        let mut values = vec![0_u64; cpus as usize];
+    /// If the map's values are no counters, or it is of another kind.
+    pub fn sum(&self, index: u32) -> Result<u64, CallError> {
+        assert!(self.key == 4 && self.value == 8 && self.cpus > 0, "the map has other sizes");
+        let mut values = vec![0_u64; self.cpus];
         let key = index.to_ne_bytes();
         let attr = self.element(&key, values.as_mut_ptr().cast::<u8>().cast_const());
-        // SAFETY: as in `update`; the kernel writes a value for each possible CPU, for which `values` has room.
+        // SAFETY: as in `update`; the kernel writes a value for each possible CPU, for as many of which `values` has room.
         unsafe { bpf(BPF_MAP_LOOKUP_ELEM, &raw const attr) }
             .map_err(|error| CallError::new("read counters of eBPF map", error))?;
         Ok(values.into_iter().sum())

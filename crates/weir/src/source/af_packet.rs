@@ -312,7 +312,7 @@ impl Source for AfPacket {
     }
 
     fn filtered(&self) -> Option<u64> {
-        self.shared.filtered().map(|in_pump| in_pump + self.gate.refused_in_kernel())
+        Some(self.shared.filtered()? + self.gate.refused_in_kernel()?)
     }
 }
 

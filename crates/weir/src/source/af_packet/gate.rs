@@ -27,9 +27,9 @@ pub(super) struct SocketGate {
 }
 
 impl SocketGate {
-    /// Packets that the kernel's filter has refused.
-    pub(super) fn refused_in_kernel(&self) -> u64 {
-        self.refusals.as_ref().and_then(|refusals| refusals.count().ok()).unwrap_or(0)
+    /// Packets that the kernel's filter has refused; `None`: the count cannot be read.
+    pub(super) fn refused_in_kernel(&self) -> Option<u64> {
+        self.refusals.as_ref().map_or(Some(0), |refusals| refusals.count().ok())
     }
 
     fn refused(&self, what: impl ToString) -> Error {
