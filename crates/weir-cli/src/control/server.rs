@@ -1,4 +1,4 @@
-//! Answers who asks, on a thread of its own: one after the other, each for no longer than a second.
+//! Answers who asks, on a thread of its own: one after the other, each for some ten seconds at most.
 
 use std::io;
 use std::os::unix::net::{UnixListener, UnixStream};

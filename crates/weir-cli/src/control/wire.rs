@@ -1,9 +1,10 @@
 //! Messages over a Unix socket: a length of four bytes, then JSON, and descriptors beside the first byte.
 
-use std::io::{self, IoSlice, IoSliceMut, Read as _, Write as _};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, ReturnFlags, SendAncillaryBuffer,
@@ -14,12 +15,46 @@ use serde::de::DeserializeOwned;
 
 /// Longest message: an account of some thousand queues.
 const LONGEST: usize = 4 << 20;
+/// How long a whole message may take, in however many pieces it comes or goes.
+const WHOLE: Duration = Duration::from_secs(5);
 /// Most descriptors beside a message (`SCM_MAX_FD` is 253).
 const MOST_DESCRIPTORS: usize = 128;
 
+/// A stream that takes part in a message until its time is over.
+struct Timed<'a> {
+    stream: &'a UnixStream,
+    until: Instant,
+}
+
+impl<'a> Timed<'a> {
+    fn new(stream: &'a UnixStream) -> Self {
+        Self { stream, until: Instant::now() + WHOLE }
+    }
+
+    fn still(&self) -> io::Result<&'a UnixStream> {
+        if Instant::now() < self.until { Ok(self.stream) } else { Err(io::ErrorKind::TimedOut.into()) }
+    }
+}
+
+impl Read for Timed<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.still()?.read(bytes)
+    }
+}
+
+impl Write for Timed<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.still()?.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// Sends one message.
 pub(super) fn send(
-    mut stream: &UnixStream,
+    stream: &UnixStream,
     message: &impl Serialize,
     descriptors: &[BorrowedFd<'_>],
 ) -> io::Result<()> {
@@ -34,12 +69,13 @@ pub(super) fn send(
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "too many descriptors"));
     }
     let sent = sendmsg(stream, &[IoSlice::new(&length)], &mut beside, SendFlags::NOSIGNAL)?;
-    stream.write_all(&length[sent..])?;
-    stream.write_all(&text)
+    let mut timed = Timed::new(stream);
+    timed.write_all(&length[sent..])?;
+    timed.write_all(&text)
 }
 
 /// Receives one message. `None`: the other side has closed.
-pub(super) fn receive<T: DeserializeOwned>(mut stream: &UnixStream) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
+pub(super) fn receive<T: DeserializeOwned>(stream: &UnixStream) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let mut length = [0; 4];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
@@ -58,14 +94,15 @@ pub(super) fn receive<T: DeserializeOwned>(mut stream: &UnixStream) -> io::Resul
     if received.flags.contains(ReturnFlags::CTRUNC) {
         return Err(wrong("more descriptors than a message may have"));
     }
-    stream.read_exact(&mut length[received.bytes..])?;
+    let mut timed = Timed::new(stream);
+    timed.read_exact(&mut length[received.bytes..])?;
     let length = u32::from_le_bytes(length) as usize;
     if length > LONGEST {
         return Err(wrong("a message that is too long"));
     }
     let mut text = Vec::new();
     // Not so much memory as is announced, but as much as comes.
-    stream.take(length as u64).read_to_end(&mut text)?;
+    timed.take(length as u64).read_to_end(&mut text)?;
     if text.len() < length {
         return Err(wrong("a message that breaks off"));
     }
