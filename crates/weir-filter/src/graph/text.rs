@@ -75,7 +75,12 @@ impl Graph {
                 }
                 Value::Load { base: Some(base), offset, width } => {
                     text.push('[');
-                    let rest = format!(" + {offset}:{}]", width as u8);
+                    // What lies in front of the base: its address wraps.
+                    let (sign, distance) = match offset.cast_signed() {
+                        before @ ..0 => ('-', before.unsigned_abs()),
+                        _ => ('+', offset),
+                    };
+                    let rest = format!(" {sign} {distance}:{}]", width as u8);
                     tasks.extend([Task::Write(rest), Task::Show(base)]);
                 }
                 Value::Length => text.push_str("len"),
