@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use weir::Direction;
-use weir::filter::{Compiled, Filter, Receiver};
+use weir::filter::{Compiled, Filter};
 use weir::reader::{ByteOrder, Item, Reader};
 use weir_filter::graph::TermId;
 use weir_filter::interpret::{Interpreter, Metadata, Outcome, Packet};
@@ -49,7 +49,7 @@ pub(super) fn run(filter: &Filter, path: &Path, json: bool) -> Result<(), Failur
             .extend(reader.interfaces()[link_types.len()..].iter().map(|interface| interface.link_type));
         for link_type in &link_types {
             if !compiled.contains_key(link_type) {
-                let made = compile(filter, *link_type, swapped)?;
+                let made = filter.compile_for_file(*link_type, swapped).map_err(|error| wrong(&error))?;
                 tally.know(&made);
                 let interpreter = Interpreter::owning(made.lowered.clone(), &made.ast.sets);
                 compiled.insert(*link_type, (made, interpreter));
@@ -69,14 +69,6 @@ pub(super) fn run(filter: &Filter, path: &Path, json: bool) -> Result<(), Failur
         }
     }
     if json { print_json(&tally) } else { print(&tally.text()) }
-}
-
-/// As for every file: what is known beside the bytes is asked for only by filters that cannot do without.
-fn compile(filter: &Filter, link_type: u16, swapped: bool) -> Result<Compiled, Failure> {
-    let bytes_alone = Receiver { link_type, metadata: false, swapped };
-    let with_metadata = Receiver { metadata: true, ..bytes_alone };
-    let compiled = filter.compile(bytes_alone);
-    compiled.or_else(|error| filter.compile(with_metadata).map_err(|_| error)).map_err(|error| wrong(&error))
 }
 
 impl Tally {

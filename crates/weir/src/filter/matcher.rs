@@ -7,7 +7,7 @@ use weir_filter::graph::Graph;
 use weir_filter::interpret::{Interpreter, Packet};
 use weir_native::Native;
 
-use super::{Compiled, Filter, FilterError, Receiver};
+use super::{Compiled, Filter, FilterError};
 
 /// A compiled filter that can be asked: machine code, or an interpreter where there is none.
 #[derive(Debug)]
@@ -116,13 +116,9 @@ impl FileFilter {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Compiles for a link type; the size of what was compiled. What is known beside the bytes is asked for only by filters
-    /// that cannot do without: by their direction, say.
+    /// Compiles for a link type; the size of what was compiled.
     fn compile(&self, link_type: u16, swapped: bool) -> Result<usize, FilterError> {
-        let bytes_alone = Receiver { link_type, metadata: false, swapped };
-        let compiled = self.filter.compile(bytes_alone).or_else(|error| {
-            self.filter.compile(Receiver { metadata: true, ..bytes_alone }).map_err(|_| error)
-        })?;
+        let compiled = self.filter.compile_for_file(link_type, swapped)?;
         let members: usize = compiled.ast.sets.iter().map(weir_filter::set::Set::len).sum();
         let size = compiled.graph.nodes().len() + members;
         self.programs().insert((link_type, swapped), Arc::new(Matcher::new(&compiled)));

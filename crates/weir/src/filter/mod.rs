@@ -118,6 +118,20 @@ impl Filter {
 }
 
 impl Filter {
+    /// Compiles it for the packets of a file. What files may tell beside the bytes, the direction, is asked for only where the
+    /// expression cannot do without; and not in libpcap's dialect, in which files have none.
+    ///
+    /// # Errors
+    ///
+    /// As [`Filter::compile`].
+    pub fn compile_for_file(&self, link_type: u16, swapped: bool) -> Result<Compiled, FilterError> {
+        let bytes_alone = Receiver { link_type, metadata: false, swapped };
+        self.compile(bytes_alone).or_else(|error| match self.dialect {
+            Dialect::Pcap => Err(error),
+            Dialect::Weir => self.compile(Receiver { metadata: true, ..bytes_alone }).map_err(|_| error),
+        })
+    }
+
     /// Compiles it for the programs that `loader` makes. With XDP tags are in the packet; what else is known beside the bytes
     /// is asked for only where the expression cannot do without.
     pub(crate) fn compile_for(&self, loader: &Loader, receiver: Receiver) -> Result<Compiled, FilterError> {
@@ -142,3 +156,15 @@ impl fmt::Display for FilterError {
 }
 
 impl std::error::Error for FilterError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_have_no_direction_in_the_dialect_of_libpcap() {
+        let compiled = |dialect| Filter::new("inbound").dialect(dialect).compile_for_file(1, false);
+        assert!(compiled(Dialect::Weir).is_ok());
+        assert!(compiled(Dialect::Pcap).is_err());
+    }
+}
