@@ -27,7 +27,7 @@ use crate::style;
 const EXAMPLES: &str = "\
 Examples:
   weir bench filter
-        Five rounds: about a minute.
+        Five rounds: two minutes, most of them for libpcap to compile 1000 hosts once.
   weir bench filter --rounds 1 --quick
         Whether it works, not how fast.
 
