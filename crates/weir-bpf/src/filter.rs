@@ -26,7 +26,7 @@ use weir_sys::CallError;
 use weir_sys::bpf::map::{Map, MapKind};
 use weir_sys::bpf::program::{self, ProgramKind, Refused};
 
-pub use set_map::SetMap;
+pub use set_map::{Changed, SetChange, SetKind, SetMap};
 
 /// Where an attached program runs that a filter is put in front of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -182,9 +182,9 @@ impl Filter {
         self.programs.iter().map(OwnedFd::as_fd)
     }
 
-    /// The programs alone, in the order of the hooks.
-    pub fn into_programs(self) -> Vec<OwnedFd> {
-        self.programs
+    /// The programs, in the order of the hooks, and the sets.
+    pub fn into_parts(self) -> (Vec<OwnedFd>, Vec<SetMap>) {
+        (self.programs, self.sets)
     }
 
     /// The sets, in the order of the filter's.
@@ -341,9 +341,9 @@ impl SocketFilter {
         self.program.as_fd()
     }
 
-    /// The program alone.
-    pub fn into_program(self) -> OwnedFd {
-        self.program
+    /// The program, and the sets.
+    pub fn into_parts(self) -> (OwnedFd, Vec<SetMap>) {
+        (self.program, self.sets)
     }
 
     /// The sets, in the order of the filter's.

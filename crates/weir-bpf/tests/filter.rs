@@ -6,7 +6,7 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use proptest::prelude::*;
 use weir_bpf::bare::{Bare, Decision};
-use weir_bpf::filter::{Hook, Loader, SetMap};
+use weir_bpf::filter::{Changed, Hook, Loader, SetChange, SetMap};
 use weir_filter::emit::ebpf::{self, Context, Ending, Symbol};
 use weir_filter::graph::{Graph, NodeId, Operation, Relation, TermId, Width};
 use weir_filter::interpret::{Interpreter, Metadata, Packet};
@@ -262,13 +262,16 @@ fn sets_change_while_a_filter_looks_into_them() {
         let (ports, hosts) = (&filter.sets[0], &filter.sets[1]);
         hosts.add(&prefix(0xfe80_0000, 10)).unwrap();
         asks(true, "a prefix covers it");
-        hosts.replace(&prefix(0xfe80_0000, 10), &prefix(0xfec0_0000, 10)).unwrap();
+        let changed = hosts.change(SetChange::Replace, &prefix(0xfec0_0000, 10)).unwrap();
+        assert_eq!(changed, Changed { added: 1, removed: 1 });
         asks(false, "another prefix took its place");
         hosts.add(&prefix(0, 0)).unwrap();
         asks(true, "everything is covered");
-        ports.remove(&Contents::Numbers(vec![80, 81])).unwrap();
+        let changed = ports.change(SetChange::Remove, &Contents::Numbers(vec![80, 81])).unwrap();
+        assert_eq!(changed, Changed { added: 0, removed: 1 });
         asks(false, "the port is gone");
-        ports.replace(&Contents::Numbers(vec![]), &Contents::Numbers((0..60_000).collect())).unwrap();
+        let changed = ports.change(SetChange::Add, &Contents::Numbers((0..60_000).collect())).unwrap();
+        assert_eq!(changed, Changed { added: 60_000, removed: 0 });
         asks(true, "the port is one of many");
     }
 }

@@ -9,7 +9,7 @@ use weir::{Account, Builder, Capture, Chunk, FileInterface, Filter, Interface};
 
 use crate::args::CaptureArgs;
 use crate::confine::{self, Confinement, Needs};
-use crate::control::{Change, Control, Listening, Marks};
+use crate::control::{Change, Control, Listening, Marks, What};
 use crate::failure::Failure;
 use crate::files::{self, FilesArgs};
 use crate::json::{FilesSummary, Summary};
@@ -194,14 +194,19 @@ impl<'a> Run<'a> {
                 self.live.iter().for_each(Live::clear);
                 style::say(format_args!("{change}"));
             }
-            for interface in &mut self.interfaces {
-                interface.filter.clone_from(&change.filter);
+            if let What::Filter(filter) = &change.what {
+                self.interfaces.iter_mut().for_each(|interface| interface.filter.clone_from(filter));
             }
             self.marks.wait(&account, change);
         }
         while let Some(change) = due(&mut self.marks, &account) {
             if let Some(writer) = &mut self.writer {
-                writer.filter_changed(&account, change.time, change.filter.as_deref())?;
+                match &change.what {
+                    What::Filter(filter) => {
+                        writer.filter_changed(&account, change.time, filter.as_deref())?;
+                    }
+                    What::Set { .. } => writer.said(&account, change.time, &change.to_string())?,
+                }
             }
         }
         Ok(())

@@ -10,7 +10,7 @@ use weir::{Account, Builder, Capture, Chunk, Interface, Tally};
 
 use crate::args::CountArgs;
 use crate::confine::{self, Confinement, Needs};
-use crate::control::{Control, Listening};
+use crate::control::{Control, Listening, What};
 use crate::failure::Failure;
 use crate::json::Summary;
 use crate::live::rate;
@@ -115,8 +115,8 @@ impl Run<'_> {
             if !self.args.quiet {
                 style::say(format_args!("{change}"));
             }
-            for interface in &mut self.interfaces {
-                interface.filter.clone_from(&change.filter);
+            if let What::Filter(filter) = &change.what {
+                self.interfaces.iter_mut().for_each(|interface| interface.filter.clone_from(filter));
             }
         }
         if now >= control.due() {

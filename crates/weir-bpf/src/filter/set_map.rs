@@ -1,6 +1,8 @@
 //! Sets as the kernel's maps.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::collections::HashSet;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
 use weir_filter::set::{Contents, Set};
 use weir_sys::CallError;
@@ -10,7 +12,70 @@ use weir_sys::bpf::map::{Map, MapKind};
 #[derive(Debug)]
 pub struct SetMap {
     name: Option<String>,
+    kind: SetKind,
     map: Map,
+}
+
+/// What a set in the kernel has as members.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetKind {
+    /// Ports and other small numbers.
+    Numbers,
+    /// MAC addresses.
+    Macs,
+    /// IPv4 networks.
+    Ipv4,
+    /// IPv6 networks.
+    Ipv6,
+}
+
+impl SetKind {
+    /// That of these members.
+    pub fn of(contents: &Contents) -> Self {
+        match contents {
+            Contents::Numbers(_) => Self::Numbers,
+            Contents::Macs(_) => Self::Macs,
+            Contents::Ipv4(_) => Self::Ipv4,
+            Contents::Ipv6(_) => Self::Ipv6,
+        }
+    }
+
+    fn map(self) -> MapKind {
+        match self {
+            Self::Numbers | Self::Macs => MapKind::Hash,
+            Self::Ipv4 | Self::Ipv6 => MapKind::Trie,
+        }
+    }
+
+    /// Bytes of a key, as `weir_filter::emit::ebpf::Symbol::Set` lays it out.
+    fn key_bytes(self) -> u32 {
+        match self {
+            Self::Numbers => 4,
+            Self::Macs => 8,
+            Self::Ipv4 => 4 + 4,
+            Self::Ipv6 => 4 + 16,
+        }
+    }
+}
+
+/// A change of a set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SetChange {
+    /// These come to those that are there.
+    Add,
+    /// These go, each only if it is a member itself: a prefix goes as a whole.
+    Remove,
+    /// These and no others are in it: what was there already never goes.
+    Replace,
+}
+
+/// What a change has changed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Changed {
+    /// Members that were not there.
+    pub added: usize,
+    /// Members that were.
+    pub removed: usize,
 }
 
 /// Members that a set with a name has room for; one without is not changed.
@@ -23,16 +88,69 @@ impl SetMap {
     ///
     /// No privilege, no memory.
     pub fn new(set: &Set) -> Result<Self, CallError> {
-        let kind = match set.contents {
-            Contents::Numbers(_) | Contents::Macs(_) => MapKind::Hash,
-            Contents::Ipv4(_) | Contents::Ipv6(_) => MapKind::Trie,
-        };
+        let kind = SetKind::of(&set.contents);
         let members = u32::try_from(set.len()).unwrap_or(u32::MAX).max(1);
         let room = if set.name.is_some() { members.max(ROOM) } else { members };
-        let map = Map::new(kind, key_bytes(&set.contents), 1, room)?;
-        let map = Self { name: set.name.clone(), map };
+        let map = Map::new(kind.map(), kind.key_bytes(), 1, room)?;
+        let map = Self { name: set.name.clone(), kind, map };
         map.add(&set.contents)?;
         Ok(map)
+    }
+
+    /// One that another process has made.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`: it is another map, or none.
+    pub fn received(name: String, kind: SetKind, map: OwnedFd) -> Result<Self, CallError> {
+        Ok(Self { name: Some(name), kind, map: Map::received(map, kind.map(), kind.key_bytes(), 1)? })
+    }
+
+    /// What its members are.
+    pub fn kind(&self) -> SetKind {
+        self.kind
+    }
+
+    /// A descriptor of it, for another holder.
+    ///
+    /// # Errors
+    ///
+    /// No descriptor is left.
+    pub fn descriptor(&self) -> io::Result<OwnedFd> {
+        self.map.as_fd().try_clone_to_owned()
+    }
+
+    /// Changes it, and tells what was not so before. Members come before others go.
+    ///
+    /// # Errors
+    ///
+    /// As [`SetMap::add`].
+    ///
+    /// # Panics
+    ///
+    /// If the members are of another kind.
+    pub fn change(&self, change: SetChange, members: &Contents) -> Result<Changed, CallError> {
+        assert_eq!(self.kind, SetKind::of(members), "members are of the set's kind");
+        let there = self.map.keys()?;
+        let named = keys(members);
+        let named: HashSet<&[u8]> = named.chunks_exact(self.kind.key_bytes() as usize).collect();
+        let added = match change {
+            SetChange::Remove => Vec::new(),
+            SetChange::Add | SetChange::Replace => {
+                named.iter().filter(|&&key| !there.contains(key)).copied().collect()
+            }
+        };
+        let removed: Vec<&Vec<u8>> = there
+            .iter()
+            .filter(|key| match change {
+                SetChange::Add => false,
+                SetChange::Remove => named.contains(key.as_slice()),
+                SetChange::Replace => !named.contains(key.as_slice()),
+            })
+            .collect();
+        self.map.update_all(&added.concat(), &vec![1; added.len()])?;
+        removed.iter().try_for_each(|key| self.map.remove(key))?;
+        Ok(Changed { added: added.len(), removed: removed.len() })
     }
 
     /// What the expression calls it.
@@ -50,26 +168,6 @@ impl SetMap {
         let values = vec![1; members_in(members)];
         self.map.update_all(&keys, &values)
     }
-
-    /// Takes members out. A prefix goes as a whole, and only if it is a member itself.
-    ///
-    /// # Errors
-    ///
-    /// What the kernel says; not that a member is not there.
-    pub fn remove(&self, members: &Contents) -> Result<(), CallError> {
-        let size = key_bytes(members) as usize;
-        keys(members).chunks_exact(size).try_for_each(|key| self.map.remove(key))
-    }
-
-    /// Makes the members `new` where they were `old`: what is in both never goes.
-    ///
-    /// # Errors
-    ///
-    /// As [`SetMap::add`].
-    pub fn replace(&self, old: &Contents, new: &Contents) -> Result<(), CallError> {
-        self.remove(&without(old, new))?;
-        self.add(&without(new, old))
-    }
 }
 
 impl AsFd for SetMap {
@@ -81,16 +179,6 @@ impl AsFd for SetMap {
 impl AsRawFd for SetMap {
     fn as_raw_fd(&self) -> RawFd {
         self.map.as_raw_fd()
-    }
-}
-
-/// Bytes of a key, as `weir_filter::emit::ebpf::Symbol::Set` lays it out.
-fn key_bytes(contents: &Contents) -> u32 {
-    match contents {
-        Contents::Numbers(_) => 4,
-        Contents::Macs(_) => 8,
-        Contents::Ipv4(_) => 4 + 4,
-        Contents::Ipv6(_) => 4 + 16,
     }
 }
 
@@ -115,20 +203,5 @@ fn keys(contents: &Contents) -> Vec<u8> {
         Contents::Macs(members) => members.iter().flatten().flat_map(|word| word.to_ne_bytes()).collect(),
         Contents::Ipv4(members) => members.iter().flat_map(|net| prefix(net.bits, &net.key)).collect(),
         Contents::Ipv6(members) => members.iter().flat_map(|net| prefix(net.bits, &net.key)).collect(),
-    }
-}
-
-/// The members of `these` that are not among `those`, which are of the same kind.
-fn without(these: &Contents, those: &Contents) -> Contents {
-    fn left<T: Copy + Eq + std::hash::Hash>(these: &[T], those: &[T]) -> Vec<T> {
-        let those: std::collections::HashSet<&T> = those.iter().collect();
-        these.iter().filter(|member| !those.contains(member)).copied().collect()
-    }
-    match (these, those) {
-        (Contents::Numbers(these), Contents::Numbers(those)) => Contents::Numbers(left(these, those)),
-        (Contents::Macs(these), Contents::Macs(those)) => Contents::Macs(left(these, those)),
-        (Contents::Ipv4(these), Contents::Ipv4(those)) => Contents::Ipv4(left(these, those)),
-        (Contents::Ipv6(these), Contents::Ipv6(those)) => Contents::Ipv6(left(these, those)),
-        _ => these.clone(),
     }
 }

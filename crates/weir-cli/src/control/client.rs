@@ -1,13 +1,14 @@
 //! `weir ctl`: asks running captures, and gives them other filters.
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use weir::Filter;
-use weir::filter::Place;
+use weir::filter::{Changed, LiveSet, MemberKind, Place, Seat, SetChange, SetLabel, SystemNames};
 
 use super::message::{About, Answer, Ask, Request, SentPlace, SentProgram, VERSION, borrowed};
 use super::{socket, wire};
@@ -23,6 +24,8 @@ Examples:
   weir ctl list                                which captures run, and where they listen
   weir ctl filter tcp port 443                 the one that runs takes only this from now on
   weir ctl filter --target 4711 --none         process 4711 takes everything again
+  weir ctl set blocked add 10.9.8.7            of `host in @blocked`, without another filter
+  weir ctl set blocked replace @/etc/blocked   the members that the file lists, and no others
   weir ctl status | jq .captured               its account so far, as JSON
 
 No packet is lost or taken twice when the filter changes; the file says when it did.
@@ -63,6 +66,32 @@ enum Command {
         #[arg(value_name = "EXPRESSION", required_unless_present_any = ["none", "filter", "filter_file"])]
         words: Vec<String>,
     },
+    /// Change a set of the filter that runs in the kernel, without exchanging it.
+    Set {
+        #[command(flatten)]
+        target: TargetArgs,
+
+        /// What the expression calls it (in `host in @blocked` it is blocked).
+        name: String,
+
+        /// What to do.
+        #[arg(value_enum, value_name = "CHANGE")]
+        change: ChangeArg,
+
+        /// Members, or @FILE with members by line, blank or comma.
+        #[arg(value_name = "MEMBER|@FILE", required = true)]
+        members: Vec<String>,
+    },
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum ChangeArg {
+    /// These come to those that are there.
+    Add,
+    /// These go; a prefix only as a whole.
+    Remove,
+    /// These and no others.
+    Replace,
 }
 
 #[derive(Debug, Args)]
@@ -81,6 +110,10 @@ pub(crate) fn run(args: &CtlArgs) -> Result<(), Failure> {
             let wanted = filter.filter(words)?;
             debug_assert!(*none != wanted.is_some(), "clap sees to it");
             exchange(target, wanted.as_ref(), *json)
+        }
+        Command::Set { target, name, change, members } => {
+            let name = name.strip_prefix('@').unwrap_or(name);
+            set(target, name, (*change).into(), &text_of(members)?)
         }
     }
 }
@@ -152,6 +185,66 @@ fn exchange(target: &TargetArgs, filter: Option<&Filter>, json: bool) -> Result<
     Ok(())
 }
 
+/// Changes the set `name` at each interface; `text`: the members.
+fn set(target: &TargetArgs, name: &str, change: SetChange, text: &str) -> Result<(), Failure> {
+    let capture = target.find()?;
+    let mut chosen = Vec::new();
+    for (seat, sets) in capture.sets()? {
+        let mut names: Vec<String> = sets.iter().map(|set| format!("`{}`", set.label.name)).collect();
+        names.sort();
+        names.dedup();
+        let there = chosen.len();
+        chosen.extend(sets.into_iter().filter(|set| set.label.name == name));
+        if chosen.len() == there {
+            let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
+            let failure = Failure::new(format_args!(
+                "on {} the filter has no set `{name}` that can change while it runs (there: {names}); those of a filter \
+                 in classic BPF or in the process itself never can",
+                seat.name
+            ));
+            return Err(failure.hint("exchange the whole filter: weir ctl filter EXPRESSION"));
+        }
+    }
+    // The same set may be at several places: each kind is counted where most has changed.
+    let mut changed: BTreeMap<MemberKind, Changed> = BTreeMap::new();
+    for set in chosen {
+        let kind = set.label.kind;
+        let now = set.change(change, text, &SystemNames::new())?;
+        let most = changed.entry(kind).or_default();
+        most.added = most.added.max(now.added);
+        most.removed = most.removed.max(now.removed);
+    }
+    let added = changed.values().map(|changed| changed.added).sum();
+    let removed = changed.values().map(|changed| changed.removed).sum();
+    match capture.ask(Ask::Changed { set: name.to_owned(), added, removed })? {
+        Answer::Done { .. } => {
+            style::say(format_args!("set `{name}`: {added} added, {removed} removed"));
+            Ok(())
+        }
+        other => Err(unexpected(&other)),
+    }
+}
+
+/// The members as in one file.
+fn text_of(members: &[String]) -> Result<String, Failure> {
+    let texts = members.iter().map(|member| match member.strip_prefix('@') {
+        None => Ok(member.clone()),
+        Some(path) => std::fs::read_to_string(path)
+            .map_err(|error| Failure::usage(format!("cannot read the members in {path}: {error}"))),
+    });
+    Ok(texts.collect::<Result<Vec<_>, _>>()?.join("\n"))
+}
+
+impl From<ChangeArg> for SetChange {
+    fn from(change: ChangeArg) -> Self {
+        match change {
+            ChangeArg::Add => Self::Add,
+            ChangeArg::Remove => Self::Remove,
+            ChangeArg::Replace => Self::Replace,
+        }
+    }
+}
+
 /// All captures that answer.
 fn running() -> Vec<Capture> {
     let directories = socket::directories();
@@ -208,6 +301,24 @@ impl Capture {
         self.send(Ask::Places, &[])?;
         match self.receive()? {
             (Answer::Places(places), descriptors) => SentPlace::received(places, descriptors),
+            (other, _) => Err(unexpected(&other)),
+        }
+    }
+
+    fn sets(&self) -> Result<Vec<(Seat, Vec<LiveSet>)>, Failure> {
+        self.send(Ask::Sets, &[])?;
+        match self.receive()? {
+            (Answer::Sets(seats), descriptors) => {
+                let mut descriptors = descriptors.into_iter();
+                let live = |(seat, labels): (Seat, Vec<SetLabel>)| {
+                    let interface = seat.interface;
+                    // Where a descriptor is missing there are fewer sets.
+                    let sets = labels.into_iter().zip(descriptors.by_ref());
+                    let set = |(label, descriptor)| LiveSet { interface, label, descriptor };
+                    (seat, sets.map(set).collect())
+                };
+                Ok(seats.into_iter().map(live).collect())
+            }
             (other, _) => Err(unexpected(&other)),
         }
     }

@@ -4,7 +4,7 @@
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use serde::{Deserialize, Serialize};
-use weir::filter::{Form, Place, PlaceKind, Program, Seat};
+use weir::filter::{Form, Place, PlaceKind, Program, Seat, SetLabel};
 
 use crate::failure::Failure;
 
@@ -29,6 +29,10 @@ pub(super) enum Ask {
     Places,
     /// Put these programs there. `filter`: as files and people are told of it; null: everything is wanted.
     Put { filter: Option<String>, programs: Vec<SentProgram> },
+    /// Which sets can be changed?
+    Sets,
+    /// A set has been changed: so many members more, and fewer.
+    Changed { set: String, added: usize, removed: usize },
 }
 
 /// What is answered.
@@ -43,6 +47,8 @@ pub(super) enum Answer {
     Done {
         nanoseconds: u64,
     },
+    /// Of each interface its name and the sets that can change; a descriptor belongs to each.
+    Sets(Vec<(Seat, Vec<SetLabel>)>),
     /// It cannot be done, and why.
     Refused {
         why: String,
@@ -71,6 +77,7 @@ pub(super) struct SentPlace {
 pub(super) struct SentProgram {
     interface: u32,
     form: Form,
+    sets: Vec<SetLabel>,
     descriptors: usize,
 }
 
@@ -91,15 +98,16 @@ impl SentPlace {
 
 impl SentProgram {
     pub(super) fn of(program: &Program) -> Self {
-        let Program { interface, form, descriptors } = program;
-        Self { interface: *interface, form: form.clone(), descriptors: descriptors.len() }
+        let Program { interface, form, sets, descriptors } = program;
+        let (form, sets) = (form.clone(), sets.clone());
+        Self { interface: *interface, form, sets, descriptors: descriptors.len() }
     }
 
     pub(super) fn received(programs: Vec<Self>, descriptors: Vec<OwnedFd>) -> Result<Vec<Program>, Failure> {
         let mut descriptors = descriptors.into_iter();
         let program = |sent: Self| {
             let descriptors = take(&mut descriptors, sent.descriptors)?;
-            Ok(Program { interface: sent.interface, form: sent.form, descriptors })
+            Ok(Program { interface: sent.interface, form: sent.form, sets: sent.sets, descriptors })
         };
         programs.into_iter().map(program).collect()
     }

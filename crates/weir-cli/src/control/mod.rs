@@ -111,20 +111,32 @@ impl Listening {
     }
 }
 
-/// A filter that has come into force.
+/// What of the filter has changed.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
     /// When: nanoseconds since the Unix epoch.
     pub(crate) time: u64,
-    /// As files and people are told; `None`: everything is wanted.
-    pub(crate) filter: Option<String>,
+    /// What.
+    pub(crate) what: What,
+}
+
+/// What can change.
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    /// Another filter has come into force, as files and people are told; `None`: everything is wanted.
+    Filter(Option<String>),
+    /// Members of a set have come and gone.
+    Set { name: String, added: usize, removed: usize },
 }
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.filter {
-            Some(filter) => write!(f, "filter changed to `{filter}`"),
-            None => write!(f, "filter removed: every packet is wanted"),
+        match &self.what {
+            What::Filter(Some(filter)) => write!(f, "filter changed to `{filter}`"),
+            What::Filter(None) => write!(f, "filter removed: every packet is wanted"),
+            What::Set { name, added, removed } => {
+                write!(f, "set `{name}`: {added} added, {removed} removed")
+            }
         }
     }
 }

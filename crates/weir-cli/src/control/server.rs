@@ -1,6 +1,7 @@
 //! Answers who asks, on a thread of its own: one after the other, each for some ten seconds at most.
 
 use std::io;
+use std::os::fd::AsFd as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
@@ -8,10 +9,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::Uid;
-use weir::filter::Exchange;
+use weir::filter::{Exchange, LiveSet, Seat};
 
 use super::message::{About, Answer, Ask, Request, SentPlace, SentProgram, VERSION, borrowed};
-use super::{Change, wire};
+use super::{Change, What, wire};
 use crate::failure::Failure;
 use crate::json::Summary;
 
@@ -76,12 +77,28 @@ fn serve(stream: &UnixStream, shared: &Shared) -> io::Result<()> {
                 }
                 Err(error) => refused(error.into()),
             },
+            Ask::Sets => match shared.exchange.sets() {
+                Ok(sets) => {
+                    let labels = |(seat, sets): &(Seat, Vec<LiveSet>)| {
+                        (seat.clone(), sets.iter().map(|set| set.label.clone()).collect())
+                    };
+                    let answer = Answer::Sets(sets.iter().map(labels).collect());
+                    let beside = sets.iter().flat_map(|(_, sets)| sets).map(|set| set.descriptor.as_fd());
+                    wire::send(stream, &answer, &beside.collect::<Vec<_>>())?;
+                    continue;
+                }
+                Err(error) => refused(error.into()),
+            },
+            Ask::Changed { set, added, removed } => {
+                shared.changed(What::Set { name: set, added, removed });
+                Answer::Done { nanoseconds: 0 }
+            }
             Ask::Put { filter, programs } => {
                 let put = SentProgram::received(programs, descriptors)
                     .and_then(|programs| Ok(shared.exchange.put(&programs)?));
                 match put {
                     Ok(()) => {
-                        shared.changed(filter);
+                        shared.changed(What::Filter(filter));
                         let nanoseconds = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
                         Answer::Done { nanoseconds }
                     }
@@ -109,11 +126,13 @@ impl Shared {
         }
     }
 
-    /// The filter is in force from now on.
-    fn changed(&self, filter: Option<String>) {
+    /// This is so from now on.
+    fn changed(&self, what: What) {
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.filter.lock().unwrap_or_else(PoisonError::into_inner).clone_from(&filter);
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner).push(Change { time, filter });
+        if let What::Filter(filter) = &what {
+            self.filter.lock().unwrap_or_else(PoisonError::into_inner).clone_from(filter);
+        }
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner).push(Change { time, what });
     }
 }

@@ -156,3 +156,65 @@ fn root_a_wrong_expression_ends_before_anything_is_opened() {
     assert!(ended.stderr.contains("prot"), "{}", ended.stderr);
     assert!(!Path::new(&file).exists());
 }
+
+#[test]
+fn root_a_set_changes_under_a_running_filter_and_the_file_says_how() {
+    if !require_root("root_a_set_changes_under_a_running_filter_and_the_file_says_how") {
+        return;
+    }
+    for (source, exchanged) in [("tc", false), ("tc", true), ("xdp+tc", false), ("af_packet", false)] {
+        let (network, directory) = (network(), directory());
+        let name = |name: &str| path(&directory, name);
+        let (file, socket, set) = (name("set.pcapng"), name("socket"), name("wanted"));
+        let expression = format!("udp and port in @{set}");
+        fs::write(&set, "9999").expect("a set");
+        let first = if exchanged { "arp" } else { &expression };
+        let args = ["--source", source, "-w", &file, "--json", "-v", "--control", &socket, "--", first];
+        let running = capture(&network, &args);
+        running.wait_for("confined: no capability, no new privileges; writes only in ");
+        if exchanged {
+            ctl_succeeds(&network, &["filter", "-t", &socket, "--", &expression]);
+        }
+        let change = |words: &[&str], told: &str| {
+            ctl_succeeds(&network, &[&["set", "-t", &socket, &set], words].concat());
+            running.wait_for(&format!("set `{set}`: {told}"));
+        };
+        send(&network, 10);
+        change(&["add", "9", "7000-7001"], "3 added, 0 removed");
+        send(&network, 20);
+        thread::sleep(SETTLE);
+        change(&["remove", "9", "1"], "0 added, 1 removed");
+        send(&network, 40);
+        let members = name("members");
+        fs::write(&members, "9, 7000 # and so on\n").expect("a file");
+        change(&["replace", &format!("@{members}")], "1 added, 2 removed");
+        send(&network, 80);
+        let missing = ctl(&network, &["set", "-t", &socket, "missing", "add", "1"]);
+        let told = String::from_utf8_lossy(&missing.stderr).into_owned();
+        assert!(!missing.status.success() && told.contains(&format!("there: `{set}`")), "{told}");
+        let account = ended_at(running);
+        account.closes();
+        assert_eq!(account.number("written"), 20 + 80, "{source}, exchanged: {exchanged}");
+        let bytes = fs::read(&file).expect("the file");
+        for told in ["3 added, 0 removed", "0 added, 1 removed", "1 added, 2 removed"] {
+            let mark = format!("set `{set}`: {told}");
+            assert!(bytes.windows(mark.len()).any(|part| part == mark.as_bytes()), "{mark}");
+        }
+    }
+}
+
+#[test]
+fn root_a_set_in_the_process_is_refused() {
+    if !require_root("root_a_set_in_the_process_is_refused") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let (socket, set) = (path(&directory, "socket"), path(&directory, "wanted"));
+    fs::write(&set, "80").expect("a set");
+    let filter = format!("port in @{set}");
+    let running = start(&network, &["count", "-i", "any", "--control", &socket, "--", &filter]);
+    let refused = ctl(&network, &["set", "-t", &socket, &set, "add", "81"]);
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && told.contains("weir ctl filter"), "{told}");
+    running.interrupt().succeeded();
+}

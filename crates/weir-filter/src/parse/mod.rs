@@ -19,6 +19,8 @@ mod set;
 mod signalling;
 mod term;
 
+pub use set::members;
+
 use std::collections::HashMap;
 
 use crate::ast::{Ast, Direction, Expr, ExprId, Primitive, Protocol, Term};

@@ -112,6 +112,23 @@ impl Parser<'_, '_> {
     }
 }
 
+/// The members that `text` lists, as in a set's file, for a set of the same kind as `like`: addresses are read as behind
+/// `host in`, numbers as behind `port in`. Addresses give two: those of IPv4, then those of IPv6.
+///
+/// # Errors
+///
+/// What is no member of such a set; places count from the beginning of the text.
+pub fn members(text: &str, like: &Contents, names: &dyn Names) -> Result<Vec<Contents>, Error> {
+    let holds = match like {
+        Contents::Numbers(_) => Holds::Ports,
+        Contents::Macs(_) => Holds::Macs,
+        Contents::Ipv4(_) | Contents::Ipv6(_) => Holds::Hosts,
+    };
+    let mut members = read(text, holds, names)?;
+    members.iter_mut().for_each(Contents::normalise);
+    Ok(members)
+}
+
 /// What a text lists, one member a line or with blanks or commas between; places of errors count from its beginning.
 fn read(text: &str, holds: Holds, names: &dyn Names) -> Result<Vec<Contents>, Error> {
     let (ipv4, ipv6, macs, ranges) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());

@@ -1,5 +1,7 @@
 //! Maps: memory that programs and processes share, by key.
 
+use std::collections::HashSet;
+use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use super::{bpf, raw};
@@ -9,6 +11,7 @@ const BPF_MAP_CREATE: libc::c_int = 0;
 const BPF_MAP_LOOKUP_ELEM: libc::c_int = 1;
 const BPF_MAP_UPDATE_ELEM: libc::c_int = 2;
 const BPF_MAP_DELETE_ELEM: libc::c_int = 3;
+const BPF_MAP_GET_NEXT_KEY: libc::c_int = 4;
 const BPF_MAP_UPDATE_BATCH: libc::c_int = 26;
 const BPF_F_NO_PREALLOC: u32 = 1 << 0;
 
@@ -99,6 +102,50 @@ impl Map {
     /// A map of programs that somebody else has made; the kernel checks what is put into it.
     pub fn programs(fd: OwnedFd) -> Self {
         Self { fd, key: 4, value: 4, cpus: 0 }
+    }
+
+    /// A map that somebody else has made, if it is one of this kind and these sizes.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`: it is another, or none.
+    pub fn received(fd: OwnedFd, kind: MapKind, key: u32, value: u32) -> Result<Self, CallError> {
+        let failed = |error| CallError::new("take eBPF map", error);
+        let info =
+            std::fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd())).map_err(failed)?;
+        let is = |field: &str, number: u32| {
+            let found = info.lines().find_map(|line| line.strip_prefix(field)?.strip_prefix(":\t"));
+            found.and_then(|found| found.trim().parse().ok()) == Some(number)
+        };
+        if is("map_type", kind as u32) && is("key_size", key) && is("value_size", value) {
+            return Ok(Self { fd, key: key as usize, value: value as usize, cpus: 0 });
+        }
+        Err(failed(io::Error::from_raw_os_error(libc::EINVAL)))
+    }
+
+    /// All keys, as far as nobody changes the map meanwhile.
+    ///
+    /// # Errors
+    ///
+    /// `EPERM` without `CAP_BPF`.
+    pub fn keys(&self) -> Result<HashSet<Vec<u8>>, CallError> {
+        let mut keys = HashSet::new();
+        let mut last: Option<Vec<u8>> = None;
+        loop {
+            let mut next = vec![0_u8; self.key];
+            let mut attr = self.element(&[], next.as_mut_ptr().cast_const());
+            attr.key = last.as_ref().map_or(0, |last| last.as_ptr().expose_provenance() as u64);
+            // SAFETY: as in `update`; the kernel reads the last key, if there is one, and writes the next: both are live and
+            // of the size that it knows, which `received` has asked and `new` has said.
+            match unsafe { bpf(BPF_MAP_GET_NEXT_KEY, &raw const attr) } {
+                Ok(_) if keys.insert(next.clone()) => last = Some(next),
+                Err(error) if error.raw_os_error() != Some(libc::ENOENT) => {
+                    return Err(CallError::new("read keys of eBPF map", error));
+                }
+                // The last one, or the beginning once more: where a key was taken out the kernel begins again.
+                _ => return Ok(keys),
+            }
+        }
     }
 
     /// Sets the entry of `key`, whether it is there or not.

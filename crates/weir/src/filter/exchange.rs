@@ -17,13 +17,14 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use weir_bpf::filter::{Hook, Loader, SocketFilter};
+use weir_bpf::filter::{Hook, Loader, SetMap, SocketFilter};
 use weir_filter::cbpf::{self, Rules};
 use weir_filter::emit::cbpf::{EmitError, Target, emit};
 use weir_sys::CallError;
 use weir_sys::packet::Instruction;
 
-use super::{Compiled, Filter, Receiver};
+use super::sets::{Labelled, labelled};
+use super::{Compiled, Filter, LiveSet, Receiver, SetLabel};
 use crate::source::programmed::NEEDS;
 use crate::{Error, Interface};
 
@@ -94,7 +95,9 @@ pub struct Program {
     pub interface: u32,
     /// What it is.
     pub form: Form,
-    /// Programs and maps, as the form says.
+    /// Sets that can change while it runs.
+    pub sets: Vec<SetLabel>,
+    /// Programs, as the form says, and behind them the maps of the sets.
     pub descriptors: Vec<OwnedFd>,
 }
 
@@ -125,6 +128,10 @@ impl Gate for Closed {
     fn put(&self, _: &Program) -> Result<(), Error> {
         self.place().map(drop)
     }
+
+    fn sets(&self) -> Result<Vec<Labelled>, Error> {
+        Ok(Vec::new())
+    }
 }
 
 /// What puts a program in its place.
@@ -134,6 +141,9 @@ pub(crate) trait Gate: Debug + Send + Sync {
 
     /// Puts a program there, for every packet that comes from now on.
     fn put(&self, program: &Program) -> Result<(), Error>;
+
+    /// The sets that can change of the filter that is there.
+    fn sets(&self) -> Result<Vec<Labelled>, Error>;
 }
 
 impl Exchange {
@@ -152,6 +162,20 @@ impl Exchange {
             Ok(Place { seat: seat.clone(), kind, descriptors })
         };
         self.seats.iter().map(place).collect()
+    }
+
+    /// The interfaces whose filters can be exchanged, with the sets that can change of the filters in force: those in maps
+    /// of the kernel.
+    ///
+    /// # Errors
+    ///
+    /// No free descriptor.
+    pub fn sets(&self) -> Result<Vec<(Seat, Vec<LiveSet>)>, Error> {
+        let sets = |(seat, gate): &(Seat, Arc<dyn Gate>)| {
+            let live = |(label, descriptor)| LiveSet { interface: seat.interface, label, descriptor };
+            Ok((seat.clone(), gate.sets()?.into_iter().map(live).collect()))
+        };
+        self.seats.iter().map(sets).collect()
     }
 
     /// Puts each program in its place.
@@ -186,7 +210,7 @@ impl Place {
     pub fn make(&self, filter: Option<&Filter>) -> Result<Program, Error> {
         let interface = self.seat.interface;
         let Some(filter) = filter else {
-            return Ok(Program { interface, form: Form::All, descriptors: Vec::new() });
+            return Ok(Program::plain(interface, Form::All));
         };
         let refused = |what: &dyn ToString| Error::FilterRefused {
             name: self.seat.name.clone(),
@@ -200,14 +224,16 @@ impl Place {
                 });
                 let loaders = loaders.collect::<io::Result<Vec<_>>>();
                 let loaders = loaders.map_err(|error| CallError::new("duplicate a descriptor", error))?;
-                let mut descriptors = Vec::new();
+                let (mut descriptors, mut sets) = (Vec::new(), Vec::new());
                 for loader in loaders {
                     let compiled = filter.compile_for(&loader, self.seat.receiver)?;
                     let loaded = loader.load(&compiled.graph, &compiled.ast.sets);
                     let loaded = loaded.map_err(|error| not_loaded(&self.seat.name, error))?;
-                    descriptors.extend(loaded.into_programs());
+                    let (programs, maps) = loaded.into_parts();
+                    descriptors.extend(programs);
+                    sets.extend(maps);
                 }
-                Ok(Program { interface, form: Form::Programs, descriptors })
+                Program::loaded(interface, descriptors, &sets)
             }
             PlaceKind::Socket { .. } | PlaceKind::Process => {
                 let compiled = filter.compile(self.seat.receiver)?;
@@ -215,13 +241,27 @@ impl Place {
                     (&self.kind, self.descriptors.first())
                     && let Ok(loaded) = counting(&compiled, *snap_len, refusals.as_fd())
                 {
-                    let descriptors = vec![loaded.into_program()];
-                    return Ok(Program { interface, form: Form::Programs, descriptors });
+                    let (program, sets) = loaded.into_parts();
+                    return Program::loaded(interface, vec![program], &sets);
                 }
                 let program = classic(&compiled).map_err(|error| refused(&error))?;
-                Ok(Program { interface, form: Form::of(&program), descriptors: Vec::new() })
+                Ok(Program::plain(interface, Form::of(&program)))
             }
         }
+    }
+}
+
+impl Program {
+    /// One that is nothing but its form.
+    fn plain(interface: u32, form: Form) -> Self {
+        Self { interface, form, sets: Vec::new(), descriptors: Vec::new() }
+    }
+
+    /// Loaded ones, with their sets.
+    fn loaded(interface: u32, mut descriptors: Vec<OwnedFd>, sets: &[SetMap]) -> Result<Self, Error> {
+        let (sets, maps): (Vec<_>, Vec<_>) = labelled(sets)?.into_iter().unzip();
+        descriptors.extend(maps);
+        Ok(Self { interface, form: Form::Programs, sets, descriptors })
     }
 }
 

@@ -7,6 +7,7 @@ mod exchange;
 mod matcher;
 mod names;
 mod remembered;
+mod sets;
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ pub use self::exchange::{Exchange, Form, HookKind, Place, PlaceKind, Program, Se
 pub use self::matcher::{FileFilter, Matcher};
 pub use self::names::SystemNames;
 use self::remembered::Remembered;
+pub use self::sets::{Changed, LiveSet, MemberKind, SetChange, SetLabel};
+pub(crate) use self::sets::{Labelled, LiveSets, labelled};
 use serde::{Deserialize, Serialize};
 use weir_bpf::filter::Loader;
 pub use weir_filter::names::{Names, NoNames};

@@ -42,7 +42,7 @@ use self::sieve::Sieve;
 use self::stack::Stack;
 use super::{Ready, Source};
 use crate::builder::{DEFAULT_SNAP_LEN, Delivery, Direction, Settings};
-use crate::filter::{Gate, classic, counting, for_the_kernel};
+use crate::filter::{Gate, LiveSets, classic, counting, for_the_kernel, labelled};
 use crate::interface::Device;
 use crate::{Error, choose, size};
 
@@ -130,6 +130,10 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     if matches!(in_kernel, Some(InKernel::Classic(_))) {
         shared.stop_counting();
     }
+    let sets = LiveSets::default();
+    if let Some(InKernel::Counting(filter)) = &in_kernel {
+        sets.put(labelled(filter.sets())?);
+    }
     let gate = Arc::new(SocketGate {
         name: name.clone(),
         socket: ring.filter_place()?.keeping(if in_pump { DEFAULT_SNAP_LEN } else { snap_len }),
@@ -137,6 +141,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         snap_len,
         refusals,
         in_pump,
+        sets,
     });
     let pump = Pump {
         ring,

@@ -15,7 +15,7 @@ use weir_sys::{CallError, bpf, clock};
 
 use super::{Ready, Source};
 use crate::builder::{Settings, Timestamps};
-use crate::filter::{Closed, Form, Gate, HookKind, PlaceKind, Program};
+use crate::filter::{Closed, Form, Gate, HookKind, Labelled, LiveSets, PlaceKind, Program};
 use crate::interface::Device;
 use crate::{Error, Filter, choose};
 
@@ -36,6 +36,8 @@ pub(crate) struct Programmed {
     /// Until it is stopped.
     promiscuous: Option<Promiscuous>,
     clock_offset: i64,
+    /// Of the filter in force.
+    sets: LiveSets,
 }
 
 /// A source and what there is to say of it.
@@ -127,8 +129,16 @@ impl Programmed {
             Errno::PERM => Error::Privilege { operation: format!("make `{name}` promiscuous"), needs: NEEDS },
             _ => error.into(),
         })?;
-        let mut source =
-            Self { name, maps, attachment: None, readers, doorbell, promiscuous, clock_offset: 0 };
+        let mut source = Self {
+            name,
+            maps,
+            attachment: None,
+            readers,
+            doorbell,
+            promiscuous,
+            clock_offset: 0,
+            sets: LiveSets::default(),
+        };
         source.tick()?;
         Ok(source)
     }
@@ -144,7 +154,10 @@ pub(super) fn gate(name: &str, sources: &[&Programmed]) -> Arc<dyn Gate> {
     let gates = sources.iter().map(|source| Some(source.maps.gate()?.try_clone()));
     let closed = |why: String| Arc::new(Closed { name: name.to_owned(), why });
     match gates.collect::<Option<io::Result<Vec<_>>>>() {
-        Some(Ok(gates)) => Arc::new(ProgramGate { name: name.to_owned(), gates }),
+        Some(Ok(gates)) => {
+            let sets = sources.iter().map(|source| source.sets.clone()).collect();
+            Arc::new(ProgramGate { name: name.to_owned(), gates, sets })
+        }
         Some(Err(error)) => closed(format!("duplicate a descriptor: {error}")),
         None => closed(BOUND.to_owned()),
     }
@@ -159,6 +172,8 @@ const BOUND: &str = "its program is bound to the device, to be told the VLAN tag
 struct ProgramGate {
     name: String,
     gates: Vec<filter::Gate>,
+    /// Of the filter in force, at each gate; those of one that was exchanged are all with the first.
+    sets: Vec<LiveSets>,
 }
 
 impl Gate for ProgramGate {
@@ -173,22 +188,33 @@ impl Gate for ProgramGate {
     fn put(&self, program: &Program) -> Result<(), Error> {
         let refused = |what: &str| Error::FilterRefused { name: self.name.clone(), what: what.to_owned() };
         match program.form {
-            Form::All => Ok(self.gates.iter().try_for_each(|gate| gate.set(None))?),
+            Form::All => {
+                self.gates.iter().try_for_each(|gate| gate.set(None))?;
+                self.sets.iter().for_each(|sets| sets.put(Vec::new()));
+                Ok(())
+            }
             Form::Programs => {
                 let hooks: usize = self.gates.iter().map(|gate| gate.hooks().len()).sum();
-                if program.descriptors.len() != hooks {
+                if program.programs().len() != hooks {
                     return Err(refused("a program for each hook is needed"));
                 }
-                let mut programs = program.descriptors.iter().map(OwnedFd::try_clone);
+                let mut maps = program.labelled()?;
+                let mut programs = program.programs().iter().map(OwnedFd::try_clone);
                 for gate in &self.gates {
                     let some = programs.by_ref().take(gate.hooks().len()).collect::<io::Result<_>>();
                     let some = some.map_err(|error| CallError::new("duplicate a descriptor", error))?;
                     gate.set(Some(&filter::Filter::from_programs(some, Vec::new())))?;
                 }
+                self.sets.iter().for_each(|sets| sets.put(std::mem::take(&mut maps)));
                 Ok(())
             }
             Form::Classic(_) => Err(refused("eBPF is needed here")),
         }
+    }
+
+    fn sets(&self) -> Result<Vec<Labelled>, Error> {
+        let each = self.sets.iter().map(LiveSets::labelled).collect::<Result<Vec<_>, _>>()?;
+        Ok(each.into_iter().flatten().collect())
     }
 }
 
@@ -202,7 +228,9 @@ impl Programmed {
         let compiled = wanted.compile_for(&loader, device.receiver()?)?;
         let loaded = loader.load(&compiled.graph, &compiled.ast.sets);
         let loaded = loaded.map_err(|error| crate::filter::not_loaded(&self.name, error))?;
-        Ok(gate.set(Some(&loaded))?)
+        gate.set(Some(&loaded))?;
+        self.sets.put(crate::filter::labelled(loaded.sets())?);
+        Ok(())
     }
 }
 

@@ -376,12 +376,23 @@ impl Writer {
         for interface in &mut self.interfaces {
             interface.filter = filter.map(str::to_owned);
         }
-        self.note(account);
         let said = match filter {
             Some(filter) => format!("filter changed to: {filter}"),
             None => "filter removed: every packet is wanted".to_owned(),
         };
-        self.put_statistics(Occasion::Event(&said), time)
+        self.said(account, time, &said)
+    }
+
+    /// Something has happened at `time` (nanoseconds since the Unix epoch) that who reads the file is to know, with the
+    /// account as it stands: a comment of Interface Statistics Blocks, where the file is now.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    pub fn said(&mut self, account: &Account, time: u64, what: &str) -> Result<(), WriteError> {
+        self.usable()?;
+        self.note(account);
+        self.put_statistics(Occasion::Event(what), time)
     }
 
     /// What the statistics at the end of a file are to say, should it end before the next account is told.

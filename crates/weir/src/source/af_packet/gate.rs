@@ -11,7 +11,7 @@ use weir_sys::packet::{self, FilterPlace};
 use super::shared::Shared;
 use super::sieve::Sieve;
 use crate::Error;
-use crate::filter::{Form, Gate, PlaceKind, Program, checked, for_the_kernel};
+use crate::filter::{Form, Gate, Labelled, LiveSets, PlaceKind, Program, checked, for_the_kernel};
 
 /// The filter's place in the kernel or in the pump, whichever the capture has begun with.
 #[derive(Debug)]
@@ -24,6 +24,8 @@ pub(super) struct SocketGate {
     pub(super) refusals: Option<Refusals>,
     /// The pump asks.
     pub(super) in_pump: bool,
+    /// Of the filter in force, if the kernel looks into them.
+    pub(super) sets: LiveSets,
 }
 
 impl SocketGate {
@@ -82,7 +84,14 @@ impl Gate for SocketGate {
         if self.in_pump {
             self.put_in_pump(&program.form)
         } else {
-            self.put_in_kernel(&program.form, &program.descriptors)
+            let maps = program.labelled()?;
+            self.put_in_kernel(&program.form, program.programs())?;
+            self.sets.put(maps);
+            Ok(())
         }
+    }
+
+    fn sets(&self) -> Result<Vec<Labelled>, Error> {
+        self.sets.labelled()
     }
 }
