@@ -1,7 +1,7 @@
 //! Link types by the names that tcpdump has for them (`-y`).
 
 /// Name, `LINKTYPE_` number, and what it is.
-const NAMES: [(&str, u16, &str); 42] = [
+const NAMES: [(&str, u16, &str); 41] = [
     ("EN10MB", 1, "Ethernet"),
     ("LINUX_SLL", 113, "Linux cooked v1"),
     ("LINUX_SLL2", 276, "Linux cooked v2"),
@@ -13,7 +13,6 @@ const NAMES: [(&str, u16, &str); 42] = [
     ("PPP", 9, "PPP"),
     ("PPP_SERIAL", 50, "PPP over serial"),
     ("PPP_ETHER", 51, "PPPoE"),
-    ("PPP_WITH_DIR", 204, "PPP with Directional Info"),
     ("C_HDLC", 104, "Cisco HDLC"),
     ("IEEE802_11", 105, "802.11"),
     ("IEEE802_11_RADIO", 127, "802.11 plus radiotap header"),
@@ -31,7 +30,7 @@ const NAMES: [(&str, u16, &str); 42] = [
     ("FRELAY", 107, "Frame Relay"),
     ("MFR", 182, "FRF.16 Frame Relay"),
     ("LTALK", 114, "Localtalk"),
-    ("ATM_RFC1483", 100, "RFC1483 LLC-encapsulated ATM"),
+    ("ATM_RFC1483", 100, "RFC 1483 LLC-encapsulated ATM"),
     ("ATM_CLIP", 106, "Linux Classical IP over ATM"),
     ("SUNATM", 123, "Sun raw ATM"),
     ("MTP2", 140, "SS7 MTP2"),
@@ -40,8 +39,12 @@ const NAMES: [(&str, u16, &str); 42] = [
     ("PFLOG", 117, "OpenBSD pflog file"),
     ("DOCSIS", 143, "DOCSIS"),
     ("ERF", 197, "Endace ERF header"),
-    ("NETANALYZER", 240, "netANALYZER"),
-    ("NETANALYZER_TRANSPARENT", 241, "Transparent netANALYZER"),
+    ("NETANALYZER", 240, "Ethernet with Hilscher netANALYZER pseudo-header"),
+    (
+        "NETANALYZER_TRANSPARENT",
+        241,
+        "Ethernet with Hilscher netANALYZER pseudo-header and with preamble and SFD",
+    ),
     ("IPNET", 226, "Solaris ipnet"),
     ("BACNET_MS_TP", 165, "BACnet MS/TP"),
 ];
