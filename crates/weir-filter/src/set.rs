@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-/// A set of a filter: its index in [`Sets`].
+/// A set of a filter: its index in [`crate::ast::Ast::sets`], or behind those among what lowering added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SetId(pub u32);
 

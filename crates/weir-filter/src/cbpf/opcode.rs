@@ -22,19 +22,19 @@ pub enum Opcode {
     LoadConstant,
     /// A = length of the packet.
     LoadLength,
-    /// A = M[`k`].
+    /// A = `M[k]`.
     LoadMemory,
     /// X = `k`.
     LoadXConstant,
     /// X = length of the packet.
     LoadXLength,
-    /// X = M[`k`].
+    /// X = `M[k]`.
     LoadXMemory,
     /// X = 4 * (the packet's byte at `k` & 15): the length of an IPv4 header.
     LoadXHeaderLength,
-    /// M[`k`] = A.
+    /// `M[k]` = A.
     Store,
-    /// M[`k`] = X.
+    /// `M[k]` = X.
     StoreX,
     /// A = A operation operand.
     Arithmetic(Operation, Operand),

@@ -3,7 +3,7 @@
 //! The grammar is that of libpcap 1.10: `and` and `or` bind equally and from the left, `not` binds tightest, and a bare
 //! address or port (an *id*) stands for the qualifiers in front of the operand before it, across parentheses: `port 80 and
 //! (udp) or 90`. What a parenthesis encloses (terms, ids, arithmetic) shows only later, so one is first opened as
-//! [`Encloses::Unknown`]. Nothing here is recursive, and each token is looked at once.
+//! `Encloses::Unknown`. Nothing here is recursive, and each token is looked at once.
 //!
 //! The dialect `weir` adds `let NAME = EXPRESSION;`, `inner(EXPRESSION)`, `tunnel`, and sets.
 
