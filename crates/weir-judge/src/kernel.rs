@@ -1,10 +1,11 @@
 //! Classic BPF in the kernel: a filter on one end of a pair of unix datagram sockets.
 
 use std::io;
-use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixDatagram;
 
-use crate::{Instruction, raw};
+use weir_sys::packet;
+
+use crate::Instruction;
 
 /// A filter that the kernel has taken (`SO_ATTACH_FILTER`, socket(7)).
 ///
@@ -26,24 +27,10 @@ impl KernelFilter {
     pub fn attach(instructions: &[Instruction]) -> io::Result<Self> {
         let (sender, receiver) = UnixDatagram::pair()?;
         receiver.set_nonblocking(true)?;
-        let mut program = raw(instructions);
-        let length = u16::try_from(program.len()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
-        let program = libc::sock_fprog { len: length, filter: program.as_mut_ptr() };
-        let size = libc::socklen_t::try_from(size_of::<libc::sock_fprog>()).expect("the structure is small");
-        // SAFETY: the kernel reads `program`, of `size` bytes, and the `len` instructions it points at, which live in the
-        // vector above until the end of this function; it keeps neither pointer.
-        let status = unsafe {
-            libc::setsockopt(
-                receiver.as_raw_fd(),
-                libc::SOL_SOCKET,
-                libc::SO_ATTACH_FILTER,
-                (&raw const program).cast(),
-                size,
-            )
-        };
-        if status != 0 {
-            return Err(io::Error::last_os_error());
-        }
+        let program: Vec<_> =
+            instructions.iter().map(|&(code, jt, jf, k)| packet::Instruction { code, jt, jf, k }).collect();
+        packet::attach_filter(&receiver, &program)
+            .map_err(|error| io::Error::from_raw_os_error(error.errno()))?;
         Ok(Self { sender, receiver })
     }
 

@@ -11,6 +11,7 @@ pub mod error;
 pub mod ethtool;
 pub mod filter;
 pub mod landlock;
+pub mod libpcap;
 pub mod link;
 pub mod names;
 pub mod netdev;

@@ -561,8 +561,20 @@ fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: u16::try_from(code).expect("codes are small"), jt, jf, k }
 }
 
-/// Sets the socket's filter; it takes the place of the one before.
-fn attach(socket: &OwnedFd, program: &mut [libc::sock_filter]) -> Result<(), CallError> {
+/// Gives any socket a filter in classic BPF (`SO_ATTACH_FILTER`, socket(7)) in place of the one before.
+///
+/// # Errors
+///
+/// `EINVAL`: the kernel does not hold the program for valid.
+pub fn attach_filter(socket: &impl AsFd, instructions: &[Instruction]) -> Result<(), CallError> {
+    attach(socket, &mut instructions.iter().map(raw).collect::<Vec<_>>())
+}
+
+fn raw(&Instruction { code, jt, jf, k }: &Instruction) -> libc::sock_filter {
+    libc::sock_filter { code, jt, jf, k }
+}
+
+fn attach(socket: &impl AsFd, program: &mut [libc::sock_filter]) -> Result<(), CallError> {
     let program = libc::sock_fprog {
         len: u16::try_from(program.len()).map_err(|_| {
             CallError::new(
@@ -573,14 +585,14 @@ fn attach(socket: &OwnedFd, program: &mut [libc::sock_filter]) -> Result<(), Cal
         filter: program.as_mut_ptr(),
     };
     set(socket, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program)
-        .map_err(|error| CallError::new("attach a filter to a packet socket", error))
+        .map_err(|error| CallError::new("attach a filter to a socket", error))
 }
 
-fn set<T>(socket: &OwnedFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
+fn set<T>(socket: &impl AsFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
     // SAFETY: the kernel reads as many bytes as `value` has. A pointer in it is to memory that the caller borrows.
     let result = unsafe {
         libc::setsockopt(
-            socket.as_raw_fd(),
+            socket.as_fd().as_raw_fd(),
             level,
             name,
             std::ptr::from_ref(value).cast(),

@@ -1,4 +1,5 @@
 //! The system's libpcap, loaded at run time: what its compiler makes of an expression, and what its interpreter answers.
+//! For tests, benches and comparisons; nothing that captures needs it.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
@@ -6,7 +7,9 @@ use std::sync::{Mutex, PoisonError};
 
 use libloading::Library;
 
-use crate::{Instruction, raw};
+/// An instruction of classic BPF: `code`, `jt`, `jf` and `k` of `struct bpf_insn` (pcap/bpf.h), which is laid out as
+/// `struct sock_filter` (linux/filter.h).
+pub type Instruction = (u16, u8, u8, u32);
 
 /// `struct pcap_t`, of which nothing is known here.
 type Pcap = c_void;
@@ -268,4 +271,8 @@ fn file_header(setup: &Setup) -> Vec<u8> {
     header.extend(word(setup.snap_len));
     header.extend(word(setup.link_type.into()));
     header
+}
+
+fn raw(instructions: &[Instruction]) -> Vec<libc::sock_filter> {
+    instructions.iter().map(|&(code, jt, jf, k)| libc::sock_filter { code, jt, jf, k }).collect()
 }
