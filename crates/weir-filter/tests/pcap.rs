@@ -1,19 +1,15 @@
 //! The dialect `pcap`, judged by libpcap: what its compiler makes of the same words, without its optimiser, is run on the same
 //! packets.
 
-use std::net::IpAddr;
-use std::process::Command;
-
 use proptest::prelude::*;
-use weir_filter::cbpf::{Instruction, Program};
+use weir_filter::cbpf::Program;
 use weir_filter::interpret::{Interpreter, Metadata, Packet, VlanTag};
-use weir_filter::names::{Names, Service};
 use weir_filter::{Dialect, Filter, Options, compile};
+use weir_judge::compiled::{self, by_libpcap, by_libpcap_live, is_mended, may_be_mended};
 use weir_judge::expressions::{self, Words};
 use weir_judge::packets::{self, Captured};
-use weir_judge::{Choices, Libpcap, Setup, corpus};
+use weir_judge::{Choices, Libpcap, corpus};
 
-const SNAP_LEN: u32 = 262_144;
 const NETMASK: u32 = 0xffff_ff00;
 
 /// Those that libpcap's compiler knows more of than that they are there, and some others.
@@ -24,78 +20,8 @@ const LINK_TYPES: &[u16] = &[
     228, 229, 232, 233, 234, 238, 240, 241, 246, 276, 289,
 ];
 
-/// Link types with headers of variable length.
-fn is_variable(link_type: u16) -> bool {
-    matches!(link_type, 105 | 117 | 119 | 127 | 163 | 192)
-}
-
-/// Expressions that mean something else here, on purpose.
-///
-/// - `byte` with `&` and `|`: libpcap 1.10 does not load the byte, 1.11 does.
-/// - Arithmetic before the first term that needs the payload, where its place is variable: libpcap computes both in the same
-///   register, so that `5 = 5 and ip` finds no IP in 802.11.
-fn is_mended(link_type: u16, text: &str) -> bool {
-    let first = text.split(" and ").flat_map(|part| part.split(" or ")).next().unwrap_or_default();
-    (text.contains("byte") && text.contains(['&', '|']))
-        || (is_variable(link_type) && first.contains(['=', '<', '>', '[']))
-}
-
-/// Knows the protocols that the corpus names.
-#[derive(Debug)]
-struct Protocols;
-
-impl Names for Protocols {
-    fn host(&self, _: &str) -> Vec<IpAddr> {
-        Vec::new()
-    }
-
-    fn network(&self, _: &str) -> Option<u32> {
-        None
-    }
-
-    fn ethernet(&self, _: &str) -> Option<[u8; 6]> {
-        None
-    }
-
-    fn service(&self, _: &str) -> Service {
-        Service::default()
-    }
-
-    fn protocol(&self, name: &str) -> Option<u8> {
-        let known =
-            [("icmp", 1), ("igmp", 2), ("tcp", 6), ("udp", 17), ("esp", 50), ("ah", 51), ("sctp", 132)];
-        known.into_iter().find(|(known, _)| *known == name).map(|(_, number)| number)
-    }
-
-    fn set(&self, name: &str) -> Result<String, String> {
-        Err(format!("there is no set `{name}`"))
-    }
-}
-
 fn options(link_type: u16) -> Options<'static> {
-    Options {
-        dialect: Dialect::Pcap,
-        link_type,
-        snap_len: SNAP_LEN,
-        metadata: false,
-        swapped: false,
-        netmask: Some(NETMASK),
-        names: &Protocols,
-    }
-}
-
-fn judge(libpcap: &Libpcap, text: &str, options: &Options<'_>) -> Result<Program, String> {
-    let setup = Setup {
-        link_type: options.link_type,
-        snap_len: options.snap_len,
-        swapped: options.swapped,
-        optimise: false,
-        netmask: options.netmask,
-    };
-    let program = libpcap.compile(text, &setup)?;
-    let instructions = program.instructions().into_iter();
-    let instructions = instructions.map(|(code, jt, jf, k)| Instruction { code, jt, jf, k }).collect();
-    Ok(Program { instructions })
+    Options { netmask: Some(NETMASK), ..compiled::options(Dialect::Pcap, link_type) }
 }
 
 /// Every packet, with all that was captured, and cut at some lengths or at all.
@@ -140,7 +66,7 @@ fn the_corpus_means_what_libpcap_makes_of_it() {
             continue;
         }
         let options = options(link_type);
-        let program = judge(&libpcap, text, &options).expect("the corpus is valid");
+        let program = by_libpcap(&libpcap, text, &options, false).expect("the corpus is valid");
         match compile(text, &options).map_err(|error| format!("{link_type} {text}: {error}")) {
             Err(error) => failures.push(error),
             Ok(filter) => match agree(&filter, &program, &packets::fixed(link_type, 300), 4) {
@@ -167,7 +93,7 @@ fn expressions_are_refused_or_mean_the_same_on_all_link_types() {
         // A third of them on each, so that each is tried on a third of the link types.
         for text in texts.iter().skip(index % 3).step_by(3).filter(|text| !is_mended(link_type, text)) {
             let ours = compile(text, &options);
-            match (judge(&libpcap, text, &options), ours) {
+            match (by_libpcap(&libpcap, text, &options, false), ours) {
                 (Ok(program), Ok(filter)) => {
                     failures.extend(
                         agree(&filter, &program, &packets, 0).err().map(|e| format!("{link_type} {e}")),
@@ -182,20 +108,9 @@ fn expressions_are_refused_or_mean_the_same_on_all_link_types() {
     assert!(failures.is_empty(), "{} failures, the first: {}", failures.len(), failures[0]);
 }
 
-/// What libpcap compiles for a live interface of Ethernet, whose packets have their tags and directions beside them.
-fn live(text: &str) -> Result<Program, String> {
-    let run = Command::new("tcpdump").args(["-i", "lo", "-O", "-ddd", text]).output();
-    let output = run.map_err(|error| format!("tcpdump: {error}"))?;
-    if !output.status.success() {
-        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
-    }
-    let numbers = String::from_utf8_lossy(&output.stdout).into_owned();
-    Program::from_numbers(&numbers).map_err(|error| error.to_string())
-}
-
 #[test]
 fn what_is_beside_the_packets_means_what_libpcap_makes_of_it() {
-    if let Err(error) = live("ip") {
+    if let Err(error) = by_libpcap_live("ip", false) {
         return println!("SKIP: {error}");
     }
     let options = Options { metadata: true, ..options(1) };
@@ -219,7 +134,7 @@ fn what_is_beside_the_packets_means_what_libpcap_makes_of_it() {
         "not outbound",
         "ifindex 2",
     ] {
-        let program = live(text).expect("it compiles as others do");
+        let program = by_libpcap_live(text, false).expect("it compiles as others do");
         let filter = compile(text, &options).expect("libpcap compiles it");
         filter.lowered.check(&[]).expect("the graph keeps the rules");
         let interpreter = Interpreter::new(&filter.lowered, &[]);
@@ -246,7 +161,7 @@ fn the_byte_order_of_a_file_counts() {
     let libpcap = Libpcap::open().expect("libpcap is installed");
     for text in ["ip", "ip6", "tcp"] {
         let options = Options { swapped: true, ..options(0) };
-        let program = judge(&libpcap, text, &options).expect("libpcap compiles it");
+        let program = by_libpcap(&libpcap, text, &options, false).expect("libpcap compiles it");
         let filter = compile(text, &options).expect("libpcap compiles it");
         let accepted = agree(&filter, &program, &packets::fixed(0, 500), 0).unwrap();
         assert_ne!(accepted, 0, "{text}: no packet is accepted, so nothing was compared");
@@ -258,7 +173,7 @@ fn what_a_tunnel_that_was_not_asked_for_would_have_found_is_zero() {
     let libpcap = Libpcap::open().expect("libpcap is installed");
     for text in ["geneve or tcp", "not geneve and ip", "(udp or geneve) and ether src 0:11:22:33:44:55"] {
         let options = options(1);
-        let program = judge(&libpcap, text, &options).expect("libpcap compiles it");
+        let program = by_libpcap(&libpcap, text, &options, false).expect("libpcap compiles it");
         let filter = compile(text, &options).expect("libpcap compiles it");
         agree(&filter, &program, &packets::fixed(1, 300), 2).unwrap();
     }
@@ -363,12 +278,9 @@ proptest! {
         let text = expressions::expression(Words::Pcap, &mut choices);
         let link_type = if choices.one_in(2) { 1 } else { choices.pick(LINK_TYPES) };
         let options = options(link_type);
-        // Registers that libpcap uses for two things, or reads without having set them.
-        let tunnel = text.contains("geneve") || text.contains("pppoes");
-        prop_assume!(!(text.contains("geneve") && text.contains('[')));
-        prop_assume!(!(is_variable(link_type) && (tunnel || text.contains(['=', '<', '>']))));
+        prop_assume!(!may_be_mended(link_type, &text));
         let packets: Vec<Captured> = (0..40).map(|_| packets::packet(link_type, &mut choices)).collect();
-        match (judge(&libpcap, &text, &options), compile(&text, &options)) {
+        match (by_libpcap(&libpcap, &text, &options, false), compile(&text, &options)) {
             (Ok(program), Ok(filter)) => {
                 agree(&filter, &program, &packets, 2).map_err(TestCaseError::fail)?;
             }

@@ -9,6 +9,8 @@ mod transport;
 mod values;
 mod wireless;
 
+use weir_filter::interpret::{Metadata, Packet, VlanTag};
+
 use crate::choices::Choices;
 
 /// A packet as it was captured.
@@ -18,6 +20,33 @@ pub struct Captured {
     pub data: Vec<u8>,
     /// Bytes on the wire.
     pub length: u32,
+}
+
+impl Captured {
+    /// As a filter sees it, with what is known beside the bytes.
+    pub fn with(&self, meta: Metadata) -> Packet<'_> {
+        Packet { data: &self.data, length: self.length, meta }
+    }
+
+    /// As a filter sees it, with nothing beside the bytes.
+    pub fn seen(&self) -> Packet<'_> {
+        self.with(Metadata::default())
+    }
+
+    /// An Ethernet frame as receivers have it that take the outer VLAN tag off; none if it has no tag.
+    pub fn without_tag(&self) -> Option<(Self, VlanTag)> {
+        let half = |at: usize| Some(u16::from_be_bytes([*self.data.get(at)?, *self.data.get(at + 1)?]));
+        let (protocol, tci) = (half(12)?, half(14)?);
+        let data = [&self.data[..12], &self.data[16..]].concat();
+        let tagged = [0x8100, 0x88a8, 0x9100].contains(&protocol);
+        tagged.then_some((Self { data, length: self.length - 4 }, VlanTag { protocol, tci }))
+    }
+}
+
+/// What a receiver may tell of a packet, but for a tag.
+pub fn metadata(choices: &mut Choices<'_>) -> Metadata {
+    let (packet_type, interface) = (choices.pick(&[0, 4, 1, 2, 3]), choices.pick(&[1, 2, 3]));
+    Metadata { protocol: choices.pick(&[0x0800, 0x86dd, 0x0806, 4]), packet_type, interface, vlan: None }
 }
 
 /// Layers that may still be put into a tunnel.

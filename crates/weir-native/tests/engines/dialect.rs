@@ -1,116 +1,32 @@
 //! The dialect `pcap` means what libpcap's unoptimised code does; and every machine answers the same.
 
 use std::collections::{BTreeSet, HashMap};
-use std::net::IpAddr;
 
 use proptest::prelude::*;
-use weir_filter::cbpf::{self, Instruction};
-use weir_filter::interpret::{Interpreter, Packet};
-use weir_filter::names::{Names, NoNames, Service};
+use weir_filter::cbpf::Program;
+use weir_filter::interpret::{Interpreter, Metadata};
 use weir_filter::{Dialect, Error, Filter, Options};
+use weir_judge::compiled::{by_libpcap, is_mended, may_be_mended, options};
 use weir_judge::expressions::{self, Words};
 use weir_judge::packets::{self, Captured};
-use weir_judge::{Choices, Libpcap, Program, Setup, corpus};
+use weir_judge::{Choices, Engines, Kernel, Libpcap, corpus};
 
-use crate::engines::{Engines, can_load};
+use crate::can_load;
 
-/// Packets for each expression of the corpus.
-const PACKETS: u64 = 300;
+const ETHERNET: u16 = 1;
 
-/// Knows the protocols of the corpus, as every system does.
-#[derive(Debug)]
-struct Protocols;
-
-impl Names for Protocols {
-    fn host(&self, name: &str) -> Vec<IpAddr> {
-        NoNames.host(name)
-    }
-
-    fn network(&self, name: &str) -> Option<u32> {
-        NoNames.network(name)
-    }
-
-    fn ethernet(&self, name: &str) -> Option<[u8; 6]> {
-        NoNames.ethernet(name)
-    }
-
-    fn service(&self, name: &str) -> Service {
-        NoNames.service(name)
-    }
-
-    fn protocol(&self, name: &str) -> Option<u8> {
-        [("icmp", 1), ("tcp", 6), ("udp", 17), ("sctp", 132)]
-            .into_iter()
-            .find_map(|(n, number)| (n == name).then_some(number))
-    }
-
-    fn set(&self, name: &str) -> Result<String, String> {
-        NoNames.set(name)
-    }
+fn compile(text: &str, dialect: Dialect, link_type: u16) -> Result<Filter, Error> {
+    weir_filter::compile(text, &options(dialect, link_type))
 }
 
-pub(crate) fn compile(text: &str, dialect: Dialect, link_type: u16) -> Result<Filter, Error> {
-    let options = Options {
-        dialect,
-        link_type,
-        snap_len: 262_144,
-        metadata: false,
-        swapped: false,
-        netmask: None,
-        names: &Protocols,
-    };
-    weir_filter::compile(text, &options)
+/// What libpcap makes of it; none where the dialect `pcap` means something else on purpose.
+fn judge(libpcap: &Libpcap, link_type: u16, text: &str) -> Option<Program> {
+    let program = by_libpcap(libpcap, text, &options(Dialect::Pcap, link_type), false);
+    (!is_mended(link_type, text)).then(|| program.expect("the corpus is valid"))
 }
 
-/// libpcap's answer. A program with a loop might never end, so it is run here, and refuses the packet where it walks in a
-/// circle.
-fn judged(libpcap: &Libpcap, program: &Program, packet: &Captured) -> bool {
-    if !program.may_loop() {
-        return libpcap.run(program, packet.length, &packet.data) != 0;
-    }
-    let instructions = program.instructions().into_iter();
-    let instructions = instructions.map(|(code, jt, jf, k)| Instruction { code, jt, jf, k }).collect();
-    let seen = Packet { data: &packet.data, length: packet.length, ..Packet::default() };
-    cbpf::Program { instructions }.run(&seen) != 0
-}
-
-/// What libpcap and weir think otherwise of, and why weir is right.
-const KNOWN: [(&str, &str); 2] = [
-    ("byte 0 & 1", "libpcap forgets to load the byte, and takes what its register holds: 0 at the beginning"),
-    ("byte 0 | 1", "the same"),
-];
-
-#[test]
-fn the_corpus_means_what_libpcap_says() {
+fn on_every_engine(dialect: Dialect, kernel: Kernel) {
     let libpcap = Libpcap::open().expect("libpcap");
-    let mut packets: HashMap<u16, Vec<Captured>> = HashMap::new();
-    let mut wrong = Vec::new();
-    let known = |text| KNOWN.iter().any(|(known, _)| *known == text);
-    for entry in corpus::pcap().into_iter().filter(|entry| !known(entry.text)) {
-        let theirs = libpcap.compile(entry.text, &Setup::new(entry.link_type)).expect("the corpus is valid");
-        let ours = match compile(entry.text, Dialect::Pcap, entry.link_type) {
-            Ok(ours) => ours,
-            Err(error) => {
-                wrong.push(format!("{entry:?} is refused: {error}"));
-                continue;
-            }
-        };
-        let interpreter = Interpreter::new(&ours.lowered, &ours.ast.sets);
-        for packet in
-            packets.entry(entry.link_type).or_insert_with(|| packets::fixed(entry.link_type, PACKETS))
-        {
-            let seen = Packet { data: &packet.data, length: packet.length, ..Packet::default() };
-            let verdict = interpreter.run(&seen) != 0;
-            if judged(&libpcap, &theirs, packet) != verdict {
-                wrong.push(format!("{entry:?}: {verdict} for {packet:02x?}"));
-                break;
-            }
-        }
-    }
-    assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
-}
-
-fn on_every_engine(dialect: Dialect, load: bool) {
     let mut packets: HashMap<u16, Vec<Captured>> = HashMap::new();
     let only_weir = if dialect == Dialect::Weir { corpus::weir() } else { Vec::new() };
     let mut compiled = 0;
@@ -118,37 +34,80 @@ fn on_every_engine(dialect: Dialect, load: bool) {
         // What a dialect leaves out it refuses; how much that may be is the business of the dialect's own tests.
         let Ok(filter) = compile(entry.text, dialect, entry.link_type) else { continue };
         compiled += 1;
-        let engines = Engines::new(&filter.lowered, &filter.ast.sets, load);
+        let engines = Engines::new(&filter.lowered, &filter.ast.sets, kernel);
+        let judge =
+            if dialect == Dialect::Pcap { judge(&libpcap, entry.link_type, entry.text) } else { None };
         for packet in packets.entry(entry.link_type).or_insert_with(|| packets::fixed(entry.link_type, 60)) {
-            if let Err(report) = engines.verdict(packet) {
-                panic!("{entry:?}: {report}");
+            let verdict =
+                engines.verdict(&packet.seen()).unwrap_or_else(|error| panic!("{entry:?}: {error}"));
+            if let Some(judge) = &judge {
+                assert_eq!(verdict, judge.run(&packet.seen()) != 0, "{entry:?}, libpcap, of {packet:02x?}");
             }
         }
     }
     assert!(compiled > 500, "{compiled}");
 }
 
+/// What the receiver tells beside the bytes, and a tag that it took off, which makes no difference.
+fn on_every_engine_with_metadata(dialect: Dialect, kernel: Kernel) {
+    let beside = ["inbound", "outbound and tcp", "ifindex 2", "not ifindex 1 and vlan 5", "vlan or inbound"];
+    let beside = beside.into_iter().filter(|_| dialect == Dialect::Weir);
+    let texts = corpus::pcap().into_iter().chain(corpus::weir()).filter(|entry| entry.link_type == ETHERNET);
+    let mut choices = Choices::seeded(7);
+    let packets = packets::fixed(ETHERNET, 60);
+    let (mut stripped, mut accepted) = (0, 0);
+    // To load programs takes long.
+    let every = if kernel == Kernel::Full { 4 } else { 1 };
+    for text in texts.map(|entry| entry.text).step_by(every).chain(beside) {
+        let options = options(dialect, ETHERNET);
+        let Ok(live) = weir_filter::compile(text, &Options { metadata: true, ..options }) else { continue };
+        let file = weir_filter::compile(text, &options).ok();
+        let engines = Engines::new(&live.lowered, &live.ast.sets, kernel);
+        for packet in &packets {
+            let meta = packets::metadata(&mut choices);
+            let agreed = |packet: &Captured, meta| {
+                engines.verdict(&packet.with(meta)).unwrap_or_else(|error| panic!("{text}: {error}"))
+            };
+            let Some((without, tag)) = packet.without_tag() else {
+                accepted += u32::from(agreed(packet, meta));
+                continue;
+            };
+            let verdict = agreed(&without, Metadata { vlan: Some(tag), ..meta });
+            if let (Some(file), Dialect::Weir) = (&file, dialect) {
+                let whole = Interpreter::new(&file.lowered, &file.ast.sets).run(&packet.with(meta)) != 0;
+                assert_eq!(verdict, whole, "`{text}`, live and from a file, of {packet:02x?}");
+            }
+            stripped += 1;
+        }
+    }
+    assert!(stripped > 300 && accepted > 300, "{stripped}, {accepted}");
+}
+
 #[test]
 fn every_engine_agrees_on_the_dialect_pcap() {
-    on_every_engine(Dialect::Pcap, false);
+    on_every_engine(Dialect::Pcap, Kernel::Classic);
+    on_every_engine_with_metadata(Dialect::Pcap, Kernel::Classic);
 }
 
 #[test]
 fn root_ebpf_agrees_on_the_dialect_pcap() {
     if can_load("root_ebpf_agrees_on_the_dialect_pcap") {
-        on_every_engine(Dialect::Pcap, true);
+        on_every_engine(Dialect::Pcap, Kernel::Full);
+        on_every_engine_with_metadata(Dialect::Pcap, Kernel::Full);
     }
 }
 
 #[test]
 fn every_engine_agrees_on_the_dialect_weir() {
-    on_every_engine(Dialect::Weir, false);
+    on_every_engine(Dialect::Weir, Kernel::Classic);
+    on_every_engine_with_metadata(Dialect::Weir, Kernel::Classic);
 }
 
 #[test]
 fn root_ebpf_agrees_on_the_dialect_weir() {
     if can_load("root_ebpf_agrees_on_the_dialect_weir") {
-        on_every_engine(Dialect::Weir, true);
+        on_every_engine(Dialect::Weir, Kernel::Full);
+        on_every_engine_with_metadata(Dialect::Weir, Kernel::Full);
     }
 }
 
@@ -160,13 +119,12 @@ fn each_beginning_of_an_expression_is_an_error_or_a_program() {
         beginnings.extend(ends.map(|end| (entry.link_type, &entry.text[..end])));
     }
     let packet = packets::fixed(1, 1).swap_remove(0);
-    let seen = Packet { data: &packet.data, length: packet.length, ..Packet::default() };
     let (mut programs, mut errors) = (0, 0);
     for (link_type, text) in beginnings {
         for dialect in [Dialect::Pcap, Dialect::Weir] {
             match compile(text, dialect, link_type) {
                 Ok(filter) => {
-                    Interpreter::new(&filter.graph, &filter.ast.sets).run(&seen);
+                    Interpreter::new(&filter.graph, &filter.ast.sets).run(&packet.seen());
                     programs += 1;
                 }
                 Err(error) => {
@@ -192,15 +150,16 @@ proptest! {
     ) {
         let libpcap = Libpcap::open().expect("libpcap");
         let text = expressions::expression(Words::Pcap, &mut Choices::of(&words));
-        let theirs = libpcap.compile(&text, &Setup::new(1));
-        let ours = compile(&text, Dialect::Pcap, 1);
+        prop_assume!(!may_be_mended(ETHERNET, &text));
+        let theirs = by_libpcap(&libpcap, &text, &options(Dialect::Pcap, ETHERNET), false);
+        let ours = compile(&text, Dialect::Pcap, ETHERNET);
         prop_assert_eq!(theirs.is_ok(), ours.is_ok(), "{}: {:?}, {:?}", text, theirs.err(), ours.err());
         if let (Ok(theirs), Ok(ours)) = (theirs, ours) {
-            let engines = Engines::new(&ours.lowered, &ours.ast.sets, false);
+            let engines = Engines::new(&ours.lowered, &ours.ast.sets, Kernel::Classic);
             for seed in &seeds {
-                let packet = packets::packet(1, &mut Choices::of(seed));
-                let verdict = engines.verdict(&packet).map_err(TestCaseError::fail)?;
-                let judged = judged(&libpcap, &theirs, &packet);
+                let packet = packets::packet(ETHERNET, &mut Choices::of(seed));
+                let verdict = engines.verdict(&packet.seen()).map_err(TestCaseError::fail)?;
+                let judged = theirs.run(&packet.seen()) != 0;
                 prop_assert_eq!(verdict, judged, "{} for {:02x?}", text, packet);
             }
         }
@@ -212,11 +171,11 @@ proptest! {
         seeds in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..120), 1..12),
     ) {
         let text = expressions::expression(Words::Weir, &mut Choices::of(&words));
-        if let Ok(ours) = compile(&text, Dialect::Weir, 1) {
-            let engines = Engines::new(&ours.lowered, &ours.ast.sets, false);
+        if let Ok(ours) = compile(&text, Dialect::Weir, ETHERNET) {
+            let engines = Engines::new(&ours.lowered, &ours.ast.sets, Kernel::Classic);
             for seed in &seeds {
-                let packet = packets::packet(1, &mut Choices::of(seed));
-                engines.verdict(&packet).map_err(|report| TestCaseError::fail(format!("{text}: {report}")))?;
+                let packet = packets::packet(ETHERNET, &mut Choices::of(seed));
+                engines.verdict(&packet.seen()).map_err(|report| TestCaseError::fail(format!("{text}: {report}")))?;
             }
         }
     }

@@ -11,9 +11,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use serde::Serialize;
-use weir_filter::names::NoNames;
-use weir_filter::{Dialect, Error, Filter, Options};
+use weir_filter::{Dialect, Error, Filter};
 use weir_judge::Libpcap;
+use weir_judge::compiled::options;
 
 pub(super) use self::compile::OnceArgs;
 pub(super) use self::compile::run_once;
@@ -90,16 +90,7 @@ pub(super) fn run(args: &FilterArgs) -> Result<(), Failure> {
     believable(wrong)
 }
 
-/// As both compilers do it: for files, with names that nobody knows.
+/// As both compilers do it: for files.
 fn compile(text: &str, dialect: Dialect, link_type: u16) -> Result<Filter, Error> {
-    let options = Options {
-        dialect,
-        link_type,
-        snap_len: 262_144,
-        metadata: false,
-        swapped: false,
-        netmask: None,
-        names: &NoNames,
-    };
-    weir_filter::compile(text, &options)
+    weir_filter::compile(text, &options(dialect, link_type))
 }

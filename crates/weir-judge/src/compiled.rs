@@ -1,0 +1,114 @@
+//! Expressions compiled by weir and by libpcap, as for the same files.
+
+use std::net::IpAddr;
+use std::process::Command;
+
+use weir_filter::cbpf::{self, Instruction};
+use weir_filter::names::{Names, NoNames, Service};
+use weir_filter::{Dialect, Options};
+
+use crate::{Libpcap, Setup};
+
+/// Knows the protocols that the corpus names, as every system does, and no other name.
+#[derive(Clone, Copy, Debug)]
+pub struct Protocols;
+
+impl Names for Protocols {
+    fn host(&self, name: &str) -> Vec<IpAddr> {
+        NoNames.host(name)
+    }
+
+    fn network(&self, name: &str) -> Option<u32> {
+        NoNames.network(name)
+    }
+
+    fn ethernet(&self, name: &str) -> Option<[u8; 6]> {
+        NoNames.ethernet(name)
+    }
+
+    fn service(&self, name: &str) -> Service {
+        NoNames.service(name)
+    }
+
+    fn protocol(&self, name: &str) -> Option<u8> {
+        let known =
+            [("icmp", 1), ("igmp", 2), ("tcp", 6), ("udp", 17), ("esp", 50), ("ah", 51), ("sctp", 132)];
+        known.into_iter().find_map(|(known, number)| (known == name).then_some(number))
+    }
+
+    fn set(&self, name: &str) -> Result<String, String> {
+        NoNames.set(name)
+    }
+}
+
+/// For files of this machine with packets of `link_type`.
+pub fn options(dialect: Dialect, link_type: u16) -> Options<'static> {
+    Options {
+        dialect,
+        link_type,
+        snap_len: 262_144,
+        metadata: false,
+        swapped: false,
+        netmask: None,
+        names: &Protocols,
+    }
+}
+
+/// What libpcap compiles for the same files as `options`: what `text` means in the dialect `pcap`, if it is not optimised.
+///
+/// # Errors
+///
+/// libpcap's message.
+pub fn by_libpcap(
+    libpcap: &Libpcap,
+    text: &str,
+    options: &Options<'_>,
+    optimise: bool,
+) -> Result<cbpf::Program, String> {
+    let Options { link_type, snap_len, swapped, netmask, .. } = *options;
+    let program = libpcap.compile(text, &Setup { link_type, snap_len, swapped, optimise, netmask })?;
+    let instructions = program.instructions().into_iter();
+    let instructions = instructions.map(|(code, jt, jf, k)| Instruction { code, jt, jf, k }).collect();
+    Ok(cbpf::Program { instructions })
+}
+
+/// What libpcap compiles for packets of an interface with Ethernet headers, whose tags and directions are beside them. tcpdump
+/// asks it, since libpcap has to open the interface: the loopback device.
+///
+/// # Errors
+///
+/// tcpdump's message: there is no tcpdump, no privilege, or no such expression.
+pub fn by_libpcap_live(text: &str, optimise: bool) -> Result<cbpf::Program, String> {
+    let mut command = Command::new("tcpdump");
+    command.args(["-i", "lo", "-ddd"]).args((!optimise).then_some("-O")).arg(text);
+    let output = command.output().map_err(|error| format!("tcpdump: {error}"))?;
+    if !output.status.success() {
+        return Err(String::from_utf8_lossy(&output.stderr).into_owned());
+    }
+    cbpf::Program::from_numbers(&String::from_utf8_lossy(&output.stdout)).map_err(|error| error.to_string())
+}
+
+/// Whether headers of the link type are of variable length.
+fn is_variable(link_type: u16) -> bool {
+    matches!(link_type, 105 | 117 | 119 | 127 | 163 | 192)
+}
+
+/// Whether the dialect `pcap` parts from libpcap 1.10 on purpose (docs/filter-pcap.md).
+///
+/// - `byte` with `&` and `|`: libpcap 1.10 does not load the byte, 1.11 does.
+/// - Arithmetic before the first term that needs the payload, where its place is variable: libpcap computes both in the same
+///   register, so that `5 = 5 and ip` finds no IP in 802.11.
+pub fn is_mended(link_type: u16, text: &str) -> bool {
+    let first = text.split(" and ").flat_map(|part| part.split(" or ")).next().unwrap_or_default();
+    (text.contains("byte") && text.contains(['&', '|']))
+        || (is_variable(link_type) && first.contains(['=', '<', '>', '[']))
+}
+
+/// Whether it may part from libpcap in an expression made at random, in the ways above or because libpcap reads a register that
+/// nothing has set or that holds something else by then: in tunnels, and where the payload's place is variable.
+pub fn may_be_mended(link_type: u16, text: &str) -> bool {
+    let tunnel = text.contains("geneve") || text.contains("pppoes");
+    is_mended(link_type, text)
+        || (text.contains("geneve") && text.contains('['))
+        || (is_variable(link_type) && (tunnel || text.contains(['=', '<', '>', '['])))
+}

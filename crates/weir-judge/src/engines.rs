@@ -1,0 +1,187 @@
+//! One filter on every machine that runs filters.
+
+use std::os::fd::{AsFd, AsRawFd};
+
+use weir_filter::cbpf::{Program, Rules};
+use weir_filter::emit::cbpf::{self, Target};
+use weir_filter::graph::{Graph, Meta, Value};
+use weir_filter::interpret::{Interpreter, Metadata, Packet};
+use weir_filter::pass;
+use weir_filter::set::{Contents, Member, Set};
+use weir_native::Native;
+use weir_sys::bpf::map::{Map, MapKind};
+
+use crate::KernelFilter;
+use crate::ebpf::{CONTEXTS, Loaded, NotLoaded};
+
+/// A graph on every machine: the interpreter is the reference, which all others must agree with.
+#[derive(Debug)]
+pub struct Engines<'a> {
+    graph: &'a Graph,
+    reference: Interpreter<'a>,
+    /// Behind the passes.
+    optimised: Interpreter<'static>,
+    native: Native,
+    native_optimised: Native,
+    library: Option<Program>,
+    kernel: Option<Program>,
+    socket: Option<KernelFilter>,
+    programs: Vec<Loaded>,
+    _maps: Vec<Map>,
+}
+
+/// Where else than in this process a filter is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kernel {
+    /// Nowhere.
+    No,
+    /// In classic BPF, which anybody may do.
+    Classic,
+    /// In eBPF too, which takes privileges.
+    Full,
+}
+
+impl<'a> Engines<'a> {
+    /// Puts `graph` on each of them. Classic BPF and eBPF are left out if they have no room for it.
+    ///
+    /// # Panics
+    ///
+    /// If the graph, before or behind the passes, breaks the rules, or a machine does not take it for another reason than
+    /// that it is too large.
+    pub fn new(graph: &'a Graph, sets: &[Set], kernel: Kernel) -> Self {
+        graph.check(sets).expect("the graph keeps the rules");
+        let optimised = pass::optimise(graph, sets);
+        optimised.check(sets).expect("the optimised graph keeps the rules");
+        // `TooLong` and `Memory`, which are all that can be wrong: classic BPF has no room for the graph.
+        let classic = |target| cbpf::emit(&optimised, sets, target).ok();
+        let for_kernel = classic(Target::Kernel);
+        if let Some(program) = &for_kernel {
+            program.check(Rules::Kernel).expect("a program that the kernel takes");
+        }
+        let socket = for_kernel.as_ref().filter(|_| kernel != Kernel::No && !asks_interface(graph));
+        let socket = socket.map(|program| {
+            let raw: Vec<_> = program.instructions.iter().map(|i| (i.code, i.jt, i.jf, i.k)).collect();
+            KernelFilter::attach(&raw).unwrap_or_else(|error| {
+                panic!("the kernel does not take what was made for it: {error}\n{graph}{}", program.listing())
+            })
+        });
+        let maps = if kernel == Kernel::Full { sets.iter().map(map).collect() } else { Vec::new() };
+        let programs = if kernel == Kernel::Full { loaded(&optimised, sets, &maps) } else { Vec::new() };
+        Self {
+            graph,
+            reference: Interpreter::new(graph, sets),
+            native: Native::new(graph, sets).expect("native code"),
+            native_optimised: Native::new(&optimised, sets).expect("native code of the optimised graph"),
+            library: classic(Target::Library),
+            kernel: for_kernel,
+            socket,
+            optimised: Interpreter::owning(optimised, sets),
+            programs,
+            _maps: maps,
+        }
+    }
+
+    /// The interpreter's verdict, which all others must share.
+    ///
+    /// # Errors
+    ///
+    /// Who does not share it, and on what.
+    pub fn verdict(&self, packet: &Packet<'_>) -> Result<bool, String> {
+        let wanted = self.reference.run(packet);
+        let classic =
+            |program: &Option<Program>| program.as_ref().map_or(wanted, |program| program.run(packet));
+        let answers = [
+            ("the interpreter, optimised", self.optimised.run(packet)),
+            ("native code", self.native.run(packet)),
+            ("native code, optimised", self.native_optimised.run(packet)),
+            ("classic BPF", classic(&self.library)),
+            ("classic BPF for the kernel", classic(&self.kernel)),
+        ];
+        for (engine, answer) in answers {
+            if answer != wanted {
+                return Err(self.report(engine, answer, wanted, packet));
+            }
+        }
+        self.in_kernel(packet.data)?;
+        Ok(wanted != 0)
+    }
+
+    /// In the kernel a packet is as long as its bytes, and what is beside them is for the kernel to say.
+    fn in_kernel(&self, data: &[u8]) -> Result<(), String> {
+        let length = u32::try_from(data.len()).expect("packets are short");
+        let packet = |meta| Packet { data, length, meta };
+        if let Some(socket) = &self.socket {
+            let packet = packet(Metadata::default());
+            let wanted = self.reference.run(&packet);
+            let kept = socket.run(data).expect("a packet is no longer than a datagram");
+            let expected = (wanted != 0).then(|| data.len().min(wanted as usize));
+            if kept != expected {
+                return Err(self.report("the kernel's classic BPF", kept.is_some().into(), wanted, &packet));
+            }
+        }
+        for program in &self.programs {
+            let Some(accepted) = program.accepts(data) else { continue };
+            let packet = packet(program.metadata(data));
+            let wanted = self.reference.run(&packet);
+            if accepted != (wanted != 0) {
+                let engine = format!("eBPF in {:?}", program.context);
+                return Err(self.report(&engine, accepted.into(), wanted, &packet));
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&self, engine: &str, answer: u32, wanted: u32, packet: &Packet<'_>) -> String {
+        let bytes: String = packet.data.iter().map(|byte| format!("{byte:02x}")).collect();
+        let (length, meta) = (packet.length, packet.meta);
+        format!(
+            "{engine} answers {answer}, not {wanted}, for {bytes} of {length} bytes, {meta:?} by\n{}",
+            self.graph
+        )
+    }
+}
+
+/// A packet between unix sockets has no interface, and is refused if a program asks for it.
+fn asks_interface(graph: &Graph) -> bool {
+    graph.values().contains(&Value::Meta(Meta::Interface))
+}
+
+fn loaded(graph: &Graph, sets: &[Set], maps: &[Map]) -> Vec<Loaded> {
+    let load =
+        |context| match Loaded::new(graph, sets, context, |set| maps[set.0 as usize].as_fd().as_raw_fd()) {
+            Ok(loaded) => Some(loaded),
+            Err(NotLoaded::Size(_)) => None,
+            Err(refused) => panic!("{context:?}: {refused}\n{graph}"),
+        };
+    CONTEXTS.into_iter().filter_map(load).collect()
+}
+
+/// The set as eBPF programs ask for it.
+fn map(set: &Set) -> Map {
+    let entries = u32::try_from(set.len().max(1)).expect("a small set");
+    let words = u32::try_from(set.words()).expect("few words") * 4;
+    let exact: Vec<Vec<u32>> = match &set.contents {
+        Contents::Numbers(members) => members.iter().map(|&number| vec![number]).collect(),
+        Contents::Macs(members) => members.iter().map(|mac| mac.to_vec()).collect(),
+        Contents::Ipv4(members) => return trie(members),
+        Contents::Ipv6(members) => return trie(members),
+    };
+    let map = Map::new(MapKind::Hash, words, 1, entries).expect("a map");
+    for key in exact {
+        let key: Vec<u8> = key.iter().flat_map(|word| word.to_ne_bytes()).collect();
+        map.update(&key, &[1]).expect("room for each member");
+    }
+    map
+}
+
+fn trie<const WORDS: usize>(members: &[Member<WORDS>]) -> Map {
+    let entries = u32::try_from(members.len().max(1)).expect("a small set");
+    let key = u32::try_from(4 + 4 * WORDS).expect("few words");
+    let map = Map::new(MapKind::Trie, key, 1, entries).expect("a map");
+    for member in members {
+        let mut key = u32::from(member.bits).to_ne_bytes().to_vec();
+        key.extend(member.key.iter().flat_map(|word| word.to_be_bytes()));
+        map.update(&key, &[1]).expect("room for each member");
+    }
+    map
+}
