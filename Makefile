@@ -45,7 +45,7 @@ test-deb: deb ## install it into a bare Debian 12, use it there, and remove it (
 
 loom: setup ## every interleaving of the code on shared memory
 	@RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom CARGO_PROFILE_RELEASE_LTO=off \
-	  cargo test --package weir-ring --release --lib -- loom
+	  cargo test --package weir-ring --package weir-sys --release --lib -- loom
 
 miri: setup ## the same code under Miri (needs a nightly toolchain with it)
 	@if cargo +nightly miri --version >/dev/null 2>&1; then \

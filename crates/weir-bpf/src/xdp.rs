@@ -34,7 +34,7 @@ pub struct Program {
 }
 
 /// `BPF_F_XDP_HAS_FRAGS` (linux/bpf.h, Linux 5.18).
-const HAS_FRAGMENTS: u32 = 1 << 5;
+pub(crate) const HAS_FRAGMENTS: u32 = 1 << 5;
 /// `BPF_F_XDP_DEV_BOUND_ONLY` (linux/bpf.h, Linux 6.3).
 const DEVICE_BOUND: u32 = 1 << 6;
 

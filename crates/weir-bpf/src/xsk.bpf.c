@@ -2,8 +2,7 @@
 /* Sends packets to AF_XDP sockets.
  *
  * redirect  Input: any packet. Verdict: XDP_REDIRECT to the socket of its receive queue; XDP_PASS on a queue without one.
- *           Map: `sockets`. Kernel 5.3 (the verdict for want of a socket). Without fragments: a socket in copy mode
- *           takes them only if it asks for it. */
+ *           Map: `sockets`. Kernel 5.3 (the verdict for want of a socket). */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

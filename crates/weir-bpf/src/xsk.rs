@@ -7,6 +7,7 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
 use crate::log::{LoadError, logged};
+use crate::xdp::HAS_FRAGMENTS;
 
 skeleton!("xsk");
 
@@ -20,16 +21,17 @@ pub struct Redirect {
 
 impl Redirect {
     /// Loads the program for an interface with `queues` receive queues. It runs once it is attached, and until then
-    /// nothing is redirected.
+    /// nothing is redirected. With `fragments` packets may come in several buffers, which sockets have to be ready for.
     ///
     /// # Errors
     ///
     /// No privilege, or a kernel without AF_XDP.
-    pub fn load(queues: u32) -> Result<Self, LoadError> {
+    pub fn load(queues: u32, fragments: bool) -> Result<Self, LoadError> {
         logged("redirect", || {
             let mut storage = MaybeUninit::uninit();
             let mut open = skeleton::XskSkelBuilder::default().open(&mut storage)?;
             open.maps.sockets.set_max_entries(queues)?;
+            open.progs.redirect.set_flags(if fragments { HAS_FRAGMENTS } else { 0 });
             let loaded = open.load()?;
             Ok(Self {
                 program: loaded.progs.redirect.as_fd().try_clone_to_owned()?,

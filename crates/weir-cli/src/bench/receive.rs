@@ -10,7 +10,7 @@ use weir::{Chunk, Delivery, Tally, Timestamps};
 use weir_bpf::xsk::Redirect;
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::link;
-use weir_sys::xsk::{FrameSize, Umem, XskSocket};
+use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 
 use super::failed;
 use super::witness::Witness;
@@ -90,26 +90,35 @@ pub(super) fn run(args: &ReceiveArgs) -> Result<(), Failure> {
 pub(super) fn run_af_xdp(args: &AfXdpArgs) -> Result<(), Failure> {
     /// As many bytes as the others have.
     const FRAMES: u32 = 1 << 16;
+    /// Packets whose frames go back at once.
+    const BATCH: u32 = 256;
     let signals = Signals::install().map_err(failed("take over signals"))?;
     let links = link::links().map_err(failed("list interfaces"))?;
     let port = links.iter().find(|link| link.name == args.interface);
     let port = port.ok_or_else(|| Failure::new(format_args!("find {}", args.interface)))?;
-    let redirect = Redirect::load(port.rx_queues).map_err(failed("load the AF_XDP program"))?;
-    let umem = Umem::new(FRAMES, FrameSize::TwoKib).map_err(failed("make room for packets"))?;
-    let mut socket =
-        XskSocket::bind(port.index, args.queue, umem).map_err(failed("open an AF_XDP socket"))?;
+    let redirect = Redirect::load(port.rx_queues, false).map_err(failed("load the AF_XDP program"))?;
+    let options =
+        UmemOptions { frames: FRAMES, frame_size: FrameSize::TwoKib, zero_copy: false, segments: false };
+    let umem = Umem::new(options).map_err(failed("make room for packets"))?;
+    let mut socket = XskSocket::bind(&umem, port.index, args.queue, XskOptions { receive: FRAMES, send: 0 })
+        .map_err(failed("open an AF_XDP socket"))?;
+    let mut frames = Vec::new();
+    umem.take(FRAMES as usize, &mut frames);
+    socket.refill(&mut frames);
     redirect.insert(args.queue, &socket).map_err(failed("redirect to the socket"))?;
     let _link = XdpLink::attach(redirect.program(), port.index, XdpHook::Native).map_err(failed("attach"))?;
     style::say(format_args!("ready"));
     let mut witness = Witness::default();
     while !signals.stop() {
-        if socket.receive(|packet| witness.take(packet)) == 0 {
+        if socket.receive(&umem, BATCH, &mut frames) == 0 {
             socket.wake().map_err(failed("ask for packets"))?;
         }
+        frames.iter().for_each(|frame| witness.take(frame.bytes()));
+        socket.refill(&mut frames);
     }
     let loss = socket.loss().map_err(failed("ask what was lost"))?;
     let lost = loss.dropped + loss.ring_full;
-    let (captured, errors) = (witness.packets, loss.invalid);
+    let (captured, errors) = (witness.packets, socket.counts().refused);
     print(&Received { captured, lost, errors, queues: Vec::new(), witness: Some(witness) })
 }
 

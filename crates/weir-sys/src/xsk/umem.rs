@@ -1,10 +1,17 @@
-//! The memory that packets are received into.
+//! The memory that packets are received into and sent from, and who has which frame of it.
+
+use std::fmt;
+use std::os::fd::OwnedFd;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::CallError;
 
+use super::frame::Frame;
 use super::mapping::Mapping;
 
-/// Bytes of one frame. The kernel keeps the first 256 for itself; a longer packet than the rest is dropped.
+/// Bytes of one frame. The kernel keeps the first 256 free in front of a packet that it receives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameSize {
     /// 2048 bytes: packets up to 1792.
@@ -13,35 +20,115 @@ pub enum FrameSize {
     FourKib,
 }
 
-/// Frames that a socket receives packets into.
-#[derive(Debug)]
-pub struct Umem {
-    mapping: Mapping,
-    frames: u32,
-    shift: u32,
+/// How a [`Umem`] is to be, and all sockets on it: the kernel binds the later ones as the first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UmemOptions {
+    /// How many frames; rounded up to a power of two.
+    pub frames: u32,
+    /// Their size.
+    pub frame_size: FrameSize,
+    /// Where the first socket's driver can, the card itself writes to the frames and reads from them. Else, and without
+    /// this, the kernel copies.
+    pub zero_copy: bool,
+    /// A packet may take several frames (Linux 6.6). Without, one that is longer than a frame is dropped.
+    pub segments: bool,
 }
 
+/// Frames, for any number of sockets on any devices. A clone is the same memory.
+#[derive(Clone, Debug)]
+pub struct Umem(pub(super) Arc<Memory>);
+
+/// What the clones share.
+pub(super) struct Memory {
+    mapping: Mapping,
+    pub(super) options: UmemOptions,
+    shift: u32,
+    /// Who has each frame (X3): the process, [`PROCESS`], or the ring with that number, into which it was put and out of
+    /// whose counterpart it has to come.
+    places: Box<[AtomicU32]>,
+    /// Frames of the process that nobody holds.
+    free: Mutex<Vec<u32>>,
+    /// Sockets on this memory; the lock is held while one is bound.
+    pub(super) sockets: Mutex<Sockets>,
+}
+
+/// The sockets of a [`Umem`].
+#[derive(Debug, Default)]
+pub(super) struct Sockets {
+    /// Any of these lends its memory to the next.
+    pub(super) open: Vec<Weak<OwnedFd>>,
+    /// Rings that were numbered.
+    rings: u32,
+}
+
+impl Sockets {
+    /// A number for a ring.
+    pub(super) fn number(&mut self) -> u32 {
+        self.rings += 1;
+        self.rings
+    }
+}
+
+/// A frame's place that is not a ring's number.
+const PROCESS: u32 = 0;
+
 impl Umem {
-    /// Maps memory for `frames` frames, rounded up to a power of two.
+    /// Maps memory.
     ///
     /// # Errors
     ///
     /// There is not so much memory.
-    pub fn new(frames: u32, size: FrameSize) -> Result<Self, CallError> {
-        let shift = match size {
+    pub fn new(options: UmemOptions) -> Result<Self, CallError> {
+        let shift = match options.frame_size {
             FrameSize::TwoKib => 11,
             FrameSize::FourKib => 12,
         };
-        let short = || CallError::new(format!("map {frames} AF_XDP frames"), std::io::ErrorKind::OutOfMemory);
-        let frames = frames.checked_next_power_of_two().ok_or_else(short)?;
+        let asked = options.frames;
+        let short = || CallError::new(format!("map {asked} AF_XDP frames"), std::io::ErrorKind::OutOfMemory);
+        let frames = asked.checked_next_power_of_two().ok_or_else(short)?;
         let mapping = Mapping::anonymous((frames as usize) << shift)
             .map_err(|e| CallError::new(format!("map {frames} AF_XDP frames"), e))?;
-        Ok(Self { mapping, frames, shift })
+        Ok(Self(Arc::new(Memory {
+            mapping,
+            options: UmemOptions { frames, ..options },
+            shift,
+            places: (0..frames).map(|_| AtomicU32::new(PROCESS)).collect(),
+            free: Mutex::new((0..frames).rev().collect()),
+            sockets: Mutex::default(),
+        })))
     }
 
-    /// How many.
-    pub fn frames(&self) -> u32 {
-        self.frames
+    /// How it was made, with the number of frames that there are.
+    pub fn options(&self) -> UmemOptions {
+        self.0.options
+    }
+
+    /// Appends up to `count` frames that nobody holds, empty; how many there were.
+    pub fn take<'u>(&'u self, count: usize, into: &mut Vec<Frame<'u>>) -> usize {
+        let mut free = self.0.free();
+        let rest = free.len().saturating_sub(count);
+        let taken = free.drain(rest..).map(|index| Frame::empty(&self.0, index));
+        let before = into.len();
+        into.extend(taken);
+        into.len() - before
+    }
+
+    /// Frames that nobody holds.
+    pub fn free(&self) -> usize {
+        self.0.free().len()
+    }
+}
+
+impl fmt::Debug for Memory {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory").field("options", &self.options).finish_non_exhaustive()
+    }
+}
+
+impl Memory {
+    fn free(&self) -> std::sync::MutexGuard<'_, Vec<u32>> {
+        // Whole at any time: nothing that is done under the lock can panic half-way.
+        self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Where it begins in this process.
@@ -51,39 +138,57 @@ impl Umem {
 
     /// Bytes.
     pub(super) fn len(&self) -> u64 {
-        u64::from(self.frames) << self.shift
+        u64::from(self.options.frames) << self.shift
     }
 
     pub(super) fn frame_size(&self) -> u32 {
         1 << self.shift
     }
 
-    /// Where `frame` begins, as the rings count: in bytes from the beginning.
-    pub(super) fn address(&self, frame: u32) -> u64 {
-        u64::from(frame) << self.shift
+    /// Where byte `offset` of frame `index` is, as the rings count: in bytes from the beginning.
+    pub(super) fn address(&self, index: u32, offset: u32) -> u64 {
+        (u64::from(index) << self.shift) + u64::from(offset)
     }
 
-    /// The beginning of the frame that `address` lies in, if it lies in one.
-    pub(super) fn frame_of(&self, address: u64) -> Option<u64> {
-        (address < self.len()).then(|| address >> self.shift << self.shift)
+    /// The frame that `address` lies in, and where in it; `None` outside of all.
+    pub(super) fn locate(&self, address: u64) -> Option<(u32, u32)> {
+        let index = u32::try_from(address >> self.shift).ok().filter(|&index| index < self.options.frames)?;
+        let offset = u32::try_from(address & (u64::from(self.frame_size()) - 1)).ok()?;
+        Some((index, offset))
     }
 
-    /// The `length` bytes at `address`, if they lie in one frame.
+    /// Notes that frame `index`, which the caller holds, goes into `ring`.
+    pub(super) fn put(&self, index: u32, ring: u32) {
+        // Relaxed: see `fetch`.
+        self.places[index as usize].store(ring, Relaxed);
+    }
+
+    /// The process has frame `index` again, if it was in `ring`. Else the other side has made it up, or gives it a second
+    /// time.
     ///
-    /// # Safety
-    ///
-    /// Nobody writes to that frame while the slice lives (X3).
-    pub(super) unsafe fn packet(&self, address: u64, length: u32) -> Option<&[u8]> {
-        let frame = self.frame_of(address)?;
-        if u64::from(length) > u64::from(self.frame_size()) - (address - frame) {
-            return None;
+    /// Only the owner of a ring's end asks for that ring. It wrote that number last before it gave the frame away, and no
+    /// load after its own later store can give the earlier value, so Relaxed will do: another thread's frame never looks
+    /// like ours. What happens to the frame's bytes is ordered by the rings, and from thread to thread by whatever the
+    /// frame was sent by.
+    pub(super) fn fetch(&self, index: u32, ring: u32) -> bool {
+        let place = &self.places[index as usize];
+        let there = place.load(Relaxed) == ring;
+        if there {
+            place.store(PROCESS, Relaxed);
         }
-        // In range: below `len`, which is what was mapped.
-        let (offset, length) = (usize::try_from(address).ok()?, usize::try_from(length).ok()?);
-        // SAFETY: Inside of the mapping by the checks above.
-        let first = unsafe { self.mapping.base().add(offset) };
-        // SAFETY: As above to its end; initialised, since the kernel maps zeros; unchanged, as the caller promises.
-        Some(unsafe { std::slice::from_raw_parts(first, length) })
+        there
+    }
+
+    /// Frame `index`, of the process, is held by nobody any more.
+    pub(super) fn let_go(&self, index: u32) {
+        self.free().push(index);
+    }
+
+    /// The first byte of frame `index`.
+    pub(super) fn frame(&self, index: u32) -> *mut u8 {
+        debug_assert!(index < self.options.frames, "frame {index}");
+        // SAFETY: inside of the mapping: whoever has an index got it from `locate` or from the free ones (X3).
+        unsafe { self.mapping.base().add((index as usize) << self.shift) }
     }
 }
 
@@ -91,40 +196,50 @@ impl Umem {
 mod tests {
     use super::*;
 
-    /// What a descriptor leads to. Nobody writes to the memory here.
-    fn length(umem: &Umem, address: u64, length: u32) -> Option<usize> {
-        // SAFETY: There is no kernel in this test.
-        unsafe { umem.packet(address, length) }.map(<[u8]>::len)
-    }
-
-    #[test]
-    fn only_what_lies_in_one_frame_is_a_packet() {
-        for (size, bytes) in [(FrameSize::TwoKib, 2048), (FrameSize::FourKib, 4096)] {
-            let umem = Umem::new(3, size).unwrap();
-            assert_eq!((umem.frames(), umem.len()), (4, 4 * u64::from(bytes)));
-            assert_eq!(length(&umem, 0, 0), Some(0));
-            assert_eq!(length(&umem, 256, 60), Some(60));
-            assert_eq!(length(&umem, umem.address(3) + 256, bytes - 256), Some(bytes as usize - 256));
-            assert_eq!(length(&umem, 256, bytes - 255), None);
-            assert_eq!(length(&umem, 0, u32::MAX), None);
-            assert_eq!(length(&umem, umem.len(), 0), None);
-            assert_eq!(length(&umem, u64::MAX, 1), None);
-            assert_eq!(length(&umem, u64::MAX - 59, 60), None);
-        }
+    fn options(frames: u32, frame_size: FrameSize) -> UmemOptions {
+        UmemOptions { frames, frame_size, zero_copy: false, segments: false }
     }
 
     #[test]
     fn an_address_belongs_to_the_frame_it_lies_in() {
-        let umem = Umem::new(4, FrameSize::TwoKib).unwrap();
-        assert_eq!(umem.frame_of(2047), Some(0));
-        assert_eq!(umem.frame_of(2048 + 256), Some(2048));
-        assert_eq!(umem.frame_of(umem.address(3) + 2047), Some(umem.address(3)));
-        assert_eq!(umem.frame_of(umem.len()), None);
-        assert_eq!(umem.frame_of(u64::MAX), None);
+        for (size, bytes) in [(FrameSize::TwoKib, 2048), (FrameSize::FourKib, 4096)] {
+            let umem = Umem::new(options(3, size)).unwrap();
+            let memory = &umem.0;
+            assert_eq!((memory.options.frames, memory.len()), (4, 4 * u64::from(bytes)));
+            assert_eq!(memory.locate(0), Some((0, 0)));
+            assert_eq!(memory.locate(u64::from(bytes) - 1), Some((0, bytes - 1)));
+            assert_eq!(memory.locate(memory.address(3, 256)), Some((3, 256)));
+            assert_eq!(memory.locate(memory.len()), None);
+            assert_eq!(memory.locate(u64::MAX), None);
+            assert_eq!(memory.locate(1 << 43), None);
+        }
+    }
+
+    #[test]
+    fn a_frame_comes_back_once_and_from_where_it_is() {
+        let umem = Umem::new(options(2, FrameSize::TwoKib)).unwrap();
+        umem.0.put(1, 5);
+        assert!(!umem.0.fetch(1, 6) && !umem.0.fetch(0, 5), "it is elsewhere");
+        assert!(umem.0.fetch(1, 5));
+        assert!(!umem.0.fetch(1, 5), "a second time");
+    }
+
+    #[test]
+    fn frames_are_taken_and_go_back_when_dropped() {
+        let umem = Umem::new(options(4, FrameSize::TwoKib)).unwrap();
+        let mut frames = Vec::new();
+        assert_eq!((umem.take(3, &mut frames), umem.free()), (3, 1));
+        assert_eq!((umem.take(3, &mut frames), umem.free()), (1, 0));
+        assert_eq!(umem.take(1, &mut frames), 0);
+        frames.truncate(1);
+        assert_eq!(umem.free(), 3);
+        let other = umem.clone();
+        frames.clear();
+        assert_eq!(other.free(), 4);
     }
 
     #[test]
     fn more_frames_than_there_can_be_are_an_error() {
-        assert!(Umem::new(u32::MAX, FrameSize::FourKib).is_err());
+        assert!(Umem::new(options(u32::MAX, FrameSize::FourKib)).is_err());
     }
 }

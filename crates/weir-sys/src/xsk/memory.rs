@@ -1,0 +1,157 @@
+//! The memory of one ring: three words and the entries. Who may do what with them is in `ring.rs`.
+
+#[cfg(not(loom))]
+pub(super) use mapped::RingMemory;
+#[cfg(loom)]
+pub(super) use modelled::RingMemory;
+
+#[cfg(not(loom))]
+mod mapped {
+    use std::io;
+    use std::os::fd::AsFd;
+
+    use rustix::net::xdp::XdpRingOffset;
+
+    use crate::xsk::mapping::Mapping;
+    use crate::xsk::sync::{AtomicU32, AtomicU64};
+
+    /// A ring that is shared with the kernel. Indices count for ever and wrap; an index's entry is its low bits.
+    #[derive(Debug)]
+    pub(in crate::xsk) struct RingMemory {
+        mapping: Mapping,
+        // Byte offsets, X1.
+        producer: usize,
+        consumer: usize,
+        flags: usize,
+        entries: usize,
+        mask: u32,
+        /// 64-bit words of an entry.
+        words: usize,
+    }
+
+    impl RingMemory {
+        /// Maps the ring of `entries` (a power of two), each of `words` words, that is at `page` of `socket`.
+        pub(in crate::xsk) fn map(
+            socket: impl AsFd,
+            page: u64,
+            at: &XdpRingOffset,
+            entries: u32,
+            words: usize,
+        ) -> io::Result<Self> {
+            let wrong = || io::Error::new(io::ErrorKind::InvalidData, "the kernel's offsets make no sense");
+            let bytes = (entries as usize).checked_mul(8 * words).ok_or_else(wrong)?;
+            let length = usize::try_from(at.desc).ok().and_then(|entries| entries.checked_add(bytes));
+            let mapping = Mapping::shared(socket, page, length.ok_or_else(wrong)?)?;
+            Self::new(mapping, at, entries, words).ok_or_else(wrong)
+        }
+
+        /// Establishes X1; `None` where the offsets do not allow it.
+        pub(in crate::xsk) fn new(
+            mapping: Mapping,
+            at: &XdpRingOffset,
+            entries: u32,
+            words: usize,
+        ) -> Option<Self> {
+            let inside = |offset: u64, bytes: usize, align: usize| {
+                let offset = usize::try_from(offset).ok()?;
+                let fits = offset.checked_add(bytes)? <= mapping.len();
+                (fits && offset.is_multiple_of(align)).then_some(offset)
+            };
+            let producer = inside(at.producer, 4, 4)?;
+            let consumer = inside(at.consumer, 4, 4)?;
+            let flags = inside(at.flags?, 4, 4)?;
+            let first = inside(at.desc, (entries as usize).checked_mul(8 * words)?, 8)?;
+            let mask = entries.is_power_of_two().then(|| entries - 1)?;
+            Some(Self { mapping, producer, consumer, flags, entries: first, mask, words })
+        }
+
+        /// Entries.
+        pub(in crate::xsk) fn len(&self) -> u32 {
+            self.mask + 1
+        }
+
+        /// Entries that were produced, in all. The producer writes.
+        pub(in crate::xsk) fn producer(&self) -> &AtomicU32 {
+            self.word(self.producer)
+        }
+
+        /// Entries that were consumed, in all. The consumer writes.
+        pub(in crate::xsk) fn consumer(&self) -> &AtomicU32 {
+            self.word(self.consumer)
+        }
+
+        /// `XDP_RING_*`. The kernel writes.
+        pub(in crate::xsk) fn flags(&self) -> &AtomicU32 {
+            self.word(self.flags)
+        }
+
+        fn word(&self, offset: usize) -> &AtomicU32 {
+            // SAFETY: inside of the mapping by X1.
+            let word = unsafe { self.mapping.base().add(offset) };
+            // SAFETY: mapped as long as `self`, aligned by X1, and by X2 never touched but by whole words.
+            unsafe { AtomicU32::from_ptr(word.cast()) }
+        }
+
+        /// Word `word` of the entry of `index`. The producer writes.
+        pub(in crate::xsk) fn slot(&self, index: u32, word: usize) -> &AtomicU64 {
+            assert!(word < self.words, "word {word} of {}", self.words);
+            let offset = self.entries + ((index & self.mask) as usize * self.words + word) * 8;
+            // SAFETY: inside of the mapping by X1: the index is masked, and the word was just checked.
+            let slot = unsafe { self.mapping.base().add(offset) };
+            // SAFETY: as in `word`.
+            unsafe { AtomicU64::from_ptr(slot.cast()) }
+        }
+    }
+}
+
+#[cfg(loom)]
+mod modelled {
+    use crate::xsk::sync::{AtomicU32, AtomicU64};
+    use std::sync::Arc;
+
+    /// A ring that both sides of a model have.
+    #[derive(Clone, Debug)]
+    pub(in crate::xsk) struct RingMemory(Arc<Words>);
+
+    #[derive(Debug)]
+    struct Words {
+        producer: AtomicU32,
+        consumer: AtomicU32,
+        flags: AtomicU32,
+        entries: Vec<AtomicU64>,
+        words: usize,
+    }
+
+    impl RingMemory {
+        pub(in crate::xsk) fn new(entries: u32, words: usize) -> Self {
+            let all = (0..entries as usize * words).map(|_| AtomicU64::new(0)).collect();
+            Self(Arc::new(Words {
+                producer: AtomicU32::new(0),
+                consumer: AtomicU32::new(0),
+                flags: AtomicU32::new(0),
+                entries: all,
+                words,
+            }))
+        }
+
+        pub(in crate::xsk) fn len(&self) -> u32 {
+            u32::try_from(self.0.entries.len() / self.0.words).expect("a model is small")
+        }
+
+        pub(in crate::xsk) fn producer(&self) -> &AtomicU32 {
+            &self.0.producer
+        }
+
+        pub(in crate::xsk) fn consumer(&self) -> &AtomicU32 {
+            &self.0.consumer
+        }
+
+        pub(in crate::xsk) fn flags(&self) -> &AtomicU32 {
+            &self.0.flags
+        }
+
+        pub(in crate::xsk) fn slot(&self, index: u32, word: usize) -> &AtomicU64 {
+            &self.0.entries[(index & (self.len() - 1)) as usize * self.0.words + word]
+        }
+    }
+}
