@@ -20,7 +20,8 @@
 //!
 //! Each `SAFETY` comment names the ones it relies on.
 //!
-//! - **R1** One writer and one [`Reader`] per queue. Neither is `Clone`; both are made once, with the pool.
+//! - **R1** One writer and one [`Reader`] per queue. Neither is `Clone`; both are made once, with the pool. Threads that
+//!   take turns at a reader do so by a [`Claim`].
 //! - **R2** A chunk is in one place: in a ring, open, or in the hands of readers. It enters a ring only when its count
 //!   of holders has fallen to zero.
 //! - **R3** Bytes below a chunk's committed offset do not change until the chunk is in a ring again.
@@ -31,6 +32,7 @@
 
 #![warn(missing_docs)]
 
+mod claim;
 mod layout;
 mod pool;
 mod reader;
@@ -43,9 +45,10 @@ mod doorbell;
 #[cfg(not(loom))]
 mod region;
 
+pub use claim::{Claim, Claimed};
 pub use layout::{Shape, ShapeError};
 pub use pool::{Fill, Pool};
-pub use reader::{Corrupt, Part, Reader};
+pub use reader::{Corrupt, Gauge, Part, Reader};
 pub use writer::Writer;
 
 #[cfg(not(loom))]

@@ -44,7 +44,9 @@ pub(crate) enum Ring {
 #[derive(Debug)]
 struct Queue {
     rings: [Given; 2],
-    /// Chunks that the reader is through with and somebody still holds.
+    /// Chunks that the reader is through with. The reader writes.
+    read: AtomicU64,
+    /// Those of them that somebody still holds.
     held: AtomicU32,
 }
 
@@ -239,14 +241,19 @@ impl Pool {
         }
     }
 
-    /// Notes that the reader is through with a chunk of `queue`.
-    pub(crate) fn retire(&self, queue: u32) {
-        self.given[queue as usize].held.fetch_add(1, Ordering::Relaxed);
+    /// Notes that the reader is through with a chunk of `queue`, which makes `read` in all.
+    pub(crate) fn retire(&self, queue: u32, read: u64) {
+        let queue = &self.given[queue as usize];
+        queue.held.fetch_add(1, Ordering::Relaxed);
+        // Release, with the load in `fill`.
+        queue.read.store(read, Ordering::Release);
     }
 
-    /// Where the chunks of `queue` are, whose reader has finished `read` of them.
-    pub(crate) fn fill(&self, queue: u32, read: u64) -> Fill {
+    /// Where the chunks of `queue` are.
+    pub(crate) fn fill(&self, queue: u32) -> Fill {
         let held = self.given[queue as usize].held.load(Ordering::Relaxed);
+        // Acquire, with the store in `retire`: whoever sees a chunk read sees it given, below.
+        let read = self.given[queue as usize].read.load(Ordering::Acquire);
         let given =
             self.given[queue as usize].rings.iter().map(|ring| ring.count.load(Ordering::Acquire)).sum();
         // Another's words: bounded by ours before they are used (R5).
@@ -328,7 +335,9 @@ fn holders(shape: Shape) -> Box<[AtomicU32]> {
 fn given(shape: Shape) -> Box<[Queue]> {
     let ring =
         || Given { count: AtomicU64::new(0), slots: (0..shape.slots()).map(|_| AtomicU64::new(0)).collect() };
-    (0..shape.queues()).map(|_| Queue { rings: [ring(), ring()], held: AtomicU32::new(0) }).collect()
+    (0..shape.queues())
+        .map(|_| Queue { rings: [ring(), ring()], read: AtomicU64::new(0), held: AtomicU32::new(0) })
+        .collect()
 }
 
 /// The mark of a position in a slot's high half; never that of the same slot's last lap.

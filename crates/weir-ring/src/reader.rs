@@ -73,7 +73,7 @@ impl Reader {
                 self.taken = NOTHING;
                 self.position += 1;
                 self.warm += u64::from(ring == Ring::Warm);
-                self.pool.retire(self.queue);
+                self.pool.retire(self.queue, self.position);
             } else {
                 self.taken = commit;
             }
@@ -107,21 +107,14 @@ impl Reader {
         self.pool.wake_at(self.queue).store(u64::MAX, Ordering::Relaxed);
     }
 
+    /// What anybody may see of the queue while this reads.
+    pub fn gauge(&self) -> Gauge {
+        Gauge { pool: Arc::clone(&self.pool), queue: self.queue }
+    }
+
     /// Where the queue's chunks are.
     pub fn fill(&self) -> Fill {
-        self.pool.fill(self.queue, self.position)
-    }
-
-    /// The writer's counters.
-    #[cfg(not(loom))]
-    pub fn counters(&self) -> crate::Counters {
-        self.pool.counters(self.queue)
-    }
-
-    /// Sets what the writer adds to its clock's nanoseconds to get those since the Unix epoch.
-    #[cfg(not(loom))]
-    pub fn set_clock_offset(&self, nanoseconds: i64) {
-        self.pool.set_clock_offset(self.queue, nanoseconds);
+        self.pool.fill(self.queue)
     }
 
     #[cfg(all(test, not(loom)))]
@@ -163,6 +156,32 @@ impl Reader {
             taken_bytes: self.taken.bytes,
             taken_records: self.taken.records,
         })
+    }
+}
+
+/// What is to be seen of a queue from outside, by any thread: it disturbs neither writer nor reader.
+#[derive(Clone, Debug)]
+pub struct Gauge {
+    pool: Arc<Pool>,
+    queue: u32,
+}
+
+impl Gauge {
+    /// Where the queue's chunks are.
+    pub fn fill(&self) -> Fill {
+        self.pool.fill(self.queue)
+    }
+
+    /// The writer's counters.
+    #[cfg(not(loom))]
+    pub fn counters(&self) -> crate::Counters {
+        self.pool.counters(self.queue)
+    }
+
+    /// Sets what the writer adds to its clock's nanoseconds to get those since the Unix epoch.
+    #[cfg(not(loom))]
+    pub fn set_clock_offset(&self, nanoseconds: i64) {
+        self.pool.set_clock_offset(self.queue, nanoseconds);
     }
 }
 

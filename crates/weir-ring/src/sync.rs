@@ -1,12 +1,12 @@
-//! Atomics of the standard library, or of loom when its model checker runs the code.
+//! Atomics and locks of the standard library, or of loom when its model checker runs the code.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{
-    Arc,
+    Arc, Mutex, MutexGuard,
     atomic::{AtomicU32, AtomicU64, Ordering, fence},
 };
 #[cfg(not(loom))]
 pub(crate) use std::sync::{
-    Arc,
+    Arc, Mutex, MutexGuard,
     atomic::{AtomicU32, AtomicU64, Ordering, fence},
 };

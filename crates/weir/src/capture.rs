@@ -4,70 +4,52 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use rustix::thread::{NanosleepRelativeResult, nanosleep};
 use weir_sys::CallError;
 use weir_sys::link::LinkChange;
 
 use crate::Error;
 use crate::account::Account;
-use crate::builder::{Builder, Delivery, Settings, Wanted};
+use crate::builder::{Builder, Settings, Wanted};
 use crate::chunk::Chunk;
 use crate::event::Event;
 use crate::filter::{Exchange, Filter, Place};
 use crate::interface::{Device, Interface};
+use crate::outlet::Outlet;
+use crate::patience::{Patience, Queues, Woken, timespec};
 use crate::port::Port;
 use crate::site::{self, Site};
+use crate::source::{Bell, Ready};
 
 /// A running capture: gives chunks, and the account.
 #[derive(Debug)]
 pub struct Capture {
     interfaces: Vec<Interface>,
-    ports: Vec<Port>,
-    sites: Vec<Site>,
-    /// Not yet told.
-    events: Vec<Event>,
+    opened: Opened,
     patience: Patience,
-    delivery: Delivery,
-    /// The queue to look at next, counted over all ports.
-    turn: usize,
     began: Instant,
     ended: Option<Instant>,
     checked: Instant,
 }
 
-/// Between two looks at queues that have little, when delivery is adaptive: short enough for a lone packet to be handed
-/// over within a millisecond, long enough for thousands at full load.
-const NAP: Duration = Duration::from_micros(250);
-/// Bytes of records that are handed over without a nap.
-const BATCH: u32 = 128 << 10;
-/// How long to sleep before looking once more after the doorbell was armed (`commit` in crates/weir-bpf/src/writer.h).
-const RECHECK: Duration = Duration::from_millis(1);
+/// What is open.
+#[derive(Debug)]
+struct Opened {
+    ports: Vec<Port>,
+    sites: Vec<Site>,
+    /// Those of all ports, one port behind the other.
+    outlets: Vec<Outlet>,
+    bells: Vec<Arc<dyn Bell>>,
+    /// Not yet told.
+    events: Vec<Event>,
+}
+
 /// Between two looks at interfaces and namespaces where packets keep the capture from waiting.
 const CHECK: Duration = Duration::from_secs(1);
 
 /// Events that are kept for [`Capture::events`].
 const MOST_EVENTS: usize = 1000;
-
-/// Where the capture is between busy and asleep.
-#[derive(Clone, Copy, Debug)]
-struct Patience {
-    /// Queues of the present round that are still to be looked at; in a round any amount is handed over.
-    round: usize,
-    /// Whether this round has found anything.
-    found: bool,
-    /// Whether the doorbells are armed, and were looked past once.
-    armed: Option<Armed>,
-    /// When the next round of a batched delivery is due.
-    due: Instant,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Armed {
-    Fresh,
-    Rechecked,
-}
 
 impl Capture {
     /// Asks for a capture.
@@ -107,12 +89,14 @@ impl Capture {
         let now = Instant::now();
         Ok(Self {
             interfaces: ports.iter().map(|port| port.interface.clone()).collect(),
-            events: ports.iter().filter_map(Port::first_event).collect(),
-            ports,
-            sites,
-            patience: Patience { round: 0, found: true, armed: None, due: now },
-            delivery: settings.delivery,
-            turn: 0,
+            opened: Opened {
+                events: ports.iter().filter_map(Port::first_event).collect(),
+                outlets: ports.iter_mut().flat_map(Port::give_outlets).collect(),
+                bells: ports.iter().flat_map(|port| port.source.bells()).collect(),
+                ports,
+                sites,
+            },
+            patience: Patience::new(settings.delivery),
             began: now,
             ended: None,
             checked: now,
@@ -126,7 +110,7 @@ impl Capture {
 
     /// Where the filters of the interfaces are exchanged: by any thread, and on the word of other processes.
     pub fn exchange(&self) -> Exchange {
-        Exchange::new(self.ports.iter().map(Port::seat))
+        Exchange::new(self.opened.ports.iter().map(Port::seat))
     }
 
     /// Wants what `filter` says from now on, on all interfaces; `None`: everything. Each packet meets the filter before or
@@ -150,7 +134,7 @@ impl Capture {
     /// What has happened to the interfaces since the last call: the last thousand events, where nobody has asked for so
     /// long. [`Capture::next`] finds it out, and comes back early for it where it waits.
     pub fn events(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.events)
+        std::mem::take(&mut self.opened.events)
     }
 
     /// The next chunk; waits for one no longer than `wait`. `None`: there was none, a signal came, or something has happened
@@ -163,25 +147,16 @@ impl Capture {
     /// overwritten. What was captured before can still be taken after [`Capture::stop`].
     pub fn next(&mut self, wait: Duration) -> Result<Option<Chunk>, Error> {
         if self.ended.is_some() {
-            self.patience.round = self.lanes();
-            return self.round();
+            return self.patience.rest(&mut self.opened);
         }
         self.check()?;
-        if self.ports.iter().all(Port::is_gone) {
-            self.patience.round = self.lanes();
-            return match (self.round()?, self.ports.last()) {
-                (None, Some(port)) => Err(Error::InterfaceGone { name: port.interface.name.clone() }),
+        if self.opened.ports.iter().all(Port::is_gone) {
+            return match (self.patience.rest(&mut self.opened)?, self.interfaces.last()) {
+                (None, Some(interface)) => Err(Error::InterfaceGone { name: interface.name.clone() }),
                 (chunk, _) => Ok(chunk),
             };
         }
-        let deadline = Instant::now() + wait;
-        match self.delivery {
-            Delivery::Adaptive => self.next_adaptive(deadline),
-            Delivery::Batched { min_bytes, timeout } => {
-                self.next_batched(deadline, min_bytes.max(1), timeout)
-            }
-            Delivery::Active => self.next_active(deadline),
-        }
+        self.patience.next(&mut self.opened, Instant::now() + wait)
     }
 
     /// Calls `handler` with each chunk until it says [`ControlFlow::Break`], then stops the capture. What is left in the
@@ -211,7 +186,7 @@ impl Capture {
             return Ok(());
         }
         let mut result = Ok(());
-        for port in &mut self.ports {
+        for port in &mut self.opened.ports {
             result = port.source.stop().and(result);
         }
         self.ended = Some(Instant::now());
@@ -225,193 +200,10 @@ impl Capture {
     ///
     /// If the kernel cannot be asked for the devices' counters.
     pub fn account(&mut self) -> Result<Account, Error> {
-        let links = self.sites.iter().map(Site::links).collect::<Result<Vec<_>, Error>>()?;
+        let links = self.opened.sites.iter().map(Site::links).collect::<Result<Vec<_>, Error>>()?;
         let elapsed = self.ended.unwrap_or_else(Instant::now) - self.began;
-        let interfaces = self.ports.iter_mut().map(|port| port.account(&links[port.site]));
+        let interfaces = self.opened.ports.iter_mut().map(|port| port.account(&links[port.site]));
         Ok(Account { elapsed, interfaces: interfaces.collect() })
-    }
-
-    fn next_adaptive(&mut self, deadline: Instant) -> Result<Option<Chunk>, Error> {
-        loop {
-            if let Some(chunk) = self.round()? {
-                return Ok(Some(chunk));
-            }
-            if let Some(chunk) = self.sweep(BATCH)? {
-                self.patience.found = true;
-                return Ok(Some(chunk));
-            }
-            if self.patience.found && self.patience.armed.is_none() {
-                self.begin_round();
-                if !nap(NAP) {
-                    return Ok(None);
-                }
-                continue;
-            }
-            if self.sleep_until_ready(1, deadline)? {
-                self.begin_round();
-                continue;
-            }
-            return Ok(None);
-        }
-    }
-
-    fn next_batched(
-        &mut self,
-        deadline: Instant,
-        min_bytes: u32,
-        timeout: Duration,
-    ) -> Result<Option<Chunk>, Error> {
-        loop {
-            if let Some(chunk) = self.round()? {
-                return Ok(Some(chunk));
-            }
-            if let Some(chunk) = self.sweep(min_bytes)? {
-                return Ok(Some(chunk));
-            }
-            if Instant::now() >= self.patience.due {
-                self.patience.due = Instant::now() + timeout;
-                self.begin_round();
-                continue;
-            }
-            if !self.sleep_until_ready(min_bytes, deadline.min(self.patience.due))?
-                && (Instant::now() >= deadline || Instant::now() < self.patience.due)
-            {
-                return Ok(None);
-            }
-        }
-    }
-
-    fn next_active(&mut self, deadline: Instant) -> Result<Option<Chunk>, Error> {
-        loop {
-            self.begin_round();
-            if let Some(chunk) = self.round()? {
-                return Ok(Some(chunk));
-            }
-            if Instant::now() >= deadline {
-                return Ok(None);
-            }
-            std::hint::spin_loop();
-        }
-    }
-
-    /// Begins a round: each queue may hand over whatever it has, once.
-    fn begin_round(&mut self) {
-        self.patience.round = self.lanes();
-        self.patience.found = false;
-    }
-
-    /// What the next queue of the present round has.
-    fn round(&mut self) -> Result<Option<Chunk>, Error> {
-        while self.patience.round > 0 {
-            self.patience.round -= 1;
-            if let Some(chunk) = self.take_turn(1)? {
-                self.patience.found = true;
-                return Ok(Some(chunk));
-            }
-        }
-        Ok(None)
-    }
-
-    /// What the next queue with at least `min_bytes`, or with a chunk that is closed, has.
-    fn sweep(&mut self, min_bytes: u32) -> Result<Option<Chunk>, Error> {
-        for _ in 0..self.lanes() {
-            if let Some(chunk) = self.take_turn(min_bytes)? {
-                return Ok(Some(chunk));
-            }
-        }
-        Ok(None)
-    }
-
-    /// Looks at the queue whose turn it is, and passes the turn on.
-    fn take_turn(&mut self, min_bytes: u32) -> Result<Option<Chunk>, Error> {
-        let mut queue = self.turn;
-        self.turn = (self.turn + 1) % self.lanes();
-        for port in &mut self.ports {
-            let Some(lane) = port.lanes.get(queue) else {
-                queue -= port.lanes.len();
-                continue;
-            };
-            let ready = port.source.ready(lane.queue)?;
-            if ready.bytes < min_bytes && !ready.closed {
-                return Ok(None);
-            }
-            let part = port.source.take(lane.queue)?;
-            return Ok(part.map(|part| Chunk::new(part, Arc::clone(lane))));
-        }
-        Ok(None)
-    }
-
-    /// Sleeps until a queue has `bytes`, or until `deadline`; whether there is something. False also after a signal or an
-    /// event.
-    fn sleep_until_ready(&mut self, bytes: u32, deadline: Instant) -> Result<bool, Error> {
-        if self.patience.armed.is_none() {
-            for port in &mut self.ports {
-                port.source.wake_after(bytes);
-            }
-            self.patience.armed = Some(Armed::Fresh);
-        }
-        loop {
-            if self.any_ready(bytes)? {
-                self.disarm();
-                return Ok(true);
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(false);
-            }
-            let first = self.patience.armed == Some(Armed::Fresh);
-            self.patience.armed = Some(Armed::Rechecked);
-            match self.wait(if first { left.min(RECHECK) } else { left })? {
-                Woken::Bell => {
-                    self.disarm();
-                    return Ok(true);
-                }
-                Woken::News => {
-                    self.listen()?;
-                    if !self.events.is_empty() {
-                        return Ok(false);
-                    }
-                }
-                Woken::Signal => return Ok(false),
-                Woken::Time => {}
-            }
-        }
-    }
-
-    fn disarm(&mut self) {
-        for port in &mut self.ports {
-            port.source.woken();
-        }
-        self.patience.armed = None;
-    }
-
-    fn any_ready(&mut self, bytes: u32) -> Result<bool, Error> {
-        for port in &mut self.ports {
-            for lane in &port.lanes {
-                let ready = port.source.ready(lane.queue)?;
-                if ready.bytes >= bytes || ready.closed {
-                    return Ok(true);
-                }
-            }
-        }
-        Ok(false)
-    }
-
-    fn wait(&self, longest: Duration) -> Result<Woken, Error> {
-        let mut fds = Vec::new();
-        self.ports.iter().for_each(|port| port.source.poll_on(&mut fds));
-        let bells = fds.len();
-        let news = self.sites.iter().filter_map(Site::fd);
-        fds.extend(news.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)));
-        match poll(&mut fds, Some(&timespec(longest))) {
-            Ok(0) => Ok(Woken::Time),
-            Ok(_) => {
-                let news = fds.iter().skip(bells).any(|fd| !fd.revents().is_empty());
-                Ok(if news { Woken::News } else { Woken::Bell })
-            }
-            Err(Errno::INTR) => Ok(Woken::Signal),
-            Err(error) => Err(CallError::new("wait for packets", error).into()),
-        }
     }
 
     /// Once a second: what the sources have to do, and what has happened to interfaces and namespaces.
@@ -421,6 +213,12 @@ impl Capture {
             return Ok(());
         }
         self.checked = now;
+        self.opened.check()
+    }
+}
+
+impl Opened {
+    fn check(&mut self) -> Result<(), Error> {
         self.listen()?;
         for place in 0..self.sites.len() {
             if self.sites[place].is_over() {
@@ -453,17 +251,48 @@ impl Capture {
         self.events.drain(..forgotten);
         Ok(())
     }
-
-    fn lanes(&self) -> usize {
-        self.ports.iter().map(|port| port.lanes.len()).sum()
-    }
 }
 
-enum Woken {
-    Bell,
-    News,
-    Signal,
-    Time,
+impl Queues for Opened {
+    fn count(&self) -> usize {
+        self.outlets.len()
+    }
+
+    fn ready(&mut self, queue: usize) -> Result<Ready, Error> {
+        self.outlets[queue].ready()
+    }
+
+    fn take(&mut self, queue: usize) -> Result<Option<Chunk>, Error> {
+        self.outlets[queue].take()
+    }
+
+    fn arm(&mut self, bytes: u32) -> bool {
+        self.outlets.iter_mut().for_each(|outlet| outlet.queue.wake_after(bytes));
+        true
+    }
+
+    fn disarm(&mut self) {
+        self.outlets.iter_mut().for_each(|outlet| outlet.queue.wake_never());
+        self.bells.iter().for_each(|bell| bell.quiet());
+    }
+
+    fn sleep(&mut self, longest: Duration) -> Result<Woken, Error> {
+        let bells = self.bells.iter().map(|bell| bell.fd());
+        let fds = bells.chain(self.sites.iter().filter_map(Site::fd));
+        let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
+        match poll(&mut fds, Some(&timespec(longest))) {
+            Ok(0) => return Ok(Woken::Time),
+            Ok(_) if fds.iter().skip(self.bells.len()).all(|fd| fd.revents().is_empty()) => {
+                return Ok(Woken::Bell);
+            }
+            Ok(_) => {}
+            // A signal is news to the caller.
+            Err(Errno::INTR) => return Ok(Woken::News),
+            Err(error) => return Err(CallError::new("wait for packets", error).into()),
+        }
+        self.listen()?;
+        Ok(if self.events.is_empty() { Woken::Time } else { Woken::News })
+    }
 }
 
 /// Refuses an interface that is asked for twice in the same namespace, be it by `any`.
@@ -477,16 +306,4 @@ fn check_beside(one: &Wanted, other: &Wanted) -> Result<(), Error> {
     let (any, named) = if one.is_any() { (one, other) } else { (other, one) };
     let (any, named) = (any.label(), named.label());
     Err(Error::Options(format!("`{named}` is in `{any}` already: name one of the two")))
-}
-
-/// Sleeps; whether to the end, and not until a signal came.
-fn nap(length: Duration) -> bool {
-    matches!(nanosleep(&timespec(length)), NanosleepRelativeResult::Ok)
-}
-
-fn timespec(length: Duration) -> Timespec {
-    Timespec {
-        tv_sec: i64::try_from(length.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(length.subsec_nanos()),
-    }
 }

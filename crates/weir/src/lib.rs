@@ -44,6 +44,8 @@ mod event;
 mod file_interface;
 mod interface;
 mod namespace;
+mod outlet;
+mod patience;
 mod port;
 mod site;
 mod size;

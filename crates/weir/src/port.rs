@@ -11,6 +11,7 @@ use crate::chunk::Lane;
 use crate::event::{Change, Event, Known};
 use crate::filter::{Gate, Receiver, Seat};
 use crate::interface::{Device, Interface};
+use crate::outlet::Outlet;
 use crate::source::Source;
 use crate::{Error, choose};
 
@@ -78,6 +79,12 @@ impl Port {
             receiver: device.receiver()?,
             interface,
         })
+    }
+
+    /// Gives its queues away, once.
+    pub(crate) fn give_outlets(&mut self) -> Vec<Outlet> {
+        let queues = self.source.give_queues().into_iter();
+        queues.zip(&self.lanes).map(|(queue, lane)| Outlet { queue, lane: Arc::clone(lane) }).collect()
     }
 
     /// Where its filter is exchanged.

@@ -26,10 +26,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use weir_bpf::filter::{Refusals, SocketFilter};
-use weir_ring::{Counters, Fill, Part, Reader, Shape};
+use weir_ring::{Counters, Fill, Gauge, Part, Reader, Shape};
 use weir_sys::CallError;
 use weir_sys::packet::{self, PacketRing, Promiscuous, RingOptions, Traffic};
 
@@ -40,7 +39,7 @@ use self::pump::{Finished, Pump, private_pool};
 use self::shared::{Order, Shared};
 use self::sieve::Sieve;
 use self::stack::Stack;
-use super::{Ready, Source};
+use super::{Bell, Queue, Ready, Source};
 use crate::builder::{DEFAULT_SNAP_LEN, Delivery, Direction, Settings};
 use crate::filter::{Gate, LiveSets, classic, counting, for_the_kernel, labelled};
 use crate::interface::Device;
@@ -64,17 +63,26 @@ const NEEDS: &str = "cap_net_raw";
 
 #[derive(Debug)]
 pub(crate) struct AfPacket {
-    name: String,
-    reader: Reader,
+    /// Until it is given away.
+    queue: Option<Box<SocketQueue>>,
+    gauge: Gauge,
     shared: Arc<Shared>,
     pump: Option<JoinHandle<Finished>>,
+    /// Until it is stopped.
+    promiscuous: Option<Promiscuous>,
+    gate: Arc<SocketGate>,
+}
+
+/// What the pump fills.
+#[derive(Debug)]
+struct SocketQueue {
+    interface: String,
+    reader: Reader,
+    shared: Arc<Shared>,
     /// Once stopped, the records that the pool had no room for.
     rest: Option<Reader>,
     /// Bytes of records taken: the other side of what the pump has written.
     taken: u64,
-    /// Until it is stopped.
-    promiscuous: Option<Promiscuous>,
-    gate: Arc<SocketGate>,
 }
 
 /// A source and what there is to say of it.
@@ -169,16 +177,11 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         shape.chunks(),
         size::binary(settings.chunk_size.into()),
     );
-    let source = AfPacket {
-        name: name.clone(),
-        reader,
-        shared,
-        pump: Some(pump),
-        rest: None,
-        taken: 0,
-        promiscuous,
-        gate,
-    };
+    let gauge = reader.gauge();
+    let queue =
+        SocketQueue { interface: name.clone(), reader, shared: Arc::clone(&shared), rest: None, taken: 0 };
+    let source =
+        AfPacket { queue: Some(Box::new(queue)), gauge, shared, pump: Some(pump), promiscuous, gate };
     Ok(Opened { source, snap_len, detail })
 }
 
@@ -248,35 +251,29 @@ impl AfPacket {
     }
 }
 
-impl Source for AfPacket {
-    fn queues(&self) -> u32 {
-        1
-    }
-
-    fn ready(&mut self, _queue: u32) -> Result<Ready, Error> {
+impl Queue for SocketQueue {
+    fn ready(&mut self) -> Result<Ready, Error> {
         let (mut bytes, mut closed) = self.reader.ready();
-        if bytes == 0
-            && let Some(rest) = &self.rest
-        {
-            (bytes, closed) = rest.ready();
+        if bytes == 0 {
+            self.rest = self.rest.take().or_else(|| self.shared.take_rest());
+            if let Some(rest) = &self.rest {
+                (bytes, closed) = rest.ready();
+            }
         }
         if self.shared.troubled() {
             if bytes == 0
                 && let Some(trouble) = self.shared.take_trouble()
             {
-                return Err(refused(&self.name, trouble));
+                return Err(refused(&self.interface, trouble));
             }
             closed = true; // first what came before the trouble
-        }
-        if bytes == 0 && self.pump.as_ref().is_some_and(JoinHandle::is_finished) {
-            self.end(Order::Leave); // goes on with the pump's panic
         }
         Ok(Ready { bytes, closed: bytes > 0 && (closed || self.shared.aged()) })
     }
 
-    fn take(&mut self, _queue: u32) -> Result<Option<Part>, Error> {
+    fn take(&mut self) -> Result<Option<Part>, Error> {
         self.shared.take_aged();
-        let corrupt = |source| Error::Corrupt { name: self.name.clone(), source };
+        let corrupt = |source| Error::Corrupt { name: self.interface.clone(), source };
         let part = match (self.reader.take().map_err(corrupt)?, &mut self.rest) {
             (None, Some(rest)) => rest.take().map_err(corrupt)?,
             (part, _) => part,
@@ -289,18 +286,28 @@ impl Source for AfPacket {
         self.shared.wake_at(self.taken + u64::from(bytes));
     }
 
-    fn woken(&mut self) {
-        self.shared.awake();
+    fn wake_never(&mut self) {
+        self.shared.wake_never();
+    }
+}
+
+impl Source for AfPacket {
+    fn queues(&self) -> u32 {
+        1
     }
 
-    fn poll_on<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
-        fds.push(PollFd::new(&self.shared.bell, PollFlags::IN));
+    fn give_queues(&mut self) -> Vec<Box<dyn Queue>> {
+        self.queue.take().into_iter().map(|queue| queue as Box<dyn Queue>).collect()
+    }
+
+    fn bells(&self) -> Vec<Arc<dyn Bell>> {
+        vec![Arc::<Shared>::clone(&self.shared)]
     }
 
     fn stop(&mut self) -> Result<(), Error> {
         self.promiscuous = None;
         let Some(finished) = self.end(Order::Finish) else { return Ok(()) };
-        self.rest = finished.rest;
+        self.shared.leave_rest(finished.rest);
         Ok(finished.result?)
     }
 
@@ -309,7 +316,7 @@ impl Source for AfPacket {
     }
 
     fn fill(&self, _queue: u32) -> Fill {
-        self.reader.fill()
+        self.gauge.fill()
     }
 
     fn gate(&self) -> Arc<dyn Gate> {
@@ -318,6 +325,13 @@ impl Source for AfPacket {
 
     fn filtered(&self) -> Option<u64> {
         Some(self.shared.filtered()? + self.gate.refused_in_kernel()?)
+    }
+
+    fn tick(&mut self) -> Result<(), Error> {
+        if self.pump.as_ref().is_some_and(JoinHandle::is_finished) {
+            self.end(Order::Leave); // goes on with the pump's panic
+        }
+        Ok(())
     }
 }
 

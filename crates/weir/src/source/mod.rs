@@ -7,9 +7,9 @@ pub(crate) mod tc;
 pub(crate) mod xdp;
 pub(crate) mod xdp_tc;
 
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use rustix::event::PollFd;
 use weir_ring::{Counters, Fill, Part};
 
 use crate::Error;
@@ -24,26 +24,41 @@ pub(crate) struct Ready {
     pub(crate) closed: bool,
 }
 
+/// One of a source's queues. One thread at a time has it, whichever.
+pub(crate) trait Queue: std::fmt::Debug + Send {
+    /// What can be taken from it.
+    fn ready(&mut self) -> Result<Ready, Error>;
+
+    /// Takes it, as far as one chunk reaches.
+    fn take(&mut self) -> Result<Option<Part>, Error>;
+
+    /// Has a bell of the source rung once `bytes` more are ready. The caller looks at [`Queue::ready`] once more before it
+    /// sleeps.
+    fn wake_after(&mut self, bytes: u32);
+
+    /// Ends what [`Queue::wake_after`] began.
+    fn wake_never(&mut self);
+}
+
+/// What a source rings for queues that somebody waits for.
+pub(crate) trait Bell: std::fmt::Debug + Send + Sync {
+    /// Readable once it was rung.
+    fn fd(&self) -> BorrowedFd<'_>;
+
+    /// Forgets all rings so far. Whoever does so looks at the queues next.
+    fn quiet(&self);
+}
+
 /// One interface, opened. Queues are numbered from 0 without gaps.
 pub(crate) trait Source: std::fmt::Debug + Send {
     /// Queues that it fills.
     fn queues(&self) -> u32;
 
-    /// What can be taken from `queue`.
-    fn ready(&mut self, queue: u32) -> Result<Ready, Error>;
+    /// Gives its queues away, once; the source keeps what has nothing to do with taking packets.
+    fn give_queues(&mut self) -> Vec<Box<dyn Queue>>;
 
-    /// Takes it, as far as one chunk reaches.
-    fn take(&mut self, queue: u32) -> Result<Option<Part>, Error>;
-
-    /// Makes what [`Source::poll_on`] names readable once `bytes` more are ready on any queue. The caller looks at [`Source::ready`] once
-    /// more before it sleeps.
-    fn wake_after(&mut self, bytes: u32);
-
-    /// Ends what [`Source::wake_after`] began.
-    fn woken(&mut self);
-
-    /// Adds the descriptors that are readable when it is worth looking.
-    fn poll_on<'a>(&'a self, fds: &mut Vec<PollFd<'a>>);
+    /// What is rung when it is worth looking at queues.
+    fn bells(&self) -> Vec<Arc<dyn Bell>>;
 
     /// Ends the capture: when this returns nothing arrives any more, and the counters are final. What has arrived can
     /// still be taken.

@@ -2,18 +2,17 @@
 
 use std::fmt::Debug;
 use std::io;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
-use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp};
 use weir_bpf::{LoadError, filter};
-use weir_ring::{Counters, Doorbell, Fill, Part, Pool, Reader, Shape, SharedMaps};
+use weir_ring::{Counters, Doorbell, Fill, Gauge, Part, Pool, Reader, Shape, SharedMaps};
 use weir_sys::packet::Promiscuous;
 use weir_sys::{CallError, bpf, clock};
 
-use super::{Ready, Source};
+use super::{Bell, Queue, Ready, Source};
 use crate::builder::{Settings, Timestamps};
 use crate::filter::{Closed, Form, Gate, HookKind, Labelled, LiveSets, PlaceKind, Program};
 use crate::interface::Device;
@@ -25,14 +24,16 @@ pub(super) trait Attachment: Debug + Send {
     fn detach(&mut self) -> Result<(), CallError>;
 }
 
-/// A pool, the programs that fill it, and the readers that empty it.
+/// A pool and the programs that fill it.
 #[derive(Debug)]
 pub(crate) struct Programmed {
     name: String,
     maps: PoolMaps,
     attachment: Option<Box<dyn Attachment>>,
+    /// Until they are given away.
     readers: Vec<Reader>,
-    doorbell: Doorbell,
+    gauges: Vec<Gauge>,
+    doorbell: Arc<Doorbell>,
     /// Until it is stopped.
     promiscuous: Option<Promiscuous>,
     clock_offset: i64,
@@ -133,8 +134,9 @@ impl Programmed {
             name,
             maps,
             attachment: None,
+            gauges: readers.iter().map(Reader::gauge).collect(),
             readers,
-            doorbell,
+            doorbell: Arc::new(doorbell),
             promiscuous,
             clock_offset: 0,
             sets: LiveSets::default(),
@@ -234,36 +236,56 @@ impl Programmed {
     }
 }
 
-impl Source for Programmed {
-    fn queues(&self) -> u32 {
-        u32::try_from(self.readers.len()).expect("a shape counts queues in 32 bits")
-    }
+/// A queue of the pool.
+#[derive(Debug)]
+struct PoolQueue {
+    interface: Arc<str>,
+    reader: Reader,
+}
 
-    fn ready(&mut self, queue: u32) -> Result<Ready, Error> {
-        let (bytes, closed) = self.readers[queue as usize].ready();
+impl Queue for PoolQueue {
+    fn ready(&mut self) -> Result<Ready, Error> {
+        let (bytes, closed) = self.reader.ready();
         Ok(Ready { bytes, closed })
     }
 
-    fn take(&mut self, queue: u32) -> Result<Option<Part>, Error> {
-        let taken = self.readers[queue as usize].take();
-        taken.map_err(|source| Error::Corrupt { name: self.name.clone(), source })
+    fn take(&mut self) -> Result<Option<Part>, Error> {
+        self.reader.take().map_err(|source| Error::Corrupt { name: self.interface.to_string(), source })
     }
 
     fn wake_after(&mut self, bytes: u32) {
-        for reader in &self.readers {
-            reader.wake_after(bytes);
-        }
+        self.reader.wake_after(bytes);
     }
 
-    fn woken(&mut self) {
-        for reader in &self.readers {
-            reader.wake_never();
-        }
-        self.doorbell.quiet();
+    fn wake_never(&mut self) {
+        self.reader.wake_never();
+    }
+}
+
+impl Bell for Doorbell {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.as_fd()
     }
 
-    fn poll_on<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
-        fds.push(PollFd::from_borrowed_fd(self.doorbell.as_fd(), PollFlags::IN));
+    fn quiet(&self) {
+        Self::quiet(self);
+    }
+}
+
+impl Source for Programmed {
+    fn queues(&self) -> u32 {
+        u32::try_from(self.gauges.len()).expect("a shape counts queues in 32 bits")
+    }
+
+    fn give_queues(&mut self) -> Vec<Box<dyn Queue>> {
+        let interface: Arc<str> = self.name.as_str().into();
+        let queue =
+            |reader| -> Box<dyn Queue> { Box::new(PoolQueue { interface: Arc::clone(&interface), reader }) };
+        std::mem::take(&mut self.readers).into_iter().map(queue).collect()
+    }
+
+    fn bells(&self) -> Vec<Arc<dyn Bell>> {
+        vec![Arc::<Doorbell>::clone(&self.doorbell)]
     }
 
     fn stop(&mut self) -> Result<(), Error> {
@@ -278,11 +300,11 @@ impl Source for Programmed {
     }
 
     fn counters(&self, queue: u32) -> Counters {
-        self.readers[queue as usize].counters()
+        self.gauges[queue as usize].counters()
     }
 
     fn fill(&self, queue: u32) -> Fill {
-        self.readers[queue as usize].fill()
+        self.gauges[queue as usize].fill()
     }
 
     fn gate(&self) -> Arc<dyn Gate> {
@@ -299,8 +321,8 @@ impl Source for Programmed {
         let offset = -clock::tai_offset()? * NANOSECONDS;
         if offset != self.clock_offset {
             self.clock_offset = offset;
-            for reader in &self.readers {
-                reader.set_clock_offset(offset);
+            for gauge in &self.gauges {
+                gauge.set_clock_offset(offset);
             }
         }
         Ok(())

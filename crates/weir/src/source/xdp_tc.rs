@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use rustix::event::PollFd;
-use weir_ring::{Counters, Fill, Part};
+use weir_ring::{Counters, Fill};
 
 use super::programmed::{self, Programmed};
-use super::{Ready, Source, tc, xdp};
+use super::{Bell, Queue, Source, tc, xdp};
 use crate::Error;
 use crate::builder::Settings;
 use crate::filter::Gate;
@@ -46,13 +45,6 @@ impl XdpTc {
             None => (&self.xdp, queue),
         }
     }
-
-    fn find_mut(&mut self, queue: u32) -> (&mut Programmed, u32) {
-        match queue.checked_sub(self.xdp.queues()) {
-            Some(queue) => (&mut self.tc, queue),
-            None => (&mut self.xdp, queue),
-        }
-    }
 }
 
 impl Source for XdpTc {
@@ -60,29 +52,16 @@ impl Source for XdpTc {
         self.xdp.queues() + self.tc.queues()
     }
 
-    fn ready(&mut self, queue: u32) -> Result<Ready, Error> {
-        let (source, queue) = self.find_mut(queue);
-        source.ready(queue)
+    fn give_queues(&mut self) -> Vec<Box<dyn Queue>> {
+        let mut queues = self.xdp.give_queues();
+        queues.extend(self.tc.give_queues());
+        queues
     }
 
-    fn take(&mut self, queue: u32) -> Result<Option<Part>, Error> {
-        let (source, queue) = self.find_mut(queue);
-        source.take(queue)
-    }
-
-    fn wake_after(&mut self, bytes: u32) {
-        self.xdp.wake_after(bytes);
-        self.tc.wake_after(bytes);
-    }
-
-    fn woken(&mut self) {
-        self.xdp.woken();
-        self.tc.woken();
-    }
-
-    fn poll_on<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
-        self.xdp.poll_on(fds);
-        self.tc.poll_on(fds);
+    fn bells(&self) -> Vec<Arc<dyn Bell>> {
+        let mut bells = self.xdp.bells();
+        bells.extend(self.tc.bells());
+        bells
     }
 
     fn stop(&mut self) -> Result<(), Error> {

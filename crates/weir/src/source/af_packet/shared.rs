@@ -5,9 +5,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 
 use rustix::event::{EventfdFlags, eventfd};
-use weir_ring::Counters;
+use weir_ring::{Counters, Reader};
 use weir_sys::CallError;
 
+use super::super::Bell;
 use super::sieve::Sieve;
 
 /// What the pump is to do.
@@ -43,12 +44,14 @@ pub(super) struct Shared {
     /// There is trouble to be told. The pump sets it, the source clears it.
     troubled: AtomicBool,
     trouble: Mutex<Option<CallError>>,
+    /// What a pump that has finished found no room for, until the queue takes it.
+    rest: Mutex<Option<Reader>>,
     /// The source writes.
     order: AtomicU8,
     /// Rung by the pump: it is worth looking.
-    pub(super) bell: Bell,
+    bell: EventBell,
     /// Rung by the source: there is a new order.
-    pub(super) call: Bell,
+    pub(super) call: EventBell,
 }
 
 impl Shared {
@@ -66,9 +69,10 @@ impl Shared {
             aged: AtomicBool::new(false),
             troubled: AtomicBool::new(false),
             trouble: Mutex::new(None),
+            rest: Mutex::new(None),
             order: AtomicU8::new(Order::Pump as u8),
-            bell: Bell::new()?,
-            call: Bell::new()?,
+            bell: EventBell::new()?,
+            call: EventBell::new()?,
         })
     }
 
@@ -156,9 +160,8 @@ impl Shared {
     }
 
     /// The source is awake.
-    pub(super) fn awake(&self) {
+    pub(super) fn wake_never(&self) {
         self.wake_at.store(u64::MAX, Ordering::Relaxed);
-        self.bell.quiet();
     }
 
     /// The pump: what is committed has waited long enough.
@@ -199,6 +202,18 @@ impl Shared {
         self.trouble.lock().ok()?.take()
     }
 
+    /// The source: the pump has finished, and had no room for this.
+    pub(super) fn leave_rest(&self, rest: Option<Reader>) {
+        if let Ok(mut place) = self.rest.lock() {
+            *place = rest;
+        }
+    }
+
+    /// The queue: what was left, once.
+    pub(super) fn take_rest(&self) -> Option<Reader> {
+        self.rest.lock().ok()?.take()
+    }
+
     /// The source tells the pump what to do next.
     pub(super) fn give(&self, order: Order) {
         self.order.store(order as u8, Ordering::Relaxed);
@@ -217,13 +232,23 @@ impl Shared {
     }
 }
 
+impl Bell for Shared {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.bell.as_fd()
+    }
+
+    fn quiet(&self) {
+        self.bell.quiet();
+    }
+}
+
 /// A descriptor that is readable once it was rung, until it is quieted.
 #[derive(Debug)]
-pub(super) struct Bell {
+pub(super) struct EventBell {
     fd: OwnedFd,
 }
 
-impl Bell {
+impl EventBell {
     fn new() -> Result<Self, CallError> {
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|error| CallError::new("make an event descriptor", error))?;
@@ -241,7 +266,7 @@ impl Bell {
     }
 }
 
-impl AsFd for Bell {
+impl AsFd for EventBell {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }

@@ -1,0 +1,255 @@
+//! When chunks are handed over: what a thread that takes from queues does between busy and asleep.
+
+use std::time::{Duration, Instant};
+
+use rustix::event::Timespec;
+use rustix::thread::{NanosleepRelativeResult, nanosleep};
+
+use crate::Error;
+use crate::builder::Delivery;
+use crate::chunk::Chunk;
+use crate::source::Ready;
+
+/// Between two looks at queues that have little, when delivery is adaptive: short enough for a lone packet to be handed
+/// over within a millisecond, long enough for thousands at full load.
+const NAP: Duration = Duration::from_micros(250);
+/// Bytes of records that are handed over without a nap.
+const BATCH: u32 = 128 << 10;
+/// How long to sleep before looking once more after the doorbell was armed (`commit` in crates/weir-bpf/src/writer.h).
+const RECHECK: Duration = Duration::from_millis(1);
+
+/// The queues from which one thread takes, numbered from 0, and what it sleeps on.
+pub(crate) trait Queues {
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// What can be taken from one.
+    fn ready(&mut self, queue: usize) -> Result<Ready, Error>;
+
+    /// Takes it.
+    fn take(&mut self, queue: usize) -> Result<Option<Chunk>, Error>;
+
+    /// Has the sleep ended once any queue has `bytes` more. Whether it surely will be.
+    fn arm(&mut self, bytes: u32) -> bool;
+
+    /// Ends what [`Queues::arm`] began.
+    fn disarm(&mut self);
+
+    /// Sleeps.
+    fn sleep(&mut self, longest: Duration) -> Result<Woken, Error>;
+}
+
+/// Why a sleep ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Woken {
+    /// A queue has something.
+    Bell,
+    /// Something else has: the caller wants to look.
+    News,
+    /// It was long enough.
+    Time,
+}
+
+/// Where the thread is between busy and asleep.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Patience {
+    delivery: Delivery,
+    /// The queue to look at next.
+    turn: usize,
+    /// Queues of the present round that are still to be looked at; in a round any amount is handed over.
+    round: usize,
+    /// Whether this round has found anything.
+    found: bool,
+    /// Whether the doorbells are armed, and were looked past once.
+    armed: Option<Armed>,
+    /// When the next round of a batched delivery is due.
+    due: Instant,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Armed {
+    Fresh,
+    Rechecked,
+}
+
+impl Patience {
+    pub(crate) fn new(delivery: Delivery) -> Self {
+        Self { delivery, turn: 0, round: 0, found: true, armed: None, due: Instant::now() }
+    }
+
+    /// The next chunk; waits for one until `deadline`. `None`: there was none, a signal came, or there is news.
+    pub(crate) fn next(
+        &mut self,
+        queues: &mut impl Queues,
+        deadline: Instant,
+    ) -> Result<Option<Chunk>, Error> {
+        match self.delivery {
+            Delivery::Adaptive => self.adaptive(queues, deadline),
+            Delivery::Batched { min_bytes, timeout } => {
+                self.batched(queues, deadline, min_bytes.max(1), timeout)
+            }
+            Delivery::Active => self.active(queues, deadline),
+        }
+    }
+
+    /// Whatever the next queue has that has anything, without a wait.
+    pub(crate) fn rest(&mut self, queues: &mut impl Queues) -> Result<Option<Chunk>, Error> {
+        self.round = queues.count();
+        self.round(queues)
+    }
+
+    fn adaptive(&mut self, queues: &mut impl Queues, deadline: Instant) -> Result<Option<Chunk>, Error> {
+        loop {
+            if let Some(chunk) = self.round(queues)? {
+                return Ok(Some(chunk));
+            }
+            if let Some(chunk) = self.sweep(queues, BATCH)? {
+                self.found = true;
+                return Ok(Some(chunk));
+            }
+            if self.found && self.armed.is_none() {
+                self.begin_round(queues);
+                if !nap(NAP) {
+                    return Ok(None);
+                }
+                continue;
+            }
+            if self.sleep_until_ready(queues, 1, deadline)? {
+                self.begin_round(queues);
+                continue;
+            }
+            return Ok(None);
+        }
+    }
+
+    fn batched(
+        &mut self,
+        queues: &mut impl Queues,
+        deadline: Instant,
+        min_bytes: u32,
+        timeout: Duration,
+    ) -> Result<Option<Chunk>, Error> {
+        loop {
+            if let Some(chunk) = self.round(queues)? {
+                return Ok(Some(chunk));
+            }
+            if let Some(chunk) = self.sweep(queues, min_bytes)? {
+                return Ok(Some(chunk));
+            }
+            if Instant::now() >= self.due {
+                self.due = Instant::now() + timeout;
+                self.begin_round(queues);
+                continue;
+            }
+            if !self.sleep_until_ready(queues, min_bytes, deadline.min(self.due))?
+                && (Instant::now() >= deadline || Instant::now() < self.due)
+            {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn active(&mut self, queues: &mut impl Queues, deadline: Instant) -> Result<Option<Chunk>, Error> {
+        loop {
+            self.begin_round(queues);
+            if let Some(chunk) = self.round(queues)? {
+                return Ok(Some(chunk));
+            }
+            if Instant::now() >= deadline {
+                return Ok(None);
+            }
+            std::hint::spin_loop();
+        }
+    }
+
+    /// Begins a round: each queue may hand over whatever it has, once.
+    fn begin_round(&mut self, queues: &impl Queues) {
+        self.round = queues.count();
+        self.found = false;
+    }
+
+    /// What the next queue of the present round has.
+    fn round(&mut self, queues: &mut impl Queues) -> Result<Option<Chunk>, Error> {
+        while self.round > 0 {
+            self.round -= 1;
+            if let Some(chunk) = self.take_turn(queues, 1)? {
+                self.found = true;
+                return Ok(Some(chunk));
+            }
+        }
+        Ok(None)
+    }
+
+    /// What the next queue with at least `min_bytes`, or with a chunk that is closed, has.
+    fn sweep(&mut self, queues: &mut impl Queues, min_bytes: u32) -> Result<Option<Chunk>, Error> {
+        for _ in 0..queues.count() {
+            if let Some(chunk) = self.take_turn(queues, min_bytes)? {
+                return Ok(Some(chunk));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Looks at the queue whose turn it is, and passes the turn on.
+    fn take_turn(&mut self, queues: &mut impl Queues, min_bytes: u32) -> Result<Option<Chunk>, Error> {
+        let queue = self.turn % queues.count();
+        self.turn = queue + 1;
+        let ready = queues.ready(queue)?;
+        if ready.bytes < min_bytes && !ready.closed {
+            return Ok(None);
+        }
+        queues.take(queue)
+    }
+
+    /// Sleeps until a queue has `bytes`, or until `deadline`; whether there is something. False also when there is news.
+    fn sleep_until_ready(
+        &mut self,
+        queues: &mut impl Queues,
+        bytes: u32,
+        deadline: Instant,
+    ) -> Result<bool, Error> {
+        if self.armed.is_none() && queues.arm(bytes) {
+            self.armed = Some(Armed::Fresh);
+        }
+        loop {
+            for queue in 0..queues.count() {
+                let ready = queues.ready(queue)?;
+                if ready.bytes >= bytes || ready.closed {
+                    self.disarm(queues);
+                    return Ok(true);
+                }
+            }
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Ok(false);
+            }
+            let sure = self.armed == Some(Armed::Rechecked);
+            self.armed = self.armed.map(|_| Armed::Rechecked);
+            match queues.sleep(if sure { left } else { left.min(RECHECK) })? {
+                Woken::Bell => {
+                    self.disarm(queues);
+                    return Ok(true);
+                }
+                Woken::News => return Ok(false),
+                Woken::Time => {}
+            }
+        }
+    }
+
+    fn disarm(&mut self, queues: &mut impl Queues) {
+        queues.disarm();
+        self.armed = None;
+    }
+}
+
+/// Sleeps; whether to the end, and not until a signal came.
+fn nap(length: Duration) -> bool {
+    matches!(nanosleep(&timespec(length)), NanosleepRelativeResult::Ok)
+}
+
+pub(crate) fn timespec(length: Duration) -> Timespec {
+    Timespec {
+        tv_sec: i64::try_from(length.as_secs()).unwrap_or(i64::MAX),
+        tv_nsec: i64::from(length.subsec_nanos()),
+    }
+}
