@@ -29,6 +29,7 @@ mod log;
 
 pub mod bare;
 pub mod filter;
+pub mod forward;
 pub mod lab;
 pub mod pool;
 pub mod tag;

@@ -20,6 +20,7 @@ use crate::doctor::DoctorArgs;
 use crate::files::FilesArgs;
 use crate::filter::FilterCommandArgs;
 use crate::filter_args::FilterArgs;
+use crate::forward::ForwardArgs;
 use crate::info::InfoArgs;
 use crate::interfaces::Chosen;
 use crate::manual::ManualArgs;
@@ -42,6 +43,7 @@ Examples:
   weir read trace.pcapng                         a line for each packet, as tcpdump prints it
   weir info trace.pcapng                         what is in a file, and where packets were lost
   weir count -i eth0 --per-queue                 rates and drops, once a second
+  weir forward eth1 eth2 --both                  a bridge past this host, every packet counted
   weir devices                                   which interfaces there are, and what they can do
   weir doctor                                    whether capturing works here, and what mends it
   weir demo                                      see it work, in a network of its own
@@ -126,6 +128,8 @@ pub(crate) enum Command {
     Info(InfoArgs),
     /// Tell what a filter expression means, what it becomes, what it costs, and what it matches in a file.
     Filter(FilterCommandArgs),
+    /// Forward what one interface receives to another, inside the kernel.
+    Forward(ForwardArgs),
     /// Show a capture of real traffic in a private network that vanishes afterwards.
     Demo(DemoArgs),
     /// Measure this machine: how fast weir and other programs capture, side by side.

@@ -15,6 +15,7 @@ mod failure;
 mod files;
 mod filter;
 mod filter_args;
+mod forward;
 mod info;
 mod interfaces;
 mod json;
@@ -49,6 +50,7 @@ fn main() -> ExitCode {
         Command::Manual(args) => manual::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Filter(args) => filter::run(args),
+        Command::Forward(args) => forward::run(args),
         Command::Info(args) => info::run(args),
         Command::Read(args) => read::run(args),
     };

@@ -62,6 +62,11 @@ impl Until {
         Ok(Self { signals, duration: args.duration, deadline: None, left: args.count })
     }
 
+    /// Until the time is over, or a signal comes.
+    pub(crate) fn for_time(duration: Option<Duration>) -> Result<Self, Failure> {
+        Self::new(&UntilArgs { count: None, duration })
+    }
+
     /// The capture has begun: the time runs.
     pub(crate) fn begin(&mut self) {
         self.deadline = self.duration.map(|duration| Instant::now() + duration);

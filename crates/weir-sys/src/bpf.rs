@@ -1,12 +1,14 @@
 //! The `bpf(2)` calls that libbpf-rs has no safe form of.
 
 pub mod map;
+pub mod pin;
 pub mod probe;
 pub mod program;
 pub mod query;
 
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::path::Path;
 
 use crate::CallError;
 
@@ -19,8 +21,8 @@ pub enum XdpHook {
     Generic,
 }
 
-/// An XDP program on an interface. It is taken off when this is dropped or the process dies, and it never replaces
-/// another program: the kernel refuses a link where there is one already.
+/// An XDP program on an interface. Unless it is pinned it is taken off when this is dropped or the process dies, and it never
+/// replaces another program: the kernel refuses a link where there is one already.
 #[derive(Debug)]
 pub struct XdpLink(Link);
 
@@ -50,6 +52,8 @@ pub struct TcxLink(Link);
 #[derive(Debug)]
 struct Link {
     fd: OwnedFd,
+    /// Whether the program stays where it is when this is dropped.
+    stays: bool,
 }
 
 const BPF_LINK_CREATE: libc::c_int = 28;
@@ -137,6 +141,27 @@ impl XdpLink {
     pub fn detach(&self) -> Result<(), CallError> {
         self.0.detach().map_err(|error| CallError::new("detach XDP program", error))
     }
+
+    /// Has the program stay on the interface until [`detach`](Self::detach), whatever becomes of this and of the process, under
+    /// the name `path` in a bpffs.
+    ///
+    /// # Errors
+    ///
+    /// As [`pin::pin`].
+    pub fn pin(&mut self, path: &Path) -> Result<(), CallError> {
+        pin::pin(self.0.fd.as_fd(), path)?;
+        self.0.stays = true;
+        Ok(())
+    }
+
+    /// The one that was pinned as `path`; the program comes off when this is dropped.
+    ///
+    /// # Errors
+    ///
+    /// As [`pin::pinned`].
+    pub fn pinned(path: &Path) -> Result<Self, CallError> {
+        Ok(Self(Link { fd: pin::pinned(path)?, stays: false }))
+    }
 }
 
 impl Link {
@@ -145,7 +170,7 @@ impl Link {
         // SAFETY: `attr` begins as union bpf_attr does for this command; the kernel reads only its size.
         let fd = unsafe { bpf(BPF_LINK_CREATE, &raw const attr) }?;
         // SAFETY: a descriptor that the kernel has just made for us.
-        Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) } })
+        Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) }, stays: false })
     }
 
     fn detach(&self) -> std::io::Result<()> {
@@ -159,8 +184,10 @@ impl Drop for Link {
     /// Not by closing the descriptor alone: a child that another thread is just starting has a copy of it until it
     /// executes its program, and the interface would stay taken for that long.
     fn drop(&mut self) {
-        // Off already, or gone with the interface.
-        let _ = self.detach();
+        if !self.stays {
+            // Off already, or gone with the interface.
+            let _ = self.detach();
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use std::io;
 
 pub use self::monitor::{LinkChange, LinkMonitor};
 use crate::CallError;
-use crate::netlink::{DUMP, ROUTE, Request, Socket, attribute, attributes, long, text, word};
+use crate::netlink::{DUMP, ROUTE, Request, Socket, ask, attribute, attributes, long, text, word};
 
 /// What the kernel tells of an interface.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -54,6 +54,10 @@ pub struct Link {
     pub rx_fifo_errors: u64,
     /// Packets dropped in the stack for want of resources (`rx_dropped`).
     pub rx_dropped: u64,
+    /// Packets that were to be sent and could not be (`tx_errors`).
+    pub tx_errors: u64,
+    /// Packets that were to be sent and were dropped (`tx_dropped`).
+    pub tx_dropped: u64,
 }
 
 /// Ids of the XDP programs of an interface.
@@ -73,6 +77,11 @@ impl Link {
         self.flags & 0x1 != 0
     }
 
+    /// In promiscuous mode because a user has said so, whoever else may ask for it.
+    pub fn is_promiscuous(&self) -> bool {
+        self.flags & IFF_PROMISC != 0
+    }
+
     /// Loopback.
     pub fn is_loopback(&self) -> bool {
         self.flags & 0x8 != 0
@@ -90,6 +99,7 @@ const RTM_DELLINK: u16 = 17;
 const RTM_GETLINK: u16 = 18;
 const RTM_NEWADDR: u16 = 20;
 const RTM_GETADDR: u16 = 22;
+const IFF_PROMISC: u32 = 0x100;
 const IFINFOMSG: usize = 16;
 const IFADDRMSG: usize = 8;
 
@@ -117,9 +127,27 @@ const IFLA_XDP_HW_PROG_ID: u16 = 7;
 const IFLA_PARENT_DEV_NAME: u16 = 56;
 const IFLA_PARENT_DEV_BUS_NAME: u16 = 57;
 /// Places in `struct rtnl_link_stats64`, in words.
+const STATS_TX_ERRORS: usize = 5;
 const STATS_RX_DROPPED: usize = 6;
+const STATS_TX_DROPPED: usize = 7;
 const STATS_RX_FIFO_ERRORS: usize = 14;
 const STATS_RX_MISSED: usize = 15;
+
+/// Puts the interface with index `index` of this thread's network namespace into promiscuous mode or takes it out of it, as
+/// `ip link set promisc` does: it stays so until somebody says otherwise.
+///
+/// # Errors
+///
+/// `ENODEV`: there is none. `EPERM` without `CAP_NET_ADMIN`.
+pub fn set_promiscuous(index: u32, on: bool) -> Result<(), CallError> {
+    let mut header = [0; IFINFOMSG];
+    header[4..8].copy_from_slice(&index.to_ne_bytes());
+    header[8..12].copy_from_slice(&(if on { IFF_PROMISC } else { 0 }).to_ne_bytes());
+    header[12..16].copy_from_slice(&IFF_PROMISC.to_ne_bytes());
+    let what = if on { "make interface promiscuous" } else { "end promiscuous mode of interface" };
+    ask(ROUTE, &Request::new(RTM_NEWLINK, 0, &header), RTM_NEWLINK, |_| {})
+        .map_err(|error| CallError::new(format!("{what} {index}"), error))
+}
 
 /// All interfaces of this thread's network namespace, by index.
 ///
@@ -235,6 +263,8 @@ fn parse_link(message: &[u8]) -> Option<Link> {
                 link.rx_dropped = at(STATS_RX_DROPPED);
                 link.rx_fifo_errors = at(STATS_RX_FIFO_ERRORS);
                 link.rx_missed = at(STATS_RX_MISSED);
+                link.tx_errors = at(STATS_TX_ERRORS);
+                link.tx_dropped = at(STATS_TX_DROPPED);
             }
             _ => {}
         }

@@ -92,6 +92,14 @@ pub enum Error {
         /// Why it cannot.
         what: String,
     },
+    /// Interfaces that packets cannot be forwarded between, as things are.
+    #[error("{what}")]
+    Forward {
+        /// Why.
+        what: String,
+        /// What to do.
+        mend: String,
+    },
     /// Options that contradict each other.
     #[error("{0}")]
     Options(String),
@@ -158,7 +166,7 @@ impl Error {
                 let (inside, name) = command_prefix(name);
                 Some(format!("bring it up: {inside}ip link set {name} up"))
             }
-            Self::Namespace { mend, .. } => Some(mend.clone()),
+            Self::Namespace { mend, .. } | Self::Forward { mend, .. } => Some(mend.clone()),
             Self::Privilege { needs, .. } => Some(format!(
                 "run as root, or give the program what it needs: setcap {needs}+ep $(command -v weir)"
             )),

@@ -26,6 +26,7 @@
 
 pub mod account;
 pub mod filter;
+pub mod forward;
 pub mod probe;
 pub mod reader;
 pub mod writer;
@@ -63,5 +64,6 @@ pub use error::Error;
 pub use event::{Change, Event};
 pub use file_interface::FileInterface;
 pub use filter::Filter;
+pub use forward::Forward;
 pub use interface::Interface;
 pub use namespace::Namespace;

@@ -37,6 +37,11 @@ impl Site {
         }
     }
 
+    /// Whether both are of one namespace.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.identity == other.identity
+    }
+
     /// All interfaces; none once it is closed.
     pub(crate) fn links(&self) -> Result<Vec<Link>, Error> {
         match &self.sockets {

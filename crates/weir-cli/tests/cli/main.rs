@@ -11,6 +11,7 @@ mod devices;
 mod doctor;
 mod files;
 mod filter;
+mod forward;
 mod harness;
 mod metrics;
 mod namespaces;

@@ -100,7 +100,7 @@ pub(crate) fn pool_options(
 pub(crate) const NEEDS: &str = "cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw";
 
 /// What the kernel means when it does not load a program.
-pub(super) fn not_loaded(name: &str, source: LoadError) -> Error {
+pub(crate) fn not_loaded(name: &str, source: LoadError) -> Error {
     if source.is_permission() {
         return Error::Privilege { operation: format!("load eBPF program for `{name}`"), needs: NEEDS };
     }
@@ -162,6 +162,16 @@ pub(super) fn gate(name: &str, sources: &[&Programmed]) -> Arc<dyn Gate> {
         }
         Some(Err(error)) => closed(format!("duplicate a descriptor: {error}")),
         None => closed(BOUND.to_owned()),
+    }
+}
+
+/// The place of the filter in front of a program that fills no pool.
+pub(crate) fn gate_in_front(name: &str, gate: Option<&filter::Gate>, sets: &LiveSets) -> Arc<dyn Gate> {
+    let name = name.to_owned();
+    match gate.map(filter::Gate::try_clone) {
+        Some(Ok(gate)) => Arc::new(ProgramGate { name, gates: vec![gate], sets: vec![sets.clone()] }),
+        Some(Err(error)) => Arc::new(Closed { name, why: format!("duplicate a descriptor: {error}") }),
+        None => Arc::new(Closed { name, why: BOUND.to_owned() }),
     }
 }
 

@@ -14,7 +14,7 @@ use crate::{Error, size};
 const LARGEST_COPY: u32 = 32_768 + 65_535;
 
 /// Up to this a driver has each packet in one buffer.
-const STANDARD_MTU: u32 = 1500;
+pub(crate) const STANDARD_MTU: u32 = 1500;
 
 /// Opens the source on `device`, in the driver if it can, else (unless `native_only`) in the stack.
 pub(crate) fn open(
@@ -100,14 +100,14 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
 }
 
 /// Somebody else's program is there.
-fn busy(device: &Device) -> Error {
+pub(crate) fn busy(device: &Device) -> Error {
     let program = device.link.xdp_program;
     let what = program.and_then(|id| query::program(id).ok().flatten()).map(|program| program.name);
     Error::Busy { name: device.link.name.clone(), program, what }
 }
 
 /// What the kernel means when it does not attach a program.
-fn refused(device: &Device, error: CallError) -> Error {
+pub(crate) fn refused(device: &Device, error: CallError) -> Error {
     let name = device.link.name.clone();
     match Errno::from_raw_os_error(error.errno()) {
         Errno::BUSY | Errno::EXIST => busy(device),

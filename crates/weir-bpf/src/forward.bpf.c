@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) */
+/* Forwards what one interface receives to another, inside the kernel.
+ *
+ * forward, forward_wanted, forward_tagged
+ *           Input: struct xdp_md, linear or with fragments. Verdict: XDP_REDIRECT to the interface in `target`; XDP_DROP
+ *           where it is gone.
+ * forward_unwanted
+ *           What a filter does not want. Verdict: XDP_PASS.
+ * sent, refused
+ *           What became of redirected packets, from the kernel's own tracepoints: XDP puts them aside and hands them to the
+ *           driver sixteen at a time, long after the program has returned.
+ * Maps:     gate.h, `target`, `queues`, `pending`.
+ * Kernel:   6.1; `forward_tagged` 6.8 and a driver that tells stripped VLAN tags. */
+#include <stdbool.h>
+#include <linux/bpf.h>
+#include <bpf/bpf_endian.h>
+#include <bpf/bpf_helpers.h>
+#include "gate.h"
+
+const volatile bool fragments = false; /* packets may have some: the program is loaded with BPF_F_XDP_HAS_FRAGS */
+
+/* The number of `target` in the kernel. The loader writes it once the map is there, and before anything is attached. */
+__u32 target_id;
+
+/* The interface that packets are sent on. The kernel takes it out when the interface goes. */
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries, 1);
+} target SEC(".maps");
+
+/* The account of one receive queue. One writer: the NAPI context that polls the queue, in which the packets that it has
+ * redirected are handed over, too. crates/weir-bpf/src/forward.rs reads it. */
+struct queue {
+	__u64 seen;      /* packets that reached the program */
+	__u64 filtered;  /* not wanted by the filter: to the stack */
+	__u64 bytes;     /* lengths of packets that were to be forwarded */
+	__u64 errors;    /* could not be worked on, or there is nobody to forward to */
+	__u64 forwarded; /* taken by the other interface's driver */
+	__u64 no_room;   /* not taken by it */
+	__u64 too_long;  /* longer than the other interface's MTU allows */
+	__u64 unable;    /* the other interface was down, or takes no redirected packets */
+};
+
+/* The loader makes one for each receive queue that the device can ever have. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct queue);
+	__uint(max_entries, 1);
+} queues SEC(".maps");
+
+/* Packets that this CPU has redirected and not handed over yet. All are of one queue: the kernel hands over what is left
+ * before NAPI goes on to another. */
+struct pending {
+	__u32 queue;
+	__u32 packets;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__type(key, __u32);
+	__type(value, struct pending);
+	__uint(max_entries, 1);
+} pending SEC(".maps");
+
+static const __u32 ZERO = 0;
+
+extern int bpf_xdp_metadata_rx_vlan_tag(const struct xdp_md *ctx, __be16 *vlan_proto, __u16 *vlan_tci) __ksym __weak;
+
+/* The account of the queue, and the packet counted as seen. */
+static __always_inline struct queue *arrive(struct xdp_md *ctx)
+{
+	__u32 index = ctx->rx_queue_index;
+	struct queue *queue = bpf_map_lookup_elem(&queues, &index);
+	if (queue)
+		queue->seen++;
+	return queue;
+}
+
+static __always_inline __u32 packet_length(struct xdp_md *ctx)
+{
+	return fragments ? bpf_xdp_get_buff_len(ctx) : ctx->data_end - ctx->data;
+}
+
+static __always_inline int redirect(struct xdp_md *ctx, struct queue *queue)
+{
+	struct pending *mine = bpf_map_lookup_elem(&pending, &ZERO);
+	if (!mine)
+		return XDP_DROP; /* a map of one entry has it */
+	int verdict = bpf_redirect_map(&target, 0, XDP_DROP);
+	if (verdict != XDP_REDIRECT) {
+		queue->errors++;
+		return verdict;
+	}
+	queue->bytes += packet_length(ctx);
+	mine->queue = ctx->rx_queue_index;
+	mine->packets++;
+	return verdict;
+}
+
+#define ADDRESSES 12 /* bytes before the place of a VLAN tag */
+#define TAG 4
+
+/* Puts a tag that the device has stripped back behind the addresses. */
+static __always_inline bool put_tag_back(struct xdp_md *ctx, __be16 protocol, __u16 tci)
+{
+	if (bpf_xdp_adjust_head(ctx, -TAG))
+		return false;
+	__u32 *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	if (data + (ADDRESSES + TAG) / 4 > end)
+		return false;
+	data[0] = data[1];
+	data[1] = data[2];
+	data[2] = data[3];
+	data[3] = protocol | (__u32)bpf_htons(tci) << 16;
+	return true;
+}
+
+static __always_inline int forward_packet(struct xdp_md *ctx)
+{
+	struct queue *queue = arrive(ctx);
+	return queue ? redirect(ctx, queue) : XDP_PASS;
+}
+
+SEC("xdp")
+int forward(struct xdp_md *ctx)
+{
+	bpf_tail_call_static(ctx, &filters, FIRST);
+	return forward_packet(ctx);
+}
+
+SEC("xdp")
+int forward_wanted(struct xdp_md *ctx)
+{
+	return forward_packet(ctx);
+}
+
+SEC("xdp")
+int forward_unwanted(struct xdp_md *ctx)
+{
+	struct queue *queue = arrive(ctx);
+	if (queue)
+		queue->filtered++;
+	return XDP_PASS;
+}
+
+/* For a device whose driver tells the VLAN tags that it has stripped. Bound to it, as the call demands. */
+SEC("xdp")
+int forward_tagged(struct xdp_md *ctx)
+{
+	struct queue *queue = arrive(ctx);
+	if (!queue)
+		return XDP_PASS;
+	__be16 protocol;
+	__u16 tci;
+	if (bpf_xdp_metadata_rx_vlan_tag(ctx, &protocol, &tci) == 0 && !put_tag_back(ctx, protocol, tci)) {
+		queue->errors++;
+		return XDP_DROP;
+	}
+	return redirect(ctx, queue);
+}
+
+/* Those of `packets` that are ours, and the account that they belong to; none if another program has redirected them. */
+static __always_inline struct queue *take(struct pending **mine)
+{
+	*mine = bpf_map_lookup_elem(&pending, &ZERO);
+	if (!*mine || (*mine)->packets == 0)
+		return NULL;
+	return bpf_map_lookup_elem(&queues, &(*mine)->queue);
+}
+
+/* xdp_devmap_xmit(from, to, sent, drops, err): the driver has taken some packets of those that were put aside. */
+SEC("raw_tp/xdp_devmap_xmit")
+int sent(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct pending *mine;
+	struct queue *queue = take(&mine);
+	if (!queue)
+		return 0;
+	__u32 taken = ctx->args[2], left = ctx->args[3];
+	queue->forwarded += taken;
+	if ((int)ctx->args[4] < 0)
+		queue->unable += left;
+	else
+		queue->no_room += left;
+	mine->packets -= taken + left;
+	return 0;
+}
+
+#define EMSGSIZE 90
+
+/* xdp_redirect_err(dev, program, target, err, map type, map id, index): a packet could not be put aside. */
+SEC("raw_tp/xdp_redirect_err")
+int refused(struct bpf_raw_tracepoint_args *ctx)
+{
+	struct pending *mine;
+	if ((__u32)ctx->args[5] != target_id)
+		return 0;
+	struct queue *queue = take(&mine);
+	if (!queue)
+		return 0;
+	if ((int)ctx->args[3] == -EMSGSIZE)
+		queue->too_long++;
+	else
+		queue->unable++;
+	mine->packets--;
+	return 0;
+}
+
+char _license[] SEC("license") = "Dual MIT/GPL";

@@ -1,0 +1,215 @@
+//! Forwarding inside the kernel (`forward.bpf.c`).
+
+use std::io;
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
+
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
+use weir_sys::CallError;
+use weir_sys::bpf::pin::pin;
+
+use crate::filter::{Gate, Hook, gate};
+use crate::log::{LoadError, logged};
+
+skeleton!("forward");
+
+/// The constants of one way.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Receive queues that the device can ever have.
+    pub queues: u32,
+    /// Packets may come in several buffers; see [`crate::xdp::Options::fragments`].
+    pub fragments: bool,
+    /// Index of the interface whose driver is asked for stripped VLAN tags; the program is then bound to it.
+    pub tags_of: Option<u32>,
+}
+
+/// Loaded programs. Nothing is forwarded before there is a target, and the program is attached.
+#[derive(Debug)]
+pub struct Forward {
+    program: OwnedFd,
+    target: MapHandle,
+    queues: Queues,
+    gate: Option<Gate>,
+    /// The programs that follow what was redirected, attached as long as this lives, or is pinned.
+    witnesses: [(&'static str, Link); 2],
+}
+
+/// What became of the packets of one receive queue; `struct queue` of `forward.bpf.c`.
+///
+/// `seen = filtered + errors + forwarded + no_room + too_long + unable`, but for packets that are just being handed over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Reached the program.
+    pub seen: u64,
+    /// Not wanted by the filter: gone on to the stack.
+    pub filtered: u64,
+    /// Lengths of those that were to be forwarded.
+    pub bytes: u64,
+    /// Could not be worked on, or the other interface was gone.
+    pub errors: u64,
+    /// Taken by the other interface's driver.
+    pub forwarded: u64,
+    /// Not taken by it, for want of room.
+    pub no_room: u64,
+    /// Longer than the other interface's MTU allows.
+    pub too_long: u64,
+    /// The other interface was down, or takes no redirected packets.
+    pub unable: u64,
+}
+
+/// The accounts of all receive queues.
+#[derive(Debug)]
+pub struct Queues {
+    map: MapHandle,
+}
+
+/// Names of what is pinned.
+const QUEUES: &str = "queues";
+const FILTERS: &str = "filters";
+const OUTCOMES: &str = "outcomes";
+
+impl Forward {
+    /// Loads the programs, in the namespace of the interface that packets come from.
+    ///
+    /// # Errors
+    ///
+    /// No privilege, or a kernel (with `tags_of` a driver) without what the programs call.
+    pub fn load(options: &Options) -> Result<Self, LoadError> {
+        logged("forward", || Self::try_load(options))
+    }
+
+    fn try_load(options: &Options) -> Result<Self, libbpf_rs::Error> {
+        /// `BPF_F_XDP_HAS_FRAGS`, `BPF_F_XDP_DEV_BOUND_ONLY` (linux/bpf.h, Linux 5.18 and 6.3).
+        const HAS_FRAGMENTS: u32 = 1 << 5;
+        const DEVICE_BOUND: u32 = 1 << 6;
+        let mut storage = MaybeUninit::uninit();
+        let mut open = skeleton::ForwardSkelBuilder::default().open(&mut storage)?;
+        open.maps.rodata_data.as_deref_mut().expect("the program has constants").fragments =
+            options.fragments;
+        open.maps.queues.set_max_entries(options.queues)?;
+        let flags = if options.fragments { HAS_FRAGMENTS } else { 0 };
+        let progs = &mut open.progs;
+        for program in [&mut progs.forward, &mut progs.forward_wanted, &mut progs.forward_unwanted] {
+            program.set_autoload(options.tags_of.is_none());
+            program.set_flags(flags);
+        }
+        progs.forward_tagged.set_autoload(options.tags_of.is_some());
+        if let Some(ifindex) = options.tags_of {
+            progs.forward_tagged.set_flags(flags | DEVICE_BOUND);
+            progs.forward_tagged.set_ifindex(ifindex);
+        }
+
+        let mut loaded = open.load()?;
+        let target = MapHandle::try_from(&loaded.maps.target)?;
+        loaded.maps.bss_data.as_deref_mut().expect("the program has a variable").target_id =
+            target.info()?.info.id;
+        let witnesses = [("sent", loaded.progs.sent.attach()?), ("refused", loaded.progs.refused.attach()?)];
+        let queues = Queues { map: MapHandle::try_from(&loaded.maps.queues)? };
+        let (program, gate) = if options.tags_of.is_some() {
+            (&loaded.progs.forward_tagged, None)
+        } else {
+            let hook = Hook::Xdp { fragments: options.fragments };
+            let outcomes = [
+                (hook.wanted(), &loaded.progs.forward_wanted),
+                (hook.unwanted(), &loaded.progs.forward_unwanted),
+            ];
+            (&loaded.progs.forward, Some(gate!(loaded, vec![hook], outcomes)))
+        };
+        let program = program.as_fd().try_clone_to_owned()?;
+        Ok(Self { program, target, queues, gate, witnesses })
+    }
+
+    /// Says where packets go: to the interface with this index in the calling thread's namespace.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`: there is none.
+    pub fn set_target(&self, interface: u32) -> Result<(), CallError> {
+        let set = self.target.update(&0u32.to_ne_bytes(), &interface.to_ne_bytes(), MapFlags::ANY);
+        set.map_err(|error| {
+            CallError::new(format!("forward to interface {interface}"), io::Error::other(error))
+        })
+    }
+
+    /// The program, to attach it.
+    pub fn program(&self) -> BorrowedFd<'_> {
+        self.program.as_fd()
+    }
+
+    /// Where a filter is put in front of the program; `None`: nowhere, since the program is bound to its device.
+    pub fn gate(&self) -> Option<&Gate> {
+        self.gate.as_ref()
+    }
+
+    /// The accounts.
+    pub fn queues(&self) -> &Queues {
+        &self.queues
+    }
+
+    /// Pins in `directory`, which is in a bpffs, what the kernel needs to go on with alone, but for the program's own link.
+    ///
+    /// # Errors
+    ///
+    /// As [`pin`].
+    pub fn pin(&self, directory: &Path) -> Result<(), CallError> {
+        let pin = |name: &str, object| pin(object, &directory.join(name));
+        self.witnesses.iter().try_for_each(|(name, link)| pin(name, link.as_fd()))?;
+        pin(QUEUES, self.queues.map.as_fd())?;
+        // The kernel empties arrays of programs that nobody holds or has pinned.
+        let Some(gate) = &self.gate else { return Ok(()) };
+        pin(FILTERS, gate.filters())?;
+        pin(OUTCOMES, gate.outcomes())
+    }
+}
+
+impl Queues {
+    /// Those that [`Forward::pin`] has pinned in `directory`.
+    ///
+    /// # Errors
+    ///
+    /// `ENOENT`: it has not.
+    pub fn pinned(directory: &Path) -> Result<Self, CallError> {
+        let path = directory.join(QUEUES);
+        let map = MapHandle::from_pinned_path(&path);
+        let failed = |error| CallError::new(format!("open {}", path.display()), io::Error::other(error));
+        map.map(|map| Self { map }).map_err(failed)
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> u32 {
+        self.map.max_entries()
+    }
+
+    /// Never: a device has one queue at least.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The account of receive queue `queue`.
+    ///
+    /// # Errors
+    ///
+    /// `ENOENT`: there is no such queue.
+    pub fn counters(&self, queue: u32) -> Result<Counters, CallError> {
+        let value = self.map.lookup(&queue.to_ne_bytes(), MapFlags::ANY);
+        let failed =
+            |error| CallError::new(format!("read the account of queue {queue}"), io::Error::other(error));
+        let value = value.map_err(failed)?.unwrap_or_default();
+        let words = value.chunks_exact(8).map(|word| u64::from_ne_bytes(*word.first_chunk().expect("eight")));
+        let mut words = words.chain(std::iter::repeat(0));
+        let mut next = || words.next().expect("without end");
+        Ok(Counters {
+            seen: next(),
+            filtered: next(),
+            bytes: next(),
+            errors: next(),
+            forwarded: next(),
+            no_room: next(),
+            too_long: next(),
+            unable: next(),
+        })
+    }
+}

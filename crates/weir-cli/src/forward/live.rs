@@ -1,0 +1,88 @@
+//! The line that lives while packets are forwarded.
+
+use std::time::Duration;
+
+use weir::forward::ForwardAccount;
+
+use super::rates;
+use crate::style::{self, Paint};
+use crate::units;
+
+/// Time between two drawings.
+pub(super) const PERIOD: Duration = Duration::from_millis(500);
+
+/// The line, and what it showed last, from which rates follow.
+#[derive(Debug)]
+pub(super) struct Live {
+    paint: Paint,
+    last: ForwardAccount,
+}
+
+impl Live {
+    /// A live line, when standard error is a terminal that can redraw one.
+    pub(super) fn on_terminal() -> Option<Self> {
+        style::terminal().then(|| Self { paint: style::stderr(), last: ForwardAccount::default() })
+    }
+
+    /// Draws over what was drawn before, unless the shell has the terminal for something else.
+    pub(super) fn draw(&mut self, account: &ForwardAccount) {
+        let line = self.line(account);
+        self.last = account.clone();
+        // A row that wraps could not be drawn over.
+        if style::foreground() && style::columns() > WIDEST {
+            style::print(&format!("\r{line}\x1b[K"));
+        }
+    }
+
+    /// Takes the line away, so that other text can be printed.
+    pub(super) fn clear(&self) {
+        if style::foreground() {
+            style::print("\r\x1b[K");
+        }
+    }
+
+    fn line(&self, account: &ForwardAccount) -> String {
+        let (packets, bits) = rates(&self.last, account);
+        let total = account.total();
+        let lost = format!("{} lost", units::grouped(total.lost()));
+        let lost = if total.lost() > 0 { self.paint.red(lost) } else { self.paint.green(lost) };
+        format!(
+            "{:>11}  {:>12}  {} forwarded  {lost}  {}",
+            format!("{}pps", units::scaled(packets)),
+            format!("{}bit/s", units::scaled(bits)),
+            units::grouped(total.forwarded),
+            self.paint.dim(units::elapsed(account.elapsed)),
+        )
+    }
+}
+
+/// Columns of the longest line: two numbers of 64 bits, two rates and a time.
+const WIDEST: usize = 110;
+
+#[cfg(test)]
+mod tests {
+    use weir::forward::{ForwardQueue, ForwardTally, WayAccount};
+
+    use super::*;
+
+    fn account(seconds: u64, forwarded: u64, no_room: u64) -> ForwardAccount {
+        let tally = ForwardTally {
+            seen: forwarded + no_room,
+            forwarded,
+            no_room,
+            bytes: forwarded * 60,
+            ..ForwardTally::default()
+        };
+        let queues = vec![ForwardQueue { queue: 0, tally }];
+        let way = WayAccount { from: "a".into(), to: "b".into(), queues, nic: None, sender: None };
+        ForwardAccount { elapsed: Duration::from_secs(seconds), ways: vec![way] }
+    }
+
+    #[test]
+    fn says_rates_since_the_last_time() {
+        let live = Live { paint: Paint::PLAIN, last: account(1, 1_000_000, 0) };
+        let line = live.line(&account(2, 3_000_000, 7));
+        assert_eq!(line, "  2.00 Mpps    960 Mbit/s  3,000,000 forwarded  7 lost  2.0 s");
+        assert!(live.line(&account(u64::MAX >> 20, u64::MAX, 0)).len() <= WIDEST);
+    }
+}

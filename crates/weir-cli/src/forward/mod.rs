@@ -1,0 +1,236 @@
+//! `weir forward`: what one interface receives is sent on another, inside the kernel.
+
+mod live;
+mod report;
+mod summary;
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use clap::{Args, ValueEnum};
+use weir::forward::{ForwardAccount, ForwardBuilder, OnExit};
+use weir::{Event, Forward, Namespace};
+
+use self::live::Live;
+use self::summary::Summary;
+use crate::confine::{self, ConfineArgs, Confinement, Needs};
+use crate::failure::Failure;
+use crate::filter_args::FilterArgs;
+use crate::stop::{Stop, Until};
+use crate::{style, units};
+
+const EXAMPLES: &str = "\
+Examples:
+  weir forward eth1 eth2 --both
+        A bridge of two ports, until Ctrl-C: whatever one receives goes out by the other, past this host.
+  weir forward eth1 eth2 tcp port 443
+        One way, and only these; everything else that eth1 receives goes to this host's stack, as without weir.
+  weir forward eth1 eth2 --both --on-exit open
+        The same bridge stays in the kernel when the process ends, however it ends ...
+  weir forward --end eth1 eth2
+        ... until this, which tells what became of every packet.
+
+No packet comes to the process. Each ends in one counter:
+  seen = filtered + forwarded + no room + too long + unable + errors.
+SIGINT (Ctrl-C) or SIGTERM ends it with the account; SIGUSR1 prints the account so far.
+Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct ForwardArgs {
+    /// The interface that receives; NAMESPACE/IF for one in another network namespace.
+    #[arg(value_name = "IN")]
+    from: String,
+
+    /// The interface that sends.
+    #[arg(value_name = "OUT")]
+    to: String,
+
+    /// Which packets are forwarded (pcap-filter(7) and more); the others go to this host's stack.
+    #[arg(value_name = "EXPRESSION", help_heading = "Filter")]
+    words: Vec<String>,
+
+    #[command(flatten)]
+    filter: FilterArgs,
+
+    /// Forward from OUT to IN as well.
+    #[arg(short, long)]
+    both: bool,
+
+    /// What becomes of it when the process ends, be it by kill -9. closed: it ends, packets go to this host's stack. open: it
+    /// goes on in the kernel until --end.
+    #[arg(long, value_name = "HOW", value_enum, default_value_t, hide_possible_values = true)]
+    on_exit: OnExitArg,
+
+    /// End what `--on-exit open` has left going on, and print its account.
+    #[arg(long, conflicts_with_all = ["words", "filter", "filter_file", "both", "on_exit", "duration", "no_promiscuous_mode"])]
+    end: bool,
+
+    /// Leave the interfaces out of promiscuous mode: only frames for their own addresses are received.
+    #[arg(short = 'p', long)]
+    no_promiscuous_mode: bool,
+
+    /// Stop after this time: 500ms, 10s, 5m, 1h.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true)]
+    #[arg(help_heading = "When to stop")]
+    duration: Option<Duration>,
+
+    #[command(flatten)]
+    confine: ConfineArgs,
+
+    /// Print the account as one JSON object on standard output.
+    #[arg(long, help_heading = "What to print")]
+    json: bool,
+
+    /// Print errors only (and the JSON account).
+    #[arg(short, long, help_heading = "What to print")]
+    quiet: bool,
+
+    /// Say more when it begins: what weir has confined itself to.
+    #[arg(short, long, conflicts_with = "quiet", help_heading = "What to print")]
+    verbose: bool,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum OnExitArg {
+    #[default]
+    Closed,
+    Open,
+}
+
+impl ForwardArgs {
+    fn builder(&self) -> Result<ForwardBuilder, Failure> {
+        let on_exit = match self.on_exit {
+            OnExitArg::Closed => OnExit::Closed,
+            OnExitArg::Open => OnExit::Open,
+        };
+        let ((here, from), (there, to)) = (place(&self.from)?, place(&self.to)?);
+        let builder = Forward::between(from, to).namespaces(here.as_ref(), there.as_ref());
+        let filter = self.filter.filter(&self.words)?;
+        let builder = filter.into_iter().fold(builder, ForwardBuilder::filter);
+        Ok(builder.both(self.both).on_exit(on_exit).promiscuous(!self.no_promiscuous_mode))
+    }
+}
+
+/// The namespace that is named in front of an interface, and the interface's own name.
+fn place(name: &str) -> Result<(Option<Namespace>, String), Failure> {
+    Ok(match name.rsplit_once('/') {
+        Some((namespace, name)) => (Some(Namespace::find(namespace)?), name.to_owned()),
+        None => (None, name.to_owned()),
+    })
+}
+
+/// Runs the command.
+pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
+    if args.end {
+        return end(args);
+    }
+    let builder = args.builder()?;
+    let mut until = Until::for_time(args.duration)?;
+    let forward = builder.open()?;
+    until.begin();
+    let confinement = args.confine.confine(Needs::to_capture)?;
+    if !args.quiet {
+        style::print(&report::opened(&forward, &args.from, &args.to, style::stderr()));
+    }
+    if args.verbose {
+        confine::say(confinement.as_ref());
+    }
+    let live = if args.quiet { None } else { Live::on_terminal() };
+    let mut run = Run { args, until, forward, confinement, live };
+    let end = run.until_stopped();
+    run.finish(end)
+}
+
+/// Ends what goes on without a process.
+fn end(args: &ForwardArgs) -> Result<(), Failure> {
+    let account = Forward::end(&args.from, &args.to)?;
+    let summary = Summary::new(&[], &account, None);
+    if !args.quiet {
+        style::print(&report::account(&summary, style::stderr()));
+    }
+    print_json(args, &summary)
+}
+
+/// Forwarding that is looked at.
+struct Run<'a> {
+    args: &'a ForwardArgs,
+    until: Until,
+    forward: Forward,
+    /// None: not confined.
+    confinement: Option<Confinement>,
+    live: Option<Live>,
+}
+
+impl Run<'_> {
+    fn until_stopped(&mut self) -> Result<Stop, Failure> {
+        let mut redraw = self.live.is_some().then(Instant::now);
+        loop {
+            let now = Instant::now();
+            if let Some(stop) = self.until.reached(now) {
+                return Ok(stop);
+            }
+            if self.until.signals.take_account() {
+                let summary = self.summary()?;
+                self.live.iter().for_each(Live::clear);
+                style::print(&report::account(&summary, style::stderr()));
+            }
+            if let (Some(live), Some(time)) = (&mut self.live, redraw)
+                && now >= time
+            {
+                redraw = Some(now + live::PERIOD);
+                live.draw(&self.forward.account()?);
+            }
+            let events = self.forward.wait(self.until.wait(now, redraw))?;
+            self.tell(&events);
+        }
+    }
+
+    fn tell(&self, events: &[Event]) {
+        if !events.is_empty() {
+            self.live.iter().for_each(Live::clear);
+        }
+        for event in events {
+            style::say(format_args!("{}: {event}", style::stderr().yellow("notice")));
+        }
+    }
+
+    fn summary(&mut self) -> Result<Summary, Failure> {
+        let account = self.forward.account()?;
+        let mut summary = Summary::new(&self.forward.ways(), &account, self.forward.pinned());
+        summary.confinement.clone_from(&self.confinement);
+        Ok(summary)
+    }
+
+    fn finish(mut self, end: Result<Stop, Failure>) -> Result<(), Failure> {
+        let stopped = self.forward.stop().map_err(Failure::from);
+        self.live.iter().for_each(Live::clear);
+        let result = end.and_then(|stop| stopped.map(|()| stop));
+        let mut summary = self.summary()?;
+        summary.close(&result);
+        if !self.args.quiet {
+            style::print(&report::account(&summary, style::stderr()));
+            if summary.goes_on.is_some() {
+                style::print(&report::goes_on(&self.args.from, &self.args.to));
+            }
+        }
+        let printed = print_json(self.args, &summary);
+        result.and(printed)
+    }
+}
+
+fn print_json(args: &ForwardArgs, summary: &Summary) -> Result<(), Failure> {
+    if !args.json {
+        return Ok(());
+    }
+    let printed = summary.write_to(io::stdout());
+    printed.map_err(|error| Failure::new(format_args!("print the account as JSON: {error}")))
+}
+
+/// Packets and bits that were forwarded in a second.
+fn rates(before: &ForwardAccount, now: &ForwardAccount) -> (f64, f64) {
+    let seconds = now.elapsed.saturating_sub(before.elapsed).as_secs_f64();
+    let (then, total) = (before.total(), now.total());
+    let bits = crate::live::rate(then.bytes, total.bytes, seconds) * 8.0;
+    (crate::live::rate(then.forwarded, total.forwarded, seconds), bits)
+}

@@ -1,0 +1,150 @@
+//! The account in words.
+
+use std::fmt::Write;
+
+use weir::Forward;
+
+use super::summary::{Counters, Summary};
+use crate::style::Paint;
+use crate::units;
+
+/// A line for each way, what may go wrong on it, and how it ends.
+pub(super) fn opened(forward: &Forward, from: &str, to: &str, paint: Paint) -> String {
+    let mut text = String::new();
+    for way in forward.ways() {
+        let name = paint.bold(format!("{} -> {}", way.from, way.to));
+        let _infallible = writeln!(text, "{name}: {}", way.detail);
+        if let Some(filter) = way.filter {
+            let _infallible = writeln!(text, "{name}: filter `{filter}`; the rest goes to this host's stack");
+        }
+        for note in way.notes {
+            let _infallible = writeln!(text, "{}: {note}", paint.yellow("note"));
+        }
+    }
+    match forward.pinned() {
+        Some(place) => {
+            let place = place.display();
+            let _infallible = writeln!(
+                text,
+                "on exit: goes on in the kernel, as {place}, until: weir forward --end {from} {to}"
+            );
+        }
+        None => text.push_str("on exit: ends, and packets go to this host's stack\n"),
+    }
+    text
+}
+
+/// What is said at the end of a run that leaves something going on.
+pub(super) fn goes_on(from: &str, to: &str) -> String {
+    format!("It goes on in the kernel; to end it: weir forward --end {from} {to}\n")
+}
+
+/// A column: its title, its value, and whether it is shown even when it is zero everywhere.
+type Column = (&'static str, fn(&Counters) -> u64, bool);
+
+/// In the order of a packet's life.
+const COLUMNS: [Column; 8] = [
+    ("seen", |counters| counters.tally.seen, true),
+    ("filtered", |counters| counters.tally.filtered, false),
+    ("forwarded", |counters| counters.tally.forwarded, true),
+    ("no room", |counters| counters.tally.no_room, false),
+    ("too long", |counters| counters.tally.too_long, false),
+    ("unable", |counters| counters.tally.unable, false),
+    ("errors", |counters| counters.tally.errors, false),
+    ("lost", |counters| counters.lost, true),
+];
+
+/// The table, with a line per queue that saw packets, and below it what was lost and why.
+pub(super) fn account(summary: &Summary, paint: Paint) -> String {
+    let mut text = format!("\n{}", table(summary, paint));
+    let (tally, nic) = (summary.counters.tally, summary.nic_lost());
+    let lost = summary.counters.lost + nic;
+    let stages = format!("NIC {nic}, forwarding {}", summary.counters.lost);
+    let verdict = if lost == 0 {
+        format!("{} ({stages})\n", paint.green("Nothing lost"))
+    } else {
+        let plural = if lost == 1 { "" } else { "s" };
+        format!("{} ({stages})\n", paint.red(format!("{} packet{plural} lost", units::grouped(lost))))
+    };
+    text.push_str(&verdict);
+    let reasons = [
+        (nic, "NIC: the card or its driver had no room; more receive buffers help: ethtool -G IN rx N"),
+        (tally.no_room, "no room: the driver that sends took no more; it is slower than what arrives"),
+        (tally.too_long, "too long: more than the MTU of the interface that sends"),
+        (tally.unable, "unable: the interface that sends was down, or its driver took no redirected packets"),
+        (tally.errors, "errors: the interface that sends was gone, or a VLAN tag could not be put back"),
+    ];
+    for (_, reason) in reasons.iter().filter(|(packets, _)| *packets > 0) {
+        let _infallible = writeln!(text, "  {reason}");
+    }
+    text
+}
+
+fn table(summary: &Summary, paint: Paint) -> String {
+    let columns: Vec<&Column> =
+        COLUMNS.iter().filter(|(_, value, always)| *always || value(&summary.counters) > 0).collect();
+    let row = |name: String, queue: String, counters: &Counters| {
+        let numbers = columns.iter().map(|(_, value, _)| units::grouped(value(counters)));
+        let bytes = units::bytes(counters.tally.bytes);
+        [name, queue].into_iter().chain(numbers).chain([bytes]).collect::<Vec<String>>()
+    };
+    let titles = columns.iter().map(|(title, ..)| (*title).to_owned());
+    let head = ["way", "queue"].map(str::to_owned).into_iter().chain(titles).chain(["bytes".to_owned()]);
+    let mut rows = vec![head.collect::<Vec<String>>()];
+    for queue in summary.queues.iter().filter(|queue| queue.counters.tally.seen > 0) {
+        rows.push(row(format!("{} -> {}", queue.from, queue.to), queue.queue.to_string(), &queue.counters));
+    }
+    rows.push(row("total".to_owned(), String::new(), &summary.counters));
+    let width = |column: usize| rows.iter().map(|row| row[column].len()).max().unwrap_or(0);
+    let widths: Vec<usize> = (0..rows[0].len()).map(width).collect();
+    let mut text = String::new();
+    for (number, row) in rows.iter().enumerate() {
+        let mut line = format!("{:<width$}", row[0], width = widths[0]);
+        for (cell, width) in row.iter().zip(&widths).skip(1) {
+            let _infallible = write!(line, "  {cell:>width$}");
+        }
+        let line = match number {
+            0 => paint.dim(line),
+            _ if number + 1 == rows.len() => paint.bold(line),
+            _ => line,
+        };
+        let _infallible = writeln!(text, "{line}");
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use weir::NicCounters;
+    use weir::forward::{ForwardAccount, ForwardQueue, ForwardTally, WayAccount};
+
+    use super::*;
+
+    #[test]
+    fn each_loss_is_told_with_its_reason() {
+        let tally = ForwardTally {
+            seen: 1_000_010,
+            filtered: 4,
+            forwarded: 1_000_000,
+            no_room: 3,
+            too_long: 2,
+            bytes: 60_000_000,
+            errors: 1,
+            ..ForwardTally::default()
+        };
+        let nic = Some(NicCounters { missed: 5, fifo_errors: 2, dropped: 9 });
+        let queues = vec![ForwardQueue { queue: 0, tally }, ForwardQueue::default()];
+        let way = WayAccount { from: "a".into(), to: "b".into(), queues, nic, sender: None };
+        let account = ForwardAccount { ways: vec![way], ..ForwardAccount::default() };
+        let text = super::account(&Summary::new(&[], &account, None), Paint::PLAIN);
+        for part in [
+            "way     queue       seen  filtered  forwarded  no room  too long  errors  lost",
+            "a -> b      0  1,000,010         4  1,000,000        3         2       1     6",
+            "13 packets lost (NIC 7, forwarding 6)",
+            "  too long: more than",
+        ] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
+        assert!(!text.contains("unable"), "{text}");
+    }
+}

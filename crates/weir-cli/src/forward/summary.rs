@@ -1,0 +1,136 @@
+//! The account as plain values: what `--json` prints, and what the tables are made from.
+//!
+//! Field names are a promise to scripts: they may be added to, not changed.
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::Serialize;
+use weir::NicCounters;
+use weir::forward::{ForwardAccount, ForwardTally, SendCounters, WayInfo};
+
+use crate::confine::Confinement;
+use crate::failure::Failure;
+use crate::stop::Stop;
+
+/// The account of a whole run.
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct Summary {
+    /// Always `forward`: tells it from the accounts of captures.
+    r#type: &'static str,
+    version: &'static str,
+    #[serde(flatten)]
+    pub(super) counters: Counters,
+    pub(super) elapsed_seconds: f64,
+    /// Why it ended; null while it runs.
+    stopped_by: Option<Stop>,
+    /// What went wrong; null when nothing did.
+    error: Option<String>,
+    /// Where in a bpffs the kernel keeps what goes on without this process; null if nothing does.
+    pub(super) goes_on: Option<String>,
+    /// What the process was confined to; null with `--no-confine`.
+    pub(super) confinement: Option<Confinement>,
+    pub(super) ways: Vec<WaySummary>,
+    pub(super) queues: Vec<QueueSummary>,
+}
+
+/// The counters of [`ForwardTally`] and what follows from them.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct Counters {
+    #[serde(flatten)]
+    pub(super) tally: ForwardTally,
+    /// Were to be forwarded and were not: no room, too long, unable, errors.
+    pub(super) lost: u64,
+    /// Just being handed over.
+    pub(super) in_flight: u64,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct WaySummary {
+    from: String,
+    to: String,
+    /// How; empty where nobody has looked from the beginning.
+    detail: String,
+    filter: Option<String>,
+    #[serde(flatten)]
+    counters: Counters,
+    nic: Option<NicCounters>,
+    sender: Option<SendCounters>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub(super) struct QueueSummary {
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) queue: u32,
+    #[serde(flatten)]
+    pub(super) counters: Counters,
+}
+
+impl From<ForwardTally> for Counters {
+    fn from(tally: ForwardTally) -> Self {
+        Self { tally, lost: tally.lost(), in_flight: tally.in_flight() }
+    }
+}
+
+impl Summary {
+    /// The account joined with what the ways say of themselves, in the same order if there are any.
+    pub(super) fn new(infos: &[WayInfo], account: &ForwardAccount, goes_on: Option<&Path>) -> Self {
+        let mut infos = infos.iter();
+        let mut ways = Vec::new();
+        let mut queues = Vec::new();
+        for way in &account.ways {
+            let info = infos.next();
+            ways.push(WaySummary {
+                from: way.from.clone(),
+                to: way.to.clone(),
+                detail: info.map(|info| info.detail.clone()).unwrap_or_default(),
+                filter: info.and_then(|info| info.filter.clone()),
+                counters: way.total().into(),
+                nic: way.nic,
+                sender: way.sender,
+            });
+            queues.extend(way.queues.iter().map(|queue| QueueSummary {
+                from: way.from.clone(),
+                to: way.to.clone(),
+                queue: queue.queue,
+                counters: queue.tally.into(),
+            }));
+        }
+        Self {
+            r#type: "forward",
+            version: env!("CARGO_PKG_VERSION"),
+            counters: account.total().into(),
+            elapsed_seconds: account.elapsed.as_secs_f64(),
+            stopped_by: None,
+            error: None,
+            goes_on: goes_on.map(|path| path.display().to_string()),
+            confinement: None,
+            ways,
+            queues,
+        }
+    }
+
+    /// Ends the account: this is how it went.
+    pub(super) fn close(&mut self, result: &Result<Stop, Failure>) {
+        match result {
+            Ok(stop) => self.stopped_by = Some(*stop),
+            Err(failure) => {
+                self.stopped_by = Some(Stop::Error);
+                self.error = Some(failure.message().to_owned());
+            }
+        }
+    }
+
+    /// Packets that the cards or drivers of the receiving interfaces had no room for.
+    pub(super) fn nic_lost(&self) -> u64 {
+        self.ways.iter().filter_map(|way| way.nic).map(|nic| nic.missed + nic.fifo_errors).sum()
+    }
+
+    /// As one line of JSON.
+    pub(super) fn write_to(&self, mut output: impl Write) -> io::Result<()> {
+        serde_json::to_writer(&mut output, self)?;
+        output.write_all(b"\n")?;
+        output.flush()
+    }
+}

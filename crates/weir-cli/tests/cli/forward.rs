@@ -1,0 +1,202 @@
+//! `weir forward` on real interfaces: what it tells, and what is left of it however it ends.
+
+use std::io::{BufRead, BufReader};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::Signal;
+use serde_json::Value;
+use weir_lab::{Generator, Hook, Network, Traffic, Verdict, Veth, require_root};
+
+use crate::harness::{Ended, Running, weir};
+
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// Two pairs, whose receiving ends can be joined.
+fn lab() -> Network {
+    let mut network = Network::new(Veth::default()).expect("a private network");
+    network.connect(Veth::default()).expect("a second pair");
+    network
+}
+
+fn start(network: &Network, command: &mut Command) -> Running {
+    let running = Running::spawn(network, command);
+    running.wait_for("on exit: ");
+    running
+}
+
+/// Sends numbered frames into the first pair; how many came out of the second.
+fn send(network: &Network, frames: u64) -> u64 {
+    let hook = Hook::attach(&network.pairs()[1].tx, Verdict::Drop).expect("a program");
+    let traffic = Traffic::new(60).expect("size").between(network.pair());
+    let report = Generator::new(network.pair(), &traffic).expect("generator").send(frames).expect("frames");
+    assert_eq!(report.accepted, frames, "the receiving end has refused some");
+    thread::sleep(SETTLE);
+    hook.packets()
+}
+
+/// The account, whose sums close.
+fn account(ended: &Ended) -> Value {
+    let account: Value =
+        serde_json::from_slice(&ended.stdout).unwrap_or_else(|e| panic!("{e}: {}", ended.stderr));
+    let number =
+        |value: &Value, field: &str| value[field].as_u64().unwrap_or_else(|| panic!("{field}: {value}"));
+    let parts = ["ways", "queues"].map(|field| account[field].as_array().expect("an array"));
+    for part in parts {
+        for field in ["seen", "filtered", "forwarded", "lost", "bytes"] {
+            let sum: u64 = part.iter().map(|part| number(part, field)).sum();
+            assert_eq!(sum, number(&account, field), "{field}: {account}");
+        }
+    }
+    for one in std::iter::once(&account).chain(parts.into_iter().flatten()) {
+        let of = |field| number(one, field);
+        assert_eq!(of("lost"), of("no_room") + of("too_long") + of("unable") + of("errors"), "{one}");
+        assert_eq!(of("seen"), of("filtered") + of("forwarded") + of("lost") + of("in_flight"), "{one}");
+    }
+    account
+}
+
+/// What `ip` tells of the receiving ends.
+fn links(network: &Network) -> String {
+    let output = network.rx().run(|| Command::new("ip").args(["-d", "link", "show"]).output());
+    String::from_utf8(output.expect("ip runs").stdout).expect("text")
+}
+
+fn is_as_before(network: &Network) -> bool {
+    let links = links(network);
+    !links.contains("xdp") && !links.contains("PROMISC") && links.matches("promiscuity 0 ").count() >= 3
+}
+
+#[test]
+fn root_each_way_has_its_account() {
+    if !require_root("root_each_way_has_its_account") {
+        return;
+    }
+    let network = lab();
+    let running = start(&network, &mut weir(&["forward", "rx0", "rx1", "--both", "--json", "-v", "udp"]));
+    running.wait_for("confined: no capability, no new privileges; writes no file");
+    assert!(links(&network).matches("promiscuity 1 ").count() == 2, "{}", links(&network));
+    assert_eq!(send(&network, 1000), 1000);
+    running.signal(Signal::USR1);
+    running.wait_for("rx0 -> rx1");
+    let ended = running.interrupt().succeeded();
+    let account = account(&ended);
+    assert_eq!(
+        (&account["seen"], &account["forwarded"], &account["bytes"]),
+        (&1000.into(), &1000.into(), &60_000.into())
+    );
+    assert_eq!((&account["stopped_by"], &account["goes_on"]), (&"signal".into(), &Value::Null));
+    let ways: Vec<(&str, u64)> = account["ways"]
+        .as_array()
+        .expect("an array")
+        .iter()
+        .map(|way| (way["from"].as_str().expect("a name"), way["forwarded"].as_u64().expect("a number")))
+        .collect();
+    assert_eq!(ways, [("rx0", 1000), ("rx1", 0)]);
+    assert!(ended.stderr.contains("Nothing lost (NIC 0, forwarding 0)"), "{}", ended.stderr);
+    assert!(is_as_before(&network), "{}", links(&network));
+}
+
+#[test]
+fn root_closed_is_closed_after_kill_9() {
+    if !require_root("root_closed_is_closed_after_kill_9") {
+        return;
+    }
+    let network = lab();
+    let running = start(&network, &mut weir(&["forward", "rx0", "rx1", "--both"]));
+    running.wait_for("on exit: ends, and packets go to this host's stack");
+    assert_eq!(send(&network, 100), 100);
+    running.signal(Signal::KILL);
+    assert_eq!(running.wait().status.code(), None, "it was killed");
+    let patience = std::time::Instant::now() + Duration::from_secs(5);
+    while !is_as_before(&network) {
+        assert!(std::time::Instant::now() < patience, "{}", links(&network));
+        thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(send(&network, 100), 0);
+}
+
+/// A mount namespace with a bpffs of its own, as long as this lives.
+struct Bpffs(Child);
+
+impl Bpffs {
+    fn new() -> Self {
+        let script = "mount -t bpf bpf /sys/fs/bpf && echo ready && exec sleep 600";
+        let mut command = Command::new("unshare");
+        let command =
+            command.args(["--mount", "sh", "-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut holder = command.spawn().expect("unshare is installed");
+        let mut line = String::new();
+        BufReader::new(holder.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
+        assert_eq!(line, "ready\n", "a bpffs can be mounted");
+        Self(holder)
+    }
+
+    fn weir(&self, args: &[&str]) -> Command {
+        let mut command = Command::new("nsenter");
+        command.arg("-t").arg(self.0.id().to_string()).arg("-m").arg(env!("CARGO_BIN_EXE_weir")).args(args);
+        command
+    }
+}
+
+impl Drop for Bpffs {
+    fn drop(&mut self) {
+        self.0.kill().expect("it sleeps");
+        self.0.wait().expect("it can be waited for");
+    }
+}
+
+#[test]
+fn root_open_goes_on_until_it_is_ended() {
+    if !require_root("root_open_goes_on_until_it_is_ended") {
+        return;
+    }
+    let (network, bpffs) = (lab(), Bpffs::new());
+    let forward = ["forward", "rx0", "rx1", "--both", "--on-exit", "open", "--json"];
+    // With a filter, which lives in a map of programs, and without; killed, and ended by Ctrl-C.
+    for (filter, end) in [(&["udp"][..], Signal::KILL), (&[], Signal::INT)] {
+        let args = [&forward[..], filter].concat();
+        let running = start(&network, &mut bpffs.weir(&args));
+        running.wait_for("until: weir forward --end rx0 rx1");
+        assert_eq!(send(&network, 1000), 1000);
+        running.signal(end);
+        let ended = running.wait();
+        if end == Signal::INT {
+            assert!(
+                account(&ended)["goes_on"]
+                    .as_str()
+                    .is_some_and(|path| path.starts_with("/sys/fs/bpf/weir/forward-"))
+            );
+        }
+        thread::sleep(SETTLE);
+        assert_eq!(send(&network, 2000), 2000, "it goes on");
+        assert!(links(&network).matches("PROMISC").count() == 2, "{}", links(&network));
+
+        let again = Running::spawn(&network, &mut bpffs.weir(&args)).wait();
+        again.failed(&["`rx0` to `rx1` is forwarded already", "weir forward --end rx0 rx1"]);
+        assert_eq!(send(&network, 10), 10, "and is not disturbed by who is refused");
+
+        let ended =
+            Running::spawn(&network, &mut bpffs.weir(&["forward", "--end", "rx0", "rx1", "--json"])).wait();
+        let account = account(&ended.succeeded());
+        assert_eq!((&account["seen"], &account["forwarded"]), (&3010.into(), &3010.into()));
+        assert!(is_as_before(&network), "{}", links(&network));
+        assert_eq!(send(&network, 10), 0);
+        let ended = Running::spawn(&network, &mut bpffs.weir(&["forward", "--end", "rx0", "rx1"])).wait();
+        ended.failed(&["nothing goes on from `rx0` to `rx1`"]);
+    }
+}
+
+#[test]
+fn root_open_needs_a_bpffs() {
+    if !require_root("root_open_needs_a_bpffs") {
+        return;
+    }
+    let network = lab();
+    let mut command = Command::new("unshare");
+    let script = "umount -q /sys/fs/bpf; exec \"$0\" forward rx0 rx1 --on-exit open";
+    command.args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_weir")]);
+    Running::spawn(&network, &mut command).wait().failed(&["/sys/fs/bpf", "mount -t bpf bpf /sys/fs/bpf"]);
+    assert!(is_as_before(&network));
+}

@@ -1,0 +1,279 @@
+//! One of the two interfaces: what is known of it, and what happens to it.
+
+use std::path::PathBuf;
+
+use rustix::event::{PollFd, PollFlags};
+use rustix::io::Errno;
+use weir_sys::link::{Link, LinkChange, set_promiscuous};
+use weir_sys::netdev::{XdpAbilities, xdp_abilities};
+use weir_sys::packet::Promiscuous;
+
+use super::account::SendCounters;
+use crate::account::NicCounters;
+use crate::builder::Wanted;
+use crate::event::{Change, Event, Known};
+use crate::interface::Device;
+use crate::namespace::command_prefix;
+use crate::site::{self, Site};
+use crate::source::programmed::NEEDS;
+use crate::source::xdp;
+use crate::{Error, Namespace};
+
+/// An interface, found and followed.
+#[derive(Debug)]
+pub(super) struct End {
+    id: u32,
+    namespace: Option<Namespace>,
+    pub(super) device: Device,
+    /// None: the kernel is older than what tells (6.3).
+    pub(super) abilities: Option<XdpAbilities>,
+    site: Site,
+    known: Known,
+    began: Link,
+    now: Link,
+    gone: bool,
+    promiscuous: Option<Promiscuous>,
+}
+
+impl End {
+    pub(super) fn find(wanted: &Wanted, id: u32) -> Result<Self, Error> {
+        if wanted.is_any() {
+            return Err(Error::Options(
+                "`any` is no interface that packets can be forwarded to or from".into(),
+            ));
+        }
+        let site = Site::open(wanted.namespace.as_ref())?;
+        let find = || -> Result<_, Error> { Ok((Device::find(wanted)?, xdp_abilities()?)) };
+        let (device, abilities) = site::inside(wanted.namespace.as_ref(), find)??;
+        let index = device.link.index;
+        let abilities = abilities.and_then(|all| all.into_iter().find(|one| one.interface == index));
+        let link = Link { name: wanted.name.clone(), ..device.link.clone() };
+        Ok(Self {
+            id,
+            namespace: wanted.namespace.clone(),
+            known: Known::of(&link),
+            began: link.clone(),
+            now: link,
+            device,
+            abilities,
+            site,
+            gone: false,
+            promiscuous: None,
+        })
+    }
+
+    /// As the user calls it.
+    pub(super) fn name(&self) -> &str {
+        &self.device.link.name
+    }
+
+    pub(super) fn index(&self) -> u32 {
+        self.device.link.index
+    }
+
+    /// Does `work` in its namespace.
+    pub(super) fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, Error> {
+        site::inside(self.namespace.as_ref(), work)
+    }
+
+    /// Has it receive frames for other stations: as long as this process lives, or until somebody ends it, which is left to
+    /// be known by a directory, `lasting`.
+    pub(super) fn make_promiscuous(&mut self, lasting: Option<PathBuf>) -> Result<(), Error> {
+        let index = self.index();
+        let refused = |error: weir_sys::CallError| match Errno::from_raw_os_error(error.errno()) {
+            Errno::PERM => {
+                let operation = format!("make `{}` promiscuous", self.name());
+                Error::Privilege { operation, needs: NEEDS }
+            }
+            _ => error.into(),
+        };
+        match lasting {
+            Some(_) if self.began.is_promiscuous() => Ok(()),
+            Some(mark) => {
+                super::pins::make_directory(&mark)?;
+                self.inside(|| set_promiscuous(index, true))?.map_err(refused)
+            }
+            None => {
+                let promiscuous = self.inside(|| Promiscuous::new(index))?.map_err(refused)?;
+                self.promiscuous = Some(promiscuous);
+                Ok(())
+            }
+        }
+    }
+
+    pub(super) fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// What there is to tell at the beginning.
+    pub(super) fn first_event(&self) -> Option<Event> {
+        self.known.lacks_carrier().then(|| self.event(Change::NoCarrier))
+    }
+
+    /// What has happened to it since the last time.
+    pub(super) fn listen(&mut self) -> Result<Vec<Event>, Error> {
+        let mut events = Vec::new();
+        for change in self.site.changes()? {
+            match change {
+                LinkChange::Is(link) if link.index == self.index() => events.extend(self.follow(link)),
+                LinkChange::Gone(link) if link.index == self.index() => {
+                    self.now = link;
+                    events.extend(self.end());
+                }
+                LinkChange::Missed => {
+                    let links = self.site.links()?;
+                    match links.into_iter().find(|link| link.index == self.index()) {
+                        Some(link) => events.extend(self.follow(link)),
+                        None => events.extend(self.end()),
+                    }
+                }
+                _ => {}
+            }
+        }
+        if !self.gone && self.site.is_over() {
+            events.extend(self.end());
+            self.site.close();
+        }
+        Ok(events)
+    }
+
+    fn follow(&mut self, link: Link) -> Vec<Event> {
+        let changes = self.known.follow(&link);
+        self.now = link;
+        changes.into_iter().map(|change| self.event(change)).collect()
+    }
+
+    fn end(&mut self) -> Option<Event> {
+        let known = std::mem::replace(&mut self.gone, true);
+        (!known).then(|| self.event(Change::Gone))
+    }
+
+    fn event(&self, change: Change) -> Event {
+        Event { interface: self.id, name: self.name().to_owned(), change }
+    }
+
+    /// Readable when there is something to hear.
+    pub(super) fn fd(&self) -> Option<PollFd<'_>> {
+        Some(PollFd::from_borrowed_fd(self.site.fd()?, PollFlags::IN))
+    }
+
+    /// Looks at the device's own counters.
+    pub(super) fn count(&mut self) -> Result<(), Error> {
+        let index = self.index();
+        if let Some(link) = self.site.links()?.into_iter().find(|link| link.index == index) {
+            self.now = link;
+        }
+        Ok(())
+    }
+
+    /// What it has lost as it received.
+    pub(super) fn nic(&self) -> NicCounters {
+        let grown = |of: fn(&Link) -> u64| of(&self.now).saturating_sub(of(&self.began));
+        NicCounters {
+            missed: grown(|link| link.rx_missed),
+            fifo_errors: grown(|link| link.rx_fifo_errors),
+            dropped: grown(|link| link.rx_dropped),
+        }
+    }
+
+    /// What it has lost as it sent.
+    pub(super) fn sender(&self) -> SendCounters {
+        let grown = |of: fn(&Link) -> u64| of(&self.now).saturating_sub(of(&self.began));
+        SendCounters { errors: grown(|link| link.tx_errors), dropped: grown(|link| link.tx_dropped) }
+    }
+}
+
+/// Refuses what does not go together, before anything is attached.
+pub(super) fn check(ends: &[End; 2], both: bool) -> Result<(), Error> {
+    let [from, to] = ends;
+    let (from_name, to_name) = (from.name(), to.name());
+    if from.index() == to.index() && from.site.is_same(&to.site) {
+        return Err(Error::Options(format!("`{from_name}` to itself is a loop: name two interfaces")));
+    }
+    for end in ends {
+        if !end.device.link.is_up() {
+            return Err(Error::InterfaceDown { name: end.name().to_owned() });
+        }
+    }
+    let (here, there) = (from.device.link_type()?, to.device.link_type()?);
+    if here != there {
+        let what = format!(
+            "`{from_name}` has frames of link type {here}, `{to_name}` of {there}: none can go from one to the other"
+        );
+        return Err(Error::Forward { what, mend: "name two Ethernet interfaces".into() });
+    }
+    let ways: &[_] = if both { &[(from, to), (to, from)] } else { &[(from, to)] };
+    for (from, to) in ways {
+        receives(from)?;
+        sends(to)?;
+        fits(from, to)?;
+    }
+    Ok(())
+}
+
+/// Whether a program can be put there.
+fn receives(end: &End) -> Result<(), Error> {
+    if end.device.link.xdp_program.is_some() {
+        return Err(refused(xdp::busy(&end.device)));
+    }
+    if end.abilities.is_some_and(|can| !can.redirect()) {
+        let driver = end.device.driver.as_deref().unwrap_or("of unknown name");
+        let what = format!("`{}`: its driver ({driver}) cannot redirect packets in native XDP", end.name());
+        let mend = "`weir devices` lists what drivers can; a bridge forwards between any interfaces".into();
+        return Err(Error::Forward { what, mend });
+    }
+    Ok(())
+}
+
+/// The same error, with what to do about it here: there is no other way to attach.
+pub(super) fn refused(error: Error) -> Error {
+    let (what, mend) = match &error {
+        Error::Busy { name, .. } => {
+            let (inside, device) = command_prefix(name);
+            (error.to_string(), format!("see whose it is: {inside}bpftool net show dev {device}"))
+        }
+        Error::Unsupported { .. } => (
+            error.to_string(),
+            "a smaller MTU or fewer queues may do; `weir devices` lists what drivers can".into(),
+        ),
+        _ => return error,
+    };
+    Error::Forward { what, mend }
+}
+
+/// Whether redirected packets can be sent there.
+fn sends(end: &End) -> Result<(), Error> {
+    if end.abilities.is_none_or(|can| can.redirect_target()) {
+        return Ok(());
+    }
+    let name = end.name();
+    if end.device.driver.as_deref() == Some("veth") {
+        let what = format!(
+            "`{name}` takes no redirected packets: its other end has neither GRO nor an XDP program, and veth hands \
+             them over to nothing else"
+        );
+        let mend =
+            "switch GRO of the other end on, where that is, while it is up: ethtool -K PEER gro on".into();
+        return Err(Error::Forward { what, mend });
+    }
+    let driver = end.device.driver.as_deref().unwrap_or("of unknown name");
+    let what = format!("`{name}`: its driver ({driver}) takes no redirected packets as things are");
+    let (inside, device) = command_prefix(name);
+    let mend = format!(
+        "some drivers do once there is an XDP program on the interface, or a queue for each processor: {inside}ethtool -l \
+         {device}"
+    );
+    Err(Error::Forward { what, mend })
+}
+
+/// Whether what one receives fits through the other.
+fn fits(from: &End, to: &End) -> Result<(), Error> {
+    let (here, there) = (from.device.link.mtu, to.device.link.mtu);
+    if here <= there {
+        return Ok(());
+    }
+    let what =
+        format!("packets of `{}` (MTU {here}) do not fit through `{}` (MTU {there})", from.name(), to.name());
+    let (inside, device) = command_prefix(to.name());
+    Err(Error::Forward { what, mend: format!("{inside}ip link set {device} mtu {here}") })
+}

@@ -1,0 +1,250 @@
+//! Forwarding: what one interface receives is sent on another, inside the kernel.
+//!
+//! ```text
+//!  from: driver -> filter, if any --+-- wanted ------> to: driver     counted once that has taken it
+//!                                   '-- not wanted --> the stack of this host
+//! ```
+//!
+//! No packet comes to this process; it attaches, counts, exchanges the filter and takes off.
+
+mod account;
+mod end;
+mod pins;
+mod way;
+
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, Timespec, poll};
+use rustix::io::Errno;
+use weir_sys::{CallError, bpf};
+
+pub use self::account::{ForwardAccount, ForwardQueue, ForwardTally, SendCounters, WayAccount};
+use self::end::End;
+use self::pins::Pins;
+use self::way::Way;
+use crate::builder::Wanted;
+use crate::filter::Exchange;
+use crate::{Error, Event, Filter, Namespace};
+
+/// What becomes of forwarding when the process ends, however it does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnExit {
+    /// It ends, too: packets go to the stack of this host, as without it.
+    #[default]
+    Closed,
+    /// It goes on in the kernel until [`Forward::end`].
+    Open,
+}
+
+/// Asks for forwarding: [`Forward::between`].
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct ForwardBuilder {
+    ends: [Wanted; 2],
+    both: bool,
+    filter: Option<Filter>,
+    on_exit: OnExit,
+    promiscuous: bool,
+}
+
+/// Forwarding that runs.
+#[derive(Debug)]
+pub struct Forward {
+    ends: [End; 2],
+    ways: Vec<Way>,
+    pins: Option<Pins>,
+    events: Vec<Event>,
+    began: Instant,
+    ended: Option<Instant>,
+}
+
+/// One way that packets go, as people want it described.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WayInfo {
+    /// The interface that receives them.
+    pub from: String,
+    /// The interface that sends them.
+    pub to: String,
+    /// How.
+    pub detail: String,
+    /// What may go wrong with some packets, and what mends it.
+    pub notes: Vec<String>,
+    /// The filter, as people are told of it.
+    pub filter: Option<String>,
+}
+
+impl ForwardBuilder {
+    /// In which network namespaces the interface that receives and the one that sends are; `None`: that of the calling thread.
+    pub fn namespaces(mut self, from: Option<&Namespace>, to: Option<&Namespace>) -> Self {
+        self.ends[0].namespace = from.cloned();
+        self.ends[1].namespace = to.cloned();
+        self
+    }
+
+    /// Whether packets go the other way as well.
+    pub fn both(mut self, both: bool) -> Self {
+        self.both = both;
+        self
+    }
+
+    /// Which packets are forwarded: the others go on to the stack of this host.
+    pub fn filter(mut self, filter: Filter) -> Self {
+        self.filter = Some(filter);
+        self
+    }
+
+    /// What becomes of it when the process ends.
+    pub fn on_exit(mut self, on_exit: OnExit) -> Self {
+        self.on_exit = on_exit;
+        self
+    }
+
+    /// Whether frames for other stations are received, too; they are unless this says no.
+    pub fn promiscuous(mut self, promiscuous: bool) -> Self {
+        self.promiscuous = promiscuous;
+        self
+    }
+
+    /// Begins.
+    ///
+    /// # Errors
+    ///
+    /// Interfaces that are unknown, down, the same, or do not go together; a driver that cannot; another XDP program; a lack
+    /// of privilege or of kernel support: each says what to do. Nothing is left attached.
+    pub fn open(self) -> Result<Forward, Error> {
+        let [from, to] = &self.ends;
+        let mut ends = [End::find(from, 0)?, End::find(to, 1)?];
+        Pins::check(&ends)?;
+        end::check(&ends, self.both)?;
+        let pins = match self.on_exit {
+            OnExit::Open => Some(Pins::make(&ends)?),
+            OnExit::Closed => None,
+        };
+        let numbers: &[(usize, usize)] = if self.both { &[(0, 1), (1, 0)] } else { &[(0, 1)] };
+        let mut ways = Vec::new();
+        for &(from, to) in numbers {
+            ways.push(Way::load([from, to], [&ends[from], &ends[to]], self.filter.as_ref())?);
+        }
+        // All are loaded before the first is attached: a driver may pause its traffic for that.
+        for (way, name) in ways.iter_mut().zip(pins::WAYS) {
+            way.attach(&ends[way.from()])?;
+            if let Some(pins) = &pins {
+                way.pin(&pins.way(name)?)?;
+            }
+            if self.promiscuous {
+                let lasting = pins.as_ref().map(|pins| pins.promiscuous(name));
+                ends[way.from()].make_promiscuous(lasting)?;
+            }
+        }
+        if let Some(pins) = &pins {
+            pins.keep();
+        }
+        let events = ends.iter().filter_map(End::first_event).collect();
+        Ok(Forward { ends, ways, pins, events, began: Instant::now(), ended: None })
+    }
+}
+
+impl Forward {
+    /// Asks for forwarding of what interface `from` receives to interface `to`, both in the network namespace of the thread
+    /// that calls [`ForwardBuilder::open`].
+    pub fn between(from: impl Into<String>, to: impl Into<String>) -> ForwardBuilder {
+        let here = |name: String| Wanted { namespace: None, name };
+        ForwardBuilder {
+            ends: [here(from.into()), here(to.into())],
+            both: false,
+            filter: None,
+            on_exit: OnExit::default(),
+            promiscuous: true,
+        }
+    }
+
+    /// The ways that packets go.
+    pub fn ways(&self) -> Vec<WayInfo> {
+        self.ways.iter().map(|way| way.info(&self.ends)).collect()
+    }
+
+    /// Under which name in a bpffs the kernel keeps it, where it goes on without this process.
+    pub fn pinned(&self) -> Option<&std::path::Path> {
+        self.pins.as_ref().map(Pins::directory)
+    }
+
+    /// Where the filters are exchanged, by any thread; the number of a seat's interface is that of the way.
+    ///
+    /// # Errors
+    ///
+    /// No free descriptor.
+    pub fn exchange(&self) -> Result<Exchange, Error> {
+        let seats = self.ways.iter().zip(0..).map(|(way, id)| way.seat(&self.ends[way.from()], id));
+        Ok(Exchange::new(seats.collect::<Result<Vec<_>, Error>>()?.into_iter()))
+    }
+
+    /// Waits for what happens to the interfaces, no longer than `wait`; comes back early for a signal.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InterfaceGone`], once that was told.
+    pub fn wait(&mut self, wait: Duration) -> Result<Vec<Event>, Error> {
+        if self.events.is_empty() {
+            if let Some(end) = self.ends.iter().find(|end| end.is_gone()) {
+                return Err(Error::InterfaceGone { name: end.name().to_owned() });
+            }
+            let mut fds: Vec<PollFd<'_>> = self.ends.iter().filter_map(End::fd).collect();
+            match poll(&mut fds, Some(&Timespec::try_from(wait).unwrap_or(FOREVER))) {
+                Ok(_) | Err(Errno::INTR) => {}
+                Err(error) => return Err(CallError::new("wait for news of interfaces", error).into()),
+            }
+            for end in &mut self.ends {
+                self.events.extend(end.listen()?);
+            }
+        }
+        Ok(std::mem::take(&mut self.events))
+    }
+
+    /// What became of every packet so far. Once stopped, the sums close.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel cannot be asked.
+    pub fn account(&mut self) -> Result<ForwardAccount, Error> {
+        for end in &mut self.ends {
+            end.count()?;
+        }
+        let elapsed = self.ended.unwrap_or_else(Instant::now) - self.began;
+        let ways = self.ways.iter().map(|way| way.account(&self.ends)).collect::<Result<_, _>>()?;
+        Ok(ForwardAccount { elapsed, ways })
+    }
+
+    /// Ends it, unless it is to go on ([`OnExit::Open`]): when this returns nothing is forwarded any more, and the account is
+    /// final. Does nothing the second time.
+    ///
+    /// # Errors
+    ///
+    /// If a program cannot be taken off; the others are.
+    pub fn stop(&mut self) -> Result<(), Error> {
+        if self.ended.is_some() || self.pins.is_some() {
+            return Ok(());
+        }
+        let mut result = Ok(());
+        for way in &mut self.ways {
+            let detached = way.detach();
+            result = result.and(detached);
+        }
+        // What was put aside for the other driver is handed over before the grace period ends, as it is in the same softirq.
+        bpf::synchronize()?;
+        self.ended = Some(Instant::now());
+        result
+    }
+
+    /// Ends what goes on in the kernel from `from` to `to` since its process has ended, and gives the account from its very
+    /// beginning.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub fn end(from: &str, to: &str) -> Result<ForwardAccount, Error> {
+        Pins::find(from, to)?.end(from, to)
+    }
+}
+
+/// Longer than anybody waits.
+const FOREVER: Timespec = Timespec { tv_sec: i64::MAX, tv_nsec: 0 };

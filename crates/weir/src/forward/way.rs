@@ -1,0 +1,141 @@
+//! One way: the program on the interface that receives, and its account.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use weir_bpf::forward::{Forward as Programs, Options};
+use weir_sys::CallError;
+use weir_sys::bpf::{XdpHook, XdpLink};
+
+use super::account::{ForwardQueue, WayAccount};
+use super::end::End;
+use super::{WayInfo, end, pins};
+use crate::filter::{Gate, LiveSets, Seat, labelled, not_loaded};
+use crate::source::programmed;
+use crate::source::xdp::{self, STANDARD_MTU};
+use crate::{Error, Filter};
+
+/// Forwarding in one direction.
+#[derive(Debug)]
+pub(super) struct Way {
+    /// Which of the two ends receives, and which sends.
+    ends: [usize; 2],
+    programs: Programs,
+    link: Option<XdpLink>,
+    /// Of the filter in force.
+    sets: LiveSets,
+    notes: Vec<String>,
+    filter: Option<String>,
+}
+
+impl Way {
+    /// Loads its programs, with the filter in front.
+    pub(super) fn load(
+        ends: [usize; 2],
+        [from, to]: [&End; 2],
+        filter: Option<&Filter>,
+    ) -> Result<Self, Error> {
+        let (device, name) = (&from.device, from.name());
+        let mut notes = Vec::new();
+        // Bound to the device, so that the driver can be asked for the tags it has stripped; such a program takes no filter in
+        // front.
+        let tells = from.abilities.map_or(device.strips_vlan_tags, |can| can.vlan_tag());
+        let bound = tells && filter.is_none();
+        let options = Options {
+            // All that the device can have, not only those in use: so each packet has an account.
+            queues: device.link.rx_queues.max(device.rx_queues),
+            fragments: device.link.mtu > STANDARD_MTU,
+            tags_of: bound.then_some(device.link.index),
+        };
+        let load = |options: &Options| from.inside(|| Programs::load(options));
+        let programs = match load(&options)? {
+            Err(error) if bound && !error.is_permission() && !error.is_memory() => {
+                load(&Options { tags_of: None, ..options })?
+            }
+            other => other,
+        };
+        let programs = programs.map_err(|error| programmed::not_loaded(name, error))?;
+        if device.strips_vlan_tags && programs.gate().is_some() {
+            notes.push(format!(
+                "VLAN tags that the driver of {name} strips are lost; let it leave them: ethtool -K {name} rxvlan off"
+            ));
+        }
+        if device.driver.as_deref() == Some("veth") {
+            notes.push(format!(
+                "checksums that the other end of {name} leaves to its device stay unfinished; let it make them: \
+                 ethtool -K PEER tx off"
+            ));
+        }
+        let target = to.index();
+        let programs = to.inside(move || programs.set_target(target).map(|()| programs))??;
+        let sets = LiveSets::default();
+        if let (Some(filter), Some(gate)) = (filter, programs.gate()) {
+            let loader = gate.loader().map_err(|error| CallError::new("duplicate a descriptor", error))?;
+            let compiled = filter.compile_for(&loader, device.receiver()?)?;
+            let loaded = loader.load(&compiled.graph, &compiled.ast.sets);
+            let loaded = loaded.map_err(|error| not_loaded(name, error))?;
+            gate.set(Some(&loaded))?;
+            sets.put(labelled(loaded.sets())?);
+        }
+        Ok(Self { ends, programs, link: None, sets, notes, filter: filter.map(Filter::label) })
+    }
+
+    /// Puts the program on the interface that receives.
+    pub(super) fn attach(&mut self, from: &End) -> Result<(), Error> {
+        let (program, index) = (self.programs.program(), from.index());
+        let link = from.inside(|| XdpLink::attach(program, index, XdpHook::Native))?;
+        self.link = Some(link.map_err(|error| end::refused(xdp::refused(&from.device, error)))?);
+        Ok(())
+    }
+
+    /// Has it go on without this process, under names in `directory`.
+    pub(super) fn pin(&mut self, directory: &Path) -> Result<(), Error> {
+        self.programs.pin(directory)?;
+        let link = self.link.as_mut().expect("it is attached");
+        Ok(link.pin(&directory.join(pins::LINK))?)
+    }
+
+    pub(super) fn from(&self) -> usize {
+        self.ends[0]
+    }
+
+    pub(super) fn info(&self, ends: &[End; 2]) -> WayInfo {
+        let [from, to] = self.ends.map(|end| &ends[end]);
+        let queues = from.device.rx_queues;
+        let queues = format!("{queues} {}", if queues == 1 { "queue" } else { "queues" });
+        WayInfo {
+            from: from.name().to_owned(),
+            to: to.name().to_owned(),
+            detail: format!("native XDP, {queues}, in the kernel"),
+            notes: self.notes.clone(),
+            filter: self.filter.clone(),
+        }
+    }
+
+    /// Where its filter is exchanged.
+    pub(super) fn seat(&self, from: &End, id: u32) -> Result<(Seat, Arc<dyn Gate>), Error> {
+        let seat = Seat { interface: id, name: from.name().to_owned(), receiver: from.device.receiver()? };
+        Ok((seat, programmed::gate_in_front(from.name(), self.programs.gate(), &self.sets)))
+    }
+
+    pub(super) fn account(&self, ends: &[End; 2]) -> Result<WayAccount, Error> {
+        let [from, to] = self.ends.map(|end| &ends[end]);
+        Ok(WayAccount {
+            from: from.name().to_owned(),
+            to: to.name().to_owned(),
+            queues: queues(self.programs.queues())?,
+            nic: Some(from.nic()),
+            sender: Some(to.sender()),
+        })
+    }
+
+    /// Takes it off.
+    pub(super) fn detach(&mut self) -> Result<(), Error> {
+        pins::detach(self.link.take())
+    }
+}
+
+/// The accounts of all receive queues.
+pub(super) fn queues(queues: &weir_bpf::forward::Queues) -> Result<Vec<ForwardQueue>, Error> {
+    (0..queues.len()).map(|queue| Ok(ForwardQueue { queue, tally: queues.counters(queue)?.into() })).collect()
+}

@@ -1,0 +1,275 @@
+//! Forwarding between real interfaces: what was sent at one end and what came out at the other, packet by packet.
+//!
+//! ```text
+//!  namespace tx: tx0             tx1     sends at one, captures at the other
+//!                 |               |
+//!  namespace rx: rx0 == weir ==> rx1
+//! ```
+#![forbid(unsafe_code)]
+
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use weir::forward::{ForwardAccount, ForwardBuilder, ForwardTally};
+use weir::{Capture, Error, Event, Filter, Forward, Mode, SourceChoice};
+use weir_lab::{
+    FrameSender, Generator, Hook, Network, Pair, Rate, SequenceCheck, Tagging, Traffic, Verdict, Veth,
+    require_root,
+};
+
+/// Slow enough that no ring of a disturbed machine overflows.
+const RATE: Rate = Rate::PerSecond(50_000);
+
+/// Two pairs.
+fn lab(first: Veth, second: Veth) -> Network {
+    let mut network = Network::new(first).expect("a private network");
+    network.connect(second).expect("a second pair");
+    network
+}
+
+fn two() -> Network {
+    lab(Veth::default(), Veth::default())
+}
+
+fn forth() -> ForwardBuilder {
+    Forward::between("rx0", "rx1")
+}
+
+fn open(network: &Network, builder: ForwardBuilder) -> Result<Forward, Error> {
+    network.rx().run(|| builder.open())
+}
+
+/// Everything that arrives at the pair's `tx`, and nowhere else.
+fn at(pair: &Pair) -> Capture {
+    let builder = Capture::builder().interface(&pair.tx.name).source(SourceChoice::Xdp).mode(Mode::Exclusive);
+    pair.tx.netns.run(|| builder.open()).expect("the capture opens")
+}
+
+/// All that was captured, once nothing more is on its way.
+fn frames(mut capture: Capture) -> Vec<Vec<u8>> {
+    std::thread::sleep(Duration::from_millis(100));
+    capture.stop().expect("it stops");
+    let mut frames = Vec::new();
+    while let Some(chunk) = capture.next(Duration::ZERO).expect("what was captured can be taken") {
+        frames.extend(chunk.packets().map(|packet| packet.data.to_vec()));
+    }
+    assert_eq!(capture.account().expect("it counts").total().lost, 0);
+    frames
+}
+
+/// The account at the end, which closes.
+fn closed(mut forward: Forward) -> ForwardAccount {
+    forward.stop().expect("it stops");
+    let account = forward.account().expect("it counts");
+    for way in &account.ways {
+        for queue in &way.queues {
+            assert_eq!(queue.tally.in_flight(), 0, "{queue:?}");
+            let ends = queue.tally.filtered + queue.tally.forwarded + queue.tally.lost();
+            assert_eq!(queue.tally.seen, ends, "{queue:?}");
+        }
+    }
+    account
+}
+
+fn ip(network: &Network, line: &str) -> String {
+    let mut command = Command::new("ip");
+    let output = network.rx().run(|| command.args(line.split(' ')).output()).expect("ip runs");
+    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn root_both_ways_at_once_each_packet_arrives_as_it_was() {
+    if !require_root("root_both_ways_at_once_each_packet_arrives_as_it_was") {
+        return;
+    }
+    const COUNT: u64 = 20_000;
+    // As many queues as there are on one side only.
+    for queues in [(1, 1), (2, 1), (1, 2)] {
+        let network = lab(Veth::default().queues(queues.0), Veth::default().queues(queues.1));
+        let forward = open(&network, forth().both(true)).expect("it forwards");
+        let [here, there] = [0, 1].map(|number| &network.pairs()[number]);
+        let captures = [at(there), at(here)];
+        let traffics = [here, there].map(|pair| Traffic::new(60).unwrap().flows(8).unwrap().between(pair));
+        std::thread::scope(|scope| {
+            for (cpu, (pair, traffic)) in (0..).zip([here, there].into_iter().zip(&traffics)) {
+                let generator = Generator::new(pair, traffic).expect("it loads").cpu(cpu).rate(RATE);
+                let mut generator = generator.expect("a rate");
+                scope.spawn(move || assert_eq!(generator.send(COUNT).expect("frames").accepted, COUNT));
+            }
+        });
+        for (capture, traffic) in captures.into_iter().zip(&traffics) {
+            let mut check = SequenceCheck::new(traffic, 0..COUNT);
+            frames(capture).iter().for_each(|frame| check.frame(frame));
+            let report = check.finish();
+            assert!(report.is_perfect(), "{queues:?}: {:?} {:?}", report.total, report.first_corrupt);
+        }
+        let account = closed(forward);
+        let all =
+            ForwardTally { seen: COUNT, forwarded: COUNT, bytes: COUNT * 60, ..ForwardTally::default() };
+        assert_eq!(account.ways.iter().map(|way| way.total()).collect::<Vec<_>>(), [all, all], "{queues:?}");
+        assert!(!ip(&network, "-d link show").contains("xdp"), "nothing is left");
+    }
+}
+
+#[test]
+fn root_a_filter_is_exchanged_and_the_rest_is_for_the_stack() {
+    if !require_root("root_a_filter_is_exchanged_and_the_rest_is_for_the_stack") {
+        return;
+    }
+    const COUNT: u64 = 40_000;
+    let network = two();
+    let pair = network.pair();
+    let forward = open(&network, forth().filter(Filter::new("udp src port 1024"))).expect("it forwards");
+    let exchange = forward.exchange().expect("it has a place");
+    let capture = at(&network.pairs()[1]);
+    let traffic = Traffic::new(60).unwrap().flows(4).unwrap().between(pair);
+    let mut generator = Generator::new(pair, &traffic).expect("it loads").rate(RATE).expect("a rate");
+    let sending = std::thread::spawn(move || generator.send(COUNT).expect("frames").accepted);
+    let mut exchanges = 0;
+    while !sending.is_finished() {
+        for text in ["udp src port 1024 or 1025", "udp src port 1024"] {
+            let filter = Filter::new(text);
+            let make = |place: weir::filter::Place| place.make(Some(&filter)).expect("a program");
+            let programs: Vec<_> = exchange.places().expect("places").into_iter().map(make).collect();
+            exchange.put(&programs).expect("it is exchanged");
+            exchanges += 1;
+        }
+    }
+    assert_eq!(sending.join().expect("no panic"), COUNT);
+    let tally = closed(forward).total();
+    let frames = frames(capture);
+    // Each packet met one filter or the other: flow 0 always came through, flow 1 sometimes, the others never.
+    let flows = |flow: u16| {
+        let port = (1024 + flow).to_be_bytes();
+        frames.iter().filter(|frame| frame[34..36] == port).count() as u64
+    };
+    assert_eq!((flows(0), flows(2), flows(3)), (COUNT / 4, 0, 0));
+    assert!(flows(1) <= COUNT / 4 && exchanges > 1, "{} after {exchanges} exchanges", flows(1));
+    let forwarded = flows(0) + flows(1);
+    assert_eq!((tally.seen, tally.forwarded, tally.filtered), (COUNT, forwarded, COUNT - forwarded));
+}
+
+#[test]
+fn root_a_tag_beside_the_frame_is_in_it_at_the_other_end() {
+    if !require_root("root_a_tag_beside_the_frame_is_in_it_at_the_other_end") {
+        return;
+    }
+    let network = two();
+    let traffic = Traffic::new(60).unwrap().between(network.pair());
+    let inline = Traffic::new(64).unwrap().vlan(7).unwrap().between(network.pair());
+    for (tag, frame) in
+        [(None, inline.frame(1)), (Some((0x8100, 5)), traffic.frame(2)), (Some((0x88a8, 6)), inline.frame(3))]
+    {
+        let forward = open(&network, forth()).expect("it forwards");
+        let capture = at(&network.pairs()[1]);
+        let tagging =
+            tag.map(|(protocol, tci)| Tagging::on(&network.pair().tx, protocol, tci).expect("it tags"));
+        FrameSender::new(&network.pair().tx).expect("a socket").send(&frame).expect("it is sent");
+        let received = frames(capture);
+        drop(tagging);
+        let mut expected = frame.clone();
+        if let Some((protocol, tci)) = tag {
+            expected.splice(12..12, [u16::to_be_bytes(protocol), u16::to_be_bytes(tci)].concat());
+        }
+        assert_eq!(received, [expected], "{tag:?}");
+        assert_eq!(closed(forward).total().forwarded, 1);
+    }
+}
+
+#[test]
+fn root_long_frames_in_several_buffers_arrive_whole() {
+    if !require_root("root_long_frames_in_several_buffers_arrive_whole") {
+        return;
+    }
+    let long = || Veth::default().mtu(9000);
+    let network = lab(long(), long());
+    let forward = open(&network, forth()).expect("it forwards");
+    let capture = at(&network.pairs()[1]);
+    let sender = FrameSender::new(&network.pair().tx).expect("a socket");
+    let sizes = [60, 1514, 3000, 4096, 9014];
+    let sent = sizes.map(|size| Traffic::new(size).unwrap().between(network.pair()).frame(size as u64));
+    sent.iter().for_each(|frame| sender.send(frame).expect("it is sent"));
+    assert_eq!(frames(capture), sent);
+    let tally = closed(forward).total();
+    assert_eq!((tally.forwarded, tally.bytes), (5, sizes.iter().sum::<usize>() as u64));
+}
+
+#[test]
+fn root_what_does_not_arrive_is_counted_with_its_reason() {
+    if !require_root("root_what_does_not_arrive_is_counted_with_its_reason") {
+        return;
+    }
+    let network = two();
+    let mut forward = open(&network, forth()).expect("it forwards");
+    let sender = FrameSender::new(&network.pair().tx).expect("a socket");
+    let short = Traffic::new(60).unwrap().between(network.pair()).frame(1);
+    let long = Traffic::new(1400).unwrap().between(network.pair()).frame(2);
+    let mut send = |times: usize, frame: &[u8]| {
+        (0..times).for_each(|_| sender.send(frame).expect("it is sent"));
+        std::thread::sleep(Duration::from_millis(50));
+        forward.account().expect("it counts").total()
+    };
+    assert_eq!(send(3, &long).forwarded, 3);
+    ip(&network, "link set rx1 mtu 1000");
+    assert_eq!(send(5, &long).too_long, 5);
+    ip(&network, "link set rx1 down");
+    assert_eq!(send(7, &short).unable, 7);
+    ip(&network, "link set rx1 up");
+    // The interface is gone, and with it what forwarding is for.
+    ip(&network, "link del rx1");
+    assert_eq!(send(11, &short).errors, 11);
+    let (start, mut events) = (Instant::now(), Vec::<Event>::new());
+    let error = loop {
+        assert!(start.elapsed() < Duration::from_secs(10), "{events:?}");
+        match forward.wait(Duration::from_millis(100)) {
+            Ok(more) => events.extend(more),
+            Err(error) => break error,
+        }
+    };
+    assert!(matches!(&error, Error::InterfaceGone { name } if name == "rx1"), "{error}");
+    let told: Vec<String> = events.iter().map(Event::to_string).collect();
+    assert!(told.iter().any(|text| text.starts_with("rx1 is down")), "{told:?}");
+    assert!(told.last().is_some_and(|text| text.starts_with("rx1 is gone")), "{told:?}");
+    let tally = closed(forward).total();
+    assert_eq!((tally.seen, tally.lost()), (3 + 5 + 7 + 11, 5 + 7 + 11));
+}
+
+#[test]
+fn root_what_does_not_go_together_is_refused_with_nothing_attached() {
+    if !require_root("root_what_does_not_go_together_is_refused_with_nothing_attached") {
+        return;
+    }
+    let network = lab(Veth::default(), Veth::default().mtu(1400));
+    let refused = |builder: ForwardBuilder, parts: &[&str]| {
+        let error = open(&network, builder).expect_err("must be refused");
+        let text = format!("{error}; {}", error.hint().unwrap_or_default());
+        parts.iter().for_each(|part| assert!(text.contains(part), "no `{part}` in: {text}"));
+        assert!(!ip(&network, "-d link show").contains("xdp"), "{text}");
+    };
+    refused(Forward::between("rx0", "rx0"), &["`rx0` to itself is a loop"]);
+    refused(Forward::between("rx0", "rx2"), &["no interface named `rx2`", "did you mean `rx"]);
+    refused(Forward::between("any", "rx1"), &["`any`"]);
+    refused(forth(), &["MTU 1500", "MTU 1400", "ip link set rx1 mtu 1500"]);
+    refused(Forward::between("rx1", "rx0").both(true), &["MTU 1500", "ip link set rx1 mtu 1500"]);
+    refused(Forward::between("lo", "rx0"), &["lo"]);
+    refused(Forward::between("rx1", "rx0").filter(Filter::new("tcp prot 80")), &["the filter is wrong"]);
+    ip(&network, "link set rx1 down");
+    refused(Forward::between("rx1", "rx0"), &["`rx1` is down", "ip link set rx1 up"]);
+
+    // Without GRO at its other end veth takes no redirected packets.
+    let network = lab(Veth::default(), Veth::default().feature("gro", false));
+    let error = open(&network, forth()).expect_err("must be refused");
+    assert!(error.to_string().contains("neither GRO nor an XDP program"), "{error}");
+    assert!(open(&network, Forward::between("rx1", "rx0")).is_ok(), "the other way it does");
+
+    let network = two();
+    let others = Hook::attach(&network.pair().rx, Verdict::Pass).expect("a program");
+    let error = open(&network, forth().both(true)).expect_err("must be refused");
+    assert!(error.to_string().contains("`rx0` has an XDP program already"), "{error}");
+    assert!(error.hint().is_some_and(|hint| hint.contains("bpftool net show dev rx0")), "{error:?}");
+    // One way back its program is in nobody's way.
+    assert!(open(&network, Forward::between("rx1", "rx0")).is_ok());
+    drop(others);
+    assert!(open(&network, forth()).is_ok());
+}
