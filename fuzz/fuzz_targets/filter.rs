@@ -11,7 +11,7 @@ use std::sync::OnceLock;
 
 use libfuzzer_sys::fuzz_target;
 use weir_filter::interpret::Metadata;
-use weir_filter::{Dialect, Filter, Options};
+use weir_filter::{Beside, Dialect, Filter, Options};
 use weir_judge::compiled::{by_libpcap, may_be_mended, options};
 use weir_judge::packets::{self, Captured};
 use weir_judge::{Choices, Engines, Kernel, Libpcap};
@@ -71,7 +71,7 @@ fn judge(filter: &Filter, options: &Options<'_>, packets: &[Captured; 2], verdic
 
 /// A receiver that takes the tag off makes no difference.
 fn live(file: &Filter, packets: &[Captured; 2], meta: Metadata) {
-    let options = Options { metadata: true, ..options(Dialect::Weir, ETHERNET) };
+    let options = Options { metadata: Beside::All, ..options(Dialect::Weir, ETHERNET) };
     let live =
         weir_filter::compile(&file.text, &options).expect("what compiles for files does for interfaces");
     for packet in packets {

@@ -12,7 +12,7 @@ use weir_filter::graph::{Graph, NodeId, Operation, Relation, TermId, Width};
 use weir_filter::interpret::{Interpreter, Metadata, Packet};
 use weir_filter::names::NoNames;
 use weir_filter::set::{Contents, Member, Set, SetId};
-use weir_filter::{Dialect, Options};
+use weir_filter::{Beside, Dialect, Options};
 use weir_judge::corpus;
 use weir_judge::graphs::{Dice, bytes, graph, sets};
 use weir_sys::bpf::map::{Map, MapKind};
@@ -283,7 +283,9 @@ fn every_program_of_the_corpus_is_taken() {
     }
     let mut programs = 0;
     for (dialect, entries) in [(Dialect::Pcap, corpus::pcap()), (Dialect::Weir, corpus::weir())] {
-        for (entry, metadata) in entries.iter().flat_map(|entry| [(entry, false), (entry, true)]) {
+        for (entry, metadata) in
+            entries.iter().flat_map(|entry| [(entry, Beside::Nothing), (entry, Beside::All)])
+        {
             let options = Options {
                 dialect,
                 link_type: entry.link_type,

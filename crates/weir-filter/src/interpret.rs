@@ -177,7 +177,23 @@ impl Packet<'_> {
     }
 }
 
+/// `PACKET_HOST` and `PACKET_OUTGOING` (linux/if_packet.h).
+const INCOMING: u8 = 0;
+const OUTGOING: u8 = 4;
+/// None of the kernel's, of which the last is 7.
+const UNKNOWN_DIRECTION: u8 = 0xff;
+
 impl Metadata {
+    /// Of a packet of which nothing is known but perhaps the direction: whether it went out.
+    pub fn of_direction(outgoing: Option<bool>) -> Self {
+        let packet_type = match outgoing {
+            Some(true) => OUTGOING,
+            Some(false) => INCOMING,
+            None => UNKNOWN_DIRECTION,
+        };
+        Self { packet_type, ..Self::default() }
+    }
+
     /// One of them as a number; what is not there is 0.
     pub fn get(&self, meta: Meta) -> u32 {
         match meta {

@@ -45,6 +45,17 @@ pub enum Dialect {
     Pcap,
 }
 
+/// What a receiver knows of packets beside their bytes ([`graph::Meta`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Beside {
+    /// Nothing.
+    Nothing,
+    /// Of some packets the direction, as files may ([`interpret::Metadata::of_direction`]).
+    Direction,
+    /// All, and the outer VLAN tag is there and not in the packet: the kernel.
+    All,
+}
+
 /// What to compile for.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
@@ -54,8 +65,8 @@ pub struct Options<'a> {
     pub link_type: u16,
     /// Bytes that an accepted packet is cut to.
     pub snap_len: u32,
-    /// Whether the receiver tells what is known beside the bytes ([`graph::Meta`]), with the outer VLAN tag taken off.
-    pub metadata: bool,
+    /// What the receiver knows of packets beside their bytes.
+    pub metadata: Beside,
     /// Headers that the link type has in the byte order of the capturing host are in the other order (`LINKTYPE_NULL`).
     pub swapped: bool,
     /// Mask of the interface's IPv4 network, for `ip broadcast`.
@@ -94,7 +105,7 @@ pub fn compile(text: &str, options: &Options<'_>) -> Result<Filter, Error> {
         Dialect::Weir => {
             let (lowered, sets) = lower::weir::lower(&ast, options)?;
             ast.sets.extend(sets);
-            let stripped = options.metadata && options.link_type == ETHERNET;
+            let stripped = options.metadata == Beside::All && options.link_type == ETHERNET;
             if stripped {
                 let message = "too many offsets are computed from the packet";
                 pass::stripped_tag(&lowered).ok_or_else(|| Error::new(message, 0..text.len()))?

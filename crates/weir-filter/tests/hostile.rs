@@ -8,7 +8,7 @@ use common::{Files, options};
 use proptest::prelude::*;
 use weir_filter::ast::Ast;
 use weir_filter::parse::parse;
-use weir_filter::{Dialect, Error};
+use weir_filter::{Beside, Dialect, Error};
 use weir_judge::corpus;
 
 fn both(text: &str) -> [Result<Ast, Error>; 2] {
@@ -230,7 +230,9 @@ fn what_takes_too_many_slots_is_refused() {
     let chains = vec!["ip protochain 6"; 5000].join(" or ");
     let bytes: Vec<String> = (0..35_000).map(|at| format!("ether[ether[{at}]]")).collect();
     let bytes = format!("{} = 1", bytes.join(" + "));
-    for (text, dialect, metadata) in [(&chains, Dialect::Pcap, false), (&bytes, Dialect::Weir, true)] {
+    for (text, dialect, metadata) in
+        [(&chains, Dialect::Pcap, Beside::Nothing), (&bytes, Dialect::Weir, Beside::All)]
+    {
         let options = weir_filter::Options { metadata, ..options(dialect, 1, &weir_filter::names::NoNames) };
         let error = weir_filter::compile(text, &options).expect_err("it is refused");
         assert!(error.message.starts_with("too many"), "{}", error.message);

@@ -4,7 +4,7 @@
 use proptest::prelude::*;
 use weir_filter::cbpf::Program;
 use weir_filter::interpret::{Interpreter, Metadata, Packet, VlanTag};
-use weir_filter::{Dialect, Filter, Options, compile};
+use weir_filter::{Beside, Dialect, Filter, Options, compile};
 use weir_judge::compiled::{self, by_libpcap, by_libpcap_live, is_mended, may_be_mended};
 use weir_judge::expressions::{self, Words};
 use weir_judge::packets::{self, Captured};
@@ -113,7 +113,7 @@ fn what_is_beside_the_packets_means_what_libpcap_makes_of_it() {
     if let Err(error) = by_libpcap_live("ip", false) {
         return println!("SKIP: {error}");
     }
-    let options = Options { metadata: true, ..options(1) };
+    let options = Options { metadata: Beside::All, ..options(1) };
     let packets = packets::fixed(1, 300);
     for text in [
         "vlan",

@@ -7,7 +7,7 @@ use std::net::IpAddr;
 use frames::*;
 use weir_filter::interpret::{Interpreter, Metadata, Packet, VlanTag};
 use weir_filter::names::{Names, NoNames, Service};
-use weir_filter::{Dialect, Filter, Options, compile};
+use weir_filter::{Beside, Dialect, Filter, Options, compile};
 use weir_judge::expressions::{Words, expression};
 use weir_judge::packets::{Captured, fixed};
 use weir_judge::{Choices, corpus};
@@ -19,7 +19,7 @@ fn options(dialect: Dialect, link_type: u16) -> Options<'static> {
         dialect,
         link_type,
         snap_len: 262_144,
-        metadata: false,
+        metadata: Beside::Nothing,
         swapped: false,
         netmask: Some(0xffff_ff00),
         names: &NoNames,
@@ -471,7 +471,7 @@ fn live_and_from_a_file_the_same_packets_match() {
         let mut choices = Choices::seeded(seed);
         let text = expression(Words::Weir, &mut choices);
         let Ok(file) = compile(&text, &options(Dialect::Weir, ETHERNET)) else { continue };
-        let live = Options { metadata: true, ..options(Dialect::Weir, ETHERNET) };
+        let live = Options { metadata: Beside::All, ..options(Dialect::Weir, ETHERNET) };
         let live = compile(&text, &live).unwrap_or_else(|error| panic!("{text}: {error}"));
         live.lowered.check(&live.ast.sets).unwrap_or_else(|error| panic!("{text}: {error}"));
         let file = Interpreter::new(&file.lowered, &file.ast.sets);
@@ -512,7 +512,7 @@ fn loads_that_only_the_packet_places_find_the_tag_that_was_taken_off() {
         "less 57",
     ] {
         let file = filter(text);
-        let live = Options { metadata: true, ..options(Dialect::Weir, ETHERNET) };
+        let live = Options { metadata: Beside::All, ..options(Dialect::Weir, ETHERNET) };
         let live = compile(text, &live).unwrap_or_else(|error| panic!("{text}: {error}"));
         live.lowered.check(&[]).expect("the graph keeps the rules");
         for first in 0..70 {

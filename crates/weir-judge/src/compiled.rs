@@ -5,7 +5,7 @@ use std::process::Command;
 
 use weir_filter::cbpf::{self, Instruction};
 use weir_filter::names::{Names, NoNames, Service};
-use weir_filter::{Dialect, Options};
+use weir_filter::{Beside, Dialect, Options};
 
 use crate::{Libpcap, Setup};
 
@@ -47,7 +47,7 @@ pub fn options(dialect: Dialect, link_type: u16) -> Options<'static> {
         dialect,
         link_type,
         snap_len: 262_144,
-        metadata: false,
+        metadata: Beside::Nothing,
         swapped: false,
         netmask: None,
         names: &Protocols,

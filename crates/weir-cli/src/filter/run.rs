@@ -16,9 +16,6 @@ use crate::read::failure;
 use crate::style;
 use crate::units::grouped;
 
-/// `PACKET_OUTGOING` of linux/if_packet.h; packets that came in are 0.
-const OUTGOING: u8 = 4;
-
 /// Packets by what became of them.
 #[derive(Debug, Default, Serialize)]
 struct Tally {
@@ -59,9 +56,8 @@ pub(super) fn run(filter: &Filter, path: &Path, json: bool) -> Result<(), Failur
             None => break,
             Some(Item::Packet(packet)) => {
                 let (_, interpreter) = &compiled[&link_types[packet.interface as usize]];
-                let outgoing = packet.direction == Some(Direction::Out);
-                let meta =
-                    Metadata { packet_type: if outgoing { OUTGOING } else { 0 }, ..Metadata::default() };
+                let outgoing = packet.direction.map(|direction| direction == Direction::Out);
+                let meta = Metadata::of_direction(outgoing);
                 let packet = Packet { data: packet.data, length: packet.original_len, meta };
                 tally.count(interpreter.trace(&packet));
             }

@@ -5,8 +5,12 @@ use std::path::Path;
 
 use weir::reader::Reader;
 use weir::writer::Format;
+use weir::{Direction, Packet};
+use weir_judge::packets::fixed;
 
-use crate::support::{EPOCH, Place, frames, judge, pcap, stderr, succeeds, weir, write};
+use crate::support::{
+    EPOCH, Place, frames, judge, packet, pcap, stderr, succeeds, weir, write, write_packets,
+};
 
 const EXPRESSIONS: [&str; 14] = [
     "tcp",
@@ -129,6 +133,46 @@ fn losses_before_packets_that_are_left_out_are_kept() {
         lost.push(packet.lost_before);
     }
     assert_eq!(lost, [0, 8, 0]);
+}
+
+/// Records of pcapng tell the direction, or do not; the headers of cooked link types do.
+#[test]
+fn directions_are_those_that_the_file_tells() {
+    let place = Place::new();
+    let count = |file: &Path, expression| -> usize {
+        succeeds(&["read", "--count", "-f", expression], &[file]).trim().parse().expect("a number")
+    };
+    let file = place.path("flags.pcapng");
+    let frames = frames();
+    let directions = [Some(Direction::In), Some(Direction::Out), None, Some(Direction::Out)];
+    let packets = (EPOCH..).zip(&frames).zip(directions.into_iter().cycle());
+    let packets = packets.map(|((time, data), direction)| Packet { direction, ..packet(time, data) });
+    write_packets(&file, Format::Pcapng, &[("eth0", 1)], &packets.collect::<Vec<_>>());
+    for (expression, judgement) in [
+        ("inbound", "frame.packet_flags_direction == 1"),
+        ("outbound", "frame.packet_flags_direction == 2"),
+        ("not inbound and not outbound", "not frame.packet_flags_direction"),
+        ("not inbound", "not frame.packet_flags_direction == 1"),
+        ("inbound and arp", "frame.packet_flags_direction == 1 && arp"),
+    ] {
+        let theirs = judge("tshark", &["-n", "-Y", judgement, "-r"], &[&file]);
+        assert_eq!(count(&file, expression), theirs.lines().count(), "{expression}");
+    }
+    let refused = weir(&["read", "-f", "ifindex 0"], &[&file]);
+    assert!(stderr(&refused).contains("the interface of packets is not known here"), "{}", stderr(&refused));
+
+    for link_type in [113, 276] {
+        let file = place.path("cooked.pcap");
+        let packets = fixed(link_type, 200);
+        let packets: Vec<_> =
+            (EPOCH..).zip(&packets).map(|(time, packet)| (0, time, packet.data.as_slice(), 0)).collect();
+        write(&file, Format::Pcap { nanoseconds: false }, &[("", link_type)], &packets);
+        for expression in ["inbound", "outbound"] {
+            let theirs = judge("tcpdump", &["-n", "-t", "--count", "-r"], &[&file, expression.as_ref()]);
+            let theirs = theirs.split_whitespace().next().expect("a number");
+            assert_eq!(count(&file, expression).to_string(), theirs, "{link_type} {expression}");
+        }
+    }
 }
 
 /// `LINKTYPE_NULL` has its address family in the byte order of the machine that captured, as the whole file has.

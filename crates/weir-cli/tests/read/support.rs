@@ -54,6 +54,31 @@ pub(crate) fn frames() -> Vec<Vec<u8>> {
 
 /// Writes a file with weir's own writer: each packet as (interface, time, bytes, lost before).
 pub(crate) fn write(path: &Path, format: Format, names: &[(&str, u16)], packets: &[(u32, u64, &[u8], u64)]) {
+    let packets = packets.iter().map(|&(interface, timestamp, data, lost_before)| Packet {
+        interface,
+        direction: Some(Direction::In).filter(|_| lost_before > 0),
+        lost_before,
+        ..packet(timestamp, data)
+    });
+    write_packets(path, format, names, &packets.collect::<Vec<_>>());
+}
+
+/// A whole packet of the first interface.
+pub(crate) fn packet(timestamp: u64, data: &[u8]) -> Packet<'_> {
+    Packet {
+        data,
+        timestamp,
+        original_len: u32::try_from(data.len()).expect("short"),
+        interface: 0,
+        queue: 0,
+        direction: None,
+        lost_before: 0,
+        comment: None,
+    }
+}
+
+/// The same of whole packets.
+pub(crate) fn write_packets(path: &Path, format: Format, names: &[(&str, u16)], packets: &[Packet<'_>]) {
     let interfaces: Vec<_> = names
         .iter()
         .map(|(name, link_type)| FileInterface {
@@ -65,18 +90,8 @@ pub(crate) fn write(path: &Path, format: Format, names: &[(&str, u16)], packets:
         .collect();
     let options = WriterOptions { format, ..WriterOptions::default() };
     let mut writer = Writer::create(path, &interfaces, &options).expect("a file");
-    for &(interface, timestamp, data, lost_before) in packets {
-        let packet = Packet {
-            data,
-            timestamp,
-            original_len: u32::try_from(data.len()).expect("short"),
-            interface,
-            queue: 0,
-            direction: Some(Direction::In).filter(|_| lost_before > 0),
-            lost_before,
-            comment: None,
-        };
-        writer.packet(&packet).expect("a packet");
+    for packet in packets {
+        writer.packet(packet).expect("a packet");
     }
     writer.finish(&Account::default()).1.expect("whole");
 }

@@ -4,7 +4,7 @@ use std::fs::read_to_string;
 use std::net::{IpAddr, Ipv4Addr};
 
 use weir_filter::names::{Names, Service};
-use weir_filter::{Dialect, Options};
+use weir_filter::{Beside, Dialect, Options};
 
 /// Services, protocols and networks of this machine; `localhost` for the hosts.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ pub(crate) fn options(dialect: Dialect, link_type: u16, names: &dyn Names) -> Op
         dialect,
         link_type,
         snap_len: 262_144,
-        metadata: false,
+        metadata: Beside::Nothing,
         swapped: false,
         netmask: Some(0xffff_ff00),
         names,

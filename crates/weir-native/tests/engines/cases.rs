@@ -1,7 +1,7 @@
 //! Disagreements of the past (`weir_judge::cases`): everybody is asked again, on every machine.
 
 use weir_filter::interpret::{Metadata, Packet};
-use weir_filter::{Dialect, Options};
+use weir_filter::{Beside, Dialect, Options};
 use weir_judge::cases::{self, Case, Verdict};
 use weir_judge::compiled::{by_libpcap, by_libpcap_live, options};
 use weir_judge::{Engines, Kernel, Libpcap};
@@ -10,7 +10,8 @@ use crate::can_load;
 
 /// What weir says, on every machine.
 fn ours(case: &Case, dialect: Dialect, packet: &Packet<'_>, kernel: Kernel) -> Verdict {
-    let options = Options { metadata: case.live, ..options(dialect, case.link_type) };
+    let metadata = if case.live { Beside::All } else { Beside::Nothing };
+    let options = Options { metadata, ..options(dialect, case.link_type) };
     let filter = weir_filter::compile(case.text, &options).ok();
     Verdict::of(filter.map(|filter| {
         let engines = Engines::new(&filter.lowered, &filter.ast.sets, kernel);

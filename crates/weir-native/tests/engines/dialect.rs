@@ -5,7 +5,7 @@ use std::collections::{BTreeSet, HashMap};
 use proptest::prelude::*;
 use weir_filter::cbpf::Program;
 use weir_filter::interpret::{Interpreter, Metadata};
-use weir_filter::{Dialect, Error, Filter, Options};
+use weir_filter::{Beside, Dialect, Error, Filter, Options};
 use weir_judge::compiled::{by_libpcap, is_mended, may_be_mended, options};
 use weir_judge::expressions::{self, Words};
 use weir_judge::packets::{self, Captured};
@@ -60,7 +60,9 @@ fn on_every_engine_with_metadata(dialect: Dialect, kernel: Kernel) {
     let every = if kernel == Kernel::Full { 4 } else { 1 };
     for text in texts.map(|entry| entry.text).step_by(every).chain(beside) {
         let options = options(dialect, ETHERNET);
-        let Ok(live) = weir_filter::compile(text, &Options { metadata: true, ..options }) else { continue };
+        let Ok(live) = weir_filter::compile(text, &Options { metadata: Beside::All, ..options }) else {
+            continue;
+        };
         let file = weir_filter::compile(text, &options).ok();
         let engines = Engines::new(&live.lowered, &live.ast.sets, kernel);
         for packet in &packets {

@@ -21,6 +21,7 @@ pub use self::sets::{Changed, LiveSet, MemberKind, SetChange, SetLabel};
 pub(crate) use self::sets::{Labelled, LiveSets, labelled};
 use serde::{Deserialize, Serialize};
 use weir_bpf::filter::Loader;
+use weir_filter::Beside;
 pub use weir_filter::names::{Names, NoNames};
 pub use weir_filter::{Dialect, Filter as Compiled};
 
@@ -106,12 +107,22 @@ impl Filter {
     ///
     /// An expression that is wrong, or that asks for what packets of this link type do not have.
     pub fn compile(&self, receiver: Receiver) -> Result<Compiled, FilterError> {
+        let beside = if receiver.metadata { Beside::All } else { Beside::Nothing };
+        self.compile_knowing(beside, receiver.link_type, receiver.swapped)
+    }
+
+    fn compile_knowing(
+        &self,
+        metadata: Beside,
+        link_type: u16,
+        swapped: bool,
+    ) -> Result<Compiled, FilterError> {
         let options = weir_filter::Options {
             dialect: self.dialect,
-            link_type: receiver.link_type,
+            link_type,
             snap_len: DEFAULT_SNAP_LEN,
-            metadata: receiver.metadata,
-            swapped: receiver.swapped,
+            metadata,
+            swapped,
             netmask: None,
             names: &*self.names,
         };
@@ -121,18 +132,19 @@ impl Filter {
 }
 
 impl Filter {
-    /// Compiles it for the packets of a file. What files may tell beside the bytes, the direction, is asked for only where the
-    /// expression cannot do without; and not in libpcap's dialect, in which files have none.
+    /// Compiles it for the packets of a file, which may tell their direction
+    /// ([`Metadata::of_direction`](weir_filter::interpret::Metadata::of_direction)); not in libpcap's dialect, in which files
+    /// have none.
     ///
     /// # Errors
     ///
     /// As [`Filter::compile`].
     pub fn compile_for_file(&self, link_type: u16, swapped: bool) -> Result<Compiled, FilterError> {
-        let bytes_alone = Receiver { link_type, metadata: false, swapped };
-        self.compile(bytes_alone).or_else(|error| match self.dialect {
-            Dialect::Pcap => Err(error),
-            Dialect::Weir => self.compile(Receiver { metadata: true, ..bytes_alone }).map_err(|_| error),
-        })
+        let beside = match self.dialect {
+            Dialect::Pcap => Beside::Nothing,
+            Dialect::Weir => Beside::Direction,
+        };
+        self.compile_knowing(beside, link_type, swapped)
     }
 
     /// Compiles it for the programs that `loader` makes. With XDP tags are in the packet; what else is known beside the bytes

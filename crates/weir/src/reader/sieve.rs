@@ -8,9 +8,6 @@ use weir_savefile::ByteOrder;
 use crate::filter::{FileFilter, FilterError, Matcher};
 use crate::{Direction, FileInterface};
 
-/// `PACKET_OUTGOING` of linux/if_packet.h; packets that came in are 0, `PACKET_HOST`.
-const OUTGOING: u8 = 4;
-
 /// The filter of a file, by interface.
 #[derive(Debug)]
 pub(super) struct Sieve {
@@ -47,8 +44,8 @@ impl Sieve {
     #[inline]
     pub(super) fn wants(&mut self, asked: Asked<'_>) -> Option<bool> {
         let lane = self.lanes.get_mut(asked.interface as usize)?.as_mut()?;
-        let outgoing = asked.flags.and_then(Direction::of_flags) == Some(Direction::Out);
-        let meta = Metadata { packet_type: if outgoing { OUTGOING } else { 0 }, ..Metadata::default() };
+        let direction = asked.flags.and_then(Direction::of_flags);
+        let meta = Metadata::of_direction(direction.map(|direction| direction == Direction::Out));
         let wanted = lane.matcher.matches(&Packet { data: asked.data, length: asked.original_len, meta });
         if !wanted {
             lane.lost += asked.lost_before;

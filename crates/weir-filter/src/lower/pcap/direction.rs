@@ -3,6 +3,7 @@
 use super::layers::From;
 use super::link::Link;
 use super::{Lowered, Lowering};
+use crate::Beside;
 use crate::graph::{Meta, Relation, Width};
 
 /// Sent by this host: `PACKET_OUTGOING` (linux/if_packet.h).
@@ -23,7 +24,7 @@ impl Lowering<'_> {
                 return Ok(self.field(From::Link, 0, Width::Byte, u32::from(outbound)));
             }
             Link::Pflog => return Ok(self.field(From::Link, 60, Width::Byte, 1 + u32::from(outbound))),
-            _ if self.options.metadata => {
+            _ if self.options.metadata == Beside::All => {
                 let kind = self.graph.meta(Meta::PacketType);
                 self.compare(Relation::Equal, kind, OUTGOING)
             }
@@ -36,7 +37,7 @@ impl Lowering<'_> {
     pub(super) fn interface(&mut self, index: u32) -> Lowered {
         match self.layers.link {
             Link::Sll2 => Ok(self.field(From::Link, 4, Width::Word, index)),
-            _ if self.options.metadata => {
+            _ if self.options.metadata == Beside::All => {
                 let interface = self.graph.meta(Meta::Interface);
                 Ok(self.compare(Relation::Equal, interface, index))
             }

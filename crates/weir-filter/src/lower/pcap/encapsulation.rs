@@ -5,6 +5,7 @@ use super::kind::{MPLS, PPPOE_SESSION};
 use super::layers::{From, Place};
 use super::link::Link;
 use super::{Lowered, Lowering};
+use crate::Beside;
 use crate::graph::{Meta, Operation, Relation, Width};
 
 /// EtherTypes of tags: IEEE 802.1Q, 802.1ad, and what was used before the latter.
@@ -27,8 +28,10 @@ impl Lowering<'_> {
         let tagged = Condition::Any(tags.into_iter().collect::<Result<_, _>>()?);
         let numbered = number.map(|number| self.masked((From::Network, 0, Width::Half), VLAN_NUMBER, number));
         let is_outermost = self.layers.link_header == Place::at(self.layers.outermost);
-        let may_be_beside =
-            self.options.metadata && link.is_ethernet() && self.layers.tags == 0 && is_outermost;
+        let may_be_beside = self.options.metadata == Beside::All
+            && link.is_ethernet()
+            && self.layers.tags == 0
+            && is_outermost;
         self.layers.tags += 1;
         let (tagged, numbered) = if may_be_beside {
             (

@@ -6,6 +6,7 @@ use super::condition::Condition;
 use super::layers::{From, NOWHERE};
 use super::link::Link;
 use super::{Lowered, Lowering};
+use crate::Beside;
 use crate::graph::{Relation, Width};
 
 /// Highest value of a length field of IEEE 802.3; above it it is an EtherType.
@@ -72,7 +73,9 @@ impl Lowering<'_> {
             Link::Null | Link::Loop | Link::Enc => match protocol {
                 IP => self.family(2),
                 // Each system has its own number: a file may come from any.
-                IP6 if !self.options.metadata => self.family(30).or(self.family(24)).or(self.family(28)),
+                IP6 if self.options.metadata != Beside::All => {
+                    self.family(30).or(self.family(24)).or(self.family(28))
+                }
                 IP6 => self.family(10),
                 _ => Condition::Always(false),
             },

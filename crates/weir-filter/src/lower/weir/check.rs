@@ -2,28 +2,30 @@
 
 use std::ops::Range;
 
+use super::link::Radio;
 use super::place::Level;
 use super::terms::accessors;
 use crate::ast::{Ast, Direction, Primitive, Protocol, Term};
-use crate::{Error, Options};
+use crate::{Beside, Error, Options};
 
 /// Refuses `term` if it cannot be asked of packets at `level`.
 pub(super) fn check(ast: &Ast, term: &Term, level: &Level, options: &Options<'_>) -> Result<(), Error> {
     let refused = |message: &str| Err(Error::new(message, term.span.clone()));
-    let ethernet = level.link.is_ethernet();
+    let addressed = level.link.has_addresses();
+    let wlan = level.link.wlan.is_some();
     match &term.primitive {
         Primitive::Mac { direction, .. } | Primitive::MacIn { direction, .. } => {
-            if !ethernet {
+            if !addressed {
                 return refused("frames of this link type have no pair of Ethernet addresses");
             }
-            directed(*direction, &term.span)
+            if wlan { Ok(()) } else { directed(*direction, &term.span) }
         }
-        Primitive::Gateway { .. } if !ethernet => {
+        Primitive::Gateway { .. } if !addressed => {
             refused("`gateway` needs Ethernet addresses, which frames of this link type do not have")
         }
         Primitive::Broadcast(None | Some(Protocol::Link))
         | Primitive::Multicast(None | Some(Protocol::Link))
-            if !ethernet =>
+            if !addressed =>
         {
             refused("frames of this link type have no Ethernet addresses")
         }
@@ -70,24 +72,26 @@ pub(super) fn check(ast: &Ast, term: &Term, level: &Level, options: &Options<'_>
             refused("what the link layer is, is no question: packets of a file or interface have it all")
         }
         Primitive::Inbound | Primitive::Outbound
-            if !options.metadata && !matches!(options.link_type, 113 | 276) =>
+            if options.metadata == Beside::Nothing && !matches!(options.link_type, 113 | 276) =>
         {
             refused("the direction of packets is not known here")
         }
-        Primitive::IfIndex(_) if !options.metadata && options.link_type != 276 => {
+        Primitive::IfIndex(_) if options.metadata != Beside::All && options.link_type != 276 => {
             refused("the interface of packets is not known here")
         }
         Primitive::Llc(_) if !level.link.has_tags() => refused("frames of this link type have no LLC header"),
         Primitive::ArcNet { .. } => refused("frames of this link type have no ARCNET addresses"),
-        Primitive::WlanType { .. } | Primitive::WlanDirection(_) => {
+        Primitive::WlanType { .. } | Primitive::WlanDirection(_) if !wlan => {
             refused("frames of this link type are not of 802.11")
         }
         Primitive::Atm(_) => refused("frames of this link type are not of ATM"),
         Primitive::Mtp(_) => refused("frames of this link type are not of SS7"),
         Primitive::Relation { left, right, .. } => {
-            let unknown = accessors(ast, [*left, *right])
-                .into_iter()
-                .find(|(protocol, _)| matches!(protocol, Protocol::Radio | Protocol::Ah));
+            let unknown = accessors(ast, [*left, *right]).into_iter().find(|(protocol, _)| match protocol {
+                Protocol::Radio => matches!(level.link.wlan, None | Some(Radio::None)),
+                Protocol::Ah => true,
+                _ => false,
+            });
             match unknown {
                 Some((Protocol::Radio, _)) => refused("packets of this link type have no radio header"),
                 Some(_) => refused("`ah[...]` is not there: its header is found, but passed over"),

@@ -3,7 +3,7 @@
 use super::link::{MOST_TAGS, Numbers, TAGS};
 use super::place::{Level, Place, assign};
 use super::stage::{Find, Kind, Stage};
-use crate::graph::{Graph, NodeId, Operation, Slot, TermId, ValueId, Width};
+use crate::graph::{Graph, NodeId, Operation, Relation, Slot, TermId, Test, ValueId, Width};
 
 /// A step at a level.
 pub(super) struct Search<'a> {
@@ -21,6 +21,7 @@ impl Search<'_> {
     pub(super) fn find(&mut self, find: Find, stage: Stage, to: Arrive<'_>) -> NodeId {
         match find {
             Find::Kept => self.kept(to),
+            Find::Payload => self.payload(to),
             Find::Tags => self.tags(to),
             Find::Network => self.network(stage, to),
             Find::Transport => self.chain(stage, to),
@@ -29,6 +30,13 @@ impl Search<'_> {
 
     pub(super) fn equals(&mut self, value: ValueId, number: u32, then: NodeId, other: NodeId) -> NodeId {
         self.graph.equals(value, number, (then, other), TermId::NONE)
+    }
+
+    /// Whether `value` has one of the bits of `mask`.
+    pub(super) fn any_bit(&mut self, value: ValueId, mask: u32, then: NodeId, other: NodeId) -> NodeId {
+        let right = self.graph.constant(mask);
+        let test = Test::Compare { relation: Relation::AnyBit, left: value, right };
+        self.graph.branch(test, then, other, TermId::NONE)
     }
 
     pub(super) fn one_of(
@@ -112,7 +120,7 @@ impl Search<'_> {
         let header = self.level.link_header(self.graph);
         let number = header.load(self.graph, link.kind_behind(tags), link.width());
         let place = header.plus(link.header + 4 * tags);
-        let fixed = tags == 0 && !self.level.inside;
+        let fixed = tags == 0 && !self.level.is_noted();
         let mut node = self.arrive(fixed, place, Kind::Other, number, to);
         if let Some(deeper) = deeper {
             node = self.one_of(number, &TAGS, deeper, node);

@@ -40,13 +40,34 @@ pub(super) struct Link {
     pub(super) header: u32,
     /// The header of PPP may begin without the bytes 0xff 0x03, with the number.
     pub(super) unframed: bool,
+    /// Frames of 802.11, and what is in front of them. The number is that of SNAP in their payload, if they have one.
+    pub(super) wlan: Option<Radio>,
+}
+
+/// What is in front of a frame of 802.11.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Radio {
+    /// Nothing.
+    None,
+    /// <https://www.radiotap.org>
+    Radiotap,
+    /// 144 bytes, or AVS.
+    Prism,
+    /// The header of the AVS project.
+    Avs,
+    /// Per-packet information, which names the link type of what follows.
+    Ppi,
 }
 
 /// Ethernet, which is also what tunnels carry.
 pub(super) const ETHERNET: Link = plain(Numbers::EtherType, 12, 14);
 
 const fn plain(numbers: Numbers, kind: u32, header: u32) -> Link {
-    Link { numbers, kind, header, unframed: false }
+    Link { numbers, kind, header, unframed: false, wlan: None }
+}
+
+const fn wlan(radio: Radio) -> Link {
+    Link { wlan: Some(radio), ..plain(Numbers::EtherType, 6, 8) }
 }
 
 impl Link {
@@ -66,6 +87,11 @@ impl Link {
             50 => plain(Numbers::Ppp, 2, 4),
             51 => plain(Numbers::Ppp, 6, 8),
             104 => plain(Numbers::EtherType, 2, 4),
+            105 => wlan(Radio::None),
+            119 => wlan(Radio::Prism),
+            127 => wlan(Radio::Radiotap),
+            163 => wlan(Radio::Avs),
+            192 => wlan(Radio::Ppi),
             _ => return None,
         })
     }
@@ -73,15 +99,15 @@ impl Link {
     /// Whether frames can have VLAN tags that are understood.
     pub(super) fn has_tags(self) -> bool {
         match self.numbers {
-            Numbers::EtherType => self.kind == ETHERNET.kind,
+            Numbers::EtherType => self.has_addresses(),
             Numbers::Cooked => true,
             _ => false,
         }
     }
 
-    /// Whether it is Ethernet, with its addresses.
-    pub(super) fn is_ethernet(self) -> bool {
-        self == ETHERNET
+    /// Whether its frames have Ethernet addresses.
+    pub(super) fn has_addresses(self) -> bool {
+        self == ETHERNET || self.wlan.is_some()
     }
 
     /// How wide a number is.

@@ -3,7 +3,7 @@
 //! ```text
 //! collect   many hosts or ports in a row become sets
 //! plan      positions (terms, in the order of the text) x stages (what is known of the headers there)
-//! find      between stages: tags, network header (chain: IPv6 extension headers), packets inside (tunnel)
+//! find      between stages: payload of 802.11 (wlan), tags, network header (chain: IPv6 extension headers), packets inside (tunnel)
 //! terms     the formula that a term asks at a stage
 //! ```
 //!
@@ -20,6 +20,7 @@ mod plan;
 mod stage;
 mod terms;
 mod tunnel;
+mod wlan;
 
 use std::collections::HashMap;
 
@@ -146,7 +147,8 @@ impl<TermOf: Fn(u32) -> u32> Builder<'_, TermOf> {
                 nodes.set(position, stage, node);
             }
         }
-        nodes.get(plan.root, Stage::Unknown)
+        let root = nodes.get(plan.root, plan.begin());
+        Search { graph: &mut self.graph, level: &plan.levels[0], asked: &plan.asked }.radio(root)
     }
 
     fn term(&mut self, position: Position, term: u32, level: &Level, stage: Stage, ways: Ways) -> NodeId {

@@ -1,6 +1,6 @@
 //! Places in a packet, and the slots of a level in which found ones are kept.
 
-use super::link::{ETHERNET, Link};
+use super::link::{ETHERNET, Link, Radio};
 use super::stage::{Kind, Stage};
 use crate::graph::{Graph, Node, NodeId, Operation, Slot, Value, ValueId, Width};
 
@@ -59,15 +59,19 @@ pub(super) const MOST_EXTENSIONS: usize = 8;
 /// Most extension headers of GTP-U that are walked.
 pub(super) const MOST_GTP_EXTENSIONS: usize = 4;
 
-/// In the slot `link`: the packet has no link header, since the tunnel carries network packets. Behind all packets, but not so
-/// far that what is counted from it wraps.
+/// In the slots `link` and `llc`: the packet has no such header. Behind all packets, but not so far that what is counted from
+/// it wraps.
 pub(super) const NO_LINK: u32 = 1 << 28;
 
 /// What the paths through a level note.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slots {
-    /// Where the Ethernet header begins, or [`NO_LINK`]; on inner levels.
+    /// Where the Ethernet header begins, on inner levels; SNAP, in frames of 802.11; or [`NO_LINK`].
     pub(super) link: Slot,
+    /// Where the frame of 802.11 begins.
+    pub(super) frame: Slot,
+    /// Where its LLC header begins, or [`NO_LINK`].
+    pub(super) llc: Slot,
     /// Where the network header begins.
     pub(super) network: Slot,
     /// Its number in the header before: an EtherType if it is IPv4, IPv6 or ARP.
@@ -86,6 +90,8 @@ impl Slots {
     /// For a level that notes nothing.
     pub(super) const NONE: Self = Self {
         link: Slot(0),
+        frame: Slot(0),
+        llc: Slot(0),
         network: Slot(0),
         kind: Slot(0),
         transport: Slot(0),
@@ -94,9 +100,9 @@ impl Slots {
         options: [Slot(0); MOST_GTP_EXTENSIONS],
     };
 
-    /// Slots for what a level notes: where its network header is, and more if its IPv6 extension headers are walked, or if it
-    /// is inside of another.
-    pub(super) fn new(graph: &mut Graph, walked: bool, inside: bool) -> Self {
+    /// Slots for what a level notes: where its network header is, and more if its IPv6 extension headers are walked, if it is
+    /// inside of another, or a frame of 802.11.
+    pub(super) fn new(graph: &mut Graph, walked: bool, inside: bool, wlan: bool) -> Self {
         let mut slots = Self { network: graph.slot(), kind: graph.slot(), ..Self::NONE };
         if walked {
             slots.transport = graph.slot();
@@ -106,6 +112,9 @@ impl Slots {
         if inside {
             slots.link = graph.slot();
             slots.options = std::array::from_fn(|_| graph.slot());
+        }
+        if wlan {
+            (slots.link, slots.frame, slots.llc) = (graph.slot(), graph.slot(), graph.slot());
         }
         slots
     }
@@ -138,9 +147,23 @@ impl Level {
         Self { link: ETHERNET, inside: true, slots }
     }
 
-    /// Where its link header begins.
+    /// Whether the packet alone tells where its link header begins.
+    pub(super) fn is_noted(&self) -> bool {
+        self.inside || self.link.wlan.is_some()
+    }
+
+    /// Where its link header begins, with the number of what comes next.
     pub(super) fn link_header(&self, graph: &mut Graph) -> Place {
-        if self.inside { Place::noted(graph, self.slots.link) } else { Place::fixed(0) }
+        if self.is_noted() { Place::noted(graph, self.slots.link) } else { Place::fixed(0) }
+    }
+
+    /// Where its frame begins, with the addresses.
+    pub(super) fn frame(&self, graph: &mut Graph) -> Place {
+        match self.link.wlan {
+            None => self.link_header(graph),
+            Some(Radio::None) => Place::fixed(0),
+            Some(_) => Place::noted(graph, self.slots.frame),
+        }
     }
 
     /// Where its network header begins, at a stage at which that is known.

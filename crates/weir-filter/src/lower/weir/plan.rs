@@ -128,6 +128,11 @@ impl<'a> Plan<'a> {
         None
     }
 
+    /// The stage at which the first term is reached.
+    pub(super) fn begin(&self) -> Stage {
+        if self.levels[0].link.wlan.is_some() { Stage::Bare } else { Stage::Unknown }
+    }
+
     /// The stage at which `to` is reached from `level`: a packet outside was left with all in its slots.
     pub(super) fn arrival(&self, level: u16, to: Position, stage: Stage) -> Stage {
         if self.steps[to.0 as usize].level == level { stage } else { Stage::Kept }
@@ -143,7 +148,8 @@ impl<'a> Plan<'a> {
     ) {
         let mut finds: HashMap<Find, Outcomes> = HashMap::new();
         let mut seen: Vec<Stages> = vec![Stages::default(); self.levels.len()];
-        self.steps[self.root.0 as usize].stages.insert(Stage::Unknown);
+        let begin = self.begin();
+        self.steps[self.root.0 as usize].stages.insert(begin);
         for index in (2..=self.root.0).rev() {
             let position = Position(index);
             for stage in Stage::ALL {
@@ -228,8 +234,8 @@ impl<'a> Plan<'a> {
             let walked = enclosing || stages.contains(Stage::Chained) || stages.contains(Stage::Later);
             let noted =
                 stages.iter().any(|stage| matches!(stage, Stage::Kept | Stage::Moved(_) | Stage::Held(_)));
-            if level.inside || walked || noted {
-                level.slots = Slots::new(graph, walked, level.inside);
+            if level.is_noted() || walked || noted {
+                level.slots = Slots::new(graph, walked, level.inside, level.link.wlan.is_some());
             }
         }
     }

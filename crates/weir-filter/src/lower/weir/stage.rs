@@ -33,7 +33,9 @@ impl Kind {
 pub(super) enum Stage {
     /// All is in slots, since the terms in between were about the packet inside.
     Kept,
-    /// Nothing.
+    /// Nothing, not even whether a frame of 802.11 carries data.
+    Bare,
+    /// Nothing, but that there is a header with an EtherType or what stands for it.
     Unknown,
     /// The link layer's header has no VLAN tag.
     Untagged,
@@ -55,8 +57,9 @@ pub(super) enum Stage {
 
 impl Stage {
     /// All, later ones behind.
-    pub(super) const ALL: [Self; 17] = [
+    pub(super) const ALL: [Self; 18] = [
         Self::Kept,
+        Self::Bare,
         Self::Unknown,
         Self::Untagged,
         Self::Tagged,
@@ -79,16 +82,17 @@ impl Stage {
     pub(super) fn index(self) -> usize {
         match self {
             Self::Kept => 0,
-            Self::Unknown => 1,
-            Self::Untagged => 2,
-            Self::Tagged => 3,
-            Self::Fixed(kind) => 4 + kind as usize,
-            Self::Moved(kind) => 8 + kind as usize,
-            Self::Held(Kind::Ip4) => 12,
-            Self::Held(_) => 13,
-            Self::Plain => 14,
-            Self::Chained => 15,
-            Self::Later => 16,
+            Self::Bare => 1,
+            Self::Unknown => 2,
+            Self::Untagged => 3,
+            Self::Tagged => 4,
+            Self::Fixed(kind) => 5 + kind as usize,
+            Self::Moved(kind) => 9 + kind as usize,
+            Self::Held(Kind::Ip4) => 13,
+            Self::Held(_) => 14,
+            Self::Plain => 15,
+            Self::Chained => 16,
+            Self::Later => 17,
         }
     }
 
@@ -97,7 +101,7 @@ impl Stage {
         match self {
             Self::Fixed(kind) | Self::Moved(kind) | Self::Held(kind) => Some(kind),
             Self::Plain | Self::Chained | Self::Later => Some(Kind::Ip6),
-            Self::Kept | Self::Unknown | Self::Untagged | Self::Tagged => None,
+            Self::Kept | Self::Bare | Self::Unknown | Self::Untagged | Self::Tagged => None,
         }
     }
 
@@ -106,6 +110,7 @@ impl Stage {
         match (layer, self) {
             (Layer::Frame, _) => None,
             (_, Self::Kept) => Some(Find::Kept),
+            (_, Self::Bare) => Some(Find::Payload),
             (Layer::Tags, Self::Unknown) if has_tags => Some(Find::Tags),
             (Layer::Tags, _) => None,
             (_, Self::Unknown | Self::Untagged | Self::Tagged) => Some(Find::Network),
@@ -132,6 +137,7 @@ pub(super) enum Layer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Find {
     Kept,
+    Payload,
     Tags,
     Network,
     Transport,

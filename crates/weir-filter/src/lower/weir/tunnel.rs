@@ -3,7 +3,7 @@
 use super::find::Search;
 use super::place::{Level, MOST_GTP_EXTENSIONS, NO_LINK, Place, assign};
 use super::stage::{Kind, Stage};
-use crate::graph::{Graph, NodeId, Operation, Relation, TermId, Test, ValueId, Width};
+use crate::graph::{Graph, NodeId, Operation, ValueId, Width};
 
 /// Where a step to the packet inside leads.
 #[derive(Clone, Copy, Debug)]
@@ -89,9 +89,7 @@ impl Entry<'_> {
     }
 
     fn any_bit(&mut self, value: ValueId, mask: u32, then: NodeId, other: NodeId) -> NodeId {
-        let right = self.graph().constant(mask);
-        let test = Test::Compare { relation: Relation::AnyBit, left: value, right };
-        self.graph().branch(test, then, other, TermId::NONE)
+        self.search.any_bit(value, mask, then, other)
     }
 
     fn masked(&mut self, value: ValueId, mask: u32, number: u32, then: NodeId, other: NodeId) -> NodeId {

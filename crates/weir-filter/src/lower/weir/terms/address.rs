@@ -23,7 +23,7 @@ pub(super) fn asked(protocol: Option<Protocol>, networks: &[Network]) -> Vec<Kin
 }
 
 /// `source` and `destination`, as the direction connects them.
-fn directed(direction: Direction, mut ask: impl FnMut(bool) -> Formula) -> Formula {
+pub(super) fn directed(direction: Direction, mut ask: impl FnMut(bool) -> Formula) -> Formula {
     match direction {
         Direction::Source => ask(true),
         Direction::Destination => ask(false),
@@ -104,15 +104,31 @@ impl Site<'_> {
         Formula::all(vec![guard, member])
     }
 
-    /// Where the link addresses are, source and destination, and what must be asked before.
-    fn link_addresses(&mut self) -> (Formula, Place, Place) {
-        let header = self.level.link_header(self.graph);
-        (self.has_link(), header.plus(6), header)
+    /// Where `ether[...]` and its kin count from, and what must be asked before.
+    pub(super) fn frame(&mut self) -> (Formula, Place) {
+        let guard = if self.level.inside { self.has_link() } else { Formula::Always };
+        (guard, self.level.frame(self.graph))
+    }
+
+    /// What `ask` asks of the link addresses that `direction` means.
+    fn link_addresses(
+        &mut self,
+        direction: Direction,
+        mut ask: impl FnMut(&mut Self, Place) -> Formula,
+    ) -> Formula {
+        if self.level.link.wlan.is_some() {
+            return self.wlan_addresses(direction, ask);
+        }
+        let (guard, destination) = self.frame();
+        let asked = directed(direction, |of_source| {
+            ask(self, if of_source { destination.plus(6) } else { destination })
+        });
+        Formula::all(vec![guard, asked])
     }
 
     /// The packet has a link header.
     pub(super) fn has_link(&mut self) -> Formula {
-        if !self.level.inside {
+        if !self.level.is_noted() {
             return Formula::Always;
         }
         let link = self.level.link_header(self.graph).value(self.graph);
@@ -120,15 +136,10 @@ impl Site<'_> {
     }
 
     pub(super) fn mac(&mut self, direction: Direction, addresses: &[[u8; 6]]) -> Formula {
-        let (guard, source, destination) = self.link_addresses();
-        let any = addresses.iter().map(|address| {
-            directed(direction, |of_source| {
-                let place = if of_source { source } else { destination };
-                self.is_mac(place, *address)
-            })
-        });
-        let any = any.collect();
-        Formula::all(vec![guard, Formula::any(any)])
+        let any = addresses
+            .iter()
+            .map(|address| self.link_addresses(direction, |site, place| site.is_mac(place, *address)));
+        Formula::any(any.collect())
     }
 
     fn is_mac(&mut self, place: Place, [a, b, c, d, e, f]: [u8; 6]) -> Formula {
@@ -141,13 +152,10 @@ impl Site<'_> {
     }
 
     pub(super) fn mac_in(&mut self, direction: Direction, set: SetId) -> Formula {
-        let (guard, source, destination) = self.link_addresses();
-        let member = directed(direction, |of_source| {
-            let place = if of_source { source } else { destination };
-            let key = [place.load(self.graph, 0, Width::Half), place.load(self.graph, 2, Width::Word)];
+        self.link_addresses(direction, |site, place| {
+            let key = [place.load(site.graph, 0, Width::Half), place.load(site.graph, 2, Width::Word)];
             Formula::member(set, &key)
-        });
-        Formula::all(vec![guard, member])
+        })
     }
 
     /// To or from one of the MAC addresses, and neither to nor from one of the IP addresses.
@@ -264,11 +272,10 @@ impl Site<'_> {
                 Formula::equals(self.graph, first, 0xff)
             }
             Some(Protocol::Ip | Protocol::Ip6) => Formula::Never,
-            _ => {
-                let (guard, _, destination) = self.link_addresses();
-                let first = destination.load(self.graph, 0, Width::Byte);
-                Formula::all(vec![guard, Formula::any_bit(self.graph, first, 1)])
-            }
+            _ => self.link_addresses(Direction::Destination, |site, place| {
+                let first = place.load(site.graph, 0, Width::Byte);
+                Formula::any_bit(site.graph, first, 1)
+            }),
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::ast::{ByteOperator, Direction, LlcKind, Protocol};
 use crate::graph::{Operation, Relation, Width};
 use crate::lower::weir::formula::Formula;
 use crate::lower::weir::link::Numbers;
-use crate::lower::weir::place::Place;
+use crate::lower::weir::place::{NO_LINK, Place};
 use crate::lower::weir::stage::Kind;
 
 /// Up to here the number in an Ethernet header is a length.
@@ -68,9 +68,9 @@ impl Site<'_> {
         if self.kind() != Kind::Other {
             return self.is_kind(number);
         }
-        let network = self.network();
-        let byte = network.load(self.graph, 0, Width::Byte);
-        let half = network.load(self.graph, 0, Width::Half);
+        let llc = self.llc_header();
+        let byte = llc.load(self.graph, 0, Width::Byte);
+        let half = llc.load(self.graph, 0, Width::Half);
         let has_llc =
             matches!(self.level.link.numbers, Numbers::EtherType | Numbers::Cooked) && self.has_llc();
         match number {
@@ -80,15 +80,15 @@ impl Site<'_> {
                 Formula::all(vec![self.is_llc(), both])
             }
             SAP_IPX => {
-                let novell = self.is_novell(network);
+                let novell = self.is_novell(llc);
                 let sap = Formula::equals(self.graph, byte, SAP_IPX);
-                let snap = self.snap(network, 0, IPX);
+                let snap = self.snap(llc, 0, IPX);
                 let llc = Formula::all(vec![self.is_llc(), Formula::any(vec![sap, snap])]);
                 Formula::any(vec![self.is_kind(IPX), novell, llc])
             }
             APPLETALK | AARP => {
                 let organisation = if number == APPLETALK { 0x08_0007 } else { 0 };
-                let snap = self.snap(network, organisation, number);
+                let snap = self.snap(llc, organisation, number);
                 Formula::any(vec![self.is_kind(number), Formula::all(vec![self.is_llc(), snap])])
             }
             0..=LONGEST => {
@@ -104,8 +104,20 @@ impl Site<'_> {
         self.level.link.has_tags()
     }
 
+    /// Where the LLC header is, if there is one.
+    fn llc_header(&mut self) -> Place {
+        match self.level.link.wlan {
+            Some(_) => Place::noted(self.graph, self.level.slots.llc),
+            None => self.network(),
+        }
+    }
+
     /// What follows is an LLC header.
     fn is_llc(&mut self) -> Formula {
+        if self.level.link.wlan.is_some() {
+            let place = self.llc_header().value(self.graph);
+            return Formula::equals(self.graph, place, NO_LINK).not();
+        }
         let kind = self.level.kind(self.graph, self.stage);
         match self.level.link.numbers {
             Numbers::Cooked => Formula::equals(self.graph, kind, 4),
@@ -117,23 +129,23 @@ impl Site<'_> {
     }
 
     /// What follows is IPX as Novell put it into 802.3, without LLC.
-    fn is_novell(&mut self, network: Place) -> Formula {
+    fn is_novell(&mut self, llc: Place) -> Formula {
         match self.level.link.numbers {
             Numbers::Cooked => {
                 let kind = self.level.kind(self.graph, self.stage);
                 Formula::equals(self.graph, kind, 1)
             }
             _ => {
-                let checksum = network.load(self.graph, 0, Width::Half);
+                let checksum = llc.load(self.graph, 0, Width::Half);
                 Formula::all(vec![self.is_llc(), Formula::equals(self.graph, checksum, 0xffff)])
             }
         }
     }
 
     /// A SNAP header of this organisation and protocol.
-    fn snap(&mut self, network: Place, organisation: u32, protocol: u32) -> Formula {
-        let first = network.load(self.graph, 0, Width::Word);
-        let second = network.load(self.graph, 4, Width::Word);
+    fn snap(&mut self, llc: Place, organisation: u32, protocol: u32) -> Formula {
+        let first = llc.load(self.graph, 0, Width::Word);
+        let second = llc.load(self.graph, 4, Width::Word);
         Formula::all(vec![
             Formula::equals(self.graph, first, 0xaaaa_0300 | organisation >> 16),
             Formula::equals(self.graph, second, (organisation & 0xffff) << 16 | protocol),
@@ -142,16 +154,17 @@ impl Site<'_> {
 
     /// `llc`, and which.
     pub(super) fn llc(&mut self, kind: LlcKind) -> Formula {
-        if self.kind() != Kind::Other {
+        let wlan = self.level.link.wlan.is_some();
+        if self.kind() != Kind::Other && !wlan {
             return Formula::Never;
         }
-        let network = self.network();
+        let header = self.llc_header();
         let mut all = vec![self.is_llc()];
-        if self.level.link.numbers != Numbers::Cooked {
-            let half = network.load(self.graph, 0, Width::Half);
+        if self.level.link.numbers != Numbers::Cooked && !wlan {
+            let half = header.load(self.graph, 0, Width::Half);
             all.push(Formula::equals(self.graph, half, 0xffff).not());
         }
-        let control = network.load(self.graph, 2, Width::Byte);
+        let control = header.load(self.graph, 2, Width::Byte);
         let mut masked = |mask, value| Formula::masked(self.graph, control, mask, value);
         match kind {
             LlcKind::Any => {}
@@ -170,8 +183,7 @@ impl Site<'_> {
 
     /// Where the first byte of an ISO network protocol is: behind LLC, where there is one.
     fn iso_header(&mut self) -> Place {
-        let network = self.network();
-        network.plus(if self.has_llc() { 3 } else { 0 })
+        if self.has_llc() { self.llc_header().plus(3) } else { self.network() }
     }
 
     /// A protocol of ISO, by its number in ISO/IEC TR 9577.
@@ -229,7 +241,8 @@ impl Site<'_> {
 
     /// `byte INDEX OP VALUE`.
     pub(super) fn byte(&mut self, index: u32, operator: ByteOperator, value: u32) -> Formula {
-        let byte = self.level.link_header(self.graph).load(self.graph, index, Width::Byte);
+        let (guard, frame) = self.frame();
+        let byte = frame.load(self.graph, index, Width::Byte);
         let number = self.graph.constant(value);
         let asked = match operator {
             ByteOperator::Equal => Formula::compare(Relation::Equal, byte, number),
@@ -241,6 +254,6 @@ impl Site<'_> {
                 Formula::equals(self.graph, either, 0).not()
             }
         };
-        Formula::all(vec![self.has_link(), asked])
+        Formula::all(vec![guard, asked])
     }
 }

@@ -4,14 +4,19 @@ mod address;
 mod frame;
 mod tag;
 mod value;
+mod wlan;
 
+use self::wlan::{FROM_DS, TO_DS};
 use super::chain::is_extension;
 use super::formula::Formula;
 use super::place::{Level, Place};
 use super::stage::{Kind, Layer, Stage};
-use crate::Options;
 use crate::ast::{Arith, ArithId, Ast, Primitive, Protocol};
 use crate::graph::{Graph, Meta, Value, ValueId, Width};
+use crate::{Beside, Options};
+
+/// `PACKET_OUTGOING` (linux/if_packet.h): a packet that this host sent.
+const OUTGOING: u32 = 4;
 
 /// Where a term asks.
 pub(super) struct Site<'a> {
@@ -203,17 +208,17 @@ impl Site<'_> {
             Primitive::Less(length) => self.length_below(length.checked_add(1)),
             Primitive::Greater(length) => self.length_below(Some(*length)).not(),
             Primitive::Byte { index, operator, value } => self.byte(*index, *operator, *value),
-            Primitive::Inbound => self.outbound().not(),
+            Primitive::WlanType { value, mask } => self.wlan_byte(0, *mask, *value),
+            Primitive::WlanDirection(direction) => self.wlan_byte(1, TO_DS | FROM_DS, *direction),
+            Primitive::Inbound => self.inbound(),
             Primitive::Outbound => self.outbound(),
             Primitive::IfIndex(number) => self.interface(*number),
             Primitive::Relation { left, comparison, right } => self.relation(*left, *comparison, *right),
             Primitive::ProtoChain { .. } => Formula::Never,
             Primitive::Tunnel => unreachable!("the plan enters the packet inside"),
-            Primitive::ArcNet { .. }
-            | Primitive::WlanType { .. }
-            | Primitive::WlanDirection(_)
-            | Primitive::Atm(_)
-            | Primitive::Mtp(_) => unreachable!("refused on these link types"),
+            Primitive::ArcNet { .. } | Primitive::Atm(_) | Primitive::Mtp(_) => {
+                unreachable!("refused on these link types")
+            }
         }
     }
 
@@ -319,15 +324,30 @@ impl Site<'_> {
         Formula::at_least(self.graph, length, bound).not()
     }
 
-    /// The packet is one that this host sent.
-    fn outbound(&mut self) -> Formula {
-        const OUTGOING: u32 = 4;
-        let kind = match self.options.link_type {
+    /// For whom the packet was or where it goes, in the numbers of [`Meta::PacketType`].
+    fn packet_type(&mut self) -> ValueId {
+        match self.options.link_type {
             113 => self.graph.load(None, 0, Width::Half),
             276 => self.graph.load(None, 10, Width::Byte),
             _ => self.graph.meta(Meta::PacketType),
-        };
-        Formula::equals(self.graph, kind, OUTGOING)
+        }
+    }
+
+    /// The packet is one that this host sent.
+    fn outbound(&mut self) -> Formula {
+        let packet_type = self.packet_type();
+        Formula::equals(self.graph, packet_type, OUTGOING)
+    }
+
+    /// It is known to be one that this host did not send.
+    fn inbound(&mut self) -> Formula {
+        let packet_type = self.packet_type();
+        let perhaps_unknown = self.options.metadata == Beside::Direction;
+        match self.graph.get(packet_type) {
+            // What is not known is beyond all that is.
+            Value::Meta(_) if perhaps_unknown => Formula::at_least(self.graph, packet_type, OUTGOING).not(),
+            _ => Formula::equals(self.graph, packet_type, OUTGOING).not(),
+        }
     }
 
     fn interface(&mut self, number: u32) -> Formula {

@@ -40,7 +40,8 @@ impl Site<'_> {
     /// The packet has the header that `protocol[...]` counts from.
     fn has_header(&mut self, protocol: Protocol) -> Formula {
         match protocol {
-            Protocol::Link => self.has_link(),
+            Protocol::Link => self.frame().0,
+            Protocol::Radio => Formula::Always,
             other if over_ip(other).is_some() => {
                 Formula::all(vec![self.protocol(other), self.has_transport()])
             }
@@ -51,7 +52,8 @@ impl Site<'_> {
     /// Where that header begins.
     fn header(&mut self, protocol: Protocol) -> Place {
         match protocol {
-            Protocol::Link => self.level.link_header(self.graph),
+            Protocol::Link => self.level.frame(self.graph),
+            Protocol::Radio => Place::fixed(0),
             other if over_ip(other).is_some() => self.level.transport(self.graph, self.stage),
             _ => self.network(),
         }
