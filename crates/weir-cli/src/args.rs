@@ -21,8 +21,10 @@ use crate::files::FilesArgs;
 use crate::filter::FilterCommandArgs;
 use crate::filter_args::FilterArgs;
 use crate::forward::ForwardArgs;
+use crate::handlers::HandlersArgs;
 use crate::info::InfoArgs;
 use crate::interfaces::Chosen;
+use crate::load::LoadArgs;
 use crate::manual::ManualArgs;
 use crate::metrics::MetricsArgs;
 use crate::payload::Expected;
@@ -87,6 +89,8 @@ Examples:
         Packets and bits per second and what was dropped, one line a second.
   weir count -i eth0 --per-queue --interval 5s
         The same for each receive queue, every five seconds.
+  weir count -i eth0 --handlers 4 --advanced --threshold 60% --load 300
+        Four threads, each with its queues and some work for every packet; who is idle helps a queue that is 60 % full.
   weir count -i mirror0 --mode exclusive --active
         As fast as this machine can: the packets are for weir alone, and one core polls without sleep.
   weir count -i eth0 --duration 1m --json > rates.jsonl
@@ -254,6 +258,10 @@ pub(crate) struct CountArgs {
 
     #[command(flatten)]
     pub(crate) until: UntilArgs,
+    #[command(flatten)]
+    pub(crate) handlers: HandlersArgs,
+    #[command(flatten)]
+    pub(crate) load: LoadArgs,
 
     /// Time between two lines.
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1s")]
@@ -281,7 +289,7 @@ pub(crate) struct CountArgs {
     pub(crate) touch: bool,
 
     /// For measurements: prove the lab's traffic whole, SIZE,FLOWS,FRAMES of it.
-    #[arg(long, hide = true, value_name = "SIZE,FLOWS,FRAMES", conflicts_with = "touch")]
+    #[arg(long, hide = true, value_name = "SIZE,FLOWS,FRAMES", conflicts_with_all = ["touch", "handlers"])]
     pub(crate) verify: Option<Expected>,
 }
 

@@ -174,7 +174,7 @@ impl<'a> Run<'a> {
     }
 
     fn take(&mut self, mut chunk: Chunk) -> Result<(), Failure> {
-        self.handled += self.until.take(&mut chunk);
+        self.handled += self.until.budget.take(&mut chunk);
         let Some(writer) = &mut self.writer else { return Ok(()) };
         if writer.ends_with(&chunk) {
             writer.note(&self.capture.account()?);

@@ -6,12 +6,13 @@ use std::io::{self, Write};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use weir::{Account, Builder, Capture, Chunk, Interface, Tally};
+use weir::{Account, Builder, Capture, Interface, Tally};
 
 use crate::args::CountArgs;
 use crate::confine::{self, Confinement, Needs};
 use crate::control::{Control, Listening, What};
 use crate::failure::Failure;
+use crate::handlers::{Crew, Work};
 use crate::json::Summary;
 use crate::live::rate;
 use crate::metrics::{Bound, Metrics};
@@ -21,7 +22,6 @@ use crate::{interfaces, report, style, units};
 
 /// Runs the command.
 pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
-    let payload = Payload::new(args.touch, args.verify).map_err(|error| Failure::usage(error.to_string()))?;
     let filter = args.filter.filter(&args.words)?;
     let mut until = Until::new(&args.until)?;
     let metrics = args.metrics.bind()?;
@@ -47,9 +47,11 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     let serve = |listening: Listening| listening.serve("count", exchange, summary_so_far(&mut capture)?);
     let control = listening.map(serve).transpose()?;
     let interfaces = capture.interfaces().to_vec();
+    let work = || Ok(Work::new(until.budget.clone(), Payload::new(args, &interfaces)?));
+    let own = work()?;
+    let crew = args.handlers.plan().map(|plan| Crew::start(&mut capture, &plan, work)).transpose()?;
     let lines = Lines::new(args);
-    let mut run =
-        Run { args, until, capture, interfaces, confinement, metrics, control, lines, payload, handled: 0 };
+    let mut run = Run { args, until, capture, interfaces, confinement, metrics, control, lines, own, crew };
     let end = run.until_stopped();
     run.finish(end)
 }
@@ -65,8 +67,10 @@ struct Run<'a> {
     metrics: Option<Metrics>,
     control: Option<Control>,
     lines: Lines<'a>,
-    payload: Payload,
-    handled: u64,
+    /// What this thread does with what it takes.
+    own: Work,
+    /// Those that take everything; none: this thread does.
+    crew: Option<Crew>,
 }
 
 impl Run<'_> {
@@ -103,7 +107,7 @@ impl Run<'_> {
             let control = self.control.as_ref().map(Control::due);
             let next = [publish, control].into_iter().flatten().fold(tick, Instant::min);
             if let Some(chunk) = self.capture.next(self.until.wait(now, Some(next)))? {
-                self.take(chunk);
+                self.own.take(chunk);
             }
         }
     }
@@ -126,21 +130,22 @@ impl Run<'_> {
         Ok(())
     }
 
-    fn take(&mut self, mut chunk: Chunk) {
-        self.handled += self.until.take(&mut chunk);
-        self.payload.take(&chunk);
-    }
-
-    fn drain(&mut self) -> Result<(), Failure> {
-        self.capture.stop()?;
-        while let Some(chunk) = self.capture.next(Duration::ZERO)? {
-            self.take(chunk);
-        }
-        Ok(())
+    /// Takes what is left. What the handlers have done, if there are any.
+    fn drain(&mut self) -> (Vec<Work>, Result<(), Failure>) {
+        let stopped = self.capture.stop().map_err(Failure::from);
+        let (done, joined) = self.crew.take().map_or((Vec::new(), Ok(())), Crew::join);
+        let rest = loop {
+            match self.capture.next(Duration::ZERO) {
+                Ok(Some(chunk)) => self.own.take(chunk),
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error.into()),
+            }
+        };
+        (done, stopped.and(joined).and(rest))
     }
 
     fn finish(mut self, end: Result<Stop, Failure>) -> Result<(), Failure> {
-        let drained = self.drain();
+        let (others, drained) = self.drain();
         interfaces::tell_events(&mut self.capture, None);
         let account = self.capture.account()?;
         // Whoever has closed the pipe wants to read no more.
@@ -150,9 +155,10 @@ impl Run<'_> {
         let result = end.and_then(|stop| drained.and(printed).map(|()| stop));
 
         let mut summary = Summary::new(&self.interfaces, &account, None);
-        summary.findings = self.payload.finish();
+        let (handled, findings) = self.own.finish(others);
+        summary.findings = findings;
         summary.confinement = self.confinement;
-        summary.close(self.handled, &result);
+        summary.close(handled, &result);
         if !self.args.quiet {
             style::print(&report::account(&summary, style::stderr()));
         }
@@ -204,6 +210,8 @@ struct QueueGrowth {
     queue: u32,
     #[serde(flatten)]
     growth: Growth,
+    /// Closed chunks that wait, at the end of the interval.
+    ready: u32,
 }
 
 impl Growth {
@@ -262,6 +270,7 @@ impl<'a> Lines<'a> {
                     interface: interface.name.clone(),
                     queue: queue.queue,
                     growth: Growth::between(&before, &queue.tally, seconds),
+                    ready: queue.pool.ready,
                 });
             }
         }

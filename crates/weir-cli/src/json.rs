@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use weir::writer::{FileList, Written};
-use weir::{Account, Interface, NicCounters, PoolFill, Tally};
+use weir::{Account, HandlerAccount, Interface, NicCounters, PoolFill, Tally};
 
 use crate::confine::Confinement;
 use crate::failure::Failure;
@@ -44,7 +44,10 @@ pub(crate) struct Summary {
     pub(crate) confinement: Option<Confinement>,
     pub(crate) interfaces: Vec<InterfaceSummary>,
     pub(crate) queues: Vec<QueueSummary>,
-    /// `weir count --touch` and `--verify` only.
+    /// `weir count --handlers` only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) handlers: Vec<HandlerAccount>,
+    /// `weir count --load`, `--touch` and `--verify` only.
     #[serde(flatten)]
     pub(crate) findings: Findings,
     /// What the user now has: packets in the file, or packets counted where there is none.
@@ -109,6 +112,10 @@ pub(crate) struct QueueSummary {
     #[serde(flatten)]
     pub(crate) counters: Counters,
     pub(crate) pool: PoolFill,
+    /// Closed chunks that waited at once, at most.
+    pub(crate) most_ready: u32,
+    /// Chunks that were taken by handlers of other queues.
+    pub(crate) offloaded: u64,
 }
 
 impl Counters {
@@ -143,6 +150,7 @@ impl Summary {
             confinement: None,
             interfaces: Vec::new(),
             queues: Vec::new(),
+            handlers: account.handlers.clone(),
             findings: Findings::default(),
             kept: 0,
         };
@@ -162,6 +170,8 @@ impl Summary {
                     mode: interface.mode,
                     counters,
                     pool: queue.pool,
+                    most_ready: queue.most_ready,
+                    offloaded: queue.offloaded,
                 });
             }
             summary.counters.add(&sum);

@@ -182,6 +182,7 @@ mod tests {
             queue,
             tally,
             pool: PoolFill { free: 99 - held, open: 1, ready: 0, held, total: 100 },
+            ..QueueAccount::default()
         });
         Account {
             elapsed: Duration::from_secs(seconds),
@@ -193,6 +194,7 @@ mod tests {
                 queues: queues.collect(),
                 nic: None,
             }],
+            ..Account::default()
         }
     }
 

@@ -1,8 +1,12 @@
-//! What `weir count` does with payload, for measurements: nothing, read it, or prove it whole.
+//! What `weir count` does with packets: nothing, read them, prove them whole, or work of a known size.
 
 use serde::Serialize;
-use weir::Chunk;
-use weir_lab::{Error, SequenceCheck, Traffic};
+use weir::{Chunk, Interface};
+use weir_lab::{SequenceCheck, Traffic};
+
+use crate::args::CountArgs;
+use crate::failure::Failure;
+use crate::load::{Load, LoadFindings};
 
 /// A look at each packet of each chunk.
 #[derive(Debug)]
@@ -13,6 +17,8 @@ pub(crate) enum Payload {
     Summed(u64),
     /// Every byte is compared, and the numbers in it tell what is missing or out of order.
     Verified(Box<SequenceCheck>),
+    /// A filter is asked about it, many times.
+    Loaded(Load),
 }
 
 /// The traffic of the lab that is expected: `SIZE,FLOWS,FRAMES`.
@@ -31,6 +37,21 @@ pub(crate) struct Findings {
     payload_sum: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     verified: Option<Verified>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load: Option<LoadFindings>,
+}
+
+impl Findings {
+    /// The same, and what another thread has found.
+    pub(crate) fn and(self, other: Self) -> Self {
+        let sums = self.payload_sum.zip(other.payload_sum);
+        Self {
+            payload_sum: sums.map(|(one, other)| one.wrapping_add(other)),
+            // Never with several threads: what is in order is seen by one that sees all.
+            verified: self.verified,
+            load: self.load.zip(other.load).map(|(one, other)| one.and(other)),
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -43,11 +64,16 @@ struct Verified {
 }
 
 impl Payload {
-    pub(crate) fn new(sum: bool, expected: Option<Expected>) -> Result<Self, Error> {
-        let Some(Expected { size, flows, frames }) = expected else {
-            return Ok(if sum { Self::Summed(0) } else { Self::Ignored });
+    /// As asked for, of packets of `interfaces`.
+    pub(crate) fn new(args: &CountArgs, interfaces: &[Interface]) -> Result<Self, Failure> {
+        if let Some(load) = args.load.on(interfaces)? {
+            return Ok(Self::Loaded(load));
+        }
+        let Some(Expected { size, flows, frames }) = args.verify else {
+            return Ok(if args.touch { Self::Summed(0) } else { Self::Ignored });
         };
-        let traffic = Traffic::new(size)?.flows(flows)?;
+        let wrong = |error: weir_lab::Error| Failure::usage(error.to_string());
+        let traffic = Traffic::new(size).and_then(|traffic| traffic.flows(flows)).map_err(wrong)?;
         Ok(Self::Verified(Box::new(SequenceCheck::new(&traffic, 0..frames))))
     }
 
@@ -58,18 +84,20 @@ impl Payload {
                 *sum = chunk.packets().fold(*sum, |sum, packet| sum.wrapping_add(words(packet.data)))
             }
             Self::Verified(check) => chunk.packets().for_each(|packet| check.frame(packet.data)),
+            Self::Loaded(load) => chunk.packets().for_each(|packet| load.packet(&packet)),
         }
     }
 
     pub(crate) fn finish(self) -> Findings {
         match self {
             Self::Ignored => Findings::default(),
-            Self::Summed(sum) => Findings { payload_sum: Some(sum), verified: None },
+            Self::Summed(sum) => Findings { payload_sum: Some(sum), ..Findings::default() },
+            Self::Loaded(load) => Findings { load: Some(load.finish()), ..Findings::default() },
             Self::Verified(check) => {
                 let report = check.finish();
                 let weir_lab::FlowTally { received, lost, duplicated, reordered } = report.total;
                 let verified = Verified { received, lost, duplicated, reordered, corrupt: report.corrupt };
-                Findings { payload_sum: None, verified: Some(verified) }
+                Findings { verified: Some(verified), ..Findings::default() }
             }
         }
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use weir::Interface;
+use weir::{HandlerState, Interface};
 
 use crate::json::{Counters, Summary};
 use crate::style::Paint;
@@ -52,9 +52,52 @@ pub(crate) fn opened(interfaces: &[Interface], paint: Paint) -> String {
 /// The table, with a line per queue that saw packets, and below it what was lost where.
 pub(crate) fn account(summary: &Summary, paint: Paint) -> String {
     let mut text = format!("\n{}\n", table(summary, paint));
+    text.push_str(&handlers(summary, paint));
     text.push_str(&verdict(summary, paint));
     text
 }
+
+/// A line for each handler, and for each queue that was helped.
+fn handlers(summary: &Summary, paint: Paint) -> String {
+    let mut text = String::new();
+    for one in &summary.handlers {
+        let share = 100.0 * one.busy_seconds / summary.elapsed_seconds.max(f64::MIN_POSITIVE);
+        let end = match (one.state, one.in_hand_seconds) {
+            (HandlerState::Panicked, _) => paint.red("; it has panicked, others have its queues"),
+            (HandlerState::Left, _) => paint.yellow("; it has left, others have its queues"),
+            (_, Some(seconds)) if seconds > STALLED => {
+                paint.yellow(format!("; it has been in one chunk for {seconds:.1} s"))
+            }
+            _ => String::new(),
+        };
+        let place = one.processor.map(|cpu| format!(" on processor {cpu}")).unwrap_or_default();
+        let (packets, chunks) = (units::grouped(one.packets), units::grouped(one.chunks));
+        let helped = match one.taken_over {
+            0 => String::new(),
+            chunks => format!(", {} of them of others", units::grouped(chunks)),
+        };
+        let _infallible = writeln!(
+            text,
+            "handler {}{place}: {packets} packets in {chunks} chunks{helped}, busy {share:.0} %{end}",
+            one.handler
+        );
+    }
+    for queue in summary.queues.iter().filter(|queue| queue.offloaded > 0) {
+        let _infallible = writeln!(
+            text,
+            "{} queue {}: {} chunks taken by handlers of other queues, {} of {} waited at most",
+            queue.interface,
+            queue.queue,
+            units::grouped(queue.offloaded),
+            queue.most_ready,
+            queue.pool.total,
+        );
+    }
+    text
+}
+
+/// Seconds in one chunk after which a handler is told of.
+const STALLED: f64 = 1.0;
 
 /// The closing lines of tcpdump, word for word.
 pub(crate) fn closing(summary: &Summary) -> String {
@@ -241,7 +284,7 @@ mod tests {
             bytes: 60_000_000,
             ..Tally::default()
         };
-        let busy = QueueAccount { queue: 0, tally, pool: PoolFill::default() };
+        let busy = QueueAccount { queue: 0, tally, pool: PoolFill::default(), ..QueueAccount::default() };
         let idle = QueueAccount { queue: 1, ..QueueAccount::default() };
         let interface = InterfaceAccount {
             id: 0,
@@ -251,7 +294,8 @@ mod tests {
             queues: vec![busy, idle],
             nic: Some(nic),
         };
-        let account = Account { elapsed: Duration::from_secs(2), interfaces: vec![interface] };
+        let account =
+            Account { elapsed: Duration::from_secs(2), interfaces: vec![interface], ..Account::default() };
         let written = weir::writer::Written {
             packets: 999_990,
             bytes: 1 << 20,

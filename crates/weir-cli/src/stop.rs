@@ -2,13 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use clap::Args;
-use serde::Serialize;
-use weir::Chunk;
-
 use crate::failure::Failure;
+use crate::handlers::Budget;
 use crate::signals::Signals;
 use crate::units;
+use clap::Args;
+use serde::Serialize;
 
 /// Longest sleep in `Capture::next`. A signal ends the sleep early; this is for the one that arrives just before it.
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
@@ -50,7 +49,7 @@ pub(crate) struct Until {
     pub(crate) signals: Signals,
     duration: Option<Duration>,
     deadline: Option<Instant>,
-    left: Option<u64>,
+    pub(crate) budget: Budget,
 }
 
 impl Until {
@@ -59,7 +58,7 @@ impl Until {
     pub(crate) fn new(args: &UntilArgs) -> Result<Self, Failure> {
         let signals =
             Signals::install().map_err(|error| Failure::new(format_args!("take over signals: {error}")))?;
-        Ok(Self { signals, duration: args.duration, deadline: None, left: args.count })
+        Ok(Self { signals, duration: args.duration, deadline: None, budget: Budget::new(args.count) })
     }
 
     /// Until the time is over, or a signal comes.
@@ -74,7 +73,7 @@ impl Until {
 
     /// The reason to stop now, if there is one.
     pub(crate) fn reached(&self, now: Instant) -> Option<Stop> {
-        if self.left == Some(0) {
+        if self.budget.is_spent() {
             Some(Stop::Count)
         } else if self.signals.stop() {
             Some(Stop::Signal)
@@ -88,18 +87,5 @@ impl Until {
         let times = [self.deadline, tick];
         let waits = times.iter().flatten().map(|time| time.saturating_duration_since(now));
         waits.fold(LONGEST_WAIT, Duration::min)
-    }
-
-    /// Cuts `chunk` to what is still wanted and counts it. The number of packets that stay.
-    pub(crate) fn take(&mut self, chunk: &mut Chunk) -> u64 {
-        let packets = u64::try_from(chunk.len()).unwrap_or(u64::MAX);
-        let Some(left) = self.left else { return packets };
-        if packets > left {
-            // `left` is less than a usize here.
-            chunk.keep_first(usize::try_from(left).unwrap_or(usize::MAX));
-        }
-        let taken = packets.min(left);
-        self.left = Some(left - taken);
-        taken
     }
 }

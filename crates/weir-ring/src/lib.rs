@@ -37,6 +37,7 @@ mod layout;
 mod pool;
 mod reader;
 mod sync;
+mod turn;
 mod words;
 mod writer;
 
@@ -49,6 +50,7 @@ pub use claim::{Claim, Claimed};
 pub use layout::{Shape, ShapeError};
 pub use pool::{Fill, Pool};
 pub use reader::{Corrupt, Gauge, Part, Reader};
+pub use turn::{Turn, Turns};
 pub use writer::Writer;
 
 #[cfg(not(loom))]

@@ -2,10 +2,12 @@
 //!
 //! Run with `make loom`.
 
+use loom::cell::UnsafeCell;
+use loom::sync::Arc;
 use loom::thread;
 
 use crate::layout::{RECORD_MIN, Shape};
-use crate::{Part, Pool, Reader, Writer};
+use crate::{Claim, Part, Pool, Reader, Turn, Turns, Writer};
 
 /// One queue, `chunks` chunks, each closed by `records` records of the smallest size.
 fn pool(chunks: u32, records: u32) -> (Writer, Reader) {
@@ -101,5 +103,63 @@ fn a_chunk_is_not_written_again_before_its_last_part_is_dropped_elsewhere() {
         }
         assert!(fourth, "both chunks were back");
         assert_eq!(values, wanted);
+    });
+}
+
+#[test]
+fn two_who_claim_a_queue_read_it_once_and_chunks_go_home() {
+    loom::model(|| {
+        let (mut writer, reader) = pool(2, 1);
+        assert!(write(&mut writer, 1) && write(&mut writer, 2));
+        let gauge = reader.gauge();
+        let queue = Arc::new(Claim::new(reader));
+        let take = |queue: Arc<Claim<Reader>>| {
+            let part = queue.try_claim().and_then(|mut reader| reader.take().expect("our own writer"));
+            part.map_or_else(Vec::new, |part| read(&part)) // dropped here, by whoever took it
+        };
+        let buddy = Arc::clone(&queue);
+        let buddy = thread::spawn(move || take(buddy));
+        let mut values = take(Arc::clone(&queue));
+        let third = write(&mut writer, 3);
+        values.extend(buddy.join().expect("does not panic"));
+        while let Some(part) = queue.try_claim().expect("nobody else").take().expect("our own writer") {
+            values.extend(read(&part));
+        }
+        values.sort_unstable();
+        assert_eq!(values, if third { vec![1, 2, 3] } else { vec![1, 2] });
+        let fill = gauge.fill();
+        assert_eq!((fill.free, fill.ready, fill.held), (2, 0, 0));
+    });
+}
+
+#[test]
+fn what_is_behind_a_line_is_done_after_all_that_is_before_it() {
+    loom::model(|| {
+        // What a handler knows of a flow: loom reports it if two have it at once, or one without seeing the other's work.
+        let flow = Arc::new(UnsafeCell::new(0));
+        let work = |flow: &UnsafeCell<u32>, turn: Turn| {
+            while !turn.has_come() {
+                thread::yield_now();
+            }
+            // SAFETY: loom checks the exclusivity; that check is what this is for.
+            flow.with_mut(|value| unsafe { *value += 1 });
+        };
+        let mut turns = Turns::new();
+        let first = turns.give();
+        turns.draw_line();
+        let second = turns.give();
+        turns.draw_line();
+        let third = turns.give();
+        let (old, new) = (Arc::clone(&flow), Arc::clone(&flow));
+        let old = thread::spawn(move || {
+            work(&old, first);
+            work(&old, third); // the flow comes back
+        });
+        let new = thread::spawn(move || work(&new, second));
+        old.join().expect("does not panic");
+        new.join().expect("does not panic");
+        assert!(turns.line_is_passed());
+        // SAFETY: as above.
+        flow.with(|value| assert_eq!(unsafe { *value }, 3));
     });
 }

@@ -4,6 +4,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use crate::handlers::HandlerState;
+
 /// Counters that close: each packet that reaches the hook ends in exactly one of them.
 ///
 /// `seen = filtered + sampled_out + captured + lost + errors`, and
@@ -92,6 +94,10 @@ pub struct QueueAccount {
     pub tally: Tally,
     /// Chunks.
     pub pool: PoolFill,
+    /// Closed chunks that waited at once when somebody looked, at most.
+    pub most_ready: u32,
+    /// Chunks that were taken by handlers of other queues.
+    pub offloaded: u64,
 }
 
 /// Losses before the hook, as far as the device tells; growth since the capture began.
@@ -133,6 +139,27 @@ impl InterfaceAccount {
     }
 }
 
+/// One handler's account.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct HandlerAccount {
+    /// Which.
+    pub handler: usize,
+    /// Where it was asked to run.
+    pub processor: Option<u32>,
+    /// What has become of it.
+    pub state: HandlerState,
+    /// Packets that it was given.
+    pub packets: u64,
+    /// Chunks, or parts of one, that it was given.
+    pub chunks: u64,
+    /// Those of them that came from queues of other handlers.
+    pub taken_over: u64,
+    /// Time with a chunk in hand.
+    pub busy_seconds: f64,
+    /// How long it has had the present one; `None`: it has none.
+    pub in_hand_seconds: Option<f64>,
+}
+
 /// The whole account.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Account {
@@ -141,6 +168,8 @@ pub struct Account {
     pub elapsed: Duration,
     /// Per interface.
     pub interfaces: Vec<InterfaceAccount>,
+    /// Per handler, where there are any ([`crate::Capture::handlers`]). Their packets are in `delivered` of their queues.
+    pub handlers: Vec<HandlerAccount>,
 }
 
 impl Account {

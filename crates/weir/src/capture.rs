@@ -6,15 +6,16 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
-use weir_sys::CallError;
 use weir_sys::link::LinkChange;
+use weir_sys::{CallError, cpu};
 
 use crate::Error;
 use crate::account::Account;
-use crate::builder::{Builder, Settings, Wanted};
+use crate::builder::{Builder, Delivery, Settings, Wanted};
 use crate::chunk::Chunk;
 use crate::event::Event;
 use crate::filter::{Exchange, Filter, Place};
+use crate::handlers::{Handler, Plan, Team, Watcher};
 use crate::interface::{Device, Interface};
 use crate::outlet::Outlet;
 use crate::patience::{Patience, Queues, Woken, timespec};
@@ -28,6 +29,7 @@ pub struct Capture {
     interfaces: Vec<Interface>,
     opened: Opened,
     patience: Patience,
+    crew: Option<Crew>,
     began: Instant,
     ended: Option<Instant>,
     checked: Instant,
@@ -43,6 +45,19 @@ struct Opened {
     bells: Vec<Arc<dyn Bell>>,
     /// Not yet told.
     events: Vec<Event>,
+}
+
+/// Handlers that have the queues. The watcher ends first.
+#[derive(Debug)]
+struct Crew {
+    watcher: Option<Watcher>,
+    team: Arc<Team>,
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.team.stop();
+    }
 }
 
 /// Between two looks at interfaces and namespaces where packets keep the capture from waiting.
@@ -97,6 +112,7 @@ impl Capture {
                 sites,
             },
             patience: Patience::new(settings.delivery),
+            crew: None,
             began: now,
             ended: None,
             checked: now,
@@ -131,6 +147,43 @@ impl Capture {
         Ok(())
     }
 
+    /// Gives the queues to handlers, each for a thread of its own, for good. From now on [`Capture::next`] waits for events
+    /// alone: somebody still has to call it. After [`Capture::stop`] handlers take what is left, and are done.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), weir::Error> {
+    /// use std::ops::ControlFlow;
+    /// let mut capture = weir::Capture::builder().interface("eth0").open()?;
+    /// for handler in capture.handlers(&weir::Plan::new(4).advanced(50))? {
+    ///     std::thread::spawn(|| {
+    ///         let mut bytes = 0; // a state of its own
+    ///         handler.run(|chunk| {
+    ///             bytes += chunk.packets().map(|packet| packet.data.len()).sum::<usize>();
+    ///             ControlFlow::Continue(())
+    ///         })
+    ///     });
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// A plan that does not fit the queues; handlers were asked for before; no resources for the thread that watches.
+    pub fn handlers(&mut self, plan: &Plan) -> Result<Vec<Handler>, Error> {
+        if self.crew.is_some() {
+            return Err(Error::Options("the queues have been given to handlers before".into()));
+        }
+        let seating = plan.fit(self.opened.outlets.len(), cpu::possible()?)?;
+        let delivery = self.patience.delivery();
+        let (team, handlers) = Team::new(std::mem::take(&mut self.opened.outlets), seating, delivery);
+        let crew = self.crew.insert(Crew { watcher: None, team });
+        // They are rung for the watcher now, and this thread has no queue to poll.
+        crew.watcher = Some(Watcher::start(&crew.team, std::mem::take(&mut self.opened.bells))?);
+        self.patience = Patience::new(Delivery::Adaptive);
+        Ok(handlers)
+    }
+
     /// What has happened to the interfaces since the last call: the last thousand events, where nobody has asked for so
     /// long. [`Capture::next`] finds it out, and comes back early for it where it waits.
     pub fn events(&mut self) -> Vec<Event> {
@@ -143,13 +196,19 @@ impl Capture {
     ///
     /// # Errors
     ///
-    /// [`Error::InterfaceGone`], when the last interface is gone and what came from it was taken; shared memory that was
-    /// overwritten. What was captured before can still be taken after [`Capture::stop`].
+    /// [`Error::InterfaceGone`], when the last interface is gone and what came from it was taken, by handlers perhaps not
+    /// yet; [`Error::NoHandlers`]; shared memory that was overwritten. What was captured before can still be taken after [`Capture::stop`].
     pub fn next(&mut self, wait: Duration) -> Result<Option<Chunk>, Error> {
         if self.ended.is_some() {
-            return self.patience.rest(&mut self.opened);
+            return match &self.crew {
+                Some(crew) => crew.team.rest(),
+                None => self.patience.rest(&mut self.opened),
+            };
         }
         self.check()?;
+        if self.crew.as_ref().is_some_and(|crew| !crew.team.is_manned()) {
+            return Err(Error::NoHandlers);
+        }
         if self.opened.ports.iter().all(Port::is_gone) {
             return match (self.patience.rest(&mut self.opened)?, self.interfaces.last()) {
                 (None, Some(interface)) => Err(Error::InterfaceGone { name: interface.name.clone() }),
@@ -189,6 +248,10 @@ impl Capture {
         for port in &mut self.opened.ports {
             result = port.source.stop().and(result);
         }
+        if let Some(crew) = &mut self.crew {
+            crew.team.stop();
+            crew.watcher = None;
+        }
         self.ended = Some(Instant::now());
         result
     }
@@ -203,7 +266,9 @@ impl Capture {
         let links = self.opened.sites.iter().map(Site::links).collect::<Result<Vec<_>, Error>>()?;
         let elapsed = self.ended.unwrap_or_else(Instant::now) - self.began;
         let interfaces = self.opened.ports.iter_mut().map(|port| port.account(&links[port.site]));
-        Ok(Account { elapsed, interfaces: interfaces.collect() })
+        let interfaces = interfaces.collect();
+        let handlers = self.crew.as_ref().map(|crew| crew.team.account()).unwrap_or_default();
+        Ok(Account { elapsed, interfaces, handlers })
     }
 
     /// Once a second: what the sources have to do, and what has happened to interfaces and namespaces.

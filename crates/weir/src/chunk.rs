@@ -1,7 +1,7 @@
 //! Chunks and the packets in them.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use weir_ring::Part;
 use weir_savefile::record::{self, Malformed, Records};
@@ -27,6 +27,24 @@ pub(crate) struct Lane {
     pub(crate) delivered: AtomicU64,
     /// Taken back out of `delivered`, at [`Chunk::keep_first`].
     pub(crate) discarded: AtomicU64,
+    /// Closed chunks that waited at once, at most.
+    pub(crate) most_ready: AtomicU32,
+    /// Chunks that were taken by handlers of other queues.
+    pub(crate) offloaded: AtomicU64,
+}
+
+impl Lane {
+    pub(crate) fn new(interface: u32, queue: u32, direction: Option<Direction>) -> Self {
+        Self {
+            interface,
+            queue,
+            direction,
+            delivered: AtomicU64::new(0),
+            discarded: AtomicU64::new(0),
+            most_ready: AtomicU32::new(0),
+            offloaded: AtomicU64::new(0),
+        }
+    }
 }
 
 impl Chunk {

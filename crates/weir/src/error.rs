@@ -116,6 +116,9 @@ pub enum Error {
         /// `MemAvailable`, bytes.
         available: u64,
     },
+    /// Handlers were asked for, and the last of them has gone while the capture went on.
+    #[error("every handler has left: nobody takes packets")]
+    NoHandlers,
     /// A program that the kernel did not take.
     #[error("interface `{name}`: {source}")]
     Load {

@@ -8,7 +8,7 @@
 //!
 //! A [`Builder`] opens a [`Capture`]; a capture gives [`Chunk`]s; a chunk gives [`Packet`]s, which are slices of the memory
 //! that the kernel wrote. A chunk may be borrowed in a call-back ([`Capture::run`]) or owned and dropped later, by any
-//! thread ([`Capture::next`]). An [`Account`] tells what became of every packet.
+//! thread ([`Capture::next`]). Many threads may take chunks at once, each as a [`Handler`]. An [`Account`] tells what became of every packet.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), weir::Error> {
@@ -36,6 +36,7 @@ pub mod link {
     pub use weir_sys::link::{Link, links};
 }
 
+mod bell;
 mod builder;
 mod capture;
 mod choose;
@@ -43,6 +44,7 @@ mod chunk;
 mod error;
 mod event;
 mod file_interface;
+mod handlers;
 mod interface;
 mod namespace;
 mod outlet;
@@ -52,7 +54,7 @@ mod site;
 mod size;
 mod source;
 
-pub use account::{Account, InterfaceAccount, NicCounters, PoolFill, QueueAccount, Tally};
+pub use account::{Account, HandlerAccount, InterfaceAccount, NicCounters, PoolFill, QueueAccount, Tally};
 pub use builder::{
     Builder, DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS, DEFAULT_SNAP_LEN, Delivery, Direction, Mode, SourceChoice,
     Timestamps,
@@ -65,5 +67,6 @@ pub use event::{Change, Event};
 pub use file_interface::FileInterface;
 pub use filter::Filter;
 pub use forward::Forward;
+pub use handlers::{DEFAULT_THRESHOLD, Handler, HandlerState, Plan};
 pub use interface::Interface;
 pub use namespace::Namespace;

@@ -77,6 +77,15 @@ impl Patience {
         Self { delivery, turn: 0, round: 0, found: true, armed: None, due: Instant::now() }
     }
 
+    pub(crate) fn delivery(&self) -> Delivery {
+        self.delivery
+    }
+
+    /// The queues are others now.
+    pub(crate) fn begin_anew(&mut self) {
+        self.armed = None;
+    }
+
     /// The next chunk; waits for one until `deadline`. `None`: there was none, a signal came, or there is news.
     pub(crate) fn next(
         &mut self,

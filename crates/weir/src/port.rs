@@ -1,7 +1,7 @@
 //! One interface of a capture: its source, what it has handed over, what is known of it.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 
 use weir_sys::link::{Link, LinkChange};
 
@@ -55,15 +55,7 @@ impl Port {
             Direction::Both => None,
             one => Some(one),
         };
-        let lane = |queue| {
-            Arc::new(Lane {
-                interface: id,
-                queue,
-                direction,
-                delivered: AtomicU64::new(0),
-                discarded: AtomicU64::new(0),
-            })
-        };
+        let lane = |queue| Arc::new(Lane::new(id, queue, direction));
         let counters = nic_counters(&device.link);
         Ok(Self {
             lanes: (0..source.queues()).map(lane).collect(),
@@ -84,7 +76,7 @@ impl Port {
     /// Gives its queues away, once.
     pub(crate) fn give_outlets(&mut self) -> Vec<Outlet> {
         let queues = self.source.give_queues().into_iter();
-        queues.zip(&self.lanes).map(|(queue, lane)| Outlet { queue, lane: Arc::clone(lane) }).collect()
+        queues.zip(&self.lanes).map(|(queue, lane)| Outlet::new(queue, Arc::clone(lane))).collect()
     }
 
     /// Where its filter is exchanged.
@@ -183,6 +175,8 @@ impl Port {
                 discarded: lane.discarded.load(Ordering::Relaxed),
                 ..Tally::default()
             },
+            most_ready: lane.most_ready.load(Ordering::Relaxed),
+            offloaded: lane.offloaded.load(Ordering::Relaxed),
             pool: PoolFill {
                 free: fill.free,
                 open: fill.open,

@@ -188,6 +188,8 @@ fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
         [PROCESS, FILES, OLD_NAMES].concat().into_iter().map(|call| (call, Vec::new())).collect();
     let (thread, executable) = (c::CLONE_THREAD as u64, c::PROT_EXEC as u64);
     rules.extend([
+        // Where a thread runs: for itself.
+        (c::SYS_sched_setaffinity, vec![masked(0, u64::MAX, 0)?]),
         // A thread, not a process.
         (c::SYS_clone, vec![masked(0, thread, thread)?]),
         (c::SYS_mmap, vec![masked(2, executable, 0)?]),

@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 use weir_lab::{Network, Veth, require_root};
 
-use crate::harness::{Running, network, send, start, start_piped};
+use crate::harness::{Running, network, run, send, start, start_piped};
 
 const SETTLE: Duration = Duration::from_millis(300);
 
@@ -88,4 +88,52 @@ fn root_a_reader_that_has_seen_enough_is_no_failure() {
     let mut line = String::new();
     BufReader::new(stdout).read_line(&mut line).expect("a line");
     running.wait().succeeded().says("0 packets captured");
+}
+
+#[test]
+fn root_handlers_share_the_work_and_tell_who_did_what() {
+    if !require_root("root_handlers_share_the_work_and_tell_who_did_what") {
+        return;
+    }
+    let network = Network::new(Veth::default().queues(2)).expect("a private network");
+    let shared = ["--source", "xdp", "--handlers", "2", "--advanced", "--threshold", "60%", "--json"];
+    let running = count(&network, &[&shared[..], &["--load", "5", "--load-filter", "udp"]].concat());
+    send(&network, 3000);
+    thread::sleep(SETTLE);
+    let ended = running.interrupt().succeeded();
+    let account = ended.account();
+    account.closes();
+    let handlers = account.0["handlers"].as_array().expect("a list").clone();
+    let packets = handlers.iter().map(|handler| handler["packets"].as_u64().expect("a number"));
+    assert_eq!((handlers.len(), packets.sum::<u64>()), (2, 3000), "{handlers:?}");
+    assert!(handlers.iter().all(|handler| handler["state"] == "ended"), "{handlers:?}");
+    assert_eq!(account.0["load"], serde_json::json!({ "times": 5, "matched": 3000 }));
+    assert!(ended.stderr.contains("handler 1: "), "{}", ended.stderr);
+
+    // Pinned, in basic mode, and no more than asked for.
+    let running = count(&network, &["--source", "xdp", "--handlers", "2", "--pin", "0,0", "-c", "1000"]);
+    send(&network, 1500);
+    let ended = running.wait().succeeded();
+    ended.says("1000 packets captured");
+    assert!(ended.stderr.contains("handler 1 on processor 0: "), "{}", ended.stderr);
+}
+
+#[test]
+fn root_plans_that_do_not_fit_are_refused() {
+    if !require_root("root_plans_that_do_not_fit_are_refused") {
+        return;
+    }
+    let network = Network::new(Veth::default().queues(2)).expect("a private network");
+    let table: [(&[&str], &str); 5] = [
+        (&["--handlers", "3"], "nothing to do"),
+        (&["--handlers", "2", "--pin", "0,4095"], "no processor 4095"),
+        (&["--handlers", "2", "--pin", "0"], "one processor for each"),
+        (&["--handlers", "2", "--advanced", "--group", "0-2"], "no queue 2"),
+        (&["--handlers", "2", "--advanced", "--group", "0-1", "--group", "1"], "two groups"),
+    ];
+    for (args, said) in table {
+        let ended = run(&network, &[&["count", "-i", "rx0", "--source", "xdp"], args].concat());
+        assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
+        assert!(ended.stderr.contains(said), "{}", ended.stderr);
+    }
 }

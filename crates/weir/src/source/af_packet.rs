@@ -289,6 +289,10 @@ impl Queue for SocketQueue {
     fn wake_never(&mut self) {
         self.shared.wake_never();
     }
+
+    fn gauge(&self) -> Gauge {
+        self.reader.gauge()
+    }
 }
 
 impl Source for AfPacket {

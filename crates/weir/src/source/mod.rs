@@ -10,7 +10,7 @@ pub(crate) mod xdp_tc;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
-use weir_ring::{Counters, Fill, Part};
+use weir_ring::{Counters, Fill, Gauge, Part};
 
 use crate::Error;
 use crate::filter::Gate;
@@ -38,6 +38,9 @@ pub(crate) trait Queue: std::fmt::Debug + Send {
 
     /// Ends what [`Queue::wake_after`] began.
     fn wake_never(&mut self);
+
+    /// What is to be seen of it from outside.
+    fn gauge(&self) -> Gauge;
 }
 
 /// What a source rings for queues that somebody waits for.

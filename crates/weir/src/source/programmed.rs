@@ -270,6 +270,10 @@ impl Queue for PoolQueue {
     fn wake_never(&mut self) {
         self.reader.wake_never();
     }
+
+    fn gauge(&self) -> Gauge {
+        self.reader.gauge()
+    }
 }
 
 impl Bell for Doorbell {

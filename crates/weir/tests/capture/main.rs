@@ -5,6 +5,7 @@ mod coexistence;
 mod contents;
 mod delivery;
 mod filter;
+mod handlers;
 mod segment;
 mod tc;
 

@@ -1,15 +1,15 @@
 //! What the pump and the source tell each other, beside the pool.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering, fence};
 
-use rustix::event::{EventfdFlags, eventfd};
 use weir_ring::{Counters, Reader};
 use weir_sys::CallError;
 
 use super::super::Bell;
 use super::sieve::Sieve;
+use crate::bell::EventBell;
 
 /// What the pump is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -239,35 +239,5 @@ impl Bell for Shared {
 
     fn quiet(&self) {
         self.bell.quiet();
-    }
-}
-
-/// A descriptor that is readable once it was rung, until it is quieted.
-#[derive(Debug)]
-pub(super) struct EventBell {
-    fd: OwnedFd,
-}
-
-impl EventBell {
-    fn new() -> Result<Self, CallError> {
-        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|error| CallError::new("make an event descriptor", error))?;
-        Ok(Self { fd })
-    }
-
-    fn ring(&self) {
-        // It cannot fail but by a counter of 64 bits that is full, and then it is readable.
-        let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
-    }
-
-    fn quiet(&self) {
-        // Nothing to read: it was not rung.
-        let _ = rustix::io::read(&self.fd, &mut [0; 8]);
-    }
-}
-
-impl AsFd for EventBell {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.fd.as_fd()
     }
 }

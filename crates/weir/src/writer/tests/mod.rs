@@ -18,7 +18,7 @@ use rustix::mount::{
 use weir_savefile::record::{INBOUND, OUTBOUND, RecordHeader, encode};
 
 use super::*;
-use crate::{InterfaceAccount, NicCounters, PoolFill, QueueAccount, Tally};
+use crate::{InterfaceAccount, NicCounters, QueueAccount, Tally};
 
 /// A packet of a test, and the record's fields that the judges can see.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,10 +107,10 @@ fn account() -> Account {
         name: format!("veth{id}"),
         source: "xdp",
         mode: "pass",
-        queues: vec![QueueAccount { queue: 7, tally, pool: PoolFill::default() }],
+        queues: vec![QueueAccount { queue: 7, tally, ..QueueAccount::default() }],
         nic: Some(NicCounters { missed: 1, fifo_errors: 0, dropped: 0 }),
     });
-    Account { elapsed: Duration::from_secs(5), interfaces: interfaces.into() }
+    Account { elapsed: Duration::from_secs(5), interfaces: interfaces.into(), ..Account::default() }
 }
 
 /// A tmpfs of its own that no name leads to and that goes with its descriptor.

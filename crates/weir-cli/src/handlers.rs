@@ -1,0 +1,216 @@
+//! `--handlers`: many threads take packets, each by itself.
+
+use std::ops::ControlFlow;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread::JoinHandle;
+
+use clap::Args;
+use weir::{Capture, Chunk, DEFAULT_THRESHOLD, Plan};
+
+use crate::failure::Failure;
+use crate::payload::{Findings, Payload};
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Handlers")]
+pub(crate) struct HandlersArgs {
+    /// This many threads take packets, each by itself: those of queue q go to thread q modulo N. Queues are counted over
+    /// all interfaces, in their order.
+    #[arg(long, value_name = "N")]
+    handlers: Option<usize>,
+
+    /// Run them on these processors, one each: 0,1.
+    #[arg(long, value_name = "CPUS", value_delimiter = ',', requires = "handlers")]
+    pin: Vec<u32>,
+
+    /// Advanced mode: threads that have nothing to do take chunks of queues that fill. Packets of a flow may then be handled
+    /// at the same time, and out of order.
+    #[arg(long, requires = "handlers")]
+    advanced: bool,
+
+    /// How full a queue must be for that, in percent of the chunks that can wait in it; 50 unless set.
+    #[arg(long, value_name = "PERCENT", requires = "advanced")]
+    threshold: Option<Percent>,
+
+    /// Queues whose threads help one another: 0-3, or 0,2,5-7. May be repeated; without it all are one group.
+    #[arg(long = "group", value_name = "QUEUES", requires = "advanced")]
+    groups: Vec<QueueList>,
+}
+
+impl HandlersArgs {
+    /// What is asked of handlers; `None`: one thread does everything.
+    pub(crate) fn plan(&self) -> Option<Plan> {
+        let plan = Plan::new(self.handlers?).pin(self.pin.iter().copied());
+        let percent = self.threshold.map_or(DEFAULT_THRESHOLD, |threshold| threshold.0);
+        let plan = if self.advanced { plan.advanced(percent) } else { plan };
+        Some(self.groups.iter().fold(plan, |plan, group| plan.group(group.0.iter().copied())))
+    }
+}
+
+/// `60%` or `60`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Percent(u8);
+
+impl FromStr for Percent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = text.strip_suffix('%').unwrap_or(text);
+        match number.parse() {
+            Ok(percent @ 1..=99) => Ok(Self(percent)),
+            _ => Err("allowed is 1% to 99%".into()),
+        }
+    }
+}
+
+/// `0-3,6`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct QueueList(Vec<usize>);
+
+impl FromStr for QueueList {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        /// No device has more.
+        const MOST: usize = 1 << 16;
+        let wrong = || format!("allowed are numbers of queues below {MOST}, such as 0-3 or 0,2,5-7");
+        let mut queues = Vec::new();
+        for range in text.split(',') {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            let (first, last): (usize, usize) = match (first.parse(), last.parse()) {
+                (Ok(first), Ok(last)) if first <= last && last < MOST => (first, last),
+                _ => return Err(wrong()),
+            };
+            queues.extend(first..=last);
+        }
+        Ok(Self(queues))
+    }
+}
+
+/// Packets that are still wanted, by whichever thread takes them.
+#[derive(Clone, Debug)]
+pub(crate) struct Budget(Option<Arc<AtomicU64>>);
+
+impl Budget {
+    /// `None`: all.
+    pub(crate) fn new(packets: Option<u64>) -> Self {
+        Self(packets.map(|packets| Arc::new(AtomicU64::new(packets))))
+    }
+
+    pub(crate) fn is_spent(&self) -> bool {
+        self.0.as_ref().is_some_and(|left| left.load(Ordering::Relaxed) == 0)
+    }
+
+    /// Cuts `chunk` to what is still wanted and counts it. The number of packets that stay.
+    pub(crate) fn take(&self, chunk: &mut Chunk) -> u64 {
+        let packets = chunk.len() as u64;
+        let Some(left) = &self.0 else { return packets };
+        // Relaxed: whoever takes from it gets what nobody else does, and that is all.
+        let before = left
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(packets)));
+        let taken = before.unwrap_or(0).min(packets);
+        if taken < packets {
+            // Less than a usize here.
+            chunk.keep_first(usize::try_from(taken).unwrap_or(usize::MAX));
+        }
+        taken
+    }
+}
+
+/// What one thread does with packets, and has found.
+#[derive(Debug)]
+pub(crate) struct Work {
+    budget: Budget,
+    payload: Payload,
+    /// Packets that were taken.
+    pub(crate) handled: u64,
+}
+
+impl Work {
+    pub(crate) fn new(budget: Budget, payload: Payload) -> Self {
+        Self { budget, payload, handled: 0 }
+    }
+
+    pub(crate) fn take(&mut self, mut chunk: Chunk) {
+        self.handled += self.budget.take(&mut chunk);
+        self.payload.take(&chunk);
+    }
+
+    /// What has been found by this and by `others`.
+    pub(crate) fn finish(self, others: impl IntoIterator<Item = Self>) -> (u64, Findings) {
+        let first = (self.handled, self.payload.finish());
+        others.into_iter().fold(first, |(handled, findings), other| {
+            (handled + other.handled, findings.and(other.payload.finish()))
+        })
+    }
+}
+
+/// The threads.
+#[derive(Debug)]
+pub(crate) struct Crew(Vec<JoinHandle<Result<Work, weir::Error>>>);
+
+impl Crew {
+    /// Starts a thread for each handler of `plan`.
+    pub(crate) fn start(
+        capture: &mut Capture,
+        plan: &Plan,
+        work: impl Fn() -> Result<Work, Failure>,
+    ) -> Result<Self, Failure> {
+        let mut threads = Vec::new();
+        for handler in capture.handlers(plan)? {
+            let mut work = work()?;
+            let name = format!("weir-handler-{}", handler.number());
+            let thread = weir_sys::thread::spawn_deaf(&name, move || {
+                handler.run(|chunk| {
+                    work.take(chunk);
+                    ControlFlow::Continue(())
+                })?;
+                Ok(work)
+            });
+            let failed = |error| Failure::new(format_args!("start a thread for --handlers: {error}"));
+            threads.push(thread.map_err(failed)?);
+        }
+        Ok(Self(threads))
+    }
+
+    /// Waits until all have taken what was left. What they have done, and the first thing that went wrong.
+    pub(crate) fn join(self) -> (Vec<Work>, Result<(), Failure>) {
+        let (mut done, mut result) = (Vec::new(), Ok(()));
+        for (number, thread) in self.0.into_iter().enumerate() {
+            match thread.join() {
+                Ok(Ok(work)) => done.push(work),
+                Ok(Err(error)) => result = result.and_then(|()| Err(error.into())),
+                Err(_) => {
+                    let what =
+                        Failure::new(format_args!("handler {number} has panicked: what it found is missing"));
+                    result = result.and(Err(what));
+                }
+            }
+        }
+        (done, result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn queues_are_lists_of_ranges() {
+        let list = |text: &str| text.parse().map(|QueueList(queues)| queues);
+        assert_eq!(list("0-3"), Ok(vec![0, 1, 2, 3]));
+        assert_eq!(list("0,2,5-6"), Ok(vec![0, 2, 5, 6]));
+        for text in ["", "-", "3-1", "a", "1,", "0-65536", "99999999999999999999"] {
+            assert!(list(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_threshold_is_a_percentage_that_can_be_exceeded() {
+        assert_eq!(("60%".parse(), "60".parse()), (Ok(Percent(60)), Ok(Percent(60))));
+        for text in ["0", "0%", "100%", "101%", "-1", "x", "%", "256"] {
+            assert!(text.parse::<Percent>().is_err(), "{text}");
+        }
+    }
+}

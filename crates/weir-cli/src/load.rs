@@ -1,0 +1,86 @@
+//! `--load`: a filter is asked many times about each packet, as WireCAP's `pkt_handler` does. Work of a known size, by the
+//! classic-BPF interpreter, so that it is comparable.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use clap::Args;
+use serde::Serialize;
+use weir::filter::Dialect;
+use weir::{Filter, Interface, Packet};
+use weir_filter::cbpf::Program;
+use weir_filter::emit::cbpf::{Target, emit};
+use weir_filter::interpret;
+
+use crate::failure::Failure;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Handlers")]
+pub(crate) struct LoadArgs {
+    /// Work for each packet: ask a filter X times, by the classic-BPF interpreter.
+    #[arg(long, value_name = "X", conflicts_with_all = ["touch", "verify"])]
+    load: Option<u32>,
+
+    /// The filter, in the dialect of libpcap.
+    #[arg(long, value_name = "EXPR", default_value = "net 131.225.2 and udp", requires = "load")]
+    load_filter: String,
+}
+
+impl LoadArgs {
+    /// The load for packets of `interfaces`, if one is asked for.
+    pub(crate) fn on(&self, interfaces: &[Interface]) -> Result<Option<Load>, Failure> {
+        let Some(times) = self.load else { return Ok(None) };
+        let filter = Filter::new(&self.load_filter).dialect(Dialect::Pcap);
+        let program = |interface: &Interface| {
+            let compiled = filter.compile_for_file(interface.link_type, false).map_err(weir::Error::from)?;
+            emit(&compiled.graph, &compiled.ast.sets, Target::Kernel).map_err(Failure::new)
+        };
+        let programs = interfaces.iter().map(program).collect::<Result<_, Failure>>()?;
+        Ok(Some(Load { programs, times, matched: 0 }))
+    }
+}
+
+/// The load, and what came of it.
+#[derive(Debug)]
+pub(crate) struct Load {
+    /// By interface.
+    programs: Arc<[Program]>,
+    times: u32,
+    matched: u64,
+}
+
+/// The result, which no compiler can leave out.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(crate) struct LoadFindings {
+    /// How often each packet was asked about.
+    times: u32,
+    /// Packets that matched.
+    matched: u64,
+}
+
+impl Load {
+    pub(crate) fn packet(&mut self, packet: &Packet<'_>) {
+        let program = &self.programs[packet.interface as usize];
+        let packet = interpret::Packet {
+            data: packet.data,
+            length: packet.original_len,
+            ..interpret::Packet::default()
+        };
+        let mut answer = 0;
+        for _ in 0..self.times {
+            answer = black_box(program.run(black_box(&packet)));
+        }
+        self.matched += u64::from(answer > 0);
+    }
+
+    pub(crate) fn finish(self) -> LoadFindings {
+        LoadFindings { times: self.times, matched: self.matched }
+    }
+}
+
+impl LoadFindings {
+    /// The same, and what another thread has found.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self { matched: self.matched + other.matched, ..self }
+    }
+}

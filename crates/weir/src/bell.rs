@@ -1,0 +1,36 @@
+//! A bell that threads of this process ring.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{EventfdFlags, eventfd};
+use weir_sys::CallError;
+
+/// A descriptor that is readable once it was rung, until it is quieted.
+#[derive(Debug)]
+pub(crate) struct EventBell {
+    fd: OwnedFd,
+}
+
+impl EventBell {
+    pub(crate) fn new() -> Result<Self, CallError> {
+        let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|error| CallError::new("make an event descriptor", error))?;
+        Ok(Self { fd })
+    }
+
+    pub(crate) fn ring(&self) {
+        // It cannot fail but by a counter of 64 bits that is full, and then it is readable.
+        let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
+    }
+
+    pub(crate) fn quiet(&self) {
+        // Nothing to read: it was not rung.
+        let _ = rustix::io::read(&self.fd, &mut [0; 8]);
+    }
+}
+
+impl AsFd for EventBell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.fd.as_fd()
+    }
+}

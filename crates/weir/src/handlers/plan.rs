@@ -1,0 +1,175 @@
+//! What is asked of handlers.
+
+use crate::Error;
+
+/// Percent of a queue that is full before buddies help.
+///
+/// WireCAP's authors advise 50 where loss is critical and 80 where the caches of one processor matter more. Nothing lost is
+/// what this is for; and a chunk is copied once by whoever writes it, so that its first reader meets it in no private cache
+/// anyway, unless it is read at once, and then no queue fills.
+pub const DEFAULT_THRESHOLD: u8 = 50;
+
+/// How many handlers there are to be, where they run, and who helps whom.
+#[derive(Clone, Debug)]
+#[must_use]
+pub struct Plan {
+    handlers: usize,
+    processors: Vec<u32>,
+    /// Percent; `None`: basic mode.
+    threshold: Option<u8>,
+    groups: Vec<Vec<usize>>,
+}
+
+/// A plan that fits the queues that there are.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Seating {
+    /// By handler: its processor.
+    pub(super) processors: Vec<Option<u32>>,
+    /// By group: its queues. Empty in basic mode.
+    pub(super) groups: Vec<Vec<usize>>,
+    /// Percent.
+    pub(super) threshold: u8,
+}
+
+impl Plan {
+    /// This many handlers in basic mode: the chunks of queue q go to handler q modulo their number. Queues are counted
+    /// over all interfaces, in their order.
+    pub fn new(handlers: usize) -> Self {
+        Self { handlers, processors: Vec::new(), threshold: None, groups: Vec::new() }
+    }
+
+    /// Handler n is to run on the nth of these processors alone.
+    pub fn pin(mut self, processors: impl IntoIterator<Item = u32>) -> Self {
+        self.processors = processors.into_iter().collect();
+        self
+    }
+
+    /// Advanced mode: a queue whose closed chunks are more than `percent` of those that can wait there is helped by the
+    /// handlers of its group. All queues are one group unless [`group`](Self::group) says otherwise. Packets of one flow
+    /// may then be handled by two handlers at once, and out of order.
+    pub fn advanced(mut self, percent: u8) -> Self {
+        self.threshold = Some(percent);
+        self
+    }
+
+    /// These queues are a group; a queue that is in none is not helped.
+    pub fn group(mut self, queues: impl IntoIterator<Item = usize>) -> Self {
+        self.groups.push(queues.into_iter().collect());
+        self
+    }
+
+    /// Handlers that there are to be.
+    pub fn handlers(&self) -> usize {
+        self.handlers
+    }
+
+    /// Fits it to `queues` queues on a machine of `processors` processors.
+    pub(crate) fn fit(&self, queues: usize, processors: u32) -> Result<Seating, Error> {
+        let wrong = |what: String| Err(Error::Options(what));
+        let handlers = self.handlers;
+        if handlers == 0 {
+            return wrong("0 handlers take no packet: 1 is the least".into());
+        }
+        if !self.processors.is_empty() && self.processors.len() != handlers {
+            let pins = self.processors.len();
+            return wrong(format!("{handlers} handlers and {pins} processors: name one processor for each"));
+        }
+        if let Some(missing) = self.processors.iter().find(|&&one| one >= processors) {
+            return wrong(format!(
+                "there is no processor {missing}: this machine has {processors}, counted from 0"
+            ));
+        }
+        let pins = (0..handlers).map(|handler| self.processors.get(handler).copied()).collect();
+        let Some(threshold) = self.threshold else {
+            if !self.groups.is_empty() {
+                return wrong("a group of queues means something in advanced mode only".into());
+            }
+            if handlers > queues {
+                return wrong(format!(
+                    "{handlers} handlers for {queues} queues: some would have nothing to do, unless in advanced mode"
+                ));
+            }
+            return Ok(Seating { processors: pins, groups: Vec::new(), threshold: 100 });
+        };
+        if !(1..=99).contains(&threshold) {
+            return wrong(format!(
+                "a threshold of {threshold} %: 1 to 99 can be exceeded by a queue that still has room"
+            ));
+        }
+        let all = || vec![(0..queues).collect()];
+        let groups = if self.groups.is_empty() { all() } else { self.groups.clone() };
+        let mut group_of: Vec<Option<usize>> = vec![None; queues];
+        for (number, group) in groups.iter().enumerate() {
+            for &queue in group {
+                match group_of.get_mut(queue) {
+                    None => {
+                        return wrong(format!(
+                            "there is no queue {queue}: there are {queues}, counted from 0"
+                        ));
+                    }
+                    Some(Some(other)) if *other == number => {
+                        return wrong(format!("queue {queue} is named twice in one group"));
+                    }
+                    Some(Some(_)) => {
+                        return wrong(format!(
+                            "queue {queue} is in two groups: one is all that it can be in"
+                        ));
+                    }
+                    Some(place) => *place = Some(number),
+                }
+            }
+            let members: std::collections::BTreeSet<usize> =
+                group.iter().map(|queue| queue % handlers).chain(queues..handlers).collect();
+            if members.len() < 2 {
+                return wrong(format!(
+                    "group {number} has one handler: nobody could help it; ask for more handlers, or queues of others"
+                ));
+            }
+        }
+        Ok(Seating { processors: pins, groups, threshold })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(plan: &Plan) -> String {
+        plan.fit(4, 8).expect_err("must be refused").to_string()
+    }
+
+    #[test]
+    fn plans_that_cannot_be_say_why() {
+        let table = [
+            (Plan::new(0), "1 is the least"),
+            (Plan::new(5), "nothing to do"),
+            (Plan::new(2).pin([1]), "one processor for each"),
+            (Plan::new(2).pin([1, 8]), "no processor 8"),
+            (Plan::new(2).group([0, 1]), "advanced mode only"),
+            (Plan::new(2).advanced(0), "1 to 99"),
+            (Plan::new(2).advanced(101), "1 to 99"),
+            (Plan::new(2).advanced(60).group([0, 4]), "no queue 4"),
+            (Plan::new(2).advanced(60).group([0, 1]).group([1, 2]), "two groups"),
+            (Plan::new(2).advanced(60).group([0, 0]), "named twice"),
+            (Plan::new(2).advanced(60).group([0, 2]), "one handler"),
+            (Plan::new(1).advanced(60), "one handler"),
+        ];
+        for (plan, part) in table {
+            let told = refusal(&plan);
+            assert!(told.contains(part), "{plan:?}: {told}");
+        }
+    }
+
+    #[test]
+    fn all_queues_are_one_group_unless_groups_are_named() {
+        let fit = |plan: Plan| plan.fit(4, 8).expect("can be").groups;
+        assert_eq!(fit(Plan::new(4)), Vec::<Vec<usize>>::new());
+        assert_eq!(fit(Plan::new(4).advanced(50)), [[0, 1, 2, 3]]);
+        assert_eq!(fit(Plan::new(4).advanced(50).group([2, 3])), [[2, 3]]);
+        assert_eq!(
+            fit(Plan::new(6).advanced(50).group([0])),
+            [[0]],
+            "two handlers have no queue, and help all"
+        );
+    }
+}

@@ -1,0 +1,153 @@
+//! Where one handler sits: how it is woken, and what is known of it.
+
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+
+use crate::account::HandlerAccount;
+use crate::patience::Woken;
+
+/// What has become of a handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum HandlerState {
+    /// It takes chunks.
+    Running,
+    /// The capture has ended, and it has taken what was left.
+    Ended,
+    /// It was dropped while the capture went on; others have its queues.
+    Left,
+    /// The same, by a panic.
+    Panicked,
+}
+
+impl HandlerState {
+    fn of(word: u8) -> Self {
+        [Self::Running, Self::Ended, Self::Left, Self::Panicked][usize::from(word)]
+    }
+}
+
+/// One handler's place. The handler writes, unless said otherwise.
+#[derive(Debug)]
+pub(super) struct Seat {
+    processor: Option<u32>,
+    state: AtomicU8,
+    /// What it has been woken for and has not heard yet; anybody writes.
+    rung: Mutex<Option<Woken>>,
+    bell: Condvar,
+    asleep: AtomicBool,
+    packets: AtomicU64,
+    chunks: AtomicU64,
+    taken_over: AtomicU64,
+    /// Nanoseconds with chunks in hand, the present one left out.
+    busy: AtomicU64,
+    /// Since when it has the present one, in nanoseconds since `began`, plus one; 0: it has none.
+    since: AtomicU64,
+    began: Instant,
+}
+
+impl Seat {
+    pub(super) fn new(processor: Option<u32>) -> Self {
+        Self {
+            processor,
+            state: AtomicU8::new(HandlerState::Running as u8),
+            rung: Mutex::new(None),
+            bell: Condvar::new(),
+            asleep: AtomicBool::new(false),
+            packets: AtomicU64::new(0),
+            chunks: AtomicU64::new(0),
+            taken_over: AtomicU64::new(0),
+            busy: AtomicU64::new(0),
+            since: AtomicU64::new(0),
+            began: Instant::now(),
+        }
+    }
+
+    pub(super) fn processor(&self) -> Option<u32> {
+        self.processor
+    }
+
+    pub(super) fn state(&self) -> HandlerState {
+        HandlerState::of(self.state.load(Ordering::Relaxed))
+    }
+
+    pub(super) fn set_state(&self, state: HandlerState) {
+        self.state.store(state as u8, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_running(&self) -> bool {
+        self.state() == HandlerState::Running
+    }
+
+    /// Sleeps until it is rung for.
+    pub(super) fn sleep(&self, longest: Duration) -> Woken {
+        let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
+        // Relaxed: who misses it rings a handler that looks before it sleeps, or at the next millisecond.
+        self.asleep.store(true, Ordering::Relaxed);
+        let waited = self.bell.wait_timeout_while(rung, longest, |rung| rung.is_none());
+        let (mut rung, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        self.asleep.store(false, Ordering::Relaxed);
+        rung.take().unwrap_or(Woken::Time)
+    }
+
+    pub(super) fn is_asleep(&self) -> bool {
+        self.asleep.load(Ordering::Relaxed)
+    }
+
+    /// Wakes it, or keeps it from the next sleep.
+    pub(super) fn ring(&self, what: Woken) {
+        let mut rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
+        if *rung != Some(Woken::News) {
+            *rung = Some(what);
+        }
+        self.bell.notify_one();
+    }
+
+    /// It begins with `packets` packets, which were another's.
+    pub(super) fn begin(&self, packets: usize, taken_over: bool) {
+        self.since.store(self.now() + 1, Ordering::Relaxed);
+        add(&self.packets, packets as u64);
+        add(&self.chunks, 1);
+        add(&self.taken_over, u64::from(taken_over));
+    }
+
+    /// It is through with them.
+    pub(super) fn end(&self) {
+        let since = self.since.swap(0, Ordering::Relaxed);
+        if since > 0 {
+            add(&self.busy, self.now().saturating_sub(since - 1));
+        }
+    }
+
+    pub(super) fn account(&self, number: usize) -> HandlerAccount {
+        let since = self.since.load(Ordering::Relaxed);
+        let in_hand = since.checked_sub(1).map(|since| self.now().saturating_sub(since));
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        HandlerAccount {
+            handler: number,
+            processor: self.processor,
+            state: self.state(),
+            packets: get(&self.packets),
+            chunks: get(&self.chunks),
+            taken_over: get(&self.taken_over),
+            busy_seconds: seconds(get(&self.busy) + in_hand.unwrap_or(0)),
+            in_hand_seconds: in_hand.map(seconds),
+        }
+    }
+
+    fn now(&self) -> u64 {
+        u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Adds to a counter that the calling thread alone writes.
+fn add(counter: &AtomicU64, more: u64) {
+    // Relaxed: each counter is told for itself.
+    counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
+}
+
+fn seconds(nanoseconds: u64) -> f64 {
+    Duration::from_nanos(nanoseconds).as_secs_f64()
+}
