@@ -14,7 +14,7 @@ fn main() {
         else {
             continue;
         };
-        build(&source, &out.join(format!("{name}.skel.rs")));
+        build(&source, &out.join(format!("{name}.bpf.o")), &out.join(format!("{name}.skel.rs")));
     }
 }
 
@@ -25,9 +25,10 @@ fn include() -> String {
 }
 
 /// `-mcpu=v3` (Linux 5.12) gives the atomic exchange that the pool's hand-over needs.
-fn build(source: &Path, skeleton: &Path) {
+fn build(source: &Path, object: &Path, skeleton: &Path) {
     SkeletonBuilder::new()
         .source(source)
+        .obj(object)
         .clang_args([&include(), "-mcpu=v3", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter"])
         .build_and_generate(skeleton)
         .unwrap_or_else(|error| panic!("compiling {} with clang: {error:#}", source.display()));

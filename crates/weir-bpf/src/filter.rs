@@ -1,4 +1,4 @@
-//! Filters in front of a source's writer: loaded beside it, put in place and exchanged while packets come.
+//! Filters of a source: loaded beside its writer, put in place and exchanged while packets come.
 //!
 //! ```text
 //!                         filters[0]            outcomes[0]
@@ -8,25 +8,34 @@
 //! ```
 //!
 //! Each arrow is a tail call. A packet is counted where it ends, so the account closes at any time, and an exchange is one store
-//! of the kernel: each packet meets the old filter or the new one.
+//! of the kernel: each packet meets the old filter or the new one. A program that is bound to its device makes no tail calls:
+//! it has its filter inside ([`crate::xdp::Bound`]), and an exchange puts another program in its stead.
 //!
-//! Three steps, which need not be of one process: a [`Loader`], made of a descriptor of the outcomes, makes a [`Filter`],
-//! which takes the capabilities that loading any program takes; the [`Gate`] of the capture, which keeps the descriptors
-//! of both arrays, puts it in place, which takes one `bpf(2)` call for each hook.
+//! Three steps, which need not be of one process: a [`Loader`], made of descriptors of the capture's maps, makes a [`Filter`],
+//! which takes the capabilities that loading any program takes; the [`Gate`] of the capture puts it in place, which takes
+//! one `bpf(2)` call for each hook.
 
+mod calls;
+pub(crate) mod link;
 mod set_map;
+mod socket;
 
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 
 use weir_filter::emit::ebpf::{self, Context, Ending, Program, Symbol};
 use weir_filter::graph::Graph;
 use weir_filter::set::Set;
 use weir_sys::CallError;
-use weir_sys::bpf::map::{Map, MapKind};
 use weir_sys::bpf::program::{self, ProgramKind, Refused};
 
+pub use calls::Calls;
+pub(crate) use calls::gate;
 pub use set_map::{Changed, SetChange, SetKind, SetMap};
+pub use socket::{Refusals, SocketFilter};
+
+use crate::LoadError;
+use crate::xdp::{Bound, BoundParts};
 
 /// Where an attached program runs that a filter is put in front of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +63,9 @@ pub enum FilterError {
     /// The kernel does not take the program.
     #[error("{0}")]
     Refused(#[from] Refused),
+    /// The program that it is put into cannot be had.
+    #[error("{0}")]
+    Load(#[from] LoadError),
 }
 
 impl FilterError {
@@ -62,6 +74,7 @@ impl FilterError {
         const EPERM: i32 = 1;
         match self {
             Self::Emit(_) => false,
+            Self::Load(error) => error.is_permission(),
             Self::Map(error) | Self::Refused(Refused { source: error, .. }) => error.errno() == EPERM,
         }
     }
@@ -84,6 +97,13 @@ impl Hook {
     /// The place of the program for others.
     pub(crate) fn unwanted(self) -> u32 {
         2 * self.index() + 1
+    }
+
+    fn kind(self) -> ProgramKind {
+        match self {
+            Self::Xdp { fragments } => ProgramKind::Xdp { fragments, bound_to: None },
+            Self::Ingress | Self::Egress => ProgramKind::Tc,
+        }
     }
 
     fn context(self) -> Context {
@@ -118,51 +138,84 @@ impl Hook {
 
 /// Makes filters for a capture, of this process or another.
 #[derive(Debug)]
-pub struct Loader {
-    hooks: Vec<Hook>,
-    outcomes: OwnedFd,
+pub struct Loader(Way);
+
+#[derive(Debug)]
+enum Way {
+    Calls { hooks: Vec<Hook>, outcomes: OwnedFd },
+    Bound(BoundParts),
 }
 
 impl Loader {
-    /// Whether it is for XDP, where the outer VLAN tag is in the packet.
-    pub fn is_xdp(&self) -> bool {
-        self.hooks.iter().all(|hook| matches!(hook, Hook::Xdp { .. }))
+    /// For attached programs at `hooks`, whose descriptor of the outcomes ([`Calls::outcomes`]) is `outcomes`.
+    pub fn calls(hooks: Vec<Hook>, outcomes: OwnedFd) -> Self {
+        Self(Way::Calls { hooks, outcomes })
     }
 
-    /// For attached programs at `hooks`, whose descriptor of the outcomes ([`Gate::outcomes`]) is `outcomes`.
-    pub fn new(hooks: Vec<Hook>, outcomes: OwnedFd) -> Self {
-        Self { hooks, outcomes }
+    /// For a program that is bound to its device.
+    pub fn bound(parts: BoundParts) -> Self {
+        Self(Way::Bound(parts))
+    }
+
+    /// Whether what is filtered has its outer VLAN tag in its bytes, if it has one: so it is with XDP, but for programs
+    /// that ask the driver.
+    pub fn tag_is_inside(&self) -> bool {
+        match &self.0 {
+            Way::Calls { hooks, .. } => hooks.iter().all(|hook| matches!(hook, Hook::Xdp { .. })),
+            Way::Bound(_) => false,
+        }
     }
 
     /// Loads a filter: a program for each hook, and a map for each set.
     ///
-    /// Offsets in the graph are those of what a program is given: with tc the outer VLAN tag is beside the packet
-    /// ([`weir_filter::Options::metadata`]), with XDP it is in it.
+    /// Offsets in the graph are those of what a program is given: unless [`Loader::tag_is_inside`] the outer VLAN tag is
+    /// beside the packet ([`weir_filter::Options::metadata`]).
     ///
     /// # Errors
     ///
     /// Too long a filter, no privilege, no memory.
     pub fn load(&self, graph: &Graph, sets: &[Set]) -> Result<Filter, FilterError> {
-        let maps = sets.iter().map(SetMap::new).collect::<Result<Vec<_>, _>>()?;
-        let programs = self.hooks.iter().map(|hook| {
-            let kind = match hook {
-                Hook::Xdp { fragments } => ProgramKind::Xdp { fragments: *fragments, bound_to: None },
-                Hook::Ingress | Hook::Egress => ProgramKind::Tc,
-            };
-            let program = hook.program(graph, sets)?;
-            let words = program.words(|symbol| match symbol {
-                Symbol::Set(set) => maps[set.0 as usize].as_raw_fd(),
-                Symbol::Outcomes => self.outcomes.as_raw_fd(),
-                Symbol::Refused => unreachable!("an outcome counts"),
-            });
-            Ok(program::load(kind, NAME, &words)?)
-        });
-        Ok(Filter { programs: programs.collect::<Result<_, FilterError>>()?, sets: maps })
+        let sets = Sets::new(sets)?;
+        let programs = match &self.0 {
+            Way::Bound(parts) => vec![parts.load(graph, &sets)?],
+            Way::Calls { hooks, outcomes } => {
+                let load = |hook: &Hook| {
+                    let program = hook.program(graph, sets.members)?;
+                    let words = sets.words(&program, |symbol| match symbol {
+                        Symbol::Outcomes => outcomes.as_raw_fd(),
+                        other => unreachable!("an outcome counts, without {other}"),
+                    });
+                    Ok(program::load(hook.kind(), NAME, &words)?)
+                };
+                hooks.iter().map(load).collect::<Result<_, FilterError>>()?
+            }
+        };
+        Ok(Filter { programs, sets: sets.maps })
+    }
+}
+
+/// The sets of a filter, and their maps.
+pub(crate) struct Sets<'a> {
+    pub(crate) members: &'a [Set],
+    maps: Vec<SetMap>,
+}
+
+impl<'a> Sets<'a> {
+    fn new(members: &'a [Set]) -> Result<Self, CallError> {
+        Ok(Self { members, maps: members.iter().map(SetMap::new).collect::<Result<_, _>>()? })
+    }
+
+    /// `program` as the kernel takes it, with these maps; `other` gives the descriptors of those that are no sets.
+    pub(crate) fn words(&self, program: &Program, other: impl Fn(Symbol) -> RawFd) -> Vec<u64> {
+        program.words(|symbol| match symbol {
+            Symbol::Set(set) => self.maps[set.0 as usize].as_raw_fd(),
+            symbol => other(symbol),
+        })
     }
 }
 
 /// What the programs are called where the kernel lists them.
-const NAME: &str = "weir_filter";
+pub(crate) const NAME: &str = "weir_filter";
 
 /// A loaded filter. Put in place it lives on when this is dropped, but its sets cannot be changed any more.
 #[derive(Debug)]
@@ -177,11 +230,6 @@ impl Filter {
         Self { programs, sets }
     }
 
-    /// The programs, in the order of the hooks, to send them to who has the [`Gate`].
-    pub fn programs(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.programs.iter().map(OwnedFd::as_fd)
-    }
-
     /// The programs, in the order of the hooks, and the sets.
     pub fn into_parts(self) -> (Vec<OwnedFd>, Vec<SetMap>) {
         (self.programs, self.sets)
@@ -193,59 +241,41 @@ impl Filter {
     }
 }
 
-/// Where a capture's filter is put in place. The kernel empties both arrays when nobody holds a descriptor of them any more, so
-/// this lives as long as the capture.
+/// Where a capture's filter is put in place.
 #[derive(Debug)]
-pub struct Gate {
-    hooks: Vec<Hook>,
-    filters: Map,
-    outcomes: OwnedFd,
+pub enum Gate {
+    /// In front of attached programs, by tail calls.
+    Calls(Calls),
+    /// Inside of a program that is bound to its device.
+    Bound(Bound),
 }
 
 impl Gate {
-    /// One for attached programs at `hooks`, with descriptors of `filters` and `outcomes` (writer.h).
-    pub(crate) fn new(hooks: Vec<Hook>, filters: OwnedFd, outcomes: OwnedFd) -> Self {
-        Self { hooks, filters: Map::programs(filters), outcomes }
+    /// Programs that a filter has here: one for each hook.
+    pub fn programs(&self) -> usize {
+        match self {
+            Self::Calls(calls) => calls.hooks().len(),
+            Self::Bound(_) => 1,
+        }
     }
 
-    /// The same place, for another holder.
+    /// What makes filters for this capture; `None`: it is over there.
     ///
     /// # Errors
     ///
     /// No descriptor is left.
-    pub fn try_clone(&self) -> io::Result<Self> {
-        let filters = self.filters.as_fd().try_clone_to_owned()?;
-        Ok(Self::new(self.hooks.clone(), filters, self.outcomes.try_clone()?))
-    }
-
-    /// The hooks that a filter needs programs for.
-    pub fn hooks(&self) -> &[Hook] {
-        &self.hooks
-    }
-
-    /// What a [`Loader`], here or in another process, needs a descriptor of.
-    pub fn outcomes(&self) -> BorrowedFd<'_> {
-        self.outcomes.as_fd()
-    }
-
-    /// The array that a filter is put into, for who is to put it there without this.
-    pub fn filters(&self) -> BorrowedFd<'_> {
-        self.filters.as_fd()
-    }
-
-    /// What makes filters for this capture.
-    ///
-    /// # Errors
-    ///
-    /// No descriptor is left.
-    pub fn loader(&self) -> io::Result<Loader> {
-        Ok(Loader::new(self.hooks.clone(), self.outcomes.try_clone()?))
+    pub fn loader(&self) -> io::Result<Option<Loader>> {
+        match self {
+            Self::Calls(calls) => {
+                let outcomes = calls.outcomes().try_clone_to_owned()?;
+                Ok(Some(Loader::calls(calls.hooks().to_vec(), outcomes)))
+            }
+            Self::Bound(bound) => Ok(bound.parts()?.map(Loader::bound)),
+        }
     }
 
     /// Puts `filter` in place of the one that is there; `None`: every packet is wanted. When this returns the new one is in
     /// force; a CPU that is in the middle of a packet ends that by the old one.
-    ///
-    /// With two hooks the two are exchanged one after the other.
     ///
     /// # Errors
     ///
@@ -253,101 +283,14 @@ impl Gate {
     ///
     /// # Panics
     ///
-    /// If the filter has not as many programs as there are hooks.
+    /// If the filter has not as many programs as this takes.
     pub fn set(&self, filter: Option<&Filter>) -> Result<(), CallError> {
-        let Some(filter) = filter else {
-            return self.hooks.iter().try_for_each(|hook| self.filters.remove(&hook.index().to_ne_bytes()));
-        };
-        assert_eq!(filter.programs.len(), self.hooks.len(), "a filter has a program for each hook");
-        self.hooks.iter().zip(&filter.programs).try_for_each(|(hook, program)| {
-            self.filters.update(&hook.index().to_ne_bytes(), &program.as_raw_fd().to_ne_bytes())
-        })
-    }
-}
-
-/// Makes the outcomes known, and the gate of a loaded skeleton.
-macro_rules! gate {
-    ($loaded:expr, $hooks:expr, $outcomes:expr) => {{
-        use libbpf_rs::MapCore;
-        use std::os::fd::AsRawFd;
-        for (index, program) in $outcomes {
-            let program = program.as_fd().as_raw_fd();
-            let flags = libbpf_rs::MapFlags::ANY;
-            $loaded.maps.outcomes.update(&u32::to_ne_bytes(index), &program.to_ne_bytes(), flags)?;
+        match self {
+            Self::Calls(calls) => calls.set(filter),
+            Self::Bound(bound) => bound.set(filter.map(|filter| {
+                let [program] = filter.programs.as_slice() else { panic!("one program takes the filter") };
+                program
+            })),
         }
-        let filters = $loaded.maps.filters.as_fd().try_clone_to_owned()?;
-        let outcomes = $loaded.maps.outcomes.as_fd().try_clone_to_owned()?;
-        $crate::filter::Gate::new($hooks, filters, outcomes)
-    }};
-}
-pub(crate) use gate;
-
-/// What filters of a packet socket have refused. It outlives them, so that the count goes on when one is exchanged.
-#[derive(Debug)]
-pub struct Refusals(Map);
-
-impl Refusals {
-    /// None so far.
-    ///
-    /// # Errors
-    ///
-    /// No privilege, no memory.
-    pub fn new() -> Result<Self, CallError> {
-        Map::new(MapKind::PerCpuArray, 4, 8, 1).map(Self)
-    }
-
-    /// Packets that were refused.
-    ///
-    /// # Errors
-    ///
-    /// None in practice: the map is ours.
-    pub fn count(&self) -> Result<u64, CallError> {
-        self.0.sum(0)
-    }
-}
-
-impl AsFd for Refusals {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.0.as_fd()
-    }
-}
-
-/// A filter for a packet socket (`SO_ATTACH_BPF`), which counts what it refuses.
-#[derive(Debug)]
-pub struct SocketFilter {
-    program: OwnedFd,
-    sets: Vec<SetMap>,
-}
-
-impl SocketFilter {
-    /// Loads it; `refusals`: a descriptor of [`Refusals`], be they of another process.
-    ///
-    /// # Errors
-    ///
-    /// As [`Loader::load`].
-    pub fn load(graph: &Graph, sets: &[Set], refusals: BorrowedFd<'_>) -> Result<Self, FilterError> {
-        let maps = sets.iter().map(SetMap::new).collect::<Result<Vec<_>, _>>()?;
-        let program = ebpf::emit(graph, sets, Context::Socket, Ending::Counted { accept: graph.snap_len })?;
-        let words = program.words(|symbol| match symbol {
-            Symbol::Set(set) => maps[set.0 as usize].as_raw_fd(),
-            Symbol::Refused => refusals.as_raw_fd(),
-            Symbol::Outcomes => unreachable!("it answers by what it returns"),
-        });
-        Ok(Self { program: program::load(ProgramKind::Socket, NAME, &words)?, sets: maps })
-    }
-
-    /// The program, to attach it.
-    pub fn program(&self) -> BorrowedFd<'_> {
-        self.program.as_fd()
-    }
-
-    /// The program, and the sets.
-    pub fn into_parts(self) -> (OwnedFd, Vec<SetMap>) {
-        (self.program, self.sets)
-    }
-
-    /// The sets, in the order of the filter's.
-    pub fn sets(&self) -> &[SetMap] {
-        &self.sets
     }
 }

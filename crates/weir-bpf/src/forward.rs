@@ -4,6 +4,7 @@ use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::Path;
+use std::sync::Arc;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
@@ -32,7 +33,7 @@ pub struct Forward {
     program: OwnedFd,
     target: MapHandle,
     queues: Queues,
-    gate: Option<Gate>,
+    gate: Option<Arc<Gate>>,
     /// The programs that follow what was redirected, attached as long as this lives, or is pinned.
     witnesses: [(&'static str, Link); 2],
 }
@@ -116,7 +117,7 @@ impl Forward {
                 (hook.wanted(), &loaded.progs.forward_wanted),
                 (hook.unwanted(), &loaded.progs.forward_unwanted),
             ];
-            (&loaded.progs.forward, Some(gate!(loaded, vec![hook], outcomes)))
+            (&loaded.progs.forward, Some(Arc::new(gate!(loaded, vec![hook], outcomes))))
         };
         let program = program.as_fd().try_clone_to_owned()?;
         Ok(Self { program, target, queues, gate, witnesses })
@@ -140,7 +141,7 @@ impl Forward {
     }
 
     /// Where a filter is put in front of the program; `None`: nowhere, since the program is bound to its device.
-    pub fn gate(&self) -> Option<&Gate> {
+    pub fn gate(&self) -> Option<&Arc<Gate>> {
         self.gate.as_ref()
     }
 
@@ -159,9 +160,9 @@ impl Forward {
         self.witnesses.iter().try_for_each(|(name, link)| pin(name, link.as_fd()))?;
         pin(QUEUES, self.queues.map.as_fd())?;
         // The kernel empties arrays of programs that nobody holds or has pinned.
-        let Some(gate) = &self.gate else { return Ok(()) };
-        pin(FILTERS, gate.filters())?;
-        pin(OUTCOMES, gate.outcomes())
+        let Some(Gate::Calls(calls)) = self.gate.as_deref() else { return Ok(()) };
+        pin(FILTERS, calls.filters())?;
+        pin(OUTCOMES, calls.outcomes())
     }
 }
 

@@ -1,6 +1,7 @@
 //! The pool's half of each program that fills one: the constants and maps of `writer.h`.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
@@ -51,7 +52,7 @@ pub struct PoolMaps {
     pub(crate) orders: OwnedFd,
     pub(crate) doorbell: OwnedFd,
     pub(crate) strays: MapHandle,
-    pub(crate) gate: Option<Gate>,
+    pub(crate) gate: Arc<Gate>,
 }
 
 impl PoolMaps {
@@ -80,9 +81,9 @@ impl PoolMaps {
         self.doorbell.as_fd()
     }
 
-    /// Where a filter is put in front of the program; `None`: nowhere, since the program is bound to its device.
-    pub fn gate(&self) -> Option<&Gate> {
-        self.gate.as_ref()
+    /// Where the source's filter is put in place.
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.gate
     }
 
     /// Packets that came on a queue for which there is no pool: neither captured nor counted as seen anywhere else.
@@ -126,7 +127,7 @@ macro_rules! keep_maps {
             orders: $loaded.maps.orders.as_fd().try_clone_to_owned()?,
             doorbell: $loaded.maps.doorbell.as_fd().try_clone_to_owned()?,
             strays: libbpf_rs::MapHandle::try_from(&$loaded.maps.strays)?,
-            gate: $gate,
+            gate: std::sync::Arc::new($gate),
         }
     }};
 }

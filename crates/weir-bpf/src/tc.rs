@@ -85,7 +85,7 @@ impl Programs {
             hooks.push(hook);
             outcomes.extend([(hook.wanted(), program), (hook.unwanted(), &loaded.progs.unwanted)]);
         }
-        let gate = Some(gate!(loaded, hooks, outcomes));
+        let gate = gate!(loaded, hooks, outcomes);
         Ok((programs, keep_maps!(loaded, &options.pool, gate)))
     }
 

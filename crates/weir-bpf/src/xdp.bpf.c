@@ -5,9 +5,10 @@
  * Verdicts: XDP_PASS (mode pass) or XDP_DROP (mode exclusive), always the same one, whatever became of the copy. A packet
  *           that the filter does not want passes in both modes: exclusive is what was asked for, and it was not.
  * Maps:     writer.h.
- * Kernel:   6.1 (bpf_ktime_get_tai_ns); `capture_tagged` 6.8 and a driver that tells stripped VLAN tags. */
+ * Kernel:   6.1 (bpf_ktime_get_tai_ns); programs that are bound to their device 6.8, and a driver that tells stripped VLAN tags. */
 #define CONTEXT struct xdp_md
 #include "packet.h"
+#include "place.h"
 
 const volatile __u32 verdict = XDP_PASS;
 const volatile bool fragments = false;    /* packets may have some: the program is loaded with BPF_F_XDP_HAS_FRAGS */
@@ -44,49 +45,88 @@ static __always_inline __u32 queue_of(struct xdp_md *ctx)
 	return queue_is_cpu ? bpf_get_smp_processor_id() : ctx->rx_queue_index;
 }
 
-static __always_inline int deliver(struct xdp_md *ctx, bool stripped)
+/* What the driver tells of a tag that the device took off. */
+struct tag {
+	bool there;
+	__be16 protocol;
+	__u16 tci;
+};
+
+static __always_inline int deliver(struct xdp_md *ctx, const struct tag *tag)
 {
 	struct record record;
 	if (!arrive(&record, queue_of(ctx)))
 		return verdict;
-	__be16 protocol;
-	__u16 tci;
-	bool tagged = stripped && bpf_xdp_metadata_rx_vlan_tag(ctx, &protocol, &tci) == 0;
-	if (!begin(&record, packet_length(ctx) + (tagged ? TAG : 0)))
+	if (!begin(&record, packet_length(ctx) + (tag->there ? TAG : 0)))
 		return verdict;
-	if (tagged ? load_tagged(ctx, &record, protocol, tci) : load_plain(ctx, &record))
+	if (tag->there ? load_tagged(ctx, &record, tag->protocol, tag->tci) : load_plain(ctx, &record))
 		commit(&record, INBOUND);
 	else
 		record.queue->errors++;
 	return verdict;
 }
 
+static const struct tag untagged;
+
 SEC("xdp")
 int capture(struct xdp_md *ctx)
 {
 	bpf_tail_call_static(ctx, &filters, FIRST);
-	return deliver(ctx, false);
+	return deliver(ctx, &untagged);
 }
 
 /* What a filter goes on with. */
 SEC("xdp")
 int wanted(struct xdp_md *ctx)
 {
-	return deliver(ctx, false);
+	return deliver(ctx, &untagged);
 }
 
-SEC("xdp")
-int unwanted(struct xdp_md *ctx)
+static __always_inline int pass_by(struct xdp_md *ctx)
 {
 	filter_out(queue_of(ctx), 1);
 	return XDP_PASS;
 }
 
-/* For a device that strips tags. Bound to it, as the call that asks its driver for the tag demands. */
+SEC("xdp")
+int unwanted(struct xdp_md *ctx)
+{
+	return pass_by(ctx);
+}
+
+static __always_inline struct tag ask(struct xdp_md *ctx)
+{
+	struct tag tag = {};
+	if (bpf_xdp_metadata_rx_vlan_tag(ctx, &tag.protocol, &tag.tci))
+		return untagged;
+	tag.there = true;
+	return tag;
+}
+
+/* For a device that strips tags. Bound to it, as the call that asks its driver for the tag demands: so it may not use tail
+ * calls. */
 SEC("xdp")
 int capture_tagged(struct xdp_md *ctx)
 {
-	return deliver(ctx, true);
+	struct tag tag = ask(ctx);
+	return deliver(ctx, &tag);
+}
+
+/* A function for its own stack: what `place` stands for takes most of the one that it shares with its caller. */
+static __noinline int lay_down(struct xdp_md *ctx, __u32 there, __u32 protocol, __u32 tci)
+{
+	struct tag tag = {there, protocol, tci};
+	return deliver(ctx, &tag);
+}
+
+/* The same with a filter inside. */
+SEC("xdp")
+int filter_tagged(struct xdp_md *ctx)
+{
+	struct tag tag = ask(ctx);
+	if (place(ctx, tag.there, bpf_ntohs(tag.protocol), tag.tci))
+		return lay_down(ctx, tag.there, tag.protocol, tag.tci);
+	return pass_by(ctx);
 }
 
 char _license[] SEC("license") = "Dual MIT/GPL";

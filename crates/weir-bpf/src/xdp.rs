@@ -1,11 +1,19 @@
 //! The `xdp` source's program (`xdp.bpf.c`).
 
+mod bound;
+
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
 
+use libbpf_rs::OpenProgramMut;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use weir_sys::CallError;
+use weir_sys::bpf::{XdpHook, XdpLink};
+use weir_sys::netns::NetNs;
 
-use crate::filter::{Hook, gate};
+pub use self::bound::{BUILD, Bound, BoundParts, Device, MAPS};
+use crate::filter::{Gate, Hook, gate};
 use crate::log::{LoadError, logged};
 use crate::pool::{PoolMaps, PoolOptions, keep_maps, prepare};
 
@@ -29,8 +37,20 @@ pub struct Options {
 
 /// A loaded program.
 #[derive(Debug)]
-pub struct Program {
-    program: OwnedFd,
+pub struct Program(Kind);
+
+#[derive(Debug)]
+enum Kind {
+    Free(OwnedFd),
+    Bound(Bound),
+}
+
+/// A program on its interface, until this is dropped.
+#[derive(Debug)]
+pub struct Attached {
+    link: XdpLink,
+    /// Where the interface is, for programs that are to be bound to it.
+    namespace: Option<NetNs>,
 }
 
 /// `BPF_F_XDP_HAS_FRAGS` (linux/bpf.h, Linux 5.18).
@@ -60,33 +80,75 @@ impl Program {
             program.set_autoload(options.tags_of.is_none());
             program.set_flags(if options.fragments { HAS_FRAGMENTS } else { 0 });
         }
-        open.progs.capture_tagged.set_autoload(options.tags_of.is_some());
-        let fragments = if options.fragments { HAS_FRAGMENTS } else { 0 };
-        if let Some(ifindex) = options.tags_of {
-            open.progs.capture_tagged.set_flags(fragments | DEVICE_BOUND);
-            open.progs.capture_tagged.set_ifindex(ifindex);
+        open.progs.filter_tagged.set_autoload(false);
+        match options.tags_of {
+            None => open.progs.capture_tagged.set_autoload(false),
+            Some(index) => {
+                let device = Device { index, fragments: options.fragments };
+                bind(&mut open.progs.capture_tagged, device);
+            }
         }
 
         let loaded = open.load()?;
-        let program =
-            if options.tags_of.is_some() { &loaded.progs.capture_tagged } else { &loaded.progs.capture };
-        let program = program.as_fd().try_clone_to_owned()?;
-        let gate = match options.tags_of {
-            Some(_) => None,
+        let (kind, gate) = match options.tags_of {
+            Some(index) => {
+                let maps = &loaded.maps;
+                let maps = [
+                    maps.pool.as_fd(),
+                    maps.chunks.as_fd(),
+                    maps.queues.as_fd(),
+                    maps.orders.as_fd(),
+                    maps.doorbell.as_fd(),
+                    maps.strays.as_fd(),
+                    maps.rodata.as_fd(),
+                ];
+                let device = Device { index, fragments: options.fragments };
+                let bound = Bound::new(device, loaded.progs.capture_tagged.as_fd(), maps)?;
+                (Kind::Bound(bound.clone()), Gate::Bound(bound))
+            }
             None => {
                 let hook = Hook::Xdp { fragments: options.fragments };
                 let outcomes =
                     [(hook.wanted(), &loaded.progs.wanted), (hook.unwanted(), &loaded.progs.unwanted)];
-                Some(gate!(loaded, vec![hook], outcomes))
+                let program = loaded.progs.capture.as_fd().try_clone_to_owned()?;
+                (Kind::Free(program), gate!(loaded, vec![hook], outcomes))
             }
         };
-        Ok((Self { program }, keep_maps!(loaded, &options.pool, gate)))
+        Ok((Self(kind), keep_maps!(loaded, &options.pool, gate)))
     }
 
-    /// The program, to attach it.
-    pub fn program(&self) -> BorrowedFd<'_> {
-        self.program.as_fd()
+    /// Attaches it to the interface with index `interface` of this thread's network namespace, with the filter that its gate
+    /// has.
+    ///
+    /// # Errors
+    ///
+    /// As [`XdpLink::attach`].
+    pub fn attach(&self, interface: u32, hook: XdpHook) -> Result<Arc<Attached>, CallError> {
+        match &self.0 {
+            Kind::Free(program) => {
+                let link = XdpLink::attach(program.as_fd(), interface, hook)?;
+                Ok(Arc::new(Attached { link, namespace: None }))
+            }
+            Kind::Bound(bound) => bound.attach(interface, hook),
+        }
     }
+}
+
+impl Attached {
+    /// Takes the program off.
+    ///
+    /// # Errors
+    ///
+    /// As [`XdpLink::detach`].
+    pub fn detach(&self) -> Result<(), CallError> {
+        self.link.detach()
+    }
+}
+
+/// Has a program loaded for `device` alone.
+fn bind(program: &mut OpenProgramMut<'_>, device: Device) {
+    program.set_flags(DEVICE_BOUND | if device.fragments { HAS_FRAGMENTS } else { 0 });
+    program.set_ifindex(device.index);
 }
 
 /// Verdicts, as in `enum xdp_action`.

@@ -2,30 +2,21 @@
 //! interpreter does.
 
 use std::io::Write;
-use std::os::fd::{AsFd, AsRawFd, OwnedFd};
+use std::os::fd::AsRawFd;
 
 use proptest::prelude::*;
 use weir_bpf::bare::{Bare, Decision};
-use weir_bpf::filter::{Changed, Hook, Loader, SetChange, SetMap};
-use weir_filter::emit::ebpf::{self, Context, Ending, Symbol};
+use weir_bpf::filter::{Changed, Gate, Hook, Loader, SetChange, SetMap};
+use weir_filter::emit::ebpf::Context;
 use weir_filter::graph::{Graph, NodeId, Operation, Relation, TermId, Width};
-use weir_filter::interpret::{Interpreter, Metadata, Packet};
+use weir_filter::interpret::{Interpreter, Packet};
 use weir_filter::names::NoNames;
 use weir_filter::set::{Contents, Member, Set, SetId};
 use weir_filter::{Beside, Dialect, Options};
 use weir_judge::corpus;
-use weir_judge::graphs::{Dice, bytes, graph, sets};
+use weir_judge::ebpf::{self, CONTEXTS};
+use weir_judge::graphs::{Dice, bytes, graph, metadata, sets};
 use weir_sys::bpf::map::{Map, MapKind};
-use weir_sys::bpf::program::{ProgramKind, load};
-use weir_sys::testrun;
-
-const CONTEXTS: [Context; 5] = [
-    Context::Xdp { fragments: false },
-    Context::Xdp { fragments: true },
-    Context::Tc { outgoing: false },
-    Context::Tc { outgoing: true },
-    Context::Socket,
-];
 
 /// Programs take privileges that tests may run without; the environment says whether that is in order.
 fn permitted() -> bool {
@@ -37,89 +28,26 @@ fn permitted() -> bool {
     false
 }
 
-fn kind(context: Context) -> ProgramKind {
-    match context {
-        Context::Xdp { fragments } | Context::XdpTagged { fragments } => {
-            ProgramKind::Xdp { fragments, bound_to: None }
-        }
-        Context::Tc { .. } => ProgramKind::Tc,
-        Context::Socket => ProgramKind::Socket,
-    }
-}
-
-/// A program that returns 1 or 0, and the maps that it looks into.
+/// A program that says yes or no, and the maps that it looks into.
 struct Loaded {
-    context: Context,
-    program: OwnedFd,
+    program: ebpf::Loaded,
     sets: Vec<SetMap>,
 }
 
 impl Loaded {
     fn new(graph: &Graph, sets: &[Set], context: Context) -> Self {
         let maps: Vec<SetMap> = sets.iter().map(|set| SetMap::new(set).unwrap()).collect();
-        let program = ebpf::emit(graph, sets, context, Ending::Return { accept: 1, refuse: 0 }).unwrap();
-        let words = program.words(|symbol| match symbol {
-            Symbol::Set(set) => maps[set.0 as usize].as_raw_fd(),
-            other => panic!("{other:?} is not asked for"),
-        });
-        let loaded = load(kind(context), "test", &words);
-        let program =
-            loaded.unwrap_or_else(|error| panic!("{context:?}: {error}\n{:.3000}", program.to_string()));
-        Self { context, program, sets: maps }
+        let program = ebpf::Loaded::new(graph, sets, context, |set| maps[set.0 as usize].as_raw_fd());
+        let program = program.unwrap_or_else(|error| panic!("{context:?}: {error}"));
+        Self { program, sets: maps }
+    }
+
+    fn context(&self) -> Context {
+        self.program.context
     }
 
     fn accepts(&self, data: &[u8]) -> bool {
-        // A socket filter is not shown the Ethernet header that a test run must begin with.
-        let header = if self.context == Context::Socket { [0; 14].as_slice() } else { &[] };
-        let data = [header, data].concat();
-        testrun::run(self.program.as_fd(), &data, 1).unwrap().value == 1
-    }
-}
-
-/// What a test run tells of a packet beside its bytes.
-fn meta(context: Context, data: &[u8]) -> Metadata {
-    let ethertype = data.get(12..14).map_or(0, |bytes| u16::from_be_bytes([bytes[0], bytes[1]]));
-    let loopback = 1;
-    match context {
-        Context::Xdp { .. } | Context::XdpTagged { .. } => {
-            Metadata { protocol: ethertype, packet_type: 0, interface: loopback, vlan: None }
-        }
-        // eth_type_trans() takes what is no EtherType for 802.2 (4) or Novell's (1), and knows for whom the packet is by its
-        // address; the loopback device has none.
-        Context::Tc { outgoing } => Metadata {
-            protocol: protocol(ethertype, data),
-            packet_type: if outgoing { 4 } else { packet_type(data) },
-            interface: loopback,
-            vlan: None,
-        },
-        Context::Socket => Metadata { protocol: 4, packet_type: 0, interface: loopback, vlan: None },
-    }
-}
-
-/// Whether the kernel runs a program on the packet: it has none begin for tc that is cut inside of its IP header.
-fn is_run(context: Context, data: &[u8]) -> bool {
-    let least = match data[12..14] {
-        [0x08, 0x00] => 14 + 20,
-        [0x86, 0xdd] => 14 + 40,
-        _ => 14,
-    };
-    !matches!(context, Context::Tc { .. }) || data.len() >= least
-}
-
-fn protocol(ethertype: u16, data: &[u8]) -> u16 {
-    match ethertype {
-        0x600.. => ethertype,
-        _ if data.get(14..16) == Some(&[0xff, 0xff]) => 1,
-        _ => 4,
-    }
-}
-
-fn packet_type(data: &[u8]) -> u8 {
-    match &data[..6] {
-        [0, 0, 0, 0, 0, 0] => 0,
-        [0xff, 0xff, 0xff, 0xff, 0xff, 0xff] => 1,
-        [first, ..] if first & 1 != 0 => 2,
-        _ => 3,
+        self.program.accepts(data, None).expect("the kernel takes the packet")
     }
 }
 
@@ -135,12 +63,13 @@ fn agree(seed: u64, nodes: usize, packets: usize) -> (u32, u32) {
         let whole = bytes(&mut dice);
         for end in (14..=whole.len()).step_by(1 + dice.below(5)) {
             let data = &whole[..end];
-            for loaded in loaded.iter().filter(|loaded| is_run(loaded.context, data)) {
+            let tag = metadata(&mut dice).vlan;
+            for Loaded { program, .. } in &loaded {
+                let Some(found) = program.accepts(data, tag) else { continue };
                 let length = u32::try_from(end).unwrap();
-                let packet = Packet { data, length, meta: meta(loaded.context, data) };
+                let packet = Packet { data, length, meta: program.metadata(data, tag) };
                 let expected = interpreter.run(&packet) != 0;
-                let found = loaded.accepts(data);
-                assert_eq!(found, expected, "seed {seed}, {:?}, {packet:?}\n{graph}", loaded.context);
+                assert_eq!(found, expected, "seed {seed}, {:?}, {packet:?}\n{graph}", program.context);
                 if expected { answers.1 += 1 } else { answers.0 += 1 }
             }
         }
@@ -349,7 +278,7 @@ fn what_a_register_has_from_one_question_is_right_for_the_next() {
             let expected = interpreter.run(&packet) != 0;
             for loaded in &loaded {
                 let found = loaded.accepts(&data[..length]);
-                assert_eq!(found, expected, "{seed} {:?} {:?}\n{graph}", loaded.context, packet.data);
+                assert_eq!(found, expected, "{seed} {:?} {:?}\n{graph}", loaded.context(), packet.data);
             }
             yes += u32::from(expected);
         }
@@ -373,7 +302,7 @@ fn filters_are_put_in_place_exchanged_and_taken_away() {
     }
     let bare = Bare::load().unwrap();
     let decides = |expected: Decision| assert_eq!(bare.run(&[6; 60], 1).unwrap().0, expected);
-    let loader = bare.gate().loader().unwrap();
+    let loader = bare.gate().loader().unwrap().expect("it is there");
     decides(Decision::NoFilter);
     let (tcp, udp) =
         (loader.load(&protocol_is(6), &[]).unwrap(), loader.load(&protocol_is(17), &[]).unwrap());
@@ -388,6 +317,8 @@ fn filters_are_put_in_place_exchanged_and_taken_away() {
     bare.gate().set(Some(&loader.load(&Graph::new(1), &[]).unwrap())).unwrap();
     decides(Decision::Wanted);
     // What was not loaded for the gate: a program for packets of several buffers.
-    let outcomes = bare.gate().outcomes().try_clone_to_owned().unwrap();
-    assert!(Loader::new(vec![Hook::Xdp { fragments: true }], outcomes).load(&protocol_is(6), &[]).is_err());
+    let Gate::Calls(calls) = bare.gate() else { panic!("its filter is in front") };
+    let outcomes = calls.outcomes().try_clone_to_owned().unwrap();
+    let other = Loader::calls(vec![Hook::Xdp { fragments: true }], outcomes);
+    assert!(other.load(&protocol_is(6), &[]).is_err());
 }

@@ -37,8 +37,9 @@ fn link(network: &Network) -> String {
 }
 
 /// Each way to be attached.
-const WAYS: [&[&str]; 6] = [
+const WAYS: [&[&str]; 7] = [
     &["xdp"],
+    &["xdp", "-f", "not vlan"],
     &["tc", "--tc-filters"],
     &["xdp", "--mode", "exclusive"],
     &["af_packet"],
@@ -46,7 +47,7 @@ const WAYS: [&[&str]; 6] = [
     &["xdp+tc", "--tc-filters"],
 ];
 
-const ROUNDS: usize = 36;
+const ROUNDS: usize = 42;
 
 /// More than the kernel takes to begin with what it does once a process is gone.
 const SETTLE: Duration = Duration::from_millis(100);

@@ -3,17 +3,19 @@
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 
-use weir_filter::emit::ebpf::{self, Context, Ending, Symbol};
+use weir_filter::emit::ebpf::{self, Context, Ending, Instruction, Register, Symbol};
 use weir_filter::graph::Graph;
-use weir_filter::interpret::Metadata;
+use weir_filter::interpret::{Metadata, VlanTag};
 use weir_filter::set::{Set, SetId};
 use weir_sys::bpf::program::{self, ProgramKind};
 use weir_sys::testrun;
 
 /// Every context that a test run can make.
-pub const CONTEXTS: [Context; 5] = [
+pub const CONTEXTS: [Context; 7] = [
     Context::Xdp { fragments: false },
     Context::Xdp { fragments: true },
+    Context::XdpTagged { fragments: false },
+    Context::XdpTagged { fragments: true },
     Context::Tc { outgoing: false },
     Context::Tc { outgoing: true },
     Context::Socket,
@@ -23,6 +25,29 @@ pub const CONTEXTS: [Context; 5] = [
 const ENDING: Ending = Ending::Return { accept: 77, refuse: 66 };
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
+
+/// Calls the function behind it with the packet's metadata, if it has any, as the EtherType and contents of a tag that was
+/// taken off.
+const CALLER: [Instruction; 13] = [
+    instruction(0xb7, 2, 0, 0, 0), // tagged = 0
+    instruction(0xb7, 3, 0, 0, 0), // protocol = 0
+    instruction(0xb7, 4, 0, 0, 0), // contents = 0
+    instruction(0x61, 5, 1, 8, 0), // from = context->data_meta
+    instruction(0x61, 0, 1, 0, 0), // to = context->data
+    instruction(0xbf, 6, 5, 0, 0), // end = from
+    instruction(0x07, 6, 0, 0, 8), // end += 8
+    instruction(0x2d, 6, 0, 3, 0), // if (end > to) goto call
+    instruction(0xb7, 2, 0, 0, 1), // tagged = 1
+    instruction(0x61, 3, 5, 0, 0), // protocol = from[0]
+    instruction(0x61, 4, 5, 4, 0), // contents = from[1]
+    instruction(0x85, 0, 1, 0, 1), // call: what is behind the next
+    instruction(0x95, 0, 0, 0, 0), // return
+];
+
+const fn instruction(code: u8, destination: u8, source: u8, offset: i16, immediate: i32) -> Instruction {
+    let (destination, source) = (Register(destination), Register(source));
+    Instruction { code, destination, source, offset, immediate }
+}
 
 /// A program in the kernel.
 #[derive(Debug)]
@@ -67,23 +92,33 @@ impl Loaded {
             Symbol::Set(set) => map(set),
             other => unreachable!("{other:?} is asked for by other endings"),
         });
+        let words = match context {
+            Context::XdpTagged { .. } => CALLER.into_iter().map(Instruction::to_word).chain(words).collect(),
+            _ => words,
+        };
         match program::load(kind(context), "judged", &words) {
             Ok(program) => Ok(Self { context, program }),
             Err(refused) => Err(NotLoaded::Refused(Box::new((refused, made)))),
         }
     }
 
-    /// Whether the packet is wanted. `None` where the kernel runs nothing on such a packet: one without an Ethernet header, or,
-    /// for tc, one that ends within its IP header (Linux 6.18).
+    /// Whether the packet is wanted, of which `tag` was taken off; only a function can be told so. `None` where the kernel runs
+    /// nothing on such a packet: one without an Ethernet header, or, for tc, one that ends within its IP header (Linux 6.18).
     ///
     /// # Panics
     ///
     /// If the kernel does not run the program for another reason, or the program answers neither yes nor no.
-    pub fn accepts(&self, data: &[u8]) -> Option<bool> {
+    pub fn accepts(&self, data: &[u8], tag: Option<VlanTag>) -> Option<bool> {
         let answer = match self.context {
             // A socket filter is not shown the Ethernet header that a test run begins with.
             Context::Socket => testrun::run(self.program.as_fd(), &[&[0; ETHERNET], data].concat(), 1),
             context if !is_run(context, data) => return None,
+            Context::XdpTagged { .. } => {
+                let words = |tag: VlanTag| [u32::from(tag.protocol), u32::from(tag.tci)];
+                let words = tag.into_iter().flat_map(words);
+                let metadata: Vec<u8> = words.flat_map(u32::to_ne_bytes).collect();
+                testrun::run_with_metadata(self.program.as_fd(), &metadata, data)
+            }
             _ => testrun::run(self.program.as_fd(), data, 1),
         };
         match answer.expect("a test run").value {
@@ -93,8 +128,9 @@ impl Loaded {
         }
     }
 
-    /// What a test run tells the program of a packet beside its bytes. It comes from the loopback device.
-    pub fn metadata(&self, data: &[u8]) -> Metadata {
+    /// What a test run tells the program of a packet beside its bytes, of which `tag` was taken off. It comes from the loopback
+    /// device.
+    pub fn metadata(&self, data: &[u8], tag: Option<VlanTag>) -> Metadata {
         let kind = data.get(12..ETHERNET).map_or(0, |bytes| u16::from_be_bytes([bytes[0], bytes[1]]));
         let (protocol, packet_type) = match self.context {
             Context::Xdp { .. } | Context::XdpTagged { .. } => (kind, 0),
@@ -102,7 +138,8 @@ impl Loaded {
             Context::Tc { outgoing: false } => (protocol(kind, data), packet_type(data)),
             Context::Socket => (4, 0),
         };
-        Metadata { protocol, packet_type, interface: 1, vlan: None }
+        let vlan = tag.filter(|_| matches!(self.context, Context::XdpTagged { .. }));
+        Metadata { protocol, packet_type, interface: 1, vlan }
     }
 }
 

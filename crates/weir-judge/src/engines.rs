@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, AsRawFd};
 use weir_filter::cbpf::{Program, Rules};
 use weir_filter::emit::cbpf::{self, Target};
 use weir_filter::graph::{Graph, Meta, Value};
-use weir_filter::interpret::{Interpreter, Metadata, Packet};
+use weir_filter::interpret::{Interpreter, Metadata, Packet, VlanTag};
 use weir_filter::pass;
 use weir_filter::set::{Contents, Member, Set};
 use weir_native::Native;
@@ -102,12 +102,12 @@ impl<'a> Engines<'a> {
                 return Err(self.report(engine, answer, wanted, packet));
             }
         }
-        self.in_kernel(packet.data)?;
+        self.in_kernel(packet.data, packet.meta.vlan)?;
         Ok(wanted != 0)
     }
 
-    /// In the kernel a packet is as long as its bytes, and what is beside them is for the kernel to say.
-    fn in_kernel(&self, data: &[u8]) -> Result<(), String> {
+    /// In the kernel a packet is as long as its bytes, and what is beside them is for the kernel to say, but for a tag.
+    fn in_kernel(&self, data: &[u8], tag: Option<VlanTag>) -> Result<(), String> {
         let length = u32::try_from(data.len()).expect("packets are short");
         let packet = |meta| Packet { data, length, meta };
         if let Some(socket) = &self.socket {
@@ -120,8 +120,8 @@ impl<'a> Engines<'a> {
             }
         }
         for program in &self.programs {
-            let Some(accepted) = program.accepts(data) else { continue };
-            let packet = packet(program.metadata(data));
+            let Some(accepted) = program.accepts(data, tag) else { continue };
+            let packet = packet(program.metadata(data, tag));
             let wanted = self.reference.run(&packet);
             if accepted != (wanted != 0) {
                 let engine = format!("eBPF in {:?}", program.context);

@@ -57,6 +57,7 @@ struct Link {
 }
 
 const BPF_LINK_CREATE: libc::c_int = 28;
+const BPF_LINK_UPDATE: libc::c_int = 29;
 const BPF_LINK_DETACH: libc::c_int = 34;
 const BPF_XDP: u32 = 37;
 const BPF_TCX_INGRESS: u32 = 46;
@@ -73,6 +74,15 @@ struct LinkCreate {
     target_ifindex: u32,
     attach_type: u32,
     flags: u32,
+}
+
+/// `struct { ... } link_update` of `union bpf_attr`, as far as it is needed.
+#[repr(C)]
+struct LinkUpdate {
+    link_fd: u32,
+    new_prog_fd: u32,
+    flags: u32,
+    old_prog_fd: u32,
 }
 
 /// `struct { ... } link_detach` of `union bpf_attr`.
@@ -133,6 +143,19 @@ impl XdpLink {
             .map_err(|error| CallError::new(format!("attach XDP program to interface {ifindex}"), error))
     }
 
+    /// Puts `program` in place of the one that is there: each packet meets the one or the other.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`: it is no XDP program, or not for this interface. What the driver says.
+    pub fn exchange(&self, program: BorrowedFd<'_>) -> Result<(), CallError> {
+        match self.0.update(program) {
+            // It is off: nothing meets it.
+            Err(error) if error.raw_os_error() == Some(libc::ENOLINK) => Ok(()),
+            other => other.map_err(|error| CallError::new("exchange XDP program", error)),
+        }
+    }
+
     /// Takes the program off. Packets that it has begun with may still be in it: see [`synchronize`].
     ///
     /// # Errors
@@ -171,6 +194,13 @@ impl Link {
         let fd = unsafe { bpf(BPF_LINK_CREATE, &raw const attr) }?;
         // SAFETY: a descriptor that the kernel has just made for us.
         Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) }, stays: false })
+    }
+
+    fn update(&self, program: BorrowedFd<'_>) -> std::io::Result<()> {
+        let (link_fd, new_prog_fd) = (raw(self.fd.as_fd()), raw(program));
+        let attr = LinkUpdate { link_fd, new_prog_fd, flags: 0, old_prog_fd: 0 };
+        // SAFETY: as in `create`.
+        unsafe { bpf(BPF_LINK_UPDATE, &raw const attr) }.map(drop)
     }
 
     fn detach(&self) -> std::io::Result<()> {

@@ -64,10 +64,16 @@ impl NetNs {
         // NONBLOCK: a pipe by that name is not waited for.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
-        if !is_network_namespace(fd.as_fd()) {
-            return Err(failed(Errno::INVAL));
-        }
-        Ok(Self { fd })
+        Self::try_from(fd).map_err(failed)
+    }
+
+    /// The same, for another holder.
+    ///
+    /// # Errors
+    ///
+    /// No descriptor is left.
+    pub fn try_clone(&self) -> io::Result<Self> {
+        Ok(Self { fd: self.fd.try_clone()? })
     }
 
     /// What tells this namespace from all others: device and inode of its file.
@@ -127,6 +133,21 @@ impl NetNs {
         // SAFETY: between fork and exec only system calls are made: nothing allocates or takes a lock.
         unsafe { command.pre_exec(prepare) };
         spawn_for_life(command)
+    }
+}
+
+impl TryFrom<OwnedFd> for NetNs {
+    type Error = Errno;
+
+    /// `EINVAL`: the descriptor is no network namespace's.
+    fn try_from(fd: OwnedFd) -> Result<Self, Errno> {
+        if is_network_namespace(fd.as_fd()) { Ok(Self { fd }) } else { Err(Errno::INVAL) }
+    }
+}
+
+impl From<NetNs> for OwnedFd {
+    fn from(namespace: NetNs) -> Self {
+        namespace.fd
     }
 }
 

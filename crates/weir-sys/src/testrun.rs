@@ -107,21 +107,50 @@ pub struct Answer {
 ///
 /// # Errors
 ///
-/// `EINVAL` for a packet without an Ethernet header, and for a tc program for one that does not fit into a page; `EPERM`; `EOPNOTSUPP`: the kind of program cannot be run so.
+/// `EINVAL` for a packet without an Ethernet header, and for a tc program for one that does not fit into a page; `EPERM`;
+/// `EOPNOTSUPP`: the kind of program cannot be run so.
 pub fn run(program: BorrowedFd<'_>, packet: &[u8], repeat: u32) -> Result<Answer, CallError> {
+    let attributes = TestRun { prog_fd: program.as_raw_fd(), repeat, ..TestRun::default() };
+    attempt(attributes, None, packet, packet.len())
+}
+
+/// Runs an XDP program once on `packet` with this metadata in front of it (`data_meta`; a multiple of four bytes).
+///
+/// # Errors
+///
+/// As [`run`].
+pub fn run_with_metadata(
+    program: BorrowedFd<'_>,
+    metadata: &[u8],
+    packet: &[u8],
+) -> Result<Answer, CallError> {
+    let data = [metadata, packet].concat();
+    let bytes = |data: &[u8]| u32::try_from(data.len()).unwrap_or(u32::MAX);
+    let context = XdpContext { data: bytes(metadata), data_end: bytes(&data), ..XdpContext::default() };
+    let attributes = TestRun { prog_fd: program.as_raw_fd(), ..TestRun::default() };
+    attempt(attributes, Some(&context), &data, packet.len())
+}
+
+/// `packet`: bytes of `data` that are packet.
+fn attempt(
+    attributes: TestRun,
+    context: Option<&XdpContext>,
+    data: &[u8],
+    packet: usize,
+) -> Result<Answer, CallError> {
     let mut attributes = TestRun {
-        prog_fd: program.as_raw_fd(),
-        data_size_in: u32::try_from(packet.len()).unwrap_or(u32::MAX),
-        data_in: packet.as_ptr().expose_provenance() as u64,
-        repeat,
-        ..TestRun::default()
+        data_size_in: u32::try_from(data.len()).unwrap_or(u32::MAX),
+        data_in: data.as_ptr().expose_provenance() as u64,
+        ctx_size_in: context.map_or(0, |_| 24),
+        ctx_in: context.map_or(0, |context| (&raw const *context).expose_provenance() as u64),
+        ..attributes
     };
-    // SAFETY: the attributes and `packet` are live for the call and as long as the sizes say; the kernel writes only
-    // to the attributes, since no output buffers are given.
+    // SAFETY: the attributes, the context if there is one, and `data` are live for the call and as long as the sizes
+    // say; the kernel writes only to the attributes, since no output buffers are given.
     let result =
         unsafe { libc::syscall(libc::SYS_bpf, BPF_PROG_TEST_RUN, &raw mut attributes, size_of::<TestRun>()) };
     if result < 0 {
-        return Err(CallError::last(format!("run program on a packet of {} bytes", packet.len())));
+        return Err(CallError::last(format!("run program on a packet of {packet} bytes")));
     }
     Ok(Answer { value: attributes.retval, duration: attributes.duration })
 }

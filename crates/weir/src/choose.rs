@@ -215,8 +215,6 @@ fn prefer(device: &Device, settings: &Settings) -> (Fit, String) {
         (Fit::Tc, "only tc cuts super-frames into segments")
     } else if settings.direction == Direction::Out {
         (Fit::Tc, "xdp does not see what is sent")
-    } else if device.filter.is_some() && device.strips_vlan_tags {
-        (Fit::Tc, "its driver strips VLAN tags, which a filter in front of xdp would not see")
     } else if device.in_use {
         (Fit::Tc, "the host works with it: both directions, and its traffic is not disturbed")
     } else if settings.direction == Direction::In {

@@ -154,14 +154,15 @@ const SOCKETS: &[c::c_long] = &[
 const IOCTLS: &[u64] = &[c::TCGETS, c::TIOCGWINSZ, c::FIONBIO, c::FIONREAD, c::FIOCLEX, SIOCETHTOOL];
 const SIOCETHTOOL: u64 = 0x8946;
 
-/// On maps, programs and links that are open: a filter is exchanged by an update, and taken off by a deletion. Not loading,
-/// making or attaching one.
+/// On maps, programs and links that are open: a filter is exchanged by an update, and taken off by a deletion. Not loading or
+/// making one, nor attaching one where none is.
 const BPF_COMMANDS: &[u64] =
-    &[MAP_LOOKUP_ELEM, MAP_UPDATE_ELEM, MAP_DELETE_ELEM, OBJ_GET_INFO_BY_FD, LINK_DETACH];
+    &[MAP_LOOKUP_ELEM, MAP_UPDATE_ELEM, MAP_DELETE_ELEM, OBJ_GET_INFO_BY_FD, LINK_UPDATE, LINK_DETACH];
 const MAP_LOOKUP_ELEM: u64 = 1;
 const MAP_UPDATE_ELEM: u64 = 2;
 const MAP_DELETE_ELEM: u64 = 3;
 const OBJ_GET_INFO_BY_FD: u64 = 15;
+const LINK_UPDATE: u64 = 29;
 const LINK_DETACH: u64 = 34;
 
 /// Names for threads and for memory.

@@ -63,7 +63,7 @@ fn root_a_running_capture_takes_another_filter_and_the_file_says_when() {
     if !require_root("root_a_running_capture_takes_another_filter_and_the_file_says_when") {
         return;
     }
-    for source in ["tc", "af_packet"] {
+    for source in ["xdp", "tc", "xdp+tc", "af_packet"] {
         let (network, directory) = (network(), directory());
         let (file, socket) = (path(&directory, "changed.pcapng"), path(&directory, "socket"));
         let running =
@@ -162,7 +162,10 @@ fn root_a_set_changes_under_a_running_filter_and_the_file_says_how() {
     if !require_root("root_a_set_changes_under_a_running_filter_and_the_file_says_how") {
         return;
     }
-    for (source, exchanged) in [("tc", false), ("tc", true), ("xdp+tc", false), ("af_packet", false)] {
+    let exchanged = [("xdp", true), ("tc", true)];
+    for (source, exchanged) in
+        ["xdp", "tc", "xdp+tc", "af_packet"].map(|source| (source, false)).into_iter().chain(exchanged)
+    {
         let (network, directory) = (network(), directory());
         let name = |name: &str| path(&directory, name);
         let (file, socket, set) = (name("set.pcapng"), name("socket"), name("wanted"));

@@ -4,7 +4,7 @@
 //!   asker, with privileges                          capture, confined
 //!                         <--- Place, descriptors --- Exchange::places
 //!   Place::make(filter)
-//!                         --- Program, descriptors -> Exchange::put: one update of a map, or one socket option
+//!                         --- Program, descriptors -> Exchange::put: one update of a map or a link, or one socket option
 //! ```
 //!
 //! A capture may have given up what it takes to load a program, so who asks for another filter makes the program, for a
@@ -14,13 +14,15 @@
 use std::fmt::Debug;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::slice;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use weir_bpf::filter::{Hook, Loader, SetMap, SocketFilter};
+use weir_bpf::filter::{self, FilterError, Hook, Loader, SetMap, SocketFilter};
+use weir_bpf::xdp::{BUILD, BoundParts, Device, MAPS};
 use weir_filter::cbpf::{self, Rules};
 use weir_filter::emit::cbpf::{EmitError, Target, emit};
-use weir_sys::CallError;
+use weir_sys::netns::NetNs;
 use weir_sys::packet::Instruction;
 
 use super::sets::{Labelled, labelled};
@@ -60,9 +62,8 @@ pub struct Place {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlaceKind {
-    /// In front of the programs that fill a pool, for each pool where they are attached; descriptors: of each pool the
-    /// array of outcomes (`weir_bpf::filter`).
-    Programs(Vec<Vec<HookKind>>),
+    /// At the programs that fill pools, for each pool. Descriptors: those of each.
+    Programs(Vec<PoolKind>),
     /// A packet socket's own filter, in the kernel. Descriptor: its refusals (`weir_bpf::filter::Refusals`), where they
     /// can be counted.
     Socket {
@@ -71,6 +72,24 @@ pub enum PlaceKind {
     },
     /// The process itself, which asks before it copies.
     Process,
+}
+
+/// Where the filter of a pool is (`weir_bpf::filter`).
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PoolKind {
+    /// In front of the programs that are attached at these hooks. Descriptor: the array of outcomes.
+    Calls(Vec<HookKind>),
+    /// Inside of a program that is bound to its device. Descriptors: the device's network namespace, and the maps of the
+    /// program.
+    Bound {
+        /// Index of the interface.
+        index: u32,
+        /// It takes packets of several buffers.
+        fragments: bool,
+        /// Stands for the rest of the program ([`weir_bpf::xdp::BUILD`]).
+        build: u64,
+    },
 }
 
 /// Where a program is attached.
@@ -121,7 +140,7 @@ pub(crate) struct Closed {
 }
 
 impl Gate for Closed {
-    fn place(&self) -> Result<(PlaceKind, Vec<OwnedFd>), Error> {
+    fn place(&self) -> Result<Option<(PlaceKind, Vec<OwnedFd>)>, Error> {
         Err(Error::FilterRefused { name: self.name.clone(), what: self.why.clone() })
     }
 
@@ -136,8 +155,8 @@ impl Gate for Closed {
 
 /// What puts a program in its place.
 pub(crate) trait Gate: Debug + Send + Sync {
-    /// What there is to know of the place.
-    fn place(&self) -> Result<(PlaceKind, Vec<OwnedFd>), Error>;
+    /// What there is to know of the place; `None`: nothing is captured there any more.
+    fn place(&self) -> Result<Option<(PlaceKind, Vec<OwnedFd>)>, Error>;
 
     /// Puts a program there, for every packet that comes from now on.
     fn put(&self, program: &Program) -> Result<(), Error>;
@@ -151,17 +170,17 @@ impl Exchange {
         Self { seats: gates.collect() }
     }
 
-    /// What there is to know of each place.
+    /// What there is to know of each place, but for those where nothing is captured any more.
     ///
     /// # Errors
     ///
     /// No free descriptor.
     pub fn places(&self) -> Result<Vec<Place>, Error> {
         let place = |(seat, gate): &(Seat, Arc<dyn Gate>)| {
-            let (kind, descriptors) = gate.place()?;
-            Ok(Place { seat: seat.clone(), kind, descriptors })
+            let place = gate.place().transpose()?;
+            Some(place.map(|(kind, descriptors)| Place { seat: seat.clone(), kind, descriptors }))
         };
-        self.seats.iter().map(place).collect()
+        self.seats.iter().filter_map(place).collect()
     }
 
     /// The interfaces whose filters can be exchanged, with the sets that can change of the filters in force: those in maps
@@ -218,14 +237,10 @@ impl Place {
         };
         match &self.kind {
             PlaceKind::Programs(pools) => {
-                let loaders = pools.iter().zip(&self.descriptors).map(|(hooks, outcomes)| {
-                    let hooks = hooks.iter().copied().map(HookKind::into).collect();
-                    Ok(Loader::new(hooks, outcomes.try_clone()?))
-                });
-                let loaders = loaders.collect::<io::Result<Vec<_>>>();
-                let loaders = loaders.map_err(|error| CallError::new("duplicate a descriptor", error))?;
+                let mut given = self.descriptors.iter();
                 let (mut descriptors, mut sets) = (Vec::new(), Vec::new());
-                for loader in loaders {
+                for pool in pools {
+                    let loader = pool.loader(&mut given).map_err(|what| refused(&what))?;
                     let compiled = filter.compile_for(&loader, self.seat.receiver)?;
                     let loaded = loader.load(&compiled.graph, &compiled.ast.sets);
                     let loaded = loaded.map_err(|error| not_loaded(&self.seat.name, error))?;
@@ -251,6 +266,49 @@ impl Place {
     }
 }
 
+impl PoolKind {
+    /// What there is to know of a pool's gate, and descriptors; `None`: nothing fills it any more.
+    pub(crate) fn of(gate: &filter::Gate) -> io::Result<Option<(Self, Vec<OwnedFd>)>> {
+        match gate {
+            filter::Gate::Calls(calls) => {
+                let hooks = calls.hooks().iter().copied().map(HookKind::from).collect();
+                Ok(Some((Self::Calls(hooks), vec![calls.outcomes().try_clone_to_owned()?])))
+            }
+            filter::Gate::Bound(bound) => {
+                let Some(BoundParts { device, namespace, maps }) = bound.parts()? else { return Ok(None) };
+                let Device { index, fragments } = device;
+                let descriptors = namespace.into_iter().map(OwnedFd::from).chain(maps).collect();
+                Ok(Some((Self::Bound { index, fragments, build: BUILD }, descriptors)))
+            }
+        }
+    }
+
+    /// What makes programs for the pool, of its descriptors, which come first.
+    fn loader(&self, descriptors: &mut slice::Iter<'_, OwnedFd>) -> Result<Loader, String> {
+        let mut next = || {
+            let descriptor = descriptors.next().ok_or("a descriptor is missing")?;
+            descriptor.try_clone().map_err(|error| format!("duplicate a descriptor: {error}"))
+        };
+        match self {
+            Self::Calls(hooks) => {
+                Ok(Loader::calls(hooks.iter().copied().map(HookKind::into).collect(), next()?))
+            }
+            Self::Bound { build, .. } if *build != BUILD => Err(
+                "another build of weir captures there, whose program is another: exchange it by that weir"
+                    .into(),
+            ),
+            Self::Bound { index, fragments, .. } => {
+                let device = Device { index: *index, fragments: *fragments };
+                let namespace =
+                    NetNs::try_from(next()?).map_err(|error| format!("a network namespace: {error}"))?;
+                let maps = (0..MAPS).map(|_| next()).collect::<Result<Vec<_>, String>>()?;
+                let maps = maps.try_into().expect("as many");
+                Ok(Loader::bound(BoundParts { device, namespace: Some(namespace), maps }))
+            }
+        }
+    }
+}
+
 impl Program {
     /// One that is nothing but its form.
     fn plain(interface: u32, form: Form) -> Self {
@@ -266,7 +324,7 @@ impl Program {
 }
 
 /// What the kernel means when it does not load a filter.
-pub(crate) fn not_loaded(name: &str, error: weir_bpf::filter::FilterError) -> Error {
+pub(crate) fn not_loaded(name: &str, error: FilterError) -> Error {
     let name = name.to_owned();
     if error.is_permission() {
         let operation = format!("load the filter of `{name}`");
@@ -308,7 +366,7 @@ pub(crate) fn counting(
     filter: &Compiled,
     snap_len: u32,
     refusals: BorrowedFd<'_>,
-) -> Result<SocketFilter, weir_bpf::filter::FilterError> {
+) -> Result<SocketFilter, FilterError> {
     let mut graph = filter.graph.clone();
     graph.snap_len = snap_len;
     SocketFilter::load(&graph, &filter.ast.sets, refusals)

@@ -13,7 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 
 pub(crate) use self::exchange::{Closed, Gate, checked, classic, counting, for_the_kernel, not_loaded};
-pub use self::exchange::{Exchange, Form, HookKind, Place, PlaceKind, Program, Seat};
+pub use self::exchange::{Exchange, Form, HookKind, Place, PlaceKind, PoolKind, Program, Seat};
 pub use self::matcher::{FileFilter, Matcher};
 pub use self::names::SystemNames;
 use self::remembered::Remembered;
@@ -147,11 +147,11 @@ impl Filter {
         self.compile_knowing(beside, link_type, swapped)
     }
 
-    /// Compiles it for the programs that `loader` makes. With XDP tags are in the packet; what else is known beside the bytes
-    /// is asked for only where the expression cannot do without.
+    /// Compiles it for the programs that `loader` makes. Where tags are in the packet, what else is known beside the bytes is
+    /// asked for only where the expression cannot do without.
     pub(crate) fn compile_for(&self, loader: &Loader, receiver: Receiver) -> Result<Compiled, FilterError> {
         let bare = Receiver { metadata: false, ..receiver };
-        let compiled = loader.is_xdp().then(|| self.compile(bare)).and_then(Result::ok);
+        let compiled = loader.tag_is_inside().then(|| self.compile(bare)).and_then(Result::ok);
         compiled.map_or_else(|| self.compile(receiver), Ok)
     }
 }

@@ -71,6 +71,7 @@ impl Way {
         let sets = LiveSets::default();
         if let (Some(filter), Some(gate)) = (filter, programs.gate()) {
             let loader = gate.loader().map_err(|error| CallError::new("duplicate a descriptor", error))?;
+            let loader = loader.expect("its filter is in front");
             let compiled = filter.compile_for(&loader, device.receiver()?)?;
             let loaded = loader.load(&compiled.graph, &compiled.ast.sets);
             let loaded = loaded.map_err(|error| not_loaded(name, error))?;

@@ -14,7 +14,7 @@ use weir_sys::{CallError, bpf, clock};
 
 use super::{Bell, Queue, Ready, Source};
 use crate::builder::{Settings, Timestamps};
-use crate::filter::{Closed, Form, Gate, HookKind, Labelled, LiveSets, PlaceKind, Program};
+use crate::filter::{Closed, Form, Gate, Labelled, LiveSets, PlaceKind, PoolKind, Program};
 use crate::interface::Device;
 use crate::{Error, Filter, choose};
 
@@ -151,50 +151,45 @@ impl Programmed {
     }
 }
 
-/// The place of the filter in front of `sources`, which are those of one interface.
+/// Where the filter of `sources` is exchanged, which are those of one interface.
 pub(super) fn gate(name: &str, sources: &[&Programmed]) -> Arc<dyn Gate> {
-    let gates = sources.iter().map(|source| Some(source.maps.gate()?.try_clone()));
-    let closed = |why: String| Arc::new(Closed { name: name.to_owned(), why });
-    match gates.collect::<Option<io::Result<Vec<_>>>>() {
-        Some(Ok(gates)) => {
-            let sets = sources.iter().map(|source| source.sets.clone()).collect();
-            Arc::new(ProgramGate { name: name.to_owned(), gates, sets })
-        }
-        Some(Err(error)) => closed(format!("duplicate a descriptor: {error}")),
-        None => closed(BOUND.to_owned()),
-    }
+    let gates = sources.iter().map(|source| Arc::clone(source.maps.gate())).collect();
+    let sets = sources.iter().map(|source| source.sets.clone()).collect();
+    Arc::new(ProgramGate { name: name.to_owned(), gates, sets })
 }
 
-/// The place of the filter in front of a program that fills no pool.
-pub(crate) fn gate_in_front(name: &str, gate: Option<&filter::Gate>, sets: &LiveSets) -> Arc<dyn Gate> {
+/// The same for a program that fills no pool.
+pub(crate) fn gate_in_front(name: &str, gate: Option<&Arc<filter::Gate>>, sets: &LiveSets) -> Arc<dyn Gate> {
     let name = name.to_owned();
-    match gate.map(filter::Gate::try_clone) {
-        Some(Ok(gate)) => Arc::new(ProgramGate { name, gates: vec![gate], sets: vec![sets.clone()] }),
-        Some(Err(error)) => Arc::new(Closed { name, why: format!("duplicate a descriptor: {error}") }),
+    match gate {
+        Some(gate) => Arc::new(ProgramGate { name, gates: vec![Arc::clone(gate)], sets: vec![sets.clone()] }),
         None => Arc::new(Closed { name, why: BOUND.to_owned() }),
     }
 }
 
 /// Why there is no place.
 const BOUND: &str = "its program is bound to the device, to be told the VLAN tags that the driver strips, and takes no other \
-                     filter; capture with --source tc, or begin with a filter";
+                     filter; begin with a filter";
 
-/// In front of programs.
+fn duplicating(error: io::Error) -> CallError {
+    CallError::new("duplicate a descriptor", error)
+}
+
+/// At programs.
 #[derive(Debug)]
 struct ProgramGate {
     name: String,
-    gates: Vec<filter::Gate>,
+    gates: Vec<Arc<filter::Gate>>,
     /// Of the filter in force, at each gate; those of one that was exchanged are all with the first.
     sets: Vec<LiveSets>,
 }
 
 impl Gate for ProgramGate {
-    fn place(&self) -> Result<(PlaceKind, Vec<OwnedFd>), Error> {
-        let hooks = self.gates.iter().map(|gate| gate.hooks().iter().copied().map(HookKind::from).collect());
-        let outcomes = self.gates.iter().map(|gate| gate.outcomes().try_clone_to_owned());
-        let outcomes = outcomes.collect::<io::Result<_>>();
-        let outcomes = outcomes.map_err(|error| CallError::new("duplicate a descriptor", error))?;
-        Ok((PlaceKind::Programs(hooks.collect()), outcomes))
+    fn place(&self) -> Result<Option<(PlaceKind, Vec<OwnedFd>)>, Error> {
+        let pools = self.gates.iter().map(|gate| PoolKind::of(gate)).collect::<io::Result<Option<Vec<_>>>>();
+        let Some(pools) = pools.map_err(duplicating)? else { return Ok(None) };
+        let (kinds, descriptors): (_, Vec<_>) = pools.into_iter().unzip();
+        Ok(Some((PlaceKind::Programs(kinds), descriptors.into_iter().flatten().collect())))
     }
 
     fn put(&self, program: &Program) -> Result<(), Error> {
@@ -206,15 +201,15 @@ impl Gate for ProgramGate {
                 Ok(())
             }
             Form::Programs => {
-                let hooks: usize = self.gates.iter().map(|gate| gate.hooks().len()).sum();
+                let hooks: usize = self.gates.iter().map(|gate| gate.programs()).sum();
                 if program.programs().len() != hooks {
                     return Err(refused("a program for each hook is needed"));
                 }
                 let mut maps = program.labelled()?;
                 let mut programs = program.programs().iter().map(OwnedFd::try_clone);
                 for gate in &self.gates {
-                    let some = programs.by_ref().take(gate.hooks().len()).collect::<io::Result<_>>();
-                    let some = some.map_err(|error| CallError::new("duplicate a descriptor", error))?;
+                    let some = programs.by_ref().take(gate.programs()).collect::<io::Result<_>>();
+                    let some = some.map_err(duplicating)?;
                     gate.set(Some(&filter::Filter::from_programs(some, Vec::new())))?;
                 }
                 self.sets.iter().for_each(|sets| sets.put(std::mem::take(&mut maps)));
@@ -231,12 +226,11 @@ impl Gate for ProgramGate {
 }
 
 impl Programmed {
-    /// Puts the filter that is asked for in front of the programs, which are not attached yet.
+    /// Puts the filter that is asked for in place, before anything is attached.
     pub(super) fn filter(&self, device: &Device, wanted: Option<&Filter>) -> Result<(), Error> {
         let Some(wanted) = wanted else { return Ok(()) };
-        let refused = |what: String| Error::FilterRefused { name: self.name.clone(), what };
-        let gate = self.maps.gate().ok_or_else(|| refused(BOUND.to_owned()))?;
-        let loader = gate.loader().map_err(|error| CallError::new("duplicate a descriptor", error))?;
+        let gate = self.maps.gate();
+        let Some(loader) = gate.loader().map_err(duplicating)? else { return Ok(()) };
         let compiled = wanted.compile_for(&loader, device.receiver()?)?;
         let loaded = loader.load(&compiled.graph, &compiled.ast.sets);
         let loaded = loaded.map_err(|error| crate::filter::not_loaded(&self.name, error))?;

@@ -1,8 +1,10 @@
 //! The `xdp` source: a program in front of the network stack writes into a pool that this process has mapped.
 
+use std::sync::Arc;
+
 use rustix::io::Errno;
-use weir_bpf::xdp::{Options, Program};
-use weir_sys::bpf::{XdpHook, XdpLink, query};
+use weir_bpf::xdp::{Attached, Options, Program};
+use weir_sys::bpf::{XdpHook, query};
 use weir_sys::{CallError, cpu};
 
 use super::programmed::{Attachment, NEEDS, Opened, Programmed, not_loaded, pool_options, shape};
@@ -27,8 +29,7 @@ pub(crate) fn open(
         return Err(busy(device));
     }
     // Bound to the device, so that the driver can be asked for the tags it has stripped; where it cannot, without.
-    // Such a program takes no filter in front.
-    let tags = device.strips_vlan_tags && device.filter.is_none();
+    let tags = device.strips_vlan_tags;
     let native = match attach(device, id, settings, XdpHook::Native, tags) {
         Err(Error::Load { source, .. }) if tags && !source.is_permission() && !source.is_memory() => {
             attach(device, id, settings, XdpHook::Native, false).map(|opened| {
@@ -36,12 +37,6 @@ pub(crate) fn open(
             })
         }
         other => other,
-    };
-    let native = match device.strips_vlan_tags && device.filter.is_some() {
-        true => native.map(|opened| {
-            opened.note("VLAN tags that the driver strips are missing, for a filter is in front")
-        }),
-        false => native,
     };
     match native {
         Err(Error::Unsupported { what, .. }) if !native_only => {
@@ -53,9 +48,9 @@ pub(crate) fn open(
     }
 }
 
-impl Attachment for XdpLink {
+impl Attachment for Arc<Attached> {
     fn detach(&mut self) -> Result<(), CallError> {
-        Self::detach(self)
+        Attached::detach(self)
     }
 }
 
@@ -81,9 +76,7 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
     .map_err(|error| not_loaded(name, error))?;
     let mut source = Programmed::new(device, settings.promiscuous, shape, maps)?;
     source.filter(device, settings.filter.as_ref())?;
-    let link = XdpLink::attach(program.program(), device.link.index, hook)
-        .map_err(|error| refused(device, error))?;
-    source.attached(link);
+    source.attached(program.attach(device.link.index, hook).map_err(|error| refused(device, error))?);
 
     let detail = format!(
         "{} XDP, {queues} {} of {} chunks of {}",

@@ -7,6 +7,7 @@ mod delivery;
 mod filter;
 mod handlers;
 mod segment;
+mod tagged;
 mod tc;
 
 use std::time::Duration;

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A register: `r0` answers, `r1` to `r5` are arguments and lost in calls, `r6` to `r9` are kept, `r10` is the stack's end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Register(pub(crate) u8);
+pub struct Register(pub u8);
 
 /// One instruction, or half of the only one that takes two: a load of 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -190,6 +190,13 @@ impl Instruction {
     /// Whether the next one is its other half.
     pub fn is_wide(self) -> bool {
         self.code == WIDE
+    }
+
+    /// Whether it calls a function of its own program; the number then counts instructions from the next one on.
+    pub fn is_local_call(self) -> bool {
+        /// `BPF_PSEUDO_CALL`
+        const LOCAL: Register = Register(1);
+        self.code == CLASS_JUMP | CALL && self.source == LOCAL
     }
 
     fn is_32(self) -> bool {

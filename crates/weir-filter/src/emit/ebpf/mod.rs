@@ -15,6 +15,7 @@ mod code;
 mod instruction;
 mod plan;
 mod slots;
+mod stack;
 #[cfg(test)]
 mod tests;
 
@@ -116,8 +117,13 @@ pub enum Error {
     )]
     TooLong(u64),
     /// More results at a time than the stack has room for.
-    #[error("the filter keeps {0} results at a time, and an eBPF program has room for {most}", most = code::CELLS)]
-    TooManyResults(usize),
+    #[error("the filter keeps {needed} results at a time, and an eBPF program has room for {most}")]
+    TooManyResults {
+        /// Results.
+        needed: usize,
+        /// Room for them.
+        most: usize,
+    },
 }
 
 /// `BPF_COMPLEXITY_LIMIT_INSNS`: what the verifier of Linux 5.2 and later takes, and looks at.
@@ -138,9 +144,10 @@ pub fn emit(graph: &Graph, sets: &[Set], context: Context, ending: Ending) -> Re
         return Err(Error::TooLong(plan.size));
     }
     let (cells, count) = slots::cells(graph);
-    let room = if plan.most_kept > code::TEMPORARIES { Some(plan.most_kept) } else { None };
-    if let Some(needed) = room.or_else(|| (count > code::CELLS).then_some(count)) {
-        return Err(Error::TooManyResults(needed));
+    for (needed, most) in [(plan.most_kept, stack::TEMPORARIES), (count, stack::CELLS)] {
+        if needed > most {
+            return Err(Error::TooManyResults { needed, most });
+        }
     }
     let program = code::Code::new(graph, sets, context, ending, &plan, cells).run();
     let program = program.ok_or(Error::TooLong(plan.size))?;

@@ -70,14 +70,14 @@ impl SocketGate {
 }
 
 impl Gate for SocketGate {
-    fn place(&self) -> Result<(PlaceKind, Vec<OwnedFd>), Error> {
+    fn place(&self) -> Result<Option<(PlaceKind, Vec<OwnedFd>)>, Error> {
         if self.in_pump {
-            return Ok((PlaceKind::Process, Vec::new()));
+            return Ok(Some((PlaceKind::Process, Vec::new())));
         }
         let refusals = self.refusals.iter().map(|refusals| refusals.as_fd().try_clone_to_owned());
         let refusals = refusals.collect::<io::Result<_>>();
         let refusals = refusals.map_err(|error| CallError::new("duplicate a descriptor", error))?;
-        Ok((PlaceKind::Socket { snap_len: self.snap_len }, refusals))
+        Ok(Some((PlaceKind::Socket { snap_len: self.snap_len }, refusals)))
     }
 
     fn put(&self, program: &Program) -> Result<(), Error> {

@@ -1,0 +1,130 @@
+//! A filter inside a program, instead of in front of it: for programs that may not use tail calls.
+//!
+//! ```text
+//! program      calls place              the same, with its calls moved
+//! place        answers a number   --->  the filter's instructions
+//! functions                             functions
+//! ```
+//!
+//! The program is C with a function that stands for the filter (`place` in gate.h). libbpf has put its functions one
+//! behind the other and filled in its maps; here the filter's instructions take the place of that function's.
+
+use std::ops::Range;
+
+use libbpf_rs::libbpf_sys::bpf_insn;
+use weir_filter::emit::ebpf::{Instruction, Register};
+
+/// The number in the function that stands for the filter: `PLACE` in gate.h.
+const PLACE: i32 = 0x7765_6972;
+
+/// A program with a place for a filter.
+#[derive(Debug)]
+pub(crate) struct Code {
+    instructions: Vec<Instruction>,
+    /// The function that stands for the filter.
+    place: Range<usize>,
+}
+
+impl Code {
+    /// That of a loaded program. Descriptors of its maps are in it: they have to be open when it is loaded again.
+    ///
+    /// # Panics
+    ///
+    /// If the program has no place for a filter.
+    pub(crate) fn new(instructions: &[bpf_insn]) -> Self {
+        Self::of(instructions.iter().map(instruction).collect())
+    }
+
+    fn of(instructions: Vec<Instruction>) -> Self {
+        let is_marked = |instruction: &Instruction| instruction.immediate == PLACE;
+        let mark = instructions.iter().position(is_marked).expect("the program has a place for a filter");
+        let starts = || (0..instructions.len()).filter_map(|at| callee(&instructions, at));
+        let start = starts().filter(|&start| start <= mark).max().unwrap_or(0);
+        let end = starts().filter(|&start| start > mark).min().unwrap_or(instructions.len());
+        Self { instructions, place: start..end }
+    }
+
+    /// The program with `filter` in its place, as the kernel takes it: a function that answers 0 for a packet that is not
+    /// wanted.
+    pub(crate) fn with(&self, filter: &[u64]) -> Vec<u64> {
+        let moved = |at: usize| if at < self.place.end { at } else { at - self.place.len() + filter.len() };
+        let word = |at: usize| {
+            let mut instruction = self.instructions[at];
+            if let Some(callee) = callee(&self.instructions, at) {
+                instruction.immediate = distance(moved(at) + 1, moved(callee));
+            }
+            instruction.to_word()
+        };
+        let before = (0..self.place.start).map(word);
+        let behind = (self.place.end..self.instructions.len()).map(word);
+        before.chain(filter.iter().copied()).chain(behind).collect()
+    }
+}
+
+/// Where the function begins that is called at `at`, if one is.
+fn callee(instructions: &[Instruction], at: usize) -> Option<usize> {
+    let call = instructions[at];
+    let there =
+        || (at + 1).checked_add_signed(call.immediate as isize).expect("libbpf has put the functions there");
+    call.is_local_call().then(there)
+}
+
+fn distance(from: usize, to: usize) -> i32 {
+    let place = |at| i32::try_from(at).expect("a program is shorter than that");
+    place(to) - place(from)
+}
+
+fn instruction(from: &bpf_insn) -> Instruction {
+    Instruction {
+        code: from.code,
+        destination: Register(from.dst_reg()),
+        source: Register(from.src_reg()),
+        offset: from.off,
+        immediate: from.imm,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `code`, `source`, `immediate`.
+    fn program(instructions: &[(u8, u8, i32)]) -> Vec<Instruction> {
+        let one = |&(code, source, immediate): &(u8, u8, i32)| Instruction {
+            code,
+            destination: Register(0),
+            source: Register(source),
+            offset: 0,
+            immediate,
+        };
+        instructions.iter().map(one).collect()
+    }
+
+    const EXIT: (u8, u8, i32) = (0x95, 0, 0);
+    const MARK: (u8, u8, i32) = (0xb7, 0, PLACE);
+
+    fn call(distance: i32) -> (u8, u8, i32) {
+        (0x85, 1, distance)
+    }
+
+    fn words(instructions: &[(u8, u8, i32)]) -> Vec<u64> {
+        program(instructions).into_iter().map(Instruction::to_word).collect()
+    }
+
+    #[test]
+    fn calls_follow_what_moves() {
+        // A helper's number is no distance.
+        let helper = (0x85, 0, 2);
+        let code = Code::of(program(&[call(2), call(3), EXIT, MARK, EXIT, helper, call(-4), EXIT]));
+        assert_eq!(code.place, 3..5);
+        assert_eq!(code.with(&[7, 8, 9]), {
+            let mut expected = words(&[call(2), call(4), EXIT]);
+            expected.extend([7, 8, 9]);
+            expected.extend(words(&[helper, call(-5), EXIT]));
+            expected
+        });
+        let last = Code::of(program(&[call(2), call(3), EXIT, helper, EXIT, MARK, EXIT]));
+        assert_eq!(last.place, 5..7);
+        assert_eq!(last.with(&[7]).len(), 6);
+    }
+}

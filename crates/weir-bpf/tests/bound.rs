@@ -1,0 +1,115 @@
+//! The program that is bound to its device, with filters inside: the verifier takes it, whatever the filter.
+
+use std::io::Write;
+
+use weir_bpf::filter::FilterError;
+use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp};
+use weir_bpf::xdp::{Options, Program};
+use weir_filter::emit::ebpf;
+use weir_filter::graph::{Graph, Node, TermId, Value, Width};
+use weir_filter::names::NoNames;
+use weir_filter::{Beside, Dialect, Options as FilterOptions};
+use weir_judge::corpus;
+use weir_sys::netns::NetNs;
+use weir_sys::{link, veth};
+
+/// A namespace of its own, in which loading is permitted; the environment says whether it may be missing.
+fn namespace() -> Option<NetNs> {
+    let error = match NetNs::new() {
+        Ok(namespace) => return Some(namespace),
+        Err(error) => error,
+    };
+    let required = ["WEIR_REQUIRE_ROOT", "CI"].iter().any(|name| std::env::var_os(name).is_some());
+    assert!(!required, "tests of filters must not be skipped: {error}");
+    // A closed standard error is no reason to fail: nobody wants to know.
+    let _ = writeln!(std::io::stderr(), "SKIP: filters in a bound program: {error}");
+    None
+}
+
+/// The program for `device`, with the smallest pool.
+fn program(device: u32, fragments: bool) -> (Program, PoolMaps) {
+    let pool = PoolOptions {
+        queues: 1,
+        chunks: 2,
+        stride: 128 << 10,
+        limit: 64 << 10,
+        slots: 4,
+        order_bytes: 64 + 2 * 8 * 4,
+        snap_len: 9000,
+        interface_id: 0,
+        stamp: Stamp::Packet,
+        directions: true,
+    };
+    let options = Options { pool, exclusive: false, fragments, queue_is_cpu: false, tags_of: Some(device) };
+    Program::load(&options).expect("it is loaded")
+}
+
+/// An interface of this thread's namespace whose driver can be asked for tags.
+fn device() -> u32 {
+    veth::create("one", "other").expect("a pair");
+    let links = link::links().expect("interfaces");
+    links.iter().find(|link| link.name == "one").expect("it is there").index
+}
+
+#[test]
+fn every_program_of_the_corpus_is_taken_inside() {
+    let Some(namespace) = namespace() else { return };
+    namespace.run(|| {
+        let device = device();
+        let loaded = [false, true].map(|fragments| program(device, fragments));
+        let loaders = loaded.each_ref().map(|(_, maps)| maps.gate().loader().unwrap().expect("it waits"));
+        let mut programs = 0;
+        for (dialect, entries) in [(Dialect::Pcap, corpus::pcap()), (Dialect::Weir, corpus::weir())] {
+            for entry in entries.iter().filter(|entry| entry.link_type == 1) {
+                let options = FilterOptions {
+                    dialect,
+                    link_type: entry.link_type,
+                    snap_len: 65_535,
+                    metadata: Beside::All,
+                    swapped: false,
+                    netmask: None,
+                    names: &NoNames,
+                };
+                // Names that nobody knows.
+                let Ok(filter) = weir_filter::compile(entry.text, &options) else { continue };
+                let taken = loaders[programs % 2].load(&filter.graph, &filter.ast.sets);
+                taken.unwrap_or_else(|error| panic!("{}: {error}", entry.text));
+                programs += 1;
+            }
+        }
+        assert!(programs > 300, "{programs}");
+    });
+}
+
+/// A filter that keeps this many bytes of the packet, and asks about each only then.
+fn keeping(count: u32) -> Graph {
+    let mut graph = Graph::new(1);
+    let slots: Vec<_> = (0..count).map(|_| graph.slot()).collect();
+    let mut node = Graph::ACCEPT;
+    for &slot in &slots {
+        let value = graph.value(Value::Slot(slot));
+        node = graph.equals(value, 300, (Graph::REFUSE, node), TermId(0));
+    }
+    for (at, slot) in (14..).zip(slots) {
+        let value = graph.load(None, at, Width::Byte);
+        node = graph.push(Node::Assign { slot, value, next: node });
+    }
+    graph.set_root(node);
+    graph
+}
+
+#[test]
+fn the_stack_has_room_for_the_writer_and_the_largest_filter() {
+    let Some(namespace) = namespace() else { return };
+    namespace.run(|| {
+        let device = device();
+        for fragments in [false, true] {
+            let (_program, maps) = program(device, fragments);
+            let loader = maps.gate().loader().unwrap().expect("it waits");
+            loader.load(&keeping(96), &[]).unwrap_or_else(|error| panic!("{error}"));
+            let more = loader.load(&keeping(97), &[]).unwrap_err();
+            let full = ebpf::Error::TooManyResults { needed: 97, most: 96 };
+            assert!(matches!(more, FilterError::Emit(error) if error == full), "{more}");
+        }
+    });
+}

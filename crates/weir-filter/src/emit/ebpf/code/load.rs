@@ -1,0 +1,127 @@
+//! Loads: bytes of the packet, directly or by a helper.
+
+use super::{CONTEXT, Code, DATA, END, is_linear};
+use crate::emit::ebpf::assembler::Label;
+use crate::emit::ebpf::instruction::{
+    Alu, FP, Instruction, Jump, R0, R1, R2, R3, R4, Register, SKB_LOAD_BYTES, Size, XDP_LOAD_BYTES,
+};
+use crate::emit::ebpf::stack::BUFFER;
+use crate::emit::ebpf::{Context, LINEAR_MOST};
+use crate::graph::{Graph, Width};
+
+pub(super) enum Form {
+    /// As a number.
+    Number,
+    /// As they are in the packet, because they are compared with a number that was turned round instead.
+    Wire,
+}
+
+impl Code<'_> {
+    /// Loads from a fixed place; changes no other register than `r2` where [`Code::is_leaf`] says so.
+    pub(super) fn load_fixed(&mut self, offset: u32, width: Width, form: Form, register: Register) {
+        if let Some(end) = self.end_of_direct(offset, width) {
+            self.show(end);
+            let offset = i16::try_from(offset).expect("below the most that is read directly");
+            self.out.push(Instruction::load(size(width), register, DATA, offset));
+            self.turn(width, form, register);
+        } else {
+            self.out.push(Instruction::alu_number(Alu::Move, R0, offset));
+            self.load(0, width, form);
+        }
+    }
+
+    /// Where a load from a fixed place ends, if it is made without a call.
+    pub(super) fn end_of_direct(&self, offset: u32, width: Width) -> Option<u32> {
+        let end = offset.checked_add(width as u32).filter(|end| *end <= LINEAR_MOST)?;
+        self.fast.then_some(end)
+    }
+
+    /// Makes sure that the packet has `end` bytes, and as many as are needed later in any case.
+    fn show(&mut self, end: u32) {
+        if self.known >= end {
+            return;
+        }
+        let certain = self.plan.certain[self.node as usize];
+        let end = if certain == u32::MAX { end } else { end.max(certain) };
+        let bytes = i32::try_from(end).expect("below the most that is read directly");
+        self.out.push(Instruction::alu64(Alu::Move, R2, DATA));
+        self.out.push(Instruction::alu64_number(Alu::Add, R2, bytes));
+        let miss = self.beyond_first_buffer();
+        self.out.jump(Instruction::jump64(Jump::Greater, R2, END), miss);
+        self.known = end;
+    }
+
+    /// Where to go on if bytes are not in the first buffer.
+    fn beyond_first_buffer(&mut self) -> Label {
+        if is_linear(self.context) { Label::Fast(Graph::REFUSE.0) } else { self.slow_way() }
+    }
+
+    /// Where the filter begins again, by way of helpers.
+    fn slow_way(&mut self) -> Label {
+        let root = self.graph.root();
+        self.slow[root.0 as usize] = true;
+        Label::Slow(root.0)
+    }
+
+    /// `r0` = what is in the packet at `r0 + offset`.
+    pub(super) fn load(&mut self, offset: u32, width: Width, form: Form) {
+        if offset != 0 {
+            self.out.push(Instruction::alu_number(Alu::Add, R0, offset));
+        }
+        if self.fast {
+            self.load_direct(width)
+        } else {
+            self.load_by_helper(width)
+        }
+        self.turn(width, form, R0);
+    }
+
+    fn load_direct(&mut self, width: Width) {
+        let most = i32::try_from(LINEAR_MOST).expect("fifteen bits");
+        let far = self.slow_way();
+        self.out.jump(Instruction::jump64_number(Jump::Greater, R0, most), far);
+        self.out.push(Instruction::alu64(Alu::Move, R2, DATA));
+        self.out.push(Instruction::alu64(Alu::Add, R2, R0));
+        self.out.push(Instruction::alu64(Alu::Move, R3, R2));
+        self.out.push(Instruction::alu64_number(Alu::Add, R3, width as i32));
+        let miss = self.beyond_first_buffer();
+        self.out.jump(Instruction::jump64(Jump::Greater, R3, END), miss);
+        self.out.push(Instruction::load(size(width), R0, R2, 0));
+    }
+
+    fn load_by_helper(&mut self, width: Width) {
+        let helper = match self.context {
+            Context::Xdp { .. } | Context::XdpTagged { .. } => XDP_LOAD_BYTES,
+            Context::Tc { .. } | Context::Socket => SKB_LOAD_BYTES,
+        };
+        self.out.push(Instruction::alu(Alu::Move, R2, R0));
+        self.out.push(Instruction::alu64(Alu::Move, R1, CONTEXT));
+        self.out.push(Instruction::alu64(Alu::Move, R3, FP));
+        self.out.push(Instruction::alu64_number(Alu::Add, R3, BUFFER.into()));
+        self.out.push(Instruction::alu_number(Alu::Move, R4, width as u32));
+        self.out.push(Instruction::call(helper));
+        let refuse = Label::Fast(Graph::REFUSE.0);
+        self.check(
+            Instruction::jump64_number(Jump::NotEqual, R0, 0),
+            Instruction::jump64_number(Jump::Equal, R0, 0),
+            refuse,
+        );
+        self.out.push(Instruction::load(size(width), R0, FP, BUFFER));
+    }
+
+    fn turn(&mut self, width: Width, form: Form, register: Register) {
+        match (form, width) {
+            (Form::Wire, _) | (Form::Number, Width::Byte) => {}
+            (Form::Number, Width::Half) => self.out.push(Instruction::swap(register, 16)),
+            (Form::Number, Width::Word) => self.out.push(Instruction::swap(register, 32)),
+        }
+    }
+}
+
+fn size(width: Width) -> Size {
+    match width {
+        Width::Byte => Size::Byte,
+        Width::Half => Size::Half,
+        Width::Word => Size::Word,
+    }
+}

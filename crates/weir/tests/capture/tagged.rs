@@ -1,0 +1,116 @@
+//! Filters and VLAN tags: wherever a tag is, in the frame or taken off by the device, a filter finds it, and it is in what is
+//! captured.
+
+use weir::{Filter, SourceChoice};
+use weir_lab::{FrameSender, Network, Tagging, Traffic, Veth, require_root};
+
+use crate::{assert_closed, drain, on_rx, take_all};
+
+/// Ways in which packets come to a filter.
+const SOURCES: [SourceChoice; 4] =
+    [SourceChoice::Xdp, SourceChoice::Tc, SourceChoice::XdpTc, SourceChoice::AfPacket];
+
+/// A tag beside the frame (its EtherType and contents), one inside, and the tags as they are on the wire.
+type Tags = (Option<(u16, u16)>, Option<u16>, &'static [u8]);
+
+const TAGS: [Tags; 5] = [
+    (None, None, &[]),
+    (None, Some(5), &[0x81, 0, 0, 5]),
+    (Some((0x8100, 0x2005)), None, &[0x81, 0, 0x20, 5]),
+    (Some((0x88a8, 7)), Some(5), &[0x88, 0xa8, 0, 7, 0x81, 0, 0, 5]),
+    (Some((0x8100, 6)), None, &[0x81, 0, 0, 6]),
+];
+
+/// Expressions, and which of the tags they want.
+const EXPRESSIONS: [(&str, [bool; 5]); 9] = [
+    ("vlan", [false, true, true, true, true]),
+    ("not vlan", [true, false, false, false, false]),
+    ("vlan 5", [false, true, true, true, false]),
+    ("vlan 5 and udp", [false, true, true, true, false]),
+    ("vlan 5 and tcp", [false; 5]),
+    ("vlan 7 and vlan 5", [false, false, false, true, false]),
+    ("vlan in {5, 77} and port in {9}", [false, true, true, true, false]),
+    ("udp and greater 103", [false, false, true, true, true]),
+    ("udp", [true; 5]),
+];
+
+#[test]
+fn root_filters_find_tags_wherever_they_are() {
+    if !require_root("root_filters_find_tags_wherever_they_are") {
+        return;
+    }
+    for (index, (beside, inside, wire_tags)) in TAGS.into_iter().enumerate() {
+        let network = Network::new(Veth::default()).unwrap();
+        let mut traffic = Traffic::new(100).unwrap().between(network.pair());
+        if let Some(tag) = inside {
+            traffic = traffic.vlan(tag).unwrap();
+        }
+        let tx = &network.pair().tx;
+        let _tagging = beside.map(|(protocol, tci)| Tagging::on(tx, protocol, tci).unwrap());
+        for source in SOURCES {
+            network.rx().run(|| {
+                let mut capture =
+                    on_rx(&network).source(source).filter(Filter::new("tcp port 1")).open().unwrap();
+                let detail = &capture.interfaces()[0].detail;
+                assert!(!detail.contains("missing"), "{source:?}: {detail}");
+                let mut captured = 0;
+                for (expression, wanted) in EXPRESSIONS {
+                    let what = format!("{source:?} {expression} {beside:?} {inside:?}");
+                    capture.set_filter(Some(&Filter::new(expression))).unwrap();
+                    FrameSender::new(tx).unwrap().send_frames(&traffic.frames(0..3)).unwrap();
+                    let mut sequence = 0;
+                    take_all(&mut capture, |chunk| {
+                        for packet in chunk {
+                            let mut wire = traffic.frame(sequence);
+                            if beside.is_some() {
+                                wire.splice(12..12, wire_tags[..4].iter().copied());
+                            }
+                            assert_eq!(wire[12..12 + wire_tags.len()], *wire_tags);
+                            assert_eq!(packet.data, &wire, "{what}");
+                            sequence += 1;
+                        }
+                    });
+                    assert_eq!(sequence, if wanted[index] { 3 } else { 0 }, "{what}");
+                    captured += sequence;
+                }
+                drain(&mut capture, |_| {});
+                let account = capture.account().unwrap();
+                assert_closed(&account);
+                let total = account.total();
+                assert_eq!((total.captured, total.lost, total.errors), (captured, 0, 0), "{source:?}");
+                let filtered = total.filtered.expect("counted");
+                let unwanted = 3 * EXPRESSIONS.len() as u64 - captured;
+                assert!(filtered >= unwanted, "{source:?}: {total:?}");
+            });
+        }
+    }
+}
+
+#[test]
+fn root_a_filter_is_exchanged_from_another_namespace() {
+    if !require_root("root_a_filter_is_exchanged_from_another_namespace") {
+        return;
+    }
+    let network = Network::new(Veth::default()).unwrap();
+    let traffic = Traffic::new(100).unwrap().between(network.pair());
+    let tx = &network.pair().tx;
+    let _tagging = Tagging::on(tx, 0x8100, 5).unwrap();
+    let mut capture = network.rx().run(|| on_rx(&network).source(SourceChoice::Xdp).open().unwrap());
+    let mut captured = 0;
+    for (filter, wanted) in [(None, 4), (Some("vlan 5"), 4), (Some("not vlan"), 0), (None, 4)] {
+        capture.set_filter(filter.map(Filter::new).as_ref()).unwrap();
+        FrameSender::new(tx).unwrap().send_frames(&traffic.frames(0..4)).unwrap();
+        let mut packets = 0;
+        take_all(&mut capture, |chunk| packets += chunk.packets().count());
+        assert_eq!(packets, wanted, "{filter:?}");
+        captured += wanted as u64;
+    }
+    // A place that is over takes any filter, and none is asked for.
+    let exchange = capture.exchange();
+    drain(&mut capture, |_| {});
+    assert!(exchange.places().unwrap().is_empty());
+    capture.set_filter(Some(&Filter::new("udp"))).unwrap();
+    let account = capture.account().unwrap();
+    assert_closed(&account);
+    assert_eq!((account.total().captured, account.total().filtered), (captured, Some(4)));
+}
