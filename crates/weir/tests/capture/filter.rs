@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use weir::filter::{Dialect, Exchange, Place, SystemNames};
+use weir::filter::{Dialect, Exchange, Matcher, Place, Receiver, SystemNames};
 use weir::{Account, Capture, Direction, Error, Filter, SourceChoice};
-use weir_lab::{FrameSender, Generator, Network, SequenceCheck, SequenceReport, Traffic, Veth, require_root};
+use weir_filter::interpret::Packet;
+use weir_lab::{
+    FrameSender, Generator, Network, SequenceCheck, SequenceReport, Traffic, Veth, require_root, tcp_transfer,
+};
 
 use crate::{WAYS, assert_closed, drain, on_rx, take_all};
 
@@ -215,5 +218,130 @@ fn root_what_cannot_be_is_refused() {
         let mut capture = on_rx(&network).source(SourceChoice::Tc).open().unwrap();
         assert!(matches!(capture.set_filter(Some(&filter("port"))), Err(Error::Filter(_))));
         capture.set_filter(Some(&filter("port 80"))).unwrap();
+    });
+}
+
+/// What two captures have taken of one transfer over TCP, the first without a filter and the second with `text`.
+fn side_by_side(text: &str, segment: bool) -> [(Vec<Vec<u8>>, Account); 2] {
+    let network = Network::new(Veth::default().ipv4()).unwrap();
+    let pair = network.pair().clone();
+    network.rx().run(|| {
+        let open = |filter: Option<Filter>| {
+            let builder =
+                on_rx(&network).source(SourceChoice::Tc).direction(Direction::Both).segment(segment);
+            filter.into_iter().fold(builder, weir::Builder::filter).open().unwrap()
+        };
+        let mut captures = [open(None), open(Some(filter(text)))];
+        let mut taken = [Vec::new(), Vec::new()];
+        let transfer = thread::spawn(move || tcp_transfer(&pair, 1 << 20).expect("the transfer succeeds"));
+        let mut last = false;
+        while !last {
+            last = transfer.is_finished();
+            for (capture, taken) in captures.iter_mut().zip(&mut taken) {
+                while let Some(chunk) = capture.next(Duration::from_millis(10)).unwrap() {
+                    taken.extend(chunk.packets().map(|packet| packet.data.to_vec()));
+                }
+            }
+        }
+        transfer.join().expect("the transfer does not panic");
+        captures.iter_mut().zip(&mut taken).for_each(|(capture, taken)| {
+            drain(capture, |chunk| taken.extend(chunk.packets().map(|packet| packet.data.to_vec())));
+        });
+        let accounts = captures.map(|mut capture| capture.account().unwrap());
+        let mut taken = taken.into_iter();
+        accounts.map(|account| {
+            assert_closed(&account);
+            let total = account.total();
+            assert_eq!((total.lost, total.errors), (0, 0), "{text}: {total:?}");
+            (taken.next().expect("as many"), account)
+        })
+    })
+}
+
+fn is_tcp(frame: &[u8]) -> bool {
+    frame[12..14] == [8, 0] && frame[23] == 6
+}
+
+#[test]
+fn root_bytes_behind_the_first_buffer_are_found_by_tc() {
+    if !require_root("root_bytes_behind_the_first_buffer_are_found_by_tc") {
+        return;
+    }
+    // Of a super-frame the first buffer has the headers, and pages have the rest.
+    for text in
+        ["tcp and ether[700] & 1 = 1", "tcp and ether[20000:4] & 3 != 1", "ether[ether[3000] + 9000] > 99"]
+    {
+        let compiled = filter(text).compile(Receiver { link_type: 1, metadata: false, swapped: false });
+        let matcher = Matcher::new(&compiled.unwrap());
+        let wants = |frame: &[u8]| {
+            let length = u32::try_from(frame.len()).expect("a packet");
+            matcher.matches(&Packet { data: frame, length, ..Packet::default() })
+        };
+        let [(all, _), (mut taken, account)] = side_by_side(text, false);
+        let (mut wanted, unwanted): (Vec<_>, Vec<_>) = all.into_iter().partition(|frame| wants(frame));
+        let large = |frames: &[Vec<u8>]| frames.iter().filter(|frame| frame.len() > 20_000).count();
+        assert!(large(&wanted) > 1 && large(&unwanted) > 1, "{text}: {} {}", wanted.len(), unwanted.len());
+        // Each processor has a queue of its own.
+        wanted.sort();
+        taken.sort();
+        assert!(taken == wanted, "{text}: {} packets, not {}", taken.len(), wanted.len());
+        assert!(
+            account.total().filtered >= Some(unwanted.iter().filter(|frame| is_tcp(frame)).count() as u64)
+        );
+    }
+}
+
+#[test]
+fn root_super_frames_are_filtered_whole_and_counted_as_segments() {
+    if !require_root("root_super_frames_are_filtered_whole_and_counted_as_segments") {
+        return;
+    }
+    let tcp = |frames: &[Vec<u8>]| frames.iter().filter(|frame| is_tcp(frame)).count() as u64;
+    let longest = |frames: &[Vec<u8>]| frames.iter().map(Vec::len).max().unwrap_or(0);
+    for text in ["not tcp", "not (tcp and greater 2000)"] {
+        let [(all, _), (taken, account)] = side_by_side(text, true);
+        assert!(longest(&all) <= 1514);
+        let filtered = account.total().filtered.expect("counted");
+        // A segment has 1448 bytes of the stream at most.
+        assert!(filtered > (1 << 20) / 1448 / 2, "{text}: {filtered}");
+        assert_eq!(tcp(&all), tcp(&taken) + filtered, "{text}");
+        assert_eq!(tcp(&taken) > 0, text != "not tcp", "{text}");
+    }
+    let [(all, _), (taken, _)] = side_by_side("tcp and greater 2000", true);
+    assert!(longest(&taken) <= 1514 && tcp(&taken) == taken.len() as u64);
+    assert!(taken.len() > all.len() / 2 && taken.len() < all.len(), "{} of {}", taken.len(), all.len());
+}
+
+/// Asks for so many different things that it does not become a set.
+fn long(terms: u32) -> String {
+    let term = |index: u32| format!("ether[60:4] & {} = {}", index | 1 << 20, index & 0xffff | 1);
+    let wanted = "ether[49] & 1 = 1".to_owned();
+    (0..terms).map(term).chain([wanted]).collect::<Vec<_>>().join(" or ")
+}
+
+#[test]
+fn root_what_classic_bpf_has_no_room_for_the_process_asks() {
+    if !require_root("root_what_classic_bpf_has_no_room_for_the_process_asks") {
+        return;
+    }
+    let network = Network::new(Veth::default()).unwrap();
+    network.rx().run(|| {
+        // Classic BPF alone could be asked of what is sent: the process asks.
+        let builder = on_rx(&network).source(SourceChoice::AfPacket).direction(Direction::Out);
+        let mut capture = builder.filter(filter(&long(3000))).open().unwrap();
+        let sender = FrameSender::new(&network.pair().rx).unwrap();
+        for last in [0, 1, 2, 3] {
+            let mut frame = vec![0; 70];
+            frame[49] = last;
+            sender.send(&frame).unwrap();
+        }
+        let mut taken = Vec::new();
+        take_all(&mut capture, |chunk| taken.extend(chunk.packets().map(|packet| packet.data[49])));
+        drain(&mut capture, |_| {});
+        let account = capture.account().unwrap();
+        assert_closed(&account);
+        assert_eq!(taken, [1, 3]);
+        // The neighbours may have something to say of their own.
+        assert!(account.total().filtered >= Some(2), "{:?}", account.total());
     });
 }
