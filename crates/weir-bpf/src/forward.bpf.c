@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* Forwards what one interface receives to another, inside the kernel.
+/* Forwards what one interface receives to another, inside the kernel or by way of AF_XDP sockets.
  *
  * forward, forward_wanted, forward_tagged
- *           Input: struct xdp_md, linear or with fragments. Verdict: XDP_REDIRECT to the interface in `target`; XDP_DROP
- *           where it is gone.
+ *           Input: struct xdp_md, linear or with fragments. Verdict: XDP_REDIRECT to the socket of the receive queue if
+ *           sockets are asked for, or to the interface in `target`; XDP_DROP where there is none.
  * forward_unwanted
  *           What a filter does not want. Verdict: XDP_PASS.
  * sent, refused
@@ -19,8 +19,13 @@
 
 const volatile bool fragments = false; /* packets may have some: the program is loaded with BPF_F_XDP_HAS_FRAGS */
 
-/* The number of `target` in the kernel. The loader writes it once the map is there, and before anything is attached. */
+const volatile bool to_sockets = false; /* packets go to sockets first */
+const volatile bool past_them = true;   /* where there is no socket, to the interface */
+
+/* The numbers of `target` and `sockets` in the kernel. The loader writes them once the maps are there, and before anything is
+ * attached. */
 __u32 target_id;
+__u32 sockets_id;
 
 /* The interface that packets are sent on. The kernel takes it out when the interface goes. */
 struct {
@@ -30,6 +35,14 @@ struct {
 	__uint(max_entries, 1);
 } target SEC(".maps");
 
+/* The sockets of the receive queues, of which each is taken out when it is closed. The loader sets how many. */
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries, 1);
+} sockets SEC(".maps");
+
 /* The account of one receive queue. One writer: the NAPI context that polls the queue, in which the packets that it has
  * redirected are handed over, too. crates/weir-bpf/src/forward.rs reads it. */
 struct queue {
@@ -38,9 +51,12 @@ struct queue {
 	__u64 bytes;     /* lengths of packets that were to be forwarded */
 	__u64 errors;    /* could not be worked on, or there is nobody to forward to */
 	__u64 forwarded; /* taken by the other interface's driver */
-	__u64 no_room;   /* not taken by it */
-	__u64 too_long;  /* longer than the other interface's MTU allows */
+	__u64 no_room;   /* not taken by it, or by the socket */
+	__u64 too_long;  /* longer than the other interface's MTU allows, or a socket's frame */
 	__u64 unable;    /* the other interface was down, or takes no redirected packets */
+
+	__u64 handed; /* taken by the socket */
+	__u64 unused[7];
 };
 
 /* The loader makes one for each receive queue that the device can ever have. */
@@ -67,6 +83,10 @@ struct {
 
 static const __u32 ZERO = 0;
 
+/* asm-generic/errno-base.h, errno.h */
+#define ENOSPC 28
+#define EMSGSIZE 90
+
 extern int bpf_xdp_metadata_rx_vlan_tag(const struct xdp_md *ctx, __be16 *vlan_proto, __u16 *vlan_tci) __ksym __weak;
 
 /* The account of the queue, and the packet counted as seen. */
@@ -89,15 +109,20 @@ static __always_inline int redirect(struct xdp_md *ctx, struct queue *queue)
 	struct pending *mine = bpf_map_lookup_elem(&pending, &ZERO);
 	if (!mine)
 		return XDP_DROP; /* a map of one entry has it */
-	int verdict = bpf_redirect_map(&target, 0, XDP_DROP);
-	if (verdict != XDP_REDIRECT) {
+	__u32 index = ctx->rx_queue_index;
+	mine->queue = index;
+	if (to_sockets && bpf_redirect_map(&sockets, index, XDP_PASS) == XDP_REDIRECT) {
+		queue->bytes += packet_length(ctx);
+		queue->handed++;
+		return XDP_REDIRECT;
+	}
+	if ((to_sockets && !past_them) || bpf_redirect_map(&target, 0, XDP_DROP) != XDP_REDIRECT) {
 		queue->errors++;
-		return verdict;
+		return XDP_DROP;
 	}
 	queue->bytes += packet_length(ctx);
-	mine->queue = ctx->rx_queue_index;
 	mine->packets++;
-	return verdict;
+	return XDP_REDIRECT;
 }
 
 #define ADDRESSES 12 /* bytes before the place of a VLAN tag */
@@ -189,14 +214,30 @@ int sent(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-#define EMSGSIZE 90
+/* A socket did not take a packet after all. */
+static __always_inline void take_back(int error)
+{
+	struct pending *mine = bpf_map_lookup_elem(&pending, &ZERO);
+	struct queue *queue = mine ? bpf_map_lookup_elem(&queues, &mine->queue) : NULL;
+	if (!queue)
+		return;
+	queue->handed--;
+	if (error == -ENOSPC)
+		queue->too_long++;
+	else
+		queue->no_room++;
+}
 
-/* xdp_redirect_err(dev, program, target, err, map type, map id, index): a packet could not be put aside. */
+/* xdp_redirect_err(dev, program, target, err, map type, map id, index): a packet could not be put aside, or a socket did not
+ * take it. */
 SEC("raw_tp/xdp_redirect_err")
 int refused(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct pending *mine;
-	if ((__u32)ctx->args[5] != target_id)
+	__u32 map = ctx->args[5];
+	if (to_sockets && map == sockets_id)
+		take_back(ctx->args[3]);
+	if (map != target_id)
 		return 0;
 	struct queue *queue = take(&mine);
 	if (!queue)

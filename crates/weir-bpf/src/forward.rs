@@ -1,8 +1,8 @@
-//! Forwarding inside the kernel (`forward.bpf.c`).
+//! Forwarding inside the kernel, or by way of AF_XDP sockets (`forward.bpf.c`).
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -23,6 +23,10 @@ pub struct Options {
     pub queues: u32,
     /// Packets may come in several buffers; see [`crate::xdp::Options::fragments`].
     pub fragments: bool,
+    /// Packets go to sockets ([`Forward::insert`]).
+    pub to_sockets: bool,
+    /// Where there is no socket, or no more, they go to the target.
+    pub past_sockets: bool,
     /// Index of the interface whose driver is asked for stripped VLAN tags; the program is then bound to it.
     pub tags_of: Option<u32>,
 }
@@ -32,6 +36,7 @@ pub struct Options {
 pub struct Forward {
     program: OwnedFd,
     target: MapHandle,
+    sockets: MapHandle,
     queues: Queues,
     gate: Option<Arc<Gate>>,
     /// The programs that follow what was redirected, attached as long as this lives, or is pinned.
@@ -40,7 +45,7 @@ pub struct Forward {
 
 /// What became of the packets of one receive queue; `struct queue` of `forward.bpf.c`.
 ///
-/// `seen = filtered + errors + forwarded + no_room + too_long + unable`, but for packets that are just being handed over.
+/// `seen = filtered + errors + forwarded + no_room + too_long + unable + handed`, but for packets that are just being handed over.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Reached the program.
@@ -59,6 +64,8 @@ pub struct Counters {
     pub too_long: u64,
     /// The other interface was down, or takes no redirected packets.
     pub unable: u64,
+    /// Taken by the socket.
+    pub handed: u64,
 }
 
 /// The accounts of all receive queues.
@@ -88,8 +95,11 @@ impl Forward {
         const DEVICE_BOUND: u32 = 1 << 6;
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::ForwardSkelBuilder::default().open(&mut storage)?;
-        open.maps.rodata_data.as_deref_mut().expect("the program has constants").fragments =
-            options.fragments;
+        let constants = open.maps.rodata_data.as_deref_mut().expect("the program has constants");
+        constants.fragments = options.fragments;
+        constants.to_sockets = options.to_sockets;
+        constants.past_them = options.past_sockets;
+        open.maps.sockets.set_max_entries(options.queues)?;
         open.maps.queues.set_max_entries(options.queues)?;
         let flags = if options.fragments { HAS_FRAGMENTS } else { 0 };
         let progs = &mut open.progs;
@@ -105,8 +115,10 @@ impl Forward {
 
         let mut loaded = open.load()?;
         let target = MapHandle::try_from(&loaded.maps.target)?;
-        loaded.maps.bss_data.as_deref_mut().expect("the program has a variable").target_id =
-            target.info()?.info.id;
+        let sockets = MapHandle::try_from(&loaded.maps.sockets)?;
+        let variables = loaded.maps.bss_data.as_deref_mut().expect("the program has variables");
+        variables.target_id = target.info()?.info.id;
+        variables.sockets_id = sockets.info()?.info.id;
         let witnesses = [("sent", loaded.progs.sent.attach()?), ("refused", loaded.progs.refused.attach()?)];
         let queues = Queues { map: MapHandle::try_from(&loaded.maps.queues)? };
         let (program, gate) = if options.tags_of.is_some() {
@@ -120,7 +132,7 @@ impl Forward {
             (&loaded.progs.forward, Some(Arc::new(gate!(loaded, vec![hook], outcomes))))
         };
         let program = program.as_fd().try_clone_to_owned()?;
-        Ok(Self { program, target, queues, gate, witnesses })
+        Ok(Self { program, target, sockets, queues, gate, witnesses })
     }
 
     /// Says where packets go: to the interface with this index in the calling thread's namespace.
@@ -132,6 +144,19 @@ impl Forward {
         let set = self.target.update(&0u32.to_ne_bytes(), &interface.to_ne_bytes(), MapFlags::ANY);
         set.map_err(|error| {
             CallError::new(format!("forward to interface {interface}"), io::Error::other(error))
+        })
+    }
+
+    /// Has the packets of `queue` go to `socket`, which is bound to that queue, until it is closed.
+    ///
+    /// # Errors
+    ///
+    /// `E2BIG`: there is no such queue. `EOPNOTSUPP`: this is no AF_XDP socket.
+    pub fn insert(&self, queue: u32, socket: impl AsFd) -> Result<(), CallError> {
+        let fd = socket.as_fd().as_raw_fd().to_ne_bytes();
+        let set = self.sockets.update(&queue.to_ne_bytes(), &fd, MapFlags::ANY);
+        set.map_err(|error| {
+            CallError::new(format!("redirect queue {queue} to a socket"), io::Error::other(error))
         })
     }
 
@@ -211,6 +236,7 @@ impl Queues {
             no_room: next(),
             too_long: next(),
             unable: next(),
+            handed: next(),
         })
     }
 }

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* The lab's programs: a generator of frames, and two hooks that only count.
+/* The lab's programs: a generator of frames, two hooks that only count, and one that only redirects.
  *
  * generate  Input: live frames of BPF_PROG_TEST_RUN, all copies of one template. Verdict: XDP_TX, by which a test run
  *           sends on the device that the frames seem to come from (5% cheaper than bpf_redirect to it).
  *           Kernel 5.18 (BPF_F_TEST_XDP_LIVE_FRAMES).
  * drop_all, pass_all
- *           Input: any packet. Verdict: XDP_DROP, XDP_PASS. Map: `counts`. Kernel 5.18 (XDP with fragments). */
+ *           Input: any packet. Verdict: XDP_DROP, XDP_PASS. Map: `counts`. Kernel 5.18 (XDP with fragments).
+ * redirect_all
+ *           Input: any packet. Verdict: XDP_REDIRECT to the interface in `out`. Kernel 5.18. */
 #include <stdbool.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
@@ -112,6 +114,18 @@ SEC("xdp.frags") int pass_all(struct xdp_md *ctx)
 {
 	count(ctx);
 	return XDP_PASS;
+}
+
+struct {
+	__uint(type, BPF_MAP_TYPE_DEVMAP);
+	__type(key, __u32);
+	__type(value, __u32);
+	__uint(max_entries, 1);
+} out SEC(".maps");
+
+SEC("xdp.frags") int redirect_all(struct xdp_md *ctx)
+{
+	return bpf_redirect_map(&out, 0, XDP_DROP);
 }
 
 char _license[] SEC("license") = "Dual MIT/GPL";

@@ -1,4 +1,4 @@
-//! The lab's programs (`lab.bpf.c`): a generator of frames, and two hooks that only count.
+//! The lab's programs (`lab.bpf.c`): a generator of frames, two hooks that only count, and one that only redirects.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -47,7 +47,9 @@ impl Generate {
         let mut open = skeleton::LabSkelBuilder::default().open(&mut storage)?;
         open.progs.drop_all.set_autoload(false);
         open.progs.pass_all.set_autoload(false);
+        open.progs.redirect_all.set_autoload(false);
         open.maps.counts.set_autocreate(false)?;
+        open.maps.out.set_autocreate(false)?;
 
         let constants = open.maps.rodata_data.as_deref_mut().expect("the program has constants");
         constants.size = options.size;
@@ -114,6 +116,8 @@ impl Count {
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::LabSkelBuilder::default().open(&mut storage)?;
         open.progs.generate.set_autoload(false);
+        open.progs.redirect_all.set_autoload(false);
+        open.maps.out.set_autocreate(false)?;
         open.progs.drop_all.set_autoload(verdict == Verdict::Drop);
         open.progs.pass_all.set_autoload(verdict == Verdict::Pass);
         open.maps.counts.set_max_entries(queues)?;
@@ -138,6 +142,39 @@ impl Count {
     /// Packets seen so far, by receive queue.
     pub fn packets(&self) -> Vec<u64> {
         (0..self.queues).map(|queue| first_word(&self.counts, queue)).collect()
+    }
+}
+
+/// Program `redirect_all`, loaded: the least that any forwarding can do.
+#[derive(Debug)]
+pub struct RedirectTo {
+    program: OwnedFd,
+}
+
+impl RedirectTo {
+    /// Loads the program. Once it is attached, in native mode, all packets go to the interface with this index in the calling
+    /// thread's namespace.
+    ///
+    /// # Errors
+    ///
+    /// No privilege, or no such interface.
+    pub fn load(interface: u32) -> Result<Self, LoadError> {
+        logged("redirect_all", || {
+            let mut storage = MaybeUninit::uninit();
+            let mut open = skeleton::LabSkelBuilder::default().open(&mut storage)?;
+            for program in [&mut open.progs.generate, &mut open.progs.drop_all, &mut open.progs.pass_all] {
+                program.set_autoload(false);
+            }
+            open.maps.counts.set_autocreate(false)?;
+            let loaded = open.load()?;
+            loaded.maps.out.update(&0u32.to_ne_bytes(), &interface.to_ne_bytes(), MapFlags::ANY)?;
+            Ok(Self { program: loaded.progs.redirect_all.as_fd().try_clone_to_owned()? })
+        })
+    }
+
+    /// The program, to attach it.
+    pub fn program(&self) -> BorrowedFd<'_> {
+        self.program.as_fd()
     }
 }
 

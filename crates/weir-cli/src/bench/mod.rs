@@ -13,6 +13,7 @@ mod compress;
 mod contestants;
 mod files;
 mod filter;
+mod forward;
 mod host;
 mod machine;
 mod peers;
@@ -70,6 +71,8 @@ enum What {
     Compress(compress::CompressArgs),
     /// Measure filters against libpcap's: length, speed, what compiling takes, what one adds to XDP.
     Filter(filter::FilterArgs),
+    /// Measure forwarding against a bare XDP redirect, a bare AF_XDP loop, the Linux bridge and tc mirred.
+    Forward(forward::ForwardArgs),
     /// Measure what a capture costs a working host, against tcpdump.
     Host(host::HostArgs),
     /// Measure reading and rewriting capture files against tcpdump, tshark and editcap.
@@ -128,6 +131,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         What::Compress(args) => compress::run(args),
         What::CompileOnce(args) => filter::run_once(args),
         What::Filter(args) => filter::run(args),
+        What::Forward(args) => forward::run(args),
         What::Host(args) => host::run(args),
         What::Read(args) => files::run(args),
         What::Receive(args) => receive::run(args),

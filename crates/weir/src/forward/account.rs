@@ -9,8 +9,8 @@ use crate::account::NicCounters;
 
 /// Counters that close: each packet that reaches the program ends in exactly one of them.
 ///
-/// `seen = filtered + forwarded + no_room + too_long + unable + errors`, and while packets arrive those that are just being
-/// handed over ([`in_flight`](Self::in_flight)).
+/// `seen = filtered + forwarded + dropped + no_room + too_long + unable + errors`, and while packets arrive those that are just
+/// being handed over ([`in_flight`](Self::in_flight)).
 ///
 /// All count packets, but for `bytes`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -21,7 +21,11 @@ pub struct ForwardTally {
     pub filtered: u64,
     /// Taken by the driver of the other interface.
     pub forwarded: u64,
-    /// Lost: that driver had no room.
+    /// Of those forwarded, or still on their way out, the ones that a handler has changed.
+    pub changed: u64,
+    /// Ended by a handler.
+    pub dropped: u64,
+    /// Lost: that driver had no room, or the handler took too long.
     pub no_room: u64,
     /// Lost: longer than the other interface's MTU allows.
     pub too_long: u64,
@@ -83,16 +87,19 @@ impl ForwardTally {
         self.no_room + self.too_long + self.unable + self.errors
     }
 
-    /// Packets that are being handed over; 0 once nothing arrives.
+    /// Packets that are being handed over, or are with a handler: 0 once it was stopped, unless a handler has panicked or its
+    /// process was killed.
     pub fn in_flight(&self) -> u64 {
-        self.seen.saturating_sub(self.filtered + self.forwarded + self.lost())
+        self.seen.saturating_sub(self.filtered + self.forwarded + self.dropped + self.lost())
     }
 }
 
 impl From<Counters> for ForwardTally {
     fn from(counters: Counters) -> Self {
-        let Counters { seen, filtered, bytes, errors, forwarded, no_room, too_long, unable } = counters;
-        Self { seen, filtered, forwarded, no_room, too_long, unable, errors, bytes }
+        let Counters { seen, filtered, bytes, errors, forwarded, no_room, too_long, unable, handed: _ } =
+            counters;
+        let (changed, dropped) = (0, 0);
+        Self { seen, filtered, forwarded, changed, dropped, no_room, too_long, unable, errors, bytes }
     }
 }
 
@@ -101,6 +108,8 @@ impl std::ops::AddAssign for ForwardTally {
         self.seen += other.seen;
         self.filtered += other.filtered;
         self.forwarded += other.forwarded;
+        self.changed += other.changed;
+        self.dropped += other.dropped;
         self.no_room += other.no_room;
         self.too_long += other.too_long;
         self.unable += other.unable;

@@ -1,15 +1,19 @@
-//! Forwarding: what one interface receives is sent on another, inside the kernel.
+//! Forwarding: what one interface receives is sent on another, inside the kernel or through a handler.
 //!
 //! ```text
 //!  from: driver -> filter, if any --+-- wanted ------> to: driver     counted once that has taken it
 //!                                   '-- not wanted --> the stack of this host
 //! ```
 //!
-//! No packet comes to this process; it attaches, counts, exchanges the filter and takes off.
+//! Without a handler no packet comes to this process: it attaches, counts, exchanges the filter and takes off. With one
+//! ([`ForwardBuilder::open_with`]) packets come by AF_XDP sockets in memory of the process, may be changed there, and are sent from
+//! where they lie.
 
 mod account;
 mod end;
+mod handler;
 mod pins;
+mod pump;
 mod way;
 
 use std::time::{Duration, Instant};
@@ -20,7 +24,9 @@ use weir_sys::{CallError, bpf};
 
 pub use self::account::{ForwardAccount, ForwardQueue, ForwardTally, SendCounters, WayAccount};
 use self::end::End;
+pub use self::handler::{Handler, Lane, Packet, Verdict};
 use self::pins::Pins;
+use self::pump::Pumps;
 use self::way::Way;
 use crate::builder::Wanted;
 use crate::filter::Exchange;
@@ -52,6 +58,7 @@ pub struct ForwardBuilder {
 pub struct Forward {
     ends: [End; 2],
     ways: Vec<Way>,
+    pumps: Option<Pumps>,
     pins: Option<Pins>,
     events: Vec<Event>,
     began: Instant,
@@ -112,6 +119,29 @@ impl ForwardBuilder {
     /// Interfaces that are unknown, down, the same, or do not go together; a driver that cannot; another XDP program; a lack
     /// of privilege or of kernel support: each says what to do. Nothing is left attached.
     pub fn open(self) -> Result<Forward, Error> {
+        self.begin(None, |_, _| Ok(None))
+    }
+
+    /// Begins, with a handler for each receive queue, which `handler` makes. The handlers run in as many threads as the
+    /// interface with fewer queues has queues; packets of a queue stay in their order, and nothing is copied here.
+    ///
+    /// Packets come in one piece, so an MTU of 3818 is the most. What handlers cannot do is give a packet to this host's
+    /// stack: a filter can, which is asked before them. With [`OnExit::Open`] packets go on past the handlers when the process
+    /// ends.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_with<H: Handler>(self, handler: impl FnMut(Lane) -> H) -> Result<Forward, Error> {
+        let on_exit = self.on_exit;
+        self.begin(Some(on_exit), |ends, ways| Pumps::start(ends, ways, handler).map(Some))
+    }
+
+    fn begin(
+        self,
+        sockets: Option<OnExit>,
+        pumps: impl FnOnce(&[End; 2], &[Way]) -> Result<Option<Pumps>, Error>,
+    ) -> Result<Forward, Error> {
         let [from, to] = &self.ends;
         let mut ends = [End::find(from, 0)?, End::find(to, 1)?];
         Pins::check(&ends)?;
@@ -123,8 +153,10 @@ impl ForwardBuilder {
         let numbers: &[(usize, usize)] = if self.both { &[(0, 1), (1, 0)] } else { &[(0, 1)] };
         let mut ways = Vec::new();
         for &(from, to) in numbers {
-            ways.push(Way::load([from, to], [&ends[from], &ends[to]], self.filter.as_ref())?);
+            let both = [&ends[from], &ends[to]];
+            ways.push(Way::load([from, to], both, self.filter.as_ref(), sockets)?);
         }
+        let pumps = pumps(&ends, &ways)?;
         // All are loaded before the first is attached: a driver may pause its traffic for that.
         for (way, name) in ways.iter_mut().zip(pins::WAYS) {
             way.attach(&ends[way.from()])?;
@@ -140,7 +172,7 @@ impl ForwardBuilder {
             pins.keep();
         }
         let events = ends.iter().filter_map(End::first_event).collect();
-        Ok(Forward { ends, ways, pins, events, began: Instant::now(), ended: None })
+        Ok(Forward { ends, ways, pumps, pins, events, began: Instant::now(), ended: None })
     }
 }
 
@@ -160,7 +192,7 @@ impl Forward {
 
     /// The ways that packets go.
     pub fn ways(&self) -> Vec<WayInfo> {
-        self.ways.iter().map(|way| way.info(&self.ends)).collect()
+        self.ways.iter().map(|way| way.info(&self.ends, self.pumps.as_ref())).collect()
     }
 
     /// Under which name in a bpffs the kernel keeps it, where it goes on without this process.
@@ -188,6 +220,10 @@ impl Forward {
             if let Some(end) = self.ends.iter().find(|end| end.is_gone()) {
                 return Err(Error::InterfaceGone { name: end.name().to_owned() });
             }
+            if self.ended.is_none() && self.pumps.as_ref().is_some_and(Pumps::is_broken) {
+                let what = "a handler has panicked, and its packets are not forwarded any more".to_owned();
+                return Err(Error::Forward { what, mend: "its message says where".to_owned() });
+            }
             let mut fds: Vec<PollFd<'_>> = self.ends.iter().filter_map(End::fd).collect();
             match poll(&mut fds, Some(&Timespec::try_from(wait).unwrap_or(FOREVER))) {
                 Ok(_) | Err(Errno::INTR) => {}
@@ -210,7 +246,9 @@ impl Forward {
             end.count()?;
         }
         let elapsed = self.ended.unwrap_or_else(Instant::now) - self.began;
-        let ways = self.ways.iter().map(|way| way.account(&self.ends)).collect::<Result<_, _>>()?;
+        let pumps = self.pumps.as_ref();
+        let account = |(number, way): (usize, &Way)| way.account(&self.ends, number, pumps);
+        let ways = self.ways.iter().enumerate().map(account).collect::<Result<_, _>>()?;
         Ok(ForwardAccount { elapsed, ways })
     }
 
@@ -231,6 +269,7 @@ impl Forward {
         }
         // What was put aside for the other driver is handed over before the grace period ends, as it is in the same softirq.
         bpf::synchronize()?;
+        self.pumps.iter_mut().for_each(Pumps::stop);
         self.ended = Some(Instant::now());
         result
     }

@@ -6,10 +6,13 @@ use std::sync::Arc;
 use weir_bpf::forward::{Forward as Programs, Options};
 use weir_sys::CallError;
 use weir_sys::bpf::{XdpHook, XdpLink};
+use weir_sys::xsk::XskSocket;
 
 use super::account::{ForwardQueue, WayAccount};
 use super::end::End;
-use super::{WayInfo, end, pins};
+use super::handler::Lane;
+use super::pump::Pumps;
+use super::{OnExit, WayInfo, end, pins};
 use crate::filter::{Gate, LiveSets, Seat, labelled, not_loaded};
 use crate::source::programmed;
 use crate::source::xdp::{self, STANDARD_MTU};
@@ -34,6 +37,7 @@ impl Way {
         ends: [usize; 2],
         [from, to]: [&End; 2],
         filter: Option<&Filter>,
+        sockets: Option<OnExit>,
     ) -> Result<Self, Error> {
         let (device, name) = (&from.device, from.name());
         let mut notes = Vec::new();
@@ -45,6 +49,9 @@ impl Way {
             // All that the device can have, not only those in use: so each packet has an account.
             queues: device.link.rx_queues.max(device.rx_queues),
             fragments: device.link.mtu > STANDARD_MTU,
+            to_sockets: sockets.is_some(),
+            // Once the process is gone: on in the kernel, or nowhere.
+            past_sockets: sockets != Some(OnExit::Closed),
             tags_of: bound.then_some(device.link.index),
         };
         let load = |options: &Options| from.inside(|| Programs::load(options));
@@ -55,15 +62,20 @@ impl Way {
             other => other,
         };
         let programs = programs.map_err(|error| programmed::not_loaded(name, error))?;
-        if device.strips_vlan_tags && programs.gate().is_some() {
+        let (is_veth, unbound) = (device.driver.as_deref() == Some("veth"), programs.gate().is_some());
+        if is_veth && unbound {
             notes.push(format!(
-                "VLAN tags that the driver of {name} strips are lost; let it leave them: ethtool -K {name} rxvlan off"
+                "VLAN tags and checksums that the other end of {name} leaves to its device are lost; let it make them: \
+                 ethtool -K PEER tx off txvlan off tx-vlan-stag-hw-insert off"
             ));
-        }
-        if device.driver.as_deref() == Some("veth") {
+        } else if is_veth {
             notes.push(format!(
                 "checksums that the other end of {name} leaves to its device stay unfinished; let it make them: \
                  ethtool -K PEER tx off"
+            ));
+        } else if device.strips_vlan_tags && unbound {
+            notes.push(format!(
+                "VLAN tags that the driver of {name} strips are lost; let it leave them: ethtool -K {name} rxvlan off"
             ));
         }
         let target = to.index();
@@ -100,14 +112,26 @@ impl Way {
         self.ends[0]
     }
 
-    pub(super) fn info(&self, ends: &[End; 2]) -> WayInfo {
+    pub(super) fn to(&self) -> usize {
+        self.ends[1]
+    }
+
+    /// Has the packets of a queue go to a socket.
+    pub(super) fn insert(&self, queue: u32, socket: &XskSocket) -> Result<(), Error> {
+        Ok(self.programs.insert(queue, socket)?)
+    }
+
+    pub(super) fn info(&self, ends: &[End; 2], pumps: Option<&Pumps>) -> WayInfo {
         let [from, to] = self.ends.map(|end| &ends[end]);
         let queues = from.device.rx_queues;
         let queues = format!("{queues} {}", if queues == 1 { "queue" } else { "queues" });
         WayInfo {
             from: from.name().to_owned(),
             to: to.name().to_owned(),
-            detail: format!("native XDP, {queues}, in the kernel"),
+            detail: format!(
+                "native XDP, {queues}, {}",
+                pumps.map_or_else(|| "in the kernel".to_owned(), Pumps::detail)
+            ),
             notes: self.notes.clone(),
             filter: self.filter.clone(),
         }
@@ -119,12 +143,24 @@ impl Way {
         Ok((seat, programmed::gate_in_front(from.name(), self.programs.gate(), &self.sets)))
     }
 
-    pub(super) fn account(&self, ends: &[End; 2]) -> Result<WayAccount, Error> {
+    /// Its account; what `pumps` have done with packets belongs to this way as that of the number `way`.
+    pub(super) fn account(
+        &self,
+        ends: &[End; 2],
+        way: usize,
+        pumps: Option<&Pumps>,
+    ) -> Result<WayAccount, Error> {
         let [from, to] = self.ends.map(|end| &ends[end]);
+        let mut queues = queues(self.programs.queues())?;
+        if let Some(pumps) = pumps {
+            for ForwardQueue { queue, tally } in &mut queues {
+                pumps.add_to(Lane { way, queue: *queue }, tally);
+            }
+        }
         Ok(WayAccount {
             from: from.name().to_owned(),
             to: to.name().to_owned(),
-            queues: queues(self.programs.queues())?,
+            queues,
             nic: Some(from.nic()),
             sender: Some(to.sender()),
         })

@@ -1,82 +1,14 @@
-//! Forwarding between real interfaces: what was sent at one end and what came out at the other, packet by packet.
-//!
-//! ```text
-//!  namespace tx: tx0             tx1     sends at one, captures at the other
-//!                 |               |
-//!  namespace rx: rx0 == weir ==> rx1
-//! ```
-#![forbid(unsafe_code)]
+//! Forwarding inside the kernel.
 
-use std::process::Command;
 use std::time::{Duration, Instant};
 
-use weir::forward::{ForwardAccount, ForwardBuilder, ForwardTally};
-use weir::{Capture, Error, Event, Filter, Forward, Mode, SourceChoice};
-use weir_lab::{
-    FrameSender, Generator, Hook, Network, Pair, Rate, SequenceCheck, Tagging, Traffic, Verdict, Veth,
-    require_root,
-};
+use weir::forward::{ForwardBuilder, ForwardTally};
+use weir::{Error, Event, Filter, Forward};
+use weir_bpf::forward::{Forward as Programs, Options};
+use weir_lab::{FrameSender, Generator, Hook, SequenceCheck, Tagging, Traffic, Verdict, Veth, require_root};
+use weir_sys::bpf::{XdpHook, XdpLink};
 
-/// Slow enough that no ring of a disturbed machine overflows.
-const RATE: Rate = Rate::PerSecond(50_000);
-
-/// Two pairs.
-fn lab(first: Veth, second: Veth) -> Network {
-    let mut network = Network::new(first).expect("a private network");
-    network.connect(second).expect("a second pair");
-    network
-}
-
-fn two() -> Network {
-    lab(Veth::default(), Veth::default())
-}
-
-fn forth() -> ForwardBuilder {
-    Forward::between("rx0", "rx1")
-}
-
-fn open(network: &Network, builder: ForwardBuilder) -> Result<Forward, Error> {
-    network.rx().run(|| builder.open())
-}
-
-/// Everything that arrives at the pair's `tx`, and nowhere else.
-fn at(pair: &Pair) -> Capture {
-    let builder = Capture::builder().interface(&pair.tx.name).source(SourceChoice::Xdp).mode(Mode::Exclusive);
-    pair.tx.netns.run(|| builder.open()).expect("the capture opens")
-}
-
-/// All that was captured, once nothing more is on its way.
-fn frames(mut capture: Capture) -> Vec<Vec<u8>> {
-    std::thread::sleep(Duration::from_millis(100));
-    capture.stop().expect("it stops");
-    let mut frames = Vec::new();
-    while let Some(chunk) = capture.next(Duration::ZERO).expect("what was captured can be taken") {
-        frames.extend(chunk.packets().map(|packet| packet.data.to_vec()));
-    }
-    assert_eq!(capture.account().expect("it counts").total().lost, 0);
-    frames
-}
-
-/// The account at the end, which closes.
-fn closed(mut forward: Forward) -> ForwardAccount {
-    forward.stop().expect("it stops");
-    let account = forward.account().expect("it counts");
-    for way in &account.ways {
-        for queue in &way.queues {
-            assert_eq!(queue.tally.in_flight(), 0, "{queue:?}");
-            let ends = queue.tally.filtered + queue.tally.forwarded + queue.tally.lost();
-            assert_eq!(queue.tally.seen, ends, "{queue:?}");
-        }
-    }
-    account
-}
-
-fn ip(network: &Network, line: &str) -> String {
-    let mut command = Command::new("ip");
-    let output = network.rx().run(|| command.args(line.split(' ')).output()).expect("ip runs");
-    assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
-}
+use crate::{RATE, at, closed, forth, frames, ip, lab, open, two};
 
 #[test]
 fn root_both_ways_at_once_each_packet_arrives_as_it_was() {
@@ -233,6 +165,34 @@ fn root_what_does_not_arrive_is_counted_with_its_reason() {
     assert!(told.last().is_some_and(|text| text.starts_with("rx1 is gone")), "{told:?}");
     let tally = closed(forward).total();
     assert_eq!((tally.seen, tally.lost()), (3 + 5 + 7 + 11, 5 + 7 + 11));
+}
+
+/// What becomes of packets when a process with handlers is gone, and its sockets with it.
+#[test]
+fn root_without_sockets_packets_go_past_them_or_nowhere() {
+    if !require_root("root_without_sockets_packets_go_past_them_or_nowhere") {
+        return;
+    }
+    let network = two();
+    let traffic = Traffic::new(60).unwrap().between(network.pair());
+    for past_sockets in [true, false] {
+        let options = Options { queues: 1, fragments: false, to_sockets: true, past_sockets, tags_of: None };
+        let (from, to) = (network.pair().rx.index, network.pairs()[1].rx.index);
+        let (programs, link) = network.rx().run(|| {
+            let programs = Programs::load(&options).expect("it loads");
+            programs.set_target(to).expect("it is there");
+            let link =
+                XdpLink::attach(programs.program(), from, XdpHook::Native).expect("nobody else is there");
+            (programs, link)
+        });
+        let capture = at(&network.pairs()[1]);
+        Generator::new(network.pair(), &traffic).expect("it loads").send(100).expect("frames");
+        assert_eq!(frames(capture).len(), if past_sockets { 100 } else { 0 });
+        let counters = programs.queues().counters(0).expect("a queue");
+        let expected = if past_sockets { (100, 100, 0) } else { (100, 0, 100) };
+        assert_eq!((counters.seen, counters.forwarded, counters.errors), expected, "{counters:?}");
+        drop(link);
+    }
 }
 
 #[test]

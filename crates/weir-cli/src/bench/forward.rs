@@ -1,0 +1,276 @@
+//! `weir bench forward`: packets from one interface to another, side by side with the least that any program can do, and with
+//! what the kernel has for it.
+//!
+//! ```text
+//!  processor 1: generator -> tx0 -> rx0 == contestant ==> rx1 -> tx1, where they are counted
+//!  processor 0: what a contestant does in user space
+//! ```
+
+use std::any::Any;
+use std::fs;
+use std::io::{self, Write};
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use clap::Args;
+use rustix::thread::{CpuSet, sched_setaffinity};
+use serde::Serialize;
+use weir::Forward;
+use weir::forward::{Packet, Verdict};
+use weir_bpf::lab::RedirectTo;
+use weir_bpf::xsk::Redirect;
+use weir_lab::{Generator, Hook, Network, Traffic, Verdict as Hooked, Veth};
+use weir_sys::bpf::{XdpHook, XdpLink};
+use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
+
+use super::bars::{Bar, Wanted};
+use super::machine::Machine;
+use super::spread::Spread;
+use super::table::{bar_rows, table};
+use super::{believable, create, failed, save};
+use crate::failure::Failure;
+use crate::{style, units};
+
+const EXAMPLES: &str = "\
+Examples:
+  weir bench forward
+        Three rounds of one second for each contestant: half a minute.
+  weir bench forward --rounds 1 --quick
+        Whether it works, not how fast.
+
+It needs root and two processors with nothing else to do. The networks are private and vanish.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct ForwardArgs {
+    /// How often each has its turn.
+    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+
+    /// How long frames are sent in a turn.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1s")]
+    duration: Duration,
+
+    /// Short turns.
+    #[arg(long)]
+    quick: bool,
+
+    /// Write all measurements to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<std::path::PathBuf>,
+}
+
+#[derive(Debug, Serialize)]
+struct Report {
+    machine: Machine,
+    samples: Vec<Sample>,
+    bars: Vec<Bar>,
+}
+
+/// One turn of one contestant.
+#[derive(Debug, Serialize)]
+struct Sample {
+    contestant: &'static str,
+    round: u32,
+    /// Frames that the first interface took.
+    accepted: u64,
+    /// Frames that came out at the other end.
+    arrived: u64,
+    /// A second.
+    rate: f64,
+}
+
+/// Bytes of a frame, without its checksum.
+const SIZE: usize = 60;
+const GENERATOR_CPU: u32 = 1;
+const READER_CPU: usize = 0;
+/// What is on its way arrives within this.
+const ON_THEIR_WAY: Duration = Duration::from_millis(200);
+
+/// What joins `rx0` and `rx1`, in whose namespace it is called, until it is dropped.
+type Joined = Result<Box<dyn Any + Send>, Failure>;
+
+/// How a contestant joins them.
+type Join = fn(&Network) -> Joined;
+
+const CONTESTANTS: [(&str, Join); 6] = [
+    ("weir, in the kernel", |_| Ok(Box::new(Forward::between("rx0", "rx1").open()?))),
+    ("bare XDP redirect", bare_redirect),
+    ("weir, with a handler", |_| Ok(Box::new(Forward::between("rx0", "rx1").open_with(|_| pass)?))),
+    ("bare AF_XDP loop", bare_loop),
+    ("Linux bridge", bridge),
+    ("tc mirred", mirred),
+];
+
+/// Runs the command.
+pub(super) fn run(args: &ForwardArgs) -> Result<(), Failure> {
+    let json = create(args.json.as_deref())?;
+    let machine = Machine::describe("/dev/shm".as_ref());
+    style::say(format_args!("{machine}"));
+    // Threads begin where the thread that starts them may run; the generator goes elsewhere by itself.
+    let mut only = CpuSet::new();
+    only.set(READER_CPU);
+    sched_setaffinity(None, &only).map_err(failed("stay on one processor"))?;
+    let duration = if args.quick { Duration::from_millis(50) } else { args.duration };
+    let mut samples = Vec::new();
+    for round in 1..=args.rounds {
+        for (name, join) in CONTESTANTS {
+            let sample = turn(name, join, round, duration)?;
+            style::say(format_args!(
+                "[{round}] {name:<22} {:>11} of {} frames arrived",
+                format!("{}pps", units::scaled(sample.rate)),
+                units::grouped(sample.accepted)
+            ));
+            samples.push(sample);
+        }
+    }
+    let bars = bars(&samples);
+    let mut stdout = io::stdout().lock();
+    let printed = write!(stdout, "What has to be reached\n{}", table(&bar_rows(&bars)));
+    printed.and_then(|()| stdout.flush()).map_err(failed("write to standard output"))?;
+    let wrong =
+        samples.iter().filter(|sample| sample.arrived == 0 || sample.arrived > sample.accepted).count();
+    let report = Report { machine, samples, bars };
+    if let Some((path, file)) = json {
+        save(path, file, &serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?)?;
+    }
+    believable(wrong)
+}
+
+fn turn(contestant: &'static str, join: Join, round: u32, duration: Duration) -> Result<Sample, Failure> {
+    let cannot = |error| failed::<weir_lab::Error>(contestant)(error);
+    let mut network = Network::new(Veth::default()).map_err(cannot)?;
+    network.connect(Veth::default()).map_err(cannot)?;
+    let [here, there] = [0, 1].map(|number| network.pairs()[number].clone());
+    let hook = Hook::attach(&there.tx, Hooked::Drop).map_err(cannot)?;
+    let joined = network.rx().run(|| join(&network))?;
+    // To the far end: a bridge would keep what is for its own ports.
+    let mut ends = here.clone();
+    ends.rx.mac = there.tx.mac;
+    let traffic = Traffic::new(SIZE).map_err(cannot)?.between(&ends);
+    let mut generator = Generator::new(&here, &traffic).map_err(cannot)?.cpu(GENERATOR_CPU);
+    generator.send_for(duration / 10).map_err(cannot)?; // to warm up
+    thread::sleep(ON_THEIR_WAY);
+    let before = hook.packets();
+    let sent = generator.send_for(duration).map_err(cannot)?;
+    thread::sleep(ON_THEIR_WAY);
+    let arrived = hook.packets() - before;
+    drop(joined);
+    let rate = arrived as f64 / sent.elapsed.as_secs_f64();
+    Ok(Sample { contestant, round, accepted: sent.accepted, arrived, rate })
+}
+
+fn pass(_: &mut Packet<'_, '_>) -> Verdict {
+    Verdict::Forward
+}
+
+fn bare_redirect(network: &Network) -> Joined {
+    let [from, to] = [0, 1].map(|number| network.pairs()[number].rx.index);
+    let program = RedirectTo::load(to).map_err(failed("load a program that redirects"))?;
+    let link = XdpLink::attach(program.program(), from, XdpHook::Native).map_err(failed("attach"))?;
+    Ok(Box::new((link, program)))
+}
+
+/// A thread that ends when this is dropped.
+struct Loop {
+    stop: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+    _link: XdpLink,
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        self.stop.store(true, Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ended = thread.join();
+        }
+    }
+}
+
+/// As little as possible around two sockets: looks again without ever sleeping.
+fn bare_loop(network: &Network) -> Joined {
+    const RING: u32 = 2048;
+    const BATCH: u32 = 64;
+    let [from, to] = [0, 1].map(|number| network.pairs()[number].rx.index);
+    let redirect = Redirect::load(1, false).map_err(failed("load the AF_XDP program"))?;
+    let options =
+        UmemOptions { frames: 2 * RING, frame_size: FrameSize::TwoKib, zero_copy: false, segments: false };
+    let umem = Umem::new(options).map_err(failed("make room for packets"))?;
+    let bind = |index, receive, send| XskSocket::bind(&umem, index, 0, XskOptions { receive, send });
+    let mut receiver = bind(from, RING, 0).map_err(failed("open an AF_XDP socket"))?;
+    let mut sender = bind(to, 0, RING).map_err(failed("open an AF_XDP socket"))?;
+    redirect.insert(0, &receiver).map_err(failed("redirect to the socket"))?;
+    let link = XdpLink::attach(redirect.program(), from, XdpHook::Native).map_err(failed("attach"))?;
+    let stop = Arc::<AtomicBool>::default();
+    let stopped = Arc::clone(&stop);
+    let thread = thread::spawn(move || {
+        let (mut spare, mut out) = (Vec::new(), Vec::new());
+        umem.take(usize::MAX, &mut spare);
+        let _redirect = redirect;
+        while !stopped.load(Relaxed) {
+            receiver.refill(&mut spare);
+            if out.is_empty() {
+                receiver.receive(&umem, BATCH, &mut out);
+            }
+            sender.send(&mut out);
+            let _full = sender.kick();
+            sender.complete(&umem, &mut spare);
+        }
+    });
+    Ok(Box::new(Loop { stop, thread: Some(thread), _link: link }))
+}
+
+/// Without the spanning tree protocol its ports forward at once; without IPv6 it sends nothing of its own.
+fn bridge(_: &Network) -> Joined {
+    const SILENT: &str = "/proc/sys/net/ipv6/conf/default/disable_ipv6";
+    fs::write(SILENT, "1").map_err(failed(format!("write {SILENT}")))?;
+    for line in
+        ["link add br0 type bridge", "link set rx0 master br0", "link set rx1 master br0", "link set br0 up"]
+    {
+        tool("ip", line)?;
+    }
+    Ok(Box::new(()))
+}
+
+fn mirred(_: &Network) -> Joined {
+    tool("tc", "qdisc add dev rx0 clsact")?;
+    tool("tc", "filter add dev rx0 ingress u32 match u32 0 0 action mirred egress redirect dev rx1")?;
+    Ok(Box::new(()))
+}
+
+fn tool(name: &str, line: &str) -> Result<(), Failure> {
+    let output = Command::new(name).args(line.split(' ')).output().map_err(failed(name))?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(Failure::new(format_args!("{name} {line}: {}", String::from_utf8_lossy(&output.stderr).trim())))
+}
+
+/// Each round compared with itself.
+fn bars(samples: &[Sample]) -> Vec<Bar> {
+    let rate = |contestant: &str, round: u32| {
+        let found = samples.iter().find(|sample| sample.contestant == contestant && sample.round == round);
+        found.map(|sample| sample.rate)
+    };
+    let rounds = samples.iter().map(|sample| sample.round).max().unwrap_or(0);
+    let bar = |name, of: &str, over: &str, least| {
+        let ratio = |round| Some(rate(of, round)? / rate(over, round)?);
+        Bar::new(
+            name,
+            Some(SIZE),
+            Wanted::AtLeast(least),
+            "times",
+            Spread::of((1..=rounds).filter_map(ratio)),
+        )
+    };
+    let [kernel, redirect, handler, bare, bridge, mirred] = CONTESTANTS.map(|(name, _)| name);
+    vec![
+        bar("in the kernel / bare XDP redirect", kernel, redirect, 0.9),
+        bar("with a handler / bare AF_XDP loop", handler, bare, 0.8),
+        bar("in the kernel / Linux bridge", kernel, bridge, 3.0),
+        bar("in the kernel / tc mirred", kernel, mirred, 3.0),
+    ]
+}

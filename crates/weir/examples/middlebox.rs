@@ -1,0 +1,113 @@
+//! A middlebox: sits between two interfaces and has UDP and TCP of one port arrive at another one, and the answers come from
+//! the first.
+//!
+//! ```text
+//! middlebox IN OUT 8080 80
+//! ```
+//!
+//! Packets that come by IN for port 8080 leave by OUT for port 80; those that come by OUT from port 80 leave by IN as if they
+//! came from 8080. All others pass as they are. Checksums are brought up to date from what was changed alone (RFC 1624), so what
+//! was damaged before stays damaged, and is found out at the end.
+#![allow(clippy::print_stdout, reason = "it is how it tells")]
+
+use std::env;
+use std::error::Error;
+use std::time::Duration;
+
+use weir::Forward;
+use weir::forward::{Handler, Lane, Packet, Verdict};
+
+/// Changes one port of what goes one way.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rewrite {
+    /// The port of the destination, or else of the source.
+    pub(crate) of_destination: bool,
+    /// The port that packets have.
+    pub(crate) from: u16,
+    /// The one that they get.
+    pub(crate) to: u16,
+}
+
+impl Handler for Rewrite {
+    fn packet(&mut self, packet: &mut Packet<'_, '_>) -> Verdict {
+        if let Some((ports, checksum)) = transport(packet.data()) {
+            let port = if self.of_destination { ports + 2 } else { ports };
+            if word(packet.data(), port) == Some(self.from) {
+                put(packet.data_mut(), port, self.to);
+                match (word(packet.data(), checksum.at), checksum.optional) {
+                    (None, _) | (Some(0), true) => {} // there is none
+                    (Some(sum), optional) => {
+                        let sum = updated(sum, self.from, self.to);
+                        // Where 0 says that there is none, a sum of 0 is written as its other form.
+                        put(packet.data_mut(), checksum.at, if sum == 0 && optional { !0 } else { sum });
+                    }
+                }
+            }
+        }
+        Verdict::Forward
+    }
+}
+
+/// Where a checksum is, and whether 0 says that there is none.
+struct Checksum {
+    at: usize,
+    optional: bool,
+}
+
+/// Where the ports of a packet begin, and its checksum: of TCP and UDP over IPv4 and IPv6, behind any VLAN tags. `None` for all
+/// else, for fragments but the first, and behind IPv6 extension headers.
+fn transport(data: &[u8]) -> Option<(usize, Checksum)> {
+    let mut network = 14;
+    while matches!(word(data, network - 2)?, 0x8100 | 0x88a8) {
+        network += 4;
+    }
+    let (protocol, transport) = match word(data, network - 2)? {
+        0x0800 if word(data, network + 6)? & 0x1fff == 0 => {
+            (data[network + 9..].first()?, network + usize::from(data[network] & 0xf) * 4)
+        }
+        0x86dd => (data.get(network + 6)?, network + 40),
+        _ => return None,
+    };
+    match protocol {
+        6 => Some((transport, Checksum { at: transport + 16, optional: false })),
+        17 => Some((transport, Checksum { at: transport + 6, optional: true })),
+        _ => None,
+    }
+}
+
+/// A checksum after a word under it has changed: RFC 1624, equation 3.
+fn updated(sum: u16, before: u16, after: u16) -> u16 {
+    let sum = u32::from(!sum) + u32::from(!before) + u32::from(after);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    let sum = (sum & 0xffff) + (sum >> 16);
+    !u16::try_from(sum).expect("all carries were added")
+}
+
+fn word(data: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(data.get(at..at + 2)?.try_into().ok()?))
+}
+
+fn put(data: &mut [u8], at: usize, value: u16) {
+    data[at..at + 2].copy_from_slice(&value.to_be_bytes());
+}
+
+#[allow(dead_code, reason = "tests take the rest of this file")]
+fn main() -> Result<(), Box<dyn Error>> {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let [from, to, outer, inner] = args.as_slice() else {
+        return Err("usage: middlebox IN OUT PORT PORT-BEHIND".into());
+    };
+    let (outer, inner) = (outer.parse()?, inner.parse()?);
+    let rewrite = move |lane: Lane| match lane.way {
+        0 => Rewrite { of_destination: true, from: outer, to: inner },
+        _ => Rewrite { of_destination: false, from: inner, to: outer },
+    };
+    let mut forward = Forward::between(from, to).both(true).open_with(rewrite)?;
+    loop {
+        for event in forward.wait(Duration::from_secs(1))? {
+            println!("{event}");
+        }
+        let total = forward.account()?.total();
+        println!("{} forwarded, {} of them changed, {} lost", total.forwarded, total.changed, total.lost());
+    }
+}

@@ -1,0 +1,323 @@
+//! Threads that hand packets to handlers and send them on, frame by frame where they were received.
+//!
+//! ```text
+//!  queue of `from` --> socket -- Frame -> handler -- forward --> socket --> queue of `to`
+//!                        ^                   '---- drop ---.        |
+//!                        '------------ spare frames <------+<-------' sent
+//! ```
+//!
+//! A thread has queue t of both interfaces, and of the one that has more of them each further queue whose number leaves t when it
+//! is divided by the number of threads. All its sockets share one memory, so nothing is copied here and nothing is locked.
+
+use std::collections::VecDeque;
+use std::hint;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use weir_sys::CallError;
+use weir_sys::thread::spawn_bare;
+use weir_sys::xsk::{Frame, FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
+
+use super::account::ForwardTally;
+use super::end::End;
+use super::handler::{Handler, Lane, Packet, Verdict};
+use super::way::Way;
+use crate::Error;
+
+/// Entries of each ring.
+const RING: u32 = 2048;
+/// Frames for each queue that is received from: all that the kernel can have, full or empty. Those on their way out are of these.
+const FRAMES: u32 = 2 * RING;
+/// Packets that are taken from a queue before the next has its turn.
+const BATCH: u32 = 64;
+/// Looks at all queues without finding anything before the thread sleeps.
+const PATIENCE: u32 = 200;
+/// Longest sleep, after which it looks whether it is to end; shorter where frames are still being sent.
+const SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
+const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+/// How long what is on its way out may take once nothing comes in any more.
+const LINGER: Duration = Duration::from_millis(500);
+
+/// The threads, and what they count.
+#[derive(Debug)]
+pub(super) struct Pumps {
+    lanes: Vec<(Lane, Arc<Counters>)>,
+    stop: Arc<AtomicBool>,
+    threads: Vec<JoinHandle<()>>,
+    zero_copy: bool,
+}
+
+/// What became of the packets of one lane that came to its thread, which alone writes.
+#[derive(Debug, Default)]
+struct Counters {
+    forwarded: AtomicU64,
+    changed: AtomicU64,
+    dropped: AtomicU64,
+    no_room: AtomicU64,
+    unable: AtomicU64,
+}
+
+impl Counters {
+    fn add(counter: &AtomicU64, packets: usize) {
+        // Relaxed: a number by itself, with one writer.
+        counter.store(counter.load(Relaxed) + packets as u64, Relaxed);
+    }
+}
+
+impl Pumps {
+    /// Opens the sockets, has the ways redirect to them, and starts the threads.
+    pub(super) fn start<H: Handler>(
+        ends: &[End; 2],
+        ways: &[Way],
+        mut handler: impl FnMut(Lane) -> H,
+    ) -> Result<Self, Error> {
+        let frame_size = frame_size(ends)?;
+        let queues = [0, 1].map(|end: usize| ends[end].device.rx_queues);
+        let threads = queues[0].min(queues[1]);
+        let mut pumps =
+            Self { lanes: Vec::new(), stop: Arc::default(), threads: Vec::new(), zero_copy: true };
+        let mut workers = Vec::new();
+        for thread in 0..threads {
+            let mine = |end: usize| (thread..queues[end]).step_by(threads as usize);
+            let received = |end: usize| ways.iter().any(|way| way.from() == end);
+            let receivers: usize =
+                [0, 1].into_iter().filter(|&end| received(end)).map(|end| mine(end).count()).sum();
+            let frames = u32::try_from(receivers).unwrap_or(u32::MAX).saturating_mul(FRAMES);
+            let umem = Umem::new(UmemOptions { frames, frame_size, zero_copy: true, segments: false })?;
+            let mut worker =
+                Worker { umem, sockets: Vec::new(), lanes: Vec::new(), stop: Arc::clone(&pumps.stop) };
+            // Where the sockets of each end begin; the first is that which packets are sent by.
+            let mut first = [0; 2];
+            for end in [0, 1] {
+                first[end] = worker.sockets.len();
+                for queue in mine(end).take(if received(end) { usize::MAX } else { 1 }) {
+                    let sent = ways.iter().any(|way| way.to() == end) && queue == thread;
+                    let ring = |wanted: bool| if wanted { RING } else { 0 };
+                    let options = XskOptions { receive: ring(received(end)), send: ring(sent) };
+                    let (umem, index) = (&worker.umem, ends[end].index());
+                    let socket = ends[end].inside(|| XskSocket::bind(umem, index, queue, options))??;
+                    pumps.zero_copy &= socket.zero_copy();
+                    worker.sockets.push(Socket { xsk: socket, leaving: VecDeque::new(), unsent: 0 });
+                }
+            }
+            for (number, way) in ways.iter().enumerate() {
+                for (place, queue) in mine(way.from()).enumerate() {
+                    let lane = Lane { way: number, queue };
+                    let counters = Arc::<Counters>::default();
+                    pumps.lanes.push((lane, Arc::clone(&counters)));
+                    let (from, to) = (first[way.from()] + place, first[way.to()]);
+                    way.insert(queue, &worker.sockets[from].xsk)?;
+                    worker.lanes.push(Working { handler: handler(lane), counters, from, to });
+                }
+            }
+            workers.push(worker);
+        }
+        for (number, worker) in workers.into_iter().enumerate() {
+            let thread = spawn_bare(&format!("weir-forward-{number}"), move || worker.run());
+            pumps
+                .threads
+                .push(thread.map_err(|error| CallError::new("start a thread that forwards", error))?);
+        }
+        Ok(pumps)
+    }
+
+    /// How packets come to the threads, for people.
+    pub(super) fn detail(&self) -> String {
+        let threads = self.threads.len();
+        let threads = format!("{threads} {}", if threads == 1 { "thread" } else { "threads" });
+        format!("AF_XDP, {threads}, {}", if self.zero_copy { "zero-copy" } else { "copied by the kernel" })
+    }
+
+    /// Adds what its thread has done with the packets of `lane` to what the kernel has counted.
+    pub(super) fn add_to(&self, lane: Lane, tally: &mut ForwardTally) {
+        let Some((_, counters)) = self.lanes.iter().find(|(one, _)| *one == lane) else { return };
+        tally.forwarded += counters.forwarded.load(Relaxed);
+        tally.changed += counters.changed.load(Relaxed);
+        tally.dropped += counters.dropped.load(Relaxed);
+        tally.no_room += counters.no_room.load(Relaxed);
+        tally.unable += counters.unable.load(Relaxed);
+    }
+
+    /// Whether a thread has ended before it was told to: a handler has panicked.
+    pub(super) fn is_broken(&self) -> bool {
+        self.threads.iter().any(JoinHandle::is_finished)
+    }
+
+    /// Has the threads end what they have begun with, and end. Nothing may come in any more.
+    pub(super) fn stop(&mut self) {
+        self.stop.store(true, Relaxed); // pairs with nothing: the threads come round and see it
+        for thread in self.threads.drain(..) {
+            // One that has panicked has said so, and has left its packets where `in_flight` tells of them.
+            let _panicked = thread.join();
+        }
+    }
+}
+
+impl Drop for Pumps {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// A frame that holds the longest packet, VLAN tags and room in front included.
+fn frame_size(ends: &[End; 2]) -> Result<FrameSize, Error> {
+    /// Ethernet header and two VLAN tags.
+    const HEADERS: u32 = 14 + 8;
+    let mtu = ends.iter().map(|end| end.device.link.mtu).max().unwrap_or_default();
+    match mtu.saturating_add(HEADERS) {
+        0..=1792 => Ok(FrameSize::TwoKib),
+        1793..=3840 => Ok(FrameSize::FourKib),
+        _ => Err(Error::Forward {
+            what: format!(
+                "a handler gets packets in one piece, and those of an MTU of {mtu} do not fit into a page"
+            ),
+            mend: "an MTU of 3818 is the most".into(),
+        }),
+    }
+}
+
+/// What a thread has.
+struct Worker<H> {
+    umem: Umem,
+    sockets: Vec<Socket>,
+    lanes: Vec<Working<H>>,
+    stop: Arc<AtomicBool>,
+}
+
+struct Socket {
+    xsk: XskSocket,
+    /// Whose packets are in the transmit ring: the lane, and how many of it follow each other. They come back in this order.
+    leaving: VecDeque<(usize, usize)>,
+    /// Of the packets that the device did not take, those that a lane has on its account.
+    unsent: usize,
+}
+
+struct Working<H> {
+    handler: H,
+    counters: Arc<Counters>,
+    /// Which socket receives, and which sends.
+    from: usize,
+    to: usize,
+}
+
+impl<H: Handler> Worker<H> {
+    fn run(mut self) {
+        let umem = self.umem.clone();
+        let mut spare = Vec::new();
+        umem.take(usize::MAX, &mut spare);
+        // Of each lane what the transmit ring has no room for yet. Until that is gone nothing more is taken for it.
+        let mut waiting: Vec<Vec<Frame<'_>>> = self.lanes.iter().map(|_| Vec::new()).collect();
+        let (mut idle, mut ending) = (0, None);
+        loop {
+            let mut moved = false;
+            for (number, waiting) in waiting.iter_mut().enumerate() {
+                moved |= self.receive(number, &umem, waiting, &mut spare);
+                moved |= self.send(number, &umem, waiting, &mut spare);
+            }
+            let leaving = self.sockets.iter().any(|socket| !socket.leaving.is_empty());
+            let leaving = leaving || waiting.iter().any(|waiting| !waiting.is_empty());
+            if self.stop.load(Relaxed) {
+                let end = *ending.get_or_insert_with(|| Instant::now() + LINGER);
+                if !moved && (!leaving || Instant::now() >= end) {
+                    break;
+                }
+            }
+            idle = if moved { 0 } else { idle + 1 };
+            match idle {
+                0 => {}
+                1..PATIENCE => hint::spin_loop(),
+                _ => self.sleep(if leaving { &NAP } else { &SLEEP }),
+            }
+        }
+        // What could not be sent: the interface is down.
+        for (number, waiting) in waiting.iter().enumerate() {
+            let left = self.sockets.iter().flat_map(|socket| &socket.leaving);
+            let left: usize = left.filter(|(lane, _)| *lane == number).map(|(_, packets)| packets).sum();
+            Counters::add(&self.lanes[number].counters.unable, waiting.len() + left);
+        }
+    }
+
+    /// Takes what has come for a lane, asks its handler, and gives the kernel other frames. Whether there was anything.
+    fn receive<'u>(
+        &mut self,
+        number: usize,
+        umem: &'u Umem,
+        waiting: &mut Vec<Frame<'u>>,
+        spare: &mut Vec<Frame<'u>>,
+    ) -> bool {
+        let lane = &mut self.lanes[number];
+        let socket = &mut self.sockets[lane.from];
+        let mut came = 0;
+        if waiting.is_empty() {
+            came = socket.xsk.receive(umem, BATCH, waiting);
+            let (mut changed, mut kept) = (0, 0);
+            for place in 0..came {
+                let mut packet = Packet::new(&mut waiting[place]);
+                if lane.handler.packet(&mut packet) == Verdict::Forward {
+                    changed += usize::from(packet.is_changed());
+                    waiting.swap(kept, place);
+                    kept += 1;
+                }
+            }
+            spare.extend(waiting.drain(kept..));
+            Counters::add(&lane.counters.changed, changed);
+            Counters::add(&lane.counters.dropped, came - kept);
+        }
+        socket.xsk.refill(spare);
+        came > 0
+    }
+
+    /// Sends what waits, and takes back what was sent. Whether anything went.
+    fn send<'u>(
+        &mut self,
+        number: usize,
+        umem: &'u Umem,
+        waiting: &mut Vec<Frame<'u>>,
+        spare: &mut Vec<Frame<'u>>,
+    ) -> bool {
+        let socket = &mut self.sockets[self.lanes[number].to];
+        let mut sent = 0;
+        if !waiting.is_empty() {
+            sent = socket.xsk.send(waiting);
+            if sent > 0 {
+                socket.leaving.push_back((number, sent));
+            }
+        }
+        if socket.leaving.is_empty() {
+            return sent > 0;
+        }
+        // An interface that is down says so each time, and its packets wait.
+        let _down = socket.xsk.kick();
+        let mut done = socket.xsk.complete(umem, spare);
+        let gone = done;
+        // Of those that come back the device has not taken as many as the socket knows of; which ones, nobody tells.
+        let unsent = usize::try_from(socket.xsk.counts().unsent).unwrap_or(usize::MAX);
+        while done > 0
+            && let Some((lane, packets)) = socket.leaving.front_mut()
+        {
+            let some = done.min(*packets);
+            let lost = some.min(unsent - socket.unsent);
+            let counters = &self.lanes[*lane].counters;
+            Counters::add(&counters.forwarded, some - lost);
+            Counters::add(&counters.no_room, lost);
+            socket.unsent += lost;
+            done -= some;
+            *packets -= some;
+            if *packets == 0 {
+                socket.leaving.pop_front();
+            }
+        }
+        sent > 0 || gone > 0
+    }
+
+    /// Sleeps until something comes, or has to be looked at.
+    fn sleep(&self, longest: &Timespec) {
+        let receivers = self.lanes.iter().map(|lane| &self.sockets[lane.from].xsk);
+        let mut fds: Vec<PollFd<'_>> = receivers.map(|xsk| PollFd::new(xsk, PollFlags::IN)).collect();
+        // Whatever it says, the next look tells.
+        let _woken = poll(&mut fds, Some(longest));
+    }
+}

@@ -1,0 +1,220 @@
+//! Packets that pass a handler: looked at, changed, ended; and a middlebox between real sockets.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
+use std::os::fd::{AsFd as _, AsRawFd as _};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use weir::forward::{Lane, Packet, Verdict};
+use weir::{Error, Filter, Forward, Namespace};
+use weir_lab::{Generator, NetNs, Network, SequenceCheck, Traffic, Veth, require_root};
+
+use crate::middlebox::Rewrite;
+use crate::{RATE, at, closed, forth, frames, lab, open_with, two};
+
+/// All are forwarded as they are.
+fn pass(_: &mut Packet<'_, '_>) -> Verdict {
+    Verdict::Forward
+}
+
+#[test]
+fn root_what_handlers_forward_arrives_as_it_was_both_ways_at_once() {
+    if !require_root("root_what_handlers_forward_arrives_as_it_was_both_ways_at_once") {
+        return;
+    }
+    const COUNT: u64 = 20_000;
+    for queues in [(1, 1), (2, 1), (1, 2), (2, 2)] {
+        let network = lab(Veth::default().queues(queues.0), Veth::default().queues(queues.1));
+        let forward = open_with(&network, forth().both(true), |_| pass).expect("it forwards");
+        assert!(forward.ways()[1].detail.contains("AF_XDP, "), "{:?}", forward.ways());
+        let [here, there] = [0, 1].map(|number| &network.pairs()[number]);
+        let captures = [at(there), at(here)];
+        let traffics = [here, there].map(|pair| Traffic::new(60).unwrap().flows(8).unwrap().between(pair));
+        thread::scope(|scope| {
+            for (cpu, (pair, traffic)) in (0..).zip([here, there].into_iter().zip(&traffics)) {
+                let generator = Generator::new(pair, traffic).expect("it loads").cpu(cpu).rate(RATE);
+                let mut generator = generator.expect("a rate");
+                scope.spawn(move || assert_eq!(generator.send(COUNT).expect("frames").accepted, COUNT));
+            }
+        });
+        let account = closed(forward);
+        for ((capture, traffic), way) in captures.into_iter().zip(&traffics).zip(&account.ways) {
+            let mut check = SequenceCheck::new(traffic, 0..COUNT);
+            frames(capture).iter().for_each(|frame| check.frame(frame));
+            let (report, tally) = (check.finish(), way.total());
+            // A machine that is busy elsewhere may be too slow for a handler; then the account says so.
+            let total = report.total;
+            assert_eq!(
+                (total.duplicated, total.reordered, report.corrupt),
+                (0, 0, 0),
+                "{queues:?} {total:?}"
+            );
+            assert_eq!(
+                (total.received, total.lost),
+                (tally.forwarded, tally.no_room),
+                "{queues:?} {tally:?}"
+            );
+            assert_eq!((tally.seen, tally.bytes), (COUNT, COUNT * 60), "{queues:?}");
+        }
+    }
+}
+
+#[test]
+fn root_a_packet_is_changed_ended_or_never_comes() {
+    if !require_root("root_a_packet_is_changed_ended_or_never_comes") {
+        return;
+    }
+    const COUNT: u64 = 4000;
+    let network = two();
+    // Of four flows one ends here, one is made longer at both ends, one is for the stack, and one passes as it is.
+    let handler = |lane: Lane| {
+        assert_eq!((lane.way, lane.queue), (0, 0));
+        |packet: &mut Packet<'_, '_>| match packet.data()[35] & 3 {
+            0 => Verdict::Drop,
+            1 => {
+                packet.grow_head(4).expect("room").copy_from_slice(b"head");
+                packet.grow_tail(4).expect("room").copy_from_slice(b"tail");
+                Verdict::Forward
+            }
+            _ => Verdict::Forward,
+        }
+    };
+    let filter = Filter::new("not udp src port 1026");
+    let forward = open_with(&network, forth().filter(filter), handler).expect("it forwards");
+    let capture = at(&network.pairs()[1]);
+    let traffic = Traffic::new(60).unwrap().flows(4).unwrap().between(network.pair());
+    let mut generator =
+        Generator::new(network.pair(), &traffic).expect("it loads").rate(RATE).expect("a rate");
+    assert_eq!(generator.send(COUNT).expect("frames").accepted, COUNT);
+    let tally = closed(forward).total();
+    let each = COUNT / 4;
+    assert_eq!((tally.seen, tally.filtered, tally.dropped + tally.no_room), (COUNT, each, each), "{tally:?}");
+    assert_eq!((tally.forwarded, tally.changed, tally.no_room), (2 * each, each, 0), "{tally:?}");
+    let expected = (0..COUNT).filter_map(|number| match number % 4 {
+        1 => Some([b"head", &traffic.frame(number)[..], b"tail"].concat()),
+        3 => Some(traffic.frame(number)),
+        _ => None,
+    });
+    assert!(frames(capture).into_iter().eq(expected));
+}
+
+#[test]
+fn root_a_handler_that_panics_is_told_and_its_packets_go_nowhere() {
+    if !require_root("root_a_handler_that_panics_is_told_and_its_packets_go_nowhere") {
+        return;
+    }
+    let network = two();
+    let panics = |_| |_: &mut Packet<'_, '_>| -> Verdict { panic!("the test wants that") };
+    let mut forward = open_with(&network, forth(), panics).expect("it forwards");
+    let capture = at(&network.pairs()[1]);
+    let traffic = Traffic::new(60).unwrap().between(network.pair());
+    let mut generator = Generator::new(network.pair(), &traffic).expect("it loads");
+    generator.send(1).expect("a frame");
+    let start = Instant::now();
+    let error = loop {
+        assert!(start.elapsed() < Duration::from_secs(10));
+        if let Err(error) = forward.wait(Duration::from_millis(10)) {
+            break error;
+        }
+    };
+    assert!(error.to_string().contains("a handler has panicked"), "{error}");
+    // The kernel takes the socket out of its map a moment after it is closed.
+    thread::sleep(Duration::from_millis(100));
+    generator.send(10).expect("frames");
+    forward.stop().expect("it stops");
+    let tally = forward.account().expect("it counts").total();
+    assert_eq!((tally.seen, tally.forwarded, tally.errors, tally.in_flight()), (11, 0, 10, 1), "{tally:?}");
+    assert!(frames(capture).is_empty());
+}
+
+#[test]
+fn root_packets_that_do_not_fit_into_a_frame_are_refused_before_they_come() {
+    if !require_root("root_packets_that_do_not_fit_into_a_frame_are_refused_before_they_come") {
+        return;
+    }
+    let jumbo = || Veth::default().mtu(9000);
+    let error = open_with(&lab(jumbo(), jumbo()), forth(), |_| pass).expect_err("must be refused");
+    assert!(matches!(&error, Error::Forward { what, .. } if what.contains("9000")), "{error}");
+    let long = || Veth::default().mtu(3818);
+    let network = lab(long(), long());
+    let forward = open_with(&network, forth(), |_| pass).expect("it forwards");
+    let capture = at(&network.pairs()[1]);
+    let frame = Traffic::new(3832).unwrap().between(network.pair()).frame(1);
+    weir_lab::FrameSender::new(&network.pair().tx).expect("a socket").send(&frame).expect("it is sent");
+    let received = frames(capture);
+    assert_eq!(closed(forward).total().lost(), 0);
+    assert_eq!(received, [frame]);
+}
+
+/// The namespace, as the library is told of it.
+fn namespace(netns: &NetNs) -> Namespace {
+    Namespace::find(&format!("/proc/self/fd/{}", netns.as_fd().as_raw_fd())).expect("it is there")
+}
+
+/// Two hosts that see each other at .1 and .2, though between them there are two pairs and a middlebox, in namespaces of
+/// their own:
+///
+/// ```text
+///  here.tx: tx0 .1 ---- here.rx: rx0 == weir == there.tx: tx0 ---- there.rx: rx0 .2
+/// ```
+#[test]
+fn root_a_middlebox_between_real_sockets_keeps_checksums_right() {
+    if !require_root("root_a_middlebox_between_real_sockets_keeps_checksums_right") {
+        return;
+    }
+    const BYTES: usize = 1 << 20;
+    let host = || Network::new(Veth::default().ipv4().ipv6().wire_packets()).expect("a private network");
+    let (here, there) = (host(), host());
+    let rewrite = |lane: Lane| match lane.way {
+        0 => Rewrite { of_destination: true, from: 8080, to: 80 },
+        _ => Rewrite { of_destination: false, from: 80, to: 8080 },
+    };
+    let builder = Forward::between("rx0", "tx0").both(true);
+    let builder = builder.namespaces(Some(&namespace(here.rx())), Some(&namespace(there.tx())));
+    let forward = builder.open_with(rewrite).expect("it forwards");
+
+    let bytes: Vec<u8> = (0..=250).cycle().step_by(7).take(BYTES).collect();
+    for address in ["10.77.0.2", "fd77::2"] {
+        let address = address.parse().expect("an address");
+        let listener =
+            there.rx().run(|| TcpListener::bind(SocketAddr::new(address, 80))).expect("it listens");
+        let echo = thread::spawn(move || {
+            let (mut stream, from) = listener.accept().expect("somebody connects");
+            let mut all = Vec::new();
+            stream.read_to_end(&mut all).expect("it can be read");
+            stream.write_all(&all).expect("it can be written");
+            from
+        });
+        let patience = Duration::from_secs(20);
+        let far = SocketAddr::new(address, 8080);
+        let mut stream = here.tx().run(|| TcpStream::connect_timeout(&far, patience)).expect("it connects");
+        stream.set_read_timeout(Some(patience)).expect("a time");
+        stream.write_all(&bytes).expect("it can be written");
+        stream.shutdown(std::net::Shutdown::Write).expect("no more");
+        let mut back = Vec::new();
+        stream.read_to_end(&mut back).expect("it comes back");
+        assert!(back == bytes, "{} bytes came back", back.len());
+        assert_eq!(echo.join().expect("no panic"), stream.local_addr().expect("an address"));
+
+        let server = there.rx().run(|| UdpSocket::bind(SocketAddr::new(address, 80))).expect("a socket");
+        let any = if address.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
+        let client = here.tx().run(|| UdpSocket::bind(any)).expect("a socket");
+        for socket in [&server, &client] {
+            socket.set_read_timeout(Some(patience)).expect("a time");
+        }
+        let mut buffer = [0; 2000];
+        for length in [0, 1, 100, 1000] {
+            client.send_to(&bytes[..length], far).expect("it is sent");
+            let (received, from) = server.recv_from(&mut buffer).expect("it arrives");
+            server.send_to(&buffer[..received], from).expect("it is sent back");
+            let (received, from) = client.recv_from(&mut buffer).expect("it arrives");
+            assert_eq!((&buffer[..received], from), (&bytes[..length], far));
+        }
+    }
+    let account = closed(forward);
+    for way in &account.ways {
+        let tally = way.total();
+        assert!(tally.changed > 100 && tally.changed <= tally.forwarded, "{tally:?}");
+    }
+}
