@@ -93,14 +93,14 @@ impl Listening {
         self,
         command: &'static str,
         exchange: Exchange,
-        first: Summary,
+        first: impl Told + 'static,
     ) -> Result<Control, Failure> {
         let shared = Arc::new(Shared {
             command,
-            file: first.file.clone(),
+            file: first.file(),
             exchange,
             owner: self.owner,
-            filter: Mutex::new(first.interfaces.iter().find_map(|interface| interface.filter.clone())),
+            filter: Mutex::new(first.filter()),
             latest: Mutex::new(Arc::new(first)),
             changes: Mutex::default(),
         });
@@ -108,6 +108,36 @@ impl Listening {
         let started = weir_sys::thread::spawn_bare("weir-control", move || server::run(&listener, &theirs));
         started.map_err(|error| Failure::new(format_args!("start the thread for --control: {error}")))?;
         Ok(Control { shared, due: Instant::now() + PERIOD, _path: self.path })
+    }
+}
+
+/// An account, as who asks for it is told.
+pub(crate) trait Told: fmt::Debug + Send + Sync {
+    /// The interfaces.
+    fn interfaces(&self) -> Vec<String>;
+    /// The filter.
+    fn filter(&self) -> Option<String>;
+    /// The file that is written.
+    fn file(&self) -> Option<String>;
+    /// All of it.
+    fn json(&self) -> serde_json::Result<serde_json::Value>;
+}
+
+impl Told for Summary {
+    fn interfaces(&self) -> Vec<String> {
+        self.interfaces.iter().map(|interface| interface.name.clone()).collect()
+    }
+
+    fn filter(&self) -> Option<String> {
+        self.interfaces.iter().find_map(|interface| interface.filter.clone())
+    }
+
+    fn file(&self) -> Option<String> {
+        self.file.clone()
+    }
+
+    fn json(&self) -> serde_json::Result<serde_json::Value> {
+        serde_json::to_value(self)
     }
 }
 
@@ -157,9 +187,9 @@ impl Control {
     }
 
     /// Answers with this account from now on.
-    pub(crate) fn publish(&mut self, now: Instant, summary: Summary) {
+    pub(crate) fn publish(&mut self, now: Instant, account: impl Told + 'static) {
         self.due = now + PERIOD;
-        *self.shared.latest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(summary);
+        *self.shared.latest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(account);
     }
 
     /// What has been exchanged since the last call, the oldest first.

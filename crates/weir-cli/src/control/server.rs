@@ -12,9 +12,8 @@ use rustix::process::Uid;
 use weir::filter::{Exchange, LiveSet, Seat};
 
 use super::message::{About, Answer, Ask, Request, SentPlace, SentProgram, VERSION, borrowed};
-use super::{Change, What, wire};
+use super::{Change, Told, What, wire};
 use crate::failure::Failure;
-use crate::json::Summary;
 
 /// How long somebody may take to send or receive a piece of a message.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -31,7 +30,7 @@ pub(super) struct Shared {
     pub(super) exchange: Exchange,
     /// Who may ask, beside root.
     pub(super) owner: Uid,
-    pub(super) latest: Mutex<Arc<Summary>>,
+    pub(super) latest: Mutex<Arc<dyn Told>>,
     /// What has been exchanged and is not marked in the file yet.
     pub(super) changes: Mutex<Vec<Change>>,
     /// The filter that is in force.
@@ -67,7 +66,7 @@ fn serve(stream: &UnixStream, shared: &Shared) -> io::Result<()> {
         }
         let answer = match request.ask {
             Ask::About => Answer::About(shared.about()),
-            Ask::Status => Answer::Status(serde_json::to_value(&*shared.latest())?),
+            Ask::Status => Answer::Status(shared.latest().json()?),
             Ask::Places => match shared.exchange.places() {
                 Ok(places) => {
                     let answer = Answer::Places(places.iter().map(SentPlace::of).collect());
@@ -112,7 +111,7 @@ fn serve(stream: &UnixStream, shared: &Shared) -> io::Result<()> {
 }
 
 impl Shared {
-    fn latest(&self) -> Arc<Summary> {
+    fn latest(&self) -> Arc<dyn Told> {
         Arc::clone(&self.latest.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
@@ -120,7 +119,7 @@ impl Shared {
         About {
             process: std::process::id(),
             command: self.command.to_owned(),
-            interfaces: self.latest().interfaces.iter().map(|interface| interface.name.clone()).collect(),
+            interfaces: self.latest().interfaces(),
             filter: self.filter.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             file: self.file.clone(),
         }

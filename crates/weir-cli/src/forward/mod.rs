@@ -14,6 +14,7 @@ use weir::{Event, Forward, Namespace};
 use self::live::Live;
 use self::summary::Summary;
 use crate::confine::{self, ConfineArgs, Confinement, Needs};
+use crate::control::{Control, ControlArgs, Listening, What};
 use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
 use crate::stop::{Stop, Until};
@@ -25,6 +26,8 @@ Examples:
         A bridge of two ports, until Ctrl-C: whatever one receives goes out by the other, past this host.
   weir forward eth1 eth2 tcp port 443
         One way, and only these; everything else that eth1 receives goes to this host's stack, as without weir.
+  weir ctl filter 'tcp port 443 or udp port 443'
+        Another filter while it runs: each packet meets the one or the other.
   weir forward eth1 eth2 --both --on-exit open
         The same bridge stays in the kernel when the process ends, however it ends ...
   weir forward --end eth1 eth2
@@ -63,7 +66,7 @@ pub(crate) struct ForwardArgs {
     on_exit: OnExitArg,
 
     /// End what `--on-exit open` has left going on, and print its account.
-    #[arg(long, conflicts_with_all = ["words", "filter", "filter_file", "both", "on_exit", "duration", "no_promiscuous_mode"])]
+    #[arg(long, conflicts_with_all = ["words", "filter", "filter_file", "both", "on_exit", "duration", "no_promiscuous_mode", "control"])]
     end: bool,
 
     /// Leave the interfaces out of promiscuous mode: only frames for their own addresses are received.
@@ -77,6 +80,8 @@ pub(crate) struct ForwardArgs {
 
     #[command(flatten)]
     confine: ConfineArgs,
+    #[command(flatten)]
+    control: ControlArgs,
 
     /// Print the account as one JSON object on standard output.
     #[arg(long, help_heading = "What to print")]
@@ -127,17 +132,27 @@ pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
     }
     let builder = args.builder()?;
     let mut until = Until::for_time(args.duration)?;
+    let listening = args.control.listen()?;
     let forward = builder.open()?;
     until.begin();
-    let confinement = args.confine.confine(Needs::to_capture)?;
+    let confinement = args
+        .confine
+        .confine(|| listening.iter().map(Listening::path).fold(Needs::to_capture(), Needs::remove))?;
     if !args.quiet {
         style::print(&report::opened(&forward, &args.from, &args.to, style::stderr()));
     }
     if args.verbose {
+        listening.iter().for_each(Listening::say);
         confine::say(confinement.as_ref());
     }
     let live = if args.quiet { None } else { Live::on_terminal() };
-    let mut run = Run { args, until, forward, confinement, live };
+    let filter = forward.ways().into_iter().find_map(|way| way.filter);
+    let mut run = Run { args, until, forward, confinement, live, control: None, filter };
+    let serve = |listening: Listening| {
+        let exchange = run.forward.exchange()?;
+        listening.serve("forward", exchange, run.summary()?)
+    };
+    run.control = listening.map(serve).transpose()?;
     let end = run.until_stopped();
     run.finish(end)
 }
@@ -160,6 +175,9 @@ struct Run<'a> {
     /// None: not confined.
     confinement: Option<Confinement>,
     live: Option<Live>,
+    control: Option<Control>,
+    /// The filter in force.
+    filter: Option<String>,
 }
 
 impl Run<'_> {
@@ -181,9 +199,29 @@ impl Run<'_> {
                 redraw = Some(now + live::PERIOD);
                 live.draw(&self.forward.account()?);
             }
-            let events = self.forward.wait(self.until.wait(now, redraw))?;
+            self.follow_filter(now)?;
+            let next = [redraw, self.control.as_ref().map(Control::due)].into_iter().flatten().min();
+            let events = self.forward.wait(self.until.wait(now, next))?;
             self.tell(&events);
         }
+    }
+
+    /// Leaves the account for who asks, and tells of filters that have come into force.
+    fn follow_filter(&mut self, now: Instant) -> Result<(), Failure> {
+        for change in self.control.as_ref().map(Control::changes).unwrap_or_default() {
+            self.live.iter().for_each(Live::clear);
+            if !self.args.quiet {
+                style::say(format_args!("{change}"));
+            }
+            if let What::Filter(filter) = change.what {
+                self.filter = filter;
+            }
+        }
+        if self.control.as_ref().is_some_and(|control| now >= control.due()) {
+            let summary = self.summary()?;
+            self.control.iter_mut().for_each(|control| control.publish(now, summary.clone()));
+        }
+        Ok(())
     }
 
     fn tell(&self, events: &[Event]) {
@@ -199,6 +237,7 @@ impl Run<'_> {
         let account = self.forward.account()?;
         let mut summary = Summary::new(&self.forward.ways(), &account, self.forward.pinned());
         summary.confinement.clone_from(&self.confinement);
+        summary.set_filter(self.filter.as_ref());
         Ok(summary)
     }
 

@@ -10,6 +10,7 @@ use weir::NicCounters;
 use weir::forward::{ForwardAccount, ForwardTally, SendCounters, WayInfo};
 
 use crate::confine::Confinement;
+use crate::control::Told;
 use crate::failure::Failure;
 use crate::stop::Stop;
 
@@ -73,6 +74,24 @@ impl From<ForwardTally> for Counters {
     }
 }
 
+impl Told for Summary {
+    fn interfaces(&self) -> Vec<String> {
+        self.ways.first().map(|way| vec![way.from.clone(), way.to.clone()]).unwrap_or_default()
+    }
+
+    fn filter(&self) -> Option<String> {
+        self.ways.first()?.filter.clone()
+    }
+
+    fn file(&self) -> Option<String> {
+        None
+    }
+
+    fn json(&self) -> serde_json::Result<serde_json::Value> {
+        serde_json::to_value(self)
+    }
+}
+
 impl Summary {
     /// The account joined with what the ways say of themselves, in the same order if there are any.
     pub(super) fn new(infos: &[WayInfo], account: &ForwardAccount, goes_on: Option<&Path>) -> Self {
@@ -125,6 +144,11 @@ impl Summary {
     /// Packets that the cards or drivers of the receiving interfaces had no room for.
     pub(super) fn nic_lost(&self) -> u64 {
         self.ways.iter().filter_map(|way| way.nic).map(|nic| nic.missed + nic.fifo_errors).sum()
+    }
+
+    /// Another filter is in force.
+    pub(super) fn set_filter(&mut self, filter: Option<&String>) {
+        self.ways.iter_mut().for_each(|way| way.filter = filter.cloned());
     }
 
     /// As one line of JSON.

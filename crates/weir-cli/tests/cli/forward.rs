@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use weir_lab::{Generator, Hook, Network, Traffic, Verdict, Veth, require_root};
 
-use crate::harness::{Ended, Running, weir};
+use crate::harness::{Ended, Running, directory, path, weir};
 
 const SETTLE: Duration = Duration::from_millis(100);
 
@@ -96,6 +96,33 @@ fn root_each_way_has_its_account() {
     assert_eq!(ways, [("rx0", 1000), ("rx1", 0)]);
     assert!(ended.stderr.contains("Nothing lost (NIC 0, forwarding 0)"), "{}", ended.stderr);
     assert!(is_as_before(&network), "{}", links(&network));
+}
+
+#[test]
+fn root_a_filter_is_exchanged_by_ctl() {
+    if !require_root("root_a_filter_is_exchanged_by_ctl") {
+        return;
+    }
+    let (network, directory) = (lab(), directory());
+    let socket = path(&directory, "forward.sock");
+    let running =
+        start(&network, &mut weir(&["forward", "rx0", "rx1", "--json", "--control", &socket, "tcp"]));
+    let ctl = |args: &[&str]| {
+        let args = [&["ctl", args[0], "-t", &socket], &args[1..]].concat();
+        let output = weir(&args).output().expect("weir runs");
+        assert!(output.status.success(), "{args:?}: {}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    assert_eq!(send(&network, 100), 0, "they are UDP");
+    ctl(&["filter", "udp"]);
+    running.wait_for("filter changed to `udp`");
+    assert_eq!(send(&network, 200), 200);
+    let status: Value = serde_json::from_str(&ctl(&["status"])).expect("JSON");
+    assert_eq!(status["type"], "forward");
+    let account = account(&running.interrupt().succeeded());
+    assert_eq!((&account["filtered"], &account["forwarded"]), (&100.into(), &200.into()));
+    assert_eq!(account["ways"][0]["filter"], "udp");
+    assert!(!std::path::Path::new(&socket).exists());
 }
 
 #[test]
