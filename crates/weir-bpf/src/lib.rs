@@ -27,6 +27,7 @@ macro_rules! skeleton {
 
 mod log;
 
+pub mod af_xdp;
 pub mod bare;
 pub mod filter;
 pub mod forward;

@@ -88,10 +88,15 @@ impl PoolMaps {
 
     /// Packets that came on a queue for which there is no pool: neither captured nor counted as seen anywhere else.
     pub fn strays(&self) -> u64 {
-        let per_cpu = self.strays.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten();
-        let count = |value: Vec<u8>| value.try_into().map_or(0, u64::from_ne_bytes);
-        per_cpu.into_iter().flatten().map(count).sum()
+        stray_packets(&self.strays)
     }
+}
+
+/// The sum of the map `strays`.
+pub(crate) fn stray_packets(strays: &MapHandle) -> u64 {
+    let per_cpu = strays.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten();
+    let count = |value: Vec<u8>| value.try_into().map_or(0, u64::from_ne_bytes);
+    per_cpu.into_iter().flatten().map(count).sum()
 }
 
 /// Sets the constants and the maps' measures of an open skeleton.

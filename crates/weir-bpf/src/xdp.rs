@@ -56,7 +56,7 @@ pub struct Attached {
 /// `BPF_F_XDP_HAS_FRAGS` (linux/bpf.h, Linux 5.18).
 pub(crate) const HAS_FRAGMENTS: u32 = 1 << 5;
 /// `BPF_F_XDP_DEV_BOUND_ONLY` (linux/bpf.h, Linux 6.3).
-const DEVICE_BOUND: u32 = 1 << 6;
+pub(crate) const DEVICE_BOUND: u32 = 1 << 6;
 
 impl Program {
     /// Loads the program with these constants, and gives its maps, too. It runs once it is attached.

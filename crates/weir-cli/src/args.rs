@@ -320,7 +320,8 @@ pub(crate) struct OriginArgs {
     stacked: bool,
 
     /// What takes the packets: xdp (fastest, what arrives), tc (both directions), xdp+tc (each for one), af_packet
-    /// (works everywhere), or auto, which says what it chose and why.
+    /// (works everywhere), af_xdp (with --mode exclusive; zero-copy where the driver has it), or auto, which says what it
+    /// chose and why.
     #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
     source: SourceArg,
 
@@ -505,6 +506,7 @@ enum SourceArg {
     #[value(name = "xdp+tc")]
     XdpTc,
     AfPacket,
+    AfXdp,
 }
 
 impl From<SourceArg> for SourceChoice {
@@ -515,6 +517,7 @@ impl From<SourceArg> for SourceChoice {
             SourceArg::Tc => Self::Tc,
             SourceArg::XdpTc => Self::XdpTc,
             SourceArg::AfPacket => Self::AfPacket,
+            SourceArg::AfXdp => Self::AfXdp,
         }
     }
 }

@@ -19,7 +19,7 @@ pub(crate) struct Summary {
     /// Always `account`: tells it from the lines of `weir count --json`.
     r#type: &'static str,
     pub(crate) version: &'static str,
-    /// `xdp`, `tc`, `xdp+tc`, `af_packet`, or `mixed` when interfaces differ.
+    /// `xdp`, `tc`, `xdp+tc`, `af_packet`, `af_xdp`, or `mixed` when interfaces differ.
     pub(crate) source: &'static str,
     /// `pass`, `exclusive`, or `mixed`.
     pub(crate) mode: &'static str,

@@ -37,7 +37,7 @@ fn link(network: &Network) -> String {
 }
 
 /// Each way to be attached.
-const WAYS: [&[&str]; 7] = [
+const WAYS: [&[&str]; 8] = [
     &["xdp"],
     &["xdp", "-f", "not vlan"],
     &["tc", "--tc-filters"],
@@ -45,9 +45,10 @@ const WAYS: [&[&str]; 7] = [
     &["af_packet"],
     &["tc"],
     &["xdp+tc", "--tc-filters"],
+    &["af_xdp", "--mode", "exclusive"],
 ];
 
-const ROUNDS: usize = 42;
+const ROUNDS: usize = 48;
 
 /// More than the kernel takes to begin with what it does once a process is gone.
 const SETTLE: Duration = Duration::from_millis(100);

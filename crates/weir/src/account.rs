@@ -118,7 +118,7 @@ pub struct InterfaceAccount {
     pub id: u32,
     /// Name.
     pub name: String,
-    /// `xdp`, `tc`, `xdp+tc` or `af_packet`.
+    /// `xdp`, `tc`, `xdp+tc`, `af_packet` or `af_xdp`.
     pub source: &'static str,
     /// `pass` or `exclusive`.
     pub mode: &'static str,

@@ -30,6 +30,9 @@ pub enum SourceChoice {
     XdpTc,
     /// A packet socket with `TPACKET_V3`: any driver, both directions.
     AfPacket,
+    /// AF_XDP sockets, one for each receive queue: what arrives, taken away from the host ([`Mode::Exclusive`]), and written
+    /// by the card itself where its driver can (zero-copy).
+    AfXdp,
 }
 
 /// What becomes of a packet after it was captured.
@@ -38,7 +41,7 @@ pub enum Mode {
     /// It goes on to the host's stack.
     #[default]
     Pass,
-    /// It ends in the pool: the host does not see it. Only xdp can do that.
+    /// It ends in the pool: the host does not see it. Only xdp and af_xdp can do that.
     Exclusive,
 }
 

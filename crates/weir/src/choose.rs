@@ -8,7 +8,7 @@ use crate::Error;
 use crate::Filter;
 use crate::builder::{Direction, Mode, Settings, SourceChoice, Wanted};
 use crate::interface::{Device, Interface};
-use crate::source::{Source, af_packet, tc, xdp, xdp_tc};
+use crate::source::{Source, af_packet, af_xdp, tc, xdp, xdp_tc};
 
 type Opening = Result<(Box<dyn Source>, Interface), Error>;
 
@@ -31,11 +31,13 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
             }
             SourceChoice::Auto => opener.af_packet(ANY.to_owned()),
             SourceChoice::AfPacket => opener.af_packet(asked()),
-            SourceChoice::Xdp | SourceChoice::Tc | SourceChoice::XdpTc => Err(Error::Unsupported {
-                name: device.link.name.clone(),
-                what: "a program is attached to one interface, not to all".into(),
-                instead: "use --source af_packet, or name the interfaces",
-            }),
+            SourceChoice::Xdp | SourceChoice::Tc | SourceChoice::XdpTc | SourceChoice::AfXdp => {
+                Err(Error::Unsupported {
+                    name: device.link.name.clone(),
+                    what: "a program is attached to one interface, not to all".into(),
+                    instead: "use --source af_packet, or name the interfaces",
+                })
+            }
         };
     }
     match (settings.source, settings.direction) {
@@ -55,7 +57,15 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
         (SourceChoice::AfPacket, _) if exclusive => {
             refused("the af_packet source cannot take packets away from the host")
         }
-        (SourceChoice::Xdp | SourceChoice::XdpTc | SourceChoice::AfPacket, _) if settings.segment => {
+        (SourceChoice::AfXdp, Direction::Out) => {
+            refused("the af_xdp source sees only what arrives, not what is sent (-Q out)")
+        }
+        (SourceChoice::AfXdp, _) if !exclusive => refused(
+            "the af_xdp source takes packets away from the host: ask for it with --mode exclusive, or use --source xdp",
+        ),
+        (SourceChoice::Xdp | SourceChoice::XdpTc | SourceChoice::AfPacket | SourceChoice::AfXdp, _)
+            if settings.segment =>
+        {
             refused("only the tc source cuts super-frames into segments (--segment)")
         }
         (SourceChoice::Auto, _) if settings.segment && exclusive => refused(
@@ -65,6 +75,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
         (SourceChoice::Tc, _) => opener.tc(asked()),
         (SourceChoice::XdpTc, _) => opener.xdp_tc(asked()),
         (SourceChoice::AfPacket, _) => opener.af_packet(asked()),
+        (SourceChoice::AfXdp, _) => opener.af_xdp(asked()),
         (SourceChoice::Auto, _) => opener.auto(),
     }
 }
@@ -96,6 +107,11 @@ impl Opener<'_> {
     fn af_packet(&self, why: String) -> Opening {
         let opened = af_packet::open(self.device, self.id, self.settings)?;
         Ok(self.describe("af_packet", opened.source, opened.snap_len, opened.detail, why))
+    }
+
+    fn af_xdp(&self, why: String) -> Opening {
+        let opened = af_xdp::open(self.device, self.id, self.settings)?;
+        Ok(self.describe("af_xdp", opened.source, opened.snap_len, opened.detail, why))
     }
 
     /// The source that fits; where it cannot be had, the next, with the reason.

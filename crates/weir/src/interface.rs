@@ -26,7 +26,7 @@ pub struct Interface {
     pub speed_bits: Option<u64>,
     /// Hardware address.
     pub mac: Option<[u8; 6]>,
-    /// `xdp`, `tc`, `xdp+tc` or `af_packet`.
+    /// `xdp`, `tc`, `xdp+tc`, `af_packet` or `af_xdp`.
     pub source: &'static str,
     /// `pass` or `exclusive`.
     pub mode: &'static str,

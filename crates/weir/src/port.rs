@@ -51,7 +51,7 @@ impl Port {
         let (source, interface) = choose::open(device, id, settings)?;
         // Records say it where both directions come.
         let direction = match settings.direction {
-            _ if interface.source == "xdp" => Some(Direction::In),
+            _ if matches!(interface.source, "xdp" | "af_xdp") => Some(Direction::In),
             Direction::Both => None,
             one => Some(one),
         };

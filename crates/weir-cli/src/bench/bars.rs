@@ -135,6 +135,7 @@ impl Round<'_> {
             times("tc, kernel stamps / tcpdump", AtLeast(1.0), "weir-tc", "tcpdump"),
             times("file, kernel stamps / tcpdump", AtLeast(2.5), "weir-file", "tcpdump-file"),
             times("af_packet / tcpdump", AtLeast(1.0), "weir-af-packet", "tcpdump"),
+            times("af_xdp, no stamps / AF_XDP's bare loop", AtLeast(0.9), "weir-af-xdp", "af-xdp"),
         ];
         let mut never = |name, contestants, packets: fn(&Sample) -> u64| {
             let those = |s: &&Sample| s.size == self.size && s.contestant.starts_with(contestants);

@@ -29,7 +29,7 @@ fn version_and_help_succeed_and_teach() {
 
 #[test]
 fn usage_errors_name_the_option_and_exit_with_2() {
-    let table: [(&[&str], &[&str]); 23] = [
+    let table: [(&[&str], &[&str]); 24] = [
         (&[], &["Usage"]),
         (&["captrue"], &["captrue", "capture"]),
         (&["capture", "--no-such"], &["--no-such"]),
@@ -51,6 +51,7 @@ fn usage_errors_name_the_option_and_exit_with_2() {
         (&["capture", "-i", "lo", "--source", "xdp", "-Q", "out"], &["xdp", "-Q out"]),
         (&["capture", "-i", "lo", "--source", "af_packet", "--mode", "exclusive"], &["af_packet", "host"]),
         (&["capture", "-i", "lo", "--source", "tc", "--mode", "exclusive"], &["tc", "host"]),
+        (&["capture", "-i", "lo", "--source", "af_xdp"], &["af_xdp", "--mode exclusive"]),
         (&["capture", "-i", "lo", "-i", "lo"], &["lo", "twice"]),
         (&["count", "--interval", "0s"], &["--interval", "zero"]),
     ];

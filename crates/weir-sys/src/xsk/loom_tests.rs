@@ -79,7 +79,7 @@ fn what_is_received_is_whole_in_order_and_nobody_elses() {
             }
         });
         let mut seen = 0;
-        let mut take = |received: &mut Consumer<_>| {
+        let mut take = |received: &mut Consumer<Descriptor>| {
             let Some(packet) = pop(received) else { return };
             seen += 1;
             assert_eq!((frames.read(packet.address), packet.length), (seen, seen));

@@ -22,7 +22,7 @@ use super::ring::{Consumer, Descriptor, Entry, Producer};
 use super::{Frame, Umem};
 
 /// How long a new socket waits for the queue of one that was just closed.
-const QUEUE_WAIT: Duration = Duration::from_millis(200);
+const QUEUE_WAIT: Duration = Duration::from_secs(1);
 
 /// Entries of a socket's rings, rounded up to a power of two. 0: there is no such ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -170,6 +170,11 @@ impl XskSocket {
         self.ends.refill(frames)
     }
 
+    /// Frames that have come and were not received.
+    pub fn waiting(&self) -> u32 {
+        self.ends.received.as_ref().map_or(0, Consumer::available)
+    }
+
     /// Whether the kernel has no empty frame left. Then the packets that come are lost.
     pub fn starved(&self) -> bool {
         self.ends.fill.waiting() == 0
@@ -269,6 +274,16 @@ impl XskSocket {
         if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
     }
 
+    /// What is wrong with the socket, once: `ENETDOWN`, when its interface is gone, after which `poll` has an error to tell.
+    ///
+    /// # Errors
+    ///
+    /// That.
+    pub fn health(&self) -> Result<(), CallError> {
+        let state = sockopt::socket_error(&self.fd).and_then(|error| error);
+        state.map_err(|e| CallError::new("receive by an AF_XDP socket", e))
+    }
+
     /// What went through it.
     pub fn counts(&self) -> XskCounts {
         self.ends.counts
@@ -333,7 +348,7 @@ fn take_queue(
     let start = Instant::now();
     loop {
         match ask() {
-            Err(Errno::BUSY) if start.elapsed() < QUEUE_WAIT => sleep(QUEUE_WAIT / 20),
+            Err(Errno::BUSY) if start.elapsed() < QUEUE_WAIT => sleep(QUEUE_WAIT / 100),
             bound => return bound,
         }
     }

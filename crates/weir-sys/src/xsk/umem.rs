@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use crate::CallError;
 
-use super::frame::Frame;
+use super::frame::{Frame, HEADROOM};
 use super::mapping::Mapping;
 
 /// Bytes of one frame. The kernel keeps the first 256 free in front of a packet that it receives.
@@ -32,6 +32,21 @@ pub struct UmemOptions {
     pub zero_copy: bool,
     /// A packet may take several frames (Linux 6.6). Without, one that is longer than a frame is dropped.
     pub segments: bool,
+}
+
+impl FrameSize {
+    /// Bytes.
+    pub fn bytes(self) -> u32 {
+        match self {
+            Self::TwoKib => 2048,
+            Self::FourKib => 4096,
+        }
+    }
+
+    /// The longest packet, or part of one, that the kernel receives into a frame.
+    pub fn room(self) -> u32 {
+        self.bytes() - HEADROOM
+    }
 }
 
 /// Frames, for any number of sockets on any devices. A clone is the same memory.
@@ -79,10 +94,7 @@ impl Umem {
     ///
     /// There is not so much memory.
     pub fn new(options: UmemOptions) -> Result<Self, CallError> {
-        let shift = match options.frame_size {
-            FrameSize::TwoKib => 11,
-            FrameSize::FourKib => 12,
-        };
+        let shift = options.frame_size.bytes().trailing_zeros();
         let asked = options.frames;
         let short = || CallError::new(format!("map {asked} AF_XDP frames"), std::io::ErrorKind::OutOfMemory);
         let frames = asked.checked_next_power_of_two().ok_or_else(short)?;
@@ -101,6 +113,11 @@ impl Umem {
     /// How it was made, with the number of frames that there are.
     pub fn options(&self) -> UmemOptions {
         self.0.options
+    }
+
+    /// Bytes of all frames.
+    pub fn bytes(&self) -> u64 {
+        self.0.len()
     }
 
     /// Appends up to `count` frames that nobody holds, empty; how many there were.

@@ -15,7 +15,6 @@
 mod cooked;
 mod form;
 mod gate;
-mod losses;
 mod pump;
 mod shared;
 mod sieve;
@@ -28,18 +27,20 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use weir_bpf::filter::{Refusals, SocketFilter};
-use weir_ring::{Counters, Fill, Gauge, Part, Reader, Shape};
+use weir_ring::{Counters, Fill, Gauge, Shape};
 use weir_sys::CallError;
 use weir_sys::packet::{self, PacketRing, Promiscuous, RingOptions, Traffic};
 
 use self::form::Form;
 use self::gate::SocketGate;
-use self::losses::Losses;
 use self::pump::{Finished, Pump, private_pool};
-use self::shared::{Order, Shared};
+use self::shared::Shared;
 use self::sieve::Sieve;
 use self::stack::Stack;
-use super::{Bell, Queue, Ready, Source};
+use super::losses::Losses;
+use super::pumped::PumpedQueue;
+use super::signals::{Order, Signals};
+use super::{Bell, Queue, Source};
 use crate::builder::{DEFAULT_SNAP_LEN, Delivery, Direction, Settings};
 use crate::filter::{Gate, LiveSets, classic, counting, for_the_kernel, labelled};
 use crate::interface::Device;
@@ -64,25 +65,13 @@ const NEEDS: &str = "cap_net_raw";
 #[derive(Debug)]
 pub(crate) struct AfPacket {
     /// Until it is given away.
-    queue: Option<Box<SocketQueue>>,
+    queue: Option<Box<PumpedQueue>>,
     gauge: Gauge,
     shared: Arc<Shared>,
     pump: Option<JoinHandle<Finished>>,
     /// Until it is stopped.
     promiscuous: Option<Promiscuous>,
     gate: Arc<SocketGate>,
-}
-
-/// What the pump fills.
-#[derive(Debug)]
-struct SocketQueue {
-    interface: String,
-    reader: Reader,
-    shared: Arc<Shared>,
-    /// Once stopped, the records that the pool had no room for.
-    rest: Option<Reader>,
-    /// Bytes of records taken: the other side of what the pump has written.
-    taken: u64,
 }
 
 /// A source and what there is to say of it.
@@ -178,8 +167,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         size::binary(settings.chunk_size.into()),
     );
     let gauge = reader.gauge();
-    let queue =
-        SocketQueue { interface: name.clone(), reader, shared: Arc::clone(&shared), rest: None, taken: 0 };
+    let queue = PumpedQueue::new(name, reader, Arc::clone(&shared.signals), refused);
     let source =
         AfPacket { queue: Some(Box::new(queue)), gauge, shared, pump: Some(pump), promiscuous, gate };
     Ok(Opened { source, snap_len, detail })
@@ -246,52 +234,8 @@ impl AfPacket {
     /// Gives the pump its last order and waits until it has carried it out.
     fn end(&mut self, order: Order) -> Option<Finished> {
         let pump = self.pump.take()?;
-        self.shared.give(order);
+        self.shared.signals.give(order);
         Some(pump.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    }
-}
-
-impl Queue for SocketQueue {
-    fn ready(&mut self) -> Result<Ready, Error> {
-        let (mut bytes, mut closed) = self.reader.ready();
-        if bytes == 0 {
-            self.rest = self.rest.take().or_else(|| self.shared.take_rest());
-            if let Some(rest) = &self.rest {
-                (bytes, closed) = rest.ready();
-            }
-        }
-        if self.shared.troubled() {
-            if bytes == 0
-                && let Some(trouble) = self.shared.take_trouble()
-            {
-                return Err(refused(&self.interface, trouble));
-            }
-            closed = true; // first what came before the trouble
-        }
-        Ok(Ready { bytes, closed: bytes > 0 && (closed || self.shared.aged()) })
-    }
-
-    fn take(&mut self) -> Result<Option<Part>, Error> {
-        self.shared.take_aged();
-        let corrupt = |source| Error::Corrupt { name: self.interface.clone(), source };
-        let part = match (self.reader.take().map_err(corrupt)?, &mut self.rest) {
-            (None, Some(rest)) => rest.take().map_err(corrupt)?,
-            (part, _) => part,
-        };
-        self.taken += part.as_ref().map_or(0, |part| part.len() as u64);
-        Ok(part)
-    }
-
-    fn wake_after(&mut self, bytes: u32) {
-        self.shared.wake_at(self.taken + u64::from(bytes));
-    }
-
-    fn wake_never(&mut self) {
-        self.shared.wake_never();
-    }
-
-    fn gauge(&self) -> Gauge {
-        self.reader.gauge()
     }
 }
 
@@ -305,13 +249,13 @@ impl Source for AfPacket {
     }
 
     fn bells(&self) -> Vec<Arc<dyn Bell>> {
-        vec![Arc::<Shared>::clone(&self.shared)]
+        vec![Arc::<Signals>::clone(&self.shared.signals)]
     }
 
     fn stop(&mut self) -> Result<(), Error> {
         self.promiscuous = None;
         let Some(finished) = self.end(Order::Finish) else { return Ok(()) };
-        self.shared.leave_rest(finished.rest);
+        self.shared.signals.leave_rest(finished.rest);
         Ok(finished.result?)
     }
 
@@ -342,7 +286,7 @@ impl Source for AfPacket {
 impl Drop for AfPacket {
     fn drop(&mut self) {
         if let Some(pump) = self.pump.take() {
-            self.shared.give(Order::Leave);
+            self.shared.signals.give(Order::Leave);
             let _ = pump.join(); // a panic has been printed, and a drop is no place for another
         }
     }

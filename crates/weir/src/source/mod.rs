@@ -2,7 +2,11 @@
 //! them apart.
 
 pub(crate) mod af_packet;
+pub(crate) mod af_xdp;
+mod losses;
 pub(crate) mod programmed;
+mod pumped;
+mod signals;
 pub(crate) mod tc;
 pub(crate) mod xdp;
 pub(crate) mod xdp_tc;

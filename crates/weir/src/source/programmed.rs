@@ -86,13 +86,24 @@ pub(crate) fn pool_options(
         order_bytes: shape.order_bytes(),
         snap_len,
         interface_id: id,
-        stamp: match settings.timestamps {
-            Timestamps::Kernel => Stamp::Packet,
-            Timestamps::Batch => Stamp::Batch,
-            Timestamps::None => Stamp::None,
-        },
+        stamp: stamp(settings),
         directions,
     }
+}
+
+/// When a program reads the clock.
+pub(super) fn stamp(settings: &Settings) -> Stamp {
+    match settings.timestamps {
+        Timestamps::Kernel => Stamp::Packet,
+        Timestamps::Batch => Stamp::Batch,
+        Timestamps::None => Stamp::None,
+    }
+}
+
+/// Nanoseconds from a program's clock to the Unix epoch, as the kernel's idea of TAI is now.
+pub(super) fn clock_offset() -> Result<i64, CallError> {
+    const NANOSECONDS: i64 = 1_000_000_000;
+    Ok(-clock::tai_offset()? * NANOSECONDS)
 }
 
 /// Capabilities that it takes: programs and their maps; a length as the difference of two pointers, which the verifier
@@ -228,16 +239,26 @@ impl Gate for ProgramGate {
 impl Programmed {
     /// Puts the filter that is asked for in place, before anything is attached.
     pub(super) fn filter(&self, device: &Device, wanted: Option<&Filter>) -> Result<(), Error> {
-        let Some(wanted) = wanted else { return Ok(()) };
-        let gate = self.maps.gate();
-        let Some(loader) = gate.loader().map_err(duplicating)? else { return Ok(()) };
-        let compiled = wanted.compile_for(&loader, device.receiver()?)?;
-        let loaded = loader.load(&compiled.graph, &compiled.ast.sets);
-        let loaded = loaded.map_err(|error| crate::filter::not_loaded(&self.name, error))?;
-        gate.set(Some(&loaded))?;
-        self.sets.put(crate::filter::labelled(loaded.sets())?);
-        Ok(())
+        put_first(&self.name, self.maps.gate(), &self.sets, device, wanted)
     }
+}
+
+/// The same at `gate`, and notes the filter's sets.
+pub(super) fn put_first(
+    name: &str,
+    gate: &filter::Gate,
+    sets: &LiveSets,
+    device: &Device,
+    wanted: Option<&Filter>,
+) -> Result<(), Error> {
+    let Some(wanted) = wanted else { return Ok(()) };
+    let Some(loader) = gate.loader().map_err(duplicating)? else { return Ok(()) };
+    let compiled = wanted.compile_for(&loader, device.receiver()?)?;
+    let loaded = loader.load(&compiled.graph, &compiled.ast.sets);
+    let loaded = loaded.map_err(|error| crate::filter::not_loaded(name, error))?;
+    gate.set(Some(&loaded))?;
+    sets.put(crate::filter::labelled(loaded.sets())?);
+    Ok(())
 }
 
 /// A queue of the pool.
@@ -325,8 +346,7 @@ impl Source for Programmed {
 
     /// Follows the kernel's idea of TAI, which a time daemon may tell it at any time.
     fn tick(&mut self) -> Result<(), Error> {
-        const NANOSECONDS: i64 = 1_000_000_000;
-        let offset = -clock::tai_offset()? * NANOSECONDS;
+        let offset = clock_offset()?;
         if offset != self.clock_offset {
             self.clock_offset = offset;
             for gauge in &self.gauges {

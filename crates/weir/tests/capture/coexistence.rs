@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use weir::{Error, Mode, SourceChoice};
 use weir_lab::{FrameSender, Hook, Network, Traffic, Verdict, Veth, require_root};
 
-use crate::{on_rx, take_all};
+use crate::{WAYS, on_rx, take_all};
 
 #[test]
 fn root_a_program_of_someone_else_stays() {
@@ -19,8 +19,10 @@ fn root_a_program_of_someone_else_stays() {
     network.rx().run(|| {
         let refused = on_rx(&network).source(SourceChoice::Xdp).open();
         assert!(matches!(refused, Err(Error::Busy { program: Some(_), .. })), "{refused:?}");
-        let refused = on_rx(&network).mode(Mode::Exclusive).open();
-        assert!(matches!(refused, Err(Error::Busy { .. })), "{refused:?}");
+        for source in [SourceChoice::Auto, SourceChoice::AfXdp] {
+            let refused = on_rx(&network).source(source).mode(Mode::Exclusive).open();
+            assert!(matches!(refused, Err(Error::Busy { .. })), "{refused:?}");
+        }
 
         // `auto` would take xdp on a port without addresses, and says why it does not.
         let mut capture = on_rx(&network).open().unwrap();
@@ -55,11 +57,11 @@ fn root_an_interface_that_goes_is_told_and_what_was_captured_is_there() {
     if !require_root("root_an_interface_that_goes_is_told_and_what_was_captured_is_there") {
         return;
     }
-    for source in [SourceChoice::Xdp, SourceChoice::Tc, SourceChoice::XdpTc, SourceChoice::AfPacket] {
+    for (source, mode) in WAYS {
         let network = Network::new(Veth::default()).unwrap();
         let frames = Traffic::new(60).unwrap().between(network.pair()).frames(0..100);
         network.rx().run(|| {
-            let mut capture = on_rx(&network).source(source).open().unwrap();
+            let mut capture = on_rx(&network).source(source).mode(mode).open().unwrap();
             FrameSender::new(&network.pair().tx).unwrap().send_frames(&frames).unwrap();
             std::thread::sleep(Duration::from_millis(50));
             let name = &network.pair().rx.name;
@@ -103,7 +105,14 @@ fn root_absurd_wishes_are_answered() {
             let exclusive = on_rx(&network).source(source).mode(Mode::Exclusive).open();
             assert!(matches!(exclusive, Err(Error::Options(_))));
         }
-        for source in [SourceChoice::Xdp, SourceChoice::XdpTc, SourceChoice::AfPacket] {
+        let af_xdp = || on_rx(&network).source(SourceChoice::AfXdp);
+        assert!(matches!(af_xdp().open(), Err(Error::Options(_))), "it would take the host's traffic away");
+        let sent = af_xdp().mode(Mode::Exclusive).direction(weir::Direction::Out).open();
+        assert!(matches!(sent, Err(Error::Options(_))));
+        let all = weir::Capture::builder().interface("any").source(SourceChoice::AfXdp).open();
+        assert!(matches!(all, Err(Error::Unsupported { .. })), "{all:?}");
+        assert!(matches!(af_xdp().mode(Mode::Exclusive).chunks(1).open(), Err(Error::Shape(_))));
+        for source in [SourceChoice::Xdp, SourceChoice::XdpTc, SourceChoice::AfPacket, SourceChoice::AfXdp] {
             let segmented = on_rx(&network).source(source).segment(true).open();
             assert!(matches!(segmented, Err(Error::Options(_))));
         }

@@ -7,6 +7,13 @@ use weir_lab::{FrameSender, Network, Traffic, Veth, require_root};
 
 use crate::on_rx;
 
+const SOURCES: [(SourceChoice, Mode); 4] = [
+    (SourceChoice::Xdp, Mode::Pass),
+    (SourceChoice::Tc, Mode::Pass),
+    (SourceChoice::AfPacket, Mode::Pass),
+    (SourceChoice::AfXdp, Mode::Exclusive),
+];
+
 #[test]
 fn root_a_lone_packet_rings() {
     if !require_root("root_a_lone_packet_rings") {
@@ -14,9 +21,9 @@ fn root_a_lone_packet_rings() {
     }
     let network = Network::new(Veth::default()).unwrap();
     let frame = Traffic::new(60).unwrap().between(network.pair()).frame(0);
-    for source in [SourceChoice::Xdp, SourceChoice::Tc, SourceChoice::AfPacket] {
+    for (source, mode) in SOURCES {
         network.rx().run(|| {
-            let mut capture = on_rx(&network).source(source).open().unwrap();
+            let mut capture = on_rx(&network).source(source).mode(mode).open().unwrap();
             let sender = FrameSender::new(&network.pair().tx).unwrap();
             let mut waits: Vec<Duration> = (0..20)
                 .map(|_| {
@@ -42,9 +49,9 @@ fn root_an_idle_capture_takes_no_processor_time() {
         return;
     }
     let network = Network::new(Veth::default()).unwrap();
-    for source in [SourceChoice::Xdp, SourceChoice::Tc, SourceChoice::AfPacket] {
+    for (source, mode) in SOURCES {
         network.rx().run(|| {
-            let mut capture = on_rx(&network).source(source).open().unwrap();
+            let mut capture = on_rx(&network).source(source).mode(mode).open().unwrap();
             assert!(capture.next(Duration::from_millis(50)).unwrap().is_none());
             let before = thread_time();
             for _ in 0..3 {

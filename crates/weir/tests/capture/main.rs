@@ -1,6 +1,7 @@
 //! Captures of real traffic in private networks: each test has its own, and nothing is left of it.
 
 mod account;
+mod af_xdp;
 mod coexistence;
 mod contents;
 mod delivery;
@@ -77,10 +78,11 @@ fn capture_frames(
 }
 
 /// Each source in each of its modes.
-const WAYS: [(SourceChoice, Mode); 5] = [
+const WAYS: [(SourceChoice, Mode); 6] = [
     (SourceChoice::Xdp, Mode::Pass),
     (SourceChoice::Xdp, Mode::Exclusive),
     (SourceChoice::Tc, Mode::Pass),
     (SourceChoice::XdpTc, Mode::Pass),
     (SourceChoice::AfPacket, Mode::Pass),
+    (SourceChoice::AfXdp, Mode::Exclusive),
 ];

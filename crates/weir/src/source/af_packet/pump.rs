@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use weir_ring::{Pool, Reader, Shape, Writer};
 use weir_sys::CallError;
@@ -14,10 +14,11 @@ use weir_sys::packet::{PacketRing, Walk};
 use weir_sys::thread::spawn_bare;
 
 use super::form::Form;
-use super::losses::Losses;
-use super::shared::{Order, Shared};
+use super::shared::Shared;
 use super::sieve::Sieve;
 use super::stack::Stack;
+use crate::source::losses::Losses;
+use crate::source::signals::{Order, wait};
 
 /// How long to wait for an empty chunk before looking again: nobody rings when one comes back.
 const STALL: Duration = Duration::from_millis(1);
@@ -100,7 +101,7 @@ impl Pump {
 
     fn run(mut self) -> Finished {
         loop {
-            let done = match self.shared.order() {
+            let done = match self.shared.signals.order() {
                 Order::Pump => self.step(),
                 Order::Finish => {
                     let mut rest = None;
@@ -110,7 +111,7 @@ impl Pump {
                 Order::Leave => return Finished { rest: None, result: Ok(()) },
             };
             if let Err(trouble) = done {
-                self.shared.report(trouble);
+                self.shared.signals.report(trouble);
                 // It may last; the source decides whether to go on.
                 self.nap(STALL);
             }
@@ -179,7 +180,7 @@ impl Pump {
                 tally.streak = tally.streak.saturating_add(1);
                 tally.full |= !block.aged;
                 if block.aged {
-                    shared.set_aged();
+                    shared.signals.set_aged();
                 }
                 Step::Copied
             }
@@ -187,7 +188,7 @@ impl Pump {
         };
         shared.count_missing(losses.total(), tally.errors);
         shared.count_filtered(tally.filtered);
-        shared.ring_if_due(tally.written);
+        shared.signals.ring_if_due(tally.written);
         Ok(step)
     }
 
@@ -241,7 +242,8 @@ impl Pump {
 
     /// Sleeps until there is a block or a new order.
     fn sleep(&self) -> Result<(), CallError> {
-        let mut fds = [PollFd::new(&self.shared.call, PollFlags::IN), PollFd::new(&self.ring, PollFlags::IN)];
+        let mut fds =
+            [PollFd::new(&self.shared.signals.call, PollFlags::IN), PollFd::new(&self.ring, PollFlags::IN)];
         wait(&mut fds, None);
         if fds[1].revents().contains(PollFlags::ERR) { self.health() } else { Ok(()) }
     }
@@ -260,7 +262,7 @@ impl Pump {
 
     /// Sleeps for a while, or until there is a new order.
     fn nap(&self, length: Duration) {
-        wait(&mut [PollFd::new(&self.shared.call, PollFlags::IN)], Some(length));
+        wait(&mut [PollFd::new(&self.shared.signals.call, PollFlags::IN)], Some(length));
     }
 }
 
@@ -269,16 +271,4 @@ pub(super) fn private_pool(shape: Shape) -> io::Result<(Writer, Reader)> {
     let (writers, readers) = Pool::private(shape)?;
     let one = writers.into_iter().zip(readers).next();
     Ok(one.expect("a shape has at least one queue"))
-}
-
-fn wait(fds: &mut [PollFd<'_>], longest: Option<Duration>) {
-    let longest = longest.map(|longest| Timespec {
-        tv_sec: i64::try_from(longest.as_secs()).unwrap_or(i64::MAX),
-        tv_nsec: i64::from(longest.subsec_nanos()),
-    });
-    match poll(fds, longest.as_ref()) {
-        Ok(_) | Err(Errno::INTR) => {}
-        // Only for want of kernel memory: worth another try.
-        Err(_) => std::thread::sleep(STALL),
-    }
 }

@@ -2,9 +2,12 @@
 
 use std::collections::VecDeque;
 
-/// Packets that the kernel has dropped, and the place where that is to be told.
+/// Packets that the kernel has dropped, and the place where that is to be told: the number of a block of `TPACKET_V3`, or of
+/// a frame of an AF_XDP socket, which in the following is a block as well.
 ///
-/// The kernel drops between two blocks: while all of them are full, and, if more than three quarters are
+/// AF_XDP drops while the kernel has no empty frame: between the last one that it filled and the next.
+///
+/// `TPACKET_V3` drops between two blocks: while all of them are full, and, if more than three quarters are
 /// (`__packet_rcv_has_room`), sometimes in the moment in which it closes one. When it closes a block it marks it if its
 /// counter of drops is not zero; a reading makes it zero. So what a reading finds was dropped before the first marked block
 /// of those that were closed since the reading before; if none is marked, before the block that was open then.
@@ -20,7 +23,7 @@ pub(super) struct Losses {
 }
 
 impl Losses {
-    /// None so far, in a ring of so many blocks.
+    /// None so far, in a ring in which there are so many places at most.
     pub(super) fn new(blocks: u32) -> Self {
         Self { untold: VecDeque::with_capacity(blocks as usize + 1), ..Self::default() }
     }

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) */
+/* The `af_xdp` source: sends each packet to the AF_XDP socket of its receive queue, with what is known of it in front.
+ *
+ * Input:    struct xdp_md, linear or with fragments.
+ * Verdicts: XDP_REDIRECT; XDP_PASS for a packet that the filter does not want, or on a queue without socket.
+ * Maps:     `sockets`; of writer.h `queues` (the first counters, and when the clock was read), `orders` (the clock's
+ *           offset) and `strays`. The process writes the records, so the pool's maps are not made.
+ * Kernel:   6.1 (bpf_ktime_get_tai_ns); `redirect_tagged` 6.8 and a driver that tells stripped VLAN tags. */
+#include <bpf/bpf_endian.h>
+#include "writer.h"
+
+const volatile bool concurrent = false; /* generic XDP: several CPUs may have packets of one queue at a time */
+
+extern int bpf_xdp_metadata_rx_vlan_tag(const struct xdp_md *ctx, __be16 *vlan_proto, __u16 *vlan_tci) __ksym __weak;
+
+struct {
+	__uint(type, BPF_MAP_TYPE_XSKMAP);
+	__type(key, __u32); /* receive queue */
+	__type(value, __u32);
+	__uint(max_entries, 1); /* the loader sets the number of queues */
+} sockets SEC(".maps");
+
+/* What stands in front of a packet. The process's view is crates/weir/src/source/af_xdp/arrival.rs. */
+struct arrival {
+	__u64 timestamp; /* nanoseconds since the Unix epoch; 0: none taken */
+	__be16 protocol; /* of the VLAN tag that the device has stripped; 0: none */
+	__be16 tci;
+	__u32 mark; /* ARRIVAL: this was written, and not left over */
+};
+
+#define ARRIVAL 0x77656972
+
+static __always_inline void count(__u64 *counter)
+{
+	if (concurrent)
+		__sync_fetch_and_add(counter, 1);
+	else
+		++*counter;
+}
+
+static __always_inline int deliver(struct xdp_md *ctx, bool stripped)
+{
+	struct record record;
+	__u32 queue = ctx->rx_queue_index;
+	if (!find(&record, queue))
+		return XDP_PASS;
+	count(&record.queue->seen);
+	__be16 protocol = 0;
+	__u16 tci = 0;
+	if (stripped && bpf_xdp_metadata_rx_vlan_tag(ctx, &protocol, &tci) != 0)
+		protocol = 0;
+	__u64 now = timestamp(record.queue, record.order);
+	/* A driver may leave no room: then the process reads the clock itself. */
+	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(struct arrival)) == 0) {
+		struct arrival *arrival = (void *)(long)ctx->data_meta;
+		if ((void *)(arrival + 1) <= (void *)(long)ctx->data) {
+			arrival->timestamp = now;
+			arrival->protocol = protocol;
+			arrival->tci = bpf_htons(tci);
+			arrival->mark = ARRIVAL;
+		}
+	}
+	int verdict = bpf_redirect_map(&sockets, queue, XDP_PASS);
+	if (verdict != XDP_REDIRECT)
+		count(&record.queue->errors);
+	return verdict;
+}
+
+SEC("xdp")
+int redirect(struct xdp_md *ctx)
+{
+	bpf_tail_call_static(ctx, &filters, FIRST);
+	return deliver(ctx, false);
+}
+
+/* What a filter goes on with. */
+SEC("xdp")
+int wanted(struct xdp_md *ctx)
+{
+	return deliver(ctx, false);
+}
+
+SEC("xdp")
+int unwanted(struct xdp_md *ctx)
+{
+	struct record record;
+	if (find(&record, ctx->rx_queue_index)) {
+		count(&record.queue->seen);
+		count(&record.queue->filtered);
+	}
+	return XDP_PASS;
+}
+
+/* For a device that strips tags. Bound to it, as the call that asks its driver for the tag demands. */
+SEC("xdp")
+int redirect_tagged(struct xdp_md *ctx)
+{
+	return deliver(ctx, true);
+}
+
+char _license[] SEC("license") = "Dual MIT/GPL";

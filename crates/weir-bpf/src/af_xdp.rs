@@ -1,0 +1,169 @@
+//! The `af_xdp` source's program (`af_xdp.bpf.c`).
+
+use std::mem::MaybeUninit;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+
+use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{MapCore, MapFlags, MapHandle};
+
+use crate::filter::{Gate, Hook, gate};
+use crate::log::{LoadError, logged};
+use crate::pool::{Stamp, stray_packets};
+use crate::xdp::{DEVICE_BOUND, HAS_FRAGMENTS};
+
+skeleton!("af_xdp");
+
+/// The constants of one capture on one interface.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// Receive queues.
+    pub queues: u32,
+    /// When the clock is read.
+    pub stamp: Stamp,
+    /// Packets may come in several buffers, which the sockets have to be ready for.
+    pub fragments: bool,
+    /// Packets of one queue may be met on several CPUs at a time, as with generic XDP.
+    pub concurrent: bool,
+    /// Index of the interface whose driver is asked for stripped VLAN tags; the program is then bound to it.
+    pub tags_of: Option<u32>,
+}
+
+/// A loaded program.
+#[derive(Debug)]
+pub struct Program {
+    program: OwnedFd,
+}
+
+/// The maps of a loaded program.
+#[derive(Debug)]
+pub struct Maps {
+    sockets: MapHandle,
+    queues: MapHandle,
+    orders: MapHandle,
+    strays: MapHandle,
+    gate: Option<Arc<Gate>>,
+}
+
+/// What the program counts of one queue, in packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Met {
+    /// Packets that reached it.
+    pub seen: u64,
+    /// Packets that the filter did not want.
+    pub filtered: u64,
+    /// Packets that had no socket to go to.
+    pub errors: u64,
+}
+
+impl Program {
+    /// Loads the program with these constants, and gives its maps, too. It runs once it is attached.
+    ///
+    /// # Errors
+    ///
+    /// No privilege, or a kernel (or with `tags_of` a driver) without what the program calls.
+    pub fn load(options: &Options) -> Result<(Self, Maps), LoadError> {
+        logged("redirect", || Self::try_load(options))
+    }
+
+    fn try_load(options: &Options) -> Result<(Self, Maps), libbpf_rs::Error> {
+        let mut storage = MaybeUninit::uninit();
+        let mut open = skeleton::AfXdpSkelBuilder::default().open(&mut storage)?;
+        let constants = open.maps.rodata_data.as_deref_mut().expect("the program has constants");
+        constants.timestamps = options.stamp as u32;
+        constants.concurrent = options.concurrent;
+        // The process has the pool.
+        open.maps.pool.set_autocreate(false)?;
+        open.maps.chunks.set_autocreate(false)?;
+        open.maps.doorbell.set_autocreate(false)?;
+        open.maps.sockets.set_max_entries(options.queues)?;
+        open.maps.queues.set_max_entries(options.queues)?;
+        open.maps.orders.set_max_entries(options.queues)?;
+
+        let fragments = if options.fragments { HAS_FRAGMENTS } else { 0 };
+        for program in [&mut open.progs.redirect, &mut open.progs.wanted, &mut open.progs.unwanted] {
+            program.set_autoload(options.tags_of.is_none());
+            program.set_flags(fragments);
+        }
+        open.progs.redirect_tagged.set_autoload(options.tags_of.is_some());
+        if let Some(ifindex) = options.tags_of {
+            open.progs.redirect_tagged.set_flags(fragments | DEVICE_BOUND);
+            open.progs.redirect_tagged.set_ifindex(ifindex);
+        }
+
+        let loaded = open.load()?;
+        let (program, gate) = match options.tags_of {
+            Some(_) => (&loaded.progs.redirect_tagged, None),
+            None => {
+                let hook = Hook::Xdp { fragments: options.fragments };
+                let outcomes =
+                    [(hook.wanted(), &loaded.progs.wanted), (hook.unwanted(), &loaded.progs.unwanted)];
+                (&loaded.progs.redirect, Some(Arc::new(gate!(loaded, vec![hook], outcomes))))
+            }
+        };
+        let program = Self { program: program.as_fd().try_clone_to_owned()? };
+        let maps = Maps {
+            sockets: MapHandle::try_from(&loaded.maps.sockets)?,
+            queues: MapHandle::try_from(&loaded.maps.queues)?,
+            orders: MapHandle::try_from(&loaded.maps.orders)?,
+            strays: MapHandle::try_from(&loaded.maps.strays)?,
+            gate,
+        };
+        Ok((program, maps))
+    }
+
+    /// The program, to attach it.
+    pub fn program(&self) -> BorrowedFd<'_> {
+        self.program.as_fd()
+    }
+}
+
+/// Places in `struct queue` (`pool.h`), in words.
+const SEEN: usize = 4;
+const ERRORS: usize = 9;
+const FILTERED: usize = 14;
+/// Place of `clock_offset` in `struct order`, in bytes.
+const CLOCK_OFFSET: usize = 8;
+
+impl Maps {
+    /// Sends the packets of `queue` to `socket`, which is bound to that queue. This lasts until the socket is closed.
+    ///
+    /// # Errors
+    ///
+    /// `socket` is not an AF_XDP socket.
+    pub fn insert(&self, queue: u32, socket: impl AsFd) -> Result<(), libbpf_rs::Error> {
+        let fd = socket.as_fd().as_raw_fd().to_ne_bytes();
+        self.sockets.update(&queue.to_ne_bytes(), &fd, MapFlags::ANY)
+    }
+
+    /// What was counted of `queue` so far. `None`: the kernel does not tell.
+    pub fn met(&self, queue: u32) -> Option<Met> {
+        let state = self.queues.lookup(&queue.to_ne_bytes(), MapFlags::ANY).ok()??;
+        let word = |index: usize| Some(u64::from_ne_bytes(*state.get(8 * index..)?.first_chunk()?));
+        Some(Met { seen: word(SEEN)?, filtered: word(FILTERED)?, errors: word(ERRORS)? })
+    }
+
+    /// Sets what the program adds to its clock's nanoseconds to get those since the Unix epoch.
+    ///
+    /// # Errors
+    ///
+    /// None in practice: the map is ours.
+    pub fn set_clock_offset(&self, nanoseconds: i64) -> Result<(), libbpf_rs::Error> {
+        let mut order = vec![0; self.orders.value_size() as usize];
+        order[CLOCK_OFFSET..CLOCK_OFFSET + 8].copy_from_slice(&nanoseconds.to_ne_bytes());
+        let queues = 0..self.orders.max_entries();
+        queues
+            .into_iter()
+            .try_for_each(|queue| self.orders.update(&queue.to_ne_bytes(), &order, MapFlags::ANY))
+    }
+
+    /// Packets that came on a queue that did not exist when the program was loaded.
+    pub fn strays(&self) -> u64 {
+        stray_packets(&self.strays)
+    }
+
+    /// Where a filter is put in front of the program; `None`: nowhere, since the program is bound to its device.
+    pub fn gate(&self) -> Option<&Arc<Gate>> {
+        self.gate.as_ref()
+    }
+}

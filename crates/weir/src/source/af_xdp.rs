@@ -1,0 +1,381 @@
+//! The `af_xdp` source: a program in front of the network stack sends packets to AF_XDP sockets, one for each receive queue,
+//! and a thread for each socket copies them, as records, into the chunks of a pool.
+//!
+//! ```text
+//!   program --> frame, frame, ... --> pump (a thread a queue) --> chunk, chunk, ... --> AfXdp, a Source
+//!          <-- frames, when copied --'
+//! ```
+//!
+//! Why it copies: a frame has 2 KiB whatever is in it, so a chunk that is a run of frames would hold 30 times fewer short
+//! packets, and whoever gets it would have to step over the gaps. Copied, a chunk is the same as everywhere, the pool is
+//! what holds a burst, and the frames are few and stay in the caches.
+//!
+//! Counters: the program counts what it has seen and what the filter did not want, the pump what it has laid down, the
+//! socket what found no frame. While packets come, seen is the sum of the others, for those on the way are in none of
+//! them; once stopped, it is what the program says, and what is missing then was lost on the way.
+
+mod arrival;
+mod pump;
+mod shared;
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use rustix::io::Errno;
+use weir_bpf::af_xdp::{Maps, Met, Options, Program};
+use weir_ring::{Counters, Fill, Gauge, Pool, Reader, Shape, Writer};
+use weir_sys::bpf::{XdpHook, XdpLink};
+use weir_sys::packet::Promiscuous;
+use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
+use weir_sys::{CallError, bpf};
+
+use self::arrival::Form;
+use self::pump::{Finished, Pump, Tally};
+use self::shared::Shared;
+use super::losses::Losses;
+use super::programmed::{self, not_loaded, stamp};
+use super::pumped::PumpedQueue;
+use super::signals::{Order, Signals};
+use super::{Bell, Queue, Source, xdp};
+use crate::builder::{Settings, Timestamps};
+use crate::filter::{Gate, LiveSets};
+use crate::interface::Device;
+use crate::{Error, choose, size};
+
+/// Bytes of frames, all queues together, if that leaves each [`FEWEST_FRAMES`]. They hold what comes while a pump is kept
+/// from its processor.
+const FRAMES_BYTES: u32 = 32 << 20;
+/// Frames of a queue at least.
+const FEWEST_FRAMES: u32 = 1024;
+/// What stands before the bytes that an MTU counts: an Ethernet header and two VLAN tags.
+const LINK_HEADERS: u32 = 14 + 8;
+/// Capabilities that it takes.
+const NEEDS: &str = "cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw,cap_ipc_lock";
+
+#[derive(Debug)]
+pub(crate) struct AfXdp {
+    maps: Maps,
+    /// Until it is stopped.
+    link: Option<XdpLink>,
+    promiscuous: Option<Promiscuous>,
+    sockets: Vec<Socket>,
+    clock_offset: i64,
+    gate: Arc<dyn Gate>,
+}
+
+/// What receives the packets of one queue.
+#[derive(Debug)]
+struct Socket {
+    /// Until it is given away.
+    queue: Option<Box<PumpedQueue>>,
+    gauge: Gauge,
+    shared: Arc<Shared>,
+    pump: Option<JoinHandle<Finished>>,
+    /// What the program has counted in all, once it is stopped.
+    met: Option<Met>,
+}
+
+/// A source and what there is to say of it.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) source: AfXdp,
+    pub(crate) snap_len: u32,
+    pub(crate) detail: String,
+}
+
+impl Opened {
+    fn note(mut self, note: &str) -> Self {
+        self.detail = format!("{}; {note}", self.detail);
+        self
+    }
+}
+
+/// Opens the source on `device`, in the driver if it can, else in the stack.
+pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Opened, Error> {
+    if device.link.xdp_program.is_some() {
+        return Err(xdp::busy(device));
+    }
+    // Bound to the device, the program can ask its driver for the tags it has stripped, and takes no filter.
+    let stripped = device.strips_vlan_tags;
+    let tags = stripped && device.filter.is_none();
+    let native = match open_at(device, id, settings, XdpHook::Native, tags) {
+        Err(Error::Load { source, .. }) if tags && !source.is_permission() && !source.is_memory() => {
+            open_at(device, id, settings, XdpHook::Native, false).map(|opened| {
+                opened.note("the driver strips VLAN tags and cannot tell them: they are missing")
+            })
+        }
+        Ok(opened) if stripped && !tags => {
+            Ok(opened.note("VLAN tags that the driver strips are missing, for a filter is in front"))
+        }
+        other => other,
+    };
+    match native {
+        Err(Error::Unsupported { what, .. }) => {
+            let opened = open_at(device, id, settings, XdpHook::Generic, false)?;
+            let opened = opened.note(&format!("not native: {what}"));
+            Ok(if stripped { opened.note("VLAN tags that the device strips are missing") } else { opened })
+        }
+        other => other,
+    }
+}
+
+fn open_at(
+    device: &Device,
+    id: u32,
+    settings: &Settings,
+    hook: XdpHook,
+    tags: bool,
+) -> Result<Opened, Error> {
+    let name = &device.link.name;
+    let queues = device.rx_queues;
+    let largest = match hook {
+        XdpHook::Native => device.link.mtu.saturating_add(LINK_HEADERS),
+        // In the stack, packets of the size that offloads build come whatever the MTU is.
+        XdpHook::Generic => device.largest_frame(),
+    };
+    let form = Form { interface: id, snap_len: settings.snap_len.min(largest) };
+    let shape = Shape::new(queues, settings.chunks_for(queues), settings.chunk_size, form.snap_len)?;
+    let frames = frames(queues, largest);
+    let bytes = u64::from(queues) * u64::from(frames.frames) * u64::from(frames.frame_size.bytes());
+    choose::check_memory(name, shape.data_bytes() + bytes)?;
+
+    let (program, maps) = Program::load(&Options {
+        queues,
+        stamp: stamp(settings),
+        fragments: hook == XdpHook::Generic || device.link.mtu > xdp::STANDARD_MTU,
+        concurrent: hook == XdpHook::Generic,
+        tags_of: tags.then_some(device.link.index),
+    })
+    .map_err(|error| not_loaded(name, error))?;
+    let sets = LiveSets::default();
+    if let Some(gate) = maps.gate() {
+        programmed::put_first(name, gate, &sets, device, settings.filter.as_ref())?;
+    }
+    let gate = programmed::gate_in_front(name, maps.gate(), &sets);
+
+    let failed = |error| CallError::new(format!("make the pool of `{name}`"), error);
+    let (writers, readers) = Pool::private(shape).map_err(failed)?;
+    let promiscuous = settings.promiscuous.then(|| Promiscuous::new(device.link.index)).transpose();
+    let promiscuous = promiscuous.map_err(|error| refused(name, error))?;
+    let (link, sockets, clock_offset) = (None, Vec::new(), 0);
+    let mut source = AfXdp { maps, link, promiscuous, sockets, clock_offset, gate };
+    source.tick()?;
+    let stamped = settings.timestamps != Timestamps::None;
+    let mut zero_copy = true;
+    for ((queue, writer), reader) in (0..queues).zip(writers).zip(readers) {
+        // A memory for each: what one queue holds is not taken from the others.
+        let umem = Umem::new(frames)?;
+        let socket = bind(&umem, device, queue)?;
+        zero_copy &= socket.zero_copy();
+        let inserted = source.maps.insert(queue, &socket).map_err(std::io::Error::other);
+        inserted.map_err(|error| CallError::new(format!("redirect packets of `{name}`"), error))?;
+        source.sockets.push(Socket::start(name, (socket, umem), (writer, reader), (form, stamped), shape)?);
+    }
+    let link = XdpLink::attach(program.program(), device.link.index, hook);
+    source.link = Some(link.map_err(|error| xdp::refused(device, error))?);
+
+    let detail = format!(
+        "{} XDP to AF_XDP sockets, {}, {queues} {} of {} frames of {} and {} chunks of {}",
+        if hook == XdpHook::Native { "native" } else { "generic" },
+        if zero_copy { "zero-copy" } else { "the kernel copies (no zero-copy here)" },
+        if queues == 1 { "queue" } else { "queues" },
+        frames.frames,
+        size::binary(frames.frame_size.bytes().into()),
+        shape.chunks(),
+        size::binary(settings.chunk_size.into()),
+    );
+    Ok(Opened { source, snap_len: form.snap_len, detail })
+}
+
+/// The frames of one queue.
+fn frames(queues: u32, largest: u32) -> UmemOptions {
+    let small = largest <= FrameSize::TwoKib.room();
+    let frame_size = if small { FrameSize::TwoKib } else { FrameSize::FourKib };
+    let frames = (FRAMES_BYTES / frame_size.bytes() / queues).max(FEWEST_FRAMES).next_power_of_two();
+    UmemOptions { frames, frame_size, zero_copy: true, segments: largest > frame_size.room() }
+}
+
+/// A socket on `queue`, to which all frames of `umem` are given.
+fn bind(umem: &Umem, device: &Device, queue: u32) -> Result<XskSocket, Error> {
+    let UmemOptions { frames, segments, .. } = umem.options();
+    let options = XskOptions { receive: frames, send: 0 };
+    let mut socket = XskSocket::bind(umem, device.link.index, queue, options).map_err(|error| {
+        if segments && error.errno() == Errno::INVAL.raw_os_error() {
+            return Error::Unsupported {
+                name: device.link.name.clone(),
+                what: format!("packets of several frames (MTU {}) need Linux 6.6: {error}", device.link.mtu),
+                instead: "use --source xdp",
+            };
+        }
+        refused(&device.link.name, error)
+    })?;
+    let mut all = Vec::new();
+    umem.take(frames as usize, &mut all);
+    socket.refill(&mut all);
+    Ok(socket)
+}
+
+/// What the kernel means.
+fn refused(name: &str, error: CallError) -> Error {
+    let name = name.to_owned();
+    match Errno::from_raw_os_error(error.errno()) {
+        Errno::PERM | Errno::NOBUFS => {
+            Error::Privilege { operation: format!("capture on `{name}`: {}", error.operation), needs: NEEDS }
+        }
+        Errno::BUSY => Error::Unsupported {
+            name,
+            what: format!("another program has an AF_XDP socket there ({error})"),
+            instead: "end that program, or use --source xdp or tc",
+        },
+        Errno::AFNOSUPPORT => Error::Unsupported {
+            name,
+            what: "the kernel has no AF_XDP (CONFIG_XDP_SOCKETS)".into(),
+            instead: "use --source xdp",
+        },
+        Errno::NODEV => Error::InterfaceGone { name },
+        _ => error.into(),
+    }
+}
+
+impl Socket {
+    /// Starts the pump.
+    fn start(
+        name: &str,
+        (socket, umem): (XskSocket, Umem),
+        (writer, reader): (Writer, Reader),
+        (form, stamped): (Form, bool),
+        shape: Shape,
+    ) -> Result<Self, CallError> {
+        let shared = Arc::new(Shared::new()?);
+        let pump = Pump {
+            losses: Losses::new(umem.options().frames),
+            socket,
+            umem,
+            writer,
+            form,
+            stamped,
+            shared: Arc::clone(&shared),
+            shape,
+            tally: Tally::default(),
+        };
+        let pump = pump.start();
+        let pump = pump.map_err(|error| CallError::new(format!("start a thread for `{name}`"), error))?;
+        let gauge = reader.gauge();
+        let queue = PumpedQueue::new(name, reader, Arc::clone(&shared.signals), refused);
+        Ok(Self { queue: Some(Box::new(queue)), gauge, shared, pump: Some(pump), met: None })
+    }
+
+    /// Gives the pump its last order and waits until it has carried it out.
+    fn end(&mut self, order: Order) -> Option<Finished> {
+        let pump = self.pump.take()?;
+        self.shared.signals.give(order);
+        Some(pump.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    }
+}
+
+impl Source for AfXdp {
+    fn queues(&self) -> u32 {
+        u32::try_from(self.sockets.len()).expect("a shape counts queues in 32 bits")
+    }
+
+    fn give_queues(&mut self) -> Vec<Box<dyn Queue>> {
+        let queues = self.sockets.iter_mut().filter_map(|socket| socket.queue.take());
+        queues.map(|queue| queue as Box<dyn Queue>).collect()
+    }
+
+    fn bells(&self) -> Vec<Arc<dyn Bell>> {
+        let bell = |socket: &Socket| -> Arc<dyn Bell> { Arc::<Signals>::clone(&socket.shared.signals) };
+        self.sockets.iter().map(bell).collect()
+    }
+
+    fn stop(&mut self) -> Result<(), Error> {
+        self.promiscuous = None;
+        let Some(link) = self.link.take() else { return Ok(()) };
+        match link.detach() {
+            Err(error) if error.errno() != Errno::NOLINK.raw_os_error() => return Err(error.into()),
+            _ => {}
+        }
+        bpf::synchronize()?;
+        let mut result = Ok(());
+        for (socket, queue) in self.sockets.iter_mut().zip(0..) {
+            if let Some(finished) = socket.end(Order::Finish) {
+                socket.shared.signals.leave_rest(finished.rest);
+                result = finished.result.and(result);
+            }
+            socket.met = self.maps.met(queue);
+        }
+        Ok(result?)
+    }
+
+    fn counters(&self, queue: u32) -> Counters {
+        let socket = &self.sockets[queue as usize];
+        let pumped = socket.shared.pumped();
+        let met = socket.met.or_else(|| self.maps.met(queue)).unwrap_or_default();
+        let (captured, errors, filtered) = (pumped.captured, pumped.errors + met.errors, met.filtered);
+        let others = captured + errors + filtered;
+        let lost = match socket.met {
+            Some(met) => met.seen.saturating_sub(others).max(pumped.lost),
+            None => pumped.lost,
+        };
+        Counters { seen: others + lost, captured, bytes: pumped.bytes, lost, errors, filtered }
+    }
+
+    fn fill(&self, queue: u32) -> Fill {
+        self.sockets[queue as usize].gauge.fill()
+    }
+
+    fn gate(&self) -> Arc<dyn Gate> {
+        Arc::clone(&self.gate)
+    }
+
+    fn strays(&self) -> u64 {
+        self.maps.strays()
+    }
+
+    fn tick(&mut self) -> Result<(), Error> {
+        for socket in &mut self.sockets {
+            if socket.pump.as_ref().is_some_and(JoinHandle::is_finished) {
+                socket.end(Order::Leave); // goes on with the pump's panic
+            }
+        }
+        let offset = programmed::clock_offset()?;
+        if offset != self.clock_offset {
+            self.clock_offset = offset;
+            let set = self.maps.set_clock_offset(offset).map_err(std::io::Error::other);
+            set.map_err(|error| CallError::new("tell the program the clock's offset", error))?;
+        }
+        Ok(())
+    }
+}
+
+impl Drop for AfXdp {
+    fn drop(&mut self) {
+        self.link = None;
+        for socket in &mut self.sockets {
+            if let Some(pump) = socket.pump.take() {
+                socket.shared.signals.give(Order::Leave);
+                let _ = pump.join(); // a panic has been printed, and a drop is no place for another
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_are_as_large_as_packets_ask_and_no_more_than_there_is_memory_for() {
+        let told = |queues, mtu| {
+            let frames = frames(queues, mtu + LINK_HEADERS);
+            (frames.frames, frames.frame_size.bytes(), frames.segments)
+        };
+        assert_eq!(told(1, 1500), (16384, 2048, false));
+        assert_eq!(told(3, 1500), (8192, 2048, false));
+        assert_eq!(told(64, 1500), (1024, 2048, false));
+        assert_eq!(told(1, 1771), (8192, 4096, false));
+        assert_eq!(told(1, 3818), (8192, 4096, false));
+        assert_eq!(told(1, 3819), (8192, 4096, true));
+        assert_eq!(told(2, 9000), (4096, 4096, true));
+    }
+}

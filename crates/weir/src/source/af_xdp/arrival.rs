@@ -1,0 +1,178 @@
+//! What the program has left in front of each packet, and how both become a record.
+
+use rustix::time::{ClockId, clock_gettime};
+use weir_savefile::record::{self, RecordHeader};
+use weir_sys::xsk::Frame;
+
+/// Bytes of `struct arrival` (`weir-bpf/src/af_xdp.bpf.c`).
+const BYTES: usize = 16;
+/// Its mark.
+const MARK: u32 = 0x7765_6972;
+/// Bytes of the two addresses that a VLAN tag stands behind.
+const ADDRESSES: usize = 12;
+/// Bytes of a tag.
+const TAG: usize = 4;
+
+/// What is known of a packet beside its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Arrival {
+    /// Nanoseconds since the Unix epoch; 0: none taken.
+    timestamp: u64,
+    /// The VLAN tag that the device has stripped, as on the wire.
+    tag: Option<[u8; TAG]>,
+}
+
+impl Arrival {
+    /// What stands in front of `frame`, and clears the mark there, so that it is not taken for the next packet's where the
+    /// driver leaves the program no room. There the clock is read here, if `stamped`.
+    #[inline]
+    pub(super) fn take(frame: &mut Frame<'_>, stamped: bool) -> Self {
+        if let Some(bytes) = frame.in_front(BYTES)
+            && let [t0, t1, t2, t3, t4, t5, t6, t7, tag @ .., m0, m1, m2, m3] = bytes
+            && u32::from_ne_bytes([*m0, *m1, *m2, *m3]) == MARK
+        {
+            let timestamp = u64::from_ne_bytes([*t0, *t1, *t2, *t3, *t4, *t5, *t6, *t7]);
+            let tag = <[u8; TAG]>::try_from(&*tag).ok().filter(|tag| tag[..2] != [0, 0]);
+            *m0 = !*m0;
+            return Self { timestamp, tag };
+        }
+        Self { timestamp: if stamped { now() } else { 0 }, tag: None }
+    }
+}
+
+/// Nanoseconds since the Unix epoch.
+fn now() -> u64 {
+    let now = clock_gettime(ClockId::Realtime);
+    let nanoseconds = i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec);
+    u64::try_from(nanoseconds).unwrap_or(0)
+}
+
+/// What all records of a source have in common.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Form {
+    /// Number of the interface in the capture.
+    pub(super) interface: u32,
+    /// Bytes kept of a packet.
+    pub(super) snap_len: u32,
+}
+
+impl Form {
+    /// Lays a packet down at the start of `room`, a tag that was stripped in its place again. Gives the record's bytes and
+    /// the packet's length before anything was stripped or cut. `None`: there is not enough room.
+    #[inline]
+    pub(super) fn lay(
+        &self,
+        room: &mut [u8],
+        packet: &[Frame<'_>],
+        arrival: Arrival,
+        lost: Option<u64>,
+    ) -> Option<(usize, u32)> {
+        let bytes = packet.iter().map(Frame::len).sum::<usize>() + arrival.tag.map_or(0, |tag| tag.len());
+        let original_len = u32::try_from(bytes).ok()?;
+        let header = RecordHeader {
+            interface: self.interface,
+            timestamp: arrival.timestamp,
+            original_len,
+            dropcount: lost,
+            ..RecordHeader::default()
+        };
+        let mut left = self.snap_len as usize;
+        let bytes = match (packet, &arrival.tag) {
+            ([frame], None) => record::encode(room, &header, &[first(frame.bytes(), &mut left)]),
+            (frames, tag) => {
+                let mut parts: Vec<&[u8]> = frames.iter().map(Frame::bytes).collect();
+                if let (Some(tag), Some(&begin)) = (tag, parts.first()) {
+                    // The kernel fills each frame but the last.
+                    let (addresses, behind) = begin.split_at(begin.len().min(ADDRESSES));
+                    parts.splice(..1, [addresses, tag, behind]);
+                }
+                parts.iter_mut().for_each(|part| *part = first(part, &mut left));
+                record::encode(room, &header, &parts)
+            }
+        };
+        Some((bytes?, original_len))
+    }
+}
+
+/// As much of `bytes` as there is room `left` for.
+#[inline]
+fn first<'a>(bytes: &'a [u8], left: &mut usize) -> &'a [u8] {
+    let bytes = &bytes[..bytes.len().min(*left)];
+    *left -= bytes.len();
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_savefile::record::Records;
+    use weir_sys::xsk::{FrameSize, Umem, UmemOptions};
+
+    use super::*;
+
+    fn umem() -> Umem {
+        let options =
+            UmemOptions { frames: 4, frame_size: FrameSize::TwoKib, zero_copy: false, segments: true };
+        Umem::new(options).unwrap()
+    }
+
+    fn frames<'u>(umem: &'u Umem, parts: &[&[u8]]) -> Vec<Frame<'u>> {
+        let mut frames = Vec::new();
+        umem.take(parts.len(), &mut frames);
+        for (frame, part) in frames.iter_mut().zip(parts) {
+            frame.grow_tail(part.len()).unwrap().copy_from_slice(part);
+        }
+        frames
+    }
+
+    fn leave(frame: &mut Frame<'_>, timestamp: u64, tag: [u8; 4]) {
+        let place = frame.in_front(BYTES).unwrap();
+        place[..8].copy_from_slice(&timestamp.to_ne_bytes());
+        place[8..12].copy_from_slice(&tag);
+        place[12..].copy_from_slice(&MARK.to_ne_bytes());
+    }
+
+    #[test]
+    fn what_the_program_left_is_taken_once() {
+        let umem = umem();
+        let frame = &mut frames(&umem, &[b"packet"])[0];
+        leave(frame, 99, [0x81, 0, 0x20, 5]);
+        assert_eq!(Arrival::take(frame, true), Arrival { timestamp: 99, tag: Some([0x81, 0, 0x20, 5]) });
+        assert_eq!(Arrival::take(frame, false), Arrival { timestamp: 0, tag: None });
+        let before = now();
+        assert!(Arrival::take(frame, true).timestamp >= before);
+        leave(frame, 0, [0; 4]);
+        assert_eq!(Arrival::take(frame, true), Arrival { timestamp: 0, tag: None });
+        // A packet at the very beginning of its frame.
+        frame.grow_head(frame.headroom()).unwrap();
+        assert_eq!(Arrival::take(frame, false), Arrival { timestamp: 0, tag: None });
+    }
+
+    #[test]
+    fn a_record_says_what_came() {
+        let data: Vec<u8> = (0..40).collect();
+        let tag = [0x81, 0, 0, 7];
+        let tagged = [&data[..12], &tag, &data[12..]].concat();
+        let umem = umem();
+        let mut room = [0xee; 200];
+        let one = frames(&umem, &[&data]);
+        let three = frames(&umem, &[&data[..20], &data[20..30], &data[30..]]);
+        for packet in [&one, &three] {
+            for (tag, wire) in [(None, &data), (Some(tag), &tagged)] {
+                for snap_len in [3, 12, 14, 16, 25, 40, 44, 100] {
+                    for lost in [None, Some(3)] {
+                        let form = Form { interface: 2, snap_len };
+                        let arrival = Arrival { timestamp: 99, tag };
+                        let (bytes, original_len) = form.lay(&mut room, packet, arrival, lost).unwrap();
+                        let record = Records::new(&room[..bytes]).next().unwrap().unwrap();
+                        assert_eq!(record.data, &wire[..wire.len().min(snap_len as usize)]);
+                        assert_eq!((original_len as usize, record.original_len), (wire.len(), original_len));
+                        assert_eq!((record.interface, record.timestamp), (2, 99));
+                        assert_eq!(record.dropcount, lost.unwrap_or(0));
+                    }
+                }
+            }
+        }
+        let form = Form { interface: 0, snap_len: 100 };
+        assert_eq!(form.lay(&mut room[..71], &one, Arrival { timestamp: 0, tag: None }, None), None);
+    }
+}
