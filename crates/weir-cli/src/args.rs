@@ -97,7 +97,7 @@ Examples:
         One JSON object per interval, the account as the last one.
 
 SIGINT (Ctrl-C) or SIGTERM ends it with the account; a second SIGINT ends at once.
-SIGUSR1 prints the account so far.
+SIGUSR1 prints the account so far. The packets of a file: weir read --count FILE.
 Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong.";
 
 const DEMO_EXAMPLES: &str = "\

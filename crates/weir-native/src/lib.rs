@@ -152,8 +152,11 @@ impl Runner<'_> {
     /// What the filter answers: the snap length, or 0.
     #[inline]
     pub fn run(&self, packet: &Packet<'_>) -> u32 {
-        let metadata = if self.asks_metadata { words(&packet.meta) } else { [0; 6] };
-        self.function.call(packet.data, packet.length, &metadata)
+        match self.asks_metadata {
+            true => self.function.call(packet.data, packet.length, &words(&packet.meta)),
+            // Six words on the stack would be written for each packet.
+            false => self.function.call(packet.data, packet.length, const { &[0; 6] }),
+        }
     }
 }
 

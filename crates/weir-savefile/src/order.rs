@@ -1,7 +1,7 @@
 //! The byte order of a file, which is that of the machine that wrote it.
 
 /// Which byte of a number comes first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ByteOrder {
     /// The lowest: x86, ARM.
     Little,

@@ -19,6 +19,8 @@ pub(super) enum Calls {
     Capture,
     /// Reads and writes files.
     Files,
+    /// The same, and makes code, until [`no_code`].
+    FilesAndCode,
 }
 
 /// Memory, threads, time, signals to itself.
@@ -168,17 +170,30 @@ const LINK_DETACH: u64 = 34;
 /// Names for threads and for memory.
 const PRCTLS: &[u64] = &[c::PR_SET_NAME as u64, c::PR_GET_NAME as u64, c::PR_SET_VMA as u64];
 
+const EXECUTABLE: u64 = c::PROT_EXEC as u64;
+
 /// Lets all threads of the process make the calls of `calls` alone, for good. The number of these calls.
 pub(super) fn allow_only(calls: Calls) -> Result<usize, String> {
     let rules = rules(calls).map_err(|error| error.to_string())?;
     let number = rules.len();
+    apply(rules, SeccompAction::Allow, UNKNOWN)?;
+    Ok(number)
+}
+
+/// Takes executable memory from all threads, for good, besides what is taken already.
+pub(super) fn no_code() -> Result<(), String> {
+    let code = || masked(2, EXECUTABLE, EXECUTABLE).map(|rule| vec![rule]).map_err(|error| error.to_string());
+    apply(vec![(c::SYS_mmap, code()?), (c::SYS_mprotect, code()?)], UNKNOWN, SeccompAction::Allow)
+}
+
+const UNKNOWN: SeccompAction = SeccompAction::Errno(c::ENOSYS as u32);
+
+fn apply(rules: Rules, matching: SeccompAction, others: SeccompAction) -> Result<(), String> {
     let arch = TargetArch::try_from(ARCH).map_err(|error| error.to_string())?;
-    let otherwise = SeccompAction::Errno(c::ENOSYS as u32);
-    let filter = SeccompFilter::new(rules.into_iter().collect(), otherwise, SeccompAction::Allow, arch)
+    let filter = SeccompFilter::new(rules.into_iter().collect(), others, matching, arch)
         .and_then(seccompiler::BpfProgram::try_from)
         .map_err(|error| error.to_string())?;
-    seccompiler::apply_filter_all_threads(&filter).map_err(|error| error.to_string())?;
-    Ok(number)
+    seccompiler::apply_filter_all_threads(&filter).map_err(|error| error.to_string())
 }
 
 type Rules = Vec<(c::c_long, Vec<Rule>)>;
@@ -187,18 +202,27 @@ type Rules = Vec<(c::c_long, Vec<Rule>)>;
 fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
     let mut rules: Rules =
         [PROCESS, FILES, OLD_NAMES].concat().into_iter().map(|call| (call, Vec::new())).collect();
-    let (thread, executable) = (c::CLONE_THREAD as u64, c::PROT_EXEC as u64);
+    let thread = c::CLONE_THREAD as u64;
     rules.extend([
         // Where a thread runs: for itself.
         (c::SYS_sched_setaffinity, vec![masked(0, u64::MAX, 0)?]),
         // A thread, not a process.
         (c::SYS_clone, vec![masked(0, thread, thread)?]),
-        (c::SYS_mmap, vec![masked(2, executable, 0)?]),
-        (c::SYS_mprotect, vec![masked(2, executable, 0)?]),
         (c::SYS_ioctl, one_of(1, IOCTLS)?),
-        (c::SYS_prctl, one_of(0, PRCTLS)?),
     ]);
-    if calls == Calls::Files {
+    let mut prctls = PRCTLS.to_vec();
+    if calls == Calls::FilesAndCode {
+        // For `no_code`; who is confined can only be confined further.
+        rules.push((c::SYS_seccomp, Vec::new()));
+        prctls.push(c::PR_SET_NO_NEW_PRIVS as u64);
+    }
+    rules.push((c::SYS_prctl, one_of(0, &prctls)?));
+    let harmless = || match calls {
+        Calls::FilesAndCode => Ok(Vec::new()),
+        Calls::Capture | Calls::Files => Ok(vec![masked(2, EXECUTABLE, 0)?]),
+    };
+    rules.extend([(c::SYS_mmap, harmless()?), (c::SYS_mprotect, harmless()?)]);
+    if calls != Calls::Capture {
         return Ok(rules);
     }
     rules.extend(SOCKETS.iter().map(|&call| (call, Vec::new())));

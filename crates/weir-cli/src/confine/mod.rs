@@ -37,6 +37,14 @@ impl ConfineArgs {
     pub(crate) fn confine(&self, needs: impl FnOnce() -> Needs) -> Result<Option<Confinement>, Failure> {
         if self.no_confine { Ok(None) } else { confine(&needs()).map(Some) }
     }
+
+    /// Gives up [executable memory](Needs::make_code), once there is all the code that the rest of the run needs. `held`:
+    /// what [`confine`](Self::confine) came to.
+    pub(crate) fn end_of_code(held: Option<&Confinement>) -> Result<(), Failure> {
+        // Where there is no seccomp, that was told.
+        let restricted = held.is_some_and(|held| held.system_calls.is_some());
+        if restricted { calls::no_code().map_err(refused) } else { Ok(()) }
+    }
 }
 
 /// What the rest of the run needs.
@@ -92,6 +100,12 @@ impl Needs {
         self
     }
 
+    /// To make machine code until [`ConfineArgs::end_of_code`]; for who reads files.
+    pub(crate) fn make_code(self) -> Self {
+        debug_assert_eq!(self.calls, Calls::Files, "captures have their code");
+        Self { calls: Calls::FilesAndCode, ..self }
+    }
+
     /// To remove `path`.
     pub(crate) fn remove(mut self, path: &Path) -> Self {
         self.files.removed.push(directory_of(path));
@@ -138,9 +152,6 @@ enum Level {
 
 /// Confines the process for good. Called by the thread that starts all others, before it does.
 fn confine(needs: &Needs) -> Result<Confinement, Failure> {
-    let refused = |error| {
-        Failure::new(format_args!("confine weir: {error}")).hint("--no-confine runs it with all privileges")
-    };
     let kept = kept(&needs.files).map_err(refused)?;
     privilege::keep_only(kept).map_err(refused)?;
     let mut weaknesses = Vec::new();
@@ -184,6 +195,10 @@ fn confine(needs: &Needs) -> Result<Confinement, Failure> {
         system_calls,
         weaknesses,
     })
+}
+
+fn refused(error: impl fmt::Display) -> Failure {
+    Failure::new(format_args!("confine weir: {error}")).hint("--no-confine runs it with all privileges")
 }
 
 /// `CAP_DAC_OVERRIDE`, if without it files could not be made where they are to be made: root writes where only somebody

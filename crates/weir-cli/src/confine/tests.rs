@@ -101,6 +101,25 @@ fn who_reads_files_has_no_socket() {
 }
 
 #[test]
+fn code_is_made_until_there_is_all() {
+    let Some(mine) = env::var_os(INSIDE).map(PathBuf::from) else {
+        let mine = tempfile::tempdir().expect("a directory");
+        in_a_child("code_is_made_until_there_is_all", mine.path());
+        return;
+    };
+    let compiled = weir::Filter::new("tcp port 80").compile_for_file(1, false).expect("a filter");
+    let native = || weir::filter::Matcher::new(&compiled).is_native();
+    let args = ConfineArgs { no_confine: false };
+    let held = args.confine(|| Needs::to_read(&[mine], None).make_code()).expect("confined");
+    unknown_call(UdpSocket::bind("127.0.0.1:0"));
+    assert!(native());
+    ConfineArgs::end_of_code(held.as_ref()).expect("no more code");
+    assert!(!native());
+    // Memory that is not executable is to be had as before.
+    assert_eq!(vec![1_u8; 64 << 20].iter().map(|&byte| usize::from(byte)).sum::<usize>(), 64 << 20);
+}
+
+#[test]
 fn where_files_are_made_is_told() {
     let places = |path: &str| Needs::to_capture().write(Path::new(path)).files.written;
     assert_eq!(places("a.pcapng"), [PathBuf::from(".")]);

@@ -161,7 +161,7 @@ impl Summary {
     /// Nothing of it can be read. Damage behind the start is in [`Summary::error`].
     pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
         let mut reader = Reader::open(path).map_err(failure)?;
-        let mut progress = Progress::new(reader.size(), false);
+        let progress = Progress::new(vec![reader.meter()], reader.size(), false);
         let mut gathered = Gathered::default();
         let error = loop {
             let described = match reader.next() {
@@ -181,7 +181,6 @@ impl Summary {
             if let Some(interface) = described.and_then(|number| reader.interfaces().get(number as usize)) {
                 gathered.interfaces.push(InterfaceSummary::new(gathered.interfaces.len(), interface));
             }
-            progress.tick(|| reader.position());
         };
         drop(progress);
         Ok(gathered.into_summary(&reader, error))

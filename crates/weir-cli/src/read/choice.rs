@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use weir::reader::Meter;
 use weir::{FileInterface, Packet};
 
 use super::ReadArgs;
@@ -14,6 +15,8 @@ pub(crate) struct Choice {
     left: Option<u64>,
     from: Option<When>,
     to: Option<When>,
+    /// Of all files: they know when the first packet was, also if a filter did not want it.
+    meters: Vec<Meter>,
     /// Nanoseconds since the epoch; known from the first packet on.
     window: Option<(u64, u64)>,
     snap_len: Option<u32>,
@@ -31,9 +34,10 @@ pub(crate) enum Verdict<'a> {
 }
 
 impl Choice {
-    pub(crate) fn new(args: &ReadArgs) -> Self {
+    /// `meters`: of the files whose packets are judged.
+    pub(crate) fn new(args: &ReadArgs, meters: Vec<Meter>) -> Self {
         let snap_len = args.snap_len;
-        Self { left: args.count, from: args.from, to: args.to, window: None, snap_len }
+        Self { left: args.count, from: args.from, to: args.to, meters, window: None, snap_len }
     }
 
     /// Every packet is taken.
@@ -50,8 +54,8 @@ impl Choice {
     pub(crate) fn judge<'a>(&mut self, mut packet: Packet<'a>) -> Verdict<'a> {
         if self.from.is_some() || self.to.is_some() {
             let (from, to) = *self.window.get_or_insert_with(|| {
-                let absolute =
-                    |when: Option<When>, or| when.map_or(or, |when| when.absolute(packet.timestamp));
+                let first = self.meters.iter().filter_map(Meter::began).min().unwrap_or(packet.timestamp);
+                let absolute = |when: Option<When>, or| when.map_or(or, |when| when.absolute(first));
                 (absolute(self.from, 0), absolute(self.to, u64::MAX))
             });
             // Files need not be in order of time, so the first packet behind the window does not end it.

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use weir::FileInterface;
 use weir::filter::FileFilter;
-use weir::reader::{Item, Merge, ReadError, ReadReason, Reader, Run, TimeUnit, Warning};
+use weir::reader::{Item, Merge, Meter, ReadError, ReadReason, Reader, Run, TimeUnit, Warning};
 
 use super::failure;
 use crate::failure::Failure;
@@ -111,9 +111,9 @@ impl Input {
         self.readers().iter().map(|reader| reader.size()).sum()
     }
 
-    /// Bytes that are read.
-    pub(crate) fn position(&self) -> u64 {
-        self.readers().iter().map(|reader| reader.position()).sum()
+    /// How far the reading of each file is.
+    pub(crate) fn meters(&self) -> Vec<Meter> {
+        self.readers().iter().map(|reader| reader.meter()).collect()
     }
 
     /// The text at the start of the first file that has one.

@@ -2,6 +2,7 @@
 
 use std::io::{self, Write};
 
+use weir::reader::{Reader, Run};
 use weir::{Direction, FileInterface, Packet};
 use weir_dissect::{Dissector, Dump};
 
@@ -88,13 +89,6 @@ pub(crate) struct Count {
     count: u64,
 }
 
-impl Count {
-    /// What was counted elsewhere.
-    pub(crate) fn of(count: u64) -> Self {
-        Self { count }
-    }
-}
-
 impl Sink for Count {
     fn interface(&mut self, _interface: &FileInterface, _fine: bool) -> Result<(), End> {
         Ok(())
@@ -102,6 +96,15 @@ impl Sink for Count {
 
     fn packet(&mut self, _packet: &Packet<'_>) -> Result<(), End> {
         self.count += 1;
+        Ok(())
+    }
+
+    fn takes_runs(&self, _input: &Reader) -> bool {
+        true
+    }
+
+    fn run(&mut self, run: &Run<'_>) -> Result<(), End> {
+        self.count += run.packets;
         Ok(())
     }
 

@@ -20,7 +20,7 @@ mod when;
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
-use weir::reader::{Item, ReadError, Reader};
+use weir::reader::{Item, ReadError};
 use weir::writer::WriterOptions;
 use weir_dissect::Dissector;
 
@@ -35,7 +35,7 @@ use self::objects::Objects;
 pub(crate) use self::objects::time as rfc3339;
 pub(crate) use self::progress::Progress;
 use self::sink::{End, Sink};
-use crate::confine::Needs;
+use crate::confine::{ConfineArgs, Needs};
 use crate::failure::Failure;
 use crate::{style, units};
 
@@ -46,15 +46,21 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     if let Some(path) = &args.write {
         not_onto_itself(path, &files)?;
     }
-    // Names are looked up and code is made while that is allowed.
+    // Names are looked up while that is allowed; for which link types code is made is known once the files are open.
     let filter = args.filter()?;
-    args.confine.confine(|| Needs::to_read(&files, args.write.as_deref()))?;
+    let held = args.confine.confine(|| {
+        let needs = Needs::to_read(&files, args.write.as_deref());
+        if filter.is_some() { needs.make_code() } else { needs }
+    })?;
     if let (Some(path), true) = (&args.write, args.repair) {
         return repair::run(&files[0], path);
     }
     let mut input = Input::open(&files, args.sort(), filter.as_ref())?;
-    let mut choice = Choice::new(args);
-    let mut progress = Progress::new(input.size(), args.prints());
+    if filter.is_some() {
+        ConfineArgs::end_of_code(held.as_ref())?;
+    }
+    let mut choice = Choice::new(args, input.meters());
+    let mut progress = Progress::new(input.meters(), input.size(), args.prints());
     let result = if let Some(path) = &args.write {
         let options = WriterOptions {
             format: args.format(&input),
@@ -71,12 +77,13 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         }
         result
     } else if args.only_count {
-        match &mut input {
-            Input::One(reader) if choice.takes_all() => count(reader, &mut progress),
-            _ => pass(&mut input, &mut choice, &mut progress, &mut Count::default()),
-        }
+        pass(&mut input, &mut choice, &mut progress, &mut Count::default())
     } else if args.json {
-        pass(&mut input, &mut choice, &mut progress, &mut Objects::new(args.dissect()))
+        let result = pass(&mut input, &mut choice, &mut progress, &mut Objects::new(args.dissect()));
+        if filter.is_some() && !args.quick {
+            style::say(format_args!("{} packets filtered out", units::grouped(input.filtered())));
+        }
+        result
     } else {
         let clock = Clock::new(args.style(), args.nano, TimeZone::system());
         let mut lines = Lines::new(clock, Dissector::new(args.dissect()), args.below(), args.number);
@@ -86,21 +93,6 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     result
 }
 
-/// Counts packets, the fastest way.
-fn count(reader: &mut Reader, progress: &mut Progress) -> Result<(), Failure> {
-    let damage = loop {
-        match reader.next_packet() {
-            Ok(Some(_)) => {}
-            Ok(None) => break None,
-            Err(damage) => break Some(damage),
-        }
-        progress.tick(|| reader.position());
-    };
-    progress.clear();
-    end(Count::of(reader.packets()).finish())?;
-    damage.map_or(Ok(()), |damage| Err(failure(damage)))
-}
-
 /// Takes what is chosen of the input to where it goes. What is whole is taken even where the input is damaged.
 fn pass(
     input: &mut Input,
@@ -108,7 +100,7 @@ fn pass(
     progress: &mut Progress,
     sink: &mut dyn Sink,
 ) -> Result<(), Failure> {
-    let result = work(input, choice, progress, sink);
+    let result = work(input, choice, sink);
     progress.clear();
     let mut damage = match result {
         Ok(damage) => damage,
@@ -126,19 +118,13 @@ fn pass(
 }
 
 /// Gives the damage that files ended with.
-fn work(
-    input: &mut Input,
-    choice: &mut Choice,
-    progress: &mut Progress,
-    sink: &mut dyn Sink,
-) -> Result<Vec<ReadError>, End> {
+fn work(input: &mut Input, choice: &mut Choice, sink: &mut dyn Sink) -> Result<Vec<ReadError>, End> {
     let mut damage = Vec::new();
     // Whether what is chosen can go from file to file as it stands: everything, but for what the reader itself leaves out.
     let mut runs = false;
     loop {
         while runs && let Some(run) = input.next_run() {
             sink.run(&run)?;
-            progress.tick(|| input.position());
         }
         let described = match input.next() {
             Ok(Some(Item::Packet(packet))) => {
@@ -171,7 +157,6 @@ fn work(
             sink.interface(&choice.described(interface), input.fine())?;
             runs = choice.takes_whole() && input.one().is_some_and(|reader| sink.takes_runs(reader));
         }
-        progress.tick(|| input.position());
     }
 }
 

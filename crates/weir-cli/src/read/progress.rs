@@ -1,70 +1,45 @@
 //! A bar for work that takes longer than a second.
 
 use std::io::{self, IsTerminal};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use weir::reader::Meter;
 
 use crate::{style, units};
 
 /// Shorter work needs no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Packets between two looks at the clock.
-const STRIDE: u32 = 8192;
+/// From one look at the work to the next.
+const PERIOD: Duration = Duration::from_millis(100);
 
-/// Shows how far the reading is. Draws nothing where nobody sees it, or among lines on the same terminal.
-#[derive(Debug)]
+/// Shows how far the reading is, by a thread of its own: so the bar goes on whatever the reading is busy with. Draws nothing
+/// where nobody sees it, or among lines on the same terminal.
+#[derive(Debug, Default)]
 pub(crate) struct Progress {
-    began: Instant,
-    /// Bytes in all; `None`: no bar.
-    size: Option<u64>,
-    countdown: u32,
-    bar: Option<ProgressBar>,
+    /// Who draws, and what tells it to end by being dropped.
+    drawer: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Progress {
-    /// `size`: bytes in all, where known. `lines`: text goes to standard output meanwhile.
-    pub(crate) fn new(size: Option<u64>, lines: bool) -> Self {
+    /// `meters`: of all that is read. `size`: bytes in all, where known. `lines`: text goes to standard output meanwhile.
+    pub(crate) fn new(meters: Vec<Meter>, size: Option<u64>, lines: bool) -> Self {
         let visible = style::terminal() && style::foreground() && !(lines && io::stdout().is_terminal());
-        Self { began: Instant::now(), size: size.filter(|_| visible), countdown: STRIDE, bar: None }
-    }
-
-    /// To be called for each packet; `position` is asked only now and then.
-    #[inline]
-    pub(crate) fn tick(&mut self, position: impl FnOnce() -> u64) {
-        self.countdown -= 1;
-        if self.countdown == 0 {
-            self.countdown = STRIDE;
-            self.look(position);
-        }
-    }
-
-    #[cold]
-    fn look(&mut self, position: impl FnOnce() -> u64) {
-        let Some(size) = self.size else { return };
-        if self.bar.is_none() && self.began.elapsed() >= PATIENCE {
-            let bar = ProgressBar::with_draw_target(Some(size), ProgressDrawTarget::stderr_with_hz(10));
-            let style = ProgressStyle::with_template("{wide_bar} {percent:>3} %  {msg}");
-            if let Ok(style) = style {
-                bar.set_style(style.progress_chars(if style::unicode() {
-                    "█▉▊▋▌▍▎▏ "
-                } else {
-                    "#- "
-                }));
-            }
-            self.bar = Some(bar);
-        }
-        if let Some(bar) = &self.bar {
-            let position = position();
-            bar.set_position(position);
-            bar.set_message(speed(position, size, self.began.elapsed()));
-        }
+        let Some(size) = size.filter(|_| visible) else { return Self::default() };
+        let (end, ended) = mpsc::channel();
+        let drawer = thread::Builder::new().name("progress".to_owned());
+        let drawer = drawer.spawn(move || draw(&meters, size, &ended));
+        Self { drawer: drawer.ok().map(|drawer| (end, drawer)) }
     }
 
     /// Takes the bar away, so that other words can follow.
     pub(crate) fn clear(&mut self) {
-        if let Some(bar) = self.bar.take() {
-            bar.finish_and_clear();
+        if let Some((end, drawer)) = self.drawer.take() {
+            drop(end);
+            // A bar that panicked has nothing to take away.
+            let _ended = drawer.join();
         }
     }
 }
@@ -73,6 +48,31 @@ impl Drop for Progress {
     fn drop(&mut self) {
         self.clear();
     }
+}
+
+fn draw(meters: &[Meter], size: u64, ended: &Receiver<()>) {
+    let began = Instant::now();
+    let goes_on = |time| ended.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
+    if !goes_on(PATIENCE) {
+        return;
+    }
+    let bar = ProgressBar::with_draw_target(Some(size), ProgressDrawTarget::stderr_with_hz(10));
+    if let Ok(style) = ProgressStyle::with_template("{wide_bar} {percent:>3} %  {msg}") {
+        bar.set_style(style.progress_chars(if style::unicode() {
+            "█▉▊▋▌▍▎▏ "
+        } else {
+            "#- "
+        }));
+    }
+    loop {
+        let position = meters.iter().map(Meter::taken).sum();
+        bar.set_position(position);
+        bar.set_message(speed(position, size, began.elapsed()));
+        if !goes_on(PERIOD) {
+            break;
+        }
+    }
+    bar.finish_and_clear();
 }
 
 /// Speed since the beginning, and what is left at this speed.

@@ -74,6 +74,57 @@ fn all_forms_are_one() {
     }
     let json = succeeds(&["read", "--json", "-f", "tcp and not port 22"], &[&file]);
     assert_eq!(json.lines().count(), expected.lines().count());
+    let output = weir(&["read", "--json", "-f", "tcp and not port 22"], &[&file]);
+    let left = frames().len() - expected.lines().count();
+    assert_eq!(stderr(&output).trim(), format!("{left} packets filtered out"));
+}
+
+/// Moments after the first packet count from the file's first, whether it matches or not.
+#[test]
+fn a_filter_does_not_move_the_beginning() {
+    let place = Place::new();
+    let [file, other] = ["a.pcapng", "b.pcapng"].map(|name| place.path(name));
+    let frames = [frame_of(6), frame_of(17)];
+    let [tcp, udp] = frames.each_ref().map(Vec::as_slice);
+    let at = |milliseconds: u64, frame| (0, EPOCH + milliseconds * 1_000_000, frame, 0);
+    write(&file, Format::Pcapng, &[("eth0", 1)], &[at(3, tcp), at(5, udp), at(12, udp), at(15, tcp)]);
+    write(&other, Format::Pcapng, &[("eth0", 1)], &[at(0, tcp), at(11, udp)]);
+    let count = |args: &[&str], files: &[&Path]| succeeds(&[&["read", "--count"], args].concat(), files);
+    for (args, alone, merged) in [
+        (&["--from", "+9ms"][..], "2", "3"),
+        (&["--from", "+9ms", "-f", "udp"], "1", "2"),
+        (&["--to", "+9ms", "-f", "udp"], "1", "1"),
+        (&["--from", "+9ms", "-f", "tcp"], "1", "1"),
+    ] {
+        assert_eq!(count(args, &[&file]).trim(), alone, "{args:?}");
+        assert_eq!(count(args, &[&file, &other]).trim(), merged, "{args:?}, merged");
+    }
+}
+
+/// Terms that Ethernet has not are no mistake before it is known what the file has.
+#[test]
+fn terms_of_other_link_types() {
+    let place = Place::new();
+    let [wifi, ethernet] = ["wifi.pcap", "a.pcap"].map(|name| place.path(name));
+    let beacon = [&[0x80, 0, 0, 0][..], &[0xff; 6], &[2; 12], &[0; 20]].concat();
+    let data = [&[0x08, 0, 0, 0][..], &[0xff; 6], &[2; 12], &[0; 20]].concat();
+    let packets: Vec<_> = [&beacon, &data, &beacon].map(|frame| (0, EPOCH, frame.as_slice(), 0)).into();
+    write(&wifi, Format::Pcap { nanoseconds: false }, &[("", 105)], &packets);
+    pcap(&ethernet);
+    for (expression, expected) in [("type mgt", 2), ("type data", 1), ("type mgt subtype beacon", 2)] {
+        let counted = judge("tcpdump", &["--count", "-r"], &[&wifi, expression.as_ref()]);
+        assert_eq!(counted.split(' ').next(), Some(&*expected.to_string()), "tcpdump: {counted}");
+        let count = succeeds(&["read", "--count", "-f", expression], &[&wifi]);
+        assert_eq!(count.trim(), expected.to_string(), "{expression}");
+        let output = weir(&["read", "--count", "-f", expression], &[&ethernet]);
+        assert_eq!(output.status.code(), Some(1), "{expression}: {}", stderr(&output));
+        assert!(stderr(&output).contains("the filter is wrong"), "{}", stderr(&output));
+    }
+}
+
+/// The first IPv4 frame of this protocol.
+fn frame_of(protocol: u8) -> Vec<u8> {
+    frames().into_iter().find(|frame| frame[12..14] == [8, 0] && frame[23] == protocol).expect("there is one")
 }
 
 #[test]
@@ -118,9 +169,7 @@ fn by_interface(file: &Path) -> [Vec<Vec<u8>>; 2] {
 fn losses_before_packets_that_are_left_out_are_kept() {
     let place = Place::new();
     let [file, output] = ["a.pcapng", "b.pcapng"].map(|name| place.path(name));
-    let frames = frames();
-    let tcp = frames.iter().find(|frame| frame[12..14] == [8, 0] && frame[23] == 6).expect("a TCP segment");
-    let udp = frames.iter().find(|frame| frame[12..14] == [8, 0] && frame[23] == 17).expect("a datagram");
+    let (tcp, udp) = (&frame_of(6), &frame_of(17));
     let packets: Vec<_> = [(tcp, 0), (udp, 5), (udp, 2), (tcp, 1), (tcp, 0), (udp, 3)]
         .into_iter()
         .map(|(frame, lost)| (0, EPOCH, frame.as_slice(), lost))
@@ -180,8 +229,7 @@ fn directions_are_those_that_the_file_tells() {
 fn null_files_of_either_byte_order() {
     let place = Place::new();
     let file = place.path("null.pcap");
-    let udp =
-        frames().into_iter().find(|frame| frame[12..14] == [8, 0] && frame[23] == 17).expect("a datagram");
+    let udp = frame_of(17);
     for big in [false, true] {
         let word = |number: u32| if big { number.to_be_bytes() } else { number.to_le_bytes() };
         let half = |number: u16| if big { number.to_be_bytes() } else { number.to_le_bytes() };

@@ -9,7 +9,7 @@
 //! | `a1b2cd34` | Linux distributions around 1999, by A. Kuznetzov's patch | eight bytes more a record: interface index, protocol, packet type |
 //! | `1c0001ac`, `1c0001ab` | Ixia's lcap, from hardware or software | the header ends with the length of all records |
 
-use super::{Doubt, Fault, Found, LONGEST_BLOCK, PacketAt, Plain, Step};
+use super::{Doubt, Fault, Found, LONGEST_BLOCK, PacketAt, Step};
 use crate::ByteOrder;
 use crate::pcap::{FILE_HEADER, RECORD_HEADER, Resolution};
 use crate::record::{INBOUND, OUTBOUND, Record};
@@ -52,6 +52,8 @@ pub struct Header {
     /// Bytes of the frame check sequence at the end of each packet, where the file says so.
     pub fcs_len: Option<u8>,
     lengths: Lengths,
+    /// The longest packet that is taken for one, in bytes.
+    pub(super) longest: u32,
 }
 
 /// In which order a record says its two lengths.
@@ -122,15 +124,17 @@ impl Header {
         } else {
             None
         };
-        let header = Self { variant, version, snap_len: word(16), link_type, fcs_len, lengths };
+        let snap_len = word(16);
+        let long = snap_len > USUAL_SNAP_LEN || LONG_PACKETS.contains(&link_type);
+        let longest = if long { LONGEST_BLOCK } else { USUAL_SNAP_LEN };
+        let header = Self { variant, version, snap_len, link_type, fcs_len, lengths, longest };
         Ok(Some((header, doubt)))
     }
 
     pub(super) fn step<'a>(&self, bytes: &'a [u8]) -> Result<Step<'a>, Fault> {
-        if let Some(plain) = self.plain(bytes) {
-            let Plain { used, record, .. } = plain;
+        if let Some((record, used)) = self.plain(bytes) {
             let packet = PacketAt {
-                data: plain.start..used,
+                data: used - record.data.len()..used,
                 timestamp: record.timestamp,
                 original_len: record.original_len,
                 flags: record.flags,
@@ -143,24 +147,24 @@ impl Header {
             return Ok(Step::Need(head));
         };
         let Numbers { captured, .. } = self.numbers(header);
-        let limit = self.longest();
+        let limit = self.longest;
         if captured > limit {
             return Err(Fault::TooLong { length: captured, limit });
         }
         Ok(Step::Need(head + captured as usize))
     }
 
-    /// See [`Decoder::plain`](super::Decoder::plain). All whole records are.
-    #[inline]
-    pub(super) fn plain(&self, bytes: &[u8]) -> Option<Plain> {
+    /// See [`Decoder::plain`](super::Decoder::plain); and how many bytes the record takes. All whole records are plain.
+    #[inline(always)]
+    pub(super) fn plain<'a>(&self, bytes: &'a [u8]) -> Option<(Record<'a>, usize)> {
         let start = self.variant.record_header_len();
         let Numbers { timestamp, captured, original_len, flags, .. } = self.numbers(bytes.get(..start)?);
         let used = start + captured as usize;
-        if captured > self.longest() || used > bytes.len() {
+        if captured > self.longest {
             return None;
         }
         let record = Record {
-            data: &[],
+            data: bytes.get(start..used)?,
             timestamp,
             original_len,
             flags,
@@ -169,7 +173,14 @@ impl Header {
             queue: 0,
             comment: None,
         };
-        Some(Plain { used, start, captured: captured as usize, record })
+        Some((record, used))
+    }
+
+    /// The same header, if records [are as usual](Self::is_usual): with that known to the compiler.
+    #[inline(always)]
+    pub(super) fn usual(&self) -> Option<Self> {
+        let variant = Variant { order: ByteOrder::NATIVE, patched: false, ixia: false, ..self.variant };
+        self.is_usual().then_some(Self { variant, lengths: Lengths::CapturedFirst, ..*self })
     }
 
     /// Whether records are as most programs write them and weir does: in this machine's byte order, with nothing more.
@@ -178,18 +189,8 @@ impl Header {
         order == ByteOrder::NATIVE && !patched && !ixia && self.lengths == Lengths::CapturedFirst
     }
 
-    /// The longest packet that is taken for one, in bytes.
-    #[inline]
-    pub(crate) fn longest(&self) -> u32 {
-        if self.snap_len > USUAL_SNAP_LEN || LONG_PACKETS.contains(&self.link_type) {
-            LONGEST_BLOCK
-        } else {
-            USUAL_SNAP_LEN
-        }
-    }
-
     /// `header`: as long as it has to be.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn numbers(&self, header: &[u8]) -> Numbers {
         let word = |at| self.variant.order.u32_at(header, at).unwrap_or_default();
         let nanoseconds = match self.variant.resolution {

@@ -29,7 +29,7 @@ use self::sections::Sections;
 pub use self::time::TimeUnit;
 use crate::ByteOrder;
 use crate::pcapng::{self, InterfaceDescription, InterfaceStatistics, SectionHeader};
-use crate::record::Record;
+use crate::record::{self, Record};
 
 /// The longest block or packet that is taken for one, in bytes. The largest real ones are those of USB and D-Bus, which
 /// come to some MiB, and lists of decryption secrets; libpcap takes 16 MiB. A length beyond is damage: to believe it
@@ -190,10 +190,27 @@ impl Decoder {
     /// time stamp in plain nanoseconds. A short cut past [`step`](Self::step), which finds the same.
     #[inline]
     pub fn plain(&self, bytes: &[u8]) -> Option<Plain> {
+        let (start, (record, used)) = match &self.state {
+            State::Pcapng(sections) => (record::HEAD, sections.plain(bytes)?),
+            State::Pcap(header) => (header.variant.record_header_len(), header.plain(bytes)?),
+            State::Start => return None,
+        };
+        let captured = record.data.len();
+        Some(Plain { used, start, captured, record: Record { data: &[], comment: None, ..record } })
+    }
+
+    /// The packets at the start of `bytes` that need no thought, as long as `look` wants more: it is given each, and how many
+    /// bytes its record takes. Gives the bytes of all that it said yes to. The fastest way from packet to packet: what
+    /// `look` does not ask for is not computed.
+    #[inline]
+    pub fn plain_while<'a>(&self, bytes: &'a [u8], look: impl FnMut(&Record<'a>, usize) -> bool) -> usize {
         match &self.state {
-            State::Pcapng(sections) => sections.plain(bytes),
-            State::Pcap(header) => header.plain(bytes),
-            State::Start => None,
+            State::Pcapng(sections) => walk(bytes, |rest| sections.plain(rest), look),
+            State::Pcap(header) => match header.usual() {
+                Some(usual) => walk(bytes, |rest| usual.plain(rest), look),
+                None => walk(bytes, |rest| header.plain(rest), look),
+            },
+            State::Start => 0,
         }
     }
 
@@ -217,4 +234,20 @@ impl Decoder {
         self.state = State::Pcap(header);
         Ok(Step::Found { used: variant.header_len(), found: Found::Header(header, doubt) })
     }
+}
+
+/// See [`Decoder::plain_while`].
+#[inline(always)]
+fn walk<'a>(
+    bytes: &'a [u8],
+    plain: impl Fn(&'a [u8]) -> Option<(Record<'a>, usize)>,
+    mut look: impl FnMut(&Record<'a>, usize) -> bool,
+) -> usize {
+    let mut at = 0;
+    while let Some((record, used)) = plain(&bytes[at..])
+        && look(&record, used)
+    {
+        at += used;
+    }
+    at
 }

@@ -102,8 +102,8 @@ impl Header {
     fn may_follow(&self, numbers: &Numbers, last: Option<u64>) -> bool {
         let away = |last: u64| (last / 1_000_000_000).abs_diff(numbers.timestamp / 1_000_000_000);
         self.makes_sense(numbers)
-            && (1..=self.longest()).contains(&numbers.captured)
-            && numbers.original_len <= self.longest()
+            && (1..=self.longest).contains(&numbers.captured)
+            && numbers.original_len <= self.longest
             && last.is_none_or(|last| away(last) <= AWAY)
     }
 

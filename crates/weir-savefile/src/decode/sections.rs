@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::block::{FRONT, each_option, frame, place, text};
-use super::{Doubt, Fault, Found, MOST_DESCRIPTIONS, MOST_INTERFACES, PacketAt, Plain, Step, TimeUnit};
+use super::{Doubt, Fault, Found, MOST_DESCRIPTIONS, MOST_INTERFACES, PacketAt, Step, TimeUnit};
 use crate::options;
 use crate::pcapng::{InterfaceDescription, InterfaceStatistics, SECTION_HEADER, SectionHeader};
 use crate::record::{self, Reason, Record};
@@ -61,9 +61,9 @@ impl Sections {
         u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX)
     }
 
-    /// See [`Decoder::plain`](super::Decoder::plain): the walker of live chunks.
-    #[inline]
-    pub(super) fn plain(&self, bytes: &[u8]) -> Option<Plain> {
+    /// See [`Decoder::plain`](super::Decoder::plain); and how many bytes the record takes. By the walker of live chunks.
+    #[inline(always)]
+    pub(super) fn plain<'a>(&self, bytes: &'a [u8]) -> Option<(Record<'a>, usize)> {
         if !self.plain {
             return None;
         }
@@ -71,12 +71,8 @@ impl Sections {
         if record.interface >= self.count() || record.comment.is_some() {
             return None;
         }
-        Some(Plain {
-            used: bytes.len() - rest.len(),
-            start: record::HEAD,
-            captured: record.data.len(),
-            record: Record { data: &[], comment: None, interface: self.base + record.interface, ..record },
-        })
+        let used = bytes.len() - rest.len();
+        Some((Record { interface: self.base + record.interface, ..record }, used))
     }
 
     pub(super) fn step<'a>(&mut self, bytes: &'a [u8]) -> Result<Step<'a>, Fault> {

@@ -56,11 +56,9 @@ impl Matcher {
     }
 }
 
-/// Link types that most files have (`LINKTYPE_*`): Ethernet, Linux cooked v1 and v2, raw IP, null in either byte order.
-const USUAL: [(u16, bool); 6] = [(1, false), (113, false), (276, false), (101, false), (0, false), (0, true)];
-
-/// Questions and members of sets from which on a filter is compiled for Ethernet alone before it is known what for.
-const LARGE: usize = 10_000;
+/// Link types (`LINKTYPE_*`) for which a filter is tried before it is known what the files have: Ethernet; then those of the
+/// terms that Ethernet has not: 802.11, ATM, SS7, PPP, packets without a link layer.
+const TRIED: [u16; 6] = [1, 105, 123, 140, 9, 101];
 
 /// A filter for capture files: a program for each link type that they turn out to have. Clones share them.
 #[derive(Clone, Debug)]
@@ -73,26 +71,18 @@ pub struct FileFilter {
 type Programs = HashMap<(u16, bool), Arc<Matcher>>;
 
 impl FileFilter {
-    /// Compiles the filter for the usual link types at once: whoever gives up executable memory later, or name look-ups, has
-    /// them by then. For other link types it is then interpreted.
+    /// Compiles the filter for Ethernet, or for other packets if it asks for what these have: so all names are looked up, and
+    /// who gives that up later has the answers.
     ///
     /// # Errors
     ///
     /// The expression is wrong for all of these.
     pub fn new(filter: Filter) -> Result<Self, FilterError> {
         let made = Self { filter: filter.remembering_names(), programs: Arc::default() };
-        let mut first = None;
-        for (link_type, swapped) in USUAL {
-            match made.compile(link_type, swapped) {
-                Ok(size) if size >= LARGE => return Ok(made),
-                Ok(_) => {}
-                Err(error) => _ = first.get_or_insert(error),
-            }
-        }
-        match first {
-            Some(error) if made.programs().is_empty() => Err(error),
-            _ => Ok(made),
-        }
+        let [first, others @ ..] = TRIED;
+        let Err(error) = made.compile(first, false) else { return Ok(made) };
+        let other = others.into_iter().any(|link_type| made.compile(link_type, false).is_ok());
+        if other { Ok(made) } else { Err(error) }
     }
 
     /// The filter as it was asked for.
@@ -116,12 +106,10 @@ impl FileFilter {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Compiles for a link type; the size of what was compiled.
-    fn compile(&self, link_type: u16, swapped: bool) -> Result<usize, FilterError> {
+    /// Compiles for a link type.
+    fn compile(&self, link_type: u16, swapped: bool) -> Result<(), FilterError> {
         let compiled = self.filter.compile_for_file(link_type, swapped)?;
-        let members: usize = compiled.ast.sets.iter().map(weir_filter::set::Set::len).sum();
-        let size = compiled.graph.nodes().len() + members;
         self.programs().insert((link_type, swapped), Arc::new(Matcher::new(&compiled)));
-        Ok(size)
+        Ok(())
     }
 }

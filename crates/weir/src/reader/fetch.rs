@@ -10,6 +10,8 @@ use std::os::unix::fs::FileExt as _;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
+use super::Meter;
+
 /// Bytes of a block.
 const BLOCK: usize = 512 << 10;
 /// Room in front of a block, for what is left of the one before.
@@ -26,6 +28,7 @@ pub(super) struct Fetch {
     wanted: u64,
     /// Where the file ended, once a block was short. It may grow: from there on it is read as it comes.
     end: Option<u64>,
+    meter: Meter,
 }
 
 /// A block: [`HEADROOM`], then `bytes` of the file.
@@ -52,14 +55,14 @@ struct State {
 }
 
 impl Fetch {
-    /// Begins to read a file from its start. `None`: the system has no thread to give.
-    pub(super) fn begin(file: File) -> Option<Self> {
+    /// Begins to read a file from its start, counting what it gives. `None`: the system has no thread to give.
+    pub(super) fn begin(file: File, meter: Meter) -> Option<Self> {
         let spare = (0..AHEAD).map(|_| vec![0; HEADROOM + BLOCK]).collect();
         let state = State { next: 0, ready: BTreeMap::new(), spare, over: false };
         let shared = Arc::new(Shared { file, state: Mutex::new(state), changed: Condvar::new() });
         let helper = Arc::clone(&shared);
         thread::Builder::new().name("read-ahead".to_owned()).spawn(move || helper.read_ahead()).ok()?;
-        Some(Self { shared, wanted: 0, end: None })
+        Some(Self { shared, wanted: 0, end: None, meter })
     }
 
     /// The next block, for a buffer that is no longer needed. One of no bytes is the end.
@@ -86,6 +89,7 @@ impl Fetch {
             self.shared.stop();
         }
         self.wanted += 1;
+        self.meter.take(block.bytes);
         Ok(block)
     }
 
@@ -93,6 +97,7 @@ impl Fetch {
     fn grown(&mut self, buffer: Vec<u8>, end: u64) -> io::Result<Block> {
         let block = self.shared.read(buffer, end)?;
         self.end = Some(end + block.bytes as u64);
+        self.meter.take(block.bytes);
         Ok(block)
     }
 }
@@ -170,7 +175,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         let bytes: Vec<u8> = (0..10 * BLOCK + 77).map(|at| u8::try_from(at / 1000 % 251).unwrap()).collect();
         file.write_all(&bytes).unwrap();
-        let mut fetch = Fetch::begin(file.try_clone().unwrap()).unwrap();
+        let mut fetch = Fetch::begin(file.try_clone().unwrap(), Meter::new()).unwrap();
         let (mut all, mut buffer) = (Vec::new(), Vec::new());
         loop {
             let block = fetch.next(buffer).unwrap();
@@ -181,6 +186,7 @@ mod tests {
             buffer = block.buffer;
         }
         assert!(all == bytes);
+        assert_eq!(fetch.meter.taken(), bytes.len() as u64);
         file.write_all(b"more").unwrap();
         assert_eq!(number_of(&fetch.next(Vec::new()).unwrap()), b"more");
         assert_eq!(fetch.next(Vec::new()).unwrap().bytes, 0);
@@ -189,7 +195,7 @@ mod tests {
     #[test]
     fn an_error_comes_at_its_place_and_the_helper_ends() {
         let directory = File::open("/").unwrap();
-        let mut fetch = Fetch::begin(directory).unwrap();
+        let mut fetch = Fetch::begin(directory, Meter::new()).unwrap();
         assert!(fetch.next(Vec::new()).is_err());
         let shared = Arc::downgrade(&fetch.shared);
         drop(fetch);

@@ -5,18 +5,16 @@ use std::io::{self, BufReader, Chain, Cursor, Read};
 use std::os::fd::AsFd as _;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::unpack;
-use super::{Compression, ReadReason};
+use super::{Compression, Meter, ReadReason, unpack};
 
 /// Where the bytes of a capture come from.
 pub(super) struct Input {
     /// The bytes, uncompressed.
     pub(super) bytes: Box<dyn Read + Send>,
     pub(super) compression: Compression,
-    /// Bytes of the file itself that were taken so far.
-    pub(super) taken: Arc<AtomicU64>,
+    /// Counts the bytes of the file itself.
+    pub(super) meter: Meter,
 }
 
 /// The bytes of a file, with a buffer, for a decoder.
@@ -47,8 +45,8 @@ fn sized(file: File) -> (File, Option<u64>) {
 
 /// Looks at the first bytes and puts the decoder in front that they ask for.
 pub(super) fn sniff(input: Box<dyn Read + Send>) -> Result<Input, ReadReason> {
-    let taken = Arc::new(AtomicU64::new(0));
-    let mut input = Counted { input, taken: Arc::clone(&taken) };
+    let meter = Meter::new();
+    let mut input = Counted { input, meter: meter.clone() };
     let failed = |error| ReadReason::Io(Arc::new(error));
     let first = up_to(&mut input, 4).map_err(failed)?;
     if first.is_empty() {
@@ -71,7 +69,7 @@ pub(super) fn sniff(input: Box<dyn Read + Send>) -> Result<Input, ReadReason> {
         [0x28, 0xb5, 0x2f, 0xfd] => Compression::Zstd,
         [0x04, 0x22, 0x4d, 0x18] => Compression::Lz4,
         _ => {
-            return Ok(Input { bytes: Box::new(whole), compression: Compression::None, taken });
+            return Ok(Input { bytes: Box::new(whole), compression: Compression::None, meter });
         }
     };
     let packed = BufReader::with_capacity(128 << 10, whole);
@@ -80,7 +78,7 @@ pub(super) fn sniff(input: Box<dyn Read + Send>) -> Result<Input, ReadReason> {
         Compression::Lz4 => Box::new(unpack::Lz4::new(packed)),
         _ => Box::new(zstd::Decoder::with_buffer(packed).map_err(failed)?),
     };
-    Ok(Input { bytes: unpack::ahead(bytes), compression, taken })
+    Ok(Input { bytes: unpack::ahead(bytes), compression, meter })
 }
 
 /// The length of the skippable frame that begins so, and that was read up to its content; `front` has what was read.
@@ -113,13 +111,13 @@ pub(super) fn explain(compression: Compression, error: io::Error) -> ReadReason 
 /// Counts what passes.
 pub(super) struct Counted {
     input: Box<dyn Read + Send>,
-    taken: Arc<AtomicU64>,
+    meter: Meter,
 }
 
 impl Read for Counted {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let bytes = self.input.read(buffer)?;
-        self.taken.fetch_add(bytes as u64, Ordering::Relaxed);
+        self.meter.take(bytes);
         Ok(bytes)
     }
 }

@@ -19,6 +19,7 @@
 //! - `input`: from a path to uncompressed bytes; `unpack`: what decoders leave to do.
 //! - `window`: the part of the file that is in memory; `fetch`: the next parts of a large one.
 //! - `sieve`: which packets match a filter.
+//! - `meter`: how far the reading is.
 //! - `merge`: several files in the order of time; `repair`: what is whole of a damaged one.
 //! - [`weir_savefile::decode`]: what the bytes mean.
 
@@ -28,22 +29,23 @@ mod input;
 mod item;
 mod known;
 mod merge;
+mod meter;
 mod repair;
 mod sieve;
 mod unpack;
 mod window;
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
 use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 pub use weir_savefile::ByteOrder;
 use weir_savefile::decode::{self, Decoder, Found, PacketAt, Plain, Step};
 pub use weir_savefile::decode::{Doubt, Fault, Header, TimeUnit};
+use weir_savefile::record::Record;
 
 pub use self::error::{Oddity, ReadError, ReadReason, Warning};
 use self::fetch::Fetch;
@@ -51,8 +53,9 @@ pub use self::item::{Compression, FileFormat, FileKind, Item};
 use self::known::Known;
 pub use self::known::{InterfaceStatistics, Section};
 pub use self::merge::{MOST_HELD, Merge};
+pub use self::meter::Meter;
 pub use self::repair::{RepairError, Repaired, repair, repair_stream};
-use self::sieve::{Asked, Sieve};
+use self::sieve::Sieve;
 use self::window::{Supply, Window};
 use crate::filter::FileFilter;
 use crate::writer::Format;
@@ -63,13 +66,15 @@ pub struct Reader {
     name: String,
     size: Option<u64>,
     compression: Compression,
-    taken: Arc<AtomicU64>,
+    meter: Meter,
     window: Window,
     decoder: Decoder,
     known: Known,
     /// Where in the window that begins which was found last.
     place: usize,
     packets: u64,
+    /// A packet was met.
+    begun: bool,
     /// What decides which packets are given out; `None`: all are.
     sieve: Option<Sieve>,
     /// Packets lost before those that the sieve has held back in front of the one found last.
@@ -143,17 +148,21 @@ impl Reader {
             Ok(input) => input,
             Err(reason) => return Err(unopened(name, reason)),
         };
-        let blocks = blocks.filter(|_| input.compression == Compression::None).and_then(Fetch::begin);
+        let blocks = blocks.filter(|_| input.compression == Compression::None);
+        // By blocks the file is read, and counted, from its start once more.
+        let by_blocks = Meter::new();
+        let blocks = blocks.and_then(|file| Fetch::begin(file, by_blocks.clone()));
         let mut reader = Self {
             name,
             size,
             compression: input.compression,
-            taken: input.taken,
+            meter: if blocks.is_some() { by_blocks } else { input.meter },
             window: Window::new(blocks.map_or(Supply::Stream(input.bytes), Supply::Blocks)),
             decoder: Decoder::new(),
             known: Known::default(),
             place: 0,
             packets: 0,
+            begun: false,
             sieve: None,
             lost: 0,
             named: 0,
@@ -169,10 +178,37 @@ impl Reader {
     }
 
     /// Gives out from now on only packets that match. What was lost before others, the next one that matches says.
+    ///
+    /// The filter is compiled at once for the interfaces that the file describes in front of its first packet, as far as
+    /// that was read: executable memory is not needed for them later.
     #[must_use]
     pub fn filter(mut self, filter: FileFilter) -> Self {
+        for (link_type, order) in self.link_types() {
+            // What is wrong is told with the first packet.
+            let _made = filter.program(link_type, order != ByteOrder::NATIVE);
+        }
         self.sieve = Some(Sieve::new(filter));
         self
+    }
+
+    /// Those of the first interfaces, with their byte orders: of the known ones, and of those that what was read describes in
+    /// front of the next packet.
+    fn link_types(&self) -> BTreeSet<(u16, ByteOrder)> {
+        const MOST: usize = 16;
+        let mut decoder = self.decoder.clone();
+        let known = self.known.interfaces.iter().map(|interface| (interface.link_type, order(&decoder)));
+        let mut types: BTreeSet<_> = known.take(MOST).collect();
+        let mut at = 0;
+        while types.len() < MOST
+            && let Ok(Step::Found { used, found }) = decoder.step(&self.window.bytes()[at..])
+            && !matches!(found, Found::Packet(_))
+        {
+            if let Found::Interface { description, .. } = found {
+                types.insert((description.link_type, order(&decoder)));
+            }
+            at += used;
+        }
+        types
     }
 
     /// The interfaces that are known by now, each at the place that its number says. pcapng may describe more while it
@@ -198,12 +234,12 @@ impl Reader {
 
     /// What kind of file it is.
     pub fn format(&self) -> FileFormat {
-        let (kind, byte_order) = match self.decoder.format() {
-            Some(decode::Format::Pcap(header)) => (FileKind::Pcap(header), header.variant.order),
-            Some(decode::Format::Pcapng(order)) => (FileKind::Pcapng, order),
-            // `begin` has seen to it.
-            None => (FileKind::Pcapng, ByteOrder::NATIVE),
+        let kind = match self.decoder.format() {
+            Some(decode::Format::Pcap(header)) => FileKind::Pcap(header),
+            // `begin` has seen to it that it is known.
+            Some(decode::Format::Pcapng(_)) | None => FileKind::Pcapng,
         };
+        let byte_order = order(&self.decoder);
         FileFormat { kind, byte_order, resolution: self.time_unit(0), compression: self.compression }
     }
 
@@ -212,13 +248,17 @@ impl Reader {
         &self.name
     }
 
-    /// Bytes of the file that are read, for a display of progress: of a compressed one the compressed bytes, which are
-    /// read a little ahead.
+    /// Bytes of the file that are read: of a compressed one the compressed bytes, which are read a little ahead.
     pub fn position(&self) -> u64 {
         match self.compression {
             Compression::None => self.window.position(),
-            _ => self.taken.load(Ordering::Relaxed),
+            _ => self.meter.taken(),
         }
+    }
+
+    /// How far the reading is, to be looked at from elsewhere meanwhile.
+    pub fn meter(&self) -> Meter {
+        self.meter.clone()
     }
 
     /// Bytes of the file when it was opened; `None`: a pipe or the like.
@@ -294,46 +334,29 @@ impl Reader {
     }
 
     /// The next packets, as many as need no thought and stand side by side; `None`: what comes next has to be asked for by
-    /// [`next`](Self::next). The fastest way from a file to one of the same format.
+    /// [`next`](Self::next). The fastest way through a file, and from it to one of the same format.
     pub fn next_run(&mut self) -> Option<Run<'_>> {
         // Records of later sections count interfaces from their section's first.
-        if self.named < self.known.count() || self.known.sections.len() > 1 {
+        if self.named < self.known.count() || self.known.sections.len() > 1 || !self.pass_over() {
             return None;
         }
-        let mut run: Option<(u32, u32, u64)> = None;
-        let (mut length, mut passed_over) = (0, 0);
-        while let Some(plain) = self.decoder.plain(&self.window.bytes()[length..]) {
-            let Plain { record, start, captured, used } = plain;
-            if run.is_some_and(|(interface, queue, _)| (interface, queue) != (record.interface, record.queue))
-            {
-                break;
+        let (mut run, mut passed_over) = (None, 0);
+        let sieve = &mut self.sieve;
+        let length = self.decoder.plain_while(self.window.bytes(), |record, used| {
+            let (lane, packets) = run.get_or_insert(((record.interface, record.queue), 0));
+            if *lane != (record.interface, record.queue) {
+                return false;
             }
-            if let Some(sieve) = &mut self.sieve {
-                let asked = Asked {
-                    data: &self.window.bytes()[length + start..length + start + captured],
-                    interface: record.interface,
-                    original_len: record.original_len,
-                    flags: record.flags,
-                    lost_before: record.dropcount,
-                };
-                match sieve.wants(asked) {
-                    Some(true) if sieve.has_lost(record.interface) => break,
-                    Some(true) => {}
-                    Some(false) if run.is_none() => {
-                        self.window.take(used);
-                        continue;
-                    }
-                    Some(false) => {
-                        passed_over = used;
-                        break;
-                    }
-                    None => break,
-                }
+            let wanted = sieve.as_mut().map_or(Some(true), |sieve| sieve.wants(record));
+            // What was lost before others is not in the record.
+            let takes = wanted == Some(true) && !sieve.as_ref().is_some_and(|sieve| sieve.has_lost(lane.0));
+            *packets += u64::from(takes);
+            if wanted == Some(false) {
+                passed_over = used;
             }
-            length += used;
-            run.get_or_insert((record.interface, record.queue, 0)).2 += 1;
-        }
-        let (interface, queue, packets) = run?;
+            takes
+        });
+        let ((interface, queue), packets) = run.filter(|(_, packets)| *packets > 0)?;
         self.place = self.window.take(length);
         self.window.take(passed_over);
         self.packets += packets;
@@ -357,30 +380,33 @@ impl Reader {
     /// Takes the next packet, if it is already there and needs no thought.
     #[inline]
     fn plain(&mut self) -> Option<Plain> {
-        let Some(sieve) = &mut self.sieve else {
-            let plain = self.decoder.plain(self.window.bytes())?;
-            self.place = self.window.take(plain.used);
-            self.packets += 1;
-            return Some(plain);
-        };
-        loop {
-            let plain = self.decoder.plain(self.window.bytes())?;
-            let Plain { record, start, captured, used } = plain;
-            let asked = Asked {
-                data: &self.window.bytes()[start..start + captured],
-                interface: record.interface,
-                original_len: record.original_len,
-                flags: record.flags,
-                lost_before: record.dropcount,
-            };
-            let wanted = sieve.wants(asked)?;
-            self.place = self.window.take(used);
-            if wanted {
-                self.lost = sieve.take_lost(record.interface);
-                self.packets += 1;
-                return Some(plain);
-            }
+        if !self.pass_over() {
+            return None;
         }
+        let plain = self.decoder.plain(self.window.bytes())?;
+        self.place = self.window.take(plain.used);
+        self.packets += 1;
+        if let Some(sieve) = &mut self.sieve {
+            self.lost = sieve.take_lost(plain.record.interface);
+        }
+        Some(plain)
+    }
+
+    /// Goes past packets that need no thought and are not wanted; `false`: to one that needs some, as the first one does.
+    #[inline]
+    fn pass_over(&mut self) -> bool {
+        self.begun && (self.sieve.is_none() || self.sift())
+    }
+
+    fn sift(&mut self) -> bool {
+        let Some(sieve) = &mut self.sieve else { return true };
+        let mut wanted = None;
+        let passed = self.decoder.plain_while(self.window.bytes(), |record, _| {
+            wanted = sieve.wants(record);
+            wanted == Some(false)
+        });
+        self.window.take(passed);
+        wanted == Some(true)
     }
 
     #[inline]
@@ -404,6 +430,7 @@ impl Reader {
             if let Some(seen) = self.step()? {
                 return Ok(Some(seen));
             }
+            self.pass_over();
         }
         Ok(None)
     }
@@ -414,6 +441,10 @@ impl Reader {
             Ok(Step::Found { used, found: Found::Packet(packet) }) => {
                 if let Some(doubt) = packet.doubt {
                     self.known.warn(Oddity::Doubt(doubt), self.window.position());
+                }
+                if !self.begun {
+                    self.begun = true;
+                    self.meter.begin(packet.timestamp);
                 }
                 let wanted = self.wants(&packet)?;
                 self.place = self.window.take(used);
@@ -435,21 +466,20 @@ impl Reader {
     /// Whether the packet that is next is to be given out.
     fn wants(&mut self, packet: &PacketAt) -> Result<bool, ReadError> {
         let Some(sieve) = &mut self.sieve else { return Ok(true) };
-        let asked = Asked {
+        let asked = Record {
             data: &self.window.bytes()[packet.data.clone()],
+            timestamp: packet.timestamp,
+            dropcount: packet.dropcount,
             interface: packet.interface,
             original_len: packet.original_len,
+            queue: packet.queue,
             flags: packet.flags,
-            lost_before: packet.dropcount,
+            comment: None,
         };
-        let wanted = match sieve.wants(asked) {
+        let wanted = match sieve.wants(&asked) {
             Some(wanted) => wanted,
             None => {
-                let order = match self.decoder.format() {
-                    Some(decode::Format::Pcap(header)) => header.variant.order,
-                    Some(decode::Format::Pcapng(order)) => order,
-                    None => ByteOrder::NATIVE,
-                };
+                let order = order(&self.decoder);
                 let interface = &self.known.interfaces[packet.interface as usize];
                 match sieve.prepare(packet.interface, interface, order) {
                     Ok(true) => self.known.warn(Oddity::NeverMatches, self.window.position()),
@@ -460,7 +490,7 @@ impl Reader {
                         return Err(self.fail(reason));
                     }
                 }
-                sieve.wants(asked).expect("it was just made ready")
+                sieve.wants(&asked).expect("it was just made ready")
             }
         };
         self.lost = if wanted { sieve.take_lost(packet.interface) } else { 0 };
@@ -539,6 +569,15 @@ impl fmt::Debug for Reader {
             .field("packets", &self.packets)
             .field("position", &self.position())
             .finish_non_exhaustive()
+    }
+}
+
+/// The byte order of what comes next.
+fn order(decoder: &Decoder) -> ByteOrder {
+    match decoder.format() {
+        Some(decode::Format::Pcap(header)) => header.variant.order,
+        Some(decode::Format::Pcapng(order)) => order,
+        None => ByteOrder::NATIVE,
     }
 }
 

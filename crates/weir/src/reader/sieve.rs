@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use weir_filter::interpret::{Metadata, Packet};
 use weir_savefile::ByteOrder;
+use weir_savefile::record::Record;
 
 use crate::filter::{FileFilter, FilterError, Matcher};
 use crate::{Direction, FileInterface};
@@ -25,30 +26,22 @@ struct Lane {
     lost: u64,
 }
 
-/// What the sieve looks at.
-#[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
-    pub(super) data: &'a [u8],
-    pub(super) interface: u32,
-    pub(super) original_len: u32,
-    pub(super) flags: Option<u32>,
-    pub(super) lost_before: u64,
-}
-
 impl Sieve {
     pub(super) fn new(filter: FileFilter) -> Self {
         Self { filter, lanes: Vec::new(), filtered: 0 }
     }
 
-    /// Whether a packet is wanted; `None`: its interface has to be [made ready](Self::prepare) first.
+    /// Whether a packet is wanted; `None`: its interface, counted over all sections, has to be
+    /// [made ready](Self::prepare) first.
     #[inline]
-    pub(super) fn wants(&mut self, asked: Asked<'_>) -> Option<bool> {
-        let lane = self.lanes.get_mut(asked.interface as usize)?.as_mut()?;
-        let direction = asked.flags.and_then(Direction::of_flags);
+    pub(super) fn wants(&mut self, packet: &Record<'_>) -> Option<bool> {
+        let lane = self.lanes.get_mut(packet.interface as usize)?.as_mut()?;
+        let direction = packet.flags.and_then(Direction::of_flags);
         let meta = Metadata::of_direction(direction.map(|direction| direction == Direction::Out));
-        let wanted = lane.matcher.matches(&Packet { data: asked.data, length: asked.original_len, meta });
+        let asked = Packet { data: packet.data, length: packet.original_len, meta };
+        let wanted = lane.matcher.matches(&asked);
         if !wanted {
-            lane.lost += asked.lost_before;
+            lane.lost += packet.dropcount;
             self.filtered += 1;
         }
         Some(wanted)

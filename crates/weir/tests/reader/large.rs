@@ -1,8 +1,11 @@
 //! A file large enough to be read by blocks, against the same bytes as a stream.
 
 use std::fs;
+use std::io::Cursor;
 
-use weir::reader::{ByteOrder, Reader};
+use weir::Filter;
+use weir::filter::FileFilter;
+use weir::reader::{ByteOrder, Item, Reader};
 
 use super::all;
 use super::files::Bytes;
@@ -51,5 +54,40 @@ fn blocks_give_what_a_stream_gives() {
             |error: Option<weir::reader::ReadError>| error.map(|error| (error.position, error.packets));
         assert_eq!(place(error), place(expected.error));
         assert!(end < bytes.len() || reader.position() == end as u64, "at {}", reader.position());
+    }
+}
+
+/// By blocks and as a stream, packet by packet and run by run.
+#[test]
+fn what_does_not_match_is_counted_and_metered() {
+    let bytes = file();
+    let size = bytes.len() as u64;
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("large");
+    fs::write(&path, &bytes).unwrap();
+    let lengths: Vec<usize> = all(&bytes).packets.iter().map(|packet| packet.data.len()).collect();
+    for (expression, wanted) in [("ip6", usize::MAX), ("greater 5000", 5000), ("greater 1", 1)] {
+        let expected = lengths.iter().filter(|&&length| length >= wanted).count() as u64;
+        for by_runs in [false, true] {
+            let stream = Reader::from_read(Box::new(Cursor::new(bytes.clone())), "large").unwrap();
+            for reader in [stream, Reader::open(&path).unwrap()] {
+                let mut reader = reader.filter(FileFilter::new(Filter::new(expression)).unwrap());
+                let meter = reader.meter();
+                assert_eq!(meter.began(), None);
+                let mut packets = 0;
+                loop {
+                    if by_runs && let Some(run) = reader.next_run() {
+                        packets += run.packets;
+                    } else if let Some(item) = reader.next().unwrap() {
+                        packets += u64::from(matches!(item, Item::Packet(_)));
+                    } else {
+                        break;
+                    }
+                }
+                let counted = (packets, reader.packets(), reader.filtered());
+                assert_eq!(counted, (expected, expected, lengths.len() as u64 - expected), "{expression}");
+                assert_eq!((meter.began(), meter.taken()), (Some(1), size), "{expression}");
+            }
+        }
     }
 }
