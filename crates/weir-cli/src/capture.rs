@@ -174,7 +174,8 @@ impl<'a> Run<'a> {
     }
 
     fn take(&mut self, mut chunk: Chunk) -> Result<(), Failure> {
-        self.handled += self.until.budget.take(&mut chunk);
+        chunk.keep_first(self.until.budget.take(chunk.len()));
+        self.handled += chunk.len() as u64;
         let Some(writer) = &mut self.writer else { return Ok(()) };
         if writer.ends_with(&chunk) {
             writer.note(&self.capture.account()?);

@@ -107,7 +107,7 @@ impl Run<'_> {
             let control = self.control.as_ref().map(Control::due);
             let next = [publish, control].into_iter().flatten().fold(tick, Instant::min);
             if let Some(chunk) = self.capture.next(self.until.wait(now, Some(next)))? {
-                self.own.take(chunk);
+                self.own.take(chunk.into());
             }
         }
     }
@@ -136,7 +136,7 @@ impl Run<'_> {
         let (done, joined) = self.crew.take().map_or((Vec::new(), Ok(())), Crew::join);
         let rest = loop {
             match self.capture.next(Duration::ZERO) {
-                Ok(Some(chunk)) => self.own.take(chunk),
+                Ok(Some(chunk)) => self.own.take(chunk.into()),
                 Ok(None) => break Ok(()),
                 Err(error) => break Err(error.into()),
             }

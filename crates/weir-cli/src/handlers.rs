@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-use clap::Args;
-use weir::{Capture, Chunk, DEFAULT_THRESHOLD, Plan};
+use clap::{Args, ValueEnum};
+use weir::{Capture, DEFAULT_THRESHOLD, Order, Plan, Share};
 
 use crate::failure::Failure;
 use crate::payload::{Findings, Payload};
@@ -25,7 +25,7 @@ pub(crate) struct HandlersArgs {
     pin: Vec<u32>,
 
     /// Advanced mode: threads that have nothing to do take chunks of queues that fill. Packets of a flow may then be handled
-    /// at the same time, and out of order.
+    /// at the same time, and out of order; unless --order says otherwise.
     #[arg(long, requires = "handlers")]
     advanced: bool,
 
@@ -36,12 +36,29 @@ pub(crate) struct HandlersArgs {
     /// Queues whose threads help one another: 0-3, or 0,2,5-7. May be repeated; without it all are one group.
     #[arg(long = "group", value_name = "QUEUES", requires = "advanced")]
     groups: Vec<QueueList>,
+
+    /// Order of packets in advanced mode: none, or flow: packets of a flow that come on one queue are handled in order,
+    /// one at a time. That costs a look at each packet while a queue is too full.
+    #[arg(long, value_name = "ORDER", value_enum, default_value_t, hide_possible_values = true)]
+    #[arg(requires = "advanced")]
+    order: OrderArg,
+}
+
+#[derive(Clone, Copy, Debug, Default, ValueEnum)]
+enum OrderArg {
+    #[default]
+    None,
+    Flow,
 }
 
 impl HandlersArgs {
     /// What is asked of handlers; `None`: one thread does everything.
     pub(crate) fn plan(&self) -> Option<Plan> {
-        let plan = Plan::new(self.handlers?).pin(self.pin.iter().copied());
+        let order = match self.order {
+            OrderArg::None => Order::None,
+            OrderArg::Flow => Order::Flow,
+        };
+        let plan = Plan::new(self.handlers?).pin(self.pin.iter().copied()).order(order);
         let percent = self.threshold.map_or(DEFAULT_THRESHOLD, |threshold| threshold.0);
         let plan = if self.advanced { plan.advanced(percent) } else { plan };
         Some(self.groups.iter().fold(plan, |plan, group| plan.group(group.0.iter().copied())))
@@ -102,19 +119,14 @@ impl Budget {
         self.0.as_ref().is_some_and(|left| left.load(Ordering::Relaxed) == 0)
     }
 
-    /// Cuts `chunk` to what is still wanted and counts it. The number of packets that stay.
-    pub(crate) fn take(&self, chunk: &mut Chunk) -> u64 {
-        let packets = chunk.len() as u64;
+    /// How many of `packets` packets are still wanted; they are counted.
+    pub(crate) fn take(&self, packets: usize) -> usize {
         let Some(left) = &self.0 else { return packets };
+        let all = packets as u64;
         // Relaxed: whoever takes from it gets what nobody else does, and that is all.
-        let before = left
-            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| Some(left.saturating_sub(packets)));
-        let taken = before.unwrap_or(0).min(packets);
-        if taken < packets {
-            // Less than a usize here.
-            chunk.keep_first(usize::try_from(taken).unwrap_or(usize::MAX));
-        }
-        taken
+        let taken = |left: u64| Some(left.saturating_sub(all));
+        let before = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).unwrap_or(0);
+        usize::try_from(before).unwrap_or(usize::MAX).min(packets)
     }
 }
 
@@ -132,9 +144,10 @@ impl Work {
         Self { budget, payload, handled: 0 }
     }
 
-    pub(crate) fn take(&mut self, mut chunk: Chunk) {
-        self.handled += self.budget.take(&mut chunk);
-        self.payload.take(&chunk);
+    pub(crate) fn take(&mut self, mut share: Share) {
+        share.keep_first(self.budget.take(share.len()));
+        self.handled += share.len() as u64;
+        self.payload.take(&share);
     }
 
     /// What has been found by this and by `others`.
@@ -162,8 +175,8 @@ impl Crew {
             let mut work = work()?;
             let name = format!("weir-handler-{}", handler.number());
             let thread = weir_sys::thread::spawn_deaf(&name, move || {
-                handler.run(|chunk| {
-                    work.take(chunk);
+                handler.run(|share| {
+                    work.take(share);
                     ControlFlow::Continue(())
                 })?;
                 Ok(work)

@@ -1,14 +1,14 @@
 //! What `weir count` does with packets: nothing, read them, prove them whole, or work of a known size.
 
 use serde::Serialize;
-use weir::{Chunk, Interface};
+use weir::{Interface, Share};
 use weir_lab::{SequenceCheck, Traffic};
 
 use crate::args::CountArgs;
 use crate::failure::Failure;
 use crate::load::{Load, LoadFindings};
 
-/// A look at each packet of each chunk.
+/// A look at each packet.
 #[derive(Debug)]
 pub(crate) enum Payload {
     /// None: a chunk knows how many packets it holds.
@@ -77,14 +77,14 @@ impl Payload {
         Ok(Self::Verified(Box::new(SequenceCheck::new(&traffic, 0..frames))))
     }
 
-    pub(crate) fn take(&mut self, chunk: &Chunk) {
+    pub(crate) fn take(&mut self, share: &Share) {
         match self {
             Self::Ignored => {}
             Self::Summed(sum) => {
-                *sum = chunk.packets().fold(*sum, |sum, packet| sum.wrapping_add(words(packet.data)))
+                *sum = share.packets().fold(*sum, |sum, packet| sum.wrapping_add(words(packet.data)))
             }
-            Self::Verified(check) => chunk.packets().for_each(|packet| check.frame(packet.data)),
-            Self::Loaded(load) => chunk.packets().for_each(|packet| load.packet(&packet)),
+            Self::Verified(check) => share.packets().for_each(|packet| check.frame(packet.data)),
+            Self::Loaded(load) => share.packets().for_each(|packet| load.packet(&packet)),
         }
     }
 

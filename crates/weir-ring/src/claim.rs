@@ -1,6 +1,6 @@
 //! What several threads may use in turn, each for a moment, and for which nobody waits.
 
-use crate::sync::{Mutex, MutexGuard};
+use crate::sync::{Mutex, MutexGuard, TryLockError};
 
 /// A thing that one thread at a time has. Whoever finds it taken goes on elsewhere: one compare-and-exchange to take it, one
 /// store to give it back, and no thread that is held up holds up another.
@@ -19,9 +19,12 @@ impl<T> Claim<T> {
 
     /// The thing, unless somebody has it.
     pub fn try_claim(&self) -> Option<Claimed<'_, T>> {
-        // A mutex that is only ever tried: its word is the owner's. One whose owner has panicked is left as it is: what it
-        // was about may be half done.
-        self.0.try_lock().ok().map(Claimed)
+        // A mutex that is only ever tried: its word is the owner's. That one has panicked is told elsewhere.
+        match self.0.try_lock() {
+            Ok(guard) => Some(Claimed(guard)),
+            Err(TryLockError::Poisoned(poisoned)) => Some(Claimed(poisoned.into_inner())),
+            Err(TryLockError::WouldBlock) => None,
+        }
     }
 }
 

@@ -157,8 +157,8 @@ impl Capture {
     /// for handler in capture.handlers(&weir::Plan::new(4).advanced(50))? {
     ///     std::thread::spawn(|| {
     ///         let mut bytes = 0; // a state of its own
-    ///         handler.run(|chunk| {
-    ///             bytes += chunk.packets().map(|packet| packet.data.len()).sum::<usize>();
+    ///         handler.run(|share| {
+    ///             bytes += share.packets().map(|packet| packet.data.len()).sum::<usize>();
     ///             ControlFlow::Continue(())
     ///         })
     ///     });
@@ -319,6 +319,8 @@ impl Opened {
 }
 
 impl Queues for Opened {
+    type Taken = Chunk;
+
     fn count(&self) -> usize {
         self.outlets.len()
     }

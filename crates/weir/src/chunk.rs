@@ -21,6 +21,8 @@ pub struct Chunk {
 pub(crate) struct Lane {
     pub(crate) interface: u32,
     pub(crate) queue: u32,
+    /// `LINKTYPE_*`.
+    pub(crate) link_type: u16,
     /// The direction of all packets, where the source sees only one.
     pub(crate) direction: Option<Direction>,
     /// Handed to the handler, at [`Chunk::new`].
@@ -34,15 +36,30 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub(crate) fn new(interface: u32, queue: u32, direction: Option<Direction>) -> Self {
+    pub(crate) fn new(interface: u32, queue: u32, link_type: u16, direction: Option<Direction>) -> Self {
         Self {
             interface,
             queue,
+            link_type,
             direction,
             delivered: AtomicU64::new(0),
             discarded: AtomicU64::new(0),
             most_ready: AtomicU32::new(0),
             offloaded: AtomicU64::new(0),
+        }
+    }
+
+    #[inline]
+    fn packet<'a>(&self, record: &record::Record<'a>) -> Packet<'a> {
+        Packet {
+            data: record.data,
+            timestamp: record.timestamp,
+            original_len: record.original_len,
+            interface: record.interface,
+            queue: self.queue,
+            direction: record.flags.and_then(Direction::of_flags).or(self.direction),
+            lost_before: record.dropcount,
+            comment: record.comment.and_then(|comment| std::str::from_utf8(comment).ok()),
         }
     }
 }
@@ -86,13 +103,35 @@ impl Chunk {
 
     /// Keeps the first `packets` packets; the rest count as discarded, no longer as delivered.
     pub fn keep_first(&mut self, packets: usize) {
+        if packets >= self.len() {
+            return;
+        }
         let all = self.part.records();
         let keep = u32::try_from(packets).unwrap_or(u32::MAX).min(all);
         let bytes = record::first_records(self.bytes(), keep as usize);
         self.part.truncate(bytes, keep);
-        let cut = u64::from(all - keep);
-        self.lane.delivered.fetch_sub(cut, Ordering::Relaxed);
-        self.lane.discarded.fetch_add(cut, Ordering::Relaxed);
+        self.discard(u64::from(all - keep));
+    }
+
+    /// So many of its packets count as discarded, no longer as delivered.
+    pub(crate) fn discard(&self, packets: u64) {
+        self.lane.delivered.fetch_sub(packets, Ordering::Relaxed);
+        self.lane.discarded.fetch_add(packets, Ordering::Relaxed);
+    }
+
+    /// The packets, and where their records begin.
+    pub(crate) fn places(&self) -> impl Iterator<Item = (u32, Packet<'_>)> {
+        let mut packets = self.packets();
+        std::iter::from_fn(move || {
+            let place = u32::try_from(packets.records.offset()).ok()?;
+            Some((place, packets.next()?))
+        })
+    }
+
+    /// The packet whose record begins at `place`.
+    pub(crate) fn packet_at(&self, place: usize) -> Option<Packet<'_>> {
+        let record = Records::new(self.bytes().get(place..)?).next()?.ok()?;
+        Some(self.lane.packet(&record))
     }
 }
 
@@ -171,15 +210,6 @@ impl<'a> Iterator for Packets<'a> {
                 return None;
             }
         };
-        Some(Packet {
-            data: record.data,
-            timestamp: record.timestamp,
-            original_len: record.original_len,
-            interface: record.interface,
-            queue: self.lane.queue,
-            direction: record.flags.and_then(Direction::of_flags).or(self.lane.direction),
-            lost_before: record.dropcount,
-            comment: record.comment.and_then(|comment| std::str::from_utf8(comment).ok()),
-        })
+        Some(self.lane.packet(&record))
     }
 }

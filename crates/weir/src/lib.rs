@@ -67,6 +67,6 @@ pub use event::{Change, Event};
 pub use file_interface::FileInterface;
 pub use filter::Filter;
 pub use forward::Forward;
-pub use handlers::{DEFAULT_THRESHOLD, Handler, HandlerState, Plan};
+pub use handlers::{DEFAULT_THRESHOLD, Handler, HandlerState, Order, Plan, Share, SharePackets};
 pub use interface::Interface;
 pub use namespace::Namespace;

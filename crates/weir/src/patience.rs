@@ -7,7 +7,6 @@ use rustix::thread::{NanosleepRelativeResult, nanosleep};
 
 use crate::Error;
 use crate::builder::Delivery;
-use crate::chunk::Chunk;
 use crate::source::Ready;
 
 /// Between two looks at queues that have little, when delivery is adaptive: short enough for a lone packet to be handed
@@ -20,6 +19,9 @@ const RECHECK: Duration = Duration::from_millis(1);
 
 /// The queues from which one thread takes, numbered from 0, and what it sleeps on.
 pub(crate) trait Queues {
+    /// What is taken.
+    type Taken;
+
     /// How many there are.
     fn count(&self) -> usize;
 
@@ -27,7 +29,7 @@ pub(crate) trait Queues {
     fn ready(&mut self, queue: usize) -> Result<Ready, Error>;
 
     /// Takes it.
-    fn take(&mut self, queue: usize) -> Result<Option<Chunk>, Error>;
+    fn take(&mut self, queue: usize) -> Result<Option<Self::Taken>, Error>;
 
     /// Has the sleep ended once any queue has `bytes` more. Whether it surely will be.
     fn arm(&mut self, bytes: u32) -> bool;
@@ -87,11 +89,11 @@ impl Patience {
     }
 
     /// The next chunk; waits for one until `deadline`. `None`: there was none, a signal came, or there is news.
-    pub(crate) fn next(
+    pub(crate) fn next<Q: Queues>(
         &mut self,
-        queues: &mut impl Queues,
+        queues: &mut Q,
         deadline: Instant,
-    ) -> Result<Option<Chunk>, Error> {
+    ) -> Result<Option<Q::Taken>, Error> {
         match self.delivery {
             Delivery::Adaptive => self.adaptive(queues, deadline),
             Delivery::Batched { min_bytes, timeout } => {
@@ -102,12 +104,12 @@ impl Patience {
     }
 
     /// Whatever the next queue has that has anything, without a wait.
-    pub(crate) fn rest(&mut self, queues: &mut impl Queues) -> Result<Option<Chunk>, Error> {
+    pub(crate) fn rest<Q: Queues>(&mut self, queues: &mut Q) -> Result<Option<Q::Taken>, Error> {
         self.round = queues.count();
         self.round(queues)
     }
 
-    fn adaptive(&mut self, queues: &mut impl Queues, deadline: Instant) -> Result<Option<Chunk>, Error> {
+    fn adaptive<Q: Queues>(&mut self, queues: &mut Q, deadline: Instant) -> Result<Option<Q::Taken>, Error> {
         loop {
             if let Some(chunk) = self.round(queues)? {
                 return Ok(Some(chunk));
@@ -131,13 +133,13 @@ impl Patience {
         }
     }
 
-    fn batched(
+    fn batched<Q: Queues>(
         &mut self,
-        queues: &mut impl Queues,
+        queues: &mut Q,
         deadline: Instant,
         min_bytes: u32,
         timeout: Duration,
-    ) -> Result<Option<Chunk>, Error> {
+    ) -> Result<Option<Q::Taken>, Error> {
         loop {
             if let Some(chunk) = self.round(queues)? {
                 return Ok(Some(chunk));
@@ -158,7 +160,7 @@ impl Patience {
         }
     }
 
-    fn active(&mut self, queues: &mut impl Queues, deadline: Instant) -> Result<Option<Chunk>, Error> {
+    fn active<Q: Queues>(&mut self, queues: &mut Q, deadline: Instant) -> Result<Option<Q::Taken>, Error> {
         loop {
             self.begin_round(queues);
             if let Some(chunk) = self.round(queues)? {
@@ -178,7 +180,7 @@ impl Patience {
     }
 
     /// What the next queue of the present round has.
-    fn round(&mut self, queues: &mut impl Queues) -> Result<Option<Chunk>, Error> {
+    fn round<Q: Queues>(&mut self, queues: &mut Q) -> Result<Option<Q::Taken>, Error> {
         while self.round > 0 {
             self.round -= 1;
             if let Some(chunk) = self.take_turn(queues, 1)? {
@@ -190,7 +192,7 @@ impl Patience {
     }
 
     /// What the next queue with at least `min_bytes`, or with a chunk that is closed, has.
-    fn sweep(&mut self, queues: &mut impl Queues, min_bytes: u32) -> Result<Option<Chunk>, Error> {
+    fn sweep<Q: Queues>(&mut self, queues: &mut Q, min_bytes: u32) -> Result<Option<Q::Taken>, Error> {
         for _ in 0..queues.count() {
             if let Some(chunk) = self.take_turn(queues, min_bytes)? {
                 return Ok(Some(chunk));
@@ -200,7 +202,7 @@ impl Patience {
     }
 
     /// Looks at the queue whose turn it is, and passes the turn on.
-    fn take_turn(&mut self, queues: &mut impl Queues, min_bytes: u32) -> Result<Option<Chunk>, Error> {
+    fn take_turn<Q: Queues>(&mut self, queues: &mut Q, min_bytes: u32) -> Result<Option<Q::Taken>, Error> {
         let queue = self.turn % queues.count();
         self.turn = queue + 1;
         let ready = queues.ready(queue)?;

@@ -55,7 +55,7 @@ impl Port {
             Direction::Both => None,
             one => Some(one),
         };
-        let lane = |queue| Arc::new(Lane::new(id, queue, direction));
+        let lane = |queue| Arc::new(Lane::new(id, queue, interface.link_type, direction));
         let counters = nic_counters(&device.link);
         Ok(Self {
             lanes: (0..source.queues()).map(lane).collect(),

@@ -1,21 +1,22 @@
 //! One handler.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
 use weir_sys::CallError;
 
 use super::seat::{HandlerState, Seat};
+use super::share::Share;
 use super::team::{Duties, Team};
 use crate::Error;
 use crate::builder::Delivery;
-use crate::chunk::Chunk;
 use crate::patience::{Patience, Queues, Woken};
 use crate::source::Ready;
 
-/// Takes chunks from a capture beside others, in a thread of its own: [`crate::Capture::handlers`].
+/// Takes packets from a capture beside others, in a thread of its own: [`crate::Capture::handlers`].
 ///
 /// Dropped, also by a panic, it leaves its queues to the others, and what it holds goes back to the pool.
 #[derive(Debug)]
@@ -24,17 +25,73 @@ pub struct Handler {
     number: usize,
     patience: Patience,
     duties: Duties,
+    given: Given,
     begun: bool,
     ended: bool,
 }
 
+/// What a handler was given of queues that are divided, and has not begun.
+#[derive(Debug)]
+struct Given {
+    inbox: mpsc::Receiver<(usize, Share)>,
+    /// By queue, in order.
+    waiting: BTreeMap<usize, VecDeque<Share>>,
+}
+
+impl Given {
+    /// Looks for what has come.
+    fn receive(&mut self) {
+        for (desk, share) in self.inbox.try_iter() {
+            self.waiting.entry(desk).or_default().push_back(share);
+        }
+    }
+
+    /// The next share that may be begun, and its queue. It need not be the first: what was left by a handler that has gone
+    /// comes behind what has to wait for it. All that may be begun at a time are of one table, so flows keep their order.
+    fn due(&mut self) -> Option<(usize, Share)> {
+        let mut queues = self.waiting.iter();
+        let place = |shares: &VecDeque<Share>| {
+            let one = shares.iter().position(Share::has_come)?;
+            // Its time may have come only just now, behind the look at one in front of it that it came for as well.
+            shares.iter().take(one + 1).position(Share::has_come)
+        };
+        let (desk, place) = queues.find_map(|(&desk, shares)| Some((desk, place(shares)?)))?;
+        let shares = self.waiting.get_mut(&desk)?;
+        let share = shares.remove(place)?;
+        if shares.is_empty() {
+            self.waiting.remove(&desk);
+        }
+        Some((desk, share))
+    }
+
+    /// All of one queue.
+    fn take(&mut self, desk: usize) -> VecDeque<Share> {
+        self.receive();
+        self.waiting.remove(&desk).unwrap_or_default()
+    }
+}
+
 /// The longest sleep, so that whatever keeps the watcher from its work is outlived.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+/// Between two looks at what others have to finish first.
+const SOON: Duration = Duration::from_micros(100);
 
 impl Handler {
-    pub(super) fn new(team: Arc<Team>, number: usize, delivery: Delivery) -> Self {
-        let patience = Patience::new(delivery);
-        Self { team, number, patience, duties: Duties::default(), begun: false, ended: false }
+    pub(super) fn new(
+        team: Arc<Team>,
+        number: usize,
+        inbox: mpsc::Receiver<(usize, Share)>,
+        delivery: Delivery,
+    ) -> Self {
+        Self {
+            team,
+            number,
+            patience: Patience::new(delivery),
+            duties: Duties::default(),
+            given: Given { inbox, waiting: BTreeMap::new() },
+            begun: false,
+            ended: false,
+        }
     }
 
     /// Which it is, counted from 0.
@@ -42,22 +99,22 @@ impl Handler {
         self.number
     }
 
-    /// The next chunk; waits for one no longer than `wait`. Asking says that the one before is done. `None`: there was
+    /// The next packets; waits for some no longer than `wait`. Asking says that the one before is done. `None`: there was
     /// none, or nothing is left of a capture that was stopped ([`is_done`](Self::is_done)). The first call binds the
     /// thread to its processor, if one was asked for.
     ///
     /// # Errors
     ///
     /// A processor on which the thread may not run; shared memory that was overwritten.
-    pub fn next(&mut self, wait: Duration) -> Result<Option<Chunk>, Error> {
+    pub fn next(&mut self, wait: Duration) -> Result<Option<Share>, Error> {
         self.begin()?;
         self.seat().end();
         let deadline = Instant::now() + wait;
-        let (chunk, taken_over) = self.find(deadline)?;
-        if let Some(chunk) = &chunk {
-            self.seat().begin(chunk.len(), taken_over);
+        let (share, taken_over) = self.find(deadline)?;
+        if let Some(share) = &share {
+            self.seat().begin(share.len(), taken_over);
         }
-        Ok(chunk)
+        Ok(share)
     }
 
     /// Whether the capture was stopped and this handler has taken what was left for it.
@@ -65,16 +122,16 @@ impl Handler {
         self.ended
     }
 
-    /// Calls `work` with each chunk until the capture has been stopped and everything is taken, or until `work` says
+    /// Calls `work` with all shares until the capture has been stopped and everything is taken, or until `work` says
     /// [`ControlFlow::Break`]: then this handler leaves.
     ///
     /// # Errors
     ///
     /// Those of [`next`](Self::next).
-    pub fn run(mut self, mut work: impl FnMut(Chunk) -> ControlFlow<()>) -> Result<(), Error> {
+    pub fn run(mut self, mut work: impl FnMut(Share) -> ControlFlow<()>) -> Result<(), Error> {
         while !self.ended {
-            if let Some(chunk) = self.next(LONGEST_SLEEP)?
-                && work(chunk).is_break()
+            if let Some(share) = self.next(LONGEST_SLEEP)?
+                && work(share).is_break()
             {
                 break;
             }
@@ -100,31 +157,46 @@ impl Handler {
         Ok(())
     }
 
-    /// The next chunk, and whether it is of another's queue.
-    fn find(&mut self, deadline: Instant) -> Result<(Option<Chunk>, bool), Error> {
+    /// The next share, and whether it is of another's queue.
+    fn find(&mut self, deadline: Instant) -> Result<(Option<Share>, bool), Error> {
         loop {
             if self.team.has_moved(&self.duties) {
                 self.duties = self.team.duties(self.number);
                 self.patience.begin_anew();
             }
-            // Before its own: the other may be about to lose packets.
-            if let Some(desk) = self.team.needy(&self.duties)
-                && let Some(chunk) = desk.help()?
-            {
-                return Ok((Some(chunk), true));
+            self.given.receive();
+            if let Some((desk, share)) = self.given.due() {
+                return Ok((Some(share), self.team.desks[desk].home() != self.number));
             }
-            let mut homes = Homes { team: &self.team, seat: self.number, homes: &self.duties.homes };
-            if self.team.is_stopped() {
-                let chunk = self.patience.rest(&mut homes)?;
-                if chunk.is_some() || self.nothing_is_left()? {
-                    self.ended = chunk.is_none();
-                    return Ok((chunk, false));
+            // Before its own: the other may be about to lose packets.
+            if let Some(desk) = self.team.needy(&self.duties) {
+                if self.team.keeps_flows() {
+                    if desk.divide(&self.team, self.number, true)? {
+                        continue;
+                    }
+                } else if let Some(chunk) = desk.help()? {
+                    return Ok((Some(chunk.into()), true));
                 }
-                std::thread::yield_now(); // a buddy has just claimed one of them
+            }
+            if self.divide_more()? {
                 continue;
             }
-            if let Some(chunk) = self.patience.next(&mut homes, deadline)? {
-                return Ok((Some(chunk), false));
+            let stopped = self.team.is_stopped();
+            let until = if self.may_be_due_soon() { deadline.min(Instant::now() + SOON) } else { deadline };
+            let mut homes = Homes { team: &self.team, seat: self.number, homes: &self.duties.homes };
+            let share = match stopped {
+                true => self.patience.rest(&mut homes)?,
+                false => self.patience.next(&mut homes, until)?,
+            };
+            if share.is_some() {
+                return Ok((share, false));
+            }
+            if stopped {
+                if self.nothing_is_left()? {
+                    self.ended = true;
+                    return Ok((None, false));
+                }
+                std::thread::yield_now(); // somebody has just claimed a queue, or is to be waited for
             }
             if Instant::now() >= deadline {
                 return Ok((None, false));
@@ -132,15 +204,35 @@ impl Handler {
         }
     }
 
-    /// Whether nothing is left in this handler's queues, for sure.
-    fn nothing_is_left(&self) -> Result<bool, Error> {
-        for &home in &self.duties.homes {
-            let Some(mut outlet) = self.team.desks[home].outlet.try_claim() else { return Ok(false) };
-            if outlet.ready()?.bytes > 0 {
+    /// Goes on dividing a queue of which nothing is left to do here. Whether something has changed.
+    fn divide_more(&self) -> Result<bool, Error> {
+        for desk in self.team.divided(&self.duties) {
+            if !self.given.waiting.contains_key(&desk.number())
+                && desk.divide(&self.team, self.number, false)?
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Whether there is something to look for that no bell tells of.
+    fn may_be_due_soon(&self) -> bool {
+        !self.given.waiting.is_empty()
+            || self.team.keeps_flows() && self.team.reachable(&self.duties).any(|desk| desk.is_unsettled())
+    }
+
+    /// Whether nothing is left that this handler might have to do, for sure.
+    fn nothing_is_left(&mut self) -> Result<bool, Error> {
+        for desk in self.team.reachable(&self.duties) {
+            let helped = self.team.keeps_flows() || desk.home() == self.number;
+            let Some(mut stock) = desk.try_claim() else { return Ok(false) };
+            if helped && !stock.is_empty()? {
                 return Ok(false);
             }
         }
-        Ok(!self.team.has_moved(&self.duties))
+        self.given.receive();
+        Ok(self.given.waiting.is_empty() && !self.team.has_moved(&self.duties))
     }
 }
 
@@ -151,7 +243,7 @@ impl Drop for Handler {
             false if std::thread::panicking() => HandlerState::Panicked,
             false => HandlerState::Left,
         };
-        self.team.leave(self.number, state);
+        self.team.leave(self.number, state, |desk| self.given.take(desk));
     }
 }
 
@@ -163,37 +255,40 @@ struct Homes<'a> {
 }
 
 impl Queues for Homes<'_> {
+    type Taken = Share;
+
     fn count(&self) -> usize {
         self.homes.len()
     }
 
     fn ready(&mut self, queue: usize) -> Result<Ready, Error> {
-        let outlet = self.team.desks[self.homes[queue]].outlet.try_claim();
-        outlet.map_or_else(|| Ok(Ready::default()), |mut outlet| outlet.ready())
+        let stock = self.team.desks[self.homes[queue]].try_claim();
+        stock.map_or_else(|| Ok(Ready::default()), |mut stock| stock.ready())
     }
 
-    fn take(&mut self, queue: usize) -> Result<Option<Chunk>, Error> {
+    fn take(&mut self, queue: usize) -> Result<Option<Share>, Error> {
         let desk = &self.team.desks[self.homes[queue]];
-        let Some(mut outlet) = desk.outlet.try_claim() else { return Ok(None) };
-        let chunk = outlet.take()?;
-        let waiting = outlet.waiting();
-        drop(outlet);
+        let Some(mut stock) = desk.try_claim() else { return Ok(None) };
+        // It may have been divided since it was looked at.
+        if stock.ready()?.bytes == 0 {
+            return Ok(None);
+        }
+        let (share, waiting) = stock.take()?;
+        drop(stock);
         self.team.note(desk, waiting);
-        Ok(chunk)
+        Ok(share)
     }
 
     fn arm(&mut self, bytes: u32) -> bool {
-        self.homes.iter().all(|&home| {
-            let outlet = self.team.desks[home].outlet.try_claim();
-            outlet.map(|mut outlet| outlet.queue.wake_after(bytes)).is_some()
-        })
+        let stocks = self.homes.iter().map(|&home| self.team.desks[home].try_claim());
+        stocks
+            .map(|stock| stock.map(|mut stock| stock.both().0.queue.wake_after(bytes)))
+            .all(|armed| armed.is_some())
     }
 
     fn disarm(&mut self) {
-        for &home in self.homes {
-            if let Some(mut outlet) = self.team.desks[home].outlet.try_claim() {
-                outlet.queue.wake_never();
-            }
+        for mut stock in self.homes.iter().filter_map(|&home| self.team.desks[home].try_claim()) {
+            stock.both().0.queue.wake_never();
         }
     }
 

@@ -11,16 +11,20 @@
 //! dropped, as every chunk does. A thread of the library watches the bells, wakes handlers that sleep, and looks at all
 //! queues each millisecond while a handler is awake, so that one that is held up is relieved as well.
 
+mod flow;
 mod handler;
 mod plan;
 mod seat;
+mod share;
+mod split;
 mod team;
 #[cfg(test)]
 mod tests;
 mod watch;
 
 pub use self::handler::Handler;
-pub use self::plan::{DEFAULT_THRESHOLD, Plan};
+pub use self::plan::{DEFAULT_THRESHOLD, Order, Plan};
 pub use self::seat::HandlerState;
+pub use self::share::{Share, SharePackets};
 pub(crate) use self::team::Team;
 pub(crate) use self::watch::Watcher;

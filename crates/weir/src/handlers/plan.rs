@@ -9,6 +9,17 @@ use crate::Error;
 /// anyway, unless it is read at once, and then no queue fills.
 pub const DEFAULT_THRESHOLD: u8 = 50;
 
+/// What is promised of packets of one queue, once it is helped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Nothing: packets of a flow may be handled side by side, and out of order. Costs nothing.
+    #[default]
+    None,
+    /// Packets of a flow that come on one queue are handled in the order in which they came, by one handler at a time. While
+    /// a queue is too full each of its packets is looked at once more, to find its flow; a single flow is never divided.
+    Flow,
+}
+
 /// How many handlers there are to be, where they run, and who helps whom.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -18,6 +29,7 @@ pub struct Plan {
     /// Percent; `None`: basic mode.
     threshold: Option<u8>,
     groups: Vec<Vec<usize>>,
+    order: Order,
 }
 
 /// A plan that fits the queues that there are.
@@ -29,13 +41,14 @@ pub(crate) struct Seating {
     pub(super) groups: Vec<Vec<usize>>,
     /// Percent.
     pub(super) threshold: u8,
+    pub(super) order: Order,
 }
 
 impl Plan {
     /// This many handlers in basic mode: the chunks of queue q go to handler q modulo their number. Queues are counted
     /// over all interfaces, in their order.
     pub fn new(handlers: usize) -> Self {
-        Self { handlers, processors: Vec::new(), threshold: None, groups: Vec::new() }
+        Self { handlers, processors: Vec::new(), threshold: None, groups: Vec::new(), order: Order::None }
     }
 
     /// Handler n is to run on the nth of these processors alone.
@@ -45,8 +58,8 @@ impl Plan {
     }
 
     /// Advanced mode: a queue whose closed chunks are more than `percent` of those that can wait there is helped by the
-    /// handlers of its group. All queues are one group unless [`group`](Self::group) says otherwise. Packets of one flow
-    /// may then be handled by two handlers at once, and out of order.
+    /// handlers of its group. All queues are one group unless [`group`](Self::group) says otherwise; in which order
+    /// packets are handled then, [`order`](Self::order) says.
     pub fn advanced(mut self, percent: u8) -> Self {
         self.threshold = Some(percent);
         self
@@ -55,6 +68,12 @@ impl Plan {
     /// These queues are a group; a queue that is in none is not helped.
     pub fn group(mut self, queues: impl IntoIterator<Item = usize>) -> Self {
         self.groups.push(queues.into_iter().collect());
+        self
+    }
+
+    /// What is promised of the order, in advanced mode. In basic mode each queue's packets are handled in order.
+    pub fn order(mut self, order: Order) -> Self {
+        self.order = order;
         self
     }
 
@@ -89,7 +108,7 @@ impl Plan {
                     "{handlers} handlers for {queues} queues: some would have nothing to do, unless in advanced mode"
                 ));
             }
-            return Ok(Seating { processors: pins, groups: Vec::new(), threshold: 100 });
+            return Ok(Seating { processors: pins, groups: Vec::new(), threshold: 100, order: Order::None });
         };
         if !(1..=99).contains(&threshold) {
             return wrong(format!(
@@ -126,7 +145,7 @@ impl Plan {
                 ));
             }
         }
-        Ok(Seating { processors: pins, groups, threshold })
+        Ok(Seating { processors: pins, groups, threshold, order: self.order })
     }
 }
 

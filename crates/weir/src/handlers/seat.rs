@@ -1,11 +1,12 @@
 //! Where one handler sits: how it is woken, and what is known of it.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
+use super::share::Share;
 use crate::account::HandlerAccount;
 use crate::patience::Woken;
 
@@ -38,6 +39,10 @@ pub(super) struct Seat {
     rung: Mutex<Option<Woken>>,
     bell: Condvar,
     asleep: AtomicBool,
+    /// Shares that it is given, with the numbers of their queues.
+    inbox: mpsc::Sender<(usize, Share)>,
+    /// Packets in them that are not done; whoever gives and drops them writes.
+    pub(super) owed: AtomicU64,
     packets: AtomicU64,
     chunks: AtomicU64,
     taken_over: AtomicU64,
@@ -49,8 +54,12 @@ pub(super) struct Seat {
 }
 
 impl Seat {
-    pub(super) fn new(processor: Option<u32>) -> Self {
-        Self {
+    /// A seat, and where its handler finds what it is given.
+    pub(super) fn new(processor: Option<u32>) -> (Self, mpsc::Receiver<(usize, Share)>) {
+        let (inbox, given) = mpsc::channel();
+        let seat = Self {
+            inbox,
+            owed: AtomicU64::new(0),
             processor,
             state: AtomicU8::new(HandlerState::Running as u8),
             rung: Mutex::new(None),
@@ -62,6 +71,21 @@ impl Seat {
             busy: AtomicU64::new(0),
             since: AtomicU64::new(0),
             began: Instant::now(),
+        };
+        (seat, given)
+    }
+
+    /// Packets that it was given and has not done.
+    pub(super) fn owed(&self) -> u64 {
+        self.owed.load(Ordering::Relaxed)
+    }
+
+    /// Gives it a share of queue `desk`. Called with the queue claimed, so that shares keep their order.
+    pub(super) fn give(&self, desk: usize, share: Share) {
+        // One whose handler is gone: it has seen to it that this is not called (`Handler::leave`).
+        let _nobody_takes_it = self.inbox.send((desk, share));
+        if self.is_asleep() {
+            self.ring(Woken::News);
         }
     }
 

@@ -1,26 +1,31 @@
 //! What all handlers of a capture share.
 
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use weir_ring::{Claim, Gauge};
+use weir_ring::{Claim, Claimed, Gauge};
 
 use super::handler::Handler;
-use super::plan::Seating;
+use super::plan::{Order, Seating};
 use super::seat::{HandlerState, Seat};
+use super::share::Share;
+use super::split::Flows;
 use crate::Error;
 use crate::account::HandlerAccount;
 use crate::builder::Delivery;
 use crate::chunk::{Chunk, Lane};
 use crate::outlet::Outlet;
 use crate::patience::Woken;
+use crate::source::Ready;
 
 /// The queues, who takes from them, and who helps.
 #[derive(Debug)]
 pub(crate) struct Team {
     pub(super) desks: Box<[Desk]>,
-    pub(super) seats: Box<[Seat]>,
+    pub(super) seats: Box<[Arc<Seat>]>,
     groups: Box<[Group]>,
+    keeps_flows: bool,
     /// Nothing arrives any more: what is left is taken.
     stopped: AtomicBool,
     /// Grows when a queue gets another handler.
@@ -30,7 +35,10 @@ pub(crate) struct Team {
 /// A queue, laid out for whoever claims it.
 #[derive(Debug)]
 pub(super) struct Desk {
-    pub(super) outlet: Claim<Outlet>,
+    number: usize,
+    stock: Claim<Stock>,
+    /// Whether its flows are divided among handlers, or were a moment ago; written under the claim.
+    divided: AtomicBool,
     gauge: Gauge,
     lane: Arc<Lane>,
     /// The handler that takes from it as long as it can.
@@ -38,6 +46,14 @@ pub(super) struct Desk {
     group: Option<usize>,
     /// More closed chunks than this, and others help.
     limit: u32,
+}
+
+/// What is claimed.
+#[derive(Debug)]
+pub(super) struct Stock {
+    outlet: Outlet,
+    /// Where the order of flows is kept.
+    flows: Option<Flows>,
 }
 
 /// Queues whose handlers help one another.
@@ -55,31 +71,37 @@ impl Team {
         seating: Seating,
         delivery: Delivery,
     ) -> (Arc<Self>, Vec<Handler>) {
-        let Seating { processors, groups, threshold } = seating;
+        let Seating { processors, groups, threshold, order } = seating;
         let handlers = processors.len();
         let desk = |(number, outlet): (usize, Outlet)| {
             let gauge = outlet.gauge().clone();
             let fill = gauge.fill();
             // One is being written to, one is in its handler's hands.
             let can_wait = (fill.free + fill.open + fill.ready + fill.held).saturating_sub(2).max(1);
+            let lane = Arc::clone(&outlet.lane);
+            let flows = (order == Order::Flow).then(|| Flows::new(lane.link_type));
             Desk {
-                lane: Arc::clone(&outlet.lane),
-                outlet: Claim::new(outlet),
+                number,
+                stock: Claim::new(Stock { outlet, flows }),
+                divided: AtomicBool::new(false),
+                lane,
                 gauge,
                 home: AtomicUsize::new(number % handlers),
                 group: groups.iter().position(|group| group.contains(&number)),
                 limit: can_wait * u32::from(threshold) / 100,
             }
         };
+        let (seats, inboxes): (Vec<_>, Vec<_>) = processors.into_iter().map(Seat::new).unzip();
         let team = Arc::new(Self {
             desks: outlets.into_iter().enumerate().map(desk).collect(),
-            seats: processors.into_iter().map(Seat::new).collect(),
+            seats: seats.into_iter().map(Arc::new).collect(),
             groups: groups.into_iter().map(|desks| Group { desks, alarm: AtomicBool::new(false) }).collect(),
+            keeps_flows: order == Order::Flow,
             stopped: AtomicBool::new(false),
             moves: AtomicUsize::new(1),
         });
-        let handlers =
-            (0..handlers).map(|number| Handler::new(Arc::clone(&team), number, delivery)).collect();
+        let handler = |(number, inbox)| Handler::new(Arc::clone(&team), number, inbox, delivery);
+        let handlers = inboxes.into_iter().enumerate().map(handler).collect();
         (team, handlers)
     }
 
@@ -90,7 +112,7 @@ impl Team {
 
     /// Whether anybody still takes chunks.
     pub(crate) fn is_manned(&self) -> bool {
-        self.seats.iter().any(Seat::is_running)
+        self.seats.iter().any(|seat| seat.is_running())
     }
 
     /// Nothing arrives any more: handlers take what is left, and end.
@@ -109,8 +131,8 @@ impl Team {
         if self.is_manned() {
             return Ok(None);
         }
-        for mut outlet in self.desks.iter().filter_map(|desk| desk.outlet.try_claim()) {
-            if let Some(chunk) = outlet.take()? {
+        for mut stock in self.desks.iter().filter_map(Desk::try_claim) {
+            if let Some(chunk) = stock.outlet.take()? {
                 return Ok(Some(chunk));
             }
         }
@@ -135,16 +157,37 @@ impl Team {
         self.moves.load(Ordering::Acquire) != duties.moves
     }
 
-    /// A handler goes: its queues get another one.
-    pub(super) fn leave(&self, seat: usize, state: HandlerState) {
+    /// Handler `seat` goes. What it was given of each queue, and has not done, is in `given` of that queue's number; so
+    /// is, in the end, what nobody is left to do.
+    pub(super) fn leave(
+        &self,
+        seat: usize,
+        state: HandlerState,
+        mut given: impl FnMut(usize) -> VecDeque<Share>,
+    ) {
         self.seats[seat].end();
+        // Before any queue is claimed: who has one claimed, and finds this handler running, is done with it before that.
         self.seats[seat].set_state(state);
-        let mut next = seat;
-        for desk in self.desks.iter().filter(|desk| desk.home.load(Ordering::Relaxed) == seat) {
-            let mut after = (1..=self.seats.len()).map(|step| (next + step) % self.seats.len());
-            let Some(heir) = after.find(|&other| self.seats[other].is_running()) else { return };
-            desk.home.store(heir, Ordering::Relaxed);
-            next = heir;
+        let mut heir = seat;
+        for desk in &self.desks {
+            let mut stock = desk.claim();
+            let mut others = (1..=self.seats.len()).map(|step| (heir + step) % self.seats.len());
+            let Some(other) = others.find(|&other| self.seats[other].is_running()) else {
+                // Nobody will do them.
+                given(desk.number).iter_mut().for_each(|share| share.keep_first(0));
+                continue;
+            };
+            heir = other;
+            if desk.home() == seat {
+                desk.home.store(heir, Ordering::Relaxed);
+            }
+            if let Some(flows) = &mut stock.flows {
+                flows.inherit(seat, heir);
+            }
+            for mut share in given(desk.number) {
+                share.pass_on(&self.seats[heir]);
+                self.seats[heir].give(desk.number, share);
+            }
         }
         // Release, with the load in `duties`.
         self.moves.fetch_add(1, Ordering::Release);
@@ -208,10 +251,10 @@ impl Team {
         for desk in &self.desks {
             let seat = &self.seats[desk.home.load(Ordering::Relaxed)];
             if seat.is_asleep()
-                && let Some(mut outlet) = desk.outlet.try_claim()
+                && let Some(mut stock) = desk.try_claim()
             {
                 // An error is for the handler to meet.
-                if outlet.ready().is_err() || outlet.ready().is_ok_and(|ready| ready.bytes > 0) {
+                if stock.outlet.ready().map_or(true, |ready| ready.bytes > 0) {
                     seat.ring(Woken::Bell);
                 }
             }
@@ -223,9 +266,56 @@ impl Team {
         }
     }
 
+    /// Whether the order of flows is kept.
+    pub(super) fn keeps_flows(&self) -> bool {
+        self.keeps_flows
+    }
+
+    /// The queues of `duties`' groups that are divided.
+    pub(super) fn divided<'a>(&'a self, duties: &'a Duties) -> impl Iterator<Item = &'a Desk> {
+        self.reachable(duties).filter(|desk| desk.is_divided())
+    }
+
+    /// All queues of `duties`' groups, and those at home.
+    pub(super) fn reachable<'a>(&'a self, duties: &'a Duties) -> impl Iterator<Item = &'a Desk> {
+        let desks = duties.groups.iter().flat_map(|&group| &self.groups[group].desks);
+        desks.chain(&duties.homes).map(|&desk| &self.desks[desk])
+    }
+
     /// Whether a queue may fill without anybody's being rung.
     pub(super) fn must_be_watched(&self) -> bool {
         !self.groups.is_empty() && self.seats.iter().any(|seat| seat.is_running() && !seat.is_asleep())
+    }
+}
+
+impl Stock {
+    /// The queue, and what is known of its flows.
+    pub(super) fn both(&mut self) -> (&mut Outlet, Option<&mut Flows>) {
+        (&mut self.outlet, self.flows.as_mut())
+    }
+
+    /// What the home handler can take.
+    pub(super) fn ready(&mut self) -> Result<Ready, Error> {
+        if self.flows.as_ref().is_none_or(Flows::is_whole) {
+            self.outlet.ready()
+        } else {
+            Ok(Ready::default())
+        }
+    }
+
+    /// Takes it; and how many closed chunks waited.
+    pub(super) fn take(&mut self) -> Result<(Option<Share>, u32), Error> {
+        let chunk = self.outlet.take()?;
+        let share = chunk.map(|chunk| match &mut self.flows {
+            Some(flows) => Share::of_chunk(chunk, flows.turn()),
+            None => chunk.into(),
+        });
+        Ok((share, self.outlet.waiting()))
+    }
+
+    /// Whether nobody has to come back for anything.
+    pub(super) fn is_empty(&mut self) -> Result<bool, Error> {
+        Ok(!self.flows.as_ref().is_some_and(Flows::is_divided) && self.outlet.ready()?.bytes == 0)
     }
 }
 
@@ -250,13 +340,62 @@ impl Desk {
         }
     }
 
+    pub(super) fn number(&self) -> usize {
+        self.number
+    }
+
+    pub(super) fn home(&self) -> usize {
+        self.home.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn lane(&self) -> &Lane {
+        &self.lane
+    }
+
+    /// More closed chunks than this, and others help.
+    pub(super) fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// Closed chunks that wait.
+    pub(super) fn ready_chunks(&self) -> u32 {
+        self.gauge.fill().ready
+    }
+
+    pub(super) fn is_divided(&self) -> bool {
+        self.divided.load(Ordering::Relaxed)
+    }
+
+    /// Whether others have to finish something before its home handler may go on, or somebody has it.
+    pub(super) fn is_unsettled(&self) -> bool {
+        self.try_claim().is_none_or(|stock| !stock.flows.as_ref().is_none_or(Flows::is_whole))
+    }
+
+    pub(super) fn set_divided(&self, divided: bool) {
+        self.divided.store(divided, Ordering::Relaxed);
+    }
+
+    pub(super) fn try_claim(&self) -> Option<Claimed<'_, Stock>> {
+        self.stock.try_claim()
+    }
+
+    /// For a handler that goes, and has time.
+    pub(super) fn claim(&self) -> Claimed<'_, Stock> {
+        loop {
+            if let Some(stock) = self.stock.try_claim() {
+                return stock;
+            }
+            std::thread::yield_now();
+        }
+    }
+
     /// Takes a whole chunk, or what is left of one, for a handler that helps.
     pub(super) fn help(&self) -> Result<Option<Chunk>, Error> {
-        let Some(mut outlet) = self.outlet.try_claim() else { return Ok(None) };
-        if self.gauge.fill().ready <= self.limit || !outlet.ready()?.closed {
+        let Some(mut stock) = self.try_claim() else { return Ok(None) };
+        if self.ready_chunks() <= self.limit || !stock.outlet.ready()?.closed {
             return Ok(None);
         }
-        let chunk = outlet.take()?;
+        let chunk = stock.outlet.take()?;
         if chunk.is_some() {
             // Relaxed: told for itself.
             self.lane.offloaded.fetch_add(1, Ordering::Relaxed);

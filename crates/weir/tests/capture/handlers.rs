@@ -5,7 +5,7 @@ use std::sync::Mutex;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use weir::{Error, HandlerState, Mode, Plan, SourceChoice};
+use weir::{Error, HandlerState, Mode, Order, Plan, SourceChoice};
 use weir_lab::{FrameSender, Generator, Network, SequenceCheck, Traffic, Veth, require_root};
 
 use crate::{assert_closed, on_rx};
@@ -141,5 +141,45 @@ fn root_handlers_that_leave_are_missed() {
         let account = capture.account().unwrap();
         assert_closed(&account);
         assert_eq!(account.handlers[0].state, HandlerState::Left);
+    });
+}
+
+#[test]
+fn root_flows_keep_their_order_while_their_queue_is_helped() {
+    if !require_root("root_flows_keep_their_order_while_their_queue_is_helped") {
+        return;
+    }
+    const COUNT: u64 = 40_000;
+    let network = Network::new(Veth::default().queues(2)).unwrap();
+    let traffic = Traffic::new(60).unwrap().flows(64).unwrap().scattered().between(network.pair());
+    let mut generator = Generator::new(network.pair(), &traffic).unwrap().cpu(0);
+    network.rx().run(|| {
+        let builder = on_rx(&network).source(SourceChoice::Xdp).mode(Mode::Exclusive);
+        let mut capture = builder.chunks(64).chunk_size(64 << 10).open().unwrap();
+        let plan = Plan::new(2).advanced(30).order(Order::Flow);
+        // Sees packets in the order in which handlers do them: within a flow that is the order of all.
+        let check = Mutex::new(SequenceCheck::new(&traffic, 0..COUNT));
+        std::thread::scope(|scope| {
+            for handler in capture.handlers(&plan).unwrap() {
+                let check = &check;
+                scope.spawn(move || {
+                    handler.run(|share| {
+                        std::thread::sleep(Duration::from_millis(3));
+                        for packet in share.packets() {
+                            check.lock().unwrap().frame(packet.data);
+                        }
+                        ControlFlow::Continue(())
+                    })
+                });
+            }
+            assert_eq!(generator.send(COUNT).unwrap().accepted, COUNT);
+            capture.stop().unwrap();
+        });
+        let report = check.into_inner().unwrap().finish();
+        assert!(report.is_perfect(), "{report:?}");
+        let account = capture.account().unwrap();
+        assert_closed(&account);
+        assert!(account.interfaces[0].queues[0].offloaded > 0, "{account:?}");
+        assert!(account.handlers.iter().all(|handler| handler.packets > 0), "{account:?}");
     });
 }

@@ -1,5 +1,7 @@
 //! Handlers at queues whose other half the tests play: random schedules, many queues, handlers that go or are held up.
 
+mod order;
+
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,10 +11,10 @@ use proptest::prelude::*;
 use weir_ring::{Gauge, Part, Pool, Reader, Shape, Writer};
 use weir_savefile::record::{self, RecordHeader};
 
-use super::{Handler, HandlerState, Plan, Team};
+use super::{Handler, HandlerState, Plan, Share, Team};
 use crate::Error;
 use crate::builder::Delivery;
-use crate::chunk::{Chunk, Lane};
+use crate::chunk::Lane;
 use crate::outlet::Outlet;
 use crate::source::{Queue, Ready};
 
@@ -57,7 +59,7 @@ struct Bench {
 fn bench(queues: u32, chunks: u32, plan: &Plan, delivery: Delivery) -> Bench {
     let shape = Shape::new(queues, chunks, 4096, 1514).expect("a pool can have these measures");
     let (writers, readers) = Pool::private(shape).expect("there is memory");
-    let lanes: Vec<Arc<Lane>> = (0..queues).map(|queue| Arc::new(Lane::new(0, queue, None))).collect();
+    let lanes: Vec<Arc<Lane>> = (0..queues).map(|queue| Arc::new(Lane::new(0, queue, 1, None))).collect();
     let gauges = readers.iter().map(Reader::gauge).collect();
     let outlet =
         |(reader, lane): (Reader, &Arc<Lane>)| Outlet::new(Box::new(Simulated(reader)), Arc::clone(lane));
@@ -67,22 +69,39 @@ fn bench(queues: u32, chunks: u32, plan: &Plan, delivery: Delivery) -> Bench {
     Bench { writers, team, handlers, lanes, gauges }
 }
 
-/// Writes a packet that bears `number`.
-fn write(writer: &mut Writer, number: u64) -> bool {
+/// Writes a packet of UDP that bears `number`, of flow `flow`.
+fn write_of(writer: &mut Writer, flow: u16, number: u64) -> bool {
     let Some(room) = writer.room() else { return false };
     let mut packet = [0; PACKET];
-    packet[..8].copy_from_slice(&number.to_be_bytes());
+    packet[12..14].copy_from_slice(&[8, 0]);
+    packet[14] = 0x45;
+    packet[23] = 17;
+    packet[34..36].copy_from_slice(&flow.to_be_bytes());
+    packet[NUMBER..NUMBER + 8].copy_from_slice(&number.to_be_bytes());
     let header = RecordHeader { original_len: 140, timestamp: number, ..RecordHeader::default() };
     let bytes = record::encode(room, &header, &[&packet]).expect("there is room for the largest");
     writer.commit(u32::try_from(bytes).expect("a small record"));
     true
 }
 
-fn numbers(chunk: &Chunk) -> Vec<u64> {
-    let number = |packet: crate::Packet<'_>| {
-        u64::from_be_bytes(*packet.data.first_chunk().expect("packets bear numbers"))
+fn write(writer: &mut Writer, number: u64) -> bool {
+    write_of(writer, 0, number)
+}
+
+/// Where a packet has its number: behind the headers.
+const NUMBER: usize = 42;
+
+/// Flow and number of each packet.
+fn contents(share: &Share) -> Vec<(u16, u64)> {
+    let contents = |packet: crate::Packet<'_>| {
+        let flow = u16::from_be_bytes(*packet.data[34..].first_chunk().expect("packets bear ports"));
+        (flow, u64::from_be_bytes(*packet.data[NUMBER..].first_chunk().expect("packets bear numbers")))
     };
-    chunk.packets().map(number).collect()
+    share.packets().map(contents).collect()
+}
+
+fn numbers(share: &Share) -> Vec<u64> {
+    contents(share).into_iter().map(|(_, number)| number).collect()
 }
 
 #[derive(Clone, Debug)]
@@ -123,7 +142,7 @@ proptest! {
         let Bench { mut writers, team, handlers, lanes, gauges } = bench(queues, chunks, &plan, Delivery::Active);
         let mut handlers: Vec<Option<Handler>> = handlers.into_iter().map(Some).collect();
         let (mut next, mut written) = (0, Vec::new());
-        let (mut held, mut handled): (Vec<Chunk>, Vec<u64>) = (Vec::new(), Vec::new());
+        let (mut held, mut handled): (Vec<Share>, Vec<u64>) = (Vec::new(), Vec::new());
         for step in steps {
             match step {
                 Step::Write(queue, packets) => {

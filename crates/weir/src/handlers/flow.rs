@@ -1,0 +1,286 @@
+//! Flow groups: packets of one flow, both ways, are in one group.
+//!
+//! A flow is what has the same two endpoints: addresses and, where the transport has them, ports; and the protocol. Of a
+//! tunnel the outer one counts. A later fragment, which has no ports, follows its first.
+
+use std::hash::BuildHasher;
+
+use foldhash::fast::RandomState;
+
+/// Groups that there are.
+pub(super) const GROUPS: usize = 256;
+/// Datagrams in fragments that are remembered at a time; one that comes may take the place of another.
+const FRAGMENTED: usize = 256;
+/// VLAN tags, or IPv6 extension headers, that are looked behind.
+const MOST_HEADERS: usize = 8;
+
+/// Sorts packets into groups. Which group a flow is in is drawn anew for each sorter, so that nobody can choose flows that
+/// meet in one.
+#[derive(Debug)]
+pub(super) struct Sorter {
+    hasher: RandomState,
+    /// By a part of its hash: a datagram's hash and its group.
+    fragmented: Box<[(u64, u8)]>,
+}
+
+/// What of a packet decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Key {
+    source: u128,
+    destination: u128,
+    protocol: u8,
+    part: Part,
+}
+
+/// Which part of a datagram a packet is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    /// All of it; its ports, or zeros.
+    Whole([u16; 2]),
+    /// The one with the ports; and the datagram's number.
+    First([u16; 2], u64),
+    /// Another one.
+    Later(u64),
+}
+
+impl Sorter {
+    pub(super) fn new() -> Self {
+        Self { hasher: RandomState::default(), fragmented: vec![(0, 0); FRAGMENTED].into() }
+    }
+
+    /// The group of a packet with this link type (`LINKTYPE_*`). What is not IP goes by its link-layer addresses, where
+    /// it has some.
+    pub(super) fn group(&mut self, link_type: u16, packet: &[u8]) -> u8 {
+        let Some((network, rest)) = network(link_type, packet) else {
+            let (Some(one), Some(other)) = (packet.get(..6), packet.get(6..12)) else { return 0 };
+            let ethernet = link_type == ETHERNET;
+            return if ethernet { low(self.hasher.hash_one((one.min(other), one.max(other)))) } else { 0 };
+        };
+        let key = match network {
+            Network::V4 => Key::v4(rest),
+            Network::V6 => Key::v6(rest),
+        };
+        // A head that is cut: nothing is known of its flow.
+        let Some(key) = key else { return 0 };
+        let datagram = |number: u64| self.hasher.hash_one((key.source, key.destination, number));
+        match key.part {
+            Part::Whole(ports) => self.flow(&key, ports),
+            Part::First(ports, number) => {
+                let (datagram, group) = (datagram(number), self.flow(&key, ports));
+                self.fragmented[place(datagram)] = (datagram, group);
+                group
+            }
+            Part::Later(number) => {
+                let datagram = datagram(number);
+                let (known, group) = self.fragmented[place(datagram)];
+                // One whose first was not seen keeps to the others of its datagram.
+                if known == datagram { group } else { low(datagram) }
+            }
+        }
+    }
+
+    fn flow(&self, key: &Key, ports: [u16; 2]) -> u8 {
+        let (one, other) = ((key.source, ports[0]), (key.destination, ports[1]));
+        low(self.hasher.hash_one((one.min(other), one.max(other), key.protocol)))
+    }
+}
+
+fn low(hash: u64) -> u8 {
+    hash.to_le_bytes()[0]
+}
+
+fn place(hash: u64) -> usize {
+    usize::from(hash.to_le_bytes()[1]) % FRAGMENTED
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Network {
+    V4,
+    V6,
+}
+
+const ETHERNET: u16 = 1;
+
+/// The network header of an IP packet, and all behind.
+fn network(link_type: u16, packet: &[u8]) -> Option<(Network, &[u8])> {
+    let (kind, rest) = match link_type {
+        ETHERNET => {
+            let mut at = 12;
+            for _ in 0..MOST_HEADERS {
+                match word(packet, at)? {
+                    0x8100 | 0x88a8 | 0x9100 => at += 4,
+                    kind => return by_kind(kind, packet.get(at + 2..)?),
+                }
+            }
+            return None;
+        }
+        // LINUX_SLL, LINUX_SLL2
+        113 => (word(packet, 14)?, packet.get(16..)?),
+        276 => (word(packet, 0)?, packet.get(20..)?),
+        // RAW, IPV4, IPV6; NULL and LOOP: the version says it as well as the family.
+        101 | 228 | 229 => (0, packet),
+        0 | 108 => (0, packet.get(4..)?),
+        _ => return None,
+    };
+    let kind = match (kind, rest.first()? >> 4) {
+        (0, 4) => 0x0800,
+        (0, 6) => 0x86dd,
+        (kind, _) => kind,
+    };
+    by_kind(kind, rest)
+}
+
+fn by_kind(kind: u16, rest: &[u8]) -> Option<(Network, &[u8])> {
+    match kind {
+        0x0800 => Some((Network::V4, rest)),
+        0x86dd => Some((Network::V6, rest)),
+        _ => None,
+    }
+}
+
+impl Key {
+    fn v4(header: &[u8]) -> Option<Self> {
+        let address = |at| Some(u128::from(u32::from_be_bytes(*header.get(at..)?.first_chunk()?)));
+        let (number, place) = (word(header, 4)?, word(header, 6)?);
+        let protocol = *header.get(9)?;
+        let behind = header.get(usize::from(header[0] & 15) * 4..).unwrap_or_default();
+        let (more, later) = (place & 0x2000 != 0, place & 0x1fff != 0);
+        // Numbers of IPv4's datagrams are counted for each protocol.
+        let number = u64::from(number) | u64::from(protocol) << 16;
+        let part = Part::of(protocol, behind, (more || later).then_some((later, number)));
+        Some(Self { source: address(12)?, destination: address(16)?, protocol, part })
+    }
+
+    fn v6(header: &[u8]) -> Option<Self> {
+        let address = |at| Some(u128::from_be_bytes(*header.get(at..)?.first_chunk()?));
+        let (source, destination) = (address(8)?, address(24)?);
+        let (mut protocol, mut at, mut fragment) = (*header.get(6)?, 40, None);
+        for _ in 0..MOST_HEADERS {
+            let Some(extension) = header.get(at..).filter(|extension| extension.len() >= 8) else { break };
+            let length = match protocol {
+                0 | 43 | 60 | 135 => usize::from(extension[1]) * 8 + 8,
+                51 => usize::from(extension[1]) * 4 + 8,
+                44 => {
+                    let place = u16::from_be_bytes([extension[2], extension[3]]);
+                    let number = *extension[4..].first_chunk()?;
+                    // One that is all of its datagram is none (RFC 6946).
+                    let number = u64::from(u32::from_be_bytes(number));
+                    fragment = (place & 0xfff9 != 0).then_some((place & 0xfff8 != 0, number));
+                    8
+                }
+                _ => break,
+            };
+            protocol = extension[0];
+            at += length;
+            if fragment.is_some_and(|(later, _)| later) {
+                break;
+            }
+        }
+        let part = Part::of(protocol, header.get(at..).unwrap_or_default(), fragment);
+        Some(Self { source, destination, protocol, part })
+    }
+}
+
+impl Part {
+    /// `fragment`: whether it is a later one, and the datagram's number.
+    fn of(protocol: u8, behind: &[u8], fragment: Option<(bool, u64)>) -> Self {
+        // TCP, UDP, DCCP, SCTP, UDP-Lite.
+        let has_ports = matches!(protocol, 6 | 17 | 33 | 132 | 136);
+        let ports = if has_ports { word(behind, 0).zip(word(behind, 2)) } else { None };
+        let ports = ports.map_or([0, 0], |(source, destination)| [source, destination]);
+        match fragment {
+            None => Self::Whole(ports),
+            Some((false, number)) => Self::First(ports, number),
+            Some((true, number)) => Self::Later(number),
+        }
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u16> {
+    Some(u16::from_be_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn udp(source: u8, destination: u8, ports: [u16; 2]) -> Vec<u8> {
+        let mut packet = vec![0; 42];
+        packet[12..15].copy_from_slice(&[8, 0, 0x45]);
+        packet[23] = 17;
+        (packet[26], packet[30]) = (source, destination);
+        packet[34..36].copy_from_slice(&ports[0].to_be_bytes());
+        packet[36..38].copy_from_slice(&ports[1].to_be_bytes());
+        packet
+    }
+
+    #[test]
+    fn both_ways_of_a_flow_are_in_one_group_and_flows_are_spread() {
+        let mut sorter = Sorter::new();
+        let mut seen = [false; GROUPS];
+        for port in 0..2000 {
+            let there = sorter.group(ETHERNET, &udp(1, 2, [port, 53]));
+            assert_eq!(sorter.group(ETHERNET, &udp(2, 1, [53, port])), there);
+            seen[usize::from(there)] = true;
+        }
+        assert!(seen.iter().filter(|seen| **seen).count() > 240);
+    }
+
+    #[test]
+    fn tags_and_link_types_make_no_difference() {
+        let mut sorter = Sorter::new();
+        for port in 0..100 {
+            let plain = udp(1, 2, [port, 53]);
+            let group = sorter.group(ETHERNET, &plain);
+            let tagged = [&plain[..12], &[0x81, 0, 0, 5, 0x81, 0, 0, 6], &plain[12..]].concat();
+            assert_eq!(sorter.group(ETHERNET, &tagged), group);
+            assert_eq!(sorter.group(101, &plain[14..]), group);
+            let cooked = [&[8, 0], &[0; 18][..], &plain[14..]].concat();
+            assert_eq!(sorter.group(276, &cooked), group);
+        }
+    }
+
+    #[test]
+    fn fragments_follow_the_first() {
+        let mut sorter = Sorter::new();
+        for number in 0..100u16 {
+            let whole = sorter.group(ETHERNET, &udp(1, 2, [number, 53]));
+            let part = |place: u16| {
+                let mut packet = udp(1, 2, if place & 0x1fff == 0 { [number, 53] } else { [7, 7] });
+                packet[18..20].copy_from_slice(&number.to_be_bytes());
+                packet[20..22].copy_from_slice(&place.to_be_bytes());
+                packet
+            };
+            assert_eq!(sorter.group(ETHERNET, &part(0x2000)), whole);
+            assert_eq!(sorter.group(ETHERNET, &part(0x2001)), whole);
+            assert_eq!(sorter.group(ETHERNET, &part(2)), whole);
+        }
+        // The same in IPv6: header, fragment header, UDP.
+        for number in 0..100u8 {
+            let packet = |fragment: Option<[u8; 2]>, port: u8| {
+                let mut packet = vec![0; 40];
+                (packet[0], packet[6], packet[23], packet[39]) = (0x60, 17, 1, 2);
+                if let Some(place) = fragment {
+                    packet[6] = 44;
+                    packet.extend([17, 0, place[0], place[1], 0, 0, 0, number]);
+                }
+                packet.extend([0, port, 0, 53, 0, 8, 0, 0]);
+                packet
+            };
+            let whole = sorter.group(229, &packet(None, number));
+            assert_eq!(sorter.group(229, &packet(Some([0, 1]), number)), whole);
+            assert_eq!(sorter.group(229, &packet(Some([0, 8]), 99)), whole);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_have_a_group(link_type in prop::sample::select(vec![0u16, 1, 101, 105, 113, 276]), bytes: Vec<u8>) {
+            let mut sorter = Sorter::new();
+            let group = sorter.group(link_type, &bytes);
+            prop_assert_eq!(sorter.group(link_type, &bytes), group);
+        }
+    }
+}

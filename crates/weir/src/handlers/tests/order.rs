@@ -1,0 +1,170 @@
+//! The order of flows, whatever the handlers do.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::handlers::Order;
+
+const FLOWS: u16 = 64;
+
+#[derive(Clone, Debug)]
+enum Move {
+    /// So many packets on one of the queues, one flow after the other.
+    Write(prop::sample::Index, usize),
+    /// A handler is done with what it has, and asks.
+    Ask(prop::sample::Index),
+    /// A handler goes.
+    Leave(prop::sample::Index),
+}
+
+fn moves() -> impl Strategy<Value = Move> {
+    prop_oneof![
+        8 => (any::<prop::sample::Index>(), 1usize..200).prop_map(|(queue, packets)| Move::Write(queue, packets)),
+        16 => any::<prop::sample::Index>().prop_map(Move::Ask),
+        1 => any::<prop::sample::Index>().prop_map(Move::Leave),
+    ]
+}
+
+/// What handlers have in their hands, and how far each flow of each queue has come.
+#[derive(Default)]
+struct Judge {
+    last: BTreeMap<(u32, u16), u64>,
+    holder: BTreeMap<(u32, u16), usize>,
+    handled: u64,
+}
+
+impl Judge {
+    fn begins(&mut self, handler: usize, share: &Share) -> Result<(), TestCaseError> {
+        for (flow, number) in contents(share) {
+            let flow = (share.queue(), flow);
+            let before = self.last.insert(flow, number);
+            prop_assert!(before.is_none_or(|before| before < number), "{flow:?}: {number} after {before:?}");
+            let holder = *self.holder.entry(flow).or_insert(handler);
+            prop_assert_eq!(holder, handler, "two handlers have packets of {:?}", flow);
+            self.handled += 1;
+        }
+        Ok(())
+    }
+
+    fn ends(&mut self, handler: usize) {
+        self.holder.retain(|_, holder| *holder != handler);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(60))]
+
+    /// Each packet is handled once, those of a flow in order, and no flow by two at a time.
+    #[test]
+    fn flows_keep_their_order(
+        steps in prop::collection::vec(moves(), 1..400),
+        queues in 1u32..8,
+        handlers in 2usize..6,
+        chunks in 2u32..12,
+        percent in 1u8..99,
+    ) {
+        let plan = Plan::new(handlers).advanced(percent).order(Order::Flow);
+        let Bench { mut writers, team, handlers, lanes, gauges } = bench(queues, chunks, &plan, Delivery::Active);
+        let mut handlers: Vec<Option<(Handler, Option<Share>)>> =
+            handlers.into_iter().map(|handler| Some((handler, None))).collect();
+        let (mut judge, mut next, mut written) = (Judge::default(), 0u64, 0);
+        let ask = |place: usize, one: &mut Option<(Handler, Option<Share>)>, judge: &mut Judge| {
+            if let Some((handler, in_hand)) = one {
+                *in_hand = None;
+                judge.ends(place);
+                *in_hand = handler.next(Duration::ZERO).expect("our own writer");
+                if let Some(share) = in_hand {
+                    judge.begins(place, share)?;
+                }
+            }
+            Ok::<(), TestCaseError>(())
+        };
+        for step in steps {
+            match step {
+                Move::Write(queue, packets) => {
+                    // The first has most of the traffic.
+                    let queue = queue.index(writers.len()) / 4;
+                    for _ in 0..packets {
+                        let flow = u16::try_from(next % u64::from(FLOWS)).expect("few flows");
+                        written += u64::from(write_of(&mut writers[queue], flow, next));
+                        next += 1;
+                    }
+                }
+                Move::Ask(handler) => {
+                    let place = handler.index(handlers.len());
+                    ask(place, &mut handlers[place], &mut judge)?;
+                }
+                Move::Leave(handler) if handlers.iter().flatten().count() > 1 => {
+                    let place = handler.index(handlers.len());
+                    // What it has in hand is done first, as when a thread unwinds.
+                    if let Some((handler, in_hand)) = handlers[place].take() {
+                        drop(in_hand);
+                        judge.ends(place);
+                        drop(handler);
+                    }
+                }
+                Move::Leave(_) => {}
+            }
+        }
+        team.stop();
+        for _ in 0..10_000 {
+            for (place, one) in handlers.iter_mut().enumerate() {
+                ask(place, one, &mut judge)?;
+            }
+            if handlers.iter().flatten().all(|(handler, _)| handler.is_done()) {
+                break;
+            }
+        }
+        prop_assert!(handlers.iter().flatten().all(|(handler, _)| handler.is_done()));
+        prop_assert_eq!(judge.handled, written);
+        let delivered: u64 = lanes.iter().map(|lane| lane.delivered.load(Ordering::Relaxed)).sum();
+        prop_assert_eq!(delivered, written);
+        drop(handlers);
+        for gauge in &gauges {
+            let fill = gauge.fill();
+            prop_assert_eq!((fill.ready, fill.held, fill.free + fill.open), (0, 0, chunks));
+        }
+        prop_assert!(team.seats.iter().all(|seat| seat.owed() == 0));
+    }
+}
+
+#[test]
+fn threads_that_share_a_queue_keep_its_flows_in_order() {
+    const PACKETS: u64 = 60_000;
+    let plan = Plan::new(3).advanced(40).order(Order::Flow);
+    let Bench { mut writers, team, handlers, lanes, .. } = bench(2, 16, &plan, Delivery::Adaptive);
+    let watcher = crate::handlers::Watcher::start(&team, Vec::new()).unwrap();
+    let last: Vec<AtomicU64> = (0..FLOWS).map(|_| AtomicU64::new(0)).collect();
+    let handled: Vec<AtomicU64> = (0..3).map(|_| AtomicU64::new(0)).collect();
+    std::thread::scope(|scope| {
+        for handler in handlers {
+            let (last, handled) = (&last, &handled[handler.number()]);
+            scope.spawn(move || {
+                handler.run(|share| {
+                    for (flow, number) in contents(&share) {
+                        let before = last[usize::from(flow)].swap(number + 1, Ordering::Relaxed);
+                        assert!(before < number + 1, "flow {flow}: {number} after {before}");
+                        handled.fetch_add(1, Ordering::Relaxed);
+                    }
+                    // Long enough that one alone is too slow.
+                    std::thread::sleep(Duration::from_micros(200));
+                    ControlFlow::Continue(())
+                })
+            });
+        }
+        for number in 0..PACKETS {
+            let flow = u16::try_from(number % u64::from(FLOWS)).unwrap();
+            while !write_of(&mut writers[0], flow, number) {
+                std::thread::sleep(Duration::from_micros(50));
+            }
+        }
+        team.stop();
+    });
+    drop(watcher);
+    let handled: Vec<u64> = handled.into_iter().map(AtomicU64::into_inner).collect();
+    assert_eq!(handled.iter().sum::<u64>(), PACKETS);
+    assert!(handled.iter().all(|&packets| packets > 0), "{handled:?}");
+    assert!(lanes[0].offloaded.load(Ordering::Relaxed) > 0);
+    let accounts = team.account();
+    assert!(accounts.iter().all(|one| one.state == HandlerState::Ended), "{accounts:?}");
+}
