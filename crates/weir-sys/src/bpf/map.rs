@@ -75,6 +75,16 @@ struct Batch {
 
 const _: () = assert!(size_of::<Element>() == 32 && size_of::<Batch>() == 56);
 
+/// `BPF_MAP_CREATE`.
+pub(super) fn create(kind: u32, key: u32, value: u32, entries: u32, flags: u32) -> io::Result<OwnedFd> {
+    let attr =
+        Create { map_type: kind, key_size: key, value_size: value, max_entries: entries, map_flags: flags };
+    // SAFETY: `attr` begins as union bpf_attr does for this command; the kernel reads only its size.
+    let fd = unsafe { bpf(BPF_MAP_CREATE, &raw const attr) }?;
+    // SAFETY: a descriptor that the kernel has just made for us.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
 impl Map {
     /// Makes a map of up to `entries` entries; sizes in bytes.
     ///
@@ -83,19 +93,9 @@ impl Map {
     /// `EPERM` without `CAP_BPF`, `EINVAL` where the kernel does not know the kind, `ENOMEM`, `E2BIG`.
     pub fn new(kind: MapKind, key: u32, value: u32, entries: u32) -> Result<Self, CallError> {
         let map_flags = if matches!(kind, MapKind::Hash | MapKind::Trie) { BPF_F_NO_PREALLOC } else { 0 };
-        let attr = Create {
-            map_type: kind as u32,
-            key_size: key,
-            value_size: value,
-            max_entries: entries,
-            map_flags,
-        };
         let cpus = if kind == MapKind::PerCpuArray { cpu::possible()? as usize } else { 0 };
         let failed = |error| CallError::new(format!("make eBPF map of kind {kind:?}"), error);
-        // SAFETY: `attr` begins as union bpf_attr does for this command; the kernel reads only its size.
-        let fd = unsafe { bpf(BPF_MAP_CREATE, &raw const attr) }.map_err(failed)?;
-        // SAFETY: a descriptor that the kernel has just made for us.
-        let fd = unsafe { OwnedFd::from_raw_fd(fd) };
+        let fd = create(kind as u32, key, value, entries, map_flags).map_err(failed)?;
         Ok(Self { fd, key: key as usize, value: value as usize, cpus })
     }
 

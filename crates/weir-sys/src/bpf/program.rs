@@ -83,7 +83,8 @@ fn refused(name: &str, error: std::io::Error, log: &[u8]) -> Refused {
     Refused { source: CallError::new(format!("load eBPF program `{name}`"), error), log }
 }
 
-fn attempt(
+/// `BPF_PROG_LOAD`. What the verifier says goes into `log`, unless that is empty.
+pub(super) fn attempt(
     kind: ProgramKind,
     name: &str,
     instructions: &[u64],

@@ -10,6 +10,7 @@
 //!                      '-> files: names, open, finished; rotate: when one ends
 //! ```
 //!
+//! - `take`: what a writer takes; `told`: what it is told of the capture; `turn`: from one file to the next.
 //! - `options`: what can be asked for.
 //! - `piece`: what a file is put together from. `encode`: what stands in it besides the chunks; rewriting for pcap.
 //! - `rotate`: when a file is full. `files`: all files of a run; `names`: what they are called; `finished`: what is done
@@ -35,30 +36,27 @@ mod options;
 mod piece;
 mod rotate;
 mod stream;
+mod take;
 #[cfg(test)]
 mod tests;
+mod told;
+mod turn;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
 use std::path::Path;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use weir_savefile::pcapng;
-
+use self::encode::Counts;
 pub(crate) use self::encode::os;
-use self::encode::{Counts, Occasion};
 pub use self::error::{Kept, WriteError};
 pub use self::files::FileList;
 use self::files::{Files, OutFile};
 pub use self::options::{Compression, Format, Rotation, WriterOptions};
-use self::piece::{Content, Load, Outcome, Piece};
-use self::rotate::{Clock, Room};
-use crate::reader::InterfaceStatistics;
-use crate::{Account, Chunk, FileInterface, Packet, reader};
-
-/// Packets that come one by one are written once they are this many bytes.
-const BATCH: usize = 1 << 20;
+use self::piece::{Load, Outcome, Piece};
+use self::rotate::Clock;
+use crate::{Account, FileInterface};
 
 /// What is surely in the files: whole records, in each file without a gap from its start on. The kernel has it; it need
 /// not be on the disk yet.
@@ -197,143 +195,6 @@ impl Writer {
         Ok(number)
     }
 
-    /// Takes a chunk for the file. Its memory goes back to the pool when it is written or compressed: at once, or at one of
-    /// the next calls, or at [`flush`](Self::flush).
-    ///
-    /// # Errors
-    ///
-    /// This write or one before failed.
-    pub fn write(&mut self, chunk: Chunk) -> Result<(), WriteError> {
-        let content = Content::of_queue(chunk.interface(), chunk.queue(), chunk.len() as u64);
-        self.write_records(Load::Chunk(chunk), content)
-    }
-
-    fn write_records(&mut self, mut load: Load, mut content: Content) -> Result<(), WriteError> {
-        self.usable()?;
-        self.put_batch()?;
-        let compressed = self.options.compression != Compression::None;
-        while !load.as_ref().is_empty() {
-            self.ensure_file()?;
-            let cut = self.room().cut(self.options.format, compressed, load.as_ref(), content.count());
-            let Some((bytes, packets)) = cut else {
-                self.put_records(load, content)?;
-                return self.finish_full_file();
-            };
-            let (first, rest) = load.split(bytes);
-            self.put_records(first, content.split(packets))?;
-            self.finish_full_file()?;
-            load = rest;
-        }
-        Ok(())
-    }
-
-    fn put_records(&mut self, load: Load, content: Content) -> Result<(), WriteError> {
-        let Some(resolution) = self.options.format.pcap() else {
-            return self.put(Piece { load, content });
-        };
-        let mut buffer = self.buffer();
-        let converted = encode::to_pcap(resolution, load.as_ref(), &mut buffer);
-        drop(load);
-        match converted {
-            Ok(()) => self.put(Piece { load: Load::Bytes(buffer), content }),
-            Err(malformed) => {
-                self.flush()?;
-                self.fail(WriteError::Malformed(malformed))
-            }
-        }
-    }
-
-    /// Takes one packet for the file, with direction, queue, loss and comment where the packet has them and the format a
-    /// place for them. Packets are gathered to about 1 MiB before they are written.
-    ///
-    /// # Errors
-    ///
-    /// [`WriteError::Packet`]: the file cannot hold this packet; it can be written on. Else as [`write`](Self::write).
-    #[inline]
-    pub fn packet(&mut self, packet: &Packet<'_>) -> Result<(), WriteError> {
-        self.usable()?;
-        if packet.interface as usize >= self.interfaces.len() {
-            return Err(WriteError::Packet {
-                reason: format!(
-                    "it is of interface {}, of which the file has not been told",
-                    packet.interface
-                ),
-            });
-        }
-        self.ensure_file()?;
-        let Load::Bytes(bytes) = &mut self.batch.load else { unreachable!("a batch is in a buffer") };
-        if encode::packet(self.options.format, packet, bytes).is_none() {
-            return Err(WriteError::Packet { reason: format!("{} bytes are too many", packet.data.len()) });
-        }
-        let size = bytes.len();
-        self.batch.content.push(packet.interface, packet.queue, 1);
-        let full =
-            self.options.rotation.is_ring() && self.room().holds_no_more_than(size, &self.batch.content);
-        if full || size >= BATCH || self.options.flush_each {
-            self.put_batch()?;
-        }
-        if full { self.finish_full_file() } else { Ok(()) }
-    }
-
-    /// Takes packets of a file as they stand there, whose records are those of this file's format
-    /// ([`Reader::is_copied_to`](reader::Reader::is_copied_to)) and whose interface has the same number here. Not for files
-    /// that end with the packet that fills them.
-    ///
-    /// # Errors
-    ///
-    /// As [`write`](Self::write).
-    pub fn run(&mut self, run: &reader::Run<'_>) -> Result<(), WriteError> {
-        self.usable()?;
-        if run.interface as usize >= self.interfaces.len() || self.options.rotation.is_ring() {
-            let reason = "records cannot be copied to this file as they stand".to_owned();
-            return Err(WriteError::Packet { reason });
-        }
-        self.ensure_file()?;
-        let Load::Bytes(bytes) = &mut self.batch.load else { unreachable!("a batch is in a buffer") };
-        bytes.extend_from_slice(run.bytes);
-        let size = bytes.len();
-        self.batch.content.push(run.interface, run.queue, run.packets);
-        if size >= BATCH || self.options.flush_each { self.put_batch() } else { Ok(()) }
-    }
-
-    /// Takes any other pcapng block for the file: its type, and what stands between its lengths, in native byte order. A
-    /// pcap file has no place for one.
-    ///
-    /// # Errors
-    ///
-    /// [`WriteError::Packet`]: the block is too long; the file can be written on. Else as [`write`](Self::write).
-    pub fn block(&mut self, kind: u32, body: &[u8]) -> Result<(), WriteError> {
-        self.usable()?;
-        if self.options.format != Format::Pcapng {
-            return Ok(());
-        }
-        self.put_batch()?;
-        self.ensure_file()?;
-        let mut buffer = self.buffer();
-        if pcapng::append_block(&mut buffer, kind, body).is_none() {
-            return Err(WriteError::Packet { reason: format!("{} bytes are too many", body.len()) });
-        }
-        self.put(Load::Bytes(buffer).into())
-    }
-
-    /// Takes counters of an interface as another file had them, by the number that this file knows it by. A pcap file
-    /// has no place for them.
-    ///
-    /// # Errors
-    ///
-    /// As [`write`](Self::write).
-    pub fn interface_statistics(&mut self, statistics: &InterfaceStatistics) -> Result<(), WriteError> {
-        self.usable()?;
-        if self.options.format != Format::Pcapng {
-            return Ok(());
-        }
-        self.put_batch()?;
-        self.ensure_file()?;
-        let mut buffer = self.buffer();
-        encode::interface_statistics(statistics, &mut buffer);
-        self.put(Load::Bytes(buffer).into())
-    }
-
     /// Waits until everything that was taken is in the file, so that the pool has its memory back. For a capture that
     /// has nothing to hand out: call this before waiting for packets, or chunks stay away from the pool meanwhile.
     ///
@@ -345,111 +206,6 @@ impl Writer {
         self.put_batch()?;
         let settled = self.file.as_mut().map_or(Ok(()), |file| file.output.settle());
         settled.or_else(|source| self.fail_write(source))
-    }
-
-    /// Writes down the account as it stands (Interface Statistics Blocks): done now and then, above all after a loss,
-    /// it makes a time line. A pcap file has no place for it.
-    ///
-    /// # Errors
-    ///
-    /// As [`write`](Self::write).
-    pub fn statistics(&mut self, account: &Account) -> Result<(), WriteError> {
-        self.usable()?;
-        self.note(account);
-        self.put_statistics(Occasion::Now, now())
-    }
-
-    /// Another filter came into force at `time` (nanoseconds since the Unix epoch), with the account as it stands; `None`:
-    /// everything is wanted. The file says so where it is now, in Interface Statistics Blocks, and those that come after it
-    /// name the filter in the descriptions of their interfaces.
-    ///
-    /// # Errors
-    ///
-    /// As [`write`](Self::write).
-    pub fn filter_changed(
-        &mut self,
-        account: &Account,
-        time: u64,
-        filter: Option<&str>,
-    ) -> Result<(), WriteError> {
-        self.usable()?;
-        for interface in &mut self.interfaces {
-            interface.filter = filter.map(str::to_owned);
-        }
-        let said = match filter {
-            Some(filter) => format!("filter changed to: {filter}"),
-            None => "filter removed: every packet is wanted".to_owned(),
-        };
-        self.said(account, time, &said)
-    }
-
-    /// Something has happened at `time` (nanoseconds since the Unix epoch) that who reads the file is to know, with the
-    /// account as it stands: a comment of Interface Statistics Blocks, where the file is now.
-    ///
-    /// # Errors
-    ///
-    /// As [`write`](Self::write).
-    pub fn said(&mut self, account: &Account, time: u64, what: &str) -> Result<(), WriteError> {
-        self.usable()?;
-        self.note(account);
-        self.put_statistics(Occasion::Event(what), time)
-    }
-
-    /// What the statistics at the end of a file are to say, should it end before the next account is told.
-    pub fn note(&mut self, account: &Account) {
-        let elapsed = u64::try_from(account.elapsed.as_nanos()).unwrap_or(u64::MAX);
-        self.began.get_or_insert_with(|| now().saturating_sub(elapsed));
-        self.counts = Some(Counts::of(account));
-    }
-
-    /// Whether the file will end in this chunk: the moment to [`note`](Self::note) an account.
-    pub fn ends_with(&self, chunk: &Chunk) -> bool {
-        let (bytes, packets) = (chunk.bytes().len() as u64, chunk.len() as u64);
-        let room = self.room();
-        self.options.rotation.is_ring() && (room.bytes <= bytes || room.packets <= packets)
-    }
-
-    /// When the present file ends by time, as far as clocks go on as they do: then [`tick`](Self::tick) has to be called.
-    /// `None`: it does not.
-    pub fn due(&self) -> Option<Instant> {
-        self.clock.as_ref().filter(|_| !self.complete).map(Clock::due)
-    }
-
-    /// Whether that time has come.
-    pub fn is_due(&self) -> bool {
-        !self.complete && self.clock.as_ref().is_some_and(Clock::is_due)
-    }
-
-    /// Ends the file and begins the next one, if [it is due](Self::is_due).
-    ///
-    /// # Errors
-    ///
-    /// As [`write`](Self::write).
-    pub fn tick(&mut self, account: &Account) -> Result<(), WriteError> {
-        self.usable()?;
-        if !self.is_due() {
-            return Ok(());
-        }
-        self.note(account);
-        let Rotation { files, .. } = self.options.rotation;
-        if !self.options.rotation.is_ring()
-            && files.is_some_and(|files| self.files.list.count >= files.into())
-        {
-            // What was captured up to now and comes after this call belongs to the last file.
-            self.complete = true;
-            return Ok(());
-        }
-        self.finish_file()?;
-        self.ensure_file()?;
-        if let Some(clock) = &mut self.clock {
-            clock.advance();
-        }
-        Ok(())
-    }
-
-    /// All files that were asked for are written ([`Rotation::files`] with periods alone): nothing more should come.
-    pub fn is_complete(&self) -> bool {
-        self.complete
     }
 
     /// What is surely in the files by now.
@@ -503,66 +259,8 @@ impl Writer {
         }
     }
 
-    #[inline]
-    fn room(&self) -> Room {
-        let (bytes, packets) = self.file.as_ref().map_or((0, 0), |file| (file.bytes, file.packets));
-        Room::new(&self.options.rotation, bytes, packets)
-    }
-
     fn buffer(&mut self) -> Vec<u8> {
         self.file.as_mut().map(|file| file.output.buffer()).unwrap_or_default()
-    }
-
-    /// Begins a file where none is open.
-    #[inline]
-    fn ensure_file(&mut self) -> Result<(), WriteError> {
-        if self.file.is_some() {
-            return Ok(());
-        }
-        match self.files.open() {
-            Ok(file) => self.file = Some(file),
-            Err(error) => return self.fail(error),
-        }
-        self.put_start()
-    }
-
-    fn put_start(&mut self) -> Result<(), WriteError> {
-        let start = encode::start(&self.interfaces, &self.options)?;
-        self.put(Load::Bytes(start).into())
-    }
-
-    fn finish_full_file(&mut self) -> Result<(), WriteError> {
-        if self.room().is_full() { self.finish_file() } else { Ok(()) }
-    }
-
-    /// Ends the file, if one is open.
-    fn finish_file(&mut self) -> Result<(), WriteError> {
-        self.put_batch()?;
-        if self.file.is_none() {
-            return Ok(());
-        }
-        self.put_statistics(Occasion::End, now())?;
-        let closed = self.file.as_mut().map_or(Ok(()), |file| file.output.close());
-        if let Err(source) = closed {
-            return self.fail_write(source);
-        }
-        if let Some(file) = self.file.take() {
-            self.before.add_file(file.output.written());
-            self.files.finish(file);
-        }
-        self.began = Some(now());
-        self.base = self.counts.clone().unwrap_or_default();
-        Ok(())
-    }
-
-    fn put_statistics(&mut self, occasion: Occasion<'_>, now: u64) -> Result<(), WriteError> {
-        self.put_batch()?;
-        let mut buffer = self.buffer();
-        if let (Format::Pcapng, Some(counts), Some(file)) = (self.options.format, &self.counts, &self.file) {
-            let base = (&self.base, self.began.unwrap_or(now));
-            encode::statistics(base, (counts, now), &file.by_interface, occasion, &mut buffer);
-        }
-        if buffer.is_empty() { Ok(()) } else { self.put(Load::Bytes(buffer).into()) }
     }
 
     fn put_batch(&mut self) -> Result<(), WriteError> {

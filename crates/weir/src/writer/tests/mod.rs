@@ -17,6 +17,7 @@ use rustix::mount::{
 };
 use weir_savefile::record::{INBOUND, OUTBOUND, RecordHeader, encode};
 
+use super::piece::Content;
 use super::*;
 use crate::{InterfaceAccount, NicCounters, QueueAccount, Tally};
 

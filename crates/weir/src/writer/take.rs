@@ -1,0 +1,150 @@
+//! What a writer takes: chunks and packets, put together into pieces of the file.
+
+use weir_savefile::pcapng;
+
+use super::piece::{Content, Load, Piece};
+use super::{Compression, Format, WriteError, Writer, encode};
+use crate::reader::InterfaceStatistics;
+use crate::{Chunk, Packet, reader};
+
+/// Packets that come one by one are written once they are this many bytes.
+const BATCH: usize = 1 << 20;
+
+impl Writer {
+    /// Takes a chunk for the file. Its memory goes back to the pool when it is written or compressed: at once, or at one of
+    /// the next calls, or at [`flush`](Self::flush).
+    ///
+    /// # Errors
+    ///
+    /// This write or one before failed.
+    pub fn write(&mut self, chunk: Chunk) -> Result<(), WriteError> {
+        let content = Content::of_queue(chunk.interface(), chunk.queue(), chunk.len() as u64);
+        self.write_records(Load::Chunk(chunk), content)
+    }
+
+    pub(super) fn write_records(&mut self, mut load: Load, mut content: Content) -> Result<(), WriteError> {
+        self.usable()?;
+        self.put_batch()?;
+        let compressed = self.options.compression != Compression::None;
+        while !load.as_ref().is_empty() {
+            self.ensure_file()?;
+            let cut = self.room().cut(self.options.format, compressed, load.as_ref(), content.count());
+            let Some((bytes, packets)) = cut else {
+                self.put_records(load, content)?;
+                return self.finish_full_file();
+            };
+            let (first, rest) = load.split(bytes);
+            self.put_records(first, content.split(packets))?;
+            self.finish_full_file()?;
+            load = rest;
+        }
+        Ok(())
+    }
+
+    fn put_records(&mut self, load: Load, content: Content) -> Result<(), WriteError> {
+        let Some(resolution) = self.options.format.pcap() else {
+            return self.put(Piece { load, content });
+        };
+        let mut buffer = self.buffer();
+        let converted = encode::to_pcap(resolution, load.as_ref(), &mut buffer);
+        drop(load);
+        match converted {
+            Ok(()) => self.put(Piece { load: Load::Bytes(buffer), content }),
+            Err(malformed) => {
+                self.flush()?;
+                self.fail(WriteError::Malformed(malformed))
+            }
+        }
+    }
+
+    /// Takes one packet for the file, with direction, queue, loss and comment where the packet has them and the format a
+    /// place for them. Packets are gathered to about 1 MiB before they are written.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Packet`]: the file cannot hold this packet; it can be written on. Else as [`write`](Self::write).
+    #[inline]
+    pub fn packet(&mut self, packet: &Packet<'_>) -> Result<(), WriteError> {
+        self.usable()?;
+        if packet.interface as usize >= self.interfaces.len() {
+            return Err(WriteError::Packet {
+                reason: format!(
+                    "it is of interface {}, of which the file has not been told",
+                    packet.interface
+                ),
+            });
+        }
+        self.ensure_file()?;
+        let Load::Bytes(bytes) = &mut self.batch.load else { unreachable!("a batch is in a buffer") };
+        if encode::packet(self.options.format, packet, bytes).is_none() {
+            return Err(WriteError::Packet { reason: format!("{} bytes are too many", packet.data.len()) });
+        }
+        let size = bytes.len();
+        self.batch.content.push(packet.interface, packet.queue, 1);
+        let full =
+            self.options.rotation.is_ring() && self.room().holds_no_more_than(size, &self.batch.content);
+        if full || size >= BATCH || self.options.flush_each {
+            self.put_batch()?;
+        }
+        if full { self.finish_full_file() } else { Ok(()) }
+    }
+
+    /// Takes packets of a file as they stand there, whose records are those of this file's format
+    /// ([`Reader::is_copied_to`](reader::Reader::is_copied_to)) and whose interface has the same number here. Not for files
+    /// that end with the packet that fills them.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    pub fn run(&mut self, run: &reader::Run<'_>) -> Result<(), WriteError> {
+        self.usable()?;
+        if run.interface as usize >= self.interfaces.len() || self.options.rotation.is_ring() {
+            let reason = "records cannot be copied to this file as they stand".to_owned();
+            return Err(WriteError::Packet { reason });
+        }
+        self.ensure_file()?;
+        let Load::Bytes(bytes) = &mut self.batch.load else { unreachable!("a batch is in a buffer") };
+        bytes.extend_from_slice(run.bytes);
+        let size = bytes.len();
+        self.batch.content.push(run.interface, run.queue, run.packets);
+        if size >= BATCH || self.options.flush_each { self.put_batch() } else { Ok(()) }
+    }
+
+    /// Takes any other pcapng block for the file: its type, and what stands between its lengths, in native byte order. A
+    /// pcap file has no place for one.
+    ///
+    /// # Errors
+    ///
+    /// [`WriteError::Packet`]: the block is too long; the file can be written on. Else as [`write`](Self::write).
+    pub fn block(&mut self, kind: u32, body: &[u8]) -> Result<(), WriteError> {
+        self.usable()?;
+        if self.options.format != Format::Pcapng {
+            return Ok(());
+        }
+        self.put_batch()?;
+        self.ensure_file()?;
+        let mut buffer = self.buffer();
+        if pcapng::append_block(&mut buffer, kind, body).is_none() {
+            return Err(WriteError::Packet { reason: format!("{} bytes are too many", body.len()) });
+        }
+        self.put(Load::Bytes(buffer).into())
+    }
+
+    /// Takes counters of an interface as another file had them, by the number that this file knows it by. A pcap file
+    /// has no place for them.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    pub fn interface_statistics(&mut self, statistics: &InterfaceStatistics) -> Result<(), WriteError> {
+        self.usable()?;
+        if self.options.format != Format::Pcapng {
+            return Ok(());
+        }
+        self.put_batch()?;
+        self.ensure_file()?;
+        let mut buffer = self.buffer();
+        encode::interface_statistics(statistics, &mut buffer);
+        self.put(Load::Bytes(buffer).into())
+    }
+}

@@ -1,0 +1,109 @@
+//! When a file ends and the next one begins.
+
+use std::time::Instant;
+
+use super::encode::{self, Occasion};
+use super::piece::Load;
+use super::rotate::{Clock, Room};
+use super::{Rotation, WriteError, Writer, now};
+use crate::{Account, Chunk};
+
+impl Writer {
+    /// Whether the file will end in this chunk: the moment to [`note`](Self::note) an account.
+    pub fn ends_with(&self, chunk: &Chunk) -> bool {
+        let (bytes, packets) = (chunk.bytes().len() as u64, chunk.len() as u64);
+        let room = self.room();
+        self.options.rotation.is_ring() && (room.bytes <= bytes || room.packets <= packets)
+    }
+
+    /// When the present file ends by time, as far as clocks go on as they do: then [`tick`](Self::tick) has to be called.
+    /// `None`: it does not.
+    pub fn due(&self) -> Option<Instant> {
+        self.clock.as_ref().filter(|_| !self.complete).map(Clock::due)
+    }
+
+    /// Whether that time has come.
+    pub fn is_due(&self) -> bool {
+        !self.complete && self.clock.as_ref().is_some_and(Clock::is_due)
+    }
+
+    /// Ends the file and begins the next one, if [it is due](Self::is_due).
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    pub fn tick(&mut self, account: &Account) -> Result<(), WriteError> {
+        self.usable()?;
+        if !self.is_due() {
+            return Ok(());
+        }
+        self.note(account);
+        let Rotation { files, .. } = self.options.rotation;
+        if !self.options.rotation.is_ring()
+            && files.is_some_and(|files| self.files.list.count >= files.into())
+        {
+            // What was captured up to now and comes after this call belongs to the last file.
+            self.complete = true;
+            return Ok(());
+        }
+        self.finish_file()?;
+        self.ensure_file()?;
+        if let Some(clock) = &mut self.clock {
+            clock.advance();
+        }
+        Ok(())
+    }
+
+    /// All files that were asked for are written ([`Rotation::files`] with periods alone): nothing more should come.
+    pub fn is_complete(&self) -> bool {
+        self.complete
+    }
+
+    #[inline]
+    pub(super) fn room(&self) -> Room {
+        let (bytes, packets) = self.file.as_ref().map_or((0, 0), |file| (file.bytes, file.packets));
+        Room::new(&self.options.rotation, bytes, packets)
+    }
+
+    /// Begins a file where none is open.
+    #[inline]
+    pub(super) fn ensure_file(&mut self) -> Result<(), WriteError> {
+        if self.file.is_some() {
+            return Ok(());
+        }
+        match self.files.open() {
+            Ok(file) => self.file = Some(file),
+            Err(error) => return self.fail(error),
+        }
+        self.put_start()
+    }
+
+    pub(super) fn put_start(&mut self) -> Result<(), WriteError> {
+        let start = encode::start(&self.interfaces, &self.options)?;
+        self.put(Load::Bytes(start).into())
+    }
+
+    pub(super) fn finish_full_file(&mut self) -> Result<(), WriteError> {
+        if self.room().is_full() { self.finish_file() } else { Ok(()) }
+    }
+
+    /// Ends the file, if one is open.
+    pub(super) fn finish_file(&mut self) -> Result<(), WriteError> {
+        self.put_batch()?;
+        if self.file.is_none() {
+            return Ok(());
+        }
+        self.put_statistics(Occasion::End, now())?;
+        let closed = self.file.as_mut().map_or(Ok(()), |file| file.output.close());
+        if let Err(source) = closed {
+            return self.fail_write(source);
+        }
+        if let Some(file) = self.file.take() {
+            self.before.add_file(file.output.written());
+            self.files.finish(file);
+        }
+        self.began = Some(now());
+        self.base = self.counts.clone().unwrap_or_default();
+        Ok(())
+    }
+}
