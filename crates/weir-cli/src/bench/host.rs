@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use rustix::thread::{CpuSet, sched_setaffinity};
-use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 use serde_json::Value;
 use weir_lab::{FrameSender, Network, Traffic, Veth};
@@ -18,6 +17,7 @@ use super::bars::{Bar, Wanted};
 use super::contestants::capture_on_host;
 use super::machine::Machine;
 use super::peers;
+use super::process::thread_time;
 use super::program::{Program, Reader};
 use super::spread::Spread;
 use super::table::{bar_rows, table};
@@ -207,13 +207,6 @@ fn send(network: &Network, time: Duration) -> Result<Sent, Failure> {
         });
         sending.join().expect("sending does not panic")
     })
-}
-
-/// Processor time of this thread, in the program and in the kernel for it.
-fn thread_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
-    Duration::from_secs(seconds) + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// Throughput of one TCP stream by iperf3, bits a second; the captured end sends, or receives.

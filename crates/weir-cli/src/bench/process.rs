@@ -5,6 +5,7 @@ use std::io;
 use std::time::Duration;
 
 use rustix::process::Pid;
+use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 /// Memory of a process, bytes.
@@ -66,6 +67,13 @@ pub(super) fn cpu_time(pid: Pid) -> io::Result<Duration> {
             fs::read_to_string(task?.path().join("schedstat")).map_or(Duration::ZERO, |text| running(&text));
     }
     Ok(sum)
+}
+
+/// Processor time of this thread, in the program and in the kernel for it.
+pub(super) fn thread_time() -> Duration {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    let seconds = u64::try_from(time.tv_sec).unwrap_or(0);
+    Duration::from_secs(seconds) + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
 /// The first number of a `schedstat`: nanoseconds on a processor. To the last tick of the timer for a thread that runs.

@@ -17,7 +17,7 @@ pub struct Ready {
     pub number: u64,
     /// It was closed because of its age, not because it was full.
     pub aged: bool,
-    /// When it was closed, packets had been dropped that no [`PacketRing::statistics`](super::PacketRing::statistics) had told of.
+    /// When it was closed, packets had been dropped that no [`statistics`](super::PacketRing::statistics) had told of.
     pub losing: bool,
 }
 

@@ -1,6 +1,8 @@
-//! `weir bench filter`: filters against libpcap's: length, speed, and what compiling them takes.
+//! `weir bench filter`: filters against libpcap's: length, speed, and what compiling them takes; what one adds to XDP, and what it
+//! takes to exchange one.
 
 mod compile;
+mod ctl;
 mod exchange;
 mod length;
 mod speed;
@@ -32,7 +34,7 @@ Examples:
         Whether it works, not how fast.
 
 Both compilers get the same expressions, both programs the same packets, in turns. Times are of this build: a debug build is
-many times slower. What a filter adds to an XDP program takes root.";
+many times slower. What is asked in user space and in XDP is told in processor time. XDP and captures take root.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -58,7 +60,7 @@ struct Report {
     speeds: Vec<speed::Sample>,
     compiling: Vec<compile::Sample>,
     xdp: Vec<xdp::Sample>,
-    exchange: Vec<exchange::Sample>,
+    exchange: exchange::Exchanges,
     bars: Vec<Bar>,
 }
 
@@ -76,12 +78,12 @@ pub(super) fn run(args: &FilterArgs) -> Result<(), Failure> {
     let mut bars = lengths.bars();
     bars.extend(speed::bars(&speeds));
     bars.extend(compile::bars(&compiling));
-    bars.push(xdp::bar(&xdp));
-    bars.extend(exchange::bars(&exchange));
+    bars.extend(xdp::bars(&xdp));
+    bars.extend(exchange.bars());
     let mut stdout = io::stdout().lock();
     let printed = write!(stdout, "{lengths}\nWhat has to be reached\n{}", table(&bar_rows(&bars)));
     printed.and_then(|()| stdout.flush()).map_err(failed("write to standard output"))?;
-    let wrong = speeds.iter().filter(|sample| !sample.same_verdicts).count();
+    let wrong = speeds.iter().filter(|sample| !sample.same_verdicts).count() + exchange.wrong();
     let report =
         Report { machine, libpcap: libpcap.version(), lengths, speeds, compiling, xdp, exchange, bars };
     if let Some((path, file)) = json {

@@ -1,0 +1,91 @@
+//! What `weir ctl filter` takes as a process, beside a capture that is a process, too.
+
+use std::env;
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde::{Deserialize, Serialize};
+use weir_lab::Network;
+
+use crate::bench::failed;
+use crate::failure::Failure;
+use crate::style;
+
+/// How long a capture may take to listen.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// One call. Times in microseconds.
+#[derive(Debug, Serialize)]
+pub(super) struct Ctl {
+    source: &'static str,
+    /// Until the filter was compiled and loaded.
+    made: f64,
+    /// In the capture, to put it in place.
+    in_force: f64,
+    /// From the start of the process to its end.
+    pub(super) process: f64,
+}
+
+/// What it says of itself (`--json`).
+#[derive(Deserialize)]
+struct Said {
+    in_force_nanoseconds: u64,
+    made_nanoseconds: u64,
+}
+
+/// A capture that ends with this.
+struct Capture(Child);
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        let _ended_already = kill_process(Pid::from_child(&self.0), Signal::TERM);
+        let _nobody_asks = self.0.wait();
+    }
+}
+
+/// Exchanges the filter of a capture on the receiving interface `times` times.
+pub(super) fn measure(network: &Network, source: &'static str, times: u32) -> Result<Vec<Ctl>, Failure> {
+    let weir = env::current_exe().map_err(failed("find this program"))?;
+    let folder = tempfile::tempdir().map_err(failed("make a folder"))?;
+    let socket = folder.path().join("control");
+    let mut capture = Command::new(&weir);
+    capture.args(["capture", "-i", &network.pair().rx.name, "--source", source, "-q", "-w", "/dev/null"]);
+    capture.arg("--control").arg(&socket).arg("udp");
+    capture.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    let _capture = Capture(network.rx().spawn(&mut capture).map_err(failed("start weir capture"))?);
+    let call = |text: &str| {
+        let mut command = Command::new(&weir);
+        command.args(["ctl", "filter", "--json", "--target"]).arg(&socket).arg(text);
+        let begun = Instant::now();
+        let output = command.output().map_err(failed("start weir ctl"))?;
+        Ok::<_, Failure>((begun.elapsed(), output))
+    };
+    let begun = Instant::now();
+    while !call("udp")?.1.status.success() {
+        if begun.elapsed() > PATIENCE {
+            return Err(Failure::new("weir ctl: the capture does not answer"));
+        }
+        thread::sleep(Duration::from_millis(20));
+    }
+    let mut samples = Vec::new();
+    for number in 0..times {
+        let (process, output) = call(["tcp port 443 and net 10.0.0.0/8", "udp"][number as usize % 2])?;
+        if !output.status.success() {
+            let said = String::from_utf8_lossy(&output.stderr);
+            return Err(Failure::new(format_args!("weir ctl filter: {}", said.trim())));
+        }
+        let said: Said = serde_json::from_slice(&output.stdout).map_err(failed("read what weir ctl says"))?;
+        let [made, in_force] =
+            [said.made_nanoseconds, said.in_force_nanoseconds].map(|time| time as f64 / 1e3);
+        samples.push(Ctl { source, made, in_force, process: process.as_secs_f64() * 1e6 });
+    }
+    if let Some(last) = samples.last() {
+        style::say(format_args!(
+            "weir ctl filter, {source}: {:.0} us to compile and load, {:.0} us until it is in force, {:.0} us the whole process",
+            last.made, last.in_force, last.process
+        ));
+    }
+    Ok(samples)
+}
