@@ -104,11 +104,11 @@ impl Pump {
                 self.nap(PAUSE);
                 return Ok(());
             }
-            self.read_losses(0)?;
+            self.read_losses()?;
             return self.sleep();
         }
         if !self.copy(frames) {
-            self.read_losses(frames.len())?;
+            self.read_losses()?;
             self.nap(STALL);
         }
         Ok(())
@@ -121,7 +121,7 @@ impl Pump {
         let packets = self.socket.receive(umem, BATCH, frames);
         self.tally.taken += frames.len() as u64;
         self.tally.streak = self.tally.streak.saturating_add(u32::try_from(packets).unwrap_or(u32::MAX));
-        if starved { self.read_losses(0) } else { Ok(()) }
+        if starved { self.read_losses() } else { Ok(()) }
     }
 
     /// Copies what it can of `frames`, and gives those back to the kernel; whether that is all.
@@ -160,9 +160,8 @@ impl Pump {
         all
     }
 
-    /// Asks the kernel how many packets it has dropped. `held`: frames that were taken and not copied.
-    fn read_losses(&mut self, held: usize) -> Result<(), CallError> {
-        debug_assert!(self.tally.done + held as u64 == self.tally.taken || held == 0);
+    /// Asks the kernel how many packets it has dropped: behind all that were taken and all that are in the ring.
+    fn read_losses(&mut self) -> Result<(), CallError> {
         let behind = self.tally.taken + u64::from(self.socket.waiting());
         let loss = self.socket.loss()?;
         self.losses.read(loss.dropped + loss.ring_full, None, behind);
@@ -177,7 +176,7 @@ impl Pump {
         frames: &mut Vec<Frame<'u>>,
         rest: &mut Option<Reader>,
     ) -> Result<(), CallError> {
-        self.read_losses(frames.len())?;
+        self.read_losses()?;
         loop {
             if frames.is_empty() {
                 self.receive(umem, frames)?;
