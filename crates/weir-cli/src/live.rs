@@ -71,11 +71,14 @@ impl Live {
         let text = format!("{} lost", units::grouped(lost));
         let painted = if lost > 0 { self.paint.red(&text) } else { self.paint.green(&text) };
         pieces.push((0, Piece { width: text.chars().count(), painted }));
+        if let Some(filtered) = total.filtered.filter(|&filtered| filtered > 0) {
+            pieces.push((4, Piece::plain(format!("{} filtered", units::grouped(filtered)))));
+        }
         pieces.push((2, self.pool(account)));
         if let Some(bytes) = file_bytes {
-            pieces.push((4, Piece::plain(format!("{} in file", units::bytes(bytes)))));
+            pieces.push((5, Piece::plain(format!("{} in file", units::bytes(bytes)))));
         }
-        pieces.push((5, Piece::dimmed(units::elapsed(account.elapsed), self.paint)));
+        pieces.push((6, Piece::dimmed(units::elapsed(account.elapsed), self.paint)));
 
         while row_width(&pieces) > width {
             let Some(least) = pieces.iter().map(|(rank, _)| *rank).max().filter(|rank| *rank > 0) else {

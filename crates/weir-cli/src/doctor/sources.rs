@@ -4,13 +4,13 @@
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use weir::{Builder, Capture, SourceChoice};
+use weir::{Builder, Capture, Filter, SourceChoice};
 use weir_sys::netns::NetNs;
 use weir_sys::packet::{PacketRing, RingOptions, Traffic};
 use weir_sys::rawsend::RawSender;
 use weir_sys::{CallError, link, veth};
 
-use super::check::{Check, NOT_PERMITTED, THERE};
+use super::check::{Check, NOT_PERMITTED, State, THERE};
 use super::privileges::SETCAP;
 
 /// Names in the private namespace.
@@ -35,7 +35,7 @@ pub(super) fn try_all() -> Tried {
     match Lab::new() {
         Ok(lab) => Tried {
             sources: SOURCES.map(|(name, source)| lab.try_source(name, source)).to_vec(),
-            kernel: vec![lab.try_clsact(), lab.try_segment(), lab.try_bound()],
+            kernel: vec![lab.try_clsact(), lab.try_segment(), lab.try_bound(), lab.try_filter()],
         },
         Err(error) => {
             let sources = SOURCES.map(|(name, source)| try_loading(name, source));
@@ -45,7 +45,7 @@ pub(super) fn try_all() -> Tried {
             };
             Tried {
                 sources: sources.to_vec(),
-                kernel: ["clsact", "--segment", "VLAN tags in xdp"].map(untried).to_vec(),
+                kernel: ["clsact", "--segment", "VLAN tags in xdp", "filters"].map(untried).to_vec(),
             }
         }
     }
@@ -111,21 +111,35 @@ impl Lab {
 
     fn try_clsact(&self) -> Check {
         // As on a kernel without tcx.
-        self.try_tc("clsact", |builder| builder.tc_filters(true))
+        self.try_way("clsact", |builder| builder.source(SourceChoice::Tc).tc_filters(true))
             .why("where the kernel has no tcx, the tc source needs it, and cls_bpf")
             .mend("modprobe -a sch_ingress cls_bpf")
             .unless_ok()
     }
 
     fn try_segment(&self) -> Check {
-        self.try_tc("--segment", |builder| builder.segment(true))
+        self.try_way("--segment", |builder| builder.source(SourceChoice::Tc).segment(true))
             .why("super-frames of offloads cannot be captured as the segments of the wire")
             .unless_ok()
     }
 
-    /// One way of the tc source which is not the only one.
-    fn try_tc(&self, name: &'static str, way: impl FnOnce(Builder) -> Builder + Send) -> Check {
-        match self.netns.run(|| self.capture_one(|builder| way(builder.source(SourceChoice::Tc)))) {
+    fn try_filter(&self) -> Check {
+        // It wants the frame that is sent.
+        let front = |builder: Builder| builder.filter(Filter::new("ether proto 0x88b5"));
+        let tried = SOURCES.map(|(name, source)| {
+            let check = self.try_way("filters", |builder| front(builder.source(source)));
+            Check { found: format!("{name}: {}", check.found), ..check }
+        });
+        let failed = tried.into_iter().find(|check| check.state != State::Ok);
+        failed.map_or_else(
+            || Check::ok("filters", THERE),
+            |check| check.why("only without a filter, or with another --source, are packets captured"),
+        )
+    }
+
+    /// A way to capture which is not the only one.
+    fn try_way(&self, name: &'static str, way: impl FnOnce(Builder) -> Builder + Send) -> Check {
+        match self.netns.run(|| self.capture_one(way)) {
             Ok(_) => Check::ok(name, THERE),
             Err(Trouble::Weir(error)) => Check::weak(name, first_line(&error.to_string())),
             Err(Trouble::Call(error)) => Check::weak(name, error.to_string()),

@@ -54,12 +54,12 @@ impl Explained<'_> {
             lines.push(format!("  {}", paint.cyan(term.text)));
             lines.push(format!("      matches {}", term.matches));
             if !term.reads.is_empty() {
-                lines.push(paint.dim(format!("      reads {}", term.reads.join(" "))));
+                lines.extend(listed("      reads", &term.reads).map(|line| paint.dim(line)));
             }
         }
         if !self.headers.is_empty() {
             lines.push(String::new());
-            lines.push(paint.dim(format!("  to find the headers: {}", self.headers.join(" "))));
+            lines.extend(listed("  to find the headers:", &self.headers).map(|line| paint.dim(line)));
         }
         if self.never_matches {
             lines.push(String::new());
@@ -74,5 +74,37 @@ impl Explained<'_> {
             (_, 1) => "1 term".to_owned(),
             (_, count) => format!("{count} terms"),
         }
+    }
+}
+
+/// The items behind `before`, and in lines below it where one has no room for them.
+fn listed(before: &str, items: &[String]) -> impl Iterator<Item = String> {
+    let indent = before.len() - before.trim_start().len() + 4;
+    let width = style::columns().clamp(40, 110);
+    let mut lines = vec![before.to_owned()];
+    for item in items {
+        let line = lines.last_mut().expect("never empty");
+        if line.len() + 1 + item.len() > width {
+            lines.push(format!("{:indent$}{item}", ""));
+        } else {
+            line.push(' ');
+            line.push_str(item);
+        }
+    }
+    lines.into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_list_is_wrapped() {
+        let items: Vec<String> = (0..40).map(|at| format!("[header + {at}:1]")).collect();
+        let lines: Vec<String> = listed("  reads", &items).collect();
+        assert!(lines.len() > 3 && lines[0].starts_with("  reads [header + 0:1] "), "{lines:?}");
+        assert!(lines[1..].iter().all(|line| line.starts_with("      [")), "{lines:?}");
+        assert!(lines.iter().all(|line| line.len() <= 110), "{lines:?}");
+        assert_eq!(lines.join(" ").split_whitespace().count(), 1 + 40 * 3);
     }
 }
