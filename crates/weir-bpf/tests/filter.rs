@@ -11,7 +11,7 @@ use weir_filter::emit::ebpf::Context;
 use weir_filter::graph::{Graph, NodeId, Operation, Relation, TermId, Width};
 use weir_filter::interpret::{Interpreter, Packet};
 use weir_filter::names::NoNames;
-use weir_filter::set::{Contents, Member, Set, SetId};
+use weir_filter::set::{Contents, Holds, Member, Set, SetId, SetName};
 use weir_filter::{Beside, Dialect, Options};
 use weir_judge::corpus;
 use weir_judge::ebpf::{self, CONTEXTS};
@@ -167,9 +167,9 @@ fn in_sets() -> (Graph, Vec<Set>) {
     let address = graph.member(SetId(1), &words, ways, TermId(0));
     let root = graph.member(SetId(0), &[number], (address, Graph::REFUSE), TermId(0));
     graph.set_root(root);
-    let name = |name: &str| Some(name.to_owned());
-    let ports = Set { name: name("ports"), contents: Contents::Numbers(vec![80]) };
-    let hosts = Set { name: name("hosts"), contents: Contents::Ipv6(Vec::new()) };
+    let name = |name: &str, holds| Some(SetName { text: name.to_owned(), holds });
+    let ports = Set { name: name("ports", Holds::Ports), contents: Contents::Numbers(vec![80]) };
+    let hosts = Set { name: name("hosts", Holds::Hosts), contents: Contents::Ipv6(Vec::new()) };
     (graph, vec![ports, hosts])
 }
 

@@ -206,7 +206,7 @@ impl<'a> Run<'a> {
                     What::Filter(filter) => {
                         writer.filter_changed(&account, change.time, filter.as_deref())?;
                     }
-                    What::Set { .. } => writer.said(&account, change.time, &change.to_string())?,
+                    _ => writer.said(&account, change.time, &change.to_string())?,
                 }
             }
         }

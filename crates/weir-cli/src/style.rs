@@ -66,6 +66,14 @@ pub(crate) fn unicode() -> bool {
     })
 }
 
+/// What somebody else has said, with control characters as `\u{1b}`: they would be orders to the terminal.
+pub(crate) fn visible(text: &str) -> String {
+    let shown = |letter: char| {
+        if letter.is_control() { letter.escape_default().to_string() } else { letter.to_string() }
+    };
+    text.chars().map(shown).collect()
+}
+
 /// Lines of at most `width` letters, where the spaces of `text` allow it.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -119,7 +127,12 @@ impl Paint {
 
 #[cfg(test)]
 mod tests {
-    use super::wrap;
+    use super::{visible, wrap};
+
+    #[test]
+    fn orders_to_the_terminal_are_shown() {
+        assert_eq!(visible("a `\x1b[2Jé\u{9b}1m\n"), "a `\\u{1b}[2Jé\\u{9b}1m\\n");
+    }
 
     #[test]
     fn long_lines_break_at_spaces() {

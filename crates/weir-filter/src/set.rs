@@ -4,6 +4,7 @@
 //! may change while the filter runs.
 
 use std::collections::HashSet;
+use std::fmt;
 
 /// A set of a filter: its index in [`crate::ast::Ast::sets`], or behind those among what lowering added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -31,11 +32,41 @@ pub enum Contents {
     Ipv6(Vec<Member<4>>),
 }
 
+/// What the words that list members are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Holds {
+    /// IP addresses and networks; a number without dots is an address.
+    Hosts,
+    /// The same, where a number without dots is that of a network: 10 is 10.0.0.0/8.
+    Networks,
+    /// MAC addresses.
+    Macs,
+    /// Ports.
+    Ports,
+    /// VLANs.
+    Vlans,
+}
+
+/// The name of a set, by which it can be changed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SetName {
+    /// What the expression calls it: `@NAME` without the sign.
+    pub text: String,
+    /// How its members are read.
+    pub holds: Holds,
+}
+
+impl fmt::Display for SetName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
 /// A set of a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Set {
-    /// What the expression calls it (`@NAME` without the sign), if it has a name, by which it can be changed.
-    pub name: Option<String>,
+    /// Its name, if it has one.
+    pub name: Option<SetName>,
     /// What is in it.
     pub contents: Contents,
 }

@@ -156,7 +156,7 @@ fn the_dialect_weir_has_sets_names_and_tunnels() {
         assert_eq!(shape(text, Dialect::Weir), tree, "{text}");
     }
     let ast = parsed("host in @bad and src host in @bad", Dialect::Weir, 1);
-    let names: Vec<_> = ast.sets.iter().map(|set| set.name.as_deref()).collect();
+    let names: Vec<_> = ast.sets.iter().map(|set| set.name.as_ref().map(|name| name.text.as_str())).collect();
     assert_eq!(names, [Some("bad"), Some("bad")], "one set a family, whoever asks");
     assert!(matches!(&ast.sets[0].contents, Contents::Ipv4(members) if members.len() == 2));
     assert!(matches!(&ast.sets[1].contents, Contents::Ipv6(members) if members.len() == 1));

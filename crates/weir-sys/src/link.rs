@@ -71,6 +71,33 @@ pub struct XdpPrograms {
     pub generic: Option<u32>,
 }
 
+/// What the kernel tells of an IP address of an interface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// Index of the interface.
+    pub interface: u32,
+    /// IPv4, and not IPv6.
+    pub ipv4: bool,
+    /// Bits of its network.
+    pub prefix: u8,
+    /// `RT_SCOPE_*`: 0 the universe, 253 the link, 254 the host.
+    pub scope: u8,
+}
+
+impl Address {
+    /// It means something beyond the link.
+    pub fn is_beyond_link(&self) -> bool {
+        const RT_SCOPE_LINK: u8 = 253;
+        self.scope < RT_SCOPE_LINK
+    }
+
+    /// The mask of its network, if it is IPv4.
+    pub fn netmask(&self) -> Option<u32> {
+        let host = u32::MAX.checked_shr(self.prefix.into()).unwrap_or(0);
+        self.ipv4.then_some(!host)
+    }
+}
+
 impl Link {
     /// Administratively up.
     pub fn is_up(&self) -> bool {
@@ -189,29 +216,29 @@ impl Links {
         Ok(links)
     }
 
-    /// Indices of the interfaces that have an IP address of more than link scope.
+    /// The IP addresses of all interfaces, those of one in the order in which it has them.
     ///
     /// # Errors
     ///
     /// What the netlink socket says.
-    pub fn addressed(&self) -> Result<Vec<u32>, CallError> {
-        const SCOPE: usize = 3;
-        const RT_SCOPE_LINK: u8 = 253;
-        let mut indices = Vec::new();
+    pub fn addresses(&self) -> Result<Vec<Address>, CallError> {
+        let mut addresses = Vec::new();
         let request = Request::new(RTM_GETADDR, DUMP, &[0; IFADDRMSG]);
-        self.ask(&request, RTM_NEWADDR, |message| {
-            let index = message.get(4..8).map(word);
-            if message.get(SCOPE).is_some_and(|&scope| scope < RT_SCOPE_LINK) {
-                indices.extend(index);
-            }
-        })
-        .map_err(|error| CallError::new("list addresses (rtnetlink)", error))?;
-        Ok(indices)
+        self.ask(&request, RTM_NEWADDR, |message| addresses.extend(parse_address(message)))
+            .map_err(|error| CallError::new("list addresses (rtnetlink)", error))?;
+        Ok(addresses)
     }
 
     fn ask(&self, request: &Request, answer: u16, each: impl FnMut(&[u8])) -> io::Result<()> {
         self.socket.ask(request, answer, each)
     }
+}
+
+fn parse_address(message: &[u8]) -> Option<Address> {
+    const AF_INET: u8 = 2;
+    let &[family, prefix, _flags, scope, ..] = message else { return None };
+    let interface = word(message.get(4..IFADDRMSG)?);
+    Some(Address { interface, ipv4: family == AF_INET, prefix, scope })
 }
 
 /// What a message of type `RTM_NEWLINK` or `RTM_DELLINK` tells. `None` also for what a bridge tells of its ports with the
@@ -289,6 +316,21 @@ mod tests {
             lo.mtu >= 65536 && lo.rx_queues >= 1 && lo.gso_max_size.min(lo.gro_max_size) >= 65536,
             "{lo:?}"
         );
+    }
+
+    #[test]
+    fn an_address_tells_its_network() {
+        let parsed = |family: u8, prefix: u8, scope: u8| {
+            parse_address(&[family, prefix, 0, scope, 7, 0, 0, 0]).expect("it is one")
+        };
+        for (prefix, mask) in [(0, 0), (8, 0xff00_0000), (23, 0xffff_fe00), (32, u32::MAX)] {
+            assert_eq!(parsed(2, prefix, 0).netmask(), Some(mask));
+        }
+        let link_local = parsed(10, 64, 253);
+        assert_eq!((link_local.netmask(), link_local.is_beyond_link()), (None, false));
+        assert_eq!(parse_address(&[2, 8, 0, 0, 7, 0]), None);
+        let lo = Links::open().unwrap().addresses().unwrap();
+        assert!(lo.iter().all(|address| address.interface > 0), "{lo:?}");
     }
 
     /// An attribute, padded.

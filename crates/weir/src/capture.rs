@@ -14,7 +14,7 @@ use crate::account::Account;
 use crate::builder::{Builder, Delivery, Settings, Wanted};
 use crate::chunk::Chunk;
 use crate::event::Event;
-use crate::filter::{Exchange, Filter, Place};
+use crate::filter::{Exchange, Filter, Place, Turn};
 use crate::handlers::{Handler, Plan, Team, Watcher};
 use crate::interface::{Device, Interface};
 use crate::outlet::Outlet;
@@ -33,6 +33,7 @@ pub struct Capture {
     began: Instant,
     ended: Option<Instant>,
     checked: Instant,
+    exchanging: Turn,
 }
 
 /// What is open.
@@ -116,6 +117,7 @@ impl Capture {
             began: now,
             ended: None,
             checked: now,
+            exchanging: Turn::default(),
         })
     }
 
@@ -126,7 +128,7 @@ impl Capture {
 
     /// Where the filters of the interfaces are exchanged: by any thread, and on the word of other processes.
     pub fn exchange(&self) -> Exchange {
-        Exchange::new(self.opened.ports.iter().map(Port::seat))
+        Exchange::new(self.opened.ports.iter().map(Port::seat), &self.exchanging)
     }
 
     /// Wants what `filter` says from now on, on all interfaces; `None`: everything. Each packet meets the filter before or
@@ -134,8 +136,8 @@ impl Capture {
     ///
     /// # Errors
     ///
-    /// An expression that is wrong, a program that a source cannot take, or no privilege to load one. Where the fault is
-    /// in the expression, or a program cannot be made, all interfaces keep the filter before.
+    /// An expression that is wrong, a program that a source cannot take, or no privilege to load one. All interfaces keep the
+    /// filter before; [`Error::FilterPutBack`] if some had this one for a moment.
     pub fn set_filter(&mut self, filter: Option<&Filter>) -> Result<(), Error> {
         let exchange = self.exchange();
         let make = |place: Place| place.make(filter);

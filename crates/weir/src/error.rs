@@ -100,6 +100,16 @@ pub enum Error {
         /// What to do.
         mend: String,
     },
+    /// A filter that one interface did not take after others had.
+    #[error("{source}{}", had_it(back, kept))]
+    FilterPutBack {
+        /// Interfaces that had it for a moment, and have the filter before again.
+        back: Vec<String>,
+        /// Interfaces that have it still, as what was before could not be put there again, and why.
+        kept: Vec<String>,
+        /// Why it was not taken.
+        source: Box<Self>,
+    },
     /// Options that contradict each other.
     #[error("{0}")]
     Options(String),
@@ -138,6 +148,19 @@ pub enum Error {
     /// Any other call that failed.
     #[error(transparent)]
     Call(#[from] CallError),
+}
+
+/// Which interfaces had a filter that was not taken by all.
+fn had_it(back: &[String], kept: &[String]) -> String {
+    let mut text = String::new();
+    if !back.is_empty() {
+        text = format!("; {} had it for a moment, and the filter before is in force again", back.join(", "));
+    }
+    if !kept.is_empty() {
+        text +=
+            &format!("; it stays in force where the one before could not be put back ({})", kept.join(", "));
+    }
+    text
 }
 
 /// What there is to say of another's program.
@@ -193,6 +216,19 @@ impl Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn which_interfaces_had_a_filter_is_told() {
+        let error = |back: &[&str], kept: &[&str]| {
+            let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+            let source = Box::new(Error::Options("no".into()));
+            Error::FilterPutBack { back: owned(back), kept: owned(kept), source }.to_string()
+        };
+        let back = "no; eth0, eth1 had it for a moment, and the filter before is in force again";
+        assert_eq!(error(&["eth0", "eth1"], &[]), back);
+        let kept = "no; it stays in force where the one before could not be put back (eth0: no memory)";
+        assert_eq!(error(&[], &["eth0: no memory"]), kept);
+    }
 
     #[test]
     fn who_is_there_already_is_named_as_far_as_it_is_known() {

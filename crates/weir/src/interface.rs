@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use weir_sys::ethtool::Ethtool;
-use weir_sys::link::{Link, Links};
+use weir_sys::link::{Address, Link, Links};
 
 use crate::Error;
 use crate::builder::Wanted;
@@ -53,6 +53,8 @@ pub(crate) struct Device {
     pub(crate) strips_vlan_tags: bool,
     /// Has an IP address of more than link scope, or belongs to a bridge or bond: the host works with it.
     pub(crate) in_use: bool,
+    /// Of its first IPv4 address, if it has one.
+    pub(crate) netmask: Option<u32>,
     /// It stands for all interfaces of its namespace.
     pub(crate) any: bool,
     pub(crate) description: Option<String>,
@@ -73,12 +75,15 @@ impl Device {
             return Err(unknown(wanted, &links));
         };
         let ethtool = Ethtool::new()?;
+        let addresses: Vec<Address> =
+            table.addresses()?.into_iter().filter(|address| address.interface == link.index).collect();
         Ok(Self {
             driver: ethtool.driver(name),
             rx_queues: ethtool.rx_queues(name).unwrap_or(link.rx_queues).max(1),
             speed_bits: ethtool.speed(name),
             strips_vlan_tags: ethtool.strips_vlan_tags(name),
-            in_use: link.master.is_some() || table.addressed()?.contains(&link.index),
+            in_use: link.master.is_some() || addresses.iter().any(Address::is_beyond_link),
+            netmask: addresses.iter().find_map(Address::netmask),
             any: false,
             description: None,
             filter: None,
@@ -95,7 +100,8 @@ impl Device {
     /// What a filter is compiled for. The packets of `any` are met by a filter as they are saved; for the others the
     /// kernel tells what is known beside their bytes.
     pub(crate) fn receiver(&self) -> Result<Receiver, Error> {
-        Ok(Receiver { link_type: self.link_type()?, metadata: !self.any, swapped: false })
+        let link_type = self.link_type()?;
+        Ok(Receiver { link_type, metadata: !self.any, swapped: false, netmask: self.netmask })
     }
 
     /// What stands for all interfaces: as large as the largest.
@@ -117,6 +123,7 @@ impl Device {
             speed_bits: None,
             strips_vlan_tags: false,
             in_use: true,
+            netmask: None,
             any: true,
             description: Some(all.join(", ")),
             filter: None,

@@ -1,9 +1,10 @@
 //! A filter in front of attached programs, by tail calls.
 
+use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
 use weir_sys::CallError;
-use weir_sys::bpf::map::Map;
+use weir_sys::bpf::map::{Map, MapKind};
 
 use super::{Filter, Hook};
 
@@ -18,8 +19,9 @@ pub struct Calls {
 
 impl Calls {
     /// One for attached programs at `hooks`, with descriptors of `filters` and `outcomes` (gate.h).
-    pub(crate) fn new(hooks: Vec<Hook>, filters: OwnedFd, outcomes: OwnedFd) -> Self {
-        Self { hooks, filters: Map::programs(filters), outcomes }
+    pub(crate) fn new(hooks: Vec<Hook>, filters: OwnedFd, outcomes: OwnedFd) -> io::Result<Self> {
+        let filters = Map::received(filters, MapKind::Programs, 4, 4).map_err(|error| error.source)?;
+        Ok(Self { hooks, filters, outcomes })
     }
 
     /// The hooks that a filter needs programs for.
@@ -61,7 +63,7 @@ macro_rules! gate {
         }
         let filters = $loaded.maps.filters.as_fd().try_clone_to_owned()?;
         let outcomes = $loaded.maps.outcomes.as_fd().try_clone_to_owned()?;
-        $crate::filter::Gate::Calls($crate::filter::Calls::new($hooks, filters, outcomes))
+        $crate::filter::Gate::Calls($crate::filter::Calls::new($hooks, filters, outcomes)?)
     }};
 }
 pub(crate) use gate;

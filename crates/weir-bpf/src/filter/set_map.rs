@@ -4,14 +4,14 @@ use std::collections::HashSet;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 
-use weir_filter::set::{Contents, Set};
+use weir_filter::set::{Contents, Set, SetName};
 use weir_sys::CallError;
 use weir_sys::bpf::map::{Map, MapKind};
 
 /// A set in the kernel. Members come and go while filters look into it; each change is seen at once.
 #[derive(Debug)]
 pub struct SetMap {
-    name: Option<String>,
+    name: Option<SetName>,
     kind: SetKind,
     map: Map,
 }
@@ -97,13 +97,13 @@ impl SetMap {
         Ok(map)
     }
 
-    /// One that another process has made.
+    /// One that another process has made, without its name.
     ///
     /// # Errors
     ///
     /// `EINVAL`: it is another map, or none.
-    pub fn received(name: String, kind: SetKind, map: OwnedFd) -> Result<Self, CallError> {
-        Ok(Self { name: Some(name), kind, map: Map::received(map, kind.map(), kind.key_bytes(), 1)? })
+    pub fn received(kind: SetKind, map: OwnedFd) -> Result<Self, CallError> {
+        Ok(Self { name: None, kind, map: Map::received(map, kind.map(), kind.key_bytes(), 1)? })
     }
 
     /// What its members are.
@@ -153,9 +153,9 @@ impl SetMap {
         Ok(Changed { added: added.len(), removed: removed.len() })
     }
 
-    /// What the expression calls it.
-    pub fn name(&self) -> Option<&str> {
-        self.name.as_deref()
+    /// Its name, if it has one.
+    pub fn name(&self) -> Option<&SetName> {
+        self.name.as_ref()
     }
 
     /// Adds members; those that are there already stay.

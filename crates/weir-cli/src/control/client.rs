@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
 use weir::Filter;
-use weir::filter::{Changed, LiveSet, MemberKind, Place, Seat, SetChange, SetLabel, SystemNames};
+use weir::filter::{Changed, LiveSet, MemberKind, Members, Place, Seat, SetChange, SetLabel, SystemNames};
 
 use super::message::{About, Answer, Ask, Request, SentPlace, SentProgram, VERSION, borrowed};
 use super::{socket, wire};
@@ -126,18 +126,23 @@ struct Capture {
 
 fn list() -> Result<(), Failure> {
     let mut text = String::new();
-    for capture in running() {
-        let Ok(Answer::About(about)) = capture.ask(Ask::About) else { continue };
-        let About { process, command, interfaces, filter, file } = about;
-        let filter = filter.map(|filter| format!(", filter `{filter}`")).unwrap_or_default();
-        let file = file.map(|file| format!(", into {file}")).unwrap_or_default();
-        text.push_str(&format!(
-            "{process}  {command} on {}{filter}{file}  {}\n",
-            interfaces.join(", "),
-            capture.path.display()
-        ));
+    let running = running();
+    for capture in &running {
+        let path = capture.path.display();
+        match capture.ask(Ask::About) {
+            Ok(Answer::About(about)) => {
+                let About { process, command, interfaces, filter, file } = about;
+                let filter = filter.map(|filter| format!(", filter `{filter}`")).unwrap_or_default();
+                let file = file.map(|file| format!(", into {file}")).unwrap_or_default();
+                let line = format!("{process}  {command} on {}{filter}{file}  {path}", interfaces.join(", "));
+                text.push_str(&style::visible(&line));
+                text.push('\n');
+            }
+            Ok(other) => style::say(format_args!("{path}: {}", unexpected(&other).message())),
+            Err(failure) => style::say(format_args!("{path}: {}", failure.message())),
+        }
     }
-    if text.is_empty() {
+    if running.is_empty() {
         style::say(format_args!("no capture runs that may be asked"));
     }
     print(text.as_bytes())
@@ -156,17 +161,29 @@ fn exchange(target: &TargetArgs, filter: Option<&Filter>, json: bool) -> Result<
     let places = capture.places()?;
     let programs = places.iter().map(|place| place.make(filter)).collect::<Result<Vec<_>, _>>()?;
     let made = begun.elapsed();
+    if !programs.is_empty() && programs.iter().all(|program| program.is_never) {
+        style::say(format_args!(
+            "{}: no packet can ever match this filter",
+            style::stderr().yellow("warning")
+        ));
+    }
     let ask = Ask::Put {
         filter: filter.map(Filter::label),
         programs: programs.iter().map(SentProgram::of).collect(),
     };
     let beside = borrowed(programs.iter().map(|program| &program.descriptors));
     capture.send(ask, &beside)?;
-    let nanoseconds = match capture.receive()?.0 {
-        Answer::Done { nanoseconds } => nanoseconds,
+    let (nanoseconds, forgotten) = match capture.receive()?.0 {
+        Answer::Done { nanoseconds, forgotten } => (nanoseconds, forgotten),
         other => return Err(unexpected(&other)),
     };
     let whole = begun.elapsed();
+    for set in &forgotten {
+        style::say(format_args!(
+            "set `{}` is as its file says; what `weir ctl set` changed is forgotten",
+            style::visible(set)
+        ));
+    }
     if json {
         let times = serde_json::json!({
             "in_force_nanoseconds": nanoseconds,
@@ -205,24 +222,38 @@ fn set(target: &TargetArgs, name: &str, change: SetChange, text: &str) -> Result
             return Err(failure.hint("exchange the whole filter: weir ctl filter EXPRESSION"));
         }
     }
-    // The same set may be at several places: each kind is counted where most has changed.
+    let read = |set: LiveSet| Ok((set.label.members(text, &SystemNames::new())?, set));
+    let chosen = chosen.into_iter().map(read).collect::<Result<Vec<_>, weir::Error>>()?;
+    capture.note(Ask::Changing { set: name.to_owned() })?;
+    match change_all(chosen, change) {
+        Ok(Changed { added, removed }) => {
+            capture.note(Ask::Changed { added, removed })?;
+            style::say(format_args!("set `{name}`: {added} added, {removed} removed"));
+            Ok(())
+        }
+        Err(error) => {
+            capture.note(Ask::ChangedInPart { why: error.to_string() })?;
+            Err(Failure::from(error).hint(format!(
+                "some of its members may have changed, and `weir ctl set {name} replace` makes them what they should be; \
+                 in the kernel a set that changes has room for 100 000, those included that a replacement takes out"
+            )))
+        }
+    }
+}
+
+/// Changes the set at all of its places. Each kind of members is counted where most has changed.
+fn change_all(sets: Vec<(Members, LiveSet)>, change: SetChange) -> Result<Changed, weir::Error> {
     let mut changed: BTreeMap<MemberKind, Changed> = BTreeMap::new();
-    for set in chosen {
+    for (members, set) in sets {
         let kind = set.label.kind;
-        let now = set.change(change, text, &SystemNames::new())?;
+        let now = set.change(change, &members)?;
         let most = changed.entry(kind).or_default();
         most.added = most.added.max(now.added);
         most.removed = most.removed.max(now.removed);
     }
     let added = changed.values().map(|changed| changed.added).sum();
     let removed = changed.values().map(|changed| changed.removed).sum();
-    match capture.ask(Ask::Changed { set: name.to_owned(), added, removed })? {
-        Answer::Done { .. } => {
-            style::say(format_args!("set `{name}`: {added} added, {removed} removed"));
-            Ok(())
-        }
-        other => Err(unexpected(&other)),
-    }
+    Ok(Changed { added, removed })
 }
 
 /// The members as in one file.
@@ -267,8 +298,13 @@ impl TargetArgs {
                 })?
             }
         };
-        Capture::connect(&path)
-            .map_err(|error| Failure::new(format_args!("ask the capture at {}: {error}", path.display())))
+        Capture::connect(&path).map_err(|error| {
+            let failure = Failure::new(format_args!("ask the capture at {}: {error}", path.display()));
+            match error.kind() {
+                io::ErrorKind::PermissionDenied => failure.hint("it answers its own user, and root"),
+                _ => failure.hint("weir ctl list"),
+            }
+        })
     }
 }
 
@@ -286,7 +322,7 @@ fn the_only_one() -> Result<Capture, Failure> {
 
 impl Capture {
     fn connect(path: &Path) -> io::Result<Self> {
-        let stream = UnixStream::connect(path)?;
+        let stream = socket::connect(path)?;
         stream.set_read_timeout(Some(PATIENCE))?;
         stream.set_write_timeout(Some(PATIENCE))?;
         Ok(Self { stream, path: path.to_owned() })
@@ -295,6 +331,13 @@ impl Capture {
     fn ask(&self, ask: Ask) -> Result<Answer, Failure> {
         self.send(ask, &[])?;
         Ok(self.receive()?.0)
+    }
+
+    fn note(&self, ask: Ask) -> Result<(), Failure> {
+        match self.ask(ask)? {
+            Answer::Noted => Ok(()),
+            other => Err(unexpected(&other)),
+        }
     }
 
     fn places(&self) -> Result<Vec<Place>, Failure> {
@@ -329,8 +372,13 @@ impl Capture {
     }
 
     fn receive(&self) -> Result<(Answer, Vec<std::os::fd::OwnedFd>), Failure> {
-        let received = wire::receive(&self.stream)
-            .map_err(|error| Failure::new(format_args!("hear the capture's answer: {error}")))?;
+        let received = wire::receive(&self.stream).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
+                Failure::new(format_args!("the capture has not answered for {} s", PATIENCE.as_secs()))
+                    .hint("it was stopped, or somebody else is changing its filter: try again")
+            }
+            _ => Failure::new(format_args!("hear the capture's answer: {error}")),
+        })?;
         received.ok_or_else(|| {
             Failure::new("the capture does not answer").hint("it answers its own user, and root")
         })
@@ -339,7 +387,7 @@ impl Capture {
 
 fn unexpected(answer: &Answer) -> Failure {
     match answer {
-        Answer::Refused { why } => Failure::new(format_args!("the capture refuses: {why}")),
+        Answer::Refused { why } => Failure::new(format_args!("the capture refuses: {}", style::visible(why))),
         other => Failure::new(format_args!("an answer to another question: {other:?}")),
     }
 }

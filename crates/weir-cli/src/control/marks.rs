@@ -1,7 +1,7 @@
 //! Where in the stream of packets an exchanged filter is marked.
 //!
 //! What a queue has captured when the change is noticed may have met the filter before; so the mark comes behind all of it.
-//! What was captured meanwhile may stand in front of it: the mark tells the time of the change, which decides.
+//! What was captured meanwhile may stand in front of it: the mark tells the time of the change ([`Change::time`]), which decides.
 
 use std::collections::VecDeque;
 

@@ -31,8 +31,12 @@ pub(super) enum Ask {
     Put { filter: Option<String>, programs: Vec<SentProgram> },
     /// Which sets can be changed?
     Sets,
-    /// A set has been changed: so many members more, and fewer.
-    Changed { set: String, added: usize, removed: usize },
+    /// Who asks is going to change this set. Until it says what has become of that, or goes away, nobody else is answered.
+    Changing { set: String },
+    /// It has been changed: so many members more, and fewer.
+    Changed { added: usize, removed: usize },
+    /// It may have been changed in part, and why not all of it.
+    ChangedInPart { why: String },
 }
 
 /// What is answered.
@@ -43,10 +47,15 @@ pub(super) enum Answer {
     /// The account, as `--json` prints it.
     Status(serde_json::Value),
     Places(Vec<SentPlace>),
-    /// The programs are in force, so many nanoseconds after they were asked for.
+    /// The programs are in force.
     Done {
+        /// So long after they were asked for.
         nanoseconds: u64,
+        /// Sets that had been changed, and have the members again with which the programs were made.
+        forgotten: Vec<String>,
     },
+    /// So it is.
+    Noted,
     /// Of each interface its name and the sets that can change; a descriptor belongs to each.
     Sets(Vec<(Seat, Vec<SetLabel>)>),
     /// It cannot be done, and why.
@@ -98,7 +107,7 @@ impl SentPlace {
 
 impl SentProgram {
     pub(super) fn of(program: &Program) -> Self {
-        let Program { interface, form, sets, descriptors } = program;
+        let Program { interface, form, is_never: _, sets, descriptors } = program;
         let (form, sets) = (form.clone(), sets.clone());
         Self { interface: *interface, form, sets, descriptors: descriptors.len() }
     }
@@ -107,7 +116,8 @@ impl SentProgram {
         let mut descriptors = descriptors.into_iter();
         let program = |sent: Self| {
             let descriptors = take(&mut descriptors, sent.descriptors)?;
-            Ok(Program { interface: sent.interface, form: sent.form, sets: sent.sets, descriptors })
+            let Self { interface, form, sets, .. } = sent;
+            Ok(Program { interface, form, is_never: false, sets, descriptors })
         };
         programs.into_iter().map(program).collect()
     }

@@ -103,6 +103,7 @@ impl Listening {
             filter: Mutex::new(first.filter()),
             latest: Mutex::new(Arc::new(first)),
             changes: Mutex::default(),
+            touched: Mutex::default(),
         });
         let (listener, theirs) = (self.listener, Arc::clone(&shared));
         let started = weir_sys::thread::spawn_bare("weir-control", move || server::run(&listener, &theirs));
@@ -144,7 +145,7 @@ impl Told for Summary {
 /// What of the filter has changed.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
-    /// When: nanoseconds since the Unix epoch.
+    /// Nanoseconds since the Unix epoch. No packet whose time stamp is later has met what was before.
     pub(crate) time: u64,
     /// What.
     pub(crate) what: What,
@@ -155,8 +156,12 @@ pub(crate) struct Change {
 pub(crate) enum What {
     /// Another filter has come into force, as files and people are told; `None`: everything is wanted.
     Filter(Option<String>),
+    /// Another filter was to come into force and was not taken everywhere, and why; where it was it is gone again.
+    NotTaken { filter: Option<String>, why: String },
     /// Members of a set have come and gone.
     Set { name: String, added: usize, removed: usize },
+    /// Some of those may have come and gone that should have, and why not all of them.
+    SetInPart { name: String, why: String },
 }
 
 impl fmt::Display for Change {
@@ -164,9 +169,14 @@ impl fmt::Display for Change {
         match &self.what {
             What::Filter(Some(filter)) => write!(f, "filter changed to `{filter}`"),
             What::Filter(None) => write!(f, "filter removed: every packet is wanted"),
+            What::NotTaken { filter: Some(filter), why } => {
+                write!(f, "filter `{filter}` was not taken: {why}")
+            }
+            What::NotTaken { filter: None, why } => write!(f, "the filter was not removed: {why}"),
             What::Set { name, added, removed } => {
                 write!(f, "set `{name}`: {added} added, {removed} removed")
             }
+            What::SetInPart { name, why } => write!(f, "set `{name}`: changed in part: {why}"),
         }
     }
 }

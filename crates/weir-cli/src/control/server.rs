@@ -1,12 +1,14 @@
-//! Answers who asks, on a thread of its own: one after the other, each for some ten seconds at most.
+//! Answers who asks, on a thread of its own: one after the other, so that of two who change a set one waits.
 
+use std::collections::BTreeSet;
 use std::io;
-use std::os::fd::AsFd as _;
+use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::Uid;
 use weir::filter::{Exchange, LiveSet, Seat};
@@ -15,10 +17,12 @@ use super::message::{About, Answer, Ask, Request, SentPlace, SentProgram, VERSIO
 use super::{Change, Told, What, wire};
 use crate::failure::Failure;
 
-/// How long somebody may take to send or receive a piece of a message.
+/// How long somebody may take to send or receive a piece of a message, and to ask at all.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// How long one connection may last.
-const LONGEST: Duration = Duration::from_secs(5);
+const LONGEST: Duration = Duration::from_secs(60);
+/// What a packet takes in a program, and far more, where it cannot be waited for.
+const UNSETTLED: Duration = Duration::from_millis(20);
 /// After an error of `accept` that may last, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -35,6 +39,8 @@ pub(super) struct Shared {
     pub(super) changes: Mutex<Vec<Change>>,
     /// The filter that is in force.
     pub(super) filter: Mutex<Option<String>>,
+    /// Its sets whose members are others than those with which it was made.
+    pub(super) touched: Mutex<BTreeSet<String>>,
 }
 
 /// Answers until the process ends.
@@ -42,40 +48,76 @@ pub(super) fn run(listener: &UnixListener, shared: &Shared) {
     loop {
         match listener.accept() {
             // What goes wrong with one who asks is for that one to see.
-            Ok((stream, _)) => drop(serve(&stream, shared)),
+            Ok((stream, _)) => drop(serve(stream, shared)),
             Err(_) => thread::sleep(PAUSE),
         }
     }
 }
 
-fn serve(stream: &UnixStream, shared: &Shared) -> io::Result<()> {
-    let peer = socket_peercred(stream)?.uid;
+fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
+    let peer = socket_peercred(&stream)?.uid;
     if !peer.is_root() && peer != shared.owner {
         return Ok(());
     }
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let until = Instant::now() + LONGEST;
-    while Instant::now() < until {
-        let Some((request, descriptors)) = wire::receive::<Request>(stream)? else { return Ok(()) };
-        let begun = Instant::now();
-        let refused = |failure: Failure| Answer::Refused { why: failure.message().to_owned() };
-        if request.version != VERSION {
-            let why = format!("this capture speaks version {VERSION}, not {}", request.version);
-            return wire::send(stream, &Answer::Refused { why }, &[]);
+    let mut talk = Talk { stream, shared, changing: None };
+    let ended = talk.until_ended();
+    if talk.changing.is_some() {
+        talk.changed_in_part("who was changing it went away".to_owned());
+    }
+    ended
+}
+
+/// What is said with one who asks.
+struct Talk<'a> {
+    stream: UnixStream,
+    shared: &'a Shared,
+    /// The set that is being changed.
+    changing: Option<String>,
+}
+
+impl Talk<'_> {
+    fn until_ended(&mut self) -> io::Result<()> {
+        let until = Instant::now() + LONGEST;
+        let mut patience = PATIENCE;
+        while self.is_heard_within(patience)? {
+            let Some((request, descriptors)) = wire::receive::<Request>(&self.stream)? else { return Ok(()) };
+            if request.version != VERSION {
+                let why = format!("this capture speaks version {VERSION}, not {}", request.version);
+                return self.say(&Answer::Refused { why });
+            }
+            self.answer(request.ask, descriptors)?;
+            // To make a program of a long filter, or to change a large set, takes its time.
+            patience = until.saturating_duration_since(Instant::now());
         }
-        let answer = match request.ask {
+        Ok(())
+    }
+
+    fn is_heard_within(&self, patience: Duration) -> io::Result<bool> {
+        let patience = Timespec::try_from(patience).map_err(io::Error::other)?;
+        Ok(poll(&mut [PollFd::new(&self.stream, PollFlags::IN)], Some(&patience))? > 0)
+    }
+
+    fn say(&self, answer: &Answer) -> io::Result<()> {
+        wire::send(&self.stream, answer, &[])
+    }
+
+    fn answer(&mut self, ask: Ask, descriptors: Vec<OwnedFd>) -> io::Result<()> {
+        let shared = self.shared;
+        let refused = |failure: Failure| Answer::Refused { why: failure.message().to_owned() };
+        let answer = match ask {
             Ask::About => Answer::About(shared.about()),
             Ask::Status => Answer::Status(shared.latest().json()?),
             Ask::Places => match shared.exchange.places() {
                 Ok(places) => {
                     let answer = Answer::Places(places.iter().map(SentPlace::of).collect());
                     let beside = borrowed(places.iter().map(|place| &place.descriptors));
-                    wire::send(stream, &answer, &beside)?;
-                    continue;
+                    return wire::send(&self.stream, &answer, &beside);
                 }
                 Err(error) => refused(error.into()),
             },
+            Ask::Put { filter, programs } => self.put(filter, programs, descriptors).unwrap_or_else(refused),
             Ask::Sets => match shared.exchange.sets() {
                 Ok(sets) => {
                     let labels = |(seat, sets): &(Seat, Vec<LiveSet>)| {
@@ -83,31 +125,61 @@ fn serve(stream: &UnixStream, shared: &Shared) -> io::Result<()> {
                     };
                     let answer = Answer::Sets(sets.iter().map(labels).collect());
                     let beside = sets.iter().flat_map(|(_, sets)| sets).map(|set| set.descriptor.as_fd());
-                    wire::send(stream, &answer, &beside.collect::<Vec<_>>())?;
-                    continue;
+                    return wire::send(&self.stream, &answer, &beside.collect::<Vec<_>>());
                 }
                 Err(error) => refused(error.into()),
             },
-            Ask::Changed { set, added, removed } => {
-                shared.changed(What::Set { name: set, added, removed });
-                Answer::Done { nanoseconds: 0 }
+            Ask::Changing { set } => {
+                self.changing = Some(set);
+                Answer::Noted
             }
-            Ask::Put { filter, programs } => {
-                let put = SentProgram::received(programs, descriptors)
-                    .and_then(|programs| Ok(shared.exchange.put(&programs)?));
-                match put {
-                    Ok(()) => {
-                        shared.changed(What::Filter(filter));
-                        let nanoseconds = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
-                        Answer::Done { nanoseconds }
-                    }
-                    Err(failure) => refused(failure),
+            Ask::Changed { added, removed } => {
+                if let Some(name) = self.changing.take() {
+                    shared.touch(&name);
+                    shared.changed(What::Set { name, added, removed });
                 }
+                Answer::Noted
+            }
+            Ask::ChangedInPart { why } => {
+                self.changed_in_part(why);
+                Answer::Noted
             }
         };
-        wire::send(stream, &answer, &[])?;
+        self.say(&answer)
     }
-    Ok(())
+
+    fn put(
+        &self,
+        filter: Option<String>,
+        programs: Vec<SentProgram>,
+        descriptors: Vec<OwnedFd>,
+    ) -> Result<Answer, Failure> {
+        let shared = self.shared;
+        let programs = SentProgram::received(programs, descriptors)?;
+        let begun = Instant::now();
+        match shared.exchange.put(&programs) {
+            Ok(()) => {
+                let nanoseconds = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
+                let sets = programs.iter().flat_map(|program| &program.sets);
+                let forgotten = shared.forget(&sets.map(|set| set.name.as_str()).collect());
+                shared.changed(What::Filter(filter));
+                Ok(Answer::Done { nanoseconds, forgotten })
+            }
+            Err(error) => {
+                if matches!(error, weir::Error::FilterPutBack { .. }) {
+                    shared.changed(What::NotTaken { filter, why: error.to_string() });
+                }
+                Err(error.into())
+            }
+        }
+    }
+
+    fn changed_in_part(&mut self, why: String) {
+        if let Some(name) = self.changing.take() {
+            self.shared.touch(&name);
+            self.shared.changed(What::SetInPart { name, why });
+        }
+    }
 }
 
 impl Shared {
@@ -125,8 +197,23 @@ impl Shared {
         }
     }
 
-    /// This is so from now on.
+    /// This set has not the members any more with which the filter was made.
+    fn touch(&self, set: &str) {
+        self.touched.lock().unwrap_or_else(PoisonError::into_inner).insert(set.to_owned());
+    }
+
+    /// Another filter is there: its sets, if they had been changed.
+    fn forget(&self, sets: &BTreeSet<&str>) -> Vec<String> {
+        let touched = std::mem::take(&mut *self.touched.lock().unwrap_or_else(PoisonError::into_inner));
+        touched.into_iter().filter(|set| sets.contains(set.as_str())).collect()
+    }
+
+    /// This is so from now on. The time is taken when no packet is in a program that was there before: one that has met it has
+    /// its time stamp by then.
     fn changed(&self, what: What) {
+        if self.exchange.settle().is_err() {
+            thread::sleep(UNSETTLED);
+        }
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
         if let What::Filter(filter) = &what {

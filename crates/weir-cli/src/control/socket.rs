@@ -6,6 +6,12 @@ use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as 
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::io::ioctl_fionbio;
+use rustix::net::{
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect as connect_to, socket_with,
+};
+
 /// The system's directory.
 const SYSTEM: &str = "/run/weir";
 
@@ -39,14 +45,32 @@ pub(super) fn listen_somewhere() -> Option<(UnixListener, PathBuf)> {
 }
 
 /// Listens at `path`, for the owner alone. A socket on which nobody listens any more is replaced.
+///
+/// It is made under another name and moved: who finds it at `path` finds it with its mode and listened on, or would take it
+/// for one that was left.
 pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
-    if is_left(path) {
-        fs::remove_file(path)?;
+    let unborn = path.with_file_name(format!(".{}", std::process::id()));
+    let _of_a_process_that_was_killed = fs::remove_file(&unborn);
+    let listener = UnixListener::bind(&unborn)?;
+    let moved = fs::set_permissions(&unborn, Permissions::from_mode(0o600)).and_then(|()| {
+        if is_left(path) {
+            fs::remove_file(path)?;
+        }
+        Ok(renameat_with(CWD, &unborn, CWD, path, RenameFlags::NOREPLACE)?)
+    });
+    if moved.is_err() {
+        let _of_no_use = fs::remove_file(&unborn);
     }
-    // Nobody else may connect in between: who asks is looked at, too, and has to be the same user or root.
-    let listener = UnixListener::bind(path)?;
-    fs::set_permissions(path, Permissions::from_mode(0o600))?;
-    Ok(listener)
+    moved.map(|()| listener)
+}
+
+/// A connection to who listens at `path`. Does not wait for one who has no time to take it: `EAGAIN`.
+pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    connect_to(&socket, &SocketAddrUnix::new(path)?)?;
+    ioctl_fionbio(&socket, false)?;
+    Ok(socket.into())
 }
 
 /// Removes the sockets of captures that were killed, as far as we may.
@@ -73,12 +97,14 @@ fn is_socket(path: &Path) -> bool {
 
 /// A socket on which nobody listens.
 fn is_left(path: &Path) -> bool {
-    is_socket(path)
-        && UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
+    is_socket(path) && connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
     use super::*;
 
     #[test]
@@ -96,5 +122,39 @@ mod tests {
         drop(listen(&path("2.sock")).expect("replaces"));
         let mode = fs::metadata(path("1.sock")).expect("is there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
+    }
+    #[test]
+    fn a_socket_that_is_there_is_listened_on() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("1.sock");
+        let over = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                for _ in 0..500 {
+                    let listener = listen(&path).expect("listens");
+                    assert_eq!(sockets(directory.path()), [path.as_path()], "nothing else is left there");
+                    fs::remove_file(&path).expect("nobody has swept it");
+                    drop(listener);
+                }
+                over.store(true, Ordering::Relaxed);
+            });
+            while !over.load(Ordering::Relaxed) {
+                sweep(directory.path());
+            }
+        });
+        assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 0);
+    }
+
+    #[test]
+    fn one_who_takes_no_connection_is_not_waited_for() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("1.sock");
+        let listener = listen(&path).expect("listens");
+        rustix::net::listen(&listener, 0).expect("a shorter queue");
+        let waiting = connect(&path).expect("the queue has room for one");
+        assert_eq!(connect(&path).expect_err("it is full").kind(), io::ErrorKind::WouldBlock);
+        sweep(directory.path());
+        assert!(path.exists());
+        drop(waiting);
     }
 }

@@ -105,7 +105,7 @@ pub(crate) fn run(args: &FilterCommandArgs) -> Result<(), Failure> {
     if let Some(path) = &args.run {
         return run::run(&filter, path, args.json);
     }
-    let receiver = Receiver { link_type: args.link_type, metadata: false, swapped: false };
+    let receiver = Receiver { link_type: args.link_type, metadata: false, swapped: false, netmask: None };
     let mut compiled = filter.compile(receiver).map_err(|error| wrong(&error))?;
     if args.no_optimise {
         compiled.graph = compiled.lowered.clone();

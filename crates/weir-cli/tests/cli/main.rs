@@ -15,3 +15,4 @@ mod forward;
 mod harness;
 mod metrics;
 mod namespaces;
+mod sets;

@@ -25,7 +25,7 @@ use std::collections::HashMap;
 
 use crate::ast::{Ast, Direction, Expr, ExprId, Primitive, Protocol, Term};
 use crate::lex::{Kind, Lexer, Token};
-use crate::set::SetId;
+use crate::set::{Holds, SetId};
 use crate::{Dialect, Error, Options, spelling};
 use arithmetic::Stack;
 use level::{Encloses, Level, Place};
@@ -100,7 +100,7 @@ struct Parser<'t, 'o> {
     /// Terms so far, with those that names stand for.
     terms: usize,
     /// Sets that have a name, by what they hold and that name.
-    sets: HashMap<(set::Holds, &'t str), Vec<SetId>>,
+    sets: HashMap<(Holds, &'t str), Vec<SetId>>,
 }
 
 impl<'t, 'o> Parser<'t, 'o> {

@@ -8,21 +8,9 @@ use super::{IdKind, Parser, Qualifiers};
 use crate::ast::{Network, Primitive, Protocol};
 use crate::lex::{self, Kind, words_of};
 use crate::names::Names;
-use crate::set::{Contents, Member, Set, SetId, prefix_mask};
+use crate::set::{Contents, Holds, Member, Set, SetId, SetName, prefix_mask};
 use crate::spelling::shortened;
 use crate::{Dialect, Error};
-
-/// What a set holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Holds {
-    /// IP addresses and networks.
-    Hosts,
-    /// The same, where a number without dots is that of a network: 10 is 10.0.0.0/8.
-    Networks,
-    Macs,
-    Ports,
-    Vlans,
-}
 
 /// A set that is being read.
 #[derive(Debug)]
@@ -93,7 +81,7 @@ impl Parser<'_, '_> {
                     error.span = token.span();
                     error
                 })?;
-                let sets = self.add_sets(contents, Some(name));
+                let sets = self.add_sets(contents, Some(SetName { text: name.to_owned(), holds }));
                 self.sets.insert((holds, name), sets.clone());
                 Ok(sets)
             }
@@ -101,29 +89,23 @@ impl Parser<'_, '_> {
         }
     }
 
-    fn add_sets(&mut self, contents: Vec<Contents>, name: Option<&str>) -> Vec<SetId> {
+    fn add_sets(&mut self, contents: Vec<Contents>, name: Option<SetName>) -> Vec<SetId> {
         let add = |mut contents: Contents| {
             contents.normalise();
             let id = u32::try_from(self.ast.sets.len()).expect("sets are counted in 32 bits");
-            self.ast.sets.push(Set { name: name.map(str::to_owned), contents });
+            self.ast.sets.push(Set { name: name.clone(), contents });
             SetId(id)
         };
         contents.into_iter().map(add).collect()
     }
 }
 
-/// The members that `text` lists, as in a set's file, for a set of the same kind as `like`: addresses are read as behind
-/// `host in`, numbers as behind `port in`. Addresses give two: those of IPv4, then those of IPv6.
+/// The members that `text` lists, as in the file of a set. Addresses give two: those of IPv4, then those of IPv6.
 ///
 /// # Errors
 ///
 /// What is no member of such a set; places count from the beginning of the text.
-pub fn members(text: &str, like: &Contents, names: &dyn Names) -> Result<Vec<Contents>, Error> {
-    let holds = match like {
-        Contents::Numbers(_) => Holds::Ports,
-        Contents::Macs(_) => Holds::Macs,
-        Contents::Ipv4(_) | Contents::Ipv6(_) => Holds::Hosts,
-    };
+pub fn members(text: &str, holds: Holds, names: &dyn Names) -> Result<Vec<Contents>, Error> {
     let mut members = read(text, holds, names)?;
     members.iter_mut().for_each(Contents::normalise);
     Ok(members)

@@ -99,11 +99,6 @@ impl Map {
         Ok(Self { fd, key: key as usize, value: value as usize, cpus })
     }
 
-    /// A map of programs that somebody else has made; the kernel checks what is put into it.
-    pub fn programs(fd: OwnedFd) -> Self {
-        Self { fd, key: 4, value: 4, cpus: 0 }
-    }
-
     /// A map that somebody else has made, if it is one of this kind and these sizes.
     ///
     /// # Errors

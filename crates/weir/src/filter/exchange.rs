@@ -15,7 +15,7 @@ use std::fmt::Debug;
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::slice;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use weir_bpf::filter::{self, FilterError, Hook, Loader, SetMap, SocketFilter};
@@ -34,7 +34,11 @@ use crate::{Error, Interface};
 #[derive(Clone, Debug)]
 pub struct Exchange {
     seats: Vec<(Seat, Arc<dyn Gate>)>,
+    turn: Turn,
 }
+
+/// Whose turn it is to put programs in place: one at a time does, at all interfaces of a capture.
+pub(crate) type Turn = Arc<Mutex<()>>;
 
 /// An interface whose filter can be exchanged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -114,6 +118,8 @@ pub struct Program {
     pub interface: u32,
     /// What it is.
     pub form: Form,
+    /// It is known that no packet is wanted. False of a program that another process has made.
+    pub is_never: bool,
     /// Sets that can change while it runs.
     pub sets: Vec<SetLabel>,
     /// Programs, as the form says, and behind them the maps of the sets.
@@ -139,13 +145,19 @@ pub(crate) struct Closed {
     pub(crate) why: String,
 }
 
+impl Closed {
+    fn refused(&self) -> Error {
+        Error::FilterRefused { name: self.name.clone(), what: self.why.clone() }
+    }
+}
+
 impl Gate for Closed {
     fn place(&self) -> Result<Option<(PlaceKind, Vec<OwnedFd>)>, Error> {
-        Err(Error::FilterRefused { name: self.name.clone(), what: self.why.clone() })
+        Err(self.refused())
     }
 
-    fn put(&self, _: &Program) -> Result<(), Error> {
-        self.place().map(drop)
+    fn put(&self, _: &Program) -> Result<Undo<'_>, Error> {
+        Err(self.refused())
     }
 
     fn sets(&self) -> Result<Vec<Labelled>, Error> {
@@ -153,21 +165,25 @@ impl Gate for Closed {
     }
 }
 
+/// Puts the program there again that was there before.
+pub(crate) type Undo<'a> = Box<dyn FnOnce() -> Result<(), Error> + 'a>;
+
 /// What puts a program in its place.
 pub(crate) trait Gate: Debug + Send + Sync {
     /// What there is to know of the place; `None`: nothing is captured there any more.
     fn place(&self) -> Result<Option<(PlaceKind, Vec<OwnedFd>)>, Error>;
 
-    /// Puts a program there, for every packet that comes from now on.
-    fn put(&self, program: &Program) -> Result<(), Error>;
+    /// Puts a program there, for every packet that comes from now on. Gives what puts the one before there again; where it
+    /// fails that one is there still.
+    fn put(&self, program: &Program) -> Result<Undo<'_>, Error>;
 
     /// The sets that can change of the filter that is there.
     fn sets(&self) -> Result<Vec<Labelled>, Error>;
 }
 
 impl Exchange {
-    pub(crate) fn new(gates: impl Iterator<Item = (Seat, Arc<dyn Gate>)>) -> Self {
-        Self { seats: gates.collect() }
+    pub(crate) fn new(gates: impl Iterator<Item = (Seat, Arc<dyn Gate>)>, turn: &Turn) -> Self {
+        Self { seats: gates.collect(), turn: Arc::clone(turn) }
     }
 
     /// What there is to know of each place, but for those where nothing is captured any more.
@@ -197,21 +213,52 @@ impl Exchange {
         self.seats.iter().map(sets).collect()
     }
 
-    /// Puts each program in its place.
+    /// Puts each program in its place, one behind the other. Packets that come from now on meet it; one that a CPU is in the
+    /// middle of may meet the one before: [`Exchange::settle`].
     ///
     /// # Errors
     ///
-    /// A program that is none, or is not for its place. Those in front of it are in their places.
+    /// A program that is none, or is not for its place: all interfaces have the filters before. [`Error::FilterPutBack`] if
+    /// some had had theirs for a moment.
     pub fn put(&self, programs: &[Program]) -> Result<(), Error> {
+        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut done: Vec<(&Seat, Undo<'_>)> = Vec::new();
         for program in programs {
-            let gate = self.seats.iter().find(|(seat, _)| seat.interface == program.interface);
-            let Some((_, gate)) = gate else {
-                return Err(Error::Options(format!("the capture has no interface {}", program.interface)));
+            let put = match self.seats.iter().find(|(seat, _)| seat.interface == program.interface) {
+                Some((seat, gate)) => gate.put(program).map(|undo| (seat, undo)),
+                None => Err(Error::Options(format!("the capture has no interface {}", program.interface))),
             };
-            gate.put(program)?;
+            match put {
+                Ok(undo) => done.push(undo),
+                Err(error) if done.is_empty() => return Err(error),
+                Err(error) => return Err(put_back(done, error)),
+            }
         }
         Ok(())
     }
+
+    /// Waits until no packet is in a program that was exchanged before: some milliseconds. Packets whose time stamp is later
+    /// than that have met the filters that are in place.
+    ///
+    /// # Errors
+    ///
+    /// `EINVAL`: a kernel with `nohz_full` processors.
+    pub fn settle(&self) -> Result<(), Error> {
+        Ok(weir_sys::bpf::synchronize()?)
+    }
+}
+
+/// Undoes what was done before `error`.
+fn put_back(done: Vec<(&Seat, Undo<'_>)>, error: Error) -> Error {
+    let mut back = Vec::new();
+    let mut kept = Vec::new();
+    for (seat, undo) in done.into_iter().rev() {
+        match undo() {
+            Ok(()) => back.push(seat.name.clone()),
+            Err(why) => kept.push(format!("{}: {why}", seat.name)),
+        }
+    }
+    Error::FilterPutBack { back, kept, source: Box::new(error) }
 }
 
 impl Seat {
@@ -238,7 +285,7 @@ impl Place {
         match &self.kind {
             PlaceKind::Programs(pools) => {
                 let mut given = self.descriptors.iter();
-                let (mut descriptors, mut sets) = (Vec::new(), Vec::new());
+                let (mut descriptors, mut sets, mut is_never) = (Vec::new(), Vec::new(), true);
                 for pool in pools {
                     let loader = pool.loader(&mut given).map_err(|what| refused(&what))?;
                     let compiled = filter.compile_for(&loader, self.seat.receiver)?;
@@ -247,20 +294,22 @@ impl Place {
                     let (programs, maps) = loaded.into_parts();
                     descriptors.extend(programs);
                     sets.extend(maps);
+                    is_never &= compiled.is_never();
                 }
-                Program::loaded(interface, descriptors, &sets)
+                Ok(Program { is_never, ..Program::loaded(interface, descriptors, &sets)? })
             }
             PlaceKind::Socket { .. } | PlaceKind::Process => {
                 let compiled = filter.compile(self.seat.receiver)?;
+                let is_never = compiled.is_never();
                 if let (PlaceKind::Socket { snap_len }, Some(refusals)) =
                     (&self.kind, self.descriptors.first())
                     && let Ok(loaded) = counting(&compiled, *snap_len, refusals.as_fd())
                 {
                     let (program, sets) = loaded.into_parts();
-                    return Program::loaded(interface, vec![program], &sets);
+                    return Ok(Program { is_never, ..Program::loaded(interface, vec![program], &sets)? });
                 }
                 let program = classic(&compiled).map_err(|error| refused(&error))?;
-                Ok(Program::plain(interface, Form::of(&program)))
+                Ok(Program { is_never, ..Program::plain(interface, Form::of(&program)) })
             }
         }
     }
@@ -312,14 +361,14 @@ impl PoolKind {
 impl Program {
     /// One that is nothing but its form.
     fn plain(interface: u32, form: Form) -> Self {
-        Self { interface, form, sets: Vec::new(), descriptors: Vec::new() }
+        Self { interface, form, is_never: false, sets: Vec::new(), descriptors: Vec::new() }
     }
 
     /// Loaded ones, with their sets.
     fn loaded(interface: u32, mut descriptors: Vec<OwnedFd>, sets: &[SetMap]) -> Result<Self, Error> {
         let (sets, maps): (Vec<_>, Vec<_>) = labelled(sets)?.into_iter().unzip();
         descriptors.extend(maps);
-        Ok(Self { interface, form: Form::Programs, sets, descriptors })
+        Ok(Self { interface, form: Form::Programs, is_never: false, sets, descriptors })
     }
 }
 

@@ -12,13 +12,15 @@ mod sets;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use self::exchange::{Closed, Gate, checked, classic, counting, for_the_kernel, not_loaded};
+pub(crate) use self::exchange::{
+    Closed, Gate, Turn, Undo, checked, classic, counting, for_the_kernel, not_loaded,
+};
 pub use self::exchange::{Exchange, Form, HookKind, Place, PlaceKind, PoolKind, Program, Seat};
 pub use self::matcher::{FileFilter, Matcher};
 pub use self::names::SystemNames;
 use self::remembered::Remembered;
-pub use self::sets::{Changed, LiveSet, MemberKind, SetChange, SetLabel};
-pub(crate) use self::sets::{Labelled, LiveSets, labelled};
+pub use self::sets::{Changed, LiveSet, MemberKind, Members, SetChange, SetLabel};
+pub(crate) use self::sets::{InForce, Labelled, labelled};
 use serde::{Deserialize, Serialize};
 use weir_bpf::filter::Loader;
 use weir_filter::Beside;
@@ -45,6 +47,9 @@ pub struct Receiver {
     pub metadata: bool,
     /// Headers of the link type that are in the byte order of the capturing host are in the other order.
     pub swapped: bool,
+    /// Mask of the IPv4 network, which says what addresses are broadcasts; of an interface that of its first address, as
+    /// libpcap's `pcap_lookupnet` tells it.
+    pub netmask: Option<u32>,
 }
 
 /// An expression that cannot be compiled.
@@ -108,22 +113,21 @@ impl Filter {
     /// An expression that is wrong, or that asks for what packets of this link type do not have.
     pub fn compile(&self, receiver: Receiver) -> Result<Compiled, FilterError> {
         let beside = if receiver.metadata { Beside::All } else { Beside::Nothing };
-        self.compile_knowing(beside, receiver.link_type, receiver.swapped)
+        self.compile_knowing(beside, receiver)
     }
 
-    fn compile_knowing(
-        &self,
-        metadata: Beside,
-        link_type: u16,
-        swapped: bool,
-    ) -> Result<Compiled, FilterError> {
+    fn compile_knowing(&self, metadata: Beside, receiver: Receiver) -> Result<Compiled, FilterError> {
         let options = weir_filter::Options {
             dialect: self.dialect,
-            link_type,
+            link_type: receiver.link_type,
             snap_len: DEFAULT_SNAP_LEN,
             metadata,
-            swapped,
-            netmask: None,
+            swapped: receiver.swapped,
+            // tcpdump takes 0 where it is not known, for files and `any`, too: limited broadcasts and 0.0.0.0 are left.
+            netmask: match self.dialect {
+                Dialect::Weir => receiver.netmask,
+                Dialect::Pcap => receiver.netmask.or(Some(0)),
+            },
             names: &*self.names,
         };
         weir_filter::compile(&self.text, &options)
@@ -144,7 +148,7 @@ impl Filter {
             Dialect::Pcap => Beside::Nothing,
             Dialect::Weir => Beside::Direction,
         };
-        self.compile_knowing(beside, link_type, swapped)
+        self.compile_knowing(beside, Receiver { link_type, metadata: false, swapped, netmask: None })
     }
 
     /// Compiles it for the programs that `loader` makes. Where tags are in the packet, what else is known beside the bytes is

@@ -11,7 +11,7 @@ pub use weir_bpf::filter::{Changed, SetChange};
 use weir_bpf::filter::{SetKind, SetMap};
 use weir_filter::names::Names;
 use weir_filter::parse;
-use weir_filter::set::Contents;
+use weir_filter::set::{Contents, Holds, SetName};
 use weir_sys::CallError;
 
 use super::Program;
@@ -26,18 +26,24 @@ pub struct SetLabel {
     pub kind: MemberKind,
 }
 
-/// What the members of a set are.
+/// What the members of a set are, and how the words are read that list them. A set of addresses is two: one a family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberKind {
-    /// Ports, VLANs.
-    Numbers,
-    /// MAC addresses.
+    /// Of `port in`.
+    Ports,
+    /// Of `vlan in`.
+    Vlans,
+    /// Of `ether host in`.
     Macs,
-    /// IPv4 networks.
-    Ipv4,
-    /// IPv6 networks.
-    Ipv6,
+    /// IPv4 addresses of `host in`.
+    Ipv4Hosts,
+    /// IPv6 addresses of `host in`.
+    Ipv6Hosts,
+    /// IPv4 networks of `net in`.
+    Ipv4Networks,
+    /// IPv6 networks of `net in`.
+    Ipv6Networks,
 }
 
 /// A set of a filter that is in force.
@@ -51,56 +57,81 @@ pub struct LiveSet {
     pub descriptor: OwnedFd,
 }
 
-impl LiveSet {
-    /// Changes it: `text` lists members as a file of a set does. Members of the other family are of no effect.
+/// Members for a set.
+#[derive(Clone, Debug)]
+pub struct Members(Vec<Contents>);
+
+impl SetLabel {
+    /// Reads what `text` lists, as in the file of such a set.
     ///
     /// # Errors
     ///
-    /// A member that is none, no privilege, no room.
-    pub fn change(self, change: SetChange, text: &str, names: &dyn Names) -> Result<Changed, Error> {
-        let SetLabel { name, kind } = self.label;
-        let like = match kind {
-            MemberKind::Numbers => Contents::Numbers(Vec::new()),
-            MemberKind::Macs => Contents::Macs(Vec::new()),
-            MemberKind::Ipv4 => Contents::Ipv4(Vec::new()),
-            MemberKind::Ipv6 => Contents::Ipv6(Vec::new()),
-        };
-        let members = parse::members(text, &like, names)
-            .map_err(|error| Error::Options(format!("members of `@{name}`: {}", error.message)))?;
-        let map = SetMap::received(name, kind.into(), self.descriptor)?;
+    /// A member that is none.
+    pub fn members(&self, text: &str, names: &dyn Names) -> Result<Members, Error> {
+        let read = parse::members(text, self.kind.holds(), names);
+        let wrong = |error: weir_filter::Error| format!("members of `@{}`: {}", self.name, error.message);
+        read.map(Members).map_err(|error| Error::Options(wrong(error)))
+    }
+}
+
+impl LiveSet {
+    /// Changes it. `members` are what its label has read; those of the other family are of no effect.
+    ///
+    /// # Errors
+    ///
+    /// No privilege, no room: then some may have changed.
+    ///
+    /// # Panics
+    ///
+    /// If the members are of another kind.
+    pub fn change(self, change: SetChange, Members(members): &Members) -> Result<Changed, Error> {
+        let map = SetMap::received(self.label.kind.map(), self.descriptor)?;
         let members = members.iter().find(|members| SetKind::of(members) == map.kind());
-        Ok(map.change(change, members.expect("members of this kind were asked for"))?)
+        Ok(map.change(change, members.expect("members of the set's kind"))?)
     }
 }
 
 /// The label of a set, and a descriptor of its map.
 pub(crate) type Labelled = (SetLabel, OwnedFd);
 
-/// The sets of the filter at a place, shared by all who exchange it.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct LiveSets(Arc<Mutex<Vec<Labelled>>>);
+/// The filter in force at a place, with its sets; shared by all who exchange it. What the sets are is for who changes them to
+/// check.
+#[derive(Debug, Default)]
+pub(crate) struct InForce<T>(Arc<Mutex<(T, Vec<Labelled>)>>);
 
-impl LiveSets {
-    /// Those of the filter that is there from now on. What they are is for who changes them to check.
-    pub(crate) fn put(&self, sets: Vec<Labelled>) {
-        *self.lock() = sets;
+impl<T> InForce<T> {
+    /// This one comes into force; gives the one before.
+    pub(crate) fn replace(&self, filter: (T, Vec<Labelled>)) -> (T, Vec<Labelled>) {
+        std::mem::replace(&mut *self.lock(), filter)
     }
 
-    /// The labels, with a descriptor for each.
-    pub(crate) fn labelled(&self) -> Result<Vec<Labelled>, Error> {
-        Ok(duplicated(self.lock().iter().map(|(label, map)| (label, map)))?)
+    /// What it is.
+    pub(crate) fn ask<R>(&self, question: impl FnOnce(&T) -> R) -> R {
+        question(&self.lock().0)
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<Labelled>> {
+    /// The labels of its sets, with a descriptor for each.
+    pub(crate) fn sets(&self) -> Result<Vec<Labelled>, Error> {
+        Ok(duplicated(self.lock().1.iter().map(|(label, map)| (label, map)))?)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, (T, Vec<Labelled>)> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl<T> Clone for InForce<T> {
+    fn clone(&self) -> Self {
+        Self(Arc::clone(&self.0))
     }
 }
 
 /// The sets that have a name, by which they can be changed.
 pub(crate) fn labelled(sets: &[SetMap]) -> Result<Vec<Labelled>, CallError> {
     let named = sets.iter().filter_map(|set| Some((set.name()?, set)));
-    let labelled = |(name, set): (&str, &SetMap)| {
-        Ok((SetLabel { name: name.to_owned(), kind: set.kind().into() }, set.descriptor()?))
+    let labelled = |(name, set): (&SetName, &SetMap)| {
+        let kind = MemberKind::new(name.holds, set.kind());
+        Ok((SetLabel { name: name.text.clone(), kind }, set.descriptor()?))
     };
     named.map(labelled).collect::<io::Result<_>>().map_err(|error| CallError::new(DUPLICATE, error))
 }
@@ -126,24 +157,36 @@ fn duplicated<'a>(
     sets.map(one).collect::<io::Result<_>>().map_err(|error| CallError::new(DUPLICATE, error))
 }
 
-impl From<SetKind> for MemberKind {
-    fn from(kind: SetKind) -> Self {
-        match kind {
-            SetKind::Numbers => Self::Numbers,
-            SetKind::Macs => Self::Macs,
-            SetKind::Ipv4 => Self::Ipv4,
-            SetKind::Ipv6 => Self::Ipv6,
+impl MemberKind {
+    /// Of a set that is read so and is in such a map.
+    fn new(holds: Holds, map: SetKind) -> Self {
+        match (holds, map) {
+            (Holds::Ports, _) => Self::Ports,
+            (Holds::Vlans, _) => Self::Vlans,
+            (Holds::Macs, _) => Self::Macs,
+            (Holds::Hosts, SetKind::Ipv6) => Self::Ipv6Hosts,
+            (Holds::Hosts, _) => Self::Ipv4Hosts,
+            (Holds::Networks, SetKind::Ipv6) => Self::Ipv6Networks,
+            (Holds::Networks, _) => Self::Ipv4Networks,
         }
     }
-}
 
-impl From<MemberKind> for SetKind {
-    fn from(kind: MemberKind) -> Self {
-        match kind {
-            MemberKind::Numbers => Self::Numbers,
-            MemberKind::Macs => Self::Macs,
-            MemberKind::Ipv4 => Self::Ipv4,
-            MemberKind::Ipv6 => Self::Ipv6,
+    fn holds(self) -> Holds {
+        match self {
+            Self::Ports => Holds::Ports,
+            Self::Vlans => Holds::Vlans,
+            Self::Macs => Holds::Macs,
+            Self::Ipv4Hosts | Self::Ipv6Hosts => Holds::Hosts,
+            Self::Ipv4Networks | Self::Ipv6Networks => Holds::Networks,
+        }
+    }
+
+    fn map(self) -> SetKind {
+        match self {
+            Self::Ports | Self::Vlans => SetKind::Numbers,
+            Self::Macs => SetKind::Macs,
+            Self::Ipv4Hosts | Self::Ipv4Networks => SetKind::Ipv4,
+            Self::Ipv6Hosts | Self::Ipv6Networks => SetKind::Ipv6,
         }
     }
 }

@@ -29,7 +29,7 @@ use self::pins::Pins;
 use self::pump::Pumps;
 use self::way::Way;
 use crate::builder::Wanted;
-use crate::filter::Exchange;
+use crate::filter::{Exchange, Turn};
 use crate::{Error, Event, Filter, Namespace};
 
 /// What becomes of forwarding when the process ends, however it does.
@@ -63,6 +63,7 @@ pub struct Forward {
     events: Vec<Event>,
     began: Instant,
     ended: Option<Instant>,
+    exchanging: Turn,
 }
 
 /// One way that packets go, as people want it described.
@@ -172,7 +173,8 @@ impl ForwardBuilder {
             pins.keep();
         }
         let events = ends.iter().filter_map(End::first_event).collect();
-        Ok(Forward { ends, ways, pumps, pins, events, began: Instant::now(), ended: None })
+        let (began, exchanging) = (Instant::now(), Turn::default());
+        Ok(Forward { ends, ways, pumps, pins, events, began, ended: None, exchanging })
     }
 }
 
@@ -207,7 +209,7 @@ impl Forward {
     /// No free descriptor.
     pub fn exchange(&self) -> Result<Exchange, Error> {
         let seats = self.ways.iter().zip(0..).map(|(way, id)| way.seat(&self.ends[way.from()], id));
-        Ok(Exchange::new(seats.collect::<Result<Vec<_>, Error>>()?.into_iter()))
+        Ok(Exchange::new(seats.collect::<Result<Vec<_>, Error>>()?.into_iter(), &self.exchanging))
     }
 
     /// Waits for what happens to the interfaces, no longer than `wait`; comes back early for a signal.

@@ -13,8 +13,8 @@ use super::end::End;
 use super::handler::Lane;
 use super::pump::Pumps;
 use super::{OnExit, WayInfo, end, pins};
-use crate::filter::{Gate, LiveSets, Seat, labelled, not_loaded};
-use crate::source::programmed;
+use crate::filter::{Gate, Seat, labelled, not_loaded};
+use crate::source::programmed::{self, AtGateInForce};
 use crate::source::xdp::{self, STANDARD_MTU};
 use crate::{Error, Filter};
 
@@ -26,7 +26,7 @@ pub(super) struct Way {
     programs: Programs,
     link: Option<XdpLink>,
     /// Of the filter in force.
-    sets: LiveSets,
+    in_force: AtGateInForce,
     notes: Vec<String>,
     filter: Option<String>,
 }
@@ -80,7 +80,7 @@ impl Way {
         }
         let target = to.index();
         let programs = to.inside(move || programs.set_target(target).map(|()| programs))??;
-        let sets = LiveSets::default();
+        let in_force = AtGateInForce::default();
         if let (Some(filter), Some(gate)) = (filter, programs.gate()) {
             let loader = gate.loader().map_err(|error| CallError::new("duplicate a descriptor", error))?;
             let loader = loader.expect("its filter is in front");
@@ -88,9 +88,10 @@ impl Way {
             let loaded = loader.load(&compiled.graph, &compiled.ast.sets);
             let loaded = loaded.map_err(|error| not_loaded(name, error))?;
             gate.set(Some(&loaded))?;
-            sets.put(labelled(loaded.sets())?);
+            let sets = labelled(loaded.sets())?;
+            in_force.replace((Some(loaded), sets));
         }
-        Ok(Self { ends, programs, link: None, sets, notes, filter: filter.map(Filter::label) })
+        Ok(Self { ends, programs, link: None, in_force, notes, filter: filter.map(Filter::label) })
     }
 
     /// Puts the program on the interface that receives.
@@ -140,7 +141,7 @@ impl Way {
     /// Where its filter is exchanged.
     pub(super) fn seat(&self, from: &End, id: u32) -> Result<(Seat, Arc<dyn Gate>), Error> {
         let seat = Seat { interface: id, name: from.name().to_owned(), receiver: from.device.receiver()? };
-        Ok((seat, programmed::gate_in_front(from.name(), self.programs.gate(), &self.sets)))
+        Ok((seat, programmed::gate_in_front(from.name(), self.programs.gate(), &self.in_force)))
     }
 
     /// Its account; what `pumps` have done with packets belongs to this way as that of the number `way`.

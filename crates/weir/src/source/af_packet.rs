@@ -26,13 +26,13 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::io::Errno;
-use weir_bpf::filter::{Refusals, SocketFilter};
+use weir_bpf::filter::Refusals;
 use weir_ring::{Counters, Fill, Gauge, Shape};
 use weir_sys::CallError;
 use weir_sys::packet::{self, PacketRing, Promiscuous, RingOptions, Traffic};
 
 use self::form::Form;
-use self::gate::SocketGate;
+use self::gate::{InKernel, SocketGate};
 use self::pump::{Finished, Pump, private_pool};
 use self::shared::Shared;
 use self::sieve::Sieve;
@@ -42,7 +42,7 @@ use super::pumped::PumpedQueue;
 use super::signals::{Order, Signals};
 use super::{Bell, Queue, Source};
 use crate::builder::{DEFAULT_SNAP_LEN, Delivery, Direction, Settings};
-use crate::filter::{Gate, LiveSets, classic, counting, for_the_kernel, labelled};
+use crate::filter::{Gate, InForce, Labelled, classic, counting, for_the_kernel, labelled};
 use crate::interface::Device;
 use crate::{Error, choose, size};
 
@@ -99,13 +99,13 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     // Of what this host sends alone the program would refuse what it receives, and count that.
     let countable = !device.any && traffic != Traffic::Sent;
     let refusals = countable.then(Refusals::new).and_then(Result::ok);
-    let in_kernel = InKernel::of(device, snap_len, refusals.as_ref());
+    let in_kernel = in_kernel(device, snap_len, refusals.as_ref())?;
     let in_pump = device.any || device.filter.is_some() && in_kernel.is_none();
     let sieve = device.filter.as_ref().filter(|_| in_pump).map(Sieve::new);
     // A filter looks at packets before they are cut.
     let asked_len = if sieve.is_some() { DEFAULT_SNAP_LEN } else { snap_len };
     let largest = device.largest_frame().min(asked_len);
-    let front = in_kernel.as_ref().map_or(packet::Program::All, InKernel::program);
+    let front = in_kernel.as_ref().map_or(packet::Program::All, |(filter, _)| filter.program());
     let wanted = RingOptions {
         interface: (!device.any).then_some(device.link.index),
         traffic,
@@ -124,13 +124,11 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     let failed = |error| CallError::new(format!("make the pool of `{name}`"), error);
     let (writer, reader) = private_pool(shape).map_err(failed)?;
     let shared = Arc::new(Shared::new()?);
-    if matches!(in_kernel, Some(InKernel::Classic(_))) {
+    if matches!(in_kernel, Some((InKernel::Classic(_), _))) {
         shared.stop_counting();
     }
-    let sets = LiveSets::default();
-    if let Some(InKernel::Counting(filter)) = &in_kernel {
-        sets.put(labelled(filter.sets())?);
-    }
+    let in_force = InForce::default();
+    in_force.replace(in_kernel.unwrap_or_default());
     let gate = Arc::new(SocketGate {
         name: name.clone(),
         socket: ring.filter_place()?.keeping(if in_pump { DEFAULT_SNAP_LEN } else { snap_len }),
@@ -138,7 +136,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         snap_len,
         refusals,
         in_pump,
-        sets,
+        in_force,
     });
     let pump = Pump {
         ring,
@@ -173,28 +171,18 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     Ok(Opened { source, snap_len, detail })
 }
 
-/// A filter that the kernel runs.
-enum InKernel {
-    /// eBPF: it counts what it refuses.
-    Counting(SocketFilter),
-    Classic(Vec<packet::Instruction>),
-}
-
-impl InKernel {
-    /// That of `device`, if it has one that the kernel can run.
-    fn of(device: &Device, snap_len: u32, refusals: Option<&Refusals>) -> Option<Self> {
-        let filter = device.filter.as_ref().filter(|_| !device.any)?;
-        let counting = refusals.and_then(|refusals| counting(filter, snap_len, refusals.as_fd()).ok());
-        let classic = || classic(filter).ok().map(|program| Self::Classic(for_the_kernel(&program)));
-        counting.map(Self::Counting).or_else(classic)
+/// The filter of `device` with its sets, if it has one that the kernel can run.
+fn in_kernel(
+    device: &Device,
+    snap_len: u32,
+    refusals: Option<&Refusals>,
+) -> Result<Option<(InKernel, Vec<Labelled>)>, Error> {
+    let Some(filter) = device.filter.as_ref().filter(|_| !device.any) else { return Ok(None) };
+    if let Some(counting) = refusals.and_then(|refusals| counting(filter, snap_len, refusals.as_fd()).ok()) {
+        let (program, sets) = counting.into_parts();
+        return Ok(Some((InKernel::Counting(program), labelled(&sets)?)));
     }
-
-    fn program(&self) -> packet::Program<'_> {
-        match self {
-            Self::Counting(filter) => packet::Program::Extended(filter.program()),
-            Self::Classic(instructions) => packet::Program::Classic(instructions),
-        }
-    }
+    Ok(classic(filter).ok().map(|program| (InKernel::Classic(for_the_kernel(&program)), Vec::new())))
 }
 
 /// The largest ring that there is memory for, and its measures.

@@ -33,12 +33,12 @@ use self::arrival::Form;
 use self::pump::{Finished, Pump, Tally};
 use self::shared::Shared;
 use super::losses::Losses;
-use super::programmed::{self, not_loaded, stamp};
+use super::programmed::{self, AtGateInForce, not_loaded, stamp};
 use super::pumped::PumpedQueue;
 use super::signals::{Order, Signals};
 use super::{Bell, Queue, Source, xdp};
 use crate::builder::{Settings, Timestamps};
-use crate::filter::{Gate, LiveSets};
+use crate::filter::Gate;
 use crate::interface::Device;
 use crate::{Error, choose, size};
 
@@ -147,11 +147,11 @@ fn open_at(
         tags_of: tags.then_some(device.link.index),
     })
     .map_err(|error| not_loaded(name, error))?;
-    let sets = LiveSets::default();
+    let in_force = AtGateInForce::default();
     if let Some(gate) = maps.gate() {
-        programmed::put_first(name, gate, &sets, device, settings.filter.as_ref())?;
+        programmed::put_first(name, gate, &in_force, device, settings.filter.as_ref())?;
     }
-    let gate = programmed::gate_in_front(name, maps.gate(), &sets);
+    let gate = programmed::gate_in_front(name, maps.gate(), &in_force);
 
     let failed = |error| CallError::new(format!("make the pool of `{name}`"), error);
     let (writers, readers) = Pool::private(shape).map_err(failed)?;

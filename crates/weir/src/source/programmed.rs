@@ -14,7 +14,7 @@ use weir_sys::{CallError, bpf, clock};
 
 use super::{Bell, Queue, Ready, Source};
 use crate::builder::{Settings, Timestamps};
-use crate::filter::{Closed, Form, Gate, Labelled, LiveSets, PlaceKind, PoolKind, Program};
+use crate::filter::{Closed, Form, Gate, InForce, Labelled, PlaceKind, PoolKind, Program, Undo};
 use crate::interface::Device;
 use crate::{Error, Filter, choose};
 
@@ -37,8 +37,7 @@ pub(crate) struct Programmed {
     /// Until it is stopped.
     promiscuous: Option<Promiscuous>,
     clock_offset: i64,
-    /// Of the filter in force.
-    sets: LiveSets,
+    in_force: AtGateInForce,
 }
 
 /// A source and what there is to say of it.
@@ -150,7 +149,7 @@ impl Programmed {
             doorbell: Arc::new(doorbell),
             promiscuous,
             clock_offset: 0,
-            sets: LiveSets::default(),
+            in_force: InForce::default(),
         };
         source.tick()?;
         Ok(source)
@@ -164,16 +163,19 @@ impl Programmed {
 
 /// Where the filter of `sources` is exchanged, which are those of one interface.
 pub(super) fn gate(name: &str, sources: &[&Programmed]) -> Arc<dyn Gate> {
-    let gates = sources.iter().map(|source| Arc::clone(source.maps.gate())).collect();
-    let sets = sources.iter().map(|source| source.sets.clone()).collect();
-    Arc::new(ProgramGate { name: name.to_owned(), gates, sets })
+    let at_gate = |source: &&Programmed| (Arc::clone(source.maps.gate()), source.in_force.clone());
+    Arc::new(ProgramGate { name: name.to_owned(), gates: sources.iter().map(at_gate).collect() })
 }
 
 /// The same for a program that fills no pool.
-pub(crate) fn gate_in_front(name: &str, gate: Option<&Arc<filter::Gate>>, sets: &LiveSets) -> Arc<dyn Gate> {
+pub(crate) fn gate_in_front(
+    name: &str,
+    gate: Option<&Arc<filter::Gate>>,
+    in_force: &AtGateInForce,
+) -> Arc<dyn Gate> {
     let name = name.to_owned();
     match gate {
-        Some(gate) => Arc::new(ProgramGate { name, gates: vec![Arc::clone(gate)], sets: vec![sets.clone()] }),
+        Some(gate) => Arc::new(ProgramGate { name, gates: vec![(Arc::clone(gate), in_force.clone())] }),
         None => Arc::new(Closed { name, why: BOUND.to_owned() }),
     }
 }
@@ -190,56 +192,84 @@ fn duplicating(error: io::Error) -> CallError {
 #[derive(Debug)]
 struct ProgramGate {
     name: String,
-    gates: Vec<Arc<filter::Gate>>,
-    /// Of the filter in force, at each gate; those of one that was exchanged are all with the first.
-    sets: Vec<LiveSets>,
+    /// With what is in force at each. The sets of a filter that was exchanged are all with the first.
+    gates: Vec<(Arc<filter::Gate>, AtGateInForce)>,
 }
+
+/// What is in force at a gate.
+pub(crate) type AtGateInForce = InForce<Option<filter::Filter>>;
+
+/// A filter for a gate, with its sets.
+type AtGate = (Option<filter::Filter>, Vec<Labelled>);
 
 impl Gate for ProgramGate {
     fn place(&self) -> Result<Option<(PlaceKind, Vec<OwnedFd>)>, Error> {
-        let pools = self.gates.iter().map(|gate| PoolKind::of(gate)).collect::<io::Result<Option<Vec<_>>>>();
+        let pools = self.gates.iter().map(|(gate, _)| PoolKind::of(gate));
+        let pools = pools.collect::<io::Result<Option<Vec<_>>>>();
         let Some(pools) = pools.map_err(duplicating)? else { return Ok(None) };
         let (kinds, descriptors): (_, Vec<_>) = pools.into_iter().unzip();
         Ok(Some((PlaceKind::Programs(kinds), descriptors.into_iter().flatten().collect())))
     }
 
-    fn put(&self, program: &Program) -> Result<(), Error> {
-        let refused = |what: &str| Error::FilterRefused { name: self.name.clone(), what: what.to_owned() };
-        match program.form {
-            Form::All => {
-                self.gates.iter().try_for_each(|gate| gate.set(None))?;
-                self.sets.iter().for_each(|sets| sets.put(Vec::new()));
-                Ok(())
-            }
-            Form::Programs => {
-                let hooks: usize = self.gates.iter().map(|gate| gate.programs()).sum();
-                if program.programs().len() != hooks {
-                    return Err(refused("a program for each hook is needed"));
-                }
-                let mut maps = program.labelled()?;
-                let mut programs = program.programs().iter().map(OwnedFd::try_clone);
-                for gate in &self.gates {
-                    let some = programs.by_ref().take(gate.programs()).collect::<io::Result<_>>();
-                    let some = some.map_err(duplicating)?;
-                    gate.set(Some(&filter::Filter::from_programs(some, Vec::new())))?;
-                }
-                self.sets.iter().for_each(|sets| sets.put(std::mem::take(&mut maps)));
-                Ok(())
-            }
-            Form::Classic(_) => Err(refused("eBPF is needed here")),
-        }
+    fn put(&self, program: &Program) -> Result<Undo<'_>, Error> {
+        let before = self.put_all(self.divided(program)?)?;
+        Ok(Box::new(move || self.put_all(before).map(drop)))
     }
 
     fn sets(&self) -> Result<Vec<Labelled>, Error> {
-        let each = self.sets.iter().map(LiveSets::labelled).collect::<Result<Vec<_>, _>>()?;
+        let each = self.gates.iter().map(|(_, in_force)| in_force.sets()).collect::<Result<Vec<_>, _>>()?;
         Ok(each.into_iter().flatten().collect())
+    }
+}
+
+impl ProgramGate {
+    /// What of `program` goes to each gate.
+    fn divided(&self, program: &Program) -> Result<Vec<AtGate>, Error> {
+        let refused = |what: &str| Error::FilterRefused { name: self.name.clone(), what: what.to_owned() };
+        match program.form {
+            Form::All => Ok(self.gates.iter().map(|_| (None, Vec::new())).collect()),
+            Form::Classic(_) => Err(refused("eBPF is needed here")),
+            Form::Programs => {
+                let hooks: usize = self.gates.iter().map(|(gate, _)| gate.programs()).sum();
+                if program.programs().len() != hooks {
+                    return Err(refused("a program for each hook is needed"));
+                }
+                let mut sets = program.labelled()?;
+                let mut programs = program.programs().iter().map(OwnedFd::try_clone);
+                let divided = self.gates.iter().map(|(gate, _)| {
+                    let some = programs.by_ref().take(gate.programs()).collect::<io::Result<_>>();
+                    let some = some.map_err(duplicating)?;
+                    let filter = filter::Filter::from_programs(some, Vec::new());
+                    Ok((Some(filter), std::mem::take(&mut sets)))
+                });
+                divided.collect()
+            }
+        }
+    }
+
+    /// Puts a filter at each gate, and gives those before; if one is refused these are there still.
+    fn put_all(&self, filters: Vec<AtGate>) -> Result<Vec<AtGate>, Error> {
+        let mut before: Vec<AtGate> = Vec::new();
+        for ((gate, in_force), filter) in self.gates.iter().zip(filters) {
+            if let Err(error) = gate.set(filter.0.as_ref()) {
+                // Of two hooks of this gate the first may have taken it.
+                let mut back = in_force.ask(|now| gate.set(now.as_ref()));
+                for ((gate, in_force), filter) in self.gates.iter().zip(before) {
+                    back = gate.set(filter.0.as_ref()).and(back);
+                    in_force.replace(filter);
+                }
+                return Err(back.map_or_else(Error::from, |()| error.into()));
+            }
+            before.push(in_force.replace(filter));
+        }
+        Ok(before)
     }
 }
 
 impl Programmed {
     /// Puts the filter that is asked for in place, before anything is attached.
     pub(super) fn filter(&self, device: &Device, wanted: Option<&Filter>) -> Result<(), Error> {
-        put_first(&self.name, self.maps.gate(), &self.sets, device, wanted)
+        put_first(&self.name, self.maps.gate(), &self.in_force, device, wanted)
     }
 }
 
@@ -247,7 +277,7 @@ impl Programmed {
 pub(super) fn put_first(
     name: &str,
     gate: &filter::Gate,
-    sets: &LiveSets,
+    in_force: &AtGateInForce,
     device: &Device,
     wanted: Option<&Filter>,
 ) -> Result<(), Error> {
@@ -257,7 +287,8 @@ pub(super) fn put_first(
     let loaded = loader.load(&compiled.graph, &compiled.ast.sets);
     let loaded = loaded.map_err(|error| crate::filter::not_loaded(name, error))?;
     gate.set(Some(&loaded))?;
-    sets.put(crate::filter::labelled(loaded.sets())?);
+    let sets = crate::filter::labelled(loaded.sets())?;
+    in_force.replace((Some(loaded), sets));
     Ok(())
 }
 

@@ -1,12 +1,13 @@
 //! Filters in front of each source: what they want is captured, the rest is counted, and an exchange at full rate loses
 //! and doubles nothing.
 
+use std::fs::File;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use weir::filter::{Dialect, Exchange, Matcher, Place, Receiver, SystemNames};
-use weir::{Account, Capture, Direction, Error, Filter, SourceChoice};
+use weir::{Account, Capture, Direction, Error, Filter, Namespace, SourceChoice};
 use weir_filter::interpret::Packet;
 use weir_lab::{
     FrameSender, Generator, Network, SequenceCheck, SequenceReport, Traffic, Veth, require_root, tcp_transfer,
@@ -271,7 +272,8 @@ fn root_bytes_behind_the_first_buffer_are_found_by_tc() {
     for text in
         ["tcp and ether[700] & 1 = 1", "tcp and ether[20000:4] & 3 != 1", "ether[ether[3000] + 9000] > 99"]
     {
-        let compiled = filter(text).compile(Receiver { link_type: 1, metadata: false, swapped: false });
+        let compiled =
+            filter(text).compile(Receiver { link_type: 1, metadata: false, swapped: false, netmask: None });
         let matcher = Matcher::new(&compiled.unwrap());
         let wants = |frame: &[u8]| {
             let length = u32::try_from(frame.len()).expect("a packet");
@@ -343,5 +345,145 @@ fn root_what_classic_bpf_has_no_room_for_the_process_asks() {
         assert_eq!(taken, [1, 3]);
         // The neighbours may have something to say of their own.
         assert!(account.total().filtered >= Some(2), "{:?}", account.total());
+    });
+}
+
+#[test]
+fn root_a_filter_that_is_not_taken_everywhere_is_put_back() {
+    if !require_root("root_a_filter_that_is_not_taken_everywhere_is_put_back") {
+        return;
+    }
+    const COUNT: u64 = 500;
+    for source in [SourceChoice::Xdp, SourceChoice::Tc, SourceChoice::XdpTc, SourceChoice::AfPacket] {
+        let mut network = Network::new(Veth::default()).unwrap();
+        network.connect(Veth::default()).unwrap();
+        let names: Vec<_> = network.pairs().iter().map(|pair| pair.rx.name.clone()).collect();
+        let traffic = Traffic::new(60).unwrap().between(network.pair());
+        let mut generator = Generator::new(network.pair(), &traffic).unwrap();
+        network.rx().run(|| {
+            let builder = names.iter().fold(Capture::builder(), |builder, name| builder.interface(name));
+            let mut capture = builder.source(source).filter(filter(ODD)).open().unwrap();
+            let mut is_asked = |capture: &mut Capture, wanted: u64| {
+                assert_eq!(generator.send(COUNT).unwrap().accepted, COUNT);
+                let mut frames = 0;
+                take_all(capture, |chunk| {
+                    frames += chunk.packets().filter(|packet| packet.data.len() == 60).count() as u64;
+                });
+                assert_eq!(frames, wanted, "{source:?}");
+            };
+            let exchange = capture.exchange();
+            let make = |place: Place| place.make(Some(&filter("tcp"))).unwrap();
+            let mut programs: Vec<_> = exchange.places().unwrap().into_iter().map(make).collect();
+            // No program, as the kernel will find; with several hooks those in front of it are taken.
+            let last = programs[1].descriptors.last_mut().unwrap();
+            *last = File::open("/dev/null").unwrap().into();
+            match exchange.put(&programs).unwrap_err() {
+                Error::FilterPutBack { back, kept, .. } => {
+                    assert_eq!((back, kept), (vec![names[0].clone()], Vec::new()));
+                }
+                other => panic!("{source:?}: {other}"),
+            }
+            is_asked(&mut capture, COUNT / 2);
+            // Where nobody has had it there is nothing to tell of.
+            programs.reverse();
+            programs[0].interface = 0;
+            let refused = exchange.put(&programs).unwrap_err();
+            assert!(!matches!(refused, Error::FilterPutBack { .. }), "{source:?}: {refused}");
+            is_asked(&mut capture, COUNT / 2);
+            // No filter is put back as well.
+            capture.set_filter(None).unwrap();
+            programs.reverse();
+            programs[1].interface = 1;
+            assert!(matches!(exchange.put(&programs), Err(Error::FilterPutBack { .. })));
+            is_asked(&mut capture, COUNT);
+            drain(&mut capture, |_| {});
+            assert_closed(&capture.account().unwrap());
+        });
+    }
+}
+
+#[test]
+fn root_a_filter_in_the_process_is_exchanged_and_put_back() {
+    if !require_root("root_a_filter_in_the_process_is_exchanged_and_put_back") {
+        return;
+    }
+    const COUNT: u64 = 500;
+    // Behind the header of 20 bytes, without that of Ethernet.
+    let texts = ["udp and ether[55] & 1 = 0", "udp and ether[55] & 1 = 1"];
+    let network = Network::new(Veth::default()).unwrap();
+    let traffic = Traffic::new(60).unwrap().between(network.pair());
+    let mut generator = Generator::new(network.pair(), &traffic).unwrap();
+    let other = Namespace::find(&format!("/proc/{}/ns/net", std::process::id())).unwrap();
+    network.rx().run(|| {
+        let mut capture = Capture::builder()
+            .interface("any")
+            .interface_in(&other, "lo")
+            .source(SourceChoice::AfPacket)
+            .filter(filter(texts[0]))
+            .open()
+            .unwrap();
+        let mut parity = |capture: &mut Capture| {
+            assert_eq!(generator.send(COUNT).unwrap().accepted, COUNT);
+            let mut numbers = Vec::new();
+            take_all(capture, |chunk| numbers.extend(chunk.packets().map(|packet| packet.data[55] & 1)));
+            assert_eq!(numbers.len() as u64, COUNT / 2);
+            numbers.dedup();
+            numbers
+        };
+        assert_eq!(parity(&mut capture), [0]);
+        let exchange = capture.exchange();
+        let make = |place: Place| place.make(Some(&filter(texts[1]))).unwrap();
+        let mut programs: Vec<_> = exchange.places().unwrap().into_iter().map(make).collect();
+        exchange.put(&programs[..1]).unwrap();
+        assert_eq!(parity(&mut capture), [1]);
+        let make = |place: Place| place.make(Some(&filter(texts[0]))).unwrap();
+        programs = exchange.places().unwrap().into_iter().map(make).collect();
+        programs[1].interface = 7;
+        match exchange.put(&programs) {
+            Err(Error::FilterPutBack { back, .. }) => assert_eq!(back, ["any"]),
+            other => panic!("{other:?}"),
+        }
+        assert_eq!(parity(&mut capture), [1]);
+        // When the pump has ended nobody waits for it.
+        capture.stop().unwrap();
+        programs[1].interface = 1;
+        exchange.put(&programs).unwrap();
+    });
+}
+
+#[test]
+fn root_a_broadcast_is_one_of_the_interfaces_network() {
+    if !require_root("root_a_broadcast_is_one_of_the_interfaces_network") {
+        return;
+    }
+    let frame = |destination: [u8; 4]| {
+        let mut frame = vec![0; 60];
+        frame[..6].fill(0xff);
+        frame[12..16].copy_from_slice(&[8, 0, 0x45, 0]);
+        frame[16..18].copy_from_slice(&46_u16.to_be_bytes());
+        frame[22..24].copy_from_slice(&[64, 253]);
+        frame[30..34].copy_from_slice(&destination);
+        frame
+    };
+    let network = Network::new(Veth::default().ipv4()).unwrap();
+    let [a, b, c, _] = network.pair().rx.ipv4.unwrap().octets();
+    let sender = FrameSender::new(&network.pair().tx).unwrap();
+    for source in [SourceChoice::Tc, SourceChoice::AfPacket] {
+        network.rx().run(|| {
+            let wanted = Filter::new("ip broadcast");
+            let mut capture = on_rx(&network).source(source).filter(wanted).open().unwrap();
+            for destination in [[255; 4], [a, b, c, 255], [a, b, c, 254], [a, b, c, 0], [a, b, c, 1]] {
+                sender.send(&frame(destination)).unwrap();
+            }
+            let mut taken = Vec::new();
+            take_all(&mut capture, |chunk| taken.extend(chunk.packets().map(|packet| packet.data[33])));
+            assert_eq!(taken, [255, 255, 0], "{source:?}");
+        });
+    }
+    let silent = Network::new(Veth::default()).unwrap();
+    silent.rx().run(|| {
+        let refused = on_rx(&silent).filter(Filter::new("ip broadcast")).open().unwrap_err();
+        assert!(matches!(refused, Error::Filter(_)) && refused.to_string().contains("mask"), "{refused}");
+        on_rx(&silent).filter(filter("ip broadcast")).open().expect("as tcpdump: 255.255.255.255 alone");
     });
 }

@@ -33,8 +33,9 @@ pub(super) fn check(ast: &Ast, term: &Term, level: &Level, options: &Options<'_>
             let of_ip = matches!(term.primitive, Primitive::Broadcast(Some(_)));
             match (of_ip, &term.primitive, options.netmask) {
                 (true, Primitive::Broadcast(Some(Protocol::Ip)), None) => {
-                    Err(Error::new("the mask of the network is not known", term.span.clone())
-                        .help("`dst host 10.0.0.255` and its like ask for one address"))
+                    Err(Error::new("the mask of the network is not known", term.span.clone()).help(
+                        "a capture takes that of its interface's IPv4 address; `dst host 10.0.0.255` asks for one address",
+                    ))
                 }
                 _ => Ok(()),
             }

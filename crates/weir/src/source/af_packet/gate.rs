@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use weir_bpf::filter::Refusals;
 use weir_sys::CallError;
-use weir_sys::packet::{self, FilterPlace};
+use weir_sys::packet::{self, FilterPlace, Instruction};
 
 use super::shared::Shared;
 use super::sieve::Sieve;
 use crate::Error;
-use crate::filter::{Form, Gate, Labelled, LiveSets, PlaceKind, Program, checked, for_the_kernel};
+use crate::filter::{Form, Gate, InForce, Labelled, PlaceKind, Program, Undo, checked, for_the_kernel};
 
 /// The filter's place in the kernel or in the pump, whichever the capture has begun with.
 #[derive(Debug)]
@@ -24,8 +24,29 @@ pub(super) struct SocketGate {
     pub(super) refusals: Option<Refusals>,
     /// The pump asks.
     pub(super) in_pump: bool,
-    /// Of the filter in force, if the kernel looks into them.
-    pub(super) sets: LiveSets,
+    /// What the kernel asks.
+    pub(super) in_force: InForce<InKernel>,
+}
+
+/// A filter that the kernel runs.
+#[derive(Debug, Default)]
+pub(super) enum InKernel {
+    /// None.
+    #[default]
+    All,
+    /// eBPF: it counts what it refuses.
+    Counting(OwnedFd),
+    Classic(Vec<Instruction>),
+}
+
+impl InKernel {
+    pub(super) fn program(&self) -> packet::Program<'_> {
+        match self {
+            Self::All => packet::Program::All,
+            Self::Counting(program) => packet::Program::Extended(program.as_fd()),
+            Self::Classic(instructions) => packet::Program::Classic(instructions),
+        }
+    }
 }
 
 impl SocketGate {
@@ -38,7 +59,7 @@ impl SocketGate {
         Error::FilterRefused { name: self.name.clone(), what: what.to_string() }
     }
 
-    fn put_in_pump(&self, form: &Form) -> Result<(), Error> {
+    fn put_in_pump(&self, form: &Form) -> Result<Undo<'_>, Error> {
         let sieve = match form {
             Form::All => None,
             Form::Programs => return Err(self.refused("classic BPF is needed here")),
@@ -48,26 +69,45 @@ impl SocketGate {
         };
         // The kernel cuts no more: a filter looks at packets before they are cut.
         self.socket.put(packet::Program::All)?;
-        self.shared.exchange(sieve);
-        Ok(())
+        let before = self.shared.exchange(sieve);
+        Ok(Box::new(move || {
+            if let Some(sieve) = before {
+                self.shared.exchange(sieve);
+            }
+            Ok(())
+        }))
     }
 
-    fn put_in_kernel(&self, form: &Form, descriptors: &[OwnedFd]) -> Result<(), Error> {
-        match form {
-            Form::All => self.socket.put(packet::Program::All)?,
-            Form::Programs => {
-                let [program] = descriptors else { return Err(self.refused("one program is needed")) };
-                self.socket.put(packet::Program::Extended(program.as_fd()))?;
+    /// What the kernel is to ask.
+    fn for_kernel(&self, program: &Program) -> Result<InKernel, Error> {
+        match (&program.form, program.programs()) {
+            (Form::All, _) => Ok(InKernel::All),
+            (Form::Programs, [program]) => {
+                let program = program.try_clone();
+                Ok(InKernel::Counting(program.map_err(|error| CallError::new(DUPLICATE, error))?))
             }
-            Form::Classic(instructions) => {
+            (Form::Programs, _) => Err(self.refused("one program is needed")),
+            (Form::Classic(instructions), _) => {
                 let program = checked(instructions).map_err(|flaw| self.refused(flaw))?;
-                self.shared.stop_counting();
-                self.socket.put(packet::Program::Classic(&for_the_kernel(&program)))?;
+                Ok(InKernel::Classic(for_the_kernel(&program)))
             }
         }
-        Ok(())
+    }
+
+    fn put_in_kernel(&self, filter: (InKernel, Vec<Labelled>)) -> Result<(InKernel, Vec<Labelled>), Error> {
+        // Before the first packet that it refuses.
+        let counted = matches!(filter.0, InKernel::Classic(_)) && self.shared.stop_counting();
+        if let Err(error) = self.socket.put(filter.0.program()) {
+            if counted {
+                self.shared.go_on_counting();
+            }
+            return Err(error.into());
+        }
+        Ok(self.in_force.replace(filter))
     }
 }
+
+const DUPLICATE: &str = "duplicate a descriptor";
 
 impl Gate for SocketGate {
     fn place(&self) -> Result<Option<(PlaceKind, Vec<OwnedFd>)>, Error> {
@@ -76,22 +116,19 @@ impl Gate for SocketGate {
         }
         let refusals = self.refusals.iter().map(|refusals| refusals.as_fd().try_clone_to_owned());
         let refusals = refusals.collect::<io::Result<_>>();
-        let refusals = refusals.map_err(|error| CallError::new("duplicate a descriptor", error))?;
+        let refusals = refusals.map_err(|error| CallError::new(DUPLICATE, error))?;
         Ok(Some((PlaceKind::Socket { snap_len: self.snap_len }, refusals)))
     }
 
-    fn put(&self, program: &Program) -> Result<(), Error> {
+    fn put(&self, program: &Program) -> Result<Undo<'_>, Error> {
         if self.in_pump {
-            self.put_in_pump(&program.form)
-        } else {
-            let maps = program.labelled()?;
-            self.put_in_kernel(&program.form, program.programs())?;
-            self.sets.put(maps);
-            Ok(())
+            return self.put_in_pump(&program.form);
         }
+        let before = self.put_in_kernel((self.for_kernel(program)?, program.labelled()?))?;
+        Ok(Box::new(move || self.put_in_kernel(before).map(drop)))
     }
 
     fn sets(&self) -> Result<Vec<Labelled>, Error> {
-        self.sets.labelled()
+        self.in_force.sets()
     }
 }

@@ -101,6 +101,7 @@ impl Pump {
 
     fn run(mut self) -> Finished {
         loop {
+            self.shared.take_sieve(&mut self.sieve);
             let done = match self.shared.signals.order() {
                 Order::Pump => self.step(),
                 Order::Finish => {
@@ -141,9 +142,6 @@ impl Pump {
     /// Copies the next block, or the rest of it, as far as the pool has room.
     fn copy_block(&mut self) -> Result<Step, CallError> {
         let Some(block) = self.ring.ready() else { return Ok(Step::Empty) };
-        if let Some(sieve) = self.shared.take_sieve() {
-            self.sieve = sieve;
-        }
         if block.losing && block.number >= self.losses.open() || block.number.is_multiple_of(READ_EVERY) {
             self.read_losses()?;
         }
@@ -263,6 +261,12 @@ impl Pump {
     /// Sleeps for a while, or until there is a new order.
     fn nap(&self, length: Duration) {
         wait(&mut [PollFd::new(&self.shared.signals.call, PollFlags::IN)], Some(length));
+    }
+}
+
+impl Drop for Pump {
+    fn drop(&mut self) {
+        self.shared.end();
     }
 }
 

@@ -1,0 +1,157 @@
+//! Sets of filters in captures, which change while the filter runs: `weir ctl set`.
+
+use std::fs;
+use std::io::{Read as _, Write as _};
+use std::os::unix::net::UnixStream;
+use std::thread;
+use std::time::Duration;
+
+use weir_lab::require_root;
+
+use crate::control::{ctl, ctl_succeeds, ended_at};
+use crate::harness::{capture, directory, network, path, send, start};
+
+const SETTLE: Duration = Duration::from_millis(400);
+
+#[test]
+fn root_a_set_changes_under_a_running_filter_and_the_file_says_how() {
+    if !require_root("root_a_set_changes_under_a_running_filter_and_the_file_says_how") {
+        return;
+    }
+    let exchanged = [("xdp", true), ("tc", true)];
+    for (source, exchanged) in
+        ["xdp", "tc", "xdp+tc", "af_packet"].map(|source| (source, false)).into_iter().chain(exchanged)
+    {
+        let (network, directory) = (network(), directory());
+        let name = |name: &str| path(&directory, name);
+        let (file, socket, set) = (name("set.pcapng"), name("socket"), name("wanted"));
+        let expression = format!("udp and port in @{set}");
+        fs::write(&set, "9999").expect("a set");
+        let first = if exchanged { "arp" } else { &expression };
+        let args = ["--source", source, "-w", &file, "--json", "-v", "--control", &socket, "--", first];
+        let running = capture(&network, &args);
+        running.wait_for("confined: no capability, no new privileges; writes only in ");
+        if exchanged {
+            ctl_succeeds(&network, &["filter", "-t", &socket, "--", &expression]);
+        }
+        let change = |words: &[&str], told: &str| {
+            ctl_succeeds(&network, &[&["set", "-t", &socket, &set], words].concat());
+            running.wait_for(&format!("set `{set}`: {told}"));
+        };
+        send(&network, 10);
+        change(&["add", "9", "7000-7001"], "3 added, 0 removed");
+        send(&network, 20);
+        thread::sleep(SETTLE);
+        change(&["remove", "9", "1"], "0 added, 1 removed");
+        send(&network, 40);
+        let members = name("members");
+        fs::write(&members, "9, 7000 # and so on\n").expect("a file");
+        change(&["replace", &format!("@{members}")], "1 added, 2 removed");
+        send(&network, 80);
+        let missing = ctl(&network, &["set", "-t", &socket, "missing", "add", "1"]);
+        let told = String::from_utf8_lossy(&missing.stderr).into_owned();
+        assert!(!missing.status.success() && told.contains(&format!("there: `{set}`")), "{told}");
+        let account = ended_at(running);
+        account.closes();
+        assert_eq!(account.number("written"), 20 + 80, "{source}, exchanged: {exchanged}");
+        let bytes = fs::read(&file).expect("the file");
+        for told in ["3 added, 0 removed", "0 added, 1 removed", "1 added, 2 removed"] {
+            let mark = format!("set `{set}`: {told}");
+            assert!(bytes.windows(mark.len()).any(|part| part == mark.as_bytes()), "{mark}");
+        }
+    }
+}
+
+#[test]
+fn root_a_set_in_the_process_is_refused() {
+    if !require_root("root_a_set_in_the_process_is_refused") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let (socket, set) = (path(&directory, "socket"), path(&directory, "wanted"));
+    fs::write(&set, "80").expect("a set");
+    let filter = format!("port in @{set}");
+    let running = start(&network, &["count", "-i", "any", "--control", &socket, "--", &filter]);
+    let refused = ctl(&network, &["set", "-t", &socket, &set, "add", "81"]);
+    let told = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert!(!refused.status.success() && told.contains("weir ctl filter"), "{told}");
+    running.interrupt().succeeded();
+}
+
+#[test]
+fn root_members_are_read_as_the_expression_means_them() {
+    if !require_root("root_members_are_read_as_the_expression_means_them") {
+        return;
+    }
+    let network = network();
+    let mac = network.pair().rx.mac.map(|byte| format!("{byte:02x}")).join(":");
+    // The frames go to 198.19.0.1. A number is a network behind `net`, and not the address 0.0.0.198.
+    for (words, first, member, wrong) in [
+        ("host in", "10.0.0.1", "198.19.0.1", "10.0.0.1/33"),
+        ("net in", "10.0.0.0/8", "198", "198.19.0.1/8"),
+        ("dst net in", "10, fe80::/10", "198.19.0.0/16", "fe80::1/10"),
+        ("ether host in", "02:00:00:00:00:01", &mac, "02:00:00:00:00"),
+        ("not vlan in", "5", "100-200", "5000"),
+    ] {
+        let directory = directory();
+        let (socket, set) = (path(&directory, "socket"), path(&directory, "wanted"));
+        fs::write(&set, first).expect("a set");
+        let filter = format!("{words} @{set}");
+        let args = ["count", "-i", "rx0", "--source", "tc", "--json", "--control", &socket, "--", &filter];
+        let running = start(&network, &args);
+        send(&network, 10);
+        let refused = ctl(&network, &["set", "-t", &socket, &set, "add", wrong]);
+        assert_eq!(refused.status.code(), Some(2), "{words} {wrong}");
+        ctl_succeeds(&network, &["set", "-t", &socket, &set, "add", member]);
+        send(&network, 20);
+        thread::sleep(SETTLE);
+        let ended = running.interrupt().succeeded();
+        let captured = if words.starts_with("not") { 30 } else { 20 };
+        assert_eq!(ended.account().number("captured"), captured, "{words}: {}", ended.stderr);
+        assert!(!ended.stderr.contains("in part"), "{words}: {}", ended.stderr);
+    }
+}
+
+#[test]
+fn root_one_who_changes_a_set_is_waited_for_and_told_of() {
+    if !require_root("root_one_who_changes_a_set_is_waited_for_and_told_of") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let (socket, set) = (path(&directory, "socket"), path(&directory, "wanted"));
+    fs::write(&set, "1").expect("a set");
+    let filter = format!("port in @{set}");
+    let running =
+        start(&network, &["count", "-i", "rx0", "--source", "tc", "--control", &socket, "--", &filter]);
+
+    // Two at once: whoever comes second finds what the first has made of it.
+    let replace = |members: &str| {
+        let output = ctl(&network, &["set", "-t", &socket, &set, "replace", members]);
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let told = thread::scope(|scope| {
+        let other = scope.spawn(|| replace("10000-14999"));
+        [replace("20000-24999"), other.join().expect("no panic")].concat()
+    });
+    for part in ["5000 added, 1 removed", "5000 added, 5000 removed"] {
+        assert!(told.contains(part), "{told}");
+    }
+
+    // One who goes away in the middle.
+    let mut stream = UnixStream::connect(&socket).expect("it listens");
+    let text = format!(r#"{{"version":1,"ask":{{"changing":{{"set":"{set}"}}}}}}"#);
+    let length = u32::try_from(text.len()).expect("short").to_le_bytes();
+    stream.write_all(&[&length, text.as_bytes()].concat()).expect("it hears");
+    stream.read_exact(&mut [0; 4]).expect("it answers");
+    drop(stream);
+    running.wait_for(&format!("set `{set}`: changed in part: who was changing it went away"));
+
+    // Another filter has the members that the file has.
+    for forgotten in [true, false] {
+        let output = ctl(&network, &["filter", "-t", &socket, "--", &filter]);
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        let expected = format!("set `{set}` is as its file says");
+        assert!(output.status.success() && told.contains(&expected) == forgotten, "{told}");
+    }
+    running.interrupt().succeeded();
+}
