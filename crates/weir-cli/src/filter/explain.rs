@@ -4,7 +4,7 @@ use serde::Serialize;
 use weir::filter::Compiled;
 use weir_filter::graph::{Graph, TermId};
 
-use super::{link_types, print, print_json, reads, terms};
+use super::{NEVER, link_types, print, print_json, reads, terms};
 use crate::failure::Failure;
 use crate::style;
 
@@ -63,7 +63,7 @@ impl Explained<'_> {
         }
         if self.never_matches {
             lines.push(String::new());
-            lines.push(paint.yellow("  No packet can match this."));
+            lines.push(paint.yellow(format_args!("  {NEVER}")));
         }
         lines.join("\n") + "\n"
     }

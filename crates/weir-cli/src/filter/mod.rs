@@ -14,9 +14,14 @@ use std::path::PathBuf;
 use clap::{ArgAction, ArgGroup, Args, ValueEnum};
 use serde::Serialize;
 use weir::filter::{Compiled, Filter, FilterError, Receiver};
+use weir_filter::graph::Graph;
 
 use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
+use crate::style;
+
+/// What is said of a filter that refuses all packets.
+const NEVER: &str = "No packet can match this.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -110,6 +115,9 @@ pub(crate) fn run(args: &FilterCommandArgs) -> Result<(), Failure> {
     if args.no_optimise {
         compiled.graph = compiled.lowered.clone();
     }
+    if args.dump > 0 || args.emit.is_some() {
+        warn_of_never(&compiled);
+    }
     match (args.dump, args.emit) {
         (0, Some(form)) => print(&emit::text(&compiled, form)?),
         (1.., _) => print(&emit::classic(&compiled, args.dump)?),
@@ -121,6 +129,13 @@ pub(crate) fn run(args: &FilterCommandArgs) -> Result<(), Failure> {
 /// A wrong expression, shown where it is wrong.
 fn wrong(error: &FilterError) -> Failure {
     Failure::usage(error.to_string())
+}
+
+/// Says that no packet can match, where what is printed does not.
+fn warn_of_never(compiled: &Compiled) {
+    if compiled.graph.root() == Graph::REFUSE {
+        style::say(format_args!("{NEVER}"));
+    }
 }
 
 /// The words of each term, as they stand in the text.

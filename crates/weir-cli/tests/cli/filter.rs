@@ -135,6 +135,9 @@ fn what_is_wrong_is_said() {
     let (status, _, stderr) = filter(&["tcp", "prot", "80"]);
     assert_eq!(status, Some(2));
     assert!(stderr.contains("\n  tcp prot 80\n      ^^^^\ndid you mean `port`?\n"), "{stderr}");
+    let (status, stdout, stderr) = filter(&["-d", "tcp", "and", "udp"]);
+    assert_eq!((status, stdout.as_str()), (Some(0), "(000) ret      #0\n"));
+    assert_eq!(stderr, "No packet can match this.\n");
     let (status, _, stderr) = filter(&["-y", "EN10GB", "ip"]);
     assert_eq!(status, Some(2));
     assert!(stderr.contains("LINUX_SLL2"), "{stderr}");
