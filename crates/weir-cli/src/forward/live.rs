@@ -70,7 +70,7 @@ mod tests {
             seen: forwarded + no_room,
             forwarded,
             no_room,
-            bytes: forwarded * 60,
+            bytes: forwarded.saturating_mul(60),
             ..ForwardTally::default()
         };
         let queues = vec![ForwardQueue { queue: 0, tally }];
