@@ -28,13 +28,14 @@ fn root_forwarding_is_measured() {
     assert!(bars.iter().all(|bar| bar["measured"]["median"].as_f64() > Some(0.0)), "{stderr}");
 }
 
-const CONTESTANTS: [&str; 16] = [
+const CONTESTANTS: [&str; 17] = [
     "limit",
     "weir-exclusive",
     "weir-exclusive-batch",
     "weir-exclusive-kernel",
     "weir-file",
     "af-xdp",
+    "weir-af-xdp",
     "limit-pass",
     "weir-pass",
     "weir-pass-kernel",
