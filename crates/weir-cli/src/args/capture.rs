@@ -1,0 +1,257 @@
+//! The command line of `weir capture`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use weir::writer::{Format, WriterOptions};
+use weir::{Builder, Delivery, Direction, Timestamps};
+
+use super::{OriginArgs, PoolArgs};
+use crate::confine::ConfineArgs;
+use crate::control::ControlArgs;
+use crate::files::FilesArgs;
+use crate::filter_args::FilterArgs;
+use crate::interfaces::Chosen;
+use crate::metrics::MetricsArgs;
+use crate::stop::UntilArgs;
+use crate::units;
+
+const CAPTURE_EXAMPLES: &str = "\
+Examples:
+  weir capture -i eth0 -w trace.pcapng
+        Everything on eth0 into a pcapng file, until Ctrl-C. The host keeps its traffic.
+  weir capture -i eth0 -i eth1 -w both.pcapng --duration 10m
+        Two interfaces in one file, for ten minutes.
+  weir capture -i any --netns web -w web.pcapng
+        Every interface of network namespace `web`, each frame once; `--netns 4711`: where process 4711 is.
+  weir capture -i eth0 -c 1000 -s 96 -w headers.pcap --format pcap
+        The first thousand packets, 96 bytes of each, for a program that reads only pcap.
+  weir capture -i eth0 -w - -U | tshark -r - -Y tls.handshake
+        Into another program, each batch as soon as it is there.
+  weir capture -i eth0 -w 'day-%Y%m%d-%H%M.pcapng.zst' -G 1h --align --keep-size 500GB
+        A compressed file for each hour of the clock; the oldest go when together they have 500 GB.
+  weir capture -i eth0 -w ring.pcapng -C 100MB -W 20 -Z pcap
+        The newest 20 files of 100 MB, written by user pcap.
+  weir capture -i eth0 -B 512MiB -w /mnt/nvme/burst.pcapng
+        Room for a burst of 512 MiB per queue while the disk is busy.
+  weir capture -i mirror0 --mode exclusive --timestamps none -w all.pcapng
+        A mirror port: the packets are for weir alone, the stack never sees them.
+  weir capture -i eth0 -w trace.pcapng --metrics 9464
+        The account so far for Prometheus, at http://127.0.0.1:9464/metrics.
+  weir capture -i eth0 --duration 10s --json -q
+        The account as one JSON object; without -w packets are counted and let go.
+
+SIGINT (Ctrl-C) or SIGTERM finishes the file and ends; a second SIGINT ends at once.
+SIGUSR1 prints the account so far.
+Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong.";
+
+#[derive(Debug, Args)]
+#[command(after_help = CAPTURE_EXAMPLES)]
+pub(crate) struct CaptureArgs {
+    /// Which packets are wanted, as an expression (pcap-filter(7) and more): `tcp port 443 and net 10.0.0.0/8`.
+    #[arg(value_name = "EXPRESSION", help_heading = "Filter")]
+    pub(crate) words: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+    #[command(flatten)]
+    pub(crate) origin: OriginArgs,
+    #[command(flatten)]
+    pub(crate) pool: PoolArgs,
+    #[command(flatten)]
+    pub(crate) confine: ConfineArgs,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArgs,
+    #[command(flatten)]
+    pub(crate) control: ControlArgs,
+
+    /// Cut packets to this many bytes; 0 means 262144, which is also the default.
+    #[arg(short, long = "snapshot-length", alias = "snaplen", value_name = "SIZE", value_parser = units::snap_len)]
+    #[arg(
+        default_value = "0",
+        hide_default_value = true,
+        allow_hyphen_values = true,
+        help_heading = "What to capture"
+    )]
+    snap_len: u32,
+
+    /// Which way packets go: in, out or inout. A source that sees one way only refuses the other. On the loopback each
+    /// packet goes both ways, and is taken once.
+    #[arg(
+        short = 'Q',
+        long,
+        value_name = "WAY",
+        value_enum,
+        hide_possible_values = true,
+        help_heading = "What to capture"
+    )]
+    direction: Option<DirectionArg>,
+
+    #[command(flatten)]
+    pub(crate) until: UntilArgs,
+
+    /// Write packets to this file; `-` is standard output. Without it packets are counted and let go. %Y%m%d-%H%M%S and the
+    /// like become the local time at which the file begins.
+    #[arg(short, long, value_name = "FILE", help_heading = "Where to write")]
+    pub(crate) write: Option<PathBuf>,
+
+    /// File format.
+    #[arg(long, value_enum, default_value_t, requires = "write", help_heading = "Where to write")]
+    format: FormatArg,
+
+    /// Nanosecond time stamps; pcapng always has them, `--format pcap` only with this.
+    #[arg(long, conflicts_with = "micro", requires = "write", help_heading = "Where to write")]
+    nano: bool,
+
+    /// Microsecond time stamps, the default of `--format pcap` because every reader knows them.
+    #[arg(long, requires = "write", help_heading = "Where to write")]
+    micro: bool,
+
+    /// Write each batch through at once, so that a reader of the file or pipe sees it.
+    #[arg(short = 'U', long, requires = "write", help_heading = "Where to write")]
+    pub(crate) packet_buffered: bool,
+
+    /// A comment for the head of the pcapng file.
+    #[arg(long, value_name = "TEXT", requires = "write", help_heading = "Where to write")]
+    pub(crate) comment: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) files: FilesArgs,
+
+    /// Print the account as one JSON object on standard output (standard error with `-w -`).
+    #[arg(long, help_heading = "What to print")]
+    pub(crate) json: bool,
+
+    /// Print errors and the four closing lines only.
+    #[arg(short, long, help_heading = "What to print")]
+    pub(crate) quiet: bool,
+
+    /// Say more when it begins: what weir has confined itself to.
+    #[arg(short, long, conflicts_with = "quiet", help_heading = "What to print")]
+    pub(crate) verbose: bool,
+
+    /// List the interfaces (those of --netns) and exit.
+    #[arg(short = 'D', long, help_heading = "What to print")]
+    #[arg(conflicts_with_all = ["interfaces", "write", "count", "duration"])]
+    pub(crate) list_interfaces: bool,
+}
+
+impl CaptureArgs {
+    /// What clap cannot say: rules between values.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        if self.micro && self.format == FormatArg::Pcapng {
+            return Err(
+                "--micro needs --format pcap: pcapng files of weir always have nanoseconds".to_owned()
+            );
+        }
+        if self.comment.is_some() && self.format == FormatArg::Pcap {
+            return Err("--comment needs pcapng: a pcap file has no place for one".to_owned());
+        }
+        self.files.check(self.write.as_deref())
+    }
+
+    /// How the files are to be written.
+    pub(crate) fn writer_options(&self) -> WriterOptions {
+        let options = WriterOptions {
+            format: self.format(),
+            flush_each: self.packet_buffered,
+            comment: self.comment.clone(),
+            user_application: concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned(),
+            ..WriterOptions::default()
+        };
+        self.files.apply(options, self.write.as_deref())
+    }
+
+    /// The file format with its time stamp resolution.
+    fn format(&self) -> Format {
+        match self.format {
+            FormatArg::Pcapng => Format::Pcapng,
+            FormatArg::Pcap => Format::Pcap { nanoseconds: self.nano },
+        }
+    }
+
+    /// The builder that these arguments describe.
+    pub(crate) fn builder(&self, interfaces: &[Chosen]) -> Builder {
+        // A file is written in large pieces; a live reader wants packets as they come.
+        let usual = if self.write.is_some() && !self.packet_buffered {
+            Delivery::Batched { min_bytes: 256 << 10, timeout: Duration::from_millis(200) }
+        } else {
+            Delivery::Adaptive
+        };
+        let mut builder = self.origin.builder(interfaces, Timestamps::Kernel).snap_len(self.snap_len);
+        if let Some(direction) = self.direction {
+            builder = builder.direction(direction.into());
+        }
+        self.pool.apply(builder, usual)
+    }
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum DirectionArg {
+    In,
+    Out,
+    Inout,
+}
+
+impl From<DirectionArg> for Direction {
+    fn from(direction: DirectionArg) -> Self {
+        match direction {
+            DirectionArg::In => Self::In,
+            DirectionArg::Out => Self::Out,
+            DirectionArg::Inout => Self::Both,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum FormatArg {
+    #[default]
+    Pcapng,
+    Pcap,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::capture;
+    use super::*;
+
+    #[test]
+    fn letters_of_tcpdump() {
+        let args = capture(&["-i", "eth0", "-i", "eth1", "-w", "-", "-c", "5", "-s", "0", "-U", "-p", "-q"])
+            .expect("parses");
+        assert_eq!(args.origin.interfaces, ["eth0", "eth1"]);
+        assert_eq!(args.write, Some(PathBuf::from("-")));
+        assert_eq!((args.until.count, args.snap_len), (Some(5), 262_144));
+        assert!(args.packet_buffered && args.origin.no_promiscuous_mode && args.quiet);
+    }
+
+    #[test]
+    fn a_wrong_value_names_its_option() {
+        let table: [(&[&str], &str); 9] = [
+            (&["-c", "0"], "--count <N>"),
+            (&["-c", "-1"], "--count <N>"),
+            (&["--chunks", "0"], "--chunks <R>"),
+            (&["--chunk-size", "-1K"], "--chunk-size <SIZE>"),
+            (&["-B", "64"], "--buffer-size <SIZE>"),
+            (&["-s", "300000"], "--snapshot-length <SIZE>"),
+            (&["--duration", "10"], "--duration <TIME>"),
+            (&["--min-bytes", "5G"], "--min-bytes <SIZE>"),
+            (&["--mode", "both"], "--mode <MODE>"),
+        ];
+        for (args, option) in table {
+            let error = capture(args).expect_err("must be refused");
+            assert!(error.contains(option), "{args:?}: {error}");
+        }
+    }
+
+    #[test]
+    fn rules_between_values() {
+        let check = |args: &[&str]| capture(args).expect("parses").check();
+        assert!(check(&["-w", "f", "--micro"]).is_err());
+        assert!(check(&["-w", "f", "--format", "pcap", "--micro"]).is_ok());
+        assert!(check(&["-w", "f", "--format", "pcap", "--comment", "x"]).is_err());
+        assert!(capture(&["--format", "pcap"]).is_err(), "a format without a file");
+        assert!(capture(&["-w", "f", "--nano", "--micro"]).is_err());
+    }
+}
