@@ -239,6 +239,54 @@ fn what_takes_too_many_slots_is_refused() {
     }
 }
 
+/// Twice the text takes twice the work. What is made of it is counted: time would depend on the machine.
+#[test]
+fn graphs_grow_with_the_text() {
+    type Part = fn(usize) -> String;
+    let both: [(&str, Part); 14] = [
+        (" and ", |i| format!("not host 10.0.{}.{}", i / 250, i % 250)),
+        (" or ", |i| format!("tcp port {i}")),
+        (" or ", |i| format!("(host 10.0.{}.{} and port {i})", i / 250, i % 250)),
+        (" or ", |i| format!("(tcp port {i} and not (udp or ip6))")),
+        (" and ", |i| format!("not (ip[8] = {} and udp[{}] = {})", i % 256, i % 40, i % 7)),
+        (" or ", |i| format!("ether[{i}] & {} = 0", i % 255 + 1)),
+        (" or ", |i| format!("ether[ether[{i}]] = {}", i % 256)),
+        (" or ", |i| format!("(ip6 host 2001:db8::{i:x} and tcp)")),
+        (" or ", |i| format!("portrange {i}-{}", i + 3)),
+        (" or ", |i| format!("ip6 protochain {}", i % 256)),
+        (" or ", |i| format!("(less {i} and greater {})", i + 3)),
+        (" or (", |i| format!("tcp[{i}] = 2 and (udp[{i}] = 1 or port {i})")),
+        (" and not ", |i| format!("(vlan {i} or ip)")),
+        (" or ", |i| format!("mpls {i}")),
+    ];
+    let weir: [(&str, Part); 4] = [
+        (" or ", |i| format!("host 10.0.{}.{}", i / 250, i % 250)),
+        (" or ", |i| format!("inner(port {i} and tcp)")),
+        (" or ", |i| format!("(tcp and host in {{10.0.{}.{}, 10.1.1.1}})", i / 250, i % 250)),
+        (
+            " ",
+            |i| if i == 0 { "let a = udp[8] = 3; a".to_owned() } else { format!("or (a and ip[8] = {i})") },
+        ),
+    ];
+    let of_weir = both.iter().chain(&weir).map(|shape| (Dialect::Weir, *shape));
+    for (dialect, (joint, part)) in of_weir.chain(both.map(|shape| (Dialect::Pcap, shape))) {
+        let size = |parts: usize| {
+            let text = (0..parts).map(part).collect::<Vec<_>>().join(joint);
+            // What is open is closed.
+            let open = text.matches('(').count() - text.matches(')').count();
+            let text = text + &")".repeat(open);
+            let options = options(dialect, 1, &weir_filter::names::NoNames);
+            let filter =
+                weir_filter::compile(&text, &options).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert!(filter.graph.nodes().len() <= 2 * filter.lowered.nodes().len(), "{text}");
+            filter.lowered.nodes().len() + filter.lowered.values().len()
+        };
+        let [few, more, many] = [50, 100, 200].map(size);
+        let steps = (more.saturating_sub(few), many.saturating_sub(more));
+        assert!(steps.1 <= 2 * steps.0 + more / 10 + 64, "{dialect:?} {}: {few}, {more}, {many}", part(1));
+    }
+}
+
 #[test]
 fn deep_values_are_shown() {
     const DEPTH: usize = 50_000;

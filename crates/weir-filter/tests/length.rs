@@ -12,7 +12,7 @@ use weir_judge::{Libpcap, Setup, corpus};
 /// Longer by more than a tenth, although libpcap's optimiser gives the verdicts of its compiler, and why; `*` is any.
 const LONGER: [(&str, &str); 7] = [
     ("* protochain", "libpcap's loop, which the kernel does not take, is unrolled"),
-    ("1 1 << ip[8] = 0", "the kernel takes five bits of a shift's distance, so that it needs a mask"),
+    ("1 1 << ip[8] = 0", "the kernel takes five bits of a shift's distance, so that it needs a factor"),
     ("1 byte 0 & 1", "libpcap's compiler forgets to load the byte"),
     ("1 byte 0 | 1", "libpcap's compiler forgets to load the byte"),
     ("127 ip", "the padding behind a header is added on each way, by libpcap in memory that it writes again"),

@@ -262,8 +262,8 @@ impl Lifter<'_> {
 
     fn size(&mut self, id: ValueId) -> u32 {
         for index in self.sizes.len()..=id.0 as usize {
-            let operands = crate::graph::operands(self.graph.values()[index]);
-            self.sizes.push(1 + operands.iter().map(|operand| self.sizes[operand.0 as usize]).sum::<u32>());
+            let operands = self.graph.values()[index].operands();
+            self.sizes.push(1 + operands.map(|operand| self.sizes[operand.0 as usize]).sum::<u32>());
         }
         self.sizes[id.0 as usize]
     }

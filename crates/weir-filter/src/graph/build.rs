@@ -1,6 +1,6 @@
 //! Making and reading graphs.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::{
     Graph, KEY_WORDS, Meta, Node, NodeId, Operation, Relation, Slot, TermId, Test, Value, ValueId, Width,
@@ -291,7 +291,30 @@ impl Value {
     }
 }
 
+impl Value {
+    /// What it is made of.
+    pub fn operands(self) -> impl DoubleEndedIterator<Item = ValueId> {
+        let (first, second) = match self {
+            Self::Load { base, .. } => (base, None),
+            Self::Binary { left, right, .. } => (Some(left), Some(right)),
+            Self::Constant(_) | Self::Length | Self::Meta(_) | Self::Slot(_) => (None, None),
+        };
+        first.into_iter().chain(second)
+    }
+}
+
 impl Node {
+    /// What it evaluates, in this order.
+    pub fn values(self) -> impl DoubleEndedIterator<Item = ValueId> {
+        let (values, count) = match self {
+            Self::Refuse | Self::Accept => ([ValueId(0); KEY_WORDS], 0),
+            Self::Branch { test: Test::Compare { left, right, .. }, .. } => ([left, right, right, right], 2),
+            Self::Branch { test: Test::Member { key, .. }, .. } => (key, KEY_WORDS),
+            Self::Assign { value, .. } | Self::Read { value, .. } => ([value; KEY_WORDS], 1),
+        };
+        values.into_iter().take(count)
+    }
+
     /// The same of other values, going on at other nodes.
     pub fn map(
         self,

@@ -1,8 +1,8 @@
 //! The rules that a graph keeps: run after each pass, in tests and debug builds.
 
-use std::collections::HashSet;
+use foldhash::HashSet;
 
-use super::{Graph, Node, Slot, Test, Value, ValueId};
+use super::{Graph, Node, Slot, Test, Value};
 use crate::set::Set;
 
 /// Which slots are assigned when a node is reached.
@@ -21,10 +21,9 @@ impl Graph {
     }
 
     fn check_values(&self) -> Result<(), String> {
-        let mut known = HashSet::new();
+        let mut known = HashSet::default();
         for (index, value) in self.values.iter().enumerate() {
-            let later = |id: &ValueId| id.0 as usize >= index;
-            if operands(*value).iter().any(later) {
+            if value.operands().any(|id| id.0 as usize >= index) {
                 return Err(format!("G2: value {index} has an operand that comes after it"));
             }
             if !known.insert(value) {
@@ -63,11 +62,11 @@ impl Graph {
         }
         let reads = self.slots_read();
         let mut at: Vec<Option<Assigned>> = vec![None; self.nodes.len()];
-        at[self.root.0 as usize] = Some(Assigned { surely: HashSet::new(), perhaps: HashSet::new() });
+        at[self.root.0 as usize] = Some(Assigned { surely: HashSet::default(), perhaps: HashSet::default() });
         for index in (0..=self.root.0 as usize).rev() {
             let Some(mut assigned) = at[index].take() else { continue };
             let node = self.nodes[index];
-            for value in values_of(node) {
+            for value in node.values() {
                 if let Some(slot) = reads[value.0 as usize].difference(&assigned.surely).next() {
                     return Err(format!("G4: node {index} reads slot {} that may not be assigned", slot.0));
                 }
@@ -95,38 +94,15 @@ impl Graph {
     fn slots_read(&self) -> Vec<HashSet<Slot>> {
         let mut reads: Vec<HashSet<Slot>> = Vec::with_capacity(self.values.len());
         for value in &self.values {
-            let mut slots: HashSet<Slot> = HashSet::new();
+            let mut slots: HashSet<Slot> = HashSet::default();
             if let Value::Slot(slot) = value {
                 slots.insert(*slot);
             }
-            for operand in operands(*value) {
+            for operand in value.operands() {
                 slots.extend(&reads[operand.0 as usize]);
             }
             reads.push(slots);
         }
         reads
-    }
-}
-
-/// What a value is made of.
-pub(crate) fn operands(value: Value) -> Vec<ValueId> {
-    match value {
-        Value::Load { base: Some(base), .. } => vec![base],
-        Value::Binary { left, right, .. } => vec![left, right],
-        Value::Load { base: None, .. }
-        | Value::Constant(_)
-        | Value::Length
-        | Value::Meta(_)
-        | Value::Slot(_) => Vec::new(),
-    }
-}
-
-/// What a node evaluates, in this order.
-pub(crate) fn values_of(node: Node) -> Vec<ValueId> {
-    match node {
-        Node::Refuse | Node::Accept => Vec::new(),
-        Node::Branch { test: Test::Compare { left, right, .. }, .. } => vec![left, right],
-        Node::Branch { test: Test::Member { key, .. }, .. } => key.to_vec(),
-        Node::Assign { value, .. } | Node::Read { value, .. } => vec![value],
     }
 }

@@ -26,13 +26,10 @@
 //!   Since refusing is final, evaluations may trade places along a path.
 
 mod build;
-pub(crate) mod check;
-mod hash;
+mod check;
 mod text;
 
-pub(crate) use check::{operands, values_of};
-
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use crate::set::SetId;
 
@@ -215,7 +212,7 @@ pub struct Graph {
     values: Vec<Value>,
     /// Of each value, whether evaluating it can refuse a packet.
     refusing: Vec<bool>,
-    known: HashMap<Value, ValueId, hash::Keyed>,
+    known: HashMap<Value, ValueId>,
     nodes: Vec<Node>,
     root: NodeId,
     slots: u16,

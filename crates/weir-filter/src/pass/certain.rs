@@ -3,7 +3,7 @@
 //! So filters that never match are seen to, and no machine is given an instruction that it does not take: a division by the
 //! number zero, or an offset that is negative to the kernel.
 
-use crate::graph::{Graph, Operation, Value, operands, values_of};
+use crate::graph::{Graph, Operation, Value};
 
 /// Longer than any packet.
 const BEYOND: u32 = 1 << 31;
@@ -19,12 +19,12 @@ pub fn certain(graph: &Graph) -> Graph {
             }
             _ => false,
         };
-        refuses.push(itself || operands(value).into_iter().any(|operand| refuses[operand.0 as usize]));
+        refuses.push(itself || value.operands().any(|operand| refuses[operand.0 as usize]));
     }
     let mut certain = graph.without_nodes();
     let mut nodes = vec![Graph::REFUSE, Graph::ACCEPT];
     for node in &graph.nodes()[2..] {
-        let refused = values_of(*node).into_iter().any(|value| refuses[value.0 as usize]);
+        let refused = node.values().any(|value| refuses[value.0 as usize]);
         let node = node.map(|value| value, |next| nodes[next.0 as usize]);
         nodes.push(if refused { Graph::REFUSE } else { certain.push(node) });
     }

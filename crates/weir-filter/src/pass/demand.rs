@@ -3,7 +3,7 @@
 //! Who is refused for want of bytes may as well be refused later: what is loaded on all ways to acceptance need not be loaded
 //! early.
 
-use crate::graph::{Graph, Node, NodeId, Value, ValueId, operands, values_of};
+use crate::graph::{Graph, Node, NodeId, Value, ValueId};
 
 /// Of each node, the bytes that all ways from it to acceptance load.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ impl Demand {
         let mut bytes: Vec<u64> = Vec::with_capacity(graph.nodes().len());
         for &node in graph.nodes() {
             let least = node.successors().map(|next| bytes[next.0 as usize]).min();
-            let own = values_of(node).into_iter().map(|value| ends[value.0 as usize]).max();
+            let own = node.values().map(|value| ends[value.0 as usize]).max();
             bytes.push(match node {
                 Node::Refuse => u64::MAX,
                 Node::Accept => 0,
@@ -38,7 +38,7 @@ impl Demand {
         match graph.get(value) {
             _ if !graph.may_refuse(value) => true,
             Value::Load { base: None, offset, width } => self.bytes(next) >= u64::from(offset) + width as u64,
-            _ => values_of(graph.node(next)).into_iter().any(|other| contains(graph, other, value)),
+            _ => graph.node(next).values().any(|other| contains(graph, other, value)),
         }
     }
 }
@@ -49,7 +49,7 @@ pub(super) fn ends(graph: &Graph) -> Vec<u64> {
     for &value in graph.values() {
         ends.push(match value {
             Value::Load { base: None, offset, width } => u64::from(offset) + width as u64,
-            _ => operands(value).into_iter().map(|operand| ends[operand.0 as usize]).max().unwrap_or(0),
+            _ => value.operands().map(|operand| ends[operand.0 as usize]).max().unwrap_or(0),
         });
     }
     ends
@@ -67,7 +67,7 @@ fn contains(graph: &Graph, outer: ValueId, inner: ValueId) -> bool {
         }
         level = level
             .iter()
-            .flat_map(|value| operands(graph.get(*value)))
+            .flat_map(|value| graph.get(*value).operands())
             .filter(|value| *value >= inner)
             .collect();
         level.dedup();

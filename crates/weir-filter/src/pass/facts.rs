@@ -1,11 +1,12 @@
 //! What is known of a packet at a place in the graph, in scopes: what was learned is forgotten where the scope ends.
 
 use std::collections::hash_map::Entry;
-use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
 
+use foldhash::HashMap;
+
 use super::range::{Ranges, bits_below};
-use crate::graph::{Graph, Operation, Relation, Test, Value, ValueId, operands};
+use crate::graph::{Graph, Operation, Relation, Test, Value, ValueId};
 
 /// No packet is longer.
 const LONGEST: u32 = 1 << 30;
@@ -18,14 +19,14 @@ pub(super) struct Facts<'a> {
     graph: &'a Graph,
     ranges: Ranges,
     answers: HashMap<Test, bool>,
-    /// Least and most that a value is.
-    bounds: HashMap<ValueId, (u32, u32)>,
+    /// Of each value, least and most that it is, if that was learned.
+    bounds: Vec<Option<(u32, u32)>>,
     /// All that a value may be.
     members: HashMap<ValueId, Rc<[u32]>>,
-    /// Values that did not refuse.
-    evaluated: HashSet<ValueId>,
-    /// Behind a base, or the packet's beginning, the bytes that are surely there.
-    ends: HashMap<Option<ValueId>, u64>,
+    /// Of each value, whether it did not refuse.
+    evaluated: Vec<bool>,
+    /// Behind the packet's beginning, and behind each value as a base, the bytes that are surely there.
+    ends: Vec<u64>,
     log: Vec<Undo>,
 }
 
@@ -35,7 +36,7 @@ enum Undo {
     Bounds(ValueId, Option<(u32, u32)>),
     Members(ValueId, Option<Rc<[u32]>>),
     Evaluated(ValueId),
-    End(Option<ValueId>, Option<u64>),
+    End(Option<ValueId>, u64),
 }
 
 /// Where a scope began.
@@ -48,11 +49,11 @@ impl<'a> Facts<'a> {
         Self {
             graph,
             ranges: Ranges::with_slots(graph),
-            answers: HashMap::new(),
-            bounds: HashMap::new(),
-            members: HashMap::new(),
-            evaluated: HashSet::new(),
-            ends: HashMap::new(),
+            answers: HashMap::default(),
+            bounds: vec![None; graph.values().len()],
+            members: HashMap::default(),
+            evaluated: vec![false; graph.values().len()],
+            ends: vec![0; graph.values().len() + 1],
             log: Vec::new(),
         }
     }
@@ -67,10 +68,11 @@ impl<'a> Facts<'a> {
         while self.log.len() > scope.0 {
             match self.log.pop().expect("there are more") {
                 Undo::Answer(test) => _ = self.answers.remove(&test),
-                Undo::Bounds(value, before) => restore(&mut self.bounds, value, before),
-                Undo::Members(value, before) => restore(&mut self.members, value, before),
-                Undo::Evaluated(value) => _ = self.evaluated.remove(&value),
-                Undo::End(base, before) => restore(&mut self.ends, base, before),
+                Undo::Bounds(value, before) => self.bounds[value.0 as usize] = before,
+                Undo::Members(value, Some(before)) => _ = self.members.insert(value, before),
+                Undo::Members(value, None) => _ = self.members.remove(&value),
+                Undo::Evaluated(value) => self.evaluated[value.0 as usize] = false,
+                Undo::End(base, before) => *self.end_mut(base) = before,
             }
         }
     }
@@ -79,12 +81,13 @@ impl<'a> Facts<'a> {
     pub(super) fn evaluated(&mut self, value: ValueId) {
         let mut pending = vec![value];
         while let Some(value) = pending.pop() {
-            if !self.graph.may_refuse(value) || !self.evaluated.insert(value) {
+            if !self.graph.may_refuse(value) || std::mem::replace(&mut self.evaluated[value.0 as usize], true)
+            {
                 continue;
             }
             self.log.push(Undo::Evaluated(value));
             let shape = self.graph.get(value);
-            pending.extend(operands(shape));
+            pending.extend(shape.operands());
             if let Value::Load { base, offset, width } = shape {
                 let most = base.map_or(0, |base| self.ranges.most(self.graph, base));
                 let end = u64::from(offset) + width as u64;
@@ -93,7 +96,7 @@ impl<'a> Facts<'a> {
                 }
                 // Only where no address wraps is what comes before it there, too.
                 if u64::from(most) + end <= u32::MAX.into() && self.end(base) < end {
-                    let before = self.ends.insert(base, end);
+                    let before = std::mem::replace(self.end_mut(base), end);
                     self.log.push(Undo::End(base, before));
                 }
             }
@@ -101,14 +104,18 @@ impl<'a> Facts<'a> {
     }
 
     fn end(&self, base: Option<ValueId>) -> u64 {
-        self.ends.get(&base).copied().unwrap_or(0)
+        self.ends[base.map_or(0, |base| base.0 as usize + 1)]
+    }
+
+    fn end_mut(&mut self, base: Option<ValueId>) -> &mut u64 {
+        &mut self.ends[base.map_or(0, |base| base.0 as usize + 1)]
     }
 
     /// Whether `value` surely does not refuse.
     pub(super) fn is_evaluated(&self, value: ValueId) -> bool {
         let mut pending = vec![(value, DEPTH)];
         while let Some((value, depth)) = pending.pop() {
-            if !self.graph.may_refuse(value) || self.evaluated.contains(&value) {
+            if !self.graph.may_refuse(value) || self.evaluated[value.0 as usize] {
                 continue;
             }
             if depth == 0 {
@@ -126,15 +133,15 @@ impl<'a> Facts<'a> {
                         || !operation.divides() => {}
                 _ => return false,
             }
-            pending.extend(operands(shape).into_iter().map(|operand| (operand, depth - 1)));
+            pending.extend(shape.operands().map(|operand| (operand, depth - 1)));
         }
         true
     }
 
     /// Least and most that `value` is.
     fn bounds(&mut self, value: ValueId) -> (u32, u32) {
-        match self.bounds.get(&value) {
-            Some(&bounds) => bounds,
+        match self.bounds[value.0 as usize] {
+            Some(bounds) => bounds,
             None => self.sum_bounds(value).unwrap_or_else(|| {
                 (self.graph.as_constant(value).unwrap_or(0), self.ranges.most(self.graph, value))
             }),
@@ -147,7 +154,7 @@ impl<'a> Facts<'a> {
             return None;
         };
         let number = self.graph.as_constant(right)?;
-        let (least, most) = self.bounds.get(&left)?;
+        let (least, most) = self.bounds[left.0 as usize]?;
         Some((least.checked_add(number)?, most.checked_add(number)?))
     }
 
@@ -174,7 +181,7 @@ impl<'a> Facts<'a> {
         let now = (before.0.max(least), before.1.min(most));
         // What contradicts itself is on a way that no packet takes.
         if now != before && now.0 <= now.1 {
-            let before = self.bounds.insert(value, now);
+            let before = self.bounds[value.0 as usize].replace(now);
             self.log.push(Undo::Bounds(value, before));
         }
     }
@@ -258,12 +265,5 @@ impl<'a> Facts<'a> {
             Relation::AtLeast => (most < number).then_some(false),
             Relation::AnyBit => (bits_below(most) & number == 0).then_some(false),
         }
-    }
-}
-
-fn restore<K: std::hash::Hash + Eq, V>(map: &mut HashMap<K, V>, key: K, before: Option<V>) {
-    match before {
-        Some(value) => _ = map.insert(key, value),
-        None => _ = map.remove(&key),
     }
 }

@@ -5,7 +5,7 @@
 //! order up to the last value that is loaded for the first time, unless it is known to be there, or who leaves is asked
 //! for as much later. (libpcap's optimiser does not heed that.)
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
 
 use super::demand::{Demand, ends};
 use super::merge::reached;
@@ -61,7 +61,7 @@ impl<'a> Gatherer<'a> {
         let mut ways_to = vec![0; count];
         for index in (2..count).rev().filter(|index| reached[*index]) {
             let node = graph.nodes()[index];
-            let own = crate::graph::values_of(node).into_iter().map(|value| ends[value.0 as usize]).max();
+            let own = node.values().map(|value| ends[value.0 as usize]).max();
             let after = there[index].max(own.unwrap_or(0));
             for next in node.successors() {
                 let next = next.0 as usize;
@@ -120,7 +120,7 @@ impl<'a> Gatherer<'a> {
     /// How many links stay where they are; `known` bytes of the packet are there, or will be asked for.
     fn fixed(&self, links: &[Link], known: u64) -> usize {
         let mut there = known;
-        let mut seen: HashSet<ValueId> = HashSet::new();
+        let mut seen: HashSet<ValueId> = HashSet::default();
         let mut last = None;
         let mut fixed = 0;
         for (index, link) in links.iter().enumerate() {
@@ -162,8 +162,8 @@ impl<'a> Gatherer<'a> {
 
     /// Where each link belongs: with those that ask for the same value, beginning with what was loaded last.
     fn ranks(&self, links: &[Link], fixed: usize) -> Vec<(usize, usize)> {
-        let mut roots: HashMap<ValueId, usize> = HashMap::new();
-        let mut shapes: HashMap<Option<ValueId>, usize> = HashMap::new();
+        let mut roots: HashMap<ValueId, usize> = HashMap::default();
+        let mut shapes: HashMap<Option<ValueId>, usize> = HashMap::default();
         if let Some(last) = fixed.checked_sub(1) {
             let value = values(links[last].test)[0];
             roots.insert(self.root(value), 0);

@@ -2,7 +2,7 @@
 //!
 //! Terms often end in the same questions, and threading leaves many behind.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::demand::Demand;
 use crate::graph::{Graph, Node, NodeId, TermId};
@@ -12,16 +12,14 @@ pub fn merge(graph: &Graph) -> Graph {
     let reached = reached(graph);
     let demand = Demand::new(graph);
     let mut merged = graph.without_nodes();
-    let mut known: HashMap<Node, NodeId> = HashMap::new();
+    let mut known: HashMap<Node, NodeId> = HashMap::default();
     let mut nodes = vec![Graph::REFUSE; graph.nodes().len()];
     nodes[Graph::ACCEPT.0 as usize] = Graph::ACCEPT;
     for (index, node) in graph.nodes().iter().enumerate().skip(2).filter(|(index, _)| reached[*index]) {
         nodes[index] = match node.map(|value| value, |next| nodes[next.0 as usize]) {
             Node::Read { value, next } if next == Graph::REFUSE || demand.covers(graph, *node, value) => next,
-            Node::Branch { then, other, test, .. } if then == other => {
-                let values = crate::graph::values_of(*node);
-                debug_assert!(!values.is_empty(), "{test:?} evaluates something");
-                values.into_iter().rev().fold(then, |next, value| {
+            Node::Branch { then, other, .. } if then == other => {
+                node.values().rev().fold(then, |next, value| {
                     if next == Graph::REFUSE || !graph.may_refuse(value) {
                         return next;
                     }

@@ -1,7 +1,7 @@
 //! Values and questions in their simplest form, so that what means the same is the same, and what has only one answer is not
 //! asked.
 
-use std::collections::HashSet;
+use foldhash::HashSet;
 
 use super::range::{Ranges, bits_below};
 use crate::graph::{Graph, Node, NodeId, Operation, Relation, Test, Value, ValueId};
@@ -146,7 +146,7 @@ impl Simplifier {
 
     /// Goes on at `next`, the values being evaluated all the same: as far as they can refuse.
     fn read(&mut self, mut values: Vec<ValueId>, mut next: NodeId) -> NodeId {
-        let mut seen = HashSet::new();
+        let mut seen = HashSet::default();
         while let Some(value) = values.pop() {
             if !self.graph.may_refuse(value) || !seen.insert(value) {
                 continue;

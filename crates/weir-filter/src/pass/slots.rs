@@ -2,10 +2,10 @@
 //!
 //! What remains once the ways that the expression does not need are gone is often one way to each header.
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
 
 use super::merge::reached;
-use crate::graph::{Graph, Node, Operation, Slot, Value, ValueId, operands, values_of};
+use crate::graph::{Graph, Node, Operation, Slot, Value, ValueId};
 
 /// The graph with only the slots that it needs, numbered anew.
 pub fn slots(graph: &Graph) -> Graph {
@@ -17,7 +17,7 @@ pub fn slots(graph: &Graph) -> Graph {
     let constant = always_the_same(graph, nodes());
     let read = read(graph, nodes());
     let mut slotted = Graph::new(graph.snap_len);
-    let mut numbers: HashMap<Slot, Slot> = HashMap::new();
+    let mut numbers: HashMap<Slot, Slot> = HashMap::default();
     let mut values: Vec<ValueId> = Vec::with_capacity(graph.values().len());
     for &value in graph.values() {
         let same = match value {
@@ -59,7 +59,7 @@ pub fn slots(graph: &Graph) -> Graph {
 
 /// Slots to which all ways assign one value that costs no more than a slot does: a number, or bytes at a fixed place.
 fn always_the_same(graph: &Graph, nodes: impl Iterator<Item = Node>) -> HashMap<Slot, ValueId> {
-    let mut assigned: HashMap<Slot, Option<ValueId>> = HashMap::new();
+    let mut assigned: HashMap<Slot, Option<ValueId>> = HashMap::default();
     for node in nodes {
         if let Node::Assign { slot, value, .. } = node {
             assigned
@@ -88,9 +88,9 @@ fn copied(graph: &Graph, id: ValueId, to: &mut Graph) -> ValueId {
 
 /// The slots that `nodes` read.
 fn read(graph: &Graph, nodes: impl Iterator<Item = Node>) -> HashSet<Slot> {
-    let mut slots = HashSet::new();
+    let mut slots = HashSet::default();
     let mut seen = vec![false; graph.values().len()];
-    let mut pending: Vec<ValueId> = nodes.flat_map(values_of).collect();
+    let mut pending: Vec<ValueId> = nodes.flat_map(Node::values).collect();
     while let Some(value) = pending.pop() {
         if std::mem::replace(&mut seen[value.0 as usize], true) {
             continue;
@@ -99,7 +99,7 @@ fn read(graph: &Graph, nodes: impl Iterator<Item = Node>) -> HashSet<Slot> {
         if let Value::Slot(slot) = shape {
             slots.insert(slot);
         }
-        pending.extend(operands(shape));
+        pending.extend(shape.operands());
     }
     slots
 }

@@ -7,12 +7,11 @@
 //!
 //! Property: a frame without its tag, which lies beside it, gets the answer of the frame with it.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::bounds::Bounds;
 use crate::graph::{
     Graph, MOST_SLOTS, Meta, Node, NodeId, Operation, Relation, Slot, TermId, Test, Value, ValueId, Width,
-    operands, values_of,
 };
 
 /// Where the tag stood in the frame.
@@ -34,7 +33,7 @@ pub fn stripped_tag(graph: &Graph) -> Option<Graph> {
     let mut copy =
         Copy { bounds: Bounds::of(graph, &reached), from: graph, to: graph.clone(), values: Vec::new() };
     for &value in graph.values() {
-        let translated = copy.translate(value, &HashMap::new());
+        let translated = copy.translate(value, &HashMap::default());
         copy.values.push(translated);
     }
     let root = copy.nodes(&reached)?;
@@ -104,9 +103,9 @@ impl Copy<'_> {
                 nodes.push(nodes[next.0 as usize]);
                 continue;
             }
-            let mut own = HashMap::new();
+            let mut own = HashMap::default();
             let mut notes = Vec::new();
-            for value in values_of(node) {
+            for value in node.values() {
                 self.note(value, &mut own, &mut notes)?;
             }
             let value = |id| self.operand(id, &own).expect("what only the packet knows was noted");
@@ -139,7 +138,7 @@ impl Copy<'_> {
             let missing = open.len();
             let known =
                 |operand: &ValueId| own.contains_key(operand) || self.values[operand.0 as usize].is_some();
-            open.extend(operands(value).into_iter().filter(|operand| !known(operand)));
+            open.extend(value.operands().filter(|operand| !known(operand)));
             if open.len() > missing {
                 continue;
             }

@@ -8,7 +8,7 @@ use std::rc::Rc;
 
 use super::dominators::Dominators;
 use super::facts::{Facts, Scope};
-use crate::graph::{Graph, Node, NodeId, Relation, Test, Value, ValueId, values_of};
+use crate::graph::{Graph, Node, NodeId, Relation, Test, Value, ValueId};
 
 /// Most numbers that a value is followed with one by one.
 const MOST_MEMBERS: usize = 16;
@@ -110,7 +110,7 @@ impl Threader<'_> {
     }
 
     fn learn_from_node(&mut self, node: Node) {
-        values_of(node).into_iter().for_each(|value| self.facts.evaluated(value));
+        node.values().for_each(|value| self.facts.evaluated(value));
         if let Node::Assign { slot, value, .. } = node
             && let Some(slot) = self.graph.known(Value::Slot(slot))
         {
@@ -125,7 +125,7 @@ impl Threader<'_> {
             Node::Refuse | Node::Accept => Plan::Reached,
             Node::Branch { test, then, other, .. } => {
                 let decided = self.facts.decide(test);
-                let values = values_of(node).into_iter().filter(|value| !self.facts.is_evaluated(*value));
+                let values = node.values().filter(|value| !self.facts.is_evaluated(*value));
                 let reads: Vec<ValueId> = values.collect();
                 self.learn_from_node(node);
                 match decided {
@@ -167,7 +167,7 @@ impl Threader<'_> {
             let Some(left) = self.steps_left.checked_sub(1) else { return id };
             self.steps_left = left;
             let node = self.graph.node(id);
-            if values_of(node).into_iter().any(|value| !self.facts.is_evaluated(value)) {
+            if node.values().any(|value| !self.facts.is_evaluated(value)) {
                 return id;
             }
             let next = match node {

@@ -1,15 +1,14 @@
 //! Makes explicit what a machine would do otherwise than the graph means.
 //!
 //! The kernel takes the lowest five bits of X for the distance of a shift, and an address of 2^31 or more for an offset from
-//! some other place than the packet's beginning (`bpf_internal_load_pointer_neg_helper`). Distances that may be 32 or more get
-//! a mask, and nodes that load from such an address a test in front of them. What is wrong with numbers, passes have seen to.
+//! some other place than the packet's beginning (`bpf_internal_load_pointer_neg_helper`). What is shifted by a distance that
+//! may be 32 or more is multiplied by whether it is less, and nodes that load from such an address get a test in front of
+//! them. What is wrong with numbers, passes have seen to.
 
-use std::collections::HashSet;
+use foldhash::HashSet;
 
 use super::Target;
-use crate::graph::{
-    Graph, Node, NodeId, Operation, Relation, TermId, Test, Value, ValueId, operands, values_of,
-};
+use crate::graph::{Graph, Node, NodeId, Operation, Relation, TermId, Test, Value, ValueId};
 use crate::pass::range::Ranges;
 
 /// Addresses from here on are negative.
@@ -43,37 +42,31 @@ pub(super) fn guard(graph: &Graph, target: Target) -> Graph {
 
 /// A shift by what may be 32 or more: zero then.
 fn safe_shift(graph: &mut Graph, ranges: &mut Ranges, value: Value) -> ValueId {
-    let Value::Binary { operation: operation @ (Operation::ShiftLeft | Operation::ShiftRight), left, right } =
-        value
-    else {
+    let Value::Binary { operation: Operation::ShiftLeft | Operation::ShiftRight, right, .. } = value else {
         return graph.value(value);
     };
     if graph.as_constant(right).is_some() || ranges.most(graph, right) < 32 {
         return graph.value(value);
     }
-    let zero = graph.constant(0);
+    // None of the higher bits is set: less 1, that wraps, and only then is the highest bit set.
     let high = graph.with(Operation::ShiftRight, right, 5);
-    let negated = graph.binary(Operation::Subtract, zero, high);
-    let either = graph.binary(Operation::Or, high, negated);
-    // 1 if any of the high bits is set; less 1: no bit at all then, else all bits.
-    let beyond = graph.with(Operation::ShiftRight, either, 31);
-    let mask = graph.with(Operation::Subtract, beyond, 1);
-    let low = graph.with(Operation::And, right, 31);
-    let shifted = graph.binary(operation, left, low);
-    graph.binary(Operation::And, shifted, mask)
+    let less = graph.with(Operation::Subtract, high, 1);
+    let within = graph.with(Operation::ShiftRight, less, 31);
+    let shifted = graph.value(value);
+    graph.binary(Operation::Multiply, shifted, within)
 }
 
 /// Tests in front of node `id` that refuse where it would load from a negative address.
 fn before_loads(graph: &mut Graph, ranges: &mut Ranges, node: Node, id: NodeId) -> NodeId {
     let mut addresses = Vec::new();
-    let mut seen = HashSet::new();
-    let mut pending = values_of(node);
+    let mut seen = HashSet::default();
+    let mut pending: Vec<ValueId> = node.values().collect();
     while let Some(value) = pending.pop() {
         if !seen.insert(value) {
             continue;
         }
         let shape = graph.get(value);
-        pending.extend(operands(shape));
+        pending.extend(shape.operands());
         if let Value::Load { base: Some(base), offset, .. } = shape {
             addresses.push((value, base, offset));
         }

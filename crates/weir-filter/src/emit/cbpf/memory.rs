@@ -1,10 +1,12 @@
 //! A word of scratch memory for each slot: two slots share one if no node needs both.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use foldhash::HashMap;
 
 use super::EmitError;
 use crate::cbpf::MEMORY_WORDS;
-use crate::graph::{Graph, Node, NodeId, Slot, Value, ValueId, operands, values_of};
+use crate::graph::{Graph, Node, NodeId, Slot, Value, ValueId};
 
 /// Where slots are.
 #[derive(Debug, Default)]
@@ -28,8 +30,8 @@ pub(super) fn assign(graph: &Graph, layout: &[NodeId]) -> Result<Words, EmitErro
         return Ok(words);
     }
     // Of each slot, those that are needed while it is assigned.
-    let mut beside: HashMap<Slot, BTreeSet<Slot>> = HashMap::new();
-    let mut reads = HashMap::new();
+    let mut beside: HashMap<Slot, BTreeSet<Slot>> = HashMap::default();
+    let mut reads = HashMap::default();
     let mut needed: Vec<BTreeSet<Slot>> = vec![BTreeSet::new(); graph.nodes().len()];
     for &id in layout.iter().rev() {
         let node = graph.node(id);
@@ -42,7 +44,7 @@ pub(super) fn assign(graph: &Graph, layout: &[NodeId]) -> Result<Words, EmitErro
             }
             beside.entry(slot).or_default().extend(&now);
         }
-        values_of(node).into_iter().for_each(|value| now.extend(slots_of(graph, value, &mut reads)));
+        node.values().for_each(|value| now.extend(slots_of(graph, value, &mut reads)));
         needed[id.0 as usize] = now;
     }
     for &id in layout {
@@ -66,14 +68,13 @@ fn slots_of<'a>(graph: &Graph, id: ValueId, known: &'a mut HashMap<ValueId, Vec<
             pending.pop();
             continue;
         }
-        let operands = operands(graph.get(value));
+        let operands = || graph.get(value).operands();
         let before = pending.len();
-        pending.extend(operands.iter().filter(|operand| !known.contains_key(operand)));
+        pending.extend(operands().filter(|operand| !known.contains_key(operand)));
         if pending.len() > before {
             continue;
         }
-        let mut slots: Vec<Slot> =
-            operands.iter().flat_map(|operand| known[operand].iter().copied()).collect();
+        let mut slots: Vec<Slot> = operands().flat_map(|operand| known[&operand].iter().copied()).collect();
         slots.extend(match graph.get(value) {
             Value::Slot(slot) => Some(slot),
             _ => None,

@@ -3,7 +3,7 @@
 //! Nodes that ask different values the same question are the same once the values are in A: `tcp or udp` asks for 17 what an
 //! IPv4 header has said, and an IPv6 header.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::select::{Block, End};
 use crate::cbpf::Instruction;
@@ -11,8 +11,8 @@ use crate::graph::NodeId;
 
 /// The blocks of `layout` that differ, in their order, with their nodes.
 pub(super) fn share(layout: &[NodeId], blocks: Vec<Block>) -> (Vec<NodeId>, Vec<Block>) {
-    let mut known: HashMap<(Vec<Instruction>, End), NodeId> = HashMap::new();
-    let mut stands_for: HashMap<NodeId, NodeId> = HashMap::new();
+    let mut known: HashMap<(Vec<Instruction>, End), NodeId> = HashMap::default();
+    let mut stands_for: HashMap<NodeId, NodeId> = HashMap::default();
     let mut shared = Vec::with_capacity(blocks.len());
     // From the last on: who stays comes behind all that lead to those that go, so that jumps still go forward.
     for (&id, Block { code, end }) in layout.iter().zip(blocks).rev() {

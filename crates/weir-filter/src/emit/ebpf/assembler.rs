@@ -3,7 +3,7 @@
 //! A jump's offset has 16 bits. Where its target is not known in time, an *island* is laid: a jump for each target that is
 //! awaited, which the program itself jumps over. All jumps go forward.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::instruction::Instruction;
 use super::{Relocation, Symbol};

@@ -2,7 +2,6 @@
 //! nested.
 
 use super::LINEAR_MOST;
-use crate::graph::check::{operands, values_of};
 use crate::graph::{Graph, Node, Operation, Value, ValueId};
 
 /// Answers about each node or value, by its number.
@@ -33,7 +32,7 @@ impl Plan {
             ends.push(end(*value, &ends));
             kept.push(keeps(graph, *value, &kept));
             let all = |own: u64, of: &[u64]| {
-                operands(*value).iter().fold(own, |sum, id| sum.saturating_add(of[id.0 as usize]))
+                value.operands().fold(own, |sum, id| sum.saturating_add(of[id.0 as usize]))
             };
             sizes.push(all(1, &sizes));
             for (jumps, own) in jumps.iter_mut().zip(own_jumps(*value)) {
@@ -50,8 +49,7 @@ impl Plan {
             needs_slow: false,
         };
         for node in &graph.nodes()[2..] {
-            let values = values_of(*node);
-            let own = values.iter().map(|id| ends[id.0 as usize]).max().unwrap_or(0);
+            let own = node.values().map(|id| ends[id.0 as usize]).max().unwrap_or(0);
             let after = node.successors().map(|next| plan.certain[next.0 as usize]).min().unwrap_or(0);
             plan.certain.push(own.max(after));
             let waiting: Vec<u32> = node.successors().map(|next| plan.waiting[next.0 as usize]).collect();
@@ -61,7 +59,7 @@ impl Plan {
                 _ => 0,
             });
             plan.jumps = plan.jumps.map(|jumps| jumps + u64::from(matches!(node, Node::Branch { .. })));
-            for id in values {
+            for id in node.values() {
                 plan.size = plan.size.saturating_add(sizes[id.0 as usize]);
                 for (all, jumps) in plan.jumps.iter_mut().zip(&jumps) {
                     *all = all.saturating_add(jumps[id.0 as usize]);
@@ -100,7 +98,7 @@ fn end(value: Value, ends: &[u32]) -> u32 {
         }
         _ => 0,
     };
-    operands(value).iter().map(|id| ends[id.0 as usize]).fold(own, u32::max)
+    value.operands().map(|id| ends[id.0 as usize]).fold(own, u32::max)
 }
 
 fn keeps(graph: &Graph, value: Value, kept: &[usize]) -> usize {

@@ -1,6 +1,5 @@
 //! Where slots live on the stack: slots that are never needed at the same time share a cell.
 
-use crate::graph::check::{operands, values_of};
 use crate::graph::{Graph, Node, Value};
 
 /// The cell of each slot, and the number of cells.
@@ -44,7 +43,7 @@ fn last_reads(graph: &Graph) -> Vec<Option<usize>> {
     for value in graph.values() {
         let mut slots: Vec<u16> = match value {
             Value::Slot(slot) => vec![slot.0],
-            other => operands(*other).iter().flat_map(|id| made_of[id.0 as usize].clone()).collect(),
+            other => other.operands().flat_map(|id| made_of[id.0 as usize].clone()).collect(),
         };
         slots.sort_unstable();
         slots.dedup();
@@ -52,7 +51,7 @@ fn last_reads(graph: &Graph) -> Vec<Option<usize>> {
     }
     let mut last = vec![None; graph.slots().into()];
     for (index, node) in graph.nodes().iter().enumerate() {
-        for value in values_of(*node) {
+        for value in node.values() {
             for &slot in &made_of[value.0 as usize] {
                 last[usize::from(slot)].get_or_insert(index);
             }

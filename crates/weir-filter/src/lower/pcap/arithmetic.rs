@@ -3,7 +3,9 @@
 //! An accessor implies that its protocol is there. libpcap asks for that before anything is computed, and only for the
 //! accessors on the far left of either side: in `1 + tcp[0]` nobody asks for TCP.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::BTreeSet;
+
+use foldhash::HashMap;
 
 use super::condition::Condition;
 use super::layers::From;
@@ -40,7 +42,7 @@ impl Lowering<'_> {
                 }
             }
         }
-        let mut values: HashMap<ArithId, ValueId> = HashMap::new();
+        let mut values: HashMap<ArithId, ValueId> = HashMap::default();
         for id in needed {
             let value = match *node(id) {
                 Arith::Number(number) => self.graph.constant(number),

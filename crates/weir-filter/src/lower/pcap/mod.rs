@@ -21,7 +21,7 @@ mod protocol;
 mod tunnel;
 mod wlan;
 
-use std::collections::{HashMap, HashSet};
+use foldhash::{HashMap, HashSet};
 use std::ops::Range;
 
 use self::condition::Condition;
@@ -80,7 +80,7 @@ pub(crate) fn lower(ast: &Ast, options: &Options<'_>) -> Result<Graph, Error> {
             197 => 20,
             _ => 0,
         },
-        assigned_always: HashSet::new(),
+        assigned_always: HashSet::default(),
     };
     let prefix = lowering.find_prefix();
     let (occurrences, owners) = lowering.understand(&leaves)?;
@@ -119,7 +119,7 @@ impl Lowering<'_> {
     /// count from.
     fn understand(&mut self, leaves: &[Expr]) -> Result<(Vec<Occurrence>, HashMap<Slot, usize>), Error> {
         let mut occurrences = Vec::with_capacity(leaves.len());
-        let mut owners = HashMap::new();
+        let mut owners = HashMap::default();
         let mut known: HashSet<Slot> = self.layers.slots().collect();
         for leaf in leaves {
             let Expr::Term(term) = leaf else {
@@ -152,7 +152,7 @@ impl Lowering<'_> {
     ) -> NodeId {
         let graph = &mut self.graph;
         let assigned_always = &self.assigned_always;
-        let mut begins: HashMap<NodeId, usize> = HashMap::new();
+        let mut begins: HashMap<NodeId, usize> = HashMap::default();
         let mut index = occurrences.len();
         connect(self.ast, root, (Graph::ACCEPT, Graph::REFUSE), |_, ways| {
             index -= 1;

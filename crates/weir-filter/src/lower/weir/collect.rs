@@ -1,8 +1,8 @@
 //! Many hosts, addresses or ports in a row, `host a or host b or ...`, become one question: whether the packet's is in a set.
 //! And `inner(a) or inner(b)` becomes `inner(a or b)`, with `and` as with `or`: a packet carries one other at most.
 
+use foldhash::HashMap;
 use std::borrow::Cow;
-use std::collections::HashMap;
 
 use crate::ast::{Ast, Direction, Expr, ExprId, Network, Primitive, Protocol, Term};
 use crate::set::{Contents, Member, Set, SetId};
@@ -29,7 +29,7 @@ enum Sort {
 
 /// Collects what can be collected in `ast`.
 pub(super) fn collect(ast: &Ast) -> Collected<'_> {
-    let mut collected = Collected { ast: Cow::Borrowed(ast), terms: HashMap::new(), sets: Vec::new() };
+    let mut collected = Collected { ast: Cow::Borrowed(ast), terms: HashMap::default(), sets: Vec::new() };
     for (index, node) in ast.nodes.iter().enumerate() {
         let (operands, connect): (_, fn(Vec<ExprId>) -> Expr) = match node {
             Expr::Or(operands) => (operands, Expr::Or),

@@ -22,7 +22,7 @@ mod terms;
 mod tunnel;
 mod wlan;
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use self::find::Search;
 use self::link::Link;
@@ -82,7 +82,8 @@ pub(crate) fn lower(ast: &Ast, options: &Options<'_>) -> Result<(Graph, Vec<Set>
             if site.chain(primitive).is_some() { None } else { site.formula(primitive).known() }
         },
     );
-    let mut builder = Builder { graph, ast, options, plan: &plan, term_of: &term_of, steps: HashMap::new() };
+    let mut builder =
+        Builder { graph, ast, options, plan: &plan, term_of: &term_of, steps: HashMap::default() };
     let root = builder.build(&layers);
     let mut graph = builder.graph;
     graph.set_root(root);

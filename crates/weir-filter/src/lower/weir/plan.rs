@@ -9,7 +9,7 @@ use crate::ast::{Ast, Expr, ExprId};
 use crate::error::Error;
 use crate::graph::{Graph, NodeId};
 use crate::lower::{Ways, connect};
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 /// Most `inner(...)` and `tunnel` that are one inside the other.
 const DEEPEST: u16 = 8;
@@ -146,7 +146,7 @@ impl<'a> Plan<'a> {
         layer: impl Fn(u32) -> Layer,
         mut answer: impl FnMut(u32, &Level, Stage) -> Option<bool>,
     ) {
-        let mut finds: HashMap<Find, Outcomes> = HashMap::new();
+        let mut finds: HashMap<Find, Outcomes> = HashMap::default();
         let mut seen: Vec<Stages> = vec![Stages::default(); self.levels.len()];
         let begin = self.begin();
         self.steps[self.root.0 as usize].stages.insert(begin);

@@ -2,7 +2,7 @@
 
 use super::{EmitError, Held, Selector};
 use crate::cbpf::{MEMORY_WORDS, Opcode, Operand};
-use crate::graph::{Graph, Operation, Value, ValueId, Width, operands};
+use crate::graph::{Graph, Operation, Value, ValueId, Width};
 
 /// What remains to be done for a value.
 enum Task {
@@ -27,7 +27,7 @@ pub(super) fn needs_x(graph: &Graph) -> Vec<bool> {
             Value::Load { base: Some(_), .. } => true,
             Value::Binary { right, .. } if two(right) => true,
             Value::Binary { .. } if header_length(graph, value).is_some() => true,
-            _ => operands(value).iter().any(|operand| needs[operand.0 as usize]),
+            _ => value.operands().any(|operand| needs[operand.0 as usize]),
         });
     }
     needs

@@ -1,6 +1,6 @@
 //! Arithmetic on the packet's bytes.
 
-use std::collections::HashMap;
+use foldhash::HashMap;
 
 use super::{Site, accessors, over_ip};
 use crate::ast::{Arith, ArithId, Comparison, Protocol};
@@ -23,7 +23,7 @@ impl Site<'_> {
         if guard.known() == Some(false) {
             return guard;
         }
-        let mut values = HashMap::new();
+        let mut values = HashMap::default();
         let (left, right) = (self.evaluate(left, &mut values), self.evaluate(right, &mut values));
         let compare = |relation| Formula::compare(relation, left, right);
         let compared = match comparison {
