@@ -33,12 +33,12 @@ use weir_sys::packet::{self, PacketRing, Promiscuous, RingOptions, Traffic};
 
 use self::form::Form;
 use self::gate::{InKernel, SocketGate};
-use self::pump::{Finished, Pump, private_pool};
+use self::pump::RingPump;
 use self::shared::Shared;
 use self::sieve::Sieve;
 use self::stack::Stack;
 use super::losses::Losses;
-use super::pumped::PumpedQueue;
+use super::pumped::{Finished, PumpedQueue, private_pool};
 use super::signals::{Order, Signals};
 use super::{Bell, Queue, Source};
 use crate::builder::{DEFAULT_SNAP_LEN, Delivery, Direction, Settings};
@@ -138,7 +138,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         in_pump,
         in_force,
     });
-    let pump = Pump {
+    let pump = RingPump {
         ring,
         writer,
         form: Form {

@@ -16,7 +16,6 @@
 
 mod arrival;
 mod pump;
-mod shared;
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -30,11 +29,10 @@ use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 use weir_sys::{CallError, bpf};
 
 use self::arrival::Form;
-use self::pump::{Finished, Pump, Tally};
-use self::shared::Shared;
+use self::pump::{SocketPump, Tally};
 use super::losses::Losses;
 use super::programmed::{self, AtGateInForce, not_loaded, stamp};
-use super::pumped::PumpedQueue;
+use super::pumped::{Counts, Finished, PumpedQueue};
 use super::signals::{Order, Signals};
 use super::{Bell, Queue, Source, xdp};
 use crate::builder::{Settings, Timestamps};
@@ -73,6 +71,13 @@ struct Socket {
     pump: Option<JoinHandle<Finished>>,
     /// What the program has counted in all, once it is stopped.
     met: Option<Met>,
+}
+
+/// What a pump and the source tell each other, beside the pool.
+#[derive(Debug)]
+struct Shared {
+    counts: Counts,
+    signals: Arc<Signals>,
 }
 
 /// A source and what there is to say of it.
@@ -246,8 +251,8 @@ impl Socket {
         (form, stamped): (Form, bool),
         shape: Shape,
     ) -> Result<Self, CallError> {
-        let shared = Arc::new(Shared::new()?);
-        let pump = Pump {
+        let shared = Arc::new(Shared { counts: Counts::default(), signals: Arc::new(Signals::new()?) });
+        let pump = SocketPump {
             losses: Losses::new(umem.options().frames),
             socket,
             umem,
@@ -309,7 +314,7 @@ impl Source for AfXdp {
 
     fn counters(&self, queue: u32) -> Counters {
         let socket = &self.sockets[queue as usize];
-        let pumped = socket.shared.pumped();
+        let pumped = socket.shared.counts.pumped();
         let met = socket.met.or_else(|| self.maps.met(queue)).unwrap_or_default();
         let (captured, errors, filtered) = (pumped.captured, pumped.errors + met.errors, met.filtered);
         let others = captured + errors + filtered;

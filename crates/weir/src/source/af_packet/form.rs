@@ -4,9 +4,8 @@ use weir_savefile::record::{self, RecordHeader};
 use weir_sys::packet::Packet;
 
 use super::cooked;
+use crate::source::pumped::{first, with_tag};
 
-/// Bytes of the two addresses that a VLAN tag stands behind.
-const ADDRESSES: usize = 12;
 /// Bytes of a tag.
 const TAG: u32 = 4;
 /// Bytes of a cooked header.
@@ -55,8 +54,7 @@ impl Form {
             }
             None => record::encode(room, &header, &[first(packet.data, &mut left)]),
             Some(tag) => {
-                let (addresses, behind) = packet.data.split_at(packet.data.len().min(ADDRESSES));
-                let parts = [addresses, tag, behind].map(|part| first(part, &mut left));
+                let parts = with_tag(packet.data, tag).map(|part| first(part, &mut left));
                 record::encode(room, &header, &parts)
             }
         };
@@ -92,14 +90,6 @@ fn cooked(packet: &Packet<'_>) -> ([u8; cooked::HEADER], [u8; 4]) {
         Some([first, second, high, low]) => ([first, second], [high, low, inner[0], inner[1]]),
     };
     (cooked::header(&packet.origin, outer), tag)
-}
-
-/// As much of `bytes` as there is room `left` for.
-#[inline]
-fn first<'a>(bytes: &'a [u8], left: &mut usize) -> &'a [u8] {
-    let bytes = &bytes[..bytes.len().min(*left)];
-    *left -= bytes.len();
-    bytes
 }
 
 #[cfg(test)]

@@ -2,13 +2,13 @@
 
 use std::io;
 use std::ops::ControlFlow;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags};
-use rustix::io::Errno;
-use weir_ring::{Pool, Reader, Shape, Writer};
+use weir_ring::{Reader, Shape, Writer};
 use weir_sys::CallError;
 use weir_sys::packet::{PacketRing, Walk};
 use weir_sys::thread::spawn_bare;
@@ -18,10 +18,9 @@ use super::shared::Shared;
 use super::sieve::Sieve;
 use super::stack::Stack;
 use crate::source::losses::Losses;
-use crate::source::signals::{Order, wait};
+use crate::source::pumped::{self, Finished, Pump, STALL};
+use crate::source::signals::{Signals, wait};
 
-/// How long to wait for an empty chunk before looking again: nobody rings when one comes back.
-const STALL: Duration = Duration::from_millis(1);
 /// How long to wait for blocks where they become full before they become old: being woken for each would cost both sides
 /// more, and a block comes in the meantime anyway.
 const PAUSE: Duration = Duration::from_micros(250);
@@ -32,7 +31,7 @@ const GRACE: Duration = Duration::from_millis(100);
 const READ_EVERY: u64 = 4096;
 
 /// The only one that touches the kernel's ring, and the pool's writer.
-pub(super) struct Pump {
+pub(super) struct RingPump {
     pub(super) ring: PacketRing,
     pub(super) writer: Writer,
     pub(super) form: Form,
@@ -86,57 +85,10 @@ enum Step {
     Stalled,
 }
 
-/// What is left of a pump that has finished.
-pub(super) struct Finished {
-    /// Records for which the pool had no room.
-    pub(super) rest: Option<Reader>,
-    pub(super) result: Result<(), CallError>,
-}
-
-impl Pump {
+impl RingPump {
     /// Starts the thread.
     pub(super) fn start(self) -> io::Result<JoinHandle<Finished>> {
-        spawn_bare("weir-af_packet", move || self.run())
-    }
-
-    fn run(mut self) -> Finished {
-        loop {
-            self.shared.take_sieve(&mut self.sieve);
-            let done = match self.shared.signals.order() {
-                Order::Pump => self.step(),
-                Order::Finish => {
-                    let mut rest = None;
-                    let result = self.finish(&mut rest);
-                    return Finished { rest, result };
-                }
-                Order::Leave => return Finished { rest: None, result: Ok(()) },
-            };
-            if let Err(trouble) = done {
-                self.shared.signals.report(trouble);
-                // It may last; the source decides whether to go on.
-                self.nap(STALL);
-            }
-        }
-    }
-
-    /// Copies a block, or waits until there is something to do.
-    fn step(&mut self) -> Result<(), CallError> {
-        match self.copy_block()? {
-            Step::Copied => {}
-            Step::Empty => {
-                // With less than three quarters of its ring in use the kernel drops nothing.
-                if self.tally.streak > self.blocks / 2 {
-                    self.read_losses()?;
-                }
-                self.tally.streak = 0;
-                if std::mem::take(&mut self.tally.full) { self.nap(PAUSE) } else { self.sleep()? }
-            }
-            Step::Stalled => {
-                self.read_losses()?;
-                self.nap(STALL);
-            }
-        }
-        Ok(())
+        spawn_bare("weir-af_packet", move || pumped::run(self))
     }
 
     /// Copies the next block, or the rest of it, as far as the pool has room.
@@ -165,7 +117,7 @@ impl Pump {
             tally.captured += 1;
             tally.bytes += u64::from(original_len);
             tally.written += bytes as u64;
-            shared.count(tally.captured, tally.bytes);
+            shared.counts.count(tally.captured, tally.bytes);
             writer.commit(u32::try_from(bytes).expect("a record is no longer than its chunk"));
             if lost.is_some() {
                 losses.told(block.number);
@@ -184,7 +136,7 @@ impl Pump {
             }
             Walk::Stopped => Step::Stalled,
         };
-        shared.count_missing(losses.total(), tally.errors);
+        shared.counts.count_missing(losses.total(), tally.errors);
         shared.count_filtered(tally.filtered);
         shared.signals.ring_if_due(tally.written);
         Ok(step)
@@ -196,11 +148,48 @@ impl Pump {
         let (marked, open) = self.ring.look_ahead(self.losses.open());
         let statistics = self.ring.statistics()?;
         self.losses.read(statistics.drops, marked, open);
-        self.shared.count_missing(self.losses.total(), self.tally.errors);
+        self.shared.counts.count_missing(self.losses.total(), self.tally.errors);
         Ok(statistics.packets - statistics.drops)
     }
+}
 
-    /// Lets nothing more in, and copies every packet that is in: what the pool has no room for goes into `rest`.
+impl Pump for RingPump {
+    fn signals(&self) -> &Signals {
+        &self.shared.signals
+    }
+
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.ring.as_fd()
+    }
+
+    fn health(&self) -> Result<(), CallError> {
+        self.ring.health()
+    }
+
+    fn prepare(&mut self) {
+        self.shared.take_sieve(&mut self.sieve);
+    }
+
+    fn step(&mut self) -> Result<(), CallError> {
+        match self.copy_block()? {
+            Step::Copied => {}
+            Step::Empty => {
+                // With less than three quarters of its ring in use the kernel drops nothing.
+                if self.tally.streak > self.blocks / 2 {
+                    self.read_losses()?;
+                }
+                self.tally.streak = 0;
+                if std::mem::take(&mut self.tally.full) { self.nap(PAUSE) } else { self.sleep()? }
+            }
+            Step::Stalled => {
+                self.read_losses()?;
+                self.nap(STALL);
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets nothing more in.
     fn finish(&mut self, rest: &mut Option<Reader>) -> Result<(), CallError> {
         self.ring.shut()?;
         let expected = self.read_losses()?;
@@ -209,7 +198,12 @@ impl Pump {
         while self.tally.met() < expected {
             match self.copy_block()? {
                 Step::Copied => {}
-                Step::Stalled => *rest = Some(self.enlarge()?),
+                Step::Stalled => {
+                    // A record takes less than its packet does in the ring.
+                    let (writer, reader) = pumped::last_pool(self.shape, self.ring_bytes.into())?;
+                    self.writer = writer;
+                    *rest = Some(reader);
+                }
                 Step::Empty => {
                     let left = deadline.saturating_duration_since(Instant::now());
                     if left.is_zero() {
@@ -223,56 +217,13 @@ impl Pump {
                 }
             }
         }
-        self.shared.count_missing(self.losses.total(), self.tally.errors);
+        self.shared.counts.count_missing(self.losses.total(), self.tally.errors);
         Ok(())
-    }
-
-    /// Goes on in a pool that holds what is left in the ring; a record takes less than its packet does there.
-    fn enlarge(&mut self) -> Result<Reader, CallError> {
-        let (limit, largest) = (self.shape.limit(), self.shape.stride() - self.shape.limit());
-        let failed = |error| CallError::new("make room for the last packets", error);
-        let shape = Shape::new(1, self.ring_bytes / limit + 2, limit, largest)
-            .map_err(|error| failed(io::Error::other(error)))?;
-        let (writer, reader) = private_pool(shape).map_err(failed)?;
-        self.writer = writer;
-        Ok(reader)
-    }
-
-    /// Sleeps until there is a block or a new order.
-    fn sleep(&self) -> Result<(), CallError> {
-        let mut fds =
-            [PollFd::new(&self.shared.signals.call, PollFlags::IN), PollFd::new(&self.ring, PollFlags::IN)];
-        wait(&mut fds, None);
-        if fds[1].revents().contains(PollFlags::ERR) { self.health() } else { Ok(()) }
-    }
-
-    /// What is wrong with the socket. That the interface is down or gone is not: the capture hears of that itself.
-    fn health(&self) -> Result<(), CallError> {
-        match self.ring.health() {
-            Err(error)
-                if [Errno::NETDOWN, Errno::NODEV].map(Errno::raw_os_error).contains(&error.errno()) =>
-            {
-                Ok(())
-            }
-            other => other,
-        }
-    }
-
-    /// Sleeps for a while, or until there is a new order.
-    fn nap(&self, length: Duration) {
-        wait(&mut [PollFd::new(&self.shared.signals.call, PollFlags::IN)], Some(length));
     }
 }
 
-impl Drop for Pump {
+impl Drop for RingPump {
     fn drop(&mut self) {
         self.shared.end();
     }
-}
-
-/// A pool of one queue.
-pub(super) fn private_pool(shape: Shape) -> io::Result<(Writer, Reader)> {
-    let (writers, readers) = Pool::private(shape)?;
-    let one = writers.into_iter().zip(readers).next();
-    Ok(one.expect("a shape has at least one queue"))
 }

@@ -8,6 +8,7 @@ use weir_ring::Counters;
 use weir_sys::CallError;
 
 use super::sieve::Sieve;
+use crate::source::pumped::{Counts, Pumped};
 use crate::source::signals::Signals;
 
 /// A sieve on its way to the pump.
@@ -23,11 +24,8 @@ enum Handover {
 /// Shared by both.
 #[derive(Debug)]
 pub(super) struct Shared {
-    /// Packets but for `bytes`; the pump writes.
-    captured: AtomicU64,
-    bytes: AtomicU64,
-    lost: AtomicU64,
-    errors: AtomicU64,
+    pub(super) counts: Counts,
+    /// Packets that were not wanted; the pump writes.
     filtered: AtomicU64,
     /// The kernel has refused packets and told nobody how many. Once set it stays.
     uncounted: AtomicBool,
@@ -40,31 +38,13 @@ pub(super) struct Shared {
 impl Shared {
     pub(super) fn new() -> Result<Self, CallError> {
         Ok(Self {
-            captured: AtomicU64::new(0),
-            bytes: AtomicU64::new(0),
-            lost: AtomicU64::new(0),
-            errors: AtomicU64::new(0),
+            counts: Counts::default(),
             filtered: AtomicU64::new(0),
             uncounted: AtomicBool::new(false),
             exchanged: AtomicBool::new(false),
             sieve: Mutex::new(Handover::Nothing),
             signals: Arc::new(Signals::new()?),
         })
-    }
-
-    /// The pump: one more packet, of so many bytes, in all. Before it is committed: who sees the record sees it counted.
-    #[inline]
-    pub(super) fn count(&self, captured: u64, bytes: u64) {
-        // Relaxed: the commit releases these too.
-        self.captured.store(captured, Ordering::Relaxed);
-        self.bytes.store(bytes, Ordering::Relaxed);
-    }
-
-    /// The pump: so many packets could not be had, in all.
-    pub(super) fn count_missing(&self, lost: u64, errors: u64) {
-        // Relaxed: each is told for itself.
-        self.lost.store(lost, Ordering::Relaxed);
-        self.errors.store(errors, Ordering::Relaxed);
     }
 
     /// The pump: so many packets were not wanted, in all.
@@ -130,10 +110,7 @@ impl Shared {
 
     /// The source: all counters of packets that were. A packet in the kernel's ring is seen when it is copied, so that they always close.
     pub(super) fn counters(&self) -> Counters {
-        let captured = self.captured.load(Ordering::Relaxed);
-        let lost = self.lost.load(Ordering::Relaxed);
-        let errors = self.errors.load(Ordering::Relaxed);
-        let bytes = self.bytes.load(Ordering::Relaxed);
+        let Pumped { captured, bytes, lost, errors } = self.counts.pumped();
         Counters { seen: captured + lost + errors, captured, bytes, lost, errors, filtered: 0 }
     }
 }

@@ -4,12 +4,12 @@ use rustix::time::{ClockId, clock_gettime};
 use weir_savefile::record::{self, RecordHeader};
 use weir_sys::xsk::Frame;
 
+use crate::source::pumped::{first, with_tag};
+
 /// Bytes of `struct arrival` (`weir-bpf/src/af_xdp.bpf.c`).
 const BYTES: usize = 16;
 /// Its mark.
 const MARK: u32 = 0x7765_6972;
-/// Bytes of the two addresses that a VLAN tag stands behind.
-const ADDRESSES: usize = 12;
 /// Bytes of a tag.
 const TAG: usize = 4;
 
@@ -83,8 +83,7 @@ impl Form {
                 let mut parts: Vec<&[u8]> = frames.iter().map(Frame::bytes).collect();
                 if let (Some(tag), Some(&begin)) = (tag, parts.first()) {
                     // The kernel fills each frame but the last.
-                    let (addresses, behind) = begin.split_at(begin.len().min(ADDRESSES));
-                    parts.splice(..1, [addresses, tag, behind]);
+                    parts.splice(..1, with_tag(begin, tag));
                 }
                 parts.iter_mut().for_each(|part| *part = first(part, &mut left));
                 record::encode(room, &header, &parts)
@@ -92,14 +91,6 @@ impl Form {
         };
         Some((bytes?, original_len))
     }
-}
-
-/// As much of `bytes` as there is room `left` for.
-#[inline]
-fn first<'a>(bytes: &'a [u8], left: &mut usize) -> &'a [u8] {
-    let bytes = &bytes[..bytes.len().min(*left)];
-    *left -= bytes.len();
-    bytes
 }
 
 #[cfg(test)]

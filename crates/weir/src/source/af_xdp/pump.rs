@@ -1,26 +1,24 @@
 //! The thread that copies what one socket receives into the pool, and gives the frames back.
 
 use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags};
-use rustix::io::Errno;
-use weir_ring::{Pool, Reader, Shape, Writer};
+use weir_ring::{Reader, Shape, Writer};
 use weir_sys::CallError;
 use weir_sys::thread::spawn_bare;
 use weir_sys::xsk::{Frame, Umem, XskSocket};
 
+use super::Shared;
 use super::arrival::{Arrival, Form};
-use super::shared::Shared;
 use crate::source::losses::Losses;
-use crate::source::signals::{Order, wait};
+use crate::source::pumped::{self, Finished, Pump, STALL};
+use crate::source::signals::Signals;
 
 /// Frames taken at once: few, so that they go back to the kernel while they are in the caches.
 const BATCH: u32 = 64;
-/// How long to wait for an empty chunk before looking again: nobody rings when one comes back.
-const STALL: Duration = Duration::from_millis(1);
 /// How long to wait after a stream of packets before looking again. To be woken for the next one would cost both sides
 /// more, and there are frames for longer than that.
 const PAUSE: Duration = Duration::from_micros(100);
@@ -28,7 +26,7 @@ const PAUSE: Duration = Duration::from_micros(100);
 const STREAM: u32 = 256;
 
 /// The only one that touches the socket's rings, and the writer of its queue.
-pub(super) struct Pump {
+pub(super) struct SocketPump {
     pub(super) socket: XskSocket,
     pub(super) umem: Umem,
     pub(super) writer: Writer,
@@ -59,59 +57,76 @@ pub(super) struct Tally {
     streak: u32,
 }
 
-/// What is left of a pump that has finished.
-pub(super) struct Finished {
-    /// Records for which the pool had no room.
-    pub(super) rest: Option<Reader>,
-    pub(super) result: Result<(), CallError>,
+/// A pump at work.
+struct Pumping<'u> {
+    pump: SocketPump,
+    umem: &'u Umem,
+    /// Taken and not copied.
+    frames: Vec<Frame<'u>>,
 }
 
-impl Pump {
-    /// Starts the thread.
-    pub(super) fn start(self) -> io::Result<JoinHandle<Finished>> {
-        spawn_bare("weir-af_xdp", move || self.run())
+impl Pump for Pumping<'_> {
+    fn signals(&self) -> &Signals {
+        &self.pump.shared.signals
     }
 
-    fn run(mut self) -> Finished {
-        let umem = self.umem.clone();
-        let mut frames = Vec::with_capacity(BATCH as usize);
-        loop {
-            let done = match self.shared.signals.order() {
-                Order::Pump => self.step(&umem, &mut frames),
-                Order::Finish => {
-                    let mut rest = None;
-                    let result = self.finish(&umem, &mut frames, &mut rest);
-                    return Finished { rest, result };
-                }
-                Order::Leave => return Finished { rest: None, result: Ok(()) },
-            };
-            if let Err(trouble) = done {
-                self.shared.signals.report(trouble);
-                // It may last; the source decides whether to go on.
-                self.nap(STALL);
-            }
-        }
+    fn socket(&self) -> BorrowedFd<'_> {
+        self.pump.socket.as_fd()
     }
 
-    /// Copies some packets, or waits until there is something to do. `frames`: those taken and not copied.
-    fn step<'u>(&mut self, umem: &'u Umem, frames: &mut Vec<Frame<'u>>) -> Result<(), CallError> {
+    fn health(&self) -> Result<(), CallError> {
+        self.pump.socket.health()
+    }
+
+    fn step(&mut self) -> Result<(), CallError> {
+        let Self { pump, umem, frames } = self;
         if frames.is_empty() {
-            self.receive(umem, frames)?;
+            pump.receive(umem, frames)?;
         }
         if frames.is_empty() {
-            if std::mem::take(&mut self.tally.streak) >= STREAM {
-                self.socket.wake()?;
+            if std::mem::take(&mut pump.tally.streak) >= STREAM {
+                pump.socket.wake()?;
                 self.nap(PAUSE);
                 return Ok(());
             }
-            self.read_losses()?;
+            pump.read_losses()?;
             return self.sleep();
         }
-        if !self.copy(frames) {
-            self.read_losses()?;
+        if !pump.copy(frames) {
+            pump.read_losses()?;
             self.nap(STALL);
         }
         Ok(())
+    }
+
+    /// Nothing more comes.
+    fn finish(&mut self, rest: &mut Option<Reader>) -> Result<(), CallError> {
+        let Self { pump, umem, frames } = self;
+        pump.read_losses()?;
+        loop {
+            if frames.is_empty() {
+                pump.receive(umem, frames)?;
+            }
+            if frames.is_empty() {
+                return Ok(());
+            }
+            if !pump.copy(frames) {
+                // A record takes less than its frames do.
+                let (writer, reader) = pumped::last_pool(pump.shape, umem.bytes())?;
+                pump.writer = writer;
+                *rest = Some(reader);
+            }
+        }
+    }
+}
+
+impl SocketPump {
+    /// Starts the thread.
+    pub(super) fn start(self) -> io::Result<JoinHandle<Finished>> {
+        spawn_bare("weir-af_xdp", move || {
+            let umem = self.umem.clone();
+            pumped::run(Pumping { pump: self, umem: &umem, frames: Vec::with_capacity(BATCH as usize) })
+        })
     }
 
     /// Takes a batch out of the receive ring.
@@ -138,7 +153,7 @@ impl Pump {
                     self.tally.captured += 1;
                     self.tally.bytes += u64::from(original_len);
                     self.tally.written += bytes as u64;
-                    self.shared.count(self.tally.captured, self.tally.bytes);
+                    self.shared.counts.count(self.tally.captured, self.tally.bytes);
                     self.writer.commit(u32::try_from(bytes).expect("a record is no longer than its chunk"));
                     if lost.is_some() {
                         self.losses.told(self.tally.done);
@@ -155,7 +170,9 @@ impl Pump {
         } else {
             self.socket.refill(&mut frames.drain(..done).collect());
         }
-        self.shared.count_missing(self.losses.total(), self.tally.errors + self.socket.counts().refused);
+        self.shared
+            .counts
+            .count_missing(self.losses.total(), self.tally.errors + self.socket.counts().refused);
         self.shared.signals.ring_if_due(self.tally.written);
         all
     }
@@ -165,66 +182,9 @@ impl Pump {
         let behind = self.tally.taken + u64::from(self.socket.waiting());
         let loss = self.socket.loss()?;
         self.losses.read(loss.dropped + loss.ring_full, None, behind);
-        self.shared.count_missing(self.losses.total(), self.tally.errors + self.socket.counts().refused);
+        self.shared
+            .counts
+            .count_missing(self.losses.total(), self.tally.errors + self.socket.counts().refused);
         Ok(())
-    }
-
-    /// Copies every packet that is in the ring: what the pool has no room for goes into `rest`. Nothing more comes.
-    fn finish<'u>(
-        &mut self,
-        umem: &'u Umem,
-        frames: &mut Vec<Frame<'u>>,
-        rest: &mut Option<Reader>,
-    ) -> Result<(), CallError> {
-        self.read_losses()?;
-        loop {
-            if frames.is_empty() {
-                self.receive(umem, frames)?;
-            }
-            if frames.is_empty() {
-                return Ok(());
-            }
-            if !self.copy(frames) {
-                *rest = Some(self.enlarge()?);
-            }
-        }
-    }
-
-    /// Goes on in a pool that holds what all frames can hold; a record takes less than its frames do.
-    fn enlarge(&mut self) -> Result<Reader, CallError> {
-        let (limit, largest) = (self.shape.limit(), self.shape.stride() - self.shape.limit());
-        let failed = |error| CallError::new("make room for the last packets", error);
-        let bytes = self.umem.bytes();
-        let chunks = u32::try_from(bytes / u64::from(limit) + 2).unwrap_or(u32::MAX);
-        let shape = Shape::new(1, chunks, limit, largest).map_err(|error| failed(io::Error::other(error)))?;
-        let (writers, readers) = Pool::private(shape).map_err(failed)?;
-        let (writer, reader) = writers.into_iter().zip(readers).next().expect("a shape has a queue");
-        self.writer = writer;
-        Ok(reader)
-    }
-
-    /// Sleeps until there is a packet or a new order.
-    fn sleep(&self) -> Result<(), CallError> {
-        let mut fds =
-            [PollFd::new(&self.shared.signals.call, PollFlags::IN), PollFd::new(&self.socket, PollFlags::IN)];
-        wait(&mut fds, None);
-        if fds[1].revents().contains(PollFlags::ERR) { self.health() } else { Ok(()) }
-    }
-
-    /// What is wrong with the socket. That the interface is down or gone is not: the capture hears of that itself.
-    fn health(&self) -> Result<(), CallError> {
-        match self.socket.health() {
-            Err(error)
-                if [Errno::NETDOWN, Errno::NODEV].map(Errno::raw_os_error).contains(&error.errno()) =>
-            {
-                Ok(())
-            }
-            other => other,
-        }
-    }
-
-    /// Sleeps for a while, or until there is a new order.
-    fn nap(&self, length: Duration) {
-        wait(&mut [PollFd::new(&self.shared.signals.call, PollFlags::IN)], Some(length));
     }
 }

@@ -1,10 +1,17 @@
-//! The queue of a source whose packets are laid down by a thread of this process, the pump.
+//! Sources whose packets are laid down by a thread of this process, the pump: their queue, and what they have in common.
+
+mod counts;
+mod parts;
+mod pump;
 
 use std::sync::Arc;
 
 use weir_ring::{Gauge, Part, Reader};
 use weir_sys::CallError;
 
+pub(super) use self::counts::{Counts, Pumped};
+pub(super) use self::parts::{first, with_tag};
+pub(super) use self::pump::{Finished, Pump, STALL, last_pool, private_pool, run};
 use super::signals::Signals;
 use super::{Queue, Ready};
 use crate::Error;
