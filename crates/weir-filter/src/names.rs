@@ -2,20 +2,38 @@
 
 use std::net::IpAddr;
 
-/// Looks names up. The crate does no I/O itself: `weir_sys::names` asks the system.
+/// Looks names up: of each kind none is known, if nothing else is said. The crate does no I/O itself: `weir_sys::names` asks the
+/// system.
 pub trait Names: std::fmt::Debug {
     /// Addresses of a host, as getaddrinfo(3) gives them, each once.
-    fn host(&self, name: &str) -> Vec<IpAddr>;
+    fn host(&self, _name: &str) -> Vec<IpAddr> {
+        Vec::new()
+    }
+
     /// Number of a network (networks(5)), as getnetbyname(3) gives it: 0x0a000000 for `10.0.0.0`.
-    fn network(&self, name: &str) -> Option<u32>;
+    fn network(&self, _name: &str) -> Option<u32> {
+        None
+    }
+
     /// MAC address of a host (ethers(5)).
-    fn ethernet(&self, name: &str) -> Option<[u8; 6]>;
+    fn ethernet(&self, _name: &str) -> Option<[u8; 6]> {
+        None
+    }
+
     /// Port of a service (services(5)) by TCP, by UDP and by SCTP.
-    fn service(&self, name: &str) -> Service;
+    fn service(&self, _name: &str) -> Service {
+        Service::default()
+    }
+
     /// Number of a protocol over IP (protocols(5)).
-    fn protocol(&self, name: &str) -> Option<u8>;
+    fn protocol(&self, _name: &str) -> Option<u8> {
+        None
+    }
+
     /// Content of the file of a set (`@NAME`), or why there is none.
-    fn set(&self, name: &str) -> Result<String, String>;
+    fn set(&self, name: &str) -> Result<String, String> {
+        Err(format!("no file for the set `@{name}`"))
+    }
 }
 
 /// Ports of a service.
@@ -33,28 +51,4 @@ pub struct Service {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoNames;
 
-impl Names for NoNames {
-    fn host(&self, _: &str) -> Vec<IpAddr> {
-        Vec::new()
-    }
-
-    fn network(&self, _: &str) -> Option<u32> {
-        None
-    }
-
-    fn ethernet(&self, _: &str) -> Option<[u8; 6]> {
-        None
-    }
-
-    fn service(&self, _: &str) -> Service {
-        Service::default()
-    }
-
-    fn protocol(&self, _: &str) -> Option<u8> {
-        None
-    }
-
-    fn set(&self, name: &str) -> Result<String, String> {
-        Err(format!("no file for the set `@{name}`"))
-    }
-}
+impl Names for NoNames {}

@@ -2,9 +2,12 @@
 //!
 //! The graphs are what libpcap compiles, lifted: so lifting is judged, too.
 
-use weir_filter::cbpf::{Instruction, Opcode, Program, Rules};
+#[path = "common/packets.rs"]
+mod packets;
+
+use packets::{Random, answer};
+use weir_filter::cbpf::{Instruction, Program, Rules};
 use weir_filter::emit::cbpf::{Target, emit};
-use weir_filter::graph::{Relation, Width};
 use weir_filter::interpret::{Interpreter, Packet};
 use weir_judge::{Libpcap, Setup};
 
@@ -145,40 +148,14 @@ fn libpcap(text: &str) -> Program {
     Program { instructions: program.instructions().into_iter().map(instruction).collect() }
 }
 
-/// The same numbers each time (Knuth's MMIX generator).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % limit
-    }
-}
-
 /// Random bytes, some of which are what `program` compares them with.
 fn packet(program: &Program, random: &mut Random) -> Vec<u8> {
-    let asked: Vec<(usize, usize, u32)> = program
-        .instructions
-        .windows(2)
-        .filter(|pair| matches!(pair[1].opcode(), Some(Opcode::Branch(Relation::Equal, _))))
-        .filter_map(|pair| match pair[0].opcode() {
-            Some(Opcode::LoadAbsolute(width)) => Some((pair[0].k as usize, width as usize, pair[1].k)),
-            Some(Opcode::LoadIndirect(width)) => Some((pair[0].k as usize + 20, width as usize, pair[1].k)),
-            _ => None,
-        })
-        .collect();
-    let mut below = |limit| random.below(limit);
-    let length = if below(3) == 0 { below(80) } else { 60 + below(60) };
-    let mut data: Vec<u8> = (0..length).map(|_| below(256).try_into().expect("a byte")).collect();
-    if length > 14 && below(2) == 0 {
+    let length = if random.below(3) == 0 { random.below(80) } else { 60 + random.below(60) };
+    let mut data = random.bytes(length);
+    if length > 14 && random.below(2) == 0 {
         data[14] = 0x45;
     }
-    for _ in 0..asked.len().min(8) {
-        let (offset, width, number) = asked[below(asked.len())];
-        if let Some(place) = data.get_mut(offset..).and_then(|rest| rest.get_mut(..width)) {
-            place.copy_from_slice(&number.to_be_bytes()[Width::Word as usize - width..]);
-        }
-    }
+    answer(program, &mut data, random);
     data
 }
 

@@ -1,10 +1,12 @@
 //! How long classic BPF is, beside what libpcap's optimiser makes: over the corpus, and expression by expression.
 
 mod common;
+#[path = "common/packets.rs"]
+mod packets;
 
-use weir_filter::cbpf::{Instruction, Opcode, Program};
+use packets::{Random, answer};
+use weir_filter::cbpf::{Instruction, Program};
 use weir_filter::emit::cbpf::{Target, emit};
-use weir_filter::graph::{Relation, Width};
 use weir_filter::interpret::Packet;
 use weir_filter::{Dialect, compile};
 use weir_judge::{Libpcap, Setup, corpus};
@@ -48,39 +50,14 @@ fn ours(text: &str, link_type: u16, names: &common::Files) -> Program {
     emit(&filter.graph, &filter.ast.sets, Target::Kernel).unwrap_or_else(|error| panic!("{text}: {error}"))
 }
 
-/// The same numbers each time (Knuth's MMIX generator).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, limit: usize) -> usize {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) as usize % limit
-    }
-}
-
 /// Whether the two answer otherwise for some packet: one that has what `plain` asks for, cut anywhere.
 fn differ(plain: &Program, optimised: &Program) -> bool {
-    let asked: Vec<(usize, usize, u32)> = plain
-        .instructions
-        .windows(2)
-        .filter(|pair| matches!(pair[1].opcode(), Some(Opcode::Branch(Relation::Equal, _))))
-        .filter_map(|pair| match pair[0].opcode() {
-            Some(Opcode::LoadAbsolute(width)) => Some((pair[0].k as usize, width as usize, pair[1].k)),
-            Some(Opcode::LoadIndirect(width)) => Some((pair[0].k as usize + 20, width as usize, pair[1].k)),
-            _ => None,
-        })
-        .collect();
     let mut random = Random(1);
     (0..2000).any(|_| {
-        let mut data: Vec<u8> = (0..100).map(|_| random.below(256).try_into().expect("a byte")).collect();
+        let mut data = random.bytes(100);
         data[14] = 0x45;
         data[20..22].fill(0);
-        for _ in 0..asked.len().min(8) {
-            let (offset, width, number) = asked[random.below(asked.len())];
-            if let Some(place) = data.get_mut(offset..).and_then(|rest| rest.get_mut(..width)) {
-                place.copy_from_slice(&number.to_be_bytes()[Width::Word as usize - width..]);
-            }
-        }
+        answer(plain, &mut data, &mut random);
         (0..=data.len()).any(|length| {
             let packet = Packet { data: &data[..length], length: 100, ..Packet::default() };
             plain.run(&packet) != optimised.run(&packet)

@@ -2,11 +2,9 @@
 
 mod frames;
 
-use std::net::IpAddr;
-
 use frames::*;
 use weir_filter::interpret::{Interpreter, Metadata, Packet, VlanTag};
-use weir_filter::names::{Names, NoNames, Service};
+use weir_filter::names::{Names, NoNames};
 use weir_filter::{Beside, Dialect, Filter, Options, compile};
 use weir_judge::expressions::{Words, expression};
 use weir_judge::packets::{Captured, fixed};
@@ -345,26 +343,6 @@ fn what_makes_no_sense_here_is_refused() {
 struct Documented;
 
 impl Names for Documented {
-    fn host(&self, _: &str) -> Vec<IpAddr> {
-        Vec::new()
-    }
-
-    fn network(&self, _: &str) -> Option<u32> {
-        None
-    }
-
-    fn ethernet(&self, _: &str) -> Option<[u8; 6]> {
-        None
-    }
-
-    fn service(&self, _: &str) -> Service {
-        Service::default()
-    }
-
-    fn protocol(&self, _: &str) -> Option<u8> {
-        None
-    }
-
     fn set(&self, name: &str) -> Result<String, String> {
         match name {
             "customers" => Ok("10.0.0.0/8 # all of them\n2001:db8::/32".to_owned()),

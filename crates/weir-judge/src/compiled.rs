@@ -1,10 +1,9 @@
 //! Expressions compiled by weir and by libpcap, as for the same files.
 
-use std::net::IpAddr;
 use std::process::Command;
 
 use weir_filter::cbpf::{self, Instruction};
-use weir_filter::names::{Names, NoNames, Service};
+use weir_filter::names::Names;
 use weir_filter::{Beside, Dialect, Options};
 
 use crate::{Libpcap, Setup};
@@ -14,30 +13,10 @@ use crate::{Libpcap, Setup};
 pub struct Protocols;
 
 impl Names for Protocols {
-    fn host(&self, name: &str) -> Vec<IpAddr> {
-        NoNames.host(name)
-    }
-
-    fn network(&self, name: &str) -> Option<u32> {
-        NoNames.network(name)
-    }
-
-    fn ethernet(&self, name: &str) -> Option<[u8; 6]> {
-        NoNames.ethernet(name)
-    }
-
-    fn service(&self, name: &str) -> Service {
-        NoNames.service(name)
-    }
-
     fn protocol(&self, name: &str) -> Option<u8> {
         let known =
             [("icmp", 1), ("igmp", 2), ("tcp", 6), ("udp", 17), ("esp", 50), ("ah", 51), ("sctp", 132)];
         known.into_iter().find_map(|(known, number)| (known == name).then_some(number))
-    }
-
-    fn set(&self, name: &str) -> Result<String, String> {
-        NoNames.set(name)
     }
 }
 

@@ -81,20 +81,8 @@ mod tests {
             vec![IpAddr::from([10, 0, 0, self.0.fetch_add(1, Ordering::Relaxed).to_be_bytes()[1]])]
         }
 
-        fn network(&self, _: &str) -> Option<u32> {
-            None
-        }
-
-        fn ethernet(&self, _: &str) -> Option<[u8; 6]> {
-            None
-        }
-
         fn service(&self, _: &str) -> Service {
             Service { tcp: Some(self.0.fetch_add(1, Ordering::Relaxed)), ..Service::default() }
-        }
-
-        fn protocol(&self, _: &str) -> Option<u8> {
-            None
         }
 
         fn set(&self, _: &str) -> Result<String, String> {
