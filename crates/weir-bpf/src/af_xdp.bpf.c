@@ -5,13 +5,13 @@
  * Verdicts: XDP_REDIRECT; XDP_PASS for a packet that the filter does not want, or on a queue without socket.
  * Maps:     `sockets`; of writer.h `queues` (the first counters, and when the clock was read), `orders` (the clock's
  *           offset) and `strays`. The process writes the records, so the pool's maps are not made.
- * Kernel:   6.1 (bpf_ktime_get_tai_ns); `redirect_tagged` 6.8 and a driver that tells stripped VLAN tags. */
+ * Kernel:   6.1 (bpf_ktime_get_tai_ns); programs that are bound to their device 6.8, and a driver that tells stripped VLAN tags. */
 #include <bpf/bpf_endian.h>
+#include "place.h"
+#include "stripped.h"
 #include "writer.h"
 
 const volatile bool concurrent = false; /* generic XDP: several CPUs may have packets of one queue at a time */
-
-extern int bpf_xdp_metadata_rx_vlan_tag(const struct xdp_md *ctx, __be16 *vlan_proto, __u16 *vlan_tci) __ksym __weak;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);
@@ -38,25 +38,21 @@ static __always_inline void count(__u64 *counter)
 		++*counter;
 }
 
-static __always_inline int deliver(struct xdp_md *ctx, bool stripped)
+static __always_inline int deliver(struct xdp_md *ctx, const struct tag *tag)
 {
 	struct record record;
 	__u32 queue = ctx->rx_queue_index;
 	if (!find(&record, queue))
 		return XDP_PASS;
 	count(&record.queue->seen);
-	__be16 protocol = 0;
-	__u16 tci = 0;
-	if (stripped && bpf_xdp_metadata_rx_vlan_tag(ctx, &protocol, &tci) != 0)
-		protocol = 0;
 	__u64 now = timestamp(record.queue, record.order);
 	/* A driver may leave no room: then the process reads the clock itself. */
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(struct arrival)) == 0) {
 		struct arrival *arrival = (void *)(long)ctx->data_meta;
 		if ((void *)(arrival + 1) <= (void *)(long)ctx->data) {
 			arrival->timestamp = now;
-			arrival->protocol = protocol;
-			arrival->tci = bpf_htons(tci);
+			arrival->protocol = tag->protocol;
+			arrival->tci = bpf_htons(tag->tci);
 			arrival->mark = ARRIVAL;
 		}
 	}
@@ -70,18 +66,17 @@ SEC("xdp")
 int redirect(struct xdp_md *ctx)
 {
 	bpf_tail_call_static(ctx, &filters, FIRST);
-	return deliver(ctx, false);
+	return deliver(ctx, &untagged);
 }
 
 /* What a filter goes on with. */
 SEC("xdp")
 int wanted(struct xdp_md *ctx)
 {
-	return deliver(ctx, false);
+	return deliver(ctx, &untagged);
 }
 
-SEC("xdp")
-int unwanted(struct xdp_md *ctx)
+static __always_inline int pass_by(struct xdp_md *ctx)
 {
 	struct record record;
 	if (find(&record, ctx->rx_queue_index)) {
@@ -91,11 +86,35 @@ int unwanted(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-/* For a device that strips tags. Bound to it, as the call that asks its driver for the tag demands. */
+SEC("xdp")
+int unwanted(struct xdp_md *ctx)
+{
+	return pass_by(ctx);
+}
+
+/* For a device that strips tags, and bound to it. */
 SEC("xdp")
 int redirect_tagged(struct xdp_md *ctx)
 {
-	return deliver(ctx, true);
+	struct tag tag = ask(ctx);
+	return deliver(ctx, &tag);
+}
+
+/* A function for its own stack: what `place` stands for takes most of the one that it shares with its caller. */
+static __noinline int go_on(struct xdp_md *ctx, __u32 there, __u32 protocol, __u32 tci)
+{
+	struct tag tag = {there, protocol, tci};
+	return deliver(ctx, &tag);
+}
+
+/* The same with a filter inside. */
+SEC("xdp")
+int filter_tagged(struct xdp_md *ctx)
+{
+	struct tag tag = ask(ctx);
+	if (place(ctx, tag.there, bpf_ntohs(tag.protocol), tag.tci))
+		return go_on(ctx, tag.there, tag.protocol, tag.tci);
+	return pass_by(ctx);
 }
 
 char _license[] SEC("license") = "Dual MIT/GPL";

@@ -1,16 +1,19 @@
 //! The `af_xdp` source's program (`af_xdp.bpf.c`).
 
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::Arc;
 
+use libbpf_rs::libbpf_sys::bpf_insn;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
+use weir_sys::CallError;
+use weir_sys::bpf::XdpHook;
 
 use crate::filter::{Gate, Hook, gate};
 use crate::log::{LoadError, logged};
 use crate::pool::{Stamp, stray_packets};
-use crate::xdp::{DEVICE_BOUND, HAS_FRAGMENTS};
+use crate::xdp::{Attached, Body, Bound, Device, HAS_FRAGMENTS, Kind, bind, reuse};
 
 skeleton!("af_xdp");
 
@@ -31,9 +34,7 @@ pub struct Options {
 
 /// A loaded program.
 #[derive(Debug)]
-pub struct Program {
-    program: OwnedFd,
-}
+pub struct Program(Kind);
 
 /// The maps of a loaded program.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ pub struct Maps {
     queues: MapHandle,
     orders: MapHandle,
     strays: MapHandle,
-    gate: Option<Arc<Gate>>,
+    gate: Arc<Gate>,
 }
 
 /// What the program counts of one queue, in packets.
@@ -85,37 +86,86 @@ impl Program {
             program.set_autoload(options.tags_of.is_none());
             program.set_flags(fragments);
         }
-        open.progs.redirect_tagged.set_autoload(options.tags_of.is_some());
-        if let Some(ifindex) = options.tags_of {
-            open.progs.redirect_tagged.set_flags(fragments | DEVICE_BOUND);
-            open.progs.redirect_tagged.set_ifindex(ifindex);
+        open.progs.filter_tagged.set_autoload(false);
+        let device = options.tags_of.map(|index| Device { index, fragments: options.fragments });
+        match device {
+            None => open.progs.redirect_tagged.set_autoload(false),
+            Some(device) => bind(&mut open.progs.redirect_tagged, device),
         }
 
         let loaded = open.load()?;
-        let (program, gate) = match options.tags_of {
-            Some(_) => (&loaded.progs.redirect_tagged, None),
+        let (kind, gate) = match device {
+            Some(device) => {
+                let maps = &loaded.maps;
+                let maps = [
+                    maps.sockets.as_fd(),
+                    maps.queues.as_fd(),
+                    maps.orders.as_fd(),
+                    maps.strays.as_fd(),
+                    maps.rodata.as_fd(),
+                ];
+                let bound = Bound::new(Body::AfXdp, device, loaded.progs.redirect_tagged.as_fd(), maps)?;
+                (Kind::Bound(bound.clone()), Gate::Bound(bound))
+            }
             None => {
                 let hook = Hook::Xdp { fragments: options.fragments };
                 let outcomes =
                     [(hook.wanted(), &loaded.progs.wanted), (hook.unwanted(), &loaded.progs.unwanted)];
-                (&loaded.progs.redirect, Some(Arc::new(gate!(loaded, vec![hook], outcomes))))
+                let program = loaded.progs.redirect.as_fd().try_clone_to_owned()?;
+                (Kind::Free(program), gate!(loaded, vec![hook], outcomes))
             }
         };
-        let program = Self { program: program.as_fd().try_clone_to_owned()? };
         let maps = Maps {
             sockets: MapHandle::try_from(&loaded.maps.sockets)?,
             queues: MapHandle::try_from(&loaded.maps.queues)?,
             orders: MapHandle::try_from(&loaded.maps.orders)?,
             strays: MapHandle::try_from(&loaded.maps.strays)?,
-            gate,
+            gate: Arc::new(gate),
         };
-        Ok((program, maps))
+        Ok((Self(kind), maps))
     }
 
-    /// The program, to attach it.
-    pub fn program(&self) -> BorrowedFd<'_> {
-        self.program.as_fd()
+    /// Attaches it, as [`crate::xdp::Program::attach`].
+    ///
+    /// # Errors
+    ///
+    /// As that.
+    pub fn attach(&self, interface: u32, hook: XdpHook) -> Result<Arc<Attached>, CallError> {
+        self.0.attach(interface, hook)
     }
+}
+
+/// What a filter inside of the program is put into, given to `then`, with its `maps`.
+pub(crate) fn around<R>(
+    device: Device,
+    maps: &[OwnedFd],
+    then: impl FnOnce(&[bpf_insn]) -> R,
+) -> Result<R, LoadError> {
+    logged("redirect with a filter", || {
+        let mut storage = MaybeUninit::uninit();
+        let mut open = skeleton::AfXdpSkelBuilder::default().open(&mut storage)?;
+        let ours = &mut open.maps;
+        reuse(
+            maps,
+            [&mut ours.sockets, &mut ours.queues, &mut ours.orders, &mut ours.strays, &mut ours.rodata],
+        )?;
+        for map in
+            [&mut ours.pool, &mut ours.chunks, &mut ours.doorbell, &mut ours.filters, &mut ours.outcomes]
+        {
+            map.set_autocreate(false)?;
+        }
+        let programs = &mut open.progs;
+        for program in [
+            &mut programs.redirect,
+            &mut programs.wanted,
+            &mut programs.unwanted,
+            &mut programs.redirect_tagged,
+        ] {
+            program.set_autoload(false);
+        }
+        bind(&mut programs.filter_tagged, device);
+        Ok(then(open.load()?.progs.filter_tagged.insns()))
+    })
 }
 
 /// Places in `struct queue` (`pool.h`), in words.
@@ -162,8 +212,8 @@ impl Maps {
         stray_packets(&self.strays)
     }
 
-    /// Where a filter is put in front of the program; `None`: nowhere, since the program is bound to its device.
-    pub fn gate(&self) -> Option<&Arc<Gate>> {
-        self.gate.as_ref()
+    /// Where the source's filter is put in place.
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.gate
     }
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
 /* Forwards what one interface receives to another, inside the kernel or by way of AF_XDP sockets.
  *
- * forward, forward_wanted, forward_tagged
+ * forward, forward_wanted, forward_tagged, filter_tagged
  *           Input: struct xdp_md, linear or with fragments. Verdict: XDP_REDIRECT to the socket of the receive queue if
  *           sockets are asked for, or to the interface in `target`; XDP_DROP where there is none.
  * forward_unwanted
@@ -10,12 +10,14 @@
  *           What became of redirected packets, from the kernel's own tracepoints: XDP puts them aside and hands them to the
  *           driver sixteen at a time, long after the program has returned.
  * Maps:     gate.h, `target`, `queues`, `pending`.
- * Kernel:   6.1; `forward_tagged` 6.8 and a driver that tells stripped VLAN tags. */
+ * Kernel:   6.1; programs that are bound to their device 6.8, and a driver that tells stripped VLAN tags. */
 #include <stdbool.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 #include "gate.h"
+#include "place.h"
+#include "stripped.h"
 
 const volatile bool fragments = false; /* packets may have some: the program is loaded with BPF_F_XDP_HAS_FRAGS */
 
@@ -87,8 +89,6 @@ static const __u32 ZERO = 0;
 #define ENOSPC 28
 #define EMSGSIZE 90
 
-extern int bpf_xdp_metadata_rx_vlan_tag(const struct xdp_md *ctx, __be16 *vlan_proto, __u16 *vlan_tci) __ksym __weak;
-
 /* The account of the queue, and the packet counted as seen. */
 static __always_inline struct queue *arrive(struct xdp_md *ctx)
 {
@@ -129,7 +129,7 @@ static __always_inline int redirect(struct xdp_md *ctx, struct queue *queue)
 #define TAG 4
 
 /* Puts a tag that the device has stripped back behind the addresses. */
-static __always_inline bool put_tag_back(struct xdp_md *ctx, __be16 protocol, __u16 tci)
+static __always_inline bool put_back(struct xdp_md *ctx, const struct tag *tag)
 {
 	if (bpf_xdp_adjust_head(ctx, -TAG))
 		return false;
@@ -139,31 +139,23 @@ static __always_inline bool put_tag_back(struct xdp_md *ctx, __be16 protocol, __
 	data[0] = data[1];
 	data[1] = data[2];
 	data[2] = data[3];
-	data[3] = protocol | (__u32)bpf_htons(tci) << 16;
+	data[3] = tag->protocol | (__u32)bpf_htons(tag->tci) << 16;
 	return true;
 }
 
-static __always_inline int forward_packet(struct xdp_md *ctx)
+static __always_inline int forward_packet(struct xdp_md *ctx, const struct tag *tag)
 {
 	struct queue *queue = arrive(ctx);
-	return queue ? redirect(ctx, queue) : XDP_PASS;
+	if (!queue)
+		return XDP_PASS;
+	if (tag->there && !put_back(ctx, tag)) {
+		queue->errors++;
+		return XDP_DROP;
+	}
+	return redirect(ctx, queue);
 }
 
-SEC("xdp")
-int forward(struct xdp_md *ctx)
-{
-	bpf_tail_call_static(ctx, &filters, FIRST);
-	return forward_packet(ctx);
-}
-
-SEC("xdp")
-int forward_wanted(struct xdp_md *ctx)
-{
-	return forward_packet(ctx);
-}
-
-SEC("xdp")
-int forward_unwanted(struct xdp_md *ctx)
+static __always_inline int pass_by(struct xdp_md *ctx)
 {
 	struct queue *queue = arrive(ctx);
 	if (queue)
@@ -171,20 +163,48 @@ int forward_unwanted(struct xdp_md *ctx)
 	return XDP_PASS;
 }
 
-/* For a device whose driver tells the VLAN tags that it has stripped. Bound to it, as the call demands. */
+SEC("xdp")
+int forward(struct xdp_md *ctx)
+{
+	bpf_tail_call_static(ctx, &filters, FIRST);
+	return forward_packet(ctx, &untagged);
+}
+
+SEC("xdp")
+int forward_wanted(struct xdp_md *ctx)
+{
+	return forward_packet(ctx, &untagged);
+}
+
+SEC("xdp")
+int forward_unwanted(struct xdp_md *ctx)
+{
+	return pass_by(ctx);
+}
+
+/* For a device whose driver tells the VLAN tags that it has stripped, and bound to it. */
 SEC("xdp")
 int forward_tagged(struct xdp_md *ctx)
 {
-	struct queue *queue = arrive(ctx);
-	if (!queue)
-		return XDP_PASS;
-	__be16 protocol;
-	__u16 tci;
-	if (bpf_xdp_metadata_rx_vlan_tag(ctx, &protocol, &tci) == 0 && !put_tag_back(ctx, protocol, tci)) {
-		queue->errors++;
-		return XDP_DROP;
-	}
-	return redirect(ctx, queue);
+	struct tag tag = ask(ctx);
+	return forward_packet(ctx, &tag);
+}
+
+/* A function for its own stack: what `place` stands for takes most of the one that it shares with its caller. */
+static __noinline int go_on(struct xdp_md *ctx, __u32 there, __u32 protocol, __u32 tci)
+{
+	struct tag tag = {there, protocol, tci};
+	return forward_packet(ctx, &tag);
+}
+
+/* The same with a filter inside. */
+SEC("xdp")
+int filter_tagged(struct xdp_md *ctx)
+{
+	struct tag tag = ask(ctx);
+	if (place(ctx, tag.there, bpf_ntohs(tag.protocol), tag.tci))
+		return go_on(ctx, tag.there, tag.protocol, tag.tci);
+	return pass_by(ctx);
 }
 
 /* Those of `packets` that are ours, and the account that they belong to; none if another program has redirected them. */

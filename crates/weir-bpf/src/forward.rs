@@ -2,17 +2,20 @@
 
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 use std::sync::Arc;
 
+use libbpf_rs::libbpf_sys::bpf_insn;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{Link, MapCore, MapFlags, MapHandle};
 use weir_sys::CallError;
+use weir_sys::bpf::XdpHook;
 use weir_sys::bpf::pin::pin;
 
 use crate::filter::{Gate, Hook, gate};
 use crate::log::{LoadError, logged};
+use crate::xdp::{Attached, Body, Bound, Device, HAS_FRAGMENTS, Kind, bind, reuse};
 
 skeleton!("forward");
 
@@ -34,11 +37,11 @@ pub struct Options {
 /// Loaded programs. Nothing is forwarded before there is a target, and the program is attached.
 #[derive(Debug)]
 pub struct Forward {
-    program: OwnedFd,
+    program: Kind,
     target: MapHandle,
     sockets: MapHandle,
     queues: Queues,
-    gate: Option<Arc<Gate>>,
+    gate: Arc<Gate>,
     /// The programs that follow what was redirected, attached as long as this lives, or is pinned.
     witnesses: [(&'static str, Link); 2],
 }
@@ -90,9 +93,6 @@ impl Forward {
     }
 
     fn try_load(options: &Options) -> Result<Self, libbpf_rs::Error> {
-        /// `BPF_F_XDP_HAS_FRAGS`, `BPF_F_XDP_DEV_BOUND_ONLY` (linux/bpf.h, Linux 5.18 and 6.3).
-        const HAS_FRAGMENTS: u32 = 1 << 5;
-        const DEVICE_BOUND: u32 = 1 << 6;
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::ForwardSkelBuilder::default().open(&mut storage)?;
         let constants = open.maps.rodata_data.as_deref_mut().expect("the program has constants");
@@ -107,10 +107,11 @@ impl Forward {
             program.set_autoload(options.tags_of.is_none());
             program.set_flags(flags);
         }
-        progs.forward_tagged.set_autoload(options.tags_of.is_some());
-        if let Some(ifindex) = options.tags_of {
-            progs.forward_tagged.set_flags(flags | DEVICE_BOUND);
-            progs.forward_tagged.set_ifindex(ifindex);
+        progs.filter_tagged.set_autoload(false);
+        let device = options.tags_of.map(|index| Device { index, fragments: options.fragments });
+        match device {
+            None => progs.forward_tagged.set_autoload(false),
+            Some(device) => bind(&mut progs.forward_tagged, device),
         }
 
         let mut loaded = open.load()?;
@@ -121,18 +122,30 @@ impl Forward {
         variables.sockets_id = sockets.info()?.info.id;
         let witnesses = [("sent", loaded.progs.sent.attach()?), ("refused", loaded.progs.refused.attach()?)];
         let queues = Queues { map: MapHandle::try_from(&loaded.maps.queues)? };
-        let (program, gate) = if options.tags_of.is_some() {
-            (&loaded.progs.forward_tagged, None)
-        } else {
-            let hook = Hook::Xdp { fragments: options.fragments };
-            let outcomes = [
-                (hook.wanted(), &loaded.progs.forward_wanted),
-                (hook.unwanted(), &loaded.progs.forward_unwanted),
-            ];
-            (&loaded.progs.forward, Some(Arc::new(gate!(loaded, vec![hook], outcomes))))
+        let (program, gate) = match device {
+            Some(device) => {
+                let maps = &loaded.maps;
+                let maps = [
+                    maps.target.as_fd(),
+                    maps.sockets.as_fd(),
+                    maps.queues.as_fd(),
+                    maps.pending.as_fd(),
+                    maps.rodata.as_fd(),
+                ];
+                let bound = Bound::new(Body::Forward, device, loaded.progs.forward_tagged.as_fd(), maps)?;
+                (Kind::Bound(bound.clone()), Gate::Bound(bound))
+            }
+            None => {
+                let hook = Hook::Xdp { fragments: options.fragments };
+                let outcomes = [
+                    (hook.wanted(), &loaded.progs.forward_wanted),
+                    (hook.unwanted(), &loaded.progs.forward_unwanted),
+                ];
+                let program = loaded.progs.forward.as_fd().try_clone_to_owned()?;
+                (Kind::Free(program), gate!(loaded, vec![hook], outcomes))
+            }
         };
-        let program = program.as_fd().try_clone_to_owned()?;
-        Ok(Self { program, target, sockets, queues, gate, witnesses })
+        Ok(Self { program, target, sockets, queues, gate: Arc::new(gate), witnesses })
     }
 
     /// Says where packets go: to the interface with this index in the calling thread's namespace.
@@ -160,14 +173,18 @@ impl Forward {
         })
     }
 
-    /// The program, to attach it.
-    pub fn program(&self) -> BorrowedFd<'_> {
-        self.program.as_fd()
+    /// Attaches the program, as [`crate::xdp::Program::attach`].
+    ///
+    /// # Errors
+    ///
+    /// As that.
+    pub fn attach(&self, interface: u32, hook: XdpHook) -> Result<Arc<Attached>, CallError> {
+        self.program.attach(interface, hook)
     }
 
-    /// Where a filter is put in front of the program; `None`: nowhere, since the program is bound to its device.
-    pub fn gate(&self) -> Option<&Arc<Gate>> {
-        self.gate.as_ref()
+    /// Where a filter is put in place.
+    pub fn gate(&self) -> &Arc<Gate> {
+        &self.gate
     }
 
     /// The accounts.
@@ -185,10 +202,43 @@ impl Forward {
         self.witnesses.iter().try_for_each(|(name, link)| pin(name, link.as_fd()))?;
         pin(QUEUES, self.queues.map.as_fd())?;
         // The kernel empties arrays of programs that nobody holds or has pinned.
-        let Some(Gate::Calls(calls)) = self.gate.as_deref() else { return Ok(()) };
+        let Gate::Calls(calls) = &*self.gate else { return Ok(()) };
         pin(FILTERS, calls.filters())?;
         pin(OUTCOMES, calls.outcomes())
     }
+}
+
+/// What a filter inside of the program is put into, given to `then`, with its `maps`.
+pub(crate) fn around<R>(
+    device: Device,
+    maps: &[OwnedFd],
+    then: impl FnOnce(&[bpf_insn]) -> R,
+) -> Result<R, LoadError> {
+    logged("forward with a filter", || {
+        let mut storage = MaybeUninit::uninit();
+        let mut open = skeleton::ForwardSkelBuilder::default().open(&mut storage)?;
+        let ours = &mut open.maps;
+        reuse(
+            maps,
+            [&mut ours.target, &mut ours.sockets, &mut ours.queues, &mut ours.pending, &mut ours.rodata],
+        )?;
+        for map in [&mut ours.filters, &mut ours.outcomes, &mut ours.bss] {
+            map.set_autocreate(false)?;
+        }
+        let programs = &mut open.progs;
+        for program in [
+            &mut programs.forward,
+            &mut programs.forward_wanted,
+            &mut programs.forward_unwanted,
+            &mut programs.forward_tagged,
+            &mut programs.sent,
+            &mut programs.refused,
+        ] {
+            program.set_autoload(false);
+        }
+        bind(&mut programs.filter_tagged, device);
+        Ok(then(open.load()?.progs.filter_tagged.insns()))
+    })
 }
 
 impl Queues {

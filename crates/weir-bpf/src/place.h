@@ -4,7 +4,7 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-#define PLACE 0x77656972
+#define PLACE 0x706c6163
 
 /* Stands for the filter, and is known by its number. Answers whether the packet is wanted. `tagged`: a VLAN tag was taken off,
  * whose EtherType and contents the others are, in host byte order. */

@@ -9,12 +9,11 @@
 #define CONTEXT struct xdp_md
 #include "packet.h"
 #include "place.h"
+#include "stripped.h"
 
 const volatile __u32 verdict = XDP_PASS;
 const volatile bool fragments = false;    /* packets may have some: the program is loaded with BPF_F_XDP_HAS_FRAGS */
 const volatile bool queue_is_cpu = false; /* generic XDP runs on any CPU: one writer per CPU */
-
-extern int bpf_xdp_metadata_rx_vlan_tag(const struct xdp_md *ctx, __be16 *vlan_proto, __u16 *vlan_tci) __ksym __weak;
 
 /* bpf_xdp_load_bytes takes offsets and lengths up to 65535; a super-frame is longer and is copied in two steps. */
 #define STEP 32768u
@@ -45,13 +44,6 @@ static __always_inline __u32 queue_of(struct xdp_md *ctx)
 	return queue_is_cpu ? bpf_get_smp_processor_id() : ctx->rx_queue_index;
 }
 
-/* What the driver tells of a tag that the device took off. */
-struct tag {
-	bool there;
-	__be16 protocol;
-	__u16 tci;
-};
-
 static __always_inline int deliver(struct xdp_md *ctx, const struct tag *tag)
 {
 	struct record record;
@@ -65,8 +57,6 @@ static __always_inline int deliver(struct xdp_md *ctx, const struct tag *tag)
 		record.queue->errors++;
 	return verdict;
 }
-
-static const struct tag untagged;
 
 SEC("xdp")
 int capture(struct xdp_md *ctx)
@@ -94,17 +84,7 @@ int unwanted(struct xdp_md *ctx)
 	return pass_by(ctx);
 }
 
-static __always_inline struct tag ask(struct xdp_md *ctx)
-{
-	struct tag tag = {};
-	if (bpf_xdp_metadata_rx_vlan_tag(ctx, &tag.protocol, &tag.tci))
-		return untagged;
-	tag.there = true;
-	return tag;
-}
-
-/* For a device that strips tags. Bound to it, as the call that asks its driver for the tag demands: so it may not use tail
- * calls. */
+/* For a device that strips tags, and bound to it. */
 SEC("xdp")
 int capture_tagged(struct xdp_md *ctx)
 {

@@ -4,15 +4,17 @@ mod bound;
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
 use std::sync::Arc;
 
-use libbpf_rs::OpenProgramMut;
+use libbpf_rs::libbpf_sys::bpf_insn;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use libbpf_rs::{OpenMapMut, OpenProgramMut};
 use weir_sys::CallError;
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::netns::NetNs;
 
-pub use self::bound::{BUILD, Bound, BoundParts, Device, MAPS};
+pub use self::bound::{Body, Bound, BoundParts, Device};
 use crate::filter::{Gate, Hook, gate};
 use crate::log::{LoadError, logged};
 use crate::pool::{PoolMaps, PoolOptions, keep_maps, prepare};
@@ -39,9 +41,12 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Program(Kind);
 
+/// A program that can be attached: the capture's, or another one for XDP.
 #[derive(Debug)]
-enum Kind {
+pub(crate) enum Kind {
+    /// To any device, with its filter in front.
     Free(OwnedFd),
+    /// To one, with its filter inside.
     Bound(Bound),
 }
 
@@ -56,7 +61,7 @@ pub struct Attached {
 /// `BPF_F_XDP_HAS_FRAGS` (linux/bpf.h, Linux 5.18).
 pub(crate) const HAS_FRAGMENTS: u32 = 1 << 5;
 /// `BPF_F_XDP_DEV_BOUND_ONLY` (linux/bpf.h, Linux 6.3).
-pub(crate) const DEVICE_BOUND: u32 = 1 << 6;
+const DEVICE_BOUND: u32 = 1 << 6;
 
 impl Program {
     /// Loads the program with these constants, and gives its maps, too. It runs once it is attached.
@@ -103,7 +108,8 @@ impl Program {
                     maps.rodata.as_fd(),
                 ];
                 let device = Device { index, fragments: options.fragments };
-                let bound = Bound::new(device, loaded.progs.capture_tagged.as_fd(), maps)?;
+                let plain = loaded.progs.capture_tagged.as_fd();
+                let bound = Bound::new(Body::Capture, device, plain, maps)?;
                 (Kind::Bound(bound.clone()), Gate::Bound(bound))
             }
             None => {
@@ -124,12 +130,19 @@ impl Program {
     ///
     /// As [`XdpLink::attach`].
     pub fn attach(&self, interface: u32, hook: XdpHook) -> Result<Arc<Attached>, CallError> {
-        match &self.0 {
-            Kind::Free(program) => {
+        self.0.attach(interface, hook)
+    }
+}
+
+impl Kind {
+    /// As [`Program::attach`].
+    pub(crate) fn attach(&self, interface: u32, hook: XdpHook) -> Result<Arc<Attached>, CallError> {
+        match self {
+            Self::Free(program) => {
                 let link = XdpLink::attach(program.as_fd(), interface, hook)?;
                 Ok(Arc::new(Attached { link, namespace: None }))
             }
-            Kind::Bound(bound) => bound.attach(interface, hook),
+            Self::Bound(bound) => bound.attach(interface, hook),
         }
     }
 }
@@ -143,10 +156,67 @@ impl Attached {
     pub fn detach(&self) -> Result<(), CallError> {
         self.link.detach()
     }
+
+    /// Has the program stay there until [`detach`](Self::detach), whatever becomes of this and of the process, under the name
+    /// `path` in a bpffs.
+    ///
+    /// # Errors
+    ///
+    /// As [`XdpLink::pin`].
+    pub fn pin(&self, path: &Path) -> Result<(), CallError> {
+        self.link.pin(path)
+    }
+}
+
+/// What a filter inside of the capture's program is put into, given to `then`, with its `maps`.
+fn around<R>(device: Device, maps: &[OwnedFd], then: impl FnOnce(&[bpf_insn]) -> R) -> Result<R, LoadError> {
+    logged("capture with a filter", || {
+        let mut storage = MaybeUninit::uninit();
+        let mut open = skeleton::XdpSkelBuilder::default().open(&mut storage)?;
+        let ours = &mut open.maps;
+        reuse(
+            maps,
+            [
+                &mut ours.pool,
+                &mut ours.chunks,
+                &mut ours.queues,
+                &mut ours.orders,
+                &mut ours.doorbell,
+                &mut ours.strays,
+                &mut ours.rodata,
+            ],
+        )?;
+        ours.filters.set_autocreate(false)?;
+        ours.outcomes.set_autocreate(false)?;
+        let programs = &mut open.progs;
+        for program in [
+            &mut programs.capture,
+            &mut programs.wanted,
+            &mut programs.unwanted,
+            &mut programs.capture_tagged,
+        ] {
+            program.set_autoload(false);
+        }
+        bind(&mut programs.filter_tagged, device);
+        Ok(then(open.load()?.progs.filter_tagged.insns()))
+    })
+}
+
+/// Has a program that is being loaded use these maps.
+///
+/// # Panics
+///
+/// If there are not as many.
+pub(crate) fn reuse<const N: usize>(
+    maps: &[OwnedFd],
+    ours: [&mut OpenMapMut<'_>; N],
+) -> Result<(), libbpf_rs::Error> {
+    let maps: &[OwnedFd; N] = maps.try_into().expect("as many as the program has");
+    ours.into_iter().zip(maps).try_for_each(|(ours, map)| ours.reuse_fd(map.as_fd()))
 }
 
 /// Has a program loaded for `device` alone.
-fn bind(program: &mut OpenProgramMut<'_>, device: Device) {
+pub(crate) fn bind(program: &mut OpenProgramMut<'_>, device: Device) {
     program.set_flags(DEVICE_BOUND | if device.fragments { HAS_FRAGMENTS } else { 0 });
     program.set_ifindex(device.index);
 }

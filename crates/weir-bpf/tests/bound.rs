@@ -2,9 +2,10 @@
 
 use std::io::Write;
 
-use weir_bpf::filter::FilterError;
+use weir_bpf::filter::{FilterError, Loader};
 use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp};
 use weir_bpf::xdp::{Options, Program};
+use weir_bpf::{af_xdp, forward};
 use weir_filter::emit::ebpf;
 use weir_filter::graph::{Graph, Node, TermId, Value, Width};
 use weir_filter::names::NoNames;
@@ -44,6 +45,18 @@ fn program(device: u32, fragments: bool) -> (Program, PoolMaps) {
     Program::load(&options).expect("it is loaded")
 }
 
+/// What makes filters for each body, bound to `device`. Their maps live as long as they do.
+fn loaders(device: u32, fragments: bool) -> [Loader; 3] {
+    let (queues, tags_of) = (1, Some(device));
+    let (_program, capture) = program(device, fragments);
+    let options = af_xdp::Options { queues, stamp: Stamp::Packet, fragments, concurrent: false, tags_of };
+    let (_program, af_xdp) = af_xdp::Program::load(&options).expect("it is loaded");
+    let options = forward::Options { queues, fragments, to_sockets: true, past_sockets: true, tags_of };
+    let forward = forward::Forward::load(&options).expect("it is loaded");
+    [capture.gate(), af_xdp.gate(), forward.gate()]
+        .map(|gate| gate.loader().expect("descriptors").expect("it waits"))
+}
+
 /// An interface of this thread's namespace whose driver can be asked for tags.
 fn device() -> u32 {
     veth::create("one", "other").expect("a pair");
@@ -56,8 +69,8 @@ fn every_program_of_the_corpus_is_taken_inside() {
     let Some(namespace) = namespace() else { return };
     namespace.run(|| {
         let device = device();
-        let loaded = [false, true].map(|fragments| program(device, fragments));
-        let loaders = loaded.each_ref().map(|(_, maps)| maps.gate().loader().unwrap().expect("it waits"));
+        let loaders: Vec<Loader> =
+            [false, true].into_iter().flat_map(|fragments| loaders(device, fragments)).collect();
         let mut programs = 0;
         for (dialect, entries) in [(Dialect::Pcap, corpus::pcap()), (Dialect::Weir, corpus::weir())] {
             for entry in entries.iter().filter(|entry| entry.link_type == 1) {
@@ -72,7 +85,7 @@ fn every_program_of_the_corpus_is_taken_inside() {
                 };
                 // Names that nobody knows.
                 let Ok(filter) = weir_filter::compile(entry.text, &options) else { continue };
-                let taken = loaders[programs % 2].load(&filter.graph, &filter.ast.sets);
+                let taken = loaders[programs % loaders.len()].load(&filter.graph, &filter.ast.sets);
                 taken.unwrap_or_else(|error| panic!("{}: {error}", entry.text));
                 programs += 1;
             }
@@ -103,9 +116,7 @@ fn the_stack_has_room_for_the_writer_and_the_largest_filter() {
     let Some(namespace) = namespace() else { return };
     namespace.run(|| {
         let device = device();
-        for fragments in [false, true] {
-            let (_program, maps) = program(device, fragments);
-            let loader = maps.gate().loader().unwrap().expect("it waits");
+        for loader in [false, true].into_iter().flat_map(|fragments| loaders(device, fragments)) {
             loader.load(&keeping(96), &[]).unwrap_or_else(|error| panic!("{error}"));
             let more = loader.load(&keeping(97), &[]).unwrap_err();
             let full = ebpf::Error::TooManyResults { needed: 97, most: 96 };

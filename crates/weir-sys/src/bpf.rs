@@ -9,6 +9,7 @@ pub mod query;
 use std::mem::size_of;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::CallError;
 
@@ -53,7 +54,7 @@ pub struct TcxLink(Link);
 struct Link {
     fd: OwnedFd,
     /// Whether the program stays where it is when this is dropped.
-    stays: bool,
+    stays: AtomicBool,
 }
 
 const BPF_LINK_CREATE: libc::c_int = 28;
@@ -171,9 +172,10 @@ impl XdpLink {
     /// # Errors
     ///
     /// As [`pin::pin`].
-    pub fn pin(&mut self, path: &Path) -> Result<(), CallError> {
+    pub fn pin(&self, path: &Path) -> Result<(), CallError> {
         pin::pin(self.0.fd.as_fd(), path)?;
-        self.0.stays = true;
+        // Relaxed: a drop comes after all that was done with it.
+        self.0.stays.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -183,7 +185,7 @@ impl XdpLink {
     ///
     /// As [`pin::pinned`].
     pub fn pinned(path: &Path) -> Result<Self, CallError> {
-        Ok(Self(Link { fd: pin::pinned(path)?, stays: false }))
+        Ok(Self(Link { fd: pin::pinned(path)?, stays: AtomicBool::new(false) }))
     }
 }
 
@@ -193,7 +195,7 @@ impl Link {
         // SAFETY: `attr` begins as union bpf_attr does for this command; the kernel reads only its size.
         let fd = unsafe { bpf(BPF_LINK_CREATE, &raw const attr) }?;
         // SAFETY: a descriptor that the kernel has just made for us.
-        Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) }, stays: false })
+        Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) }, stays: AtomicBool::new(false) })
     }
 
     fn update(&self, program: BorrowedFd<'_>) -> std::io::Result<()> {
@@ -214,7 +216,7 @@ impl Drop for Link {
     /// Not by closing the descriptor alone: a child that another thread is just starting has a copy of it until it
     /// executes its program, and the interface would stay taken for that long.
     fn drop(&mut self) {
-        if !self.stays {
+        if !*self.stays.get_mut() {
             // Off already, or gone with the interface.
             let _ = self.detach();
         }

@@ -6,7 +6,7 @@
 //! functions                             functions
 //! ```
 //!
-//! The program is C with a function that stands for the filter (`place` in gate.h). libbpf has put its functions one
+//! The program is C with a function that stands for the filter (`place` in place.h). libbpf has put its functions one
 //! behind the other and filled in its maps; here the filter's instructions take the place of that function's.
 
 use std::ops::Range;
@@ -14,8 +14,8 @@ use std::ops::Range;
 use libbpf_rs::libbpf_sys::bpf_insn;
 use weir_filter::emit::ebpf::{Instruction, Register};
 
-/// The number in the function that stands for the filter: `PLACE` in gate.h.
-const PLACE: i32 = 0x7765_6972;
+/// The number in the function that stands for the filter: `PLACE` in place.h.
+const PLACE: i32 = 0x706c_6163;
 
 /// A program with a place for a filter.
 #[derive(Debug)]
@@ -30,14 +30,16 @@ impl Code {
     ///
     /// # Panics
     ///
-    /// If the program has no place for a filter.
+    /// If the program has no place for a filter, or what looks like two.
     pub(crate) fn new(instructions: &[bpf_insn]) -> Self {
         Self::of(instructions.iter().map(instruction).collect())
     }
 
     fn of(instructions: Vec<Instruction>) -> Self {
         let is_marked = |instruction: &Instruction| instruction.immediate == PLACE;
-        let mark = instructions.iter().position(is_marked).expect("the program has a place for a filter");
+        let mut marks = (0..instructions.len()).filter(|&at| is_marked(&instructions[at]));
+        let mark = marks.next().expect("the program has a place for a filter");
+        assert_eq!(marks.next(), None, "the program has the number of the place elsewhere, too");
         let starts = || (0..instructions.len()).filter_map(|at| callee(&instructions, at));
         let start = starts().filter(|&start| start <= mark).max().unwrap_or(0);
         let end = starts().filter(|&start| start > mark).min().unwrap_or(instructions.len());

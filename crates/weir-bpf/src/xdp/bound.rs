@@ -1,15 +1,14 @@
-//! The program for a device that strips VLAN tags: bound to that device, with its filter inside.
+//! Programs for a device that strips VLAN tags: bound to that device, with their filter inside.
 //!
-//! Such a program may ask its driver for the tag, but may not use tail calls. So with each filter it is another program: the writer
-//! with the filter's instructions in it ([`crate::filter`]), made from the same C and the capture's maps by whoever
+//! Such a program may ask its driver for the tag, but may not use tail calls. So with each filter it is another program: its body
+//! with the filter's instructions in it ([`crate::filter`]), made from the same C and the maps of the one that runs by whoever
 //! asks for the filter. An exchange is one update of the link, and each packet meets the old program or the new one.
 
 use std::io;
-use std::mem::MaybeUninit;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use libbpf_rs::skel::{OpenSkel as _, SkelBuilder as _};
+use libbpf_rs::libbpf_sys::bpf_insn;
 use weir_filter::emit::ebpf::{self, Context, Ending};
 use weir_filter::graph::Graph;
 use weir_sys::CallError;
@@ -17,11 +16,10 @@ use weir_sys::bpf::program::{self, ProgramKind};
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::netns::NetNs;
 
-use super::{Attached, bind, skeleton};
-use crate::LoadError;
+use super::Attached;
 use crate::filter::link::Code;
 use crate::filter::{FilterError, NAME, Sets};
-use crate::log::logged;
+use crate::{af_xdp, forward};
 
 /// The place of a filter inside of a bound program; clones share it.
 #[derive(Clone, Debug)]
@@ -29,8 +27,9 @@ pub struct Bound(Arc<Place>);
 
 #[derive(Debug)]
 struct Place {
+    body: Body,
     device: Device,
-    maps: [OwnedFd; MAPS],
+    maps: Vec<OwnedFd>,
     /// The program without a filter.
     plain: OwnedFd,
     state: Mutex<State>,
@@ -53,11 +52,38 @@ pub struct Device {
     pub fragments: bool,
 }
 
-/// Maps of the program.
-pub const MAPS: usize = 7;
+/// The program that a filter is put into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// That of the source `xdp`.
+    Capture,
+    /// That of the source `af_xdp`.
+    AfXdp,
+    /// That of forwarding.
+    Forward,
+}
 
-/// Stands for the C that the program is made of, compiled: who makes a program for another process's maps must have the same.
-pub const BUILD: u64 = fnv1a(include_bytes!(concat!(env!("OUT_DIR"), "/xdp.bpf.o")));
+impl Body {
+    /// Maps of the program.
+    pub fn maps(self) -> usize {
+        match self {
+            Self::Capture => 7,
+            Self::AfXdp | Self::Forward => 5,
+        }
+    }
+
+    /// Stands for the C that the program is made of, compiled: who makes a program for another process's maps must have the same.
+    pub fn build(self) -> u64 {
+        const CAPTURE: u64 = fnv1a(include_bytes!(concat!(env!("OUT_DIR"), "/xdp.bpf.o")));
+        const AF_XDP: u64 = fnv1a(include_bytes!(concat!(env!("OUT_DIR"), "/af_xdp.bpf.o")));
+        const FORWARD: u64 = fnv1a(include_bytes!(concat!(env!("OUT_DIR"), "/forward.bpf.o")));
+        match self {
+            Self::Capture => CAPTURE,
+            Self::AfXdp => AF_XDP,
+            Self::Forward => FORWARD,
+        }
+    }
+}
 
 const fn fnv1a(bytes: &[u8]) -> u64 {
     let (mut hash, mut at) = (0xcbf2_9ce4_8422_2325, 0);
@@ -71,22 +97,27 @@ const fn fnv1a(bytes: &[u8]) -> u64 {
 /// What is needed to make such a program.
 #[derive(Debug)]
 pub struct BoundParts {
+    /// What the filter is put into.
+    pub body: Body,
     /// What it is bound to.
     pub device: Device,
     /// Where that is; `None`: where the calling thread is.
     pub namespace: Option<NetNs>,
-    /// The maps of the capture, in the order that is this program's own: [`BUILD`].
-    pub maps: [OwnedFd; MAPS],
+    /// The maps of the program that runs, as many as [`Body::maps`] says, in the order that is its own: [`Body::build`].
+    pub maps: Vec<OwnedFd>,
 }
 
 impl Bound {
-    pub(super) fn new(
+    pub(crate) fn new<const N: usize>(
+        body: Body,
         device: Device,
         plain: BorrowedFd<'_>,
-        maps: [BorrowedFd<'_>; MAPS],
+        maps: [BorrowedFd<'_>; N],
     ) -> io::Result<Self> {
-        let (plain, maps) = (plain.try_clone_to_owned()?, duplicates(maps)?);
-        Ok(Self(Arc::new(Place { device, maps, plain, state: Mutex::new(State::Awaited(None)) })))
+        debug_assert_eq!(N, body.maps(), "{body:?}");
+        let plain = plain.try_clone_to_owned()?;
+        let maps = maps.iter().map(|map| map.try_clone_to_owned()).collect::<io::Result<_>>()?;
+        Ok(Self(Arc::new(Place { body, device, maps, plain, state: Mutex::new(State::Awaited(None)) })))
     }
 
     /// What other programs for this place are made of; `None`: nothing is attached there any more.
@@ -102,8 +133,8 @@ impl Bound {
                 Some(attached) => attached.namespace.as_ref().map(NetNs::try_clone).transpose()?,
             },
         };
-        let maps = duplicates(self.0.maps.each_ref().map(OwnedFd::as_fd))?;
-        Ok(Some(BoundParts { device: self.0.device, namespace, maps }))
+        let maps = self.0.maps.iter().map(OwnedFd::try_clone).collect::<io::Result<_>>()?;
+        Ok(Some(BoundParts { body: self.0.body, device: self.0.device, namespace, maps }))
     }
 
     /// As [`crate::filter::Gate::set`]; `program`: with the filter inside. Where nothing is attached any more, that is no error.
@@ -140,11 +171,6 @@ impl Bound {
     }
 }
 
-fn duplicates(maps: [BorrowedFd<'_>; MAPS]) -> io::Result<[OwnedFd; MAPS]> {
-    let all = maps.iter().map(|map| map.try_clone_to_owned()).collect::<io::Result<Vec<_>>>()?;
-    Ok(all.try_into().expect("as many"))
-}
-
 impl BoundParts {
     /// Loads the program with this filter inside.
     pub(crate) fn load(&self, graph: &Graph, sets: &Sets<'_>) -> Result<OwnedFd, FilterError> {
@@ -163,41 +189,14 @@ impl BoundParts {
         let filter = ebpf::emit(graph, sets.members, Context::XdpTagged { fragments }, ending)?;
         let filter =
             sets.words(&filter, |symbol| unreachable!("it answers by what it returns, without {symbol}"));
-        let mut storage = MaybeUninit::uninit();
-        let around = self.around(&mut storage)?;
-        let program = Code::new(around.progs.filter_tagged.insns()).with(&filter);
-        Ok(program::load(ProgramKind::Xdp { fragments, bound_to: Some(index) }, NAME, &program)?)
-    }
-
-    /// The program that the filter is put into, with the maps of the capture.
-    fn around<'a>(
-        &self,
-        storage: &'a mut MaybeUninit<libbpf_rs::OpenObject>,
-    ) -> Result<skeleton::XdpSkel<'a>, LoadError> {
-        logged("capture with a filter", || {
-            let mut open = skeleton::XdpSkelBuilder::default().open(storage)?;
-            let [pool, chunks, queues, orders, doorbell, strays, constants] = &self.maps;
-            let maps = &mut open.maps;
-            maps.pool.reuse_fd(pool.as_fd())?;
-            maps.chunks.reuse_fd(chunks.as_fd())?;
-            maps.queues.reuse_fd(queues.as_fd())?;
-            maps.orders.reuse_fd(orders.as_fd())?;
-            maps.doorbell.reuse_fd(doorbell.as_fd())?;
-            maps.strays.reuse_fd(strays.as_fd())?;
-            maps.rodata.reuse_fd(constants.as_fd())?;
-            maps.filters.set_autocreate(false)?;
-            maps.outcomes.set_autocreate(false)?;
-            let programs = &mut open.progs;
-            for program in [
-                &mut programs.capture,
-                &mut programs.wanted,
-                &mut programs.unwanted,
-                &mut programs.capture_tagged,
-            ] {
-                program.set_autoload(false);
-            }
-            bind(&mut programs.filter_tagged, self.device);
-            open.load()
-        })
+        let put = |around: &[bpf_insn]| {
+            let kind = ProgramKind::Xdp { fragments, bound_to: Some(index) };
+            program::load(kind, NAME, &Code::new(around).with(&filter))
+        };
+        Ok(match self.body {
+            Body::Capture => super::around(self.device, &self.maps, put),
+            Body::AfXdp => af_xdp::around(self.device, &self.maps, put),
+            Body::Forward => forward::around(self.device, &self.maps, put),
+        }??)
     }
 }

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use weir_bpf::filter::{self, FilterError, Hook, Loader, SetMap, SocketFilter};
-use weir_bpf::xdp::{BUILD, BoundParts, Device, MAPS};
+use weir_bpf::xdp::{Body, BoundParts, Device};
 use weir_filter::cbpf::{self, Rules};
 use weir_filter::emit::cbpf::{EmitError, Target, emit};
 use weir_sys::netns::NetNs;
@@ -87,13 +87,27 @@ pub enum PoolKind {
     /// Inside of a program that is bound to its device. Descriptors: the device's network namespace, and the maps of the
     /// program.
     Bound {
+        /// What the filter is put into.
+        body: BodyKind,
         /// Index of the interface.
         index: u32,
         /// It takes packets of several buffers.
         fragments: bool,
-        /// Stands for the rest of the program ([`weir_bpf::xdp::BUILD`]).
+        /// Stands for the rest of the program ([`Body::build`]).
         build: u64,
     },
+}
+
+/// A program that a filter is put into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BodyKind {
+    /// That of the source `xdp`.
+    Capture,
+    /// That of the source `af_xdp`.
+    AfXdp,
+    /// That of forwarding.
+    Forward,
 }
 
 /// Where a program is attached.
@@ -136,33 +150,6 @@ pub enum Form {
     Classic(Vec<[u32; 4]>),
     /// eBPF, loaded: a descriptor of a program for each hook.
     Programs,
-}
-
-/// A place that takes no filter, and why.
-#[derive(Debug)]
-pub(crate) struct Closed {
-    pub(crate) name: String,
-    pub(crate) why: String,
-}
-
-impl Closed {
-    fn refused(&self) -> Error {
-        Error::FilterRefused { name: self.name.clone(), what: self.why.clone() }
-    }
-}
-
-impl Gate for Closed {
-    fn place(&self) -> Result<Option<(PlaceKind, Vec<OwnedFd>)>, Error> {
-        Err(self.refused())
-    }
-
-    fn put(&self, _: &Program) -> Result<Undo<'_>, Error> {
-        Err(self.refused())
-    }
-
-    fn sets(&self) -> Result<Vec<Labelled>, Error> {
-        Ok(Vec::new())
-    }
 }
 
 /// Puts the program there again that was there before.
@@ -324,10 +311,12 @@ impl PoolKind {
                 Ok(Some((Self::Calls(hooks), vec![calls.outcomes().try_clone_to_owned()?])))
             }
             filter::Gate::Bound(bound) => {
-                let Some(BoundParts { device, namespace, maps }) = bound.parts()? else { return Ok(None) };
+                let Some(parts) = bound.parts()? else { return Ok(None) };
+                let BoundParts { body, device, namespace, maps } = parts;
                 let Device { index, fragments } = device;
                 let descriptors = namespace.into_iter().map(OwnedFd::from).chain(maps).collect();
-                Ok(Some((Self::Bound { index, fragments, build: BUILD }, descriptors)))
+                let build = body.build();
+                Ok(Some((Self::Bound { body: body.into(), index, fragments, build }, descriptors)))
             }
         }
     }
@@ -342,17 +331,17 @@ impl PoolKind {
             Self::Calls(hooks) => {
                 Ok(Loader::calls(hooks.iter().copied().map(HookKind::into).collect(), next()?))
             }
-            Self::Bound { build, .. } if *build != BUILD => Err(
-                "another build of weir captures there, whose program is another: exchange it by that weir"
-                    .into(),
-            ),
-            Self::Bound { index, fragments, .. } => {
+            Self::Bound { body, build, .. } if *build != Body::from(*body).build() => {
+                Err("another build of weir runs there, whose program is another: exchange it by that weir"
+                    .into())
+            }
+            Self::Bound { body, index, fragments, .. } => {
+                let body = Body::from(*body);
                 let device = Device { index: *index, fragments: *fragments };
                 let namespace =
                     NetNs::try_from(next()?).map_err(|error| format!("a network namespace: {error}"))?;
-                let maps = (0..MAPS).map(|_| next()).collect::<Result<Vec<_>, String>>()?;
-                let maps = maps.try_into().expect("as many");
-                Ok(Loader::bound(BoundParts { device, namespace: Some(namespace), maps }))
+                let maps = (0..body.maps()).map(|_| next()).collect::<Result<_, String>>()?;
+                Ok(Loader::bound(BoundParts { body, device, namespace: Some(namespace), maps }))
             }
         }
     }
@@ -380,6 +369,26 @@ pub(crate) fn not_loaded(name: &str, error: FilterError) -> Error {
         return Error::Privilege { operation, needs: NEEDS };
     }
     Error::FilterRefused { name, what: error.to_string() }
+}
+
+impl From<BodyKind> for Body {
+    fn from(kind: BodyKind) -> Self {
+        match kind {
+            BodyKind::Capture => Self::Capture,
+            BodyKind::AfXdp => Self::AfXdp,
+            BodyKind::Forward => Self::Forward,
+        }
+    }
+}
+
+impl From<Body> for BodyKind {
+    fn from(body: Body) -> Self {
+        match body {
+            Body::Capture => Self::Capture,
+            Body::AfXdp => Self::AfXdp,
+            Body::Forward => Self::Forward,
+        }
+    }
 }
 
 impl From<HookKind> for Hook {

@@ -12,10 +12,8 @@ mod sets;
 use std::fmt;
 use std::sync::Arc;
 
-pub(crate) use self::exchange::{
-    Closed, Gate, Turn, Undo, checked, classic, counting, for_the_kernel, not_loaded,
-};
-pub use self::exchange::{Exchange, Form, HookKind, Place, PlaceKind, PoolKind, Program, Seat};
+pub use self::exchange::{BodyKind, Exchange, Form, HookKind, Place, PlaceKind, PoolKind, Program, Seat};
+pub(crate) use self::exchange::{Gate, Turn, Undo, checked, classic, counting, for_the_kernel, not_loaded};
 pub use self::matcher::{FileFilter, Matcher};
 pub use self::names::SystemNames;
 use self::remembered::Remembered;

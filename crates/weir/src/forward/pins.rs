@@ -109,14 +109,14 @@ impl Pins {
 
     /// Ends what goes on.
     pub(super) fn end(self, from: &str, to: &str) -> Result<ForwardAccount, Error> {
-        let mut detached = Vec::new();
+        let mut ended = Vec::new();
         for (name, [from, to]) in WAYS.into_iter().zip([[from, to], [to, from]]) {
             let directory = self.directory.join(name);
             if !directory.is_dir() {
                 continue;
             }
             match XdpLink::pinned(&directory.join(LINK)) {
-                Ok(link) => detach(Some(link))?,
+                Ok(link) => detached(link.detach())?,
                 Err(error) if error.errno() == Errno::NOENT.raw_os_error() => {}
                 Err(error) => return Err(privileged(error)),
             }
@@ -124,11 +124,11 @@ impl Pins {
                 let index = links()?.into_iter().find(|link| link.name == from).map(|link| link.index);
                 index.map(|index| set_promiscuous(index, false)).transpose()?;
             }
-            detached.push((directory, from, to));
+            ended.push((directory, from, to));
         }
         bpf::synchronize()?;
         let mut ways = Vec::new();
-        for (directory, from, to) in detached {
+        for (directory, from, to) in ended {
             let queues = Queues::pinned(&directory)?;
             let (from, to) = (from.to_owned(), to.to_owned());
             ways.push(WayAccount { from, to, queues: way::queues(&queues)?, nic: None, sender: None });
@@ -156,10 +156,10 @@ impl Drop for Pins {
     }
 }
 
-/// Takes a program off; it may be off already, with its interface.
-pub(super) fn detach(link: Option<XdpLink>) -> Result<(), Error> {
-    match link.map(|link| link.detach()) {
-        Some(Err(error)) if error.errno() != Errno::NOLINK.raw_os_error() => Err(error.into()),
+/// What comes of taking a program off: it may be off already, with its interface.
+pub(super) fn detached(result: Result<(), CallError>) -> Result<(), Error> {
+    match result {
+        Err(error) if error.errno() != Errno::NOLINK.raw_os_error() => Err(error.into()),
         _ => Ok(()),
     }
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use weir_bpf::forward::{Forward as Programs, Options};
-use weir_sys::CallError;
-use weir_sys::bpf::{XdpHook, XdpLink};
+use weir_bpf::xdp::Attached;
+use weir_sys::bpf::XdpHook;
 use weir_sys::xsk::XskSocket;
 
 use super::account::{ForwardQueue, WayAccount};
@@ -13,7 +13,7 @@ use super::end::End;
 use super::handler::Lane;
 use super::pump::Pumps;
 use super::{OnExit, WayInfo, end, pins};
-use crate::filter::{Gate, Seat, labelled, not_loaded};
+use crate::filter::{Gate, Seat};
 use crate::source::programmed::{self, AtGateInForce};
 use crate::source::xdp::{self, STANDARD_MTU};
 use crate::{Error, Filter};
@@ -24,7 +24,7 @@ pub(super) struct Way {
     /// Which of the two ends receives, and which sends.
     ends: [usize; 2],
     programs: Programs,
-    link: Option<XdpLink>,
+    attached: Option<Arc<Attached>>,
     /// Of the filter in force.
     in_force: AtGateInForce,
     notes: Vec<String>,
@@ -41,10 +41,8 @@ impl Way {
     ) -> Result<Self, Error> {
         let (device, name) = (&from.device, from.name());
         let mut notes = Vec::new();
-        // Bound to the device, so that the driver can be asked for the tags it has stripped; such a program takes no filter in
-        // front.
-        let tells = from.abilities.map_or(device.strips_vlan_tags, |can| can.vlan_tag());
-        let bound = tells && filter.is_none();
+        // Bound to the device, so that the driver can be asked for the tags it has stripped.
+        let bound = from.abilities.map_or(device.strips_vlan_tags, |can| can.vlan_tag());
         let options = Options {
             // All that the device can have, not only those in use: so each packet has an account.
             queues: device.link.rx_queues.max(device.rx_queues),
@@ -55,15 +53,15 @@ impl Way {
             tags_of: bound.then_some(device.link.index),
         };
         let load = |options: &Options| from.inside(|| Programs::load(options));
-        let programs = match load(&options)? {
+        let (programs, bound) = match load(&options)? {
             Err(error) if bound && !error.is_permission() && !error.is_memory() => {
-                load(&Options { tags_of: None, ..options })?
+                (load(&Options { tags_of: None, ..options })?, false)
             }
-            other => other,
+            other => (other, bound),
         };
         let programs = programs.map_err(|error| programmed::not_loaded(name, error))?;
-        let (is_veth, unbound) = (device.driver.as_deref() == Some("veth"), programs.gate().is_some());
-        if is_veth && unbound {
+        let is_veth = device.driver.as_deref() == Some("veth");
+        if is_veth && !bound {
             notes.push(format!(
                 "VLAN tags and checksums that the other end of {name} leaves to its device are lost; let it make them: \
                  ethtool -K PEER tx off txvlan off tx-vlan-stag-hw-insert off"
@@ -73,7 +71,7 @@ impl Way {
                 "checksums that the other end of {name} leaves to its device stay unfinished; let it make them: \
                  ethtool -K PEER tx off"
             ));
-        } else if device.strips_vlan_tags && unbound {
+        } else if device.strips_vlan_tags && !bound {
             notes.push(format!(
                 "VLAN tags that the driver of {name} strips are lost; let it leave them: ethtool -K {name} rxvlan off"
             ));
@@ -81,32 +79,23 @@ impl Way {
         let target = to.index();
         let programs = to.inside(move || programs.set_target(target).map(|()| programs))??;
         let in_force = AtGateInForce::default();
-        if let (Some(filter), Some(gate)) = (filter, programs.gate()) {
-            let loader = gate.loader().map_err(|error| CallError::new("duplicate a descriptor", error))?;
-            let loader = loader.expect("its filter is in front");
-            let compiled = filter.compile_for(&loader, device.receiver()?)?;
-            let loaded = loader.load(&compiled.graph, &compiled.ast.sets);
-            let loaded = loaded.map_err(|error| not_loaded(name, error))?;
-            gate.set(Some(&loaded))?;
-            let sets = labelled(loaded.sets())?;
-            in_force.replace((Some(loaded), sets));
-        }
-        Ok(Self { ends, programs, link: None, in_force, notes, filter: filter.map(Filter::label) })
+        from.inside(|| programmed::put_first(name, programs.gate(), &in_force, device, filter))??;
+        Ok(Self { ends, programs, attached: None, in_force, notes, filter: filter.map(Filter::label) })
     }
 
     /// Puts the program on the interface that receives.
     pub(super) fn attach(&mut self, from: &End) -> Result<(), Error> {
-        let (program, index) = (self.programs.program(), from.index());
-        let link = from.inside(|| XdpLink::attach(program, index, XdpHook::Native))?;
-        self.link = Some(link.map_err(|error| end::refused(xdp::refused(&from.device, error)))?);
+        let (programs, index) = (&self.programs, from.index());
+        let attached = from.inside(|| programs.attach(index, XdpHook::Native))?;
+        self.attached = Some(attached.map_err(|error| end::refused(xdp::refused(&from.device, error)))?);
         Ok(())
     }
 
     /// Has it go on without this process, under names in `directory`.
     pub(super) fn pin(&mut self, directory: &Path) -> Result<(), Error> {
         self.programs.pin(directory)?;
-        let link = self.link.as_mut().expect("it is attached");
-        Ok(link.pin(&directory.join(pins::LINK))?)
+        let attached = self.attached.as_ref().expect("it is attached");
+        Ok(attached.pin(&directory.join(pins::LINK))?)
     }
 
     pub(super) fn from(&self) -> usize {
@@ -141,7 +130,7 @@ impl Way {
     /// Where its filter is exchanged.
     pub(super) fn seat(&self, from: &End, id: u32) -> Result<(Seat, Arc<dyn Gate>), Error> {
         let seat = Seat { interface: id, name: from.name().to_owned(), receiver: from.device.receiver()? };
-        Ok((seat, programmed::gate_in_front(from.name(), self.programs.gate(), &self.in_force)))
+        Ok((seat, programmed::gate_of(from.name(), self.programs.gate(), &self.in_force)))
     }
 
     /// Its account; what `pumps` have done with packets belongs to this way as that of the number `way`.
@@ -169,7 +158,7 @@ impl Way {
 
     /// Takes it off.
     pub(super) fn detach(&mut self) -> Result<(), Error> {
-        pins::detach(self.link.take())
+        self.attached.take().map_or(Ok(()), |attached| pins::detached(attached.detach()))
     }
 }
 

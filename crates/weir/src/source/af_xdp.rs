@@ -22,8 +22,9 @@ use std::thread::JoinHandle;
 
 use rustix::io::Errno;
 use weir_bpf::af_xdp::{Maps, Met, Options, Program};
+use weir_bpf::xdp::Attached;
 use weir_ring::{Counters, Fill, Gauge, Pool, Reader, Shape, Writer};
-use weir_sys::bpf::{XdpHook, XdpLink};
+use weir_sys::bpf::XdpHook;
 use weir_sys::packet::Promiscuous;
 use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 use weir_sys::{CallError, bpf};
@@ -54,7 +55,7 @@ const NEEDS: &str = "cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw,cap_ipc_lock"
 pub(crate) struct AfXdp {
     maps: Maps,
     /// Until it is stopped.
-    link: Option<XdpLink>,
+    attached: Option<Arc<Attached>>,
     promiscuous: Option<Promiscuous>,
     sockets: Vec<Socket>,
     clock_offset: i64,
@@ -100,17 +101,13 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     if device.link.xdp_program.is_some() {
         return Err(xdp::busy(device));
     }
-    // Bound to the device, the program can ask its driver for the tags it has stripped, and takes no filter.
+    // Bound to the device, the program can ask its driver for the tags it has stripped.
     let stripped = device.strips_vlan_tags;
-    let tags = stripped && device.filter.is_none();
-    let native = match open_at(device, id, settings, XdpHook::Native, tags) {
-        Err(Error::Load { source, .. }) if tags && !source.is_permission() && !source.is_memory() => {
+    let native = match open_at(device, id, settings, XdpHook::Native, stripped) {
+        Err(Error::Load { source, .. }) if stripped && !source.is_permission() && !source.is_memory() => {
             open_at(device, id, settings, XdpHook::Native, false).map(|opened| {
                 opened.note("the driver strips VLAN tags and cannot tell them: they are missing")
             })
-        }
-        Ok(opened) if stripped && !tags => {
-            Ok(opened.note("VLAN tags that the driver strips are missing, for a filter is in front"))
         }
         other => other,
     };
@@ -153,17 +150,15 @@ fn open_at(
     })
     .map_err(|error| not_loaded(name, error))?;
     let in_force = AtGateInForce::default();
-    if let Some(gate) = maps.gate() {
-        programmed::put_first(name, gate, &in_force, device, settings.filter.as_ref())?;
-    }
-    let gate = programmed::gate_in_front(name, maps.gate(), &in_force);
+    programmed::put_first(name, maps.gate(), &in_force, device, settings.filter.as_ref())?;
+    let gate = programmed::gate_of(name, maps.gate(), &in_force);
 
     let failed = |error| CallError::new(format!("make the pool of `{name}`"), error);
     let (writers, readers) = Pool::private(shape).map_err(failed)?;
     let promiscuous = settings.promiscuous.then(|| Promiscuous::new(device.link.index)).transpose();
     let promiscuous = promiscuous.map_err(|error| refused(name, error))?;
-    let (link, sockets, clock_offset) = (None, Vec::new(), 0);
-    let mut source = AfXdp { maps, link, promiscuous, sockets, clock_offset, gate };
+    let (attached, sockets, clock_offset) = (None, Vec::new(), 0);
+    let mut source = AfXdp { maps, attached, promiscuous, sockets, clock_offset, gate };
     source.tick()?;
     let stamped = settings.timestamps != Timestamps::None;
     let mut zero_copy = true;
@@ -176,8 +171,8 @@ fn open_at(
         inserted.map_err(|error| CallError::new(format!("redirect packets of `{name}`"), error))?;
         source.sockets.push(Socket::start(name, (socket, umem), (writer, reader), (form, stamped), shape)?);
     }
-    let link = XdpLink::attach(program.program(), device.link.index, hook);
-    source.link = Some(link.map_err(|error| xdp::refused(device, error))?);
+    let attached = program.attach(device.link.index, hook);
+    source.attached = Some(attached.map_err(|error| xdp::refused(device, error))?);
 
     let detail = format!(
         "{} XDP to AF_XDP sockets, {}, {queues} {} of {} frames of {} and {} chunks of {}",
@@ -295,8 +290,8 @@ impl Source for AfXdp {
 
     fn stop(&mut self) -> Result<(), Error> {
         self.promiscuous = None;
-        let Some(link) = self.link.take() else { return Ok(()) };
-        match link.detach() {
+        let Some(attached) = self.attached.take() else { return Ok(()) };
+        match attached.detach() {
             Err(error) if error.errno() != Errno::NOLINK.raw_os_error() => return Err(error.into()),
             _ => {}
         }
@@ -355,7 +350,7 @@ impl Source for AfXdp {
 
 impl Drop for AfXdp {
     fn drop(&mut self) {
-        self.link = None;
+        self.attached = None;
         for socket in &mut self.sockets {
             if let Some(pump) = socket.pump.take() {
                 socket.shared.signals.give(Order::Leave);

@@ -14,7 +14,7 @@ use weir_sys::{CallError, bpf, clock};
 
 use super::{Bell, Queue, Ready, Source};
 use crate::builder::{Settings, Timestamps};
-use crate::filter::{Closed, Form, Gate, InForce, Labelled, PlaceKind, PoolKind, Program, Undo};
+use crate::filter::{Form, Gate, InForce, Labelled, PlaceKind, PoolKind, Program, Undo};
 use crate::interface::Device;
 use crate::{Error, Filter, choose};
 
@@ -168,21 +168,9 @@ pub(super) fn gate(name: &str, sources: &[&Programmed]) -> Arc<dyn Gate> {
 }
 
 /// The same for a program that fills no pool.
-pub(crate) fn gate_in_front(
-    name: &str,
-    gate: Option<&Arc<filter::Gate>>,
-    in_force: &AtGateInForce,
-) -> Arc<dyn Gate> {
-    let name = name.to_owned();
-    match gate {
-        Some(gate) => Arc::new(ProgramGate { name, gates: vec![(Arc::clone(gate), in_force.clone())] }),
-        None => Arc::new(Closed { name, why: BOUND.to_owned() }),
-    }
+pub(crate) fn gate_of(name: &str, gate: &Arc<filter::Gate>, in_force: &AtGateInForce) -> Arc<dyn Gate> {
+    Arc::new(ProgramGate { name: name.to_owned(), gates: vec![(Arc::clone(gate), in_force.clone())] })
 }
-
-/// Why there is no place.
-const BOUND: &str = "its program is bound to the device, to be told the VLAN tags that the driver strips, and takes no other \
-                     filter; begin with a filter";
 
 fn duplicating(error: io::Error) -> CallError {
     CallError::new("duplicate a descriptor", error)
@@ -274,7 +262,7 @@ impl Programmed {
 }
 
 /// The same at `gate`, and notes the filter's sets.
-pub(super) fn put_first(
+pub(crate) fn put_first(
     name: &str,
     gate: &filter::Gate,
     in_force: &AtGateInForce,

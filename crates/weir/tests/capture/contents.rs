@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use weir::{Mode, SourceChoice, Timestamps};
 use weir_lab::{FrameSender, Network, Tagging, Traffic, Veth, require_root, tcp_transfer};
 
-use crate::{WAYS, assert_closed, capture_frames, drain, on_rx, take_all};
+use crate::{WAYS, assert_closed, capture_frames, drain, on_rx, on_wire, take_all};
 
 #[test]
 fn root_every_byte_of_every_size_arrives_in_order() {
@@ -190,11 +190,7 @@ fn root_vlan_tags_are_where_they_were_on_the_wire() {
                     let mut sequence = 0;
                     take_all(&mut capture, |chunk| {
                         for packet in chunk {
-                            let mut wire = traffic.frame(sequence);
-                            if beside.is_some() {
-                                wire.splice(12..12, wire_tags[..4].iter().copied());
-                            }
-                            assert_eq!(wire[12..12 + wire_tags.len()], *wire_tags);
+                            let wire = on_wire(&traffic, sequence, beside.is_some(), wire_tags);
                             assert_eq!(packet.original_len as usize, wire.len(), "{source:?} {beside:?}");
                             let kept = wire.len().min(snap_len as usize);
                             assert_eq!(packet.data, &wire[..kept], "{source:?} {beside:?} {snap_len}");

@@ -21,6 +21,16 @@ fn on_rx(network: &Network) -> Builder {
     Capture::builder().interface(&network.pair().rx.name)
 }
 
+/// A frame as it was on the wire, with its `tags`; `beside`: the first of them is not in the frame.
+fn on_wire(traffic: &Traffic, sequence: u64, beside: bool, tags: &[u8]) -> Vec<u8> {
+    let mut wire = traffic.frame(sequence);
+    if beside {
+        wire.splice(12..12, tags[..4].iter().copied());
+    }
+    assert_eq!(wire[12..12 + tags.len()], *tags);
+    wire
+}
+
 /// Stops, and takes what is left.
 fn drain(capture: &mut Capture, mut each: impl FnMut(Chunk)) {
     capture.stop().expect("the capture stops");

@@ -1,14 +1,19 @@
 //! Filters and VLAN tags: wherever a tag is, in the frame or taken off by the device, a filter finds it, and it is in what is
 //! captured.
 
-use weir::{Filter, SourceChoice};
+use weir::{Filter, Mode, SourceChoice};
 use weir_lab::{FrameSender, Network, Tagging, Traffic, Veth, require_root};
 
-use crate::{assert_closed, drain, on_rx, take_all};
+use crate::{assert_closed, drain, on_rx, on_wire, take_all};
 
 /// Ways in which packets come to a filter.
-const SOURCES: [SourceChoice; 4] =
-    [SourceChoice::Xdp, SourceChoice::Tc, SourceChoice::XdpTc, SourceChoice::AfPacket];
+const WAYS: [(SourceChoice, Mode); 5] = [
+    (SourceChoice::Xdp, Mode::Pass),
+    (SourceChoice::Tc, Mode::Pass),
+    (SourceChoice::XdpTc, Mode::Pass),
+    (SourceChoice::AfPacket, Mode::Pass),
+    (SourceChoice::AfXdp, Mode::Exclusive),
+];
 
 /// A tag beside the frame (its EtherType and contents), one inside, and the tags as they are on the wire.
 type Tags = (Option<(u16, u16)>, Option<u16>, &'static [u8]);
@@ -47,10 +52,10 @@ fn root_filters_find_tags_wherever_they_are() {
         }
         let tx = &network.pair().tx;
         let _tagging = beside.map(|(protocol, tci)| Tagging::on(tx, protocol, tci).unwrap());
-        for source in SOURCES {
+        for (source, mode) in WAYS {
             network.rx().run(|| {
-                let mut capture =
-                    on_rx(&network).source(source).filter(Filter::new("tcp port 1")).open().unwrap();
+                let builder = on_rx(&network).source(source).mode(mode);
+                let mut capture = builder.filter(Filter::new("tcp port 1")).open().unwrap();
                 let detail = &capture.interfaces()[0].detail;
                 assert!(!detail.contains("missing"), "{source:?}: {detail}");
                 let mut captured = 0;
@@ -61,11 +66,7 @@ fn root_filters_find_tags_wherever_they_are() {
                     let mut sequence = 0;
                     take_all(&mut capture, |chunk| {
                         for packet in chunk {
-                            let mut wire = traffic.frame(sequence);
-                            if beside.is_some() {
-                                wire.splice(12..12, wire_tags[..4].iter().copied());
-                            }
-                            assert_eq!(wire[12..12 + wire_tags.len()], *wire_tags);
+                            let wire = on_wire(&traffic, sequence, beside.is_some(), wire_tags);
                             assert_eq!(packet.data, &wire, "{what}");
                             sequence += 1;
                         }

@@ -6,7 +6,7 @@ use weir::forward::{ForwardBuilder, ForwardTally};
 use weir::{Error, Event, Filter, Forward};
 use weir_bpf::forward::{Forward as Programs, Options};
 use weir_lab::{FrameSender, Generator, Hook, SequenceCheck, Tagging, Traffic, Verdict, Veth, require_root};
-use weir_sys::bpf::{XdpHook, XdpLink};
+use weir_sys::bpf::XdpHook;
 
 use crate::{RATE, at, closed, forth, frames, ip, lab, open, two};
 
@@ -109,6 +109,46 @@ fn root_a_tag_beside_the_frame_is_in_it_at_the_other_end() {
     }
 }
 
+/// What a filter asks and what is forwarded is the packet as it was on the wire, from the first filter on.
+#[test]
+fn root_a_filter_finds_a_tag_beside_the_frame_and_it_is_forwarded() {
+    if !require_root("root_a_filter_finds_a_tag_beside_the_frame_and_it_is_forwarded") {
+        return;
+    }
+    let network = two();
+    let traffic = Traffic::new(60).unwrap().between(network.pair());
+    let _tagging = Tagging::on(&network.pair().tx, 0x8100, 5).expect("it tags");
+    for first in [None, Some("vlan 5 and udp")] {
+        let builder = first.map(Filter::new).into_iter().fold(forth(), ForwardBuilder::filter);
+        let forward = open(&network, builder).expect("it forwards");
+        let way = &forward.ways()[0];
+        assert!(!way.notes.iter().any(|note| note.contains("tags")), "{:?}", way.notes);
+        let exchange = forward.exchange().expect("it has a place");
+        let mut forwarded = 0;
+        for (number, (filter, wanted)) in
+            [(first, true), (Some("not vlan"), false), (Some("vlan 5"), true), (None, true)]
+                .into_iter()
+                .enumerate()
+        {
+            if number > 0 {
+                let filter = filter.map(Filter::new);
+                let make = |place: weir::filter::Place| place.make(filter.as_ref()).expect("a program");
+                let programs: Vec<_> = exchange.places().expect("places").into_iter().map(make).collect();
+                exchange.put(&programs).expect("it is exchanged");
+            }
+            let capture = at(&network.pairs()[1]);
+            let mut frame = traffic.frame(number as u64);
+            FrameSender::new(&network.pair().tx).expect("a socket").send(&frame).expect("it is sent");
+            frame.splice(12..12, [0x81, 0, 0, 5]);
+            let expected = if wanted { vec![frame] } else { Vec::new() };
+            assert_eq!(frames(capture), expected, "{first:?} {filter:?}");
+            forwarded += u64::from(wanted);
+        }
+        let tally = closed(forward).total();
+        assert_eq!((tally.seen, tally.forwarded, tally.filtered), (4, forwarded, 4 - forwarded));
+    }
+}
+
 #[test]
 fn root_long_frames_in_several_buffers_arrive_whole() {
     if !require_root("root_long_frames_in_several_buffers_arrive_whole") {
@@ -178,12 +218,11 @@ fn root_without_sockets_packets_go_past_them_or_nowhere() {
     for past_sockets in [true, false] {
         let options = Options { queues: 1, fragments: false, to_sockets: true, past_sockets, tags_of: None };
         let (from, to) = (network.pair().rx.index, network.pairs()[1].rx.index);
-        let (programs, link) = network.rx().run(|| {
+        let (programs, attached) = network.rx().run(|| {
             let programs = Programs::load(&options).expect("it loads");
             programs.set_target(to).expect("it is there");
-            let link =
-                XdpLink::attach(programs.program(), from, XdpHook::Native).expect("nobody else is there");
-            (programs, link)
+            let attached = programs.attach(from, XdpHook::Native).expect("nobody else is there");
+            (programs, attached)
         });
         let capture = at(&network.pairs()[1]);
         Generator::new(network.pair(), &traffic).expect("it loads").send(100).expect("frames");
@@ -191,7 +230,7 @@ fn root_without_sockets_packets_go_past_them_or_nowhere() {
         let counters = programs.queues().counters(0).expect("a queue");
         let expected = if past_sockets { (100, 100, 0) } else { (100, 0, 100) };
         assert_eq!((counters.seen, counters.forwarded, counters.errors), expected, "{counters:?}");
-        drop(link);
+        drop(attached);
     }
 }
 
