@@ -180,7 +180,7 @@ impl<'a> Run<'a> {
         if writer.ends_with(&chunk) {
             writer.note(&self.capture.account()?);
         }
-        Ok(writer.write(chunk)?)
+        Ok(if self.args.order.is_by_time() { writer.gather(chunk) } else { writer.write(chunk) }?)
     }
 
     /// Takes in filters that have come into force, and marks those that `due` gives.

@@ -22,6 +22,7 @@ use crate::{interfaces, report, style, units};
 
 /// Runs the command.
 pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
+    args.check().map_err(Failure::usage)?;
     let filter = args.filter.filter(&args.words)?;
     let mut until = Until::new(&args.until)?;
     let metrics = args.metrics.bind()?;
@@ -49,7 +50,11 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     let interfaces = capture.interfaces().to_vec();
     let work = || Ok(Work::new(until.budget.clone(), Payload::new(args, &interfaces)?));
     let own = work()?;
-    let crew = args.handlers.plan().map(|plan| Crew::start(&mut capture, &plan, work)).transpose()?;
+    let crew = args
+        .handlers
+        .plan(args.order.of_handlers())
+        .map(|plan| Crew::start(&mut capture, &plan, work))
+        .transpose()?;
     let lines = Lines::new(args);
     let mut run = Run { args, until, capture, interfaces, confinement, metrics, control, lines, own, crew };
     let end = run.until_stopped();

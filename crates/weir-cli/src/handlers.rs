@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-use clap::{Args, ValueEnum};
+use clap::Args;
 use weir::{Capture, DEFAULT_THRESHOLD, Order, Plan, Share};
 
 use crate::failure::Failure;
@@ -36,28 +36,16 @@ pub(crate) struct HandlersArgs {
     /// Queues whose threads help one another: 0-3, or 0,2,5-7. May be repeated; without it all are one group.
     #[arg(long = "group", value_name = "QUEUES", requires = "advanced")]
     groups: Vec<QueueList>,
-
-    /// Order of packets in advanced mode: none, or flow: packets of a flow that come on one queue are handled in order,
-    /// one at a time. That costs a look at each packet while a queue is too full.
-    #[arg(long, value_name = "ORDER", value_enum, default_value_t, hide_possible_values = true)]
-    #[arg(requires = "advanced")]
-    order: OrderArg,
-}
-
-#[derive(Clone, Copy, Debug, Default, ValueEnum)]
-enum OrderArg {
-    #[default]
-    None,
-    Flow,
 }
 
 impl HandlersArgs {
+    /// Whether there are to be any, and whether they are to help one another.
+    pub(crate) fn wanted(&self) -> (bool, bool) {
+        (self.handlers.is_some(), self.advanced)
+    }
+
     /// What is asked of handlers; `None`: one thread does everything.
-    pub(crate) fn plan(&self) -> Option<Plan> {
-        let order = match self.order {
-            OrderArg::None => Order::None,
-            OrderArg::Flow => Order::Flow,
-        };
+    pub(crate) fn plan(&self, order: Order) -> Option<Plan> {
         let plan = Plan::new(self.handlers?).pin(self.pin.iter().copied()).order(order);
         let percent = self.threshold.map_or(DEFAULT_THRESHOLD, |threshold| threshold.0);
         let plan = if self.advanced { plan.advanced(percent) } else { plan };

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use weir::writer::{FileList, Written};
-use weir::{Account, HandlerAccount, Interface, NicCounters, PoolFill, Tally};
+use weir::{Account, HandlerAccount, Interface, NicCounters, PoolFill, Tally, TimeOrder};
 
 use crate::confine::Confinement;
 use crate::failure::Failure;
@@ -47,6 +47,9 @@ pub(crate) struct Summary {
     /// `weir count --handlers` only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) handlers: Vec<HandlerAccount>,
+    /// `--order time` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) time_order: Option<TimeOrder>,
     /// `weir count --load`, `--touch` and `--verify` only.
     #[serde(flatten)]
     pub(crate) findings: Findings,
@@ -151,6 +154,7 @@ impl Summary {
             interfaces: Vec::new(),
             queues: Vec::new(),
             handlers: account.handlers.clone(),
+            time_order: account.time_order,
             findings: Findings::default(),
             kept: 0,
         };

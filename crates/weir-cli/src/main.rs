@@ -24,6 +24,7 @@ mod live;
 mod load;
 mod manual;
 mod metrics;
+mod order;
 mod payload;
 mod read;
 mod report;

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use weir::{HandlerState, Interface};
+use weir::{HandlerState, Interface, TimeOrder};
 
 use crate::json::{Counters, Summary};
 use crate::style::Paint;
@@ -53,6 +53,7 @@ pub(crate) fn opened(interfaces: &[Interface], paint: Paint) -> String {
 pub(crate) fn account(summary: &Summary, paint: Paint) -> String {
     let mut text = format!("\n{}\n", table(summary, paint));
     text.push_str(&handlers(summary, paint));
+    text.push_str(&time_order(summary, paint));
     text.push_str(&verdict(summary, paint));
     text
 }
@@ -91,6 +92,27 @@ fn handlers(summary: &Summary, paint: Paint) -> String {
             units::grouped(queue.offloaded),
             queue.most_ready,
             queue.pool.total,
+        );
+    }
+    text
+}
+
+/// How far the order of time was kept.
+fn time_order(summary: &Summary, paint: Paint) -> String {
+    let Some(TimeOrder { window_seconds, late, early }) = summary.time_order else { return String::new() };
+    let window = units::elapsed(Duration::from_secs_f64(window_seconds));
+    let mut text = if late == 0 {
+        format!("{} (held back for {window})\n", paint.green("In the order of time"))
+    } else {
+        let packets = format!("{} packet{} late", units::grouped(late), plural(late));
+        format!("{}, behind later ones; more --window than {window} helps\n", paint.yellow(packets))
+    };
+    if early > 0 {
+        let _infallible = writeln!(
+            text,
+            "  {} packet{} held back for less, since a pool was half full; a larger pool (-B) helps",
+            units::grouped(early),
+            plural(early)
         );
     }
     text

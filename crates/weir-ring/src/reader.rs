@@ -222,6 +222,23 @@ impl Part {
         self.records = records;
     }
 
+    /// Takes the first `records` records, which are the first `bytes` bytes, as a part of their own. The chunk goes back when
+    /// both parts are dropped.
+    ///
+    /// # Panics
+    ///
+    /// If that is more than there is.
+    #[must_use]
+    pub fn take_first(&mut self, bytes: usize, records: u32) -> Self {
+        assert!(bytes <= self.len() && records <= self.records, "a part has no more than its own records");
+        self.pool.hold(self.chunk);
+        let to = self.from + u32::try_from(bytes).expect("below the part's own length");
+        let first = Self { pool: Arc::clone(&self.pool), chunk: self.chunk, from: self.from, to, records };
+        self.from = to;
+        self.records -= records;
+        first
+    }
+
     #[cfg(loom)]
     pub(crate) fn place(&self) -> usize {
         self.chunk as usize * self.pool.shape().stride() as usize + self.from as usize

@@ -46,6 +46,7 @@ fn sum(fill: Fill) -> u32 {
 enum Step {
     Write,
     Take,
+    Divide,
     DropOldest,
     DropNewest,
 }
@@ -54,6 +55,7 @@ fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         20 => Just(Step::Write),
         2 => Just(Step::Take),
+        1 => Just(Step::Divide),
         1 => Just(Step::DropOldest),
         1 => Just(Step::DropNewest),
     ]
@@ -87,6 +89,15 @@ proptest! {
                             prop_assert_eq!(model.pop_front(), Some(*value));
                         }
                         held.push_back((part, values));
+                    }
+                }
+                Step::Divide => {
+                    if let Some((mut part, mut values)) = held.pop_front() {
+                        let half = values.len() / 2;
+                        let first = part.take_first(half * LENGTH, u32::try_from(half).expect("a few"));
+                        let rest = values.split_off(half);
+                        held.push_front((part, rest));
+                        held.push_back((first, values));
                     }
                 }
                 Step::DropOldest | Step::DropNewest => {

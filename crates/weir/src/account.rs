@@ -160,6 +160,17 @@ pub struct HandlerAccount {
     pub in_hand_seconds: Option<f64>,
 }
 
+/// What became of the order of time ([`crate::Builder::by_time`]). Packets.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct TimeOrder {
+    /// How long packets were held back, at least.
+    pub window_seconds: f64,
+    /// Handed over behind one with a later time stamp.
+    pub late: u64,
+    /// Handed over before it was sure that none older would come, since a pool was more than half in use.
+    pub early: u64,
+}
+
 /// The whole account.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Account {
@@ -170,6 +181,8 @@ pub struct Account {
     pub interfaces: Vec<InterfaceAccount>,
     /// Per handler, where there are any ([`crate::Capture::handlers`]). Their packets are in `delivered` of their queues.
     pub handlers: Vec<HandlerAccount>,
+    /// Where packets are handed over in the order of time.
+    pub time_order: Option<TimeOrder>,
 }
 
 impl Account {

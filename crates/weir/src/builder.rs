@@ -16,6 +16,9 @@ pub const DEFAULT_SNAP_LEN: u32 = 262_144;
 const DEFAULT_POOL: u64 = 512 << 20;
 const FEWEST_CHUNKS: u32 = 8;
 
+/// The longest [`Window`] that can be asked for: more than any source takes.
+const LONGEST_WINDOW: Duration = Duration::from_secs(60);
+
 /// Which source captures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SourceChoice {
@@ -88,6 +91,18 @@ pub enum Delivery {
     Active,
 }
 
+/// How long packets are held back, so that older ones of other queues can go first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Window {
+    /// As long as it takes the sources to show what they have stamped, on a machine with a processor to spare: 2 ms with xdp
+    /// and tc, which stamp a packet microseconds before they show it, 10 ms more with [`Timestamps::Batch`]; 10 ms with
+    /// af_xdp, whose packets a thread takes over, and 30 ms with af_packet, where they come in blocks. The longest counts.
+    #[default]
+    Usual,
+    /// As long as this.
+    Of(Duration),
+}
+
 /// Asks for a capture: [`Capture::builder`].
 #[derive(Clone, Debug)]
 #[must_use]
@@ -135,6 +150,7 @@ pub(crate) struct Settings {
     pub(crate) promiscuous: bool,
     pub(crate) stacked: bool,
     pub(crate) delivery: Delivery,
+    pub(crate) by_time: Option<Window>,
     pub(crate) segment: bool,
     pub(crate) tc_filters: bool,
     pub(crate) filter: Option<Filter>,
@@ -163,6 +179,7 @@ impl Default for Settings {
             promiscuous: true,
             stacked: false,
             delivery: Delivery::default(),
+            by_time: None,
             segment: false,
             tc_filters: false,
             filter: None,
@@ -253,6 +270,21 @@ impl Builder {
         self
     }
 
+    /// Packets of all queues and interfaces are handed over in the order of their time stamps, to one thread
+    /// ([`Capture::next`]), where else each queue is in order by itself. A [`Chunk`](crate::Chunk) is then as many packets of one queue as come
+    /// next, in the memory where they are: nothing is copied.
+    ///
+    /// A packet waits for a [`Window`], in which older ones may come; one that comes later than that goes next, and is counted as
+    /// late ([`crate::TimeOrder`]). A queue without packets delays nobody beyond that, and where a pool is more than half in
+    /// use nothing waits: those count as early.
+    ///
+    /// All sources stamp by the same clock, in all namespaces. With [`Timestamps::Batch`] packets of different queues are in
+    /// order as far as their time stamps tell; with [`Timestamps::None`] there is nothing to order by.
+    pub fn by_time(mut self, window: Window) -> Self {
+        self.settings.by_time = Some(window);
+        self
+    }
+
     /// Whether TCP super-frames, which offloads build, are captured as the segments that the wire carries, and checksums
     /// that are left to the device are filled in. The tc source can do that.
     pub fn segment(mut self, segment: bool) -> Self {
@@ -288,6 +320,15 @@ impl Builder {
     pub fn open(self) -> Result<Capture, Error> {
         if self.interfaces.is_empty() {
             return Err(Error::NoInterface);
+        }
+        if let Some(Window::Of(window)) = self.settings.by_time
+            && window > LONGEST_WINDOW
+        {
+            let longest = LONGEST_WINDOW.as_secs();
+            return Err(Error::Options(format!("packets can be held back for {longest} s at most")));
+        }
+        if self.settings.by_time.is_some() && self.settings.timestamps == Timestamps::None {
+            return Err(Error::Options("without time stamps there is no order of time: ask for them".into()));
         }
         if self.settings.snap_len == 0 {
             return Err(Error::Options("a snap length of 0 keeps nothing: 1 is the least".into()));

@@ -11,12 +11,13 @@ use weir_sys::{CallError, cpu};
 
 use crate::Error;
 use crate::account::Account;
-use crate::builder::{Builder, Delivery, Settings, Wanted};
+use crate::builder::{Builder, Delivery, Settings, Timestamps, Wanted, Window};
 use crate::chunk::Chunk;
 use crate::event::Event;
 use crate::filter::{Exchange, Filter, Place, Turn};
 use crate::handlers::{Handler, Plan, Team, Watcher};
 use crate::interface::{Device, Interface};
+use crate::merge::Merge;
 use crate::outlet::Outlet;
 use crate::patience::{Patience, Queues, Woken, timespec};
 use crate::port::Port;
@@ -29,6 +30,8 @@ pub struct Capture {
     interfaces: Vec<Interface>,
     opened: Opened,
     patience: Patience,
+    /// Where packets come in the order of time.
+    merge: Option<Merge>,
     crew: Option<Crew>,
     began: Instant,
     ended: Option<Instant>,
@@ -63,6 +66,9 @@ impl Drop for Crew {
 
 /// Between two looks at interfaces and namespaces where packets keep the capture from waiting.
 const CHECK: Duration = Duration::from_secs(1);
+
+/// The longest tick of a kernel's timer: [`Timestamps::Batch`] may stamp a packet so much too early.
+const TICK: Duration = Duration::from_millis(10);
 
 /// Events that are kept for [`Capture::events`].
 const MOST_EVENTS: usize = 1000;
@@ -102,8 +108,16 @@ impl Capture {
             let open = || Port::open(one, device, id, place, settings);
             ports.push(site::inside(one.namespace.as_ref(), open)??);
         }
+        let window = |window| match window {
+            Window::Of(window) => window,
+            Window::Usual => {
+                let lag = ports.iter().map(|port| port.source.lag()).max().unwrap_or_default();
+                if settings.timestamps == Timestamps::Batch { lag + TICK } else { lag }
+            }
+        };
         let now = Instant::now();
         Ok(Self {
+            merge: settings.by_time.map(|one| Merge::new(window(one))),
             interfaces: ports.iter().map(|port| port.interface.clone()).collect(),
             opened: Opened {
                 events: ports.iter().filter_map(Port::first_event).collect(),
@@ -176,6 +190,11 @@ impl Capture {
         if self.crew.is_some() {
             return Err(Error::Options("the queues have been given to handlers before".into()));
         }
+        if self.merge.is_some() {
+            let why =
+                "packets in the order of time are for one thread: ask for no handlers, or no order of time";
+            return Err(Error::Options(why.into()));
+        }
         let seating = plan.fit(self.opened.outlets.len(), cpu::possible()?)?;
         let delivery = self.patience.delivery();
         let (team, handlers) = Team::new(std::mem::take(&mut self.opened.outlets), seating, delivery);
@@ -204,7 +223,7 @@ impl Capture {
         if self.ended.is_some() {
             return match &self.crew {
                 Some(crew) => crew.team.rest(),
-                None => self.patience.rest(&mut self.opened),
+                None => self.rest(),
             };
         }
         self.check()?;
@@ -212,12 +231,24 @@ impl Capture {
             return Err(Error::NoHandlers);
         }
         if self.opened.ports.iter().all(Port::is_gone) {
-            return match (self.patience.rest(&mut self.opened)?, self.interfaces.last()) {
+            return match (self.rest()?, self.interfaces.last()) {
                 (None, Some(interface)) => Err(Error::InterfaceGone { name: interface.name.clone() }),
                 (chunk, _) => Ok(chunk),
             };
         }
-        self.patience.next(&mut self.opened, Instant::now() + wait)
+        let deadline = Instant::now() + wait;
+        match &mut self.merge {
+            None => self.patience.next(&mut self.opened, deadline),
+            Some(merge) => self.opened.next_by_time(merge, &mut self.patience, deadline),
+        }
+    }
+
+    /// What is left, when nothing arrives any more.
+    fn rest(&mut self) -> Result<Option<Chunk>, Error> {
+        match &mut self.merge {
+            None => self.patience.rest(&mut self.opened),
+            Some(merge) => merge.rest(&mut self.opened.outlets),
+        }
     }
 
     /// Calls `handler` with each chunk until it says [`ControlFlow::Break`], then stops the capture. What is left in the
@@ -270,7 +301,8 @@ impl Capture {
         let interfaces = self.opened.ports.iter_mut().map(|port| port.account(&links[port.site]));
         let interfaces = interfaces.collect();
         let handlers = self.crew.as_ref().map(|crew| crew.team.account()).unwrap_or_default();
-        Ok(Account { elapsed, interfaces, handlers })
+        let time_order = self.merge.as_ref().map(Merge::account);
+        Ok(Account { elapsed, interfaces, handlers, time_order })
     }
 
     /// Once a second: what the sources have to do, and what has happened to interfaces and namespaces.
@@ -299,6 +331,31 @@ impl Opened {
             port.source.tick()?;
         }
         Ok(())
+    }
+
+    /// The next packets in the order of time, once it is sure that they are.
+    fn next_by_time(
+        &mut self,
+        merge: &mut Merge,
+        patience: &mut Patience,
+        deadline: Instant,
+    ) -> Result<Option<Chunk>, Error> {
+        loop {
+            if let Some(chunk) = merge.next() {
+                return Ok(Some(chunk));
+            }
+            merge.look(&mut self.outlets, Instant::now)?;
+            merge.relieve(&self.outlets);
+            if merge.is_due() {
+                continue;
+            }
+            let due = merge.due();
+            match patience.next(self, due.map_or(deadline, |due| due.min(deadline)))? {
+                Some(chunk) => merge.put(chunk),
+                None if due.is_some_and(|due| due <= Instant::now()) => {}
+                None => return Ok(None),
+            }
+        }
     }
 
     /// Takes in what the kernel has told of interfaces.

@@ -70,6 +70,12 @@ impl Chunk {
         Self { part, lane }
     }
 
+    /// Takes it apart. Its packets do not count as delivered, until a chunk is made of them again.
+    pub(crate) fn hold_back(self) -> (Part, Arc<Lane>) {
+        self.lane.delivered.fetch_sub(u64::from(self.part.records()), Ordering::Relaxed);
+        (self.part, self.lane)
+    }
+
     /// The records: a run of pcapng Enhanced Packet Blocks in native byte order, whose interface ids are those of
     /// [`crate::Capture::interfaces`].
     pub fn bytes(&self) -> &[u8] {

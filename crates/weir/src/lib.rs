@@ -46,18 +46,23 @@ mod event;
 mod file_interface;
 mod handlers;
 mod interface;
+mod merge;
 mod namespace;
 mod outlet;
 mod patience;
 mod port;
+#[cfg(test)]
+mod simulated;
 mod site;
 mod size;
 mod source;
 
-pub use account::{Account, HandlerAccount, InterfaceAccount, NicCounters, PoolFill, QueueAccount, Tally};
+pub use account::{
+    Account, HandlerAccount, InterfaceAccount, NicCounters, PoolFill, QueueAccount, Tally, TimeOrder,
+};
 pub use builder::{
     Builder, DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS, DEFAULT_SNAP_LEN, Delivery, Direction, Mode, SourceChoice,
-    Timestamps,
+    Timestamps, Window,
 };
 pub use capture::Capture;
 pub use choose::{Choice, choice};

@@ -14,6 +14,7 @@ use crate::files::FilesArgs;
 use crate::filter_args::FilterArgs;
 use crate::interfaces::Chosen;
 use crate::metrics::MetricsArgs;
+use crate::order::OrderArgs;
 use crate::stop::UntilArgs;
 use crate::units;
 
@@ -23,6 +24,8 @@ Examples:
         Everything on eth0 into a pcapng file, until Ctrl-C. The host keeps its traffic.
   weir capture -i eth0 -i eth1 -w both.pcapng --duration 10m
         Two interfaces in one file, for ten minutes.
+  weir capture -i eth0 -i eth1 --order time -w both.pcapng
+        The same in the order of time: what one of them receives because the other has sent comes behind it.
   weir capture -i any --netns web -w web.pcapng
         Every interface of network namespace `web`, each frame once; `--netns 4711`: where process 4711 is.
   weir capture -i eth0 -c 1000 -s 96 -w headers.pcap --format pcap
@@ -90,6 +93,8 @@ pub(crate) struct CaptureArgs {
 
     #[command(flatten)]
     pub(crate) until: UntilArgs,
+    #[command(flatten)]
+    pub(crate) order: OrderArgs,
 
     /// Write packets to this file; `-` is standard output. Without it packets are counted and let go. %Y%m%d-%H%M%S and the
     /// like become the local time at which the file begins.
@@ -148,6 +153,7 @@ impl CaptureArgs {
         if self.comment.is_some() && self.format == FormatArg::Pcap {
             return Err("--comment needs pcapng: a pcap file has no place for one".to_owned());
         }
+        self.order.check(false, false)?;
         self.files.check(self.write.as_deref())
     }
 
@@ -183,7 +189,7 @@ impl CaptureArgs {
         if let Some(direction) = self.direction {
             builder = builder.direction(direction.into());
         }
-        self.pool.apply(builder, usual)
+        self.pool.apply(self.order.apply(builder), usual)
     }
 }
 

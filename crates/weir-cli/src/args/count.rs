@@ -13,6 +13,7 @@ use crate::handlers::HandlersArgs;
 use crate::interfaces::Chosen;
 use crate::load::LoadArgs;
 use crate::metrics::MetricsArgs;
+use crate::order::OrderArgs;
 use crate::payload::Expected;
 use crate::stop::UntilArgs;
 use crate::units;
@@ -59,6 +60,8 @@ pub(crate) struct CountArgs {
     #[command(flatten)]
     pub(crate) handlers: HandlersArgs,
     #[command(flatten)]
+    pub(crate) order: OrderArgs,
+    #[command(flatten)]
     pub(crate) load: LoadArgs,
 
     /// Time between two lines.
@@ -92,8 +95,16 @@ pub(crate) struct CountArgs {
 }
 
 impl CountArgs {
-    /// The builder that these arguments describe: no time stamps unless asked, for nobody reads them.
+    /// What clap cannot say: rules between values.
+    pub(crate) fn check(&self) -> Result<(), String> {
+        let (handlers, advanced) = self.handlers.wanted();
+        self.order.check(handlers, advanced)
+    }
+
+    /// The builder that these arguments describe: no time stamps unless asked, for nobody else reads them.
     pub(crate) fn builder(&self, interfaces: &[Chosen]) -> Builder {
-        self.pool.apply(self.origin.builder(interfaces, Timestamps::None), Delivery::Adaptive)
+        let usual = if self.order.is_by_time() { Timestamps::Kernel } else { Timestamps::None };
+        let builder = self.order.apply(self.origin.builder(interfaces, usual));
+        self.pool.apply(builder, Delivery::Adaptive)
     }
 }

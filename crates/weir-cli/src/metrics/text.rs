@@ -92,6 +92,15 @@ pub(super) fn encode(snapshot: &Snapshot, form: Form) -> String {
             page.count("weir_nic_packets", labels, value);
         }
     }
+    if let Some(order) = &summary.time_order {
+        page.counter("weir_late_packets", "Packets handed on behind one with a later time stamp.");
+        page.count("weir_late_packets", &[], order.late);
+        page.counter(
+            "weir_early_packets",
+            "Packets held back for less than the window, since a pool was half full.",
+        );
+        page.count("weir_early_packets", &[], order.early);
+    }
     page.counter("weir_file_bytes", "Bytes surely in the file, headers included.");
     page.count("weir_file_bytes", &[], summary.file_bytes);
 

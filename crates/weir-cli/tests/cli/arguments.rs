@@ -29,7 +29,7 @@ fn version_and_help_succeed_and_teach() {
 
 #[test]
 fn usage_errors_name_the_option_and_exit_with_2() {
-    let table: [(&[&str], &[&str]); 24] = [
+    let table: [(&[&str], &[&str]); 28] = [
         (&[], &["Usage"]),
         (&["captrue"], &["captrue", "capture"]),
         (&["capture", "--no-such"], &["--no-such"]),
@@ -54,6 +54,10 @@ fn usage_errors_name_the_option_and_exit_with_2() {
         (&["capture", "-i", "lo", "--source", "af_xdp"], &["af_xdp", "--mode exclusive"]),
         (&["capture", "-i", "lo", "-i", "lo"], &["lo", "twice"]),
         (&["count", "--interval", "0s"], &["--interval", "zero"]),
+        (&["count", "--handlers", "2", "--order", "time"], &["--order time", "one thread", "--handlers"]),
+        (&["count", "--handlers", "2", "--order", "flow"], &["--order flow", "--advanced"]),
+        (&["capture", "--order", "flow"], &["--order flow", "weir count"]),
+        (&["capture", "--window", "5ms"], &["--window", "--order time"]),
     ];
     for (args, expected) in table {
         let output = weir(args);

@@ -29,7 +29,7 @@ fn send(network: &Network, bursts: u64, frames: u64) -> Traffic {
 }
 
 /// The files in a directory in the order in which they were begun: by the number behind the name.
-fn files(directory: &TempDir) -> Vec<PathBuf> {
+pub(crate) fn files(directory: &TempDir) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory.path()).expect("a directory");
     let mut paths: Vec<_> = entries.map(|entry| entry.expect("an entry").path()).collect();
     paths.sort_by_key(|path| (path.as_os_str().len(), path.clone()));
@@ -37,7 +37,7 @@ fn files(directory: &TempDir) -> Vec<PathBuf> {
 }
 
 /// Decompressed by the program whose format it is, where the name says so.
-fn plain(file: &Path) -> PathBuf {
+pub(crate) fn plain(file: &Path) -> PathBuf {
     let program = match file.extension().and_then(|extension| extension.to_str()) {
         Some("zst") => "zstd",
         Some("lz4") => "lz4",

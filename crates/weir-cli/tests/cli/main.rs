@@ -15,4 +15,5 @@ mod forward;
 mod harness;
 mod metrics;
 mod namespaces;
+mod order;
 mod sets;

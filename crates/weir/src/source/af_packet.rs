@@ -59,6 +59,11 @@ const BLOCK_OVERHEAD: u32 = 256;
 /// What the direction takes in a record, beyond what a [`Shape`] reckons with.
 const FLAGS: u32 = 8;
 
+/// The kernel closes a block that is not full when it was there at two ends of a period, which is [`SOON`] at most where
+/// packets are wanted in order of time; and a packet waits until the pump's thread runs.
+const LAG: Duration = Duration::from_millis(30);
+const SOON: Duration = Duration::from_millis(10);
+
 /// Capability that it takes.
 const NEEDS: &str = "cap_net_raw";
 
@@ -89,6 +94,9 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     choose::check_memory(name, shape.data_bytes() + u64::from(RING))?;
     let retire = match settings.delivery {
         Delivery::Adaptive | Delivery::Active => Duration::from_millis(1),
+        Delivery::Batched { timeout, .. } if settings.by_time.is_some() => {
+            timeout.clamp(Duration::from_millis(1), SOON)
+        }
         Delivery::Batched { timeout, .. } => timeout.clamp(Duration::from_millis(1), Duration::from_secs(1)),
     };
     let traffic = match settings.direction {
@@ -261,6 +269,10 @@ impl Source for AfPacket {
 
     fn filtered(&self) -> Option<u64> {
         Some(self.shared.filtered()? + self.gate.refused_in_kernel()?)
+    }
+
+    fn lag(&self) -> Duration {
+        LAG
     }
 
     fn tick(&mut self) -> Result<(), Error> {

@@ -19,6 +19,7 @@ mod pump;
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rustix::io::Errno;
 use weir_bpf::af_xdp::{Maps, Met, Options, Program};
@@ -46,6 +47,8 @@ use crate::{Error, choose, size};
 const FRAMES_BYTES: u32 = 32 << 20;
 /// Frames of a queue at least.
 const FEWEST_FRAMES: u32 = 1024;
+/// A packet waits until the pump's thread runs.
+const LAG: Duration = Duration::from_millis(10);
 /// What stands before the bytes that an MTU counts: an Ethernet header and two VLAN tags.
 const LINK_HEADERS: u32 = 14 + 8;
 /// Capabilities that it takes.
@@ -330,6 +333,10 @@ impl Source for AfXdp {
 
     fn strays(&self) -> u64 {
         self.maps.strays()
+    }
+
+    fn lag(&self) -> Duration {
+        LAG
     }
 
     fn tick(&mut self) -> Result<(), Error> {

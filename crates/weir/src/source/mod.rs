@@ -13,6 +13,7 @@ pub(crate) mod xdp_tc;
 
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
+use std::time::Duration;
 
 use weir_ring::{Counters, Fill, Gauge, Part};
 
@@ -89,6 +90,10 @@ pub(crate) trait Source: std::fmt::Debug + Send {
 
     /// Where its filter is exchanged.
     fn gate(&self) -> Arc<dyn Gate>;
+
+    /// How long after it was stamped a packet can be taken, at most, where no processor is overloaded. (Stamps that many packets share
+    /// are older.)
+    fn lag(&self) -> Duration;
 
     /// Does what is due about once a second.
     fn tick(&mut self) -> Result<(), Error> {

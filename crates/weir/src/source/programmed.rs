@@ -4,6 +4,7 @@ use std::fmt::Debug;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rustix::io::Errno;
 use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp};
@@ -17,6 +18,9 @@ use crate::builder::{Settings, Timestamps};
 use crate::filter::{Form, Gate, InForce, Labelled, PlaceKind, PoolKind, Program, Undo};
 use crate::interface::Device;
 use crate::{Error, Filter, choose};
+
+/// The program shows a packet microseconds after it has stamped it, unless interrupts or a hypervisor come in between.
+const LAG: Duration = Duration::from_millis(2);
 
 /// What holds a program on its interface.
 pub(super) trait Attachment: Debug + Send {
@@ -361,6 +365,10 @@ impl Source for Programmed {
 
     fn strays(&self) -> u64 {
         self.maps.strays()
+    }
+
+    fn lag(&self) -> Duration {
+        LAG
     }
 
     /// Follows the kernel's idea of TAI, which a time daemon may tell it at any time.

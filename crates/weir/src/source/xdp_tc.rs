@@ -1,6 +1,7 @@
 //! The `xdp+tc` source: what arrives by xdp, what is sent by tc. Its queues are those of the first, then those of the second.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use weir_ring::{Counters, Fill};
 
@@ -85,6 +86,10 @@ impl Source for XdpTc {
 
     fn strays(&self) -> u64 {
         self.xdp.strays() + self.tc.strays()
+    }
+
+    fn lag(&self) -> Duration {
+        self.xdp.lag().max(self.tc.lag())
     }
 
     fn tick(&mut self) -> Result<(), Error> {

@@ -9,6 +9,8 @@ use crate::{Chunk, Packet, reader};
 
 /// Packets that come one by one are written once they are this many bytes.
 const BATCH: usize = 1 << 20;
+/// Bytes of a chunk that are worth a write of their own: it takes as long as to copy them.
+const WORTH_A_WRITE: usize = 32 << 10;
 
 impl Writer {
     /// Takes a chunk for the file. Its memory goes back to the pool when it is written or compressed: at once, or at one of
@@ -20,6 +22,28 @@ impl Writer {
     pub fn write(&mut self, chunk: Chunk) -> Result<(), WriteError> {
         let content = Content::of_queue(chunk.interface(), chunk.queue(), chunk.len() as u64);
         self.write_records(Load::Chunk(chunk), content)
+    }
+
+    /// The same for chunks that may be a few packets each ([`crate::Builder::by_time`]): those are copied, so that they are back in
+    /// the pool at once, and written together.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    pub fn gather(&mut self, chunk: Chunk) -> Result<(), WriteError> {
+        if chunk.bytes().len() >= WORTH_A_WRITE {
+            return self.write(chunk);
+        }
+        if self.options.format != Format::Pcapng || self.options.rotation.is_ring() {
+            let mut packets = chunk.packets();
+            packets.by_ref().try_for_each(|packet| self.packet(&packet))?;
+            let Some(&malformed) = packets.error() else { return Ok(()) };
+            self.flush()?;
+            return self.fail(WriteError::Malformed(malformed));
+        }
+        self.usable()?;
+        self.ensure_file()?;
+        self.append(chunk.bytes(), chunk.interface(), chunk.queue(), chunk.len() as u64)
     }
 
     pub(super) fn write_records(&mut self, mut load: Load, mut content: Content) -> Result<(), WriteError> {
@@ -103,10 +127,15 @@ impl Writer {
             return Err(WriteError::Packet { reason });
         }
         self.ensure_file()?;
+        self.append(run.bytes, run.interface, run.queue, run.packets)
+    }
+
+    /// Adds records of one queue to those that are written together.
+    fn append(&mut self, records: &[u8], interface: u32, queue: u32, packets: u64) -> Result<(), WriteError> {
         let Load::Bytes(bytes) = &mut self.batch.load else { unreachable!("a batch is in a buffer") };
-        bytes.extend_from_slice(run.bytes);
+        bytes.extend_from_slice(records);
         let size = bytes.len();
-        self.batch.content.push(run.interface, run.queue, run.packets);
+        self.batch.content.push(interface, queue, packets);
         if size >= BATCH || self.options.flush_each { self.put_batch() } else { Ok(()) }
     }
 

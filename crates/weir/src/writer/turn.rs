@@ -11,7 +11,8 @@ use crate::{Account, Chunk};
 impl Writer {
     /// Whether the file will end in this chunk: the moment to [`note`](Self::note) an account.
     pub fn ends_with(&self, chunk: &Chunk) -> bool {
-        let (bytes, packets) = (chunk.bytes().len() as u64, chunk.len() as u64);
+        let bytes = (chunk.bytes().len() + self.batch.load.as_ref().len()) as u64;
+        let packets = chunk.len() as u64 + self.batch.content.count();
         let room = self.room();
         self.options.rotation.is_ring() && (room.bytes <= bytes || room.packets <= packets)
     }

@@ -2,6 +2,7 @@
 
 mod account;
 mod af_xdp;
+mod by_time;
 mod coexistence;
 mod contents;
 mod delivery;

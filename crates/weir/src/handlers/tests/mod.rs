@@ -8,42 +8,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use proptest::prelude::*;
-use weir_ring::{Gauge, Part, Pool, Reader, Shape, Writer};
-use weir_savefile::record::{self, RecordHeader};
+use weir_ring::{Gauge, Writer};
 
 use super::{Handler, HandlerState, Plan, Share, Team};
-use crate::Error;
 use crate::builder::Delivery;
 use crate::chunk::Lane;
-use crate::outlet::Outlet;
-use crate::source::{Queue, Ready};
-
-/// A queue that a [`Writer`] of the test fills.
-#[derive(Debug)]
-struct Simulated(Reader);
-
-impl Queue for Simulated {
-    fn ready(&mut self) -> Result<Ready, Error> {
-        let (bytes, closed) = self.0.ready();
-        Ok(Ready { bytes, closed })
-    }
-
-    fn take(&mut self) -> Result<Option<Part>, Error> {
-        self.0.take().map_err(|source| Error::Corrupt { name: "simulated".into(), source })
-    }
-
-    fn wake_after(&mut self, bytes: u32) {
-        self.0.wake_after(bytes);
-    }
-
-    fn wake_never(&mut self) {
-        self.0.wake_never();
-    }
-
-    fn gauge(&self) -> Gauge {
-        self.0.gauge()
-    }
-}
+use crate::simulated;
 
 /// Bytes of a packet: 24 records fill a chunk of 4 KiB.
 const PACKET: usize = 140;
@@ -57,13 +27,9 @@ struct Bench {
 }
 
 fn bench(queues: u32, chunks: u32, plan: &Plan, delivery: Delivery) -> Bench {
-    let shape = Shape::new(queues, chunks, 4096, 1514).expect("a pool can have these measures");
-    let (writers, readers) = Pool::private(shape).expect("there is memory");
-    let lanes: Vec<Arc<Lane>> = (0..queues).map(|queue| Arc::new(Lane::new(0, queue, 1, None))).collect();
-    let gauges = readers.iter().map(Reader::gauge).collect();
-    let outlet =
-        |(reader, lane): (Reader, &Arc<Lane>)| Outlet::new(Box::new(Simulated(reader)), Arc::clone(lane));
-    let outlets: Vec<Outlet> = readers.into_iter().zip(&lanes).map(outlet).collect();
+    let (writers, outlets) = simulated::queues(queues, chunks);
+    let lanes = outlets.iter().map(|outlet| Arc::clone(&outlet.lane)).collect();
+    let gauges = outlets.iter().map(|outlet| outlet.gauge().clone()).collect();
     let seating = plan.fit(outlets.len(), 64).expect("the plan can be");
     let (team, handlers) = Team::new(outlets, seating, delivery);
     Bench { writers, team, handlers, lanes, gauges }
@@ -71,17 +37,13 @@ fn bench(queues: u32, chunks: u32, plan: &Plan, delivery: Delivery) -> Bench {
 
 /// Writes a packet of UDP that bears `number`, of flow `flow`.
 fn write_of(writer: &mut Writer, flow: u16, number: u64) -> bool {
-    let Some(room) = writer.room() else { return false };
     let mut packet = [0; PACKET];
     packet[12..14].copy_from_slice(&[8, 0]);
     packet[14] = 0x45;
     packet[23] = 17;
     packet[34..36].copy_from_slice(&flow.to_be_bytes());
     packet[NUMBER..NUMBER + 8].copy_from_slice(&number.to_be_bytes());
-    let header = RecordHeader { original_len: 140, timestamp: number, ..RecordHeader::default() };
-    let bytes = record::encode(room, &header, &[&packet]).expect("there is room for the largest");
-    writer.commit(u32::try_from(bytes).expect("a small record"));
-    true
+    simulated::write(writer, number, &packet)
 }
 
 fn write(writer: &mut Writer, number: u64) -> bool {

@@ -1,0 +1,121 @@
+//! `--order time`: one order for packets of several queues and interfaces.
+
+use std::process::Command;
+
+use weir::reader::Reader;
+use weir_lab::{Generator, Network, Rate, SequenceCheck, Traffic, Veth, require_root};
+
+use crate::files::{files, plain};
+use crate::harness::{directory, path, run, start};
+
+/// Packets sent on each queue.
+const COUNT: u64 = 2500;
+/// Longer than any of these machines keeps a packet from us.
+const WINDOW: &str = "500ms";
+
+/// Two pairs of two queues each, and the traffic for them.
+fn network() -> (Network, Vec<Traffic>) {
+    let mut network = Network::new(Veth::default().queues(2)).expect("a private network");
+    network.connect(Veth::default().queues(2)).expect("a second pair");
+    let traffic = |pair| Traffic::new(60).expect("a size").between(pair);
+    let traffic = network.pairs().iter().map(traffic).collect();
+    (network, traffic)
+}
+
+/// Sends on all queues at the same time.
+fn send(network: &Network, traffic: &[Traffic]) {
+    std::thread::scope(|scope| {
+        for (pair, traffic) in network.pairs().iter().zip(traffic) {
+            for cpu in [0, 1] {
+                let first = u64::from(cpu) * COUNT;
+                let generator = Generator::numbered_from(first, pair, traffic).expect("a generator");
+                let mut generator = generator.cpu(cpu).rate(Rate::PerSecond(20_000)).expect("a rate");
+                scope.spawn(move || assert_eq!(generator.send(COUNT).expect("frames").accepted, COUNT));
+            }
+        }
+    });
+}
+
+#[test]
+fn root_files_are_in_the_order_of_time() {
+    if !require_root("root_files_are_in_the_order_of_time") {
+        return;
+    }
+    let cases: [(&str, &[&str]); 6] = [
+        ("f", &["--source", "xdp"]),
+        ("f", &["--source", "tc", "-U"]),
+        ("f", &["--source", "af_packet"]),
+        ("f", &["--source", "xdp", "-C", "100KB"]),
+        ("f", &["--source", "xdp+tc", "--format", "pcap", "--nano"]),
+        ("f.zst", &["--source", "xdp", "--mode", "exclusive", "-G", "100ms"]),
+    ];
+    for (name, args) in cases {
+        let (directory, (network, traffic)) = (directory(), network());
+        let order = ["capture", "-i", "rx0", "-i", "rx1", "--json", "--order", "time", "--window", WINDOW];
+        let running = start(&network, &[&order, args, &["-w", &path(&directory, name)]].concat());
+        send(&network, &traffic);
+        let ended = running.interrupt().succeeded();
+        let account = ended.account();
+        account.closes();
+        assert_eq!((account.number("lost"), account.number("written")), (0, 4 * COUNT), "{args:?}");
+        let told = &account.0["time_order"];
+        assert_eq!((told["late"].as_u64(), told["early"].as_u64()), (Some(0), Some(0)), "{args:?} {told}");
+        assert!(ended.stderr.contains("In the order of time (held back for 500 ms)"), "{}", ended.stderr);
+
+        let mut checks: Vec<_> =
+            traffic.iter().map(|traffic| SequenceCheck::new(traffic, 0..2 * COUNT)).collect();
+        let mut stamps = Vec::new();
+        for file in files(&directory) {
+            let file = plain(&file);
+            let info = Command::new("capinfos").arg("-o").arg(&file).output().expect("capinfos is installed");
+            let info = String::from_utf8_lossy(&info.stdout).into_owned();
+            assert!(info.contains("Strict time order:   True"), "{args:?}: {info}");
+            stamps.extend(tshark(&file));
+            let mut reader = Reader::open(&file).expect("a capture file");
+            while let Some(packet) = reader.next_packet().expect("a whole file") {
+                // Of a pcap file nothing else tells.
+                let place = network.pairs().iter().position(|pair| packet.data.starts_with(&pair.rx.mac));
+                checks[place.expect("one of ours")].frame(packet.data);
+            }
+        }
+        assert_eq!(stamps.len() as u64, 4 * COUNT, "{args:?}");
+        assert!(stamps.is_sorted(), "{args:?}");
+        for check in checks {
+            let report = check.finish();
+            let total = report.total;
+            assert_eq!((total.received, total.lost, report.corrupt), (2 * COUNT, 0, 0), "{args:?}");
+        }
+    }
+}
+
+/// The time stamps that tshark finds: seconds and nanoseconds.
+fn tshark(file: &std::path::Path) -> Vec<(u64, u64)> {
+    let stamp = |line: String| {
+        let (seconds, nanoseconds) = line.split_once('.')?;
+        Some((seconds.parse().ok()?, nanoseconds.parse().ok()?))
+    };
+    let lines = crate::harness::tshark(file, &["frame.time_epoch"]).into_iter();
+    lines.map(|line| stamp(line).expect("a time")).collect()
+}
+
+#[test]
+fn root_packets_are_counted_in_the_order_of_time() {
+    if !require_root("root_packets_are_counted_in_the_order_of_time") {
+        return;
+    }
+    let (network, traffic) = network();
+    let order = ["count", "-i", "rx0", "-i", "rx1", "--source", "xdp", "--order", "time", "--json"];
+    let running = start(&network, &[&order[..], &["--load", "1", "--load-filter", "udp"]].concat());
+    send(&network, &traffic);
+    let account = running.interrupt().succeeded().account();
+    account.closes();
+    assert_eq!(account.number("delivered"), 4 * COUNT);
+    assert_eq!(account.0["load"]["matched"], 4 * COUNT);
+    // What the source says of itself, unless asked for something else.
+    assert_eq!(account.0["time_order"]["window_seconds"], 0.002);
+    let running = start(&network, &[&order[..], &["--timestamps", "batch"]].concat());
+    assert_eq!(running.interrupt().succeeded().account().0["time_order"]["window_seconds"], 0.012);
+    let refused = run(&network, &[&order[..], &["--timestamps", "none"]].concat());
+    assert_eq!(refused.status.code(), Some(2), "{}", refused.stderr);
+    assert!(refused.stderr.contains("time stamps"), "{}", refused.stderr);
+}
