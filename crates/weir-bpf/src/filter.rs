@@ -22,6 +22,8 @@ mod socket;
 
 use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
+use std::panic::resume_unwind;
+use std::thread::{self, ScopedJoinHandle};
 
 use weir_filter::emit::ebpf::{self, Context, Ending, Program, Symbol};
 use weir_filter::graph::Graph;
@@ -187,11 +189,26 @@ impl Loader {
                     });
                     Ok(program::load(hook.kind(), NAME, &words)?)
                 };
-                hooks.iter().map(load).collect::<Result<_, FilterError>>()?
+                side_by_side(hooks, load).into_iter().collect::<Result<_, FilterError>>()?
             }
         };
         Ok(Filter { programs, sets: sets.maps })
     }
+}
+
+/// What `load` makes of each hook, at once: the verifier takes milliseconds for a program.
+fn side_by_side<T: Send>(hooks: &[Hook], load: impl Fn(&Hook) -> T + Sync) -> Vec<T> {
+    let load = &load;
+    thread::scope(|scope| {
+        let begin = |hook| (hook, thread::Builder::new().spawn_scoped(scope, move || load(hook)).ok());
+        let others: Vec<_> = hooks.iter().skip(1).map(begin).collect();
+        let first: Vec<T> = hooks.iter().take(1).map(load).collect();
+        let join = |(hook, thread): (_, Option<ScopedJoinHandle<'_, T>>)| match thread {
+            Some(thread) => thread.join().unwrap_or_else(|panic| resume_unwind(panic)),
+            None => load(hook),
+        };
+        first.into_iter().chain(others.into_iter().map(join)).collect()
+    })
 }
 
 /// The sets of a filter, and their maps.

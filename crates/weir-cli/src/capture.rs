@@ -234,7 +234,9 @@ impl<'a> Run<'a> {
     /// Stops the engine, brings everything that was captured to the file, closes it, and says how it went.
     fn finish(mut self, end: Result<Stop, Failure>) -> Result<(), Failure> {
         let stopped = self.capture.stop().map_err(Failure::from);
-        let drained = self.drain().and_then(|()| self.follow_filter(|marks, _| marks.last()));
+        let drained = self.drain();
+        self.control.iter().for_each(Control::settle);
+        let drained = drained.and_then(|()| self.follow_filter(|marks, _| marks.last()));
         let (account, counted) = match self.capture.account() {
             Ok(account) => (account, Ok(())),
             Err(error) => (Account::default(), Err(error.into())),

@@ -99,7 +99,7 @@ impl<'a> Interpreter<'a> {
                 }
                 Node::Branch { test, then, other, term } => {
                     outcome.steps += 1;
-                    if term != TermId::NONE {
+                    if term.is_some() {
                         outcome.decided_by = term;
                     }
                     at = if self.holds(test, packet, slots)? { then } else { other };

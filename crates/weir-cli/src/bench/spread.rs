@@ -1,5 +1,7 @@
 //! Several measurements of one thing.
 
+use std::fmt;
+
 use serde::Serialize;
 
 /// Median and range. The mean of two in the middle where there is no one in the middle.
@@ -25,6 +27,14 @@ impl Spread {
     /// All three multiplied, for another unit.
     pub(super) fn times(self, factor: f64) -> Self {
         Self { median: self.median * factor, min: self.min * factor, max: self.max * factor }
+    }
+}
+
+/// The median, and the range behind it; with a precision.
+impl fmt::Display for Spread {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self { median, min, max }, digits) = (self, f.precision().unwrap_or(2));
+        write!(f, "{median:.digits$} ({min:.digits$}..{max:.digits$})")
     }
 }
 

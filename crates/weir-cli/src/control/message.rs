@@ -8,16 +8,17 @@ use weir::filter::{Form, Place, PlaceKind, Program, Seat, SetLabel};
 
 use crate::failure::Failure;
 
-/// The version of all this. Another one is refused.
-pub(super) const VERSION: u32 = 1;
+/// The version of all this, which changes with the form of anything below, or of what it is made of. Another one is refused.
+pub(super) const VERSION: u32 = 2;
 
-/// What is asked.
+/// A question. What is asked is of the form [`Ask`] if the version is [`VERSION`], so this is read first.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Request {
+pub(super) struct Request<A> {
     pub(super) version: u32,
-    pub(super) ask: Ask,
+    pub(super) ask: A,
 }
 
+/// What is asked.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Ask {

@@ -103,6 +103,7 @@ impl Listening {
             filter: Mutex::new(first.filter()),
             latest: Mutex::new(Arc::new(first)),
             changes: Mutex::default(),
+            settling: Mutex::default(),
             touched: Mutex::default(),
         });
         let (listener, theirs) = (self.listener, Arc::clone(&shared));
@@ -200,6 +201,11 @@ impl Control {
     pub(crate) fn publish(&mut self, now: Instant, account: impl Told + 'static) {
         self.due = now + PERIOD;
         *self.shared.latest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(account);
+    }
+
+    /// Waits until of each change that somebody has been told of [`Control::changes`] can tell.
+    pub(crate) fn settle(&self) {
+        drop(self.shared.settling.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// What has been exchanged since the last call, the oldest first.

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::Uid;
-use weir::filter::{Exchange, LiveSet, Seat};
+use serde_json::Value;
+use weir::filter::{Exchange, LiveSet, Program, Seat};
 
 use super::message::{About, Answer, Ask, Request, SentPlace, SentProgram, VERSION, borrowed};
 use super::{Change, Told, What, wire};
@@ -37,6 +38,8 @@ pub(super) struct Shared {
     pub(super) latest: Mutex<Arc<dyn Told>>,
     /// What has been exchanged and is not marked in the file yet.
     pub(super) changes: Mutex<Vec<Change>>,
+    /// Held while somebody has been told of a change that is not among these yet.
+    pub(super) settling: Mutex<()>,
     /// The filter that is in force.
     pub(super) filter: Mutex<Option<String>>,
     /// Its sets whose members are others than those with which it was made.
@@ -63,10 +66,23 @@ fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut talk = Talk { stream, shared, changing: None };
     let ended = talk.until_ended();
-    if talk.changing.is_some() {
-        talk.changed_in_part("who was changing it went away".to_owned());
+    let why = "who was changing it went away".to_owned();
+    if let Some(what) = talk.end_changing(|name| What::SetInPart { name, why }) {
+        shared.changed(what, || ());
     }
     ended
+}
+
+/// What is asked, or why it cannot be told.
+fn understood(Request { version, ask }: Request<Value>) -> Result<Ask, String> {
+    if version != VERSION {
+        let process = std::process::id();
+        return Err(format!(
+            "it speaks version {VERSION} of the protocol, and was asked in version {version}: ask by the weir that captures, \
+             /proc/{process}/exe ctl"
+        ));
+    }
+    serde_json::from_value(ask).map_err(|error| format!("a question that it does not know: {error}"))
 }
 
 /// What is said with one who asks.
@@ -82,12 +98,13 @@ impl Talk<'_> {
         let until = Instant::now() + LONGEST;
         let mut patience = PATIENCE;
         while self.is_heard_within(patience)? {
-            let Some((request, descriptors)) = wire::receive::<Request>(&self.stream)? else { return Ok(()) };
-            if request.version != VERSION {
-                let why = format!("this capture speaks version {VERSION}, not {}", request.version);
-                return self.say(&Answer::Refused { why });
+            let Some((request, descriptors)) = wire::receive::<Request<Value>>(&self.stream)? else {
+                return Ok(());
+            };
+            match understood(request) {
+                Ok(ask) => self.answer(ask, descriptors)?,
+                Err(why) => return self.say(&Answer::Refused { why }),
             }
-            self.answer(request.ask, descriptors)?;
             // To make a program of a long filter, or to change a large set, takes its time.
             patience = until.saturating_duration_since(Instant::now());
         }
@@ -106,6 +123,7 @@ impl Talk<'_> {
     fn answer(&mut self, ask: Ask, descriptors: Vec<OwnedFd>) -> io::Result<()> {
         let shared = self.shared;
         let refused = |failure: Failure| Answer::Refused { why: failure.message().to_owned() };
+        let mut change = None;
         let answer = match ask {
             Ask::About => Answer::About(shared.about()),
             Ask::Status => Answer::Status(shared.latest().json()?),
@@ -117,7 +135,14 @@ impl Talk<'_> {
                 }
                 Err(error) => refused(error.into()),
             },
-            Ask::Put { filter, programs } => self.put(filter, programs, descriptors).unwrap_or_else(refused),
+            Ask::Put { filter, programs } => match SentProgram::received(programs, descriptors) {
+                Ok(programs) => {
+                    let (answer, put) = self.put(filter, &programs);
+                    change = put;
+                    answer.unwrap_or_else(refused)
+                }
+                Err(failure) => refused(failure),
+            },
             Ask::Sets => match shared.exchange.sets() {
                 Ok(sets) => {
                     let labels = |(seat, sets): &(Seat, Vec<LiveSet>)| {
@@ -134,51 +159,45 @@ impl Talk<'_> {
                 Answer::Noted
             }
             Ask::Changed { added, removed } => {
-                if let Some(name) = self.changing.take() {
-                    shared.touch(&name);
-                    shared.changed(What::Set { name, added, removed });
-                }
+                change = self.end_changing(|name| What::Set { name, added, removed });
                 Answer::Noted
             }
             Ask::ChangedInPart { why } => {
-                self.changed_in_part(why);
+                change = self.end_changing(|name| What::SetInPart { name, why });
                 Answer::Noted
             }
         };
-        self.say(&answer)
+        let told = || self.say(&answer);
+        match change {
+            Some(what) => shared.changed(what, told),
+            None => told(),
+        }
     }
 
-    fn put(
-        &self,
-        filter: Option<String>,
-        programs: Vec<SentProgram>,
-        descriptors: Vec<OwnedFd>,
-    ) -> Result<Answer, Failure> {
+    /// Puts programs in place. What has changed by that, if anything has.
+    fn put(&self, filter: Option<String>, programs: &[Program]) -> (Result<Answer, Failure>, Option<What>) {
         let shared = self.shared;
-        let programs = SentProgram::received(programs, descriptors)?;
         let begun = Instant::now();
-        match shared.exchange.put(&programs) {
+        match shared.exchange.put(programs) {
             Ok(()) => {
                 let nanoseconds = u64::try_from(begun.elapsed().as_nanos()).unwrap_or(u64::MAX);
                 let sets = programs.iter().flat_map(|program| &program.sets);
                 let forgotten = shared.forget(&sets.map(|set| set.name.as_str()).collect());
-                shared.changed(What::Filter(filter));
-                Ok(Answer::Done { nanoseconds, forgotten })
+                (Ok(Answer::Done { nanoseconds, forgotten }), Some(What::Filter(filter)))
             }
             Err(error) => {
-                if matches!(error, weir::Error::FilterPutBack { .. }) {
-                    shared.changed(What::NotTaken { filter, why: error.to_string() });
-                }
-                Err(error.into())
+                let not_taken = matches!(error, weir::Error::FilterPutBack { .. })
+                    .then(|| What::NotTaken { filter, why: error.to_string() });
+                (Err(error.into()), not_taken)
             }
         }
     }
 
-    fn changed_in_part(&mut self, why: String) {
-        if let Some(name) = self.changing.take() {
-            self.shared.touch(&name);
-            self.shared.changed(What::SetInPart { name, why });
-        }
+    /// The set that was being changed is no more; `what` has become of it.
+    fn end_changing(&mut self, what: impl FnOnce(String) -> What) -> Option<What> {
+        let name = self.changing.take()?;
+        self.shared.touch(&name);
+        Some(what(name))
     }
 }
 
@@ -208,17 +227,42 @@ impl Shared {
         touched.into_iter().filter(|set| sets.contains(set.as_str())).collect()
     }
 
-    /// This is so from now on. The time is taken when no packet is in a program that was there before: one that has met it has
-    /// its time stamp by then.
-    fn changed(&self, what: What) {
+    /// This is so from now on, and who asked for it is `told`. The time is taken when no packet is in a program that was there
+    /// before: one that has met it has its time stamp by then.
+    fn changed<T>(&self, what: What, told: impl FnOnce() -> T) -> T {
+        let _settling = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
+        if let What::Filter(filter) = &what {
+            self.filter.lock().unwrap_or_else(PoisonError::into_inner).clone_from(filter);
+        }
+        let told = told();
         if self.exchange.settle().is_err() {
             thread::sleep(UNSETTLED);
         }
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        if let What::Filter(filter) = &what {
-            self.filter.lock().unwrap_or_else(PoisonError::into_inner).clone_from(filter);
-        }
         self.changes.lock().unwrap_or_else(PoisonError::into_inner).push(Change { time, what });
+        told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn who_speaks_another_version_is_told_so() {
+        let ask = |version, ask| understood(Request { version, ask });
+        assert!(matches!(ask(VERSION, json!("places")), Ok(Ask::Places)));
+        for version in [VERSION - 1, VERSION + 1] {
+            for question in [json!("places"), json!({ "unheard_of": [] })] {
+                let why = ask(version, question).expect_err("another version");
+                let told = format!("version {VERSION} of the protocol, and was asked in version {version}");
+                assert!(why.contains(&told) && why.contains("/exe ctl"), "{why}");
+            }
+        }
+        let why = ask(VERSION, json!({ "unheard_of": [] })).expect_err("no question");
+        assert!(why.contains("unheard_of"), "{why}");
     }
 }

@@ -23,6 +23,7 @@ pub(crate) fn of_terms(graph: &Graph) -> BTreeMap<TermId, Vec<String>> {
             Node::Branch { test: Test::Member { key, .. }, term, .. } => (term, key.to_vec()),
             Node::Assign { value, .. } | Node::Read { value, .. } => (TermId::NONE, vec![value]),
         };
+        let term = if term.is_some() { term } else { TermId::NONE };
         for text in values.into_iter().flat_map(|value| parts(graph, value)) {
             if seen.insert((term, text.clone())) {
                 reads.entry(term).or_default().push(text);

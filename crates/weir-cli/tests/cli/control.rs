@@ -1,7 +1,7 @@
 //! Filters in captures, and what is asked of captures that run: `weir ctl`.
 
 use std::fs;
-use std::io::Write as _;
+use std::io::{Read as _, Write as _};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::Output;
@@ -237,4 +237,32 @@ fn root_no_packet_behind_a_mark_has_met_the_filter_before() {
         let mut later = before.iter().chain(&behind).filter(|(time, _)| *time > mark);
         assert!(later.all(|(_, number)| number & 1 == 1), "{source}: by their time");
     }
+}
+
+/// Says this to the capture at `socket`. Its answer, and the connection, which lasts as long as that is kept.
+pub(crate) fn say(socket: &str, words: &str) -> (UnixStream, String) {
+    let mut stream = UnixStream::connect(socket).expect("the capture listens");
+    let length = u32::try_from(words.len()).expect("short").to_le_bytes();
+    stream.write_all(&[&length, words.as_bytes()].concat()).expect("it hears");
+    let mut length = [0; 4];
+    stream.read_exact(&mut length).expect("an answer");
+    let mut answer = vec![0; u32::from_le_bytes(length) as usize];
+    stream.read_exact(&mut answer).expect("all of it");
+    (stream, String::from_utf8(answer).expect("text"))
+}
+
+#[test]
+fn root_who_speaks_another_version_of_the_protocol_is_told_so() {
+    if !require_root("root_who_speaks_another_version_of_the_protocol_is_told_so") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let socket = path(&directory, "socket");
+    let running = start(&network, &["count", "-i", "rx0", "--source", "tc", "--control", &socket]);
+    for words in [r#"{"version":1,"ask":"places"}"#, r#"{"version":4000000000,"ask":{"unheard_of":[1]}}"#] {
+        let (_, answer) = say(&socket, words);
+        assert!(answer.starts_with(r#"{"refused""#) && answer.contains("of the protocol"), "{answer}");
+    }
+    ctl_succeeds(&network, &["status", "-t", &socket]);
+    running.interrupt().succeeded();
 }

@@ -1,14 +1,12 @@
 //! Sets of filters in captures, which change while the filter runs: `weir ctl set`.
 
 use std::fs;
-use std::io::{Read as _, Write as _};
-use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::Duration;
 
 use weir_lab::require_root;
 
-use crate::control::{ctl, ctl_succeeds, ended_at};
+use crate::control::{ctl, ctl_succeeds, ended_at, say};
 use crate::harness::{capture, directory, network, path, send, start};
 
 const SETTLE: Duration = Duration::from_millis(400);
@@ -138,12 +136,7 @@ fn root_one_who_changes_a_set_is_waited_for_and_told_of() {
     }
 
     // One who goes away in the middle.
-    let mut stream = UnixStream::connect(&socket).expect("it listens");
-    let text = format!(r#"{{"version":1,"ask":{{"changing":{{"set":"{set}"}}}}}}"#);
-    let length = u32::try_from(text.len()).expect("short").to_le_bytes();
-    stream.write_all(&[&length, text.as_bytes()].concat()).expect("it hears");
-    stream.read_exact(&mut [0; 4]).expect("it answers");
-    drop(stream);
+    drop(say(&socket, &format!(r#"{{"version":2,"ask":{{"changing":{{"set":"{set}"}}}}}}"#)));
     running.wait_for(&format!("set `{set}`: changed in part: who was changing it went away"));
 
     // Another filter has the members that the file has.

@@ -52,6 +52,13 @@ pub struct TermId(pub u32);
 impl TermId {
     /// Asked by no term, as what finds the headers for all of them.
     pub const NONE: Self = Self(u32::MAX);
+    /// The same, of few packets.
+    pub const RARE: Self = Self(u32::MAX - 1);
+
+    /// Whether it is a term.
+    pub fn is_some(self) -> bool {
+        self < Self::RARE
+    }
 }
 
 /// How much a load takes, in network byte order.

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use weir_lab::Network;
 
 use crate::bench::failed;
+use crate::bench::spread::Spread;
 use crate::failure::Failure;
 use crate::style;
 
@@ -81,10 +82,12 @@ pub(super) fn measure(network: &Network, source: &'static str, times: u32) -> Re
             [said.made_nanoseconds, said.in_force_nanoseconds].map(|time| time as f64 / 1e3);
         samples.push(Ctl { source, made, in_force, process: process.as_secs_f64() * 1e6 });
     }
-    if let Some(last) = samples.last() {
+    let spread = |time: fn(&Ctl) -> f64| Spread::of(samples.iter().map(time));
+    if let [Some(made), Some(in_force), Some(process)] =
+        [spread(|ctl| ctl.made), spread(|ctl| ctl.in_force), spread(|ctl| ctl.process)]
+    {
         style::say(format_args!(
-            "weir ctl filter, {source}: {:.0} us to compile and load, {:.0} us until it is in force, {:.0} us the whole process",
-            last.made, last.in_force, last.process
+            "weir ctl filter, {source}, us: compiled and loaded {made:.0}, in place {in_force:.0}, the whole process {process:.0}"
         ));
     }
     Ok(samples)

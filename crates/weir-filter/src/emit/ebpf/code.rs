@@ -12,7 +12,7 @@ use super::instruction::{
 use super::plan::Plan;
 use super::stack::{self, KEY};
 use super::{Context, Ending, Program, Symbol};
-use crate::graph::{Graph, Node, NodeId, Test, ValueId};
+use crate::graph::{Graph, Node, NodeId, TermId, Test, ValueId};
 use crate::set::Set;
 
 /// What the program is called with.
@@ -27,7 +27,8 @@ const END: Register = Register(8);
 /// is long.
 const MOST_JUMPS: u64 = 8000;
 
-/// A value that many questions in a row may be asked about: a load, and the mask put on it, in the packet's byte order.
+/// A value that many questions in a row may be asked about: a slot, or a load, and the mask put on it, in the packet's byte
+/// order.
 type Held = (ValueId, Option<u32>);
 
 /// Makes the code.
@@ -233,7 +234,7 @@ impl<'a> Code<'a> {
         } else {
             self.held
         };
-        if self.fast {
+        if self.stays_fast(node) {
             let known = self.shown[index].map_or(self.known, |known| known.min(self.known));
             self.shown[index] = Some(known);
         } else {
@@ -241,9 +242,14 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// The place of a node in the way that we are on.
+    /// The place of a node in the way that we are on, or from which on it is slow.
     fn place(&self, node: NodeId) -> Label {
-        if self.fast || node.0 < 2 { Label::Fast(node.0) } else { Label::Slow(node.0) }
+        if self.stays_fast(node) || node.0 < 2 { Label::Fast(node.0) } else { Label::Slow(node.0) }
+    }
+
+    /// Whether a node that is gone to has code in the fast way: what is rarely asked has not, for the verifier's sake.
+    fn stays_fast(&self, node: NodeId) -> bool {
+        self.fast && !matches!(self.graph.node(node), Node::Branch { term: TermId::RARE, .. })
     }
 
     /// Goes on at `node`, while the code of `next` follows.

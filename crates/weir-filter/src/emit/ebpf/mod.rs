@@ -7,8 +7,8 @@
 //! Bytes of the packet are read in one of two ways. *Fast*: from where the packet lies, once a comparison has shown that
 //! they are there; a comparison reaches as far as every way to acceptance needs, and holds for all that follows. *Slow*:
 //! by a helper, which also finds bytes behind the first buffer. Where a packet may have several buffers, a program has
-//! all nodes in both ways: when a comparison fails, it begins again with the slow root. So "beyond the first buffer" is
-//! never taken for "beyond the packet".
+//! its nodes in both ways, but for those that are rarely asked: when a comparison fails, the same node is asked in the slow way,
+//! and so are those below it. So "beyond the first buffer" is never taken for "beyond the packet".
 
 mod assembler;
 mod code;
@@ -117,7 +117,9 @@ pub enum Error {
     )]
     TooLong(u64),
     /// More results at a time than the stack has room for.
-    #[error("the filter keeps {needed} results at a time, and an eBPF program has room for {most}")]
+    #[error(
+        "the filter keeps {needed} results at a time, and an eBPF program has room for {most}: nest its arithmetic less deep"
+    )]
     TooManyResults {
         /// Results.
         needed: usize,

@@ -22,6 +22,11 @@ pub(super) fn is_extension(number: u32) -> bool {
     OPTIONS.contains(&number) || number == FRAGMENT || number == AUTHENTICATION
 }
 
+/// Few packets have more than one extension header.
+fn further(index: usize) -> TermId {
+    if index == 0 { TermId::NONE } else { TermId::RARE }
+}
+
 /// Length of the extension header at `header`: so many bytes a unit, and one or two units more.
 fn length(graph: &mut Graph, header: Place, more: u32, shift: u32) -> ValueId {
     let units = header.load(graph, 1, Width::Byte);
@@ -56,6 +61,7 @@ impl Search<'_> {
         let (found, later) = (to(Stage::Chained), to(Stage::Later));
         let mut deeper = None;
         for index in (0..=MOST_EXTENSIONS).rev() {
+            self.term = further(index);
             let (header, number) = match index.checked_sub(1) {
                 None => (network.plus(40), network.load(self.graph, 6, Width::Byte)),
                 Some(step) => self.noted(steps[step]),
@@ -84,6 +90,7 @@ impl Search<'_> {
     ) -> NodeId {
         let mut deeper = ways.1;
         for index in (0..=MOST_EXTENSIONS).rev() {
+            self.term = further(index);
             let (header, number) = match index.checked_sub(1) {
                 None => (chain.header, chain.number),
                 Some(step) => self.noted(steps[step]),
@@ -124,7 +131,7 @@ impl Search<'_> {
         let piece = header.load(self.graph, 2, Width::Half);
         let offset = self.graph.constant(0xfff8);
         let test = Test::Compare { relation: Relation::AnyBit, left: piece, right: offset };
-        let fragment = self.graph.branch(test, later, fragment, TermId::NONE);
+        let fragment = self.graph.branch(test, later, fragment, self.term);
 
         let node = self.one_of(number, &OPTIONS, options, done);
         let node = self.equals(number, AUTHENTICATION, authentication, node);

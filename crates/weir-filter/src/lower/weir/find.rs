@@ -11,10 +11,18 @@ pub(super) struct Search<'a> {
     pub(super) level: &'a Level,
     /// The kinds that the expression tells apart.
     pub(super) asked: &'a [Kind],
+    /// For whom headers are looked for: [`TermId::NONE`] or [`TermId::RARE`].
+    pub(super) term: TermId,
 }
 
 /// Where to go on when a stage is reached.
 pub(super) type Arrive<'a> = &'a mut dyn FnMut(Stage) -> NodeId;
+
+impl<'a> Search<'a> {
+    pub(super) fn new(graph: &'a mut Graph, level: &'a Level, asked: &'a [Kind]) -> Self {
+        Self { graph, level, asked, term: TermId::NONE }
+    }
+}
 
 impl Search<'_> {
     /// The step `find` from `stage`.
@@ -29,14 +37,14 @@ impl Search<'_> {
     }
 
     pub(super) fn equals(&mut self, value: ValueId, number: u32, then: NodeId, other: NodeId) -> NodeId {
-        self.graph.equals(value, number, (then, other), TermId::NONE)
+        self.graph.equals(value, number, (then, other), self.term)
     }
 
     /// Whether `value` has one of the bits of `mask`.
     pub(super) fn any_bit(&mut self, value: ValueId, mask: u32, then: NodeId, other: NodeId) -> NodeId {
         let right = self.graph.constant(mask);
         let test = Test::Compare { relation: Relation::AnyBit, left: value, right };
-        self.graph.branch(test, then, other, TermId::NONE)
+        self.graph.branch(test, then, other, self.term)
     }
 
     pub(super) fn one_of(

@@ -127,7 +127,7 @@ impl<TermOf: Fn(u32) -> u32> Builder<'_, TermOf> {
                 };
                 let go = |to, stage| nodes.get(to, plan.arrival(step.level, to, stage));
                 let ways = (go(step.ways.0, stage), go(step.ways.1, stage));
-                let mut search = Search { graph: &mut self.graph, level, asked: &plan.asked };
+                let mut search = Search::new(&mut self.graph, level, &plan.asked);
                 let node = if let Some(find) = stage.need(layer, level.link.has_tags()) {
                     search.find(find, stage, &mut |stage| nodes.get(position, stage))
                 } else {
@@ -149,7 +149,7 @@ impl<TermOf: Fn(u32) -> u32> Builder<'_, TermOf> {
             }
         }
         let root = nodes.get(plan.root, plan.begin());
-        Search { graph: &mut self.graph, level: &plan.levels[0], asked: &plan.asked }.radio(root)
+        Search::new(&mut self.graph, &plan.levels[0], &plan.asked).radio(root)
     }
 
     fn term(&mut self, position: Position, term: u32, level: &Level, stage: Stage, ways: Ways) -> NodeId {
@@ -161,7 +161,7 @@ impl<TermOf: Fn(u32) -> u32> Builder<'_, TermOf> {
         if let Some(chain) = site.chain(primitive) {
             let graph = &mut self.graph;
             let steps = self.steps.entry(position).or_insert_with(|| Slots::steps(graph));
-            return Search { graph, level, asked }.contains(chain, steps, ways, number);
+            return Search::new(graph, level, asked).contains(chain, steps, ways, number);
         }
         site.formula(primitive).build(&mut self.graph, ways, number)
     }

@@ -201,7 +201,7 @@ impl<'a> Plan<'a> {
     fn outcomes(&self, level: &Level, find: Find, stage: Stage) -> Stages {
         let mut stages = Stages::default();
         let mut graph = Graph::new(0);
-        Search { graph: &mut graph, level, asked: &self.asked }.find(find, stage, &mut |stage| {
+        Search::new(&mut graph, level, &self.asked).find(find, stage, &mut |stage| {
             stages.insert(stage);
             Graph::REFUSE
         });
@@ -212,7 +212,7 @@ impl<'a> Plan<'a> {
     fn doors(&self, level: &Level, stage: Stage, within: u16) -> (Stages, Stages) {
         let (mut again, mut inside) = (Stages::default(), Stages::default());
         let mut graph = Graph::new(0);
-        let search = Search { graph: &mut graph, level, asked: &self.asked };
+        let search = Search::new(&mut graph, level, &self.asked);
         let within = &self.levels[usize::from(within)];
         Entry { search, stage, within }.enter(&mut |door| {
             match door {

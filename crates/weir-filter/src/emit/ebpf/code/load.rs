@@ -56,11 +56,10 @@ impl Code<'_> {
         if is_linear(self.context) { Label::Fast(Graph::REFUSE.0) } else { self.slow_way() }
     }
 
-    /// Where the filter begins again, by way of helpers.
+    /// Where the question is asked again, by way of helpers.
     fn slow_way(&mut self) -> Label {
-        let root = self.graph.root();
-        self.slow[root.0 as usize] = true;
-        Label::Slow(root.0)
+        self.slow[self.node as usize] = true;
+        Label::Slow(self.node)
     }
 
     /// `r0` = what is in the packet at `r0 + offset`.

@@ -18,27 +18,27 @@ impl Code<'_> {
         ways: (NodeId, NodeId),
     ) {
         let number = match self.wire_form(relation, left, right) {
-            Some((load, mask, number)) => {
-                let Value::Load { base, offset, width } = self.graph.get(load) else {
-                    unreachable!("only loads are in the packet")
-                };
-                if self.held != Some((load, None)) && self.held != Some((load, mask)) {
+            Some((value, mask, number)) => {
+                if self.held != Some((value, None)) && self.held != Some((value, mask)) {
                     self.held = None;
-                    match base {
-                        None => self.load_fixed(offset, width, Form::Wire, R0),
-                        Some(base) => {
+                    match self.graph.get(value) {
+                        Value::Load { base: None, offset, width } => {
+                            self.load_fixed(offset, width, Form::Wire, R0);
+                        }
+                        Value::Load { base: Some(base), offset, width } => {
                             let load = Task::Load { offset, width, form: Form::Wire };
                             self.tasks(vec![load, Task::Value(base, 0)]);
                         }
+                        _ => self.value(value),
                     }
                 }
                 if let Some(mask) = mask
-                    && self.held != Some((load, Some(mask)))
+                    && self.held != Some((value, Some(mask)))
                 {
                     self.out.push(Instruction::alu_number(Alu::And, R0, mask));
                 }
                 // Asking for one of several bits may leave other bits behind.
-                self.held = Some((load, mask)).filter(|_| relation == Relation::Equal);
+                self.held = Some((value, mask)).filter(|_| relation == Relation::Equal);
                 Some(number)
             }
             None => {
@@ -54,7 +54,7 @@ impl Code<'_> {
         self.branch(relation, number, ways);
     }
 
-    /// The load, mask and number of a comparison that can as well be made in the packet's byte order.
+    /// The value, mask and number of a comparison that can as well be made in the packet's byte order. A slot is in none.
     fn wire_form(
         &self,
         relation: Relation,
@@ -65,24 +65,28 @@ impl Code<'_> {
             return None;
         }
         let number = self.graph.as_constant(right)?;
-        let (load, mask) = match self.graph.get(left) {
-            Value::Load { .. } => (left, None),
+        let (value, mask) = match self.graph.get(left) {
             Value::Binary { operation: Operation::And, left, right } => {
                 (left, Some(self.graph.as_constant(right)?))
             }
+            _ => (left, None),
+        };
+        let width = match self.graph.get(value) {
+            Value::Load { width, .. } => Some(width),
+            Value::Slot(_) => None,
             _ => return None,
         };
-        let Value::Load { width, .. } = self.graph.get(load) else { return None };
         let turned = |number: u32| match width {
-            Width::Byte => u8::try_from(number).ok().map(u32::from),
-            Width::Half => u16::try_from(number).ok().map(|number| number.to_be().into()),
-            Width::Word => Some(number.to_be()),
+            Some(Width::Byte) => u8::try_from(number).ok().map(u32::from),
+            Some(Width::Half) => u16::try_from(number).ok().map(|number| number.to_be().into()),
+            Some(Width::Word) => Some(number.to_be()),
+            None => Some(number),
         };
         let mask = match mask {
             Some(mask) => Some(turned(mask)?),
             None => None,
         };
-        Some((load, mask, turned(number)?))
+        Some((value, mask, turned(number)?))
     }
 
     /// Asks how `r0` compares with a number, or with `r1`.
