@@ -147,6 +147,7 @@ pub(crate) struct Settings {
     pub(crate) chunks: Option<u32>,
     pub(crate) chunk_size: u32,
     pub(crate) direction: Direction,
+    pub(crate) direction_in_records: bool,
     pub(crate) promiscuous: bool,
     pub(crate) stacked: bool,
     pub(crate) delivery: Delivery,
@@ -157,6 +158,11 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
+    /// Whether records tell the direction; `both`: both are captured.
+    pub(crate) fn tells_direction(&self, both: bool) -> bool {
+        both || self.direction_in_records
+    }
+
     /// Chunks a queue, for that many queues.
     pub(crate) fn chunks_for(&self, queues: u32) -> u32 {
         self.chunks.unwrap_or_else(|| {
@@ -176,6 +182,7 @@ impl Default for Settings {
             chunks: None,
             chunk_size: DEFAULT_CHUNK_SIZE,
             direction: Direction::default(),
+            direction_in_records: false,
             promiscuous: true,
             stacked: false,
             delivery: Delivery::default(),
@@ -248,6 +255,14 @@ impl Builder {
     /// Which packets.
     pub fn direction(mut self, direction: Direction) -> Self {
         self.settings.direction = direction;
+        self
+    }
+
+    /// Whether each record tells which way its packet went (`epb_flags`, 12 bytes). Unless this says so that is done where both
+    /// ways are captured. Chunks tell it in any case ([`Packet::direction`](crate::Packet)); who reads a file of packets that all
+    /// went one way knows it from the records alone.
+    pub fn direction_in_records(mut self, tell: bool) -> Self {
+        self.settings.direction_in_records = tell;
         self
     }
 

@@ -189,6 +189,9 @@ impl CaptureArgs {
         if let Some(direction) = self.direction {
             builder = builder.direction(direction.into());
         }
+        // Who reads the file has nothing else to know it from.
+        let keeps_direction = self.write.is_some() && self.format == FormatArg::Pcapng;
+        builder = builder.direction_in_records(keeps_direction);
         self.pool.apply(self.order.apply(builder), usual)
     }
 }

@@ -408,3 +408,54 @@ fn no_privilege_is_told_with_the_capability() {
         }
     }
 }
+
+#[test]
+fn root_which_way_packets_went_is_the_same_live_and_in_the_file() {
+    if !require_root("root_which_way_packets_went_is_the_same_live_and_in_the_file") {
+        return;
+    }
+    const ARRIVING: u64 = 60;
+    const LEAVING: u64 = 40;
+    let (both, arriving, leaving) = ((ARRIVING, LEAVING), (ARRIVING, 0), (0, LEAVING));
+    let ways: [(&[&str], (u64, u64)); 9] = [
+        (&["--source", "xdp"], arriving),
+        (&["--source", "tc"], both),
+        (&["--source", "tc", "-Q", "in"], arriving),
+        (&["--source", "tc", "-Q", "out"], leaving),
+        (&["--source", "xdp+tc"], both),
+        (&["--source", "af_packet"], both),
+        (&["--source", "af_packet", "-Q", "in"], arriving),
+        (&["--source", "af_packet", "-Q", "out"], leaving),
+        (&["--source", "af_xdp", "--mode", "exclusive"], arriving),
+    ];
+    let directory = directory();
+    for (source, (inbound, outbound)) in ways {
+        let network = network();
+        let pair = network.pair();
+        let sent = Traffic::new(60).expect("a size");
+        let file = path(&directory, "file.pcapng");
+        let written = |expression: &[&str]| {
+            let running = capture(&network, &[source, &["-w", &file, "--json", "--"], expression].concat());
+            send(&network, ARRIVING);
+            let sender = network.rx().run(|| FrameSender::new(&pair.rx)).expect("a socket");
+            (0..LEAVING).for_each(|number| sender.send(&sent.frame(number)).expect("frames"));
+            thread::sleep(SETTLE);
+            running.interrupt().succeeded().account().number("written")
+        };
+        let read = |expression: &str| {
+            let output = weir(&["read", &file, "--", expression]).output().expect("weir runs");
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            output.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).count() as u64
+        };
+        for (expression, wanted, flags) in
+            [("inbound", inbound, "0x00000001"), ("outbound", outbound, "0x00000002")]
+        {
+            assert_eq!(written(&[expression]), wanted, "{source:?}: {expression}, live");
+            assert_eq!(written(&[]), inbound + outbound, "{source:?}: everything");
+            assert_eq!(read(expression), wanted, "{source:?}: {expression}, from the file");
+            let judged = tshark(file.as_ref(), &["frame.packet_flags_direction"]);
+            let judged = judged.iter().filter(|direction| *direction == flags).count() as u64;
+            assert_eq!(judged, wanted, "{source:?}: {expression}, says tshark");
+        }
+    }
+}

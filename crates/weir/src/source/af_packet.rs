@@ -40,7 +40,7 @@ use self::stack::Stack;
 use super::losses::Losses;
 use super::pumped::{Finished, PumpedQueue, private_pool};
 use super::signals::{Order, Signals};
-use super::{Bell, Queue, Source};
+use super::{Bell, DIRECTION_BYTES, Queue, Source};
 use crate::builder::{DEFAULT_SNAP_LEN, Delivery, Direction, Settings};
 use crate::filter::{Gate, InForce, Labelled, classic, counting, for_the_kernel, labelled};
 use crate::interface::Device;
@@ -56,8 +56,6 @@ const SMALLEST_RING: u32 = 4 << 20;
 const SMALLEST_BLOCK: u32 = 256 << 10;
 /// What the heads of a block and of a packet take of it, and more.
 const BLOCK_OVERHEAD: u32 = 256;
-/// What the direction takes in a record, beyond what a [`Shape`] reckons with.
-const FLAGS: u32 = 8;
 
 /// The kernel closes a block that is not full when it was there at two ends of a period, which is [`SOON`] at most where
 /// packets are wanted in order of time; and a packet waits until the pump's thread runs.
@@ -90,7 +88,7 @@ pub(crate) struct Opened {
 pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Opened, Error> {
     let name = &device.link.name;
     let snap_len = settings.snap_len.min(DEFAULT_SNAP_LEN).min(device.largest_frame());
-    let shape = Shape::new(1, settings.chunks_for(1), settings.chunk_size, snap_len + FLAGS)?;
+    let shape = Shape::new(1, settings.chunks_for(1), settings.chunk_size, snap_len + DIRECTION_BYTES)?;
     choose::check_memory(name, shape.data_bytes() + u64::from(RING))?;
     let retire = match settings.delivery {
         Delivery::Adaptive | Delivery::Active => Duration::from_millis(1),
@@ -152,7 +150,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         form: Form {
             interface: id,
             snap_len: snap_len as usize,
-            directions: settings.direction == Direction::Both,
+            directions: settings.tells_direction(settings.direction == Direction::Both),
             cooked: device.any,
         },
         stack,

@@ -36,7 +36,7 @@ use super::losses::Losses;
 use super::programmed::{self, AtGateInForce, not_loaded, stamp};
 use super::pumped::{Counts, Finished, PumpedQueue};
 use super::signals::{Order, Signals};
-use super::{Bell, Queue, Source, xdp};
+use super::{Bell, DIRECTION_BYTES, Queue, Source, xdp};
 use crate::builder::{Settings, Timestamps};
 use crate::filter::Gate;
 use crate::interface::Device;
@@ -138,8 +138,10 @@ fn open_at(
         // In the stack, packets of the size that offloads build come whatever the MTU is.
         XdpHook::Generic => device.largest_frame(),
     };
-    let form = Form { interface: id, snap_len: settings.snap_len.min(largest) };
-    let shape = Shape::new(queues, settings.chunks_for(queues), settings.chunk_size, form.snap_len)?;
+    let (snap_len, directions) = (settings.snap_len.min(largest), settings.tells_direction(false));
+    let form = Form { interface: id, snap_len, directions };
+    let room = snap_len + DIRECTION_BYTES;
+    let shape = Shape::new(queues, settings.chunks_for(queues), settings.chunk_size, room)?;
     let frames = frames(queues, largest);
     let bytes = u64::from(queues) * u64::from(frames.frames) * u64::from(frames.frame_size.bytes());
     choose::check_memory(name, shape.data_bytes() + bytes)?;

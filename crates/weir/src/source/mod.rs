@@ -20,6 +20,9 @@ use weir_ring::{Counters, Fill, Gauge, Part};
 use crate::Error;
 use crate::filter::Gate;
 
+/// What the direction takes in a record, beyond what a [`weir_ring::Shape`] reckons with.
+const DIRECTION_BYTES: u32 = 8;
+
 /// What can be taken from a queue at once.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ready {

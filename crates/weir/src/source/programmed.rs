@@ -13,7 +13,7 @@ use weir_ring::{Counters, Doorbell, Fill, Gauge, Part, Pool, Reader, Shape, Shar
 use weir_sys::packet::Promiscuous;
 use weir_sys::{CallError, bpf, clock};
 
-use super::{Bell, Queue, Ready, Source};
+use super::{Bell, DIRECTION_BYTES, Queue, Ready, Source};
 use crate::builder::{Settings, Timestamps};
 use crate::filter::{Form, Gate, InForce, Labelled, PlaceKind, PoolKind, Program, Undo};
 use crate::interface::Device;
@@ -59,15 +59,13 @@ impl Opened {
     }
 }
 
-/// What the direction takes in a record, beyond what a [`Shape`] reckons with.
-const FLAGS: u32 = 8;
 /// Least room for data: a tag that is put back is written as a whole even where the snap length cuts inside of it.
 const LEAST_ROOM: u32 = 16;
 
 /// The measures of a pool for records of up to `largest` bytes of data, if there is memory for it.
 pub(super) fn shape(device: &Device, settings: &Settings, queues: u32, largest: u32) -> Result<Shape, Error> {
     let chunks = settings.chunks_for(queues);
-    let shape = Shape::new(queues, chunks, settings.chunk_size, largest.max(LEAST_ROOM) + FLAGS)?;
+    let shape = Shape::new(queues, chunks, settings.chunk_size, largest.max(LEAST_ROOM) + DIRECTION_BYTES)?;
     choose::check_memory(&device.link.name, shape.data_bytes())?;
     Ok(shape)
 }

@@ -29,7 +29,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         settings.segment.then(|| Segments { ethernet: device.is_ethernet(), payload: device.link.mtu });
     let room = segments.map_or(0, |segments| segments.payload.saturating_add(Segments::HEADERS));
     let shape = shape(device, settings, queues, snap_len.max(room))?;
-    let directions = settings.direction == Direction::Both;
+    let directions = settings.tells_direction(settings.direction == Direction::Both);
     let (programs, maps) = Programs::load(&Options {
         pool: pool_options(&shape, settings, id, snap_len, directions),
         segments,

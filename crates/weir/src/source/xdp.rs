@@ -62,8 +62,7 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
     };
     let snap_len = settings.snap_len.min(device.largest_frame()).min(LARGEST_COPY);
     let shape = shape(device, settings, queues, snap_len)?;
-    // Where what is sent comes as well, each record says which way its packet went.
-    let directions = settings.source == SourceChoice::XdpTc;
+    let directions = settings.tells_direction(settings.source == SourceChoice::XdpTc);
 
     let (program, maps) = Program::load(&Options {
         pool: pool_options(&shape, settings, id, snap_len, directions),

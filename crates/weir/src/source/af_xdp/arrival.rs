@@ -54,6 +54,8 @@ pub(super) struct Form {
     pub(super) interface: u32,
     /// Bytes kept of a packet.
     pub(super) snap_len: u32,
+    /// Whether each record tells the direction of its packet.
+    pub(super) directions: bool,
 }
 
 impl Form {
@@ -73,6 +75,7 @@ impl Form {
             interface: self.interface,
             timestamp: arrival.timestamp,
             original_len,
+            flags: self.directions.then_some(record::INBOUND),
             dropcount: lost,
             ..RecordHeader::default()
         };
@@ -150,8 +153,9 @@ mod tests {
         for packet in [&one, &three] {
             for (tag, wire) in [(None, &data), (Some(tag), &tagged)] {
                 for snap_len in [3, 12, 14, 16, 25, 40, 44, 100] {
-                    for lost in [None, Some(3)] {
-                        let form = Form { interface: 2, snap_len };
+                    for (lost, directions) in [(None, false), (Some(3), false), (None, true), (Some(3), true)]
+                    {
+                        let form = Form { interface: 2, snap_len, directions };
                         let arrival = Arrival { timestamp: 99, tag };
                         let (bytes, original_len) = form.lay(&mut room, packet, arrival, lost).unwrap();
                         let record = Records::new(&room[..bytes]).next().unwrap().unwrap();
@@ -159,11 +163,12 @@ mod tests {
                         assert_eq!((original_len as usize, record.original_len), (wire.len(), original_len));
                         assert_eq!((record.interface, record.timestamp), (2, 99));
                         assert_eq!(record.dropcount, lost.unwrap_or(0));
+                        assert_eq!(record.flags, directions.then_some(record::INBOUND));
                     }
                 }
             }
         }
-        let form = Form { interface: 0, snap_len: 100 };
+        let form = Form { interface: 0, snap_len: 100, directions: false };
         assert_eq!(form.lay(&mut room[..71], &one, Arrival { timestamp: 0, tag: None }, None), None);
     }
 }
