@@ -25,6 +25,11 @@ pub trait Names: std::fmt::Debug {
         Service::default()
     }
 
+    /// Names of services, of which the nearest to an unknown one is told.
+    fn services(&self) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Number of a protocol over IP (protocols(5)).
     fn protocol(&self, _name: &str) -> Option<u8> {
         None

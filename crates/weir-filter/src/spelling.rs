@@ -6,7 +6,8 @@ const LONGEST: usize = 40;
 /// What of a text is shown within a message, in characters.
 const SHOWN: usize = 40;
 
-/// The word that `written` was probably meant for: a few letters differ, in few enough places for its length.
+/// The word that `written` was probably meant for: a few letters differ, in few enough places for its length; of several
+/// rather one whose first letter is right.
 pub(crate) fn nearest<'w>(written: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     if written.len() > LONGEST {
         return None;
@@ -14,7 +15,8 @@ pub(crate) fn nearest<'w>(written: &str, words: impl Iterator<Item = &'w str>) -
     let within = |word: &str| (written.len().max(word.len()) / 3).max(1);
     let distances = words.map(|word| (distance(written, word), word));
     let near = distances.filter(|&(distance, word)| distance < word.len() && distance <= within(word));
-    near.min_by_key(|&(distance, _)| distance).map(|(_, word)| word)
+    let begins_alike = |word: &str| word.chars().next() == written.chars().next();
+    near.min_by_key(|&(distance, word)| (distance, !begins_alike(word))).map(|(_, word)| word)
 }
 
 /// How many letters have to be put in, left out, changed or exchanged with their neighbour to make one word of the other.
@@ -59,6 +61,7 @@ mod tests {
         assert_eq!(find("hots"), Some("host"));
         assert_eq!(find("portrnage"), Some("portrange"));
         assert_eq!(find("PORT"), Some("port"));
+        assert_eq!(nearest("htp", ["ftp", "http"].into_iter()), Some("http"));
         assert_eq!(find("example"), None);
         assert_eq!(find(&"p".repeat(1000)), None);
     }

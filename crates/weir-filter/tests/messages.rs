@@ -73,6 +73,7 @@ fn each_mistake_has_its_words() {
         ("tcp[tcpflags] & tcp-sny != 0", "did you mean `tcp-syn`?"),
         ("port 70000", "port 70000 is beyond the last, 65535"),
         ("port nosuchservice", "unknown port `nosuchservice`"),
+        ("tcp port htp", "did you mean `http`?"),
         ("port 80-90", "`portrange 80-90`"),
         ("host nosuchhost", "unknown host `nosuchhost`"),
         ("net nosuchnet", "unknown network `nosuchnet`"),

@@ -338,6 +338,24 @@ fn what_makes_no_sense_here_is_refused() {
     assert!(compile(&deep, &options(Dialect::Weir, ETHERNET)).is_err());
 }
 
+#[test]
+fn unequal_is_unequal_of_atm_and_ss7_too() {
+    const SUNATM: u16 = 123;
+    const MTP2: u16 = 140;
+    for (link_type, packet, expression, wanted) in [
+        (SUNATM, &[0, 5, 0, 9, 1][..], "vpi != 5", false),
+        (SUNATM, &[0, 6, 0, 9, 1], "vpi != 5", true),
+        (SUNATM, &[0, 5, 0, 9, 1], "vci != 5", true),
+        (MTP2, &[0, 0, 0, 7, 0, 0, 0, 0], "sio != 7", false),
+        (MTP2, &[0, 0, 0, 8, 0, 0, 0, 0], "sio != 7", true),
+    ] {
+        for (dialect, wanted) in [(Dialect::Weir, wanted), (Dialect::Pcap, !wanted)] {
+            let filter = compile(expression, &options(dialect, link_type)).expect("compiles");
+            assert_eq!(accepts(&filter, packet), wanted, "{dialect:?}: {expression} of {packet:?}");
+        }
+    }
+}
+
 /// Knows the sets that the documents speak of.
 #[derive(Debug)]
 struct Documented;

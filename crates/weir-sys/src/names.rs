@@ -63,6 +63,25 @@ pub fn service(name: &str, protocol: &CStr) -> Option<u16> {
     })
 }
 
+/// Names of all services, without other names for them.
+pub fn services() -> Vec<String> {
+    let _lock = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: nobody else makes such a call while the lock is held.
+    unsafe { libc::setservent(0) };
+    let next = || {
+        // SAFETY: as above.
+        let entry = unsafe { libc::getservent() };
+        // SAFETY: the answer is null, or an entry that lives until the next call.
+        let name = unsafe { entry.as_ref() }?.s_name;
+        // SAFETY: an entry's name ends with a zero, and lives as long.
+        Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
+    };
+    let names = std::iter::from_fn(next).collect();
+    // SAFETY: as above.
+    unsafe { libc::endservent() };
+    names
+}
+
 /// Number of a protocol over IP (protocols(5)).
 pub fn protocol(name: &str) -> Option<u8> {
     ask(name, |name| {

@@ -4,7 +4,7 @@ use serde::Serialize;
 use weir::filter::Compiled;
 use weir_filter::graph::{Graph, TermId};
 
-use super::{NEVER, link_types, print, print_json, reads, terms};
+use super::{NEVER, Needs, link_types, print, print_json, reads, terms};
 use crate::failure::Failure;
 use crate::style;
 
@@ -14,6 +14,7 @@ struct Explained<'a> {
     link_type: u16,
     /// No packet can match.
     never_matches: bool,
+    needs: Needs,
     terms: Vec<Term<'a>>,
     /// What is read to find the headers, for all terms.
     headers: Vec<String>,
@@ -27,7 +28,7 @@ struct Term<'a> {
     reads: Vec<String>,
 }
 
-pub(super) fn run(compiled: &Compiled, link_type: u16, json: bool) -> Result<(), Failure> {
+pub(super) fn run(compiled: &Compiled, needs: Needs, link_type: u16, json: bool) -> Result<(), Failure> {
     let mut reads = reads::of_terms(&compiled.lowered);
     let mut terms_explained = Vec::new();
     for (index, (text, term)) in terms(compiled).into_iter().zip(&compiled.ast.terms).enumerate() {
@@ -39,6 +40,7 @@ pub(super) fn run(compiled: &Compiled, link_type: u16, json: bool) -> Result<(),
         expression: &compiled.text,
         link_type,
         never_matches: compiled.graph.root() == Graph::REFUSE,
+        needs,
         terms: terms_explained,
         headers: reads.remove(&TermId::NONE).unwrap_or_default(),
     };
@@ -60,6 +62,10 @@ impl Explained<'_> {
         if !self.headers.is_empty() {
             lines.push(String::new());
             lines.extend(listed("  to find the headers:", &self.headers).map(|line| paint.dim(line)));
+        }
+        if let Some(told) = self.needs.told() {
+            lines.push(String::new());
+            lines.push(format!("  {told}"));
         }
         if self.never_matches {
             lines.push(String::new());

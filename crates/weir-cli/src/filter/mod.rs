@@ -110,19 +110,62 @@ pub(crate) fn run(args: &FilterCommandArgs) -> Result<(), Failure> {
     if let Some(path) = &args.run {
         return run::run(&filter, path, args.json);
     }
-    let receiver = Receiver { link_type: args.link_type, metadata: false, swapped: false, netmask: None };
-    let mut compiled = filter.compile(receiver).map_err(|error| wrong(&error))?;
+    let (mut compiled, needs) = args.compile(&filter).map_err(|error| wrong(&error))?;
     if args.no_optimise {
         compiled.graph = compiled.lowered.clone();
     }
     if args.dump > 0 || args.emit.is_some() {
         warn_of_never(&compiled);
+        needs.told().into_iter().for_each(|told| style::say(format_args!("{told}")));
     }
     match (args.dump, args.emit) {
         (0, Some(form)) => print(&emit::text(&compiled, form)?),
         (1.., _) => print(&emit::classic(&compiled, args.dump)?),
         (0, None) if args.cost => cost::run(&compiled, args.link_type, args.json),
-        (0, None) => explain::run(&compiled, args.link_type, args.json),
+        (0, None) => explain::run(&compiled, needs, args.link_type, args.json),
+    }
+}
+
+impl FilterCommandArgs {
+    /// Compiled for who has the least that it can do with. BPF is the kernel's, which knows nothing of files.
+    fn compile(&self, filter: &Filter) -> Result<(Compiled, Needs), FilterError> {
+        let link_type = self.link_type;
+        let receiver = Receiver { link_type, metadata: false, swapped: false, netmask: None };
+        let for_file = || {
+            let is_bpf = self.dump > 0 || self.cost || matches!(self.emit, Some(Form::Cbpf | Form::Ebpf));
+            if is_bpf { None } else { filter.compile_for_file(link_type, false).ok() }
+        };
+        filter.compile(receiver).map(|compiled| (compiled, Needs::Bytes)).or_else(|error| {
+            if let Some(compiled) = for_file() {
+                return Ok((compiled, Needs::Direction));
+            }
+            let live = filter.compile(Receiver { metadata: true, ..receiver });
+            live.map(|compiled| (compiled, Needs::Live)).map_err(|_| error)
+        })
+    }
+}
+
+/// What a filter has to know of packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Needs {
+    /// Their bytes.
+    Bytes,
+    /// Which way they went, too.
+    Direction,
+    /// What a live capture alone knows.
+    Live,
+}
+
+impl Needs {
+    fn told(self) -> Option<&'static str> {
+        match self {
+            Self::Bytes => None,
+            Self::Direction => Some(
+                "It asks what the bytes do not tell: for live captures, and pcapng files whose records tell the direction.",
+            ),
+            Self::Live => Some("It asks what the bytes do not tell: for live captures."),
+        }
     }
 }
 

@@ -47,6 +47,28 @@ fn pcap(path: &Path, packets: &[packets::Captured]) {
 }
 
 #[test]
+fn what_no_bytes_tell_is_shown_for_those_who_know_it() {
+    for (expression, needs) in [("ip", "bytes"), ("ip and inbound", "direction"), ("ifindex 2", "live")] {
+        assert_eq!(object(&["--json", expression])["needs"], needs, "{expression}");
+    }
+    assert_eq!(object(&["--json", "--dialect", "pcap", "inbound"])["needs"], "live", "files have none there");
+    assert!(succeeds(&["outbound"]).contains("pcapng files whose records tell the direction"));
+    for form in [&["-d"][..], &["--emit", "ebpf"], &["--emit", "asm"], &["--emit", "ir"], &["--cost"]] {
+        let (status, _, stderr) = filter(&[form, &["inbound"]].concat());
+        let told = form == ["--cost"] || stderr.contains("for live captures");
+        assert!(status == Some(0) && told, "{form:?}: {stderr}");
+    }
+    for (expression, load) in [("inbound", "[type]"), ("ifindex 7", "[ifidx]")] {
+        assert!(
+            succeeds(&["-d", expression]).contains(load),
+            "{expression}: Linux's extension, as of tcpdump -i"
+        );
+    }
+    // Where a header has it, nobody else is asked.
+    assert_eq!(object(&["--json", "-y", "LINUX_SLL2", "inbound"])["needs"], "bytes");
+}
+
+#[test]
 fn listings_look_as_those_of_tcpdump() {
     let directory = directory();
     let empty = directory.path().join("empty.pcap");

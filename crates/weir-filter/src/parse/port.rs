@@ -6,6 +6,7 @@ use crate::Error;
 use crate::ast::{Direction, Primitive, Protocol};
 use crate::lex::Token;
 use crate::names::Service;
+use crate::spelling;
 
 /// Signs in a range of services that are tried: a service's name may have a `-` of its own.
 const SIGNS: usize = 8;
@@ -26,7 +27,7 @@ impl Parser<'_, '_> {
         let unknown = || {
             let error = Error::new(format!("unknown port `{name}`"), token.span());
             let range = name.contains('-').then(|| format!("from one port to another is `portrange {name}`"));
-            Error { help: range, ..error }
+            Error { help: range.or_else(|| self.meant_service(name)), ..error }
         };
         let (port, over) = self.service(name, protocol).ok_or_else(unknown)?;
         let protocol = Self::agreed(protocol, over, token)?;
@@ -89,6 +90,13 @@ impl Parser<'_, '_> {
             (None, Some(udp), _) => Some((udp, Some(Protocol::Udp))),
             (None, None, sctp) => sctp.filter(|_| !pcap).map(|port| (port, Some(Protocol::Sctp))),
         }
+    }
+
+    /// The service that `name` was probably meant for.
+    fn meant_service(&self, name: &str) -> Option<String> {
+        let services = self.options.names.services();
+        let nearest = spelling::nearest(name, services.iter().map(String::as_str))?;
+        Some(format!("did you mean `{nearest}`?"))
     }
 
     /// Whether `name` is a service.

@@ -60,6 +60,10 @@ impl Names for Files {
         Service { tcp: port("/tcp"), udp: port("/udp"), sctp: port("/sctp") }
     }
 
+    fn services(&self) -> Vec<String> {
+        self.services.iter().map(|words| words[0].clone()).collect()
+    }
+
     fn protocol(&self, name: &str) -> Option<u8> {
         second(&self.protocols, name, |_| true)?.parse().ok()
     }

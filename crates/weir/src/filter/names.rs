@@ -44,6 +44,10 @@ impl Names for SystemNames {
         Service { tcp: over(c"tcp"), udp: over(c"udp"), sctp: over(c"sctp") }
     }
 
+    fn services(&self) -> Vec<String> {
+        names::services()
+    }
+
     fn protocol(&self, name: &str) -> Option<u8> {
         names::protocol(name)
     }

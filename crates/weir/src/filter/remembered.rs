@@ -57,6 +57,10 @@ impl Names for Remembered {
         self.ask(name, |answers| &mut answers.services, |name| self.names.service(name))
     }
 
+    fn services(&self) -> Vec<String> {
+        self.names.services()
+    }
+
     fn protocol(&self, name: &str) -> Option<u8> {
         self.ask(name, |answers| &mut answers.protocols, |name| self.names.protocol(name))
     }

@@ -348,6 +348,46 @@ fn root_what_classic_bpf_has_no_room_for_the_process_asks() {
     });
 }
 
+/// Arithmetic so deep that its results have no room in an eBPF program.
+fn deep() -> String {
+    fn sum(depth: u32, first: u32) -> String {
+        match depth {
+            0 => format!("ether[{first}]"),
+            _ => format!("({} - {})", sum(depth - 1, first), sum(depth - 1, first + (1 << (depth - 1)))),
+        }
+    }
+    format!("{} = 1", sum(13, 0))
+}
+
+#[test]
+fn root_what_has_no_room_in_a_program_is_refused_and_the_filter_before_stays() {
+    if !require_root("root_what_has_no_room_in_a_program_is_refused_and_the_filter_before_stays") {
+        return;
+    }
+    const COUNT: u64 = 100;
+    let told = |error: Error| {
+        let said = error.to_string();
+        let refused = matches!(error, Error::FilterRefused { .. });
+        assert!(
+            refused && said.contains("`rx0`") && said.contains("nest its arithmetic less deep"),
+            "{said}"
+        );
+    };
+    for source in [SourceChoice::Xdp, SourceChoice::Tc, SourceChoice::XdpTc] {
+        let network = Network::new(Veth::default()).unwrap();
+        let traffic = Traffic::new(60).unwrap().between(network.pair());
+        network.rx().run(|| {
+            told(on_rx(&network).source(source).filter(filter(&deep())).open().unwrap_err());
+            // Nothing was left there, so another capture may come.
+            let mut capture = on_rx(&network).source(source).filter(filter(EVEN)).open().unwrap();
+            told(capture.set_filter(Some(&filter(&deep()))).unwrap_err());
+            let (report, account) = run(&network, &mut capture, &traffic, COUNT);
+            assert_closed(&account);
+            assert_eq!(report.total.received, COUNT / 2, "{source:?}: even ones");
+        });
+    }
+}
+
 #[test]
 fn root_a_filter_that_is_not_taken_everywhere_is_put_back() {
     if !require_root("root_a_filter_that_is_not_taken_everywhere_is_put_back") {

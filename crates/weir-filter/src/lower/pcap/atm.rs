@@ -5,6 +5,7 @@ use super::condition::Condition;
 use super::layers::{From, Place};
 use super::link::Link;
 use super::{Lowered, Lowering};
+use crate::Dialect;
 use crate::ast::{AtmKind, Comparison};
 use crate::graph::{ValueId, Width};
 
@@ -102,7 +103,7 @@ impl Lowering<'_> {
         )
     }
 
-    /// A value that compares like this with any of `values`. As in libpcap 1.10, `!=` does what `=` does.
+    /// A value that compares like this with any of `values`. In libpcap 1.10 `!=` does what `=` does.
     pub(super) fn any_of(
         &mut self,
         values: &[(Comparison, u32)],
@@ -112,7 +113,8 @@ impl Lowering<'_> {
             let value = load(self);
             let (relation, negated) = relation(comparison);
             let compared = self.compare(relation, value, number);
-            if negated && comparison != Comparison::NotEqual { compared.negated() } else { compared }
+            let forgotten = self.options.dialect == Dialect::Pcap && comparison == Comparison::NotEqual;
+            if negated && !forgotten { compared.negated() } else { compared }
         });
         Condition::Any(parts.collect())
     }
