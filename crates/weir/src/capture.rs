@@ -4,10 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
-use weir_sys::link::LinkChange;
-use weir_sys::{CallError, cpu};
+use weir_sys::cpu;
 
 use crate::Error;
 use crate::account::Account;
@@ -18,11 +15,10 @@ use crate::filter::{Exchange, Filter, Place, Turn};
 use crate::handlers::{Handler, Plan, Team, Watcher};
 use crate::interface::{Device, Interface};
 use crate::merge::Merge;
-use crate::outlet::Outlet;
-use crate::patience::{Patience, Queues, Woken, timespec};
+use crate::opened::Opened;
+use crate::patience::Patience;
 use crate::port::Port;
 use crate::site::{self, Site};
-use crate::source::{Bell, Ready};
 
 /// A running capture: gives chunks, and the account.
 #[derive(Debug)]
@@ -37,18 +33,6 @@ pub struct Capture {
     ended: Option<Instant>,
     checked: Instant,
     exchanging: Turn,
-}
-
-/// What is open.
-#[derive(Debug)]
-struct Opened {
-    ports: Vec<Port>,
-    sites: Vec<Site>,
-    /// Those of all ports, one port behind the other.
-    outlets: Vec<Outlet>,
-    bells: Vec<Arc<dyn Bell>>,
-    /// Not yet told.
-    events: Vec<Event>,
 }
 
 /// Handlers that have the queues. The watcher ends first.
@@ -69,9 +53,6 @@ const CHECK: Duration = Duration::from_secs(1);
 
 /// The longest tick of a kernel's timer: [`Timestamps::Batch`] may stamp a packet so much too early.
 const TICK: Duration = Duration::from_millis(10);
-
-/// Events that are kept for [`Capture::events`].
-const MOST_EVENTS: usize = 1000;
 
 impl Capture {
     /// Asks for a capture.
@@ -305,7 +286,7 @@ impl Capture {
         Ok(Account { elapsed, interfaces, handlers, time_order })
     }
 
-    /// Once a second: what the sources have to do, and what has happened to interfaces and namespaces.
+    /// Once a second.
     fn check(&mut self) -> Result<(), Error> {
         let now = Instant::now();
         if now < self.checked + CHECK {
@@ -313,111 +294,6 @@ impl Capture {
         }
         self.checked = now;
         self.opened.check()
-    }
-}
-
-impl Opened {
-    fn check(&mut self) -> Result<(), Error> {
-        self.listen()?;
-        for place in 0..self.sites.len() {
-            if self.sites[place].is_over() {
-                for port in self.ports.iter_mut().filter(|port| port.site == place && !port.is_gone()) {
-                    self.events.push(port.end()?);
-                }
-                self.sites[place].close();
-            }
-        }
-        for port in self.ports.iter_mut().filter(|port| !port.is_gone()) {
-            port.source.tick()?;
-        }
-        Ok(())
-    }
-
-    /// The next packets in the order of time, once it is sure that they are.
-    fn next_by_time(
-        &mut self,
-        merge: &mut Merge,
-        patience: &mut Patience,
-        deadline: Instant,
-    ) -> Result<Option<Chunk>, Error> {
-        loop {
-            if let Some(chunk) = merge.next() {
-                return Ok(Some(chunk));
-            }
-            merge.look(&mut self.outlets, Instant::now)?;
-            merge.relieve(&self.outlets);
-            if merge.is_due() {
-                continue;
-            }
-            let due = merge.due();
-            match patience.next(self, due.map_or(deadline, |due| due.min(deadline)))? {
-                Some(chunk) => merge.put(chunk),
-                None if due.is_some_and(|due| due <= Instant::now()) => {}
-                None => return Ok(None),
-            }
-        }
-    }
-
-    /// Takes in what the kernel has told of interfaces.
-    fn listen(&mut self) -> Result<(), Error> {
-        for (place, site) in self.sites.iter_mut().enumerate() {
-            for change in site.changes()? {
-                let links = if change == LinkChange::Missed { Some(site.links()?) } else { None };
-                for port in self.ports.iter_mut().filter(|port| port.site == place) {
-                    self.events.extend(match &links {
-                        Some(links) => port.look(links)?,
-                        None => port.hear(&change)?,
-                    });
-                }
-            }
-        }
-        let forgotten = self.events.len().saturating_sub(MOST_EVENTS);
-        self.events.drain(..forgotten);
-        Ok(())
-    }
-}
-
-impl Queues for Opened {
-    type Taken = Chunk;
-
-    fn count(&self) -> usize {
-        self.outlets.len()
-    }
-
-    fn ready(&mut self, queue: usize) -> Result<Ready, Error> {
-        self.outlets[queue].ready()
-    }
-
-    fn take(&mut self, queue: usize) -> Result<Option<Chunk>, Error> {
-        self.outlets[queue].take()
-    }
-
-    fn arm(&mut self, bytes: u32) -> bool {
-        self.outlets.iter_mut().for_each(|outlet| outlet.queue.wake_after(bytes));
-        true
-    }
-
-    fn disarm(&mut self) {
-        self.outlets.iter_mut().for_each(|outlet| outlet.queue.wake_never());
-        self.bells.iter().for_each(|bell| bell.quiet());
-    }
-
-    fn sleep(&mut self, longest: Duration) -> Result<Woken, Error> {
-        let bells = self.bells.iter().map(|bell| bell.fd());
-        let fds = bells.chain(self.sites.iter().filter_map(Site::fd));
-        let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
-        match poll(&mut fds, Some(&timespec(longest))) {
-            Ok(0) => return Ok(Woken::Time),
-            Ok(_) if fds.iter().skip(self.bells.len()).all(|fd| fd.revents().is_empty()) => {
-                return Ok(Woken::Bell);
-            }
-            Ok(_) => {}
-            // A signal is news to the caller.
-            Err(Errno::INTR) => return Ok(Woken::News),
-            Err(error) => return Err(CallError::new("wait for packets", error).into()),
-        }
-        self.listen()?;
-        Ok(if self.events.is_empty() { Woken::Time } else { Woken::News })
     }
 }
 

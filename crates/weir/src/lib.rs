@@ -48,6 +48,7 @@ mod handlers;
 mod interface;
 mod merge;
 mod namespace;
+mod opened;
 mod outlet;
 mod patience;
 mod port;
