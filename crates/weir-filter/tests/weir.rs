@@ -4,7 +4,7 @@ mod frames;
 
 use frames::*;
 use weir_filter::interpret::{Interpreter, Metadata, Packet, VlanTag};
-use weir_filter::names::{Names, NoNames};
+use weir_filter::names::Names;
 use weir_filter::{Beside, Dialect, Filter, Options, compile};
 use weir_judge::expressions::{Words, expression};
 use weir_judge::packets::{Captured, fixed};
@@ -12,32 +12,8 @@ use weir_judge::{Choices, corpus};
 
 const ETHERNET: u16 = 1;
 
-fn options(dialect: Dialect, link_type: u16) -> Options<'static> {
-    Options {
-        dialect,
-        link_type,
-        snap_len: 262_144,
-        metadata: Beside::Nothing,
-        swapped: false,
-        netmask: Some(0xffff_ff00),
-        names: &NoNames,
-    }
-}
-
 fn filter(text: &str) -> Filter {
-    let filter = compile(text, &options(Dialect::Weir, ETHERNET));
-    let filter = filter.unwrap_or_else(|error| panic!("{text}: {error}"));
-    filter.lowered.check(&filter.ast.sets).unwrap_or_else(|error| panic!("{text}: {error}"));
-    filter
-}
-
-fn accepts(filter: &Filter, data: &[u8]) -> bool {
-    let length = u32::try_from(data.len()).expect("packets are short");
-    let packet = Packet { data, length, ..Packet::default() };
-    let answer = Interpreter::new(&filter.lowered, &filter.ast.sets).run(&packet) != 0;
-    let optimised = Interpreter::new(&filter.graph, &filter.ast.sets).run(&packet) != 0;
-    assert_eq!(optimised, answer, "`{}` of {data:02x?}, behind the passes", filter.text);
-    answer
+    compiled(text, &options(Dialect::Weir, ETHERNET))
 }
 
 /// Asks each expression of each packet.
@@ -350,7 +326,7 @@ fn unequal_is_unequal_of_atm_and_ss7_too() {
         (MTP2, &[0, 0, 0, 8, 0, 0, 0, 0], "sio != 7", true),
     ] {
         for (dialect, wanted) in [(Dialect::Weir, wanted), (Dialect::Pcap, !wanted)] {
-            let filter = compile(expression, &options(dialect, link_type)).expect("compiles");
+            let filter = compiled(expression, &options(dialect, link_type));
             assert_eq!(accepts(&filter, packet), wanted, "{dialect:?}: {expression} of {packet:?}");
         }
     }

@@ -3,9 +3,7 @@
 mod frames;
 
 use frames::*;
-use weir_filter::interpret::{Interpreter, Packet};
-use weir_filter::names::NoNames;
-use weir_filter::{Beside, Dialect, Filter, Options, compile};
+use weir_filter::{Dialect, Filter};
 use weir_judge::packets::fixed;
 
 const PLAIN: u16 = 105;
@@ -15,26 +13,7 @@ const AVS: u16 = 163;
 const PPI: u16 = 192;
 
 fn filter(text: &str, dialect: Dialect, link_type: u16) -> Filter {
-    let options = Options {
-        dialect,
-        link_type,
-        snap_len: 262_144,
-        metadata: Beside::Nothing,
-        swapped: false,
-        netmask: None,
-        names: &NoNames,
-    };
-    let filter = compile(text, &options).unwrap_or_else(|error| panic!("{text}: {error}"));
-    filter.lowered.check(&filter.ast.sets).unwrap_or_else(|error| panic!("{text}: {error}"));
-    filter
-}
-
-fn accepts(filter: &Filter, data: &[u8], length: u32) -> bool {
-    let packet = Packet { data, length, ..Packet::default() };
-    let answer = Interpreter::new(&filter.lowered, &filter.ast.sets).run(&packet) != 0;
-    let optimised = Interpreter::new(&filter.graph, &filter.ast.sets).run(&packet) != 0;
-    assert_eq!(optimised, answer, "`{}` of {data:02x?}, behind the passes", filter.text);
-    answer
+    compiled(text, &options(dialect, link_type))
 }
 
 /// Asks each expression of a frame, behind each header that may be in front.
@@ -53,10 +32,9 @@ fn table(frame: &[u8], yes: &[&str], no: &[&str]) {
         (PPI, &[0, 0, 12, 0, 105, 0, 0, 0, 1, 2, 3, 4]),
     ] {
         let packet = [header, frame].concat();
-        let length = u32::try_from(packet.len()).expect("short");
         for (texts, wanted) in [(yes, true), (no, false)] {
             for text in texts {
-                let answer = accepts(&filter(text, Dialect::Weir, link_type), &packet, length);
+                let answer = accepts(&filter(text, Dialect::Weir, link_type), &packet);
                 assert_eq!(answer, wanted, "{link_type}: `{text}` of {packet:02x?}");
             }
         }
@@ -210,14 +188,13 @@ fn addresses_are_those_of_the_ends() {
 fn headers_may_be_padded() {
     let frame = wlan(0x88, 1, &[&[0; 2][..], &snap(&[], 0x0800, &web())].concat());
     let packet = [&[0, 0, 9, 0, 2, 0, 0, 0, 0x20][..], &frame].concat();
-    let length = u32::try_from(packet.len()).expect("short");
-    assert!(accepts(&filter("tcp port 443", Dialect::Weir, RADIOTAP), &packet, length));
+    assert!(accepts(&filter("tcp port 443", Dialect::Weir, RADIOTAP), &packet));
     let radio = filter("radio[8] & 0x20 != 0 and wlan[0] = 0x88", Dialect::Weir, RADIOTAP);
-    assert!(accepts(&radio, &packet, length));
+    assert!(accepts(&radio, &packet));
     // PPI may be in front of something else.
     let other = [&[0, 0, 8, 0, 1, 0, 0, 0][..], &frame].concat();
     for text in ["tcp", "not tcp", "len > 0"] {
-        assert!(!accepts(&filter(text, Dialect::Weir, PPI), &other, 99), "{text}");
+        assert!(!accepts(&filter(text, Dialect::Weir, PPI), &other), "{text}");
     }
 }
 
@@ -270,8 +247,8 @@ fn the_dialects_agree_where_they_mean_the_same() {
             let [ours, theirs] =
                 [Dialect::Weir, Dialect::Pcap].map(|dialect| filter(text, dialect, link_type));
             for packet in &packets {
-                let (data, length) = (&packet.data, packet.length);
-                let (ours, theirs) = (accepts(&ours, data, length), accepts(&theirs, data, length));
+                let data = &packet.data;
+                let (ours, theirs) = (accepts(&ours, data), accepts(&theirs, data));
                 assert_eq!(ours, theirs, "{link_type}: `{text}` of {data:02x?}");
                 accepted += u32::from(ours);
             }

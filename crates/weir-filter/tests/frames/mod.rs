@@ -1,5 +1,41 @@
 //! Packets made of headers, of which only what is asked about differs.
 
+use weir_filter::interpret::{Interpreter, Packet};
+use weir_filter::names::NoNames;
+use weir_filter::{Beside, Dialect, Filter, Options, compile};
+
+/// For packets of a file, in a network of 256 addresses.
+pub(crate) fn options(dialect: Dialect, link_type: u16) -> Options<'static> {
+    Options {
+        dialect,
+        link_type,
+        snap_len: 262_144,
+        metadata: Beside::Nothing,
+        swapped: false,
+        netmask: Some(0xffff_ff00),
+        names: &NoNames,
+    }
+}
+
+/// The filter, whose graph keeps the rules of graphs.
+#[track_caller]
+pub(crate) fn compiled(text: &str, options: &Options<'_>) -> Filter {
+    let filter = compile(text, options).unwrap_or_else(|error| panic!("{text}: {error}"));
+    filter.lowered.check(&filter.ast.sets).unwrap_or_else(|error| panic!("{text}: {error}"));
+    filter
+}
+
+/// Whether the whole packet is wanted, before the passes and behind them.
+#[track_caller]
+pub(crate) fn accepts(filter: &Filter, data: &[u8]) -> bool {
+    let length = u32::try_from(data.len()).expect("packets are short");
+    let packet = Packet { data, length, ..Packet::default() };
+    let answer = Interpreter::new(&filter.lowered, &filter.ast.sets).run(&packet) != 0;
+    let optimised = Interpreter::new(&filter.graph, &filter.ast.sets).run(&packet) != 0;
+    assert_eq!(optimised, answer, "`{}` of {data:02x?}, behind the passes", filter.text);
+    answer
+}
+
 /// Ethernet between two stations, with 802.1Q tags of these numbers.
 pub(crate) fn ethernet(tags: &[u16], kind: u16, data: &[u8]) -> Vec<u8> {
     let mut frame = vec![2, 0, 0, 0, 0, 0x0b, 2, 0, 0, 0, 0, 0x0a];

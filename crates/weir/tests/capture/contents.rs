@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use weir::{Mode, SourceChoice, Timestamps};
 use weir_lab::{FrameSender, Network, Tagging, Traffic, Veth, require_root, tcp_transfer};
 
-use crate::{WAYS, assert_closed, capture_frames, drain, on_rx, on_wire, take_all};
+use crate::{WAYS, assert_closed, capture_frames, drain, on_rx, on_wire, send_and_take, take_all};
 
 #[test]
 fn root_every_byte_of_every_size_arrives_in_order() {
@@ -43,17 +43,14 @@ fn root_longer_packets_are_cut_at_the_snap_length_and_say_so() {
             network.rx().run(|| {
                 let mut capture =
                     on_rx(&network).source(source).mode(mode).snap_len(snap_len).open().unwrap();
-                FrameSender::new(&network.pair().tx).unwrap().send_frames(&traffic.frames(0..3)).unwrap();
-                let mut sequence = 0;
-                take_all(&mut capture, |chunk| {
-                    for packet in chunk {
-                        assert_eq!(packet.original_len, 200);
-                        let frame = traffic.frame(sequence);
-                        assert_eq!(packet.data, &frame[..frame.len().min(snap_len as usize)]);
-                        sequence += 1;
-                    }
-                });
-                assert_eq!(sequence, 3, "{source:?} {mode:?} {snap_len}");
+                let frames = traffic.frames(0..3);
+                let cut = |frame: &Vec<u8>| (frame[..frame.len().min(snap_len as usize)].to_vec(), 200);
+                let taken = send_and_take(&mut capture, &network.pair().tx, &frames);
+                assert_eq!(
+                    taken,
+                    frames.iter().map(cut).collect::<Vec<_>>(),
+                    "{source:?} {mode:?} {snap_len}"
+                );
             });
         }
     }
@@ -70,16 +67,10 @@ fn root_jumbo_frames_in_several_buffers_are_captured_whole() {
             network.rx().run(|| {
                 let traffic = Traffic::new(size).unwrap().between(network.pair());
                 let mut capture = on_rx(&network).source(source).mode(mode).open().unwrap();
-                FrameSender::new(&network.pair().tx).unwrap().send_frames(&traffic.frames(0..5)).unwrap();
-                let mut sequence = 0;
-                take_all(&mut capture, |chunk| {
-                    for packet in chunk {
-                        assert_eq!(packet.original_len as usize, size);
-                        assert!(packet.data == traffic.frame(sequence), "{source:?} {size}: bytes differ");
-                        sequence += 1;
-                    }
-                });
-                assert_eq!(sequence, 5, "{source:?} {mode:?} {size}");
+                let frames = traffic.frames(0..5);
+                let taken = send_and_take(&mut capture, &network.pair().tx, &frames);
+                let whole = taken.iter().zip(&frames).all(|(taken, frame)| taken == &(frame.clone(), size));
+                assert!(whole && taken.len() == 5, "{source:?} {mode:?} {size}: {}", taken.len());
             });
         }
     }
@@ -186,18 +177,13 @@ fn root_vlan_tags_are_where_they_were_on_the_wire() {
                 network.rx().run(|| {
                     let mut capture =
                         on_rx(&network).source(source).mode(mode).snap_len(snap_len).open().unwrap();
-                    FrameSender::new(tx).unwrap().send_frames(&traffic.frames(0..3)).unwrap();
-                    let mut sequence = 0;
-                    take_all(&mut capture, |chunk| {
-                        for packet in chunk {
-                            let wire = on_wire(&traffic, sequence, beside.is_some(), wire_tags);
-                            assert_eq!(packet.original_len as usize, wire.len(), "{source:?} {beside:?}");
-                            let kept = wire.len().min(snap_len as usize);
-                            assert_eq!(packet.data, &wire[..kept], "{source:?} {beside:?} {snap_len}");
-                            sequence += 1;
-                        }
-                    });
-                    assert_eq!(sequence, 3, "{source:?} {mode:?} {beside:?} {snap_len}");
+                    let cut = |sequence| {
+                        let wire = on_wire(&traffic, sequence, beside.is_some(), wire_tags);
+                        (wire[..wire.len().min(snap_len as usize)].to_vec(), wire.len())
+                    };
+                    let taken = send_and_take(&mut capture, tx, &traffic.frames(0..3));
+                    let told = format!("{source:?} {mode:?} {beside:?} {snap_len}");
+                    assert_eq!(taken, (0..3).map(cut).collect::<Vec<_>>(), "{told}");
                 });
             }
         }

@@ -15,7 +15,7 @@ mod tc;
 use std::time::Duration;
 
 use weir::{Account, Builder, Capture, Chunk, Mode, SourceChoice};
-use weir_lab::{Generator, Network, SendReport, SequenceCheck, SequenceReport, Traffic};
+use weir_lab::{FrameSender, Generator, Network, Port, SendReport, SequenceCheck, SequenceReport, Traffic};
 
 /// A capture on the receiving end of the first pair. The calling thread must be in the namespace.
 fn on_rx(network: &Network) -> Builder {
@@ -45,6 +45,16 @@ fn take_all(capture: &mut Capture, mut each: impl FnMut(&Chunk)) {
     while let Some(chunk) = capture.next(Duration::from_millis(100)).expect("the capture goes on") {
         each(&chunk);
     }
+}
+
+/// Sends these frames from `tx`, and gives what is captured of them, with their lengths on the wire.
+fn send_and_take(capture: &mut Capture, tx: &Port, frames: &[Vec<u8>]) -> Vec<(Vec<u8>, usize)> {
+    FrameSender::new(tx).expect("a socket").send_frames(frames).expect("frames are sent");
+    let mut taken = Vec::new();
+    take_all(capture, |chunk| {
+        taken.extend(chunk.packets().map(|packet| (packet.data.to_vec(), packet.original_len as usize)));
+    });
+    taken
 }
 
 /// The sums of the account that always close, and those that close once everything was taken.

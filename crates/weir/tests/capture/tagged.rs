@@ -4,7 +4,7 @@
 use weir::{Filter, Mode, SourceChoice};
 use weir_lab::{FrameSender, Network, Tagging, Traffic, Veth, require_root};
 
-use crate::{assert_closed, drain, on_rx, on_wire, take_all};
+use crate::{assert_closed, drain, on_rx, on_wire, send_and_take, take_all};
 
 /// Ways in which packets come to a filter.
 const WAYS: [(SourceChoice, Mode); 5] = [
@@ -62,17 +62,14 @@ fn root_filters_find_tags_wherever_they_are() {
                 for (expression, wanted) in EXPRESSIONS {
                     let what = format!("{source:?} {expression} {beside:?} {inside:?}");
                     capture.set_filter(Some(&Filter::new(expression))).unwrap();
-                    FrameSender::new(tx).unwrap().send_frames(&traffic.frames(0..3)).unwrap();
-                    let mut sequence = 0;
-                    take_all(&mut capture, |chunk| {
-                        for packet in chunk {
-                            let wire = on_wire(&traffic, sequence, beside.is_some(), wire_tags);
-                            assert_eq!(packet.data, &wire, "{what}");
-                            sequence += 1;
-                        }
-                    });
-                    assert_eq!(sequence, if wanted[index] { 3 } else { 0 }, "{what}");
-                    captured += sequence;
+                    let wire = |sequence| {
+                        let wire = on_wire(&traffic, sequence, beside.is_some(), wire_tags);
+                        (wire.clone(), wire.len())
+                    };
+                    let expected = if wanted[index] { 0..3 } else { 0..0 };
+                    captured += expected.end;
+                    let taken = send_and_take(&mut capture, tx, &traffic.frames(0..3));
+                    assert_eq!(taken, expected.map(wire).collect::<Vec<_>>(), "{what}");
                 }
                 drain(&mut capture, |_| {});
                 let account = capture.account().unwrap();
