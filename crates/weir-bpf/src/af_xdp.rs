@@ -97,7 +97,7 @@ impl Program {
         let (kind, gate) = match device {
             Some(device) => {
                 let maps = &loaded.maps;
-                let maps = [
+                let maps = &[
                     maps.sockets.as_fd(),
                     maps.queues.as_fd(),
                     maps.orders.as_fd(),

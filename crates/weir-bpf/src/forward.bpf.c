@@ -9,18 +9,14 @@
  * sent, refused
  *           What became of redirected packets, from the kernel's own tracepoints: XDP puts them aside and hands them to the
  *           driver sixteen at a time, long after the program has returned.
- * Maps:     gate.h, `target`, `queues`, `pending`.
+ * Maps:     gate.h, `target`, `sockets`, `accounts`, `pending`; with `copies` those of writer.h.
  * Kernel:   6.1; programs that are bound to their device 6.8, and a driver that tells stripped VLAN tags. */
-#include <stdbool.h>
-#include <linux/bpf.h>
-#include <bpf/bpf_endian.h>
-#include <bpf/bpf_helpers.h>
-#include "gate.h"
+#define CONTEXT struct xdp_md
+#include "buffers.h"
 #include "place.h"
 #include "stripped.h"
 
-const volatile bool fragments = false; /* packets may have some: the program is loaded with BPF_F_XDP_HAS_FRAGS */
-
+const volatile bool copies = false;     /* what is forwarded is laid down in a pool as well */
 const volatile bool to_sockets = false; /* packets go to sockets first */
 const volatile bool past_them = true;   /* where there is no socket, to the interface */
 
@@ -47,7 +43,7 @@ struct {
 
 /* The account of one receive queue. One writer: the NAPI context that polls the queue, in which the packets that it has
  * redirected are handed over, too. crates/weir-bpf/src/forward.rs reads it. */
-struct queue {
+struct account {
 	__u64 seen;      /* packets that reached the program */
 	__u64 filtered;  /* not wanted by the filter: to the stack */
 	__u64 bytes;     /* lengths of packets that were to be forwarded */
@@ -65,9 +61,9 @@ struct queue {
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, __u32);
-	__type(value, struct queue);
+	__type(value, struct account);
 	__uint(max_entries, 1);
-} queues SEC(".maps");
+} accounts SEC(".maps");
 
 /* Packets that this CPU has redirected and not handed over yet. All are of one queue: the kernel hands over what is left
  * before NAPI goes on to another. */
@@ -90,21 +86,16 @@ static const __u32 ZERO = 0;
 #define EMSGSIZE 90
 
 /* The account of the queue, and the packet counted as seen. */
-static __always_inline struct queue *arrive(struct xdp_md *ctx)
+static __always_inline struct account *meet(struct xdp_md *ctx)
 {
 	__u32 index = ctx->rx_queue_index;
-	struct queue *queue = bpf_map_lookup_elem(&queues, &index);
-	if (queue)
-		queue->seen++;
-	return queue;
+	struct account *account = bpf_map_lookup_elem(&accounts, &index);
+	if (account)
+		account->seen++;
+	return account;
 }
 
-static __always_inline __u32 packet_length(struct xdp_md *ctx)
-{
-	return fragments ? bpf_xdp_get_buff_len(ctx) : ctx->data_end - ctx->data;
-}
-
-static __always_inline int redirect(struct xdp_md *ctx, struct queue *queue)
+static __always_inline int redirect(struct xdp_md *ctx, struct account *account)
 {
 	struct pending *mine = bpf_map_lookup_elem(&pending, &ZERO);
 	if (!mine)
@@ -112,21 +103,18 @@ static __always_inline int redirect(struct xdp_md *ctx, struct queue *queue)
 	__u32 index = ctx->rx_queue_index;
 	mine->queue = index;
 	if (to_sockets && bpf_redirect_map(&sockets, index, XDP_PASS) == XDP_REDIRECT) {
-		queue->bytes += packet_length(ctx);
-		queue->handed++;
+		account->bytes += packet_length(ctx);
+		account->handed++;
 		return XDP_REDIRECT;
 	}
 	if ((to_sockets && !past_them) || bpf_redirect_map(&target, 0, XDP_DROP) != XDP_REDIRECT) {
-		queue->errors++;
+		account->errors++;
 		return XDP_DROP;
 	}
-	queue->bytes += packet_length(ctx);
+	account->bytes += packet_length(ctx);
 	mine->packets++;
 	return XDP_REDIRECT;
 }
-
-#define ADDRESSES 12 /* bytes before the place of a VLAN tag */
-#define TAG 4
 
 /* Puts a tag that the device has stripped back behind the addresses. */
 static __always_inline bool put_back(struct xdp_md *ctx, const struct tag *tag)
@@ -143,23 +131,38 @@ static __always_inline bool put_back(struct xdp_md *ctx, const struct tag *tag)
 	return true;
 }
 
+/* The copy of a packet, as it is forwarded. */
+static __noinline int lay_down(struct xdp_md *ctx)
+{
+	struct record record;
+	if (!arrive(&record, ctx->rx_queue_index) || !begin(&record, packet_length(ctx)))
+		return 0;
+	if (load_plain(ctx, &record))
+		commit(&record, INBOUND);
+	else
+		record.queue->errors++;
+	return 0;
+}
+
 static __always_inline int forward_packet(struct xdp_md *ctx, const struct tag *tag)
 {
-	struct queue *queue = arrive(ctx);
-	if (!queue)
+	struct account *account = meet(ctx);
+	if (!account)
 		return XDP_PASS;
 	if (tag->there && !put_back(ctx, tag)) {
-		queue->errors++;
+		account->errors++;
 		return XDP_DROP;
 	}
-	return redirect(ctx, queue);
+	if (copies)
+		lay_down(ctx);
+	return redirect(ctx, account);
 }
 
 static __always_inline int pass_by(struct xdp_md *ctx)
 {
-	struct queue *queue = arrive(ctx);
-	if (queue)
-		queue->filtered++;
+	struct account *account = meet(ctx);
+	if (account)
+		account->filtered++;
 	return XDP_PASS;
 }
 
@@ -208,12 +211,12 @@ int filter_tagged(struct xdp_md *ctx)
 }
 
 /* Those of `packets` that are ours, and the account that they belong to; none if another program has redirected them. */
-static __always_inline struct queue *take(struct pending **mine)
+static __always_inline struct account *take(struct pending **mine)
 {
 	*mine = bpf_map_lookup_elem(&pending, &ZERO);
 	if (!*mine || (*mine)->packets == 0)
 		return NULL;
-	return bpf_map_lookup_elem(&queues, &(*mine)->queue);
+	return bpf_map_lookup_elem(&accounts, &(*mine)->queue);
 }
 
 /* xdp_devmap_xmit(from, to, sent, drops, err): the driver has taken some packets of those that were put aside. */
@@ -221,15 +224,15 @@ SEC("raw_tp/xdp_devmap_xmit")
 int sent(struct bpf_raw_tracepoint_args *ctx)
 {
 	struct pending *mine;
-	struct queue *queue = take(&mine);
-	if (!queue)
+	struct account *account = take(&mine);
+	if (!account)
 		return 0;
 	__u32 taken = ctx->args[2], left = ctx->args[3];
-	queue->forwarded += taken;
+	account->forwarded += taken;
 	if ((int)ctx->args[4] < 0)
-		queue->unable += left;
+		account->unable += left;
 	else
-		queue->no_room += left;
+		account->no_room += left;
 	mine->packets -= taken + left;
 	return 0;
 }
@@ -238,14 +241,14 @@ int sent(struct bpf_raw_tracepoint_args *ctx)
 static __always_inline void take_back(int error)
 {
 	struct pending *mine = bpf_map_lookup_elem(&pending, &ZERO);
-	struct queue *queue = mine ? bpf_map_lookup_elem(&queues, &mine->queue) : NULL;
-	if (!queue)
+	struct account *account = mine ? bpf_map_lookup_elem(&accounts, &mine->queue) : NULL;
+	if (!account)
 		return;
-	queue->handed--;
+	account->handed--;
 	if (error == -ENOSPC)
-		queue->too_long++;
+		account->too_long++;
 	else
-		queue->no_room++;
+		account->no_room++;
 }
 
 /* xdp_redirect_err(dev, program, target, err, map type, map id, index): a packet could not be put aside, or a socket did not
@@ -259,13 +262,13 @@ int refused(struct bpf_raw_tracepoint_args *ctx)
 		take_back(ctx->args[3]);
 	if (map != target_id)
 		return 0;
-	struct queue *queue = take(&mine);
-	if (!queue)
+	struct account *account = take(&mine);
+	if (!account)
 		return 0;
 	if ((int)ctx->args[3] == -EMSGSIZE)
-		queue->too_long++;
+		account->too_long++;
 	else
-		queue->unable++;
+		account->unable++;
 	mine->packets--;
 	return 0;
 }

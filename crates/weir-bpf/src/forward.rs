@@ -15,9 +15,24 @@ use weir_sys::bpf::pin::pin;
 
 use crate::filter::{Gate, Hook, gate};
 use crate::log::{LoadError, logged};
+use crate::pool::{PoolMaps, PoolOptions, keep_maps, prepare};
 use crate::xdp::{Attached, Body, Bound, Device, HAS_FRAGMENTS, Kind, bind, reuse};
 
 skeleton!("forward");
+
+/// The maps of the pool.
+macro_rules! pool_maps {
+    ($maps:expr) => {
+        [
+            &mut $maps.pool,
+            &mut $maps.chunks,
+            &mut $maps.queues,
+            &mut $maps.orders,
+            &mut $maps.doorbell,
+            &mut $maps.strays,
+        ]
+    };
+}
 
 /// The constants of one way.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +47,8 @@ pub struct Options {
     pub past_sockets: bool,
     /// Index of the interface whose driver is asked for stripped VLAN tags; the program is then bound to it.
     pub tags_of: Option<u32>,
+    /// The pool that what is forwarded is copied into.
+    pub copies: Option<PoolOptions>,
 }
 
 /// Loaded programs. Nothing is forwarded before there is a target, and the program is attached.
@@ -78,29 +95,37 @@ pub struct Queues {
 }
 
 /// Names of what is pinned.
-const QUEUES: &str = "queues";
+const QUEUES: &str = "accounts";
 const FILTERS: &str = "filters";
 const OUTCOMES: &str = "outcomes";
 
 impl Forward {
-    /// Loads the programs, in the namespace of the interface that packets come from.
+    /// Loads the programs, in the namespace of the interface that packets come from, and gives the maps of the pool, if there is
+    /// one.
     ///
     /// # Errors
     ///
     /// No privilege, or a kernel (with `tags_of` a driver) without what the programs call.
-    pub fn load(options: &Options) -> Result<Self, LoadError> {
+    pub fn load(options: &Options) -> Result<(Self, Option<PoolMaps>), LoadError> {
         logged("forward", || Self::try_load(options))
     }
 
-    fn try_load(options: &Options) -> Result<Self, libbpf_rs::Error> {
+    fn try_load(options: &Options) -> Result<(Self, Option<PoolMaps>), libbpf_rs::Error> {
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::ForwardSkelBuilder::default().open(&mut storage)?;
-        let constants = open.maps.rodata_data.as_deref_mut().expect("the program has constants");
+        let constants = match &options.copies {
+            Some(pool) => prepare!(open, pool),
+            None => {
+                pool_maps!(open.maps).into_iter().try_for_each(|map| map.set_autocreate(false))?;
+                open.maps.rodata_data.as_deref_mut().expect("the program has constants")
+            }
+        };
+        constants.copies = options.copies.is_some();
         constants.fragments = options.fragments;
         constants.to_sockets = options.to_sockets;
         constants.past_them = options.past_sockets;
         open.maps.sockets.set_max_entries(options.queues)?;
-        open.maps.queues.set_max_entries(options.queues)?;
+        open.maps.accounts.set_max_entries(options.queues)?;
         let flags = if options.fragments { HAS_FRAGMENTS } else { 0 };
         let progs = &mut open.progs;
         for program in [&mut progs.forward, &mut progs.forward_wanted, &mut progs.forward_unwanted] {
@@ -121,18 +146,30 @@ impl Forward {
         variables.target_id = target.info()?.info.id;
         variables.sockets_id = sockets.info()?.info.id;
         let witnesses = [("sent", loaded.progs.sent.attach()?), ("refused", loaded.progs.refused.attach()?)];
-        let queues = Queues { map: MapHandle::try_from(&loaded.maps.queues)? };
+        let queues = Queues { map: MapHandle::try_from(&loaded.maps.accounts)? };
         let (program, gate) = match device {
             Some(device) => {
                 let maps = &loaded.maps;
-                let maps = [
+                let mut held = vec![
                     maps.target.as_fd(),
                     maps.sockets.as_fd(),
-                    maps.queues.as_fd(),
+                    maps.accounts.as_fd(),
                     maps.pending.as_fd(),
                     maps.rodata.as_fd(),
                 ];
-                let bound = Bound::new(Body::Forward, device, loaded.progs.forward_tagged.as_fd(), maps)?;
+                let copies = options.copies.is_some();
+                if copies {
+                    held.extend([
+                        maps.pool.as_fd(),
+                        maps.chunks.as_fd(),
+                        maps.queues.as_fd(),
+                        maps.orders.as_fd(),
+                        maps.doorbell.as_fd(),
+                        maps.strays.as_fd(),
+                    ]);
+                }
+                let plain = loaded.progs.forward_tagged.as_fd();
+                let bound = Bound::new(Body::Forward { copies }, device, plain, &held)?;
                 (Kind::Bound(bound.clone()), Gate::Bound(bound))
             }
             None => {
@@ -145,7 +182,12 @@ impl Forward {
                 (Kind::Free(program), gate!(loaded, vec![hook], outcomes))
             }
         };
-        Ok(Self { program, target, sockets, queues, gate: Arc::new(gate), witnesses })
+        let gate = Arc::new(gate);
+        let pool = match &options.copies {
+            Some(pool) => Some(keep_maps!(loaded, pool, Arc::clone(&gate))),
+            None => None,
+        };
+        Ok((Self { program, target, sockets, queues, gate, witnesses }, pool))
     }
 
     /// Says where packets go: to the interface with this index in the calling thread's namespace.
@@ -218,10 +260,15 @@ pub(crate) fn around<R>(
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::ForwardSkelBuilder::default().open(&mut storage)?;
         let ours = &mut open.maps;
-        reuse(
-            maps,
-            [&mut ours.target, &mut ours.sockets, &mut ours.queues, &mut ours.pending, &mut ours.rodata],
-        )?;
+        let held =
+            [&mut ours.target, &mut ours.sockets, &mut ours.accounts, &mut ours.pending, &mut ours.rodata];
+        let (maps, pool) = maps.split_at(held.len());
+        reuse(maps, held)?;
+        if pool.is_empty() {
+            pool_maps!(ours).into_iter().try_for_each(|map| map.set_autocreate(false))?;
+        } else {
+            reuse(pool, pool_maps!(ours))?;
+        }
         for map in [&mut ours.filters, &mut ours.outcomes, &mut ours.bss] {
             map.set_autocreate(false)?;
         }

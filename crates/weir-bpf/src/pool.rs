@@ -132,7 +132,7 @@ macro_rules! keep_maps {
             orders: $loaded.maps.orders.as_fd().try_clone_to_owned()?,
             doorbell: $loaded.maps.doorbell.as_fd().try_clone_to_owned()?,
             strays: libbpf_rs::MapHandle::try_from(&$loaded.maps.strays)?,
-            gate: std::sync::Arc::new($gate),
+            gate: $gate,
         }
     }};
 }

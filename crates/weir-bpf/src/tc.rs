@@ -2,6 +2,7 @@
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 
@@ -85,7 +86,7 @@ impl Programs {
             hooks.push(hook);
             outcomes.extend([(hook.wanted(), program), (hook.unwanted(), &loaded.progs.unwanted)]);
         }
-        let gate = gate!(loaded, hooks, outcomes);
+        let gate = Arc::new(gate!(loaded, hooks, outcomes));
         Ok((programs, keep_maps!(loaded, &options.pool, gate)))
     }
 

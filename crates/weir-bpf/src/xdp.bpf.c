@@ -7,37 +7,12 @@
  * Maps:     writer.h.
  * Kernel:   6.1 (bpf_ktime_get_tai_ns); programs that are bound to their device 6.8, and a driver that tells stripped VLAN tags. */
 #define CONTEXT struct xdp_md
-#include "packet.h"
+#include "buffers.h"
 #include "place.h"
 #include "stripped.h"
 
 const volatile __u32 verdict = XDP_PASS;
-const volatile bool fragments = false;    /* packets may have some: the program is loaded with BPF_F_XDP_HAS_FRAGS */
 const volatile bool queue_is_cpu = false; /* generic XDP runs on any CPU: one writer per CPU */
-
-/* bpf_xdp_load_bytes takes offsets and lengths up to 65535; a super-frame is longer and is copied in two steps. */
-#define STEP 32768u
-#define LOAD_MAX 65535u
-
-static __always_inline bool load(CONTEXT *ctx, __u32 from, void *to, __u32 length)
-{
-	if (snap_len > LOAD_MAX && length > LOAD_MAX) {
-		if (bpf_xdp_load_bytes(ctx, from, to, STEP))
-			return false;
-		from += STEP;
-		to += STEP;
-		length -= STEP;
-		asm volatile("" : "+r"(length));
-		if (length > LOAD_MAX)
-			return false;
-	}
-	return length != 0 && bpf_xdp_load_bytes(ctx, from, to, length) == 0;
-}
-
-static __always_inline __u32 packet_length(struct xdp_md *ctx)
-{
-	return fragments ? bpf_xdp_get_buff_len(ctx) : ctx->data_end - ctx->data;
-}
 
 static __always_inline __u32 queue_of(struct xdp_md *ctx)
 {

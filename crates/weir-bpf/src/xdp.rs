@@ -98,7 +98,7 @@ impl Program {
         let (kind, gate) = match options.tags_of {
             Some(index) => {
                 let maps = &loaded.maps;
-                let maps = [
+                let maps = &[
                     maps.pool.as_fd(),
                     maps.chunks.as_fd(),
                     maps.queues.as_fd(),
@@ -120,7 +120,7 @@ impl Program {
                 (Kind::Free(program), gate!(loaded, vec![hook], outcomes))
             }
         };
-        Ok((Self(kind), keep_maps!(loaded, &options.pool, gate)))
+        Ok((Self(kind), keep_maps!(loaded, &options.pool, Arc::new(gate))))
     }
 
     /// Attaches it to the interface with index `interface` of this thread's network namespace, with the filter that its gate

@@ -27,33 +27,39 @@ fn namespace() -> Option<NetNs> {
     None
 }
 
+/// The smallest pool.
+const POOL: PoolOptions = PoolOptions {
+    queues: 1,
+    chunks: 2,
+    stride: 128 << 10,
+    limit: 64 << 10,
+    slots: 4,
+    order_bytes: 64 + 2 * 8 * 4,
+    snap_len: 9000,
+    interface_id: 0,
+    stamp: Stamp::Packet,
+    directions: true,
+};
+
 /// The program for `device`, with the smallest pool.
 fn program(device: u32, fragments: bool) -> (Program, PoolMaps) {
-    let pool = PoolOptions {
-        queues: 1,
-        chunks: 2,
-        stride: 128 << 10,
-        limit: 64 << 10,
-        slots: 4,
-        order_bytes: 64 + 2 * 8 * 4,
-        snap_len: 9000,
-        interface_id: 0,
-        stamp: Stamp::Packet,
-        directions: true,
-    };
-    let options = Options { pool, exclusive: false, fragments, queue_is_cpu: false, tags_of: Some(device) };
+    let options =
+        Options { pool: POOL, exclusive: false, fragments, queue_is_cpu: false, tags_of: Some(device) };
     Program::load(&options).expect("it is loaded")
 }
 
 /// What makes filters for each body, bound to `device`. Their maps live as long as they do.
-fn loaders(device: u32, fragments: bool) -> [Loader; 3] {
+fn loaders(device: u32, fragments: bool) -> [Loader; 4] {
     let (queues, tags_of) = (1, Some(device));
     let (_program, capture) = program(device, fragments);
     let options = af_xdp::Options { queues, stamp: Stamp::Packet, fragments, concurrent: false, tags_of };
     let (_program, af_xdp) = af_xdp::Program::load(&options).expect("it is loaded");
-    let options = forward::Options { queues, fragments, to_sockets: true, past_sockets: true, tags_of };
-    let forward = forward::Forward::load(&options).expect("it is loaded");
-    [capture.gate(), af_xdp.gate(), forward.gate()]
+    let options =
+        forward::Options { queues, fragments, to_sockets: true, past_sockets: true, tags_of, copies: None };
+    let (forward, _) = forward::Forward::load(&options).expect("it is loaded");
+    let options = forward::Options { copies: Some(POOL), ..options };
+    let (copying, _maps) = forward::Forward::load(&options).expect("it is loaded");
+    [capture.gate(), af_xdp.gate(), forward.gate(), copying.gate()]
         .map(|gate| gate.loader().expect("descriptors").expect("it waits"))
 }
 

@@ -172,6 +172,24 @@ impl Settings {
     }
 }
 
+impl Settings {
+    fn checked(self) -> Result<Self, Error> {
+        if let Some(Window::Of(window)) = self.by_time
+            && window > LONGEST_WINDOW
+        {
+            let longest = LONGEST_WINDOW.as_secs();
+            return Err(Error::Options(format!("packets can be held back for {longest} s at most")));
+        }
+        if self.by_time.is_some() && self.timestamps == Timestamps::None {
+            return Err(Error::Options("without time stamps there is no order of time: ask for them".into()));
+        }
+        if self.snap_len == 0 {
+            return Err(Error::Options("a snap length of 0 keeps nothing: 1 is the least".into()));
+        }
+        Ok(self)
+    }
+}
+
 impl Default for Settings {
     fn default() -> Self {
         Self {
@@ -326,6 +344,19 @@ impl Builder {
         self
     }
 
+    /// What was asked for, where the interfaces follow from something else.
+    pub(crate) fn into_settings(self) -> Result<Settings, Error> {
+        match self {
+            Self { interfaces, .. } if !interfaces.is_empty() => {
+                Err(Error::Options("the copy of what is forwarded has its interfaces from that".into()))
+            }
+            Self { settings: Settings { filter: Some(_), .. }, .. } => {
+                Err(Error::Options("the copy of what is forwarded has its filter from that".into()))
+            }
+            Self { settings, .. } => settings.checked(),
+        }
+    }
+
     /// Begins the capture.
     ///
     /// # Errors
@@ -336,18 +367,6 @@ impl Builder {
         if self.interfaces.is_empty() {
             return Err(Error::NoInterface);
         }
-        if let Some(Window::Of(window)) = self.settings.by_time
-            && window > LONGEST_WINDOW
-        {
-            let longest = LONGEST_WINDOW.as_secs();
-            return Err(Error::Options(format!("packets can be held back for {longest} s at most")));
-        }
-        if self.settings.by_time.is_some() && self.settings.timestamps == Timestamps::None {
-            return Err(Error::Options("without time stamps there is no order of time: ask for them".into()));
-        }
-        if self.settings.snap_len == 0 {
-            return Err(Error::Options("a snap length of 0 keeps nothing: 1 is the least".into()));
-        }
-        Capture::open(&self.interfaces, &self.settings)
+        Capture::open(&self.interfaces, &self.settings.checked()?)
     }
 }

@@ -89,6 +89,11 @@ impl Capture {
             let open = || Port::open(one, device, id, place, settings);
             ports.push(site::inside(one.namespace.as_ref(), open)??);
         }
+        Ok(Self::of(ports, sites, settings))
+    }
+
+    /// One whose sources are open, each port in the site of its number.
+    pub(crate) fn of(mut ports: Vec<Port>, sites: Vec<Site>, settings: &Settings) -> Self {
         let window = |window| match window {
             Window::Of(window) => window,
             Window::Usual => {
@@ -97,7 +102,7 @@ impl Capture {
             }
         };
         let now = Instant::now();
-        Ok(Self {
+        Self {
             merge: settings.by_time.map(|one| Merge::new(window(one))),
             interfaces: ports.iter().map(|port| port.interface.clone()).collect(),
             opened: Opened {
@@ -113,7 +118,7 @@ impl Capture {
             ended: None,
             checked: now,
             exchanging: Turn::default(),
-        })
+        }
     }
 
     /// The interfaces, in the order in which they were asked for.

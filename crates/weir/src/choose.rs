@@ -8,6 +8,7 @@ use crate::Error;
 use crate::Filter;
 use crate::builder::{Direction, Mode, Settings, SourceChoice, Wanted};
 use crate::interface::{Device, Interface};
+use crate::source::programmed::Programmed;
 use crate::source::{Source, af_packet, af_xdp, tc, xdp, xdp_tc};
 
 type Opening = Result<(Box<dyn Source>, Interface), Error>;
@@ -78,6 +79,20 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
         (SourceChoice::AfXdp, _) => opener.af_xdp(asked()),
         (SourceChoice::Auto, _) => opener.auto(),
     }
+}
+
+/// The source that the program of forwarding fills with copies; `snap_len` and what there is to say of it.
+pub(crate) fn copy(
+    device: &Device,
+    id: u32,
+    settings: &Settings,
+    source: Programmed,
+    (snap_len, detail): (u32, String),
+) -> Opening {
+    let opener = Opener { device, id, settings, link_type: device.link_type()? };
+    let why = "what is forwarded is copied".to_owned();
+    let (source, interface) = opener.describe("forward", source, snap_len, detail, why);
+    Ok((source, Interface { mode: "forward", ..interface }))
 }
 
 /// Opens one source or another on the same interface.

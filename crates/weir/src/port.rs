@@ -48,14 +48,25 @@ impl Port {
         site: usize,
         settings: &Settings,
     ) -> Result<Self, Error> {
-        let (source, interface) = choose::open(device, id, settings)?;
+        let opened = choose::open(device, id, settings)?;
         // Records say it where both directions come.
         let direction = match settings.direction {
-            _ if matches!(interface.source, "xdp" | "af_xdp") => Some(Direction::In),
+            _ if matches!(opened.1.source, "xdp" | "af_xdp") => Some(Direction::In),
             Direction::Both => None,
             one => Some(one),
         };
-        let lane = |queue| Arc::new(Lane::new(id, queue, interface.link_type, direction));
+        Self::new(&wanted.name, device, site, direction, opened)
+    }
+
+    /// One on `device`, which the user calls `name`; `direction`: that of all its packets.
+    pub(crate) fn new(
+        name: &str,
+        device: &Device,
+        site: usize,
+        direction: Option<Direction>,
+        (source, interface): (Box<dyn Source>, Interface),
+    ) -> Result<Self, Error> {
+        let lane = |queue| Arc::new(Lane::new(interface.id, queue, interface.link_type, direction));
         let counters = nic_counters(&device.link);
         Ok(Self {
             lanes: (0..source.queues()).map(lane).collect(),
@@ -63,7 +74,7 @@ impl Port {
             site,
             watched: (!device.any).then(|| Watched {
                 index: device.link.index,
-                known: Known::of(&Link { name: wanted.name.clone(), ..device.link.clone() }),
+                known: Known::of(&Link { name: name.to_owned(), ..device.link.clone() }),
                 began: counters,
                 now: counters,
             }),

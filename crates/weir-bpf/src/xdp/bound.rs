@@ -60,7 +60,10 @@ pub enum Body {
     /// That of the source `af_xdp`.
     AfXdp,
     /// That of forwarding.
-    Forward,
+    Forward {
+        /// What is forwarded is copied into a pool as well.
+        copies: bool,
+    },
 }
 
 impl Body {
@@ -68,7 +71,8 @@ impl Body {
     pub fn maps(self) -> usize {
         match self {
             Self::Capture => 7,
-            Self::AfXdp | Self::Forward => 5,
+            Self::AfXdp | Self::Forward { copies: false } => 5,
+            Self::Forward { copies: true } => 11,
         }
     }
 
@@ -80,7 +84,7 @@ impl Body {
         match self {
             Self::Capture => CAPTURE,
             Self::AfXdp => AF_XDP,
-            Self::Forward => FORWARD,
+            Self::Forward { .. } => FORWARD,
         }
     }
 }
@@ -108,13 +112,13 @@ pub struct BoundParts {
 }
 
 impl Bound {
-    pub(crate) fn new<const N: usize>(
+    pub(crate) fn new(
         body: Body,
         device: Device,
         plain: BorrowedFd<'_>,
-        maps: [BorrowedFd<'_>; N],
+        maps: &[BorrowedFd<'_>],
     ) -> io::Result<Self> {
-        debug_assert_eq!(N, body.maps(), "{body:?}");
+        debug_assert_eq!(maps.len(), body.maps(), "{body:?}");
         let plain = plain.try_clone_to_owned()?;
         let maps = maps.iter().map(|map| map.try_clone_to_owned()).collect::<io::Result<_>>()?;
         Ok(Self(Arc::new(Place { body, device, maps, plain, state: Mutex::new(State::Awaited(None)) })))
@@ -196,7 +200,7 @@ impl BoundParts {
         Ok(match self.body {
             Body::Capture => super::around(self.device, &self.maps, put),
             Body::AfXdp => af_xdp::around(self.device, &self.maps, put),
-            Body::Forward => forward::around(self.device, &self.maps, put),
+            Body::Forward { .. } => forward::around(self.device, &self.maps, put),
         }??)
     }
 }

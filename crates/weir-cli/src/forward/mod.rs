@@ -1,5 +1,6 @@
 //! `weir forward`: what one interface receives is sent on another, inside the kernel.
 
+mod copying;
 mod live;
 mod report;
 mod summary;
@@ -11,6 +12,7 @@ use clap::{Args, ValueEnum};
 use weir::forward::{ForwardAccount, ForwardBuilder, OnExit};
 use weir::{Event, Forward, Namespace};
 
+use self::copying::{CopyArgs, Copying};
 use self::live::Live;
 use self::summary::Summary;
 use crate::confine::{self, ConfineArgs, Confinement, Needs};
@@ -28,12 +30,14 @@ Examples:
         One way, and only these; everything else that eth1 receives goes to this host's stack, as without weir.
   weir ctl filter 'tcp port 443 or udp port 443'
         Another filter while it runs: each packet meets the one or the other.
+  weir forward eth1 eth2 --both -w both.pcapng
+        The same, and what goes through is in a file as well.
   weir forward eth1 eth2 --both --on-exit open
         The same bridge stays in the kernel when the process ends, however it ends ...
   weir forward --end eth1 eth2
         ... until this, which tells what became of every packet.
 
-No packet comes to the process. Each ends in one counter:
+Without -w no packet comes to the process. Each ends in one counter:
   seen = filtered + forwarded + no room + too long + unable + errors.
 SIGINT (Ctrl-C) or SIGTERM ends it with the account; SIGUSR1 prints the account so far.
 Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong.";
@@ -57,21 +61,25 @@ pub(crate) struct ForwardArgs {
     filter: FilterArgs,
 
     /// Forward from OUT to IN as well.
-    #[arg(short, long)]
+    #[arg(short, long, help_heading = "Forwarding")]
     both: bool,
 
     /// What becomes of it when the process ends, be it by kill -9. closed: it ends, packets go to this host's stack. open: it
     /// goes on in the kernel until --end.
     #[arg(long, value_name = "HOW", value_enum, default_value_t, hide_possible_values = true)]
+    #[arg(help_heading = "Forwarding")]
     on_exit: OnExitArg,
 
     /// End what `--on-exit open` has left going on, and print its account.
-    #[arg(long, conflicts_with_all = ["words", "filter", "filter_file", "both", "on_exit", "duration", "no_promiscuous_mode", "control"])]
+    #[arg(long, conflicts_with_all = ["words", "filter", "filter_file", "both", "on_exit", "duration", "no_promiscuous_mode", "control", "write"], help_heading = "Forwarding")]
     end: bool,
 
     /// Leave the interfaces out of promiscuous mode: only frames for their own addresses are received.
-    #[arg(short = 'p', long)]
+    #[arg(short = 'p', long, help_heading = "Forwarding")]
     no_promiscuous_mode: bool,
+
+    #[command(flatten)]
+    copy: CopyArgs,
 
     /// Stop after this time: 500ms, 10s, 5m, 1h.
     #[arg(long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true)]
@@ -113,6 +121,7 @@ impl ForwardArgs {
         let builder = Forward::between(from, to).namespaces(here.as_ref(), there.as_ref());
         let filter = self.filter.filter(&self.words)?;
         let builder = filter.into_iter().fold(builder, ForwardBuilder::filter);
+        let builder = self.copy.builder().into_iter().fold(builder, ForwardBuilder::copied);
         Ok(builder.both(self.both).on_exit(on_exit).promiscuous(!self.no_promiscuous_mode))
     }
 }
@@ -133,11 +142,13 @@ pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
     let builder = args.builder()?;
     let mut until = Until::for_time(args.duration)?;
     let listening = args.control.listen()?;
-    let forward = builder.open()?;
+    let mut forward = builder.open()?;
     until.begin();
-    let confinement = args
-        .confine
-        .confine(|| listening.iter().map(Listening::path).fold(Needs::to_capture(), Needs::remove))?;
+    let confinement = args.confine.confine(|| {
+        let needs = listening.iter().map(Listening::path).fold(Needs::to_capture(), Needs::remove);
+        args.copy.place().iter().fold(needs, |needs, place| needs.write(place))
+    })?;
+    let copying = args.copy.begin(forward.take_copy())?;
     if !args.quiet {
         style::print(&report::opened(&forward, &args.from, &args.to, style::stderr()));
     }
@@ -147,7 +158,7 @@ pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
     }
     let live = if args.quiet { None } else { Live::on_terminal() };
     let filter = forward.ways().into_iter().find_map(|way| way.filter);
-    let mut run = Run { args, until, forward, confinement, live, control: None, filter };
+    let mut run = Run { args, until, forward, copying, confinement, live, control: None, filter };
     let serve = |listening: Listening| {
         let exchange = run.forward.exchange()?;
         listening.serve("forward", exchange, run.summary()?)
@@ -172,6 +183,7 @@ struct Run<'a> {
     args: &'a ForwardArgs,
     until: Until,
     forward: Forward,
+    copying: Option<Copying>,
     /// None: not confined.
     confinement: Option<Confinement>,
     live: Option<Live>,
@@ -243,9 +255,12 @@ impl Run<'_> {
 
     fn finish(mut self, end: Result<Stop, Failure>) -> Result<(), Failure> {
         let stopped = self.forward.stop().map_err(Failure::from);
+        let (copy, copied) = self.copying.take().map(Copying::finish).unzip();
+        let stopped = copied.into_iter().fold(stopped, Result::and);
         self.live.iter().for_each(Live::clear);
         let result = end.and_then(|stop| stopped.map(|()| stop));
         let mut summary = self.summary()?;
+        summary.copy = copy;
         summary.close(&result);
         if !self.args.quiet {
             style::print(&report::account(&summary, style::stderr()));

@@ -77,6 +77,17 @@ pub(super) fn account(summary: &Summary, paint: Paint) -> String {
     for (_, reason) in reasons.iter().filter(|(packets, _)| *packets > 0) {
         let _infallible = writeln!(text, "  {reason}");
     }
+    if let Some(copy) = &summary.copy {
+        let missing = copy.lost + copy.errors;
+        let counts = format!(
+            "{} packets written, {} lost for want of room, {} errors",
+            units::grouped(copy.written),
+            units::grouped(copy.lost),
+            units::grouped(copy.errors)
+        );
+        let counts = if missing == 0 { counts } else { paint.red(counts) };
+        let _infallible = writeln!(text, "Copy in {}: {counts}", copy.file);
+    }
     text
 }
 

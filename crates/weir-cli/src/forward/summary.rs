@@ -9,6 +9,7 @@ use serde::Serialize;
 use weir::NicCounters;
 use weir::forward::{ForwardAccount, ForwardTally, SendCounters, WayInfo};
 
+use super::copying::CopySummary;
 use crate::confine::Confinement;
 use crate::control::Told;
 use crate::failure::Failure;
@@ -29,6 +30,8 @@ pub(super) struct Summary {
     error: Option<String>,
     /// Where in a bpffs the kernel keeps what goes on without this process; null if nothing does.
     pub(super) goes_on: Option<String>,
+    /// The copy that was asked for, once it has ended.
+    pub(super) copy: Option<CopySummary>,
     /// What the process was confined to; null with `--no-confine`.
     pub(super) confinement: Option<Confinement>,
     pub(super) ways: Vec<WaySummary>,
@@ -124,6 +127,7 @@ impl Summary {
             stopped_by: None,
             error: None,
             goes_on: goes_on.map(|path| path.display().to_string()),
+            copy: None,
             confinement: None,
             ways,
             queues,

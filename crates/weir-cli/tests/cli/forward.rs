@@ -9,7 +9,7 @@ use rustix::process::Signal;
 use serde_json::Value;
 use weir_lab::{Generator, Hook, Network, Traffic, Verdict, Veth, require_root};
 
-use crate::harness::{Ended, Running, directory, path, weir};
+use crate::harness::{Ended, Running, directory, path, tshark, weir};
 
 const SETTLE: Duration = Duration::from_millis(100);
 
@@ -96,6 +96,52 @@ fn root_each_way_has_its_account() {
     assert_eq!(ways, [("rx0", 1000), ("rx1", 0)]);
     assert!(ended.stderr.contains("Nothing lost (NIC 0, forwarding 0)"), "{}", ended.stderr);
     assert!(is_as_before(&network), "{}", links(&network));
+}
+
+#[test]
+fn root_what_is_forwarded_is_in_a_file_as_well() {
+    if !require_root("root_what_is_forwarded_is_in_a_file_as_well") {
+        return;
+    }
+    let (network, directory) = (lab(), directory());
+    let file = path(&directory, "copy.pcapng");
+    let args = ["forward", "rx0", "rx1", "--both", "--json", "-w", &file, "-s", "40", "udp"];
+    let running = start(&network, &mut weir(&args));
+    assert_eq!(send(&network, 1000), 1000);
+    let ended = running.interrupt().succeeded();
+    assert!(ended.stderr.contains(": 1,000 packets written, 0 lost"), "{}", ended.stderr);
+    let copy = &account(&ended)["copy"];
+    let counts = ["seen", "written", "lost", "errors"].map(|field| copy[field].as_u64());
+    assert_eq!((counts, copy["file"].as_str()), ([1000, 1000, 0, 0].map(Some), Some(&*file)), "{copy}");
+    let told = tshark(file.as_ref(), &["frame.interface_name", "frame.len", "frame.cap_len"]);
+    assert_eq!(told, vec!["rx0\t60\t40"; 1000]);
+
+    let run = |args: &[&str]| Running::spawn(&network, &mut weir(args)).wait();
+    run(&["forward", "rx0", "rx1", "-w", "/dev/full"]).failed(&["no more room for /dev/full"]);
+    let both = run(&["forward", "rx0", "rx1", "-w", &file, "--on-exit", "open"]);
+    assert_eq!(both.status.code(), Some(2), "{}", both.stderr);
+    assert!(both.stderr.contains("a copy ends with the process"), "{}", both.stderr);
+    assert!(is_as_before(&network), "{}", links(&network));
+}
+
+#[test]
+fn root_a_disk_that_fills_up_ends_the_copy_and_not_the_forwarding() {
+    if !require_root("root_a_disk_that_fills_up_ends_the_copy_and_not_the_forwarding") {
+        return;
+    }
+    let (network, directory) = (lab(), directory());
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", "mount -t tmpfs -o size=256k none $0 && cd $0 && exec \"$@\""]);
+    command.arg(directory.path()).arg(env!("CARGO_BIN_EXE_weir"));
+    let running = start(&network, command.args(["forward", "rx0", "rx1", "--json", "-w", "copy.pcapng"]));
+    assert_eq!(send(&network, 10_000), 10_000);
+    running.wait_for("the copy ends here, and forwarding goes on: no more room for copy.pcapng");
+    assert_eq!(send(&network, 100), 100);
+    let account = account(&running.interrupt().failed(&["no more room for copy.pcapng"]));
+    assert_eq!((&account["forwarded"], &account["lost"]), (&10_100.into(), &0.into()));
+    let of = |field: &str| account["copy"][field].as_u64().unwrap_or_else(|| panic!("{field}: {account}"));
+    assert!((1000..10_000).contains(&of("written")), "{account}");
+    assert_eq!(of("seen"), of("written") + of("lost") + of("errors"), "{account}");
 }
 
 #[test]

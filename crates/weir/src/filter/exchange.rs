@@ -107,7 +107,10 @@ pub enum BodyKind {
     /// That of the source `af_xdp`.
     AfXdp,
     /// That of forwarding.
-    Forward,
+    Forward {
+        /// What is forwarded is copied into a pool as well.
+        copies: bool,
+    },
 }
 
 /// Where a program is attached.
@@ -376,7 +379,7 @@ impl From<BodyKind> for Body {
         match kind {
             BodyKind::Capture => Self::Capture,
             BodyKind::AfXdp => Self::AfXdp,
-            BodyKind::Forward => Self::Forward,
+            BodyKind::Forward { copies } => Self::Forward { copies },
         }
     }
 }
@@ -386,7 +389,7 @@ impl From<Body> for BodyKind {
         match body {
             Body::Capture => Self::Capture,
             Body::AfXdp => Self::AfXdp,
-            Body::Forward => Self::Forward,
+            Body::Forward { copies } => Self::Forward { copies },
         }
     }
 }

@@ -71,6 +71,11 @@ impl End {
         self.device.link.index
     }
 
+    /// Another look at its namespace.
+    pub(super) fn site(&self) -> Result<Site, Error> {
+        Site::open(self.namespace.as_ref())
+    }
+
     /// Does `work` in its namespace.
     pub(super) fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, Error> {
         site::inside(self.namespace.as_ref(), work)

@@ -10,6 +10,7 @@
 //! where they lie.
 
 mod account;
+mod copy;
 mod end;
 mod handler;
 mod pins;
@@ -23,14 +24,15 @@ use rustix::io::Errno;
 use weir_sys::{CallError, bpf};
 
 pub use self::account::{ForwardAccount, ForwardQueue, ForwardTally, SendCounters, WayAccount};
+use self::copy::Copy;
 use self::end::End;
 pub use self::handler::{Handler, Lane, Packet, Verdict};
 use self::pins::Pins;
 use self::pump::Pumps;
 use self::way::Way;
-use crate::builder::Wanted;
+use crate::builder::{Builder, Wanted};
 use crate::filter::{Exchange, Turn};
-use crate::{Error, Event, Filter, Namespace};
+use crate::{Capture, Error, Event, Filter, Namespace};
 
 /// What becomes of forwarding when the process ends, however it does.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,6 +53,7 @@ pub struct ForwardBuilder {
     filter: Option<Filter>,
     on_exit: OnExit,
     promiscuous: bool,
+    copied: Option<Builder>,
 }
 
 /// Forwarding that runs.
@@ -59,6 +62,7 @@ pub struct Forward {
     ends: [End; 2],
     ways: Vec<Way>,
     pumps: Option<Pumps>,
+    copy: Option<Capture>,
     pins: Option<Pins>,
     events: Vec<Event>,
     began: Instant,
@@ -113,6 +117,14 @@ impl ForwardBuilder {
         self
     }
 
+    /// Has what is forwarded copied, as it goes out, or to the handlers; [`Forward::take_copy`] gives the capture. `how` is a
+    /// capture's without interfaces and filter: its pool, snap length, time stamps and delivery. A full pool loses copies, never
+    /// packets.
+    pub fn copied(mut self, how: Builder) -> Self {
+        self.copied = Some(how);
+        self
+    }
+
     /// Begins.
     ///
     /// # Errors
@@ -144,6 +156,11 @@ impl ForwardBuilder {
         pumps: impl FnOnce(&[End; 2], &[Way]) -> Result<Option<Pumps>, Error>,
     ) -> Result<Forward, Error> {
         let [from, to] = &self.ends;
+        if self.copied.is_some() && self.on_exit == OnExit::Open {
+            let why =
+                "a copy ends with the process, and forwarding that stays open does not: ask for one of them";
+            return Err(Error::Options(why.into()));
+        }
         let mut ends = [End::find(from, 0)?, End::find(to, 1)?];
         Pins::check(&ends)?;
         end::check(&ends, self.both)?;
@@ -152,11 +169,17 @@ impl ForwardBuilder {
             OnExit::Closed => None,
         };
         let numbers: &[(usize, usize)] = if self.both { &[(0, 1), (1, 0)] } else { &[(0, 1)] };
-        let mut ways = Vec::new();
-        for &(from, to) in numbers {
+        let copied = self.copied.map(Builder::into_settings).transpose()?;
+        let (mut ways, mut ports, mut sites) = (Vec::new(), Vec::new(), Vec::new());
+        for (id, &(from, to)) in (0..).zip(numbers) {
             let both = [&ends[from], &ends[to]];
-            ways.push(Way::load([from, to], both, self.filter.as_ref(), sockets)?);
+            let copy = copied.as_ref().map(|settings| Copy::plan(both[0], id, settings)).transpose()?;
+            let (way, port) = Way::load([from, to], both, self.filter.as_ref(), sockets, copy)?;
+            ways.push(way);
+            ports.extend(port);
+            sites.push(both[0].site()?);
         }
+        let copy = copied.map(|settings| Capture::of(ports, sites, &settings));
         let pumps = pumps(&ends, &ways)?;
         // All are loaded before the first is attached: a driver may pause its traffic for that.
         for (way, name) in ways.iter_mut().zip(pins::WAYS) {
@@ -174,7 +197,7 @@ impl ForwardBuilder {
         }
         let events = ends.iter().filter_map(End::first_event).collect();
         let (began, exchanging) = (Instant::now(), Turn::default());
-        Ok(Forward { ends, ways, pumps, pins, events, began, ended: None, exchanging })
+        Ok(Forward { ends, ways, pumps, copy, pins, events, began, ended: None, exchanging })
     }
 }
 
@@ -189,12 +212,19 @@ impl Forward {
             filter: None,
             on_exit: OnExit::default(),
             promiscuous: true,
+            copied: None,
         }
     }
 
     /// The ways that packets go.
     pub fn ways(&self) -> Vec<WayInfo> {
         self.ways.iter().map(|way| way.info(&self.ends, self.pumps.as_ref())).collect()
+    }
+
+    /// The copy of what is forwarded, if it was asked for: once. It is complete when forwarding has been [stopped](Self::stop)
+    /// before it.
+    pub fn take_copy(&mut self) -> Option<Capture> {
+        self.copy.take()
     }
 
     /// Under which name in a bpffs the kernel keeps it, where it goes on without this process.

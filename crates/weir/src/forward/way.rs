@@ -9,11 +9,13 @@ use weir_sys::bpf::XdpHook;
 use weir_sys::xsk::XskSocket;
 
 use super::account::{ForwardQueue, WayAccount};
+use super::copy::Copy;
 use super::end::End;
 use super::handler::Lane;
 use super::pump::Pumps;
 use super::{OnExit, WayInfo, end, pins};
 use crate::filter::{Gate, Seat};
+use crate::port::Port;
 use crate::source::programmed::{self, AtGateInForce};
 use crate::source::xdp::{self, STANDARD_MTU};
 use crate::{Error, Filter};
@@ -32,13 +34,14 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// Loads its programs, with the filter in front.
+    /// Loads its programs, with the filter in place; and where packets are copied into a pool, that.
     pub(super) fn load(
         ends: [usize; 2],
         [from, to]: [&End; 2],
         filter: Option<&Filter>,
         sockets: Option<OnExit>,
-    ) -> Result<Self, Error> {
+        copy: Option<Copy<'_>>,
+    ) -> Result<(Self, Option<Port>), Error> {
         let (device, name) = (&from.device, from.name());
         let mut notes = Vec::new();
         // Bound to the device, so that the driver can be asked for the tags it has stripped.
@@ -51,6 +54,7 @@ impl Way {
             // Once the process is gone: on in the kernel, or nowhere.
             past_sockets: sockets != Some(OnExit::Closed),
             tags_of: bound.then_some(device.link.index),
+            copies: copy.as_ref().map(Copy::options),
         };
         let load = |options: &Options| from.inside(|| Programs::load(options));
         let (programs, bound) = match load(&options)? {
@@ -59,7 +63,7 @@ impl Way {
             }
             other => (other, bound),
         };
-        let programs = programs.map_err(|error| programmed::not_loaded(name, error))?;
+        let (programs, maps) = programs.map_err(|error| programmed::not_loaded(name, error))?;
         let is_veth = device.driver.as_deref() == Some("veth");
         if is_veth && !bound {
             notes.push(format!(
@@ -80,7 +84,9 @@ impl Way {
         let programs = to.inside(move || programs.set_target(target).map(|()| programs))??;
         let in_force = AtGateInForce::default();
         from.inside(|| programmed::put_first(name, programs.gate(), &in_force, device, filter))??;
-        Ok(Self { ends, programs, attached: None, in_force, notes, filter: filter.map(Filter::label) })
+        let port = copy.zip(maps).map(|(copy, maps)| copy.port(from, maps, &in_force)).transpose()?;
+        let way = Self { ends, programs, attached: None, in_force, notes, filter: filter.map(Filter::label) };
+        Ok((way, port))
     }
 
     /// Puts the program on the interface that receives.

@@ -63,7 +63,7 @@ impl Opened {
 const LEAST_ROOM: u32 = 16;
 
 /// The measures of a pool for records of up to `largest` bytes of data, if there is memory for it.
-pub(super) fn shape(device: &Device, settings: &Settings, queues: u32, largest: u32) -> Result<Shape, Error> {
+pub(crate) fn shape(device: &Device, settings: &Settings, queues: u32, largest: u32) -> Result<Shape, Error> {
     let chunks = settings.chunks_for(queues);
     let shape = Shape::new(queues, chunks, settings.chunk_size, largest.max(LEAST_ROOM) + DIRECTION_BYTES)?;
     choose::check_memory(&device.link.name, shape.data_bytes())?;
@@ -121,7 +121,7 @@ pub(crate) fn not_loaded(name: &str, source: LoadError) -> Error {
 
 impl Programmed {
     /// The process's half of a pool whose program is loaded and not attached yet.
-    pub(super) fn new(
+    pub(crate) fn new(
         device: &Device,
         promiscuous: bool,
         shape: Shape,
@@ -155,6 +155,11 @@ impl Programmed {
         };
         source.tick()?;
         Ok(source)
+    }
+
+    /// What is in force at its gate is known elsewhere, too.
+    pub(crate) fn filtered_by(self, in_force: &AtGateInForce) -> Self {
+        Self { in_force: in_force.clone(), ..self }
     }
 
     /// Keeps what holds the program on the interface.

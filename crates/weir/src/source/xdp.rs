@@ -13,7 +13,7 @@ use crate::interface::Device;
 use crate::{Error, size};
 
 /// Largest packet that `bpf_xdp_load_bytes` can be brought to copy, in two steps (`load` in xdp.bpf.c).
-const LARGEST_COPY: u32 = 32_768 + 65_535;
+pub(crate) const LARGEST_COPY: u32 = 32_768 + 65_535;
 
 /// Up to this a driver has each packet in one buffer.
 pub(crate) const STANDARD_MTU: u32 = 1500;

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use weir::forward::{ForwardBuilder, ForwardTally};
-use weir::{Error, Event, Filter, Forward};
+use weir::{Capture, Error, Event, Filter, Forward};
 use weir_bpf::forward::{Forward as Programs, Options};
 use weir_lab::{FrameSender, Generator, Hook, SequenceCheck, Tagging, Traffic, Verdict, Veth, require_root};
 use weir_sys::bpf::XdpHook;
@@ -150,6 +150,49 @@ fn root_a_filter_finds_a_tag_beside_the_frame_and_it_is_forwarded() {
 }
 
 #[test]
+fn root_what_is_forwarded_is_copied_as_it_goes_out() {
+    if !require_root("root_what_is_forwarded_is_copied_as_it_goes_out") {
+        return;
+    }
+    const COUNT: u64 = 20_000;
+    let network = two();
+    let [here, there] = [0, 1].map(|number| &network.pairs()[number]);
+    let _tagging = Tagging::on(&here.tx, 0x8100, 5).expect("it tags");
+    let builder = forth().both(true).filter(Filter::new("udp src port 1024 or vlan 5"));
+    let mut forward = open(&network, builder.copied(Capture::builder())).expect("it forwards");
+    let mut copy = forward.take_copy().expect("it was asked for");
+    assert!(forward.take_copy().is_none());
+    let names: Vec<_> = copy.interfaces().iter().map(|interface| interface.name.as_str()).collect();
+    assert_eq!(names, ["rx0", "rx1"]);
+    // One way with a tag beside each frame, by a socket; the other way at a rate, every other frame wanted.
+    let capture = at(there);
+    let few = Traffic::new(60).unwrap().between(here);
+    FrameSender::new(&here.tx).expect("a socket").send_frames(&few.frames(0..5)).expect("they are sent");
+    let sent = frames(capture);
+    assert!(sent.len() == 5 && sent.iter().all(|frame| frame[12..16] == [0x81, 0, 0, 5]), "{sent:?}");
+    let traffic = Traffic::new(60).unwrap().flows(2).unwrap().between(there);
+    let mut generator = Generator::new(there, &traffic).expect("it loads").rate(RATE).expect("a rate");
+    assert_eq!(generator.send(COUNT).expect("frames").accepted, COUNT);
+    let tally = closed(forward).total();
+    assert_eq!((tally.forwarded, tally.filtered), (5 + COUNT / 2, COUNT / 2));
+    copy.stop().expect("it stops");
+    let (mut back, mut check) = (Vec::new(), SequenceCheck::new(&traffic, 0..COUNT));
+    while let Some(chunk) = copy.next(Duration::ZERO).expect("what was copied can be taken") {
+        for packet in &chunk {
+            match packet.interface {
+                0 => back.push(packet.data.to_vec()),
+                _ => check.frame(packet.data),
+            }
+        }
+    }
+    assert_eq!(back, sent);
+    let report = check.finish();
+    assert_eq!((report.total.received, report.corrupt), (COUNT / 2, 0));
+    let total = copy.account().expect("it counts").total();
+    assert_eq!((total.seen, total.captured, total.lost, total.errors), (5 + COUNT / 2, 5 + COUNT / 2, 0, 0));
+}
+
+#[test]
 fn root_long_frames_in_several_buffers_arrive_whole() {
     if !require_root("root_long_frames_in_several_buffers_arrive_whole") {
         return;
@@ -216,10 +259,17 @@ fn root_without_sockets_packets_go_past_them_or_nowhere() {
     let network = two();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
     for past_sockets in [true, false] {
-        let options = Options { queues: 1, fragments: false, to_sockets: true, past_sockets, tags_of: None };
+        let options = Options {
+            queues: 1,
+            fragments: false,
+            to_sockets: true,
+            past_sockets,
+            tags_of: None,
+            copies: None,
+        };
         let (from, to) = (network.pair().rx.index, network.pairs()[1].rx.index);
         let (programs, attached) = network.rx().run(|| {
-            let programs = Programs::load(&options).expect("it loads");
+            let (programs, _) = Programs::load(&options).expect("it loads");
             programs.set_target(to).expect("it is there");
             let attached = programs.attach(from, XdpHook::Native).expect("nobody else is there");
             (programs, attached)

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) */
+/* Packets as XDP has them, in one buffer or in several. A program includes packet.h before, with CONTEXT as struct xdp_md. */
+#pragma once
+#include "packet.h"
+
+const volatile bool fragments = false; /* packets may have some: the program is loaded with BPF_F_XDP_HAS_FRAGS */
+
+/* bpf_xdp_load_bytes takes offsets and lengths up to 65535; a super-frame is longer and is copied in two steps. */
+#define STEP 32768u
+#define LOAD_MAX 65535u
+
+static __always_inline bool load(CONTEXT *ctx, __u32 from, void *to, __u32 length)
+{
+	if (snap_len > LOAD_MAX && length > LOAD_MAX) {
+		if (bpf_xdp_load_bytes(ctx, from, to, STEP))
+			return false;
+		from += STEP;
+		to += STEP;
+		length -= STEP;
+		asm volatile("" : "+r"(length));
+		if (length > LOAD_MAX)
+			return false;
+	}
+	return length != 0 && bpf_xdp_load_bytes(ctx, from, to, length) == 0;
+}
+
+static __always_inline __u32 packet_length(struct xdp_md *ctx)
+{
+	return fragments ? bpf_xdp_get_buff_len(ctx) : ctx->data_end - ctx->data;
+}

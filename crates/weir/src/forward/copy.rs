@@ -1,0 +1,50 @@
+//! The copy of what is forwarded: a pool that the program fills before it redirects, read as any capture is.
+
+use weir_bpf::pool::{PoolMaps, PoolOptions};
+use weir_ring::Shape;
+
+use super::end::End;
+use crate::builder::{Direction, Settings};
+use crate::choose;
+use crate::port::Port;
+use crate::source::programmed::{AtGateInForce, Programmed, pool_options, shape};
+use crate::source::xdp::LARGEST_COPY;
+use crate::{Error, size};
+
+/// The copy of one way.
+#[derive(Debug)]
+pub(super) struct Copy<'a> {
+    settings: &'a Settings,
+    /// Number of the way, and of its interface in the copy.
+    id: u32,
+    snap_len: u32,
+    shape: Shape,
+}
+
+impl<'a> Copy<'a> {
+    /// Plans the pool for what `from` receives.
+    pub(super) fn plan(from: &End, id: u32, settings: &'a Settings) -> Result<Self, Error> {
+        let device = &from.device;
+        let snap_len = settings.snap_len.min(device.largest_frame()).min(LARGEST_COPY);
+        let shape = shape(device, settings, device.rx_queues, snap_len)?;
+        Ok(Self { settings, id, snap_len, shape })
+    }
+
+    /// What the program has to know of it.
+    pub(super) fn options(&self) -> PoolOptions {
+        pool_options(&self.shape, self.settings, self.id, self.snap_len, false)
+    }
+
+    /// The process's half; `in_force`: the filter of the way.
+    pub(super) fn port(self, from: &End, maps: PoolMaps, in_force: &AtGateInForce) -> Result<Port, Error> {
+        let device = &from.device;
+        let source = Programmed::new(device, false, self.shape, maps)?.filtered_by(in_force);
+        let detail = format!(
+            "{} chunks of {} a queue",
+            self.shape.chunks(),
+            size::binary(u64::from(self.settings.chunk_size))
+        );
+        let opened = choose::copy(device, self.id, self.settings, source, (self.snap_len, detail))?;
+        Port::new(from.name(), device, self.id as usize, Some(Direction::In), opened)
+    }
+}
