@@ -117,6 +117,8 @@ pub(crate) struct QueueSummary {
     pub(crate) pool: PoolFill,
     /// Closed chunks that waited at once, at most.
     pub(crate) most_ready: u32,
+    /// And on average over time.
+    pub(crate) mean_ready: f64,
     /// Chunks that were taken by handlers of other queues.
     pub(crate) offloaded: u64,
 }
@@ -175,6 +177,7 @@ impl Summary {
                     counters,
                     pool: queue.pool,
                     most_ready: queue.most_ready,
+                    mean_ready: queue.mean_ready,
                     offloaded: queue.offloaded,
                 });
             }

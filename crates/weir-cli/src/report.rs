@@ -86,12 +86,13 @@ fn handlers(summary: &Summary, paint: Paint) -> String {
     for queue in summary.queues.iter().filter(|queue| queue.offloaded > 0) {
         let _infallible = writeln!(
             text,
-            "{} queue {}: {} chunks taken by handlers of other queues, {} of {} waited at most",
+            "{} queue {}: {} chunks taken by handlers of other queues, {} of {} waited at most, {:.1} on average",
             queue.interface,
             queue.queue,
             units::grouped(queue.offloaded),
             queue.most_ready,
             queue.pool.total,
+            queue.mean_ready,
         );
     }
     text

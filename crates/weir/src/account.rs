@@ -96,6 +96,8 @@ pub struct QueueAccount {
     pub pool: PoolFill,
     /// Closed chunks that waited at once when somebody looked, at most.
     pub most_ready: u32,
+    /// Closed chunks that waited, on average over time; up to when one was taken last.
+    pub mean_ready: f64,
     /// Chunks that were taken by handlers of other queues.
     pub offloaded: u64,
 }

@@ -31,6 +31,10 @@ pub(crate) struct Lane {
     pub(crate) discarded: AtomicU64,
     /// Closed chunks that waited at once, at most.
     pub(crate) most_ready: AtomicU32,
+    /// Nanoseconds up to when a chunk was taken last.
+    pub(crate) watched: AtomicU64,
+    /// And for which closed chunks have waited in these, the sum of all.
+    pub(crate) waited: AtomicU64,
     /// Chunks that were taken by handlers of other queues.
     pub(crate) offloaded: AtomicU64,
 }
@@ -45,6 +49,8 @@ impl Lane {
             delivered: AtomicU64::new(0),
             discarded: AtomicU64::new(0),
             most_ready: AtomicU32::new(0),
+            watched: AtomicU64::new(0),
+            waited: AtomicU64::new(0),
             offloaded: AtomicU64::new(0),
         }
     }

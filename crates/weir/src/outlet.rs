@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use weir_ring::Gauge;
 
@@ -16,11 +17,13 @@ pub(crate) struct Outlet {
     pub(crate) lane: Arc<Lane>,
     gauge: Gauge,
     waiting: u32,
+    /// When `waiting` was looked at.
+    looked: Instant,
 }
 
 impl Outlet {
     pub(crate) fn new(queue: Box<dyn Queue>, lane: Arc<Lane>) -> Self {
-        Self { gauge: queue.gauge(), queue, lane, waiting: 0 }
+        Self { gauge: queue.gauge(), queue, lane, waiting: 0, looked: Instant::now() }
     }
 
     pub(crate) fn gauge(&self) -> &Gauge {
@@ -39,9 +42,15 @@ impl Outlet {
 
     /// Takes it: delivered.
     pub(crate) fn take(&mut self) -> Result<Option<Chunk>, Error> {
-        self.waiting = self.gauge.fill().ready;
-        // Relaxed: told for itself.
-        self.lane.most_ready.fetch_max(self.waiting, Ordering::Relaxed);
+        let (waiting, now) = (self.gauge.fill().ready, Instant::now());
+        // As if they had come evenly since the one before was taken.
+        let twice_the_mean = u64::from(self.waiting.saturating_sub(1)) + u64::from(waiting);
+        let nanoseconds = u64::try_from((now - self.looked).as_nanos()).unwrap_or(u64::MAX);
+        // Relaxed: each is told for itself.
+        self.lane.watched.fetch_add(nanoseconds, Ordering::Relaxed);
+        self.lane.waited.fetch_add(twice_the_mean.saturating_mul(nanoseconds) / 2, Ordering::Relaxed);
+        self.lane.most_ready.fetch_max(waiting, Ordering::Relaxed);
+        (self.waiting, self.looked) = (waiting, now);
         Ok(self.queue.take()?.map(|part| Chunk::new(part, Arc::clone(&self.lane))))
     }
 }

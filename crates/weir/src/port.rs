@@ -187,6 +187,8 @@ impl Port {
                 ..Tally::default()
             },
             most_ready: lane.most_ready.load(Ordering::Relaxed),
+            mean_ready: lane.waited.load(Ordering::Relaxed) as f64
+                / lane.watched.load(Ordering::Relaxed).max(1) as f64,
             offloaded: lane.offloaded.load(Ordering::Relaxed),
             pool: PoolFill {
                 free: fill.free,

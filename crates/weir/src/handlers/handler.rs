@@ -64,6 +64,11 @@ impl Given {
         Some((desk, share))
     }
 
+    /// Whether something of one queue waits.
+    fn has_of(&self, desk: usize) -> bool {
+        self.waiting.contains_key(&desk)
+    }
+
     /// All of one queue.
     fn take(&mut self, desk: usize) -> VecDeque<Share> {
         self.receive();
@@ -171,7 +176,7 @@ impl Handler {
             // Before its own: the other may be about to lose packets.
             if let Some(desk) = self.team.needy(&self.duties) {
                 if self.team.keeps_flows() {
-                    if desk.divide(&self.team, self.number, true)? {
+                    if !self.given.has_of(desk.number()) && desk.divide(&self.team, self.number, true)? {
                         continue;
                     }
                 } else if let Some(chunk) = desk.help()? {
@@ -196,7 +201,7 @@ impl Handler {
                     self.ended = true;
                     return Ok((None, false));
                 }
-                std::thread::yield_now(); // somebody has just claimed a queue, or is to be waited for
+                std::thread::sleep(SOON); // somebody has just claimed a queue, or is to be waited for
             }
             if Instant::now() >= deadline {
                 return Ok((None, false));
@@ -207,9 +212,7 @@ impl Handler {
     /// Goes on dividing a queue of which nothing is left to do here. Whether something has changed.
     fn divide_more(&self) -> Result<bool, Error> {
         for desk in self.team.divided(&self.duties) {
-            if !self.given.waiting.contains_key(&desk.number())
-                && desk.divide(&self.team, self.number, false)?
-            {
+            if !self.given.has_of(desk.number()) && desk.divide(&self.team, self.number, false)? {
                 return Ok(true);
             }
         }

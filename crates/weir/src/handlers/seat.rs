@@ -48,6 +48,8 @@ pub(super) struct Seat {
     taken_over: AtomicU64,
     /// Nanoseconds with chunks in hand, the present one left out.
     busy: AtomicU64,
+    /// Packets that it was through with by then.
+    done: AtomicU64,
     /// Since when it has the present one, in nanoseconds since `began`, plus one; 0: it has none.
     since: AtomicU64,
     began: Instant,
@@ -69,6 +71,7 @@ impl Seat {
             chunks: AtomicU64::new(0),
             taken_over: AtomicU64::new(0),
             busy: AtomicU64::new(0),
+            done: AtomicU64::new(0),
             since: AtomicU64::new(0),
             began: Instant::now(),
         };
@@ -142,7 +145,14 @@ impl Seat {
         let since = self.since.swap(0, Ordering::Relaxed);
         if since > 0 {
             add(&self.busy, self.now().saturating_sub(since - 1));
+            self.done.store(self.packets.load(Ordering::Relaxed), Ordering::Relaxed);
         }
+    }
+
+    /// What it has done so far.
+    pub(super) fn pace(&self) -> Pace {
+        // Relaxed: a measure; one share more or less does not matter.
+        Pace { packets: self.done.load(Ordering::Relaxed), nanoseconds: self.busy.load(Ordering::Relaxed) }
     }
 
     pub(super) fn account(&self, number: usize) -> HandlerAccount {
@@ -163,6 +173,22 @@ impl Seat {
 
     fn now(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
+    }
+}
+
+/// Packets that a handler has done, and how long it had them in hand, while others may have had its processor.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Pace {
+    packets: u64,
+    nanoseconds: u64,
+}
+
+impl Pace {
+    /// Packets a nanosecond since it was `before`; `None`: it has done none.
+    pub(super) fn speed_since(self, before: Self) -> Option<f64> {
+        let packets = self.packets.saturating_sub(before.packets);
+        let nanoseconds = self.nanoseconds.saturating_sub(before.nanoseconds);
+        (packets > 0 && nanoseconds > 0).then(|| packets as f64 / nanoseconds as f64)
     }
 }
 

@@ -12,6 +12,7 @@ use std::sync::atomic::Ordering;
 use weir_ring::{Turn, Turns};
 
 use super::flow::{GROUPS, Sorter};
+use super::seat::Pace;
 use super::share::{Owed, Share};
 use super::team::{Desk, Team};
 use crate::Error;
@@ -37,11 +38,13 @@ struct Table {
     owner: [u8; GROUPS],
     /// Chunks divided by it.
     age: u32,
+    /// What members had done when it was made.
+    paces: Vec<(usize, Pace)>,
 }
 
 /// Chunks before a table may be changed because a member has too much: a line costs time.
 const YOUNG: u32 = 8;
-/// Chunks that another member may be behind by.
+/// Shares of a chunk that another member may be behind by.
 const BEHIND: u64 = 4;
 /// A table has this many members at most, as many as a `u8` counts.
 const MOST_MEMBERS: usize = 256;
@@ -88,27 +91,50 @@ impl Flows {
 }
 
 impl Table {
-    /// Divides flow groups so that each member has as little to do as the others: the largest first, each to whom has least.
-    fn new(mut members: Vec<usize>, team: &Team, counts: &[u32; GROUPS]) -> Self {
+    fn new(mut members: Vec<usize>, before: Option<&Self>, team: &Team, counts: &[u32; GROUPS]) -> Self {
         members.truncate(MOST_MEMBERS);
-        let mut work: Vec<u64> = members.iter().map(|&member| team.seats[member].owed()).collect();
-        let mut groups: Vec<usize> = (0..GROUPS).collect();
-        groups.sort_unstable_by_key(|&group| std::cmp::Reverse(counts[group]));
-        let mut owner = [0; GROUPS];
-        for group in groups {
-            let least = (0..work.len()).min_by_key(|&position| work[position]).unwrap_or(0);
-            // One packet more, so that groups not seen yet are divided as well.
-            work[least] += u64::from(counts[group]) + 1;
-            owner[group] = u8::try_from(least).expect("there are no more members");
-        }
-        Self { members, owner, age: 0 }
+        let owner = owners(counts, &speeds(&members, before, team));
+        let paces = members.iter().map(|&member| (member, team.seats[member].pace())).collect();
+        Self { members, owner, age: 0, paces }
     }
 
     /// Whether handler `seat` has nothing to do while another one is far behind.
     fn is_lopsided(&self, team: &Team, seat: usize, packets: usize) -> bool {
-        let behind = |&member: &usize| team.seats[member].owed() > BEHIND * packets as u64;
+        let most = BEHIND * packets as u64 / self.members.len() as u64;
+        let behind = |&member: &usize| team.seats[member].owed() > most;
         self.age >= YOUNG && team.seats[seat].owed() == 0 && self.members.iter().any(behind)
     }
+}
+
+/// How fast each of `members` was while the table `before` held; of whom it cannot be told is as fast as the others.
+fn speeds(members: &[usize], before: Option<&Table>, team: &Team) -> Vec<f64> {
+    let paces = before.map_or(&[][..], |table| &table.paces);
+    let speed = |member: &usize| {
+        let (_, pace) = paces.iter().find(|(one, _)| one == member)?;
+        team.seats[*member].pace().speed_since(*pace)
+    };
+    let known: Vec<Option<f64>> = members.iter().map(speed).collect();
+    let told = known.iter().flatten().count().max(1);
+    let mean = known.iter().flatten().sum::<f64>() / told as f64;
+    known.into_iter().map(|speed| speed.unwrap_or(if mean > 0.0 { mean } else { 1.0 })).collect()
+}
+
+/// Divides flow groups so that all members take as long, each at its speed: the largest first, each to who is done with it
+/// first. What members have still to do counts for nothing: behind the line all begin at once.
+fn owners(counts: &[u32; GROUPS], speeds: &[f64]) -> [u8; GROUPS] {
+    let mut work = vec![0; speeds.len()];
+    let mut groups: Vec<usize> = (0..GROUPS).collect();
+    groups.sort_unstable_by_key(|&group| std::cmp::Reverse(counts[group]));
+    let mut owner = [0; GROUPS];
+    for group in groups {
+        // One packet more, so that groups not seen yet are divided as well.
+        let packets = u64::from(counts[group]) + 1;
+        let end = |&position: &usize| (work[position] + packets) as f64 / speeds[position];
+        let first = (0..work.len()).min_by(|one, other| end(one).total_cmp(&end(other))).unwrap_or(0);
+        work[first] += packets;
+        owner[group] = u8::try_from(first).expect("there are no more members");
+    }
+    owner
 }
 
 impl Desk {
@@ -134,13 +160,14 @@ impl Desk {
         let table = match flows.table.take() {
             Some(table) if member && !table.is_lopsided(team, seat, records.len()) => table,
             old => {
-                let mut members = old.map_or_else(|| vec![self.home()], |table| table.members);
+                let mut members =
+                    old.as_ref().map_or_else(|| vec![self.home()], |table| table.members.clone());
                 members.push(seat);
                 members.sort_unstable();
                 members.dedup();
                 members.retain(|&member| team.seats[member].is_running());
                 flows.turns.draw_line();
-                Table::new(members, team, &counts)
+                Table::new(members, old.as_ref(), team, &counts)
             }
         };
         self.set_divided(true);
@@ -157,5 +184,25 @@ impl Desk {
         }
         flows.table = Some(Table { age: table.age.saturating_add(1), ..table });
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_member_gets_as_much_as_it_is_fast() {
+        let mut counts = [0; GROUPS];
+        counts[..64].fill(10);
+        let packets = |speeds: &[f64]| {
+            let owner = owners(&counts, speeds);
+            let of =
+                |member: usize| (0..64).filter(|&group| usize::from(owner[group]) == member).count() * 10;
+            (0..speeds.len()).map(of).collect::<Vec<_>>()
+        };
+        assert_eq!(packets(&[1.0, 1.0]), [320, 320]);
+        assert_eq!(packets(&[3.0, 1.0]), [480, 160]);
+        assert_eq!(packets(&[1e-5, 1e-5, 2e-5]), [160, 160, 320]);
     }
 }

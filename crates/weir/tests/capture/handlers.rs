@@ -67,6 +67,7 @@ fn root_a_buddy_takes_the_chunks_of_a_handler_that_is_held_up() {
         let (queue, handlers) = (account.interfaces[0].queues[0], &account.handlers);
         assert_eq!(queue.tally.delivered, COUNT);
         assert!(queue.most_ready > 31, "{queue:?}");
+        assert!(queue.mean_ready > 0.0 && queue.mean_ready < f64::from(queue.most_ready), "{queue:?}");
         assert_eq!(handlers[1].taken_over, queue.offloaded);
         assert_eq!(handlers[0].packets + handlers[1].packets, COUNT);
         assert!(handlers.iter().all(|handler| handler.state == HandlerState::Ended), "{handlers:?}");
