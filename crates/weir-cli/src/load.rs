@@ -22,21 +22,17 @@ pub(crate) struct LoadArgs {
     load: Option<u32>,
 
     /// The filter, in the dialect of libpcap.
-    #[arg(long, value_name = "EXPR", default_value = "net 131.225.2 and udp", requires = "load")]
+    #[arg(long, value_name = "EXPR", default_value = LOAD_FILTER, requires = "load")]
     load_filter: String,
 }
+
+/// That of WireCAP's `pkt_handler`.
+pub(crate) const LOAD_FILTER: &str = "net 131.225.2 and udp";
 
 impl LoadArgs {
     /// The load for packets of `interfaces`, if one is asked for.
     pub(crate) fn on(&self, interfaces: &[Interface]) -> Result<Option<Load>, Failure> {
-        let Some(times) = self.load else { return Ok(None) };
-        let filter = Filter::new(&self.load_filter).dialect(Dialect::Pcap);
-        let program = |interface: &Interface| {
-            let compiled = filter.compile_for_file(interface.link_type, false).map_err(weir::Error::from)?;
-            emit(&compiled.graph, &compiled.ast.sets, Target::Kernel).map_err(Failure::new)
-        };
-        let programs = interfaces.iter().map(program).collect::<Result<_, Failure>>()?;
-        Ok(Some(Load { programs, times, matched: 0 }))
+        self.load.map(|times| Load::new(times, &self.load_filter, interfaces)).transpose()
     }
 }
 
@@ -59,6 +55,17 @@ pub(crate) struct LoadFindings {
 }
 
 impl Load {
+    /// Asks `filter` `times` times about each packet of `interfaces`.
+    pub(crate) fn new(times: u32, filter: &str, interfaces: &[Interface]) -> Result<Self, Failure> {
+        let filter = Filter::new(filter).dialect(Dialect::Pcap);
+        let program = |interface: &Interface| {
+            let compiled = filter.compile_for_file(interface.link_type, false).map_err(weir::Error::from)?;
+            emit(&compiled.graph, &compiled.ast.sets, Target::Kernel).map_err(Failure::new)
+        };
+        let programs = interfaces.iter().map(program).collect::<Result<_, Failure>>()?;
+        Ok(Self { programs, times, matched: 0 })
+    }
+
     pub(crate) fn packet(&mut self, packet: &Packet<'_>) {
         let program = &self.programs[packet.interface as usize];
         let packet = interpret::Packet {

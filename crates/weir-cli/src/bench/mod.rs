@@ -20,6 +20,7 @@ mod peers;
 mod picture;
 mod process;
 mod program;
+mod queues;
 mod receive;
 mod report;
 mod sample;
@@ -75,6 +76,8 @@ enum What {
     Forward(forward::ForwardArgs),
     /// Measure what a capture costs a working host, against tcpdump.
     Host(host::HostArgs),
+    /// Measure handlers that help one another, against arithmetic: losses, throughput, hand-over, bursts.
+    Queues(queues::QueuesArgs),
     /// Measure reading and rewriting capture files against tcpdump, tshark and editcap.
     Read(files::ReadArgs),
     /// One compilation, which measures itself.
@@ -133,6 +136,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         What::Filter(args) => filter::run(args),
         What::Forward(args) => forward::run(args),
         What::Host(args) => host::run(args),
+        What::Queues(args) => queues::run(args),
         What::Read(args) => files::run(args),
         What::Receive(args) => receive::run(args),
         What::ReceiveAfXdp(args) => receive::run_af_xdp(args),

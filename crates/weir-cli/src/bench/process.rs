@@ -76,6 +76,12 @@ pub(super) fn thread_time() -> Duration {
     Duration::from_secs(seconds) + Duration::from_nanos(u64::try_from(time.tv_nsec).unwrap_or(0))
 }
 
+/// Time for which this thread was ready to run, and others had the processor. None where the kernel does not tell.
+pub(super) fn thread_waited() -> Option<Duration> {
+    let schedstat = fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    schedstat.split_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
+}
+
 /// The first number of a `schedstat`: nanoseconds on a processor. To the last tick of the timer for a thread that runs.
 fn running(schedstat: &str) -> Duration {
     let nanoseconds = schedstat.split_whitespace().next().and_then(|number| number.parse().ok());

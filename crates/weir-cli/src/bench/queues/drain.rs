@@ -1,0 +1,136 @@
+//! How fast handlers empty a pool that was filled beforehand: nobody takes processor time from them meanwhile.
+
+use serde::Serialize;
+use weir::{Order, Plan};
+
+use super::field::{Check, Field, SIZE, settle};
+use super::say;
+use super::threads::{Done, Threads};
+use crate::bench::bars::{Bar, Wanted};
+use crate::bench::failed;
+use crate::bench::spread::Spread;
+use crate::failure::Failure;
+use crate::units;
+
+/// One turn.
+#[derive(Debug, Serialize)]
+pub(super) struct Sample {
+    contestant: &'static str,
+    round: u32,
+    packets: u64,
+    /// From the beginning until the last packet was handled.
+    seconds: f64,
+    /// Of these, without what others took from the handlers.
+    undisturbed_seconds: f64,
+    handlers: Vec<Done>,
+    /// Chunks that were taken by the handler of another queue, or divided.
+    offloaded: u64,
+    pub(super) problem: Option<String>,
+}
+
+struct Contestant {
+    name: &'static str,
+    /// How many queues have packets.
+    queues: usize,
+    plan: fn(&Field) -> Plan,
+    keeps_order: bool,
+}
+
+/// Percent. Any chunk that waits is too many: who has nothing to do helps to the end.
+const AT_ONCE: u8 = 1;
+
+const ONE: &str = "one handler";
+const APART: &str = "two handlers, a queue each";
+const HELPED: &str = "two handlers, one queue";
+const IN_ORDER: &str = "two handlers, one queue, order flow";
+
+const CONTESTANTS: [Contestant; 4] = [
+    Contestant { name: ONE, queues: 1, plan: |field| field.plan(1), keeps_order: true },
+    Contestant { name: APART, queues: 2, plan: |field| field.plan(2), keeps_order: false },
+    Contestant { name: HELPED, queues: 1, plan: |field| field.plan(2).advanced(AT_ONCE), keeps_order: false },
+    Contestant {
+        name: IN_ORDER,
+        queues: 1,
+        plan: |field| field.plan(2).advanced(AT_ONCE).order(Order::Flow),
+        keeps_order: true,
+    },
+];
+
+pub(super) fn measure(field: &Field, round: u32) -> Result<Vec<Sample>, Failure> {
+    CONTESTANTS.iter().map(|contestant| turn(field, round, contestant)).collect()
+}
+
+fn turn(field: &Field, round: u32, contestant: &Contestant) -> Result<Sample, Failure> {
+    let traffic = field.traffic()?;
+    let mut capture = field.open()?;
+    // All chunks but one, so that none is lost.
+    let each = field.room(field.chunks - 1) / contestant.queues as u64;
+    let (mut frames, mut accepted) = (0, 0);
+    for queue in 0..contestant.queues {
+        let sent = field.generator(&traffic, queue, frames)?.send(each).map_err(failed("send"))?;
+        frames = sent.sequences.end;
+        accepted += sent.accepted;
+    }
+    settle(&mut capture, accepted)?;
+    let check = Check::new(&traffic, frames);
+    let handlers = capture.handlers(&(contestant.plan)(field))?;
+    let works = field.works(&handlers, &capture, &check)?;
+    let threads = Threads::start(handlers, works);
+    threads.wait_for(accepted)?;
+    let handlers = threads.finish(&mut capture)?;
+    let account = capture.account()?;
+    let total = account.total();
+    let (report, problem) = check.finish(&total, accepted);
+    let problem = problem.or_else(|| {
+        let wrong = total.lost > 0 || contestant.keeps_order && report.total.reordered > 0;
+        wrong.then(|| format!("{} lost, {} out of order", total.lost, report.total.reordered))
+    });
+    let seconds = handlers.iter().map(|done| done.seconds).fold(0.0, f64::max);
+    let waited: f64 = handlers.iter().map(|done| done.waited_seconds).sum();
+    let took = format_args!(
+        "{}pps: {} packets in {seconds:.3} s",
+        units::scaled(accepted as f64 / seconds),
+        units::grouped(accepted)
+    );
+    say(round, contestant.name, took, problem.as_deref());
+    Ok(Sample {
+        contestant: contestant.name,
+        round,
+        packets: accepted,
+        seconds,
+        undisturbed_seconds: seconds - waited / handlers.len() as f64,
+        handlers,
+        offloaded: account.interfaces[0].queues.iter().map(|queue| queue.offloaded).sum(),
+        problem,
+    })
+}
+
+/// Packets that one handler does in a second of processor time.
+pub(super) fn rate_of_one(samples: &[Sample]) -> Result<f64, Failure> {
+    let one = samples.iter().find(|sample| sample.contestant == ONE).map(|sample| &sample.handlers[..]);
+    let rate = one.and_then(|handlers| handlers.first()).map(|done| done.packets as f64 / done.busy_seconds);
+    rate.filter(|rate| rate.is_finite() && *rate >= 1.0)
+        .ok_or_else(|| Failure::new("one handler does nothing"))
+}
+
+/// Each round compared with itself.
+pub(super) fn bars(samples: &[Sample]) -> [Bar; 3] {
+    let of = |contestant: &str, round: u32| {
+        samples.iter().find(|sample| sample.contestant == contestant && sample.round == round)
+    };
+    let rounds = samples.iter().map(|sample| sample.round).max().unwrap_or(0);
+    let ratio = |contestant: &str, seconds: fn(&Sample) -> f64| {
+        let rate = |name, round| of(name, round).map(|sample| sample.packets as f64 / seconds(sample));
+        Spread::of((1..=rounds).filter_map(|round| Some(rate(contestant, round)? / rate(ONE, round)?)))
+    };
+    [APART, HELPED, IN_ORDER].map(|name| Bar {
+        undisturbed: ratio(name, |sample| sample.undisturbed_seconds),
+        ..Bar::new(
+            &format!("{name} / {ONE}"),
+            Some(SIZE),
+            Wanted::AtLeast(1.8),
+            "times",
+            ratio(name, |sample| sample.seconds),
+        )
+    })
+}

@@ -1,0 +1,133 @@
+//! `weir bench queues`: handlers that help one another, held against arithmetic.
+//!
+//! ```text
+//!  generator -> veth -> XDP program -> queue 0 -> handler 0: work of a known size
+//!                                      queue 1 -> handler 1: nothing comes here; it helps
+//! ```
+//!
+//! What one handler can do, two can, and what a pool holds is measured with the pool filled beforehand, so that the generator takes
+//! nothing from the handlers. Only what is lost in the long run, and by a burst, takes traffic at the same time.
+
+mod burst;
+mod drain;
+mod field;
+mod hand_over;
+mod imbalance;
+mod look;
+mod threads;
+
+use std::io::{self, Write};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use serde::Serialize;
+
+use self::field::Field;
+use super::bars::Bar;
+use super::machine::Machine;
+use super::table::{bar_rows, table};
+use super::{believable, create, failed, save};
+use crate::failure::Failure;
+use crate::{style, units};
+
+const EXAMPLES: &str = "\
+Examples:
+  weir bench queues
+        Three rounds: two minutes.
+  weir bench queues --rounds 1 --duration 60s
+        Whether advanced mode loses nothing for a minute.
+  weir bench queues --rounds 1 --quick
+        Whether it works, not how fast.
+
+All traffic, frames of 60 bytes in 64 flows, comes on one of two queues. It is measured:
+  what one handler can do, with the pool filled beforehand, and how much more two can, on one queue and on two;
+  what is lost where 1.6 times as much comes as one handler can do: in basic mode, in advanced mode, and with --order flow;
+  what handing a chunk to a buddy and getting it back takes, and what --order flow costs for each packet of such a chunk;
+  the longest burst without loss, beside the law of pools, C a / (a - s) for room for C packets, and beside the same memory
+  in cells of 2 KiB.
+It needs root and two processors with nothing else to do. The network is private and vanishes at the end.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(super) struct QueuesArgs {
+    /// How often each has its turn.
+    #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: u32,
+
+    /// How long too much comes.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "5s")]
+    duration: Duration,
+
+    /// Work for each packet, as in weir count: how often a filter is asked.
+    #[arg(long, value_name = "X", default_value = "300", value_parser = clap::value_parser!(u32).range(1..))]
+    load: u32,
+
+    /// A small pool and short turns.
+    #[arg(long)]
+    quick: bool,
+
+    /// Write all measurements to this file.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Report {
+    machine: Option<Machine>,
+    load: u32,
+    drains: Vec<drain::Sample>,
+    imbalances: Vec<imbalance::Sample>,
+    hand_overs: Vec<hand_over::Sample>,
+    looks: Vec<look::Sample>,
+    bursts: Vec<burst::Sample>,
+    bars: Vec<Bar>,
+}
+
+/// Runs the command.
+pub(super) fn run(args: &QueuesArgs) -> Result<(), Failure> {
+    let json = create(args.json.as_deref())?;
+    let machine = Machine::describe("/dev/shm".as_ref());
+    style::say(format_args!("{machine}"));
+    let field = Field::new(args.load, args.quick)?;
+    let duration = if args.quick { Duration::from_millis(500) } else { args.duration };
+    let mut report = Report { machine: Some(machine), load: args.load, ..Report::default() };
+    for round in 1..=args.rounds {
+        let drains = drain::measure(&field, round)?;
+        let rate = drain::rate_of_one(&drains)?;
+        report.drains.extend(drains);
+        report.imbalances.extend(imbalance::measure(&field, round, rate, duration)?);
+        report.hand_overs.extend(hand_over::measure(&field, round)?);
+        report.looks.extend(look::measure(&field, round)?);
+        report.bursts.extend(burst::measure(&field, round, rate)?);
+    }
+    report.bars.extend(imbalance::bars(&report.imbalances));
+    report.bars.extend(drain::bars(&report.drains));
+    report.bars.extend(hand_over::bars(&report.hand_overs));
+    report.bars.extend(burst::bars(&report.bursts));
+    let mut stdout = io::stdout().lock();
+    let printed = write!(stdout, "What has to be reached\n{}", table(&bar_rows(&report.bars)));
+    printed.and_then(|()| stdout.flush()).map_err(failed("write to standard output"))?;
+    if let Some((path, file)) = json {
+        save(path, file, &serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?)?;
+    }
+    believable(report.wrong().count())
+}
+
+impl Report {
+    /// What makes measurements worthless.
+    fn wrong(&self) -> impl Iterator<Item = &String> {
+        let drains = self.drains.iter().map(|sample| &sample.problem);
+        let imbalances = self.imbalances.iter().map(|sample| &sample.problem);
+        let hand_overs = self.hand_overs.iter().map(|sample| &sample.problem);
+        let looks = self.looks.iter().map(|sample| &sample.problem);
+        let bursts = self.bursts.iter().map(|sample| &sample.problem);
+        drains.chain(imbalances).chain(hand_overs).chain(looks).chain(bursts).flatten()
+    }
+}
+
+/// Says what was measured, and what is wrong with it.
+fn say(round: u32, name: &str, what: std::fmt::Arguments<'_>, problem: Option<&str>) {
+    let problem = problem.map(|problem| format!("  {}", style::stderr().red(problem))).unwrap_or_default();
+    style::say(format_args!("[{round}] {name:<38} {what}{problem}"));
+}
