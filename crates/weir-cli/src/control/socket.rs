@@ -1,12 +1,12 @@
 //! Where the socket of a running capture is: `/run/weir/PID.sock`, or under `$XDG_RUNTIME_DIR` for others than root.
 
-use std::fs::{self, DirBuilder, Permissions};
+use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{CWD, RenameFlags, renameat_with};
+use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
 use rustix::io::ioctl_fionbio;
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect as connect_to, socket_with,
@@ -49,10 +49,16 @@ pub(super) fn listen_somewhere() -> Option<(UnixListener, PathBuf)> {
 /// It is made under another name and moved: who finds it at `path` finds it with its mode and listened on, or would take it
 /// for one that was left.
 pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
-    let unborn = path.with_file_name(format!(".{}", std::process::id()));
+    listen_as(path, std::process::id())
+}
+
+/// The same for process `process`.
+fn listen_as(path: &Path, process: u32) -> io::Result<UnixListener> {
+    let unborn = path.with_file_name(format!(".{process}"));
     let _of_a_process_that_was_killed = fs::remove_file(&unborn);
     let listener = UnixListener::bind(&unborn)?;
     let moved = fs::set_permissions(&unborn, Permissions::from_mode(0o600)).and_then(|()| {
+        let _nobody_else = lock(path.parent().unwrap_or(path))?;
         if is_left(path) {
             fs::remove_file(path)?;
         }
@@ -73,8 +79,17 @@ pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
     Ok(socket.into())
 }
 
+/// Keeps others from finding a socket left in `directory`, and from removing what has taken its place since, until it is dropped.
+fn lock(directory: &Path) -> io::Result<File> {
+    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
+    let locked = File::open(directory)?;
+    flock(&locked, FlockOperation::LockExclusive)?;
+    Ok(locked)
+}
+
 /// Removes the sockets of captures that were killed, as far as we may.
 pub(super) fn sweep(directory: &Path) {
+    let Ok(_nobody_else) = lock(directory) else { return };
     for path in sockets(directory) {
         if is_left(&path) {
             let _not_ours = fs::remove_file(path);
@@ -143,6 +158,28 @@ mod tests {
             }
         });
         assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 0);
+    }
+
+    #[test]
+    fn of_many_who_find_a_socket_left_one_has_it() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("1.sock");
+        for _ in 0..200 {
+            drop(listen(&path).expect("listens"));
+            // Each in a name of its own, as processes would.
+            let listeners = thread::scope(|scope| {
+                let one = |number: u32| {
+                    scope.spawn({
+                        let path = &path;
+                        move || listen_as(path, number)
+                    })
+                };
+                let all: Vec<_> = (0..4).map(one).collect();
+                all.into_iter().filter_map(|one| one.join().expect("no panic").ok()).collect::<Vec<_>>()
+            });
+            assert_eq!(listeners.len(), 1);
+            connect(&path).expect("who has it is heard");
+        }
     }
 
     #[test]
