@@ -3,14 +3,16 @@
 //! A flow is what has the same two endpoints: addresses and, where the transport has them, ports; and the protocol. Of a
 //! tunnel the outer one counts. A later fragment, which has no ports, follows its first.
 
+use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
 
-use foldhash::fast::RandomState;
+// Not `fast`: with one seed in a hundred it leaves groups empty.
+use foldhash::quality::RandomState;
 
 /// Groups that there are.
 pub(super) const GROUPS: usize = 256;
-/// Datagrams in fragments that are remembered at a time; one that comes may take the place of another.
-const FRAGMENTED: usize = 256;
+/// Datagrams in fragments that are remembered: the last so many.
+const FRAGMENTED: usize = 1024;
 /// VLAN tags, or IPv6 extension headers, that are looked behind.
 const MOST_HEADERS: usize = 8;
 
@@ -19,8 +21,27 @@ const MOST_HEADERS: usize = 8;
 #[derive(Debug)]
 pub(super) struct Sorter {
     hasher: RandomState,
-    /// By a part of its hash: a datagram's hash and its group.
-    fragmented: Box<[(u64, u8)]>,
+    /// By a datagram's hash: the group of its first fragment.
+    fragmented: HashMap<u64, u8, RandomState>,
+    /// The same datagrams, the oldest first.
+    remembered: VecDeque<u64>,
+}
+
+/// Where a packet belongs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    /// In this group.
+    Group(u8),
+    /// A later fragment of a datagram whose first was not seen: with the others of it, in this group.
+    Orphan(u8),
+}
+
+impl Place {
+    pub(super) fn group(self) -> u8 {
+        match self {
+            Self::Group(group) | Self::Orphan(group) => group,
+        }
+    }
 }
 
 /// What of a packet decides.
@@ -45,37 +66,54 @@ enum Part {
 
 impl Sorter {
     pub(super) fn new() -> Self {
-        Self { hasher: RandomState::default(), fragmented: vec![(0, 0); FRAGMENTED].into() }
+        Self { hasher: RandomState::default(), fragmented: HashMap::default(), remembered: VecDeque::new() }
     }
 
-    /// The group of a packet with this link type (`LINKTYPE_*`). What is not IP goes by its link-layer addresses, where
+    /// Packets were left out: what is remembered of datagrams may be of older ones with the same numbers.
+    pub(super) fn forget(&mut self) {
+        self.fragmented.clear();
+        self.remembered.clear();
+    }
+
+    /// The place of a packet with this link type (`LINKTYPE_*`). What is not IP goes by its link-layer addresses, where
     /// it has some.
-    pub(super) fn group(&mut self, link_type: u16, packet: &[u8]) -> u8 {
+    pub(super) fn place(&mut self, link_type: u16, packet: &[u8]) -> Place {
         let Some((network, rest)) = network(link_type, packet) else {
-            let (Some(one), Some(other)) = (packet.get(..6), packet.get(6..12)) else { return 0 };
-            let ethernet = link_type == ETHERNET;
-            return if ethernet { low(self.hasher.hash_one((one.min(other), one.max(other)))) } else { 0 };
+            let addresses = packet.get(..6).zip(packet.get(6..12)).filter(|_| link_type == ETHERNET);
+            let group =
+                |(one, other): (&[u8], &[u8])| low(self.hasher.hash_one((one.min(other), one.max(other))));
+            return Place::Group(addresses.map_or(0, group));
         };
         let key = match network {
             Network::V4 => Key::v4(rest),
             Network::V6 => Key::v6(rest),
         };
         // A head that is cut: nothing is known of its flow.
-        let Some(key) = key else { return 0 };
+        let Some(key) = key else { return Place::Group(0) };
         let datagram = |number: u64| self.hasher.hash_one((key.source, key.destination, number));
         match key.part {
-            Part::Whole(ports) => self.flow(&key, ports),
+            Part::Whole(ports) => Place::Group(self.flow(&key, ports)),
             Part::First(ports, number) => {
                 let (datagram, group) = (datagram(number), self.flow(&key, ports));
-                self.fragmented[place(datagram)] = (datagram, group);
-                group
+                self.remember(datagram, group);
+                Place::Group(group)
             }
             Part::Later(number) => {
                 let datagram = datagram(number);
-                let (known, group) = self.fragmented[place(datagram)];
-                // One whose first was not seen keeps to the others of its datagram.
-                if known == datagram { group } else { low(datagram) }
+                let known = self.fragmented.get(&datagram);
+                known.map_or_else(|| Place::Orphan(low(datagram)), |&group| Place::Group(group))
             }
+        }
+    }
+
+    fn remember(&mut self, datagram: u64, group: u8) {
+        if self.fragmented.insert(datagram, group).is_none() {
+            self.remembered.push_back(datagram);
+        }
+        if self.remembered.len() > FRAGMENTED
+            && let Some(oldest) = self.remembered.pop_front()
+        {
+            self.fragmented.remove(&oldest);
         }
     }
 
@@ -87,10 +125,6 @@ impl Sorter {
 
 fn low(hash: u64) -> u8 {
     hash.to_le_bytes()[0]
-}
-
-fn place(hash: u64) -> usize {
-    usize::from(hash.to_le_bytes()[1]) % FRAGMENTED
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -221,9 +255,9 @@ mod tests {
         let mut sorter = Sorter::new();
         let mut seen = [false; GROUPS];
         for port in 0..2000 {
-            let there = sorter.group(ETHERNET, &udp(1, 2, [port, 53]));
-            assert_eq!(sorter.group(ETHERNET, &udp(2, 1, [53, port])), there);
-            seen[usize::from(there)] = true;
+            let there = sorter.place(ETHERNET, &udp(1, 2, [port, 53]));
+            assert_eq!(sorter.place(ETHERNET, &udp(2, 1, [53, port])), there);
+            seen[usize::from(there.group())] = true;
         }
         assert!(seen.iter().filter(|seen| **seen).count() > 240);
     }
@@ -233,12 +267,12 @@ mod tests {
         let mut sorter = Sorter::new();
         for port in 0..100 {
             let plain = udp(1, 2, [port, 53]);
-            let group = sorter.group(ETHERNET, &plain);
+            let group = sorter.place(ETHERNET, &plain);
             let tagged = [&plain[..12], &[0x81, 0, 0, 5, 0x81, 0, 0, 6], &plain[12..]].concat();
-            assert_eq!(sorter.group(ETHERNET, &tagged), group);
-            assert_eq!(sorter.group(101, &plain[14..]), group);
+            assert_eq!(sorter.place(ETHERNET, &tagged), group);
+            assert_eq!(sorter.place(101, &plain[14..]), group);
             let cooked = [&[8, 0], &[0; 18][..], &plain[14..]].concat();
-            assert_eq!(sorter.group(276, &cooked), group);
+            assert_eq!(sorter.place(276, &cooked), group);
         }
     }
 
@@ -246,16 +280,21 @@ mod tests {
     fn fragments_follow_the_first() {
         let mut sorter = Sorter::new();
         for number in 0..100u16 {
-            let whole = sorter.group(ETHERNET, &udp(1, 2, [number, 53]));
+            let whole = sorter.place(ETHERNET, &udp(1, 2, [number, 53]));
             let part = |place: u16| {
                 let mut packet = udp(1, 2, if place & 0x1fff == 0 { [number, 53] } else { [7, 7] });
                 packet[18..20].copy_from_slice(&number.to_be_bytes());
                 packet[20..22].copy_from_slice(&place.to_be_bytes());
                 packet
             };
-            assert_eq!(sorter.group(ETHERNET, &part(0x2000)), whole);
-            assert_eq!(sorter.group(ETHERNET, &part(0x2001)), whole);
-            assert_eq!(sorter.group(ETHERNET, &part(2)), whole);
+            assert!(matches!(sorter.place(ETHERNET, &part(2)), Place::Orphan(_)), "its first was not seen");
+            assert_eq!(sorter.place(ETHERNET, &part(0x2000)), whole);
+            assert_eq!(sorter.place(ETHERNET, &part(0x2001)), whole);
+            assert_eq!(sorter.place(ETHERNET, &part(2)), whole);
+            if number % 2 == 0 {
+                sorter.forget();
+                assert!(matches!(sorter.place(ETHERNET, &part(2)), Place::Orphan(_)));
+            }
         }
         // The same in IPv6: header, fragment header, UDP.
         for number in 0..100u8 {
@@ -269,9 +308,9 @@ mod tests {
                 packet.extend([0, port, 0, 53, 0, 8, 0, 0]);
                 packet
             };
-            let whole = sorter.group(229, &packet(None, number));
-            assert_eq!(sorter.group(229, &packet(Some([0, 1]), number)), whole);
-            assert_eq!(sorter.group(229, &packet(Some([0, 8]), 99)), whole);
+            let whole = sorter.place(229, &packet(None, number));
+            assert_eq!(sorter.place(229, &packet(Some([0, 1]), number)), whole);
+            assert_eq!(sorter.place(229, &packet(Some([0, 8]), 99)), whole);
         }
     }
 
@@ -279,8 +318,8 @@ mod tests {
         #[test]
         fn any_bytes_have_a_group(link_type in prop::sample::select(vec![0u16, 1, 101, 105, 113, 276]), bytes: Vec<u8>) {
             let mut sorter = Sorter::new();
-            let group = sorter.group(link_type, &bytes);
-            prop_assert_eq!(sorter.group(link_type, &bytes), group);
+            let place = sorter.place(link_type, &bytes);
+            prop_assert_eq!(sorter.place(link_type, &bytes), place);
         }
     }
 }

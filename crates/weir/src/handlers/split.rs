@@ -4,14 +4,15 @@
 //! flow group, and gives every member the records of its groups, in their order. Which groups are whose says a table. When
 //! the table changes a line is drawn: nothing behind it is begun before everything in front of it is done, so no packet
 //! of a group is in flight when the group moves. Once no closed chunk waits the queue is its home handler's again, behind a
-//! line. While it is not divided no packet is looked at.
+//! line. While it is not divided no packet is looked at; so the first fragments of some datagrams may not have been seen when a
+//! division begins: of its first chunks those with such fragments go to the home handler whole, between two lines.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use weir_ring::{Turn, Turns};
 
-use super::flow::{GROUPS, Sorter};
+use super::flow::{GROUPS, Place, Sorter};
 use super::seat::Pace;
 use super::share::{Owed, Share};
 use super::team::{Desk, Team};
@@ -25,8 +26,20 @@ pub(super) struct Flows {
     link_type: u16,
     turns: Turns,
     sorter: Sorter,
+    /// Chunks that were sorted since one was not looked at.
+    sorted: u32,
     /// `None`: not divided.
     table: Option<Table>,
+}
+
+/// What is in a chunk.
+struct Sorted {
+    /// Where each record begins, and its flow group.
+    records: Vec<(u32, u8)>,
+    /// Packets of each group.
+    counts: [u32; GROUPS],
+    /// There are fragments of which nobody knows the flow.
+    has_orphans: bool,
 }
 
 /// Who does which flow groups.
@@ -46,12 +59,15 @@ struct Table {
 const YOUNG: u32 = 8;
 /// Shares of a chunk that another member may be behind by.
 const BEHIND: u64 = 4;
+/// Chunks at the beginning of a division in which fragments may follow a first that nobody has looked at. Later ones are without a
+/// first, or late, and are not worth the time that lines cost.
+const MOST_WHOLE: u32 = 8;
 /// A table has this many members at most, as many as a `u8` counts.
 const MOST_MEMBERS: usize = 256;
 
 impl Flows {
     pub(super) fn new(link_type: u16) -> Self {
-        Self { link_type, turns: Turns::new(), sorter: Sorter::new(), table: None }
+        Self { link_type, turns: Turns::new(), sorter: Sorter::new(), sorted: 0, table: None }
     }
 
     /// Whether the home handler may take chunks as they are.
@@ -65,6 +81,7 @@ impl Flows {
 
     /// For a whole chunk.
     pub(super) fn turn(&mut self) -> Turn {
+        self.sorted = 0;
         self.turns.give()
     }
 
@@ -77,16 +94,26 @@ impl Flows {
         }
     }
 
-    /// Each record's place in `chunk` with its flow group, and how many each group has.
-    fn sort(&mut self, chunk: &Chunk) -> (Vec<(u32, u8)>, [u32; GROUPS]) {
-        let mut counts = [0; GROUPS];
-        let mut records = Vec::with_capacity(chunk.len());
-        for (place, packet) in chunk.places() {
-            let group = self.sorter.group(self.link_type, packet.data);
-            counts[usize::from(group)] += 1;
-            records.push((place, group));
+    /// Looks at each packet of `chunk`.
+    fn sort(&mut self, chunk: &Chunk) -> Sorted {
+        if self.sorted == 0 {
+            self.sorter.forget();
         }
-        (records, counts)
+        self.sorted = self.sorted.saturating_add(1);
+        let mut sorted =
+            Sorted { records: Vec::with_capacity(chunk.len()), counts: [0; GROUPS], has_orphans: false };
+        for (begin, packet) in chunk.places() {
+            let place = self.sorter.place(self.link_type, packet.data);
+            sorted.has_orphans |= matches!(place, Place::Orphan(_));
+            sorted.counts[usize::from(place.group())] += 1;
+            sorted.records.push((begin, place.group()));
+        }
+        sorted
+    }
+
+    /// Whether that chunk is better not divided.
+    fn must_stay_whole(&self, sorted: &Sorted) -> bool {
+        sorted.has_orphans && self.sorted <= MOST_WHOLE
     }
 }
 
@@ -156,7 +183,17 @@ impl Desk {
             return Ok(true);
         }
         let Some(chunk) = outlet.take()? else { return Ok(false) };
-        let (records, counts) = flows.sort(&chunk);
+        let sorted = flows.sort(&chunk);
+        if flows.must_stay_whole(&sorted) {
+            let home = &team.seats[self.home()];
+            flows.turns.draw_line();
+            let mut share = Share::of_chunk(chunk, flows.turns.give());
+            flows.turns.draw_line();
+            share.pass_on(home);
+            home.give(self.number(), share);
+            return Ok(true);
+        }
+        let Sorted { records, counts, .. } = sorted;
         let table = match flows.table.take() {
             Some(table) if member && !table.is_lopsided(team, seat, records.len()) => table,
             old => {

@@ -37,9 +37,17 @@ fn bench(queues: u32, chunks: u32, plan: &Plan, delivery: Delivery) -> Bench {
 
 /// Writes a packet of UDP that bears `number`, of flow `flow`.
 fn write_of(writer: &mut Writer, flow: u16, number: u64) -> bool {
+    write_fragment(writer, flow, number, [0, 0])
+}
+
+/// The same, with the number of its datagram, and its place there as the header has it. Later fragments have no ports: the
+/// flow stands at the same place for the test.
+fn write_fragment(writer: &mut Writer, flow: u16, number: u64, [datagram, place]: [u16; 2]) -> bool {
     let mut packet = [0; PACKET];
     packet[12..14].copy_from_slice(&[8, 0]);
     packet[14] = 0x45;
+    packet[18..20].copy_from_slice(&datagram.to_be_bytes());
+    packet[20..22].copy_from_slice(&place.to_be_bytes());
     packet[23] = 17;
     packet[34..36].copy_from_slice(&flow.to_be_bytes());
     packet[NUMBER..NUMBER + 8].copy_from_slice(&number.to_be_bytes());

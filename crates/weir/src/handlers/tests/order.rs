@@ -51,10 +51,43 @@ impl Judge {
     }
 }
 
+/// What one queue receives where all of it is datagrams in three fragments each, of which the same flows take turns.
+#[derive(Clone)]
+struct Datagrams {
+    sent: usize,
+    /// By flow: the first fragment found no room.
+    headless: [bool; Self::FLOWS],
+}
+
+impl Datagrams {
+    /// Few, so that the fragments of a datagram are no more chunks apart than a division waits for.
+    const FLOWS: usize = 40;
+
+    fn new() -> Self {
+        Self { sent: 0, headless: [false; Self::FLOWS] }
+    }
+
+    /// The next one, if it has a first, and finds room.
+    fn write(&mut self, writer: &mut Writer, number: u64) -> bool {
+        let (flow, round) = (self.sent % Self::FLOWS, self.sent / Self::FLOWS);
+        self.sent += 1;
+        let place = [0x2000, 0x2001, 2][round % 3];
+        if place != 0x2000 && self.headless[flow] {
+            return false;
+        }
+        let short = |number: usize| u16::try_from(number).expect("few datagrams");
+        let datagram = short(round / 3 * Self::FLOWS + flow);
+        let written = write_fragment(writer, short(flow), number, [datagram, place]);
+        self.headless[flow] = place == 0x2000 && !written;
+        written
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Each packet is handled once, those of a flow in order, and no flow by two at a time.
+    /// Each packet is handled once, those of a flow in order, and no flow by two at a time; fragments, too, whose first came
+    /// before their queue was divided.
     #[test]
     fn flows_keep_their_order(
         steps in prop::collection::vec(moves(), 1..400),
@@ -62,12 +95,14 @@ proptest! {
         handlers in 2usize..6,
         chunks in 2u32..12,
         percent in 1u8..99,
+        fragmented: bool,
     ) {
         let plan = Plan::new(handlers).advanced(percent).order(Order::Flow);
         let Bench { mut writers, team, handlers, lanes, gauges } = bench(queues, chunks, &plan, Delivery::Active);
         let mut handlers: Vec<Option<(Handler, Option<Share>)>> =
             handlers.into_iter().map(|handler| Some((handler, None))).collect();
         let (mut judge, mut next, mut written) = (Judge::default(), 0u64, 0);
+        let mut datagrams = vec![Datagrams::new(); writers.len()];
         let ask = |place: usize, one: &mut Option<(Handler, Option<Share>)>, judge: &mut Judge| {
             if let Some((handler, in_hand)) = one {
                 *in_hand = None;
@@ -85,8 +120,14 @@ proptest! {
                     // The first has most of the traffic.
                     let queue = queue.index(writers.len()) / 4;
                     for _ in 0..packets {
-                        let flow = u16::try_from(next % u64::from(FLOWS)).expect("few flows");
-                        written += u64::from(write_of(&mut writers[queue], flow, next));
+                        let writer = &mut writers[queue];
+                        written += u64::from(match fragmented {
+                            true => datagrams[queue].write(writer, next),
+                            false => {
+                                let flow = u16::try_from(next % u64::from(FLOWS)).expect("few flows");
+                                write_of(writer, flow, next)
+                            }
+                        });
                         next += 1;
                     }
                 }
