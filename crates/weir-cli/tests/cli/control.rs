@@ -239,6 +239,23 @@ fn root_no_packet_behind_a_mark_has_met_the_filter_before() {
     }
 }
 
+#[test]
+fn root_a_change_is_in_the_file_though_the_capture_ends_at_once() {
+    if !require_root("root_a_change_is_in_the_file_though_the_capture_ends_at_once") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let (file, socket) = (path(&directory, "ended.pcapng"), path(&directory, "socket"));
+    for source in ["xdp", "tc", "af_packet"] {
+        let running = capture(&network, &["--source", source, "-w", &file, "--control", &socket]);
+        ctl_succeeds(&network, &["filter", "-t", &socket, "--", EVEN]);
+        running.interrupt().succeeded();
+        let bytes = fs::read(&file).expect("the file");
+        let said = format!("filter changed to: {EVEN}");
+        assert!(bytes.windows(said.len()).any(|part| part == said.as_bytes()), "{source}");
+    }
+}
+
 /// Says this to the capture at `socket`. Its answer, and the connection, which lasts as long as that is kept.
 pub(crate) fn say(socket: &str, words: &str) -> (UnixStream, String) {
     let mut stream = UnixStream::connect(socket).expect("the capture listens");
