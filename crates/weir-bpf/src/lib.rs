@@ -26,6 +26,7 @@ macro_rules! skeleton {
 }
 
 mod log;
+mod parked;
 
 pub mod af_xdp;
 pub mod bare;
@@ -33,9 +34,11 @@ pub mod filter;
 pub mod forward;
 pub mod lab;
 pub mod pool;
+pub mod stack;
 pub mod tag;
 pub mod tc;
 pub mod xdp;
 pub mod xsk;
 
 pub use log::LoadError;
+pub use parked::Parked;

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
+use weir_bpf::Parked;
 use weir_bpf::lab::{Generate, Options};
-use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::netns::NetNs;
 use weir_sys::testrun;
 
@@ -46,7 +46,7 @@ pub struct Generator {
     cpu: u32,
     rate: Rate,
     bursts: u64,
-    _parked: (XdpLink, NetNs),
+    _parked: Parked,
 }
 
 /// What became of the frames of one call.
@@ -116,7 +116,7 @@ impl Generator {
             scattered: traffic.is_scattered(),
             first_sequence: first,
         })?;
-        let _parked = park(&program)?;
+        let _parked = Parked::park(program.program())?;
         Ok(Self {
             netns: Arc::clone(&port.netns),
             interface: port.name.clone(),
@@ -254,18 +254,6 @@ fn pause(time: Duration) {
         Some(time) => thread::sleep(time),
         None => hint::spin_loop(),
     }
-}
-
-/// Attaches the program to a device that never gets a packet.
-///
-/// A test run puts its program into the kernel's XDP dispatcher and takes it out again, and each time waits for an RCU
-/// grace period: tens of milliseconds a call. A program that is attached somewhere is in the dispatcher already. The
-/// device has native XDP, because generic XDP anywhere costs every packet of the system's stack a few nanoseconds.
-fn park(program: &Generate) -> Result<(XdpLink, NetNs), Error> {
-    let netns = NetNs::new()?;
-    tools::ip(&netns, &["link add parked index 77 type veth".to_owned()])?;
-    let link = netns.run(|| XdpLink::attach(program.program(), 77, XdpHook::Native))?;
-    Ok((link, netns))
 }
 
 /// CPU time that the calling thread has used.

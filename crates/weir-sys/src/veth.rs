@@ -18,19 +18,9 @@ const IFF_UP: u32 = 1;
 ///
 /// # Errors
 ///
-/// `EPERM` without `CAP_NET_ADMIN` over the namespace, `EOPNOTSUPP` on a kernel without veth, `EEXIST` where a name is
-/// taken.
+/// Those of [`create_down`].
 pub fn create(name: &str, peer: &str) -> Result<(), CallError> {
-    const DOWN: [u8; IFINFOMSG] = [0; IFINFOMSG];
-    let named = |request: Request, name: &str| request.attribute(IFLA_IFNAME, format!("{name}\0").as_bytes());
-    let request = named(Request::new(RTM_NEWLINK, CREATE, &DOWN), name).nested(IFLA_LINKINFO, &[], |info| {
-        info.attribute(IFLA_INFO_KIND, b"veth").nested(IFLA_INFO_DATA, &[], |data| {
-            data.nested(VETH_INFO_PEER, &DOWN, |inner| named(inner, peer))
-        })
-    });
-    ask(ROUTE, &request, RTM_NEWLINK, |_| {})
-        .map_err(|error| CallError::new(format!("make the veth pair {name} and {peer}"), error))?;
-
+    create_down(name, peer)?;
     let mut up = DOWN;
     up[8..12].copy_from_slice(&IFF_UP.to_ne_bytes());
     up[12..16].copy_from_slice(&IFF_UP.to_ne_bytes());
@@ -40,4 +30,26 @@ pub fn create(name: &str, peer: &str) -> Result<(), CallError> {
             .map_err(|error| CallError::new(format!("bring {name} up"), error))?;
     }
     Ok(())
+}
+
+/// The same, both down.
+///
+/// # Errors
+///
+/// `EPERM` without `CAP_NET_ADMIN` over the namespace, `EOPNOTSUPP` on a kernel without veth, `EEXIST` where a name is
+/// taken.
+pub fn create_down(name: &str, peer: &str) -> Result<(), CallError> {
+    let request = named(Request::new(RTM_NEWLINK, CREATE, &DOWN), name).nested(IFLA_LINKINFO, &[], |info| {
+        info.attribute(IFLA_INFO_KIND, b"veth").nested(IFLA_INFO_DATA, &[], |data| {
+            data.nested(VETH_INFO_PEER, &DOWN, |inner| named(inner, peer))
+        })
+    });
+    ask(ROUTE, &request, RTM_NEWLINK, |_| {})
+        .map_err(|error| CallError::new(format!("make the veth pair {name} and {peer}"), error))
+}
+
+const DOWN: [u8; IFINFOMSG] = [0; IFINFOMSG];
+
+fn named(request: Request, name: &str) -> Request {
+    request.attribute(IFLA_IFNAME, format!("{name}\0").as_bytes())
 }

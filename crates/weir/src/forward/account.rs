@@ -9,7 +9,7 @@ use crate::account::NicCounters;
 
 /// Counters that close: each packet that reaches the program ends in exactly one of them.
 ///
-/// `seen = filtered + forwarded + dropped + no_room + too_long + unable + errors`, and while packets arrive those that are just
+/// `seen = filtered + forwarded + dropped + passed + no_room + too_long + unable + errors`, and while packets arrive those that are just
 /// being handed over ([`in_flight`](Self::in_flight)).
 ///
 /// All count packets, but for `bytes`.
@@ -25,6 +25,8 @@ pub struct ForwardTally {
     pub changed: u64,
     /// Ended by a handler.
     pub dropped: u64,
+    /// Given to this host's stack by a handler.
+    pub passed: u64,
     /// Lost: that driver had no room, or the handler took too long.
     pub no_room: u64,
     /// Lost: longer than the other interface's MTU allows.
@@ -90,7 +92,8 @@ impl ForwardTally {
     /// Packets that are being handed over, or are with a handler: 0 once it was stopped, unless a handler has panicked or its
     /// process was killed.
     pub fn in_flight(&self) -> u64 {
-        self.seen.saturating_sub(self.filtered + self.forwarded + self.dropped + self.lost())
+        let ended = self.filtered + self.forwarded + self.dropped + self.passed + self.lost();
+        self.seen.saturating_sub(ended)
     }
 }
 
@@ -98,8 +101,7 @@ impl From<Counters> for ForwardTally {
     fn from(counters: Counters) -> Self {
         let Counters { seen, filtered, bytes, errors, forwarded, no_room, too_long, unable, handed: _ } =
             counters;
-        let (changed, dropped) = (0, 0);
-        Self { seen, filtered, forwarded, changed, dropped, no_room, too_long, unable, errors, bytes }
+        Self { seen, filtered, forwarded, no_room, too_long, unable, errors, bytes, ..Self::default() }
     }
 }
 
@@ -110,6 +112,7 @@ impl std::ops::AddAssign for ForwardTally {
         self.forwarded += other.forwarded;
         self.changed += other.changed;
         self.dropped += other.dropped;
+        self.passed += other.passed;
         self.no_room += other.no_room;
         self.too_long += other.too_long;
         self.unable += other.unable;

@@ -15,6 +15,7 @@ mod end;
 mod handler;
 mod pins;
 mod pump;
+mod stack;
 mod way;
 
 use std::time::{Duration, Instant};
@@ -138,8 +139,7 @@ impl ForwardBuilder {
     /// Begins, with a handler for each receive queue, which `handler` makes. The handlers run in as many threads as the
     /// interface with fewer queues has queues; packets of a queue stay in their order, and nothing is copied here.
     ///
-    /// Packets come in one piece, so an MTU of 3818 is the most. What handlers cannot do is give a packet to this host's
-    /// stack: a filter can, which is asked before them. With [`OnExit::Open`] packets go on past the handlers when the process
+    /// Packets come in one piece, so an MTU of 3818 is the most. With [`OnExit::Open`] packets go on past the handlers when the process
     /// ends.
     ///
     /// # Errors

@@ -24,6 +24,7 @@ use weir_sys::xsk::{Frame, FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 use super::account::ForwardTally;
 use super::end::End;
 use super::handler::{Handler, Lane, Packet, Verdict};
+use super::stack::{Door, Stack};
 use super::way::Way;
 use crate::Error;
 
@@ -47,21 +48,26 @@ pub(super) struct Pumps {
     lanes: Vec<(Lane, Arc<Counters>)>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
+    /// Those of the interfaces that packets come from, in the order of the ways.
+    stacks: Vec<Stack>,
     zero_copy: bool,
 }
 
-/// What became of the packets of one lane that came to its thread, which alone writes.
+/// What became of the packets of one lane that came to its thread, which alone writes, but for the last two.
 #[derive(Debug, Default)]
-struct Counters {
+pub(super) struct Counters {
     forwarded: AtomicU64,
     changed: AtomicU64,
     dropped: AtomicU64,
-    no_room: AtomicU64,
-    unable: AtomicU64,
+    pub(super) no_room: AtomicU64,
+    pub(super) unable: AtomicU64,
+    /// These two the thread of the stack writes.
+    pub(super) passed: AtomicU64,
+    pub(super) errors: AtomicU64,
 }
 
 impl Counters {
-    fn add(counter: &AtomicU64, packets: usize) {
+    pub(super) fn add(counter: &AtomicU64, packets: usize) {
         // Relaxed: a number by itself, with one writer.
         counter.store(counter.load(Relaxed) + packets as u64, Relaxed);
     }
@@ -77,8 +83,9 @@ impl Pumps {
         let frame_size = frame_size(ends)?;
         let queues = [0, 1].map(|end: usize| ends[end].device.rx_queues);
         let threads = queues[0].min(queues[1]);
+        let stacks = ways.iter().map(|way| Stack::start(&ends[way.from()])).collect::<Result<_, _>>()?;
         let mut pumps =
-            Self { lanes: Vec::new(), stop: Arc::default(), threads: Vec::new(), zero_copy: true };
+            Self { lanes: Vec::new(), stop: Arc::default(), threads: Vec::new(), stacks, zero_copy: true };
         let mut workers = Vec::new();
         for thread in 0..threads {
             let mine = |end: usize| (thread..queues[end]).step_by(threads as usize);
@@ -110,7 +117,8 @@ impl Pumps {
                     pumps.lanes.push((lane, Arc::clone(&counters)));
                     let (from, to) = (first[way.from()] + place, first[way.to()]);
                     way.insert(queue, &worker.sockets[from].xsk)?;
-                    worker.lanes.push(Working { handler: handler(lane), counters, from, to });
+                    let stack = pumps.stacks[number].door();
+                    worker.lanes.push(Working { handler: handler(lane), counters, stack, from, to });
                 }
             }
             workers.push(worker);
@@ -139,6 +147,8 @@ impl Pumps {
         tally.dropped += counters.dropped.load(Relaxed);
         tally.no_room += counters.no_room.load(Relaxed);
         tally.unable += counters.unable.load(Relaxed);
+        tally.passed += counters.passed.load(Relaxed);
+        tally.errors += counters.errors.load(Relaxed);
     }
 
     /// Whether a thread has ended before it was told to: a handler has panicked.
@@ -153,6 +163,7 @@ impl Pumps {
             // One that has panicked has said so, and has left its packets where `in_flight` tells of them.
             let _panicked = thread.join();
         }
+        self.stacks.clear();
     }
 }
 
@@ -198,6 +209,7 @@ struct Socket {
 struct Working<H> {
     handler: H,
     counters: Arc<Counters>,
+    stack: Door,
     /// Which socket receives, and which sends.
     from: usize,
     to: usize,
@@ -253,18 +265,22 @@ impl<H: Handler> Worker<H> {
         let mut came = 0;
         if waiting.is_empty() {
             came = socket.xsk.receive(umem, BATCH, waiting);
-            let (mut changed, mut kept) = (0, 0);
+            let (mut changed, mut kept, mut dropped) = (0, 0, 0);
             for place in 0..came {
                 let mut packet = Packet::new(&mut waiting[place]);
-                if lane.handler.packet(&mut packet) == Verdict::Forward {
-                    changed += usize::from(packet.is_changed());
-                    waiting.swap(kept, place);
-                    kept += 1;
+                match lane.handler.packet(&mut packet) {
+                    Verdict::Forward => {
+                        changed += usize::from(packet.is_changed());
+                        waiting.swap(kept, place);
+                        kept += 1;
+                    }
+                    Verdict::Drop => dropped += 1,
+                    Verdict::Stack => lane.stack.give(packet.data(), &lane.counters),
                 }
             }
             spare.extend(waiting.drain(kept..));
             Counters::add(&lane.counters.changed, changed);
-            Counters::add(&lane.counters.dropped, came - kept);
+            Counters::add(&lane.counters.dropped, dropped);
         }
         socket.xsk.refill(spare);
         came > 0

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use weir::forward::{Lane, Packet, Verdict};
 use weir::{Error, Filter, Forward, Namespace};
-use weir_lab::{Generator, NetNs, Network, SequenceCheck, Traffic, Veth, require_root};
+use weir_lab::{FrameSender, Generator, NetNs, Network, SequenceCheck, Traffic, Veth, require_root};
 
 use crate::middlebox::Rewrite;
 use crate::{RATE, at, closed, forth, frames, lab, open_with, two};
@@ -99,6 +99,49 @@ fn root_a_packet_is_changed_ended_or_never_comes() {
     assert!(frames(capture).into_iter().eq(expected));
 }
 
+/// What a handler gives to the host's stack, the sockets of the host receive; a handler that gives too much loses it and says so.
+#[test]
+fn root_what_is_for_the_host_reaches_its_sockets() {
+    if !require_root("root_what_is_for_the_host_reaches_its_sockets") {
+        return;
+    }
+    const COUNT: u16 = 200;
+    let network = lab(Veth::default().ipv4().wire_packets(), Veth::default());
+    let pair = network.pair();
+    let address = pair.rx.ipv4.expect("it has one");
+    let own = pair.rx.mac;
+    let handler = move |_| {
+        move |packet: &mut Packet<'_, '_>| {
+            if packet.data()[..6] == own { Verdict::Stack } else { Verdict::Forward }
+        }
+    };
+    let forward = open_with(&network, forth(), handler).expect("it forwards");
+    let capture = at(&network.pairs()[1]);
+    let receiver = network.rx().run(|| UdpSocket::bind((address, 9)).expect("a socket"));
+    receiver.set_read_timeout(Some(Duration::from_secs(10))).expect("a limit");
+    let sender = pair.tx.netns.run(|| UdpSocket::bind(("0.0.0.0", 0)).expect("a socket"));
+    let datagram = |number: u16| vec![number.to_le_bytes()[0]; usize::from(number) * 7 + 1];
+    let mut buffer = [0; 2000];
+    for number in 0..COUNT {
+        sender.send_to(&datagram(number), (address, 9)).expect("it is sent");
+        let length = receiver.recv(&mut buffer).expect("it is received");
+        assert_eq!(buffer[..length], datagram(number));
+    }
+    // And those that are for others still go on.
+    let other = Traffic::new(60).unwrap().between(&network.pairs()[1]).frame(1);
+    FrameSender::new(&pair.tx).expect("a socket").send(&other).expect("it is sent");
+    assert_eq!(frames(capture), [other]);
+    let tally = closed(forward).total();
+    assert_eq!((tally.passed, tally.forwarded, tally.lost()), (u64::from(COUNT), 1, 0), "{tally:?}");
+
+    let everything = |_| |_: &mut Packet<'_, '_>| Verdict::Stack;
+    let forward = open_with(&network, forth(), everything).expect("it forwards");
+    let traffic = Traffic::new(60).unwrap().between(pair);
+    let accepted = Generator::new(pair, &traffic).expect("it loads").send(100_000).expect("frames").accepted;
+    let tally = closed(forward).total();
+    assert_eq!((tally.seen, tally.passed + tally.no_room), (accepted, accepted), "{tally:?}");
+}
+
 #[test]
 fn root_a_handler_that_panics_is_told_and_its_packets_go_nowhere() {
     if !require_root("root_a_handler_that_panics_is_told_and_its_packets_go_nowhere") {
@@ -141,7 +184,7 @@ fn root_packets_that_do_not_fit_into_a_frame_are_refused_before_they_come() {
     let forward = open_with(&network, forth(), |_| pass).expect("it forwards");
     let capture = at(&network.pairs()[1]);
     let frame = Traffic::new(3832).unwrap().between(network.pair()).frame(1);
-    weir_lab::FrameSender::new(&network.pair().tx).expect("a socket").send(&frame).expect("it is sent");
+    FrameSender::new(&network.pair().tx).expect("a socket").send(&frame).expect("it is sent");
     let received = frames(capture);
     assert_eq!(closed(forward).total().lost(), 0);
     assert_eq!(received, [frame]);

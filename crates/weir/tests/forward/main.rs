@@ -74,9 +74,9 @@ fn closed(mut forward: Forward) -> ForwardAccount {
     for way in &account.ways {
         for queue in &way.queues {
             assert_eq!(queue.tally.in_flight(), 0, "{queue:?}");
-            let ends =
-                queue.tally.filtered + queue.tally.forwarded + queue.tally.dropped + queue.tally.lost();
-            assert_eq!(queue.tally.seen, ends, "{queue:?}");
+            let tally = queue.tally;
+            let ends = tally.filtered + tally.forwarded + tally.dropped + tally.passed + tally.lost();
+            assert_eq!(tally.seen, ends, "{queue:?}");
         }
     }
     account

@@ -1,0 +1,82 @@
+//! The way back to this host's stack, for packets that a handler gives it.
+//!
+//! What has come by a socket has left its driver's hands. So the kernel is made to receive it once more, as from the same
+//! interface, which takes privileges that threads of handlers do not have: a thread of its own does it, packet by packet.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use weir_bpf::stack::Receive;
+use weir_sys::CallError;
+
+use super::end::End;
+use super::pump::Counters;
+use crate::Error;
+
+/// Packets that may wait.
+const MOST_WAITING: usize = 1024;
+
+/// The thread for one interface. It ends when the last [`Door`] is gone.
+#[derive(Debug)]
+pub(super) struct Stack {
+    door: Option<Door>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// Where packets are given to it.
+#[derive(Clone, Debug)]
+pub(super) struct Door(SyncSender<Letter>);
+
+/// A packet, and who counts it.
+#[derive(Debug)]
+struct Letter {
+    packet: Vec<u8>,
+    counters: Arc<Counters>,
+}
+
+impl Stack {
+    /// Starts the thread, in the namespace of the interface that packets come from.
+    pub(super) fn start(from: &End) -> Result<Self, Error> {
+        let (sender, letters) = sync_channel(MOST_WAITING);
+        let index = from.index();
+        let thread = thread::Builder::new().name("weir-stack".to_owned());
+        let thread = from.inside(|| thread.spawn(move || receive(&letters, index)))?;
+        let thread = thread
+            .map_err(|error| CallError::new("start a thread that gives packets to the stack", error))?;
+        Ok(Self { door: Some(Door(sender)), thread: Some(thread) })
+    }
+
+    pub(super) fn door(&self) -> Door {
+        self.door.clone().expect("it is open until this is dropped")
+    }
+}
+
+impl Drop for Stack {
+    /// What waits is given to the stack before.
+    fn drop(&mut self) {
+        self.door = None;
+        let _panicked = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+impl Door {
+    /// Gives it a packet: its counters tell what became of that.
+    pub(super) fn give(&self, packet: &[u8], counters: &Arc<Counters>) {
+        match self.0.try_send(Letter { packet: packet.to_vec(), counters: Arc::clone(counters) }) {
+            Ok(()) => {}
+            Err(TrySendError::Full(_)) => Counters::add(&counters.no_room, 1),
+            Err(TrySendError::Disconnected(_)) => Counters::add(&counters.unable, 1),
+        }
+    }
+}
+
+/// The thread. The program is loaded for the first packet: most handlers never give one.
+fn receive(letters: &Receiver<Letter>, interface: u32) {
+    let mut program = None;
+    for Letter { packet, counters } in letters {
+        let program = program.get_or_insert_with(Receive::load);
+        let given = program.as_ref().is_ok_and(|program| program.frame(&packet, interface).is_ok());
+        Counters::add(if given { &counters.passed } else { &counters.errors }, 1);
+    }
+}
