@@ -1,6 +1,7 @@
 //! What a writer takes: chunks and packets, put together into pieces of the file.
 
 use weir_savefile::pcapng;
+use weir_savefile::record::Malformed;
 
 use super::piece::{Content, Load, Piece};
 use super::{Compression, Format, WriteError, Writer, encode};
@@ -25,7 +26,8 @@ impl Writer {
     }
 
     /// The same for chunks that may be a few packets each ([`crate::Builder::by_time`]): those are copied, so that they are back in
-    /// the pool at once, and written together.
+    /// the pool at once, and written together: about 1 MiB, or what there is at [`flush`](Self::flush), also where the options ask for
+    /// each batch to be written at once.
     ///
     /// # Errors
     ///
@@ -34,16 +36,27 @@ impl Writer {
         if chunk.bytes().len() >= WORTH_A_WRITE {
             return self.write(chunk);
         }
-        if self.options.format != Format::Pcapng || self.options.rotation.is_ring() {
+        if self.options.rotation.is_ring() {
             let mut packets = chunk.packets();
             packets.by_ref().try_for_each(|packet| self.packet(&packet))?;
-            let Some(&malformed) = packets.error() else { return Ok(()) };
-            self.flush()?;
-            return self.fail(WriteError::Malformed(malformed));
+            return packets.error().map_or(Ok(()), |&malformed| self.fail_records(malformed));
         }
         self.usable()?;
         self.ensure_file()?;
-        self.append(chunk.bytes(), chunk.interface(), chunk.queue(), chunk.len() as u64)
+        let Load::Bytes(bytes) = &mut self.batch.load else { unreachable!("a batch is in a buffer") };
+        let before = bytes.len();
+        match self.options.format.pcap() {
+            None => bytes.extend_from_slice(chunk.bytes()),
+            Some(resolution) => {
+                if let Err(malformed) = encode::to_pcap(resolution, chunk.bytes(), bytes) {
+                    bytes.truncate(before);
+                    return self.fail_records(malformed);
+                }
+            }
+        }
+        let size = bytes.len();
+        self.batch.content.push(chunk.interface(), chunk.queue(), chunk.len() as u64);
+        if size >= BATCH { self.put_batch() } else { Ok(()) }
     }
 
     pub(super) fn write_records(&mut self, mut load: Load, mut content: Content) -> Result<(), WriteError> {
@@ -74,11 +87,14 @@ impl Writer {
         drop(load);
         match converted {
             Ok(()) => self.put(Piece { load: Load::Bytes(buffer), content }),
-            Err(malformed) => {
-                self.flush()?;
-                self.fail(WriteError::Malformed(malformed))
-            }
+            Err(malformed) => self.fail_records(malformed),
         }
+    }
+
+    /// Records make no sense: what came before them is written.
+    fn fail_records(&mut self, malformed: Malformed) -> Result<(), WriteError> {
+        self.flush()?;
+        self.fail(WriteError::Malformed(malformed))
     }
 
     /// Takes one packet for the file, with direction, queue, loss and comment where the packet has them and the format a
@@ -127,15 +143,10 @@ impl Writer {
             return Err(WriteError::Packet { reason });
         }
         self.ensure_file()?;
-        self.append(run.bytes, run.interface, run.queue, run.packets)
-    }
-
-    /// Adds records of one queue to those that are written together.
-    fn append(&mut self, records: &[u8], interface: u32, queue: u32, packets: u64) -> Result<(), WriteError> {
         let Load::Bytes(bytes) = &mut self.batch.load else { unreachable!("a batch is in a buffer") };
-        bytes.extend_from_slice(records);
+        bytes.extend_from_slice(run.bytes);
         let size = bytes.len();
-        self.batch.content.push(interface, queue, packets);
+        self.batch.content.push(run.interface, run.queue, run.packets);
         if size >= BATCH || self.options.flush_each { self.put_batch() } else { Ok(()) }
     }
 

@@ -2,6 +2,7 @@
 
 mod compression;
 mod failures;
+mod gather;
 mod judges;
 mod refusals;
 mod rotation;
