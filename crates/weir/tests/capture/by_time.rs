@@ -114,6 +114,57 @@ fn root_a_quiet_interface_delays_a_busy_one_by_the_window() {
 }
 
 #[test]
+fn root_a_pool_that_fills_does_not_wait() {
+    if !require_root("root_a_pool_that_fills_does_not_wait") {
+        return;
+    }
+    const COUNT: u64 = 2000;
+    let network = network();
+    let traffic = Traffic::new(60).unwrap().between(network.pair());
+    for (source, mode) in WAYS {
+        network.rx().run(|| {
+            let builder = on_rx(&network).interface(&network.pairs()[1].rx.name).source(source).mode(mode);
+            // Room for some 350 packets, which would all wait for a minute.
+            let builder = builder.chunks(8).chunk_size(4096).by_time(Window::Of(Duration::from_secs(60)));
+            let mut capture = builder.open().unwrap();
+            let sender = FrameSender::new(&network.pair().tx).unwrap();
+            let (mut packets, mut late, mut newest) = (0, 0, 0);
+            let mut take = |chunk: Chunk| {
+                for packet in &chunk {
+                    late += u64::from(packet.timestamp < newest);
+                    newest = newest.max(packet.timestamp);
+                    packets += 1;
+                }
+                packets
+            };
+            for frames in (0..COUNT).step_by(50) {
+                sender.send_frames(&traffic.frames(frames..frames + 50)).unwrap();
+                while let Some(chunk) = capture.next(Duration::from_millis(5)).unwrap() {
+                    take(chunk);
+                }
+            }
+            // A packet socket takes the rest into its own ring, and af_xdp into frames, until there is room.
+            let start = Instant::now();
+            let before = loop {
+                capture.next(Duration::from_millis(20)).unwrap().map(&mut take);
+                let total = capture.account().unwrap().total();
+                if total.captured + total.lost == COUNT && total.delivered + 350 >= total.captured {
+                    break total;
+                }
+                assert!(start.elapsed() < PATIENCE, "{source:?}: {total:?}");
+            };
+            crate::drain(&mut capture, |chunk| _ = take(chunk));
+            let account = capture.account().unwrap();
+            assert_closed(&account);
+            let (order, total) = (account.time_order.unwrap(), account.total());
+            assert_eq!(packets, total.captured, "{source:?}: {total:?}");
+            assert_eq!(order.late, late, "{source:?}");
+            assert_eq!(order.early, before.delivered, "{source:?}: what did not wait");
+        });
+    }
+}
+
+#[test]
 fn root_an_interface_that_vanishes_leaves_its_packets_in_their_order() {
     if !require_root("root_an_interface_that_vanishes_leaves_its_packets_in_their_order") {
         return;
