@@ -40,13 +40,13 @@ Examples:
   weir bench queues --rounds 1 --quick
         Whether it works, not how fast.
 
-All traffic, frames of 60 bytes in 64 flows, comes on one of two queues. It is measured:
-  what one handler can do, with the pool filled beforehand, and how much more two can, on one queue and on two;
-  what is lost where 1.6 times as much comes as one handler can do: in basic mode, in advanced mode, and with --order flow;
-  what handing a chunk to a buddy and getting it back takes, and what --order flow costs for each packet of such a chunk;
-  the longest burst without loss, beside the law of pools, C a / (a - s) for room for C packets, and beside the same memory
-  in cells of 2 KiB.
-It needs root and two processors with nothing else to do. The network is private and vanishes at the end.";
+All traffic, frames of 60 bytes in 64 flows, comes on one of two queues. Measured are:
+  what one handler can do, with the pool filled beforehand, and how much more two can;
+  what is lost where 1.6 times as much comes as one can do: basic, advanced, and with --order flow;
+  what handing a chunk to a buddy and back takes, and a look at each of its packets for --order flow;
+  the longest burst without loss, beside the law of pools: C a / (a - s), where C packets have room,
+  a arrive and s are handled in a second; and beside the same memory in cells of 2 KiB.
+It needs root and two processors with nothing else to do. The network is private and vanishes.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
