@@ -11,6 +11,7 @@
 //! dropped, as every chunk does. A thread of the library watches the bells, wakes handlers that sleep, and looks at all
 //! queues each millisecond while a handler is awake, so that one that is held up is relieved as well.
 
+mod desk;
 mod flow;
 mod handler;
 mod plan;

@@ -12,10 +12,11 @@ use std::sync::atomic::Ordering;
 
 use weir_ring::{Turn, Turns};
 
+use super::desk::Desk;
 use super::flow::{GROUPS, Place, Sorter};
 use super::seat::Pace;
 use super::share::{Owed, Share};
-use super::team::{Desk, Team};
+use super::team::Team;
 use crate::Error;
 use crate::chunk::Chunk;
 use crate::patience::Woken;

@@ -4,20 +4,17 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use weir_ring::{Claim, Claimed, Gauge};
-
+use super::desk::{Desk, FULL};
 use super::handler::Handler;
 use super::plan::{Order, Seating};
 use super::seat::{HandlerState, Seat};
 use super::share::Share;
-use super::split::Flows;
 use crate::Error;
 use crate::account::HandlerAccount;
 use crate::builder::Delivery;
-use crate::chunk::{Chunk, Lane};
+use crate::chunk::Chunk;
 use crate::outlet::Outlet;
 use crate::patience::Woken;
-use crate::source::Ready;
 
 /// The queues, who takes from them, and who helps.
 #[derive(Debug)]
@@ -30,30 +27,6 @@ pub(crate) struct Team {
     stopped: AtomicBool,
     /// Grows when a queue gets another handler.
     moves: AtomicUsize,
-}
-
-/// A queue, laid out for whoever claims it.
-#[derive(Debug)]
-pub(super) struct Desk {
-    number: usize,
-    stock: Claim<Stock>,
-    /// Whether its flows are divided among handlers, or were a moment ago; written under the claim.
-    divided: AtomicBool,
-    gauge: Gauge,
-    lane: Arc<Lane>,
-    /// The handler that takes from it as long as it can.
-    home: AtomicUsize,
-    group: Option<usize>,
-    /// More closed chunks than this, and others help.
-    limit: u32,
-}
-
-/// What is claimed.
-#[derive(Debug)]
-pub(super) struct Stock {
-    outlet: Outlet,
-    /// Where the order of flows is kept.
-    flows: Option<Flows>,
 }
 
 /// Queues whose handlers help one another.
@@ -74,22 +47,8 @@ impl Team {
         let Seating { processors, groups, threshold, order } = seating;
         let handlers = processors.len();
         let desk = |(number, outlet): (usize, Outlet)| {
-            let gauge = outlet.gauge().clone();
-            let fill = gauge.fill();
-            // One is being written to, one is in its handler's hands.
-            let can_wait = (fill.free + fill.open + fill.ready + fill.held).saturating_sub(2).max(1);
-            let lane = Arc::clone(&outlet.lane);
-            let flows = (order == Order::Flow).then(|| Flows::new(lane.link_type));
-            Desk {
-                number,
-                stock: Claim::new(Stock { outlet, flows }),
-                divided: AtomicBool::new(false),
-                lane,
-                gauge,
-                home: AtomicUsize::new(number % handlers),
-                group: groups.iter().position(|group| group.contains(&number)),
-                limit: can_wait * u32::from(threshold) / 100,
-            }
+            let group = groups.iter().position(|group| group.contains(&number));
+            Desk::new(number, outlet, number % handlers, group, threshold, order)
         };
         let (seats, inboxes): (Vec<_>, Vec<_>) = processors.into_iter().map(Seat::new).unzip();
         let team = Arc::new(Self {
@@ -132,7 +91,7 @@ impl Team {
             return Ok(None);
         }
         for mut stock in self.desks.iter().filter_map(Desk::try_claim) {
-            if let Some(chunk) = stock.outlet.take()? {
+            if let Some(chunk) = stock.both().0.take()? {
                 return Ok(Some(chunk));
             }
         }
@@ -143,10 +102,10 @@ impl Team {
     pub(super) fn duties(&self, seat: usize) -> Duties {
         // Acquire, with the addition in `leave`.
         let moves = self.moves.load(Ordering::Acquire);
-        let at_home = |desk: &usize| self.desks[*desk].home.load(Ordering::Relaxed) == seat;
+        let at_home = |desk: &usize| self.desks[*desk].home() == seat;
         let homes: Vec<usize> = (0..self.desks.len()).filter(at_home).collect();
         let helps = |group: &usize| {
-            seat >= self.desks.len() || homes.iter().any(|&desk| self.desks[desk].group == Some(*group))
+            seat >= self.desks.len() || homes.iter().any(|&desk| self.desks[desk].group() == Some(*group))
         };
         let groups = (0..self.groups.len()).filter(helps).collect();
         Duties { moves, homes, groups }
@@ -174,19 +133,19 @@ impl Team {
             let mut others = (1..=self.seats.len()).map(|step| (heir + step) % self.seats.len());
             let Some(other) = others.find(|&other| self.seats[other].is_running()) else {
                 // Nobody will do them.
-                given(desk.number).iter_mut().for_each(|share| share.keep_first(0));
+                given(desk.number()).iter_mut().for_each(|share| share.keep_first(0));
                 continue;
             };
             heir = other;
             if desk.home() == seat {
-                desk.home.store(heir, Ordering::Relaxed);
+                desk.set_home(heir);
             }
-            if let Some(flows) = &mut stock.flows {
+            if let Some(flows) = stock.both().1 {
                 flows.inherit(seat, heir);
             }
-            for mut share in given(desk.number) {
+            for mut share in given(desk.number()) {
                 share.pass_on(&self.seats[heir]);
-                self.seats[heir].give(desk.number, share);
+                self.seats[heir].give(desk.number(), share);
             }
         }
         // Release, with the load in `duties`.
@@ -196,8 +155,8 @@ impl Team {
 
     /// The handler at `desk` has seen it filled so far: if that is too far, others are called.
     pub(super) fn note(&self, desk: &Desk, waiting: u32) {
-        if let Some(group) = desk.group
-            && waiting > desk.limit
+        if let Some(group) = desk.group()
+            && waiting > desk.limit()
         {
             self.alarm(group);
         }
@@ -214,7 +173,7 @@ impl Team {
     }
 
     fn duties_in(&self, seat: usize, group: usize) -> bool {
-        let home = |&desk: &usize| self.desks[desk].home.load(Ordering::Relaxed) == seat;
+        let home = |&desk: &usize| self.desks[desk].home() == seat;
         seat >= self.desks.len() || self.groups[group].desks.iter().any(home)
     }
 
@@ -249,18 +208,18 @@ impl Team {
     /// up and cannot.
     pub(super) fn look(&self) {
         for desk in &self.desks {
-            let seat = &self.seats[desk.home.load(Ordering::Relaxed)];
+            let seat = &self.seats[desk.home()];
             if seat.is_asleep()
                 && let Some(mut stock) = desk.try_claim()
             {
                 // An error is for the handler to meet.
-                if stock.outlet.ready().map_or(true, |ready| ready.bytes > 0) {
+                if stock.both().0.ready().map_or(true, |ready| ready.bytes > 0) {
                     seat.ring(Woken::Bell);
                 }
             }
-            if desk.group.is_some() {
-                let ready = desk.gauge.fill().ready;
-                desk.lane.most_ready.fetch_max(ready, Ordering::Relaxed);
+            if desk.group().is_some() {
+                let ready = desk.ready_chunks();
+                desk.lane().most_ready.fetch_max(ready, Ordering::Relaxed);
                 self.note(desk, ready);
             }
         }
@@ -288,118 +247,10 @@ impl Team {
     }
 }
 
-impl Stock {
-    /// The queue, and what is known of its flows.
-    pub(super) fn both(&mut self) -> (&mut Outlet, Option<&mut Flows>) {
-        (&mut self.outlet, self.flows.as_mut())
-    }
-
-    /// What the home handler can take.
-    pub(super) fn ready(&mut self) -> Result<Ready, Error> {
-        if self.flows.as_ref().is_none_or(Flows::is_whole) {
-            self.outlet.ready()
-        } else {
-            Ok(Ready::default())
-        }
-    }
-
-    /// Takes it; and how many closed chunks waited.
-    pub(super) fn take(&mut self) -> Result<(Option<Share>, u32), Error> {
-        let chunk = self.outlet.take()?;
-        let share = chunk.map(|chunk| match &mut self.flows {
-            Some(flows) => Share::of_chunk(chunk, flows.turn()),
-            None => chunk.into(),
-        });
-        Ok((share, self.outlet.waiting()))
-    }
-
-    /// Whether nobody has to come back for anything.
-    pub(super) fn is_empty(&mut self) -> Result<bool, Error> {
-        Ok(!self.flows.as_ref().is_some_and(Flows::is_divided) && self.outlet.ready()?.bytes == 0)
-    }
-}
-
 /// What a handler has to do, as it was when `moves` was read.
 #[derive(Debug, Default)]
 pub(super) struct Duties {
     moves: usize,
     pub(super) homes: Vec<usize>,
     groups: Vec<usize>,
-}
-
-/// The fullness of a queue that is just not too full.
-const FULL: u64 = 1000;
-
-impl Desk {
-    /// How full it is, in thousandths of what is not yet too full.
-    fn fullness(&self) -> u64 {
-        let (ready, limit) = (u64::from(self.gauge.fill().ready), u64::from(self.limit));
-        match ready.checked_sub(limit + 1) {
-            Some(more) => FULL + 1 + more * FULL / limit.max(1),
-            None => ready * FULL / limit.max(1),
-        }
-    }
-
-    pub(super) fn number(&self) -> usize {
-        self.number
-    }
-
-    pub(super) fn home(&self) -> usize {
-        self.home.load(Ordering::Relaxed)
-    }
-
-    pub(super) fn lane(&self) -> &Lane {
-        &self.lane
-    }
-
-    /// More closed chunks than this, and others help.
-    pub(super) fn limit(&self) -> u32 {
-        self.limit
-    }
-
-    /// Closed chunks that wait.
-    pub(super) fn ready_chunks(&self) -> u32 {
-        self.gauge.fill().ready
-    }
-
-    pub(super) fn is_divided(&self) -> bool {
-        self.divided.load(Ordering::Relaxed)
-    }
-
-    /// Whether others have to finish something before its home handler may go on, or somebody has it.
-    pub(super) fn is_unsettled(&self) -> bool {
-        self.try_claim().is_none_or(|stock| !stock.flows.as_ref().is_none_or(Flows::is_whole))
-    }
-
-    pub(super) fn set_divided(&self, divided: bool) {
-        self.divided.store(divided, Ordering::Relaxed);
-    }
-
-    pub(super) fn try_claim(&self) -> Option<Claimed<'_, Stock>> {
-        self.stock.try_claim()
-    }
-
-    /// For a handler that goes, and has time.
-    pub(super) fn claim(&self) -> Claimed<'_, Stock> {
-        loop {
-            if let Some(stock) = self.stock.try_claim() {
-                return stock;
-            }
-            std::thread::yield_now();
-        }
-    }
-
-    /// Takes a whole chunk, or what is left of one, for a handler that helps.
-    pub(super) fn help(&self) -> Result<Option<Chunk>, Error> {
-        let Some(mut stock) = self.try_claim() else { return Ok(None) };
-        if self.ready_chunks() <= self.limit || !stock.outlet.ready()?.closed {
-            return Ok(None);
-        }
-        let chunk = stock.outlet.take()?;
-        if chunk.is_some() {
-            // Relaxed: told for itself.
-            self.lane.offloaded.fetch_add(1, Ordering::Relaxed);
-        }
-        Ok(chunk)
-    }
 }
