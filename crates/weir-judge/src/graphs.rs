@@ -149,7 +149,7 @@ impl Maker {
         };
         let (next, other) = (pick(&mut self.dice, self.nodes.len()), pick(&mut self.dice, self.nodes.len()));
         let (mut needs, mut assigned) = self.nodes[next.0 as usize];
-        let term = TermId(0);
+        let term = self.term();
         let node = match self.dice.below(8) {
             0 => Node::Read { value: self.value(assigned), next },
             1 | 2 => {
@@ -197,6 +197,11 @@ impl Maker {
         }
     }
 
+    /// Every fifth node is one that is rarely asked.
+    fn term(&self) -> TermId {
+        if self.nodes.len() % 5 == 4 { TermId::RARE } else { TermId(0) }
+    }
+
     /// Several values, each compared with many numbers, all yes to the same end.
     fn new_chain(&mut self) {
         let (mut next, yes) = (self.nodes.len() - 1, self.dice.below(self.nodes.len()));
@@ -211,7 +216,7 @@ impl Maker {
             let right = self.constant();
             let test = Test::Compare { relation: Relation::Equal, left, right };
             let id = |index| NodeId(u32::try_from(index).expect("in range"));
-            self.graph.push(Node::Branch { test, then: id(yes), other: id(next), term: TermId(0) });
+            self.graph.push(Node::Branch { test, then: id(yes), other: id(next), term: self.term() });
             self.nodes.push((needs, assigned));
             next = self.nodes.len() - 1;
         }

@@ -1,7 +1,7 @@
 //! What can be said of code without a kernel; that the kernel takes it, and what it answers, is tested in `weir-bpf`.
 
 use super::*;
-use crate::graph::{Graph, Operation, TermId, Width};
+use crate::graph::{Graph, Node, Operation, TermId, Value, Width};
 
 const RETURN: Ending = Ending::Return { accept: 1, refuse: 0 };
 
@@ -34,6 +34,36 @@ fn one_comparison_shows_all_bytes_that_acceptance_needs() {
 fn several_buffers_take_a_slow_way() {
     let program = emit(&port_443(), &[], Context::Tc { outgoing: false }, RETURN).unwrap();
     assert_eq!(program.to_string().matches("call skb_load_bytes").count(), 3, "{program}");
+}
+
+#[test]
+fn what_is_rarely_asked_has_code_in_the_slow_way_alone() {
+    let mut graph = Graph::new(1);
+    let ways = (Graph::ACCEPT, Graph::REFUSE);
+    let [first, second] = [12, 23].map(|at| graph.load(None, at, Width::Byte));
+    let below = graph.equals(second, 6, ways, TermId(0));
+    let rare = graph.equals(second, 17, (Graph::ACCEPT, below), TermId::RARE);
+    let root = graph.equals(first, 8, (Graph::REFUSE, rare), TermId(0));
+    graph.set_root(root);
+    let text = emit(&graph, &[], Context::Xdp { fragments: false }, RETURN).unwrap().to_string();
+    assert_eq!(text.matches("call xdp_load_bytes").count(), 1, "one load serves both questions: {text}");
+    assert_eq!(text.matches("*(u8 *)(r7 ").count(), 1, "the first alone is asked directly: {text}");
+}
+
+#[test]
+fn slots_that_are_asked_about_in_a_row_are_loaded_once() {
+    let mut graph = Graph::new(1);
+    let slot = graph.slot();
+    let noted = graph.value(Value::Slot(slot));
+    let mut node = Graph::REFUSE;
+    for number in 0..9 {
+        node = graph.equals(noted, number, (Graph::ACCEPT, node), TermId(0));
+    }
+    let value = graph.load(None, 12, Width::Byte);
+    let root = graph.push(Node::Assign { slot, value, next: node });
+    graph.set_root(root);
+    let text = emit(&graph, &[], Context::Xdp { fragments: false }, RETURN).unwrap().to_string();
+    assert_eq!(text.matches("= *(u32 *)(r10 ").count(), 1, "{text}");
 }
 
 #[test]
