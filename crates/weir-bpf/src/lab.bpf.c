@@ -12,6 +12,7 @@
 #include <linux/bpf.h>
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
+#include "scatter.h"
 
 const volatile __u32 size = 60;        /* bytes of each frame */
 const volatile bool tagged = false;    /* a VLAN tag stands before the IPv4 header */
@@ -30,14 +31,6 @@ struct generator_state {
 	__u32 flow;     /* its flow, when flows come in turn */
 	__u32 unused;
 } state;
-
-/* splitmix64's finaliser: each sequence number to a pseudo-random one. Twin: `scatter` in weir-lab's traffic.rs. */
-static __always_inline __u64 scatter(__u64 x)
-{
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
-	return x ^ (x >> 31);
-}
 
 static __always_inline __u32 next_flow(__u64 sequence)
 {

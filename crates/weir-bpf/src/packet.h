@@ -7,6 +7,8 @@
 #include <bpf/bpf_endian.h>
 #include "writer.h"
 
+const volatile bool ethernet = true; /* frames begin with an Ethernet header; else with that of IP */
+
 #define ADDRESSES 12 /* bytes before the place of a VLAN tag */
 #define TAG 4
 

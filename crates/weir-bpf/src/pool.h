@@ -15,11 +15,11 @@ struct progress {
 /* One writer's state: what it knows of the open chunk, and its counters. The kernel program writes, the process only
  * reads the counters. The first line holds what every packet changes. */
 struct queue {
-	__u64 opened;  /* chunks taken from the ring since the capture began */
-	__u32 chunk;   /* the open chunk's index in the pool */
-	__u32 offset;  /* bytes of records in it; at `chunk_limit` or above no chunk is open */
-	__u32 records; /* records in it */
-	__u32 unused;
+	__u64 opened;      /* chunks taken from the ring since the capture began */
+	__u32 chunk;       /* the open chunk's index in the pool */
+	__u32 offset;      /* bytes of records in it; at `chunk_limit` or above no chunk is open */
+	__u32 records;     /* records in it */
+	__u32 turn;        /* the next packet's target, where packets are steered in turn */
 	__u64 written;     /* bytes of records since the capture began: what `wake_at` is compared with */
 	__u64 seen;        /* packets that reached the program */
 	__u64 captured;    /* packets laid down as records */
@@ -33,7 +33,7 @@ struct queue {
 	__u64 stamped;  /* packets stamped in that tick */
 	__u64 warm;     /* of the chunks opened, those from the warm ring */
 	__u64 filtered; /* packets that the filter did not want */
-	__u64 unused2;
+	__u64 orphans;  /* later fragments whose first was not seen, where packets are steered by flow */
 };
 
 /* What the process tells one writer. The process writes, the kernel program only reads (but for `wake_at`, which it takes

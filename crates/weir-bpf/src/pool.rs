@@ -18,10 +18,34 @@ pub enum Stamp {
     Batch = 2,
 }
 
+/// What a packet's target follows from; the numbers are those of `steer.h`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SteerBy {
+    /// The outermost flow.
+    Flow = 1,
+    /// The innermost flow.
+    Inner = 2,
+    /// The target before.
+    RoundRobin = 3,
+    /// The outermost VLAN.
+    Vlan = 4,
+}
+
+/// How each writer spreads its packets over queues.
+#[derive(Clone, Copy, Debug)]
+pub struct Steering {
+    /// What decides.
+    pub by: SteerBy,
+    /// Targets, at least 1. The queue for target t of writer w is w * targets + t.
+    pub targets: u32,
+    /// Whoever does not know it cannot choose flows that meet in one target.
+    pub seed: u64,
+}
+
 /// The pool of one capture on one interface, as the program has to know it.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolOptions {
-    /// Queues, each with its own `struct queue` and `struct order`.
+    /// Queues, each with its own `struct queue` and `struct order`: one a writer, or with steering one for each of its targets.
     pub queues: u32,
     /// Chunks of all queues.
     pub chunks: u32,
@@ -41,7 +65,13 @@ pub struct PoolOptions {
     pub stamp: Stamp,
     /// Each record says which way its packet went.
     pub directions: bool,
+    /// Frames begin with an Ethernet header; else with that of IP.
+    pub ethernet: bool,
 }
+
+/// Datagrams whose first fragment is remembered, where packets are steered by flow. Linux reassembles no more at a time, by
+/// its limit of 4 MiB (`ipfrag_high_thresh`).
+pub(crate) const DATAGRAMS: u32 = 16_384;
 
 /// The maps of a loaded program.
 #[derive(Debug)]
@@ -110,6 +140,7 @@ macro_rules! prepare {
         constants.interface_id = options.interface_id;
         constants.timestamps = options.stamp as u32;
         constants.directions = options.directions;
+        constants.ethernet = options.ethernet;
         $open.maps.pool.set_value_size(options.stride)?;
         $open.maps.pool.set_max_entries(options.chunks)?;
         $open.maps.chunks.set_max_entries(options.chunks)?;
@@ -120,6 +151,20 @@ macro_rules! prepare {
     }};
 }
 pub(crate) use prepare;
+
+/// The same of steering, if there is any.
+macro_rules! prepare_steering {
+    ($open:expr, $constants:expr, $steering:expr) => {
+        if let Some(steering) = $steering {
+            let steering: $crate::pool::Steering = steering;
+            $constants.steering = steering.by as u32;
+            $constants.targets = steering.targets;
+            $constants.steer_seed = steering.seed;
+            $open.maps.datagrams.set_max_entries($crate::pool::DATAGRAMS)?;
+        }
+    };
+}
+pub(crate) use prepare_steering;
 
 /// Keeps the maps of a loaded skeleton, whose queues are made ready.
 macro_rules! keep_maps {

@@ -15,7 +15,6 @@
 #include "packet.h"
 
 const volatile bool segments = false;        /* whether to do so at all */
-const volatile bool ethernet = true;         /* frames begin with an Ethernet header; else with that of IP */
 const volatile __u32 segment_payload = 1500; /* most bytes of payload; the chunk has room for them and HEADERS more */
 
 #define ETHERTYPE_AT 12
@@ -35,6 +34,7 @@ const volatile __u32 segment_payload = 1500; /* most bytes of payload; the chunk
 /* A frame, and how its segments are made. */
 struct cut {
 	struct __sk_buff *ctx;
+	__u32 queue;
 	__u32 direction;
 	__u32 count;   /* of segments */
 	__u32 size;    /* bytes of payload in each but the last */
@@ -269,7 +269,7 @@ static long deliver_segment(__u32 index, struct cut *cut)
 	__u32 at = index * cut->size, payload = cut->payload - at;
 	if (payload > cut->size)
 		payload = cut->size;
-	if (!arrive(&record, bpf_get_smp_processor_id()) || !begin(&record, cut->l4 + cut->l4_size + payload))
+	if (!arrive(&record, cut->queue) || !begin(&record, cut->l4 + cut->l4_size + payload))
 		return 0;
 	void *data = DATA(&record);
 	if (lay_segment(cut, data, index, payload)) {
@@ -288,10 +288,10 @@ static __always_inline __u32 count_segments(struct __sk_buff *ctx)
 	return plan(ctx, &cut) ? cut.count : 1;
 }
 
-/* Lays the frame down in segments; false if it stays as it is. */
-static __always_inline bool deliver_segments(struct __sk_buff *ctx, __u32 direction)
+/* Lays the frame down in segments, all in one queue; false if it stays as it is. */
+static __always_inline bool deliver_segments(struct __sk_buff *ctx, __u32 queue, __u32 direction)
 {
-	struct cut cut = {.ctx = ctx, .direction = direction};
+	struct cut cut = {.ctx = ctx, .queue = queue, .direction = direction};
 	if (!plan(ctx, &cut))
 		return false;
 	bpf_loop(cut.count, deliver_segment, &cut, 0);

@@ -3,12 +3,13 @@
  *
  * Input:    struct __sk_buff as tcx and cls_bpf give it: from the link-layer header on, the outer VLAN tag beside it.
  * Verdict:  TC_ACT_UNSPEC, always: the next program or filter decides as if this one were not there.
- * Maps:     writer.h; both programs share them.
+ * Maps:     writer.h, steer.h; both programs share them.
  * Kernel:   6.1 (bpf_ktime_get_tai_ns). */
 #include <linux/pkt_cls.h>
 #define CONTEXT struct __sk_buff
 #include "packet.h"
 #include "segment.h"
+#include "steer.h"
 
 static __always_inline bool load(CONTEXT *ctx, __u32 from, void *to, __u32 length)
 {
@@ -18,11 +19,12 @@ static __always_inline bool load(CONTEXT *ctx, __u32 from, void *to, __u32 lengt
 static __always_inline int deliver(struct __sk_buff *ctx, __u32 direction)
 {
 	struct record record;
-	if (segments && deliver_segments(ctx, direction))
-		return TC_ACT_UNSPEC;
-	if (!arrive(&record, bpf_get_smp_processor_id()))
-		return TC_ACT_UNSPEC;
 	bool tagged = ctx->vlan_present;
+	__u32 queue = steer(ctx, bpf_get_smp_processor_id(), tagged, ctx->vlan_tci);
+	if (segments && deliver_segments(ctx, queue, direction))
+		return TC_ACT_UNSPEC;
+	if (!arrive(&record, queue))
+		return TC_ACT_UNSPEC;
 	if (!begin(&record, ctx->len + (tagged ? TAG : 0)))
 		return TC_ACT_UNSPEC;
 	if (tagged ? load_tagged(ctx, &record, ctx->vlan_proto, ctx->vlan_tci) : load_plain(ctx, &record))
@@ -63,7 +65,7 @@ int wanted_egress(struct __sk_buff *ctx)
 SEC("tc")
 int unwanted(struct __sk_buff *ctx)
 {
-	filter_out(bpf_get_smp_processor_id(), segments ? count_segments(ctx) : 1);
+	filter_out(first_queue(bpf_get_smp_processor_id()), segments ? count_segments(ctx) : 1);
 	return TC_ACT_UNSPEC;
 }
 

@@ -8,15 +8,17 @@ use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 
 use crate::filter::{Hook, gate};
 use crate::log::{LoadError, logged};
-use crate::pool::{PoolMaps, PoolOptions, keep_maps, prepare};
+use crate::pool::{PoolMaps, PoolOptions, Steering, keep_maps, prepare, prepare_steering};
 
 skeleton!("tc");
 
 /// The constants of one capture on one interface.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// The pool; its queues are CPUs.
+    /// The pool; its writers are CPUs.
     pub pool: PoolOptions,
+    /// How packets are steered, if they are.
+    pub steering: Option<Steering>,
     /// Lay TCP super-frames down as segments.
     pub segments: Option<Segments>,
     /// Load the program for what arrives.
@@ -28,8 +30,6 @@ pub struct Options {
 /// How super-frames are cut. The chunks have room for `payload` and [`Segments::HEADERS`] more.
 #[derive(Clone, Copy, Debug)]
 pub struct Segments {
-    /// Frames begin with an Ethernet header; else with that of IP.
-    pub ethernet: bool,
     /// Most bytes of payload in a segment; frames with more stay whole.
     pub payload: u32,
 }
@@ -60,9 +60,9 @@ impl Programs {
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::TcSkelBuilder::default().open(&mut storage)?;
         let constants = prepare!(open, &options.pool);
+        prepare_steering!(open, constants, options.steering);
         if let Some(segments) = options.segments {
             constants.segments = true;
-            constants.ethernet = segments.ethernet;
             constants.segment_payload = segments.payload;
         }
         open.progs.ingress.set_autoload(options.ingress);

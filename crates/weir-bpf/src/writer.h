@@ -2,9 +2,9 @@
 /* The kernel's half of the pool: opens chunks, writes records, commits them, rings. Every source whose packets are
  * written by an eBPF program includes this file once and brings its own way of copying a packet.
  *
- * One writer per queue. Two programs never write to one `struct queue` at a time, because a queue is either a receive
+ * One writer per queue. Two programs never write to one `struct queue` at a time, because a writer is either a receive
  * queue that one NAPI context polls (native XDP), or a CPU on which the program runs with bottom halves disabled
- * (generic XDP, tc). */
+ * (generic XDP, tc); it has a queue of its own, or where packets are steered (steer.h), one for each target. */
 #pragma once
 #include <stdbool.h>
 #include <linux/bpf.h>

@@ -10,14 +10,14 @@ use std::sync::Arc;
 use libbpf_rs::libbpf_sys::bpf_insn;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{OpenMapMut, OpenProgramMut};
-use weir_sys::CallError;
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::netns::NetNs;
+use weir_sys::{CallError, testrun};
 
 pub use self::bound::{Body, Bound, BoundParts, Device};
 use crate::filter::{Gate, Hook, gate};
 use crate::log::{LoadError, logged};
-use crate::pool::{PoolMaps, PoolOptions, keep_maps, prepare};
+use crate::pool::{PoolMaps, PoolOptions, Steering, keep_maps, prepare, prepare_steering};
 
 skeleton!("xdp");
 
@@ -26,12 +26,14 @@ skeleton!("xdp");
 pub struct Options {
     /// The pool.
     pub pool: PoolOptions,
+    /// How packets are steered, if they are.
+    pub steering: Option<Steering>,
     /// Drop packets after they were copied.
     pub exclusive: bool,
     /// Packets may come in several buffers, which costs a call for each to learn its length. Without, the kernel keeps
     /// such packets, and an MTU that brings them, away.
     pub fragments: bool,
-    /// One writer per CPU, as generic XDP needs; else one per receive queue.
+    /// A writer is a CPU, as generic XDP needs; else a receive queue.
     pub queue_is_cpu: bool,
     /// Index of the interface whose driver is asked for stripped VLAN tags; the program is then bound to it.
     pub tags_of: Option<u32>,
@@ -77,6 +79,7 @@ impl Program {
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::XdpSkelBuilder::default().open(&mut storage)?;
         let constants = prepare!(open, &options.pool);
+        prepare_steering!(open, constants, options.steering);
         constants.verdict = if options.exclusive { XDP_DROP } else { XDP_PASS };
         constants.fragments = options.fragments;
         constants.queue_is_cpu = options.queue_is_cpu;
@@ -105,6 +108,7 @@ impl Program {
                     maps.orders.as_fd(),
                     maps.doorbell.as_fd(),
                     maps.strays.as_fd(),
+                    maps.datagrams.as_fd(),
                     maps.rodata.as_fd(),
                 ];
                 let device = Device { index, fragments: options.fragments };
@@ -121,6 +125,20 @@ impl Program {
             }
         };
         Ok((Self(kind), keep_maps!(loaded, &options.pool, Arc::new(gate))))
+    }
+
+    /// Runs `packet`, an Ethernet frame on receive queue 0, through it `times` times, with what comes of it for the pool:
+    /// nanoseconds a run on average.
+    ///
+    /// # Errors
+    ///
+    /// As [`testrun::run`].
+    pub fn run(&self, packet: &[u8], times: u32) -> Result<u32, CallError> {
+        let program = match &self.0 {
+            Kind::Free(program) => program.as_fd(),
+            Kind::Bound(bound) => bound.plain(),
+        };
+        Ok(testrun::run(program, packet, times)?.duration)
     }
 
     /// Attaches it to the interface with index `interface` of this thread's network namespace, with the filter that its gate
@@ -183,6 +201,7 @@ fn around<R>(device: Device, maps: &[OwnedFd], then: impl FnOnce(&[bpf_insn]) ->
                 &mut ours.orders,
                 &mut ours.doorbell,
                 &mut ours.strays,
+                &mut ours.datagrams,
                 &mut ours.rodata,
             ],
         )?;

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use weir_bpf::filter::{FilterError, Loader};
-use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp};
+use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp, SteerBy, Steering};
 use weir_bpf::xdp::{Options, Program};
 use weir_bpf::{af_xdp, forward};
 use weir_filter::emit::ebpf;
@@ -29,8 +29,8 @@ fn namespace() -> Option<NetNs> {
 
 /// The smallest pool.
 const POOL: PoolOptions = PoolOptions {
-    queues: 1,
-    chunks: 2,
+    queues: 4,
+    chunks: 8,
     stride: 128 << 10,
     limit: 64 << 10,
     slots: 4,
@@ -39,19 +39,28 @@ const POOL: PoolOptions = PoolOptions {
     interface_id: 0,
     stamp: Stamp::Packet,
     directions: true,
+    ethernet: true,
 };
 
 /// The program for `device`, with the smallest pool.
-fn program(device: u32, fragments: bool) -> (Program, PoolMaps) {
-    let options =
-        Options { pool: POOL, exclusive: false, fragments, queue_is_cpu: false, tags_of: Some(device) };
+fn program(device: u32, fragments: bool, steering: Option<SteerBy>) -> (Program, PoolMaps) {
+    let steering = steering.map(|by| Steering { by, targets: 4, seed: 1 });
+    let options = Options {
+        pool: POOL,
+        steering,
+        exclusive: false,
+        fragments,
+        queue_is_cpu: false,
+        tags_of: Some(device),
+    };
     Program::load(&options).expect("it is loaded")
 }
 
-/// What makes filters for each body, bound to `device`. Their maps live as long as they do.
-fn loaders(device: u32, fragments: bool) -> [Loader; 4] {
+/// What makes filters for each body, that of captures in each kind of steering, bound to `device`. Their maps live as long as
+/// they do.
+fn loaders(device: u32, fragments: bool, steered: &[Option<SteerBy>]) -> Vec<Loader> {
     let (queues, tags_of) = (1, Some(device));
-    let (_program, capture) = program(device, fragments);
+    let captures: Vec<_> = steered.iter().map(|&steering| program(device, fragments, steering).1).collect();
     let options = af_xdp::Options { queues, stamp: Stamp::Packet, fragments, concurrent: false, tags_of };
     let (_program, af_xdp) = af_xdp::Program::load(&options).expect("it is loaded");
     let options =
@@ -59,8 +68,9 @@ fn loaders(device: u32, fragments: bool) -> [Loader; 4] {
     let (forward, _) = forward::Forward::load(&options).expect("it is loaded");
     let options = forward::Options { copies: Some(POOL), ..options };
     let (copying, _maps) = forward::Forward::load(&options).expect("it is loaded");
-    [capture.gate(), af_xdp.gate(), forward.gate(), copying.gate()]
-        .map(|gate| gate.loader().expect("descriptors").expect("it waits"))
+    let gates = captures.iter().map(|capture| capture.gate());
+    let gates = gates.chain([af_xdp.gate(), forward.gate(), copying.gate()]);
+    gates.map(|gate| gate.loader().expect("descriptors").expect("it waits")).collect()
 }
 
 /// An interface of this thread's namespace whose driver can be asked for tags.
@@ -76,7 +86,7 @@ fn every_program_of_the_corpus_is_taken_inside() {
     namespace.run(|| {
         let device = device();
         let loaders: Vec<Loader> =
-            [false, true].into_iter().flat_map(|fragments| loaders(device, fragments)).collect();
+            [false, true].into_iter().flat_map(|fragments| loaders(device, fragments, &[None])).collect();
         let mut programs = 0;
         for (dialect, entries) in [(Dialect::Pcap, corpus::pcap()), (Dialect::Weir, corpus::weir())] {
             for entry in entries.iter().filter(|entry| entry.link_type == 1) {
@@ -122,7 +132,9 @@ fn the_stack_has_room_for_the_writer_and_the_largest_filter() {
     let Some(namespace) = namespace() else { return };
     namespace.run(|| {
         let device = device();
-        for loader in [false, true].into_iter().flat_map(|fragments| loaders(device, fragments)) {
+        let steered =
+            [None, Some(SteerBy::Flow), Some(SteerBy::Inner), Some(SteerBy::RoundRobin), Some(SteerBy::Vlan)];
+        for loader in [false, true].into_iter().flat_map(|fragments| loaders(device, fragments, &steered)) {
             loader.load(&keeping(96), &[]).unwrap_or_else(|error| panic!("{error}"));
             let more = loader.load(&keeping(97), &[]).unwrap_err();
             let full = ebpf::Error::TooManyResults { needed: 97, most: 96 };

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
-use clap::Args;
-use weir::{Capture, DEFAULT_THRESHOLD, Order, Plan, Share};
+use clap::{Args, ValueEnum};
+use weir::{Builder, Capture, DEFAULT_THRESHOLD, Order, Plan, Share, Steer};
 
 use crate::failure::Failure;
 use crate::payload::{Findings, Payload};
@@ -36,12 +36,51 @@ pub(crate) struct HandlersArgs {
     /// Queues whose threads help one another: 0-3, or 0,2,5-7. May be repeated; without it all are one group.
     #[arg(long = "group", value_name = "QUEUES", requires = "advanced")]
     groups: Vec<QueueList>,
+
+    /// Have the sources xdp and tc spread packets over the threads themselves, where a device has one queue or cannot see the
+    /// flow: by flow, both ways (fragments follow the first of theirs); inner: by the flow inside of VXLAN, Geneve, GRE and IP in
+    /// IP, two deep; round-robin: in turn; vlan: by the outermost VLAN's number modulo N. Each receive queue (with tc each
+    /// processor) then has a pool for each thread.
+    #[arg(long, value_name = "BY", value_enum, hide_possible_values = true, requires = "handlers")]
+    steer: Option<SteerArg>,
+
+    /// Steer to this many targets, a multiple of the threads; those of target t go to thread t modulo N. Without it a
+    /// target for each thread.
+    #[arg(long, value_name = "TARGETS", requires = "steer")]
+    targets: Option<u32>,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum SteerArg {
+    Flow,
+    Inner,
+    RoundRobin,
+    Vlan,
+}
+
+impl From<SteerArg> for Steer {
+    fn from(steer: SteerArg) -> Self {
+        match steer {
+            SteerArg::Flow => Self::Flow,
+            SteerArg::Inner => Self::Inner,
+            SteerArg::RoundRobin => Self::RoundRobin,
+            SteerArg::Vlan => Self::Vlan,
+        }
+    }
 }
 
 impl HandlersArgs {
     /// Whether there are to be any, and whether they are to help one another.
     pub(crate) fn wanted(&self) -> (bool, bool) {
         (self.handlers.is_some(), self.advanced)
+    }
+
+    /// Has packets steered as asked for.
+    pub(crate) fn apply(&self, builder: Builder) -> Builder {
+        let Some((by, handlers)) = self.steer.zip(self.handlers) else { return builder };
+        // What is beyond u32 is beyond what there can be, and the engine says so.
+        let targets = self.targets.unwrap_or_else(|| u32::try_from(handlers).unwrap_or(u32::MAX));
+        builder.steer(by.into(), targets)
     }
 
     /// What is asked of handlers; `None`: one thread does everything.

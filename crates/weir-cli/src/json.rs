@@ -44,6 +44,9 @@ pub(crate) struct Summary {
     pub(crate) confinement: Option<Confinement>,
     pub(crate) interfaces: Vec<InterfaceSummary>,
     pub(crate) queues: Vec<QueueSummary>,
+    /// Sums over the queues of each target, where packets are steered: `weir count --steer` only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) targets: Vec<Counters>,
     /// `weir count --handlers` only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) handlers: Vec<HandlerAccount>,
@@ -110,6 +113,8 @@ pub(crate) struct InterfaceSummary {
 pub(crate) struct QueueSummary {
     pub(crate) interface: String,
     pub(crate) queue: u32,
+    /// Whom its packets are for; null where they are not steered.
+    pub(crate) target: Option<u32>,
     pub(crate) source: &'static str,
     pub(crate) mode: &'static str,
     #[serde(flatten)]
@@ -121,6 +126,8 @@ pub(crate) struct QueueSummary {
     pub(crate) mean_ready: f64,
     /// Chunks that were taken by handlers of other queues.
     pub(crate) offloaded: u64,
+    /// Later fragments of datagrams whose first was not seen, where packets are steered by flow.
+    pub(crate) orphans: u64,
 }
 
 impl Counters {
@@ -155,6 +162,7 @@ impl Summary {
             confinement: None,
             interfaces: Vec::new(),
             queues: Vec::new(),
+            targets: account.targets().into_iter().map(Counters::of).collect(),
             handlers: account.handlers.clone(),
             time_order: account.time_order,
             findings: Findings::default(),
@@ -172,6 +180,7 @@ impl Summary {
                 summary.queues.push(QueueSummary {
                     interface: interface.name.clone(),
                     queue: queue.queue,
+                    target: queue.target,
                     source: interface.source,
                     mode: interface.mode,
                     counters,
@@ -179,6 +188,7 @@ impl Summary {
                     most_ready: queue.most_ready,
                     mean_ready: queue.mean_ready,
                     offloaded: queue.offloaded,
+                    orphans: queue.orphans,
                 });
             }
             summary.counters.add(&sum);

@@ -52,9 +52,28 @@ pub(crate) fn opened(interfaces: &[Interface], paint: Paint) -> String {
 /// The table, with a line per queue that saw packets, and below it what was lost where.
 pub(crate) fn account(summary: &Summary, paint: Paint) -> String {
     let mut text = format!("\n{}\n", table(summary, paint));
+    text.push_str(&targets(summary));
     text.push_str(&handlers(summary, paint));
     text.push_str(&time_order(summary, paint));
     text.push_str(&verdict(summary, paint));
+    text
+}
+
+/// A line for each target, and what could not be steered as it should.
+fn targets(summary: &Summary) -> String {
+    let mut text = String::new();
+    for (target, Counters { tally, .. }) in summary.targets.iter().enumerate() {
+        let (captured, lost) = (units::grouped(tally.captured), units::grouped(tally.lost + tally.errors));
+        let _infallible = writeln!(text, "target {target}: {captured} packets captured, {lost} lost");
+    }
+    let orphans: u64 = summary.queues.iter().map(|queue| queue.orphans).sum();
+    if orphans > 0 {
+        let _infallible = writeln!(
+            text,
+            "{} fragments of datagrams whose first was not seen: they went where their addresses sent them",
+            units::grouped(orphans),
+        );
+    }
     text
 }
 

@@ -281,7 +281,7 @@ impl Checker {
     }
 }
 
-/// splitmix64's finaliser: each number to a pseudo-random one. Twin: `scatter` in lab.bpf.c.
+/// splitmix64's finaliser: each number to a pseudo-random one. Twin: `scatter` in scatter.h.
 fn scatter(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

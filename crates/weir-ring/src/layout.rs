@@ -36,6 +36,8 @@ pub(crate) const QUEUE_LOST: usize = 8;
 pub(crate) const QUEUE_ERRORS: usize = 9;
 #[cfg(not(loom))]
 pub(crate) const QUEUE_FILTERED: usize = 14;
+#[cfg(not(loom))]
+pub(crate) const QUEUE_ORPHANS: usize = 15;
 
 /// The smallest record: a pcapng Enhanced Packet Block without data.
 pub(crate) const RECORD_MIN: u32 = 32;
@@ -85,6 +87,8 @@ pub struct Counters {
     pub errors: u64,
     /// Packets that a filter did not want.
     pub filtered: u64,
+    /// Later fragments of datagrams whose first was not seen, where packets are steered by flow.
+    pub orphans: u64,
 }
 
 /// The measures of a pool.

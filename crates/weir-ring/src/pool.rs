@@ -275,7 +275,8 @@ impl Pool {
     #[cfg(not(loom))]
     pub(crate) fn counters(&self, queue: u32) -> crate::layout::Counters {
         use crate::layout::{
-            QUEUE_BYTES_CAPTURED, QUEUE_CAPTURED, QUEUE_ERRORS, QUEUE_FILTERED, QUEUE_LOST, QUEUE_SEEN,
+            QUEUE_BYTES_CAPTURED, QUEUE_CAPTURED, QUEUE_ERRORS, QUEUE_FILTERED, QUEUE_LOST, QUEUE_ORPHANS,
+            QUEUE_SEEN,
         };
         // Relaxed: each counter is told for itself; they agree with one another once the writer has stopped.
         let word = |index| self.queue_word(queue, index).load(Ordering::Relaxed);
@@ -286,6 +287,7 @@ impl Pool {
             lost: word(QUEUE_LOST),
             errors: word(QUEUE_ERRORS),
             filtered: word(QUEUE_FILTERED),
+            orphans: word(QUEUE_ORPHANS),
         }
     }
 

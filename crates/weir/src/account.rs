@@ -88,8 +88,11 @@ pub struct PoolFill {
 /// One queue's account.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct QueueAccount {
-    /// Receive queue; the processor for generic XDP; 0 for a source that does not tell queues apart.
+    /// Receive queue; the processor for generic XDP and tc; 0 for a source that does not tell queues apart. Where packets are
+    /// steered to t targets, those of receive queue (or processor) q are q * t to q * t + t - 1.
     pub queue: u32,
+    /// Whom its packets are for, where they are steered.
+    pub target: Option<u32>,
     /// Packets.
     pub tally: Tally,
     /// Chunks.
@@ -100,6 +103,9 @@ pub struct QueueAccount {
     pub mean_ready: f64,
     /// Chunks that were taken by handlers of other queues.
     pub offloaded: u64,
+    /// Later fragments of datagrams whose first was not seen, so that they could not follow it, where packets are steered by
+    /// flow; for all targets of a receive queue or processor told with the first.
+    pub orphans: u64,
 }
 
 /// Losses before the hook, as far as the device tells; growth since the capture began.
@@ -188,6 +194,17 @@ pub struct Account {
 }
 
 impl Account {
+    /// The sums over the queues of each target, where packets are steered.
+    pub fn targets(&self) -> Vec<Tally> {
+        let mut targets: Vec<Tally> = Vec::new();
+        for queue in self.interfaces.iter().flat_map(|interface| &interface.queues) {
+            let Some(target) = queue.target.map(|target| target as usize) else { continue };
+            targets.resize(targets.len().max(target + 1), Tally::default());
+            targets[target] += queue.tally;
+        }
+        targets
+    }
+
     /// The sum over the interfaces.
     pub fn total(&self) -> Tally {
         let mut total = Tally::default();

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::{Capture, Error, Filter, Namespace};
+use crate::steering::Steering;
+use crate::{Capture, Error, Filter, Namespace, Steer};
 
 /// Chunks of one queue, unless many queues make that a lot of memory.
 pub const DEFAULT_CHUNKS: u32 = 64;
@@ -155,12 +156,23 @@ pub(crate) struct Settings {
     pub(crate) segment: bool,
     pub(crate) tc_filters: bool,
     pub(crate) filter: Option<Filter>,
+    pub(crate) steering: Option<Steering>,
 }
 
 impl Settings {
     /// Whether records tell the direction; `both`: both are captured.
     pub(crate) fn tells_direction(&self, both: bool) -> bool {
         both || self.direction_in_records
+    }
+
+    /// Queues that this many writers fill: one, or one for each target.
+    pub(crate) fn queues_of(&self, writers: u32) -> u32 {
+        writers.saturating_mul(self.targets().unwrap_or(1))
+    }
+
+    /// Targets that packets are steered to, if they are.
+    pub(crate) fn targets(&self) -> Option<u32> {
+        self.steering.map(|steering| steering.targets)
     }
 
     /// Chunks a queue, for that many queues.
@@ -186,6 +198,7 @@ impl Settings {
         if self.snap_len == 0 {
             return Err(Error::Options("a snap length of 0 keeps nothing: 1 is the least".into()));
         }
+        self.steering.iter().try_for_each(Steering::check)?;
         Ok(self)
     }
 }
@@ -208,6 +221,7 @@ impl Default for Settings {
             segment: false,
             tc_filters: false,
             filter: None,
+            steering: None,
         }
     }
 }
@@ -333,6 +347,14 @@ impl Builder {
     /// before they are copied into the pool.
     pub fn filter(mut self, filter: Filter) -> Self {
         self.settings.filter = Some(filter);
+        self
+    }
+
+    /// Has the source spread packets over `targets` targets, 1 to [`MOST_TARGETS`](crate::MOST_TARGETS), each of which is for one handler
+    /// ([`Capture::handlers`]): whoever writes has a queue for each target. The sources xdp and tc can do that. Packets that
+    /// the filter does not want have no target, and are counted with the first.
+    pub fn steer(mut self, by: Steer, targets: u32) -> Self {
+        self.settings.steering = Some(Steering::new(by, targets));
         self
     }
 

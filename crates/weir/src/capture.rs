@@ -181,7 +181,8 @@ impl Capture {
                 "packets in the order of time are for one thread: ask for no handlers, or no order of time";
             return Err(Error::Options(why.into()));
         }
-        let seating = plan.fit(self.opened.outlets.len(), cpu::possible()?)?;
+        let targets = self.interfaces.iter().find_map(|interface| interface.targets);
+        let seating = plan.fit(self.opened.outlets.len(), targets, cpu::possible()?)?;
         let delivery = self.patience.delivery();
         let (team, handlers) = Team::new(std::mem::take(&mut self.opened.outlets), seating, delivery);
         let crew = self.crew.insert(Crew { watcher: None, team });

@@ -30,6 +30,9 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
             SourceChoice::Auto | SourceChoice::AfPacket if settings.segment => {
                 refused("super-frames are cut into segments (--segment) on a named interface, not on all")
             }
+            SourceChoice::Auto | SourceChoice::AfPacket if settings.steering.is_some() => {
+                refused("packets are steered (--steer) on a named interface, not on all")
+            }
             SourceChoice::Auto => opener.af_packet(ANY.to_owned()),
             SourceChoice::AfPacket => opener.af_packet(asked()),
             SourceChoice::Xdp | SourceChoice::Tc | SourceChoice::XdpTc | SourceChoice::AfXdp => {
@@ -68,6 +71,9 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
             if settings.segment =>
         {
             refused("only the tc source cuts super-frames into segments (--segment)")
+        }
+        (SourceChoice::AfPacket | SourceChoice::AfXdp, _) if settings.steering.is_some() => {
+            refused("only the sources xdp and tc steer packets (--steer)")
         }
         (SourceChoice::Auto, _) if settings.segment && exclusive => refused(
             "only the tc source cuts super-frames into segments (--segment), and it leaves packets to the host",
@@ -141,7 +147,7 @@ impl Opener<'_> {
             }
         }
         match self.tc(why.clone()) {
-            Err(error) if !self.settings.segment && !is_final(&error) => {
+            Err(error) if !self.settings.segment && self.settings.steering.is_none() && !is_final(&error) => {
                 let but = if first == Fit::Xdp { "tc" } else { "tc would fit" };
                 self.af_packet(format!("{why}; {but}, but: {}", first_line(&error)))
             }
@@ -174,6 +180,7 @@ impl Opener<'_> {
             detail,
             why,
             queues: source.queues(),
+            targets: self.settings.targets(),
             filter: self.settings.filter.as_ref().map(Filter::label),
             filter_is_never: self.device.filter.as_ref().is_some_and(|filter| filter.is_never()),
         };

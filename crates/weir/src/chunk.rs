@@ -185,7 +185,7 @@ pub struct Packet<'a> {
     pub original_len: u32,
     /// Number of the interface in the capture.
     pub interface: u32,
-    /// The queue that it came on.
+    /// The queue that it came on, as [`crate::QueueAccount::queue`] counts them.
     pub queue: u32,
     /// [`Direction::In`] or [`Direction::Out`], where the source knows.
     pub direction: Option<Direction>,

@@ -36,6 +36,8 @@ pub struct Interface {
     pub why: String,
     /// Queues with a pool of their own.
     pub queues: u32,
+    /// Targets that its packets are steered to; `None`: they are not.
+    pub targets: Option<u32>,
     /// The filter, as files and people are told of it.
     pub filter: Option<String>,
     /// No packet can ever pass the filter that the capture began with.

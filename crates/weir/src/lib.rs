@@ -57,6 +57,7 @@ mod simulated;
 mod site;
 mod size;
 mod source;
+mod steering;
 
 pub use account::{
     Account, HandlerAccount, InterfaceAccount, NicCounters, PoolFill, QueueAccount, Tally, TimeOrder,
@@ -76,3 +77,4 @@ pub use forward::Forward;
 pub use handlers::{DEFAULT_THRESHOLD, Handler, HandlerState, Order, Plan, Share, SharePackets};
 pub use interface::Interface;
 pub use namespace::Namespace;
+pub use steering::{MOST_TARGETS, Steer};

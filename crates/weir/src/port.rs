@@ -175,6 +175,8 @@ impl Port {
         let fill = self.source.fill(lane.queue);
         QueueAccount {
             queue: lane.queue,
+            target: self.interface.targets.map(|targets| lane.queue % targets),
+            orphans: counters.orphans,
             tally: Tally {
                 seen: counters.seen,
                 captured: counters.captured,

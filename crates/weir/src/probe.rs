@@ -20,7 +20,7 @@ pub fn load(source: SourceChoice) -> Result<(), Error> {
         SourceChoice::Tc => {
             let (settings, shape) = smallest()?;
             let pool = pool_options(&shape, &settings, 0, SNAP_LEN, true);
-            let options = tc::Options { pool, ingress: true, egress: true, segments: None };
+            let options = tc::Options { pool, steering: None, ingress: true, egress: true, segments: None };
             tc::Programs::load(&options).map(drop).map_err(refused)
         }
         SourceChoice::Xdp => load_xdp(None),
@@ -42,6 +42,7 @@ fn load_xdp(tags_of: Option<u32>) -> Result<(), Error> {
     let (settings, shape) = smallest()?;
     let options = xdp::Options {
         pool: pool_options(&shape, &settings, 0, SNAP_LEN, false),
+        steering: None,
         exclusive: false,
         fragments: true,
         queue_is_cpu: false,

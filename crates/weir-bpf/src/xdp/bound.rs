@@ -70,7 +70,7 @@ impl Body {
     /// Maps of the program.
     pub fn maps(self) -> usize {
         match self {
-            Self::Capture => 7,
+            Self::Capture => 8,
             Self::AfXdp | Self::Forward { copies: false } => 5,
             Self::Forward { copies: true } => 11,
         }
@@ -122,6 +122,11 @@ impl Bound {
         let plain = plain.try_clone_to_owned()?;
         let maps = maps.iter().map(|map| map.try_clone_to_owned()).collect::<io::Result<_>>()?;
         Ok(Self(Arc::new(Place { body, device, maps, plain, state: Mutex::new(State::Awaited(None)) })))
+    }
+
+    /// The program without a filter.
+    pub(super) fn plain(&self) -> BorrowedFd<'_> {
+        self.0.plain.as_fd()
     }
 
     /// What other programs for this place are made of; `None`: nothing is attached there any more.

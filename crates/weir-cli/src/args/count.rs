@@ -26,6 +26,8 @@ Examples:
         The same for each receive queue, every five seconds.
   weir count -i eth0 --handlers 4 --advanced --threshold 60% --load 300
         Four threads, each with its queues and some work for every packet; who is idle helps a queue that is 60 % full.
+  weir count -i eth0 --handlers 4 --steer flow
+        A device with one queue: the kernel's program spreads flows over four threads, each flow, both ways, on one.
   weir count -i mirror0 --mode exclusive --active
         As fast as this machine can: the packets are for weir alone, and one core polls without sleep.
   weir count -i eth0 --duration 1m --json > rates.jsonl
@@ -104,7 +106,7 @@ impl CountArgs {
     /// The builder that these arguments describe: no time stamps unless asked, for nobody else reads them.
     pub(crate) fn builder(&self, interfaces: &[Chosen]) -> Builder {
         let usual = if self.order.is_by_time() { Timestamps::Kernel } else { Timestamps::None };
-        let builder = self.order.apply(self.origin.builder(interfaces, usual));
+        let builder = self.order.apply(self.handlers.apply(self.origin.builder(interfaces, usual)));
         self.pool.apply(builder, Delivery::Adaptive)
     }
 }

@@ -29,7 +29,7 @@ fn version_and_help_succeed_and_teach() {
 
 #[test]
 fn usage_errors_name_the_option_and_exit_with_2() {
-    let table: [(&[&str], &[&str]); 28] = [
+    let table: [(&[&str], &[&str]); 31] = [
         (&[], &["Usage"]),
         (&["captrue"], &["captrue", "capture"]),
         (&["capture", "--no-such"], &["--no-such"]),
@@ -58,6 +58,12 @@ fn usage_errors_name_the_option_and_exit_with_2() {
         (&["count", "--handlers", "2", "--order", "flow"], &["--order flow", "--advanced"]),
         (&["capture", "--order", "flow"], &["--order flow", "weir count"]),
         (&["capture", "--window", "5ms"], &["--window", "--order time"]),
+        (&["count", "--steer", "flow"], &["--handlers"]),
+        (&["count", "--handlers", "2", "--steer", "hash"], &["--steer", "round-robin"]),
+        (
+            &["count", "-i", "lo", "--source", "af_packet", "--handlers", "1", "--steer", "flow"],
+            &["--steer", "xdp and tc"],
+        ),
     ];
     for (args, expected) in table {
         let output = weir(args);

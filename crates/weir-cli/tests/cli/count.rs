@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use serde_json::Value;
-use weir_lab::{Network, Veth, require_root};
+use weir_lab::{Generator, Network, Traffic, Veth, require_root};
 
 use crate::harness::{Running, network, run, send, start, start_piped};
 
@@ -119,17 +119,54 @@ fn root_handlers_share_the_work_and_tell_who_did_what() {
 }
 
 #[test]
+fn root_flows_of_one_queue_are_steered_to_handlers() {
+    if !require_root("root_flows_of_one_queue_are_steered_to_handlers") {
+        return;
+    }
+    let network = network();
+    let traffic = Traffic::new(60).expect("size").flows(100).expect("flows").between(network.pair());
+    for source in ["xdp", "tc"] {
+        let args = ["--source", source, "--handlers", "2", "--steer", "flow", "--targets", "4", "--json"];
+        let running = count(&network, &args);
+        running.wait_for("steered by flow to 4 targets");
+        let mut generator = Generator::new(network.pair(), &traffic).expect("a generator");
+        assert_eq!(generator.send(2000).expect("frames").accepted, 2000);
+        thread::sleep(SETTLE);
+        let ended = running.interrupt().succeeded();
+        let account = ended.account();
+        account.closes();
+        let list = |name: &str| account.0[name].as_array().expect("a list").clone();
+        let captured = |some: &[Value]| -> Vec<u64> {
+            some.iter().map(|one| one["captured"].as_u64().expect("a number")).collect()
+        };
+        let targets = captured(&list("targets"));
+        assert_eq!((targets.len(), targets.iter().sum::<u64>()), (4, 2000), "{targets:?}");
+        assert!(targets.iter().all(|&packets| packets > 0), "{targets:?}");
+        for (target, &packets) in targets.iter().enumerate() {
+            let queues: Vec<_> =
+                list("queues").into_iter().filter(|queue| queue["target"] == target).collect();
+            assert_eq!(captured(&queues).iter().sum::<u64>(), packets, "{queues:?}");
+        }
+        let handlers = list("handlers");
+        assert_eq!(handlers[1]["packets"], targets[1] + targets[3], "{handlers:?}");
+        assert!(ended.stderr.contains("target 3: "), "{}", ended.stderr);
+    }
+}
+
+#[test]
 fn root_plans_that_do_not_fit_are_refused() {
     if !require_root("root_plans_that_do_not_fit_are_refused") {
         return;
     }
     let network = Network::new(Veth::default().queues(2)).expect("a private network");
-    let table: [(&[&str], &str); 5] = [
+    let table: [(&[&str], &str); 7] = [
         (&["--handlers", "3"], "nothing to do"),
         (&["--handlers", "2", "--pin", "0,4095"], "no processor 4095"),
         (&["--handlers", "2", "--pin", "0"], "one processor for each"),
         (&["--handlers", "2", "--advanced", "--group", "0-2"], "no queue 2"),
         (&["--handlers", "2", "--advanced", "--group", "0-1", "--group", "1"], "two groups"),
+        (&["--handlers", "2", "--steer", "flow", "--targets", "3"], "3 targets for 2 handlers"),
+        (&["--handlers", "300", "--steer", "vlan"], "1 to 256"),
     ];
     for (args, said) in table {
         let ended = run(&network, &[&["count", "-i", "rx0", "--source", "xdp"], args].concat());

@@ -1,7 +1,8 @@
 //! Flow groups: packets of one flow, both ways, are in one group.
 //!
 //! A flow is what has the same two endpoints: addresses and, where the transport has them, ports; and the protocol. Of a
-//! tunnel the outer one counts. A later fragment, which has no ports, follows its first.
+//! tunnel the outer one counts. A later fragment, which has no ports, follows its first. Programs that steer mean the same
+//! (`crates/weir-bpf/src/flow.h`).
 
 use std::collections::{HashMap, VecDeque};
 use std::hash::BuildHasher;
@@ -28,7 +29,7 @@ pub(super) struct Sorter {
 }
 
 /// Where a packet belongs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Place {
     /// In this group.
     Group(u8),

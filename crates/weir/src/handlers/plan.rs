@@ -46,7 +46,8 @@ pub(crate) struct Seating {
 
 impl Plan {
     /// This many handlers in basic mode: the chunks of queue q go to handler q modulo their number. Queues are counted
-    /// over all interfaces, in their order.
+    /// over all interfaces, in their order. Where packets are steered ([`crate::Builder::steer`]) those of target t go to
+    /// handler t modulo their number, of which the number of targets has to be a multiple.
     pub fn new(handlers: usize) -> Self {
         Self { handlers, processors: Vec::new(), threshold: None, groups: Vec::new(), order: Order::None }
     }
@@ -82,8 +83,9 @@ impl Plan {
         self.handlers
     }
 
-    /// Fits it to `queues` queues on a machine of `processors` processors.
-    pub(crate) fn fit(&self, queues: usize, processors: u32) -> Result<Seating, Error> {
+    /// Fits it to `queues` queues, which are for so many `targets`, if packets are steered, on a machine of `processors`
+    /// processors.
+    pub(crate) fn fit(&self, queues: usize, targets: Option<u32>, processors: u32) -> Result<Seating, Error> {
         let wrong = |what: String| Err(Error::Options(what));
         let handlers = self.handlers;
         if handlers == 0 {
@@ -96,6 +98,12 @@ impl Plan {
         if let Some(missing) = self.processors.iter().find(|&&one| one >= processors) {
             return wrong(format!(
                 "there is no processor {missing}: this machine has {processors}, counted from 0"
+            ));
+        }
+        // Else queues of one target would be at home with several of them.
+        if let Some(targets) = targets.filter(|&targets| !(targets as usize).is_multiple_of(handlers)) {
+            return wrong(format!(
+                "{targets} targets for {handlers} handlers: as many for each are needed, or what is steered to one target is divided"
             ));
         }
         let pins = (0..handlers).map(|handler| self.processors.get(handler).copied()).collect();
@@ -154,7 +162,7 @@ mod tests {
     use super::*;
 
     fn refusal(plan: &Plan) -> String {
-        plan.fit(4, 8).expect_err("must be refused").to_string()
+        plan.fit(4, None, 8).expect_err("must be refused").to_string()
     }
 
     #[test]
@@ -180,8 +188,16 @@ mod tests {
     }
 
     #[test]
+    fn what_is_steered_to_one_target_is_not_divided() {
+        for (handlers, is_refused) in [(1, false), (2, false), (3, true), (4, false), (8, true)] {
+            let fitted = Plan::new(handlers).fit(8, Some(4), 8);
+            assert_eq!(fitted.is_err(), is_refused, "{fitted:?}");
+        }
+    }
+
+    #[test]
     fn all_queues_are_one_group_unless_groups_are_named() {
-        let fit = |plan: Plan| plan.fit(4, 8).expect("can be").groups;
+        let fit = |plan: Plan| plan.fit(4, None, 8).expect("can be").groups;
         assert_eq!(fit(Plan::new(4)), Vec::<Vec<usize>>::new());
         assert_eq!(fit(Plan::new(4).advanced(50)), [[0, 1, 2, 3]]);
         assert_eq!(fit(Plan::new(4).advanced(50).group([2, 3])), [[2, 3]]);

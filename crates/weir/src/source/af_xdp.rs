@@ -322,7 +322,15 @@ impl Source for AfXdp {
             Some(met) => met.seen.saturating_sub(others).max(pumped.lost),
             None => pumped.lost,
         };
-        Counters { seen: others + lost, captured, bytes: pumped.bytes, lost, errors, filtered }
+        Counters {
+            seen: others + lost,
+            captured,
+            bytes: pumped.bytes,
+            lost,
+            errors,
+            filtered,
+            ..Counters::default()
+        }
     }
 
     fn fill(&self, queue: u32) -> Fill {

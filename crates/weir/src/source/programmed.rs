@@ -17,7 +17,7 @@ use super::{Bell, DIRECTION_BYTES, Queue, Ready, Source};
 use crate::builder::{Settings, Timestamps};
 use crate::filter::{Form, Gate, InForce, Labelled, PlaceKind, PoolKind, Program, Undo};
 use crate::interface::Device;
-use crate::{Error, Filter, choose};
+use crate::{Error, Filter, choose, size};
 
 /// The program shows a packet microseconds after it has stamped it, unless interrupts or a hypervisor come in between.
 const LAG: Duration = Duration::from_millis(2);
@@ -89,7 +89,20 @@ pub(crate) fn pool_options(
         interface_id: id,
         stamp: stamp(settings),
         directions,
+        ethernet: true,
     }
+}
+
+/// What a pool is, for people; `writer`: what fills its queues.
+pub(super) fn describe(settings: &Settings, shape: &Shape, writers: u32, writer: &str) -> String {
+    let plural = if writers == 1 { "" } else { "s" };
+    let steered = settings.steering.map(|steering| format!(", each steered {}", steering.describe()));
+    format!(
+        "{writers} {writer}{plural}{} of {} chunks of {}",
+        steered.unwrap_or_default(),
+        shape.chunks(),
+        size::binary(u64::from(settings.chunk_size)),
+    )
 }
 
 /// When a program reads the clock.

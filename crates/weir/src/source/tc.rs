@@ -2,15 +2,17 @@
 //! process has mapped. The host keeps its traffic.
 
 use rustix::io::Errno;
+use weir_bpf::pool::PoolOptions;
 use weir_bpf::tc::{Options, Programs, Segments};
 use weir_sys::bpf::{Place, TcxHook, TcxLink};
 use weir_sys::clsact::Clsact;
 use weir_sys::{CallError, cpu};
 
-use super::programmed::{Attachment, NEEDS, Opened, Programmed, not_loaded, pool_options, shape};
+use super::programmed::{Attachment, NEEDS, Opened, Programmed, describe, not_loaded, pool_options, shape};
+use crate::Error;
 use crate::builder::{DEFAULT_SNAP_LEN, Direction, Settings, SourceChoice};
 use crate::interface::Device;
-use crate::{Error, size};
+use crate::steering::Steering;
 
 /// Opens the source on `device`.
 pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Opened, Error> {
@@ -23,15 +25,16 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         Direction::Both if device.link.is_loopback() => (true, false),
         Direction::Both => (true, true),
     };
-    let queues = cpu::possible()?;
+    let writers = cpu::possible()?;
     let snap_len = settings.snap_len.min(DEFAULT_SNAP_LEN).min(device.largest_frame());
-    let segments =
-        settings.segment.then(|| Segments { ethernet: device.is_ethernet(), payload: device.link.mtu });
+    let segments = settings.segment.then_some(Segments { payload: device.link.mtu });
     let room = segments.map_or(0, |segments| segments.payload.saturating_add(Segments::HEADERS));
-    let shape = shape(device, settings, queues, snap_len.max(room))?;
+    let shape = shape(device, settings, settings.queues_of(writers), snap_len.max(room))?;
     let directions = settings.tells_direction(settings.direction == Direction::Both);
+    let pool = pool_options(&shape, settings, id, snap_len, directions);
     let (programs, maps) = Programs::load(&Options {
-        pool: pool_options(&shape, settings, id, snap_len, directions),
+        pool: PoolOptions { ethernet: device.is_ethernet(), ..pool },
+        steering: settings.steering.map(Steering::for_program),
         segments,
         ingress,
         egress,
@@ -42,16 +45,14 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     let hold = Hold::attach(&programs, device.link.index, settings.tc_filters)
         .map_err(|error| refused(device, error))?;
     let detail = format!(
-        "{} {}, {queues} {} of {} chunks of {}",
+        "{} {}, {}",
         hold.name(),
         match (ingress, egress) {
             (true, true) => "ingress and egress",
             (true, false) => "ingress",
             _ => "egress",
         },
-        if queues == 1 { "processor" } else { "processors" },
-        shape.chunks(),
-        size::binary(u64::from(settings.chunk_size)),
+        describe(settings, &shape, writers, "processor"),
     );
     source.attached(hold);
     Ok(Opened { source, snap_len, detail })

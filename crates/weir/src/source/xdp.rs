@@ -3,14 +3,16 @@
 use std::sync::Arc;
 
 use rustix::io::Errno;
+use weir_bpf::pool::PoolOptions;
 use weir_bpf::xdp::{Attached, Options, Program};
 use weir_sys::bpf::{XdpHook, query};
 use weir_sys::{CallError, cpu};
 
-use super::programmed::{Attachment, NEEDS, Opened, Programmed, not_loaded, pool_options, shape};
+use super::programmed::{Attachment, NEEDS, Opened, Programmed, describe, not_loaded, pool_options, shape};
+use crate::Error;
 use crate::builder::{Mode, Settings, SourceChoice};
 use crate::interface::Device;
-use crate::{Error, size};
+use crate::steering::Steering;
 
 /// Largest packet that `bpf_xdp_load_bytes` can be brought to copy, in two steps (`load` in xdp.bpf.c).
 pub(crate) const LARGEST_COPY: u32 = 32_768 + 65_535;
@@ -32,6 +34,7 @@ pub(crate) fn open(
     let tags = device.strips_vlan_tags;
     let native = match attach(device, id, settings, XdpHook::Native, tags) {
         Err(Error::Load { source, .. }) if tags && !source.is_permission() && !source.is_memory() => {
+            keep_vlans(device, settings)?;
             attach(device, id, settings, XdpHook::Native, false).map(|opened| {
                 opened.note("the driver strips VLAN tags and cannot tell them: they are missing")
             })
@@ -40,12 +43,27 @@ pub(crate) fn open(
     };
     match native {
         Err(Error::Unsupported { what, .. }) if !native_only => {
+            if tags {
+                keep_vlans(device, settings)?;
+            }
             let opened =
                 attach(device, id, settings, XdpHook::Generic, false)?.note(&format!("not native: {what}"));
             Ok(if tags { opened.note("VLAN tags that the device strips are missing") } else { opened })
         }
         other => other,
     }
+}
+
+/// Refuses to steer by VLANs that nobody tells.
+fn keep_vlans(device: &Device, settings: &Settings) -> Result<(), Error> {
+    if !settings.steering.is_some_and(|steering| steering.is_by_vlan()) {
+        return Ok(());
+    }
+    Err(Error::Unsupported {
+        name: device.link.name.clone(),
+        what: "its VLAN tags are stripped and not told to XDP, so packets cannot be steered by VLAN".into(),
+        instead: "use --source tc, or have the driver leave them: ethtool -K IF rxvlan off",
+    })
 }
 
 impl Attachment for Arc<Attached> {
@@ -56,16 +74,18 @@ impl Attachment for Arc<Attached> {
 
 fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bool) -> Result<Opened, Error> {
     let name = &device.link.name;
-    let queues = match hook {
+    let writers = match hook {
         XdpHook::Native => device.rx_queues,
         XdpHook::Generic => cpu::possible()?,
     };
     let snap_len = settings.snap_len.min(device.largest_frame()).min(LARGEST_COPY);
-    let shape = shape(device, settings, queues, snap_len)?;
+    let shape = shape(device, settings, settings.queues_of(writers), snap_len)?;
     let directions = settings.tells_direction(settings.source == SourceChoice::XdpTc);
 
+    let pool = pool_options(&shape, settings, id, snap_len, directions);
     let (program, maps) = Program::load(&Options {
-        pool: pool_options(&shape, settings, id, snap_len, directions),
+        pool: PoolOptions { ethernet: device.is_ethernet(), ..pool },
+        steering: settings.steering.map(Steering::for_program),
         exclusive: settings.mode == Mode::Exclusive,
         // In the stack, packets of the size that offloads build come whatever the MTU is.
         fragments: hook == XdpHook::Generic || device.link.mtu > STANDARD_MTU,
@@ -77,17 +97,11 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
     source.filter(device, settings.filter.as_ref())?;
     source.attached(program.attach(device.link.index, hook).map_err(|error| refused(device, error))?);
 
-    let detail = format!(
-        "{} XDP, {queues} {} of {} chunks of {}",
-        if hook == XdpHook::Native { "native" } else { "generic" },
-        match (hook, queues) {
-            (XdpHook::Native, 1) => "queue",
-            (XdpHook::Native, _) => "queues",
-            (XdpHook::Generic, _) => "processors",
-        },
-        shape.chunks(),
-        size::binary(u64::from(settings.chunk_size)),
-    );
+    let (kind, writer) = match hook {
+        XdpHook::Native => ("native", "queue"),
+        XdpHook::Generic => ("generic", "processor"),
+    };
+    let detail = format!("{kind} XDP, {}", describe(settings, &shape, writers, writer));
     Ok(Opened { source, snap_len, detail })
 }
 

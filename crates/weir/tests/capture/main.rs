@@ -9,6 +9,7 @@ mod delivery;
 mod filter;
 mod handlers;
 mod segment;
+mod steering;
 mod tagged;
 mod tc;
 

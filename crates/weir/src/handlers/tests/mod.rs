@@ -1,6 +1,7 @@
 //! Handlers at queues whose other half the tests play: random schedules, many queues, handlers that go or are held up.
 
 mod order;
+mod steering;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -30,7 +31,7 @@ fn bench(queues: u32, chunks: u32, plan: &Plan, delivery: Delivery) -> Bench {
     let (writers, outlets) = simulated::queues(queues, chunks);
     let lanes = outlets.iter().map(|outlet| Arc::clone(&outlet.lane)).collect();
     let gauges = outlets.iter().map(|outlet| outlet.gauge().clone()).collect();
-    let seating = plan.fit(outlets.len(), 64).expect("the plan can be");
+    let seating = plan.fit(outlets.len(), None, 64).expect("the plan can be");
     let (team, handlers) = Team::new(outlets, seating, delivery);
     Bench { writers, team, handlers, lanes, gauges }
 }

@@ -111,6 +111,6 @@ impl Shared {
     /// The source: all counters of packets that were. A packet in the kernel's ring is seen when it is copied, so that they always close.
     pub(super) fn counters(&self) -> Counters {
         let Pumped { captured, bytes, lost, errors } = self.counts.pumped();
-        Counters { seen: captured + lost + errors, captured, bytes, lost, errors, filtered: 0 }
+        Counters { seen: captured + lost + errors, captured, bytes, lost, errors, ..Counters::default() }
     }
 }

@@ -1,0 +1,243 @@
+/* SPDX-License-Identifier: (MIT OR Apache-2.0) */
+/* A packet's flow: the headers by which it is known, and a hash of it.
+ *
+ * What a flow is crates/weir/src/handlers/flow.rs says: the same two endpoints, addresses and ports, whichever way, and the
+ * protocol; handlers/tests/steering.rs there compares the two. */
+#pragma once
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include "packet.h"
+#include "scatter.h"
+
+const volatile __u64 steer_seed = 0; /* of all hashes, so that nobody can choose flows that meet */
+
+#define MOST_HEADERS 8     /* VLAN tags, or IPv6 extension headers, that are looked behind */
+#define HEADERS_END 0x7fff /* no header that begins behind it is looked at; those of the outermost packet never do */
+#define BRIDGED 0x6558     /* Ethernet, where a tunnel tells what it carries (RFC 7637) */
+#define VXLAN 4789
+#define GENEVE 6081
+
+/* What a network header tells, and the extensions behind it. */
+struct network {
+	__u64 source, destination; /* what stands for the addresses */
+	__u64 datagram;            /* what stands for the datagram of which this is a fragment; 0: it is none */
+	__u32 next;                /* where the next header begins */
+	__u8 protocol;
+	bool later; /* a fragment that is not the first */
+};
+
+enum found { NOTHING, CUT, FOUND };
+
+/* `value`, of which the verifier forgets what it knows: else it would look at everything that follows once for each way that
+ * leads there. What is added is 0, the difference of two lengths that it does not know to be the same. */
+static __always_inline __u64 forget(CONTEXT *ctx, __u64 value)
+{
+	__u64 length = ctx->data_end - ctx->data, same = length;
+	asm volatile("" : "+r"(same));
+	return value + (length - same);
+}
+
+/* `length` bytes at `at`, if they are in the first buffer. */
+static __always_inline const void *direct(CONTEXT *ctx, __u32 at, __u32 length)
+{
+	const void *from = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	asm volatile("" : "+r"(at));
+	if (at > HEADERS_END)
+		return NULL;
+	from += at;
+	asm volatile("" : "+r"(from));
+	return from + length <= end ? from : NULL;
+}
+
+/* Copies what `to` points to from `at`; false if the packet ends before. */
+#define PEEK(ctx, at, to)                                                                                              \
+	({                                                                                                             \
+		const typeof(*(to)) *from = direct(ctx, at, sizeof(*(to)));                                            \
+		bool there = true;                                                                                     \
+		if (from)                                                                                              \
+			*(to) = *from;                                                                                 \
+		else                                                                                                   \
+			there = load(ctx, at, to, sizeof(*(to)));                                                      \
+		there;                                                                                                 \
+	})
+
+static __always_inline __u64 flow_of(const struct network *network, const __be16 ports[2])
+{
+	__u64 one = scatter(steer_seed ^ network->source ^ ports[0]);
+	__u64 other = scatter(steer_seed ^ network->destination ^ ports[1]);
+	return scatter(one + other + network->protocol);
+}
+
+static __always_inline __u64 datagram_of(const struct network *network, __u64 number)
+{
+	return scatter(scatter(scatter(steer_seed ^ network->source) ^ network->destination) ^ number);
+}
+
+/* What is not IP: by its Ethernet addresses. */
+static __always_inline __u64 link_of(CONTEXT *ctx)
+{
+	struct {
+		__u16 words[6];
+	} addresses;
+	if (!ethernet || !PEEK(ctx, 0, &addresses))
+		return 0;
+	const __u16 *words = addresses.words;
+	__u64 one = (__u64)words[0] << 32 | (__u32)words[1] << 16 | words[2];
+	__u64 other = (__u64)words[3] << 32 | (__u32)words[4] << 16 | words[5];
+	return scatter(scatter(steer_seed ^ one) + scatter(steer_seed ^ other));
+}
+
+static __always_inline bool is_tag(__be16 type)
+{
+	return type == bpf_htons(0x8100) || type == bpf_htons(0x88a8) || type == bpf_htons(0x9100);
+}
+
+static __always_inline enum found find_ip4(CONTEXT *ctx, __u32 at, struct network *network)
+{
+	struct iphdr ip;
+	if (!PEEK(ctx, at, &ip))
+		return CUT;
+	network->source = (__u64)ip.saddr << 16;
+	network->destination = (__u64)ip.daddr << 16;
+	network->protocol = ip.protocol;
+	network->next = at + ip.ihl * 4;
+	network->later = ip.frag_off & bpf_htons(0x1fff);
+	network->datagram = 0;
+	if (ip.frag_off & bpf_htons(0x3fff))
+		network->datagram = datagram_of(network, ip.id | (__u64)ip.protocol << 16);
+	return FOUND;
+}
+
+static __always_inline enum found find_ip6(CONTEXT *ctx, __u32 at, struct network *network)
+{
+	struct {
+		__u32 head;
+		__u16 length;
+		__u8 next, hops;
+		__u32 words[8];
+	} ip;
+	if (!PEEK(ctx, at, &ip))
+		return CUT;
+	const __u32 *words = ip.words;
+	network->source = scatter(steer_seed ^ words[0] ^ (__u64)words[1] << 32);
+	network->source = scatter(network->source ^ words[2] ^ (__u64)words[3] << 32);
+	network->destination = scatter(steer_seed ^ words[4] ^ (__u64)words[5] << 32);
+	network->destination = scatter(network->destination ^ words[6] ^ (__u64)words[7] << 32);
+	network->datagram = network->later = 0;
+	__u8 protocol = ip.next;
+	at += sizeof(ip);
+#pragma clang loop unroll(disable)
+	for (int header = 0; header < MOST_HEADERS; header++) {
+		struct {
+			__u8 next, length;
+			__be16 place;
+			__be32 number;
+		} extension;
+		if (protocol != IPPROTO_HOPOPTS && protocol != IPPROTO_ROUTING && protocol != IPPROTO_DSTOPTS &&
+		    protocol != IPPROTO_MH && protocol != IPPROTO_AH && protocol != IPPROTO_FRAGMENT)
+			break;
+		if (!PEEK(ctx, at, &extension))
+			break;
+		at += 8;
+		if (protocol == IPPROTO_AH)
+			at += extension.length * 4;
+		else if (protocol != IPPROTO_FRAGMENT)
+			at += extension.length * 8;
+		else {
+			/* One that is all of its datagram is none (RFC 6946). */
+			bool fragment = extension.place & bpf_htons(0xfff9);
+			network->later = extension.place & bpf_htons(0xfff8);
+			network->datagram = fragment ? datagram_of(network, extension.number) : 0;
+		}
+		at = forget(ctx, at);
+		protocol = extension.next;
+		if (network->later)
+			break;
+	}
+	network->protocol = protocol;
+	network->next = at;
+	return FOUND;
+}
+
+/* The network header at `at`, which is of this kind: an EtherType, or BRIDGED for the Ethernet header in front of it. */
+static __always_inline enum found find_network(CONTEXT *ctx, __u32 at, __be16 kind, struct network *network)
+{
+	if (kind == bpf_htons(BRIDGED)) {
+		at += ADDRESSES;
+		if (!PEEK(ctx, at, &kind))
+			return NOTHING;
+#pragma clang loop unroll(disable)
+		for (int tag = 1; tag < MOST_HEADERS && is_tag(kind); tag++) {
+			at += TAG;
+			if (!PEEK(ctx, at, &kind))
+				return NOTHING;
+		}
+		at = forget(ctx, at + sizeof(kind));
+	}
+	if (kind == bpf_htons(0x0800))
+		return find_ip4(ctx, at, network);
+	if (kind == bpf_htons(0x86dd))
+		return find_ip6(ctx, at, network);
+	return NOTHING;
+}
+
+/* The outermost header. Without Ethernet the version says which it is. */
+static __always_inline __be16 outermost(CONTEXT *ctx)
+{
+	__u8 version;
+	if (ethernet)
+		return bpf_htons(BRIDGED);
+	if (!PEEK(ctx, 0, &version))
+		return 0;
+	return version >> 4 == 4 ? bpf_htons(0x0800) : version >> 4 == 6 ? bpf_htons(0x86dd) : 0;
+}
+
+/* Where a tunnel's packet begins, and of which kind it is; false if it is no tunnel that is known. */
+static __always_inline bool enter(CONTEXT *ctx, const struct network *network, __be16 port, __u32 *at, __be16 *kind)
+{
+	struct {
+		__be16 flags, carries;
+	} head;
+	*at = network->next;
+	switch (network->protocol) {
+	case IPPROTO_IPIP:
+		*kind = bpf_htons(0x0800);
+		return true;
+	case IPPROTO_IPV6:
+		*kind = bpf_htons(0x86dd);
+		return true;
+	case IPPROTO_GRE: {
+		/* RFC 2784 and 2890: version 0 without routes; checksum, key and number are there if their bits are set. */
+		if (!PEEK(ctx, *at, &head) || (head.flags & bpf_htons(0x4007)))
+			return false;
+		__u16 flags = bpf_ntohs(head.flags);
+		*at += sizeof(head) + (flags >> 13 & 4) + (flags >> 11 & 4) + (flags >> 10 & 4);
+		*kind = head.carries;
+		return true;
+	}
+	case IPPROTO_UDP: {
+		if (port != bpf_htons(VXLAN) && port != bpf_htons(GENEVE))
+			return false;
+		*at += 8;
+		if (!PEEK(ctx, *at, &head))
+			return false;
+		__u8 first = bpf_ntohs(head.flags) >> 8;
+		*at += 8;
+		if (port == bpf_htons(VXLAN)) {
+			*kind = bpf_htons(BRIDGED);
+			return first & 8;
+		}
+		*at += (first & 0x3f) * 4;
+		*kind = head.carries;
+		return !(first & 0xc0);
+	}
+	}
+	return false;
+}
+
+static __always_inline bool has_ports(__u8 protocol)
+{
+	return protocol == IPPROTO_TCP || protocol == IPPROTO_UDP || protocol == IPPROTO_DCCP ||
+	       protocol == IPPROTO_SCTP || protocol == IPPROTO_UDPLITE;
+}
