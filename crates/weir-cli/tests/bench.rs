@@ -183,6 +183,17 @@ fn root_the_cost_for_a_host_is_measured() {
     }
 }
 
+#[test]
+fn root_steering_is_measured() {
+    if !require_root("root_steering_is_measured") {
+        return;
+    }
+    let report = short(&["steer", "--rounds", "2", "--quick"], Path::new(""));
+    let added = report["added"].as_array().expect("a list");
+    assert_eq!(added.len(), 16, "four kinds, four packets: {added:?}");
+    assert!(added.iter().all(|kind| kind["nanoseconds"]["median"].is_number()), "{added:?}");
+}
+
 /// One of the shorter benchmarks, and what it reports; `dir` is added to the words if there is one.
 fn short(words: &[&str], dir: &Path) -> Value {
     let place = tempfile::tempdir().expect("a folder");

@@ -26,6 +26,7 @@ mod report;
 mod sample;
 mod savefile;
 mod spread;
+mod steer;
 mod table;
 mod trials;
 mod witness;
@@ -80,6 +81,8 @@ enum What {
     Queues(queues::QueuesArgs),
     /// Measure reading and rewriting capture files against tcpdump, tshark and editcap.
     Read(files::ReadArgs),
+    /// Measure what steering adds to the xdp program.
+    Steer(steer::SteerArgs),
     /// One compilation, which measures itself.
     #[command(hide = true)]
     CompileOnce(filter::OnceArgs),
@@ -138,6 +141,7 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
         What::Host(args) => host::run(args),
         What::Queues(args) => queues::run(args),
         What::Read(args) => files::run(args),
+        What::Steer(args) => steer::run(args),
         What::Receive(args) => receive::run(args),
         What::ReceiveAfXdp(args) => receive::run_af_xdp(args),
     }
