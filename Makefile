@@ -28,11 +28,15 @@ check: ## formatting, lints, documentation, licences
 	@scripts/setup check
 	@scripts/check
 
-bench: build ## measure capturing, reading and writing against the limits and other programs (root)
+bench: build ## measure capturing, filtering, forwarding, reading and writing against the limits and other programs (root)
 	@scripts/setup bench
 	@mkdir -p out
 	@$(ROOT) $(TARGET)/release/weir bench capture --json out/bench.json --plot out/bench.svg
 	@$(ROOT) $(TARGET)/release/weir bench host --json out/host.json
+	@$(ROOT) $(TARGET)/release/weir bench filter --json out/filter.json
+	@$(ROOT) $(TARGET)/release/weir bench queues --json out/queues.json
+	@$(ROOT) $(TARGET)/release/weir bench steer --json out/steer.json
+	@$(ROOT) $(TARGET)/release/weir bench forward --json out/forward.json
 	@$(ROOT) $(TARGET)/release/weir bench read --json out/read.json
 	@$(ROOT) $(TARGET)/release/weir bench compress --json out/compress.json
 
