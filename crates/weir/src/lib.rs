@@ -8,7 +8,8 @@
 //!
 //! A [`Builder`] opens a [`Capture`]; a capture gives [`Chunk`]s; a chunk gives [`Packet`]s, which are slices of the memory
 //! that the kernel wrote. A chunk may be borrowed in a call-back ([`Capture::run`]) or owned and dropped later, by any
-//! thread ([`Capture::next`]). Many threads may take chunks at once, each as a [`Handler`]. An [`Account`] tells what became of every packet.
+//! thread ([`Capture::next`]). Many threads may take chunks at once, each as a [`Handler`]; or one takes the packets of all
+//! queues in the order of time ([`Builder::by_time`]). An [`Account`] tells what became of every packet.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), weir::Error> {

@@ -269,3 +269,26 @@ fn root_a_port_that_is_taken_is_told_before_anything_is_captured() {
     let ended = ended.failed(&["serve metrics at 127.0.0.1:9464", "name another address"]);
     assert!(!ended.stderr.contains("; source "), "{}", ended.stderr);
 }
+
+#[test]
+fn root_a_scrape_tells_how_the_order_of_time_was_kept() {
+    if !require_root("root_a_scrape_tells_how_the_order_of_time_was_kept") {
+        return;
+    }
+    let network = with_loopback();
+    // What is held back for so long fills a pool of this size.
+    let order = ["--order", "time", "--window", "50s", "--chunks", "8", "--chunk-size", "4KiB"];
+    let running = start(
+        &network,
+        &[&["count", "-i", "rx0", "--source", "xdp", "--json", "--metrics", ADDRESS], &order[..]].concat(),
+    );
+    send(&network, 700);
+    thread::sleep(SETTLE);
+    let page = scrape(&network);
+    let account = running.interrupt().succeeded().account();
+    account.closes();
+    let told = |field: &str| account.0["time_order"][field].as_u64().expect("a number");
+    assert_eq!(page.sum("weir_early_packets_total", &[]), told("early"));
+    assert_eq!(page.sum("weir_late_packets_total", &[]), told("late"));
+    assert!(told("early") > 0, "{}", account.0);
+}
