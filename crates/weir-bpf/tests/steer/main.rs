@@ -59,6 +59,11 @@ enum Program {
 
 impl Steered {
     fn load(hook: Hook, by: SteerBy, targets: u32, seed: u64) -> Self {
+        Self::load_for(true, hook, by, targets, seed)
+    }
+
+    /// `ethernet`: what frames begin with, or else IP.
+    fn load_for(ethernet: bool, hook: Hook, by: SteerBy, targets: u32, seed: u64) -> Self {
         let writers = if matches!(hook, Hook::Tc { .. }) { cpu::possible().unwrap() } else { 1 };
         let shape = Shape::new(writers * targets, 2, 4096, 4096).unwrap();
         let pool = PoolOptions {
@@ -72,7 +77,7 @@ impl Steered {
             interface_id: 0,
             stamp: Stamp::None,
             directions: true,
-            ethernet: true,
+            ethernet,
         };
         let steering = Some(Steering { by, targets, seed });
         let (program, maps) = match hook {
@@ -212,6 +217,31 @@ fn cut_frames_have_a_target_and_both_programs_agree() {
         }
         assert!(compared > 500, "{compared}");
     }
+}
+
+#[test]
+fn packets_without_ethernet_have_the_targets_that_they_have_with_it() {
+    if !permitted() {
+        return;
+    }
+    for by in [SteerBy::Flow, SteerBy::Inner] {
+        let [with, without] = [true, false].map(|ethernet| Steered::load_for(ethernet, HOOKS[0], by, 256, 9));
+        let mut compared = 0;
+        for frame in flows(by).iter().flat_map(|(_, frames)| frames) {
+            match frame[12..14] {
+                [8, 0] | [0x86, 0xdd] => {
+                    assert_eq!(without.target(&frame[14..]), with.target(frame), "{by:?} {frame:02x?}");
+                    compared += 1;
+                }
+                // What is not IP has no addresses to go by.
+                _ => assert_eq!(without.target(&[&[0x12][..], &frame[1..]].concat()), 0),
+            }
+        }
+        assert!(compared > 20, "{compared}");
+    }
+    let vlan = Steered::load_for(false, HOOKS[0], SteerBy::Vlan, 256, 9);
+    let frame = tagged(0x8100, 5, &on_ethernet(There, &udp4([7, 8], There)));
+    assert_eq!(vlan.target(&frame), 0, "these are bytes of IP, whatever they look like");
 }
 
 #[test]
