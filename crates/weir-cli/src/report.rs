@@ -70,8 +70,9 @@ fn targets(summary: &Summary) -> String {
     if orphans > 0 {
         let _infallible = writeln!(
             text,
-            "{} fragments of datagrams whose first was not seen: they went where their addresses sent them",
+            "{} fragment{} of datagrams whose first was not seen, steered by what they have in common",
             units::grouped(orphans),
+            plural(orphans),
         );
     }
     text
@@ -371,6 +372,34 @@ mod tests {
              100 packets dropped by kernel\n7 packets dropped by interface\n"
         );
         assert_eq!(summary.error.as_deref(), Some("no more room"));
+    }
+
+    #[test]
+    fn targets_have_a_line_each_and_orphans_one() {
+        let tally = Tally { seen: 1500, captured: 1200, lost: 300, ..Tally::default() };
+        let queue = |queue, target, orphans| QueueAccount {
+            queue,
+            target: Some(target),
+            tally,
+            orphans,
+            ..QueueAccount::default()
+        };
+        let interface = InterfaceAccount {
+            id: 0,
+            name: "eth0".to_owned(),
+            source: "xdp",
+            mode: "pass",
+            queues: vec![queue(0, 0, 1), queue(1, 1, 0), queue(2, 0, 0), queue(3, 1, 0)],
+            nic: None,
+        };
+        let account = Account { interfaces: vec![interface], ..Account::default() };
+        let text = targets(&Summary::new(&[], &account, None));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[..2],
+            ["target 0: 2,400 packets captured, 600 lost", "target 1: 2,400 packets captured, 600 lost"]
+        );
+        assert!(lines[2].starts_with("1 fragment of datagrams"), "{text}");
     }
 
     #[test]
