@@ -10,15 +10,15 @@ use crate::units;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Order")]
 pub(crate) struct OrderArgs {
-    /// Order of packets of several queues. none: each queue in order by itself. time: all queues and interfaces in order of their
-    /// time stamps, for one thread; packets are held back for that, and those that come too late are counted. flow, for weir count
-    /// --advanced: packets of a flow that come on one queue are handled in order, one at a time, which costs a look at each
-    /// packet while a queue is too full.
+    /// Order of packets of several queues. none: each queue in order by itself. time: all queues and interfaces in order
+    /// of their time stamps, for one thread; packets are held back for that, and those that come too late are counted.
+    /// flow, for weir count --advanced: packets of a flow that come on one queue are handled in order, one at a time,
+    /// which costs a look at each packet while a queue is too full.
     #[arg(long, value_name = "ORDER", value_enum, default_value_t, hide_possible_values = true)]
     order: OrderArg,
 
-    /// With --order time: how long packets are held back, so that older ones of other queues can go first. 2ms unless set; 10ms
-    /// with af_xdp, 30ms with af_packet, and 10ms more with --timestamps batch.
+    /// With --order time: how long packets are held back, so that older ones of other queues can go first. 2ms unless
+    /// set; 10ms with af_xdp, 30ms with af_packet, and 10ms more with --timestamps batch.
     #[arg(long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true)]
     window: Option<Duration>,
 }

@@ -318,12 +318,12 @@ impl Builder {
     }
 
     /// Packets of all queues and interfaces are handed over in the order of their time stamps, to one thread
-    /// ([`Capture::next`]), where else each queue is in order by itself. A [`Chunk`](crate::Chunk) is then as many packets of one queue as come
-    /// next, in the memory where they are: nothing is copied.
+    /// ([`Capture::next`]), where else each queue is in order by itself. A [`Chunk`](crate::Chunk) is then as many packets
+    /// of one queue as come next, in the memory where they are: nothing is copied.
     ///
-    /// A packet waits for a [`Window`], in which older ones may come; one that comes later than that goes next, and is counted as
-    /// late ([`crate::TimeOrder`]). A queue without packets delays nobody beyond that, and where a pool is more than half in
-    /// use nothing waits: those count as early.
+    /// A packet waits for a [`Window`], in which older ones may come; one that comes later than that goes next, and is
+    /// counted as late ([`crate::TimeOrder`]). A queue without packets delays nobody beyond that, and where a pool is more
+    /// than half in use nothing waits: those count as early.
     ///
     /// All sources stamp by the same clock, in all namespaces. With [`Timestamps::Batch`] packets of different queues are in
     /// order as far as their time stamps tell; with [`Timestamps::None`] there is nothing to order by.

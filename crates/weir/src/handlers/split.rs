@@ -60,8 +60,8 @@ struct Table {
 const YOUNG: u32 = 8;
 /// Shares of a chunk that another member may be behind by.
 const BEHIND: u64 = 4;
-/// Chunks at the beginning of a division in which fragments may follow a first that nobody has looked at. Later ones are without a
-/// first, or late, and are not worth the time that lines cost.
+/// Chunks at the beginning of a division in which fragments may follow a first that nobody has looked at. Later ones are
+/// without a first, or late, and are not worth the time that lines cost.
 const MOST_WHOLE: u32 = 8;
 /// A table has this many members at most, as many as a `u8` counts.
 const MOST_MEMBERS: usize = 256;

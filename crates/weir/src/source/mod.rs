@@ -94,8 +94,8 @@ pub(crate) trait Source: std::fmt::Debug + Send {
     /// Where its filter is exchanged.
     fn gate(&self) -> Arc<dyn Gate>;
 
-    /// How long after it was stamped a packet can be taken, at most, where no processor is overloaded. (Stamps that many packets share
-    /// are older.)
+    /// How long after it was stamped a packet can be taken, at most, where no processor is overloaded. (Stamps that many
+    /// packets share are older.)
     fn lag(&self) -> Duration;
 
     /// Does what is due about once a second.

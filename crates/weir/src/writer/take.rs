@@ -25,9 +25,9 @@ impl Writer {
         self.write_records(Load::Chunk(chunk), content)
     }
 
-    /// The same for chunks that may be a few packets each ([`crate::Builder::by_time`]): those are copied, so that they are back in
-    /// the pool at once, and written together: about 1 MiB, or what there is at [`flush`](Self::flush), also where the options ask for
-    /// each batch to be written at once.
+    /// The same for chunks that may be a few packets each ([`crate::Builder::by_time`]): those are copied, so that they are
+    /// back in the pool at once, and written together: about 1 MiB, or what there is at [`flush`](Self::flush), also where
+    /// the options ask for each batch to be written at once.
     ///
     /// # Errors
     ///
