@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* The lab's programs: a generator of frames, two hooks that only count, and one that only redirects.
+/* The lab's programs: a generator of frames, two hooks that only count, one that checks, and one that only redirects.
  *
  * generate  Input: live frames of BPF_PROG_TEST_RUN, all copies of one template. Verdict: XDP_TX, by which a test run
  *           sends on the device that the frames seem to come from (5% cheaper than bpf_redirect to it).
  *           Kernel 5.18 (BPF_F_TEST_XDP_LIVE_FRAMES).
  * drop_all, pass_all
  *           Input: any packet. Verdict: XDP_DROP, XDP_PASS. Map: `counts`. Kernel 5.18 (XDP with fragments).
+ * check_all Input: any packet. Verdict: XDP_DROP. Map: `checked`. Kernel 5.18.
  * redirect_all
  *           Input: any packet. Verdict: XDP_REDIRECT to the interface in `out`. Kernel 5.18. */
 #include <stdbool.h>
@@ -32,12 +33,17 @@ struct generator_state {
 	__u32 unused;
 } state;
 
+static __always_inline __u32 scattered_flow(__u64 sequence)
+{
+	return ((scatter(sequence) >> 32) * flows) >> 32;
+}
+
 static __always_inline __u32 next_flow(__u64 sequence)
 {
 	if (flows == 1)
 		return 0;
 	if (scattered)
-		return ((scatter(sequence) >> 32) * flows) >> 32;
+		return scattered_flow(sequence);
 	__u32 flow = state.flow;
 	state.flow = flow + 1 == flows ? 0 : flow + 1;
 	return flow;
@@ -107,6 +113,79 @@ SEC("xdp.frags") int pass_all(struct xdp_md *ctx)
 {
 	count(ctx);
 	return XDP_PASS;
+}
+
+#define CHECKED 60 /* bytes of frames that can be checked */
+
+/* A frame with zeros where frames differ. */
+const volatile __u32 template[CHECKED / 4];
+
+/* As `counts`. */
+struct checked {
+	__u64 packets;
+	__u64 wrong;    /* not a frame of the generator: changed, of another length, or foreign */
+	__u64 backward; /* behind one with a higher number, or one a second time */
+	__u64 next;     /* behind the highest number so far */
+	__u64 unused[4];
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__type(key, __u32);
+	__type(value, struct checked);
+	__uint(max_entries, 1); /* the loader sets the number of queues */
+} checked SEC(".maps");
+
+/* Takes a field out of the frame, and leaves zeros. */
+#define TAKE(frame, at, field)                                                                                         \
+	do {                                                                                                           \
+		__builtin_memcpy(&(field), (__u8 *)(frame) + (at), sizeof(field));                                     \
+		__builtin_memset((__u8 *)(frame) + (at), 0, sizeof(field));                                            \
+	} while (0)
+
+/* Whether the frame is one that `generate` makes without tags; its number. */
+static __always_inline bool is_whole(struct xdp_md *ctx, __u64 *sequence)
+{
+	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
+	if (data + CHECKED > end || ctx->data_end - ctx->data != CHECKED)
+		return false;
+	__u32 frame[CHECKED / 4];
+	__builtin_memcpy(frame, data, CHECKED);
+	__be64 number;
+	__be32 flow, tail;
+	__be16 id, host, port;
+	TAKE(frame, 18, id);
+	TAKE(frame, 28, host);
+	TAKE(frame, 34, port);
+	TAKE(frame, 42, number);
+	TAKE(frame, 50, flow);
+	TAKE(frame, 56, tail);
+	*sequence = bpf_be64_to_cpu(number);
+	__u32 of = bpf_ntohl(flow), differ = 0;
+#pragma unroll
+	for (int i = 0; i < CHECKED / 4; i++)
+		differ |= frame[i] ^ template[i];
+	__u32 expected = scattered ? scattered_flow(*sequence) : *sequence % flows;
+	return differ == 0 && of == expected && bpf_ntohl(tail) == ((__u32)*sequence ^ of) &&
+	       bpf_ntohs(port) == 1024 + (of & 0x7fff) && bpf_ntohs(host) == of >> 15 &&
+	       bpf_ntohs(id) == 0xffff - (of >> 15);
+}
+
+SEC("xdp.frags") int check_all(struct xdp_md *ctx)
+{
+	__u32 queue = ctx->rx_queue_index;
+	struct checked *entry = bpf_map_lookup_elem(&checked, &queue);
+	if (!entry)
+		return XDP_DROP;
+	entry->packets++;
+	__u64 sequence;
+	if (!is_whole(ctx, &sequence))
+		entry->wrong++;
+	else if (sequence < entry->next)
+		entry->backward++;
+	else
+		entry->next = sequence + 1;
+	return XDP_DROP;
 }
 
 struct {

@@ -1,4 +1,4 @@
-//! The lab's programs (`lab.bpf.c`): a generator of frames, two hooks that only count, and one that only redirects.
+//! The lab's programs (`lab.bpf.c`): a generator of frames, two hooks that only count, one that checks, and one that only redirects.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -48,7 +48,9 @@ impl Generate {
         open.progs.drop_all.set_autoload(false);
         open.progs.pass_all.set_autoload(false);
         open.progs.redirect_all.set_autoload(false);
+        open.progs.check_all.set_autoload(false);
         open.maps.counts.set_autocreate(false)?;
+        open.maps.checked.set_autocreate(false)?;
         open.maps.out.set_autocreate(false)?;
 
         let constants = open.maps.rodata_data.as_deref_mut().expect("the program has constants");
@@ -117,7 +119,9 @@ impl Count {
         let mut open = skeleton::LabSkelBuilder::default().open(&mut storage)?;
         open.progs.generate.set_autoload(false);
         open.progs.redirect_all.set_autoload(false);
+        open.progs.check_all.set_autoload(false);
         open.maps.out.set_autocreate(false)?;
+        open.maps.checked.set_autocreate(false)?;
         open.progs.drop_all.set_autoload(verdict == Verdict::Drop);
         open.progs.pass_all.set_autoload(verdict == Verdict::Pass);
         open.maps.counts.set_max_entries(queues)?;
@@ -145,6 +149,86 @@ impl Count {
     }
 }
 
+/// Bytes of frames that [`Check`] knows.
+pub const CHECKED: usize = 60;
+
+/// What a frame bears that follows from its number and its flow: where, and how many bytes; [`Check`] takes these out.
+const FIELDS: [(usize, usize); 6] = [(18, 2), (28, 2), (34, 2), (42, 8), (50, 4), (56, 4)];
+
+/// Program `check_all`, loaded: looks at each byte of each frame, at full rate.
+#[derive(Debug)]
+pub struct Check {
+    program: OwnedFd,
+    checked: MapHandle,
+    queues: u32,
+}
+
+/// What it has found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Packets that came.
+    pub packets: u64,
+    /// Of these, those that are no frames of the traffic: changed, of another length, or foreign.
+    pub wrong: u64,
+    /// Whole frames that came behind one with a higher number on their queue, or once more.
+    pub backward: u64,
+}
+
+impl Check {
+    /// Loads the program for an interface with `queues` receive queues; `frame`: any of the traffic, untagged, whose flows and
+    /// their order are `flows` and `scattered`. It checks once it is attached, in native mode.
+    ///
+    /// # Errors
+    ///
+    /// No privilege (`CAP_BPF` and `CAP_NET_ADMIN`), or a kernel without what the program calls.
+    pub fn load(frame: &[u8; CHECKED], flows: u32, scattered: bool, queues: u32) -> Result<Self, LoadError> {
+        let mut template = *frame;
+        FIELDS.iter().for_each(|&(at, bytes)| template[at..at + bytes].fill(0));
+        logged("check_all", || {
+            let mut storage = MaybeUninit::uninit();
+            let mut open = skeleton::LabSkelBuilder::default().open(&mut storage)?;
+            let programs = &mut open.progs;
+            for program in [
+                &mut programs.generate,
+                &mut programs.drop_all,
+                &mut programs.pass_all,
+                &mut programs.redirect_all,
+            ] {
+                program.set_autoload(false);
+            }
+            open.maps.counts.set_autocreate(false)?;
+            open.maps.out.set_autocreate(false)?;
+            open.maps.checked.set_max_entries(queues)?;
+            let constants = open.maps.rodata_data.as_deref_mut().expect("the program has constants");
+            constants.flows = flows;
+            constants.scattered = scattered;
+            for (word, bytes) in constants.template.iter_mut().zip(template.chunks_exact(4)) {
+                *word = u32::from_ne_bytes(*bytes.first_chunk().expect("four"));
+            }
+            let loaded = open.load()?;
+            let checked = MapHandle::try_from(&loaded.maps.checked)?;
+            Ok(Self { program: loaded.progs.check_all.as_fd().try_clone_to_owned()?, checked, queues })
+        })
+    }
+
+    /// The program, to attach it.
+    pub fn program(&self) -> BorrowedFd<'_> {
+        self.program.as_fd()
+    }
+
+    /// What it has found so far.
+    pub fn checked(&self) -> Checked {
+        let mut sum = Checked::default();
+        for queue in 0..self.queues {
+            let [packets, wrong, backward] = first_words(&self.checked, queue);
+            sum.packets += packets;
+            sum.wrong += wrong;
+            sum.backward += backward;
+        }
+        sum
+    }
+}
+
 /// Program `redirect_all`, loaded: the least that any forwarding can do.
 #[derive(Debug)]
 pub struct RedirectTo {
@@ -162,10 +246,17 @@ impl RedirectTo {
         logged("redirect_all", || {
             let mut storage = MaybeUninit::uninit();
             let mut open = skeleton::LabSkelBuilder::default().open(&mut storage)?;
-            for program in [&mut open.progs.generate, &mut open.progs.drop_all, &mut open.progs.pass_all] {
+            let programs = &mut open.progs;
+            for program in [
+                &mut programs.generate,
+                &mut programs.drop_all,
+                &mut programs.pass_all,
+                &mut programs.check_all,
+            ] {
                 program.set_autoload(false);
             }
             open.maps.counts.set_autocreate(false)?;
+            open.maps.checked.set_autocreate(false)?;
             let loaded = open.load()?;
             loaded.maps.out.update(&0u32.to_ne_bytes(), &interface.to_ne_bytes(), MapFlags::ANY)?;
             Ok(Self { program: loaded.progs.redirect_all.as_fd().try_clone_to_owned()? })
@@ -180,7 +271,15 @@ impl RedirectTo {
 
 /// The first eight bytes of an array map's value.
 fn first_word(map: &MapHandle, index: u32) -> u64 {
+    let [word] = first_words(map, index);
+    word
+}
+
+fn first_words<const N: usize>(map: &MapHandle, index: u32) -> [u64; N] {
     let value = map.lookup(&index.to_ne_bytes(), MapFlags::ANY).expect("a map that is held can be read");
     let value = value.expect("array maps have all their values");
-    u64::from_ne_bytes(*value.first_chunk().expect("every value here begins with a word"))
+    let word = |at: usize| value.get(8 * at..).and_then(|rest| rest.first_chunk());
+    std::array::from_fn(|at| {
+        u64::from_ne_bytes(*word(at).expect("every value here begins with as many words"))
+    })
 }

@@ -28,6 +28,19 @@ fn root_forwarding_is_measured() {
     assert!(bars.iter().all(|bar| bar["measured"]["median"].as_f64() > Some(0.0)), "{stderr}");
 }
 
+/// It fails where a frame is not as it was, not in its turn, or not in the account.
+#[test]
+fn root_forwarding_is_checked_frame_by_frame() {
+    if !require_root("root_forwarding_is_checked_frame_by_frame") {
+        return;
+    }
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_weir"));
+    let output = bench.args(["bench", "forward", "--check", "200ms"]).output().expect("run weir");
+    let told = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{told}{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(told.matches(" 0 wrong, 0 out of order\n").count(), 4, "{told}");
+}
+
 #[test]
 fn root_handlers_that_help_are_measured() {
     if !require_root("root_handlers_that_help_are_measured") {

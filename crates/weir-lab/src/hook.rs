@@ -1,12 +1,12 @@
-//! The smallest receivers: XDP programs that only count.
+//! The smallest receivers: XDP programs that only count, or that check each frame.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weir_bpf::lab::{Count, Verdict};
+use weir_bpf::lab::{CHECKED, Check, Checked, Count, Verdict};
 use weir_sys::bpf::{XdpHook, XdpLink};
 
-use crate::{Error, Port};
+use crate::{Error, Port, Traffic};
 
 /// A counting XDP program, attached to a port in native mode for as long as this lives.
 #[derive(Debug)]
@@ -49,5 +49,34 @@ impl Hook {
             }
             thread::sleep(Duration::from_millis(1));
         }
+    }
+}
+
+/// Looks at each byte of each frame that comes to a port, and at their order, at the full rate; then drops it.
+#[derive(Debug)]
+pub struct FrameCheck {
+    check: Check,
+    _link: XdpLink,
+}
+
+impl FrameCheck {
+    /// Attaches the program, in native mode, for as long as this lives. `traffic`: untagged frames of 60 bytes.
+    ///
+    /// # Errors
+    ///
+    /// Other traffic, no privilege (`CAP_BPF`, `CAP_NET_ADMIN`), or another XDP program is there already.
+    pub fn attach(port: &Port, traffic: &Traffic) -> Result<Self, Error> {
+        let bytes = CHECKED as u64;
+        Error::check_range("frame size", traffic.size() as u64, bytes, bytes)?;
+        let frame = traffic.frame(0);
+        let frame = frame.first_chunk().expect("that size was checked");
+        let check = Check::load(frame, traffic.flow_count(), traffic.is_scattered(), port.queues)?;
+        let _link = port.netns.run(|| XdpLink::attach(check.program(), port.index, XdpHook::Native))?;
+        Ok(Self { check, _link })
+    }
+
+    /// What has come so far.
+    pub fn checked(&self) -> Checked {
+        self.check.checked()
     }
 }

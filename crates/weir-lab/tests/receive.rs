@@ -6,8 +6,8 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use weir_lab::{
-    FrameSender, Generator, Hook, LinkCounters, Network, Port, Rate, SequenceCheck, StackCounters, Traffic,
-    UdpSink, Verdict, Veth, require_root,
+    Checked, FrameCheck, FrameSender, Generator, Hook, LinkCounters, Network, Port, Rate, SequenceCheck,
+    StackCounters, Traffic, UdpSink, Verdict, Veth, require_root,
 };
 
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -49,6 +49,44 @@ fn packets(mut child: Child) -> Vec<Vec<u8>> {
         rest = next;
     }
     packets
+}
+
+#[test]
+fn root_each_byte_of_a_frame_is_checked() {
+    if !require_root("root_each_byte_of_a_frame_is_checked") {
+        return;
+    }
+    const COUNT: u64 = 100_000;
+    let network = Network::new(Veth::default()).expect("network");
+    let pair = network.pair();
+    // So many flows that addresses differ, too.
+    let traffic = Traffic::new(60).unwrap().flows(70_000).unwrap().between(pair);
+    let check = FrameCheck::attach(&pair.rx, &traffic).expect("it is attached");
+    let accepted = Generator::new(pair, &traffic).expect("generator").send(COUNT).expect("frames").accepted;
+    let settled = |packets: u64| {
+        let start = std::time::Instant::now();
+        while check.checked().packets < packets && start.elapsed() < PATIENCE {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        check.checked()
+    };
+    assert_eq!(settled(accepted), Checked { packets: accepted, wrong: 0, backward: 0 });
+
+    let sender = FrameSender::new(&pair.tx).expect("a socket");
+    let frame = traffic.frame(COUNT + 66_000);
+    for place in 0..60 {
+        let mut other = frame.clone();
+        other[place] ^= 1 << (place % 8);
+        sender.send(&other).expect("it is sent");
+    }
+    sender.send(&traffic.frame(7)).expect("it is sent");
+    sender.send(&[&frame[..], &[0]].concat()).expect("it is sent");
+    sender.send(&frame).expect("it is sent");
+    sender.send(&frame).expect("it is sent");
+    let packets = accepted + 64;
+    assert_eq!(settled(packets), Checked { packets, wrong: 61, backward: 2 });
+    let long = Traffic::new(61).unwrap();
+    assert!(FrameCheck::attach(&pair.rx, &long).is_err(), "frames of another size are not known");
 }
 
 #[test]

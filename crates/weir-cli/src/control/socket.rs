@@ -167,7 +167,10 @@ mod tests {
         let path = directory.path().join("1.sock");
         let start = Barrier::new(2);
         for _ in 0..2000 {
-            drop(listen(&path).expect("listens"));
+            // Nobody has ever listened: a child that another test is just starting may have copies of what listens here.
+            let left = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
+            let address = SocketAddrUnix::new(&path).expect("a short path");
+            rustix::net::bind(left.expect("a socket"), &address).expect("nothing is there");
             // Each in a name of its own, as processes would.
             let listeners = thread::scope(|scope| {
                 let one = |number: u32| {
@@ -182,6 +185,7 @@ mod tests {
             let listeners: Vec<_> = listeners.into_iter().flatten().collect();
             assert_eq!(listeners.len(), 1);
             connect(&path).expect("who has it is heard");
+            fs::remove_file(&path).expect("it is there");
         }
     }
 

@@ -6,6 +6,8 @@
 //!  processor 0: what a contestant does in user space
 //! ```
 
+mod check;
+
 use std::any::Any;
 use std::fs;
 use std::io::{self, Write};
@@ -26,12 +28,12 @@ use weir_lab::{Generator, Hook, Network, Traffic, Verdict as Hooked, Veth};
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 
-use super::bars::{Bar, Wanted};
-use super::machine::Machine;
-use super::process::{cpu_time, ksoftirqd};
-use super::spread::Spread;
-use super::table::{bar_rows, table};
-use super::{believable, create, failed, save};
+use crate::bench::bars::{Bar, Wanted};
+use crate::bench::machine::Machine;
+use crate::bench::process::{cpu_time, ksoftirqd};
+use crate::bench::spread::Spread;
+use crate::bench::table::{bar_rows, table};
+use crate::bench::{believable, create, failed, save};
 use crate::failure::Failure;
 use crate::{style, units};
 
@@ -39,6 +41,8 @@ const EXAMPLES: &str = "\
 Examples:
   weir bench forward
         Three rounds of one second for each contestant: half a minute.
+  weir bench forward --check 1h
+        Both ways at once at full rate for so long, twice: each byte of each frame is looked at where it comes out.
   weir bench forward --rounds 1 --quick
         Whether it works, not how fast.
 
@@ -46,7 +50,7 @@ It needs root and two processors with nothing else to do. The networks are priva
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
-pub(super) struct ForwardArgs {
+pub(in crate::bench) struct ForwardArgs {
     /// How often each has its turn.
     #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
@@ -58,6 +62,11 @@ pub(super) struct ForwardArgs {
     /// Short turns.
     #[arg(long)]
     quick: bool,
+
+    /// Instead of measuring, send both ways at once for this time, through the kernel and then through a handler, and check each
+    /// frame at the far ends.
+    #[arg(long, value_name = "TIME", value_parser = units::duration, conflicts_with_all = ["rounds", "duration", "quick"])]
+    check: Option<Duration>,
 
     /// Write all measurements to this file.
     #[arg(long, value_name = "FILE")]
@@ -116,8 +125,12 @@ const CONTESTANTS: [(&str, Join); 6] = [
 ];
 
 /// Runs the command.
-pub(super) fn run(args: &ForwardArgs) -> Result<(), Failure> {
+pub(in crate::bench) fn run(args: &ForwardArgs) -> Result<(), Failure> {
     let json = create(args.json.as_deref())?;
+    if let Some(time) = args.check {
+        let report = check::run(time)?;
+        return json.map_or(Ok(()), |(path, file)| save(path, file, &report));
+    }
     let machine = Machine::describe("/dev/shm".as_ref());
     style::say(format_args!("{machine}"));
     // Threads begin where the thread that starts them may run; the generator goes elsewhere by itself.
