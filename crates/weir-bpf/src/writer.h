@@ -267,7 +267,7 @@ static __always_inline void commit(struct record *record, __u32 direction)
 	/* The reader stores `wake_at` and then looks at `commit` once more; this side stores `commit` and then loads
 	 * `wake_at`. Without a full fence here, which every packet would pay for, the load may run ahead of the store and
 	 * both may miss each other. The reader closes that hole: it looks again after the first short sleep
-	 * (crates/weir/src/capture.rs, `RECHECK`), when the store has long left this CPU's store buffer. */
+	 * (crates/weir/src/patience.rs, `RECHECK`), when the store has long left this CPU's store buffer. */
 	if (unlikely(queue->written >= *(volatile __u64 *)&record->order->wake_at))
 		ring_doorbell(record->order);
 }

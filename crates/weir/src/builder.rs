@@ -88,7 +88,9 @@ pub enum Delivery {
         /// Longest wait.
         timeout: Duration,
     },
-    /// At once, without ever sleeping: one processor is busy all the time.
+    /// At once, without ever sleeping: one processor is busy all the time, and with [`SourceChoice::AfXdp`] another for each queue,
+    /// whose thread then drives the card itself (`SO_PREFER_BUSY_POLL`; the device's `napi_defer_hard_irqs` and
+    /// `gro_flush_timeout` keep its interrupts off meanwhile).
     Active,
 }
 

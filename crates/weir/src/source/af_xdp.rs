@@ -37,7 +37,7 @@ use super::programmed::{self, AtGateInForce, not_loaded, stamp};
 use super::pumped::{Counts, Finished, PumpedQueue};
 use super::signals::{Order, Signals};
 use super::{Bell, DIRECTION_BYTES, Queue, Source, xdp};
-use crate::builder::{Settings, Timestamps};
+use crate::builder::{Delivery, Settings, Timestamps};
 use crate::filter::Gate;
 use crate::interface::Device;
 use crate::{Error, choose, size};
@@ -51,6 +51,9 @@ const FEWEST_FRAMES: u32 = 1024;
 const LAG: Duration = Duration::from_millis(10);
 /// What stands before the bytes that an MTU counts: an Ethernet header and two VLAN tags.
 const LINK_HEADERS: u32 = 14 + 8;
+/// With [`Delivery::Active`], for how long a call drives an empty queue, and packets that it takes from it at most.
+const BUSY_FOR: Duration = Duration::from_micros(20);
+const BUSY_BUDGET: u16 = 64;
 /// Capabilities that it takes.
 const NEEDS: &str = "cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw,cap_ipc_lock";
 
@@ -75,6 +78,15 @@ struct Socket {
     pump: Option<JoinHandle<Finished>>,
     /// What the program has counted in all, once it is stopped.
     met: Option<Met>,
+}
+
+/// What all pumps of a source have in common.
+#[derive(Clone, Copy, Debug)]
+struct How {
+    form: Form,
+    stamped: bool,
+    active: bool,
+    shape: Shape,
 }
 
 /// What a pump and the source tell each other, beside the pool.
@@ -165,24 +177,33 @@ fn open_at(
     let (attached, sockets, clock_offset) = (None, Vec::new(), 0);
     let mut source = AfXdp { maps, attached, promiscuous, sockets, clock_offset, gate };
     source.tick()?;
-    let stamped = settings.timestamps != Timestamps::None;
+    let how = How {
+        form,
+        stamped: settings.timestamps != Timestamps::None,
+        active: settings.delivery == Delivery::Active,
+        shape,
+    };
     let mut zero_copy = true;
     for ((queue, writer), reader) in (0..queues).zip(writers).zip(readers) {
         // A memory for each: what one queue holds is not taken from the others.
         let umem = Umem::new(frames)?;
-        let socket = bind(&umem, device, queue)?;
+        let mut socket = bind(&umem, device, queue)?;
+        if how.active {
+            socket.poll_busily(BUSY_FOR, BUSY_BUDGET)?;
+        }
         zero_copy &= socket.zero_copy();
         let inserted = source.maps.insert(queue, &socket).map_err(std::io::Error::other);
         inserted.map_err(|error| CallError::new(format!("redirect packets of `{name}`"), error))?;
-        source.sockets.push(Socket::start(name, (socket, umem), (writer, reader), (form, stamped), shape)?);
+        source.sockets.push(Socket::start(name, (socket, umem), (writer, reader), how)?);
     }
     let attached = program.attach(device.link.index, hook);
     source.attached = Some(attached.map_err(|error| xdp::refused(device, error))?);
 
     let detail = format!(
-        "{} XDP to AF_XDP sockets, {}, {queues} {} of {} frames of {} and {} chunks of {}",
+        "{} XDP to AF_XDP sockets, {}{}, {queues} {} of {} frames of {} and {} chunks of {}",
         if hook == XdpHook::Native { "native" } else { "generic" },
         if zero_copy { "zero-copy" } else { "the kernel copies (no zero-copy here)" },
+        if how.active { ", busy polling" } else { "" },
         if queues == 1 { "queue" } else { "queues" },
         frames.frames,
         size::binary(frames.frame_size.bytes().into()),
@@ -248,8 +269,7 @@ impl Socket {
         name: &str,
         (socket, umem): (XskSocket, Umem),
         (writer, reader): (Writer, Reader),
-        (form, stamped): (Form, bool),
-        shape: Shape,
+        how: How,
     ) -> Result<Self, CallError> {
         let shared = Arc::new(Shared { counts: Counts::default(), signals: Arc::new(Signals::new()?) });
         let pump = SocketPump {
@@ -257,10 +277,11 @@ impl Socket {
             socket,
             umem,
             writer,
-            form,
-            stamped,
+            form: how.form,
+            stamped: how.stamped,
+            active: how.active,
             shared: Arc::clone(&shared),
-            shape,
+            shape: how.shape,
             tally: Tally::default(),
         };
         let pump = pump.start();

@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::time::Duration;
 
 use weir::filter::Dialect;
-use weir::{Capture, Error, Filter, Mode, SourceChoice};
+use weir::{Capture, Delivery, Error, Filter, Mode, SourceChoice};
 use weir_lab::{Generator, Network, SequenceCheck, StackCounters, Traffic, Veth, require_root};
 use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 
@@ -43,6 +43,29 @@ fn root_each_queue_has_its_socket_and_its_account() {
         let captured: Vec<u64> =
             account.interfaces[0].queues.iter().map(|queue| queue.tally.captured).collect();
         assert_eq!(captured, [COUNT, 2 * COUNT]);
+    });
+}
+
+#[test]
+fn root_polling_busily_nothing_is_lost() {
+    if !require_root("root_polling_busily_nothing_is_lost") {
+        return;
+    }
+    const COUNT: u64 = 5_000;
+    let network = Network::new(Veth::default()).unwrap();
+    let traffic = Traffic::new(60).unwrap().between(network.pair());
+    network.rx().run(|| {
+        let builder = on_rx(&network).source(SourceChoice::AfXdp).mode(Mode::Exclusive);
+        let mut capture = builder.delivery(Delivery::Active).open().unwrap();
+        let detail = &capture.interfaces()[0].detail;
+        assert!(detail.contains(", busy polling, 1 queue"), "{detail}");
+        let mut check = SequenceCheck::new(&traffic, 0..COUNT);
+        let sent = Generator::new(network.pair(), &traffic).unwrap().send(COUNT).unwrap();
+        assert_eq!(sent.accepted, COUNT);
+        take_all(&mut capture, |chunk| chunk.packets().for_each(|packet| check.frame(packet.data)));
+        drain(&mut capture, drop);
+        assert!(check.finish().is_perfect());
+        assert_closed(&capture.account().unwrap());
     });
 }
 

@@ -104,7 +104,7 @@ proptest! {
     #[test]
     fn every_packet_is_handled_once(
         steps in prop::collection::vec(step(), 1..400),
-        queues in 1u32..64,
+        queues in 1u32..=64,
         handlers in 2usize..9,
         chunks in 2u32..7,
         percent in 1u8..99,

@@ -33,6 +33,8 @@ pub(super) struct SocketPump {
     pub(super) form: Form,
     /// Each packet gets a time stamp.
     pub(super) stamped: bool,
+    /// It never sleeps, and drives the queue itself.
+    pub(super) active: bool,
     pub(super) losses: Losses,
     pub(super) shared: Arc<Shared>,
     /// The pool's measures.
@@ -82,6 +84,13 @@ impl Pump for Pumping<'_> {
         let Self { pump, umem, frames } = self;
         if frames.is_empty() {
             pump.receive(umem, frames)?;
+        }
+        if frames.is_empty() && pump.active {
+            if std::mem::take(&mut pump.tally.streak) > 0 {
+                pump.read_losses()?;
+            }
+            // The call drives the queue: the card's interrupts are off as long as somebody does.
+            return pumped::unless_gone(pump.socket.wake());
         }
         if frames.is_empty() {
             if std::mem::take(&mut pump.tally.streak) >= STREAM {

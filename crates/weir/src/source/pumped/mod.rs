@@ -11,7 +11,7 @@ use weir_sys::CallError;
 
 pub(super) use self::counts::{Counts, Pumped};
 pub(super) use self::parts::{first, with_tag};
-pub(super) use self::pump::{Finished, Pump, STALL, last_pool, private_pool, run};
+pub(super) use self::pump::{Finished, Pump, STALL, last_pool, private_pool, run, unless_gone};
 use super::signals::Signals;
 use super::{Queue, Ready};
 use crate::Error;

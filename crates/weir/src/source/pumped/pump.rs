@@ -41,15 +41,19 @@ pub(in crate::source) trait Pump {
         if !fds[1].revents().contains(PollFlags::ERR) {
             return Ok(());
         }
-        // That the interface is down or gone is no trouble: the capture hears of that itself.
-        let gone = [Errno::NETDOWN, Errno::NODEV].map(Errno::raw_os_error);
-        self.health().or_else(|error| if gone.contains(&error.errno()) { Ok(()) } else { Err(error) })
+        unless_gone(self.health())
     }
 
     /// Sleeps for a while, or until there is a new order.
     fn nap(&self, length: Duration) {
         wait(&mut [PollFd::new(&self.signals().call, PollFlags::IN)], Some(length));
     }
+}
+
+/// That the interface is down or gone is no trouble: the capture hears of that itself.
+pub(in crate::source) fn unless_gone(result: Result<(), CallError>) -> Result<(), CallError> {
+    let gone = [Errno::NETDOWN, Errno::NODEV].map(Errno::raw_os_error);
+    result.or_else(|error| if gone.contains(&error.errno()) { Ok(()) } else { Err(error) })
 }
 
 /// What is left of a pump that has finished.
