@@ -184,3 +184,87 @@ fn root_flows_keep_their_order_while_their_queue_is_helped() {
         assert!(account.handlers.iter().all(|handler| handler.packets > 0), "{account:?}");
     });
 }
+
+/// Bursts on one queue or another, handlers that are stopped for a while, one that leaves, one that is killed, all at random: each
+/// flow's packets are handled once and in order.
+#[test]
+fn root_whatever_happens_to_handlers_flows_keep_their_order() {
+    if !require_root("root_whatever_happens_to_handlers_flows_keep_their_order") {
+        return;
+    }
+    // What the pool of a queue has room for, so that none is lost however busy the machine is.
+    const COUNT: u64 = 30_000;
+    const PORTS: [u16; 2] = [9, 10];
+    for seed in 0..4 {
+        let network = Network::new(Veth::default().queues(2)).unwrap();
+        // A flow comes on one queue, which its destination tells.
+        let traffics = PORTS.map(|port| {
+            let traffic = Traffic::new(60).unwrap().to([198, 19, 0, 1].into(), port);
+            traffic.flows(64).unwrap().scattered().between(network.pair())
+        });
+        let mut generators =
+            [0, 1].map(|queue| Generator::new(network.pair(), &traffics[queue as usize]).unwrap().cpu(queue));
+        network.rx().run(|| {
+            let builder = on_rx(&network).source(SourceChoice::Xdp).mode(Mode::Exclusive);
+            let mut capture = builder.chunks(64).chunk_size(64 << 10).open().unwrap();
+            let plan = Plan::new(3).advanced(10).order(Order::Flow);
+            let mut sent = [0, 0];
+            let checks = [0, 1].map(|queue| Mutex::new(SequenceCheck::new(&traffics[queue], 0..COUNT)));
+            std::thread::scope(|scope| {
+                let mut threads = Vec::new();
+                for (number, handler) in (0..).zip(capture.handlers(&plan).unwrap()) {
+                    let (checks, mut chance) = (&checks, Chance(seed * 3 + number));
+                    threads.push(scope.spawn(move || {
+                        // The first stays to the end. The second has a queue of its own, so its end comes; the third helps.
+                        let mut left = if number == 0 { u64::MAX } else { 1 + chance.below(6) };
+                        handler.run(|share| {
+                            std::thread::sleep(Duration::from_micros(chance.below(3000)));
+                            for packet in share.packets() {
+                                let port = u16::from_be_bytes([packet.data[36], packet.data[37]]);
+                                let queue = usize::from(port - PORTS[0]);
+                                checks[queue].lock().unwrap().frame(packet.data);
+                            }
+                            left -= 1;
+                            match (left, (seed + number) % 2) {
+                                (0, 0) => ControlFlow::Break(()),
+                                (0, _) => std::panic::resume_unwind(Box::new("killed")),
+                                _ => ControlFlow::Continue(()),
+                            }
+                        })
+                    }));
+                }
+                let mut chance = Chance(seed);
+                while sent != [COUNT, COUNT] {
+                    let queue = usize::from(chance.below(2) == 1);
+                    let burst = (1 + chance.below(4000)).min(COUNT - sent[queue]);
+                    assert_eq!(generators[queue].send(burst).unwrap().accepted, burst);
+                    sent[queue] += burst;
+                    std::thread::sleep(Duration::from_micros(chance.below(5000)));
+                }
+                capture.stop().unwrap();
+                for thread in threads {
+                    let _killed = thread.join();
+                }
+            });
+            for check in checks {
+                let report = check.into_inner().unwrap().finish();
+                assert!(report.is_perfect(), "seed {seed}: {:?}", report.total);
+            }
+            let account = capture.account().unwrap();
+            assert_closed(&account);
+            let state = |number: usize| account.handlers[number].state;
+            let gone = if seed % 2 == 1 { HandlerState::Left } else { HandlerState::Panicked };
+            assert_eq!((state(0), state(1)), (HandlerState::Ended, gone), "{account:?}");
+        });
+    }
+}
+
+/// The same numbers each time (Knuth's MMIX generator).
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) % limit
+    }
+}
