@@ -52,6 +52,9 @@ pub(super) struct CopySummary {
     pub(super) errors: u64,
 }
 
+/// Longest time until the order to stop is seen.
+const WAIT: Duration = Duration::from_millis(100);
+
 /// A copy that is being written.
 #[derive(Debug)]
 pub(super) struct Copying {
@@ -111,7 +114,8 @@ fn write(
     {
         style::say(format_args!("weir: the copy ends here, and forwarding goes on: {}", failure.message()));
     }
-    let stopped = capture.stop().map_err(Failure::from);
+    // To the end, so that the account closes: what comes now is counted as an error.
+    let stopped = drain(&mut capture, stop);
     let account = capture.account();
     let total = account.as_ref().map(weir::Account::total).unwrap_or_default();
     let closed = account.map_err(Failure::from).and_then(|account| Ok(writer.close(&account)?));
@@ -129,10 +133,18 @@ fn write(
     (summary, result.and(stopped).and(closed))
 }
 
+/// Takes what comes until it is to stop, and what is left, and lets it go.
+fn drain(capture: &mut Capture, stop: &AtomicBool) -> Result<(), Failure> {
+    while !stop.load(Ordering::Relaxed) {
+        drop(capture.next(WAIT)?);
+    }
+    capture.stop()?;
+    while capture.next(Duration::ZERO)?.is_some() {}
+    Ok(())
+}
+
 /// Writes until it is to stop, and then what is left.
 fn take(capture: &mut Capture, writer: &mut Writer, stop: &AtomicBool) -> Result<(), Failure> {
-    /// Longest time until the order to stop is seen.
-    const WAIT: Duration = Duration::from_millis(100);
     while !stop.load(Ordering::Relaxed) {
         match capture.next(Duration::ZERO)? {
             Some(chunk) => writer.write(chunk)?,
