@@ -1,7 +1,7 @@
 //! Machine code: made, kept, called, and what it calls.
 
 use std::mem;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use cranelift_codegen::Context;
 use cranelift_codegen::ir::types::{I32, I64};
@@ -24,8 +24,8 @@ type Code = unsafe extern "C" fn(*const u8, u64, u32, *const u32) -> u32;
 
 /// The code of one filter.
 pub(crate) struct Machine {
-    /// What holds the memory; taken when that is given back. A lock only because it may not be shared, which nobody does.
-    module: Mutex<Option<JITModule>>,
+    /// What holds the memory. A lock only because it may not be shared, which nobody does.
+    _module: Mutex<Module>,
     function: Function,
     code_len: usize,
 }
@@ -44,16 +44,9 @@ impl Function {
 
 impl Machine {
     pub(crate) fn new(graph: &Graph, questions: &[Option<Question>]) -> Result<Self, Error> {
-        let mut module = JITModule::new(builder()?);
-        let made = fill(&mut module, graph, questions);
-        match made {
-            Ok((function, code_len)) => Ok(Self { module: Mutex::new(Some(module)), function, code_len }),
-            Err(error) => {
-                // SAFETY: nobody has an address of it yet.
-                unsafe { module.free_memory() };
-                Err(error)
-            }
-        }
+        let mut module = Module::new()?;
+        let (function, code_len) = fill(module.get(), graph, questions)?;
+        Ok(Self { _module: Mutex::new(module), function, code_len })
     }
 
     #[inline]
@@ -68,19 +61,28 @@ impl Machine {
 
 /// The code in the notation of Cranelift's assembler.
 pub(crate) fn listing(graph: &Graph, questions: &[Option<Question>]) -> Result<String, Error> {
-    let mut module = JITModule::new(builder()?);
-    let made = define(&mut module, graph, questions, true);
-    // SAFETY: nobody has an address of it.
-    unsafe { module.free_memory() };
-    let (_, context) = made?;
+    let (_, context) = define(Module::new()?.get(), graph, questions, true)?;
     let listing = context.compiled_code().and_then(|code| code.vcode.clone());
     listing.ok_or_else(|| Error::Code("Cranelift gives no listing".to_owned()))
 }
 
-impl Drop for Machine {
+/// Memory for code, given back when this is dropped.
+struct Module(Option<JITModule>);
+
+impl Module {
+    fn new() -> Result<Self, Error> {
+        Ok(Self(Some(JITModule::new(builder()?))))
+    }
+
+    fn get(&mut self) -> &mut JITModule {
+        self.0.as_mut().expect("it is there until this is dropped")
+    }
+}
+
+impl Drop for Module {
     fn drop(&mut self) {
-        if let Some(module) = self.module.get_mut().unwrap_or_else(PoisonError::into_inner).take() {
-            // SAFETY: N1: who could call the code borrows from a `Native` that is gone.
+        if let Some(module) = self.0.take() {
+            // SAFETY: N1: nobody has an address of it, or who could call the code borrows from a `Native` that is gone.
             unsafe { module.free_memory() };
         }
     }
@@ -186,30 +188,16 @@ fn address<T>(pointer: *const T) -> i64 {
     (pointer.expose_provenance() as u64).cast_signed()
 }
 
-/// The table that code was given the address of.
-///
-/// # Safety
-///
-/// It is there.
-unsafe fn table<'a>(table: *const Table) -> &'a Table {
-    // SAFETY: the caller's promise.
-    unsafe { &*table }
-}
+// N2: code calls these with a table of its filter, which is there.
 
-extern "C" fn has_word(at: *const Table, key: u32) -> u32 {
-    // SAFETY: N2: code calls this with a table of its filter.
-    let table = unsafe { table(at) };
+extern "C" fn has_word(table: &Table, key: u32) -> u32 {
     matches!(table, Table::Words(ranges) if ranges.contains(key)).into()
 }
 
-extern "C" fn has_pair(at: *const Table, first: u32, second: u32) -> u32 {
-    // SAFETY: N2: code calls this with a table of its filter.
-    let table = unsafe { table(at) };
+extern "C" fn has_pair(table: &Table, first: u32, second: u32) -> u32 {
     matches!(table, Table::Pairs(ranges) if ranges.contains(pair([first, second]))).into()
 }
 
-extern "C" fn has_quad(at: *const Table, first: u32, second: u32, third: u32, fourth: u32) -> u32 {
-    // SAFETY: N2: code calls this with a table of its filter.
-    let table = unsafe { table(at) };
+extern "C" fn has_quad(table: &Table, first: u32, second: u32, third: u32, fourth: u32) -> u32 {
     matches!(table, Table::Quads(ranges) if ranges.contains(quad([first, second, third, fourth]))).into()
 }
