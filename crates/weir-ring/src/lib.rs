@@ -36,8 +36,8 @@ mod claim;
 mod layout;
 mod pool;
 mod reader;
+mod strands;
 mod sync;
-mod turn;
 mod words;
 mod writer;
 
@@ -50,7 +50,7 @@ pub use claim::{Claim, Claimed};
 pub use layout::{Shape, ShapeError};
 pub use pool::{Fill, Pool};
 pub use reader::{Corrupt, Gauge, Part, Reader};
-pub use turn::{Turn, Turns};
+pub use strands::{Lease, Piece, STRANDS, Strands, Taken};
 pub use writer::Writer;
 
 #[cfg(not(loom))]

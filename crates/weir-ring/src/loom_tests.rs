@@ -7,7 +7,7 @@ use loom::sync::Arc;
 use loom::thread;
 
 use crate::layout::{RECORD_MIN, Shape};
-use crate::{Claim, Part, Pool, Reader, Turn, Turns, Writer};
+use crate::{Claim, Part, Piece, Pool, Reader, Strands, Writer};
 
 /// One queue, `chunks` chunks, each closed by `records` records of the smallest size.
 fn pool(chunks: u32, records: u32) -> (Writer, Reader) {
@@ -132,34 +132,65 @@ fn two_who_claim_a_queue_read_it_once_and_chunks_go_home() {
     });
 }
 
-#[test]
-fn what_is_behind_a_line_is_done_after_all_that_is_before_it() {
-    loom::model(|| {
-        // What a handler knows of a flow: loom reports it if two have it at once, or one without seeing the other's work.
-        let flow = Arc::new(UnsafeCell::new(0));
-        let work = |flow: &UnsafeCell<u32>, turn: Turn| {
-            while !turn.has_come() {
-                thread::yield_now();
-            }
-            // SAFETY: loom checks the exclusivity; that check is what this is for.
-            flow.with_mut(|value| unsafe { *value += 1 });
+/// What handlers know of two flows: loom reports it if two have one at once, or one without seeing the other's work.
+type Known = Arc<[UnsafeCell<u32>; 2]>;
+
+/// Does one piece of work after the other until all are done. Place n of a piece is of flow n, and the pieces are 1, 2, ...
+fn work(strands: &Strands<u32>, who: usize, known: &Known) {
+    while !strands.is_done() {
+        let Some(taken) = strands.take(who, 2) else {
+            thread::yield_now();
+            continue;
         };
-        let mut turns = Turns::new();
-        let first = turns.give();
-        turns.draw_line();
-        let second = turns.give();
-        turns.draw_line();
-        let third = turns.give();
-        let (old, new) = (Arc::clone(&flow), Arc::clone(&flow));
-        let old = thread::spawn(move || {
-            work(&old, first);
-            work(&old, third); // the flow comes back
-        });
-        let new = thread::spawn(move || work(&new, second));
-        old.join().expect("does not panic");
-        new.join().expect("does not panic");
-        assert!(turns.line_is_passed());
+        for &flow in taken.places.as_deref().unwrap_or(&[0, 1]) {
+            // SAFETY: loom checks the exclusivity; that check is what this is for.
+            known[flow as usize].with_mut(|value| unsafe {
+                assert_eq!(*value, taken.what - 1, "flow {flow} in its order");
+                *value = taken.what;
+            });
+        }
+        drop(taken);
+    }
+}
+
+fn divided(what: u32) -> Piece<u32> {
+    Piece::new(what, &[(0, 0), (1, 1)])
+}
+
+#[test]
+fn a_strand_is_in_one_hand_and_in_order() {
+    loom::model(|| {
+        let known: Known = Arc::new([UnsafeCell::new(0), UnsafeCell::new(0)]);
+        let strands = Strands::new();
+        strands.lay_out(divided(1));
+        strands.lay_out(divided(2));
+        let (theirs, flows) = (strands.clone(), Arc::clone(&known));
+        let other = thread::spawn(move || work(&theirs, 1, &flows));
+        work(&strands, 0, &known);
+        other.join().expect("does not panic");
         // SAFETY: as above.
-        flow.with(|value| assert_eq!(unsafe { *value }, 3));
+        known.iter().for_each(|flow| flow.with(|value| assert_eq!(unsafe { *value }, 2)));
+    });
+}
+
+#[test]
+fn what_is_not_divided_is_alone() {
+    loom::model(|| {
+        let known: Known = Arc::new([UnsafeCell::new(0), UnsafeCell::new(0)]);
+        let strands = Strands::new();
+        let lease = strands.lease().expect("nothing is laid out");
+        strands.lay_out(Piece::whole(2));
+        strands.lay_out(divided(3));
+        let (theirs, flows) = (strands.clone(), Arc::clone(&known));
+        let other = thread::spawn(move || work(&theirs, 1, &flows));
+        for flow in known.iter() {
+            // SAFETY: as above.
+            flow.with_mut(|value| unsafe { *value = 1 });
+        }
+        drop(lease);
+        work(&strands, 0, &known);
+        other.join().expect("does not panic");
+        // SAFETY: as above.
+        known.iter().for_each(|flow| flow.with(|value| assert_eq!(unsafe { *value }, 3)));
     });
 }

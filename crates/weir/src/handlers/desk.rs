@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use weir_ring::{Claim, Claimed, Gauge};
+use weir_ring::{Claim, Claimed, Gauge, Strands};
 
-use super::plan::Order;
 use super::share::Share;
-use super::split::Flows;
+use super::split::{Flows, PARTS};
+use super::team::Team;
 use crate::Error;
 use crate::chunk::{Chunk, Lane};
 use crate::outlet::Outlet;
@@ -16,9 +16,12 @@ use crate::source::Ready;
 /// A queue, and who takes from it.
 #[derive(Debug)]
 pub(super) struct Desk {
-    number: usize,
     stock: Claim<Stock>,
-    /// Whether its flows are divided among handlers, or were a moment ago; written under the claim.
+    /// Where the order of flows is kept: what of it is laid out.
+    strands: Option<Strands<Arc<Chunk>>>,
+    /// How many parts a chunk is given out in; and about how many chunks may be laid out.
+    parts: usize,
+    /// Whether its flows are divided among handlers; written under the claim.
     divided: AtomicBool,
     gauge: Gauge,
     lane: Arc<Lane>,
@@ -42,55 +45,31 @@ impl Stock {
     pub(super) fn both(&mut self) -> (&mut Outlet, Option<&mut Flows>) {
         (&mut self.outlet, self.flows.as_mut())
     }
-
-    /// What the home handler can take.
-    pub(super) fn ready(&mut self) -> Result<Ready, Error> {
-        if self.flows.as_ref().is_none_or(Flows::is_whole) {
-            self.outlet.ready()
-        } else {
-            Ok(Ready::default())
-        }
-    }
-
-    /// Takes it; and how many closed chunks waited.
-    pub(super) fn take(&mut self) -> Result<(Option<Share>, u32), Error> {
-        let chunk = self.outlet.take()?;
-        let share = chunk.map(|chunk| match &mut self.flows {
-            Some(flows) => Share::of_chunk(chunk, flows.turn()),
-            None => chunk.into(),
-        });
-        Ok((share, self.outlet.waiting()))
-    }
-
-    /// Whether nobody has to come back for anything.
-    pub(super) fn is_empty(&mut self) -> Result<bool, Error> {
-        Ok(!self.flows.as_ref().is_some_and(Flows::is_divided) && self.outlet.ready()?.bytes == 0)
-    }
 }
 
 /// The fullness of a queue that is just not too full.
 pub(super) const FULL: u64 = 1000;
 
 impl Desk {
-    /// Queue `number`, at home with handler `home`, and helped by those of `group` once more than `threshold` percent of the
-    /// chunks that can wait are waiting.
+    /// A queue at home with handler `home`, and helped by those of `group` once more than `threshold` percent of the
+    /// chunks that can wait are waiting. `keeps_flows`: how many handlers keep the order of flows while they take from it.
     pub(super) fn new(
-        number: usize,
         outlet: Outlet,
         home: usize,
         group: Option<usize>,
         threshold: u8,
-        order: Order,
+        keeps_flows: Option<usize>,
     ) -> Self {
         let gauge = outlet.gauge().clone();
         let fill = gauge.fill();
         // One is being written to, one is in its handler's hands.
         let can_wait = (fill.free + fill.open + fill.ready + fill.held).saturating_sub(2).max(1);
         let lane = Arc::clone(&outlet.lane);
-        let flows = (order == Order::Flow).then(|| Flows::new(lane.link_type));
+        let flows = keeps_flows.map(|_| Flows::new(lane.link_type));
         Self {
-            number,
             stock: Claim::new(Stock { outlet, flows }),
+            strands: keeps_flows.map(|_| Strands::new()),
+            parts: keeps_flows.unwrap_or_default() * PARTS,
             divided: AtomicBool::new(false),
             gauge,
             lane,
@@ -107,10 +86,6 @@ impl Desk {
             Some(more) => FULL + 1 + more * FULL / limit.max(1),
             None => ready * FULL / limit.max(1),
         }
-    }
-
-    pub(super) fn number(&self) -> usize {
-        self.number
     }
 
     pub(super) fn home(&self) -> usize {
@@ -145,7 +120,16 @@ impl Desk {
 
     /// Whether others have to finish something before its home handler may go on, or somebody has it.
     pub(super) fn is_unsettled(&self) -> bool {
-        self.try_claim().is_none_or(|stock| !stock.flows.as_ref().is_none_or(Flows::is_whole))
+        self.is_divided() || self.try_claim().is_none()
+    }
+
+    pub(super) fn strands(&self) -> Option<&Strands<Arc<Chunk>>> {
+        self.strands.as_ref()
+    }
+
+    /// How many parts a chunk is given out in; and about how many chunks may be laid out.
+    pub(super) fn parts(&self) -> usize {
+        self.parts
     }
 
     pub(super) fn set_divided(&self, divided: bool) {
@@ -166,8 +150,35 @@ impl Desk {
         }
     }
 
-    /// Takes a whole chunk, or what is left of one, for a handler that helps.
-    pub(super) fn help(&self) -> Result<Option<Chunk>, Error> {
+    /// What the home handler can take as it is. Nothing of a queue that is divided, or that somebody has claimed.
+    pub(super) fn ready(&self) -> Result<Ready, Error> {
+        match self.try_claim() {
+            Some(mut stock) if !self.is_divided() => stock.outlet.ready(),
+            _ => Ok(Ready::default()),
+        }
+    }
+
+    /// Takes it; and how many closed chunks waited.
+    pub(super) fn take(&self) -> Result<(Option<Share>, u32), Error> {
+        let Some(mut stock) = self.try_claim() else { return Ok((None, 0)) };
+        let (outlet, flows) = stock.both();
+        // It may have been divided, or taken, since it was looked at.
+        let lease = self.strands.as_ref().map(Strands::lease);
+        if matches!(lease, Some(None)) || self.is_divided() || outlet.ready()?.bytes == 0 {
+            return Ok((None, 0));
+        }
+        if let Some(flows) = flows {
+            flows.skip();
+        }
+        let share = outlet.take()?.map(|chunk| Share::of_chunk(chunk, lease.flatten()));
+        Ok((share, outlet.waiting()))
+    }
+
+    /// For a handler that helps: a part of it where flows keep their order, else a whole chunk, or what is left of one.
+    pub(super) fn help(&self, team: &Team, seat: usize) -> Result<Option<Share>, Error> {
+        if self.strands.is_some() {
+            return self.part(team, seat);
+        }
         let Some(mut stock) = self.try_claim() else { return Ok(None) };
         if self.ready_chunks() <= self.limit || !stock.outlet.ready()?.closed {
             return Ok(None);
@@ -177,6 +188,12 @@ impl Desk {
             // Relaxed: told for itself.
             self.lane.offloaded.fetch_add(1, Ordering::Relaxed);
         }
-        Ok(chunk)
+        Ok(chunk.map(Share::from))
+    }
+
+    /// Whether nobody has to come back for anything; `None`: somebody has it.
+    pub(super) fn is_empty(&self) -> Result<Option<bool>, Error> {
+        let Some(mut stock) = self.try_claim() else { return Ok(None) };
+        Ok(Some(!self.is_divided() && stock.outlet.ready()?.bytes == 0))
     }
 }

@@ -1,8 +1,8 @@
 //! One handler.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::cmp::Reverse;
 use std::ops::ControlFlow;
-use std::sync::{Arc, mpsc};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use rustix::thread::{CpuSet, sched_setaffinity};
@@ -25,55 +25,8 @@ pub struct Handler {
     number: usize,
     patience: Patience,
     duties: Duties,
-    given: Given,
     begun: bool,
     ended: bool,
-}
-
-/// What a handler was given of queues that are divided, and has not begun.
-#[derive(Debug)]
-struct Given {
-    inbox: mpsc::Receiver<(usize, Share)>,
-    /// By queue, in order.
-    waiting: BTreeMap<usize, VecDeque<Share>>,
-}
-
-impl Given {
-    /// Looks for what has come.
-    fn receive(&mut self) {
-        for (desk, share) in self.inbox.try_iter() {
-            self.waiting.entry(desk).or_default().push_back(share);
-        }
-    }
-
-    /// The next share that may be begun, and its queue. It need not be the first: what was left by a handler that has gone
-    /// comes behind what has to wait for it. All that may be begun at a time are of one table, so flows keep their order.
-    fn due(&mut self) -> Option<(usize, Share)> {
-        let mut queues = self.waiting.iter();
-        let place = |shares: &VecDeque<Share>| {
-            let one = shares.iter().position(Share::has_come)?;
-            // Its time may have come only just now, behind the look at one in front of it that it came for as well.
-            shares.iter().take(one + 1).position(Share::has_come)
-        };
-        let (desk, place) = queues.find_map(|(&desk, shares)| Some((desk, place(shares)?)))?;
-        let shares = self.waiting.get_mut(&desk)?;
-        let share = shares.remove(place)?;
-        if shares.is_empty() {
-            self.waiting.remove(&desk);
-        }
-        Some((desk, share))
-    }
-
-    /// Whether something of one queue waits.
-    fn has_of(&self, desk: usize) -> bool {
-        self.waiting.contains_key(&desk)
-    }
-
-    /// All of one queue.
-    fn take(&mut self, desk: usize) -> VecDeque<Share> {
-        self.receive();
-        self.waiting.remove(&desk).unwrap_or_default()
-    }
 }
 
 /// The longest sleep, so that whatever keeps the watcher from its work is outlived.
@@ -82,18 +35,12 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 const SOON: Duration = Duration::from_micros(100);
 
 impl Handler {
-    pub(super) fn new(
-        team: Arc<Team>,
-        number: usize,
-        inbox: mpsc::Receiver<(usize, Share)>,
-        delivery: Delivery,
-    ) -> Self {
+    pub(super) fn new(team: Arc<Team>, number: usize, delivery: Delivery) -> Self {
         Self {
             team,
             number,
             patience: Patience::new(delivery),
             duties: Duties::default(),
-            given: Given { inbox, waiting: BTreeMap::new() },
             begun: false,
             ended: false,
         }
@@ -169,22 +116,14 @@ impl Handler {
                 self.duties = self.team.duties(self.number);
                 self.patience.begin_anew();
             }
-            self.given.receive();
-            if let Some((desk, share)) = self.given.due() {
-                return Ok((Some(share), self.team.desks[desk].home() != self.number));
-            }
             // Before its own: the other may be about to lose packets.
-            if let Some(desk) = self.team.needy(&self.duties) {
-                if self.team.keeps_flows() {
-                    if !self.given.has_of(desk.number()) && desk.divide(&self.team, self.number, true)? {
-                        continue;
-                    }
-                } else if let Some(chunk) = desk.help()? {
-                    return Ok((Some(chunk.into()), true));
-                }
+            if let Some(desk) = self.team.needy(&self.duties)
+                && let Some(share) = desk.help(&self.team, self.number)?
+            {
+                return Ok((Some(share), true));
             }
-            if self.divide_more()? {
-                continue;
+            if let Some((share, taken_over)) = self.part()? {
+                return Ok((Some(share), taken_over));
             }
             let stopped = self.team.is_stopped();
             let until = if self.may_be_due_soon() { deadline.min(Instant::now() + SOON) } else { deadline };
@@ -209,33 +148,37 @@ impl Handler {
         }
     }
 
-    /// Goes on dividing a queue of which nothing is left to do here. Whether something has changed.
-    fn divide_more(&self) -> Result<bool, Error> {
-        for desk in self.team.divided(&self.duties) {
-            if !self.given.has_of(desk.number()) && desk.divide(&self.team, self.number, false)? {
-                return Ok(true);
+    /// A part of a queue that is divided, the fullest first, unless whole chunks of its own wait; and whether the queue is
+    /// another's.
+    fn part(&self) -> Result<Option<(Share, bool)>, Error> {
+        if !self.team.keeps_flows() || self.team.has_whole(&self.duties) {
+            return Ok(None);
+        }
+        let mut divided: Vec<_> = self.team.divided(&self.duties).collect();
+        divided.sort_by_cached_key(|desk| Reverse(desk.fullness()));
+        for desk in divided {
+            if let Some(share) = desk.part(&self.team, self.number)? {
+                return Ok(Some((share, desk.home() != self.number)));
             }
         }
-        Ok(false)
+        Ok(None)
     }
 
     /// Whether there is something to look for that no bell tells of.
     fn may_be_due_soon(&self) -> bool {
-        !self.given.waiting.is_empty()
-            || self.team.keeps_flows() && self.team.reachable(&self.duties).any(|desk| desk.is_unsettled())
+        self.team.keeps_flows() && self.team.reachable(&self.duties).any(|desk| desk.is_unsettled())
     }
 
     /// Whether nothing is left that this handler might have to do, for sure.
     fn nothing_is_left(&mut self) -> Result<bool, Error> {
         for desk in self.team.reachable(&self.duties) {
             let helped = self.team.keeps_flows() || desk.home() == self.number;
-            let Some(mut stock) = desk.try_claim() else { return Ok(false) };
-            if helped && !stock.is_empty()? {
+            let Some(is_empty) = desk.is_empty()? else { return Ok(false) };
+            if helped && !is_empty {
                 return Ok(false);
             }
         }
-        self.given.receive();
-        Ok(self.given.waiting.is_empty() && !self.team.has_moved(&self.duties))
+        Ok(!self.team.has_moved(&self.duties))
     }
 }
 
@@ -246,7 +189,7 @@ impl Drop for Handler {
             false if std::thread::panicking() => HandlerState::Panicked,
             false => HandlerState::Left,
         };
-        self.team.leave(self.number, state, |desk| self.given.take(desk));
+        self.team.leave(self.number, state);
     }
 }
 
@@ -265,19 +208,12 @@ impl Queues for Homes<'_> {
     }
 
     fn ready(&mut self, queue: usize) -> Result<Ready, Error> {
-        let stock = self.team.desks[self.homes[queue]].try_claim();
-        stock.map_or_else(|| Ok(Ready::default()), |mut stock| stock.ready())
+        self.team.desks[self.homes[queue]].ready()
     }
 
     fn take(&mut self, queue: usize) -> Result<Option<Share>, Error> {
         let desk = &self.team.desks[self.homes[queue]];
-        let Some(mut stock) = desk.try_claim() else { return Ok(None) };
-        // It may have been divided since it was looked at.
-        if stock.ready()?.bytes == 0 {
-            return Ok(None);
-        }
-        let (share, waiting) = stock.take()?;
-        drop(stock);
+        let (share, waiting) = desk.take()?;
         self.team.note(desk, waiting);
         Ok(share)
     }

@@ -1,5 +1,7 @@
 //! What is asked of handlers.
 
+use std::collections::BTreeSet;
+
 use crate::Error;
 
 /// Percent of a queue that is full before buddies help.
@@ -145,9 +147,7 @@ impl Plan {
                     Some(place) => *place = Some(number),
                 }
             }
-            let members: std::collections::BTreeSet<usize> =
-                group.iter().map(|queue| queue % handlers).chain(queues..handlers).collect();
-            if members.len() < 2 {
+            if members(group, queues, handlers) < 2 {
                 return wrong(format!(
                     "group {number} has one handler: nobody could help it; ask for more handlers, or queues of others"
                 ));
@@ -155,6 +155,13 @@ impl Plan {
         }
         Ok(Seating { processors: pins, groups, threshold, order: self.order })
     }
+}
+
+/// How many of `handlers` handlers take from the queues of a group, of `queues` that there are: those at home there, and those
+/// who are at home nowhere.
+pub(super) fn members(group: &[usize], queues: usize, handlers: usize) -> usize {
+    let at_home = group.iter().map(|queue| queue % handlers);
+    at_home.chain(queues..handlers).collect::<BTreeSet<_>>().len()
 }
 
 #[cfg(test)]

@@ -1,12 +1,11 @@
 //! Where one handler sits: how it is woken, and what is known of it.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Condvar, Mutex, PoisonError, mpsc};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use super::share::Share;
 use crate::account::HandlerAccount;
 use crate::patience::Woken;
 
@@ -39,29 +38,19 @@ pub(super) struct Seat {
     rung: Mutex<Option<Woken>>,
     bell: Condvar,
     asleep: AtomicBool,
-    /// Shares that it is given, with the numbers of their queues.
-    inbox: mpsc::Sender<(usize, Share)>,
-    /// Packets in them that are not done; whoever gives and drops them writes.
-    pub(super) owed: AtomicU64,
     packets: AtomicU64,
     chunks: AtomicU64,
     taken_over: AtomicU64,
     /// Nanoseconds with chunks in hand, the present one left out.
     busy: AtomicU64,
-    /// Packets that it was through with by then.
-    done: AtomicU64,
     /// Since when it has the present one, in nanoseconds since `began`, plus one; 0: it has none.
     since: AtomicU64,
     began: Instant,
 }
 
 impl Seat {
-    /// A seat, and where its handler finds what it is given.
-    pub(super) fn new(processor: Option<u32>) -> (Self, mpsc::Receiver<(usize, Share)>) {
-        let (inbox, given) = mpsc::channel();
-        let seat = Self {
-            inbox,
-            owed: AtomicU64::new(0),
+    pub(super) fn new(processor: Option<u32>) -> Self {
+        Self {
             processor,
             state: AtomicU8::new(HandlerState::Running as u8),
             rung: Mutex::new(None),
@@ -71,24 +60,8 @@ impl Seat {
             chunks: AtomicU64::new(0),
             taken_over: AtomicU64::new(0),
             busy: AtomicU64::new(0),
-            done: AtomicU64::new(0),
             since: AtomicU64::new(0),
             began: Instant::now(),
-        };
-        (seat, given)
-    }
-
-    /// Packets that it was given and has not done.
-    pub(super) fn owed(&self) -> u64 {
-        self.owed.load(Ordering::Relaxed)
-    }
-
-    /// Gives it a share of queue `desk`. Called with the queue claimed, so that shares keep their order.
-    pub(super) fn give(&self, desk: usize, share: Share) {
-        // One whose handler is gone: it has seen to it that this is not called (`Handler::leave`).
-        let _nobody_takes_it = self.inbox.send((desk, share));
-        if self.is_asleep() {
-            self.ring(Woken::News);
         }
     }
 
@@ -145,14 +118,7 @@ impl Seat {
         let since = self.since.swap(0, Ordering::Relaxed);
         if since > 0 {
             add(&self.busy, self.now().saturating_sub(since - 1));
-            self.done.store(self.packets.load(Ordering::Relaxed), Ordering::Relaxed);
         }
-    }
-
-    /// What it has done so far.
-    pub(super) fn pace(&self) -> Pace {
-        // Relaxed: a measure; one share more or less does not matter.
-        Pace { packets: self.done.load(Ordering::Relaxed), nanoseconds: self.busy.load(Ordering::Relaxed) }
     }
 
     pub(super) fn account(&self, number: usize) -> HandlerAccount {
@@ -173,22 +139,6 @@ impl Seat {
 
     fn now(&self) -> u64 {
         u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
-    }
-}
-
-/// Packets that a handler has done, and how long it had them in hand, while others may have had its processor.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Pace {
-    packets: u64,
-    nanoseconds: u64,
-}
-
-impl Pace {
-    /// Packets a nanosecond since it was `before`; `None`: it has done none.
-    pub(super) fn speed_since(self, before: Self) -> Option<f64> {
-        let packets = self.packets.saturating_sub(before.packets);
-        let nanoseconds = self.nanoseconds.saturating_sub(before.nanoseconds);
-        (packets > 0 && nanoseconds > 0).then(|| packets as f64 / nanoseconds as f64)
     }
 }
 

@@ -1,11 +1,9 @@
 //! What a handler is given at once.
 
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
-use weir_ring::Turn;
+use weir_ring::{Lease, Taken};
 
-use super::seat::Seat;
 use crate::chunk::{Chunk, Packet, Packets};
 
 /// The packets of one chunk that one handler is given: all of them, or where the order of flows is kept
@@ -15,8 +13,7 @@ use crate::chunk::{Chunk, Packet, Packets};
 pub struct Share {
     what: What,
     /// Done when dropped; behind the chunk, so that this is back by then.
-    turn: Option<Turn>,
-    owed: Option<Owed>,
+    _lease: Option<Lease<Arc<Chunk>>>,
 }
 
 #[derive(Debug)]
@@ -26,45 +23,18 @@ enum What {
     Records(Arc<Chunk>, Box<[u32]>),
 }
 
-/// Packets that a handler still has to do. It owes them until this is dropped.
-#[derive(Debug)]
-pub(super) struct Owed {
-    seat: Arc<Seat>,
-    packets: u64,
-}
-
-impl Owed {
-    pub(super) fn new(seat: &Arc<Seat>, packets: u64) -> Self {
-        // Relaxed: a measure, by which work is divided.
-        seat.owed.fetch_add(packets, Ordering::Relaxed);
-        Self { seat: Arc::clone(seat), packets }
-    }
-}
-
-impl Drop for Owed {
-    fn drop(&mut self) {
-        self.seat.owed.fetch_sub(self.packets, Ordering::Relaxed);
-    }
-}
-
 impl Share {
-    pub(super) fn of_chunk(chunk: Chunk, turn: Turn) -> Self {
-        Self { what: What::Chunk(chunk), turn: Some(turn), owed: None }
+    pub(super) fn of_chunk(chunk: Chunk, lease: Option<Lease<Arc<Chunk>>>) -> Self {
+        Self { what: What::Chunk(chunk), _lease: lease }
     }
 
-    pub(super) fn of_records(chunk: &Arc<Chunk>, records: Vec<u32>, turn: Turn, owed: Owed) -> Self {
-        let what = What::Records(Arc::clone(chunk), records.into());
-        Self { what, turn: Some(turn), owed: Some(owed) }
-    }
-
-    /// Gives it to another handler.
-    pub(super) fn pass_on(&mut self, seat: &Arc<Seat>) {
-        self.owed = Some(Owed::new(seat, self.len() as u64));
-    }
-
-    /// Whether all that it has to come after is done.
-    pub(super) fn has_come(&self) -> bool {
-        self.turn.as_ref().is_none_or(Turn::has_come)
+    pub(super) fn of_strands(taken: Taken<Arc<Chunk>>) -> Self {
+        let Taken { what, places, lease } = taken;
+        let what = match places {
+            Some(places) => What::Records(what, places.into()),
+            None => What::Chunk(Arc::into_inner(what).expect("what is not divided has one holder")),
+        };
+        Self { what, _lease: Some(lease) }
     }
 
     fn chunk(&self) -> &Chunk {
@@ -128,7 +98,7 @@ impl Share {
 
 impl From<Chunk> for Share {
     fn from(chunk: Chunk) -> Self {
-        Self { what: What::Chunk(chunk), turn: None, owed: None }
+        Self::of_chunk(chunk, None)
     }
 }
 

@@ -1,14 +1,12 @@
 //! What all handlers of a capture share.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::desk::{Desk, FULL};
 use super::handler::Handler;
-use super::plan::{Order, Seating};
+use super::plan::{Order, Seating, members};
 use super::seat::{HandlerState, Seat};
-use super::share::Share;
 use crate::Error;
 use crate::account::HandlerAccount;
 use crate::builder::Delivery;
@@ -20,7 +18,7 @@ use crate::patience::Woken;
 #[derive(Debug)]
 pub(crate) struct Team {
     pub(super) desks: Box<[Desk]>,
-    pub(super) seats: Box<[Arc<Seat>]>,
+    pub(super) seats: Box<[Seat]>,
     groups: Box<[Group]>,
     keeps_flows: bool,
     /// Nothing arrives any more: what is left is taken.
@@ -45,22 +43,23 @@ impl Team {
         delivery: Delivery,
     ) -> (Arc<Self>, Vec<Handler>) {
         let Seating { processors, groups, threshold, order } = seating;
-        let handlers = processors.len();
+        let (handlers, queues) = (processors.len(), outlets.len());
         let desk = |(number, outlet): (usize, Outlet)| {
             let group = groups.iter().position(|group| group.contains(&number));
-            Desk::new(number, outlet, number % handlers, group, threshold, order)
+            let members = || group.map_or(1, |group| members(&groups[group], queues, handlers));
+            let keeps_flows = (order == Order::Flow).then(members);
+            Desk::new(outlet, number % handlers, group, threshold, keeps_flows)
         };
-        let (seats, inboxes): (Vec<_>, Vec<_>) = processors.into_iter().map(Seat::new).unzip();
         let team = Arc::new(Self {
             desks: outlets.into_iter().enumerate().map(desk).collect(),
-            seats: seats.into_iter().map(Arc::new).collect(),
+            seats: processors.into_iter().map(Seat::new).collect(),
             groups: groups.into_iter().map(|desks| Group { desks, alarm: AtomicBool::new(false) }).collect(),
             keeps_flows: order == Order::Flow,
             stopped: AtomicBool::new(false),
             moves: AtomicUsize::new(1),
         });
-        let handler = |(number, inbox)| Handler::new(Arc::clone(&team), number, inbox, delivery);
-        let handlers = inboxes.into_iter().enumerate().map(handler).collect();
+        let handlers =
+            (0..handlers).map(|number| Handler::new(Arc::clone(&team), number, delivery)).collect();
         (team, handlers)
     }
 
@@ -116,36 +115,22 @@ impl Team {
         self.moves.load(Ordering::Acquire) != duties.moves
     }
 
-    /// Handler `seat` goes. What it was given of each queue, and has not done, is in `given` of that queue's number; so
-    /// is, in the end, what nobody is left to do.
-    pub(super) fn leave(
-        &self,
-        seat: usize,
-        state: HandlerState,
-        mut given: impl FnMut(usize) -> VecDeque<Share>,
-    ) {
+    /// Handler `seat` goes: others get its queues. Where none is left, nobody will do what was laid out.
+    pub(super) fn leave(&self, seat: usize, state: HandlerState) {
         self.seats[seat].end();
-        // Before any queue is claimed: who has one claimed, and finds this handler running, is done with it before that.
+        // Before any queue is claimed: who passes one on to this handler, and finds it running, has done so before it gets there.
         self.seats[seat].set_state(state);
         let mut heir = seat;
         for desk in &self.desks {
-            let mut stock = desk.claim();
+            let _claimed = desk.claim();
             let mut others = (1..=self.seats.len()).map(|step| (heir + step) % self.seats.len());
             let Some(other) = others.find(|&other| self.seats[other].is_running()) else {
-                // Nobody will do them.
-                given(desk.number()).iter_mut().for_each(|share| share.keep_first(0));
+                desk.abandon();
                 continue;
             };
             heir = other;
             if desk.home() == seat {
                 desk.set_home(heir);
-            }
-            if let Some(flows) = stock.both().1 {
-                flows.inherit(seat, heir);
-            }
-            for mut share in given(desk.number()) {
-                share.pass_on(&self.seats[heir]);
-                self.seats[heir].give(desk.number(), share);
             }
         }
         // Release, with the load in `duties`.
@@ -158,6 +143,13 @@ impl Team {
         if let Some(group) = desk.group()
             && waiting > desk.limit()
         {
+            self.alarm(group);
+        }
+    }
+
+    /// There is something to do at `desk` for all who help there.
+    pub(super) fn call(&self, desk: &Desk) {
+        if let Some(group) = desk.group() {
             self.alarm(group);
         }
     }
@@ -238,7 +230,14 @@ impl Team {
     /// All queues of `duties`' groups, and those at home.
     pub(super) fn reachable<'a>(&'a self, duties: &'a Duties) -> impl Iterator<Item = &'a Desk> {
         let desks = duties.groups.iter().flat_map(|&group| &self.groups[group].desks);
-        desks.chain(&duties.homes).map(|&desk| &self.desks[desk])
+        let alone = duties.homes.iter().filter(|&&home| self.desks[home].group().is_none());
+        desks.chain(alone).map(|&desk| &self.desks[desk])
+    }
+
+    /// Whether a closed chunk waits in a queue of its own that is not divided.
+    pub(super) fn has_whole(&self, duties: &Duties) -> bool {
+        let mut homes = duties.homes.iter().map(|&home| &self.desks[home]);
+        homes.any(|desk| !desk.is_divided() && desk.ready_chunks() > 0)
     }
 
     /// Whether a queue may fill without anybody's being rung.
