@@ -12,11 +12,13 @@
 
 const volatile __u64 steer_seed = 0; /* of all hashes, so that nobody can choose flows that meet */
 
-#define MOST_HEADERS 8     /* VLAN tags, or IPv6 extension headers, that are looked behind */
+#define MOST_HEADERS 8     /* VLAN tags, labels of MPLS, or IPv6 extension headers, that are looked behind */
+#define MOST_EXTENSIONS 4  /* and of GTP-U's */
 #define HEADERS_END 0x7fff /* no header that begins behind it is looked at; those of the outermost packet never do */
 #define BRIDGED 0x6558     /* Ethernet, where a tunnel tells what it carries (RFC 7637) */
 #define VXLAN 4789
 #define GENEVE 6081
+#define GTP_U 2152
 
 /* What a network header tells, and the extensions behind it. */
 struct network {
@@ -160,6 +162,43 @@ static __always_inline enum found find_ip6(CONTEXT *ctx, __u32 at, struct networ
 	return FOUND;
 }
 
+/* The EtherType of the IP header at `at`, which its version tells; 0: it is none. */
+static __always_inline __be16 kind_of_ip(CONTEXT *ctx, __u32 at)
+{
+	__u8 first;
+	if (!PEEK(ctx, at, &first))
+		return 0;
+	return first >> 4 == 4 ? bpf_htons(0x0800) : first >> 4 == 6 ? bpf_htons(0x86dd) : 0;
+}
+
+/* Leaves the labels of MPLS at `at` behind (RFC 3032): the EtherType of the IP header behind the last one, or 0. */
+static __always_inline __be16 pass_labels(CONTEXT *ctx, __u32 *at)
+{
+	__be32 label = 0;
+#pragma clang loop unroll(disable)
+	for (int labels = 0; labels < MOST_HEADERS && !(label & bpf_htonl(0x100)); labels++) {
+		if (!PEEK(ctx, *at, &label))
+			return 0;
+		*at += sizeof(label);
+	}
+	*at = forget(ctx, *at);
+	return label & bpf_htonl(0x100) ? kind_of_ip(ctx, *at) : 0;
+}
+
+/* The same with the header of a packet of a PPPoE session (RFC 2516), and the protocol of PPP in it. */
+static __always_inline __be16 pass_session(CONTEXT *ctx, __u32 *at)
+{
+	struct {
+		__be16 version_and_code, session, length, carries;
+	} head;
+	if (!PEEK(ctx, *at, &head) || head.version_and_code != bpf_htons(0x1100))
+		return 0;
+	*at += sizeof(head);
+	return head.carries == bpf_htons(0x0021) ? bpf_htons(0x0800) :
+	       head.carries == bpf_htons(0x0057) ? bpf_htons(0x86dd) :
+						   0;
+}
+
 /* The network header at `at`, which is of this kind: an EtherType, or BRIDGED for the Ethernet header in front of it. */
 static __always_inline enum found find_network(CONTEXT *ctx, __u32 at, __be16 kind, struct network *network)
 {
@@ -175,6 +214,10 @@ static __always_inline enum found find_network(CONTEXT *ctx, __u32 at, __be16 ki
 		}
 		at = forget(ctx, at + sizeof(kind));
 	}
+	if (kind == bpf_htons(0x8847) || kind == bpf_htons(0x8848))
+		kind = pass_labels(ctx, &at);
+	else if (kind == bpf_htons(0x8864))
+		kind = pass_session(ctx, &at);
 	if (kind == bpf_htons(0x0800))
 		return find_ip4(ctx, at, network);
 	if (kind == bpf_htons(0x86dd))
@@ -185,12 +228,42 @@ static __always_inline enum found find_network(CONTEXT *ctx, __u32 at, __be16 ki
 /* The outermost header. Without Ethernet the version says which it is. */
 static __always_inline __be16 outermost(CONTEXT *ctx)
 {
-	__u8 version;
-	if (ethernet)
-		return bpf_htons(BRIDGED);
-	if (!PEEK(ctx, 0, &version))
-		return 0;
-	return version >> 4 == 4 ? bpf_htons(0x0800) : version >> 4 == 6 ? bpf_htons(0x86dd) : 0;
+	return ethernet ? bpf_htons(BRIDGED) : kind_of_ip(ctx, 0);
+}
+
+/* Leaves the header of GTP-U at `at` behind (3GPP TS 29.281), with what may follow it; false if there is no user's packet. */
+static __always_inline bool pass_gtp(CONTEXT *ctx, __u32 *at)
+{
+	struct {
+		__u8 flags, type;
+		__be16 length;
+		__be32 tunnel;
+	} head;
+	struct {
+		__be16 number;
+		__u8 part, next;
+	} more;
+	/* Version 1, not GTP'; type G-PDU. */
+	if (!PEEK(ctx, *at, &head) || head.flags >> 4 != 3 || head.type != 255)
+		return false;
+	*at += sizeof(head);
+	if (!(head.flags & 7))
+		return true;
+	if (!PEEK(ctx, *at, &more))
+		return false;
+	*at += sizeof(more);
+	__u8 next = head.flags & 4 ? more.next : 0;
+#pragma clang loop unroll(disable)
+	for (int header = 0; header < MOST_EXTENSIONS && next; header++) {
+		__u8 length;
+		if (!PEEK(ctx, *at, &length) || !length)
+			return false;
+		/* In fours; the last byte tells what follows. */
+		*at = forget(ctx, *at + length * 4);
+		if (!PEEK(ctx, *at - 1, &next))
+			return false;
+	}
+	return !next;
 }
 
 /* Where a tunnel's packet begins, and of which kind it is; false if it is no tunnel that is known. */
@@ -217,9 +290,15 @@ static __always_inline bool enter(CONTEXT *ctx, const struct network *network, _
 		return true;
 	}
 	case IPPROTO_UDP: {
-		if (port != bpf_htons(VXLAN) && port != bpf_htons(GENEVE))
+		if (port != bpf_htons(VXLAN) && port != bpf_htons(GENEVE) && port != bpf_htons(GTP_U))
 			return false;
 		*at += 8;
+		if (port == bpf_htons(GTP_U)) {
+			if (!pass_gtp(ctx, at))
+				return false;
+			*kind = kind_of_ip(ctx, *at);
+			return *kind;
+		}
 		if (!PEEK(ctx, *at, &head))
 			return false;
 		__u8 first = bpf_ntohs(head.flags) >> 8;

@@ -38,8 +38,8 @@ pub(crate) struct HandlersArgs {
     groups: Vec<QueueList>,
 
     /// Have the sources xdp and tc spread packets over the threads themselves, where a device has one queue or cannot see the
-    /// flow: by flow, both ways (fragments follow the first of theirs); inner: by the flow inside of VXLAN, Geneve, GRE and IP in
-    /// IP, two deep; round-robin: in turn; vlan: by the outermost VLAN's number modulo N. Each receive queue (with tc each
+    /// flow: by flow, both ways (fragments follow the first of theirs); inner: by the flow inside of VXLAN, Geneve, GTP-U, GRE and
+    /// IP in IP, two deep; round-robin: in turn; vlan: by the outermost VLAN's number modulo N. Each receive queue (with tc each
     /// processor) then has a pool for each thread.
     #[arg(long, value_name = "BY", value_enum, hide_possible_values = true, requires = "handlers")]
     steer: Option<SteerArg>,

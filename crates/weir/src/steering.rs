@@ -10,10 +10,11 @@ use crate::Error;
 /// What a packet's target follows from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steer {
-    /// Its flow: both endpoints, whichever way, and the protocol. Of a tunnel the outer one counts; later fragments follow
-    /// the first of their datagram. What is not IP goes by its Ethernet addresses.
+    /// Its flow: both endpoints, whichever way, and the protocol, also behind VLAN tags, labels of MPLS and the header of a
+    /// PPPoE session. Of a tunnel the outer one counts; later fragments follow the first of their datagram. What is not IP
+    /// goes by its Ethernet addresses.
     Flow,
-    /// The flow inside of a tunnel: VXLAN, Geneve, GRE or IP in IP, and one more of them in it. Elsewhere as [`Flow`](Self::Flow).
+    /// The flow inside of a tunnel: VXLAN, Geneve, GTP-U, GRE or IP in IP, and one more of them in it. Elsewhere as [`Flow`](Self::Flow).
     Inner,
     /// The target of the packet before: each is the next one's turn. Flows are divided.
     RoundRobin,

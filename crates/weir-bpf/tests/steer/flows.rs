@@ -1,8 +1,8 @@
 //! Frames, and which of them are of one flow.
 
 use crate::frames::{
-    BRIDGED, Back, GRE, ICMP, TCP, There, UDP, Way, ethernet, geneve, gre, ip4, ip4_with, ip6, on_ethernet,
-    piece6, ports, tagged, vxlan,
+    BRIDGED, Back, GRE, ICMP, TCP, There, UDP, Way, ethernet, geneve, gre, gtp, in_session, ip4, ip4_with,
+    ip6, labelled, on_ethernet, piece6, ports, tagged, vxlan,
 };
 
 /// Frames, those of one flow together.
@@ -38,9 +38,12 @@ pub(crate) fn outer_flows() -> Flows {
     let options = [&[60, 1][..], &[0; 14], &[17, 0, 0, 0, 0, 0, 0, 0]].concat();
     let mut flows: Flows = vec![
         (
-            "UDP over IPv4, tagged or not, both ways, with options of IP, in fragments",
+            "UDP over IPv4, tagged or not, both ways, with options of IP, in fragments, behind MPLS and PPPoE",
             vec![
                 plain.clone(),
+                labelled(1, &plain),
+                labelled(8, &plain),
+                tagged(0x8100, 5, &in_session(&plain)),
                 on_ethernet(Back, &udp4([7, 8], Back)),
                 tagged(0x8100, 5, &plain),
                 tagged(0x88a8, 9, &tagged(0x8100, 5, &plain)),
@@ -67,6 +70,8 @@ pub(crate) fn outer_flows() -> Flows {
                 on_ethernet(There, &udp6([7, 8], There)),
                 on_ethernet(Back, &udp6([7, 8], Back)),
                 tagged(0x8100, 5, &on_ethernet(There, &udp6([7, 8], There))),
+                labelled(2, &on_ethernet(Back, &udp6([7, 8], Back))),
+                in_session(&on_ethernet(There, &udp6([7, 8], There))),
                 behind(0, &options, &udp),
                 behind(51, &[17, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0], &udp),
                 // All of its datagram: no fragment (RFC 6946).
@@ -80,6 +85,10 @@ pub(crate) fn outer_flows() -> Flows {
                 ethernet(There, 0x0806, &[1; 28]),
                 ethernet(Back, 0x88cc, b"x"),
                 tagged(0x8100, 5, &ethernet(Back, 0x0806, &[1; 28])),
+                // A pseudowire, more labels than are looked behind, the discovery of PPPoE.
+                ethernet(There, 0x8847, &[0, 1, 1, 64, 0, 0, 0, 0, 2, 2, 2, 2]),
+                labelled(9, &plain),
+                ethernet(Back, 0x8863, &[0x11, 9, 0, 0, 0, 4, 1, 1, 0, 0]),
             ],
         ),
         (
@@ -98,6 +107,23 @@ pub(crate) fn outer_flows() -> Flows {
     flows
 }
 
+/// Datagrams of GTP-U that cannot be entered, with `packet` where one would be: an echo, another version, GTP', an extension of
+/// no length, more of them than are looked behind, no IP.
+fn without_user(packet: &[u8]) -> Vec<Vec<u8>> {
+    let heads: [&[u8]; 5] = [
+        &[0x30, 1, 0, 60, 0, 0, 0, 7],
+        &[0x50, 255, 0, 60, 0, 0, 0, 7],
+        &[0x20, 255, 0, 60, 0, 0, 0, 7],
+        &[0x34, 255, 0, 60, 0, 0, 0, 7, 0, 1, 0, 0x85, 0, 0, 0, 0],
+        &[0x30, 255, 0, 60, 0, 0, 0, 7, 0],
+    ];
+    let datagram =
+        |head: &[u8]| ip4([1, 2], There, UDP, (0, 0), &ports([2152, 2152], There, &[head, packet].concat()));
+    let mut datagrams = heads.map(datagram).to_vec();
+    datagrams.push(gtp(Back, Some(5), packet));
+    datagrams.iter().map(|datagram| on_ethernet(There, datagram)).collect()
+}
+
 /// What has the same inner flow.
 pub(crate) fn inner_flows() -> Flows {
     let carried = |way, packet: &[u8]| {
@@ -112,6 +138,9 @@ pub(crate) fn inner_flows() -> Flows {
             geneve(way, ether_type, packet),
             gre(way, false, ether_type, packet),
             gre(way, true, BRIDGED, &frame),
+            gtp(way, None, packet),
+            gtp(way, Some(0), packet),
+            gtp(way, Some(4), packet),
             ip4([5, 6], way, protocol, (0, 0), packet),
             ip6([5, 6], way, protocol, packet),
             // Two deep.
@@ -156,6 +185,7 @@ pub(crate) fn inner_flows() -> Flows {
                 on_ethernet(There, &ip4([1, 2], There, UDP, (0, 0), &ports([5555, 4789], There, &[0; 30]))),
             ],
         ),
+        ("GTP-U without a user's packet, as it should be", without_user(&udp4([7, 8], There))),
         (
             "other versions of GRE",
             vec![on_ethernet(There, &ip4([1, 2], There, GRE, (0, 0), &[0, 1, 8, 0, 0x45, 0, 0, 0]))],

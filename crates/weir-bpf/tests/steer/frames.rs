@@ -77,6 +77,30 @@ pub(crate) fn tagged(protocol: u16, tci: u16, frame: &[u8]) -> Vec<u8> {
     [&frame[..12], &protocol.to_be_bytes(), &tci.to_be_bytes(), &frame[12..]].concat()
 }
 
+/// A frame with labels of MPLS in front of its IP packet.
+pub(crate) fn labelled(labels: u8, frame: &[u8]) -> Vec<u8> {
+    let label = |number| [0, number, u8::from(number == labels), 64];
+    [&frame[..12], &[0x88, 0x47], &(1..=labels).flat_map(label).collect::<Vec<_>>(), &frame[14..]].concat()
+}
+
+/// A frame with the header of a PPPoE session in front of its IP packet.
+pub(crate) fn in_session(frame: &[u8]) -> Vec<u8> {
+    let carries = if frame[14] >> 4 == 4 { 0x21 } else { 0x57 };
+    [&frame[..12], &[0x88, 0x64, 0x11, 0, 0, 7, 0, 60, 0, carries], &frame[14..]].concat()
+}
+
+/// A datagram of GTP-U with an IP packet; with a number and so many extension headers, if asked for.
+pub(crate) fn gtp(way: Way, extensions: Option<u8>, packet: &[u8]) -> Vec<u8> {
+    let more = extensions.map_or(vec![], |most| {
+        let next = |number| if number < most { 0x85 } else { 0 };
+        let extension = |number| [1, 0, 9, next(number + 1)];
+        [&[0, 1, 0, next(0)][..], &(0..most).flat_map(extension).collect::<Vec<_>>()].concat()
+    });
+    let flags = 0x30 | extensions.map_or(0, |most| if most > 0 { 6 } else { 2 });
+    let inside = [&[flags, 255, 0, 60, 0, 0, 0, 7][..], &more, packet].concat();
+    ip4([1, 2], way, UDP, (0, 0), &ports([2152, 2152], way, &inside))
+}
+
 /// A datagram of VXLAN.
 pub(crate) fn vxlan(way: Way, frame: &[u8]) -> Vec<u8> {
     let inside = [&[8, 0, 0, 0, 0, 0, 7, 0], frame].concat();

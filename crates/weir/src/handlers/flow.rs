@@ -1,7 +1,7 @@
 //! Flow groups: packets of one flow, both ways, are in one group.
 //!
-//! A flow is what has the same two endpoints: addresses and, where the transport has them, ports; and the protocol. Of a
-//! tunnel the outer one counts. A later fragment, which has no ports, follows its first. Programs that steer mean the same
+//! A flow is what has the same two endpoints: addresses and, where the transport has them, ports; and the protocol. VLAN tags,
+//! labels of MPLS and sessions of PPPoE are looked behind; of a tunnel the outer flow counts. A later fragment, which has no ports, follows its first. Programs that steer mean the same
 //! (`crates/weir-bpf/src/flow.h`).
 
 use std::collections::{HashMap, VecDeque};
@@ -10,11 +10,9 @@ use std::hash::BuildHasher;
 // Not `fast`: with one seed in a hundred it leaves groups empty.
 use foldhash::quality::RandomState;
 
-/// Groups that there are.
-pub(super) const GROUPS: usize = 256;
 /// Datagrams in fragments that are remembered: the last so many.
 const FRAGMENTED: usize = 1024;
-/// VLAN tags, or IPv6 extension headers, that are looked behind.
+/// VLAN tags, labels of MPLS, or IPv6 extension headers, that are looked behind.
 const MOST_HEADERS: usize = 8;
 
 /// Sorts packets into groups. Which group a flow is in is drawn anew for each sorter, so that nobody can choose flows that
@@ -157,18 +155,33 @@ fn network(link_type: u16, packet: &[u8]) -> Option<(Network, &[u8])> {
         0 | 108 => (0, packet.get(4..)?),
         _ => return None,
     };
-    let kind = match (kind, rest.first()? >> 4) {
-        (0, 4) => 0x0800,
-        (0, 6) => 0x86dd,
-        (kind, _) => kind,
-    };
-    by_kind(kind, rest)
+    if kind == 0 { by_version(rest) } else { by_kind(kind, rest) }
 }
 
+fn by_version(rest: &[u8]) -> Option<(Network, &[u8])> {
+    match rest.first()? >> 4 {
+        4 => Some((Network::V4, rest)),
+        6 => Some((Network::V6, rest)),
+        _ => None,
+    }
+}
+
+/// By EtherType.
 fn by_kind(kind: u16, rest: &[u8]) -> Option<(Network, &[u8])> {
     match kind {
         0x0800 => Some((Network::V4, rest)),
         0x86dd => Some((Network::V6, rest)),
+        // MPLS (RFC 3032): behind the label that says it is the last.
+        0x8847 | 0x8848 => {
+            let before = rest.chunks_exact(4).take(MOST_HEADERS).position(|label| label[2] & 1 == 1)?;
+            by_version(&rest[(before + 1) * 4..])
+        }
+        // A session of PPPoE (RFC 2516), and what PPP carries.
+        0x8864 => match rest.split_at_checked(8)? {
+            ([0x11, 0, _, _, _, _, 0x00, 0x21], packet) => Some((Network::V4, packet)),
+            ([0x11, 0, _, _, _, _, 0x00, 0x57], packet) => Some((Network::V6, packet)),
+            _ => None,
+        },
         _ => None,
     }
 }
@@ -254,7 +267,7 @@ mod tests {
     #[test]
     fn both_ways_of_a_flow_are_in_one_group_and_flows_are_spread() {
         let mut sorter = Sorter::new();
-        let mut seen = [false; GROUPS];
+        let mut seen = [false; 256];
         for port in 0..2000 {
             let there = sorter.place(ETHERNET, &udp(1, 2, [port, 53]));
             assert_eq!(sorter.place(ETHERNET, &udp(2, 1, [53, port])), there);
@@ -264,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn tags_and_link_types_make_no_difference() {
+    fn tags_labels_sessions_and_link_types_make_no_difference() {
         let mut sorter = Sorter::new();
         for port in 0..100 {
             let plain = udp(1, 2, [port, 53]);
@@ -274,6 +287,10 @@ mod tests {
             assert_eq!(sorter.place(101, &plain[14..]), group);
             let cooked = [&[8, 0], &[0; 18][..], &plain[14..]].concat();
             assert_eq!(sorter.place(276, &cooked), group);
+            let labelled = [&plain[..12], &[0x88, 0x47, 0, 1, 0, 64, 0, 2, 1, 64], &plain[14..]].concat();
+            assert_eq!(sorter.place(ETHERNET, &labelled), group);
+            let session = [&plain[..12], &[0x88, 0x64, 0x11, 0, 0, 9, 0, 30, 0, 0x21], &plain[14..]].concat();
+            assert_eq!(sorter.place(ETHERNET, &session), group);
         }
     }
 

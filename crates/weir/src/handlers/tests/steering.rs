@@ -71,10 +71,28 @@ fn frame(dice: &mut Dice) -> Vec<u8> {
     for _ in 0..dice.of(&[0, 0, 0, 1, 2, 7, 8, 9]) {
         frame.extend(dice.of(&[[0x81, 0, 0, 5], [0x88, 0xa8, 0, 6], [0x91, 0, 0, 7]]));
     }
+    let is_ip4 = dice.below(2) == 0;
+    let packet = if is_ip4 { ip4(dice) } else { ip6(dice) };
     match dice.below(9) {
         0 => frame.extend([&[8, 6][..], &[0; 28]].concat()),
-        1..=4 => frame.extend([&[8, 0][..], &ip4(dice)].concat()),
-        _ => frame.extend([&[0x86, 0xdd][..], &ip6(dice)].concat()),
+        1 => {
+            frame.extend([0x88, 0x47 + dice.below(2)]);
+            for _ in 0..dice.of(&[0, 1, 2, 7, 8]) {
+                frame.extend([0, 1, 2, 64]);
+            }
+            frame.extend([&[0, 1, 3, 64][..], &packet].concat());
+        }
+        2 => {
+            let carries = if is_ip4 { 0x21 } else { 0x57 };
+            let head = dice.of(&[
+                [0x88, 0x64, 0x11, 0],
+                [0x88, 0x64, 0x11, 0],
+                [0x88, 0x64, 0x11, 9],
+                [0x88, 0x63, 0x11, 0],
+            ]);
+            frame.extend([&head[..], &[0, 7, 0, 60, 0, carries], &packet].concat());
+        }
+        _ => frame.extend([if is_ip4 { &[8, 0] } else { &[0x86, 0xdd] }, &packet[..]].concat()),
     }
     if dice.below(4) == 0 {
         frame.truncate(14 + usize::from(dice.below(60)));
