@@ -11,6 +11,7 @@ use weir_sys::CallError;
 use weir_sys::bpf::XdpHook;
 
 use crate::filter::{Gate, Hook, gate};
+use crate::leave_out_all;
 use crate::log::{LoadError, logged};
 use crate::pool::{Stamp, stray_packets};
 use crate::xdp::{Attached, Body, Bound, Device, HAS_FRAGMENTS, Kind, bind, reuse};
@@ -144,26 +145,13 @@ pub(crate) fn around<R>(
     logged("redirect with a filter", || {
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::AfXdpSkelBuilder::default().open(&mut storage)?;
+        leave_out_all(open.open_object_mut())?;
         let ours = &mut open.maps;
         reuse(
             maps,
             [&mut ours.sockets, &mut ours.queues, &mut ours.orders, &mut ours.strays, &mut ours.rodata],
         )?;
-        for map in
-            [&mut ours.pool, &mut ours.chunks, &mut ours.doorbell, &mut ours.filters, &mut ours.outcomes]
-        {
-            map.set_autocreate(false)?;
-        }
-        let programs = &mut open.progs;
-        for program in [
-            &mut programs.redirect,
-            &mut programs.wanted,
-            &mut programs.unwanted,
-            &mut programs.redirect_tagged,
-        ] {
-            program.set_autoload(false);
-        }
-        bind(&mut programs.filter_tagged, device);
+        bind(&mut open.progs.filter_tagged, device);
         Ok(then(open.load()?.progs.filter_tagged.insns()))
     })
 }

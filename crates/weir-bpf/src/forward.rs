@@ -14,6 +14,7 @@ use weir_sys::bpf::XdpHook;
 use weir_sys::bpf::pin::pin;
 
 use crate::filter::{Gate, Hook, gate};
+use crate::leave_out_all;
 use crate::log::{LoadError, logged};
 use crate::pool::{PoolMaps, PoolOptions, keep_maps, prepare};
 use crate::xdp::{Attached, Body, Bound, Device, HAS_FRAGMENTS, Kind, bind, reuse};
@@ -259,31 +260,16 @@ pub(crate) fn around<R>(
     logged("forward with a filter", || {
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::ForwardSkelBuilder::default().open(&mut storage)?;
+        leave_out_all(open.open_object_mut())?;
         let ours = &mut open.maps;
         let held =
             [&mut ours.target, &mut ours.sockets, &mut ours.accounts, &mut ours.pending, &mut ours.rodata];
         let (maps, pool) = maps.split_at(held.len());
         reuse(maps, held)?;
-        if pool.is_empty() {
-            pool_maps!(ours).into_iter().try_for_each(|map| map.set_autocreate(false))?;
-        } else {
+        if !pool.is_empty() {
             reuse(pool, pool_maps!(ours))?;
         }
-        for map in [&mut ours.filters, &mut ours.outcomes, &mut ours.bss] {
-            map.set_autocreate(false)?;
-        }
-        let programs = &mut open.progs;
-        for program in [
-            &mut programs.forward,
-            &mut programs.forward_wanted,
-            &mut programs.forward_unwanted,
-            &mut programs.forward_tagged,
-            &mut programs.sent,
-            &mut programs.refused,
-        ] {
-            program.set_autoload(false);
-        }
-        bind(&mut programs.filter_tagged, device);
+        bind(&mut open.progs.filter_tagged, device);
         Ok(then(open.load()?.progs.filter_tagged.insns()))
     })
 }

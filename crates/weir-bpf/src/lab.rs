@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
+use crate::leave_out_all;
 use crate::log::{LoadError, logged};
 
 skeleton!("lab");
@@ -45,14 +46,10 @@ impl Generate {
     fn try_load(options: &Options) -> Result<Self, libbpf_rs::Error> {
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::LabSkelBuilder::default().open(&mut storage)?;
-        open.progs.drop_all.set_autoload(false);
-        open.progs.pass_all.set_autoload(false);
-        open.progs.redirect_all.set_autoload(false);
-        open.progs.check_all.set_autoload(false);
-        open.maps.counts.set_autocreate(false)?;
-        open.maps.checked.set_autocreate(false)?;
-        open.maps.out.set_autocreate(false)?;
-
+        leave_out_all(open.open_object_mut())?;
+        open.progs.generate.set_autoload(true);
+        open.maps.rodata.set_autocreate(true)?;
+        open.maps.bss.set_autocreate(true)?;
         let constants = open.maps.rodata_data.as_deref_mut().expect("the program has constants");
         constants.size = options.size;
         if let Some(header) = options.tagged {
@@ -117,13 +114,10 @@ impl Count {
     fn try_load(verdict: Verdict, queues: u32) -> Result<Self, libbpf_rs::Error> {
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::LabSkelBuilder::default().open(&mut storage)?;
-        open.progs.generate.set_autoload(false);
-        open.progs.redirect_all.set_autoload(false);
-        open.progs.check_all.set_autoload(false);
-        open.maps.out.set_autocreate(false)?;
-        open.maps.checked.set_autocreate(false)?;
+        leave_out_all(open.open_object_mut())?;
         open.progs.drop_all.set_autoload(verdict == Verdict::Drop);
         open.progs.pass_all.set_autoload(verdict == Verdict::Pass);
+        open.maps.counts.set_autocreate(true)?;
         open.maps.counts.set_max_entries(queues)?;
 
         let loaded = open.load()?;
@@ -187,17 +181,10 @@ impl Check {
         logged("check_all", || {
             let mut storage = MaybeUninit::uninit();
             let mut open = skeleton::LabSkelBuilder::default().open(&mut storage)?;
-            let programs = &mut open.progs;
-            for program in [
-                &mut programs.generate,
-                &mut programs.drop_all,
-                &mut programs.pass_all,
-                &mut programs.redirect_all,
-            ] {
-                program.set_autoload(false);
-            }
-            open.maps.counts.set_autocreate(false)?;
-            open.maps.out.set_autocreate(false)?;
+            leave_out_all(open.open_object_mut())?;
+            open.progs.check_all.set_autoload(true);
+            open.maps.rodata.set_autocreate(true)?;
+            open.maps.checked.set_autocreate(true)?;
             open.maps.checked.set_max_entries(queues)?;
             let constants = open.maps.rodata_data.as_deref_mut().expect("the program has constants");
             constants.flows = flows;
@@ -246,17 +233,9 @@ impl RedirectTo {
         logged("redirect_all", || {
             let mut storage = MaybeUninit::uninit();
             let mut open = skeleton::LabSkelBuilder::default().open(&mut storage)?;
-            let programs = &mut open.progs;
-            for program in [
-                &mut programs.generate,
-                &mut programs.drop_all,
-                &mut programs.pass_all,
-                &mut programs.check_all,
-            ] {
-                program.set_autoload(false);
-            }
-            open.maps.counts.set_autocreate(false)?;
-            open.maps.checked.set_autocreate(false)?;
+            leave_out_all(open.open_object_mut())?;
+            open.progs.redirect_all.set_autoload(true);
+            open.maps.out.set_autocreate(true)?;
             let loaded = open.load()?;
             loaded.maps.out.update(&0u32.to_ne_bytes(), &interface.to_ne_bytes(), MapFlags::ANY)?;
             Ok(Self { program: loaded.progs.redirect_all.as_fd().try_clone_to_owned()? })

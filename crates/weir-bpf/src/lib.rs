@@ -42,3 +42,9 @@ pub mod xsk;
 
 pub use log::LoadError;
 pub use parked::Parked;
+
+/// Has no program of `object` loaded and no map made, but for those that are asked for again.
+fn leave_out_all(object: &mut libbpf_rs::OpenObject) -> libbpf_rs::Result<()> {
+    object.progs_mut().for_each(|mut program| program.set_autoload(false));
+    object.maps_mut().try_for_each(|mut map| map.set_autocreate(false))
+}

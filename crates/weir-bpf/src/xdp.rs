@@ -16,6 +16,7 @@ use weir_sys::{CallError, testrun};
 
 pub use self::bound::{Body, Bound, BoundParts, Device};
 use crate::filter::{Gate, Hook, gate};
+use crate::leave_out_all;
 use crate::log::{LoadError, logged};
 use crate::pool::{PoolMaps, PoolOptions, Steering, keep_maps, prepare, prepare_steering};
 
@@ -191,6 +192,7 @@ fn around<R>(device: Device, maps: &[OwnedFd], then: impl FnOnce(&[bpf_insn]) ->
     logged("capture with a filter", || {
         let mut storage = MaybeUninit::uninit();
         let mut open = skeleton::XdpSkelBuilder::default().open(&mut storage)?;
+        leave_out_all(open.open_object_mut())?;
         let ours = &mut open.maps;
         reuse(
             maps,
@@ -205,18 +207,7 @@ fn around<R>(device: Device, maps: &[OwnedFd], then: impl FnOnce(&[bpf_insn]) ->
                 &mut ours.rodata,
             ],
         )?;
-        ours.filters.set_autocreate(false)?;
-        ours.outcomes.set_autocreate(false)?;
-        let programs = &mut open.progs;
-        for program in [
-            &mut programs.capture,
-            &mut programs.wanted,
-            &mut programs.unwanted,
-            &mut programs.capture_tagged,
-        ] {
-            program.set_autoload(false);
-        }
-        bind(&mut programs.filter_tagged, device);
+        bind(&mut open.progs.filter_tagged, device);
         Ok(then(open.load()?.progs.filter_tagged.insns()))
     })
 }
@@ -231,11 +222,15 @@ pub(crate) fn reuse<const N: usize>(
     ours: [&mut OpenMapMut<'_>; N],
 ) -> Result<(), libbpf_rs::Error> {
     let maps: &[OwnedFd; N] = maps.try_into().expect("as many as the program has");
-    ours.into_iter().zip(maps).try_for_each(|(ours, map)| ours.reuse_fd(map.as_fd()))
+    ours.into_iter().zip(maps).try_for_each(|(ours, map)| {
+        ours.set_autocreate(true)?;
+        ours.reuse_fd(map.as_fd())
+    })
 }
 
-/// Has a program loaded for `device` alone.
+/// Has a program loaded, for `device` alone.
 pub(crate) fn bind(program: &mut OpenProgramMut<'_>, device: Device) {
+    program.set_autoload(true);
     program.set_flags(DEVICE_BOUND | if device.fragments { HAS_FRAGMENTS } else { 0 });
     program.set_ifindex(device.index);
 }
