@@ -24,14 +24,14 @@ const LOSS_PERIOD: Duration = Duration::from_secs(1);
 /// Runs the command.
 pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
     if args.list_interfaces {
-        return interfaces::list(&args.origin.namespaces);
+        return interfaces::list(&args.live.origin.namespaces);
     }
     args.check().map_err(Failure::usage)?;
     if to_stdout(args) && io::stdout().is_terminal() {
         return Err(Failure::usage("-w -: standard output is a terminal")
             .hint("pipe it: weir capture -w - | tshark -r -"));
     }
-    let filter = args.filter.filter(&args.words)?;
+    let filter = args.live.filter.filter(&args.live.words)?;
     let until = Until::new(&args.until)?;
     let mut run = Run::start(args, filter, until)?;
     let end = run.until_stopped();
@@ -62,16 +62,16 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn start(args: &'a CaptureArgs, filter: Option<Filter>, mut until: Until) -> Result<Self, Failure> {
-        let metrics = args.metrics.bind()?;
-        let listening = args.control.listen()?;
+        let metrics = args.live.metrics.bind()?;
+        let listening = args.live.control.listen()?;
         let user = args.files.user()?;
-        let builder = args.builder(&interfaces::chosen(&args.origin)?);
+        let builder = args.builder(&interfaces::chosen(&args.live.origin)?);
         let capture = filter.into_iter().fold(builder, Builder::filter).open()?;
         until.begin();
         let interfaces = capture.interfaces().to_vec();
         // Before the first file, so that it can be written as all that follow it.
         user.iter().try_for_each(FilesArgs::switch_to)?;
-        let confinement = args.confine.confine(|| {
+        let confinement = args.live.confine.confine(|| {
             let socket = metrics.as_ref().and_then(Bound::path).map(Path::to_owned);
             let written = args.write.as_deref().map(files::place).into_iter().chain(socket);
             let needs = written.fold(Needs::to_capture(), |needs, path| needs.write(&path));

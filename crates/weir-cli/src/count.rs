@@ -23,14 +23,14 @@ use crate::{interfaces, report, style, units};
 /// Runs the command.
 pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     args.check().map_err(Failure::usage)?;
-    let filter = args.filter.filter(&args.words)?;
+    let filter = args.live.filter.filter(&args.live.words)?;
     let mut until = Until::new(&args.until)?;
-    let metrics = args.metrics.bind()?;
-    let listening = args.control.listen()?;
-    let builder = args.builder(&interfaces::chosen(&args.origin)?);
+    let metrics = args.live.metrics.bind()?;
+    let listening = args.live.control.listen()?;
+    let builder = args.builder(&interfaces::chosen(&args.live.origin)?);
     let mut capture = filter.into_iter().fold(builder, Builder::filter).open()?;
     until.begin();
-    let confinement = args.confine.confine(|| {
+    let confinement = args.live.confine.confine(|| {
         let socket = metrics.as_ref().and_then(Bound::path);
         let needs = socket.into_iter().fold(Needs::to_capture(), Needs::write);
         listening.iter().map(Listening::path).fold(needs, Needs::remove)

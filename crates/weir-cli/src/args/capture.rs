@@ -7,13 +7,9 @@ use clap::{Args, ValueEnum};
 use weir::writer::{Format, WriterOptions};
 use weir::{Builder, Delivery, Direction, Timestamps};
 
-use super::{OriginArgs, PoolArgs};
-use crate::confine::ConfineArgs;
-use crate::control::ControlArgs;
+use super::LiveArgs;
 use crate::files::FilesArgs;
-use crate::filter_args::FilterArgs;
 use crate::interfaces::Chosen;
-use crate::metrics::MetricsArgs;
 use crate::order::OrderArgs;
 use crate::stop::UntilArgs;
 use crate::units;
@@ -52,22 +48,8 @@ Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong.";
 #[derive(Debug, Args)]
 #[command(after_help = CAPTURE_EXAMPLES)]
 pub(crate) struct CaptureArgs {
-    /// Which packets are wanted, as an expression (pcap-filter(7) and more): `tcp port 443 and net 10.0.0.0/8`.
-    #[arg(value_name = "EXPRESSION", help_heading = "Filter")]
-    pub(crate) words: Vec<String>,
-
     #[command(flatten)]
-    pub(crate) filter: FilterArgs,
-    #[command(flatten)]
-    pub(crate) origin: OriginArgs,
-    #[command(flatten)]
-    pub(crate) pool: PoolArgs,
-    #[command(flatten)]
-    pub(crate) confine: ConfineArgs,
-    #[command(flatten)]
-    pub(crate) metrics: MetricsArgs,
-    #[command(flatten)]
-    pub(crate) control: ControlArgs,
+    pub(crate) live: LiveArgs,
 
     /// Cut packets to this many bytes; 0 means 262144, which is also the default.
     #[arg(short, long = "snapshot-length", alias = "snaplen", value_name = "SIZE", value_parser = units::snap_len)]
@@ -185,14 +167,14 @@ impl CaptureArgs {
         } else {
             Delivery::Adaptive
         };
-        let mut builder = self.origin.builder(interfaces, Timestamps::Kernel).snap_len(self.snap_len);
+        let mut builder = self.live.origin.builder(interfaces, Timestamps::Kernel).snap_len(self.snap_len);
         if let Some(direction) = self.direction {
             builder = builder.direction(direction.into());
         }
         // Who reads the file has nothing else to know it from.
         let keeps_direction = self.write.is_some() && self.format == FormatArg::Pcapng;
         builder = builder.direction_in_records(keeps_direction);
-        self.pool.apply(self.order.apply(builder), usual)
+        self.live.pool.apply(self.order.apply(builder), usual)
     }
 }
 
@@ -229,10 +211,10 @@ mod tests {
     fn letters_of_tcpdump() {
         let args = capture(&["-i", "eth0", "-i", "eth1", "-w", "-", "-c", "5", "-s", "0", "-U", "-p", "-q"])
             .expect("parses");
-        assert_eq!(args.origin.interfaces, ["eth0", "eth1"]);
+        assert_eq!(args.live.origin.interfaces, ["eth0", "eth1"]);
         assert_eq!(args.write, Some(PathBuf::from("-")));
         assert_eq!((args.until.count, args.snap_len), (Some(5), 262_144));
-        assert!(args.packet_buffered && args.origin.no_promiscuous_mode && args.quiet);
+        assert!(args.packet_buffered && args.live.origin.no_promiscuous_mode && args.quiet);
     }
 
     #[test]

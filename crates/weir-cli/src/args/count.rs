@@ -5,14 +5,10 @@ use std::time::Duration;
 use clap::Args;
 use weir::{Builder, Delivery, Timestamps};
 
-use super::{OriginArgs, PoolArgs};
-use crate::confine::ConfineArgs;
-use crate::control::ControlArgs;
-use crate::filter_args::FilterArgs;
+use super::LiveArgs;
 use crate::handlers::HandlersArgs;
 use crate::interfaces::Chosen;
 use crate::load::LoadArgs;
-use crate::metrics::MetricsArgs;
 use crate::order::OrderArgs;
 use crate::payload::Expected;
 use crate::stop::UntilArgs;
@@ -40,22 +36,8 @@ Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong.";
 #[derive(Debug, Args)]
 #[command(after_help = COUNT_EXAMPLES)]
 pub(crate) struct CountArgs {
-    /// Which packets are wanted, as an expression (pcap-filter(7) and more): `tcp port 443 and net 10.0.0.0/8`.
-    #[arg(value_name = "EXPRESSION", help_heading = "Filter")]
-    pub(crate) words: Vec<String>,
-
     #[command(flatten)]
-    pub(crate) filter: FilterArgs,
-    #[command(flatten)]
-    pub(crate) origin: OriginArgs,
-    #[command(flatten)]
-    pub(crate) pool: PoolArgs,
-    #[command(flatten)]
-    pub(crate) confine: ConfineArgs,
-    #[command(flatten)]
-    pub(crate) metrics: MetricsArgs,
-    #[command(flatten)]
-    pub(crate) control: ControlArgs,
+    pub(crate) live: LiveArgs,
 
     #[command(flatten)]
     pub(crate) until: UntilArgs,
@@ -106,7 +88,7 @@ impl CountArgs {
     /// The builder that these arguments describe: no time stamps unless asked, for nobody else reads them.
     pub(crate) fn builder(&self, interfaces: &[Chosen]) -> Builder {
         let usual = if self.order.is_by_time() { Timestamps::Kernel } else { Timestamps::None };
-        let builder = self.order.apply(self.handlers.apply(self.origin.builder(interfaces, usual)));
-        self.pool.apply(builder, Delivery::Adaptive)
+        let builder = self.order.apply(self.handlers.apply(self.live.origin.builder(interfaces, usual)));
+        self.live.pool.apply(builder, Delivery::Adaptive)
     }
 }

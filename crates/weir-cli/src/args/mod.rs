@@ -5,6 +5,7 @@
 
 mod capture;
 mod count;
+mod live;
 mod origin;
 mod pool;
 
@@ -15,6 +16,7 @@ use clap::{Args, Parser, Subcommand};
 
 pub(crate) use self::capture::CaptureArgs;
 pub(crate) use self::count::CountArgs;
+pub(crate) use self::live::LiveArgs;
 pub(crate) use self::origin::OriginArgs;
 pub(crate) use self::pool::PoolArgs;
 use crate::bench::BenchArgs;

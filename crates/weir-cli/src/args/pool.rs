@@ -94,7 +94,7 @@ mod tests {
     fn delivery_follows_the_file() {
         let delivery = |args: &[&str]| {
             let args = capture(args).expect("parses");
-            args.pool.delivery(Delivery::Adaptive)
+            args.live.pool.delivery(Delivery::Adaptive)
         };
         assert!(matches!(delivery(&[]), Delivery::Adaptive));
         assert!(matches!(delivery(&["--active"]), Delivery::Active));
@@ -110,7 +110,7 @@ mod tests {
     #[test]
     fn a_pool_size_becomes_chunks() {
         let divide = |args: &[&str]| {
-            let pool = capture(args).expect("parses").pool;
+            let pool = capture(args).expect("parses").live.pool;
             pool.divide(pool.buffer_size.expect("-B"))
         };
         let table: [(&[&str], (u32, u32)); 6] = [

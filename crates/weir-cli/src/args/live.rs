@@ -1,0 +1,29 @@
+//! What commands share that take packets until they are told to end.
+
+use clap::Args;
+
+use super::{OriginArgs, PoolArgs};
+use crate::confine::ConfineArgs;
+use crate::control::ControlArgs;
+use crate::filter_args::FilterArgs;
+use crate::metrics::MetricsArgs;
+
+#[derive(Debug, Args)]
+pub(crate) struct LiveArgs {
+    /// Which packets are wanted, as an expression (pcap-filter(7) and more): `tcp port 443 and net 10.0.0.0/8`.
+    #[arg(value_name = "EXPRESSION", help_heading = "Filter")]
+    pub(crate) words: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) filter: FilterArgs,
+    #[command(flatten)]
+    pub(crate) origin: OriginArgs,
+    #[command(flatten)]
+    pub(crate) pool: PoolArgs,
+    #[command(flatten)]
+    pub(crate) confine: ConfineArgs,
+    #[command(flatten)]
+    pub(crate) metrics: MetricsArgs,
+    #[command(flatten)]
+    pub(crate) control: ControlArgs,
+}
