@@ -28,7 +28,7 @@ impl Form {
 type OfQueue = fn(&QueueSummary) -> Option<u64>;
 
 /// Counters of a queue: name, help, value.
-const QUEUE_COUNTERS: [(&str, &str, OfQueue); 9] = [
+const QUEUE_COUNTERS: [(&str, &str, OfQueue); 11] = [
     ("weir_seen_packets", "Packets that reached the hook.", |queue| Some(queue.counters.tally.seen)),
     ("weir_filtered_packets", "Packets that a filter has rejected.", |queue| queue.counters.tally.filtered),
     ("weir_sampled_out_packets", "Packets passed over by sampling.", |queue| {
@@ -46,6 +46,12 @@ const QUEUE_COUNTERS: [(&str, &str, OfQueue); 9] = [
         Some(queue.counters.tally.discarded)
     }),
     ("weir_written_packets", "Packets surely in the file.", |queue| Some(queue.counters.tally.written)),
+    (
+        "weir_offloaded_chunks",
+        "Chunks taken by handlers of other queues, or divided among handlers.",
+        |queue| Some(queue.offloaded),
+    ),
+    ("weir_orphan_packets", "Later fragments steered without their first.", |queue| Some(queue.orphans)),
 ];
 
 /// Everything, as one page.
@@ -76,8 +82,8 @@ pub(super) fn encode(snapshot: &Snapshot, form: Form) -> String {
         "Packets lost, by stage: in the card or its driver, or for want of room in the pool.",
     );
     for queue in &summary.queues {
-        let [interface, number] = of_queue(queue);
-        page.count("weir_lost_packets", &[interface, number, ("stage", &"pool")], queue.counters.tally.lost);
+        let labels = [of_queue(queue), vec![("stage", &"pool")]].concat();
+        page.count("weir_lost_packets", &labels, queue.counters.tally.lost);
     }
     for (interface, nic) in nics(&summary.interfaces) {
         let labels: Labels<'_> = &[("interface", &interface.name), ("stage", &"nic")];
@@ -101,6 +107,17 @@ pub(super) fn encode(snapshot: &Snapshot, form: Form) -> String {
         );
         page.count("weir_early_packets", &[], order.early);
     }
+    if !summary.handlers.is_empty() {
+        page.counter("weir_handler_packets", "Packets that a handler took.");
+        for one in &summary.handlers {
+            page.count("weir_handler_packets", &[("handler", &one.handler)], one.packets);
+        }
+        page.counter("weir_handler_busy_seconds", "How long a handler had packets in hand.");
+        for one in &summary.handlers {
+            let labels: Labels<'_> = &[("handler", &one.handler)];
+            page.sample("weir_handler_busy_seconds_total", labels, format_args!("{:.6}", one.busy_seconds));
+        }
+    }
     page.counter("weir_file_bytes", "Bytes surely in the file, headers included.");
     page.count("weir_file_bytes", &[], summary.file_bytes);
 
@@ -110,12 +127,11 @@ pub(super) fn encode(snapshot: &Snapshot, form: Form) -> String {
     }
     page.gauge("weir_pool_chunks", "Chunks of the pool, by state.");
     for queue in &summary.queues {
-        let [interface, number] = of_queue(queue);
         let pool = queue.pool;
         for (state, value) in
             [("free", pool.free), ("open", pool.open), ("ready", pool.ready), ("held", pool.held)]
         {
-            page.sample("weir_pool_chunks", &[interface, number, ("state", &state)], value);
+            page.sample("weir_pool_chunks", &[of_queue(queue), vec![("state", &state)]].concat(), value);
         }
     }
     if form == Form::OpenMetrics {
@@ -124,8 +140,12 @@ pub(super) fn encode(snapshot: &Snapshot, form: Form) -> String {
     page.text
 }
 
-fn of_queue(queue: &QueueSummary) -> [(&'static str, &dyn Display); 2] {
-    [("interface", &queue.interface), ("queue", &queue.queue)]
+/// Whose a number is: a queue's, and its target's where packets are steered.
+fn of_queue(queue: &QueueSummary) -> Vec<(&'static str, &dyn Display)> {
+    let mut labels: Vec<(&'static str, &dyn Display)> =
+        vec![("interface", &queue.interface), ("queue", &queue.queue)];
+    labels.extend(queue.target.iter().map(|target| ("target", target as &dyn Display)));
+    labels
 }
 
 fn nics(interfaces: &[InterfaceSummary]) -> impl Iterator<Item = (&InterfaceSummary, weir::NicCounters)> {

@@ -292,3 +292,27 @@ fn root_a_scrape_tells_how_the_order_of_time_was_kept() {
     assert_eq!(page.sum("weir_late_packets_total", &[]), told("late"));
     assert!(told("early") > 0, "{}", account.0);
 }
+
+#[test]
+fn root_a_scrape_tells_targets_and_handlers() {
+    if !require_root("root_a_scrape_tells_targets_and_handlers") {
+        return;
+    }
+    let network = with_loopback();
+    let handlers = ["--handlers", "2", "--steer", "round-robin"];
+    let running = start(
+        &network,
+        &[&["count", "-i", "rx0", "--source", "xdp", "--json", "--metrics", ADDRESS], &handlers[..]].concat(),
+    );
+    send(&network, 700);
+    thread::sleep(SETTLE);
+    let page = scrape(&network);
+    running.interrupt().succeeded().account().closes();
+    for number in ["0", "1"] {
+        assert_eq!(page.sum("weir_captured_packets_total", &[("target", number)]), 350);
+        assert_eq!(page.sum("weir_handler_packets_total", &[("handler", number)]), 350);
+        assert_eq!(page.sum("weir_orphan_packets_total", &[("target", number)]), 0);
+        assert_eq!(page.sum("weir_offloaded_chunks_total", &[("target", number)]), 0);
+    }
+    assert!(page.types.contains_key("weir_handler_busy_seconds_total"));
+}
