@@ -16,6 +16,9 @@
 //! one ring or of the other; the reader remembers what it gave, and asks the chunks themselves which it is and how far it
 //! has come.
 //!
+//! Many threads take from one reader by a [`Claim`]; where what they took has to be done in order, [`Strands`] tell who may do
+//! what.
+//!
 //! # Invariants
 //!
 //! Each `SAFETY` comment names the ones it relies on.
@@ -50,7 +53,7 @@ pub use claim::{Claim, Claimed};
 pub use layout::{Shape, ShapeError};
 pub use pool::{Fill, Pool};
 pub use reader::{Corrupt, Gauge, Part, Reader};
-pub use strands::{Lease, Piece, STRANDS, Strands, Taken};
+pub use strands::{Lease, Piece, Strands, Taken};
 pub use writer::Writer;
 
 #[cfg(not(loom))]

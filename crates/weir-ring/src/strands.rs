@@ -10,8 +10,8 @@ use std::sync::PoisonError;
 
 use crate::sync::{Arc, Mutex, MutexGuard};
 
-/// Strands that there are.
-pub const STRANDS: usize = 256;
+/// Strands that there are, as many as a `u8` tells apart.
+const STRANDS: usize = 256;
 
 /// Lays work out, and gives it into hands. Clones are the same.
 #[derive(Debug)]

@@ -105,12 +105,12 @@ fn turn(field: &Field, round: u32, contestant: &Contestant) -> Result<Sample, Fa
     })
 }
 
-/// Packets that one handler does in a second of processor time.
-pub(super) fn rate_of_one(samples: &[Sample]) -> Result<f64, Failure> {
-    let one = samples.iter().find(|sample| sample.contestant == ONE).map(|sample| &sample.handlers[..]);
-    let rate = one.and_then(|handlers| handlers.first()).map(|done| done.packets as f64 / done.busy_seconds);
-    rate.filter(|rate| rate.is_finite() && *rate >= 1.0)
-        .ok_or_else(|| Failure::new("one handler does nothing"))
+/// Packets that one handler does in a second of processor time, just now.
+pub(super) fn rate_of_one(field: &Field, round: u32) -> Result<f64, Failure> {
+    let one = turn(field, round, &CONTESTANTS[0])?.handlers[0];
+    let rate = one.packets as f64 / one.busy_seconds;
+    let is_rate = rate.is_finite() && rate >= 1.0;
+    is_rate.then_some(rate).ok_or_else(|| Failure::new("one handler does nothing"))
 }
 
 /// Each round compared with itself.

@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 use weir::{Order, Plan};
 
+use super::drain::rate_of_one;
 use super::field::{Check, Field, SIZE, settle, whole};
 use super::say;
 use super::threads::{Done, Threads};
@@ -27,6 +28,8 @@ pub(super) struct Sample {
     seconds: f64,
     /// The generator's part of one processor.
     generator: f64,
+    /// And that of each handler, while packets came: where some were lost, whether anybody could have done more.
+    busy: Vec<f64>,
     accepted: u64,
     lost: u64,
     /// In basic mode, those that find no room by arithmetic: what comes, less what one handler does and what the pool holds.
@@ -61,14 +64,13 @@ const MODES: [Mode; 3] = [
     (IN_ORDER, |field| field.plan(2).advanced(THRESHOLD).order(Order::Flow)),
 ];
 
-/// `rate`: what one handler can do.
-pub(super) fn measure(
-    field: &Field,
-    round: u32,
-    rate: f64,
-    duration: Duration,
-) -> Result<Vec<Sample>, Failure> {
-    MODES.into_iter().map(|(mode, plan)| turn(field, round, mode, &plan(field), rate, duration)).collect()
+pub(super) fn measure(field: &Field, round: u32, duration: Duration) -> Result<Vec<Sample>, Failure> {
+    let turn = |(mode, plan): Mode| {
+        // Just before, for the machine's speed drifts.
+        let rate = rate_of_one(field, round)?;
+        turn(field, round, mode, &plan(field), rate, duration)
+    };
+    MODES.into_iter().map(turn).collect()
 }
 
 fn turn(
@@ -89,22 +91,24 @@ fn turn(
     let works = field.works(&handlers, &capture, &check)?;
     let threads = Threads::start(handlers, works);
     let sent = generator.send(frames).map_err(failed("send"))?;
-    let meanwhile = threads.so_far()[0];
+    let meanwhile = threads.so_far();
     settle(&mut capture, sent.accepted)?;
     let handlers = threads.finish(&mut capture)?;
     let account = capture.account()?;
     let (total, queue) = (account.total(), account.interfaces[0].queues[0]);
     let (report, problem) = check.finish(&total, sent.accepted);
-    let room = rate * meanwhile.busy_seconds + field.room(field.chunks) as f64;
+    let room = rate * meanwhile[0].busy_seconds + field.room(field.chunks) as f64;
     let by_arithmetic = (mode == BASIC).then(|| (sent.accepted as f64 - room).max(0.0));
     let told = by_arithmetic.map(|lost| format!(" ({} by arithmetic)", units::grouped(whole(lost))));
+    let part = |seconds: f64| seconds / sent.elapsed.as_secs_f64();
     let sample = Sample {
         mode,
         round,
         arriving: sent.accepted as f64 / sent.elapsed.as_secs_f64(),
         rate_of_one: rate,
         seconds: sent.elapsed.as_secs_f64(),
-        generator: sent.cpu_time.as_secs_f64() / sent.elapsed.as_secs_f64(),
+        generator: part(sent.cpu_time.as_secs_f64()),
+        busy: meanwhile.iter().map(|done| part(done.busy_seconds)).collect(),
         accepted: sent.accepted,
         lost: total.lost,
         lost_by_arithmetic: by_arithmetic,
@@ -116,13 +120,15 @@ fn turn(
         problem,
     };
     let line = format_args!(
-        "{}pps to one that can do {}pps, {seconds:.1} s: {} of {} lost{}, {} out of order; the generator took {:.0} % of a processor",
+        "{}pps to one that can do {}pps, {seconds:.1} s: {} of {} lost{}, {} out of order; processors busy with handlers {:.0} % and {:.0} %, the generator {:.0} %",
         units::scaled(sample.arriving),
         units::scaled(rate),
         units::grouped(sample.lost),
         units::grouped(sample.accepted),
         told.unwrap_or_default(),
         units::grouped(sample.reordered),
+        sample.busy[0] * 100.0,
+        sample.busy[1] * 100.0,
         sample.generator * 100.0
     );
     say(round, mode, line, sample.problem.as_deref());

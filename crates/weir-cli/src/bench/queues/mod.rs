@@ -93,13 +93,11 @@ pub(super) fn run(args: &QueuesArgs) -> Result<(), Failure> {
     let duration = if args.quick { Duration::from_millis(500) } else { args.duration };
     let mut report = Report { machine: Some(machine), load: args.load, ..Report::default() };
     for round in 1..=args.rounds {
-        let drains = drain::measure(&field, round)?;
-        let rate = drain::rate_of_one(&drains)?;
-        report.drains.extend(drains);
-        report.imbalances.extend(imbalance::measure(&field, round, rate, duration)?);
+        report.drains.extend(drain::measure(&field, round)?);
+        report.imbalances.extend(imbalance::measure(&field, round, duration)?);
         report.hand_overs.extend(hand_over::measure(&field, round)?);
         report.looks.extend(look::measure(&field, round)?);
-        report.bursts.extend(burst::measure(&field, round, rate)?);
+        report.bursts.extend(burst::measure(&field, round, drain::rate_of_one(&field, round)?)?);
     }
     report.bars.extend(imbalance::bars(&report.imbalances));
     report.bars.extend(drain::bars(&report.drains));
