@@ -194,9 +194,9 @@ static __always_inline __be16 pass_session(CONTEXT *ctx, __u32 *at)
 	if (!PEEK(ctx, *at, &head) || head.version_and_code != bpf_htons(0x1100))
 		return 0;
 	*at += sizeof(head);
-	return head.carries == bpf_htons(0x0021) ? bpf_htons(0x0800) :
-	       head.carries == bpf_htons(0x0057) ? bpf_htons(0x86dd) :
-						   0;
+	if (head.carries == bpf_htons(0x0021))
+		return bpf_htons(0x0800);
+	return head.carries == bpf_htons(0x0057) ? bpf_htons(0x86dd) : 0;
 }
 
 /* The network header at `at`, which is of this kind: an EtherType, or BRIDGED for the Ethernet header in front of it. */
