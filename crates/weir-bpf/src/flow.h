@@ -31,10 +31,15 @@ struct network {
 
 enum found { NOTHING, CUT, FOUND };
 
+/* Fields of `ctx` are read by their offsets: clang would else keep the address of one in front of a loop, and the verifier
+ * takes no address within a context. */
+#define PLAIN(ctx) asm volatile("" : "+r"(ctx))
+
 /* `value`, of which the verifier forgets what it knows: else it would look at everything that follows once for each way that
  * leads there. What is added is 0, the difference of two lengths that it does not know to be the same. */
 static __always_inline __u64 forget(CONTEXT *ctx, __u64 value)
 {
+	PLAIN(ctx);
 	__u64 length = ctx->data_end - ctx->data, same = length;
 	asm volatile("" : "+r"(same));
 	return value + (length - same);
@@ -43,6 +48,7 @@ static __always_inline __u64 forget(CONTEXT *ctx, __u64 value)
 /* `length` bytes at `at`, if they are in the first buffer. */
 static __always_inline const void *direct(CONTEXT *ctx, __u32 at, __u32 length)
 {
+	PLAIN(ctx);
 	const void *from = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
 	asm volatile("" : "+r"(at));
 	if (at > HEADERS_END)
