@@ -14,13 +14,16 @@ use weir::Forward;
 use weir::forward::ForwardTally;
 use weir_lab::{Checked, FrameCheck, Generator, Network, SendReport, Traffic, Veth};
 
-use super::{ON_THEIR_WAY, SIZE, pass};
+use super::{SIZE, pass};
 use crate::bench::{believable, failed};
 use crate::failure::Failure;
 use crate::{style, units};
 
 /// Flows of each way: their addresses differ, too.
 const FLOWS: u32 = 70_000;
+
+/// After so long nothing is on its way any more.
+const ON_THEIR_WAY: Duration = Duration::from_millis(100);
 
 /// How often it says where it is.
 const PERIOD: Duration = Duration::from_secs(10);

@@ -5,6 +5,9 @@
 //!  processor 1: generator -> tx0 -> rx0 == contestant ==> rx1 -> tx1, where they are counted
 //!  processor 0: what a contestant does in user space
 //! ```
+//!
+//! A round has a network for each contestant. They send in turns, a short slice each, again and again: when the machine changes
+//! its speed, as those with other guests do, it does so for all of them.
 
 mod check;
 
@@ -24,7 +27,7 @@ use weir::Forward;
 use weir::forward::{Packet, Verdict};
 use weir_bpf::lab::RedirectTo;
 use weir_bpf::xsk::Redirect;
-use weir_lab::{Generator, Hook, Network, Traffic, Verdict as Hooked, Veth};
+use weir_lab::{Generator, Hook, Network, SendReport, Traffic, Verdict as Hooked, Veth};
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 
@@ -40,7 +43,7 @@ use crate::{style, units};
 const EXAMPLES: &str = "\
 Examples:
   weir bench forward
-        Three rounds of one second for each contestant: half a minute.
+        Three rounds of one second for each contestant: a minute.
   weir bench forward --check 1h
         Both ways at once at full rate for so long, twice: each byte of each frame is looked at where it comes out.
   weir bench forward --rounds 1 --quick
@@ -51,15 +54,15 @@ It needs root and two processors with nothing else to do. The networks are priva
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(in crate::bench) struct ForwardArgs {
-    /// How often each has its turn.
+    /// How often all begin anew.
     #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// How long frames are sent in a turn.
+    /// How long each sends in a round, slice by slice.
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1s")]
     duration: Duration,
 
-    /// Short turns.
+    /// Short rounds.
     #[arg(long)]
     quick: bool,
 
@@ -80,7 +83,7 @@ struct Report {
     bars: Vec<Bar>,
 }
 
-/// One turn of one contestant.
+/// One contestant in one round.
 #[derive(Debug, Serialize)]
 struct Sample {
     contestant: &'static str,
@@ -89,7 +92,13 @@ struct Sample {
     accepted: u64,
     /// Frames that came out at the other end.
     arrived: u64,
-    /// A second.
+    slices: Vec<Slice>,
+}
+
+/// Of one turn.
+#[derive(Debug, Serialize)]
+struct Slice {
+    /// Frames that came out at the other end, a second.
     rate: f64,
     /// Processor time of a frame in the kernel, nanoseconds: making it, receiving it, and all up to the far end.
     kernel_ns: f64,
@@ -100,14 +109,27 @@ impl Sample {
     fn is_believable(&self) -> bool {
         (1..=self.accepted).contains(&self.arrived)
     }
+
+    /// Median.
+    fn rate(&self) -> f64 {
+        Spread::of(self.slices.iter().map(|slice| slice.rate)).map_or(f64::NAN, |rates| rates.median)
+    }
+
+    /// How many times `other`, slice by slice: median.
+    fn times(&self, other: &Self, of: fn(&Slice) -> f64) -> Option<f64> {
+        let slices = self.slices.iter().zip(&other.slices);
+        Some(Spread::of(slices.map(|(slice, other)| of(slice) / of(other)))?.median)
+    }
 }
 
 /// Bytes of a frame, without its checksum.
 const SIZE: usize = 60;
 const GENERATOR_CPU: u32 = 1;
 const READER_CPU: usize = 0;
+/// Slices of a round.
+const SLICES: u32 = 20;
 /// If nothing has arrived for so long, nothing is on its way.
-const ON_THEIR_WAY: Duration = Duration::from_millis(100);
+const ON_THEIR_WAY: Duration = Duration::from_millis(20);
 
 /// What joins `rx0` and `rx1`, in whose namespace it is called, until it is dropped.
 type Joined = Result<Box<dyn Any + Send>, Failure>;
@@ -115,13 +137,14 @@ type Joined = Result<Box<dyn Any + Send>, Failure>;
 /// How a contestant joins them.
 type Join = fn(&Network) -> Joined;
 
+/// What is compared most closely has its turns one after the other.
 const CONTESTANTS: [(&str, Join); 6] = [
+    ("Linux bridge", bridge),
+    ("tc mirred", mirred),
     ("weir, in the kernel", |_| Ok(Box::new(Forward::between("rx0", "rx1").open()?))),
     ("bare XDP redirect", bare_redirect),
     ("weir, with a handler", |_| Ok(Box::new(Forward::between("rx0", "rx1").open_with(|_| pass)?))),
     ("bare AF_XDP loop", bare_loop),
-    ("Linux bridge", bridge),
-    ("tc mirred", mirred),
 ];
 
 /// Runs the command.
@@ -139,12 +162,12 @@ pub(in crate::bench) fn run(args: &ForwardArgs) -> Result<(), Failure> {
     sched_setaffinity(None, &only).map_err(failed("stay on one processor"))?;
     let duration = if args.quick { Duration::from_millis(50) } else { args.duration };
     let mut samples = Vec::new();
-    for round in 1..=args.rounds {
-        for (name, join) in CONTESTANTS {
-            let sample = turn(name, join, round, duration)?;
+    for number in 1..=args.rounds {
+        for sample in round(number, duration)? {
             style::say(format_args!(
-                "[{round}] {name:<22} {:>11}, {} of {} frames arrived{}",
-                format!("{}pps", units::scaled(sample.rate)),
+                "[{number}] {:<22} {:>11}, {} of {} frames arrived{}",
+                sample.contestant,
+                format!("{}pps", units::scaled(sample.rate())),
                 units::grouped(sample.arrived),
                 units::grouped(sample.accepted),
                 if sample.is_believable() { "" } else { ": this cannot be" }
@@ -164,29 +187,73 @@ pub(in crate::bench) fn run(args: &ForwardArgs) -> Result<(), Failure> {
     believable(wrong)
 }
 
-fn turn(contestant: &'static str, join: Join, round: u32, duration: Duration) -> Result<Sample, Failure> {
-    let cannot = |error| failed::<weir_lab::Error>(contestant)(error);
-    let mut network = Network::new(Veth::default()).map_err(cannot)?;
-    network.connect(Veth::default()).map_err(cannot)?;
-    let [here, there] = [0, 1].map(|number| network.pairs()[number].clone());
-    let hook = Hook::attach(&there.tx, Hooked::Drop).map_err(cannot)?;
-    let joined = network.rx().run(|| join(&network))?;
-    // To the far end: a bridge would keep what is for its own ports.
-    let mut ends = here.clone();
-    ends.rx.mac = there.tx.mac;
-    let traffic = Traffic::new(SIZE).map_err(cannot)?.between(&ends);
-    let mut generator = Generator::new(&here, &traffic).map_err(cannot)?.cpu(GENERATOR_CPU);
-    generator.send_for(duration / 10).map_err(cannot)?; // to warm up
-    let before = all_arrived(&hook);
-    let elsewhere = || ksoftirqd(GENERATOR_CPU).and_then(|thread| cpu_time(thread).ok()).unwrap_or_default();
-    let beforehand = elsewhere();
-    let sent = generator.send_for(duration).map_err(cannot)?;
-    let kernel = sent.cpu_time + elsewhere().saturating_sub(beforehand);
-    let arrived = all_arrived(&hook) - before;
-    drop(joined);
-    let rate = arrived as f64 / sent.elapsed.as_secs_f64();
-    let kernel_ns = kernel.as_secs_f64() * 1e9 / sent.accepted.max(1) as f64;
-    Ok(Sample { contestant, round, accepted: sent.accepted, arrived, rate, kernel_ns })
+/// Each in turn, slice by slice.
+fn round(number: u32, duration: Duration) -> Result<Vec<Sample>, Failure> {
+    let mut lanes = Vec::new();
+    for (contestant, join) in CONTESTANTS {
+        lanes.push(Lane::new(number, contestant, join)?);
+    }
+    for lane in &mut lanes {
+        lane.send(duration / SLICES)?; // to warm up
+        lane.arrived = all_arrived(&lane.hook);
+    }
+    for _ in 0..SLICES {
+        for lane in &mut lanes {
+            lane.slice(duration / SLICES)?;
+        }
+    }
+    Ok(lanes.into_iter().map(|lane| lane.sample).collect())
+}
+
+/// A contestant in a network of its own.
+struct Lane {
+    generator: Generator,
+    hook: Hook,
+    /// Frames at the far end so far.
+    arrived: u64,
+    sample: Sample,
+    // Before the network that it is in.
+    _joined: Box<dyn Any + Send>,
+    _network: Network,
+}
+
+impl Lane {
+    fn new(round: u32, contestant: &'static str, join: Join) -> Result<Self, Failure> {
+        let cannot = |error| failed::<weir_lab::Error>(contestant)(error);
+        let mut network = Network::new(Veth::default()).map_err(cannot)?;
+        network.connect(Veth::default()).map_err(cannot)?;
+        let [here, there] = [0, 1].map(|number| network.pairs()[number].clone());
+        let hook = Hook::attach(&there.tx, Hooked::Drop).map_err(cannot)?;
+        let joined = network.rx().run(|| join(&network))?;
+        // To the far end: a bridge would keep what is for its own ports.
+        let mut ends = here.clone();
+        ends.rx.mac = there.tx.mac;
+        let traffic = Traffic::new(SIZE).map_err(cannot)?.between(&ends);
+        let generator = Generator::new(&here, &traffic).map_err(cannot)?.cpu(GENERATOR_CPU);
+        let sample = Sample { contestant, round, accepted: 0, arrived: 0, slices: Vec::new() };
+        Ok(Self { generator, hook, arrived: 0, sample, _joined: joined, _network: network })
+    }
+
+    fn send(&mut self, duration: Duration) -> Result<SendReport, Failure> {
+        self.generator.send_for(duration).map_err(failed(self.sample.contestant))
+    }
+
+    fn slice(&mut self, duration: Duration) -> Result<(), Failure> {
+        let elsewhere =
+            || ksoftirqd(GENERATOR_CPU).and_then(|thread| cpu_time(thread).ok()).unwrap_or_default();
+        let beforehand = elsewhere();
+        let sent = self.send(duration)?;
+        let kernel = sent.cpu_time + elsewhere().saturating_sub(beforehand);
+        let before = std::mem::replace(&mut self.arrived, all_arrived(&self.hook));
+        let arrived = self.arrived - before;
+        self.sample.accepted += sent.accepted;
+        self.sample.arrived += arrived;
+        self.sample.slices.push(Slice {
+            rate: arrived as f64 / sent.elapsed.as_secs_f64(),
+            kernel_ns: kernel.as_secs_f64() * 1e9 / sent.accepted.max(1) as f64,
+        });
+        Ok(())
+    }
 }
 
 /// Frames that have come to the far end, once none is on its way any more.
@@ -227,10 +294,12 @@ impl Drop for Loop {
     }
 }
 
-/// As little as possible around two sockets: looks again without ever sleeping.
+/// As little as possible around two sockets: looks again without sleeping, unless it is another's turn.
 fn bare_loop(network: &Network) -> Joined {
     const RING: u32 = 2048;
     const BATCH: u32 = 64;
+    /// Looks in vain, some milliseconds of them, after which nothing is coming.
+    const VAIN: u32 = 20_000;
     let [from, to] = [0, 1].map(|number| network.pairs()[number].rx.index);
     let redirect = Redirect::load(1, false).map_err(failed("load the AF_XDP program"))?;
     let options =
@@ -247,10 +316,15 @@ fn bare_loop(network: &Network) -> Joined {
         let (mut spare, mut out) = (Vec::new(), Vec::new());
         umem.take(usize::MAX, &mut spare);
         let _redirect = redirect;
+        let mut vain = 0;
         while !stopped.load(Relaxed) {
             receiver.refill(&mut spare);
             if out.is_empty() {
                 receiver.receive(&umem, BATCH, &mut out);
+            }
+            vain = if out.is_empty() { vain + 1 } else { 0 };
+            if vain > VAIN {
+                thread::sleep(Duration::from_millis(1));
             }
             sender.send(&mut out);
             let _full = sender.kick();
@@ -290,23 +364,23 @@ fn tool(name: &str, line: &str) -> Result<(), Failure> {
     Err(Failure::new(format_args!("{name} {line}: {}", String::from_utf8_lossy(&output.stderr).trim())))
 }
 
-/// Each round compared with itself.
+/// Each slice compared with those beside it; of a round's slices the median.
 fn bars(samples: &[Sample]) -> Vec<Bar> {
     let of = |contestant: &str, round: u32| {
         samples.iter().find(|sample| sample.contestant == contestant && sample.round == round)
     };
     let rounds = samples.iter().map(|sample| sample.round).max().unwrap_or(0);
     let bar = |name, one: &str, other: &str, least| {
-        let ratio = |round| Some(of(one, round)?.rate / of(other, round)?.rate);
+        let ratio = |round| of(one, round)?.times(of(other, round)?, |slice| slice.rate);
         let measured = Spread::of((1..=rounds).filter_map(ratio));
         Bar::new(name, Some(SIZE), Wanted::AtLeast(least), "times", measured)
     };
     // What happens in the kernel alone can be told by processor time as well.
     let in_kernel = |name, one: &str, other: &str, least| {
-        let ratio = |round| Some(of(other, round)?.kernel_ns / of(one, round)?.kernel_ns);
+        let ratio = |round| of(other, round)?.times(of(one, round)?, |slice| slice.kernel_ns);
         Bar { undisturbed: Spread::of((1..=rounds).filter_map(ratio)), ..bar(name, one, other, least) }
     };
-    let [kernel, redirect, handler, bare, bridge, mirred] = CONTESTANTS.map(|(name, _)| name);
+    let [bridge, mirred, kernel, redirect, handler, bare] = CONTESTANTS.map(|(name, _)| name);
     vec![
         in_kernel("in the kernel / bare XDP redirect", kernel, redirect, 0.9),
         bar("with a handler / bare AF_XDP loop", handler, bare, 0.8),

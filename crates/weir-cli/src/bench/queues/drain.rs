@@ -1,4 +1,6 @@
 //! How fast handlers empty a pool that was filled beforehand: nobody takes processor time from them meanwhile.
+//!
+//! They do it in turns, a part of the pool each time: when the machine changes its speed, it does so for all of them.
 
 use serde::Serialize;
 use weir::{Order, Plan};
@@ -17,6 +19,8 @@ use crate::units;
 pub(super) struct Sample {
     contestant: &'static str,
     round: u32,
+    /// Of the round.
+    turn: u32,
     packets: u64,
     /// From the beginning until the last packet was handled.
     seconds: f64,
@@ -35,6 +39,9 @@ struct Contestant {
     plan: fn(&Field) -> Plan,
     keeps_order: bool,
 }
+
+/// Turns of a round.
+const TURNS: u32 = 4;
 
 /// Percent. Any chunk that waits is too many: who has nothing to do helps to the end.
 const AT_ONCE: u8 = 1;
@@ -57,14 +64,44 @@ const CONTESTANTS: [Contestant; 4] = [
 ];
 
 pub(super) fn measure(field: &Field, round: u32) -> Result<Vec<Sample>, Failure> {
-    CONTESTANTS.iter().map(|contestant| turn(field, round, contestant)).collect()
+    let mut samples = Vec::new();
+    for turn in 1..=TURNS {
+        for contestant in &CONTESTANTS {
+            samples.push(empty(field, round, turn, contestant, field.chunks / TURNS)?);
+        }
+    }
+    for contestant in &CONTESTANTS {
+        let of: Vec<&Sample> = samples.iter().filter(|sample| sample.contestant == contestant.name).collect();
+        say_together(round, contestant, &of);
+    }
+    Ok(samples)
 }
 
-fn turn(field: &Field, round: u32, contestant: &Contestant) -> Result<Sample, Failure> {
+/// Says what turns of one contestant come to.
+fn say_together(round: u32, contestant: &Contestant, samples: &[&Sample]) {
+    let packets = samples.iter().map(|sample| sample.packets).sum();
+    let seconds: f64 = samples.iter().map(|sample| sample.seconds).sum();
+    let problem = samples.iter().find_map(|sample| sample.problem.as_deref());
+    let took = format_args!(
+        "{}pps: {} packets in {seconds:.3} s",
+        units::scaled(packets as f64 / seconds),
+        units::grouped(packets)
+    );
+    say(round, contestant.name, took, problem);
+}
+
+/// Fills so many chunks, and has them emptied.
+fn empty(
+    field: &Field,
+    round: u32,
+    turn: u32,
+    contestant: &Contestant,
+    chunks: u32,
+) -> Result<Sample, Failure> {
     let traffic = field.traffic()?;
     let mut capture = field.open()?;
     // All chunks but one, so that none is lost.
-    let each = field.room(field.chunks - 1) / contestant.queues as u64;
+    let each = field.room(chunks - 1) / contestant.queues as u64;
     let (mut frames, mut accepted) = (0, 0);
     for queue in 0..contestant.queues {
         let sent = field.generator(&traffic, queue, frames)?.send(each).map_err(failed("send"))?;
@@ -87,15 +124,10 @@ fn turn(field: &Field, round: u32, contestant: &Contestant) -> Result<Sample, Fa
     });
     let seconds = handlers.iter().map(|done| done.seconds).fold(0.0, f64::max);
     let waited: f64 = handlers.iter().map(|done| done.waited_seconds).sum();
-    let took = format_args!(
-        "{}pps: {} packets in {seconds:.3} s",
-        units::scaled(accepted as f64 / seconds),
-        units::grouped(accepted)
-    );
-    say(round, contestant.name, took, problem.as_deref());
     Ok(Sample {
         contestant: contestant.name,
         round,
+        turn,
         packets: accepted,
         seconds,
         undisturbed_seconds: seconds - waited / handlers.len() as f64,
@@ -107,30 +139,41 @@ fn turn(field: &Field, round: u32, contestant: &Contestant) -> Result<Sample, Fa
 
 /// Packets that one handler does in a second of processor time, just now.
 pub(super) fn rate_of_one(field: &Field, round: u32) -> Result<f64, Failure> {
-    let one = turn(field, round, &CONTESTANTS[0])?.handlers[0];
+    let sample = empty(field, round, 1, &CONTESTANTS[0], field.chunks)?;
+    say_together(round, &CONTESTANTS[0], &[&sample]);
+    let one = sample.handlers[0];
     let rate = one.packets as f64 / one.busy_seconds;
     let is_rate = rate.is_finite() && rate >= 1.0;
     is_rate.then_some(rate).ok_or_else(|| Failure::new("one handler does nothing"))
 }
 
-/// Each round compared with itself.
-pub(super) fn bars(samples: &[Sample]) -> [Bar; 3] {
-    let of = |contestant: &str, round: u32| {
-        samples.iter().find(|sample| sample.contestant == contestant && sample.round == round)
-    };
+/// Each turn compared with itself; of a round's turns the median. What two handlers with a queue each do is what the machine can:
+/// its processors may have less than twice the work of one in them.
+pub(super) fn bars(samples: &[Sample]) -> [Bar; 5] {
     let rounds = samples.iter().map(|sample| sample.round).max().unwrap_or(0);
-    let ratio = |contestant: &str, seconds: fn(&Sample) -> f64| {
-        let rate = |name, round| of(name, round).map(|sample| sample.packets as f64 / seconds(sample));
-        Spread::of((1..=rounds).filter_map(|round| Some(rate(contestant, round)? / rate(ONE, round)?)))
+    let ratio = |one: &str, other: &str, seconds: fn(&Sample) -> f64| {
+        let rates = |name, round| {
+            let of = samples.iter().filter(move |sample| sample.contestant == name && sample.round == round);
+            of.map(move |sample| sample.packets as f64 / seconds(sample))
+        };
+        let ratios = |round| rates(one, round).zip(rates(other, round)).map(|(one, other)| one / other);
+        Spread::of((1..=rounds).filter_map(|round| Some(Spread::of(ratios(round))?.median)))
     };
-    [APART, HELPED, IN_ORDER].map(|name| Bar {
-        undisturbed: ratio(name, |sample| sample.undisturbed_seconds),
+    [
+        (APART, ONE, 1.8),
+        (HELPED, ONE, 1.8),
+        (IN_ORDER, ONE, 1.8),
+        (HELPED, APART, 0.9),
+        (IN_ORDER, APART, 0.9),
+    ]
+    .map(|(one, other, least)| Bar {
+        undisturbed: ratio(one, other, |sample| sample.undisturbed_seconds),
         ..Bar::new(
-            &format!("{name} / {ONE}"),
+            &format!("{one} / {}", other.trim_start_matches("two handlers, ")),
             Some(SIZE),
-            Wanted::AtLeast(1.8),
+            Wanted::AtLeast(least),
             "times",
-            ratio(name, |sample| sample.seconds),
+            ratio(one, other, |sample| sample.seconds),
         )
     })
 }

@@ -34,7 +34,7 @@ use crate::{style, units};
 const EXAMPLES: &str = "\
 Examples:
   weir bench queues
-        Three rounds: two minutes.
+        Three rounds: four minutes.
   weir bench queues --rounds 1 --duration 60s
         Whether advanced mode loses nothing for a minute.
   weir bench queues --rounds 1 --quick
