@@ -49,7 +49,7 @@ fn root_handlers_that_help_are_measured() {
     // Problems, such as an account that does not close, would make it fail. What is lost is a matter of speed.
     let report = short(&["queues", "--rounds", "1", "--quick"], Path::new(""));
     let list = |name: &str| report[name].as_array().expect("a list").clone();
-    for (name, samples) in [("drains", 4), ("imbalances", 3), ("hand_overs", 2), ("looks", 2), ("bursts", 2)]
+    for (name, samples) in [("drains", 16), ("imbalances", 3), ("hand_overs", 2), ("looks", 2), ("bursts", 2)]
     {
         assert_eq!(list(name).len(), samples, "{name}");
     }

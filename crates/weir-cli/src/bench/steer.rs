@@ -25,7 +25,7 @@ use crate::style;
 #[derive(Debug, Args)]
 pub(super) struct SteerArgs {
     /// How often each has its turn.
-    #[arg(long, value_name = "N", default_value = "15", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    #[arg(long, value_name = "N", default_value = "150", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     rounds: u32,
 
     /// Less of everything.
@@ -67,7 +67,8 @@ pub(super) fn run(args: &SteerArgs) -> Result<(), Failure> {
     style::say(format_args!("{machine}"));
     let programs = KINDS.map(|(_, by)| load(by));
     let programs: Vec<Program> = programs.into_iter().collect::<Result<_, _>>()?;
-    let repeat = if args.quick { 5_000 } else { 500_000 };
+    // Short turns: between two of them the machine does not change its speed.
+    let repeat = if args.quick { 5_000 } else { 50_000 };
     let mut added = Vec::new();
     for (packet, frame) in packets().map_err(Failure::new)? {
         let spreads = measure(&programs, &frame, args.rounds, repeat)?;
