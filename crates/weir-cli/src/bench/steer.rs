@@ -24,8 +24,8 @@ use crate::style;
 
 #[derive(Debug, Args)]
 pub(super) struct SteerArgs {
-    /// How often each has its turn.
-    #[arg(long, value_name = "N", default_value = "150", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    /// How often all begin anew.
+    #[arg(long, value_name = "N", default_value = "9", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
     /// Less of everything.
@@ -115,6 +115,9 @@ const VXLAN: u16 = 4789;
 const UDP: u8 = 17;
 const MORE_FRAGMENTS: u8 = 0x20;
 
+/// Turns of a round, of which the median counts.
+const TURNS: u32 = 15;
+
 /// Nanoseconds a packet that each program takes more than the first.
 fn measure(
     programs: &[Program],
@@ -122,17 +125,23 @@ fn measure(
     rounds: u32,
     repeat: u32,
 ) -> Result<Vec<Option<Spread>>, Failure> {
-    let mut added = vec![Vec::new(); programs.len()];
+    let mut medians = vec![Vec::new(); programs.len()];
     for _ in 0..rounds {
-        let mut first = None;
-        for (added, program) in added.iter_mut().zip(programs) {
-            let before = thread_time();
-            program.run(packet, repeat).map_err(Failure::new)?;
-            let time = (thread_time() - before).as_secs_f64() * 1e9 / f64::from(repeat);
-            added.push(time - *first.get_or_insert(time));
+        let mut added = vec![Vec::new(); programs.len()];
+        for _ in 0..TURNS {
+            let mut first = None;
+            for (added, program) in added.iter_mut().zip(programs) {
+                let before = thread_time();
+                program.run(packet, repeat).map_err(Failure::new)?;
+                let time = (thread_time() - before).as_secs_f64() * 1e9 / f64::from(repeat);
+                added.push(time - *first.get_or_insert(time));
+            }
+        }
+        for (medians, added) in medians.iter_mut().zip(added) {
+            medians.extend(Spread::of(added).map(|spread| spread.median));
         }
     }
-    Ok(added.into_iter().map(Spread::of).collect())
+    Ok(medians.into_iter().map(Spread::of).collect())
 }
 
 /// The program of a capture in mode exclusive without time stamps, with a small pool.

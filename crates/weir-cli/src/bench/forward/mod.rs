@@ -6,8 +6,8 @@
 //!  processor 0: what a contestant does in user space
 //! ```
 //!
-//! A round has a network for each contestant. They send in turns, a short slice each, again and again: when the machine changes
-//! its speed, as those with other guests do, it does so for all of them.
+//! In a round all have short turns, again and again: when the machine changes its speed, as those with other guests do, it does so for
+//! all of them. Nobody is there but who has his turn: what weir attaches to the kernel's tracepoints would be called for others, too.
 
 mod check;
 
@@ -27,7 +27,7 @@ use weir::Forward;
 use weir::forward::{Packet, Verdict};
 use weir_bpf::lab::RedirectTo;
 use weir_bpf::xsk::Redirect;
-use weir_lab::{Generator, Hook, Network, SendReport, Traffic, Verdict as Hooked, Veth};
+use weir_lab::{Generator, Hook, Network, Traffic, Verdict as Hooked, Veth};
 use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 
@@ -110,6 +110,26 @@ impl Sample {
         (1..=self.accepted).contains(&self.arrived)
     }
 
+    /// One more turn.
+    fn slice(&mut self, generator: &mut Generator, hook: &Hook, duration: Duration) -> Result<(), Failure> {
+        let mut send = |duration| generator.send_for(duration).map_err(failed(self.contestant));
+        send(duration / 10)?; // to warm up
+        let before = all_arrived(hook);
+        let elsewhere =
+            || ksoftirqd(GENERATOR_CPU).and_then(|thread| cpu_time(thread).ok()).unwrap_or_default();
+        let beforehand = elsewhere();
+        let sent = send(duration)?;
+        let kernel = sent.cpu_time + elsewhere().saturating_sub(beforehand);
+        let arrived = all_arrived(hook) - before;
+        self.accepted += sent.accepted;
+        self.arrived += arrived;
+        self.slices.push(Slice {
+            rate: arrived as f64 / sent.elapsed.as_secs_f64(),
+            kernel_ns: kernel.as_secs_f64() * 1e9 / sent.accepted.max(1) as f64,
+        });
+        Ok(())
+    }
+
     /// Median.
     fn rate(&self) -> f64 {
         Spread::of(self.slices.iter().map(|slice| slice.rate)).map_or(f64::NAN, |rates| rates.median)
@@ -126,12 +146,12 @@ impl Sample {
 const SIZE: usize = 60;
 const GENERATOR_CPU: u32 = 1;
 const READER_CPU: usize = 0;
-/// Slices of a round.
-const SLICES: u32 = 20;
+/// Turns that each has in a round.
+const SLICES: u32 = 10;
 /// If nothing has arrived for so long, nothing is on its way.
 const ON_THEIR_WAY: Duration = Duration::from_millis(20);
 
-/// What joins `rx0` and `rx1`, in whose namespace it is called, until it is dropped.
+/// What joins `rx0` and `rx1` until it is dropped, made and dropped in their namespace.
 type Joined = Result<Box<dyn Any + Send>, Failure>;
 
 /// How a contestant joins them.
@@ -187,73 +207,28 @@ pub(in crate::bench) fn run(args: &ForwardArgs) -> Result<(), Failure> {
     believable(wrong)
 }
 
-/// Each in turn, slice by slice.
 fn round(number: u32, duration: Duration) -> Result<Vec<Sample>, Failure> {
-    let mut lanes = Vec::new();
-    for (contestant, join) in CONTESTANTS {
-        lanes.push(Lane::new(number, contestant, join)?);
-    }
-    for lane in &mut lanes {
-        lane.send(duration / SLICES)?; // to warm up
-        lane.arrived = all_arrived(&lane.hook);
-    }
+    let cannot = |error| failed::<weir_lab::Error>("prepare to forward")(error);
+    let mut network = Network::new(Veth::default()).map_err(cannot)?;
+    network.connect(Veth::default()).map_err(cannot)?;
+    let [here, there] = [0, 1].map(|number| network.pairs()[number].clone());
+    let hook = Hook::attach(&there.tx, Hooked::Drop).map_err(cannot)?;
+    // To the far end: a bridge would keep what is for its own ports.
+    let mut ends = here.clone();
+    ends.rx.mac = there.tx.mac;
+    let traffic = Traffic::new(SIZE).map_err(cannot)?.between(&ends);
+    let mut generator = Generator::new(&here, &traffic).map_err(cannot)?.cpu(GENERATOR_CPU);
+    let empty =
+        |(contestant, _)| Sample { contestant, round: number, accepted: 0, arrived: 0, slices: Vec::new() };
+    let mut samples = CONTESTANTS.map(empty);
     for _ in 0..SLICES {
-        for lane in &mut lanes {
-            lane.slice(duration / SLICES)?;
+        for ((_, join), sample) in CONTESTANTS.iter().zip(&mut samples) {
+            let joined = network.rx().run(|| join(&network))?;
+            sample.slice(&mut generator, &hook, duration / SLICES)?;
+            network.rx().run(|| drop(joined));
         }
     }
-    Ok(lanes.into_iter().map(|lane| lane.sample).collect())
-}
-
-/// A contestant in a network of its own.
-struct Lane {
-    generator: Generator,
-    hook: Hook,
-    /// Frames at the far end so far.
-    arrived: u64,
-    sample: Sample,
-    // Before the network that it is in.
-    _joined: Box<dyn Any + Send>,
-    _network: Network,
-}
-
-impl Lane {
-    fn new(round: u32, contestant: &'static str, join: Join) -> Result<Self, Failure> {
-        let cannot = |error| failed::<weir_lab::Error>(contestant)(error);
-        let mut network = Network::new(Veth::default()).map_err(cannot)?;
-        network.connect(Veth::default()).map_err(cannot)?;
-        let [here, there] = [0, 1].map(|number| network.pairs()[number].clone());
-        let hook = Hook::attach(&there.tx, Hooked::Drop).map_err(cannot)?;
-        let joined = network.rx().run(|| join(&network))?;
-        // To the far end: a bridge would keep what is for its own ports.
-        let mut ends = here.clone();
-        ends.rx.mac = there.tx.mac;
-        let traffic = Traffic::new(SIZE).map_err(cannot)?.between(&ends);
-        let generator = Generator::new(&here, &traffic).map_err(cannot)?.cpu(GENERATOR_CPU);
-        let sample = Sample { contestant, round, accepted: 0, arrived: 0, slices: Vec::new() };
-        Ok(Self { generator, hook, arrived: 0, sample, _joined: joined, _network: network })
-    }
-
-    fn send(&mut self, duration: Duration) -> Result<SendReport, Failure> {
-        self.generator.send_for(duration).map_err(failed(self.sample.contestant))
-    }
-
-    fn slice(&mut self, duration: Duration) -> Result<(), Failure> {
-        let elsewhere =
-            || ksoftirqd(GENERATOR_CPU).and_then(|thread| cpu_time(thread).ok()).unwrap_or_default();
-        let beforehand = elsewhere();
-        let sent = self.send(duration)?;
-        let kernel = sent.cpu_time + elsewhere().saturating_sub(beforehand);
-        let before = std::mem::replace(&mut self.arrived, all_arrived(&self.hook));
-        let arrived = self.arrived - before;
-        self.sample.accepted += sent.accepted;
-        self.sample.arrived += arrived;
-        self.sample.slices.push(Slice {
-            rate: arrived as f64 / sent.elapsed.as_secs_f64(),
-            kernel_ns: kernel.as_secs_f64() * 1e9 / sent.accepted.max(1) as f64,
-        });
-        Ok(())
-    }
+    Ok(samples.into())
 }
 
 /// Frames that have come to the far end, once none is on its way any more.
@@ -294,12 +269,10 @@ impl Drop for Loop {
     }
 }
 
-/// As little as possible around two sockets: looks again without sleeping, unless it is another's turn.
+/// As little as possible around two sockets: looks again without ever sleeping.
 fn bare_loop(network: &Network) -> Joined {
     const RING: u32 = 2048;
     const BATCH: u32 = 64;
-    /// Looks in vain, some milliseconds of them, after which nothing is coming.
-    const VAIN: u32 = 20_000;
     let [from, to] = [0, 1].map(|number| network.pairs()[number].rx.index);
     let redirect = Redirect::load(1, false).map_err(failed("load the AF_XDP program"))?;
     let options =
@@ -316,15 +289,10 @@ fn bare_loop(network: &Network) -> Joined {
         let (mut spare, mut out) = (Vec::new(), Vec::new());
         umem.take(usize::MAX, &mut spare);
         let _redirect = redirect;
-        let mut vain = 0;
         while !stopped.load(Relaxed) {
             receiver.refill(&mut spare);
             if out.is_empty() {
                 receiver.receive(&umem, BATCH, &mut out);
-            }
-            vain = if out.is_empty() { vain + 1 } else { 0 };
-            if vain > VAIN {
-                thread::sleep(Duration::from_millis(1));
             }
             sender.send(&mut out);
             let _full = sender.kick();
@@ -339,6 +307,7 @@ fn bare_loop(network: &Network) -> Joined {
 fn bridge(_: &Network) -> Joined {
     const SILENT: &str = "/proc/sys/net/ipv6/conf/default/disable_ipv6";
     fs::write(SILENT, "1").map_err(failed(format!("write {SILENT}")))?;
+    let undo = Undo("ip", "link del br0");
     for line in [
         "link add br0 type bridge mcast_snooping 0",
         "link set rx0 master br0",
@@ -347,13 +316,23 @@ fn bridge(_: &Network) -> Joined {
     ] {
         tool("ip", line)?;
     }
-    Ok(Box::new(()))
+    Ok(Box::new(undo))
 }
 
 fn mirred(_: &Network) -> Joined {
     tool("tc", "qdisc add dev rx0 clsact")?;
+    let undo = Undo("tc", "qdisc del dev rx0 clsact");
     tool("tc", "filter add dev rx0 ingress u32 match u32 0 0 action mirred egress redirect dev rx1")?;
-    Ok(Box::new(()))
+    Ok(Box::new(undo))
+}
+
+/// A command that is run when this is dropped. What it does not undo goes with the network.
+struct Undo(&'static str, &'static str);
+
+impl Drop for Undo {
+    fn drop(&mut self) {
+        let _gone = tool(self.0, self.1);
+    }
 }
 
 fn tool(name: &str, line: &str) -> Result<(), Failure> {
