@@ -82,6 +82,19 @@ pub(super) fn thread_waited() -> Option<Duration> {
     schedstat.split_whitespace().nth(1)?.parse().ok().map(Duration::from_nanos)
 }
 
+/// Time for which the hypervisor gave this processor to others (`steal` of proc_stat(5)), in hundredths of a second. Zero where nobody
+/// tells.
+pub(super) fn stolen(cpu: u32) -> Duration {
+    let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+    Duration::from_millis(10 * ticks_stolen(&stat, cpu).unwrap_or(0))
+}
+
+fn ticks_stolen(stat: &str, cpu: u32) -> Option<u64> {
+    let name = format!("cpu{cpu}");
+    let mut lines = stat.lines().map(str::split_whitespace);
+    lines.find_map(|mut words| (words.next()? == name).then(|| words.nth(7)?.parse().ok()).flatten())
+}
+
 /// The first number of a `schedstat`: nanoseconds on a processor. To the last tick of the timer for a thread that runs.
 fn running(schedstat: &str) -> Duration {
     let nanoseconds = schedstat.split_whitespace().next().and_then(|number| number.parse().ok());
@@ -120,6 +133,15 @@ Rss:                   4 kB
 Size:                132 kB
 Rss:                  16 kB
 ";
+
+    #[test]
+    fn what_the_hypervisor_takes_is_the_eighth_number() {
+        let stat =
+            "cpu  10 2 3 4 5 6 7 99 0 0\ncpu1 1 1 1 1 1 1 1 42 0 0\ncpu10 1 1 1 1 1 1 1 7 0 0\nintr 1\n";
+        assert_eq!(ticks_stolen(stat, 1), Some(42));
+        assert_eq!(ticks_stolen(stat, 10), Some(7));
+        assert_eq!((ticks_stolen(stat, 0), ticks_stolen("", 0)), (None, None));
+    }
 
     #[test]
     fn mappings_that_hold_packets_are_told_from_others() {

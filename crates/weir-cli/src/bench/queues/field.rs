@@ -102,6 +102,11 @@ impl Field {
         self.handlers[0]
     }
 
+    /// Of each handler.
+    pub(super) fn processors(&self) -> [u32; 2] {
+        self.handlers
+    }
+
     /// Work of a known size for one handler of `capture`.
     pub(super) fn work(
         &self,

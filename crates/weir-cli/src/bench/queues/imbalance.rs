@@ -11,6 +11,7 @@ use super::say;
 use super::threads::{Done, Threads};
 use crate::bench::bars::{Bar, Wanted};
 use crate::bench::failed;
+use crate::bench::process::stolen;
 use crate::bench::spread::Spread;
 use crate::failure::Failure;
 use crate::units;
@@ -30,6 +31,8 @@ pub(super) struct Sample {
     generator: f64,
     /// And that of each handler, while packets came: where some were lost, whether anybody could have done more.
     busy: Vec<f64>,
+    /// And that of what the hypervisor gave to others, of the processor of each handler.
+    stolen: Vec<f64>,
     /// Packets that the handler of this queue has done by then.
     meanwhile: u64,
     accepted: u64,
@@ -101,7 +104,7 @@ impl Sample {
         let told =
             |lost: Option<f64>, how| lost.map(|lost| format!(", {} {how}", units::grouped(whole(lost))));
         let line = format_args!(
-            "{}pps to one that can do {} and {}pps, {:.1} s: {} of {} lost{}{}, {} out of order; processors busy with handlers {:.0} % and {:.0} %, the generator {:.0} %",
+            "{}pps to one that can do {} and {}pps, {:.1} s: {} of {} lost{}{}, {} out of order; processors busy with handlers {:.0} % and {:.0} %, the generator {:.0} %, other guests {:.0} % and {:.0} %",
             units::scaled(self.arriving),
             units::scaled(self.rate_of_one[0]),
             units::scaled(self.rate_of_one[1]),
@@ -113,7 +116,9 @@ impl Sample {
             units::grouped(self.reordered),
             self.busy[0] * 100.0,
             self.busy[1] * 100.0,
-            self.generator * 100.0
+            self.generator * 100.0,
+            self.stolen[0] * 100.0,
+            self.stolen[1] * 100.0
         );
         say(self.round, self.mode, line, self.problem.as_deref());
     }
@@ -137,8 +142,10 @@ fn turn(
     let handlers = capture.handlers(plan)?;
     let works = field.works(&handlers, &capture, &check)?;
     let threads = Threads::start(handlers, works);
+    let before = field.processors().map(stolen);
     let sent = generator.send(frames).map_err(failed("send"))?;
     let meanwhile = threads.so_far();
+    let after = field.processors().map(stolen);
     settle(&mut capture, sent.accepted)?;
     let handlers = threads.finish(&mut capture)?;
     let account = capture.account()?;
@@ -153,6 +160,11 @@ fn turn(
         seconds: sent.elapsed.as_secs_f64(),
         generator: part(sent.cpu_time.as_secs_f64()),
         busy: meanwhile.iter().map(|done| part(done.busy_seconds)).collect(),
+        stolen: after
+            .iter()
+            .zip(before)
+            .map(|(after, before)| part((*after - before).as_secs_f64()))
+            .collect(),
         meanwhile: meanwhile[0].packets,
         accepted: sent.accepted,
         lost: total.lost,
