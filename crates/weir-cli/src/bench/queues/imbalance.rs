@@ -163,7 +163,7 @@ fn turn(
         stolen: after
             .iter()
             .zip(before)
-            .map(|(after, before)| part((*after - before).as_secs_f64()))
+            .map(|(after, before)| part(after.saturating_sub(before).as_secs_f64()))
             .collect(),
         meanwhile: meanwhile[0].packets,
         accepted: sent.accepted,
