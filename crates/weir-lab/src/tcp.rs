@@ -5,6 +5,8 @@ use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::net::sockopt;
+
 use crate::{Error, Pair};
 
 /// What a transfer came to.
@@ -23,6 +25,10 @@ pub struct TcpReport {
 /// Bytes written and read at a time.
 const BLOCK: usize = 64 << 10;
 
+/// Bytes that may wait to be read. TCP fills a super-frame to at most half of the window: with this much of it, frames
+/// become as long as the interface lets them, however busy the machine is.
+const RECEIVE_BUFFER: usize = 8 << 20;
+
 /// Sends `bytes` bytes over a new connection from the pair's `tx` to its `rx`, which must have addresses, and waits for
 /// the end.
 ///
@@ -37,6 +43,9 @@ pub fn tcp_transfer(pair: &Pair, bytes: u64) -> Result<TcpReport, Error> {
     let address = pair.rx.ipv4.map(IpAddr::V4).or_else(|| pair.rx.ipv6.map(IpAddr::V6));
     let address = SocketAddr::new(address.expect("TCP needs a pair with addresses"), 0);
     let listener = pair.rx.netns.run(|| TcpListener::bind(address)).map_err(Error::io("listen"))?;
+    // The kernel's own choice of a buffer grows only as fast as a reader reads.
+    sockopt::set_socket_recv_buffer_size_force(&listener, RECEIVE_BUFFER)
+        .map_err(|errno| Error::io("give the listener a large receive buffer")(errno.into()))?;
     let address = listener.local_addr().map_err(Error::io("listen"))?;
     let patience = Duration::from_secs(10);
     let out = pair.tx.netns.run(|| TcpStream::connect_timeout(&address, patience));

@@ -1,11 +1,11 @@
 //! What is captured is what was sent: every byte, in order, with its lengths, its tags and its time.
 
 use std::collections::BTreeMap;
-use std::net::UdpSocket;
+use std::net::{Ipv4Addr, UdpSocket};
 use std::time::{Duration, SystemTime};
 
 use weir::{Mode, SourceChoice, Timestamps};
-use weir_lab::{FrameSender, Network, Tagging, Traffic, Veth, require_root, tcp_transfer};
+use weir_lab::{FrameSender, Network, Pair, Port, Tagging, Traffic, Veth, require_root, tcp_transfer};
 
 use crate::{WAYS, assert_closed, capture_frames, drain, on_rx, on_wire, send_and_take, take_all};
 
@@ -91,6 +91,10 @@ fn root_super_frames_of_a_tcp_transfer_are_captured_whole() {
     ] {
         const BYTES: u64 = 32 << 20;
         let network = Network::new(Veth::default().ipv4()).unwrap();
+        let pair = match interface {
+            "lo" => loopback(&network),
+            _ => network.pair().clone(),
+        };
         network.rx().run(|| {
             let mut capture = weir::Capture::builder()
                 .interface(interface)
@@ -99,10 +103,7 @@ fn root_super_frames_of_a_tcp_transfer_are_captured_whole() {
                 .open()
                 .unwrap();
             std::thread::scope(|scope| {
-                let transfer = scope.spawn(|| match interface {
-                    "lo" => network.rx().run(|| loopback_transfer(BYTES)),
-                    _ => drop(tcp_transfer(network.pair(), BYTES).expect("the transfer succeeds")),
-                });
+                let transfer = scope.spawn(|| tcp_transfer(&pair, BYTES).expect("the transfer succeeds"));
                 let (mut payload, mut longest) = (0u64, 0);
                 let mut look = |chunk: &weir::Chunk| {
                     for packet in chunk {
@@ -132,15 +133,10 @@ fn root_super_frames_of_a_tcp_transfer_are_captured_whole() {
     }
 }
 
-/// Sends that many bytes through a TCP connection of the loopback.
-fn loopback_transfer(bytes: u64) {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let mut sender = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
-    let (mut receiver, _) = listener.accept().unwrap();
-    let receiving = std::thread::spawn(move || std::io::copy(&mut receiver, &mut std::io::sink()).unwrap());
-    std::io::copy(&mut std::io::Read::take(std::io::repeat(7), bytes), &mut sender).unwrap();
-    drop(sender);
-    assert_eq!(receiving.join().unwrap(), bytes);
+/// The loopback of the receiving namespace, as a pair.
+fn loopback(network: &Network) -> Pair {
+    let lo = Port { name: "lo".into(), ipv4: Some(Ipv4Addr::LOCALHOST), ..network.pair().rx.clone() };
+    Pair { tx: lo.clone(), rx: lo }
 }
 
 /// Bytes of payload of an IPv4 TCP frame.
