@@ -51,17 +51,19 @@ impl Receiver {
     fn receive(&mut self, packets: usize, mut each: impl FnMut(&[u8])) -> usize {
         let start = Instant::now();
         let mut seen = 0;
-        let mut frames = Vec::new();
-        while seen < packets && start.elapsed() < PATIENCE {
-            seen += self.socket.receive(&self.umem, 256, &mut frames);
+        let (mut frames, mut spare) = (Vec::new(), Vec::new());
+        let mut look = |socket: &mut XskSocket| {
+            let packets = socket.receive(&self.umem, 256, &mut frames);
             frames.iter().for_each(|frame: &Frame<'_>| each(frame.bytes()));
-            self.socket.refill(&mut frames);
+            spare.append(&mut frames);
+            socket.refill(&mut spare);
+            packets
+        };
+        while seen < packets && start.elapsed() < PATIENCE {
+            seen += look(&mut self.socket);
             self.socket.wake().expect("wake");
         }
-        seen += self.socket.receive(&self.umem, 256, &mut frames);
-        frames.iter().for_each(|frame| each(frame.bytes()));
-        self.socket.refill(&mut frames);
-        seen
+        seen + look(&mut self.socket)
     }
 
     fn loss(&self) -> XskLoss {

@@ -161,7 +161,9 @@ impl XskSocket {
     }
 
     /// Gives the kernel the last of `frames` to receive into, as many as the fill ring has room for; how many. What is in
-    /// them is lost.
+    /// them is lost. The others stay in `frames`, to be given later, so no packets may stand there that are still to be
+    /// looked at: the ring has room for a frame again only some time after the packet in it was received
+    /// (`xsk_flush` shows the one before the other).
     ///
     /// # Panics
     ///

@@ -65,6 +65,9 @@ struct Pumping<'u> {
     umem: &'u Umem,
     /// Taken and not copied.
     frames: Vec<Frame<'u>>,
+    /// Empty, and not given to the kernel yet: it shows packets before it shows which of its frames it took for them, so
+    /// that the fill ring may still look full when they have been copied.
+    spare: Vec<Frame<'u>>,
 }
 
 impl Pump for Pumping<'_> {
@@ -81,8 +84,9 @@ impl Pump for Pumping<'_> {
     }
 
     fn step(&mut self) -> Result<(), CallError> {
-        let Self { pump, umem, frames } = self;
+        let Self { pump, umem, frames, spare } = self;
         if frames.is_empty() {
+            pump.socket.refill(spare);
             pump.receive(umem, frames)?;
         }
         if frames.is_empty() && pump.active {
@@ -99,9 +103,14 @@ impl Pump for Pumping<'_> {
                 return Ok(());
             }
             pump.read_losses()?;
-            return self.sleep();
+            if spare.is_empty() {
+                return self.sleep();
+            }
+            // They may be all that there is to receive into: nothing would end the sleep.
+            self.nap(PAUSE);
+            return Ok(());
         }
-        if !pump.copy(frames) {
+        if !pump.copy(frames, spare) {
             pump.read_losses()?;
             self.nap(STALL);
         }
@@ -110,7 +119,7 @@ impl Pump for Pumping<'_> {
 
     /// Nothing more comes.
     fn finish(&mut self, rest: &mut Option<Reader>) -> Result<(), CallError> {
-        let Self { pump, umem, frames } = self;
+        let Self { pump, umem, frames, spare } = self;
         pump.read_losses()?;
         loop {
             if frames.is_empty() {
@@ -119,7 +128,7 @@ impl Pump for Pumping<'_> {
             if frames.is_empty() {
                 return Ok(());
             }
-            if !pump.copy(frames) {
+            if !pump.copy(frames, spare) {
                 // A record takes less than its frames do.
                 let (writer, reader) = pumped::last_pool(pump.shape, umem.bytes())?;
                 pump.writer = writer;
@@ -134,7 +143,9 @@ impl SocketPump {
     pub(super) fn start(self) -> io::Result<JoinHandle<Finished>> {
         spawn_bare("weir-af_xdp", move || {
             let umem = self.umem.clone();
-            pumped::run(Pumping { pump: self, umem: &umem, frames: Vec::with_capacity(BATCH as usize) })
+            let (frames, mut spare) = (Vec::with_capacity(BATCH as usize), Vec::new());
+            umem.take(usize::MAX, &mut spare);
+            pumped::run(Pumping { pump: self, umem: &umem, frames, spare })
         })
     }
 
@@ -148,8 +159,9 @@ impl SocketPump {
         if starved { self.read_losses() } else { Ok(()) }
     }
 
-    /// Copies what it can of `frames`, and gives those back to the kernel; whether that is all.
-    fn copy(&mut self, frames: &mut Vec<Frame<'_>>) -> bool {
+    /// Copies what it can of `frames`, and gives those back to the kernel, or leaves them in `spare` for later; whether
+    /// that is all.
+    fn copy<'u>(&mut self, frames: &mut Vec<Frame<'u>>, spare: &mut Vec<Frame<'u>>) -> bool {
         let mut done = 0;
         while done < frames.len() {
             let length = frames[done..].iter().take_while(|frame| frame.continues()).count() + 1;
@@ -173,17 +185,13 @@ impl SocketPump {
             self.tally.done += length as u64;
             done += length;
         }
-        let all = done == frames.len();
-        if all {
-            self.socket.refill(frames);
-        } else {
-            self.socket.refill(&mut frames.drain(..done).collect());
-        }
+        spare.extend(frames.drain(..done));
+        self.socket.refill(spare);
         self.shared
             .counts
             .count_missing(self.losses.total(), self.tally.errors + self.socket.counts().refused);
         self.shared.signals.ring_if_due(self.tally.written);
-        all
+        frames.is_empty()
     }
 
     /// Asks the kernel how many packets it has dropped: behind all that were taken and all that are in the ring.
@@ -195,5 +203,78 @@ impl SocketPump {
             .counts
             .count_missing(self.losses.total(), self.tally.errors + self.socket.counts().refused);
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Instant;
+
+    use weir_bpf::xsk::Redirect;
+    use weir_lab::{Generator, Network, Traffic, Veth, require_root};
+    use weir_sys::bpf::{XdpHook, XdpLink};
+    use weir_sys::xsk::{FrameSize, UmemOptions, XskOptions};
+
+    use super::*;
+    use crate::source::pumped::{Counts, Pumped, private_pool};
+    use crate::source::signals::Order;
+
+    #[test]
+    fn root_frames_without_room_in_the_ring_wait_and_no_packet_comes_twice() {
+        if !require_root("root_frames_without_room_in_the_ring_wait_and_no_packet_comes_twice") {
+            return;
+        }
+        // Three of four frames find no room in the fill ring at any time.
+        const FRAMES: u32 = 256;
+        const RING: u32 = 64;
+        let network = Network::new(Veth::default()).unwrap();
+        let (pair, traffic) = (network.pair(), Traffic::new(60).unwrap().between(network.pair()));
+        let mut generator = Generator::new(pair, &traffic).unwrap();
+        network.rx().run(|| {
+            let options = UmemOptions {
+                frames: FRAMES,
+                frame_size: FrameSize::TwoKib,
+                zero_copy: false,
+                segments: false,
+            };
+            let umem = Umem::new(options).unwrap();
+            let redirect = Redirect::load(pair.rx.queues, false).unwrap();
+            let rings = XskOptions { receive: RING, send: 0 };
+            let socket = XskSocket::bind(&umem, pair.rx.index, generator.queue(), rings).unwrap();
+            redirect.insert(generator.queue(), &socket).unwrap();
+            let _link = XdpLink::attach(redirect.program(), pair.rx.index, XdpHook::Native).unwrap();
+            let shape = Shape::new(1, 8, 1 << 20, 2048).unwrap();
+            let (writer, _reader) = private_pool(shape).unwrap();
+            let signals = Arc::new(Signals::new().unwrap());
+            let shared = Arc::new(Shared { counts: Counts::default(), signals });
+            let pump = SocketPump {
+                losses: Losses::new(FRAMES),
+                socket,
+                umem,
+                writer,
+                form: Form { interface: 0, snap_len: 2048, directions: false },
+                stamped: false,
+                active: false,
+                shared: Arc::clone(&shared),
+                shape,
+                tally: Tally::default(),
+            };
+            let pump = pump.start().unwrap();
+            let mut sent = 0;
+            let start = Instant::now();
+            for burst in 1..=20 {
+                sent += generator.send(burst * 100).unwrap().accepted;
+                let ended = |Pumped { captured, lost, .. }| captured + lost;
+                while ended(shared.counts.pumped()) < sent && start.elapsed() < Duration::from_secs(20) {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+            std::thread::sleep(Duration::from_millis(20)); // in which nothing more may come
+            shared.signals.give(Order::Leave);
+            assert!(pump.join().unwrap().result.is_ok());
+            let Pumped { captured, lost, errors, .. } = shared.counts.pumped();
+            assert_eq!((captured + lost, errors), (sent, 0), "{captured} captured, {lost} lost");
+            assert!(captured > 8 * u64::from(FRAMES), "{captured} captured, {lost} lost");
+        });
     }
 }
