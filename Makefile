@@ -5,7 +5,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help setup build demo test check bench deb test-deb loom miri fuzz clean
+.PHONY: help setup build demo test check bench deb test-deb test-kernels loom miri fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -46,6 +46,11 @@ deb: build ## out/weir_VERSION_ARCHITECTURE.deb
 
 test-deb: deb ## install it into a bare Debian 12, use it there, and remove it (root; Debian's archive)
 	@$(ROOT) packaging/test-deb out/weir_*.deb
+
+test-kernels: ## the essential tests in virtual machines with Debian's 6.1, 6.12 and newest kernel; makes docs/kernels.md (root)
+	@scripts/setup test kernels
+	@scripts/test-kernels
+	@cp out/kernels/table.md docs/kernels.md
 
 loom: setup ## every interleaving of the code on shared memory
 	@RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom CARGO_PROFILE_RELEASE_LTO=off \

@@ -28,7 +28,7 @@ pub fn decode(bytes: &[u8]) {
                 assert!(used > 0 && used <= rest.len());
                 if let Found::Packet(packet) = found {
                     assert!(packet.data.end <= used);
-                    assert!(packet.comment.is_none_or(|comment| comment.end <= used));
+                    assert!(packet.notes.end <= used);
                 }
                 at += used;
             }

@@ -11,7 +11,9 @@
 #include "stripped.h"
 #include "writer.h"
 
-const volatile bool concurrent = false; /* generic XDP: several CPUs may have packets of one queue at a time */
+/* Native XDP: of the interface with this index; the program may run on others, too. 0: generic XDP, where several CPUs may
+ * have packets of one queue at a time. */
+const volatile __u32 queues_of = 0;
 
 struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);
@@ -25,27 +27,38 @@ struct arrival {
 	__u64 timestamp; /* nanoseconds since the Unix epoch; 0: none taken */
 	__be16 protocol; /* of the VLAN tag that the device has stripped; 0: none */
 	__be16 tci;
-	__u32 mark; /* ARRIVAL: this was written, and not left over */
+	__u32 mark;   /* ARRIVAL: this was written, and not left over */
+	__u32 length; /* of the packet, all its buffers together */
+	__u32 unused;
 };
 
 #define ARRIVAL 0x77656972
 
 static __always_inline void count(__u64 *counter)
 {
-	if (concurrent)
+	if (queues_of == 0)
 		__sync_fetch_and_add(counter, 1);
 	else
 		++*counter;
 }
 
+/* Finds what counts the packet. */
+static __always_inline bool meet(struct xdp_md *ctx, struct record *record)
+{
+	if (queues_of == 0 || likely(ctx->ingress_ifindex == queues_of))
+		return find(record, ctx->rx_queue_index);
+	beside(FOREIGN);
+	return false;
+}
+
 static __always_inline int deliver(struct xdp_md *ctx, const struct tag *tag)
 {
 	struct record record;
-	__u32 queue = ctx->rx_queue_index;
-	if (!find(&record, queue))
+	if (!meet(ctx, &record))
 		return XDP_PASS;
 	count(&record.queue->seen);
 	__u64 now = timestamp(record.queue, record.order);
+	__u32 length = bpf_xdp_get_buff_len(ctx);
 	/* A driver may leave no room: then the process reads the clock itself. */
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(struct arrival)) == 0) {
 		struct arrival *arrival = (void *)(long)ctx->data_meta;
@@ -54,9 +67,11 @@ static __always_inline int deliver(struct xdp_md *ctx, const struct tag *tag)
 			arrival->protocol = tag->protocol;
 			arrival->tci = bpf_htons(tag->tci);
 			arrival->mark = ARRIVAL;
+			arrival->length = length;
+			arrival->unused = 0;
 		}
 	}
-	int verdict = bpf_redirect_map(&sockets, queue, XDP_PASS);
+	int verdict = bpf_redirect_map(&sockets, ctx->rx_queue_index, XDP_PASS);
 	if (verdict != XDP_REDIRECT)
 		count(&record.queue->errors);
 	return verdict;
@@ -79,7 +94,7 @@ int wanted(struct xdp_md *ctx)
 static __always_inline int pass_by(struct xdp_md *ctx)
 {
 	struct record record;
-	if (find(&record, ctx->rx_queue_index)) {
+	if (meet(ctx, &record)) {
 		count(&record.queue->seen);
 		count(&record.queue->filtered);
 	}

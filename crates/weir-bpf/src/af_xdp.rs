@@ -11,10 +11,10 @@ use weir_sys::CallError;
 use weir_sys::bpf::XdpHook;
 
 use crate::filter::{Gate, Hook, gate};
-use crate::leave_out_all;
 use crate::log::{LoadError, logged};
-use crate::pool::{Stamp, stray_packets};
+use crate::pool::Stamp;
 use crate::xdp::{Attached, Body, Bound, Device, HAS_FRAGMENTS, Kind, bind, reuse};
+use crate::{Strays, leave_out_all};
 
 skeleton!("af_xdp");
 
@@ -27,8 +27,9 @@ pub struct Options {
     pub stamp: Stamp,
     /// Packets may come in several buffers, which the sockets have to be ready for.
     pub fragments: bool,
-    /// Packets of one queue may be met on several CPUs at a time, as with generic XDP.
-    pub concurrent: bool,
+    /// For native XDP, the index of the interface whose packets these are; those of others are counted as foreign. `None`:
+    /// generic XDP, where packets of one queue may be met on several CPUs at a time.
+    pub native_on: Option<u32>,
     /// Index of the interface whose driver is asked for stripped VLAN tags; the program is then bound to it.
     pub tags_of: Option<u32>,
 }
@@ -73,7 +74,7 @@ impl Program {
         let mut open = skeleton::AfXdpSkelBuilder::default().open(&mut storage)?;
         let constants = open.maps.rodata_data.as_deref_mut().expect("the program has constants");
         constants.timestamps = options.stamp as u32;
-        constants.concurrent = options.concurrent;
+        constants.queues_of = options.native_on.unwrap_or(0);
         // The process has the pool.
         open.maps.pool.set_autocreate(false)?;
         open.maps.chunks.set_autocreate(false)?;
@@ -91,7 +92,7 @@ impl Program {
         let device = options.tags_of.map(|index| Device { index, fragments: options.fragments });
         match device {
             None => open.progs.redirect_tagged.set_autoload(false),
-            Some(device) => bind(&mut open.progs.redirect_tagged, device),
+            Some(device) => bind(&mut open.progs.redirect_tagged, device)?,
         }
 
         let loaded = open.load()?;
@@ -151,7 +152,7 @@ pub(crate) fn around<R>(
             maps,
             [&mut ours.sockets, &mut ours.queues, &mut ours.orders, &mut ours.strays, &mut ours.rodata],
         )?;
-        bind(&mut open.progs.filter_tagged, device);
+        bind(&mut open.progs.filter_tagged, device)?;
         Ok(then(open.load()?.progs.filter_tagged.insns()))
     })
 }
@@ -195,9 +196,9 @@ impl Maps {
             .try_for_each(|queue| self.orders.update(&queue.to_ne_bytes(), &order, MapFlags::ANY))
     }
 
-    /// Packets that came on a queue that did not exist when the program was loaded.
-    pub fn strays(&self) -> u64 {
-        stray_packets(&self.strays)
+    /// Packets that are counted beside the queues.
+    pub fn strays(&self) -> Strays {
+        Strays::read(&self.strays)
     }
 
     /// Where the source's filter is put in place.

@@ -9,7 +9,7 @@ const volatile bool fragments = false; /* packets may have some: the program is 
 #define STEP 32768u
 #define LOAD_MAX 65535u
 
-static __always_inline bool load(CONTEXT *ctx, __u32 from, void *to, __u32 length)
+static __always_inline bool load(CONTEXT *ctx, __u32 from, void *to, __u64 length)
 {
 	if (snap_len > LOAD_MAX && length > LOAD_MAX) {
 		if (bpf_xdp_load_bytes(ctx, from, to, STEP))
@@ -17,11 +17,10 @@ static __always_inline bool load(CONTEXT *ctx, __u32 from, void *to, __u32 lengt
 		from += STEP;
 		to += STEP;
 		length -= STEP;
-		asm volatile("" : "+r"(length));
-		if (length > LOAD_MAX)
-			return false;
 	}
-	return length != 0 && bpf_xdp_load_bytes(ctx, from, to, length) == 0;
+	if (length > LOAD_MAX)
+		return false;
+	return bpf_xdp_load_bytes(ctx, from, to, not_zero(at_most(length, LOAD_MAX))) == 0;
 }
 
 static __always_inline __u32 packet_length(struct xdp_md *ctx)

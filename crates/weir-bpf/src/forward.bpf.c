@@ -9,7 +9,7 @@
  * sent, refused
  *           What became of redirected packets, from the kernel's own tracepoints: XDP puts them aside and hands them to the
  *           driver sixteen at a time, long after the program has returned.
- * Maps:     gate.h, `target`, `sockets`, `accounts`, `pending`; with `copies` those of writer.h.
+ * Maps:     gate.h, `target`, `sockets`, `accounts`, `pending`, `strays`; with `copies` those of writer.h.
  * Kernel:   6.1; programs that are bound to their device 6.8, and a driver that tells stripped VLAN tags. */
 #define CONTEXT struct xdp_md
 #include "buffers.h"

@@ -14,24 +14,17 @@ use weir_sys::bpf::XdpHook;
 use weir_sys::bpf::pin::pin;
 
 use crate::filter::{Gate, Hook, gate};
-use crate::leave_out_all;
 use crate::log::{LoadError, logged};
 use crate::pool::{PoolMaps, PoolOptions, keep_maps, prepare};
 use crate::xdp::{Attached, Body, Bound, Device, HAS_FRAGMENTS, Kind, bind, reuse};
+use crate::{Strays, leave_out_all};
 
 skeleton!("forward");
 
 /// The maps of the pool.
 macro_rules! pool_maps {
     ($maps:expr) => {
-        [
-            &mut $maps.pool,
-            &mut $maps.chunks,
-            &mut $maps.queues,
-            &mut $maps.orders,
-            &mut $maps.doorbell,
-            &mut $maps.strays,
-        ]
+        [&mut $maps.pool, &mut $maps.chunks, &mut $maps.queues, &mut $maps.orders, &mut $maps.doorbell]
     };
 }
 
@@ -58,6 +51,7 @@ pub struct Forward {
     program: Kind,
     target: MapHandle,
     sockets: MapHandle,
+    strays: MapHandle,
     queues: Queues,
     gate: Arc<Gate>,
     /// The programs that follow what was redirected, attached as long as this lives, or is pinned.
@@ -137,12 +131,13 @@ impl Forward {
         let device = options.tags_of.map(|index| Device { index, fragments: options.fragments });
         match device {
             None => progs.forward_tagged.set_autoload(false),
-            Some(device) => bind(&mut progs.forward_tagged, device),
+            Some(device) => bind(&mut progs.forward_tagged, device)?,
         }
 
         let mut loaded = open.load()?;
         let target = MapHandle::try_from(&loaded.maps.target)?;
         let sockets = MapHandle::try_from(&loaded.maps.sockets)?;
+        let strays = MapHandle::try_from(&loaded.maps.strays)?;
         let variables = loaded.maps.bss_data.as_deref_mut().expect("the program has variables");
         variables.target_id = target.info()?.info.id;
         variables.sockets_id = sockets.info()?.info.id;
@@ -156,6 +151,7 @@ impl Forward {
                     maps.sockets.as_fd(),
                     maps.accounts.as_fd(),
                     maps.pending.as_fd(),
+                    maps.strays.as_fd(),
                     maps.rodata.as_fd(),
                 ];
                 let copies = options.copies.is_some();
@@ -166,7 +162,6 @@ impl Forward {
                         maps.queues.as_fd(),
                         maps.orders.as_fd(),
                         maps.doorbell.as_fd(),
-                        maps.strays.as_fd(),
                     ]);
                 }
                 let plain = loaded.progs.forward_tagged.as_fd();
@@ -188,7 +183,7 @@ impl Forward {
             Some(pool) => Some(keep_maps!(loaded, pool, Arc::clone(&gate))),
             None => None,
         };
-        Ok((Self { program, target, sockets, queues, gate, witnesses }, pool))
+        Ok((Self { program, target, sockets, strays, queues, gate, witnesses }, pool))
     }
 
     /// Says where packets go: to the interface with this index in the calling thread's namespace.
@@ -230,6 +225,12 @@ impl Forward {
         &self.gate
     }
 
+    /// Packets of which the driver could not say whether it had taken a VLAN tag off, and those that the pool of copies has no
+    /// queue for.
+    pub fn strays(&self) -> Strays {
+        Strays::read(&self.strays)
+    }
+
     /// The accounts.
     pub fn queues(&self) -> &Queues {
         &self.queues
@@ -262,14 +263,20 @@ pub(crate) fn around<R>(
         let mut open = skeleton::ForwardSkelBuilder::default().open(&mut storage)?;
         leave_out_all(open.open_object_mut())?;
         let ours = &mut open.maps;
-        let held =
-            [&mut ours.target, &mut ours.sockets, &mut ours.accounts, &mut ours.pending, &mut ours.rodata];
+        let held = [
+            &mut ours.target,
+            &mut ours.sockets,
+            &mut ours.accounts,
+            &mut ours.pending,
+            &mut ours.strays,
+            &mut ours.rodata,
+        ];
         let (maps, pool) = maps.split_at(held.len());
         reuse(maps, held)?;
         if !pool.is_empty() {
             reuse(pool, pool_maps!(ours))?;
         }
-        bind(&mut open.progs.filter_tagged, device);
+        bind(&mut open.progs.filter_tagged, device)?;
         Ok(then(open.load()?.progs.filter_tagged.insns()))
     })
 }

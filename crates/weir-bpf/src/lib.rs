@@ -27,6 +27,7 @@ macro_rules! skeleton {
 
 mod log;
 mod parked;
+mod strays;
 
 pub mod af_xdp;
 pub mod bare;
@@ -37,11 +38,13 @@ pub mod pool;
 pub mod stack;
 pub mod tag;
 pub mod tc;
+pub mod writers;
 pub mod xdp;
 pub mod xsk;
 
 pub use log::LoadError;
 pub use parked::Parked;
+pub use strays::Strays;
 
 /// Has no program of `object` loaded and no map made, but for those that are asked for again.
 fn leave_out_all(object: &mut libbpf_rs::OpenObject) -> libbpf_rs::Result<()> {

@@ -3,10 +3,13 @@
 use std::cell::RefCell;
 
 use libbpf_rs::{PrintLevel, set_print};
+use weir_sys::bpf::program::last_words;
+use weir_sys::kernel;
+use weir_sys::privilege::{self, Capabilities};
 
 /// A program that the kernel did not take.
 #[derive(Debug, thiserror::Error)]
-#[error("load eBPF program `{program}`: {source}{}", said(log))]
+#[error("{}", told(program, source, log))]
 pub struct LoadError {
     /// The program.
     pub program: &'static str,
@@ -14,17 +17,26 @@ pub struct LoadError {
     pub source: libbpf_rs::Error,
     /// What libbpf and the verifier had to say, last lines last; may be empty.
     pub log: String,
+    /// The process had not all capabilities that programs take.
+    pub unprivileged: bool,
 }
 
 impl LoadError {
-    /// Whether the kernel refused for want of privilege.
+    /// Whether the kernel refused for want of privilege. `EACCES` is also what the verifier answers when it does not like a
+    /// program: then it has said why, and who has all capabilities does not lack one.
     pub fn is_permission(&self) -> bool {
-        self.source.kind() == libbpf_rs::ErrorKind::PermissionDenied
+        let denied = self.source.kind() == libbpf_rs::ErrorKind::PermissionDenied;
+        denied && (self.unprivileged || self.verifier().is_none())
     }
 
     /// Whether the kernel had no memory for the maps.
     pub fn is_memory(&self) -> bool {
         self.source.kind() == libbpf_rs::ErrorKind::OutOfMemory
+    }
+
+    /// What the verifier did not like, if it was the one to refuse.
+    pub fn verifier(&self) -> Option<&str> {
+        Some(verifier(&self.log)?.1)
     }
 }
 
@@ -39,13 +51,91 @@ pub(crate) fn logged<T>(
 ) -> Result<T, LoadError> {
     LOG.take();
     set_print(Some((PrintLevel::Warn, |_, line| LOG.with_borrow_mut(|log| log.push_str(&line)))));
-    load().map_err(|source| LoadError { program, source, log: LOG.take() })
+    load().map_err(|source| LoadError { program, source, log: LOG.take(), unprivileged: unprivileged() })
+}
+
+/// Whether this thread lacks any of the capabilities that programs take. `CAP_SYS_ADMIN` is what two of them were split off from.
+fn unprivileged() -> bool {
+    let split = Capabilities::BPF | Capabilities::PERFMON;
+    privilege::effective().is_ok_and(|effective| {
+        let split = effective.contains(split) || effective.contains(Capabilities::SYS_ADMIN);
+        !split || !effective.contains(Capabilities::NET_ADMIN)
+    })
+}
+
+/// The program that the verifier refused, and its last words, of what libbpf has printed.
+fn verifier(log: &str) -> Option<(&str, &str)> {
+    const BEGIN: &str = "-- BEGIN PROG LOAD LOG --";
+    const END: &str = "-- END PROG LOAD LOG --";
+    let (head, said) = log.rsplit_once(BEGIN)?;
+    // `libbpf: prog 'NAME': -- BEGIN PROG LOAD LOG --`
+    let program = head.rsplit('\'').nth(1).unwrap_or_default();
+    let said = said.split_once(END).map_or(said, |(said, _)| said);
+    Some((program, last_words(said)?))
+}
+
+/// The first line stands alone.
+fn told(program: &str, source: &libbpf_rs::Error, log: &str) -> String {
+    let (kernel, lines) = (kernel::release(), last_lines(log));
+    match verifier(log) {
+        Some((program, words)) => {
+            format!(
+                "the verifier of Linux {kernel} refuses eBPF program `{program}`: {words} ({source}){lines}"
+            )
+        }
+        None => format!("load eBPF program `{program}` on Linux {kernel}: {source}{lines}"),
+    }
 }
 
 /// The last lines of a log, where the verifier says what it did not like.
-fn said(log: &str) -> String {
+fn last_lines(log: &str) -> String {
     const LINES: usize = 12;
     let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(LINES)..];
     last.iter().map(|line| format!("\n  {line}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use super::*;
+
+    /// As libbpf 1.5 prints it on Linux 6.12.
+    const REFUSED: &str = "libbpf: prog 'capture_tagged': BPF program load failed: Permission denied
+libbpf: prog 'capture_tagged': -- BEGIN PROG LOAD LOG --
+0: R1=ctx() R10=fp0
+214: (85) call bpf_xdp_load_bytes#189
+R4 invalid zero-sized read: u64=[0,4294967295]
+processed 209 insns (limit 1000000) max_states_per_insn 0 total_states 12 peak_states 12 mark_read 4
+-- END PROG LOAD LOG --
+libbpf: prog 'capture_tagged': failed to load: -13
+libbpf: failed to load object 'xdp_bpf'
+";
+
+    fn error(log: &str, unprivileged: bool) -> LoadError {
+        let source = io::Error::from_raw_os_error(13).into();
+        LoadError { program: "capture", source, log: log.to_owned(), unprivileged }
+    }
+
+    #[test]
+    fn a_program_that_is_not_liked_lacks_no_privilege() {
+        let refused = error(REFUSED, false);
+        assert_eq!(refused.verifier(), Some("R4 invalid zero-sized read: u64=[0,4294967295]"));
+        assert!(!refused.is_permission());
+        // Without CAP_PERFMON the verifier refuses what it grants otherwise.
+        assert!(error(REFUSED, true).is_permission());
+        // Not even asked: an LSM, or a user namespace.
+        assert!(error("libbpf: failed to load object 'xdp_bpf'\n", false).is_permission());
+    }
+
+    #[test]
+    fn the_first_line_names_the_kernel_the_program_and_why() {
+        let text = error(REFUSED, false).to_string();
+        let first = text.lines().next().unwrap_or_default();
+        let says = "refuses eBPF program `capture_tagged`: R4 invalid zero-sized read: u64=[0,4294967295] (";
+        assert!(first.starts_with("the verifier of Linux ") && first.contains(says), "{first}");
+        assert!(first.contains(&kernel::release()), "{first}");
+        assert!(text.contains("call bpf_xdp_load_bytes"), "{text}");
+    }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
+use crate::Strays;
 use crate::filter::Gate;
 
 /// When the program reads the clock; the numbers are those of `pool.h`.
@@ -116,17 +117,10 @@ impl PoolMaps {
         &self.gate
     }
 
-    /// Packets that came on a queue for which there is no pool: neither captured nor counted as seen anywhere else.
-    pub fn strays(&self) -> u64 {
-        stray_packets(&self.strays)
+    /// Packets that are counted beside the queues.
+    pub fn strays(&self) -> Strays {
+        Strays::read(&self.strays)
     }
-}
-
-/// The sum of the map `strays`.
-pub(crate) fn stray_packets(strays: &MapHandle) -> u64 {
-    let per_cpu = strays.lookup_percpu(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten();
-    let count = |value: Vec<u8>| value.try_into().map_or(0, u64::from_ne_bytes);
-    per_cpu.into_iter().flatten().map(count).sum()
 }
 
 /// Sets the constants and the maps' measures of an open skeleton.

@@ -168,18 +168,18 @@ static __always_inline bool plan(struct __sk_buff *ctx, struct cut *cut)
 	return true;
 }
 
-/* Ones' complement sum of `length` bytes and what follows them up to a multiple of four, which is zero. */
-static __always_inline bool add(__u64 *sum, void *data, __u32 length)
+/* Ones' complement sum of `length` bytes and what follows them up to a multiple of four, which is zero. Before Linux 6.8 the
+ * verifier does not see that a known number is not less than one that it only has bounds for, so the end is shown to it
+ * once more, by what a segment can have. */
+static __always_inline bool add(__u64 *sum, void *data, __u64 length)
 {
 	__s64 piece_sum = *sum;
 #pragma clang loop unroll(disable)
 	for (__u32 piece = 0; piece < SUM_PIECES; piece++) {
 		__u32 at = piece * SUM_PIECE;
-		if (at >= length)
+		if (at >= length || at >= L4_SIZE_MAX + segment_payload)
 			break;
-		__u32 left = (length - at + 3) & ~3u;
-		if (left > SUM_PIECE)
-			left = SUM_PIECE;
+		__u64 left = at_most((length - at + 3) & ~3ull, SUM_PIECE);
 		piece_sum = bpf_csum_diff(NULL, 0, data + at, left, piece_sum);
 		if (piece_sum < 0)
 			return false;
@@ -189,7 +189,7 @@ static __always_inline bool add(__u64 *sum, void *data, __u32 length)
 }
 
 /* Everything in front of the payload, tag included, as the frame has it. */
-static __always_inline bool load_headers(struct cut *cut, void *data, __u32 l4, __u32 l4_size)
+static __always_inline bool load_headers(struct cut *cut, void *data, __u64 l4, __u64 l4_size)
 {
 	struct __sk_buff *ctx = cut->ctx;
 	if (cut->tagged) {
@@ -205,12 +205,15 @@ static __always_inline bool load_headers(struct cut *cut, void *data, __u32 l4, 
 }
 
 /* Segment `index` with all that belongs to it, however much of it is kept. */
-static __always_inline bool lay_segment(struct cut *cut, void *data, __u32 index, __u32 payload)
+static __always_inline bool lay_segment(struct cut *cut, void *data, __u32 index, __u64 payload)
 {
-	__u32 l3 = cut->l3, l4 = cut->l4, l4_size = cut->l4_size;
-	asm volatile("" : "+r"(l3), "+r"(l4), "+r"(l4_size), "+r"(payload));
+	__u64 l3 = cut->l3, l4 = cut->l4, l4_size = cut->l4_size;
 	if (l3 > L3_MAX || l4 > L4_MAX || l4_size > L4_SIZE_MAX || payload > segment_payload)
 		return false;
+	l3 = at_most(l3, L3_MAX);
+	l4 = at_most(l4, L4_MAX);
+	l4_size = at_most(l4_size, L4_SIZE_MAX);
+	payload = at_most(payload, segment_payload);
 	void *l4_data = data + l4, *body = l4_data + l4_size;
 	*(__u32 *)(body + payload) = 0; /* what `add` reads behind it */
 	if (!load_headers(cut, data, l4, l4_size))
@@ -227,16 +230,11 @@ static __always_inline bool lay_segment(struct cut *cut, void *data, __u32 index
 		sum = pseudo_sum((__be32 *)&ip->saddr, 8, cut->tcp, length);
 	} else {
 		struct iphdr *ip = data + l3;
-		__u32 size = l4 - l3;
-		asm volatile("" : "+r"(size));
-		if (size > 60)
-			return false;
+		__u64 size = at_most(l4 - l3, L4_MAX - L3_MAX);
 		ip->tot_len = bpf_htons(size + length);
 		ip->id = bpf_htons(bpf_ntohs(ip->id) + index);
 		ip->check = 0;
-		if (!add(&sum, ip, size))
-			return false;
-		ip->check = ~fold(sum);
+		ip->check = ~fold(bpf_csum_diff(NULL, 0, (__be32 *)ip, size, 0));
 		sum = pseudo_sum(&ip->saddr, 2, cut->tcp, length);
 	}
 	sum = fold(sum);

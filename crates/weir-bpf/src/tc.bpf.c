@@ -3,24 +3,28 @@
  *
  * Input:    struct __sk_buff as tcx and cls_bpf give it: from the link-layer header on, the outer VLAN tag beside it.
  * Verdict:  TC_ACT_UNSPEC, always: the next program or filter decides as if this one were not there.
- * Maps:     writer.h, steer.h; both programs share them.
+ * Maps:     writer.h, steer.h, processor.h; both programs share them.
  * Kernel:   6.1 (bpf_ktime_get_tai_ns). */
 #include <linux/pkt_cls.h>
 #define CONTEXT struct __sk_buff
 #include "packet.h"
+#include "processor.h"
 #include "segment.h"
 #include "steer.h"
 
-static __always_inline bool load(CONTEXT *ctx, __u32 from, void *to, __u32 length)
+static __always_inline bool load(CONTEXT *ctx, __u32 from, void *to, __u64 length)
 {
-	return length != 0 && bpf_skb_load_bytes(ctx, from, to, length) == 0;
+	return bpf_skb_load_bytes(ctx, from, to, not_zero(length)) == 0;
 }
 
 static __always_inline int deliver(struct __sk_buff *ctx, __u32 direction)
 {
 	struct record record;
 	bool tagged = ctx->vlan_present;
-	__u32 queue = steer(ctx, bpf_get_smp_processor_id(), tagged, ctx->vlan_tci);
+	__u32 writer = this_processor();
+	if (unlikely(writer == NO_WRITER))
+		return TC_ACT_UNSPEC;
+	__u32 queue = steer(ctx, writer, tagged, ctx->vlan_tci);
 	if (segments && deliver_segments(ctx, queue, direction))
 		return TC_ACT_UNSPEC;
 	if (!arrive(&record, queue))
@@ -65,7 +69,9 @@ int wanted_egress(struct __sk_buff *ctx)
 SEC("tc")
 int unwanted(struct __sk_buff *ctx)
 {
-	filter_out(first_queue(bpf_get_smp_processor_id()), segments ? count_segments(ctx) : 1);
+	__u32 writer = this_processor();
+	if (likely(writer != NO_WRITER))
+		filter_out(first_queue(writer), segments ? count_segments(ctx) : 1);
 	return TC_ACT_UNSPEC;
 }
 

@@ -5,18 +5,22 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
+use weir_sys::cpu::Processors;
 
 use crate::filter::{Hook, gate};
 use crate::log::{LoadError, logged};
 use crate::pool::{PoolMaps, PoolOptions, Steering, keep_maps, prepare, prepare_steering};
+use crate::writers;
 
 skeleton!("tc");
 
 /// The constants of one capture on one interface.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
-    /// The pool; its writers are CPUs.
+    /// The pool.
     pub pool: PoolOptions,
+    /// Its writers.
+    pub processors: Processors,
     /// How packets are steered, if they are.
     pub steering: Option<Steering>,
     /// Lay TCP super-frames down as segments.
@@ -61,6 +65,7 @@ impl Programs {
         let mut open = skeleton::TcSkelBuilder::default().open(&mut storage)?;
         let constants = prepare!(open, &options.pool);
         prepare_steering!(open, constants, options.steering);
+        writers::measure(&mut open.maps.processors, Some(&options.processors))?;
         if let Some(segments) = options.segments {
             constants.segments = true;
             constants.segment_payload = segments.payload;
@@ -70,6 +75,7 @@ impl Programs {
         open.progs.wanted_ingress.set_autoload(options.ingress);
         open.progs.wanted_egress.set_autoload(options.egress);
         let loaded = open.load()?;
+        writers::enter(&loaded.maps.processors, Some(&options.processors))?;
         let keep =
             |wanted: bool, program: BorrowedFd<'_>| wanted.then(|| program.try_clone_to_owned()).transpose();
         let programs = Self {

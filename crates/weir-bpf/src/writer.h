@@ -3,12 +3,14 @@
  * written by an eBPF program includes this file once and brings its own way of copying a packet.
  *
  * One writer per queue. Two programs never write to one `struct queue` at a time, because a writer is either a receive
- * queue that one NAPI context polls (native XDP), or a CPU on which the program runs with bottom halves disabled
- * (generic XDP, tc); it has a queue of its own, or where packets are steered (steer.h), one for each target. */
+ * queue of one interface that one NAPI context polls (native XDP of drivers that are known for it), or a CPU on which the
+ * program runs with bottom halves disabled (other native XDP, generic XDP, tc); it has a queue of its own, or where packets
+ * are steered (steer.h), one for each target. */
 #pragma once
 #include <stdbool.h>
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
+#include "bounds.h"
 #include "gate.h"
 #include "pool.h"
 
@@ -51,13 +53,19 @@ struct {
 	__uint(max_entries, 4096);
 } doorbell SEC(".maps");
 
-/* Packets on a queue for which the capture has no pool, one count per CPU. */
+/* Packets that are counted beside the queues, by why, one count per CPU; crates/weir-bpf/src/strays.rs reads them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__type(key, __u32);
 	__type(value, __u64);
-	__uint(max_entries, 1);
+	__uint(max_entries, 4);
 } strays SEC(".maps");
+
+#define NO_QUEUE 0 /* on a queue for which the capture has no pool */
+#define FOREIGN                                                                                                        \
+	1 /* of another interface, to which a driver has handed the program on: its queues have the same numbers */
+#define APART 2  /* on a processor that has no queue */
+#define UNTOLD 3 /* whose driver could not say whether it had taken a VLAN tag off; counted by a queue, too */
 
 /* Load-time constants: the verifier sees them as known numbers and removes what they switch off. */
 const volatile __u32 chunk_limit = 4096; /* records begin below this offset; the rest of a chunk is room for the last */
@@ -150,12 +158,19 @@ struct record {
 	struct order *order;
 	struct progress *progress;
 	void *at;       /* where it begins in its chunk */
-	__u32 offset;   /* the same, from the chunk's beginning */
-	__u32 captured; /* 1..=snap_len */
-	__u32 padded;   /* the same, to the next multiple of four */
+	__u64 offset;   /* the same, from the chunk's beginning */
+	__u64 captured; /* 1..=snap_len */
+	__u64 padded;   /* the same, to the next multiple of four */
 };
 
 #define DATA(record) ((record)->at + sizeof(struct epb))
+
+static __always_inline void beside(__u32 why)
+{
+	__u64 *packets = bpf_map_lookup_elem(&strays, &why);
+	if (packets)
+		++*packets;
+}
 
 /* The queue's counters and orders. False if the capture has no pool for the queue. */
 static __always_inline bool find(struct record *record, __u32 queue)
@@ -163,10 +178,7 @@ static __always_inline bool find(struct record *record, __u32 queue)
 	record->queue = bpf_map_lookup_elem(&queues, &queue);
 	record->order = bpf_map_lookup_elem(&orders, &queue);
 	if (unlikely(!record->queue || !record->order)) {
-		__u32 zero = 0;
-		__u64 *stray = bpf_map_lookup_elem(&strays, &zero);
-		if (stray)
-			++*stray;
+		beside(NO_QUEUE);
 		return false;
 	}
 	return true;
@@ -195,7 +207,7 @@ static __always_inline void filter_out(__u32 queue, __u32 packets)
 static __always_inline bool begin(struct record *record, __u32 length)
 {
 	struct queue *queue = record->queue;
-	__u32 offset = queue->offset;
+	__u64 offset = queue->offset;
 	if (offset >= chunk_limit) {
 		if (!open_chunk(queue, record->order)) {
 			queue->lost++;
@@ -207,17 +219,16 @@ static __always_inline bool begin(struct record *record, __u32 length)
 	__u32 chunk = queue->chunk;
 	void *data = bpf_map_lookup_elem(&pool, &chunk);
 	record->progress = bpf_map_lookup_elem(&chunks, &chunk);
-	__u32 captured = length > snap_len ? snap_len : length;
-	/* Keeps clang from proving the bound itself and dropping the comparison that the verifier must see. */
-	asm volatile("" : "+r"(captured));
-	if (unlikely(!data || !record->progress || captured == 0 || captured > snap_len)) {
+	if (unlikely(!data || !record->progress || length == 0)) {
 		queue->errors++;
 		return false;
 	}
+	__u64 captured = not_zero(at_most(length, snap_len));
+	offset = at_most(offset, chunk_limit - 1);
 	record->at = data + offset;
 	record->offset = offset;
 	record->captured = captured;
-	record->padded = (captured + 3) & ~3u;
+	record->padded = (captured + 3) & ~3ull;
 	struct epb *epb = record->at;
 	__u64 now = timestamp(queue, record->order);
 	epb->type = EPB_TYPE;

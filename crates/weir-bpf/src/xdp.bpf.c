@@ -4,26 +4,36 @@
  * Input:    struct xdp_md, linear or with fragments.
  * Verdicts: XDP_PASS (mode pass) or XDP_DROP (mode exclusive), always the same one, whatever became of the copy. A packet
  *           that the filter does not want passes in both modes: exclusive is what was asked for, and it was not.
- * Maps:     writer.h, steer.h.
+ * Maps:     writer.h, steer.h, processor.h.
  * Kernel:   6.1 (bpf_ktime_get_tai_ns); programs that are bound to their device 6.8, and a driver that tells stripped VLAN tags. */
 #define CONTEXT struct xdp_md
 #include "buffers.h"
 #include "place.h"
+#include "processor.h"
 #include "steer.h"
 #include "stripped.h"
 
 const volatile __u32 verdict = XDP_PASS;
-const volatile bool queue_is_cpu = false; /* generic XDP runs on any CPU: one writer per CPU */
+const volatile __u32 queues_of = 0; /* a writer is a receive queue of the interface with this index; 0: a processor */
 
+/* NO_WRITER: the packet is nobody's, and counted as that. */
 static __always_inline __u32 writer_of(struct xdp_md *ctx)
 {
-	return queue_is_cpu ? bpf_get_smp_processor_id() : ctx->rx_queue_index;
+	if (queues_of == 0)
+		return this_processor();
+	if (likely(ctx->ingress_ifindex == queues_of))
+		return ctx->rx_queue_index;
+	beside(FOREIGN);
+	return NO_WRITER;
 }
 
 static __always_inline int deliver(struct xdp_md *ctx, const struct tag *tag)
 {
 	struct record record;
-	if (!arrive(&record, steer(ctx, writer_of(ctx), tag->there, tag->tci)))
+	__u32 writer = writer_of(ctx);
+	if (unlikely(writer == NO_WRITER))
+		return verdict;
+	if (!arrive(&record, steer(ctx, writer, tag->there, tag->tci)))
 		return verdict;
 	if (!begin(&record, packet_length(ctx) + (tag->there ? TAG : 0)))
 		return verdict;
@@ -50,7 +60,9 @@ int wanted(struct xdp_md *ctx)
 
 static __always_inline int pass_by(struct xdp_md *ctx)
 {
-	filter_out(first_queue(writer_of(ctx)), 1);
+	__u32 writer = writer_of(ctx);
+	if (likely(writer != NO_WRITER))
+		filter_out(first_queue(writer), 1);
 	return XDP_PASS;
 }
 

@@ -2,6 +2,7 @@
 
 mod bound;
 
+use std::io;
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use libbpf_rs::libbpf_sys::bpf_insn;
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use libbpf_rs::{OpenMapMut, OpenProgramMut};
-use weir_sys::bpf::{XdpHook, XdpLink};
+use weir_sys::bpf::{XdpHook, XdpLink, probe};
 use weir_sys::netns::NetNs;
 use weir_sys::{CallError, testrun};
 
@@ -19,11 +20,12 @@ use crate::filter::{Gate, Hook, gate};
 use crate::leave_out_all;
 use crate::log::{LoadError, logged};
 use crate::pool::{PoolMaps, PoolOptions, Steering, keep_maps, prepare, prepare_steering};
+use crate::writers::{self, Writers};
 
 skeleton!("xdp");
 
 /// The constants of one capture on one interface.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct Options {
     /// The pool.
     pub pool: PoolOptions,
@@ -34,8 +36,8 @@ pub struct Options {
     /// Packets may come in several buffers, which costs a call for each to learn its length. Without, the kernel keeps
     /// such packets, and an MTU that brings them, away.
     pub fragments: bool,
-    /// A writer is a CPU, as generic XDP needs; else a receive queue.
-    pub queue_is_cpu: bool,
+    /// The pool's writers; for generic XDP processors.
+    pub writers: Writers,
     /// Index of the interface whose driver is asked for stripped VLAN tags; the program is then bound to it.
     pub tags_of: Option<u32>,
 }
@@ -83,7 +85,11 @@ impl Program {
         prepare_steering!(open, constants, options.steering);
         constants.verdict = if options.exclusive { XDP_DROP } else { XDP_PASS };
         constants.fragments = options.fragments;
-        constants.queue_is_cpu = options.queue_is_cpu;
+        constants.queues_of = match options.writers {
+            Writers::Queues { of } => of,
+            Writers::Processors(_) => 0,
+        };
+        writers::measure(&mut open.maps.processors, options.writers.processors())?;
 
         for program in [&mut open.progs.capture, &mut open.progs.wanted, &mut open.progs.unwanted] {
             program.set_autoload(options.tags_of.is_none());
@@ -94,11 +100,12 @@ impl Program {
             None => open.progs.capture_tagged.set_autoload(false),
             Some(index) => {
                 let device = Device { index, fragments: options.fragments };
-                bind(&mut open.progs.capture_tagged, device);
+                bind(&mut open.progs.capture_tagged, device)?;
             }
         }
 
         let loaded = open.load()?;
+        writers::enter(&loaded.maps.processors, options.writers.processors())?;
         let (kind, gate) = match options.tags_of {
             Some(index) => {
                 let maps = &loaded.maps;
@@ -110,6 +117,7 @@ impl Program {
                     maps.doorbell.as_fd(),
                     maps.strays.as_fd(),
                     maps.datagrams.as_fd(),
+                    maps.processors.as_fd(),
                     maps.rodata.as_fd(),
                 ];
                 let device = Device { index, fragments: options.fragments };
@@ -128,7 +136,7 @@ impl Program {
         Ok((Self(kind), keep_maps!(loaded, &options.pool, Arc::new(gate))))
     }
 
-    /// Runs `packet`, an Ethernet frame on receive queue 0, through it `times` times, with what comes of it for the pool:
+    /// Runs `packet`, an Ethernet frame on receive queue 0 of the namespace's loopback, through it `times` times, with what comes of it for the pool:
     /// nanoseconds a run on average.
     ///
     /// # Errors
@@ -204,10 +212,11 @@ fn around<R>(device: Device, maps: &[OwnedFd], then: impl FnOnce(&[bpf_insn]) ->
                 &mut ours.doorbell,
                 &mut ours.strays,
                 &mut ours.datagrams,
+                &mut ours.processors,
                 &mut ours.rodata,
             ],
         )?;
-        bind(&mut open.progs.filter_tagged, device);
+        bind(&mut open.progs.filter_tagged, device)?;
         Ok(then(open.load()?.progs.filter_tagged.insns()))
     })
 }
@@ -229,11 +238,22 @@ pub(crate) fn reuse<const N: usize>(
 }
 
 /// Has a program loaded, for `device` alone.
-pub(crate) fn bind(program: &mut OpenProgramMut<'_>, device: Device) {
+///
+/// Not where the kernel blinds constants: that moves each program, and a device that goes before one which was moved takes the
+/// kernel's network with it (`leave_room` in stripped.h).
+pub(crate) fn bind(program: &mut OpenProgramMut<'_>, device: Device) -> Result<(), libbpf_rs::Error> {
+    if probe::blinds_constants().map_err(|error| error.source)? {
+        return Err(io::Error::other(BLINDED).into());
+    }
     program.set_autoload(true);
     program.set_flags(DEVICE_BOUND | if device.fragments { HAS_FRAGMENTS } else { 0 });
     program.set_ifindex(device.index);
+    Ok(())
 }
+
+/// Why no program is bound to a device.
+const BLINDED: &str =
+    "programs are not bound to devices where net.core.bpf_jit_harden has the kernel blind constants";
 
 /// Verdicts, as in `enum xdp_action`.
 const XDP_DROP: u32 = 1;

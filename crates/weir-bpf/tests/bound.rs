@@ -4,6 +4,7 @@ use std::io::Write;
 
 use weir_bpf::filter::{FilterError, Loader};
 use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp, SteerBy, Steering};
+use weir_bpf::writers::Writers;
 use weir_bpf::xdp::{Options, Program};
 use weir_bpf::{af_xdp, forward};
 use weir_filter::emit::ebpf;
@@ -50,7 +51,7 @@ fn program(device: u32, fragments: bool, steering: Option<SteerBy>) -> (Program,
         steering,
         exclusive: false,
         fragments,
-        queue_is_cpu: false,
+        writers: Writers::Queues { of: device },
         tags_of: Some(device),
     };
     Program::load(&options).expect("it is loaded")
@@ -61,7 +62,7 @@ fn program(device: u32, fragments: bool, steering: Option<SteerBy>) -> (Program,
 fn loaders(device: u32, fragments: bool, steered: &[Option<SteerBy>]) -> Vec<Loader> {
     let (queues, tags_of) = (1, Some(device));
     let captures: Vec<_> = steered.iter().map(|&steering| program(device, fragments, steering).1).collect();
-    let options = af_xdp::Options { queues, stamp: Stamp::Packet, fragments, concurrent: false, tags_of };
+    let options = af_xdp::Options { queues, stamp: Stamp::Packet, fragments, native_on: tags_of, tags_of };
     let (_program, af_xdp) = af_xdp::Program::load(&options).expect("it is loaded");
     let options =
         forward::Options { queues, fragments, to_sockets: true, past_sockets: true, tags_of, copies: None };

@@ -2,6 +2,7 @@
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir::writer::Writer;
@@ -11,8 +12,8 @@ use crate::args::CaptureArgs;
 use crate::confine::{self, Confinement, Needs};
 use crate::control::{Change, Control, Listening, Marks, What};
 use crate::failure::Failure;
-use crate::files::{self, FilesArgs};
 use crate::json::{FilesSummary, Summary};
+use crate::keeper::Helpers;
 use crate::live::{self, Live};
 use crate::metrics::{Bound, Metrics};
 use crate::stop::{Stop, Until};
@@ -27,6 +28,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
         return interfaces::list(&args.live.origin.namespaces);
     }
     args.check().map_err(Failure::usage)?;
+    args.live.origin.check()?;
     if to_stdout(args) && io::stdout().is_terminal() {
         return Err(Failure::usage("-w -: standard output is a terminal")
             .hint("pipe it: weir capture -w - | tshark -r -"));
@@ -54,6 +56,8 @@ struct Run<'a> {
     live: Option<Live>,
     metrics: Option<Metrics>,
     control: Option<Control>,
+    /// Last, for it removes the sockets of what is above.
+    _helpers: Option<Arc<Helpers>>,
     /// Filters that have come into force, and are not marked in the file yet.
     marks: Marks,
     /// Packets that were taken from the engine to be kept: written, or counted where no file is asked for.
@@ -64,23 +68,28 @@ impl<'a> Run<'a> {
     fn start(args: &'a CaptureArgs, filter: Option<Filter>, mut until: Until) -> Result<Self, Failure> {
         let metrics = args.live.metrics.bind()?;
         let listening = args.live.control.listen()?;
-        let user = args.files.user()?;
+        let user = args.live.user.find()?;
+        // What files are written through is made, and who opens them is started, while that is possible: before there are
+        // other threads and other rights.
+        let mut options = args.writer_options();
+        let sockets = metrics.as_ref().and_then(Bound::path).into_iter();
+        let sockets = sockets.chain(listening.iter().map(Listening::path)).map(Path::to_owned).collect();
+        let helpers = if args.live.confine.is_on() {
+            Helpers::start(args.write.as_deref(), &options, user.asked_for(), sockets)?
+        } else {
+            None
+        };
+        options.keeper = helpers.as_ref().map(Helpers::keeper);
+        user.threads_too();
         let builder = args.builder(&interfaces::chosen(&args.live.origin)?);
         let capture = filter.into_iter().fold(builder, Builder::filter).open()?;
         until.begin();
         let interfaces = capture.interfaces().to_vec();
         // Before the first file, so that it can be written as all that follow it.
-        user.iter().try_for_each(FilesArgs::switch_to)?;
-        let confinement = args.live.confine.confine(|| {
-            let socket = metrics.as_ref().and_then(Bound::path).map(Path::to_owned);
-            let written = args.write.as_deref().map(files::place).into_iter().chain(socket);
-            let needs = written.fold(Needs::to_capture(), |needs, path| needs.write(&path));
-            let needs = listening.iter().map(Listening::path).fold(needs, Needs::remove);
-            if args.files.runs_programs() { needs.run_programs() } else { needs }
-        })?;
+        let confinement = args.live.confine.confine_as(&user, Needs::to_capture)?;
         let writer = args.write.as_deref().map(|path| {
             let described: Vec<_> = interfaces.iter().map(FileInterface::from).collect();
-            Writer::create(path, &described, &args.writer_options())
+            Writer::create(path, &described, &options)
         });
         let writer = writer.transpose()?;
         if !args.quiet {
@@ -102,6 +111,7 @@ impl<'a> Run<'a> {
             live,
             metrics: None,
             control: None,
+            _helpers: helpers,
             marks: Marks::default(),
             handled: 0,
         };

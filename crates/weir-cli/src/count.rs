@@ -3,9 +3,11 @@
 //! Payload is not read unless asked to: a chunk knows how many packets it holds.
 
 use std::io::{self, Write};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
+use weir::writer::WriterOptions;
 use weir::{Account, Builder, Capture, Interface, Tally};
 
 use crate::args::CountArgs;
@@ -14,6 +16,7 @@ use crate::control::{Control, Listening, What};
 use crate::failure::Failure;
 use crate::handlers::{Crew, Work};
 use crate::json::Summary;
+use crate::keeper::Helpers;
 use crate::live::rate;
 use crate::metrics::{Bound, Metrics};
 use crate::payload::Payload;
@@ -23,18 +26,24 @@ use crate::{interfaces, report, style, units};
 /// Runs the command.
 pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     args.check().map_err(Failure::usage)?;
+    args.live.origin.check()?;
     let filter = args.live.filter.filter(&args.live.words)?;
     let mut until = Until::new(&args.until)?;
     let metrics = args.live.metrics.bind()?;
     let listening = args.live.control.listen()?;
+    let user = args.live.user.find()?;
+    let sockets = metrics.as_ref().and_then(Bound::path).into_iter();
+    let sockets = sockets.chain(listening.iter().map(Listening::path)).map(Path::to_owned).collect();
+    // Before there are other threads and other rights.
+    let _removes_sockets = match args.live.confine.is_on() {
+        true => Helpers::start(None, &WriterOptions::default(), user.asked_for(), sockets)?,
+        false => None,
+    };
+    user.threads_too();
     let builder = args.builder(&interfaces::chosen(&args.live.origin)?);
     let mut capture = filter.into_iter().fold(builder, Builder::filter).open()?;
     until.begin();
-    let confinement = args.live.confine.confine(|| {
-        let socket = metrics.as_ref().and_then(Bound::path);
-        let needs = socket.into_iter().fold(Needs::to_capture(), Needs::write);
-        listening.iter().map(Listening::path).fold(needs, Needs::remove)
-    })?;
+    let confinement = args.live.confine.confine_as(&user, Needs::to_capture)?;
     if !args.quiet {
         style::print(&report::opened(capture.interfaces(), style::stderr()));
         metrics.iter().for_each(Bound::say);
@@ -295,7 +304,7 @@ impl<'a> Lines<'a> {
         writeln!(output, "{}", growth_row(&units::elapsed(elapsed), &interval.growth, &nic))?;
         if self.args.per_queue {
             for queue in &interval.queues {
-                let name = format!("{}:{}", queue.interface, queue.queue);
+                let name = format!("{}:{}", style::visible(&queue.interface), queue.queue);
                 writeln!(output, "{}", growth_row(&name, &queue.growth, ""))?;
             }
         }

@@ -194,8 +194,10 @@ impl Account {
 
 /// A line of the demo, over whatever the live line of the capture has drawn.
 fn say(line: &str) {
-    let clear = if style::terminal() { "\r\x1b[K" } else { "" };
-    style::say(format_args!("{clear}{line}"));
+    if style::terminal() {
+        style::draw("\r\x1b[K");
+    }
+    style::say(format_args!("{line}"));
 }
 
 fn cannot_build(error: weir_lab::Error) -> Failure {

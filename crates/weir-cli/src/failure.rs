@@ -67,13 +67,18 @@ impl From<weir::Error> for Failure {
             }
             _ => error.hint(),
         };
-        Self { status, message: error.to_string(), hint }
+        // That of a filter shows the place in lines below one another.
+        let message = match error {
+            Error::Filter(_) => error.to_string(),
+            _ => style::visible(&error.to_string()),
+        };
+        Self { status, message, hint }
     }
 }
 
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
         // Its text says what to do, too.
-        Self::new(error)
+        Self::new(style::visible(&error.to_string()))
     }
 }

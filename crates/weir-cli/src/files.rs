@@ -1,5 +1,4 @@
-//! The options of `weir capture` for its files: when one ends and the next begins, which are kept, compression, and whose
-//! they are. Letters and meanings are tcpdump's, sizes and times have units.
+//! The options of `weir capture` for its files: when one ends and the next begins, which are kept, and compression. Letters and meanings are tcpdump's, sizes and times have units.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -7,13 +6,11 @@ use std::time::Duration;
 
 use clap::Args;
 use weir::writer::{Compression, Rotation, WriterOptions};
-use weir_sys::user::User;
 
-use crate::failure::Failure;
 use crate::units;
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Several files, compression, owner")]
+#[command(next_help_heading = "Several files, compression")]
 pub(crate) struct FilesArgs {
     /// Begin the next file once one has this size, before compression: 100MB, 1GiB. The files are FILE, FILE1, FILE2 ...
     #[arg(short = 'C', long, value_name = "SIZE", value_parser = units::file_size, requires = "write")]
@@ -34,12 +31,13 @@ pub(crate) struct FilesArgs {
     #[arg(long, value_name = "N", value_parser = units::count, allow_hyphen_values = true, requires = "write")]
     rotate_count: Option<u64>,
 
-    /// With -C or --rotate-count: keep the newest N files, FILE0 to FILE9 for 10, overwriting the oldest. With -G alone:
-    /// stop after N files.
+    /// With -C or --rotate-count: keep the newest N files, FILE0 to FILE9 for 10, those of earlier runs counted. The oldest
+    /// goes, also where the disk is full. With -G alone: stop after N files.
     #[arg(short = 'W', long, value_name = "N", value_parser = units::files, allow_hyphen_values = true)]
     rotate_files: Option<u32>,
 
-    /// Delete the oldest files of this run as soon as together they would have more than this on the disk: 10GB.
+    /// Delete the oldest files, those of earlier runs by the same FILE too, as soon as together they would have more than
+    /// this on the disk: 10GB; and where the disk is full.
     #[arg(long, value_name = "SIZE", value_parser = units::file_size, allow_hyphen_values = true)]
     keep_size: Option<u64>,
 
@@ -47,22 +45,23 @@ pub(crate) struct FilesArgs {
     #[arg(short = 'z', long, value_name = "COMMAND", requires = "write")]
     postrotate: Option<OsString>,
 
+    /// Let the group of new files read them; else they are their owner's alone (0600).
+    #[arg(short = 'g', long, requires = "write")]
+    group_readable: bool,
+
     /// Compress: zstd, zstd:LEVEL (-100 fastest, -1 usual, 22 smallest), lz4 or gzip. A FILE that ends in .zst, .lz4 or .gz
     /// asks for it, too. For Wireshark 4.0, which loses its way between frames: zstd -dc FILE | tshark -r -
     #[arg(long, value_name = "KIND", value_parser = compression, requires = "write")]
     compress: Option<Compression>,
 
-    /// Refuse to overwrite a file that is there.
+    /// Refuse to overwrite a file that is there. With -C, -G and --rotate-count no file is ever overwritten: they take the
+    /// next number.
     #[arg(long, requires = "write")]
     no_clobber: bool,
 
-    /// Bring each finished file to the disk before anything else is done with it (fsync).
+    /// Bring each finished file, and its name, to the disk before anything else is done with it (fsync).
     #[arg(long, requires = "write")]
     fsync: bool,
-
-    /// Become this user once the interfaces are open: all files are created by it and belong to it.
-    #[arg(short = 'Z', long, value_name = "USER")]
-    relinquish_privileges: Option<String>,
 }
 
 impl FilesArgs {
@@ -107,33 +106,10 @@ impl FilesArgs {
             strftime: true,
             no_clobber: self.no_clobber,
             fsync: self.fsync,
+            group_readable: self.group_readable,
             command: self.postrotate.clone(),
             ..options
         }
-    }
-
-    /// Whether other programs are run.
-    pub(crate) fn runs_programs(&self) -> bool {
-        self.postrotate.is_some()
-    }
-
-    /// The user to become, looked up while that is possible.
-    pub(crate) fn user(&self) -> Result<Option<User>, Failure> {
-        let Some(name) = &self.relinquish_privileges else { return Ok(None) };
-        let user = User::find(name).map_err(|error| Failure::new(format_args!("-Z {name}: {error}")))?;
-        let unknown = || {
-            Failure::usage(format!("-Z {name}: there is no user of this name"))
-                .hint("getent passwd lists those that there are")
-        };
-        user.ok_or_else(unknown).map(Some)
-    }
-
-    /// Becomes that user.
-    pub(crate) fn switch_to(user: &User) -> Result<(), Failure> {
-        user.switch_to().map_err(|error| {
-            Failure::new(format_args!("-Z {}: {error}", user.name))
-                .hint("only root, or who has CAP_SETUID and CAP_SETGID, may become another user")
-        })
     }
 }
 

@@ -96,7 +96,9 @@ pub(crate) fn list(named: &[String]) -> Result<(), Failure> {
         lines.push(format!("{prefix}any (all of them in one, those that come later too)"));
     }
     let mut stdout = io::stdout().lock();
-    let printed = (1..).zip(lines).try_for_each(|(number, line)| writeln!(stdout, "{number}.{line}"));
+    let printed = (1..)
+        .zip(lines)
+        .try_for_each(|(number, line)| writeln!(stdout, "{number}.{}", style::visible(&line)));
     match printed.and_then(|()| stdout.flush()) {
         // Whoever read it has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),

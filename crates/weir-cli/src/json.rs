@@ -6,7 +6,7 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use weir::writer::{FileList, Written};
-use weir::{Account, HandlerAccount, Interface, NicCounters, PoolFill, Tally, TimeOrder};
+use weir::{Account, HandlerAccount, Interface, NicCounters, PoolFill, Strays, Tally, TimeOrder};
 
 use crate::confine::Confinement;
 use crate::failure::Failure;
@@ -69,14 +69,19 @@ pub(crate) struct FilesSummary {
     pub(crate) first: String,
     /// The one begun last.
     pub(crate) last: String,
-    /// The oldest ones, deleted by -W or --keep-size.
+    /// The oldest ones, those of earlier runs among them, deleted by -W or --keep-size, or because the disk was full.
     pub(crate) deleted: u64,
+    /// Of these: because the disk was full.
+    pub(crate) deleted_for_room: u64,
+    /// Files of earlier runs that were there and count as -W and --keep-size have it.
+    pub(crate) adopted: u64,
 }
 
-impl From<&FileList> for FilesSummary {
-    fn from(list: &FileList) -> Self {
+impl From<FileList> for FilesSummary {
+    fn from(list: FileList) -> Self {
         let (first, last) = (list.first.display().to_string(), list.last.display().to_string());
-        Self { count: list.count, first, last, deleted: list.deleted }
+        let FileList { count, deleted, deleted_for_room, adopted, .. } = list;
+        Self { count, first, last, deleted, deleted_for_room, adopted }
     }
 }
 
@@ -99,12 +104,18 @@ pub(crate) struct InterfaceSummary {
     pub(crate) detail: String,
     /// Why this source.
     pub(crate) why: String,
+    /// What is worse than it could be.
+    pub(crate) warnings: Vec<String>,
     pub(crate) link_type: u16,
     pub(crate) snap_len: u32,
     /// The filter; null: everything is wanted.
     pub(crate) filter: Option<String>,
     #[serde(flatten)]
     pub(crate) counters: Counters,
+    /// Packets that could not be given to a queue: by processors or receive queues that came later, or of other interfaces.
+    pub(crate) strays: Strays,
+    /// Packets that may have lost a VLAN tag, since the driver did not say.
+    pub(crate) untold_tags: u64,
     /// Growth of the card's and driver's own counters; null where there are none.
     pub(crate) nic: Option<NicCounters>,
 }
@@ -199,10 +210,13 @@ impl Summary {
                 mode: interface.mode,
                 detail: about.map(|about| about.detail.clone()).unwrap_or_default(),
                 why: about.map(|about| about.why.clone()).unwrap_or_default(),
+                warnings: about.map(|about| about.warnings.clone()).unwrap_or_default(),
                 link_type: about.map_or(0, |about| about.link_type),
                 snap_len: about.map_or(0, |about| about.snap_len),
                 filter: about.and_then(|about| about.filter.clone()),
                 counters: sum,
+                strays: interface.strays,
+                untold_tags: interface.untold_tags,
                 nic: interface.nic,
             });
         }

@@ -195,7 +195,7 @@ mod tests {
                 source: "xdp",
                 mode: "pass",
                 queues: queues.collect(),
-                nic: None,
+                ..InterfaceAccount::default()
             }],
             ..Account::default()
         }

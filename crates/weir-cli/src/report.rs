@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use weir::{HandlerState, Interface, TimeOrder};
+use weir::{HandlerState, Interface, Strays, TimeOrder};
 
 use crate::json::{Counters, Summary};
 use crate::style::Paint;
@@ -35,7 +35,7 @@ impl Losses {
 pub(crate) fn opened(interfaces: &[Interface], paint: Paint) -> String {
     let mut text = String::new();
     for interface in interfaces {
-        let Interface { name, source, mode, detail, why, filter, filter_is_never, .. } = interface;
+        let Interface { name, source, mode, detail, why, filter, filter_is_never, warnings, .. } = interface;
         let _infallible =
             writeln!(text, "{}: {detail}, mode {mode}; source {source}: {why}", paint.bold(name));
         if let Some(filter) = filter {
@@ -44,6 +44,9 @@ pub(crate) fn opened(interfaces: &[Interface], paint: Paint) -> String {
         if *filter_is_never {
             let _infallible =
                 writeln!(text, "{}: no packet can ever match this filter", paint.yellow("warning"));
+        }
+        for warning in warnings {
+            let _infallible = writeln!(text, "{}: {name}: {warning}", paint.yellow("warning"));
         }
     }
     text
@@ -272,13 +275,48 @@ fn verdict(summary: &Summary, paint: Paint) -> String {
     if tally.lost > 0 {
         text.push_str("  pool: every chunk was full; a larger pool (-B) absorbs a longer burst\n");
     }
-    if tally.errors > 0 {
-        text.push_str("  pool: packets that could not be put into a record are counted as errors\n");
+    text.push_str(&errors(summary));
+    let untold: u64 = summary.interfaces.iter().map(|interface| interface.untold_tags).sum();
+    if untold > 0 {
+        let (number, plural) = (units::grouped(untold), plural(untold));
+        let _infallible = writeln!(
+            text,
+            "  VLAN tags: the driver did not say of {number} packet{plural} whether it had taken one off; let it leave them: \
+             ethtool -K IF rxvlan off"
+        );
     }
     if losses.disk > 0 {
         text.push_str("  disk: packets that were captured and are not in the file\n");
     }
     text.push_str(&files(summary));
+    text
+}
+
+/// Why packets are counted as errors.
+fn errors(summary: &Summary) -> String {
+    let sum = |of: fn(&Strays) -> u64| summary.interfaces.iter().map(|interface| of(&interface.strays)).sum();
+    let known = [
+        (
+            sum(|strays| strays.foreign),
+            "of other interfaces, to which the driver has handed the program; --source tc leaves them out",
+        ),
+        (
+            sum(|strays| strays.apart),
+            "on processors that came up after the capture had begun; begin it anew for a queue for each",
+        ),
+        (
+            sum(|strays| strays.no_queue),
+            "on receive queues that came up after the capture had begun; begin it anew for all of them",
+        ),
+    ];
+    let others = summary.counters.tally.errors.saturating_sub(known.iter().map(|(packets, _)| packets).sum());
+    let mut text = String::new();
+    for (packets, what) in known.into_iter().chain([(others, "that could not be put into a record")]) {
+        if packets > 0 {
+            let (number, plural) = (units::grouped(packets), plural(packets));
+            let _infallible = writeln!(text, "  pool, errors: {number} packet{plural} {what}");
+        }
+    }
     text
 }
 
@@ -288,10 +326,14 @@ fn files(summary: &Summary) -> String {
     let elapsed = Duration::try_from_secs_f64(summary.elapsed_seconds).unwrap_or_default();
     let name = match &summary.files {
         _ if file == "-" => "standard output".to_owned(),
-        Some(files) if files.count > 1 => {
+        Some(files) if files.count > 1 || files.deleted > 0 => {
+            let for_room = match files.deleted_for_room {
+                0 => String::new(),
+                number => format!(" ({} because the disk was full)", units::grouped(number)),
+            };
             let deleted = match files.deleted {
                 0 => String::new(),
-                deleted => format!(", the oldest {} deleted", units::grouped(deleted)),
+                deleted => format!(", the oldest {} deleted{for_room}", units::grouped(deleted)),
             };
             format!("{} files, {} to {}{deleted}", units::grouped(files.count), files.first, files.last)
         }
@@ -335,6 +377,8 @@ mod tests {
             source: "xdp",
             mode: "pass",
             queues: vec![busy, idle],
+            strays: Strays { no_queue: 0, foreign: 0, apart: 1 },
+            untold_tags: 2,
             nic: Some(nic),
         };
         let account =
@@ -362,6 +406,8 @@ mod tests {
             "rx_dropped grew by 3",
             "1,000,100",
             "(1 queue without",
+            "  pool, errors: 1 packet on processors that came up after",
+            "  VLAN tags: the driver did not say of 2 packets",
             "f: 999,990 packets, 3.00 MiB compressed to 1.00 MiB in 2.0 s",
         ] {
             assert!(text.contains(part), "{part}: {text}");
@@ -390,7 +436,7 @@ mod tests {
             source: "xdp",
             mode: "pass",
             queues: vec![queue(0, 0, 1), queue(1, 1, 0), queue(2, 0, 0), queue(3, 1, 0)],
-            nic: None,
+            ..InterfaceAccount::default()
         };
         let account = Account { interfaces: vec![interface], ..Account::default() };
         let text = targets(&Summary::new(&[], &account, None));

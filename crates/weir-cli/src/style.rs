@@ -1,16 +1,22 @@
 //! What the terminal can show, and the few colours that weir uses.
 
+use std::borrow::Cow;
 use std::env;
 use std::fmt::{Arguments, Display};
 use std::io::{self, IsTerminal, Write};
 
 /// Writes one line to standard error. There is nobody left to tell when that fails.
 pub(crate) fn say(line: Arguments<'_>) {
-    let _nobody_left = writeln!(io::stderr().lock(), "{line}");
+    let _nobody_left = writeln!(io::stderr().lock(), "{}", lines(&line.to_string()));
 }
 
-/// Writes text as it is to standard error.
+/// Writes lines to standard error.
 pub(crate) fn print(text: &str) {
+    draw(&lines(text));
+}
+
+/// Writes what moves the cursor to standard error: nothing in it may be somebody else's.
+pub(crate) fn draw(text: &str) {
     let _nobody_left = io::stderr().lock().write_all(text.as_bytes());
 }
 
@@ -66,12 +72,43 @@ pub(crate) fn unicode() -> bool {
     })
 }
 
-/// What somebody else has said, with control characters as `\u{1b}`: they would be orders to the terminal.
+/// Would be an order to the terminal: to do something, to break the line, or to show what follows in another order
+/// (Unicode's UAX #9).
+pub(crate) fn is_order(letter: char) -> bool {
+    let turns = matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    letter.is_control() || turns || matches!(letter, '\u{2028}' | '\u{2029}')
+}
+
+/// What somebody else has said, with orders to the terminal as `\u{1b}`. One line, whatever it is.
 pub(crate) fn visible(text: &str) -> String {
     let shown = |letter: char| {
-        if letter.is_control() { letter.escape_default().to_string() } else { letter.to_string() }
+        if is_order(letter) { letter.escape_default().to_string() } else { letter.to_string() }
     };
     text.chars().map(shown).collect()
+}
+
+/// Lines of ours, in which somebody else may have said something: as [`visible`], but for line feeds, tabs and our colours.
+pub(crate) fn lines(text: &str) -> Cow<'_, str> {
+    if !text.contains(|letter| is_order(letter) && letter != '\n') {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(letter) = rest.chars().next() {
+        let colour = rest.strip_prefix("\x1b[").and_then(|rest| {
+            let (code, _) = rest.split_once('m')?;
+            CODES.contains(&code).then_some("\x1b[m".len() + code.len())
+        });
+        let length = colour.unwrap_or_else(|| letter.len_utf8());
+        let (this, next) = rest.split_at(length);
+        if colour.is_some() || matches!(letter, '\n' | '\t') || !is_order(letter) {
+            shown.push_str(this);
+        } else {
+            shown.extend(letter.escape_default());
+        }
+        rest = next;
+    }
+    Cow::Owned(shown)
 }
 
 /// Lines of at most `width` letters, where the spaces of `text` allow it.
@@ -90,6 +127,9 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     }
     lines
 }
+
+/// Of the colours, and of their end (ECMA-48, SGR).
+const CODES: [&str; 7] = ["1;31", "32", "33", "36", "1", "2", "0"];
 
 impl Paint {
     /// No colours at all, for text that is measured or compared.
@@ -127,11 +167,32 @@ impl Paint {
 
 #[cfg(test)]
 mod tests {
-    use super::{visible, wrap};
+    use super::{Paint, lines, visible, wrap};
 
     #[test]
     fn orders_to_the_terminal_are_shown() {
         assert_eq!(visible("a `\x1b[2Jé\u{9b}1m\n"), "a `\\u{1b}[2Jé\\u{9b}1m\\n");
+        assert_eq!(visible("a\u{202e}fdp.exe\u{2066}"), "a\\u{202e}fdp.exe\\u{2066}");
+    }
+
+    #[test]
+    fn lines_keep_their_ends_and_our_colours_alone() {
+        let paint = Paint { colours: true };
+        let painted = [
+            paint.red("a"),
+            paint.green("b"),
+            paint.yellow("c"),
+            paint.cyan("d"),
+            paint.bold("e"),
+            paint.dim("f"),
+        ];
+        let text = painted.join("\n\t");
+        assert_eq!(lines(&text), text);
+        assert_eq!(lines("plain"), "plain");
+        assert_eq!(
+            lines("a\x1b[8mb\r\u{9b}K\x1b[\u{202e}\x1b"),
+            "a\\u{1b}[8mb\\r\\u{9b}K\\u{1b}[\\u{202e}\\u{1b}"
+        );
     }
 
     #[test]

@@ -26,7 +26,11 @@ impl Printer<'_> {
         }
         if self.options.verbose && matches!(kind, 3..=5 | 11 | 12) && bytes.len > 8 {
             self.text("\n\t");
-            return self.nested(|printer| printer.ip4(bytes.from(8)));
+            // What it quotes is another packet, of which it has no ports.
+            let own = self.facts;
+            let result = self.nested(|printer| printer.ip4(bytes.from(8)));
+            self.facts = own;
+            return result;
         }
         Ok(())
     }

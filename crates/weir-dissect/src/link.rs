@@ -80,6 +80,8 @@ impl Printer<'_> {
         mut bytes: Bytes<'_>,
         ends: Option<([u8; 6], [u8; 6], usize)>,
     ) -> Result<(), Cut> {
+        // Tags of one frame: the outermost that has any.
+        let first = self.facts.vlan.is_none();
         while matches!(ethertype, names::VLAN | names::QINQ | 0x9100 | 0x9200) {
             self.protocol = "vlan";
             let tci = bytes.u16(0)?;
@@ -87,7 +89,8 @@ impl Printer<'_> {
             let id = tci & 0xfff;
             match self.facts.vlan {
                 None => self.facts.vlan = Some(id),
-                Some(_) => drop(self.facts.inner_vlan.get_or_insert(id)),
+                Some(_) if first => drop(self.facts.inner_vlan.get_or_insert(id)),
+                Some(_) => {}
             }
             if self.options.link {
                 let eligible = if tci & 0x1000 != 0 { ", DEI" } else { "" };

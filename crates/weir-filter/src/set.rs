@@ -43,6 +43,12 @@ pub enum Holds {
     Macs,
     /// Ports.
     Ports,
+    /// Ports of TCP, by whose names services are read.
+    TcpPorts,
+    /// The same of UDP.
+    UdpPorts,
+    /// The same of SCTP.
+    SctpPorts,
     /// VLANs.
     Vlans,
 }

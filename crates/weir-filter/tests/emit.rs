@@ -163,7 +163,7 @@ fn packet(program: &Program, random: &mut Random) -> Vec<u8> {
 fn verdicts_stay_through_lift_and_emission() {
     for text in EXPRESSIONS {
         let plain = libpcap(text);
-        let graph = plain.lift().unwrap_or_else(|error| panic!("{text}: {error}"));
+        let graph = plain.lift(Rules::Library).unwrap_or_else(|error| panic!("{text}: {error}"));
         graph.check(&[]).unwrap_or_else(|error| panic!("{text}: {error}\n{graph}"));
         let interpreter = Interpreter::new(&graph, &[]);
         let mut random = Random(1);

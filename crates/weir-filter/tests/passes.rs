@@ -1,7 +1,7 @@
 //! No pass changes a verdict: random graphs on random packets, before and after.
 
 use proptest::prelude::*;
-use weir_filter::cbpf::{Program, Rules};
+use weir_filter::cbpf::{LiftError, Program, Rules};
 use weir_filter::emit::cbpf::{EmitError, Target, emit};
 use weir_filter::graph::{
     Graph, Meta, Node, NodeId, Operation, Relation, Slot, TermId, Test, Value, ValueId, Width,
@@ -230,16 +230,22 @@ proptest! {
                 }
             };
             prop_assert_eq!(program.check(Rules::Kernel), Ok(()), "{}\n{}", graph, program.listing());
-            let lifted = program.lift();
-            let lifted = lifted.as_ref().map(|graph| Interpreter::new(graph, &sets));
+            let lifted = [Rules::Library, Rules::Kernel].map(|rules| (rules, program.lift(rules)));
+            let lifted = lifted.each_ref().map(|(rules, graph)| {
+                (rules, graph.as_ref().map(|graph| Interpreter::new(graph, &sets)))
+            });
             for bytes in &packets {
                 let packet = packet(bytes);
                 let verdict = judge.run(&packet);
                 let shown = || format!("{bytes:x?}\n{graph}\n{}", program.listing());
                 prop_assert_eq!(program.run(&packet), verdict, "{:?} {}", target, shown());
-                match &lifted {
-                    Ok(lifted) => prop_assert_eq!(lifted.run(&packet), verdict, "lifted {}", shown()),
-                    Err(error) => prop_assert!(false, "{} {}", error, shown()),
+                for (rules, lifted) in &lifted {
+                    match lifted {
+                        Ok(lifted) => prop_assert_eq!(lifted.run(&packet), verdict, "lifted {}", shown()),
+                        // A load at a computed place, which for the kernel may be one before its headers.
+                        Err(LiftError::Offset { .. }) if **rules == Rules::Kernel => {}
+                        Err(error) => prop_assert!(false, "{} {}", error, shown()),
+                    }
                 }
             }
         }

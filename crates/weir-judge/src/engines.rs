@@ -21,8 +21,8 @@ pub struct Engines<'a> {
     reference: Interpreter<'a>,
     /// Behind the passes.
     optimised: Interpreter<'static>,
-    native: Native,
-    native_optimised: Native,
+    native: Option<Native>,
+    native_optimised: Option<Native>,
     library: Option<Program>,
     kernel: Option<Program>,
     socket: Option<KernelFilter>,
@@ -42,7 +42,7 @@ pub enum Kernel {
 }
 
 impl<'a> Engines<'a> {
-    /// Puts `graph` on each of them. Classic BPF and eBPF are left out if they have no room for it.
+    /// Puts `graph` on each of them. Those are left out that have no room for it.
     ///
     /// # Panics
     ///
@@ -70,8 +70,8 @@ impl<'a> Engines<'a> {
         Self {
             graph,
             reference: Interpreter::new(graph, sets),
-            native: Native::new(graph, sets).expect("native code"),
-            native_optimised: Native::new(&optimised, sets).expect("native code of the optimised graph"),
+            native: native(graph, sets),
+            native_optimised: native(&optimised, sets),
             library: classic(Target::Library),
             kernel: for_kernel,
             socket,
@@ -90,10 +90,11 @@ impl<'a> Engines<'a> {
         let wanted = self.reference.run(packet);
         let classic =
             |program: &Option<Program>| program.as_ref().map_or(wanted, |program| program.run(packet));
+        let native = |native: &Option<Native>| native.as_ref().map_or(wanted, |native| native.run(packet));
         let answers = [
             ("the interpreter, optimised", self.optimised.run(packet)),
-            ("native code", self.native.run(packet)),
-            ("native code, optimised", self.native_optimised.run(packet)),
+            ("native code", native(&self.native)),
+            ("native code, optimised", native(&self.native_optimised)),
             ("classic BPF", classic(&self.library)),
             ("classic BPF for the kernel", classic(&self.kernel)),
         ];
@@ -138,6 +139,15 @@ impl<'a> Engines<'a> {
             "{engine} answers {answer}, not {wanted}, for {bytes} of {length} bytes, {meta:?} by\n{}",
             self.graph
         )
+    }
+}
+
+/// Native code, if it has room for the graph.
+fn native(graph: &Graph, sets: &[Set]) -> Option<Native> {
+    match Native::new(graph, sets) {
+        Ok(native) => Some(native),
+        Err(weir_native::Error::TooLarge(_)) => None,
+        Err(error) => panic!("native code: {error}"),
     }
 }
 

@@ -125,8 +125,8 @@ pub struct Network {
     pairs: Vec<Pair>,
 }
 
-/// How long an interface may take to get its carrier; a few milliseconds is normal.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// How long an interface may take to get its carrier; a few milliseconds is normal for veth, seconds for cards.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Network {
     /// Makes the namespaces and a first pair, `tx0` and `rx0`, which is up when this returns.
@@ -135,12 +135,41 @@ impl Network {
     ///
     /// No privilege (`CAP_SYS_ADMIN`, `CAP_NET_ADMIN`), iproute2 or ethtool missing, or a [`Veth`] that the kernel refuses.
     pub fn new(veth: Veth) -> Result<Self, Error> {
-        let mut network =
-            Self { tx: Arc::new(NetNs::new()?), rx: Arc::new(NetNs::new()?), pairs: Vec::new() };
+        let mut network = Self::empty()?;
+        network.connect(veth)?;
+        Ok(network)
+    }
+
+    /// Moves two network cards, each of which receives what the other sends, out of the caller's namespace. They keep their
+    /// names, are as silent as a pair of [`Veth`], and go back to the first namespace of the system after the network's end.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new), or there is no such card.
+    pub fn of_cards(tx: &str, rx: &str) -> Result<Self, Error> {
+        let (home, mut network) = (NetNs::current()?, Self::empty()?);
+        for (netns, name) in [(&network.tx, tx), (&network.rx, rx)] {
+            tools::ip(&home, &[format!("link set {name} netns {}", path(netns))])?;
+            silence(netns, name, false)?;
+            tools::ip(netns, &[format!("link set {name} arp off up")])?;
+        }
+        let port = |netns: &Arc<NetNs>, name: &str| {
+            let link = wait_for_carrier(netns, name)?;
+            let mac = link.address.first_chunk().copied().expect("cards have addresses of 6 bytes");
+            let (netns, name) = (Arc::clone(netns), name.to_owned());
+            let (index, queues) = (link.index, link.rx_queues);
+            Ok::<_, Error>(Port { netns, name, index, mac, ipv4: None, ipv6: None, queues })
+        };
+        let pair = Pair { tx: port(&network.tx, tx)?, rx: port(&network.rx, rx)? };
+        network.pairs.push(pair);
+        Ok(network)
+    }
+
+    fn empty() -> Result<Self, Error> {
+        let network = Self { tx: Arc::new(NetNs::new()?), rx: Arc::new(NetNs::new()?), pairs: Vec::new() };
         for netns in [&network.tx, &network.rx] {
             tools::ip(netns, &["link set lo up".to_owned()])?;
         }
-        network.connect(veth)?;
         Ok(network)
     }
 
@@ -193,8 +222,7 @@ fn make_pair(tx: &Arc<NetNs>, rx: &Arc<NetNs>, number: u8, veth: &Veth) -> Resul
     let mut tx = port(tx, format!("tx{number}"), macs.0, 1);
     let mut rx = port(rx, format!("rx{number}"), macs.1, 2);
 
-    // iproute2 takes the path of a namespace where it takes its name.
-    let far = format!("/proc/{}/fd/{}", process::id(), rx.netns.as_fd().as_raw_fd());
+    let far = path(&rx.netns);
     let device = |port: &Port| {
         let (name, mac, queues, mtu) = (&port.name, text(port.mac), veth.queues, veth.mtu);
         format!("name {name} address {mac} mtu {mtu} numtxqueues {queues} numrxqueues {queues}")
@@ -210,9 +238,14 @@ fn make_pair(tx: &Arc<NetNs>, rx: &Arc<NetNs>, number: u8, veth: &Veth) -> Resul
         tools::set_features(&port.netns, &port.name, &veth.features)?;
     }
     for port in [&mut tx, &mut rx] {
-        port.index = wait_for_carrier(&port.netns, &port.name)?;
+        port.index = wait_for_carrier(&port.netns, &port.name)?.index;
     }
     Ok(Pair { tx, rx })
+}
+
+/// A namespace for iproute2, which takes a path where it takes a name.
+fn path(netns: &NetNs) -> String {
+    format!("/proc/{}/fd/{}", process::id(), netns.as_fd().as_raw_fd())
 }
 
 /// What `ip` does once the devices are there. Without `chatter` an interface neither asks for hardware addresses nor
@@ -253,9 +286,9 @@ fn silence(netns: &NetNs, name: &str, ipv6: bool) -> Result<(), Error> {
     })
 }
 
-/// Waits until packets can pass, and gives the interface's index. Before that the kernel drops what is sent: carrier and
+/// Waits until packets can pass, and gives the interface. Before that the kernel drops what is sent: carrier and
 /// queueing discipline come a moment after both ends are up.
-fn wait_for_carrier(netns: &NetNs, name: &str) -> Result<u32, Error> {
+fn wait_for_carrier(netns: &NetNs, name: &str) -> Result<Link, Error> {
     const IFF_RUNNING: u32 = 0x40;
     const IFF_LOWER_UP: u32 = 0x1_0000;
     let ready =
@@ -265,7 +298,7 @@ fn wait_for_carrier(netns: &NetNs, name: &str) -> Result<u32, Error> {
         while start.elapsed() < PATIENCE {
             let links: Result<_, CallError> = links();
             if let Some(link) = links?.into_iter().find(ready) {
-                return Ok(link.index);
+                return Ok(link);
             }
             thread::sleep(Duration::from_millis(2));
         }

@@ -3,6 +3,7 @@
 use std::env;
 use std::io::{self, Write};
 
+use weir_sys::kernel;
 use weir_sys::netns::NetNs;
 
 /// Whether `test`, which needs a private network, can run. If not, prints `SKIP:` and the reason on standard error, past
@@ -18,4 +19,20 @@ pub fn require_root(test: &str) -> bool {
     // A closed standard error is no reason to fail: nobody wants to know.
     let _ = writeln!(io::stderr(), "SKIP: {test}: {error}");
     false
+}
+
+/// Whether this is Linux `version` or newer, in which there is `what` that `test` needs. If not, says so as [`require_root`]
+/// does.
+pub fn require_kernel(test: &str, version: (u32, u32), what: &str) -> bool {
+    let there = kernel::version() >= version;
+    if !there {
+        let (major, minor) = version;
+        // As above.
+        let _ = writeln!(
+            io::stderr(),
+            "SKIP: {test}: {what} needs Linux {major}.{minor}, not {}",
+            kernel::release()
+        );
+    }
+    there
 }

@@ -19,8 +19,10 @@ pub mod pcap;
 pub mod pcapng;
 pub mod record;
 
+mod notes;
 mod order;
 
+pub use notes::Notes;
 pub use order::ByteOrder;
 
 /// Bytes of zeros that follow `len` bytes up to the next multiple of four, as pcapng aligns data and option values.

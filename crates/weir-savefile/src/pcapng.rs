@@ -170,6 +170,19 @@ pub fn append_block(out: &mut Vec<u8>, kind: u32, body: &[u8]) -> Option<()> {
     Some(())
 }
 
+/// Appends a packet of the section's first interface without a time, cut at that interface's snap length or not at all.
+///
+/// `None`: no block can be that long, and `out` is as before.
+pub fn append_simple_packet(out: &mut Vec<u8>, original_len: u32, data: &[u8]) -> Option<()> {
+    u32::try_from(data.len() + padding(data.len()) + 16).ok()?;
+    block(out, SIMPLE_PACKET, |out| {
+        out.extend_from_slice(&original_len.to_ne_bytes());
+        out.extend_from_slice(data);
+        out.extend_from_slice(&[0; 3][..padding(data.len())]);
+    });
+    Some(())
+}
+
 /// A time stamp as pcapng stores it: the high 32 bits, then the low ones, each in native byte order.
 #[inline]
 pub(crate) const fn halves(timestamp: u64) -> [u8; 8] {

@@ -20,7 +20,7 @@
 
 use crate::options::{self, Options};
 use crate::pcapng::halves;
-use crate::{ByteOrder, padding};
+use crate::{ByteOrder, Notes, padding};
 
 /// Block type.
 pub const KIND: u32 = 6;
@@ -112,11 +112,18 @@ pub fn encode(buf: &mut [u8], header: &RecordHeader, parts: &[&[u8]]) -> Option<
     Some(total)
 }
 
-/// Appends a record with all that it can say; `comment` is a text for people, cut where it is longer than an option.
+/// Appends a record with all that it can say; `comment` is a text for people, cut where it is longer than an option; `notes`
+/// what another file has said, with flags that the header then need not have, and comments, of which that may be one.
 ///
 /// `None`: no block can be that long, and `out` is as before.
 #[inline]
-pub fn append(out: &mut Vec<u8>, header: &RecordHeader, data: &[u8], comment: Option<&str>) -> Option<()> {
+pub fn append(
+    out: &mut Vec<u8>,
+    header: &RecordHeader,
+    data: &[u8],
+    comment: Option<&str>,
+    notes: &Notes<'_>,
+) -> Option<()> {
     let start = out.len();
     out.reserve(OVERHEAD + data.len() + 32);
     for word in [KIND, 0, header.interface] {
@@ -129,8 +136,16 @@ pub fn append(out: &mut Vec<u8>, header: &RecordHeader, data: &[u8], comment: Op
     out.extend_from_slice(data);
     out.extend_from_slice(&[0; 3][..padding(data.len())]);
     let list = out.len();
-    options::append_text(out, options::COMMENT, comment);
-    if let Some(flags) = header.flags {
+    let mut flags = header.flags;
+    if notes.is_empty() {
+        options::append_text(out, options::COMMENT, comment);
+    } else {
+        let comment = comment.filter(|comment| notes.comments().all(|other| other != *comment));
+        options::append_text(out, options::COMMENT, comment);
+        notes.append_to(out);
+        flags = Some(flags.unwrap_or(0) | notes.flags()).filter(|flags| *flags > 0);
+    }
+    if let Some(flags) = flags {
         options::append(out, FLAGS, &flags.to_ne_bytes());
     }
     if let Some(dropcount) = header.dropcount {
@@ -191,8 +206,9 @@ pub struct Record<'a> {
     pub queue: u32,
     /// `epb_flags`, where the record has them.
     pub flags: Option<u32>,
-    /// A text on the packet, as it stands there: UTF-8 if its writer kept to the format.
-    pub comment: Option<&'a [u8]>,
+    /// All options, as they stand there, if they say more than the fields above: comments, hashes, how the packet was
+    /// received ([`Notes`]). Else empty.
+    pub notes: &'a [u8],
 }
 
 /// Where a run of records stops being one.
@@ -323,7 +339,7 @@ fn decode(order: ByteOrder, bytes: &[u8], with_options: bool) -> Result<(Record<
         original_len: word(24),
         queue: 0,
         flags: None,
-        comment: None,
+        notes: &[],
     };
     // The body is a multiple of four, so the padding is there, and only options can be behind it.
     if with_options && behind.len() >= 4 {
@@ -335,15 +351,22 @@ fn decode(order: ByteOrder, bytes: &[u8], with_options: bool) -> Result<(Record<
 /// Fills in what the option list says.
 #[inline]
 fn read_options<'a>(order: ByteOrder, list: &'a [u8], record: &mut Record<'a>) -> Result<(), Reason> {
+    let mut more = false;
     for option in Options::in_order(order, list) {
         let option = option.map_err(|_| Reason::Options)?;
         match option.code {
-            options::COMMENT => record.comment = Some(option.value),
-            FLAGS => record.flags = Some(order.u32(fixed(option.value)?)),
+            FLAGS => {
+                let flags = order.u32(fixed(option.value)?);
+                more |= flags & !DIRECTION != 0;
+                record.flags = Some(flags);
+            }
             DROP_COUNT => record.dropcount = order.u64(fixed(option.value)?),
             QUEUE => record.queue = order.u32(fixed(option.value)?),
-            _ => {}
+            _ => more = true,
         }
+    }
+    if more {
+        record.notes = list;
     }
     Ok(())
 }
@@ -425,7 +448,7 @@ mod tests {
             };
             for len in [0, 1, 60, 61] {
                 let mut appended = Vec::new();
-                append(&mut appended, &header, &[7; 61][..len], None).unwrap();
+                append(&mut appended, &header, &[7; 61][..len], None, &Notes::default()).unwrap();
                 assert_eq!(appended, encoded(&header, &[7; 61][..len]));
             }
         }
@@ -434,7 +457,14 @@ mod tests {
     #[test]
     fn a_comment_stands_before_the_other_options() {
         let mut bytes = Vec::new();
-        append(&mut bytes, &RecordHeader { queue: Some(9), ..HEADER }, &[7; 4], Some("hello")).unwrap();
+        append(
+            &mut bytes,
+            &RecordHeader { queue: Some(9), ..HEADER },
+            &[7; 4],
+            Some("hello"),
+            &Notes::default(),
+        )
+        .unwrap();
         assert_eq!(only(&bytes).unwrap().queue, 9);
         let options: Vec<_> =
             Options::new(&bytes[HEAD + 4..bytes.len() - TAIL]).map(Result::unwrap).collect();

@@ -1,5 +1,6 @@
 //! The `bpf(2)` calls that libbpf-rs has no safe form of.
 
+pub mod grace;
 pub mod map;
 pub mod pin;
 pub mod probe;
@@ -117,7 +118,7 @@ impl TcxLink {
             .map_err(|error| CallError::new(format!("attach tcx program to interface {ifindex}"), error))
     }
 
-    /// Takes the program off. Packets that it has begun with may still be in it: see [`synchronize`].
+    /// Takes the program off. Packets that it has begun with may still be in it: see [`grace`].
     ///
     /// # Errors
     ///
@@ -157,7 +158,7 @@ impl XdpLink {
         }
     }
 
-    /// Takes the program off. Packets that it has begun with may still be in it: see [`synchronize`].
+    /// Takes the program off. Packets that it has begun with may still be in it: see [`grace`].
     ///
     /// # Errors
     ///
@@ -220,20 +221,6 @@ impl Drop for Link {
             // Off already, or gone with the interface.
             let _ = self.detach();
         }
-    }
-}
-
-/// Waits until every program that runs now has returned: a grace period of the kernel's RCU, by `membarrier(2)`.
-///
-/// # Errors
-///
-/// What the call says; it cannot fail on a kernel that has it (4.3) and no `nohz_full` processors.
-pub fn synchronize() -> Result<(), CallError> {
-    const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
-    // SAFETY: no pointers are passed.
-    match unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) } {
-        0 => Ok(()),
-        _ => Err(CallError::last("membarrier")),
     }
 }
 

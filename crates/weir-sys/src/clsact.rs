@@ -1,9 +1,11 @@
 //! Programs as filters of an interface's `clsact` queueing discipline, for kernels without tcx (before Linux 6.6).
 //!
 //! Unlike a link, such a filter does not go with the process that made it. So it is made by another: a guard, forked for
-//! this alone, which takes off what it has put on as soon as we ask, or are gone.
+//! this alone, which takes off what it has put on as soon as we ask, or are gone. What a guard leaves that is killed, too, is
+//! swept by whoever attaches to the interface next.
 
 mod guard;
+mod mark;
 
 use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -11,6 +13,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use rustix::io::Errno;
 
 use self::guard::{Guard, Outcome, Step};
+use self::mark::{Alive, Mark};
 use crate::CallError;
 use crate::netlink::{self, CREATE, DUMP, Request};
 
@@ -31,10 +34,12 @@ const TC_H_CLSACT: u32 = 0xffff_fff1;
 const CLSACT_HANDLE: u32 = 0xffff_0000;
 const TC_H_INGRESS_FILTERS: u32 = 0xffff_fff2;
 const TC_H_EGRESS_FILTERS: u32 = 0xffff_fff3;
+const PARENTS: [u32; 2] = [TC_H_INGRESS_FILTERS, TC_H_EGRESS_FILTERS];
 const ETH_P_ALL: u16 = 3;
 /// Bytes of `struct tcmsg`, and places in it.
 const TCMSG: usize = 20;
 const IFINDEX: usize = 4;
+const HANDLE: usize = 8;
 const PARENT: usize = 12;
 const INFO: usize = 16;
 
@@ -47,11 +52,14 @@ const ATTEMPTS: u32 = 5;
 pub struct Clsact {
     guard: Guard,
     ifindex: u32,
+    /// Behind the guard: whoever is left to take the filters off answers for them.
+    _alive: Alive,
 }
 
 impl Clsact {
     /// Puts `ingress` and `egress` on the interface with index `ifindex` of this thread's network namespace, in front of
-    /// the filters that are there, or where priority 1 is taken, at the first free one.
+    /// the filters that are there, or where priority 1 is taken, at the first free one. Filters that a capture has left, whose
+    /// guard was killed with it, are taken off before.
     ///
     /// # Errors
     ///
@@ -65,14 +73,20 @@ impl Clsact {
         let failed = |what: &str, error| {
             CallError::new(format!("attach tc filters to interface {ifindex}: {what}"), error)
         };
+        let inherited = sweep(ifindex).map_err(|error| failed("take off what another has left", error))?;
         let mut attempt = 0;
         loop {
-            let plan = Plan::new(ingress, egress, ifindex)?;
-            let (guard, outcome) = Guard::start(plan).map_err(|error| failed("start a guard", error))?;
+            let ask = |error| CallError::new(format!("list the tc filters of interface {ifindex}"), error);
+            let there = discipline_of(ifindex).map_err(ask)?;
+            let mark = Mark::new(inherited || there.is_none());
+            let plan = Plan::new([ingress, egress], ifindex, there.as_deref(), mark)?;
+            let alive = mark.hold().map_err(|error| failed("answer for the filters", error))?;
+            let (guard, outcome) =
+                Guard::start(plan, &alive).map_err(|error| failed("start a guard", error))?;
             let Outcome { step, errno } = outcome;
             attempt += 1;
             match errno {
-                0 => return Ok(Self { guard, ifindex }),
+                0 => return Ok(Self { guard, ifindex, _alive: alive }),
                 // Somebody has changed in between what the plan was made for.
                 libc::EEXIST | libc::EINVAL if attempt < ATTEMPTS => {}
                 _ => return Err(failed(step.what(), io::Error::from_raw_os_error(errno))),
@@ -80,7 +94,7 @@ impl Clsact {
         }
     }
 
-    /// Takes the filters off. Packets that a program has begun with may still be in it: see [`crate::bpf::synchronize`].
+    /// Takes the filters off. Packets that a program has begun with may still be in it: see [`crate::bpf::grace`].
     ///
     /// # Errors
     ///
@@ -102,9 +116,10 @@ impl Clsact {
 /// All messages that the guard may have to send, made before it is forked: it cannot allocate.
 #[derive(Debug)]
 struct Plan {
-    /// `None`: the discipline is there, and somebody else's.
+    /// `None`: the discipline is there.
     make_discipline: Option<Vec<u8>>,
-    remove_discipline: Vec<u8>,
+    /// `None`: it is somebody else's.
+    remove_discipline: Option<Vec<u8>>,
     /// Asks for the filters of each side.
     list: [Vec<u8>; 2],
     sides: Vec<Side>,
@@ -121,18 +136,13 @@ struct Side {
 
 impl Plan {
     fn new(
-        ingress: Option<BorrowedFd<'_>>,
-        egress: Option<BorrowedFd<'_>>,
+        [ingress, egress]: [Option<BorrowedFd<'_>>; 2],
         ifindex: u32,
+        there: Option<&str>,
+        mark: Mark,
     ) -> Result<Self, CallError> {
-        let discipline = |kind, flags| {
-            Request::new(kind, flags, &tcmsg(ifindex, CLSACT_HANDLE, TC_H_CLSACT, 0))
-                .attribute(TCA_KIND, b"clsact\0")
-        };
-        let list = |parent| Request::new(RTM_GETTFILTER, DUMP, &tcmsg(ifindex, 0, parent, 0));
         let ask = |error| CallError::new(format!("list the tc filters of interface {ifindex}"), error);
-        let there = discipline_of(ifindex).map_err(ask)?;
-        if egress.is_some() && there.as_deref() == Some("ingress") {
+        if egress.is_some() && there == Some("ingress") {
             let what = format!(
                 "attach tc filters to interface {ifindex}: its `ingress` discipline has no filters for what is sent"
             );
@@ -142,16 +152,16 @@ impl Plan {
             [(ingress, TC_H_INGRESS_FILTERS, Step::Ingress), (egress, TC_H_EGRESS_FILTERS, Step::Egress)];
         let sides = sides.into_iter().filter_map(|(program, parent, step)| Some((program?, parent, step)));
         let sides = sides.map(|(program, parent, step)| {
-            let priority = free_priority(&priorities(&list(parent))?);
+            let priority = free_priority(&priorities(&list(ifindex, parent))?);
+            let info = u32::from(priority) << 16 | u32::from(ETH_P_ALL.to_be());
             let filter = |kind, flags| {
-                let info = u32::from(priority) << 16 | u32::from(ETH_P_ALL.to_be());
-                Request::new(kind, flags, &tcmsg(ifindex, handle(), parent, info))
+                Request::new(kind, flags, &tcmsg(ifindex, mark.handle(), parent, info))
                     .attribute(TCA_KIND, b"bpf\0")
             };
             let make = filter(RTM_NEWTFILTER, CREATE).nested(TCA_OPTIONS, &[], |options| {
                 options
                     .attribute(TCA_BPF_FD, &program.as_raw_fd().to_ne_bytes())
-                    .attribute(TCA_BPF_NAME, b"weir\0")
+                    .attribute(TCA_BPF_NAME, format!("{}\0", mark.name()).as_bytes())
                     .attribute(TCA_BPF_FLAGS, &TCA_BPF_FLAG_ACT_DIRECT.to_ne_bytes())
             });
             Ok(Side {
@@ -162,9 +172,9 @@ impl Plan {
             })
         });
         Ok(Self {
-            make_discipline: there.is_none().then(|| discipline(RTM_NEWQDISC, CREATE).message(1)),
-            remove_discipline: discipline(RTM_DELQDISC, 0).message(1),
-            list: [TC_H_INGRESS_FILTERS, TC_H_EGRESS_FILTERS].map(|parent| list(parent).message(1)),
+            make_discipline: there.is_none().then(|| discipline(ifindex, RTM_NEWQDISC, CREATE).message(1)),
+            remove_discipline: mark.own.then(|| discipline(ifindex, RTM_DELQDISC, 0).message(1)),
+            list: PARENTS.map(|parent| list(ifindex, parent).message(1)),
             sides: sides.collect::<io::Result<_>>().map_err(ask)?,
         })
     }
@@ -179,10 +189,44 @@ fn tcmsg(ifindex: u32, handle: u32, parent: u32, info: u32) -> [u8; TCMSG] {
     header
 }
 
-/// Of our filters: one that nobody else is likely to choose, so that ours alone are removed.
-fn handle() -> u32 {
-    const WEIR: u32 = 0x7765_0000;
-    WEIR ^ std::process::id()
+fn discipline(ifindex: u32, kind: u16, flags: u16) -> Request {
+    Request::new(kind, flags, &tcmsg(ifindex, CLSACT_HANDLE, TC_H_CLSACT, 0)).attribute(TCA_KIND, b"clsact\0")
+}
+
+fn list(ifindex: u32, parent: u32) -> Request {
+    Request::new(RTM_GETTFILTER, DUMP, &tcmsg(ifindex, 0, parent, 0))
+}
+
+/// Takes off the filters for which nobody answers any more. Whether the discipline was made for one of them: it goes with whoever
+/// comes next.
+fn sweep(ifindex: u32) -> io::Result<bool> {
+    let mut inherited = false;
+    for parent in PARENTS {
+        let mut left = Vec::new();
+        netlink::ask(netlink::ROUTE, &list(ifindex, parent), RTM_NEWTFILTER, |message| {
+            let at = |place: usize| message.get(place..).map_or(0, netlink::word);
+            let options = netlink::attribute(message.get(TCMSG..).unwrap_or_default(), TCA_OPTIONS);
+            let name = netlink::attribute(options.unwrap_or_default(), TCA_BPF_NAME).map(netlink::text);
+            // A kernel without clsact answers with the filters of the root.
+            match name.and_then(|name| Mark::of(&name)) {
+                Some(mark) if at(PARENT) == parent && at(HANDLE) == mark.handle() => {
+                    left.push((mark, at(INFO)))
+                }
+                _ => {}
+            }
+        })?;
+        for (mark, info) in left.into_iter().filter(|(mark, _)| mark.is_left()) {
+            let filter = tcmsg(ifindex, mark.handle(), parent, info);
+            let remove = Request::new(RTM_DELTFILTER, 0, &filter).attribute(TCA_KIND, b"bpf\0");
+            match netlink::ask(netlink::ROUTE, &remove, RTM_NEWTFILTER, |_| {}) {
+                // Another has swept it in the same moment.
+                Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
+                swept => swept?,
+            }
+            inherited |= mark.own;
+        }
+    }
+    Ok(inherited)
 }
 
 /// What kind of discipline is where clsact would be.

@@ -2,29 +2,95 @@
 
 use crate::CallError;
 
+/// Processors that are there, of those that may be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Processors {
+    /// Their numbers, which grow.
+    present: Vec<u32>,
+    possible: u32,
+}
+
+impl Processors {
+    /// Those that are online now. A hypervisor may announce many times as many, which never come.
+    ///
+    /// # Errors
+    ///
+    /// If `/sys/devices/system/cpu/online` cannot be read.
+    pub fn online() -> Result<Self, CallError> {
+        Ok(Self { present: numbers(&read("online")?), possible: possible()? })
+    }
+
+    /// These of so many that may be there.
+    ///
+    /// # Panics
+    ///
+    /// If their numbers do not grow, or are not below `possible`.
+    pub fn of(present: &[u32], possible: u32) -> Self {
+        assert!(
+            present.is_sorted_by(|one, next| one < next)
+                && present.last().is_none_or(|&last| last < possible)
+        );
+        Self { present: present.to_vec(), possible }
+    }
+
+    /// How many are there.
+    pub fn count(&self) -> u32 {
+        u32::try_from(self.present.len()).expect("their numbers have 32 bits")
+    }
+
+    /// Numbers are below this.
+    pub fn possible(&self) -> u32 {
+        self.possible
+    }
+
+    /// How many stand before `processor`, if it is there.
+    pub fn place(&self, processor: u32) -> Option<u32> {
+        self.present.binary_search(&processor).ok().and_then(|place| u32::try_from(place).ok())
+    }
+}
+
 /// Processors that may ever be there, which is what per-CPU state must be made for.
 ///
 /// # Errors
 ///
 /// If `/sys/devices/system/cpu/possible` cannot be read.
 pub fn possible() -> Result<u32, CallError> {
-    const PATH: &str = "/sys/devices/system/cpu/possible";
-    let list =
-        std::fs::read_to_string(PATH).map_err(|error| CallError::new(format!("read {PATH}"), error))?;
-    Ok(highest(&list).map_or(1, |last| last + 1))
+    Ok(numbers(&read("possible")?).last().map_or(1, |last| last + 1))
 }
 
-/// The last number of a list such as `0-3,8-11`.
-fn highest(list: &str) -> Option<u32> {
-    list.trim().rsplit([',', '-']).next()?.parse().ok()
+fn read(which: &str) -> Result<String, CallError> {
+    let path = format!("/sys/devices/system/cpu/{which}");
+    std::fs::read_to_string(&path).map_err(|error| CallError::new(format!("read {path}"), error))
+}
+
+/// The numbers of a list such as `0-3,8-11`.
+fn numbers(list: &str) -> Vec<u32> {
+    let range = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(first.parse().ok()?..=last.parse().ok()?)
+    };
+    list.trim().split(',').filter_map(range).flatten().collect()
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
+
     #[test]
-    fn a_list_ends_with_its_highest() {
-        for (list, last) in [("0\n", Some(0)), ("0-1\n", Some(1)), ("0-3,8-11", Some(11)), ("", None)] {
-            assert_eq!(super::highest(list), last, "{list}");
+    fn a_list_is_the_numbers_of_its_ranges() {
+        for (list, all) in
+            [("0\n", &[0][..]), ("0-1\n", &[0, 1]), ("0-2,8-9,11", &[0, 1, 2, 8, 9, 11]), ("", &[])]
+        {
+            assert_eq!(numbers(list), all, "{list}");
         }
+    }
+
+    #[test]
+    fn processors_have_their_places_without_gaps() {
+        let some = Processors::of(&[0, 2, 3], 240);
+        assert_eq!([0, 1, 2, 3, 4].map(|number| some.place(number)), [Some(0), None, Some(1), Some(2), None]);
+        assert_eq!((some.count(), some.possible()), (3, 240));
+        let online = Processors::online().unwrap();
+        assert!((1..=online.possible()).contains(&online.count()));
     }
 }

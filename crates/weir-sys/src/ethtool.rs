@@ -5,6 +5,7 @@ mod rss;
 
 use std::os::fd::{AsRawFd, OwnedFd};
 
+use rustix::net::netlink::GENERIC;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::CallError;
@@ -20,6 +21,8 @@ const ETHTOOL_GFLAGS: u32 = 0x25;
 const ETHTOOL_GCHANNELS: u32 = 0x3c;
 const ETHTOOL_GET_TS_INFO: u32 = 0x41;
 const ETH_FLAG_RXVLAN: u32 = 1 << 8;
+/// `NETIF_F_HW_VLAN_STAG_RX` by name (net/ethtool/common.c); there is no flag for it.
+const SERVICE_TAGS: &str = "rx-vlan-stag-hw-parse";
 
 /// Asks drivers; holds the socket that the calls need.
 #[derive(Debug)]
@@ -144,6 +147,15 @@ pub struct LinkSettings {
     pub full_duplex: Option<bool>,
 }
 
+/// VLAN tags that a device takes out of received frames, and tells beside them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stripping {
+    /// Those of 802.1Q.
+    pub customer: bool,
+    /// Those of 802.1ad.
+    pub service: bool,
+}
+
 /// A driver's account of itself. What it does not tell is empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Driver {
@@ -188,8 +200,10 @@ impl Ethtool {
     ///
     /// What `socket(2)` says.
     pub fn new() -> Result<Self, CallError> {
-        let socket = socket_with(AddressFamily::INET, SocketType::DGRAM, SocketFlags::CLOEXEC, None)
-            .map_err(|error| CallError::new("open socket for ethtool", error))?;
+        // Any socket will do; through this one nothing can be sent to the internet.
+        let socket =
+            socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(GENERIC))
+                .map_err(|error| CallError::new("open socket for ethtool", error))?;
         Ok(Self { socket })
     }
 
@@ -260,10 +274,13 @@ impl Ethtool {
         }
     }
 
-    /// Whether the device takes VLAN tags out of received frames.
-    pub fn strips_vlan_tags(&self, name: &str) -> bool {
+    /// Which VLAN tags the device takes out of received frames.
+    pub fn stripping(&self, name: &str) -> Stripping {
         let mut value = Value { cmd: ETHTOOL_GFLAGS, ..Default::default() };
-        self.ask(name, &mut value).is_some() && value.data & ETH_FLAG_RXVLAN != 0
+        Stripping {
+            customer: self.ask(name, &mut value).is_some() && value.data & ETH_FLAG_RXVLAN != 0,
+            service: self.features(name).iter().any(|feature| feature.on && feature.name == SERVICE_TAGS),
+        }
     }
 
     /// The driver's name.

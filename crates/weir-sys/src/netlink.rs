@@ -4,8 +4,7 @@ use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use rustix::net::netlink::SocketAddrNetlink;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with};
+use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
 /// Protocol of links, addresses, queueing disciplines.
 pub(crate) const ROUTE: u32 = libc::NETLINK_ROUTE.cast_unsigned();
@@ -100,7 +99,8 @@ impl Socket {
     pub(crate) fn ask(&self, request: &Request, answer: u16, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         let sequence = self.sequence.get().wrapping_add(1);
         self.sequence.set(sequence);
-        sendto(&self.fd, &request.message(sequence), SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
+        // Without an address it is for the kernel.
+        send(&self.fd, &request.message(sequence), SendFlags::empty())?;
         // The kernel's dumps come in datagrams of at most 32 KiB (netlink_dump, net/netlink/af_netlink.c).
         let mut buffer = vec![0; 64 << 10];
         loop {

@@ -12,10 +12,35 @@ use std::thread;
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, MountPropagationFlags, mount, mount_change};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_signal};
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 use crate::CallError;
+
+/// The number of the calling thread's namespace, which is given to no other as long as the system runs (Linux 5.14), unlike the
+/// inode of its file.
+///
+/// # Errors
+///
+/// No free descriptor; `ENOPROTOOPT` on an older kernel.
+pub fn cookie() -> Result<u64, CallError> {
+    let failed = |error| CallError::new("ask for the number of a network namespace", error);
+    let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
+    let socket = socket.map_err(|error| failed(error.into()))?;
+    let (mut cookie, mut length) = (0_u64, 8);
+    // SAFETY: the kernel writes at most `length` bytes to `cookie`, which are its size; any bits are valid in it.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_NETNS_COOKIE,
+            (&raw mut cookie).cast(),
+            &raw mut length,
+        )
+    };
+    if result == 0 { Ok(cookie) } else { Err(failed(io::Error::last_os_error())) }
+}
 
 /// A network namespace, held by a file descriptor.
 ///

@@ -27,12 +27,14 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use rustix::net::{SocketType, sockopt::socket_error};
 
 pub use self::block::{Origin, Packet};
-pub use self::filter::{FilterPlace, Instruction, Program, attach_filter};
+pub use self::filter::{
+    FilterPlace, Instruction, Program, attach_filter, filter_room, has_room_for_two, try_filter,
+};
 use self::filter::{attach, put, verdict};
 use self::ring::Ring;
 pub use self::ring::{Ready, Walk};
-use self::socket::{bind, index, link_layer_address, option_length, packet_socket, set};
-use crate::{CallError, bpf};
+use self::socket::{bind, bind_as, index, link_layer_address, option_length, packet_socket, set};
+use crate::CallError;
 
 /// Keeps an interface in promiscuous mode: it receives every frame, whoever it is for. The kernel counts those who ask,
 /// and takes this one off when the value is dropped or the process dies.
@@ -229,11 +231,16 @@ impl PacketRing {
     ///
     /// # Errors
     ///
-    /// What `setsockopt(2)` and `membarrier(2)` say.
+    /// What `setsockopt(2)` and `bind(2)` say.
     pub fn shut(&self) -> Result<(), CallError> {
         attach(&self.socket, &mut [verdict(0)])?;
-        // tpacket_rcv runs in an RCU read-side section: after a grace period nobody uses the filter from before.
-        bpf::synchronize()
+        // tpacket_rcv runs in an RCU read-side section. Who binds a socket to another protocol waits until nobody is in it with
+        // the one before (packet_do_bind, by synchronize_net), and takes no privilege for that.
+        match bind_as(&self.socket, self.options.interface, UNUSED_PROTOCOL) {
+            // The interface is gone: the kernel has taken the socket off it.
+            Err(error) if error.errno() == libc::ENODEV => Ok(()),
+            other => other,
+        }
     }
 
     /// Whether packets still come. Tells each trouble once.
@@ -267,6 +274,9 @@ impl AsFd for PacketRing {
         self.socket.as_fd()
     }
 }
+
+/// An Ethertype that no frame should have (reserved, RFC 1701): what a socket is bound to that wants nothing any more.
+const UNUSED_PROTOCOL: u16 = 0xffff;
 
 /// Index of the loopback, in each namespace (`LOOPBACK_IFINDEX` in the kernel's include/net/flow.h).
 const LOOPBACK: u32 = 1;

@@ -3,16 +3,19 @@
 //! They belong to a thread; one that it starts later has the same. So a process drops them before it starts threads, or
 //! each thread does it for itself.
 
+use std::sync::OnceLock;
+
 use rustix::io::Errno;
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set, clear_ambient_capability_set,
-    remove_capability_from_bounding_set, set_capabilities, set_no_new_privs,
+    remove_capability_from_bounding_set, set_capabilities, set_keep_capabilities, set_no_new_privs,
 };
 
 pub use rustix::thread::CapabilitySet as Capabilities;
 
 use crate::CallError;
 use crate::landlock::{self, Enforced, Files};
+use crate::user::User;
 
 /// What the calling thread may do at the moment.
 ///
@@ -21,6 +24,19 @@ use crate::landlock::{self, Enforced, Files};
 /// What `capget(2)` says.
 pub fn effective() -> Result<Capabilities, CallError> {
     Ok(sets()?.effective)
+}
+
+/// Whether the calling thread may change how the network works by capabilities of the file that it runs, and by nothing else: it is
+/// not root, and who has started it has passed nothing on.
+///
+/// # Errors
+///
+/// What `capget(2)` says.
+pub fn is_of_the_file() -> Result<bool, CallError> {
+    let now = sets()?;
+    let admin = Capabilities::NET_ADMIN;
+    let passed_on = now.inheritable.contains(admin) || rustix::process::geteuid().is_root();
+    Ok(now.effective.contains(admin) && !passed_on)
 }
 
 /// Gives `work` no more than the capabilities in `kept`, of those that the calling thread has; afterwards it has them all
@@ -45,6 +61,15 @@ pub fn without_others<T>(kept: Capabilities, work: impl FnOnce() -> T) -> Result
 ///
 /// What `capset(2)` or `prctl(2)` say.
 pub fn keep_only(kept: Capabilities) -> Result<(), CallError> {
+    keep_only_as(None, kept)
+}
+
+/// The same, and becomes `user`, whose the capabilities in `kept` then are.
+///
+/// # Errors
+///
+/// As [`keep_only`] and [`User::switch_to`].
+pub fn keep_only_as(user: Option<&User>, kept: Capabilities) -> Result<(), CallError> {
     let now = sets()?;
     if now.effective.contains(CapabilitySet::SETPCAP) {
         for capability in CapabilitySet::all().iter() {
@@ -57,6 +82,11 @@ pub fn keep_only(kept: Capabilities) -> Result<(), CallError> {
         }
     }
     clear_ambient_capability_set().map_err(|error| CallError::new("clear ambient capabilities", error))?;
+    if let Some(user) = user {
+        set_keep_capabilities(true)
+            .map_err(|error| CallError::new("keep capabilities while the user changes", error))?;
+        user.switch_to()?;
+    }
     set(CapabilitySets {
         effective: now.effective & kept,
         permitted: now.permitted & kept,
@@ -65,14 +95,24 @@ pub fn keep_only(kept: Capabilities) -> Result<(), CallError> {
     set_no_new_privs(true).map_err(|error| CallError::new("set no_new_privs", error))
 }
 
+/// The user that threads become which keep nothing.
+static NOBODY: OnceLock<User> = OnceLock::new();
+
+/// From here on threads that [keep nothing](keep_nothing) become `user`, too, as far as they may.
+pub fn become_nobody_as(user: &User) {
+    let _the_first_stays = NOBODY.set(user.clone());
+}
+
 /// Leaves the calling thread with its open descriptors alone: no capability, no file to be opened, as far as the kernel
-/// can do that.
+/// can do that; and as [another user](become_nobody_as), where one was named.
 ///
 /// # Errors
 ///
 /// As [`keep_only`] and [`landlock::restrict`].
 pub fn keep_nothing() -> Result<Enforced, CallError> {
-    keep_only(Capabilities::empty())?;
+    // A thread that is this user already may not become it once more.
+    let user = NOBODY.get().filter(|user| rustix::process::geteuid().as_raw() != user.uid);
+    keep_only_as(user, Capabilities::empty())?;
     landlock::restrict(&Files::default())
 }
 

@@ -1,10 +1,13 @@
-//! Writes to one file through io_uring, several in flight.
+//! Writes to files through io_uring, several in flight.
+//!
+//! The ring takes nothing but writes (`IORING_REGISTER_RESTRICTIONS`): who has taken the process over cannot make it open
+//! files, connect sockets, or do anything else that a filter of system calls would not see.
 //!
 //! A buffer that is on its way to the disk belongs to the [`DiskRing`]; it comes back with its completion. This is what
 //! makes the calls safe without a promise from the buffer's type: the ring puts the buffer where nothing moves it, asks
 //! it once for its bytes, and then neither touches nor lets go of it until the kernel is done. So the borrow that those
 //! bytes came from is alive all that time, and whatever safe `AsRef` implementation stands behind it has to keep them
-//! valid and unchanged. Needs Linux 5.6.
+//! valid and unchanged. Needs Linux 5.10.
 
 use std::fs::File;
 use std::io;
@@ -12,15 +15,15 @@ use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 use std::sync::Arc;
 
+use io_uring::register::Restriction;
 use io_uring::{IoUring, Probe, cqueue, opcode, types};
 
 /// The most bytes that one write takes, as everywhere in Linux (`MAX_RW_COUNT`); a longer buffer is written in part.
 const MAX_WRITE: usize = 0x7fff_f000;
 
-/// An io_uring for writes to one file. Dropping it waits for what is in flight.
+/// An io_uring for writes to files. Dropping it waits for what is in flight.
 pub struct DiskRing<B: AsRef<[u8]> + 'static> {
     ring: IoUring,
-    file: Arc<File>,
     /// By the `user_data` of the write.
     slots: Box<[Option<Flight<B>>]>,
     in_flight: usize,
@@ -31,6 +34,8 @@ struct Flight<B> {
     /// From `Box::leak`; only a completion may take it back.
     buffer: NonNull<B>,
     offset: u64,
+    /// Open as long as it is written to.
+    _file: Arc<File>,
 }
 
 // SAFETY: A flight owns its buffer as a `Box` does. The kernel only reads the buffer's bytes, from any thread.
@@ -46,10 +51,15 @@ pub fn available() -> io::Result<()> {
 }
 
 fn ring(depth: u16) -> io::Result<IoUring> {
-    let ring = IoUring::new(depth.max(1).into())?;
+    let ring = IoUring::builder().setup_r_disabled().build(depth.max(1).into())?;
     let mut probe = Probe::new();
     ring.submitter().register_probe(&mut probe)?;
-    if probe.is_supported(opcode::Write::CODE) { Ok(ring) } else { Err(io::ErrorKind::Unsupported.into()) }
+    if !probe.is_supported(opcode::Write::CODE) {
+        return Err(io::ErrorKind::Unsupported.into());
+    }
+    ring.submitter().register_restrictions(&mut [Restriction::sqe_op(opcode::Write::CODE)])?;
+    ring.submitter().register_enable_rings()?;
+    Ok(ring)
 }
 
 /// A write that is over.
@@ -70,10 +80,10 @@ impl<B: AsRef<[u8]> + 'static> DiskRing<B> {
     ///
     /// Any error means that io_uring is not to be had here: the kernel is built without it (`ENOSYS`), a sandbox or
     /// `kernel.io_uring_disabled` refuses it (`EPERM`), or memory is short. Plain writes do the same.
-    pub fn new(file: Arc<File>, depth: u16) -> io::Result<Self> {
+    pub fn new(depth: u16) -> io::Result<Self> {
         let ring = ring(depth)?;
         let slots = (0..depth.max(1)).map(|_| None).collect();
-        Ok(Self { ring, file, slots, in_flight: 0 })
+        Ok(Self { ring, slots, in_flight: 0 })
     }
 
     /// Writes in flight.
@@ -86,13 +96,13 @@ impl<B: AsRef<[u8]> + 'static> DiskRing<B> {
         self.in_flight == self.slots.len()
     }
 
-    /// Starts to write `buffer` at `offset` of the file. Its outcome, good or bad, comes from
+    /// Starts to write `buffer` at `offset` of `file`. Its outcome, good or bad, comes from
     /// [`completions`](Self::completions).
     ///
     /// # Errors
     ///
     /// Gives the buffer back when the ring [is full](Self::is_full).
-    pub fn write_at(&mut self, buffer: B, offset: u64) -> Result<(), B> {
+    pub fn write_at(&mut self, file: &Arc<File>, buffer: B, offset: u64) -> Result<(), B> {
         let Some(slot) = self.slots.iter().position(Option::is_none) else {
             return Err(buffer);
         };
@@ -100,14 +110,15 @@ impl<B: AsRef<[u8]> + 'static> DiskRing<B> {
         // SAFETY: The box was made in the line above; from here on it is only read until its completion.
         let bytes = unsafe { buffer.as_ref() }.as_ref();
         let len = u32::try_from(bytes.len().min(MAX_WRITE)).expect("MAX_WRITE fits");
-        let entry = opcode::Write::new(types::Fd(self.file.as_raw_fd()), bytes.as_ptr(), len)
+        let entry = opcode::Write::new(types::Fd(file.as_raw_fd()), bytes.as_ptr(), len)
             .offset(offset)
             .build()
             .user_data(slot as u64);
-        // SAFETY: `bytes` stays valid and unchanged until the completion (module text), `self.file` stays open longer.
+        // SAFETY: `bytes` stays valid and unchanged until the completion (module text), and so does the file, which the
+        // flight holds.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("the submission queue has an entry for each slot");
-        self.slots[slot] = Some(Flight { buffer, offset });
+        self.slots[slot] = Some(Flight { buffer, offset, _file: Arc::clone(file) });
         self.in_flight += 1;
         // An entry that the kernel does not take now (EINTR, EAGAIN, EBUSY) stays queued and goes with the next call.
         let _ = self.ring.submit();
@@ -168,9 +179,24 @@ impl<B: AsRef<[u8]> + 'static> Drop for DiskRing<B> {
 impl<B: AsRef<[u8]> + 'static> std::fmt::Debug for DiskRing<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("DiskRing")
-            .field("file", &self.file)
             .field("depth", &self.slots.len())
             .field("in_flight", &self.in_flight)
             .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ring_does_nothing_but_write() {
+        let Ok(mut ring) = ring(2) else { return };
+        // SAFETY: an operation that names no memory.
+        unsafe { ring.submission().push(&opcode::Nop::new().build()) }.expect("room");
+        ring.submit_and_wait(1).expect("an answer");
+        assert_eq!(ring.completion().next().expect("one").result(), -libc::EACCES);
+        let refused = ring.submitter().register_eventfd(0).expect_err("nothing more is registered");
+        assert_eq!(refused.raw_os_error(), Some(libc::EACCES));
     }
 }

@@ -25,6 +25,9 @@ pub struct User {
 /// Room for a line of the user database, and more than anybody has.
 const LINE: usize = 16 << 10;
 
+/// Room for a line of the group database, and more than any has.
+const MOST: usize = 16 << 20;
+
 /// More groups than Linux allows (`NGROUPS_MAX`) are not asked for.
 const GROUPS: i32 = 65_536;
 
@@ -78,6 +81,40 @@ impl User {
     }
 }
 
+/// The number of the group of this name, from wherever the C library knows groups. `None`: there is none.
+///
+/// # Errors
+///
+/// What `getgrnam_r(3)` says.
+pub fn group(name: &str) -> Result<Option<u32>, CallError> {
+    let failed = |error| CallError::new("look up a group", std::io::Error::from_raw_os_error(error));
+    let Ok(c_name) = CString::new(name) else { return Ok(None) };
+    let mut room = LINE;
+    loop {
+        let mut entry = MaybeUninit::<libc::group>::uninit();
+        let mut line = vec![0; room];
+        let mut found = ptr::null_mut();
+        // SAFETY: the name ends with a zero; `entry`, `line` with its length and `found` are valid for the call to write to.
+        let error = unsafe {
+            libc::getgrnam_r(
+                c_name.as_ptr(),
+                entry.as_mut_ptr(),
+                line.as_mut_ptr(),
+                line.len(),
+                &raw mut found,
+            )
+        };
+        match error {
+            // A group of many members.
+            libc::ERANGE if room < MOST => room *= 8,
+            0 if found.is_null() => return Ok(None),
+            // SAFETY: the call has found an entry, so it has filled `entry`.
+            0 => return Ok(Some(unsafe { entry.assume_init() }.gr_gid)),
+            error => return Err(failed(error)),
+        }
+    }
+}
+
 /// All groups of a user whose first is `gid`; `None`: too many.
 fn groups(name: &CStr, gid: u32) -> Option<Vec<u32>> {
     let mut room = 64;
@@ -112,6 +149,13 @@ mod tests {
         assert_eq!(nobody.uid, 65_534);
         assert_eq!(User::find("no-such-user").unwrap(), None);
         assert_eq!(User::find("a\0b").unwrap(), None);
+    }
+
+    #[test]
+    fn groups_that_every_system_has_and_one_that_none_has() {
+        assert_eq!(group("root").unwrap(), Some(0));
+        assert_eq!(group("no-such-group").unwrap(), None);
+        assert_eq!(group("a\0b").unwrap(), None);
     }
 
     #[test]

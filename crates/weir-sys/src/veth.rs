@@ -21,15 +21,17 @@ const IFF_UP: u32 = 1;
 /// Those of [`create_down`].
 pub fn create(name: &str, peer: &str) -> Result<(), CallError> {
     create_down(name, peer)?;
+    // Not as it is made: an end can only be opened once it has its other.
+    [name, peer].into_iter().try_for_each(bring_up)
+}
+
+/// Brings an interface of this thread's namespace up.
+pub(crate) fn bring_up(name: &str) -> Result<(), CallError> {
     let mut up = DOWN;
     up[8..12].copy_from_slice(&IFF_UP.to_ne_bytes());
     up[12..16].copy_from_slice(&IFF_UP.to_ne_bytes());
-    for name in [name, peer] {
-        // Not as it is made: an end can only be opened once it has its other.
-        ask(ROUTE, &named(Request::new(RTM_NEWLINK, 0, &up), name), RTM_NEWLINK, |_| {})
-            .map_err(|error| CallError::new(format!("bring {name} up"), error))?;
-    }
-    Ok(())
+    ask(ROUTE, &named(Request::new(RTM_NEWLINK, 0, &up), name), RTM_NEWLINK, |_| {})
+        .map_err(|error| CallError::new(format!("bring {name} up"), error))
 }
 
 /// The same, both down.

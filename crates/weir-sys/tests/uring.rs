@@ -17,7 +17,7 @@ const PIECE: usize = 64 * 1024;
 /// A ring for a new, unnamed file; `None`, and a word about it, where this machine has no io_uring.
 fn ring(depth: u16) -> Option<(DiskRing<Vec<u8>>, Arc<File>)> {
     let file = Arc::new(tempfile::tempfile().unwrap());
-    match DiskRing::new(Arc::clone(&file), depth) {
+    match DiskRing::new(depth) {
         Ok(ring) => Some((ring, file)),
         Err(error) => {
             skip(&format!("io_uring: {error}"));
@@ -53,7 +53,7 @@ fn pieces_land_at_their_offsets_and_come_back() {
                 (done.offset, done.buffer)
             }));
         }
-        ring.write_at(piece(number), (number * PIECE) as u64).unwrap();
+        ring.write_at(&file, piece(number), (number * PIECE) as u64).unwrap();
     }
     back.extend(ring.completions(usize::MAX).unwrap().map(|done| (done.offset, done.buffer)));
     assert_eq!(ring.in_flight(), 0);
@@ -66,20 +66,20 @@ fn pieces_land_at_their_offsets_and_come_back() {
 
 #[test]
 fn a_full_ring_gives_the_buffer_back() {
-    let Some((mut ring, _file)) = ring(2) else { return };
-    assert_eq!(ring.write_at(vec![1], 0), Ok(()));
-    assert_eq!(ring.write_at(vec![2], 1), Ok(()));
+    let Some((mut ring, file)) = ring(2) else { return };
+    assert_eq!(ring.write_at(&file, vec![1], 0), Ok(()));
+    assert_eq!(ring.write_at(&file, vec![2], 1), Ok(()));
     assert!(ring.is_full());
-    assert_eq!(ring.write_at(vec![3], 2), Err(vec![3]));
+    assert_eq!(ring.write_at(&file, vec![3], 2), Err(vec![3]));
     assert_eq!(ring.completions(2).unwrap().count(), 2);
-    assert_eq!(ring.write_at(vec![3], 2), Ok(()));
+    assert_eq!(ring.write_at(&file, vec![3], 2), Ok(()));
 }
 
 #[test]
 fn dropping_the_ring_waits_for_the_disk() {
     let Some((mut ring, file)) = ring(8) else { return };
     for number in 0..8 {
-        ring.write_at(piece(number), (number * PIECE) as u64).unwrap();
+        ring.write_at(&file, piece(number), (number * PIECE) as u64).unwrap();
     }
     drop(ring);
     assert!(content(&file) == (0..8).flat_map(piece).collect::<Vec<_>>());
@@ -100,10 +100,10 @@ fn every_buffer_is_dropped_once() {
     }
 
     let file = Arc::new(tempfile::tempfile().unwrap());
-    let Ok(mut ring) = DiskRing::new(file, 8) else { return skip("no io_uring") };
+    let Ok(mut ring) = DiskRing::new(8) else { return skip("no io_uring") };
     let drops = Arc::new(AtomicUsize::new(0));
     for number in 0..6 {
-        assert!(ring.write_at(Counted(piece(number), Arc::clone(&drops)), 0).is_ok());
+        assert!(ring.write_at(&file, Counted(piece(number), Arc::clone(&drops)), 0).is_ok());
     }
     ring.completions(2).unwrap().take(1).for_each(drop);
     assert_eq!(drops.load(Ordering::Relaxed), 1, "what was not taken waits");
@@ -114,8 +114,8 @@ fn every_buffer_is_dropped_once() {
 #[test]
 fn a_file_that_cannot_be_written_answers_with_its_error() {
     let file = Arc::new(File::open("/proc/self/exe").unwrap());
-    let Ok(mut ring) = DiskRing::new(file, 2) else { return skip("no io_uring") };
-    ring.write_at(vec![1; 10], 0).unwrap();
+    let Ok(mut ring) = DiskRing::new(2) else { return skip("no io_uring") };
+    ring.write_at(&file, vec![1; 10], 0).unwrap();
     let done = ring.completions(1).unwrap().next().unwrap();
     assert_eq!(done.result.unwrap_err().raw_os_error(), Some(libc::EBADF));
     assert_eq!(done.buffer, [1; 10]);
@@ -133,11 +133,11 @@ fn root_a_full_disk_writes_in_part_and_then_says_so() {
     let mount = fsmount(&context, FsMountFlags::FSMOUNT_CLOEXEC, MountAttrFlags::empty()).unwrap();
     let file = Arc::new(File::create(format!("/proc/self/fd/{}/full", mount.as_raw_fd())).unwrap());
 
-    let Ok(mut ring) = DiskRing::new(Arc::clone(&file), 4) else {
+    let Ok(mut ring) = DiskRing::new(4) else {
         return skip("no io_uring");
     };
     for number in 0..3 {
-        ring.write_at(piece(number), (number * PIECE) as u64).unwrap();
+        ring.write_at(&file, piece(number), (number * PIECE) as u64).unwrap();
     }
     let mut done: Vec<_> = ring.completions(3).unwrap().collect();
     done.sort_by_key(|done| done.offset);

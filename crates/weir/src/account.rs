@@ -25,7 +25,7 @@ pub struct Tally {
     pub captured: u64,
     /// Found no room: no empty chunk in the pool, or in the kernel's ring before it.
     pub lost: u64,
-    /// Could not be read, or came on a queue that did not exist when the capture began.
+    /// Could not be read, or not be given to a queue ([`Strays`]).
     pub errors: u64,
     /// Handed to the handler.
     pub delivered: u64,
@@ -88,7 +88,8 @@ pub struct PoolFill {
 /// One queue's account.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct QueueAccount {
-    /// Receive queue; the processor for generic XDP and tc; 0 for a source that does not tell queues apart. Where packets are
+    /// Receive queue; the processor for generic XDP and tc (and for native XDP where [`crate::Interface::detail`] says so), counted
+    /// among those that were online when the capture began; 0 for a source that does not tell queues apart. Where packets are
     /// steered to t targets, those of receive queue (or processor) q are q * t to q * t + t - 1.
     pub queue: u32,
     /// Whom its packets are for, where they are steered.
@@ -119,8 +120,20 @@ pub struct NicCounters {
     pub dropped: u64,
 }
 
+/// Packets that were seen and could not be given to any queue; in the account they are seen, and errors, of the interface's
+/// first queue.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Strays {
+    /// On a receive queue that did not exist when the capture began.
+    pub no_queue: u64,
+    /// Of another interface: a driver has handed the program on, whose receive queues have the same numbers.
+    pub foreign: u64,
+    /// On a processor that came up after the capture began.
+    pub apart: u64,
+}
+
 /// One interface's account.
-#[derive(Clone, Debug, Serialize)]
+#[derive(Clone, Debug, Default, Serialize)]
 pub struct InterfaceAccount {
     /// Number in the capture and in its file.
     pub id: u32,
@@ -132,6 +145,10 @@ pub struct InterfaceAccount {
     pub mode: &'static str,
     /// Per queue.
     pub queues: Vec<QueueAccount>,
+    /// Packets that could not be given to any of them.
+    pub strays: Strays,
+    /// Packets whose driver could not say whether it had taken a VLAN tag off, although it was to: they were captured without.
+    pub untold_tags: u64,
     /// Losses before the hook: the last that were told, once the interface is gone; absent for `any`.
     pub nic: Option<NicCounters>,
 }

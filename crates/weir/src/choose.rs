@@ -7,7 +7,7 @@ use weir_sys::netdev::{self, XdpAbilities};
 use crate::Error;
 use crate::Filter;
 use crate::builder::{Direction, Mode, Settings, SourceChoice, Wanted};
-use crate::interface::{Device, Interface};
+use crate::interface::{Device, Interface, Tags};
 use crate::source::programmed::Programmed;
 use crate::source::{Source, af_packet, af_xdp, tc, xdp, xdp_tc};
 
@@ -127,7 +127,9 @@ impl Opener<'_> {
 
     fn af_packet(&self, why: String) -> Opening {
         let opened = af_packet::open(self.device, self.id, self.settings)?;
-        Ok(self.describe("af_packet", opened.source, opened.snap_len, opened.detail, why))
+        let (source, interface) =
+            self.describe("af_packet", opened.source, opened.snap_len, opened.detail, why);
+        Ok((source, Interface { warnings: opened.warnings, ..interface }))
     }
 
     fn af_xdp(&self, why: String) -> Opening {
@@ -138,21 +140,29 @@ impl Opener<'_> {
     /// The source that fits; where it cannot be had, the next, with the reason.
     fn auto(&self) -> Opening {
         let (first, mut why) = prefer(self.device, self.settings);
+        let mut warnings = Vec::new();
         if first == Fit::Xdp {
             match self.xdp(true, why.clone()) {
                 Err(error) if self.settings.mode == Mode::Pass && !is_final(&error) => {
                     why = format!("xdp would fit ({why}), but: {}", first_line(&error));
+                    warnings.extend(slower("xdp", &error));
                 }
                 other => return other,
             }
         }
-        match self.tc(why.clone()) {
+        let opened = match self.tc(why.clone()) {
             Err(error) if !self.settings.segment && self.settings.steering.is_none() && !is_final(&error) => {
                 let but = if first == Fit::Xdp { "tc" } else { "tc would fit" };
+                warnings.extend(slower("tc", &error));
                 self.af_packet(format!("{why}; {but}, but: {}", first_line(&error)))
             }
             other => other,
-        }
+        };
+        let warned = |(source, mut interface): (_, Interface)| {
+            interface.warnings.splice(..0, warnings);
+            (source, interface)
+        };
+        opened.map(warned)
     }
 
     fn describe(
@@ -183,6 +193,7 @@ impl Opener<'_> {
             targets: self.settings.targets(),
             filter: self.settings.filter.as_ref().map(Filter::label),
             filter_is_never: self.device.filter.as_ref().is_some_and(|filter| filter.is_never()),
+            warnings: Vec::new(),
         };
         (Box::new(source), interface)
     }
@@ -255,12 +266,28 @@ fn prefer(device: &Device, settings: &Settings) -> (Fit, String) {
         (Fit::Tc, "xdp does not see what is sent")
     } else if device.in_use {
         (Fit::Tc, "the host works with it: both directions, and its traffic is not disturbed")
+    } else if let Tags::Untold(_) = device.tags {
+        let why = format!(
+            "the device strips VLAN tags, of which its driver does not tell xdp; for xdp: {}",
+            device.leave_tags()
+        );
+        return (Fit::Tc, why);
     } else if settings.direction == Direction::In {
         (Fit::Xdp, "it has no address and no bridge: a capture port")
     } else {
         (Fit::Xdp, "it has no address and no bridge: a capture port, of which what arrives is captured")
     };
     (fit, why.to_owned())
+}
+
+/// What `auto` warns of where it goes on without `source`: its programs were refused, and what is taken instead is slower. That
+/// an interface or driver has not what a source needs is told as the reason, and is no trouble.
+fn slower(source: &str, error: &Error) -> Option<String> {
+    let refused = matches!(error, Error::Load { .. } | Error::Privilege { .. } | Error::FilterRefused { .. });
+    let mend = error.hint().filter(|_| matches!(error, Error::Privilege { .. }));
+    let mend = mend.unwrap_or_else(|| "`weir doctor` says more".to_owned());
+    refused
+        .then(|| format!("slower than it could be, without source {source}: {}; {mend}", first_line(error)))
 }
 
 /// What went wrong, without the kernel's lines about it.
@@ -287,4 +314,48 @@ pub(crate) fn available_memory() -> Option<u64> {
     let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
     let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_sys::ethtool::Stripping;
+    use weir_sys::link::Link;
+
+    use super::*;
+
+    /// A capture port of igb, which strips tags and has no function that tells them.
+    fn port(tags: Tags) -> Device {
+        Device {
+            link: Link { name: "enp1s0".into(), hardware: 1, mtu: 1500, ..Link::default() },
+            driver: Some("igb".into()),
+            rx_queues: 4,
+            speed_bits: None,
+            tags,
+            abilities: None,
+            in_use: false,
+            netmask: None,
+            any: false,
+            description: None,
+            filter: None,
+        }
+    }
+
+    #[test]
+    fn auto_takes_no_source_that_loses_tags_and_says_what_keeps_them() {
+        let both = Stripping { customer: true, service: true };
+        let settings = Settings::default();
+        for (stripping, mend) in [
+            (Stripping { service: false, ..both }, "ethtool -K enp1s0 rxvlan off"),
+            (Stripping { customer: false, ..both }, "ethtool -K enp1s0 rx-vlan-stag-hw-parse off"),
+            (both, "ethtool -K enp1s0 rxvlan off rx-vlan-stag-hw-parse off"),
+        ] {
+            let (fit, why) = prefer(&port(Tags::Untold(stripping)), &settings);
+            assert!(fit == Fit::Tc && why.ends_with(mend), "{why}");
+            assert_eq!(prefer(&port(Tags::Told(stripping)), &settings).0, Fit::Xdp);
+        }
+        assert_eq!(prefer(&port(Tags::InFrame), &settings).0, Fit::Xdp);
+        // Only xdp can do that, with or without.
+        let exclusive = Settings { mode: Mode::Exclusive, ..settings };
+        assert_eq!(prefer(&port(Tags::Untold(both)), &exclusive).0, Fit::Xdp);
+    }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 use weir_ring::Part;
+use weir_savefile::Notes;
 use weir_savefile::record::{self, Malformed, Records};
 
 use crate::Direction;
@@ -65,7 +66,8 @@ impl Lane {
             queue: self.queue,
             direction: record.flags.and_then(Direction::of_flags).or(self.direction),
             lost_before: record.dropcount,
-            comment: record.comment.and_then(|comment| std::str::from_utf8(comment).ok()),
+            comment: None,
+            notes: Notes::default(),
         }
     }
 }
@@ -191,8 +193,11 @@ pub struct Packet<'a> {
     pub direction: Option<Direction>,
     /// Packets lost on this queue between the packet before and this one.
     pub lost_before: u64,
-    /// What somebody has written to it in a file.
+    /// What somebody has written to it in a file; of several texts the last.
     pub comment: Option<&'a str>,
+    /// What else a file says of it, as it stands there: all comments, hashes, how it was received. A packet that is written to
+    /// pcapng takes it along.
+    pub notes: Notes<'a>,
 }
 
 /// The packets of a chunk. Ends early if the pool's memory was overwritten: see [`Packets::error`].

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
-use weir_sys::ethtool::Ethtool;
+use weir_sys::bpf::probe;
+use weir_sys::ethtool::{Ethtool, Stripping};
 use weir_sys::link::{Address, Link, Links};
+use weir_sys::netdev::{XdpAbilities, xdp_abilities};
 
 use crate::Error;
 use crate::builder::Wanted;
 use crate::filter::{Compiled, Filter, Receiver};
+use crate::namespace::command_prefix;
 
 /// One interface of a capture.
 #[derive(Clone, Debug)]
@@ -42,6 +45,8 @@ pub struct Interface {
     pub filter: Option<String>,
     /// No packet can ever pass the filter that the capture began with.
     pub filter_is_never: bool,
+    /// What is worse than it could be, and why: a slower source than the one that fits, tags that are missing.
+    pub warnings: Vec<String>,
 }
 
 /// What is known of an interface before a source is opened on it.
@@ -52,7 +57,9 @@ pub(crate) struct Device {
     pub(crate) driver: Option<String>,
     pub(crate) rx_queues: u32,
     pub(crate) speed_bits: Option<u64>,
-    pub(crate) strips_vlan_tags: bool,
+    pub(crate) tags: Tags,
+    /// None: the kernel is older than what tells (6.3).
+    pub(crate) abilities: Option<XdpAbilities>,
     /// Has an IP address of more than link scope, or belongs to a bridge or bond: the host works with it.
     pub(crate) in_use: bool,
     /// Of its first IPv4 address, if it has one.
@@ -64,7 +71,53 @@ pub(crate) struct Device {
     pub(crate) filter: Option<Arc<Compiled>>,
 }
 
+/// Where the outer VLAN tags of received packets are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tags {
+    /// In the frames, as on the wire.
+    InFrame,
+    /// The device takes these off, and its driver tells XDP of them.
+    Told(Stripping),
+    /// The same, but it does not.
+    Untold(Stripping),
+}
+
+impl Tags {
+    /// With `blinded` constants no program is bound to a device, as one that asks its driver has to be.
+    fn of(
+        stripping: Stripping,
+        driver: Option<&str>,
+        abilities: Option<XdpAbilities>,
+        blinded: bool,
+    ) -> Self {
+        // veth has tags beside its frames whatever its switches say, since its other end has put them there.
+        if stripping == Stripping::default() && driver != Some("veth") {
+            Self::InFrame
+        } else if abilities.is_some_and(|can| can.vlan_tag()) && !blinded {
+            Self::Told(stripping)
+        } else {
+            Self::Untold(stripping)
+        }
+    }
+}
+
 impl Device {
+    /// What leaves VLAN tags in the frames for XDP to see, as a command.
+    pub(crate) fn leave_tags(&self) -> String {
+        let (inside, name) = command_prefix(&self.link.name);
+        if self.driver.as_deref() == Some("veth") {
+            return "ethtool -K PEER txvlan off tx-vlan-stag-hw-insert off, on its other end".into();
+        }
+        match self.tags {
+            Tags::Told(Stripping { service: true, customer })
+            | Tags::Untold(Stripping { service: true, customer }) => {
+                let both = if customer { "rxvlan off " } else { "" };
+                format!("{inside}ethtool -K {name} {both}rx-vlan-stag-hw-parse off")
+            }
+            _ => format!("{inside}ethtool -K {name} rxvlan off"),
+        }
+    }
+
     /// Finds an interface of this thread's namespace.
     pub(crate) fn find(wanted: &Wanted) -> Result<Self, Error> {
         let table = Links::open()?;
@@ -79,11 +132,16 @@ impl Device {
         let ethtool = Ethtool::new()?;
         let addresses: Vec<Address> =
             table.addresses()?.into_iter().filter(|address| address.interface == link.index).collect();
+        let driver = ethtool.driver(name);
+        let abilities = xdp_abilities()?.into_iter().flatten().find(|one| one.interface == link.index);
+        // Who may not find out may not load such a program either, and is told so then.
+        let blinded = probe::blinds_constants().unwrap_or(false);
         Ok(Self {
-            driver: ethtool.driver(name),
+            tags: Tags::of(ethtool.stripping(name), driver.as_deref(), abilities, blinded),
+            driver,
             rx_queues: ethtool.rx_queues(name).unwrap_or(link.rx_queues).max(1),
             speed_bits: ethtool.speed(name),
-            strips_vlan_tags: ethtool.strips_vlan_tags(name),
+            abilities,
             in_use: link.master.is_some() || addresses.iter().any(Address::is_beyond_link),
             netmask: addresses.iter().find_map(Address::netmask),
             any: false,
@@ -123,7 +181,8 @@ impl Device {
             driver: None,
             rx_queues: 1,
             speed_bits: None,
-            strips_vlan_tags: false,
+            tags: Tags::InFrame,
+            abilities: None,
             in_use: true,
             netmask: None,
             any: true,

@@ -61,7 +61,7 @@ mod source;
 mod steering;
 
 pub use account::{
-    Account, HandlerAccount, InterfaceAccount, NicCounters, PoolFill, QueueAccount, Tally, TimeOrder,
+    Account, HandlerAccount, InterfaceAccount, NicCounters, PoolFill, QueueAccount, Strays, Tally, TimeOrder,
 };
 pub use builder::{
     Builder, DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS, DEFAULT_SNAP_LEN, Delivery, Direction, Mode, SourceChoice,
@@ -79,3 +79,4 @@ pub use handlers::{DEFAULT_THRESHOLD, Handler, HandlerState, Order, Plan, Share,
 pub use interface::Interface;
 pub use namespace::Namespace;
 pub use steering::{MOST_TARGETS, Steer};
+pub use weir_savefile::Notes;

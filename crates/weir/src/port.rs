@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use weir_sys::link::{Link, LinkChange};
 
-use crate::account::{InterfaceAccount, NicCounters, PoolFill, QueueAccount, Tally};
+use crate::account::{InterfaceAccount, NicCounters, PoolFill, QueueAccount, Strays, Tally};
 use crate::builder::{Direction, Settings, Wanted};
 use crate::chunk::Lane;
 use crate::event::{Change, Event, Known};
@@ -153,11 +153,11 @@ impl Port {
             watched.now = nic_counters(link);
         }
         let mut queues: Vec<QueueAccount> = self.lanes.iter().map(|lane| self.queue_account(lane)).collect();
-        // Told with the first: packets on a queue that did not exist when the capture began, and those not wanted.
+        // Told with the first: packets that nobody's queue has, and those not wanted.
         let (strays, filtered) = (self.source.strays(), self.source.filtered());
         if let Some(first) = queues.first_mut() {
-            first.tally.seen += strays + filtered.unwrap_or(0);
-            first.tally.errors += strays;
+            first.tally.seen += strays.nobodys() + filtered.unwrap_or(0);
+            first.tally.errors += strays.nobodys();
             first.tally.filtered = filtered.zip(first.tally.filtered).map(|(source, queue)| source + queue);
         }
         InterfaceAccount {
@@ -166,6 +166,8 @@ impl Port {
             source: self.interface.source,
             mode: self.interface.mode,
             queues,
+            strays: Strays { no_queue: strays.no_queue, foreign: strays.foreign, apart: strays.apart },
+            untold_tags: strays.untold,
             nic: self.watched.as_ref().map(Watched::growth),
         }
     }

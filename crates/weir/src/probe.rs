@@ -1,7 +1,9 @@
 //! Whether the kernel takes a source's programs: they are loaded, attached to nothing, and let go again.
 
+use weir_bpf::writers::Writers;
 use weir_bpf::{LoadError, tc, xdp};
 use weir_ring::Shape;
+use weir_sys::cpu::Processors;
 
 use crate::Error;
 use crate::builder::{Settings, SourceChoice};
@@ -20,7 +22,9 @@ pub fn load(source: SourceChoice) -> Result<(), Error> {
         SourceChoice::Tc => {
             let (settings, shape) = smallest()?;
             let pool = pool_options(&shape, &settings, 0, SNAP_LEN, true);
-            let options = tc::Options { pool, steering: None, ingress: true, egress: true, segments: None };
+            let processors = Processors::online()?;
+            let options =
+                tc::Options { pool, processors, steering: None, ingress: true, egress: true, segments: None };
             tc::Programs::load(&options).map(drop).map_err(refused)
         }
         SourceChoice::Xdp => load_xdp(None),
@@ -45,7 +49,8 @@ fn load_xdp(tags_of: Option<u32>) -> Result<(), Error> {
         steering: None,
         exclusive: false,
         fragments: true,
-        queue_is_cpu: false,
+        // Attached to nothing, it need not know the interface.
+        writers: Writers::Queues { of: tags_of.unwrap_or(u32::MAX) },
         tags_of,
     };
     xdp::Program::load(&options).map(drop).map_err(refused)

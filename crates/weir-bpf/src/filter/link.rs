@@ -7,7 +7,8 @@
 //! ```
 //!
 //! The program is C with a function that stands for the filter (`place` in place.h). libbpf has put its functions one
-//! behind the other and filled in its maps; here the filter's instructions take the place of that function's.
+//! behind the other and filled in its maps; here the filter's instructions take the place of that function's, with room in
+//! front of them for what the verifier makes of them (`leave_room` in stripped.h).
 
 use std::ops::Range;
 
@@ -49,6 +50,7 @@ impl Code {
     /// The program with `filter` in its place, as the kernel takes it: a function that answers 0 for a packet that is not
     /// wanted.
     pub(crate) fn with(&self, filter: &[u64]) -> Vec<u64> {
+        let filter = &[room(filter.len()), filter.to_vec()].concat();
         let moved = |at: usize| if at < self.place.end { at } else { at - self.place.len() + filter.len() };
         let word = |at: usize| {
             let mut instruction = self.instructions[at];
@@ -61,6 +63,19 @@ impl Code {
         let behind = (self.place.end..self.instructions.len()).map(word);
         before.chain(filter.iter().copied()).chain(behind).collect()
     }
+}
+
+/// Two instructions that never run for each of a filter of `length`. The verifier throws them away, and makes three more of one
+/// at most (a division; a look-up of a set makes two), of which not every second can be one.
+fn room(length: usize) -> Vec<u64> {
+    /// A jump reaches 32767 instructions.
+    const MOST: usize = 1 << 14;
+    // `r0 = 0`; `if r0 == 0 goto +0`: opcode, registers, offset, immediate number, the lowest byte first.
+    const ZERO: u64 = 0xb7;
+    const OVER: u64 = 0x15;
+    let skipped = |length: usize| [ZERO, OVER | (length as u64) << 16].into_iter().chain(vec![ZERO; length]);
+    let all = 2 * length;
+    (0..all).step_by(MOST).flat_map(|at| skipped(MOST.min(all - at))).collect()
 }
 
 /// Where the function begins that is called at `at`, if one is.
@@ -120,13 +135,22 @@ mod tests {
         let code = Code::of(program(&[call(2), call(3), EXIT, MARK, EXIT, helper, call(-4), EXIT]));
         assert_eq!(code.place, 3..5);
         assert_eq!(code.with(&[7, 8, 9]), {
-            let mut expected = words(&[call(2), call(4), EXIT]);
+            let mut expected = words(&[call(2), call(4 + 8), EXIT]);
+            expected.extend(room(3));
             expected.extend([7, 8, 9]);
-            expected.extend(words(&[helper, call(-5), EXIT]));
+            expected.extend(words(&[helper, call(-5 - 8), EXIT]));
             expected
         });
         let last = Code::of(program(&[call(2), call(3), EXIT, helper, EXIT, MARK, EXIT]));
         assert_eq!(last.place, 5..7);
-        assert_eq!(last.with(&[7]).len(), 6);
+        assert_eq!(last.with(&[7]).len(), 6 + 4);
+    }
+
+    #[test]
+    fn a_filter_brings_twice_its_length_of_room() {
+        assert_eq!(room(0), []);
+        let dead = |length: usize| [vec![0xb7, 0x15 | (length as u64) << 16], vec![0xb7; length]].concat();
+        assert_eq!(room(1), dead(2));
+        assert_eq!(room(20_000), [dead(1 << 14), dead(1 << 14), dead(40_000 - (2 << 14))].concat());
     }
 }

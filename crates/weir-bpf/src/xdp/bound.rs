@@ -70,8 +70,9 @@ impl Body {
     /// Maps of the program.
     pub fn maps(self) -> usize {
         match self {
-            Self::Capture => 8,
-            Self::AfXdp | Self::Forward { copies: false } => 5,
+            Self::Capture => 9,
+            Self::AfXdp => 5,
+            Self::Forward { copies: false } => 6,
             Self::Forward { copies: true } => 11,
         }
     }

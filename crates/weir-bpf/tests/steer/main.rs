@@ -11,10 +11,12 @@ use flows::{Flows, inner_flows, outer_flows, udp4, udp6};
 use frames::{Back, There, UDP, ip4, on_ethernet, ports, tagged};
 use proptest::prelude::*;
 use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp, SteerBy, Steering};
+use weir_bpf::writers::Writers;
 use weir_bpf::{tc, xdp};
 use weir_ring::{Gauge, Pool, Reader, Shape, SharedMaps};
 use weir_sys::bpf::map::{Map, MapKind};
-use weir_sys::{cpu, testrun};
+use weir_sys::cpu::Processors;
+use weir_sys::testrun;
 
 /// Programs take privileges that tests may run without; the environment says whether that is in order.
 fn permitted() -> bool {
@@ -69,7 +71,8 @@ impl Steered {
 
     /// `ethernet`: what frames begin with, or else IP.
     fn load_for(ethernet: bool, hook: Hook, by: SteerBy, targets: u32, seed: u64) -> Self {
-        let writers = if hook == (Hook::Xdp { generic: false }) { 1 } else { cpu::possible().unwrap() };
+        let processors = Processors::online().unwrap();
+        let writers = if hook == (Hook::Xdp { generic: false }) { 1 } else { processors.count() };
         let shape = Shape::new(writers * targets, 2, 4096, 4096).unwrap();
         let pool = PoolOptions {
             queues: shape.queues(),
@@ -92,7 +95,11 @@ impl Steered {
                     steering,
                     exclusive: false,
                     fragments: generic,
-                    queue_is_cpu: generic,
+                    writers: if generic {
+                        Writers::Processors(processors)
+                    } else {
+                        Writers::Queues { of: 1 }
+                    },
                     tags_of: None,
                 };
                 let (program, maps) = xdp::Program::load(&options).unwrap_or_else(|error| panic!("{error}"));
@@ -100,7 +107,8 @@ impl Steered {
             }
             Hook::Tc { segments } => {
                 let segments = segments.then_some(tc::Segments { payload: 1500 });
-                let options = tc::Options { pool, steering, segments, ingress: true, egress: true };
+                let options =
+                    tc::Options { pool, processors, steering, segments, ingress: true, egress: true };
                 let (programs, maps) = tc::Programs::load(&options).unwrap_or_else(|error| panic!("{error}"));
                 (Program::Tc(programs), maps)
             }

@@ -31,7 +31,7 @@ Examples:
   weir capture -i eth0 -w 'day-%Y%m%d-%H%M.pcapng.zst' -G 1h --align --keep-size 500GB
         A compressed file for each hour of the clock; the oldest go when together they have 500 GB.
   weir capture -i eth0 -w ring.pcapng -C 100MB -W 20 -Z pcap
-        The newest 20 files of 100 MB, written by user pcap.
+        The newest 20 files of 100 MB, restarts included, written by user pcap.
   weir capture -i eth0 -B 512MiB -w /mnt/nvme/burst.pcapng
         Room for a burst of 512 MiB per queue while the disk is busy.
   weir capture -i mirror0 --mode exclusive --timestamps none -w all.pcapng

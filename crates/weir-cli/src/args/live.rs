@@ -3,7 +3,7 @@
 use clap::Args;
 
 use super::{OriginArgs, PoolArgs};
-use crate::confine::ConfineArgs;
+use crate::confine::{ConfineArgs, UserArgs};
 use crate::control::ControlArgs;
 use crate::filter_args::FilterArgs;
 use crate::metrics::MetricsArgs;
@@ -22,6 +22,8 @@ pub(crate) struct LiveArgs {
     pub(crate) pool: PoolArgs,
     #[command(flatten)]
     pub(crate) confine: ConfineArgs,
+    #[command(flatten)]
+    pub(crate) user: UserArgs,
     #[command(flatten)]
     pub(crate) metrics: MetricsArgs,
     #[command(flatten)]

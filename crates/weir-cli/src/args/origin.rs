@@ -3,6 +3,8 @@
 use clap::{Args, ValueEnum};
 use weir::{Builder, Capture, Mode, SourceChoice, Timestamps};
 
+use crate::failure::Failure;
+use crate::grant;
 use crate::interfaces::Chosen;
 
 /// Where packets come from; the same for each command that captures.
@@ -51,6 +53,14 @@ pub(crate) struct OriginArgs {
 }
 
 impl OriginArgs {
+    /// Whether whoever runs weir may ask for this.
+    pub(crate) fn check(&self) -> Result<(), Failure> {
+        match self.mode {
+            ModeArg::Exclusive => grant::more_than_capture("use --mode exclusive"),
+            ModeArg::Pass => Ok(()),
+        }
+    }
+
     /// A builder for this origin on `interfaces`, which are the ones asked for or the one found.
     pub(crate) fn builder(&self, interfaces: &[Chosen], timestamps: Timestamps) -> Builder {
         let builder = Capture::builder()

@@ -41,7 +41,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 
 use crate::failure::Failure;
-use crate::{style, units};
+use crate::{grant, style, units};
 use contestants::Contestant;
 use machine::Machine;
 use report::{Fault, Report};
@@ -132,6 +132,7 @@ struct CaptureArgs {
 
 /// Runs the command.
 pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
+    grant::more_than_capture("run a benchmark")?;
     match &args.what {
         What::Capture(args) => capture(args),
         What::Compress(args) => compress::run(args),

@@ -11,6 +11,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 use weir_bpf::pool::{PoolOptions, Stamp, SteerBy, Steering};
+use weir_bpf::writers::Writers;
 use weir_bpf::xdp::{Options, Program};
 use weir_lab::Traffic;
 
@@ -149,6 +150,8 @@ fn load(by: Option<SteerBy>) -> Result<Program, Failure> {
     const TARGETS: u32 = 4;
     const LIMIT: u32 = 4 << 10;
     const SLOTS: u32 = 2;
+    /// Its index in each namespace (`LOOPBACK_IFINDEX`, net/net_namespace.h).
+    const LOOPBACK: u32 = 1;
     let pool = PoolOptions {
         queues: TARGETS,
         chunks: TARGETS * SLOTS,
@@ -163,7 +166,8 @@ fn load(by: Option<SteerBy>) -> Result<Program, Failure> {
         ethernet: true,
     };
     let steering = by.map(|by| Steering { by, targets: TARGETS, seed: 1 });
-    let options =
-        Options { pool, steering, exclusive: true, fragments: false, queue_is_cpu: false, tags_of: None };
+    // A program that is tried is on the loopback.
+    let writers = Writers::Queues { of: LOOPBACK };
+    let options = Options { pool, steering, exclusive: true, fragments: false, writers, tags_of: None };
     Program::load(&options).map(|(program, _)| program).map_err(Failure::new)
 }

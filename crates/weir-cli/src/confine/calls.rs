@@ -17,13 +17,15 @@ use seccompiler::{
 pub(super) enum Calls {
     /// Takes packets from the kernel and writes files.
     Capture,
+    /// Opens and removes files for somebody else.
+    Keep,
     /// Reads and writes files.
     Files,
     /// The same, and makes code, until [`no_code`].
     FilesAndCode,
 }
 
-/// Memory, threads, time, signals to itself.
+/// Memory, threads, time.
 const PROCESS: &[c::c_long] = &[
     c::SYS_brk,
     c::SYS_munmap,
@@ -42,12 +44,10 @@ const PROCESS: &[c::c_long] = &[
     c::SYS_sigaltstack,
     c::SYS_getpid,
     c::SYS_gettid,
-    c::SYS_tgkill,
     c::SYS_getuid,
     c::SYS_geteuid,
     c::SYS_getgid,
     c::SYS_getegid,
-    c::SYS_prlimit64,
     c::SYS_sched_yield,
     c::SYS_sched_getaffinity,
     c::SYS_getcpu,
@@ -64,7 +64,8 @@ const PROCESS: &[c::c_long] = &[
     c::SYS_waitid,
 ];
 
-/// Files, pipes and terminals; which ones is for landlock to say.
+/// Files, pipes and terminals; which ones is for landlock to say. An io_uring is there already: it does nothing but write
+/// (`weir_sys::uring`), which a new one would not have to.
 const FILES: &[c::c_long] = &[
     c::SYS_read,
     c::SYS_readv,
@@ -74,7 +75,6 @@ const FILES: &[c::c_long] = &[
     c::SYS_writev,
     c::SYS_pwrite64,
     c::SYS_pwritev,
-    c::SYS_openat,
     c::SYS_close,
     c::SYS_lseek,
     c::SYS_fstat,
@@ -97,13 +97,11 @@ const FILES: &[c::c_long] = &[
     c::SYS_sendfile,
     c::SYS_splice,
     c::SYS_flock,
-    c::SYS_fcntl,
     c::SYS_dup,
     c::SYS_dup3,
     c::SYS_pipe2,
     c::SYS_eventfd2,
     c::SYS_umask,
-    c::SYS_fchmod,
     c::SYS_unlinkat,
     c::SYS_renameat,
     c::SYS_renameat2,
@@ -112,15 +110,12 @@ const FILES: &[c::c_long] = &[
     c::SYS_epoll_create1,
     c::SYS_epoll_ctl,
     c::SYS_epoll_pwait,
-    c::SYS_io_uring_setup,
     c::SYS_io_uring_enter,
-    c::SYS_io_uring_register,
 ];
 
 /// The same under the names that only x86-64 has.
 #[cfg(target_arch = "x86_64")]
 const OLD_NAMES: &[c::c_long] = &[
-    c::SYS_open,
     c::SYS_stat,
     c::SYS_lstat,
     c::SYS_access,
@@ -137,14 +132,14 @@ const OLD_NAMES: &[c::c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_NAMES: &[c::c_long] = &[];
 
+/// What is asked of a process that opens files, and what it answers.
+const ASKING: &[c::c_long] = &[c::SYS_sendmsg, c::SYS_recvmsg];
+
 /// Sockets that are open, and connections that they accept.
 const SOCKETS: &[c::c_long] = &[
     c::SYS_bind,
     c::SYS_accept4,
     c::SYS_recvfrom,
-    c::SYS_recvmsg,
-    c::SYS_sendto,
-    c::SYS_sendmsg,
     c::SYS_getsockopt,
     c::SYS_setsockopt,
     c::SYS_getsockname,
@@ -169,6 +164,21 @@ const LINK_DETACH: u64 = 34;
 
 /// Names for threads and for memory.
 const PRCTLS: &[u64] = &[c::PR_SET_NAME as u64, c::PR_GET_NAME as u64, c::PR_SET_VMA as u64];
+
+/// What a descriptor is, and copies of it. Not whom the kernel sends a signal about it, and which (`F_SETOWN`, `F_SETSIG`).
+const FCNTLS: &[u64] = &[
+    c::F_DUPFD as u64,
+    c::F_DUPFD_CLOEXEC as u64,
+    c::F_GETFD as u64,
+    c::F_SETFD as u64,
+    c::F_GETFL as u64,
+    c::F_SETFL as u64,
+    c::F_SETPIPE_SZ as u64,
+    c::F_GETPIPE_SZ as u64,
+];
+
+/// Modes of new files that would lend the owner's rights to whoever executes them, and the sticky bit.
+const SPECIAL_MODES: u64 = 0o7000;
 
 const EXECUTABLE: u64 = c::PROT_EXEC as u64;
 
@@ -201,9 +211,16 @@ type Rules = Vec<(c::c_long, Vec<Rule>)>;
 /// A call without a rule is allowed whatever its arguments are.
 fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
     let mut rules: Rules =
-        [PROCESS, FILES, OLD_NAMES].concat().into_iter().map(|call| (call, Vec::new())).collect();
+        [PROCESS, FILES, OLD_NAMES, ASKING].concat().into_iter().map(|call| (call, Vec::new())).collect();
     let thread = c::CLONE_THREAD as u64;
+    #[cfg(target_arch = "x86_64")]
+    rules.push((c::SYS_open, vec![masked(2, SPECIAL_MODES, 0)?]));
     rules.extend([
+        (c::SYS_openat, vec![masked(3, SPECIAL_MODES, 0)?]),
+        (c::SYS_fcntl, one_of(1, FCNTLS)?),
+        // Signals to its own threads (`raise`, `abort`), and its own limits.
+        (c::SYS_tgkill, one_of(0, &[std::process::id().into()])?),
+        (c::SYS_prlimit64, one_of(0, &[0])?),
         // Where a thread runs: for itself.
         (c::SYS_sched_setaffinity, vec![masked(0, u64::MAX, 0)?]),
         // A thread, not a process.
@@ -219,7 +236,7 @@ fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
     rules.push((c::SYS_prctl, one_of(0, &prctls)?));
     let harmless = || match calls {
         Calls::FilesAndCode => Ok(Vec::new()),
-        Calls::Capture | Calls::Files => Ok(vec![masked(2, EXECUTABLE, 0)?]),
+        Calls::Capture | Calls::Keep | Calls::Files => Ok(vec![masked(2, EXECUTABLE, 0)?]),
     };
     rules.extend([(c::SYS_mmap, harmless()?), (c::SYS_mprotect, harmless()?)]);
     if calls != Calls::Capture {
@@ -227,8 +244,10 @@ fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
     }
     rules.extend(SOCKETS.iter().map(|&call| (call, Vec::new())));
     rules.extend([
-        // Links and their counters; and what `ethtool` asks by any datagram socket.
-        (c::SYS_socket, vec![domain(c::AF_NETLINK, None)?, domain(c::AF_INET, Some(c::SOCK_DGRAM))?]),
+        // Links and their counters; and what `ethtool` asks.
+        (c::SYS_socket, vec![domain(c::AF_NETLINK)?]),
+        // To who is connected: no address of anybody else.
+        (c::SYS_sendto, vec![Rule::new(vec![Condition::new(4, Length::Qword, Compare::Eq, 0)?])?]),
         (c::SYS_bpf, one_of(0, BPF_COMMANDS)?),
         // The offset of TAI: read; to set it takes a capability.
         (c::SYS_adjtimex, Vec::new()),
@@ -248,13 +267,8 @@ fn one_of(place: u8, values: &[u64]) -> Result<Vec<Rule>, seccompiler::BackendEr
     values.iter().map(rule).collect()
 }
 
-/// A socket of this domain, and of this kind if one is given.
+/// A socket of this domain.
 #[expect(clippy::cast_sign_loss, reason = "constants above zero")]
-fn domain(domain: c::c_int, kind: Option<c::c_int>) -> Result<Rule, seccompiler::BackendError> {
-    const KIND: u64 = 0xf; // the rest are flags
-    let mut conditions = vec![Condition::new(0, Length::Dword, Compare::Eq, domain as u64)?];
-    if let Some(kind) = kind {
-        conditions.push(Condition::new(1, Length::Dword, Compare::MaskedEq(KIND), kind as u64)?);
-    }
-    Rule::new(conditions)
+fn domain(domain: c::c_int) -> Result<Rule, seccompiler::BackendError> {
+    Rule::new(vec![Condition::new(0, Length::Dword, Compare::Eq, domain as u64)?])
 }

@@ -7,6 +7,7 @@
 mod calls;
 #[cfg(test)]
 mod tests;
+mod user;
 
 use std::fmt;
 use std::fs;
@@ -19,8 +20,10 @@ use rustix::io::Errno;
 use serde::Serialize;
 use weir_sys::landlock::{self, Enforced, Files};
 use weir_sys::privilege::{self, Capabilities};
+use weir_sys::user::User;
 
 use self::calls::Calls;
+pub(crate) use self::user::{Become, UserArgs};
 use crate::failure::Failure;
 use crate::style;
 
@@ -35,7 +38,28 @@ pub(crate) struct ConfineArgs {
 impl ConfineArgs {
     /// Confines the process to what the rest of the run needs, unless the user has asked not to.
     pub(crate) fn confine(&self, needs: impl FnOnce() -> Needs) -> Result<Option<Confinement>, Failure> {
-        if self.no_confine { Ok(None) } else { confine(&needs()).map(Some) }
+        if self.no_confine { Ok(None) } else { confine(&needs(), None).map(Some) }
+    }
+
+    /// The same, as another user.
+    pub(crate) fn confine_as(
+        &self,
+        other: &Become,
+        needs: impl FnOnce() -> Needs,
+    ) -> Result<Option<Confinement>, Failure> {
+        if self.no_confine {
+            // Whoever asks for a user gets it all the same.
+            other.asked_for().map_or(Ok(()), UserArgs::switch_to)?;
+            return Ok(None);
+        }
+        let mut held = confine(&needs(), other.user())?;
+        held.weaknesses.extend(other.weakness().map(str::to_owned));
+        Ok(Some(held))
+    }
+
+    /// Whether anything is given up.
+    pub(crate) fn is_on(&self) -> bool {
+        !self.no_confine
     }
 
     /// Gives up [executable memory](Needs::make_code), once there is all the code that the rest of the run needs. `held`:
@@ -52,7 +76,6 @@ impl ConfineArgs {
 pub(crate) struct Needs {
     files: Files,
     calls: Calls,
-    programs: bool,
 }
 
 /// Read by the C library, the standard library or by us, at any time.
@@ -67,6 +90,11 @@ impl Needs {
         SYSTEM.iter().fold(Self::of(Calls::Capture), |needs, path| needs.read(Path::new(path)))
     }
 
+    /// To open and remove files for who captures.
+    pub(crate) fn to_keep() -> Self {
+        Self::of(Calls::Keep)
+    }
+
     /// To read these files, and to write that one and others beside it; nothing else, no socket above all.
     pub(crate) fn to_read(files: &[PathBuf], output: Option<&Path>) -> Self {
         let needs = files.iter().fold(Self::of(Calls::Files), |needs, path| needs.read(path));
@@ -75,7 +103,7 @@ impl Needs {
 
     fn of(calls: Calls) -> Self {
         let read = ALWAYS_READ.map(PathBuf::from).to_vec();
-        Self { files: Files { read, ..Files::default() }, calls, programs: false }
+        Self { files: Files { read, ..Files::default() }, calls }
     }
 
     /// To read `path`. `-` is standard input, which is open.
@@ -111,11 +139,6 @@ impl Needs {
         self.files.removed.push(directory_of(path));
         self
     }
-
-    /// To run other programs: nobody knows what files and system calls they need.
-    pub(crate) fn run_programs(self) -> Self {
-        Self { programs: true, ..self }
-    }
 }
 
 /// The directory in which `path` is or would be.
@@ -132,6 +155,8 @@ pub(crate) struct Confinement {
     /// Capabilities that are kept.
     capabilities: Vec<&'static str>,
     no_new_privileges: bool,
+    /// Who it has become; null: it is who started it.
+    user: Option<String>,
     landlock: Level,
     /// Where files may be written.
     written: Vec<PathBuf>,
@@ -151,21 +176,9 @@ enum Level {
 }
 
 /// Confines the process for good. Called by the thread that starts all others, before it does.
-fn confine(needs: &Needs) -> Result<Confinement, Failure> {
-    let kept = kept(&needs.files).map_err(refused)?;
-    privilege::keep_only(kept).map_err(refused)?;
+pub(crate) fn confine(needs: &Needs, user: Option<&User>) -> Result<Confinement, Failure> {
+    let kept = for_programs(needs, user)?;
     let mut weaknesses = Vec::new();
-    if needs.programs {
-        weaknesses.push("files and system calls are free, for the programs that are to run".to_owned());
-        return Ok(Confinement {
-            capabilities: kept.iter_names().map(|(name, _)| name).collect(),
-            no_new_privileges: true,
-            landlock: Level::None,
-            written: needs.files.written.clone(),
-            system_calls: None,
-            weaknesses,
-        });
-    }
     let landlock = match landlock::restrict(&needs.files).map_err(refused)? {
         Enforced::Fully => Level::Full,
         Enforced::Partly => Level::Partial,
@@ -190,11 +203,20 @@ fn confine(needs: &Needs) -> Result<Confinement, Failure> {
     Ok(Confinement {
         capabilities: kept.iter_names().map(|(name, _)| name).collect(),
         no_new_privileges: true,
+        user: user.map(|user| user.name.clone()),
         landlock,
         written: needs.files.written.clone(),
         system_calls,
         weaknesses,
     })
+}
+
+/// Gives up capabilities alone, and the user: other programs need files and system calls that nobody knows. Gives what is kept.
+pub(crate) fn for_programs(needs: &Needs, user: Option<&User>) -> Result<Capabilities, Failure> {
+    // Where somebody else is to be asked, it is that user's rights that count.
+    let kept = if user.is_some() { Capabilities::empty() } else { kept(&needs.files).map_err(refused)? };
+    privilege::keep_only_as(user, kept).map_err(refused)?;
+    Ok(kept)
 }
 
 fn refused(error: impl fmt::Display) -> Failure {
@@ -246,6 +268,9 @@ impl fmt::Display for Confinement {
             kept => format!("no capability but {}", kept.join(", ")),
         };
         write!(f, "confined: {capabilities}, no new privileges")?;
+        if let Some(user) = &self.user {
+            write!(f, "; user {user}")?;
+        }
         if self.landlock != Level::None {
             match self.written.as_slice() {
                 [] => write!(f, "; writes no file")?,

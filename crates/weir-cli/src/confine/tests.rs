@@ -45,7 +45,7 @@ fn a_confined_capture_does_its_work_and_no_more() {
     };
     let other = PathBuf::from(fs::read_to_string(mine.join("other")).expect("a file"));
     let (files, sockets) = UnixStream::pair().map(|pair| (File::open("/etc/passwd"), pair)).expect("a pair");
-    let held = confine(&Needs::to_capture().write(&mine.join("out.pcapng"))).expect("confined");
+    let held = confine(&Needs::to_capture().write(&mine.join("out.pcapng")), None).expect("confined");
     assert_eq!((held.no_new_privileges, held.system_calls.is_some()), (true, true), "{held}");
 
     // Its work.
@@ -89,7 +89,7 @@ fn who_reads_files_has_no_socket() {
         in_a_child("who_reads_files_has_no_socket", mine.path());
         return;
     };
-    let held = confine(&Needs::to_read(&[mine.join("trace")], None)).expect("confined");
+    let held = confine(&Needs::to_read(&[mine.join("trace")], None), None).expect("confined");
     assert_eq!(fs::read(mine.join("trace")).expect("the file named"), b"packets");
     unknown_call(UdpSocket::bind("127.0.0.1:0"));
     assert!(weir::link::links().is_err());
@@ -108,7 +108,7 @@ fn code_is_made_until_there_is_all() {
         return;
     };
     let compiled = weir::Filter::new("tcp port 80").compile_for_file(1, false).expect("a filter");
-    let native = || weir::filter::Matcher::new(&compiled).is_native();
+    let native = || weir::filter::Matcher::new(&compiled).why_interpreted().is_none();
     let args = ConfineArgs { no_confine: false };
     let held = args.confine(|| Needs::to_read(&[mine], None).make_code()).expect("confined");
     unknown_call(UdpSocket::bind("127.0.0.1:0"));

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
 use weir::Filter;
-use weir::filter::{Changed, LiveSet, MemberKind, Members, Place, Seat, SetChange, SetLabel, SystemNames};
+use weir::filter::{
+    Changed, LiveSet, MemberKind, Members, Place, PlaceKind, Seat, SetChange, SetLabel, SystemNames,
+};
 
 use super::message::{About, Answer, Ask, Request, SentPlace, SentProgram, VERSION, borrowed};
 use super::{socket, wire};
@@ -192,6 +194,14 @@ fn exchange(target: &TargetArgs, filter: Option<&Filter>, json: bool) -> Result<
         });
         return print(format!("{times}\n").as_bytes());
     }
+    let asks = |place: &&Place| matches!(place.kind, PlaceKind::Process);
+    for place in places.iter().filter(asks).filter(|_| filter.is_some()) {
+        style::say(format_args!(
+            "{}: {} asks in the process, which interprets classic BPF: slower than a filter that it begins with",
+            style::stderr().yellow("note"),
+            place.seat.name
+        ));
+    }
     let now = filter
         .map_or_else(|| "every packet is wanted".to_owned(), |filter| format!("filter `{}`", filter.label()));
     style::say(format_args!(
@@ -301,7 +311,9 @@ impl TargetArgs {
         Capture::connect(&path).map_err(|error| {
             let failure = Failure::new(format_args!("ask the capture at {}: {error}", path.display()));
             match error.kind() {
-                io::ErrorKind::PermissionDenied => failure.hint("it answers its own user, and root"),
+                io::ErrorKind::PermissionDenied => {
+                    failure.hint("it answers its own user, its --control-group, and root")
+                }
                 _ => failure.hint("weir ctl list"),
             }
         })
@@ -380,7 +392,8 @@ impl Capture {
             _ => Failure::new(format_args!("hear the capture's answer: {error}")),
         })?;
         received.ok_or_else(|| {
-            Failure::new("the capture does not answer").hint("it answers its own user, and root")
+            Failure::new("the capture does not answer")
+                .hint("it answers its own user, its --control-group, and root")
         })
     }
 }

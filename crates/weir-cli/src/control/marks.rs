@@ -63,7 +63,7 @@ mod tests {
             source: "tc",
             mode: "pass",
             queues: queues.to_vec(),
-            nic: None,
+            ..InterfaceAccount::default()
         };
         Account { interfaces: vec![interface], ..Account::default() }
     }

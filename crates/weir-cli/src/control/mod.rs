@@ -37,26 +37,49 @@ pub(crate) struct ControlArgs {
     #[arg(long, value_name = "PATH", conflicts_with = "no_control")]
     control: Option<PathBuf>,
 
+    /// Let members of this group ask and exchange filters, too: not only this user and root.
+    #[arg(long, value_name = "GROUP", conflicts_with = "no_control")]
+    control_group: Option<String>,
+
     /// Take none.
     #[arg(long)]
     no_control: bool,
 }
 
 impl ControlArgs {
-    /// Takes the socket; nobody is answered yet. Done before the capture opens.
+    /// Takes the socket; nobody is answered yet. Done before the capture opens. Says so where the usual places cannot be had.
     pub(crate) fn listen(&self) -> Result<Option<Listening>, Failure> {
-        let listening = match &self.control {
-            _ if self.no_control => None,
-            None => socket::listen_somewhere(),
-            Some(path) => {
-                let listener = socket::listen(path)
-                    .map_err(|error| Failure::new(format_args!("listen at {}: {error}", path.display())))?;
-                Some((listener, path.clone()))
-            }
+        if self.no_control {
+            return Ok(None);
+        }
+        let group = self.control_group.as_deref().map(group_of).transpose()?;
+        let cannot = |path: &Path, error| format!("cannot listen at {}: {error}", path.display());
+        let (listener, path) = match &self.control {
+            None => match socket::listen_somewhere(group) {
+                Ok(listening) => listening,
+                Err((path, error)) => {
+                    let why = style::visible(&cannot(&path, error));
+                    style::say(format_args!(
+                        "{}: no control socket: {why}; `weir ctl` cannot ask this one (--control PATH chooses a place, --no-control does without)",
+                        style::stderr().yellow("warning")
+                    ));
+                    return Ok(None);
+                }
+            },
+            Some(path) => (
+                socket::listen(path, group).map_err(|error| Failure::new(cannot(path, error)))?,
+                path.clone(),
+            ),
         };
         let owner = rustix::process::geteuid();
-        Ok(listening.map(|(listener, path)| Listening { listener, path: Removed(path), owner }))
+        Ok(Some(Listening { listener, path: Removed(path), owner, for_group: group.is_some() }))
     }
+}
+
+/// The number of a group.
+fn group_of(name: &str) -> Result<u32, Failure> {
+    let found = weir_sys::user::group(name).map_err(Failure::new)?;
+    found.ok_or_else(|| Failure::usage(format!("there is no group `{name}`")).hint("getent group lists them"))
 }
 
 /// The socket is there.
@@ -65,6 +88,7 @@ pub(crate) struct Listening {
     listener: UnixListener,
     path: Removed,
     owner: rustix::process::Uid,
+    for_group: bool,
 }
 
 /// A socket that goes with the capture.
@@ -100,6 +124,7 @@ impl Listening {
             file: first.file(),
             exchange,
             owner: self.owner,
+            for_group: self.for_group,
             filter: Mutex::new(first.filter()),
             latest: Mutex::new(Arc::new(first)),
             changes: Mutex::default(),

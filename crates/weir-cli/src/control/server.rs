@@ -35,6 +35,8 @@ pub(super) struct Shared {
     pub(super) exchange: Exchange,
     /// Who may ask, beside root.
     pub(super) owner: Uid,
+    /// Whoever may connect may ask: the socket's mode has let members of a group do so.
+    pub(super) for_group: bool,
     pub(super) latest: Mutex<Arc<dyn Told>>,
     /// What has been exchanged and is not marked in the file yet.
     pub(super) changes: Mutex<Vec<Change>>,
@@ -59,7 +61,7 @@ pub(super) fn run(listener: &UnixListener, shared: &Shared) {
 
 fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
     let peer = socket_peercred(&stream)?.uid;
-    if !peer.is_root() && peer != shared.owner {
+    if !peer.is_root() && peer != shared.owner && !shared.for_group {
         return Ok(());
     }
     stream.set_read_timeout(Some(PATIENCE))?;

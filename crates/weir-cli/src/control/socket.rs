@@ -1,30 +1,56 @@
-//! Where the socket of a running capture is: `/run/weir/PID.sock`, or under `$XDG_RUNTIME_DIR` for others than root.
+//! Where the socket of a running capture is: `/run/weir/PID.sock`, under `$XDG_RUNTIME_DIR` for others than root, and for a service
+//! in the directory that its manager has made for it, which is below `/run/weir`.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, PermissionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
-use rustix::fs::{CWD, FlockOperation, RenameFlags, flock, renameat_with};
-use rustix::io::ioctl_fionbio;
+use rustix::fs::{
+    CWD, FlockOperation, Gid, Mode, OFlags, RenameFlags, chown, fchmod, flock, open, renameat_with,
+};
+use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{
-    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, connect as connect_to, socket_with,
+    AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect as connect_to, listen as hear,
+    socket_with,
 };
 
 /// The system's directory.
 const SYSTEM: &str = "/run/weir";
+/// How long another may take to sweep a directory, or to replace a socket.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// Between two looks whether it has.
+const PAUSE: Duration = Duration::from_millis(2);
+/// Who ask at a time, before they are answered.
+const BACKLOG: i32 = 128;
+
+/// The directories in which a capture of this user may have its socket, the best first.
+fn homes() -> Vec<PathBuf> {
+    let named = |variable: &str| {
+        let path = PathBuf::from(std::env::var_os(variable)?);
+        path.is_absolute().then_some(path)
+    };
+    let own = named("XDG_RUNTIME_DIR").map(|base| base.join("weir"));
+    let system = Some(PathBuf::from(SYSTEM));
+    // What systemd.exec(5) calls RuntimeDirectory=; where it names several, none of them is ours alone.
+    let service = named("RUNTIME_DIRECTORY").filter(|path| path.starts_with(SYSTEM) && path.is_dir());
+    let homes =
+        if rustix::process::geteuid().is_root() { [service, system, own] } else { [service, own, system] };
+    homes.into_iter().flatten().collect()
+}
 
 /// The directories in which captures have their sockets, that of this user first.
 pub(super) fn directories() -> Vec<PathBuf> {
-    let own = std::env::var_os("XDG_RUNTIME_DIR").map(|base| PathBuf::from(base).join("weir"));
-    let own = own.filter(|path| path.is_absolute());
-    let mut all = vec![PathBuf::from(SYSTEM)];
-    if rustix::process::geteuid().is_root() {
-        all.extend(own)
-    } else {
-        all.splice(0..0, own).for_each(drop)
-    }
+    let mut all = homes();
+    let entries = fs::read_dir(SYSTEM).into_iter().flatten().flatten();
+    let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+    let mut below: Vec<PathBuf> =
+        below.map(|entry| entry.path()).filter(|path| !all.contains(path)).collect();
+    below.sort();
+    all.append(&mut below);
     all
 }
 
@@ -33,41 +59,53 @@ pub(super) fn of_process(directory: &Path, process: u32) -> PathBuf {
     directory.join(format!("{process}.sock"))
 }
 
-/// Listens at the usual place; `None` where there is none that we may use.
-pub(super) fn listen_somewhere() -> Option<(UnixListener, PathBuf)> {
-    let usable = |directory: PathBuf| {
+/// Listens at the usual place, for the owner, and for `group` if there is one. Where that cannot be: the first place, and why.
+pub(super) fn listen_somewhere(group: Option<u32>) -> Result<(UnixListener, PathBuf), (PathBuf, io::Error)> {
+    let mut why = None;
+    for directory in homes() {
         let _there_already = DirBuilder::new().mode(0o755).create(&directory);
         sweep(&directory);
         let path = of_process(&directory, std::process::id());
-        listen(&path).ok().map(|listener| (listener, path))
-    };
-    directories().into_iter().find_map(usable)
+        match listen(&path, group) {
+            Ok(listener) => return Ok((listener, path)),
+            Err(error) => why = why.or(Some((path, error))),
+        }
+    }
+    Err(why.expect("there is one place at least"))
 }
 
-/// Listens at `path`, for the owner alone. A socket on which nobody listens any more is replaced.
+/// Listens at `path`, for the owner alone, and for `group` if there is one. A socket on which nobody listens any more is replaced.
 ///
 /// It is made under another name and moved: who finds it at `path` finds it with its mode and listened on, or would take it
 /// for one that was left.
-pub(super) fn listen(path: &Path) -> io::Result<UnixListener> {
-    listen_as(path, std::process::id())
+pub(super) fn listen(path: &Path, group: Option<u32>) -> io::Result<UnixListener> {
+    listen_as(path, std::process::id(), group)
 }
 
 /// The same for process `process`.
-fn listen_as(path: &Path, process: u32) -> io::Result<UnixListener> {
+fn listen_as(path: &Path, process: u32, group: Option<u32>) -> io::Result<UnixListener> {
     let unborn = path.with_file_name(format!(".{process}"));
     let _of_a_process_that_was_killed = fs::remove_file(&unborn);
-    let listener = UnixListener::bind(&unborn)?;
-    let moved = fs::set_permissions(&unborn, Permissions::from_mode(0o600)).and_then(|()| {
-        let _nobody_else = lock(path.parent().unwrap_or(path))?;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // A file that is made by `bind` has the mode of the socket: at no moment may others write to it.
+    fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
+    bind(&socket, &SocketAddrUnix::new(&unborn)?)?;
+    let moved = (|| {
+        if let Some(group) = group {
+            chown(&unborn, None, Some(Gid::from_raw(group)))?;
+            fs::set_permissions(&unborn, Permissions::from_mode(0o660))?;
+        }
+        hear(&socket, BACKLOG)?;
+        let _nobody_else = Lock::take(path.parent().unwrap_or(path))?;
         if is_left(path) {
             fs::remove_file(path)?;
         }
         Ok(renameat_with(CWD, &unborn, CWD, path, RenameFlags::NOREPLACE)?)
-    });
+    })();
     if moved.is_err() {
         let _of_no_use = fs::remove_file(&unborn);
     }
-    moved.map(|()| listener)
+    moved.map(|()| socket.into())
 }
 
 /// A connection to who listens at `path`. Does not wait for one who has no time to take it: `EAGAIN`.
@@ -79,17 +117,57 @@ pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
     Ok(socket.into())
 }
 
-/// Keeps others from finding a socket left in `directory`, and from removing what has taken its place since, until it is dropped.
-fn lock(directory: &Path) -> io::Result<File> {
-    let directory = if directory.as_os_str().is_empty() { Path::new(".") } else { directory };
-    let locked = File::open(directory)?;
-    flock(&locked, FlockOperation::LockExclusive)?;
-    Ok(locked)
+/// Keeps others from finding a socket left in a directory, and from removing what has taken its place since, until it is dropped.
+///
+/// It is on a file that nobody but its owner can open: whoever may open a directory may lock it, and hold that for ever.
+#[derive(Debug)]
+struct Lock {
+    path: PathBuf,
+    _file: File,
 }
 
-/// Removes the sockets of captures that were killed, as far as we may.
+impl Lock {
+    fn take(directory: &Path) -> io::Result<Self> {
+        let path = directory.join(".lock");
+        let until = Instant::now() + PATIENCE;
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+        loop {
+            let file = File::from(open(&path, flags, Mode::RUSR | Mode::WUSR)?);
+            let found = file.metadata()?;
+            if found.uid() != rustix::process::geteuid().as_raw() || found.mode() & 0o077 != 0 {
+                let what = format!("{} is somebody else's", path.display());
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+            }
+            match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+                // Whoever had it before has removed the file.
+                Ok(()) if fs::symlink_metadata(&path).map_or(0, |there| there.ino()) != found.ino() => {}
+                Ok(()) => return Ok(Self { path, _file: file }),
+                Err(Errno::WOULDBLOCK) if Instant::now() < until => thread::sleep(PAUSE),
+                Err(Errno::WOULDBLOCK) => {
+                    let what = format!("another process has {} for too long", path.display());
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, what));
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // While it is locked: who has opened the file meanwhile sees that it is not the one that is there.
+        let _gone_already = fs::remove_file(&self.path);
+    }
+}
+
+/// Removes the sockets of captures that were killed, as far as they are ours: a lock of root's in a service's directory would be in
+/// the way of the service.
 pub(super) fn sweep(directory: &Path) {
-    let Ok(_nobody_else) = lock(directory) else { return };
+    let ours = |found: fs::Metadata| found.uid() == rustix::process::geteuid().as_raw();
+    if sockets(directory).is_empty() || !fs::metadata(directory).is_ok_and(ours) {
+        return;
+    }
+    let Ok(_nobody_else) = Lock::take(directory) else { return };
     for path in sockets(directory) {
         if is_left(&path) {
             let _not_ours = fs::remove_file(path);
@@ -127,15 +205,15 @@ mod tests {
     fn a_socket_that_was_left_is_swept_and_no_other() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = |name: &str| directory.path().join(name);
-        let _heard = listen(&path("1.sock")).expect("listens");
-        drop(listen(&path("2.sock")).expect("listens"));
+        let _heard = listen(&path("1.sock"), None).expect("listens");
+        drop(listen(&path("2.sock"), None).expect("listens"));
         fs::write(path("3.sock"), "a file").expect("writes");
-        assert!(listen(&path("1.sock")).is_err(), "somebody listens");
+        assert!(listen(&path("1.sock"), None).is_err(), "somebody listens");
         sweep(directory.path());
         assert_eq!(sockets(directory.path()), [path("1.sock")]);
         assert!(path("3.sock").exists());
-        drop(listen(&path("2.sock")).expect("listens"));
-        drop(listen(&path("2.sock")).expect("replaces"));
+        drop(listen(&path("2.sock"), None).expect("listens"));
+        drop(listen(&path("2.sock"), None).expect("replaces"));
         let mode = fs::metadata(path("1.sock")).expect("is there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
@@ -147,7 +225,7 @@ mod tests {
         thread::scope(|scope| {
             scope.spawn(|| {
                 for _ in 0..500 {
-                    let listener = listen(&path).expect("listens");
+                    let listener = listen(&path, None).expect("listens");
                     assert_eq!(sockets(directory.path()), [path.as_path()], "nothing else is left there");
                     fs::remove_file(&path).expect("nobody has swept it");
                     drop(listener);
@@ -170,14 +248,14 @@ mod tests {
             // Nobody has ever listened: a child that another test is just starting may have copies of what listens here.
             let left = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
             let address = SocketAddrUnix::new(&path).expect("a short path");
-            rustix::net::bind(left.expect("a socket"), &address).expect("nothing is there");
+            bind(left.expect("a socket"), &address).expect("nothing is there");
             // Each in a name of its own, as processes would.
             let listeners = thread::scope(|scope| {
                 let one = |number: u32| {
                     let (path, start) = (&path, &start);
                     scope.spawn(move || {
                         start.wait();
-                        listen_as(path, number)
+                        listen_as(path, number, None)
                     })
                 };
                 [one(0), one(1)].map(|one| one.join().expect("no panic").ok())
@@ -193,12 +271,46 @@ mod tests {
     fn one_who_takes_no_connection_is_not_waited_for() {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("1.sock");
-        let listener = listen(&path).expect("listens");
+        let listener = listen(&path, None).expect("listens");
         rustix::net::listen(&listener, 0).expect("a shorter queue");
         let waiting = connect(&path).expect("the queue has room for one");
         assert_eq!(connect(&path).expect_err("it is full").kind(), io::ErrorKind::WouldBlock);
         sweep(directory.path());
         assert!(path.exists());
         drop(waiting);
+    }
+
+    #[test]
+    fn whoever_locks_the_directory_holds_up_nobody() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("1.sock");
+        let held = File::open(directory.path()).expect("anybody may");
+        flock(&held, FlockOperation::LockExclusive).expect("nobody else has it");
+        let _heard = listen(&path, None).expect("listens");
+        sweep(directory.path());
+        assert_eq!(sockets(directory.path()), [path]);
+    }
+
+    #[test]
+    fn nobody_is_waited_for_without_end() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let held = Lock::take(directory.path()).expect("nobody has it");
+        let error = listen(&directory.path().join("1.sock"), None).expect_err("another has it");
+        assert_eq!(error.kind(), io::ErrorKind::TimedOut);
+        drop(held);
+        assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 0);
+        // One that others may open, and so hold, is not locked at all.
+        fs::write(directory.path().join(".lock"), "").expect("writes");
+        let _heard = listen(&directory.path().join("1.sock"), None).expect_err("not ours alone");
+    }
+
+    #[test]
+    fn a_group_that_may_ask_may_connect_and_nobody_else() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let path = directory.path().join("1.sock");
+        let group = rustix::process::getegid().as_raw();
+        let _heard = listen(&path, Some(group)).expect("listens");
+        let found = fs::metadata(&path).expect("is there");
+        assert_eq!((found.mode() & 0o777, found.gid()), (0o660, group));
     }
 }

@@ -79,7 +79,7 @@ pub(crate) fn run(args: &DevicesArgs) -> Result<(), Failure> {
         pages.join("\n")
     };
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(style::lines(&text).as_bytes()).and_then(|()| stdout.flush()) {
         // Whoever read it has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.map_err(|error| Failure::new(format_args!("write to standard output: {error}"))),

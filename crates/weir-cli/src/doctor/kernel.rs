@@ -5,8 +5,9 @@ use std::io;
 
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
+use weir_sys::bpf::grace::Grace;
 use weir_sys::bpf::probe::{Part, make};
-use weir_sys::bpf::{self, query};
+use weir_sys::bpf::query;
 use weir_sys::filter::Side;
 use weir_sys::landlock::{self, Enforced, Files};
 use weir_sys::uring;
@@ -30,7 +31,7 @@ pub(super) fn checks(shown: Vec<Check>) -> Vec<Check> {
     checks.extend(PARTS.map(|(name, part, why)| made(name, part, why)));
     checks.push(tcx());
     checks.extend(shown);
-    checks.extend([af_xdp(), membarrier(), io_uring(), landlock(), seccomp(), btf(), jit()]);
+    checks.extend([af_xdp(), grace(), io_uring(), landlock(), seccomp(), btf(), jit()]);
     checks
 }
 
@@ -85,12 +86,15 @@ fn af_xdp() -> Check {
     }
 }
 
-fn membarrier() -> Check {
-    const NAME: &str = "membarrier";
-    match bpf::synchronize() {
-        Ok(()) => Check::ok(NAME, THERE),
+/// How it is known that a program that was taken off has returned.
+fn grace() -> Check {
+    const NAME: &str = "grace periods";
+    let grace = Grace::new();
+    match grace.wait() {
+        Ok(()) if grace.is_sure() => Check::ok(NAME, "by a map of maps"),
+        Ok(()) => Check::ok(NAME, "by membarrier"),
         Err(error) => Check::missing(NAME, error.source.to_string())
-            .why("without it the account of xdp and tc cannot be exact at the end"),
+            .why("without them the account of xdp and tc cannot be exact at the end"),
     }
 }
 

@@ -87,7 +87,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
         report::report(&diagnosis.checks, &conclusion(&diagnosis), style::columns(), style::stdout())
     };
     let mut stdout = io::stdout().lock();
-    match stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) {
+    match stdout.write_all(style::lines(&text).as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             return Err(Failure::new(format_args!("write to standard output: {error}")));
         }

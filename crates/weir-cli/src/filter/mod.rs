@@ -16,6 +16,7 @@ use serde::Serialize;
 use weir::filter::{Compiled, Filter, FilterError, Receiver};
 use weir_filter::graph::Graph;
 
+use crate::confine::{self, ConfineArgs};
 use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
 use crate::style;
@@ -53,6 +54,8 @@ pub(crate) struct FilterCommandArgs {
 
     #[command(flatten)]
     filter: FilterArgs,
+    #[command(flatten)]
+    confine: ConfineArgs,
 
     /// Link type of the packets, by its name or number.
     #[arg(short = 'y', long, value_name = "LINKTYPE", value_parser = link_types::parse, default_value = "EN10MB")]
@@ -108,6 +111,8 @@ pub(crate) fn run(args: &FilterCommandArgs) -> Result<(), Failure> {
     }
     let filter = args.filter.filter(&args.words)?.unwrap_or_else(|| Filter::new(""));
     if let Some(path) = &args.run {
+        // What it reads may be from anybody. It makes no code: each term is asked by itself.
+        args.confine.confine(|| confine::Needs::to_read(std::slice::from_ref(path), None))?;
         return run::run(&filter, path, args.json);
     }
     let (mut compiled, needs) = args.compile(&filter).map_err(|error| wrong(&error))?;

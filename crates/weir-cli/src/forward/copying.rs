@@ -13,7 +13,7 @@ use weir::{Builder, Capture, Delivery, FileInterface};
 
 use crate::args::PoolArgs;
 use crate::failure::Failure;
-use crate::{files, style, units};
+use crate::{style, units};
 
 /// What is copied, and where to.
 #[derive(Debug, Args)]
@@ -63,9 +63,17 @@ pub(super) struct Copying {
 }
 
 impl CopyArgs {
-    /// Where something is written to, if anything is.
-    pub(super) fn place(&self) -> Option<PathBuf> {
-        self.write.as_deref().map(files::place)
+    /// The file that is written, if one is.
+    pub(super) fn file(&self) -> Option<&Path> {
+        self.write.as_deref()
+    }
+
+    /// How it is written.
+    pub(super) fn options() -> WriterOptions {
+        WriterOptions {
+            user_application: concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned(),
+            ..WriterOptions::default()
+        }
     }
 
     /// How the pool is to be, if there is one.
@@ -76,14 +84,14 @@ impl CopyArgs {
     }
 
     /// Begins to write what `capture` brings.
-    pub(super) fn begin(&self, capture: Option<Capture>) -> Result<Option<Copying>, Failure> {
+    pub(super) fn begin(
+        &self,
+        capture: Option<Capture>,
+        options: &WriterOptions,
+    ) -> Result<Option<Copying>, Failure> {
         let (Some(file), Some(capture)) = (&self.write, capture) else { return Ok(None) };
         let described: Vec<_> = capture.interfaces().iter().map(FileInterface::from).collect();
-        let options = WriterOptions {
-            user_application: concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned(),
-            ..WriterOptions::default()
-        };
-        let writer = Writer::create(file, &described, &options)?;
+        let writer = Writer::create(file, &described, options)?;
         let stop = Arc::<AtomicBool>::default();
         let (file, stopped) = (file.clone(), Arc::clone(&stop));
         let thread = thread::Builder::new()

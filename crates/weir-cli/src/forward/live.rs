@@ -30,14 +30,14 @@ impl Live {
         self.last = account.clone();
         // A row that wraps could not be drawn over.
         if style::foreground() && style::columns() > WIDEST {
-            style::print(&format!("\r{line}\x1b[K"));
+            style::draw(&format!("\r{line}\x1b[K"));
         }
     }
 
     /// Takes the line away, so that other text can be printed.
     pub(super) fn clear(&self) {
         if style::foreground() {
-            style::print("\r\x1b[K");
+            style::draw("\r\x1b[K");
         }
     }
 
@@ -74,7 +74,8 @@ mod tests {
             ..ForwardTally::default()
         };
         let queues = vec![ForwardQueue { queue: 0, tally }];
-        let way = WayAccount { from: "a".into(), to: "b".into(), queues, nic: None, sender: None };
+        let way =
+            WayAccount { from: "a".into(), to: "b".into(), queues, untold_tags: 0, nic: None, sender: None };
         ForwardAccount { elapsed: Duration::from_secs(seconds), ways: vec![way] }
     }
 

@@ -19,8 +19,9 @@ use crate::confine::{self, ConfineArgs, Confinement, Needs};
 use crate::control::{Control, ControlArgs, Listening, What};
 use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
+use crate::keeper::Helpers;
 use crate::stop::{Stop, Until};
-use crate::{style, units};
+use crate::{grant, style, units};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -112,13 +113,18 @@ enum OnExitArg {
 }
 
 impl ForwardArgs {
+    /// Between which two.
+    fn between(&self) -> Result<ForwardBuilder, Failure> {
+        let ((here, from), (there, to)) = (place(&self.from)?, place(&self.to)?);
+        Ok(Forward::between(from, to).namespaces(here.as_ref(), there.as_ref()))
+    }
+
     fn builder(&self) -> Result<ForwardBuilder, Failure> {
         let on_exit = match self.on_exit {
             OnExitArg::Closed => OnExit::Closed,
             OnExitArg::Open => OnExit::Open,
         };
-        let ((here, from), (there, to)) = (place(&self.from)?, place(&self.to)?);
-        let builder = Forward::between(from, to).namespaces(here.as_ref(), there.as_ref());
+        let builder = self.between()?;
         let filter = self.filter.filter(&self.words)?;
         let builder = filter.into_iter().fold(builder, ForwardBuilder::filter);
         let builder = self.copy.builder().into_iter().fold(builder, ForwardBuilder::copied);
@@ -136,19 +142,25 @@ fn place(name: &str) -> Result<(Option<Namespace>, String), Failure> {
 
 /// Runs the command.
 pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
+    grant::more_than_capture("forward packets")?;
     if args.end {
         return end(args);
     }
     let builder = args.builder()?;
     let mut until = Until::for_time(args.duration)?;
     let listening = args.control.listen()?;
+    let mut options = CopyArgs::options();
+    let helpers = match args.confine.is_on() {
+        true => Helpers::start(args.copy.file(), &options, None, Vec::new())?,
+        false => None,
+    };
+    options.keeper = helpers.as_ref().map(Helpers::keeper);
     let mut forward = builder.open()?;
     until.begin();
-    let confinement = args.confine.confine(|| {
-        let needs = listening.iter().map(Listening::path).fold(Needs::to_capture(), Needs::remove);
-        args.copy.place().iter().fold(needs, |needs, place| needs.write(place))
-    })?;
-    let copying = args.copy.begin(forward.take_copy())?;
+    let confinement = args
+        .confine
+        .confine(|| listening.iter().map(Listening::path).fold(Needs::to_capture(), Needs::remove))?;
+    let copying = args.copy.begin(forward.take_copy(), &options)?;
     if !args.quiet {
         style::print(&report::opened(&forward, &args.from, &args.to, style::stderr()));
     }
@@ -170,7 +182,7 @@ pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
 
 /// Ends what goes on without a process.
 fn end(args: &ForwardArgs) -> Result<(), Failure> {
-    let account = Forward::end(&args.from, &args.to)?;
+    let account = args.between()?.end()?;
     let summary = Summary::new(&[], &account, None);
     if !args.quiet {
         style::print(&report::account(&summary, style::stderr()));

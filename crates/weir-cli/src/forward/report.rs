@@ -67,7 +67,13 @@ pub(super) fn account(summary: &Summary, paint: Paint) -> String {
         format!("{} ({stages})\n", paint.red(format!("{} packet{plural} lost", units::grouped(lost))))
     };
     text.push_str(&verdict);
+    let untold: u64 = summary.ways.iter().map(|way| way.untold_tags).sum();
     let reasons = [
+        (
+            untold,
+            "VLAN tags: of some packets the driver did not say whether it had taken one off; let it leave them: \
+             ethtool -K IN rxvlan off",
+        ),
         (nic, "NIC: the card or its driver had no room; more receive buffers help: ethtool -G IN rx N"),
         (tally.no_room, "no room: the driver that sends took no more; it is slower than what arrives"),
         (tally.too_long, "too long: more than the MTU of the interface that sends"),
@@ -145,7 +151,7 @@ mod tests {
         };
         let nic = Some(NicCounters { missed: 5, fifo_errors: 2, dropped: 9 });
         let queues = vec![ForwardQueue { queue: 0, tally }, ForwardQueue::default()];
-        let way = WayAccount { from: "a".into(), to: "b".into(), queues, nic, sender: None };
+        let way = WayAccount { from: "a".into(), to: "b".into(), queues, untold_tags: 3, nic, sender: None };
         let account = ForwardAccount { ways: vec![way], ..ForwardAccount::default() };
         let text = super::account(&Summary::new(&[], &account, None), Paint::PLAIN);
         for part in [
@@ -153,6 +159,7 @@ mod tests {
             "a -> b      0  1,000,010         4  1,000,000        3         2       1     6",
             "13 packets lost (NIC 7, forwarding 6)",
             "  too long: more than",
+            "  VLAN tags: of some",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }

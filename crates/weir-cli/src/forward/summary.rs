@@ -58,6 +58,8 @@ pub(super) struct WaySummary {
     filter: Option<String>,
     #[serde(flatten)]
     counters: Counters,
+    /// Packets that may have lost a VLAN tag, since the driver did not say.
+    pub(super) untold_tags: u64,
     nic: Option<NicCounters>,
     sender: Option<SendCounters>,
 }
@@ -109,6 +111,7 @@ impl Summary {
                 detail: info.map(|info| info.detail.clone()).unwrap_or_default(),
                 filter: info.and_then(|info| info.filter.clone()),
                 counters: way.total().into(),
+                untold_tags: way.untold_tags,
                 nic: way.nic,
                 sender: way.sender,
             });

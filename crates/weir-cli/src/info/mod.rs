@@ -73,10 +73,11 @@ pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
     let text = if summaries.len() > 1 && !args.long {
         text::table(&summaries, paint)
     } else {
-        let full = |summary: &Summary| format!("{}\n{}", summary.file, text::full(summary, paint));
+        let full =
+            |summary: &Summary| format!("{}\n{}", style::visible(&summary.file), text::full(summary, paint));
         summaries.iter().map(full).collect::<Vec<_>>().join("\n")
     };
-    print(text.as_bytes())?;
+    print(style::lines(&text).as_bytes())?;
     failures.extend(summaries.into_iter().filter_map(|summary| summary.error).map(failure));
     // The last one is told by who called us.
     let last = failures.pop();

@@ -234,7 +234,12 @@ pub(crate) fn picture(counts: &[u64]) -> String {
 
 /// Several files, a line each.
 pub(crate) fn table(summaries: &[Summary], paint: Paint) -> String {
-    let widest = summaries.iter().map(|summary| summary.file.chars().count()).max().unwrap_or(0).max(4);
+    let widest = summaries
+        .iter()
+        .map(|summary| style::visible(&summary.file).chars().count())
+        .max()
+        .unwrap_or(0)
+        .max(4);
     let mut text = format!(
         "{:<widest$}  {:>14}  {:>9}  {:<29}  {:>14}  {:>10}\n",
         "file", "packets", "data", "first packet", "duration", "lost"
@@ -252,7 +257,7 @@ pub(crate) fn table(summaries: &[Summary], paint: Paint) -> String {
         let _cannot_fail = writeln!(
             text,
             "{:<widest$}  {:>14}  {:>9}  {first:<29}  {duration:>14}  {lost:>10}{damaged}",
-            summary.file,
+            style::visible(&summary.file),
             units::grouped(summary.packets),
             units::bytes(summary.bytes),
         );

@@ -75,6 +75,13 @@ pub(super) fn answer(status: &str, kind: &str, body: &str, with_body: bool) -> V
     answer.into_bytes()
 }
 
+/// The head of an answer.
+pub(super) fn head_of(answer: &[u8]) -> &[u8] {
+    const END: &[u8] = b"\r\n\r\n";
+    let end = answer.windows(END.len()).position(|window| window == END);
+    &answer[..end.map_or(answer.len(), |end| end + END.len())]
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

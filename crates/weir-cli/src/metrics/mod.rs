@@ -1,7 +1,8 @@
 //! `--metrics`: the account for Prometheus, while the capture runs.
 //!
-//! The loop that takes packets leaves a copy of the account here once a second; a thread of its own answers who asks.
-//! They share a lock that is held for as long as it takes to move a pointer.
+//! The loop that takes packets leaves a copy of the account here once a second; a thread of its own, at the lowest priority, answers
+//! who asks, with a page that is made once for each copy.
+//! They share a lock that is held for as long as it takes to move a pointer, and the loop does not wait for it.
 
 mod address;
 mod http;
@@ -9,12 +10,13 @@ mod server;
 mod text;
 
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 
 use self::address::{Address, Listener};
+use self::text::Form;
 use crate::failure::Failure;
 use crate::json::Summary;
 use crate::style;
@@ -62,8 +64,11 @@ impl Bound {
         let latest = Arc::new(Latest(Mutex::new(Arc::new(Snapshot::of(first)))));
         let path = self.path().map(Path::to_owned);
         let shared = Arc::clone(&latest);
-        let started =
-            weir_sys::thread::spawn_bare("weir-metrics", move || server::run(&self.listener, &shared));
+        let started = weir_sys::thread::spawn_bare("weir-metrics", move || {
+            // Whoever asks, and however often, takes only what packets leave over.
+            let _as_any_other = rustix::process::setpriority_process(None, 19);
+            server::run(&self.listener, &shared);
+        });
         started.map_err(|error| Failure::new(format_args!("start the thread for --metrics: {error}")))?;
         Ok(Metrics { latest, due: Instant::now() + PERIOD, path })
     }
@@ -105,11 +110,22 @@ struct Snapshot {
     summary: Summary,
     /// Since the Unix epoch.
     taken: Duration,
+    /// What is answered, in each [`Form`], once somebody has asked for it: however often that is, it is made once.
+    pages: [OnceLock<Arc<[u8]>>; 2],
 }
 
 impl Snapshot {
     fn of(summary: Summary) -> Self {
-        Self { summary, taken: SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default() }
+        let taken = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { summary, taken, pages: <[OnceLock<_>; 2]>::default() }
+    }
+
+    /// The answer to who asks for the metrics; without `body`, its head.
+    fn answer(&self, form: Form, body: bool) -> Arc<[u8]> {
+        let page = self.pages[form as usize].get_or_init(|| {
+            http::answer("200 OK", form.content_type(), &text::encode(self, form), true).into()
+        });
+        if body { Arc::clone(page) } else { http::head_of(page).into() }
     }
 }
 
@@ -117,11 +133,36 @@ impl Snapshot {
 struct Latest(Mutex<Arc<Snapshot>>);
 
 impl Latest {
+    /// Does not wait for one of a lower priority, who holds the lock: then the next copy is the next that is seen.
     fn put(&self, snapshot: Snapshot) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(snapshot);
+        let snapshot = Arc::new(snapshot);
+        match self.0.try_lock() {
+            Ok(mut latest) => *latest = snapshot,
+            Err(TryLockError::Poisoned(poisoned)) => *poisoned.into_inner() = snapshot,
+            Err(TryLockError::WouldBlock) => {}
+        }
     }
 
     fn get(&self) -> Arc<Snapshot> {
         Arc::clone(&self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_made_once_for_each_copy_of_the_account() {
+        let snapshot = || Snapshot::of(Summary::new(&[], &weir::Account::default(), None));
+        let latest = Latest(Mutex::new(Arc::new(snapshot())));
+        for form in [Form::Prometheus, Form::OpenMetrics] {
+            let page = latest.get().answer(form, true);
+            assert!(Arc::ptr_eq(&page, &latest.get().answer(form, true)));
+            let head = latest.get().answer(form, false);
+            assert!(page.starts_with(&head) && head.ends_with(b"\r\n\r\n") && head.len() < page.len());
+            latest.put(snapshot());
+            assert!(!Arc::ptr_eq(&page, &latest.get().answer(form, true)));
+        }
     }
 }

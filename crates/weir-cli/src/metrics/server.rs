@@ -3,14 +3,15 @@
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read as _, Write as _};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::Latest;
 use super::address::{Listener, Stream};
 use super::http::{self, LONGEST, Request};
-use super::{Latest, text};
 
 /// Connections at a time; the next one takes the place of the oldest.
 const PLACES: usize = 16;
@@ -23,7 +24,7 @@ struct Client {
     stream: Box<dyn Stream>,
     request: Vec<u8>,
     /// What is to be sent, and how much of it is. `None`: the request is not complete.
-    answer: Option<(Vec<u8>, usize)>,
+    answer: Option<(Arc<[u8]>, usize)>,
     until: Instant,
 }
 
@@ -119,14 +120,11 @@ fn lasts(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
-fn answer(request: &Request, latest: &Latest) -> Vec<u8> {
+fn answer(request: &Request, latest: &Latest) -> Arc<[u8]> {
     match request {
-        Request::Metrics { form, body } => {
-            let snapshot = latest.get();
-            http::answer("200 OK", form.content_type(), &text::encode(&snapshot, *form), *body)
-        }
+        Request::Metrics { form, body } => latest.get().answer(*form, *body),
         Request::Other { status, text, body } => {
-            http::answer(status, "text/plain; charset=utf-8", text, *body)
+            http::answer(status, "text/plain; charset=utf-8", text, *body).into()
         }
     }
 }

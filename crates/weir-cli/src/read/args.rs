@@ -1,7 +1,7 @@
 //! The command line of `weir read`.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{ArgAction, Args, ValueEnum};
 use weir::filter::FileFilter;
@@ -185,6 +185,11 @@ impl ReadArgs {
             true => self.files.iter().map(PathBuf::from).collect(),
             false => self.read.clone(),
         }
+    }
+
+    /// The only file that will be written; `None`: there is none, there are several, or it is made by who repairs one.
+    pub(super) fn single(&self) -> Option<&Path> {
+        self.write.as_deref().filter(|path| *path != Path::new("-") && self.split.is_none() && !self.repair)
     }
 
     /// Which packets are wanted; `None`: all.

@@ -75,10 +75,10 @@ impl Choice {
         }
     }
 
-    /// An interface as its packets will be: its snap length is not longer than theirs.
+    /// An interface as its packets will be: with the snap length that was asked for.
     pub(crate) fn described<'a>(&self, interface: &'a FileInterface) -> Cow<'a, FileInterface> {
         match self.snap_len {
-            Some(len) if interface.snap_len == 0 || interface.snap_len > len => {
+            Some(len) if interface.snap_len != len => {
                 Cow::Owned(FileInterface { snap_len: len, ..interface.clone() })
             }
             _ => Cow::Borrowed(interface),

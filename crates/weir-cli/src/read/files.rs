@@ -10,7 +10,7 @@ use weir::{Account, FileInterface, Packet};
 use super::sink::{End, Sink};
 use super::split::{self, Sorter, Split};
 use crate::failure::Failure;
-use crate::style;
+use crate::{style, units};
 
 /// Files open at once. One more, and the one that was written to least recently is closed; what still comes for it
 /// begins another file.
@@ -27,6 +27,8 @@ pub(crate) struct Files {
     /// Whether pcap files keep nanoseconds; `None`: where there are any.
     nanoseconds: Option<bool>,
     unheld: Unheld,
+    /// Packets without a time, of which the file cannot say so.
+    timeless: u64,
 }
 
 /// The files themselves.
@@ -49,6 +51,8 @@ pub(crate) struct Total {
     pub(crate) files: u64,
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
+    /// Packets that were cut at the snap length of their interface.
+    cut: u64,
 }
 
 struct Part {
@@ -66,6 +70,7 @@ struct Unheld {
     directions: bool,
     losses: bool,
     comments: bool,
+    notes: bool,
     statistics: bool,
     blocks: bool,
 }
@@ -93,6 +98,7 @@ impl Files {
             interfaces: Vec::new(),
             nanoseconds,
             unheld: Unheld::default(),
+            timeless: 0,
         }
     }
 
@@ -131,6 +137,7 @@ impl Files {
         self.unheld.directions |= packet.direction.is_some();
         self.unheld.losses |= packet.lost_before > 0;
         self.unheld.comments |= packet.comment.is_some();
+        self.unheld.notes |= !packet.notes.is_empty() && packet.comment.is_none();
     }
 }
 
@@ -146,7 +153,14 @@ impl Parts {
             return data + 16;
         }
         // The block's fixed fields; direction, queue, loss and the options' end; padding.
-        data + 32 + 8 + 8 + 12 + 4 + 3 + packet.comment.map_or(0, |comment| comment.len() as u64 + 7)
+        data + 32
+            + 8
+            + 8
+            + 12
+            + 4
+            + 3
+            + packet.notes.as_bytes().len() as u64
+            + packet.comment.map_or(0, |comment| comment.len() as u64 + 7)
     }
 
     fn begin(&mut self, file: usize, path: PathBuf, known: &[FileInterface]) -> Result<(), End> {
@@ -163,6 +177,7 @@ impl Parts {
 
     fn close(&mut self, file: usize) -> Result<(), End> {
         let Some(part) = self.open.remove(&file) else { return Ok(()) };
+        self.total.cut += part.writer.cut();
         let (written, result) = part.writer.finish(&Account::default());
         self.total.packets += written.packets;
         self.total.bytes += written.bytes;
@@ -257,7 +272,9 @@ impl Sink for Files {
         let part = self.parts.open.get_mut(&file).expect("it is open");
         part.used = self.parts.clock;
         let interface = part.number(packet.interface, interface)?;
-        Ok(part.writer.packet(&Packet { interface, ..*packet })?)
+        let packet = Packet { interface, ..*packet };
+        self.timeless += u64::from(packet.notes.is_timeless() && !part.writer.stays_timeless(&packet));
+        Ok(part.writer.packet(&packet)?)
     }
 
     fn takes_runs(&self, input: &Reader) -> bool {
@@ -317,8 +334,24 @@ impl Sink for Files {
         if self.parts.pcap() {
             self.unheld.say();
         }
+        if self.parts.total.cut > 0 {
+            note(format_args!(
+                "{} packets were longer than the snap length of their interface, and cut there; -s 262144 keeps them whole",
+                units::grouped(self.parts.total.cut)
+            ));
+        }
+        if self.timeless > 0 {
+            note(format_args!(
+                "{} packets have no time, for which there is no place where they are now: they are told as from 1970",
+                units::grouped(self.timeless)
+            ));
+        }
         Ok(())
     }
+}
+
+fn note(text: std::fmt::Arguments<'_>) {
+    style::say(format_args!("{}: {text}", style::stderr().cyan("note")));
 }
 
 impl Unheld {
@@ -328,17 +361,13 @@ impl Unheld {
             (self.directions, "directions"),
             (self.losses, "losses"),
             (self.comments, "comments"),
+            (self.notes, "what else is said of packets"),
             (self.statistics, "statistics"),
             (self.blocks, "names and secrets"),
         ];
         let missing: Vec<&str> = table.iter().filter(|(there, _)| *there).map(|(_, what)| *what).collect();
         if !missing.is_empty() {
-            let paint = style::stderr();
-            let missing = missing.join(", ");
-            style::say(format_args!(
-                "{}: pcap has no place for {missing}; pcapng keeps them",
-                paint.cyan("note")
-            ));
+            note(format_args!("pcap has no place for {}; pcapng keeps them", missing.join(", ")));
         }
     }
 }

@@ -8,6 +8,7 @@ use weir_dissect::{Dissector, Dump};
 
 use super::clock::Clock;
 use super::sink::{End, Page, Sink};
+use crate::style;
 
 /// What is shown below a line: how, and whether with the link-layer header.
 pub(crate) type Below = Option<(Dump, bool)>;
@@ -62,7 +63,7 @@ impl Sink for Lines {
         if packet.lost_before > 0 {
             write!(text, "  [{} lost before]", packet.lost_before)?;
         }
-        if let Some(comment) = packet.comment {
+        for comment in packet.notes.comments() {
             write!(text, "  [{}]", harmless(comment))?;
         }
         if let Some((dump, whole)) = self.below {
@@ -78,9 +79,9 @@ impl Sink for Lines {
     }
 }
 
-/// Text from a file, without what would move a terminal's cursor.
+/// Text from a file, without orders to the terminal.
 pub(crate) fn harmless(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+    text.chars().map(|c| if style::is_order(c) { '\u{fffd}' } else { c }).collect()
 }
 
 /// Counts packets, and prints the number alone.

@@ -37,6 +37,7 @@ pub(crate) use self::progress::Progress;
 use self::sink::{End, Sink};
 use crate::confine::{ConfineArgs, Needs};
 use crate::failure::Failure;
+use crate::keeper::Helpers;
 use crate::{style, units};
 
 /// Reads what `args` names.
@@ -48,8 +49,14 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     }
     // Names are looked up while that is allowed; for which link types code is made is known once the files are open.
     let filter = args.filter()?;
+    // A single file is opened by a process of its own, so that this one needs no directory; of several it is not known yet
+    // what they will be called. Both, and what files are written through, before there are other threads and fewer rights.
+    let (single, mut options) = (args.single(), WriterOptions::default());
+    let helpers =
+        if args.confine.is_on() { Helpers::start(single, &options, None, Vec::new())? } else { None };
+    options.keeper = helpers.as_ref().map(Helpers::keeper);
     let held = args.confine.confine(|| {
-        let needs = Needs::to_read(&files, args.write.as_deref());
+        let needs = Needs::to_read(&files, args.write.as_deref().filter(|_| single.is_none()));
         if filter.is_some() { needs.make_code() } else { needs }
     })?;
     if let (Some(path), true) = (&args.write, args.repair) {
@@ -67,7 +74,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
             comment: input.comment(),
             compression: args.compression(),
             user_application: concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned(),
-            ..WriterOptions::default()
+            ..options
         };
         let mut files = Files::new(path.clone(), options, args.resolution(), args.split);
         let result = pass(&mut input, &mut choice, &mut progress, &mut files);
@@ -90,6 +97,12 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         pass(&mut input, &mut choice, &mut progress, &mut lines)
     };
     say_odd(&input);
+    if let Some(why) = filter.and_then(|filter| filter.why_interpreted()) {
+        style::say(format_args!(
+            "{}: the filter was interpreted, which is slower: {why}",
+            style::stderr().yellow("note")
+        ));
+    }
     result
 }
 
@@ -169,7 +182,7 @@ fn end(result: Result<(), End>) -> Result<(), Failure> {
 
 pub(crate) fn failure(error: ReadError) -> Failure {
     let hint = error.hint();
-    let failure = Failure::new(error);
+    let failure = Failure::new(style::visible(&error.to_string()));
     match hint {
         Some(hint) => failure.hint(hint),
         None => failure,
@@ -180,7 +193,7 @@ pub(crate) fn failure(error: ReadError) -> Failure {
 fn say_odd(input: &Input) {
     let paint = style::stderr();
     for (name, warning) in input.warnings() {
-        style::say(format_args!("{}: {name}: {warning}", paint.yellow("note")));
+        style::say(format_args!("{}: {}: {warning}", paint.yellow("note"), style::visible(name)));
     }
     if input.late() > 0 {
         let late = units::grouped(input.late());
@@ -203,7 +216,7 @@ fn say_total(path: &Path, total: Total, filtered: Option<u64>) {
         if total.packets == 1 { "packet" } else { "packets" },
         filtered.map_or_else(String::new, |filtered| format!(" ({} filtered out)", units::grouped(filtered))),
         units::bytes(total.bytes),
-        path.display()
+        style::visible(&path.display().to_string())
     ));
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Field names are a promise to scripts: they may be added to, not changed. A field that a packet does not have is absent.
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 
 use jiff::Timestamp;
@@ -36,8 +37,9 @@ struct Object<'a> {
     #[serde(skip_serializing_if = "is_zero")]
     lost_before: u64,
     queue: u32,
+    /// Several are put together, with line feeds between.
     #[serde(skip_serializing_if = "Option::is_none")]
-    comment: Option<&'a str>,
+    comment: Option<Cow<'a, str>>,
     /// The protocol furthest inside that was recognised.
     #[serde(skip_serializing_if = "Option::is_none")]
     protocol: Option<&'static str>,
@@ -132,7 +134,7 @@ impl Sink for Objects {
             captured: packet.data.len(),
             lost_before: packet.lost_before,
             queue: packet.queue,
-            comment: packet.comment,
+            comment: comment(packet),
             protocol: facts.protocol,
             mac_source: facts.mac_source.map(mac),
             mac_destination: facts.mac_destination.map(mac),
@@ -160,6 +162,15 @@ impl Sink for Objects {
     fn finish(&mut self) -> Result<(), End> {
         Ok(self.page.flush()?)
     }
+}
+
+/// All comments of a packet.
+fn comment<'a>(packet: &Packet<'a>) -> Option<Cow<'a, str>> {
+    let several = packet.notes.comments().nth(1).is_some();
+    if several {
+        return Some(Cow::Owned(packet.notes.comments().collect::<Vec<_>>().join("\n")));
+    }
+    packet.comment.map(Cow::Borrowed)
 }
 
 /// RFC 3339; none for a packet without time stamp.

@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use tempfile::TempDir;
 use weir::writer::{Format, Writer, WriterOptions};
-use weir::{Account, Direction, FileInterface, Packet};
+use weir::{Account, Direction, FileInterface, Notes, Packet};
 
 /// 2023-11-14 22:13:20 UTC.
 pub(crate) const EPOCH: u64 = 1_700_000_000_000_000_000;
@@ -74,6 +74,7 @@ pub(crate) fn packet(timestamp: u64, data: &[u8]) -> Packet<'_> {
         direction: None,
         lost_before: 0,
         comment: None,
+        notes: Notes::default(),
     }
 }
 

@@ -4,7 +4,7 @@
 //! known there: EtherTypes, protocols, addresses, ports; else as bytes, `ether[12:2] = 0x800`. Questions that several ways lead
 //! to are told once for each.
 
-use super::{LiftError, Program};
+use super::{LiftError, Program, Rules};
 use crate::graph::{Graph, Node, NodeId, Operation, Relation, Test, Value, ValueId, Width};
 use crate::pass;
 
@@ -29,9 +29,9 @@ pub enum NoExpression {
 }
 
 impl Program {
-    /// An expression of the dialect `pcap` that gives the same verdicts on Ethernet.
+    /// An expression of the dialect `pcap` that gives the kernel's verdicts on Ethernet.
     pub fn expression(&self) -> Result<String, NoExpression> {
-        let graph = pass::optimise(&self.lift()?, &[]);
+        let graph = pass::optimise(&self.lift(Rules::Kernel)?, &[]);
         match graph.root() {
             Graph::ACCEPT => return Ok(String::new()),
             Graph::REFUSE => return Err(NoExpression::Words { what: "nothing at all" }),

@@ -3,9 +3,10 @@
 //! Instructions are run with values in place of numbers. Where ways meet with different contents of a register that is still
 //! read, the register becomes a slot, assigned on each of these ways.
 
-use super::opcode::{ANCILLARY_XOR_X, ancillary_meta};
+use super::opcode::{ANCILLARY_XOR_X, LINK_LAYER, ancillary_meta};
 use super::{ANCILLARY, Flaw, MEMORY_WORDS, Opcode, Operand, Program, Rules};
 use crate::graph::{Graph, MOST_SLOTS, Node, NodeId, Operation, Slot, TermId, Test, Value, ValueId, Width};
+use crate::pass::range::Ranges;
 
 /// A value that takes more operations gets a slot, so that values built of themselves stay small.
 const LARGEST_VALUE: u32 = 64;
@@ -27,6 +28,14 @@ pub enum LiftError {
     /// It takes something that no filter of packets asks for.
     #[error("instruction {at}: what it takes beside the packet's bytes is known to the kernel alone")]
     Ancillary {
+        /// Where.
+        at: usize,
+    },
+    /// It counts from the link or network header as the kernel knows them, or perhaps does.
+    #[error(
+        "instruction {at}: the offset may be negative, and the kernel then counts from a header, not from the packet's first byte"
+    )]
+    Offset {
         /// Where.
         at: usize,
     },
@@ -54,6 +63,8 @@ enum Effect {
 
 struct Lifter<'a> {
     program: &'a Program,
+    /// Who runs it.
+    rules: Rules,
     graph: Graph,
     /// Operations that each value takes, as far as asked.
     sizes: Vec<u32>,
@@ -64,23 +75,38 @@ struct Lifter<'a> {
     /// On the way from an instruction to another, the slots to assign first.
     moves: Vec<Vec<(usize, Slot, ValueId)>>,
     accepted: Option<u32>,
+    /// Loads at what is computed: the instruction, where from, and what is added.
+    indirect: Vec<(usize, ValueId, u32)>,
 }
 
 impl Program {
-    /// The graph with the same verdicts. Only a program that [the kernel would take](Rules::Kernel) has one.
-    pub fn lift(&self) -> Result<Graph, LiftError> {
+    /// The graph with the verdicts of who runs it by `rules`: the kernel, or libpcap, which gives zero for shifts by X of 32 and
+    /// more, of which the kernel takes the lowest five bits, and refuses packets at negative offsets, where the kernel may find
+    /// something. Only a program that [the kernel would take](Rules::Kernel) has one.
+    pub fn lift(&self, rules: Rules) -> Result<Graph, LiftError> {
         self.check(Rules::Kernel)?;
         let mut lifter = Lifter {
             program: self,
+            rules,
             graph: Graph::new(0),
             sizes: Vec::new(),
             live: self.live_registers(),
             effects: Vec::new(),
             moves: vec![Vec::new(); self.len()],
             accepted: None,
+            indirect: Vec::new(),
         };
         lifter.run()?;
-        Ok(lifter.build())
+        let indirect = std::mem::take(&mut lifter.indirect);
+        let graph = lifter.build();
+        let mut ranges = Ranges::with_slots(&graph);
+        let mut counts_from_a_header = |&(_, base, offset): &(usize, ValueId, u32)| {
+            u64::from(ranges.most(&graph, base)) + u64::from(offset) >= LINK_LAYER.into()
+        };
+        match indirect.iter().find(|load| rules == Rules::Kernel && counts_from_a_header(load)) {
+            Some(&(at, ..)) => Err(LiftError::Offset { at }),
+            None => Ok(graph),
+        }
     }
 
     /// Where instruction `at` goes on, without the return's nowhere.
@@ -189,11 +215,17 @@ impl Lifter<'_> {
             Opcode::LoadAbsolute(_) if k >= ANCILLARY => {
                 state[A] = graph.meta(ancillary_meta(k).ok_or(LiftError::Ancillary { at })?);
             }
+            Opcode::LoadAbsolute(_) | Opcode::LoadXHeaderLength
+                if k >= LINK_LAYER && self.rules == Rules::Kernel =>
+            {
+                return Err(LiftError::Offset { at });
+            }
             Opcode::LoadAbsolute(width) => {
                 state[A] = graph.load(None, k, width);
                 return Ok(Effect::Read(state[A]));
             }
             Opcode::LoadIndirect(width) => {
+                self.indirect.push((at, state[X], k));
                 state[A] = graph.load(Some(state[X]), k, width);
                 return Ok(self.kept_small(&mut state[A]));
             }
@@ -212,7 +244,11 @@ impl Lifter<'_> {
             Opcode::Store => state[word] = state[A],
             Opcode::StoreX => state[word] = state[X],
             Opcode::Arithmetic(operation, from) => {
-                let right = operand(graph, from, k, state);
+                let mut right = operand(graph, from, k, state);
+                let shifts = matches!(operation, Operation::ShiftLeft | Operation::ShiftRight);
+                if shifts && self.rules == Rules::Kernel {
+                    right = graph.with(Operation::And, right, 31);
+                }
                 state[A] = graph.binary(operation, state[A], right);
                 return Ok(self.kept_small(&mut state[A]));
             }

@@ -169,6 +169,10 @@ fn bits<T: PartialEq>(table: &[(T, u16)], meaning: T) -> u16 {
 /// Where offsets of an absolute load begin that stand for something beside the bytes (`SKF_AD_OFF`).
 pub const ANCILLARY: u32 = 0xffff_f000;
 
+/// From here on the kernel counts from its link-layer header (`SKF_LL_OFF`), and from 0xfff00000 on from its network header
+/// (`SKF_NET_OFF`); below it, from 2^31 on, it finds nothing (`bpf_internal_load_pointer_neg_helper`).
+pub(super) const LINK_LAYER: u32 = 0xffe0_0000;
+
 /// What Linux calls these (`SKF_AD_*`), four apart, in the words of `tcpdump -d`.
 pub(super) const ANCILLARY_NAMES: [&str; 16] = [
     "proto",

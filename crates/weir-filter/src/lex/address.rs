@@ -26,7 +26,10 @@ pub(super) fn with_colons(rest: &str) -> Result<Option<(Kind<'static>, usize)>, 
         let length = colon_mac_length(run)?;
         mac(&run[..length]).map(|address| (Kind::Mac(address), length))
     };
-    let found = if run.contains("::") || run.matches(':').count() >= 7 { ipv6() } else { mac() };
+    // Eight groups, or six and a dotted quad.
+    let colons = run.matches(':').count();
+    let whole = colons >= 7 || colons == 6 && run.contains('.');
+    let found = if whole || run.contains("::") { ipv6() } else { mac() };
     let found = found.or_else(mac);
     let wrong = || (format!("`{run}` is no MAC address and no IPv6 address"), run.len());
     match found {

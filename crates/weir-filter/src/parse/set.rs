@@ -7,7 +7,7 @@ use super::address::{dotted, left_justified, named_network};
 use super::{IdKind, Parser, Qualifiers};
 use crate::ast::{Network, Primitive, Protocol};
 use crate::lex::{self, Kind, words_of};
-use crate::names::Names;
+use crate::names::{Names, Service};
 use crate::set::{Contents, Holds, Member, Set, SetId, SetName, prefix_mask};
 use crate::spelling::shortened;
 use crate::{Dialect, Error};
@@ -42,7 +42,13 @@ impl Parser<'_, '_> {
             }
             IdKind::Port | IdKind::PortRange => {
                 Self::transport(protocol, direction, token)?;
-                let set = self.set(Holds::Ports)?[0];
+                let holds = match protocol {
+                    Some(Protocol::Tcp) => Holds::TcpPorts,
+                    Some(Protocol::Udp) => Holds::UdpPorts,
+                    Some(Protocol::Sctp) => Holds::SctpPorts,
+                    _ => Holds::Ports,
+                };
+                let set = self.set(holds)?[0];
                 Ok(Primitive::PortIn { protocol, direction, set })
             }
             IdKind::Proto | IdKind::ProtoChain | IdKind::Gateway => {
@@ -150,7 +156,9 @@ impl Members<'_> {
                     self.macs.push([u32::from_be_bytes([0, 0, a, b]), u32::from_be_bytes([c, d, e, f])]);
                 })
             }
-            Holds::Ports | Holds::Vlans => self.add_numbers(name),
+            Holds::Ports | Holds::TcpPorts | Holds::UdpPorts | Holds::SctpPorts | Holds::Vlans => {
+                self.add_numbers(name)
+            }
         };
         added.map_err(|message| Error::new(message, span))
     }
@@ -231,7 +239,7 @@ impl Members<'_> {
 
     /// `80`, `8000-8100`, or a service.
     fn add_numbers(&mut self, word: &str) -> Result<(), String> {
-        let (most, what) = if self.holds == Holds::Ports { (65535, "ports") } else { (4095, "VLANs") };
+        let (most, what) = if self.holds == Holds::Vlans { (4095, "VLANs") } else { (65535, "ports") };
         let number = |word: &str| lex::number(word).transpose();
         let single = number(word)?;
         let range =
@@ -240,10 +248,8 @@ impl Members<'_> {
             (Some(number), _) => (number, number),
             (None, Some((first, last))) => (first.min(last), first.max(last)),
             (None, None) => {
-                let service = self.names.service(word);
-                let service =
-                    service.tcp.or(service.udp).or(service.sctp).filter(|_| self.holds == Holds::Ports);
-                let port = service.ok_or_else(|| format!("`{}` is none of {what}", shortened(word)))?;
+                let port =
+                    self.service(word).ok_or_else(|| format!("`{}` is none of {what}", shortened(word)))?;
                 (port.into(), port.into())
             }
         };
@@ -254,11 +260,23 @@ impl Members<'_> {
         Ok(())
     }
 
+    /// The port of a service, over the protocol that is asked for.
+    fn service(&self, name: &str) -> Option<u16> {
+        let Service { tcp, udp, sctp } = self.names.service(name);
+        match self.holds {
+            Holds::TcpPorts => tcp,
+            Holds::UdpPorts => udp,
+            Holds::SctpPorts => sctp,
+            Holds::Ports => tcp.or(udp).or(sctp),
+            Holds::Hosts | Holds::Networks | Holds::Macs | Holds::Vlans => None,
+        }
+    }
+
     fn contents(mut self) -> Vec<Contents> {
         match self.holds {
             Holds::Hosts | Holds::Networks => vec![Contents::Ipv4(self.ipv4), Contents::Ipv6(self.ipv6)],
             Holds::Macs => vec![Contents::Macs(self.macs)],
-            Holds::Ports | Holds::Vlans => {
+            Holds::Ports | Holds::TcpPorts | Holds::UdpPorts | Holds::SctpPorts | Holds::Vlans => {
                 self.ranges.sort_unstable();
                 let mut numbers = Vec::new();
                 let mut next = 0;

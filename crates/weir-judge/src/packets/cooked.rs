@@ -70,11 +70,17 @@ pub(super) fn pppoe(choices: &mut Choices<'_>) -> Vec<u8> {
 pub(super) fn cisco_hdlc(choices: &mut Choices<'_>) -> Vec<u8> {
     let mut bytes = vec![0x0f, 0];
     let (kind, data) = network::any(choices, Depth::OUTERMOST);
-    bytes.extend(match kind {
-        Kind::EtherType(kind) => kind.to_be_bytes(),
-        Kind::Llc => [0xfe, 0xfe],
-    });
-    bytes.extend(data);
+    match kind {
+        Kind::EtherType(kind) => {
+            bytes.extend(kind.to_be_bytes());
+            bytes.extend(data);
+        }
+        // A byte of padding is what is left of LLC.
+        Kind::Llc => {
+            bytes.extend([0xfe, 0xfe]);
+            bytes.extend(&data[2..]);
+        }
+    }
     bytes
 }
 

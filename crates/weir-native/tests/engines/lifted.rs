@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use weir_filter::cbpf::{Instruction, Program};
+use weir_filter::cbpf::{Instruction, Program, Rules};
 use weir_judge::packets::{self, Captured};
 use weir_judge::{Engines, Kernel, Libpcap, Setup, corpus};
 
@@ -24,7 +24,7 @@ fn each_engine_agrees(optimise: bool, kernel: Kernel) {
         }
         let instructions = theirs.instructions().into_iter();
         let instructions = instructions.map(|(code, jt, jf, k)| Instruction { code, jt, jf, k }).collect();
-        let graph = Program { instructions }.lift().expect("what libpcap makes can be lifted");
+        let graph = Program { instructions }.lift(Rules::Library).expect("what libpcap makes can be lifted");
         let engines = Engines::new(&graph, &[], kernel);
         for packet in
             packets.entry(entry.link_type).or_insert_with(|| packets::fixed(entry.link_type, PACKETS))

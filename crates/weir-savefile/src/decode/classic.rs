@@ -171,7 +171,7 @@ impl Header {
             dropcount: 0,
             interface: 0,
             queue: 0,
-            comment: None,
+            notes: &[],
         };
         Some((record, used))
     }

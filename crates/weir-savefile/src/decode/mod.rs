@@ -132,8 +132,10 @@ pub struct PacketAt {
     pub flags: Option<u32>,
     /// Packets lost between the one before and this one.
     pub dropcount: u64,
-    /// A text on it.
-    pub comment: Option<Range<usize>>,
+    /// All options, if they say more than the fields above: see [`Record::notes`]. Else empty.
+    pub notes: Range<usize>,
+    /// It is in a Simple Packet Block, which tells no time.
+    pub timeless: bool,
     /// What of it is not to be believed.
     pub doubt: Option<Doubt>,
 }
@@ -186,7 +188,7 @@ impl Decoder {
         }
     }
 
-    /// The packet at the start of `bytes`, if it is one that needs no thought: whole, without a comment or doubt, its
+    /// The packet at the start of `bytes`, if it is one that needs no thought: whole, without notes or doubt, its
     /// time stamp in plain nanoseconds. A short cut past [`step`](Self::step), which finds the same.
     #[inline]
     pub fn plain(&self, bytes: &[u8]) -> Option<Plain> {
@@ -196,7 +198,7 @@ impl Decoder {
             State::Start => return None,
         };
         let captured = record.data.len();
-        Some(Plain { used, start, captured, record: Record { data: &[], comment: None, ..record } })
+        Some(Plain { used, start, captured, record: Record { data: &[], notes: &[], ..record } })
     }
 
     /// The packets at the start of `bytes` that need no thought, as long as `look` wants more: it is given each, and how many

@@ -68,7 +68,7 @@ impl Sections {
             return None;
         }
         let (record, rest) = record::first(bytes).ok()?;
-        if record.interface >= self.count() || record.comment.is_some() {
+        if record.interface >= self.count() || !record.notes.is_empty() {
             return None;
         }
         let used = bytes.len() - rest.len();
@@ -275,7 +275,8 @@ impl Sections {
             queue: record.queue,
             flags: record.flags,
             dropcount: record.dropcount,
-            comment: record.comment.map(|comment| place(bytes, comment)),
+            notes: if record.notes.is_empty() { 0..0 } else { place(bytes, record.notes) },
+            timeless: false,
             doubt,
         }
     }
@@ -293,7 +294,13 @@ impl Sections {
             return Err(Fault::Captured(captured));
         }
         let data = data.start..data.start + captured as usize;
-        Ok(Found::Packet(PacketAt { data, original_len, interface: self.base, ..PacketAt::default() }))
+        Ok(Found::Packet(PacketAt {
+            data,
+            original_len,
+            interface: self.base,
+            timeless: true,
+            ..PacketAt::default()
+        }))
     }
 
     /// The Packet Block, which writers have not used since 2010.
@@ -318,15 +325,23 @@ impl Sections {
             dropcount: if drops == u16::MAX { 0 } else { drops.into() }, // all bits: not known
             ..PacketAt::default()
         };
+        let mut more = false;
         packet.doubt = each_option(order, list, pcapng::PACKET, |code, value| {
             match (code, value.try_into()) {
-                (options::COMMENT, _) => packet.comment = Some(place(bytes, value)),
-                (record::FLAGS, Ok(value)) => packet.flags = Some(order.u32(value)),
+                (record::FLAGS, Ok(value)) => {
+                    let flags = order.u32(value);
+                    more |= flags & !record::DIRECTION != 0;
+                    packet.flags = Some(flags);
+                }
                 (record::FLAGS, Err(_)) => return false,
-                _ => {}
+                _ => more = true,
             }
             true
         });
+        // The options of both blocks have the same codes, but for those that this one has not.
+        if more && packet.doubt.is_none() {
+            packet.notes = place(bytes, list);
+        }
         match known.time.nanoseconds(order.time_at(bytes, FRONT + 4).unwrap_or_default()) {
             Ok(timestamp) => packet.timestamp = timestamp,
             Err(nearest) => {

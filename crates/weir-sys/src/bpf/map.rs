@@ -40,7 +40,7 @@ pub struct Map {
     cpus: usize,
 }
 
-/// `struct { ... }` of `union bpf_attr` for `BPF_MAP_CREATE`, up to the flags.
+/// `struct { ... }` of `union bpf_attr` for `BPF_MAP_CREATE`, up to the inner map.
 #[repr(C)]
 struct Create {
     map_type: u32,
@@ -48,6 +48,7 @@ struct Create {
     value_size: u32,
     max_entries: u32,
     map_flags: u32,
+    inner_map_fd: u32,
 }
 
 /// `struct { ... }` of `union bpf_attr` for commands on one element.
@@ -77,10 +78,19 @@ const _: () = assert!(size_of::<Element>() == 32 && size_of::<Batch>() == 56);
 
 /// `BPF_MAP_CREATE`.
 pub(super) fn create(kind: u32, key: u32, value: u32, entries: u32, flags: u32) -> io::Result<OwnedFd> {
-    let attr =
-        Create { map_type: kind, key_size: key, value_size: value, max_entries: entries, map_flags: flags };
+    create_as(&Create {
+        map_type: kind,
+        key_size: key,
+        value_size: value,
+        max_entries: entries,
+        map_flags: flags,
+        inner_map_fd: 0,
+    })
+}
+
+fn create_as(attr: &Create) -> io::Result<OwnedFd> {
     // SAFETY: `attr` begins as union bpf_attr does for this command; the kernel reads only its size.
-    let fd = unsafe { bpf(BPF_MAP_CREATE, &raw const attr) }?;
+    let fd = unsafe { bpf(BPF_MAP_CREATE, attr) }?;
     // SAFETY: a descriptor that the kernel has just made for us.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
@@ -97,6 +107,25 @@ impl Map {
         let failed = |error| CallError::new(format!("make eBPF map of kind {kind:?}"), error);
         let fd = create(kind as u32, key, value, entries, map_flags).map_err(failed)?;
         Ok(Self { fd, key: key as usize, value: value as usize, cpus })
+    }
+
+    /// A map with one place for a map like `inner`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Map::new`].
+    pub(crate) fn of_maps(inner: &Self) -> Result<Self, CallError> {
+        const BPF_MAP_TYPE_ARRAY_OF_MAPS: u32 = 12;
+        let attr = Create {
+            map_type: BPF_MAP_TYPE_ARRAY_OF_MAPS,
+            key_size: 4,
+            value_size: 4,
+            max_entries: 1,
+            map_flags: 0,
+            inner_map_fd: raw(inner.as_fd()),
+        };
+        let fd = create_as(&attr).map_err(|error| CallError::new("make eBPF map of maps", error))?;
+        Ok(Self { fd, key: 4, value: 4, cpus: 0 })
     }
 
     /// A map that somebody else has made, if it is one of this kind and these sizes.

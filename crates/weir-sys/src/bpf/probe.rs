@@ -1,10 +1,11 @@
 //! Maps and programs of the smallest kind, made to see whether the kernel makes them.
 
 use std::io;
-use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 use super::map::{self, MapKind};
 use super::program::{ProgramKind, attempt};
+use super::query;
 use crate::CallError;
 
 const BPF_MAP_TYPE_RINGBUF: u32 = 27;
@@ -17,6 +18,8 @@ const XDP: ProgramKind = ProgramKind::Xdp { fragments: false, bound_to: None };
 // `struct bpf_insn` as a word: code, registers, offset and immediate number, the lowest byte first.
 /// `r0 = 0`
 const ZERO: u64 = 0xb7;
+/// `r0 = 1`
+const ONE: u64 = 0x1_0000_00b7;
 /// `return r0`
 const EXIT: u64 = 0x95;
 /// `r3 = 0`
@@ -75,6 +78,22 @@ pub fn make(part: Part) -> Result<(), CallError> {
     made.map(drop).map_err(failed)
 }
 
+/// Whether the kernel blinds the constants of programs that this process loads, as `net.core.bpf_jit_harden` = 2 asks for (1:
+/// those of processes without `CAP_BPF`).
+///
+/// The setting itself can be read in the first network namespace alone, and with `CAP_SYS_ADMIN`: so this loads a program with
+/// a constant, and looks whether it became longer.
+///
+/// # Errors
+///
+/// `EPERM` without the capabilities to load it.
+pub fn blinds_constants() -> Result<bool, CallError> {
+    let program = [ONE, EXIT];
+    let kept = load(XDP, &program).and_then(|loaded| query::instructions(loaded.as_fd()));
+    let kept = kept.map_err(|error| CallError::new("see whether constants are blinded", error))?;
+    Ok(kept > program.len())
+}
+
 fn load(kind: ProgramKind, program: &[u64]) -> io::Result<OwnedFd> {
     attempt(kind, "probe", program, &mut [])
 }
@@ -99,6 +118,16 @@ mod tests {
                 Ok(()) => {}
                 Err(error) => assert_eq!(error.errno(), libc::EPERM, "{part:?}: {error}"),
             }
+        }
+    }
+
+    /// Says both in turn where somebody sets it (nobody may on a machine that is needed: see `leave_room` in stripped.h).
+    #[test]
+    fn blinding_is_seen_as_it_is_set() {
+        let Ok(setting) = std::fs::read_to_string("/proc/sys/net/core/bpf_jit_harden") else { return };
+        match blinds_constants() {
+            Ok(blinds) => assert_eq!(blinds, setting.trim() == "2", "{setting}"),
+            Err(error) => assert_eq!(error.errno(), libc::EPERM, "{error}"),
         }
     }
 

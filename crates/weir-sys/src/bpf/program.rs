@@ -3,7 +3,7 @@
 use std::os::fd::{FromRawFd, OwnedFd};
 
 use super::bpf;
-use crate::CallError;
+use crate::{CallError, kernel};
 
 const BPF_PROG_LOAD: libc::c_int = 5;
 const BPF_F_XDP_HAS_FRAGS: u32 = 1 << 5;
@@ -28,12 +28,30 @@ pub enum ProgramKind {
 
 /// A program that the kernel does not take.
 #[derive(Debug, thiserror::Error)]
-#[error("{source}{}", if log.is_empty() { String::new() } else { format!(":\n{log}") })]
+#[error("{}", said(source, log))]
 pub struct Refused {
     /// The call's answer.
     pub source: CallError,
     /// The end of what the verifier said; empty if it was not asked.
     pub log: String,
+}
+
+fn said(source: &CallError, log: &str) -> String {
+    match last_words(log) {
+        Some(words) => format!("{source}: Linux {} says: {words}\n{log}", kernel::release()),
+        None => source.to_string(),
+    }
+}
+
+/// What the verifier did not like, which stands at the end of what it says; `None`: it was not asked, or had nothing to say.
+pub fn last_words(log: &str) -> Option<&str> {
+    // Behind it stand what the search has cost, and where a register came from (Linux 6.8).
+    const TRAILERS: [&str; 5] =
+        ["processed ", "verification time ", "stack depth ", "max_states_", "peak_states "];
+    let lines = log.lines().rev().map(str::trim);
+    lines
+        .into_iter()
+        .find(|line| !line.is_empty() && !TRAILERS.iter().any(|trailer| line.starts_with(trailer)))
 }
 
 /// `struct { ... }` of `union bpf_attr` for `BPF_PROG_LOAD`, up to the type of attachment.
@@ -122,4 +140,30 @@ pub(super) fn attempt(
     let fd = unsafe { bpf(BPF_PROG_LOAD, &raw const attr) }?;
     // SAFETY: a descriptor that the kernel has just made for us.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_verifiers_last_words_stand_before_its_costs() {
+        let log =
+            "0: (61) r0 = *(u32 *)(r1 +0)\nR4 unbounded memory access\nprocessed 9 insns (limit 1000000)\n\n";
+        assert_eq!(last_words(log), Some("R4 unbounded memory access"));
+        assert_eq!(last_words("processed 0 insns\n"), None);
+        assert_eq!(last_words(""), None);
+    }
+
+    #[test]
+    fn a_refusal_says_why_and_on_which_kernel() {
+        // It answers with what nobody has put there: `return r0`.
+        let error =
+            load(ProgramKind::Xdp { fragments: false, bound_to: None }, "answer", &[0x95]).unwrap_err();
+        let first = error.to_string().lines().next().map(str::to_owned).unwrap_or_default();
+        assert!(first.contains("eBPF program `answer`"), "{first}");
+        if error.source.errno() != libc::EPERM {
+            assert!(first.ends_with(&format!("Linux {} says: R0 !read_ok", kernel::release())), "{first}");
+        }
+    }
 }

@@ -1,6 +1,7 @@
 //! Which programs there are on an interface, and what they are.
 
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use super::bpf;
 use crate::CallError;
@@ -91,18 +92,32 @@ pub fn program(id: u32) -> Result<Option<ProgramInfo>, CallError> {
     };
     // SAFETY: a descriptor that the kernel has just made for us.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
-    let mut info = Info::default();
-    let attr = ByFd {
-        bpf_fd: fd.as_raw_fd().cast_unsigned(),
-        info_len: u32::try_from(size_of::<Info>()).expect("eighty bytes"),
-        info: (&raw mut info).expose_provenance() as u64,
-    };
-    // SAFETY: as above; `info` is live, and the kernel writes no more of it than `info_len` says. All its lengths of
-    // further buffers are zero.
-    unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &raw const attr) }.map_err(failed)?;
+    let info = info(fd.as_fd()).map_err(failed)?;
     let end = info.name.iter().position(|&byte| byte == 0).unwrap_or(info.name.len());
     let name = String::from_utf8_lossy(&info.name[..end]).into_owned();
     Ok(Some(ProgramInfo { id: info.id, name, user: info.created_by_uid }))
+}
+
+/// Instructions of a program, as the kernel keeps it after all that was done to it. Needs `CAP_BPF`; without, it is 0.
+///
+/// # Errors
+///
+/// None in practice: it is there.
+pub fn instructions(program: BorrowedFd<'_>) -> io::Result<usize> {
+    Ok(info(program)?.xlated_len as usize / 8)
+}
+
+fn info(program: BorrowedFd<'_>) -> io::Result<Info> {
+    let mut info = Info::default();
+    let attr = ByFd {
+        bpf_fd: program.as_raw_fd().cast_unsigned(),
+        info_len: u32::try_from(size_of::<Info>()).expect("eighty bytes"),
+        info: (&raw mut info).expose_provenance() as u64,
+    };
+    // SAFETY: `attr` begins as union bpf_attr does for this command; `info` is live, and the kernel writes no more of it than
+    // `info_len` says. All its lengths of further buffers are zero.
+    unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &raw const attr) }?;
+    Ok(info)
 }
 
 /// Ids of the programs that tcx (Linux 6.6) runs on one side of the interface, in their order. `None`: a kernel without

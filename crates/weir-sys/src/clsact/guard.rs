@@ -10,7 +10,7 @@ use rustix::net::{
     socketpair,
 };
 
-use super::{Plan, RTM_NEWTFILTER};
+use super::{Alive, Plan, RTM_NEWTFILTER};
 use crate::netlink::{NLMSG_DONE, NLMSG_ERROR, split};
 use crate::thread;
 
@@ -72,7 +72,9 @@ impl Outcome {
 
 impl Guard {
     /// Forks the guard, has it carry out `plan`, and tells how that went. If it failed nothing is left attached.
-    pub(super) fn start(plan: Plan) -> io::Result<(Self, Outcome)> {
+    ///
+    /// The guard has `alive` open as long as there is something to take off, and so should we.
+    pub(super) fn start(plan: Plan, alive: &Alive) -> io::Result<(Self, Outcome)> {
         let netlink = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
         connect(&netlink, &SocketAddrNetlink::new(0, 0))?;
         let (ours, theirs) =
@@ -82,7 +84,7 @@ impl Guard {
         // SAFETY: the child calls only `guard`, which keeps to what is allowed after a fork of a process with threads.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
-            guard(&plan, netlink.as_fd(), theirs.as_fd());
+            guard(&plan, netlink.as_fd(), theirs.as_fd(), alive.as_raw_fd());
         }
         let forked = if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid) };
         thread::mask(&before)?;
@@ -137,16 +139,16 @@ fn hear(control: BorrowedFd<'_>) -> Option<Outcome> {
 // From here on, what the forked process does. It has one thread, of a process that may have had more: it makes system calls
 // on memory that is there, and neither allocates, nor takes a lock, nor panics.
 
-fn guard(plan: &Plan, netlink: BorrowedFd<'_>, control: BorrowedFd<'_>) -> ! {
+fn guard(plan: &Plan, netlink: BorrowedFd<'_>, control: BorrowedFd<'_>, alive: RawFd) -> ! {
     // A name of its own, so that `killall weir` leaves it its work.
     let _ = rustix::thread::set_name(c"tc-guard");
     let program = |side: usize| plan.sides.get(side).map_or(-1, |side| side.program);
-    close_all_but([netlink.as_raw_fd(), control.as_raw_fd(), program(0), program(1)]);
+    close_all_but([netlink.as_raw_fd(), control.as_raw_fd(), alive, program(0), program(1)]);
     let outcome = begin(plan, netlink);
     tell(control, outcome);
     if outcome.errno == 0 {
         // The filters hold their programs.
-        close_all_but([netlink.as_raw_fd(), control.as_raw_fd(), -1, -1]);
+        close_all_but([netlink.as_raw_fd(), control.as_raw_fd(), alive, -1, -1]);
         // An order, or the end of whoever might have given one.
         let _ = retry_on_intr(|| recv(control, &mut [0; 1], RecvFlags::empty()));
         tell(control, end(plan, netlink));
@@ -161,7 +163,7 @@ fn tell(control: BorrowedFd<'_>, outcome: Outcome) {
 }
 
 /// Nothing of the parent is kept open: whoever waits for the end of its pipes must not wait for ours.
-fn close_all_but(mut keep: [RawFd; 4]) {
+fn close_all_but(mut keep: [RawFd; 5]) {
     keep.sort_unstable();
     let mut first: libc::c_uint = 0;
     for fd in keep {
@@ -209,9 +211,9 @@ fn end(plan: &Plan, netlink: BorrowedFd<'_>) -> Outcome {
         }
     }
     let unused = || plan.list.iter().all(|list| !has_filters(netlink, list));
-    if plan.make_discipline.is_some() && unused() {
+    if let Some(remove) = plan.remove_discipline.as_ref().filter(|_| unused()) {
         // The interface may be gone, and the discipline with it.
-        carry_out(netlink, &plan.remove_discipline);
+        carry_out(netlink, remove);
     }
     outcome
 }

@@ -3,9 +3,12 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use super::socket::set;
+use rustix::net::SocketType;
+
+use super::socket::{packet_socket, set};
 use super::{LOOPBACK, RingOptions, Traffic};
 use crate::CallError;
+use crate::bpf::query;
 
 /// What decides in the kernel whether a packet of the wanted traffic is put into the ring.
 #[derive(Clone, Copy, Debug)]
@@ -55,6 +58,41 @@ impl FilterPlace {
     /// (`net.core.optmem_max`).
     pub fn put(&self, program: Program<'_>) -> Result<(), CallError> {
         put(&self.socket, &self.options, program)
+    }
+
+    /// As [`put`](Self::put) of nothing, with packets kept up to `snap_len` bytes.
+    ///
+    /// # Errors
+    ///
+    /// As that.
+    pub fn open_to(&self, snap_len: u32) -> Result<(), CallError> {
+        put(&self.socket, &RingOptions { snap_len, ..self.options }, Program::All)
+    }
+}
+
+/// Attaches `program` to a packet socket that receives nothing, to see whether one has room for it.
+///
+/// # Errors
+///
+/// As [`FilterPlace::put`], and `EPERM` without `CAP_NET_RAW`.
+pub fn try_filter(options: &RingOptions, program: Program<'_>) -> Result<(), CallError> {
+    put(&packet_socket(SocketType::RAW)?, options, program)
+}
+
+/// `net.core.optmem_max`: bytes that a socket may have for filters and options, the filter before one that is exchanged
+/// included. `None`: not told in this network namespace (before Linux 6.9 only in the first).
+pub fn filter_room() -> Option<u64> {
+    std::fs::read_to_string("/proc/sys/net/core/optmem_max").ok()?.trim().parse().ok()
+}
+
+/// Whether a socket that has this eBPF program has room for another one of its size.
+pub fn has_room_for_two(program: BorrowedFd<'_>) -> bool {
+    /// The kernel's own part of a program, and more.
+    const HEAD: u64 = 256;
+    match (filter_room(), query::instructions(program)) {
+        (Some(room), Ok(instructions)) => 2 * (8 * instructions as u64 + HEAD) <= room,
+        // It will show.
+        _ => true,
     }
 }
 

@@ -16,9 +16,14 @@ pub(super) fn packet_socket(kind: SocketType) -> Result<OwnedFd, CallError> {
 
 /// Binds to every protocol, on one interface or on all.
 pub(super) fn bind(socket: &OwnedFd, interface: Option<u32>) -> Result<(), CallError> {
+    bind_as(socket, interface, u16::try_from(libc::ETH_P_ALL).expect("a small number"))
+}
+
+/// The same for frames of `protocol` alone.
+pub(super) fn bind_as(socket: &OwnedFd, interface: Option<u32>, protocol: u16) -> Result<(), CallError> {
     const ALL: libc::c_int = 0;
     let mut address = link_layer_address();
-    address.sll_protocol = u16::try_from(libc::ETH_P_ALL).expect("a small number").to_be();
+    address.sll_protocol = protocol.to_be();
     address.sll_ifindex = interface.map_or(Ok(ALL), index)?;
     // SAFETY: the kernel reads as many bytes as `address` has.
     let result = unsafe {

@@ -22,8 +22,9 @@ use weir_bpf::filter::{self, FilterError, Hook, Loader, SetMap, SocketFilter};
 use weir_bpf::xdp::{Body, BoundParts, Device};
 use weir_filter::cbpf::{self, Rules};
 use weir_filter::emit::cbpf::{EmitError, Target, emit};
+use weir_sys::bpf::grace::Grace;
 use weir_sys::netns::NetNs;
-use weir_sys::packet::Instruction;
+use weir_sys::packet::{self, Instruction};
 
 use super::sets::{Labelled, labelled};
 use super::{Compiled, Filter, LiveSet, Receiver, SetLabel};
@@ -37,8 +38,13 @@ pub struct Exchange {
     turn: Turn,
 }
 
-/// Whose turn it is to put programs in place: one at a time does, at all interfaces of a capture.
-pub(crate) type Turn = Arc<Mutex<()>>;
+/// Whose turn it is to put programs in place, and how who did so waits until they are met.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Turn {
+    /// One at a time does, at all interfaces of a capture.
+    turn: Arc<Mutex<()>>,
+    pub(crate) grace: Arc<Grace>,
+}
 
 /// An interface whose filter can be exchanged.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -173,7 +179,7 @@ pub(crate) trait Gate: Debug + Send + Sync {
 
 impl Exchange {
     pub(crate) fn new(gates: impl Iterator<Item = (Seat, Arc<dyn Gate>)>, turn: &Turn) -> Self {
-        Self { seats: gates.collect(), turn: Arc::clone(turn) }
+        Self { seats: gates.collect(), turn: turn.clone() }
     }
 
     /// What there is to know of each place, but for those where nothing is captured any more.
@@ -211,7 +217,7 @@ impl Exchange {
     /// A program that is none, or is not for its place: all interfaces have the filters before. [`Error::FilterPutBack`] if
     /// some had had theirs for a moment.
     pub fn put(&self, programs: &[Program]) -> Result<(), Error> {
-        let _turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let _turn = self.turn.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut done: Vec<(&Seat, Undo<'_>)> = Vec::new();
         for program in programs {
             let put = match self.seats.iter().find(|(seat, _)| seat.interface == program.interface) {
@@ -232,9 +238,9 @@ impl Exchange {
     ///
     /// # Errors
     ///
-    /// `EINVAL`: a kernel with `nohz_full` processors.
+    /// `EINVAL`: the capture was opened without `CAP_BPF`, on a kernel with `nohz_full` processors.
     pub fn settle(&self) -> Result<(), Error> {
-        Ok(weir_sys::bpf::synchronize()?)
+        Ok(self.turn.grace.wait()?)
     }
 }
 
@@ -294,6 +300,8 @@ impl Place {
                 if let (PlaceKind::Socket { snap_len }, Some(refusals)) =
                     (&self.kind, self.descriptors.first())
                     && let Ok(loaded) = counting(&compiled, *snap_len, refusals.as_fd())
+                    // Else the capture gets what its process can ask as well.
+                    && packet::has_room_for_two(loaded.program())
                 {
                     let (program, sets) = loaded.into_parts();
                     return Ok(Program { is_never, ..Program::loaded(interface, vec![program], &sets)? });

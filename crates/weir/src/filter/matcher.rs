@@ -19,7 +19,8 @@ pub struct Matcher {
 #[derive(Debug)]
 enum Engine {
     Native(Box<Native>),
-    Interpreter(Box<Interpreter<'static>>),
+    /// And why it is not machine code.
+    Interpreter(Box<Interpreter<'static>>, String),
 }
 
 impl Matcher {
@@ -28,9 +29,9 @@ impl Matcher {
     pub fn new(compiled: &Compiled) -> Self {
         let engine = match Native::new(&compiled.graph, &compiled.ast.sets) {
             Ok(native) => Engine::Native(Box::new(native)),
-            Err(_) => {
+            Err(error) => {
                 let interpreter = Interpreter::owning(compiled.graph.clone(), &compiled.ast.sets);
-                Engine::Interpreter(Box::new(interpreter))
+                Engine::Interpreter(Box::new(interpreter), error.to_string())
             }
         };
         Self { engine, never: compiled.graph.root() == Graph::REFUSE }
@@ -41,7 +42,7 @@ impl Matcher {
     pub fn matches(&self, packet: &Packet<'_>) -> bool {
         match &self.engine {
             Engine::Native(native) => native.run(packet) > 0,
-            Engine::Interpreter(interpreter) => interpreter.run(packet) > 0,
+            Engine::Interpreter(interpreter, _) => interpreter.run(packet) > 0,
         }
     }
 
@@ -50,15 +51,20 @@ impl Matcher {
         self.never
     }
 
-    /// Whether it is machine code.
-    pub fn is_native(&self) -> bool {
-        matches!(self.engine, Engine::Native(_))
+    /// Why it is interpreted; `None`: it is machine code.
+    pub fn why_interpreted(&self) -> Option<&str> {
+        match &self.engine {
+            Engine::Native(_) => None,
+            Engine::Interpreter(_, why) => Some(why),
+        }
     }
 }
 
-/// Link types (`LINKTYPE_*`) for which a filter is tried before it is known what the files have: Ethernet; then those of the
-/// terms that Ethernet has not: 802.11, ATM, SS7, PPP, packets without a link layer.
-const TRIED: [u16; 6] = [1, 105, 123, 140, 9, 101];
+/// Link types (`LINKTYPE_*`) whose packets are told apart by terms, Ethernet first: a filter has to make sense for one of them.
+const KNOWN: [u16; 40] = [
+    1, 276, 113, 127, 105, 101, 9, 0, 108, 104, 50, 51, 119, 163, 192, 228, 229, 123, 140, 139, 8, 7, 129, 6,
+    10, 100, 106, 107, 182, 122, 102, 103, 109, 114, 117, 143, 165, 197, 226, 240,
+];
 
 /// A filter for capture files: a program for each link type that they turn out to have. Clones share them.
 #[derive(Clone, Debug)]
@@ -71,18 +77,20 @@ pub struct FileFilter {
 type Programs = HashMap<(u16, bool), Arc<Matcher>>;
 
 impl FileFilter {
-    /// Compiles the filter for Ethernet, or for other packets if it asks for what these have: so all names are looked up, and
-    /// who gives that up later has the answers.
+    /// Finds out whether the expression makes sense for packets of any kind, Ethernet first: so all names are looked up, and
+    /// who gives that up later has the answers. What the files have it is compiled for when that is known.
     ///
     /// # Errors
     ///
-    /// The expression is wrong for all of these.
+    /// The expression is wrong for all link types.
     pub fn new(filter: Filter) -> Result<Self, FilterError> {
-        let made = Self { filter: filter.remembering_names(), programs: Arc::default() };
-        let [first, others @ ..] = TRIED;
-        let Err(error) = made.compile(first, false) else { return Ok(made) };
-        let other = others.into_iter().any(|link_type| made.compile(link_type, false).is_ok());
-        if other { Ok(made) } else { Err(error) }
+        let filter = filter.remembering_names();
+        let [ethernet, others @ ..] = KNOWN;
+        let Err(error) = filter.compile_for_file(ethernet, false) else {
+            return Ok(Self { filter, programs: Arc::default() });
+        };
+        let other = others.into_iter().any(|link_type| filter.compile_for_file(link_type, false).is_ok());
+        if other { Ok(Self { filter, programs: Arc::default() }) } else { Err(error) }
     }
 
     /// The filter as it was asked for.
@@ -100,6 +108,11 @@ impl FileFilter {
             self.compile(link_type, swapped)?;
         }
         Ok(Arc::clone(&self.programs()[&(link_type, swapped)]))
+    }
+
+    /// Why packets of some link type are asked about by an interpreter; `None`: none are.
+    pub fn why_interpreted(&self) -> Option<String> {
+        self.programs().values().find_map(|program| program.why_interpreted()).map(str::to_owned)
     }
 
     fn programs(&self) -> MutexGuard<'_, Programs> {

@@ -32,6 +32,12 @@ pub struct SetLabel {
 pub enum MemberKind {
     /// Of `port in`.
     Ports,
+    /// Of `tcp port in`.
+    TcpPorts,
+    /// Of `udp port in`.
+    UdpPorts,
+    /// Of `sctp port in`.
+    SctpPorts,
     /// Of `vlan in`.
     Vlans,
     /// Of `ether host in`.
@@ -162,6 +168,9 @@ impl MemberKind {
     fn new(holds: Holds, map: SetKind) -> Self {
         match (holds, map) {
             (Holds::Ports, _) => Self::Ports,
+            (Holds::TcpPorts, _) => Self::TcpPorts,
+            (Holds::UdpPorts, _) => Self::UdpPorts,
+            (Holds::SctpPorts, _) => Self::SctpPorts,
             (Holds::Vlans, _) => Self::Vlans,
             (Holds::Macs, _) => Self::Macs,
             (Holds::Hosts, SetKind::Ipv6) => Self::Ipv6Hosts,
@@ -174,6 +183,9 @@ impl MemberKind {
     fn holds(self) -> Holds {
         match self {
             Self::Ports => Holds::Ports,
+            Self::TcpPorts => Holds::TcpPorts,
+            Self::UdpPorts => Holds::UdpPorts,
+            Self::SctpPorts => Holds::SctpPorts,
             Self::Vlans => Holds::Vlans,
             Self::Macs => Holds::Macs,
             Self::Ipv4Hosts | Self::Ipv6Hosts => Holds::Hosts,
@@ -183,7 +195,7 @@ impl MemberKind {
 
     fn map(self) -> SetKind {
         match self {
-            Self::Ports | Self::Vlans => SetKind::Numbers,
+            Self::Ports | Self::TcpPorts | Self::UdpPorts | Self::SctpPorts | Self::Vlans => SetKind::Numbers,
             Self::Macs => SetKind::Macs,
             Self::Ipv4Hosts | Self::Ipv4Networks => SetKind::Ipv4,
             Self::Ipv6Hosts | Self::Ipv6Networks => SetKind::Ipv6,

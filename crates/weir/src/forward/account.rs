@@ -67,6 +67,8 @@ pub struct WayAccount {
     pub to: String,
     /// Per receive queue.
     pub queues: Vec<ForwardQueue>,
+    /// Packets of which the driver could not say whether it had taken a VLAN tag off: they went without.
+    pub untold_tags: u64,
     /// Losses before the program; absent where nobody has looked from the beginning.
     pub nic: Option<NicCounters>,
     /// Of the device that sends; absent in the same case.

@@ -8,7 +8,7 @@ use crate::builder::{Direction, Settings};
 use crate::choose;
 use crate::port::Port;
 use crate::source::programmed::{AtGateInForce, Programmed, pool_options, shape};
-use crate::source::xdp::LARGEST_COPY;
+use crate::source::xdp;
 use crate::{Error, size};
 
 /// The copy of one way.
@@ -25,7 +25,7 @@ impl<'a> Copy<'a> {
     /// Plans the pool for what `from` receives.
     pub(super) fn plan(from: &End, id: u32, settings: &'a Settings) -> Result<Self, Error> {
         let device = &from.device;
-        let snap_len = settings.snap_len.min(device.largest_frame()).min(LARGEST_COPY);
+        let snap_len = settings.snap_len.min(xdp::largest_native(device));
         let shape = shape(device, settings, device.rx_queues, snap_len)?;
         Ok(Self { settings, id, snap_len, shape })
     }

@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use weir_sys::link::{Link, LinkChange, set_promiscuous};
-use weir_sys::netdev::{XdpAbilities, xdp_abilities};
 use weir_sys::packet::Promiscuous;
 
 use super::account::SendCounters;
@@ -16,6 +15,7 @@ use crate::interface::Device;
 use crate::namespace::command_prefix;
 use crate::site::{self, Site};
 use crate::source::programmed::NEEDS;
+use crate::source::writers::{self, Native};
 use crate::source::xdp;
 use crate::{Error, Namespace};
 
@@ -25,8 +25,6 @@ pub(super) struct End {
     id: u32,
     namespace: Option<Namespace>,
     pub(super) device: Device,
-    /// None: the kernel is older than what tells (6.3).
-    pub(super) abilities: Option<XdpAbilities>,
     site: Site,
     known: Known,
     began: Link,
@@ -43,10 +41,7 @@ impl End {
             ));
         }
         let site = Site::open(wanted.namespace.as_ref())?;
-        let find = || -> Result<_, Error> { Ok((Device::find(wanted)?, xdp_abilities()?)) };
-        let (device, abilities) = site::inside(wanted.namespace.as_ref(), find)??;
-        let index = device.link.index;
-        let abilities = abilities.and_then(|all| all.into_iter().find(|one| one.interface == index));
+        let device = site::inside(wanted.namespace.as_ref(), || Device::find(wanted))??;
         let link = Link { name: wanted.name.clone(), ..device.link.clone() };
         Ok(Self {
             id,
@@ -55,7 +50,6 @@ impl End {
             began: link.clone(),
             now: link,
             device,
-            abilities,
             site,
             gone: false,
             promiscuous: None,
@@ -221,7 +215,13 @@ fn receives(end: &End) -> Result<(), Error> {
     if end.device.link.xdp_program.is_some() {
         return Err(refused(xdp::busy(&end.device)));
     }
-    if end.abilities.is_some_and(|can| !can.redirect()) {
+    if let Native::Processors(why) | Native::Nowhere(why) = writers::native(&end.device) {
+        let what =
+            format!("`{}`: {why}; so packets of one queue may come from several at a time", end.name());
+        let mend = "forward from a port below it, or use a bridge".into();
+        return Err(Error::Forward { what, mend });
+    }
+    if end.device.abilities.is_some_and(|can| !can.redirect()) {
         let driver = end.device.driver.as_deref().unwrap_or("of unknown name");
         let what = format!("`{}`: its driver ({driver}) cannot redirect packets in native XDP", end.name());
         let mend = "`weir devices` lists what drivers can; a bridge forwards between any interfaces".into();
@@ -248,7 +248,7 @@ pub(super) fn refused(error: Error) -> Error {
 
 /// Whether redirected packets can be sent there.
 fn sends(end: &End) -> Result<(), Error> {
-    if end.abilities.is_none_or(|can| can.redirect_target()) {
+    if end.device.abilities.is_none_or(|can| can.redirect_target()) {
         return Ok(());
     }
     let name = end.name();

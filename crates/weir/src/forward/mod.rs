@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, Timespec, poll};
 use rustix::io::Errno;
-use weir_sys::{CallError, bpf};
+use weir_sys::CallError;
 
 pub use self::account::{ForwardAccount, ForwardQueue, ForwardTally, SendCounters, WayAccount};
 use self::copy::Copy;
@@ -41,7 +41,7 @@ pub enum OnExit {
     /// It ends, too: packets go to the stack of this host, as without it.
     #[default]
     Closed,
-    /// It goes on in the kernel until [`Forward::end`].
+    /// It goes on in the kernel until [`ForwardBuilder::end`].
     Open,
 }
 
@@ -126,6 +126,16 @@ impl ForwardBuilder {
         self
     }
 
+    /// Ends what goes on between these two since its process has ended ([`OnExit::Open`]), and gives the account from its very
+    /// beginning.
+    ///
+    /// # Errors
+    ///
+    /// There is none; no such interfaces.
+    pub fn end(self) -> Result<ForwardAccount, Error> {
+        Pins::end(&self.ends)
+    }
+
     /// Begins.
     ///
     /// # Errors
@@ -164,7 +174,7 @@ impl ForwardBuilder {
         let mut ends = [End::find(from, 0)?, End::find(to, 1)?];
         Pins::check(&ends)?;
         end::check(&ends, self.both)?;
-        let pins = match self.on_exit {
+        let mut pins = match self.on_exit {
             OnExit::Open => Some(Pins::make(&ends)?),
             OnExit::Closed => None,
         };
@@ -192,7 +202,7 @@ impl ForwardBuilder {
                 ends[way.from()].make_promiscuous(lasting)?;
             }
         }
-        if let Some(pins) = &pins {
+        if let Some(pins) = &mut pins {
             pins.keep();
         }
         let events = ends.iter().filter_map(End::first_event).collect();
@@ -300,20 +310,11 @@ impl Forward {
             result = result.and(detached);
         }
         // What was put aside for the other driver is handed over before the grace period ends, as it is in the same softirq.
-        bpf::synchronize()?;
+        let waited = self.exchanging.grace.wait().map_err(Error::from);
+        result = result.and(waited);
         self.pumps.iter_mut().for_each(Pumps::stop);
         self.ended = Some(Instant::now());
         result
-    }
-
-    /// Ends what goes on in the kernel from `from` to `to` since its process has ended, and gives the account from its very
-    /// beginning.
-    ///
-    /// # Errors
-    ///
-    /// There is none.
-    pub fn end(from: &str, to: &str) -> Result<ForwardAccount, Error> {
-        Pins::find(from, to)?.end(from, to)
     }
 }
 

@@ -15,9 +15,10 @@ use super::handler::Lane;
 use super::pump::Pumps;
 use super::{OnExit, WayInfo, end, pins};
 use crate::filter::{Gate, Seat};
+use crate::interface::Tags;
 use crate::port::Port;
 use crate::source::programmed::{self, AtGateInForce};
-use crate::source::xdp::{self, STANDARD_MTU};
+use crate::source::xdp;
 use crate::{Error, Filter};
 
 /// Forwarding in one direction.
@@ -45,11 +46,11 @@ impl Way {
         let (device, name) = (&from.device, from.name());
         let mut notes = Vec::new();
         // Bound to the device, so that the driver can be asked for the tags it has stripped.
-        let bound = from.abilities.map_or(device.strips_vlan_tags, |can| can.vlan_tag());
+        let bound = matches!(device.tags, Tags::Told(_));
         let options = Options {
             // All that the device can have, not only those in use: so each packet has an account.
             queues: device.link.rx_queues.max(device.rx_queues),
-            fragments: device.link.mtu > STANDARD_MTU,
+            fragments: xdp::takes_fragments(device),
             to_sockets: sockets.is_some(),
             // Once the process is gone: on in the kernel, or nowhere.
             past_sockets: sockets != Some(OnExit::Closed),
@@ -75,9 +76,10 @@ impl Way {
                 "checksums that the other end of {name} leaves to its device stay unfinished; let it make them: \
                  ethtool -K PEER tx off"
             ));
-        } else if device.strips_vlan_tags && !bound {
+        } else if device.tags != Tags::InFrame && !bound {
             notes.push(format!(
-                "VLAN tags that the driver of {name} strips are lost; let it leave them: ethtool -K {name} rxvlan off"
+                "VLAN tags that the driver of {name} strips are lost; let it leave them: {}",
+                device.leave_tags()
             ));
         }
         let target = to.index();
@@ -154,6 +156,7 @@ impl Way {
             }
         }
         Ok(WayAccount {
+            untold_tags: self.programs.strays().untold,
             from: from.name().to_owned(),
             to: to.name().to_owned(),
             queues,
@@ -164,7 +167,7 @@ impl Way {
 
     /// Takes it off.
     pub(super) fn detach(&mut self) -> Result<(), Error> {
-        self.attached.take().map_or(Ok(()), |attached| pins::detached(attached.detach()))
+        Ok(self.attached.take().map_or(Ok(()), |attached| programmed::off(attached.detach()))?)
     }
 }
 

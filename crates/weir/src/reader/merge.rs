@@ -199,10 +199,9 @@ struct Held {
 
 #[derive(Debug, Default)]
 struct Owned {
-    /// The packet, then its comment.
+    /// The packet, then its notes.
     bytes: Vec<u8>,
     captured: usize,
-    has_comment: bool,
     /// With nothing in it that is borrowed.
     facts: Option<Packet<'static>>,
 }
@@ -225,10 +224,9 @@ impl Held {
         let owned = &mut self.places[place];
         owned.bytes.clear();
         owned.bytes.extend_from_slice(packet.data);
-        owned.bytes.extend_from_slice(packet.comment.unwrap_or_default().as_bytes());
+        owned.bytes.extend_from_slice(packet.notes.as_bytes());
         owned.captured = packet.data.len();
-        owned.has_comment = packet.comment.is_some();
-        owned.facts = Some(Packet { data: &[], comment: None, ..*packet });
+        owned.facts = Some(Packet { data: &[], comment: None, notes: packet.notes.moved(&[]), ..*packet });
         self.bytes += owned.cost();
         self.order.push(Reverse((packet.timestamp, self.arrived, place)));
         self.arrived += 1;
@@ -240,9 +238,11 @@ impl Held {
         self.out = Some(place);
         let owned = &self.places[place];
         self.bytes -= owned.cost();
-        let (data, comment) = owned.bytes.split_at(owned.captured);
-        let comment = std::str::from_utf8(comment).ok().filter(|_| owned.has_comment);
-        owned.facts.map(|facts| Packet { data, comment, ..facts })
+        let (data, notes) = owned.bytes.split_at(owned.captured);
+        owned.facts.map(|facts| {
+            let notes = facts.notes.moved(notes);
+            Packet { data, comment: notes.comments().last(), notes, ..facts }
+        })
     }
 }
 

@@ -42,10 +42,10 @@ use std::io::Read;
 use std::ops::Range;
 use std::path::Path;
 
-pub use weir_savefile::ByteOrder;
 use weir_savefile::decode::{self, Decoder, Found, PacketAt, Plain, Step};
 pub use weir_savefile::decode::{Doubt, Fault, Header, TimeUnit};
 use weir_savefile::record::Record;
+pub use weir_savefile::{ByteOrder, Notes};
 
 pub use self::error::{Oddity, ReadError, ReadReason, Warning};
 use self::fetch::Fetch;
@@ -341,10 +341,15 @@ impl Reader {
             return None;
         }
         let (mut run, mut passed_over) = (None, 0);
-        let sieve = &mut self.sieve;
+        let (sieve, interfaces) = (&mut self.sieve, &self.known.interfaces);
+        let mut longest = 0;
         let length = self.decoder.plain_while(self.window.bytes(), |record, used| {
-            let (lane, packets) = run.get_or_insert(((record.interface, record.queue), 0));
-            if *lane != (record.interface, record.queue) {
+            let (lane, packets) = run.get_or_insert_with(|| {
+                longest = longest_of(&interfaces[record.interface as usize]);
+                ((record.interface, record.queue), 0)
+            });
+            // What is longer than the file says is for a writer to look at.
+            if *lane != (record.interface, record.queue) || record.data.len() > longest {
                 return false;
             }
             let wanted = sieve.as_mut().map_or(Some(true), |sieve| sieve.wants(record));
@@ -421,6 +426,7 @@ impl Reader {
             direction: record.flags.and_then(Direction::of_flags),
             lost_before: record.dropcount + self.lost,
             comment: None,
+            notes: Notes::default(),
         }
     }
 
@@ -474,7 +480,7 @@ impl Reader {
             original_len: packet.original_len,
             queue: packet.queue,
             flags: packet.flags,
-            comment: None,
+            notes: &[],
         };
         let wanted = match sieve.wants(&asked) {
             Some(wanted) => wanted,
@@ -548,6 +554,10 @@ impl Reader {
     #[inline]
     fn view(&self, packet: &PacketAt) -> Packet<'_> {
         let bytes = self.window.since(self.place);
+        let notes = match packet.timeless {
+            true => Notes::of_no_time(),
+            false => Notes::new(order(&self.decoder), &bytes[packet.notes.clone()]),
+        };
         Packet {
             data: &bytes[packet.data.clone()],
             timestamp: packet.timestamp,
@@ -556,7 +566,8 @@ impl Reader {
             queue: packet.queue,
             direction: packet.flags.and_then(Direction::of_flags),
             lost_before: packet.dropcount + self.lost,
-            comment: packet.comment.clone().and_then(|comment| std::str::from_utf8(&bytes[comment]).ok()),
+            comment: notes.comments().last(),
+            notes,
         }
     }
 }
@@ -570,6 +581,11 @@ impl fmt::Debug for Reader {
             .field("position", &self.position())
             .finish_non_exhaustive()
     }
+}
+
+/// The most bytes that a packet of an interface has.
+fn longest_of(interface: &FileInterface) -> usize {
+    if interface.snap_len == 0 { usize::MAX } else { interface.snap_len as usize }
 }
 
 /// The byte order of what comes next.

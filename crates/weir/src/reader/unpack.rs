@@ -140,7 +140,6 @@ pub(super) fn ahead(packed: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
             let mut buffer = empty.try_recv().unwrap_or_default();
             buffer.resize(GO, 0);
             let outcome = match packed.read(&mut buffer) {
-                Ok(0) => return,
                 Ok(bytes) => {
                     buffer.truncate(bytes);
                     Ok(buffer)
@@ -148,16 +147,16 @@ pub(super) fn ahead(packed: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
                 Err(error) => Err(error),
             };
-            let failed = outcome.is_err();
+            let last = outcome.as_ref().map_or(true, Vec::is_empty);
             // Nobody takes it: the reader was dropped.
-            if full.send(outcome).is_err() || failed {
+            if full.send(outcome).is_err() || last {
                 return;
             }
         }
     };
     match thread::Builder::new().name("weir-unpack".to_owned()).spawn(decode) {
         Ok(_) => match hand_over.send(packed) {
-            Ok(()) => Box::new(Ahead { ready, back, buffer: Vec::new(), at: 0 }),
+            Ok(()) => Box::new(Ahead { ready, back, buffer: Vec::new(), at: 0, over: false }),
             Err(mpsc::SendError(packed)) => packed,
         },
         Err(_) => packed,
@@ -170,12 +169,20 @@ struct Ahead {
     back: Sender<Vec<u8>>,
     buffer: Vec<u8>,
     at: usize,
+    /// The thread has said that this is the end, or why.
+    over: bool,
 }
 
 impl Read for Ahead {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         if self.at == self.buffer.len() {
-            let Ok(next) = self.ready.recv() else { return Ok(0) };
+            if self.over {
+                return Ok(0);
+            }
+            // Without a last word it is no end of the file.
+            let died = |_| io::Error::other("the thread that decompresses has died");
+            let next = self.ready.recv().map_err(died)?;
+            self.over = next.as_ref().map_or(true, Vec::is_empty);
             // The thread may be gone already; then nobody wants the buffer.
             let _ = self.back.send(std::mem::replace(&mut self.buffer, next?));
             self.at = 0;
@@ -184,5 +191,34 @@ impl Read for Ahead {
         buffer[..bytes].copy_from_slice(&self.buffer[self.at..self.at + bytes]);
         self.at += bytes;
         Ok(bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Gives some bytes, and then the thread that asks for more dies.
+    struct Dies(u32);
+
+    impl Read for Dies {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.0 = self.0.checked_sub(1).expect("a test has this thread die");
+            buffer[..3].copy_from_slice(b"abc");
+            Ok(3)
+        }
+    }
+
+    #[test]
+    fn a_thread_that_dies_is_no_end_of_the_file() {
+        let mut text = Vec::new();
+        let error = ahead(Box::new(Dies(2))).read_to_end(&mut text).expect_err("it has died");
+        assert!(error.to_string().contains("the thread that decompresses has died"), "{error}");
+        assert_eq!(text, b"abcabc");
+
+        let mut all = ahead(Box::new(&b"abc"[..]));
+        text.clear();
+        assert_eq!(all.read_to_end(&mut text).expect("an end"), 3);
+        assert_eq!(all.read(&mut [0; 4]).expect("still the end"), 0);
     }
 }

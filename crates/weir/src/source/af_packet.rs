@@ -32,7 +32,7 @@ use weir_sys::CallError;
 use weir_sys::packet::{self, PacketRing, Promiscuous, RingOptions, Traffic};
 
 use self::form::Form;
-use self::gate::{InKernel, SocketGate};
+use self::gate::{ENOMEM, InKernel, SocketGate};
 use self::pump::RingPump;
 use self::shared::Shared;
 use self::sieve::Sieve;
@@ -82,6 +82,7 @@ pub(crate) struct Opened {
     pub(crate) source: AfPacket,
     pub(crate) snap_len: u32,
     pub(crate) detail: String,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Opens the source on `device`.
@@ -105,21 +106,35 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     // Of what this host sends alone the program would refuse what it receives, and count that.
     let countable = !device.any && traffic != Traffic::Sent;
     let refusals = countable.then(Refusals::new).and_then(Result::ok);
-    let in_kernel = in_kernel(device, snap_len, refusals.as_ref())?;
-    let in_pump = device.any || device.filter.is_some() && in_kernel.is_none();
-    let sieve = device.filter.as_ref().filter(|_| in_pump).map(Sieve::new);
-    // A filter looks at packets before they are cut.
-    let asked_len = if sieve.is_some() { DEFAULT_SNAP_LEN } else { snap_len };
-    let largest = device.largest_frame().min(asked_len);
-    let front = in_kernel.as_ref().map_or(packet::Program::All, |(filter, _)| filter.program());
+    let largest = device.largest_frame().min(DEFAULT_SNAP_LEN);
     let wanted = RingOptions {
         interface: (!device.any).then_some(device.link.index),
         traffic,
-        snap_len: asked_len,
+        snap_len,
+        // A filter that comes later may be asked in the process, of whole packets.
         block_bytes: (largest + BLOCK_OVERHEAD).next_power_of_two().max(SMALLEST_BLOCK),
         blocks: 0,
         retire_ms: u32::try_from(retire.as_millis()).expect("at most a second"),
     };
+    let mut in_kernel = in_kernel(device, snap_len, refusals.as_ref())?;
+    let mut warnings = Vec::new();
+    if let Some((filter, _)) = &in_kernel
+        && packet::try_filter(&wanted, filter.program()).is_err_and(|error| error.errno() == ENOMEM)
+    {
+        in_kernel = None;
+        warnings.push(format!(
+            "slower than it could be, as the filter is asked in the process: {}",
+            gate::no_room()
+        ));
+    }
+    let in_pump = device.any || device.filter.is_some() && in_kernel.is_none();
+    let sieve = device.filter.as_ref().filter(|_| in_pump).map(Sieve::new);
+    let interpreted = sieve.as_ref().and_then(Sieve::why_interpreted);
+    let interpreted = interpreted.map(|why| format!(", filter interpreted, which is slower: {why}"));
+    // A filter looks at packets before they are cut.
+    let asked_len = if sieve.is_some() { DEFAULT_SNAP_LEN } else { snap_len };
+    let wanted = RingOptions { snap_len: asked_len, ..wanted };
+    let front = in_kernel.as_ref().map_or(packet::Program::All, |(filter, _)| filter.program());
     let (ring, options) = open_ring(wanted, front).map_err(|error| refused(name, error))?;
     let ring_bytes = options.blocks * options.block_bytes;
 
@@ -137,11 +152,11 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     in_force.replace(in_kernel.unwrap_or_default());
     let gate = Arc::new(SocketGate {
         name: name.clone(),
-        socket: ring.filter_place()?.keeping(if in_pump { DEFAULT_SNAP_LEN } else { snap_len }),
+        socket: ring.filter_place()?.keeping(snap_len),
         shared: Arc::clone(&shared),
         snap_len,
         refusals,
-        in_pump,
+        in_pump: in_pump.into(),
         in_force,
     });
     let pump = RingPump {
@@ -165,16 +180,17 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     };
     let pump = pump.start().map_err(|error| CallError::new(format!("start a thread for `{name}`"), error))?;
     let detail = format!(
-        "TPACKET_V3, ring of {}, pool of {} chunks of {}",
+        "TPACKET_V3, ring of {}, pool of {} chunks of {}{}",
         size::binary(ring_bytes.into()),
         shape.chunks(),
         size::binary(settings.chunk_size.into()),
+        interpreted.unwrap_or_default(),
     );
     let gauge = reader.gauge();
     let queue = PumpedQueue::new(name, reader, Arc::clone(&shared.signals), refused);
     let source =
         AfPacket { queue: Some(Box::new(queue)), gauge, shared, pump: Some(pump), promiscuous, gate };
-    Ok(Opened { source, snap_len, detail })
+    Ok(Opened { source, snap_len, detail, warnings })
 }
 
 /// The filter of `device` with its sets, if it has one that the kernel can run.
@@ -220,7 +236,6 @@ fn refused(name: &str, error: CallError) -> Error {
 }
 
 const EPERM: i32 = Errno::PERM.raw_os_error();
-const ENOMEM: i32 = Errno::NOMEM.raw_os_error();
 const ENETDOWN: i32 = Errno::NETDOWN.raw_os_error();
 const ENODEV: i32 = Errno::NODEV.raw_os_error();
 

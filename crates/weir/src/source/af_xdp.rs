@@ -22,13 +22,16 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use rustix::io::Errno;
+use weir_bpf::Strays;
 use weir_bpf::af_xdp::{Maps, Met, Options, Program};
 use weir_bpf::xdp::Attached;
 use weir_ring::{Counters, Fill, Gauge, Pool, Reader, Shape, Writer};
+use weir_sys::CallError;
 use weir_sys::bpf::XdpHook;
+use weir_sys::bpf::grace::Grace;
+use weir_sys::netdev::{self, XdpAbilities};
 use weir_sys::packet::Promiscuous;
 use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
-use weir_sys::{CallError, bpf};
 
 use self::arrival::Form;
 use self::pump::{SocketPump, Tally};
@@ -36,10 +39,11 @@ use super::losses::Losses;
 use super::programmed::{self, AtGateInForce, not_loaded, stamp};
 use super::pumped::{Counts, Finished, PumpedQueue};
 use super::signals::{Order, Signals};
+use super::writers::{self, Native};
 use super::{Bell, DIRECTION_BYTES, Queue, Source, xdp};
 use crate::builder::{Delivery, Settings, Timestamps};
 use crate::filter::Gate;
-use crate::interface::Device;
+use crate::interface::{Device, Tags};
 use crate::{Error, choose, size};
 
 /// Bytes of frames, all queues together, if that leaves each [`FEWEST_FRAMES`]. They hold what comes while a pump is kept
@@ -62,6 +66,7 @@ pub(crate) struct AfXdp {
     maps: Maps,
     /// Until it is stopped.
     attached: Option<Arc<Attached>>,
+    grace: Grace,
     promiscuous: Option<Promiscuous>,
     sockets: Vec<Socket>,
     clock_offset: i64,
@@ -117,20 +122,25 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         return Err(xdp::busy(device));
     }
     // Bound to the device, the program can ask its driver for the tags it has stripped.
-    let stripped = device.strips_vlan_tags;
-    let native = match open_at(device, id, settings, XdpHook::Native, stripped) {
-        Err(Error::Load { source, .. }) if stripped && !source.is_permission() && !source.is_memory() => {
-            open_at(device, id, settings, XdpHook::Native, false).map(|opened| {
-                opened.note("the driver strips VLAN tags and cannot tell them: they are missing")
-            })
+    let native = |tags| open_at(device, id, settings, XdpHook::Native, tags);
+    let without = || native(false).map(|opened| opened.note(&xdp::without_tags(device)));
+    let native = match (writers::native(device), device.tags) {
+        (Native::Processors(why) | Native::Nowhere(why), _) => {
+            Err(Error::Unsupported { name: device.link.name.clone(), what: why.into(), instead: "" })
         }
-        other => other,
+        // The kernel's own rings of a socket are for one context at a time, so drivers that are not known are trusted with them.
+        (Native::Queues | Native::Unknown, Tags::InFrame) => native(false),
+        (Native::Queues | Native::Unknown, Tags::Untold(_)) => without(),
+        (Native::Queues | Native::Unknown, Tags::Told(_)) => match native(true) {
+            Err(Error::Load { source, .. }) if !source.is_permission() && !source.is_memory() => without(),
+            other => other,
+        },
     };
     match native {
         Err(Error::Unsupported { what, .. }) => {
             let opened = open_at(device, id, settings, XdpHook::Generic, false)?;
             let opened = opened.note(&format!("not native: {what}"));
-            Ok(if stripped { opened.note("VLAN tags that the device strips are missing") } else { opened })
+            Ok(if device.tags == Tags::InFrame { opened } else { opened.note(&xdp::without_tags(device)) })
         }
         other => other,
     }
@@ -154,15 +164,32 @@ fn open_at(
     let form = Form { interface: id, snap_len, directions };
     let room = snap_len + DIRECTION_BYTES;
     let shape = Shape::new(queues, settings.chunks_for(queues), settings.chunk_size, room)?;
-    let frames = frames(queues, largest);
+    // Where nobody tells: any driver but that of veth pairs may be a card's.
+    let tells = |all: Vec<XdpAbilities>| {
+        let mut all = all.into_iter();
+        all.any(|abilities| abilities.interface == device.link.index && abilities.zero_copy())
+    };
+    let card = hook == XdpHook::Native
+        && netdev::xdp_abilities()?.map_or_else(|| device.driver.as_deref() != Some("veth"), tells);
+    let mut frames = frames(queues, largest, card);
+    // Before Linux 6.6 a packet has one frame. Super-frames of the host's own offloads are longer.
+    let longest = device.link.mtu.saturating_add(LINK_HEADERS);
+    let mut notes = Vec::new();
+    if frames.segments && longest <= frames.frame_size.room() && !takes_segments(device, frames)? {
+        frames.segments = false;
+        notes.push(format!(
+            "packets longer than {} bytes, which offloads make, are lost and counted: Linux 6.6 takes them",
+            frames.frame_size.room()
+        ));
+    }
     let bytes = u64::from(queues) * u64::from(frames.frames) * u64::from(frames.frame_size.bytes());
     choose::check_memory(name, shape.data_bytes() + bytes)?;
 
     let (program, maps) = Program::load(&Options {
         queues,
         stamp: stamp(settings),
-        fragments: hook == XdpHook::Generic || device.link.mtu > xdp::STANDARD_MTU,
-        concurrent: hook == XdpHook::Generic,
+        fragments: hook == XdpHook::Generic || xdp::takes_fragments(device),
+        native_on: (hook == XdpHook::Native).then_some(device.link.index),
         tags_of: tags.then_some(device.link.index),
     })
     .map_err(|error| not_loaded(name, error))?;
@@ -175,7 +202,8 @@ fn open_at(
     let promiscuous = settings.promiscuous.then(|| Promiscuous::new(device.link.index)).transpose();
     let promiscuous = promiscuous.map_err(|error| refused(name, error))?;
     let (attached, sockets, clock_offset) = (None, Vec::new(), 0);
-    let mut source = AfXdp { maps, attached, promiscuous, sockets, clock_offset, gate };
+    let grace = Grace::new();
+    let mut source = AfXdp { maps, attached, grace, promiscuous, sockets, clock_offset, gate };
     source.tick()?;
     let how = How {
         form,
@@ -210,15 +238,34 @@ fn open_at(
         shape.chunks(),
         size::binary(settings.chunk_size.into()),
     );
-    Ok(Opened { source, snap_len: form.snap_len, detail })
+    let opened = Opened { source, snap_len: form.snap_len, detail };
+    Ok(notes.iter().fold(opened, |opened, note| opened.note(note)))
 }
 
-/// The frames of one queue.
-fn frames(queues: u32, largest: u32) -> UmemOptions {
-    let small = largest <= FrameSize::TwoKib.room();
+/// The frames of one queue. `card`: the card may fill them itself.
+///
+/// A card writes to buffers that its driver cuts out of frames, and some (igb: whole KiB) make less of them than a frame has:
+/// of one of 2 KiB they use 1024 bytes, and hand a longer packet over in two that look like packets. So a card gets frames of
+/// 4 KiB, and fills them where a packet fits into 3 of them, or where the kernel makes sure that the driver can chain them.
+fn frames(queues: u32, largest: u32, card: bool) -> UmemOptions {
+    let small = largest <= FrameSize::TwoKib.room() && !card;
     let frame_size = if small { FrameSize::TwoKib } else { FrameSize::FourKib };
     let frames = (FRAMES_BYTES / frame_size.bytes() / queues).max(FEWEST_FRAMES).next_power_of_two();
-    UmemOptions { frames, frame_size, zero_copy: true, segments: largest > frame_size.room() }
+    let segments = largest > frame_size.room();
+    UmemOptions { frames, frame_size, zero_copy: segments || largest <= CARD_ROOM, segments }
+}
+
+/// Bytes of a frame of 4 KiB that each card's driver uses: what the headroom leaves, in whole KiB.
+const CARD_ROOM: u32 = 3 << 10;
+
+/// Whether the kernel takes packets of several frames: tried with the least memory on the first queue.
+fn takes_segments(device: &Device, frames: UmemOptions) -> Result<bool, Error> {
+    let umem = Umem::new(UmemOptions { frames: 1, zero_copy: false, ..frames })?;
+    match XskSocket::bind(&umem, device.link.index, 0, XskOptions { receive: 1, send: 0 }) {
+        Ok(_) => Ok(true),
+        Err(error) if error.errno() == Errno::INVAL.raw_os_error() => Ok(false),
+        Err(error) => Err(refused(&device.link.name, error)),
+    }
 }
 
 /// A socket on `queue`, to which all frames of `umem` are given.
@@ -317,16 +364,15 @@ impl Source for AfXdp {
     fn stop(&mut self) -> Result<(), Error> {
         self.promiscuous = None;
         let Some(attached) = self.attached.take() else { return Ok(()) };
-        match attached.detach() {
-            Err(error) if error.errno() != Errno::NOLINK.raw_os_error() => return Err(error.into()),
-            _ => {}
-        }
-        bpf::synchronize()?;
-        let mut result = Ok(());
+        let detached = programmed::off(attached.detach());
+        // Its descriptor is another way to take it off.
+        drop(attached);
+        let waited = self.grace.wait();
+        let mut result = detached.and(waited);
         for (socket, queue) in self.sockets.iter_mut().zip(0..) {
             if let Some(finished) = socket.end(Order::Finish) {
                 socket.shared.signals.leave_rest(finished.rest);
-                result = finished.result.and(result);
+                result = result.and(finished.result);
             }
             socket.met = self.maps.met(queue);
         }
@@ -362,7 +408,7 @@ impl Source for AfXdp {
         Arc::clone(&self.gate)
     }
 
-    fn strays(&self) -> u64 {
+    fn strays(&self) -> Strays {
         self.maps.strays()
     }
 
@@ -404,16 +450,27 @@ mod tests {
 
     #[test]
     fn frames_are_as_large_as_packets_ask_and_no_more_than_there_is_memory_for() {
-        let told = |queues, mtu| {
-            let frames = frames(queues, mtu + LINK_HEADERS);
+        let told = |queues, mtu, card| {
+            let frames = frames(queues, mtu + LINK_HEADERS, card);
             (frames.frames, frames.frame_size.bytes(), frames.segments)
         };
-        assert_eq!(told(1, 1500), (16384, 2048, false));
-        assert_eq!(told(3, 1500), (8192, 2048, false));
-        assert_eq!(told(64, 1500), (1024, 2048, false));
-        assert_eq!(told(1, 1771), (8192, 4096, false));
-        assert_eq!(told(1, 3818), (8192, 4096, false));
-        assert_eq!(told(1, 3819), (8192, 4096, true));
-        assert_eq!(told(2, 9000), (4096, 4096, true));
+        assert_eq!(told(1, 1500, false), (16384, 2048, false));
+        assert_eq!(told(3, 1500, false), (8192, 2048, false));
+        assert_eq!(told(64, 1500, false), (1024, 2048, false));
+        assert_eq!(told(1, 1771, false), (8192, 4096, false));
+        assert_eq!(told(1, 3818, false), (8192, 4096, false));
+        assert_eq!(told(1, 3819, false), (8192, 4096, true));
+        assert_eq!(told(2, 9000, false), (4096, 4096, true));
+        // What a card's driver may use of a frame of 2 KiB is not enough.
+        assert_eq!(told(1, 1500, true), (8192, 4096, false));
+        assert_eq!(told(2, 9000, true), (4096, 4096, true));
+    }
+
+    #[test]
+    fn a_card_fills_frames_only_where_a_packet_fits_into_one_or_may_have_several() {
+        let zero_copy = |largest| frames(1, largest, true).zero_copy;
+        assert!(zero_copy(1522) && zero_copy(3072));
+        assert!(!zero_copy(3073) && !zero_copy(3840), "a driver that uses whole KiB has no room");
+        assert!(zero_copy(3841), "the kernel says whether the driver chains buffers");
     }
 }

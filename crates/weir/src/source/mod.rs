@@ -8,6 +8,7 @@ pub(crate) mod programmed;
 mod pumped;
 mod signals;
 pub(crate) mod tc;
+pub(crate) mod writers;
 pub(crate) mod xdp;
 pub(crate) mod xdp_tc;
 
@@ -15,6 +16,7 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 
+use weir_bpf::Strays;
 use weir_ring::{Counters, Fill, Gauge, Part};
 
 use crate::Error;
@@ -81,9 +83,9 @@ pub(crate) trait Source: std::fmt::Debug + Send {
     /// Where the chunks of `queue` are.
     fn fill(&self, queue: u32) -> Fill;
 
-    /// Packets that came on no known queue; they are in no queue's counters.
-    fn strays(&self) -> u64 {
-        0
+    /// Packets that are counted beside the queues.
+    fn strays(&self) -> Strays {
+        Strays::default()
     }
 
     /// Packets that were seen and not wanted; they are in no queue's counters. `None`: nobody has counted them.

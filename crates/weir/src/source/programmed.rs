@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp};
-use weir_bpf::{LoadError, filter};
+use weir_bpf::{LoadError, Strays, filter};
 use weir_ring::{Counters, Doorbell, Fill, Gauge, Part, Pool, Reader, Shape, SharedMaps};
+use weir_sys::bpf::grace::Grace;
 use weir_sys::packet::Promiscuous;
-use weir_sys::{CallError, bpf, clock};
+use weir_sys::{CallError, clock};
 
 use super::{Bell, DIRECTION_BYTES, Queue, Ready, Source};
 use crate::builder::{Settings, Timestamps};
@@ -34,6 +35,7 @@ pub(crate) struct Programmed {
     name: String,
     maps: PoolMaps,
     attachment: Option<Box<dyn Attachment>>,
+    grace: Grace,
     /// Until they are given away.
     readers: Vec<Reader>,
     gauges: Vec<Gauge>,
@@ -132,6 +134,11 @@ pub(crate) fn not_loaded(name: &str, source: LoadError) -> Error {
     Error::Load { name: name.to_owned(), source }
 }
 
+/// What comes of taking a program off, which may be off already, with its interface.
+pub(crate) fn off(result: Result<(), CallError>) -> Result<(), CallError> {
+    result.or_else(|error| if error.errno() == Errno::NOLINK.raw_os_error() { Ok(()) } else { Err(error) })
+}
+
 impl Programmed {
     /// The process's half of a pool whose program is loaded and not attached yet.
     pub(crate) fn new(
@@ -159,6 +166,7 @@ impl Programmed {
             name,
             maps,
             attachment: None,
+            grace: Grace::new(),
             gauges: readers.iter().map(Reader::gauge).collect(),
             readers,
             doorbell: Arc::new(doorbell),
@@ -359,12 +367,11 @@ impl Source for Programmed {
     fn stop(&mut self) -> Result<(), Error> {
         self.promiscuous = None;
         let Some(mut attachment) = self.attachment.take() else { return Ok(()) };
-        match attachment.detach() {
-            Err(error) if error.errno() != Errno::NOLINK.raw_os_error() => return Err(error.into()),
-            _ => {}
-        }
-        bpf::synchronize()?;
-        Ok(())
+        let detached = off(attachment.detach());
+        // Its descriptors are another way to take it off.
+        drop(attachment);
+        let waited = self.grace.wait();
+        Ok(detached.and(waited)?)
     }
 
     fn counters(&self, queue: u32) -> Counters {
@@ -379,7 +386,7 @@ impl Source for Programmed {
         gate(&self.name, &[self])
     }
 
-    fn strays(&self) -> u64 {
+    fn strays(&self) -> Strays {
         self.maps.strays()
     }
 

@@ -4,9 +4,10 @@
 use rustix::io::Errno;
 use weir_bpf::pool::PoolOptions;
 use weir_bpf::tc::{Options, Programs, Segments};
+use weir_sys::CallError;
 use weir_sys::bpf::{Place, TcxHook, TcxLink};
 use weir_sys::clsact::Clsact;
-use weir_sys::{CallError, cpu};
+use weir_sys::cpu::Processors;
 
 use super::programmed::{Attachment, NEEDS, Opened, Programmed, describe, not_loaded, pool_options, shape};
 use crate::Error;
@@ -25,7 +26,8 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         Direction::Both if device.link.is_loopback() => (true, false),
         Direction::Both => (true, true),
     };
-    let writers = cpu::possible()?;
+    let processors = Processors::online()?;
+    let writers = processors.count();
     let snap_len = settings.snap_len.min(DEFAULT_SNAP_LEN).min(device.largest_frame());
     let segments = settings.segment.then_some(Segments { payload: device.link.mtu });
     let room = segments.map_or(0, |segments| segments.payload.saturating_add(Segments::HEADERS));
@@ -34,6 +36,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     let pool = pool_options(&shape, settings, id, snap_len, directions);
     let (programs, maps) = Programs::load(&Options {
         pool: PoolOptions { ethernet: device.is_ethernet(), ..pool },
+        processors,
         steering: settings.steering.map(Steering::for_program),
         segments,
         ingress,

@@ -4,14 +4,17 @@ use std::sync::Arc;
 
 use rustix::io::Errno;
 use weir_bpf::pool::PoolOptions;
+use weir_bpf::writers::Writers;
 use weir_bpf::xdp::{Attached, Options, Program};
+use weir_sys::CallError;
 use weir_sys::bpf::{XdpHook, query};
-use weir_sys::{CallError, cpu};
+use weir_sys::cpu::Processors;
 
 use super::programmed::{Attachment, NEEDS, Opened, Programmed, describe, not_loaded, pool_options, shape};
+use super::writers::{self, Native};
 use crate::Error;
 use crate::builder::{Mode, Settings, SourceChoice};
-use crate::interface::Device;
+use crate::interface::{Device, Tags};
 use crate::steering::Steering;
 
 /// Largest packet that `bpf_xdp_load_bytes` can be brought to copy, in two steps (`load` in xdp.bpf.c).
@@ -30,38 +33,66 @@ pub(crate) fn open(
     if device.link.xdp_program.is_some() {
         return Err(busy(device));
     }
+    let without = |hook| {
+        // Who has not asked for it gets a source that loses none.
+        keep_vlans(device, settings, native_only && settings.mode == Mode::Pass)?;
+        attach(device, id, settings, hook, false).map(|opened| opened.note(&without_tags(device)))
+    };
     // Bound to the device, so that the driver can be asked for the tags it has stripped; where it cannot, without.
-    let tags = device.strips_vlan_tags;
-    let native = match attach(device, id, settings, XdpHook::Native, tags) {
-        Err(Error::Load { source, .. }) if tags && !source.is_permission() && !source.is_memory() => {
-            keep_vlans(device, settings)?;
-            attach(device, id, settings, XdpHook::Native, false).map(|opened| {
-                opened.note("the driver strips VLAN tags and cannot tell them: they are missing")
-            })
-        }
-        other => other,
+    let native = match device.tags {
+        Tags::InFrame => attach(device, id, settings, XdpHook::Native, false),
+        Tags::Untold(_) => without(XdpHook::Native),
+        Tags::Told(_) => match attach(device, id, settings, XdpHook::Native, true) {
+            Err(Error::Load { source, .. }) if !source.is_permission() && !source.is_memory() => {
+                without(XdpHook::Native)
+            }
+            other => other,
+        },
     };
     match native {
         Err(Error::Unsupported { what, .. }) if !native_only => {
-            if tags {
-                keep_vlans(device, settings)?;
-            }
-            let opened =
-                attach(device, id, settings, XdpHook::Generic, false)?.note(&format!("not native: {what}"));
-            Ok(if tags { opened.note("VLAN tags that the device strips are missing") } else { opened })
+            let opened = match device.tags {
+                Tags::InFrame => attach(device, id, settings, XdpHook::Generic, false)?,
+                _ => without(XdpHook::Generic)?,
+            };
+            Ok(opened.note(&format!("not native: {what}")))
         }
         other => other,
     }
 }
 
-/// Refuses to steer by VLANs that nobody tells.
-fn keep_vlans(device: &Device, settings: &Settings) -> Result<(), Error> {
-    if !settings.steering.is_some_and(|steering| steering.is_by_vlan()) {
+/// What there is to say where XDP does not get the tags that the device takes off.
+pub(crate) fn without_tags(device: &Device) -> String {
+    format!("VLAN tags that the device strips are missing: XDP is not told of them ({})", device.leave_tags())
+}
+
+/// Whether the program is to take packets of several buffers, as far as the driver has any.
+pub(crate) fn takes_fragments(device: &Device) -> bool {
+    device.link.mtu > STANDARD_MTU && device.abilities.is_none_or(|can| can.several_buffers())
+}
+
+/// The longest packet that a program in the driver may get, with its tag, as far as it can be copied.
+pub(crate) fn largest_native(device: &Device) -> u32 {
+    if takes_fragments(device) || writers::beyond_buffers(device) {
+        return device.largest_frame().min(LARGEST_COPY);
+    }
+    // In one buffer, which is a page at most, with more room in front of the packet than a tag takes.
+    u32::try_from(rustix::param::page_size())
+        .unwrap_or(u32::MAX)
+        .min(device.largest_frame())
+        .min(LARGEST_COPY)
+}
+
+/// Refuses to steer by VLANs that nobody tells, or (`always`) to miss them.
+fn keep_vlans(device: &Device, settings: &Settings, always: bool) -> Result<(), Error> {
+    let steered = settings.steering.is_some_and(|steering| steering.is_by_vlan());
+    let so = if steered { ", so packets cannot be steered by VLAN" } else { "" };
+    if !steered && !always {
         return Ok(());
     }
     Err(Error::Unsupported {
         name: device.link.name.clone(),
-        what: "its VLAN tags are stripped and not told to XDP, so packets cannot be steered by VLAN".into(),
+        what: format!("its VLAN tags are stripped and not told to XDP{so}"),
         instead: "use --source tc, or have the driver leave them: ethtool -K IF rxvlan off",
     })
 }
@@ -74,12 +105,32 @@ impl Attachment for Arc<Attached> {
 
 fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bool) -> Result<Opened, Error> {
     let name = &device.link.name;
-    let writers = match hook {
-        XdpHook::Native => device.rx_queues,
-        XdpHook::Generic => cpu::possible()?,
+    let (kind, native) = match hook {
+        XdpHook::Native => ("native", writers::native(device)),
+        XdpHook::Generic => ("generic", Native::Processors("the stack receives anywhere")),
     };
-    let snap_len = settings.snap_len.min(device.largest_frame()).min(LARGEST_COPY);
-    let shape = shape(device, settings, settings.queues_of(writers), snap_len)?;
+    let (writers, count, writer) = match native {
+        Native::Queues => (Writers::Queues { of: device.link.index }, device.rx_queues, "queue"),
+        Native::Unknown | Native::Processors(_) => {
+            let processors = Processors::online()?;
+            let count = processors.count();
+            (Writers::Processors(processors), count, "processor")
+        }
+        Native::Nowhere(why) => {
+            return Err(Error::Unsupported {
+                name: name.clone(),
+                what: why.into(),
+                instead: "use --source tc, which runs on any driver",
+            });
+        }
+    };
+    let largest = match hook {
+        XdpHook::Native => largest_native(device),
+        // In the stack, packets of the size that offloads build come whatever the MTU is.
+        XdpHook::Generic => device.largest_frame().min(LARGEST_COPY),
+    };
+    let snap_len = settings.snap_len.min(largest);
+    let shape = shape(device, settings, settings.queues_of(count), snap_len)?;
     let directions = settings.tells_direction(settings.source == SourceChoice::XdpTc);
 
     let pool = pool_options(&shape, settings, id, snap_len, directions);
@@ -87,9 +138,8 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
         pool: PoolOptions { ethernet: device.is_ethernet(), ..pool },
         steering: settings.steering.map(Steering::for_program),
         exclusive: settings.mode == Mode::Exclusive,
-        // In the stack, packets of the size that offloads build come whatever the MTU is.
-        fragments: hook == XdpHook::Generic || device.link.mtu > STANDARD_MTU,
-        queue_is_cpu: hook == XdpHook::Generic,
+        fragments: hook == XdpHook::Generic || takes_fragments(device),
+        writers,
         tags_of: tags.then_some(device.link.index),
     })
     .map_err(|error| not_loaded(name, error))?;
@@ -97,12 +147,13 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
     source.filter(device, settings.filter.as_ref())?;
     source.attached(program.attach(device.link.index, hook).map_err(|error| refused(device, error))?);
 
-    let (kind, writer) = match hook {
-        XdpHook::Native => ("native", "queue"),
-        XdpHook::Generic => ("generic", "processor"),
-    };
-    let detail = format!("{kind} XDP, {}", describe(settings, &shape, writers, writer));
-    Ok(Opened { source, snap_len, detail })
+    let detail = format!("{kind} XDP, {}", describe(settings, &shape, count, writer));
+    let opened = Opened { source, snap_len, detail };
+    Ok(match native {
+        Native::Processors(why) if hook == XdpHook::Native => opened.note(why),
+        Native::Unknown => opened.note("its driver is not known to have one context for each receive queue"),
+        _ => opened,
+    })
 }
 
 /// Somebody else's program is there.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use weir_bpf::Strays;
 use weir_ring::{Counters, Fill};
 
 use super::programmed::{self, Programmed};
@@ -84,7 +85,7 @@ impl Source for XdpTc {
         programmed::gate(&self.name, &[&self.xdp, &self.tc])
     }
 
-    fn strays(&self) -> u64 {
+    fn strays(&self) -> Strays {
         self.xdp.strays() + self.tc.strays()
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{JoinHandle, available_parallelism};
@@ -118,7 +119,9 @@ fn work(queue: &Mutex<Receiver<Job>>, results: &Sender<Done>, mut codec: Codec) 
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Job { number, mut piece, mut out }) = job else { return };
         let plain = piece.load.as_ref().len() as u64;
-        let result = codec.frame(piece.load.as_ref(), &mut out);
+        // A thread that just died would be waited for without an end.
+        let result = catch_unwind(AssertUnwindSafe(|| codec.frame(piece.load.as_ref(), &mut out)))
+            .unwrap_or_else(|_| Err(io::Error::other("a thread that compresses has died")));
         let content = std::mem::take(&mut piece.content);
         let done = Done { number, result, frame: out, plain, content, buffer: piece.into_buffer() };
         if results.send(done).is_err() {

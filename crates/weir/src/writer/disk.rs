@@ -5,14 +5,17 @@
 //! with nothing in front of it, a plain write does the same.
 
 use std::collections::VecDeque;
+use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_sys::uring::{Completion, DiskRing};
 
+use super::error::is_full;
 use super::piece::{Outcome, Piece, write_all};
+use super::ring::Ring;
 use super::{Format, Output, Written};
 
 /// Pieces in flight. Linux does the buffered writes to one file one after the other, so a few keep it busy; more would
@@ -25,8 +28,10 @@ const SMALL: usize = 32 * 1024;
 
 pub(super) struct Disk {
     file: Arc<File>,
-    /// `None`: io_uring is refused here.
+    /// `None`: io_uring is refused here, or all queues are in use.
     ring: Option<DiskRing<Part>>,
+    /// Where it goes back to.
+    queue: DiskQueue,
     /// The pieces behind `written`, in order of their places; those in flight have no outcome yet.
     pending: VecDeque<Pending>,
     /// Where the next piece goes.
@@ -34,6 +39,36 @@ pub(super) struct Disk {
     format: Format,
     written: Written,
     spare: Vec<Vec<u8>>,
+    /// Whose files give way where the disk is full.
+    ring_of_files: Option<Arc<Ring>>,
+}
+
+/// An io_uring through which files are written, one after the other: for a process that may make none any more, since with a
+/// new one it could do more than write to files that it has open. As long as one file uses it, others are written without.
+#[derive(Clone)]
+pub struct DiskQueue(Arc<Mutex<Option<DiskRing<Part>>>>);
+
+impl DiskQueue {
+    /// Makes it, as far as the kernel lets us; else files are written by plain calls.
+    pub fn new() -> Self {
+        Self(Arc::new(Mutex::new(DiskRing::new(DEPTH).ok())))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<DiskRing<Part>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Default for DiskQueue {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for DiskQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("DiskQueue").finish_non_exhaustive()
+    }
 }
 
 /// What is left to write of a piece.
@@ -56,10 +91,10 @@ struct Pending {
 
 impl Disk {
     /// `file`: empty.
-    pub(super) fn new(file: Arc<File>, format: Format) -> Self {
-        let ring = DiskRing::new(Arc::clone(&file), DEPTH).ok();
+    pub(super) fn new(file: Arc<File>, format: Format, queue: &DiskQueue) -> Self {
         let mut disk = Self::without_ring(file, format);
-        disk.ring = ring;
+        disk.ring = queue.lock().take();
+        disk.queue = queue.clone();
         disk
     }
 
@@ -68,18 +103,34 @@ impl Disk {
         Self {
             file,
             ring: None,
+            queue: DiskQueue(Arc::default()),
             pending: VecDeque::new(),
             end: 0,
             format,
             written: Written::default(),
             spare: Vec::new(),
+            ring_of_files: None,
         }
+    }
+
+    /// Files of this ring are deleted rather than that a write fails because the disk is full.
+    pub(super) fn with_ring(mut self, ring: Option<Arc<Ring>>) -> Self {
+        self.ring_of_files = ring;
+        self
+    }
+
+    /// Whether the disk was full, and now is no more.
+    fn made_room(&self, error: &io::Error) -> bool {
+        is_full(error) && self.ring_of_files.as_ref().is_some_and(|ring| ring.give_way())
     }
 
     /// Writes a piece here and now.
     fn write_now(&self, piece: &mut Piece, place: u64) -> Outcome {
         let (arrived, result) =
-            write_all(piece.load.as_ref(), |rest, at| self.file.write_at(rest, place + at as u64));
+            write_all(piece.load.as_ref(), |rest, at| match self.file.write_at(rest, place + at as u64) {
+                Err(error) if self.made_room(&error) => Err(io::ErrorKind::Interrupted.into()),
+                written => written,
+            });
         match result {
             Ok(()) => piece.complete(),
             Err(error) => piece.cut(arrived, error, self.format),
@@ -89,7 +140,7 @@ impl Disk {
     /// Hands a part of the piece at `place` to the ring, which has room for it.
     fn submit(&mut self, part: Part, place: u64) {
         let offset = place + part.from as u64;
-        let taken = self.ring.as_mut().is_some_and(|ring| ring.write_at(part, offset).is_ok());
+        let taken = self.ring.as_mut().is_some_and(|ring| ring.write_at(&self.file, part, offset).is_ok());
         assert!(taken, "the ring has room");
     }
 
@@ -128,7 +179,9 @@ impl Disk {
         let (arrived, error) = match result {
             Ok(0) => (from, Some(io::ErrorKind::WriteZero.into())),
             Ok(written) => (from + written, None),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => (from, None),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted || self.made_room(&error) => {
+                (from, None)
+            }
             Err(error) => (from, Some(error)),
         };
         let outcome = match error {
@@ -209,6 +262,9 @@ impl Drop for Disk {
     /// A writer that was not finished leaves a file without gaps all the same.
     fn drop(&mut self) {
         let _ = self.settle();
+        if let Some(ring) = self.ring.take().filter(|ring| ring.in_flight() == 0) {
+            self.queue.lock().get_or_insert(ring);
+        }
     }
 }
 
@@ -222,7 +278,7 @@ mod tests {
     fn nothing_counts_behind_a_failure() {
         let file = Arc::new(tempfile::tempfile().unwrap());
         file.set_len(400).unwrap();
-        let mut disk = Disk::new(Arc::clone(&file), Format::Pcapng);
+        let mut disk = Disk::new(Arc::clone(&file), Format::Pcapng, &DiskQueue::new());
         let content = |count| Content::of_queue(0, 0, count);
         let outcome =
             |bytes, count, error| Some(Outcome { bytes, plain: bytes, content: content(count), error });

@@ -94,13 +94,15 @@ pub enum WriteError {
         /// As given.
         command: String,
     },
-    /// The oldest file of a ring cannot be deleted.
-    #[error("cannot delete {}, the oldest file: {source}; the files of this run are whole", .path.display())]
-    Delete {
-        /// The file.
+    /// Somebody else has put something there.
+    #[error("cannot write to {}: user {owner} has put a {what} there; choose another place, or have it removed", .path.display())]
+    Foreign {
+        /// As given.
         path: PathBuf,
-        /// The kernel's answer.
-        source: Arc<io::Error>,
+        /// The number of the user.
+        owner: u32,
+        /// What.
+        what: &'static str,
     },
     /// The disk has refused what the kernel had taken for it.
     #[error("cannot bring {} to the disk: {source}; what the file holds is not certain", .path.display())]
@@ -181,15 +183,20 @@ pub enum WriteError {
 impl WriteError {
     /// From the error of a write.
     pub(super) fn from_write(name: &str, source: io::Error, kept: Kept) -> Self {
-        use io::ErrorKind::{BrokenPipe, FileTooLarge, QuotaExceeded, StorageFull};
+        use io::ErrorKind::{BrokenPipe, FileTooLarge};
         let name = name.to_owned();
-        let kind = source.kind();
+        let (kind, full) = (source.kind(), is_full(&source));
         let source = Arc::new(source);
         match kind {
-            StorageFull | QuotaExceeded => Self::Full { name, source, kept },
+            _ if full => Self::Full { name, source, kept },
             FileTooLarge => Self::TooLarge { name, source, kept },
             BrokenPipe => Self::Closed { name, kept },
             _ => Self::Write { name, source, kept },
         }
     }
+}
+
+/// Whether room is what is missing.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

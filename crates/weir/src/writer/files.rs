@@ -1,17 +1,21 @@
 //! The files of one run: opened, finished, and deleted when they are the oldest of a ring.
 
-use std::collections::VecDeque;
-use std::fs::{self, File};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
 use rustix::fs::{FlockOperation, flock};
 
-use super::finished::{Finished, discard};
+use super::error::is_full;
+use super::finished::Finished;
+use super::keeper::{Here, Keeper, Refusal};
 use super::names::Names;
-use super::open::{Opened, open};
+use super::open::{Opened, open, refusal, stdout};
 use super::piece::Piece;
+use super::ring::Ring;
+use super::template::Template;
 use super::{Output, WriteError, WriterOptions, Written};
 
 /// The file that is being written.
@@ -22,6 +26,8 @@ pub(super) struct OutFile {
     pub(super) path: PathBuf,
     /// `None`: a pipe or the like.
     regular: Option<Arc<File>>,
+    /// It was not there before.
+    pub(super) created: bool,
     /// Taken so far, before compression.
     pub(super) bytes: u64,
     pub(super) packets: u64,
@@ -31,11 +37,12 @@ pub(super) struct OutFile {
 
 impl OutFile {
     pub(super) fn new(opened: Opened, path: &Path) -> Self {
-        let Opened { output, name, regular, .. } = opened;
-        Self { output, name, path: path.to_owned(), regular, bytes: 0, packets: 0, by_interface: Vec::new() }
+        let Opened { output, name, regular, created, .. } = opened;
+        let (path, by_interface) = (path.to_owned(), Vec::new());
+        Self { output, name, path, regular, created, bytes: 0, packets: 0, by_interface }
     }
 
-    pub(super) fn put(&mut self, piece: Piece) -> std::io::Result<()> {
+    pub(super) fn put(&mut self, piece: Piece) -> io::Result<()> {
         self.bytes += piece.load.as_ref().len() as u64;
         for run in piece.content.runs() {
             self.packets += run.count;
@@ -58,20 +65,24 @@ pub struct FileList {
     pub first: PathBuf,
     /// The one begun last.
     pub last: PathBuf,
-    /// The oldest ones, deleted because a ring is limited.
+    /// The oldest ones, those of earlier runs among them, deleted because a ring or its disk is limited.
     pub deleted: u64,
+    /// Of these: because the disk was full.
+    pub deleted_for_room: u64,
+    /// Files of earlier runs that were found, and belong to the ring.
+    pub adopted: u64,
 }
 
 #[derive(Debug)]
 pub(super) struct Files {
     options: WriterOptions,
+    keeper: Arc<dyn Keeper>,
+    template: Template,
     names: Names,
     pub(super) finished: Finished,
-    pub(super) list: FileList,
-    /// When the first file came to be, by its file system's clock.
-    since: Option<SystemTime>,
-    /// Finished files that are there, with their bytes, oldest first; only those of a ring.
-    ring: VecDeque<(PathBuf, u64)>,
+    list: FileList,
+    /// `None`: every file is kept.
+    ring: Option<Arc<Ring>>,
     /// Bytes of the largest file so far.
     largest: u64,
 }
@@ -81,34 +92,42 @@ impl Files {
         if options.rotation.rotates() && path == Path::new("-") {
             return Err(WriteError::NoRotation { name: "standard output".to_owned() });
         }
+        let here = || Arc::new(Here { group_readable: options.group_readable }) as Arc<dyn Keeper>;
+        let keeper = options.keeper.clone().unwrap_or_else(here);
         Ok(Self {
             options: options.clone(),
+            template: Template::new(path, options),
             names: Names::new(path, options),
-            finished: Finished::new(options)?,
+            finished: Finished::new(options, &keeper)?,
             list: FileList::default(),
-            since: None,
-            ring: VecDeque::new(),
+            ring: Ring::new(options, &keeper).map(Arc::new),
+            keeper,
             largest: 0,
         })
     }
 
+    /// Which files there were, by now.
+    pub(super) fn list(&self) -> FileList {
+        let gone = self.ring.as_ref().map(|ring| ring.gone()).unwrap_or_default();
+        FileList { deleted: gone.deleted, deleted_for_room: gone.for_room, ..self.list.clone() }
+    }
+
+    /// What was to be said since the last call.
+    pub(super) fn warnings(&self) -> Vec<String> {
+        let of_ring = self.ring.as_ref().map(|ring| ring.warnings()).unwrap_or_default();
+        self.finished.warnings().into_iter().chain(of_ring).collect()
+    }
+
     /// Opens the next file, after the oldest ones have made room for it.
     pub(super) fn open(&mut self) -> Result<OutFile, WriteError> {
-        self.make_room()?;
-        let first = self.list.count == 0;
-        let (since, no_clobber) = (self.since, self.options.no_clobber);
-        // What was written since the run began is not overwritten.
-        let taken = |path: &Path| {
-            let there = fs::metadata(path).ok().filter(|_| !first);
-            there.is_some_and(|there| no_clobber || there.modified().ok() >= since)
-        };
-        let path = self.names.next(SystemTime::now(), taken)?;
-        let opened = open(&path, &self.options)?;
-        if first {
-            self.since = opened.regular.as_ref().and_then(|file| file.metadata().ok()?.modified().ok());
-            if opened.regular.is_none() && self.options.rotation.rotates() {
-                return Err(WriteError::NoRotation { name: opened.name });
-            }
+        if self.list.count == 0 {
+            self.adopt()?;
+        }
+        if let Some(ring) = &self.ring {
+            ring.make_room(self.options.rotation.size.unwrap_or(self.largest));
+        }
+        let (path, opened) = self.open_next()?;
+        if self.list.count == 0 {
             self.list.first.clone_from(&path);
         }
         if let Some(warning) = &opened.warning {
@@ -117,6 +136,86 @@ impl Files {
         self.list.count += 1;
         self.list.last.clone_from(&path);
         Ok(OutFile::new(opened, &path))
+    }
+
+    /// Opens the first of the next names that is free; without rotation the only one, whatever is there.
+    fn open_next(&mut self) -> Result<(PathBuf, Opened), WriteError> {
+        let rotates = self.options.rotation.rotates();
+        let new = rotates || self.options.no_clobber;
+        for candidate in self.names.next(SystemTime::now())? {
+            let path = &candidate.path;
+            if path == Path::new("-") {
+                return Ok((path.clone(), stdout(&self.options)?));
+            }
+            let handed = loop {
+                match self.keeper.open(path, new) {
+                    Err(Refusal::Io(error)) if is_full(&error) && self.give_way() => {}
+                    handed => break handed,
+                }
+            };
+            match handed {
+                Ok(handed) => {
+                    let opened = open(handed, path, &self.options, self.ring.as_ref())?;
+                    if rotates && opened.regular.is_none() {
+                        return Err(WriteError::NoRotation { name: opened.name });
+                    }
+                    self.names.took(&candidate);
+                    return Ok((candidate.path, opened));
+                }
+                Err(Refusal::Io(error)) if rotates && error.kind() == io::ErrorKind::AlreadyExists => {
+                    self.passes_over(path)?;
+                }
+                Err(refused) => return Err(refusal(path, refused)),
+            }
+        }
+        unreachable!("there is always another number")
+    }
+
+    /// The name is taken; for the first file of a run it matters by what.
+    fn passes_over(&self, path: &Path) -> Result<(), WriteError> {
+        if self.list.count > 0 {
+            return Ok(());
+        }
+        if self.options.no_clobber && self.ring.is_none() {
+            return Err(WriteError::Exists { path: path.to_owned() });
+        }
+        let there = self.keeper.open(path, false).map_err(|refused| refusal(path, refused))?;
+        let regular = there.file.metadata().is_ok_and(|data| data.is_file());
+        if regular { Ok(()) } else { Err(WriteError::NoRotation { name: path.display().to_string() }) }
+    }
+
+    fn give_way(&self) -> bool {
+        self.ring.as_ref().is_some_and(|ring| ring.give_way())
+    }
+
+    /// Takes the files of earlier runs into the ring, whose number goes on.
+    fn adopt(&mut self) -> Result<(), WriteError> {
+        let Some(ring) = &self.ring else { return Ok(()) };
+        if !self.template.is_exact() {
+            self.finished.warn(format!(
+                "files of earlier runs are not counted: {} does not tell them from others; use %Y%m%d-%H%M%S",
+                self.template.path().display()
+            ));
+            return Ok(());
+        }
+        let found = match self.keeper.list(&self.template) {
+            Ok(found) => found,
+            Err(error) => {
+                self.finished
+                    .warn(format!("cannot look for files of earlier runs: {error}; they are not counted"));
+                return Ok(());
+            }
+        };
+        if let Some(locked) = found.iter().find(|file| file.locked) {
+            return Err(WriteError::Locked { path: locked.path.clone(), holder: String::new() });
+        }
+        if let Some(number) = found.last().and_then(|newest| self.template.number(&newest.path)) {
+            self.names.go_on_after(number);
+        }
+        self.list.adopted = found.len() as u64;
+        self.largest = found.iter().map(|file| file.bytes).max().unwrap_or_default();
+        ring.adopt(found);
+        Ok(())
     }
 
     /// Sees to a file whose last piece is written.
@@ -130,32 +229,14 @@ impl Files {
         }
         self.largest = self.largest.max(bytes);
         self.finished.take(&path, regular);
-        if self.ring_files().is_some() || self.options.rotation.keep_bytes.is_some() {
-            self.ring.push_back((path, bytes));
+        if let Some(ring) = &self.ring {
+            ring.push(path, bytes);
         }
     }
 
-    fn ring_files(&self) -> Option<usize> {
-        let rotation = &self.options.rotation;
-        rotation.files.filter(|_| rotation.is_ring()).map(|files| files as usize)
-    }
-
-    /// Deletes the oldest files until there is room for one more.
-    fn make_room(&mut self) -> Result<(), WriteError> {
-        let next = self.options.rotation.size.unwrap_or(self.largest);
-        while let Some((oldest, _)) = self.ring.front() {
-            let bytes: u64 = self.ring.iter().map(|(_, bytes)| bytes).sum();
-            let too_many = self.ring_files().is_some_and(|files| self.ring.len() >= files);
-            let too_large = self.options.rotation.keep_bytes.is_some_and(|most| bytes + next > most);
-            if !too_many && !too_large {
-                break;
-            }
-            discard(oldest)
-                .map_err(|source| WriteError::Delete { path: oldest.clone(), source: Arc::new(source) })?;
-            self.list.deleted += 1;
-            self.ring.pop_front();
-        }
-        Ok(())
+    /// Takes a file away of which not even the start could be written.
+    pub(super) fn discard(&self, path: &Path) {
+        let _it_stays = self.keeper.remove(path);
     }
 }
 

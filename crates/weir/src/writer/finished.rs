@@ -1,22 +1,16 @@
-//! What happens to a file once it is finished, away from the packets: it is brought to the disk, a program is run for it;
-//! and the room of deleted files is freed.
+//! What happens to a file once it is finished, away from the packets: it is brought to the disk, and a program is run for it.
 
 use std::ffi::{OsStr, OsString};
-use std::fs::{self, File};
-use std::io;
-use std::os::fd::AsFd as _;
-use std::os::unix::fs::PermissionsExt as _;
-use std::os::unix::process::CommandExt as _;
+use std::fs::File;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
-use rustix::fs::{Mode, OFlags};
 use weir_sys::thread::spawn_deaf;
 
+use super::keeper::{Keeper, can_run};
 use super::{WriteError, WriterOptions};
 
 /// Programs that run at a time.
@@ -43,6 +37,7 @@ struct FinishedFile {
 
 #[derive(Debug)]
 struct Shared {
+    keeper: Arc<dyn Keeper>,
     fsync: bool,
     command: Option<OsString>,
     /// Finished files that nobody sees to yet.
@@ -60,12 +55,15 @@ impl Finished {
     /// # Errors
     ///
     /// The program is not there.
-    pub(super) fn new(options: &WriterOptions) -> Result<Self, WriteError> {
-        if let Some(command) = options.command.as_deref().filter(|command| !can_run(command)) {
+    pub(super) fn new(options: &WriterOptions, keeper: &Arc<dyn Keeper>) -> Result<Self, WriteError> {
+        // Whoever is asked to run it has looked before: where this process cannot.
+        let wanted = options.command.as_deref().filter(|_| options.keeper.is_none());
+        if let Some(command) = wanted.filter(|command| !can_run(command)) {
             return Err(WriteError::Command { command: command.to_string_lossy().into_owned() });
         }
         let (files, queue) = channel();
         let shared = Shared {
+            keeper: Arc::clone(keeper),
             fsync: options.fsync,
             command: options.command.clone(),
             waiting: AtomicUsize::new(0),
@@ -149,7 +147,11 @@ impl Shared {
             let file = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(FinishedFile { path, file }) = file else { return };
             self.waiting.fetch_sub(1, Ordering::Relaxed);
-            if let Some(Err(error)) = file.filter(|_| self.fsync).map(|file| file.sync_all()) {
+            // The name is in the directory.
+            let synced = file
+                .filter(|_| self.fsync)
+                .map(|file| file.sync_all().and_then(|()| self.keeper.directory(&path)?.sync_all()));
+            if let Some(Err(error)) = synced {
                 let failed = WriteError::Sync { path: path.clone(), source: Arc::new(error) };
                 self.failed.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(failed);
             }
@@ -160,15 +162,7 @@ impl Shared {
     }
 
     fn run(&self, command: &OsStr, path: &Path) {
-        // What it prints goes where messages go; standard output may be for a program that reads.
-        let stdout = io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
-        let status =
-            Command::new(command).arg(path).stdin(Stdio::null()).stdout(stdout).process_group(0).status();
-        let reason = match status {
-            Ok(status) if status.success() => return,
-            Ok(status) => status.to_string(),
-            Err(error) => error.to_string(),
-        };
+        let Err(reason) = self.keeper.run(command, path) else { return };
         if self.failures.fetch_add(1, Ordering::Relaxed) == 0 {
             let command = command.to_string_lossy();
             self.warn(format!(
@@ -177,31 +171,4 @@ impl Shared {
             ));
         }
     }
-}
-
-/// Deletes a file without waiting until its blocks are free, which can take long.
-pub(super) fn discard(path: &Path) -> io::Result<()> {
-    // As long as somebody has it open, a deleted file keeps its blocks.
-    let held = rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty());
-    match fs::remove_file(path) {
-        Ok(()) => {}
-        // Somebody else, perhaps the program for finished files, has taken it away.
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(error),
-    }
-    // Without a thread it is dropped here.
-    let _ = spawn_deaf("weir-discard", move || drop(held));
-    Ok(())
-}
-
-/// Whether there is such a program, as a path or in `PATH`.
-fn can_run(command: &OsStr) -> bool {
-    let executable = |path: &Path| {
-        fs::metadata(path).is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
-    };
-    if Path::new(command).components().count() > 1 {
-        return executable(Path::new(command));
-    }
-    std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
-        .any(|directory| executable(&directory.join(command)))
 }

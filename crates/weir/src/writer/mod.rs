@@ -15,7 +15,8 @@
 //! - `piece`: what a file is put together from. `encode`: what stands in it besides the chunks; rewriting for pcap.
 //! - `rotate`: when a file is full. `files`: all files of a run; `names`: what they are called; `finished`: what is done
 //!   with them afterwards.
-//! - `open`: from a path to an open file, or to an error that says what to do.
+//! - `keeper`: who opens and removes files, and what is refused; `open`: from an open file to an output.
+//! - `ring`: the files of which the oldest go; `template`: which files of earlier runs are among them.
 //! - `compressed`: frames instead of pieces, by threads of its own; `frame`: one of them.
 //! - `disk`: a regular file; several writes in flight. `stream`: everything else, such as a pipe; one write at a time.
 //!
@@ -30,13 +31,16 @@ mod error;
 mod files;
 mod finished;
 mod frame;
+mod keeper;
 mod names;
 mod open;
 mod options;
 mod piece;
+mod ring;
 mod rotate;
 mod stream;
 mod take;
+mod template;
 #[cfg(test)]
 mod tests;
 mod told;
@@ -48,14 +52,17 @@ use std::io;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+pub use self::disk::DiskQueue;
 use self::encode::Counts;
 pub(crate) use self::encode::os;
 pub use self::error::{Kept, WriteError};
 pub use self::files::FileList;
 use self::files::{Files, OutFile};
+pub use self::keeper::{Handed, Here, Keeper, Refusal, can_run};
 pub use self::options::{Compression, Format, Rotation, WriterOptions};
 use self::piece::{Load, Outcome, Piece};
 use self::rotate::Clock;
+pub use self::template::{Found, Template};
 use crate::{Account, FileInterface};
 
 /// What is surely in the files: whole records, in each file without a gap from its start on. The kernel has it; it need
@@ -123,6 +130,8 @@ pub struct Writer {
     /// the first file from the first account on.
     base: Counts,
     began: Option<u64>,
+    /// Packets that were cut at the snap length of their interface.
+    cut: u64,
     /// What every call answers after a failure.
     failed: Option<WriteError>,
 }
@@ -166,6 +175,7 @@ impl Writer {
             counts: None,
             base: Counts::default(),
             began: None,
+            cut: 0,
             failed: None,
         };
         writer.put_start()?;
@@ -218,13 +228,13 @@ impl Writer {
     }
 
     /// Which files there were.
-    pub fn files(&self) -> &FileList {
-        &self.files.list
+    pub fn files(&self) -> FileList {
+        self.files.list()
     }
 
     /// What the user should know, and was not told by the last call.
     pub fn warnings(&mut self) -> Vec<String> {
-        self.files.finished.warnings()
+        self.files.warnings()
     }
 
     /// [`close`](Self::close), and what is written in the end.
@@ -281,7 +291,11 @@ impl Writer {
 
     fn fail_write(&mut self, source: io::Error) -> Result<(), WriteError> {
         let Written { packets, bytes, .. } = self.written();
-        let name = self.file.as_ref().map(|file| file.name.clone()).unwrap_or_default();
+        let file = self.file.as_ref();
+        let name = file.map(|file| file.name.clone()).unwrap_or_default();
+        if let Some(file) = file.filter(|file| file.created && file.output.written().bytes == 0) {
+            self.files.discard(&file.path);
+        }
         self.fail(WriteError::from_write(&name, source, Kept { packets, bytes }))
     }
 
@@ -304,7 +318,7 @@ impl fmt::Debug for Writer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Writer")
             .field("options", &self.options)
-            .field("files", &self.files.list)
+            .field("files", &self.files())
             .field("written", &self.written())
             .field("failed", &self.failed)
             .finish_non_exhaustive()

@@ -32,53 +32,68 @@ impl Names {
         Self { path: path.to_owned(), strftime: options.strftime, ring, last: None }
     }
 
-    /// The name of a file that begins at `time`. `taken` says of a name that no file of this run may have it any more.
+    /// The names that a file which begins at `time` may have, one after the other: those that are there already are
+    /// passed over.
     pub(super) fn next(
-        &mut self,
+        &self,
         time: SystemTime,
-        taken: impl Fn(&Path) -> bool,
-    ) -> Result<PathBuf, WriteError> {
+    ) -> Result<impl Iterator<Item = Candidate> + use<>, WriteError> {
         let name = if self.strftime { expand(&self.path, time)? } else { self.path.clone() };
-        let mut number = match self.last.take() {
-            Some((last, number)) if last == name => number + 1,
+        let first = match &self.last {
+            Some((last, number)) if *last == name => number + 1,
             _ => 0,
         };
         // The names of a ring come round, unless time goes on in them.
-        if let Some(files) = self.ring.filter(|_| name == self.path) {
-            number %= u64::from(files);
-        }
-        let path = loop {
-            let path = self.numbered(&name, number);
-            if !taken(&path) {
-                break path;
-            }
-            number += 1;
-        };
-        self.last = Some((name, number));
-        Ok(path)
+        let round = self.ring.filter(|_| name == self.path).map(u64::from);
+        let width = self.ring.map(|files| files.saturating_sub(1).max(1).ilog10() as usize + 1);
+        Ok((0..).map(move |attempt: u64| {
+            let number = match round {
+                Some(files) if attempt < files => (first + attempt) % files,
+                // Somebody else has put files where those of the ring should be.
+                Some(_) => attempt,
+                None => first + attempt,
+            };
+            Candidate { path: numbered(&name, number, width), name: name.clone(), number }
+        }))
     }
 
-    fn numbered(&self, name: &Path, number: u64) -> PathBuf {
-        let number = match self.ring {
-            None if number == 0 => return name.to_owned(),
-            None => number.to_string(),
-            Some(files) => {
-                let width = files.saturating_sub(1).max(1).ilog10() as usize + 1;
-                format!("{number:0width$}")
-            }
-        };
-        let suffix = name.extension().filter(|_| Compression::of_name(name).is_some());
-        let mut numbered = OsString::from(match suffix {
-            Some(_) => name.with_extension(""),
-            None => name.to_owned(),
-        });
-        numbered.push(number);
-        if let Some(suffix) = suffix {
-            numbered.push(OsStr::new("."));
-            numbered.push(suffix);
-        }
-        numbered.into()
+    /// The last file has this name.
+    pub(super) fn took(&mut self, candidate: &Candidate) {
+        self.last = Some((candidate.name.clone(), candidate.number));
     }
+
+    /// The newest file of the runs before has this number, where names differ by that alone.
+    pub(super) fn go_on_after(&mut self, number: u64) {
+        self.last = Some((self.path.clone(), number));
+    }
+}
+
+/// A name that a file may have.
+#[derive(Debug)]
+pub(super) struct Candidate {
+    pub(super) path: PathBuf,
+    /// Without the number.
+    name: PathBuf,
+    number: u64,
+}
+
+fn numbered(name: &Path, number: u64, width: Option<usize>) -> PathBuf {
+    let number = match width {
+        None if number == 0 => return name.to_owned(),
+        None => number.to_string(),
+        Some(width) => format!("{number:0width$}"),
+    };
+    let suffix = name.extension().filter(|_| Compression::of_name(name).is_some());
+    let mut numbered = OsString::from(match suffix {
+        Some(_) => name.with_extension(""),
+        None => name.to_owned(),
+    });
+    numbered.push(number);
+    if let Some(suffix) = suffix {
+        numbered.push(OsStr::new("."));
+        numbered.push(suffix);
+    }
+    numbered.into()
 }
 
 /// The path with its conversions replaced by parts of the local time.
@@ -111,8 +126,13 @@ mod tests {
     }
 
     fn all(names: &mut Names, seconds: &[u64]) -> Vec<String> {
-        let at = |seconds: &u64| names.next(UNIX_EPOCH + Duration::from_secs(*seconds), |_| false);
-        seconds.iter().map(at).map(|path| path.unwrap().display().to_string()).collect()
+        let at = |seconds: &u64| {
+            let mut names_then = names.next(UNIX_EPOCH + Duration::from_secs(*seconds)).unwrap();
+            let candidate = names_then.next().unwrap();
+            names.took(&candidate);
+            candidate.path.display().to_string()
+        };
+        seconds.iter().map(at).collect()
     }
 
     #[test]
@@ -134,15 +154,23 @@ mod tests {
     fn a_number_only_where_the_time_repeats() {
         let found = all(&mut names("t-%s", None), &[5, 5, 6, 6, 7]);
         assert_eq!(found, ["t-5", "t-51", "t-6", "t-61", "t-7"]);
-        let mut names = names("t-%M", None);
-        let taken = |path: &Path| path == Path::new("t-00") || path == Path::new("t-001");
-        assert_eq!(names.next(UNIX_EPOCH, taken).unwrap(), Path::new("t-002"));
+        let names = names("t-%M", None);
+        let paths: Vec<_> = names.next(UNIX_EPOCH).unwrap().take(3).map(|candidate| candidate.path).collect();
+        assert_eq!(paths, ["t-00", "t-001", "t-002"].map(PathBuf::from));
+    }
+
+    #[test]
+    fn where_others_have_taken_the_names_of_a_ring_there_are_more() {
+        let mut ring = names("t", Some(3));
+        ring.go_on_after(1);
+        let paths: Vec<_> = ring.next(UNIX_EPOCH).unwrap().take(5).map(|candidate| candidate.path).collect();
+        assert_eq!(paths, ["t2", "t0", "t1", "t3", "t4"].map(PathBuf::from));
     }
 
     #[test]
     fn percent_signs() {
         assert_eq!(all(&mut names("100%%", None), &[0]), ["100%"]);
-        let error = names("t-%", None).next(UNIX_EPOCH, |_| false).unwrap_err().to_string();
+        let error = names("t-%", None).next(UNIX_EPOCH).map(drop).unwrap_err().to_string();
         assert!(error.contains("t-%") && error.contains("%%"), "{error}");
     }
 }

@@ -1,6 +1,6 @@
-//! From a path to an open output that nobody else writes to.
+//! From an open file to an output that nobody else writes to.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::MetadataExt as _;
@@ -12,6 +12,8 @@ use rustix::io::Errno;
 
 use super::compressed::Compressed;
 use super::disk::Disk;
+use super::keeper::{Handed, Refusal, parent};
+use super::ring::Ring;
 use super::stream::Stream;
 use super::{Compression, Output, WriteError, WriterOptions};
 
@@ -21,35 +23,43 @@ pub(super) struct Opened {
     pub(super) name: String,
     /// The file, locked, if it is a regular one.
     pub(super) regular: Option<Arc<File>>,
+    /// It was not there before.
+    pub(super) created: bool,
     /// What the user should know.
     pub(super) warning: Option<String>,
 }
 
-/// Opens `path`, or standard output for `-`.
-pub(super) fn open(path: &Path, options: &WriterOptions) -> Result<Opened, WriteError> {
-    let refused = |source| refusal(path, source);
-    if path == Path::new("-") {
-        let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(refused)?;
-        let output = Stream::new(File::from(stdout), options.format).map_err(refused)?;
-        let output = compressed(Box::new(output), options.compression).map_err(refused)?;
-        return Ok(Opened { output, name: "standard output".to_owned(), regular: None, warning: None });
-    }
-    // It is emptied once nobody else writes to it.
-    let mut open = OpenOptions::new();
-    open.write(true).create(true).create_new(options.no_clobber).truncate(false);
-    let file = open.open(path).map_err(refused)?;
+/// Standard output.
+pub(super) fn stdout(options: &WriterOptions) -> Result<Opened, WriteError> {
+    let refused = |source| refusal(Path::new("-"), Refusal::Io(source));
+    let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(refused)?;
+    stream(File::from(stdout), "standard output".to_owned(), options).map_err(refused)
+}
+
+fn stream(file: File, name: String, options: &WriterOptions) -> io::Result<Opened> {
+    let output = compressed(Box::new(Stream::new(file, options.format)?), options.compression)?;
+    Ok(Opened { output, name, regular: None, created: false, warning: None })
+}
+
+/// Begins to write what was opened as `path`. `ring`: whose files give way to it where the disk is full.
+pub(super) fn open(
+    Handed { file, created }: Handed,
+    path: &Path,
+    options: &WriterOptions,
+    ring: Option<&Arc<Ring>>,
+) -> Result<Opened, WriteError> {
+    let refused = |source| refusal(path, Refusal::Io(source));
     let name = path.display().to_string();
     if !file.metadata().map_err(refused)?.is_file() {
-        let output = Stream::new(file, options.format).map_err(refused)?;
-        let output = compressed(Box::new(output), options.compression).map_err(refused)?;
-        return Ok(Opened { output, name, regular: None, warning: None });
+        return stream(file, name, options).map_err(refused);
     }
     let warning = lock(&file, path)?;
+    // It is emptied once nobody else writes to it.
     file.set_len(0).map_err(refused)?;
     let file = Arc::new(file);
-    let output = Disk::new(Arc::clone(&file), options.format);
+    let output = Disk::new(Arc::clone(&file), options.format, &options.queue).with_ring(ring.cloned());
     let output = compressed(Box::new(output), options.compression).map_err(refused)?;
-    Ok(Opened { output, name, regular: Some(file), warning })
+    Ok(Opened { output, name, regular: Some(file), created, warning })
 }
 
 fn compressed(output: Box<dyn Output>, compression: Compression) -> io::Result<Box<dyn Output>> {
@@ -89,19 +99,21 @@ fn holder(file: &File) -> Option<String> {
     Some(format!(" (process {process}{name})"))
 }
 
-fn refusal(path: &Path, source: io::Error) -> WriteError {
+/// What is said where `path` was not opened.
+pub(super) fn refusal(path: &Path, refused: Refusal) -> WriteError {
+    let there = |owner, what| WriteError::Foreign { path: path.to_owned(), owner, what };
+    let source = match refused {
+        Refusal::Io(source) => source,
+        Refusal::Link { owner } => return there(owner, "symbolic link"),
+        Refusal::Foreign { owner } => return there(owner, "file"),
+    };
     let kind = source.kind();
     let source = Arc::new(source);
-    let parent = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
+    let parent = parent(path).to_owned();
     let path = path.to_owned();
     match kind {
         io::ErrorKind::IsADirectory => WriteError::Directory { path },
-        io::ErrorKind::NotFound if !parent.exists() => {
-            WriteError::NoParent { path, parent: parent.to_owned() }
-        }
+        io::ErrorKind::NotFound if !parent.exists() => WriteError::NoParent { path, parent },
         io::ErrorKind::AlreadyExists => WriteError::Exists { path },
         io::ErrorKind::PermissionDenied => WriteError::NotPermitted { path, source },
         io::ErrorKind::ReadOnlyFilesystem => WriteError::ReadOnly { path, source },

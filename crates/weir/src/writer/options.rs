@@ -2,9 +2,12 @@
 
 use std::ffi::OsString;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use weir_savefile::pcap::Resolution;
+
+use super::{DiskQueue, Keeper};
 
 /// What kind of file a [`Writer`](super::Writer) writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -80,10 +83,10 @@ pub struct Rotation {
     pub period: Option<Duration>,
     /// Periods are those of the local clock: a period of an hour ends with the full hour.
     pub aligned: bool,
-    /// With `size` or `packets`: the newest files that are kept, the one being written included; older ones of this run are
-    /// deleted. With `period` alone: the writer [is complete](super::Writer::is_complete) after so many files.
+    /// With `size` or `packets`: the newest files that are kept, the one being written included; older ones, of earlier
+    /// runs into files of the same names, too, are deleted. With `period` alone: the writer [is complete](super::Writer::is_complete) after so many files.
     pub files: Option<u32>,
-    /// The newest files of this run are kept as long as together they have no more than this many bytes on the disk.
+    /// The newest files, of earlier runs, too, are kept as long as together they have no more than this many bytes on the disk.
     pub keep_bytes: Option<u64>,
 }
 
@@ -117,10 +120,17 @@ pub struct WriterOptions {
     pub rotation: Rotation,
     /// Whether conversions such as `%H` in the path stand for the local time at which a file begins (`strftime`).
     pub strftime: bool,
-    /// Whether a file that is there already is an error; else it is emptied.
+    /// Whether a file that is there already is an error; else it is emptied, or with rotation, where no file that was there
+    /// is overwritten, the next number is taken.
     pub no_clobber: bool,
-    /// Whether each finished file is brought to the disk (`fsync`).
+    /// Whether each finished file is brought to the disk (`fsync`), with its name.
     pub fsync: bool,
+    /// Whether the group of a new file may read it; else its owner alone.
+    pub group_readable: bool,
+    /// Who opens and removes the files; `None`: the process itself ([`Here`](super::Here)).
+    pub keeper: Option<Arc<dyn Keeper>>,
+    /// What regular files are written through.
+    pub queue: DiskQueue,
     /// A program to run for each finished file, with the file's path as its argument; no shell is involved.
     pub command: Option<OsString>,
 }

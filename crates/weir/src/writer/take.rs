@@ -98,7 +98,9 @@ impl Writer {
     }
 
     /// Takes one packet for the file, with direction, queue, loss and comment where the packet has them and the format a
-    /// place for them. Packets are gathered to about 1 MiB before they are written.
+    /// place for them, and with its [notes](Packet::notes). Packets are gathered to about 1 MiB before they are written.
+    ///
+    /// In pcapng a packet that is longer than the snap length of its interface is cut there, and [counted](Self::cut).
     ///
     /// # Errors
     ///
@@ -106,17 +108,24 @@ impl Writer {
     #[inline]
     pub fn packet(&mut self, packet: &Packet<'_>) -> Result<(), WriteError> {
         self.usable()?;
-        if packet.interface as usize >= self.interfaces.len() {
+        let Some(interface) = self.interfaces.get(packet.interface as usize) else {
             return Err(WriteError::Packet {
                 reason: format!(
                     "it is of interface {}, of which the file has not been told",
                     packet.interface
                 ),
             });
+        };
+        let snap_len = interface.snap_len;
+        let mut packet = *packet;
+        // libpcap refuses a file of pcapng from such a record on.
+        if snap_len > 0 && packet.data.len() > snap_len as usize && self.options.format == Format::Pcapng {
+            packet.data = &packet.data[..snap_len as usize];
+            self.cut += 1;
         }
         self.ensure_file()?;
         let Load::Bytes(bytes) = &mut self.batch.load else { unreachable!("a batch is in a buffer") };
-        if encode::packet(self.options.format, packet, bytes).is_none() {
+        if encode::packet(self.options.format, &packet, snap_len, bytes).is_none() {
             return Err(WriteError::Packet { reason: format!("{} bytes are too many", packet.data.len()) });
         }
         let size = bytes.len();
@@ -127,6 +136,18 @@ impl Writer {
             self.put_batch()?;
         }
         if full { self.finish_full_file() } else { Ok(()) }
+    }
+
+    /// Packets that [`packet`](Self::packet) has cut at the snap length that the file names for their interface.
+    pub fn cut(&self) -> u64 {
+        self.cut
+    }
+
+    /// Whether the file can tell that this packet has no time; else it is one of 1970 there.
+    pub fn stays_timeless(&self, packet: &Packet<'_>) -> bool {
+        let interface = self.interfaces.get(packet.interface as usize);
+        self.options.format == Format::Pcapng
+            && interface.is_some_and(|interface| encode::stays_timeless(packet, interface.snap_len))
     }
 
     /// Takes packets of a file as they stand there, whose records are those of this file's format

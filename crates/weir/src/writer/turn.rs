@@ -41,7 +41,7 @@ impl Writer {
         self.note(account);
         let Rotation { files, .. } = self.options.rotation;
         if !self.options.rotation.is_ring()
-            && files.is_some_and(|files| self.files.list.count >= files.into())
+            && files.is_some_and(|files| self.files.list().count >= files.into())
         {
             // What was captured up to now and comes after this call belongs to the last file.
             self.complete = true;

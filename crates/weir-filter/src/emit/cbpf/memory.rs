@@ -44,7 +44,13 @@ pub(super) fn assign(graph: &Graph, layout: &[NodeId]) -> Result<Words, EmitErro
             }
             beside.entry(slot).or_default().extend(&now);
         }
-        node.values().for_each(|value| now.extend(slots_of(graph, value, &mut reads)));
+        for value in node.values() {
+            now.extend(slots_of(graph, value, &mut reads)?);
+        }
+        // Each is needed beside all others, so there is no need to look further, which would take the square of the time.
+        if now.len() > MEMORY_WORDS {
+            return Err(EmitError::Memory);
+        }
         needed[id.0 as usize] = now;
     }
     for &id in layout {
@@ -53,15 +59,20 @@ pub(super) fn assign(graph: &Graph, layout: &[NodeId]) -> Result<Words, EmitErro
             continue;
         }
         let taken: Vec<u8> = beside[&slot].iter().filter_map(|other| words.of.get(other).copied()).collect();
-        let word = (0..).find(|word| !taken.contains(word)).expect("there are fewer slots than numbers");
+        let mut all = 0..u8::try_from(MEMORY_WORDS).expect("there are 16");
+        let word = all.find(|word| !taken.contains(word)).ok_or(EmitError::Memory)?;
         words.of.insert(slot, word);
         words.free = words.free.max(word + 1);
     }
-    if usize::from(words.free) > MEMORY_WORDS { Err(EmitError::Memory) } else { Ok(words) }
+    Ok(words)
 }
 
-/// The slots that `id` is made of.
-fn slots_of<'a>(graph: &Graph, id: ValueId, known: &'a mut HashMap<ValueId, Vec<Slot>>) -> &'a [Slot] {
+/// The slots that `id` is made of, if there is a word for each.
+fn slots_of<'a>(
+    graph: &Graph,
+    id: ValueId,
+    known: &'a mut HashMap<ValueId, Vec<Slot>>,
+) -> Result<&'a [Slot], EmitError> {
     let mut pending = vec![id];
     while let Some(&value) = pending.last() {
         if known.contains_key(&value) {
@@ -81,7 +92,10 @@ fn slots_of<'a>(graph: &Graph, id: ValueId, known: &'a mut HashMap<ValueId, Vec<
         });
         slots.sort_unstable();
         slots.dedup();
+        if slots.len() > MEMORY_WORDS {
+            return Err(EmitError::Memory);
+        }
         known.insert(value, slots);
     }
-    &known[&id]
+    Ok(&known[&id])
 }

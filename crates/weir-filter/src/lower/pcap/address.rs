@@ -188,6 +188,13 @@ impl Lowering<'_> {
                 let Some(netmask) = self.options.netmask else {
                     return Err("`ip broadcast` needs the network mask, which is not known".to_owned());
                 };
+                // The mask of one address is libpcap's PCAP_NETMASK_UNKNOWN.
+                if netmask == u32::MAX {
+                    return Err(
+                        "`ip broadcast` needs a network, and the interface's is of one address (/32)"
+                            .to_owned(),
+                    );
+                }
                 let carries = self.carries(IP)?;
                 let zeros = self.word(16, !netmask, 0);
                 Ok(carries.and(zeros.or(self.word(16, !netmask, !netmask))))

@@ -14,6 +14,8 @@ pub(super) const MOST_TAGS: u32 = 4;
 pub(super) enum Numbers {
     /// EtherTypes; up to 1500 the length of an LLC packet.
     EtherType,
+    /// EtherTypes; of ISO's protocols Cisco's 0xfefe, with a byte of padding behind (`LINKTYPE_C_HDLC`).
+    Hdlc,
     /// EtherTypes; 1 is Novell's raw 802.3, 4 LLC (`LINKTYPE_LINUX_SLL`).
     Cooked,
     /// PPP protocol numbers (RFC 1661), or EtherTypes where a line speaks Cisco's HDLC.
@@ -86,7 +88,7 @@ impl Link {
             9 => Self { unframed: true, ..plain(Numbers::Ppp, 2, 4) },
             50 => plain(Numbers::Ppp, 2, 4),
             51 => plain(Numbers::Ppp, 6, 8),
-            104 => plain(Numbers::EtherType, 2, 4),
+            104 => plain(Numbers::Hdlc, 2, 4),
             105 => wlan(Radio::None),
             119 => wlan(Radio::Prism),
             127 => wlan(Radio::Radiotap),
@@ -128,11 +130,13 @@ impl Link {
     pub(super) fn numbers_of(self, kind: Kind) -> Vec<u32> {
         let ether_type = kind.ether_type().map(u32::from);
         match self.numbers {
-            Numbers::EtherType | Numbers::Cooked => ether_type.into_iter().collect(),
+            Numbers::EtherType | Numbers::Hdlc | Numbers::Cooked => ether_type.into_iter().collect(),
             Numbers::Ppp => match kind {
                 Kind::Ip4 => vec![0x21, 0x0800],
                 Kind::Ip6 => vec![0x57, 0x86dd],
-                Kind::Arp | Kind::Other => Vec::new(),
+                // Where the line speaks Cisco's HDLC.
+                Kind::Arp => vec![0x0806],
+                Kind::Other => Vec::new(),
             },
             Numbers::Family { swapped } => {
                 let families: &[u32] = match kind {
@@ -150,7 +154,8 @@ impl Link {
     /// The number that stands for `ether_type` in this header, if there is one.
     pub(super) fn number_of(self, ether_type: u32) -> Option<u32> {
         match self.numbers {
-            Numbers::EtherType | Numbers::Cooked => Some(ether_type),
+            Numbers::Hdlc if ether_type == 0xfe => Some(0xfefe),
+            Numbers::EtherType | Numbers::Hdlc | Numbers::Cooked => Some(ether_type),
             // RFC 1661, <https://www.iana.org/assignments/ppp-numbers>.
             Numbers::Ppp if matches!(ether_type, 0x8863 | 0x8864) => None,
             Numbers::Ppp => Some(match ether_type {
@@ -168,5 +173,14 @@ impl Link {
             }),
             Numbers::Family { .. } | Numbers::Version | Numbers::Only(_) => None,
         }
+    }
+}
+
+/// The EtherType of what PPP numbers so, of those that frames are told apart by.
+pub(super) fn of_ppp(number: u32) -> Option<u32> {
+    match number {
+        0x21 => Some(0x0800),
+        0x57 => Some(0x86dd),
+        _ => None,
     }
 }

@@ -3,15 +3,17 @@
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::io::Errno;
 use weir_bpf::filter::Refusals;
 use weir_sys::CallError;
 use weir_sys::packet::{self, FilterPlace, Instruction};
 
 use super::shared::Shared;
 use super::sieve::Sieve;
-use crate::Error;
 use crate::filter::{Form, Gate, InForce, Labelled, PlaceKind, Program, Undo, checked, for_the_kernel};
+use crate::{DEFAULT_SNAP_LEN, Error};
 
 /// The filter's place in the kernel or in the pump, whichever the capture has begun with.
 #[derive(Debug)]
@@ -22,8 +24,8 @@ pub(super) struct SocketGate {
     pub(super) snap_len: u32,
     /// What the kernel's filter has refused; `None`: it cannot be counted.
     pub(super) refusals: Option<Refusals>,
-    /// The pump asks.
-    pub(super) in_pump: bool,
+    /// The pump asks. Once it does, it goes on to.
+    pub(super) in_pump: AtomicBool,
     /// What the kernel asks.
     pub(super) in_force: InForce<InKernel>,
 }
@@ -68,7 +70,7 @@ impl SocketGate {
             }
         };
         // The kernel cuts no more: a filter looks at packets before they are cut.
-        self.socket.put(packet::Program::All)?;
+        self.socket.open_to(DEFAULT_SNAP_LEN)?;
         let before = self.shared.exchange(sieve);
         Ok(Box::new(move || {
             if let Some(sieve) = before {
@@ -76,6 +78,31 @@ impl SocketGate {
             }
             Ok(())
         }))
+    }
+
+    /// Has the pump ask from now on, of what the kernel has no room for. While both are asked a packet is captured that both
+    /// want: each was refused by the filter before or by this one, and neither is asked twice.
+    fn move_to_pump(&self, instructions: &[[u32; 4]]) -> Result<Undo<'_>, Error> {
+        let program = checked(instructions).map_err(|flaw| self.refused(flaw))?;
+        // The pump has ended: nothing comes any more.
+        let _none_before = self.shared.exchange(Some(Sieve::classic(program).behind(self.snap_len)));
+        if let Err(error) = self.socket.open_to(DEFAULT_SNAP_LEN) {
+            self.shared.exchange(None);
+            return Err(error.into());
+        }
+        self.in_pump.store(true, Ordering::Relaxed);
+        let before = self.in_force.replace((InKernel::All, Vec::new()));
+        Ok(Box::new(move || {
+            self.put_in_kernel(before)?;
+            self.in_pump.store(false, Ordering::Relaxed);
+            self.shared.exchange(None);
+            Ok(())
+        }))
+    }
+
+    /// Relaxed: exchanges are made one at a time ([`crate::filter::Turn`]).
+    fn is_in_pump(&self) -> bool {
+        self.in_pump.load(Ordering::Relaxed)
     }
 
     /// What the kernel is to ask.
@@ -107,25 +134,47 @@ impl SocketGate {
     }
 }
 
+/// Why a socket does not take a filter, and what helps.
+pub(super) fn no_room() -> String {
+    let most = packet::filter_room().map_or_else(String::new, |most| format!(" = {most}"));
+    format!(
+        "a packet socket has no room for it (net.core.optmem_max{most}): sysctl -w net.core.optmem_max=131072 makes some"
+    )
+}
+
+pub(super) const ENOMEM: i32 = Errno::NOMEM.raw_os_error();
+
 const DUPLICATE: &str = "duplicate a descriptor";
 
 impl Gate for SocketGate {
     fn place(&self) -> Result<Option<(PlaceKind, Vec<OwnedFd>)>, Error> {
-        if self.in_pump {
+        if self.is_in_pump() {
             return Ok(Some((PlaceKind::Process, Vec::new())));
         }
-        let refusals = self.refusals.iter().map(|refusals| refusals.as_fd().try_clone_to_owned());
+        // Where two of the size have no room there is none for what may come.
+        let roomy = self.in_force.ask(|filter| match filter {
+            InKernel::Counting(program) => packet::has_room_for_two(program.as_fd()),
+            _ => true,
+        });
+        let refusals =
+            self.refusals.iter().filter(|_| roomy).map(|refusals| refusals.as_fd().try_clone_to_owned());
         let refusals = refusals.collect::<io::Result<_>>();
         let refusals = refusals.map_err(|error| CallError::new(DUPLICATE, error))?;
         Ok(Some((PlaceKind::Socket { snap_len: self.snap_len }, refusals)))
     }
 
     fn put(&self, program: &Program) -> Result<Undo<'_>, Error> {
-        if self.in_pump {
+        if self.is_in_pump() {
             return self.put_in_pump(&program.form);
         }
-        let before = self.put_in_kernel((self.for_kernel(program)?, program.labelled()?))?;
-        Ok(Box::new(move || self.put_in_kernel(before).map(drop)))
+        match (self.put_in_kernel((self.for_kernel(program)?, program.labelled()?)), &program.form) {
+            (Ok(before), _) => Ok(Box::new(move || self.put_in_kernel(before).map(drop))),
+            (Err(Error::Call(error)), Form::Classic(instructions)) if error.errno() == ENOMEM => {
+                self.move_to_pump(instructions)
+            }
+            (Err(Error::Call(error)), _) if error.errno() == ENOMEM => Err(self.refused(no_room())),
+            (Err(error), _) => Err(error),
+        }
     }
 
     fn sets(&self) -> Result<Vec<Labelled>, Error> {

@@ -19,6 +19,8 @@ pub(super) struct Sieve {
     matcher: Matcher,
     /// A packet as it will be saved.
     saved: Vec<u8>,
+    /// Packets that the kernel has cut to this length were let in by the filter before, which was asked in the kernel.
+    cut: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -30,12 +32,25 @@ enum Matcher {
 
 impl Sieve {
     pub(super) fn new(filter: &Arc<Compiled>) -> Self {
-        Self { matcher: Matcher::Own(filter::Matcher::new(filter)), saved: Vec::new() }
+        Self { matcher: Matcher::Own(filter::Matcher::new(filter)), saved: Vec::new(), cut: None }
     }
 
     /// One that asks a program in classic BPF, which was checked.
     pub(super) fn classic(program: cbpf::Program) -> Self {
-        Self { matcher: Matcher::Classic(program), saved: Vec::new() }
+        Self { matcher: Matcher::Classic(program), saved: Vec::new(), cut: None }
+    }
+
+    /// The same behind a filter in the kernel that has packets cut to `length`: they cannot be asked about any more.
+    pub(super) fn behind(self, length: u32) -> Self {
+        Self { cut: Some(length), ..self }
+    }
+
+    /// Why no machine code asks; `None`: it does.
+    pub(super) fn why_interpreted(&self) -> Option<&str> {
+        match &self.matcher {
+            Matcher::Own(matcher) => matcher.why_interpreted(),
+            Matcher::Classic(_) => Some("it is classic BPF"),
+        }
     }
 
     /// Whether `packet` is wanted.
@@ -44,6 +59,10 @@ impl Sieve {
             let length = form.whole(packet, &mut self.saved);
             Asked { data: &self.saved, length, meta: Metadata::default() }
         } else {
+            let length = u32::try_from(packet.data.len()).ok();
+            if self.cut.is_some() && self.cut == length && length < Some(packet.original_len) {
+                return true;
+            }
             let vlan = packet.tag.map(|[a, b, c, d]| VlanTag {
                 protocol: u16::from_be_bytes([a, b]),
                 tci: u16::from_be_bytes([c, d]),

@@ -7,7 +7,7 @@ use weir_sys::xsk::Frame;
 use crate::source::pumped::{first, with_tag};
 
 /// Bytes of `struct arrival` (`weir-bpf/src/af_xdp.bpf.c`).
-const BYTES: usize = 16;
+const BYTES: usize = 24;
 /// Its mark.
 const MARK: u32 = 0x7765_6972;
 /// Bytes of a tag.
@@ -20,6 +20,8 @@ pub(super) struct Arrival {
     timestamp: u64,
     /// The VLAN tag that the device has stripped, as on the wire.
     tag: Option<[u8; TAG]>,
+    /// Bytes of the packet where the program met it; `None`: it had no room to say so.
+    length: Option<u32>,
 }
 
 impl Arrival {
@@ -28,15 +30,25 @@ impl Arrival {
     #[inline]
     pub(super) fn take(frame: &mut Frame<'_>, stamped: bool) -> Self {
         if let Some(bytes) = frame.in_front(BYTES)
-            && let [t0, t1, t2, t3, t4, t5, t6, t7, tag @ .., m0, m1, m2, m3] = bytes
+            && let [t0, t1, t2, t3, t4, t5, t6, t7, tag @ .., m0, m1, m2, m3, l0, l1, l2, l3, _, _, _, _] =
+                bytes
             && u32::from_ne_bytes([*m0, *m1, *m2, *m3]) == MARK
         {
             let timestamp = u64::from_ne_bytes([*t0, *t1, *t2, *t3, *t4, *t5, *t6, *t7]);
             let tag = <[u8; TAG]>::try_from(&*tag).ok().filter(|tag| tag[..2] != [0, 0]);
+            let length = Some(u32::from_ne_bytes([*l0, *l1, *l2, *l3]));
             *m0 = !*m0;
-            return Self { timestamp, tag };
+            return Self { timestamp, tag, length };
         }
-        Self { timestamp: if stamped { now() } else { 0 }, tag: None }
+        Self { timestamp: if stamped { now() } else { 0 }, tag: None, length: None }
+    }
+
+    /// Whether `packet` is what the program met, as far as it has said: a driver may hand it over in more pieces than it
+    /// shows, or in fewer.
+    #[inline]
+    pub(super) fn is_whole(&self, packet: &[Frame<'_>]) -> bool {
+        let bytes = || packet.iter().map(Frame::len).sum::<usize>();
+        self.length.is_none_or(|length| length as usize == bytes())
     }
 }
 
@@ -122,7 +134,12 @@ mod tests {
         let place = frame.in_front(BYTES).unwrap();
         place[..8].copy_from_slice(&timestamp.to_ne_bytes());
         place[8..12].copy_from_slice(&tag);
-        place[12..].copy_from_slice(&MARK.to_ne_bytes());
+        place[12..16].copy_from_slice(&MARK.to_ne_bytes());
+        place[16..20].copy_from_slice(&6_u32.to_ne_bytes());
+    }
+
+    fn nothing() -> Arrival {
+        Arrival { timestamp: 0, tag: None, length: None }
     }
 
     #[test]
@@ -130,15 +147,27 @@ mod tests {
         let umem = umem();
         let frame = &mut frames(&umem, &[b"packet"])[0];
         leave(frame, 99, [0x81, 0, 0x20, 5]);
-        assert_eq!(Arrival::take(frame, true), Arrival { timestamp: 99, tag: Some([0x81, 0, 0x20, 5]) });
-        assert_eq!(Arrival::take(frame, false), Arrival { timestamp: 0, tag: None });
+        let tag = Some([0x81, 0, 0x20, 5]);
+        assert_eq!(Arrival::take(frame, true), Arrival { timestamp: 99, tag, length: Some(6) });
+        assert_eq!(Arrival::take(frame, false), nothing());
         let before = now();
         assert!(Arrival::take(frame, true).timestamp >= before);
         leave(frame, 0, [0; 4]);
-        assert_eq!(Arrival::take(frame, true), Arrival { timestamp: 0, tag: None });
+        assert_eq!(Arrival::take(frame, true), Arrival { length: Some(6), ..nothing() });
         // A packet at the very beginning of its frame.
         frame.grow_head(frame.headroom()).unwrap();
-        assert_eq!(Arrival::take(frame, false), Arrival { timestamp: 0, tag: None });
+        assert_eq!(Arrival::take(frame, false), nothing());
+    }
+
+    #[test]
+    fn a_part_of_a_packet_is_not_taken_for_a_packet() {
+        let umem = umem();
+        let mut parts = frames(&umem, &[b"pac", b"ket", b"s"]);
+        leave(&mut parts[0], 99, [0; 4]);
+        let arrival = Arrival::take(&mut parts[0], false);
+        assert!(arrival.is_whole(&parts[..2]));
+        assert!(!arrival.is_whole(&parts[..1]) && !arrival.is_whole(&parts));
+        assert!(nothing().is_whole(&parts[..1]), "nobody has said what it was");
     }
 
     #[test]
@@ -156,7 +185,7 @@ mod tests {
                     for (lost, directions) in [(None, false), (Some(3), false), (None, true), (Some(3), true)]
                     {
                         let form = Form { interface: 2, snap_len, directions };
-                        let arrival = Arrival { timestamp: 99, tag };
+                        let arrival = Arrival { timestamp: 99, tag, length: None };
                         let (bytes, original_len) = form.lay(&mut room, packet, arrival, lost).unwrap();
                         let record = Records::new(&room[..bytes]).next().unwrap().unwrap();
                         assert_eq!(record.data, &wire[..wire.len().min(snap_len as usize)]);
@@ -169,6 +198,6 @@ mod tests {
             }
         }
         let form = Form { interface: 0, snap_len: 100, directions: false };
-        assert_eq!(form.lay(&mut room[..71], &one, Arrival { timestamp: 0, tag: None }, None), None);
+        assert_eq!(form.lay(&mut room[..71], &one, nothing(), None), None);
     }
 }

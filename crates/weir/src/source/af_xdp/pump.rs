@@ -48,7 +48,7 @@ pub(super) struct Tally {
     /// Packets laid down, and their original bytes.
     captured: u64,
     bytes: u64,
-    /// Packets that did not fit into a record.
+    /// Packets that did not fit into a record, or came otherwise than the program had met them.
     errors: u64,
     /// Bytes of records.
     written: u64,
@@ -117,16 +117,17 @@ impl Pump for Pumping<'_> {
         Ok(())
     }
 
-    /// Nothing more comes.
+    /// Nothing more comes. What is in is copied whatever fails.
     fn finish(&mut self, rest: &mut Option<Reader>) -> Result<(), CallError> {
         let Self { pump, umem, frames, spare } = self;
-        pump.read_losses()?;
+        let mut result = pump.read_losses();
         loop {
             if frames.is_empty() {
-                pump.receive(umem, frames)?;
+                let received = pump.receive(umem, frames);
+                result = result.and(received);
             }
             if frames.is_empty() {
-                return Ok(());
+                return result;
             }
             if !pump.copy(frames, spare) {
                 // A record takes less than its frames do.
@@ -169,7 +170,9 @@ impl SocketPump {
             let Some(room) = self.writer.room() else { break };
             let lost = self.losses.to_tell(self.tally.done);
             let arrival = Arrival::take(&mut packet[0], self.stamped);
-            match self.form.lay(room, packet, arrival, lost) {
+            // What is not the packet that came is an error, and not delivered.
+            let whole = arrival.is_whole(packet);
+            match whole.then(|| self.form.lay(room, packet, arrival, lost)).flatten() {
                 Some((bytes, original_len)) => {
                     self.tally.captured += 1;
                     self.tally.bytes += u64::from(original_len);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use weir_savefile::{pcap, record};
 
-use super::super::disk::Disk;
+use super::super::disk::{Disk, DiskQueue};
 use super::super::open::Opened;
 use super::super::stream::Stream;
 use super::*;
@@ -72,7 +72,7 @@ fn fill_a_small_disk(format: Format, chunk_packets: u32, output: impl Fn(File, F
     let path = disk.path("capture");
     let options = options(format);
     let output = output(File::create(&path).unwrap(), format);
-    let opened = Opened { output, name: "capture".to_owned(), regular: None, warning: None };
+    let opened = Opened { output, name: "capture".to_owned(), regular: None, created: false, warning: None };
     let (files, file) = (Files::new(&path, &options).unwrap(), OutFile::new(opened, &path));
     let mut writer = Writer::begin(files, file, &interfaces(), &options).unwrap();
     let (error, tried) = fill(&mut writer, chunk_packets);
@@ -83,7 +83,7 @@ fn fill_a_small_disk(format: Format, chunk_packets: u32, output: impl Fn(File, F
 const FORMATS: [Format; 2] = [Format::Pcapng, Format::Pcap { nanoseconds: true }];
 
 fn through_the_ring(file: File, format: Format) -> Box<dyn Output> {
-    Box::new(Disk::new(Arc::new(file), format))
+    Box::new(Disk::new(Arc::new(file), format, &DiskQueue::new()))
 }
 
 fn without_a_ring(file: File, format: Format) -> Box<dyn Output> {

@@ -191,6 +191,7 @@ fn packets_one_by_one() {
         direction: [None, Some(crate::Direction::In), Some(crate::Direction::Out)][n % 3],
         lost_before: (n % 5) as u64,
         comment: (n == 2500).then_some("look at this one"),
+        notes: Notes::default(),
     };
     let error = writer.packet(&one(2000)).unwrap_err();
     assert!(matches!(error, WriteError::Packet { .. }), "{error}");
@@ -252,6 +253,7 @@ fn packets_one_by_one_into_pcap() {
             direction: None,
             lost_before: 0,
             comment: None,
+            notes: Notes::default(),
         };
         writer.packet(&packet).unwrap();
     }

@@ -16,11 +16,12 @@ use std::time::Duration;
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
 };
+use weir_savefile::Notes;
 use weir_savefile::record::{INBOUND, OUTBOUND, RecordHeader, encode};
 
 use super::piece::Content;
 use super::*;
-use crate::{InterfaceAccount, NicCounters, QueueAccount, Tally};
+use crate::{InterfaceAccount, NicCounters, QueueAccount, Strays, Tally};
 
 /// A packet of a test, and the record's fields that the judges can see.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -110,6 +111,8 @@ fn account() -> Account {
         source: "xdp",
         mode: "pass",
         queues: vec![QueueAccount { queue: 7, tally, ..QueueAccount::default() }],
+        strays: Strays::default(),
+        untold_tags: 0,
         nic: Some(NicCounters { missed: 1, fifo_errors: 0, dropped: 0 }),
     });
     Account { elapsed: Duration::from_secs(5), interfaces: interfaces.into(), ..Account::default() }

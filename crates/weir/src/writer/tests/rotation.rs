@@ -125,6 +125,7 @@ fn packets_one_by_one_fill_files_exactly() {
             direction,
             lost_before,
             comment,
+            notes: Notes::default(),
         };
         writer.packet(&packet).unwrap();
     }
@@ -203,11 +204,10 @@ fn a_ring_by_bytes() {
 }
 
 #[test]
-fn what_was_there_before_is_overwritten_and_what_is_of_this_run_is_not() {
+fn a_rotation_overwrites_no_file() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     fs::write(path("f1"), [7; 9]).unwrap();
-    std::thread::sleep(Duration::from_millis(20));
     let options = rotating(Format::Pcapng, Rotation { packets: Some(5), ..Rotation::default() });
     let mut writer = Writer::create(&path("f"), &interfaces(), &options).unwrap();
     fs::write(path("f2"), "of somebody else").unwrap();
@@ -215,9 +215,12 @@ fn what_was_there_before_is_overwritten_and_what_is_of_this_run_is_not() {
         put(&mut writer, &chunk(0, n * 5, 5)).unwrap();
     }
     writer.finish(&account()).1.unwrap();
-    assert_eq!(names(directory.path()), ["f", "f1", "f2", "f3"]);
-    agree(&path("f1"), &chunk(0, 5, 5), 1, true);
+    // Neither what an earlier run has left nor what somebody puts in the way.
+    assert_eq!(names(directory.path()), ["f", "f1", "f2", "f3", "f4"]);
+    assert_eq!(fs::read(path("f1")).unwrap(), [7; 9]);
     assert_eq!(fs::read(path("f2")).unwrap(), b"of somebody else");
+    agree(&path("f3"), &chunk(0, 5, 5), 1, true);
+    agree(&path("f4"), &chunk(0, 10, 5), 1, true);
 
     let careful = WriterOptions { no_clobber: true, ..options };
     let error = Writer::create(&path("f"), &interfaces(), &careful).unwrap_err();

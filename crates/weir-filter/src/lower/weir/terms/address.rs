@@ -246,7 +246,12 @@ impl Site<'_> {
     }
 
     pub(super) fn ip_broadcast(&mut self) -> Formula {
-        let Some(host) = self.options.netmask.map(|mask| !mask) else { return Formula::Never };
+        // Of a network of one address or two (RFC 3021) none is a broadcast: only the one of all networks is.
+        let host = match self.options.netmask.map(|mask| !mask) {
+            Some(0 | 1) => u32::MAX,
+            Some(host) => host,
+            None => return Formula::Never,
+        };
         if self.kind() != Kind::Ip4 {
             return Formula::Never;
         }

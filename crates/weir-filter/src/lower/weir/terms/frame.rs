@@ -183,7 +183,11 @@ impl Site<'_> {
 
     /// Where the first byte of an ISO network protocol is: behind LLC, where there is one.
     fn iso_header(&mut self) -> Place {
-        if self.has_llc() { self.llc_header().plus(3) } else { self.network() }
+        match self.level.link.numbers {
+            _ if self.has_llc() => self.llc_header().plus(3),
+            Numbers::Hdlc => self.network().plus(1),
+            _ => self.network(),
+        }
     }
 
     /// A protocol of ISO, by its number in ISO/IEC TR 9577.

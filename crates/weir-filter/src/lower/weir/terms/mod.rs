@@ -9,6 +9,7 @@ mod wlan;
 use self::wlan::{FROM_DS, TO_DS};
 use super::chain::is_extension;
 use super::formula::Formula;
+use super::link::{Numbers, of_ppp};
 use super::place::{Level, Place};
 use super::stage::{Kind, Layer, Stage};
 use crate::ast::{Arith, ArithId, Ast, Primitive, Protocol};
@@ -75,6 +76,7 @@ pub(super) fn asks(ast: &Ast, primitive: &Primitive) -> Vec<Kind> {
             BOTH.to_vec()
         }
         Primitive::Tunnel => BOTH.to_vec(),
+        Primitive::Proto { protocol: Some(Protocol::Link), number } => kind_of(*number).into_iter().collect(),
         Primitive::Proto { protocol, .. } | Primitive::ProtoChain { protocol, .. } => {
             protocol.map_or_else(|| BOTH.to_vec(), of)
         }
@@ -86,6 +88,12 @@ pub(super) fn asks(ast: &Ast, primitive: &Primitive) -> Vec<Kind> {
         }
         _ => Vec::new(),
     }
+}
+
+/// The kind that a number in the frame's header stands for, as an EtherType or as PPP has it.
+fn kind_of(number: u32) -> Option<Kind> {
+    let number = of_ppp(number).unwrap_or(number);
+    Kind::ASKED.into_iter().find(|kind| kind.ether_type().map(u32::from) == Some(number))
 }
 
 /// Up to where the headers must be found before a term can ask.
@@ -256,6 +264,10 @@ impl Site<'_> {
     /// The frame's number for what comes next is that of `ether_type`.
     fn is_kind(&mut self, ether_type: u32) -> Formula {
         let kind = self.kind();
+        let ether_type = match self.level.link.numbers {
+            Numbers::Ppp => of_ppp(ether_type).unwrap_or(ether_type),
+            _ => ether_type,
+        };
         if let Some(own) = kind.ether_type() {
             return if u32::from(own) == ether_type { Formula::Always } else { Formula::Never };
         }

@@ -1,0 +1,97 @@
+//! Who a command is while it runs: somebody who may do nothing, if it was root who started it.
+
+use clap::Args;
+use weir_sys::privilege::{self, Capabilities};
+use weir_sys::user::User;
+
+use crate::failure::Failure;
+
+/// Users of no other program, the first that exists: the package makes one, `nobody` is everywhere.
+const OWN: [&str; 2] = ["weir", "nobody"];
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Privileges")]
+pub(crate) struct UserArgs {
+    /// Become this user once the interfaces are open: all files are created by it and belong to it. Started by root, weir
+    /// becomes `weir` or `nobody` by itself, and the files are root's; `-Z root` keeps it from that.
+    #[arg(short = 'Z', long, value_name = "USER")]
+    relinquish_privileges: Option<String>,
+}
+
+/// Who to become.
+#[derive(Debug)]
+pub(crate) enum Become {
+    /// Somebody who was named.
+    Asked(User),
+    /// A user of weir's own; files stay with who started it.
+    Own(User),
+    /// Nobody else; with a word about it, where that is weaker than it could be.
+    Nobody(Option<&'static str>),
+}
+
+impl UserArgs {
+    /// Who to become, looked up while that is possible.
+    pub(crate) fn find(&self) -> Result<Become, Failure> {
+        let Some(name) = &self.relinquish_privileges else { return own() };
+        let found = User::find(name).map_err(|error| Failure::new(format_args!("-Z {name}: {error}")))?;
+        let unknown = || {
+            Failure::usage(format!("-Z {name}: there is no user of this name"))
+                .hint("getent passwd lists those that there are")
+        };
+        let user = found.ok_or_else(unknown)?;
+        Ok(if user.uid == 0 && rustix::process::geteuid().is_root() {
+            Become::Nobody(Some("it is user 0, as asked for"))
+        } else {
+            Become::Asked(user)
+        })
+    }
+
+    /// Becomes that user, with nothing else given up.
+    pub(super) fn switch_to(user: &User) -> Result<(), Failure> {
+        user.switch_to().map_err(|error| {
+            Failure::new(format_args!("-Z {}: {error}", user.name))
+                .hint("only root, or who has CAP_SETUID and CAP_SETGID, may become another user")
+        })
+    }
+}
+
+fn own() -> Result<Become, Failure> {
+    if !rustix::process::geteuid().is_root() {
+        return Ok(Become::Nobody(None));
+    }
+    let takes = Capabilities::SETUID | Capabilities::SETGID;
+    let may = privilege::effective().is_ok_and(|held| held.contains(takes));
+    let found = if may { OWN.iter().find_map(|name| User::find(name).ok().flatten()) } else { None };
+    Ok(found
+        .map_or(Become::Nobody(Some("it stays user 0: it cannot become `weir` or `nobody`")), Become::Own))
+}
+
+impl Become {
+    /// Who takes packets.
+    pub(super) fn user(&self) -> Option<&User> {
+        match self {
+            Self::Asked(user) | Self::Own(user) => Some(user),
+            Self::Nobody(_) => None,
+        }
+    }
+
+    /// Whose files are, if that is not who started us.
+    pub(crate) fn asked_for(&self) -> Option<&User> {
+        match self {
+            Self::Asked(user) => Some(user),
+            _ => None,
+        }
+    }
+
+    pub(super) fn weakness(&self) -> Option<&'static str> {
+        match self {
+            Self::Nobody(weakness) => *weakness,
+            _ => None,
+        }
+    }
+
+    /// Threads of the sources, which give everything up by themselves, become it too.
+    pub(crate) fn threads_too(&self) {
+        self.user().into_iter().for_each(privilege::become_nobody_as);
+    }
+}

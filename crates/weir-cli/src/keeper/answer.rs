@@ -1,0 +1,171 @@
+//! The processes' side.
+
+use std::fs::{self, File};
+use std::io::{self, Write as _};
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::PathBuf;
+use std::thread;
+use std::time::UNIX_EPOCH;
+
+use weir::writer::{Handed, Keeper as _, Refusal};
+
+use super::Task;
+use super::wire::{Answer, Ask, receive, send};
+use crate::confine::{Needs, confine};
+
+/// What is said of a program that has succeeded.
+pub(super) const WELL: &str = "well";
+
+/// Opens and removes files until the capture ends.
+pub(super) fn keep_files(task: &Task, needs: &Needs, socket: &OwnedFd) {
+    // A process that is not confined as it should be does nothing: the capture is told that it has ended.
+    if confine(needs, task.user.as_ref()).is_err() {
+        return;
+    }
+    while let Ok(Some((ask, _))) = receive(socket) {
+        if matches!(ask, Ask::Leave) {
+            task.sockets.iter().for_each(|path| drop(fs::remove_file(path)));
+        } else if answer(task, ask, socket).is_err() {
+            return;
+        }
+    }
+}
+
+fn answer(task: &Task, ask: Ask, socket: &OwnedFd) -> io::Result<()> {
+    let say = |answer: Answer, beside: Option<OwnedFd>| {
+        send(socket, &answer, beside.as_ref().map(|descriptor| descriptor.as_fd()))
+    };
+    let path = match ask {
+        Ask::Open { ref path, .. } | Ask::Remove { ref path } | Ask::Directory { ref path } => {
+            PathBuf::from(std::ffi::OsString::from_vec(path.clone()))
+        }
+        Ask::List => return list(task, socket),
+        Ask::Run { .. } | Ask::Leave => return say(Answer::NotOurs, None),
+    };
+    if !task.template.matches(&path) {
+        return say(Answer::NotOurs, None);
+    }
+    match ask {
+        Ask::Open { new, .. } => match task.here.open(&path, new) {
+            Ok(Handed { file, created }) => say(Answer::Opened { created }, Some(file.into())),
+            Err(Refusal::Io(error)) => say(errno(&error), None),
+            Err(Refusal::Link { owner }) => say(Answer::Link { owner }, None),
+            Err(Refusal::Foreign { owner }) => say(Answer::Foreign { owner }, None),
+        },
+        Ask::Remove { .. } => match task.here.remove(&path) {
+            Ok(held) => say(Answer::Removed, held),
+            Err(error) => say(errno(&error), None),
+        },
+        _ => match task.here.directory(&path) {
+            Ok(directory) => say(Answer::Directory, Some(directory.into())),
+            Err(error) => say(errno(&error), None),
+        },
+    }
+}
+
+fn errno(error: &io::Error) -> Answer {
+    Answer::Errno(error.raw_os_error().unwrap_or(libc::EIO))
+}
+
+fn list(task: &Task, socket: &OwnedFd) -> io::Result<()> {
+    let found = match task.here.list(&task.template) {
+        Ok(found) => found,
+        Err(error) => return send(socket, &errno(&error), None),
+    };
+    for file in found {
+        let path = file.path.as_os_str().as_bytes().to_vec();
+        let modified = file.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+        send(socket, &Answer::Found { path, bytes: file.bytes, modified, locked: file.locked }, None)?;
+    }
+    send(socket, &Answer::ThatIsAll, None)
+}
+
+/// Runs the program for finished files until the capture ends and all have run.
+pub(super) fn run_programs(task: &Task, needs: &Needs, socket: &OwnedFd) {
+    let Some(command) = &task.command else { return };
+    if crate::confine::for_programs(needs, task.user.as_ref()).is_err() {
+        return;
+    }
+    // Packets come first.
+    let _ = rustix::process::setpriority_process(None, 19);
+    thread::scope(|scope| {
+        while let Ok(Some((Ask::Run { path }, Some(pipe)))) = receive(socket) {
+            let path = PathBuf::from(std::ffi::OsString::from_vec(path));
+            scope.spawn(move || {
+                let ran = match task.template.matches(&path) {
+                    true => task.here.run(command, &path),
+                    false => Err("it is no file of this capture".to_owned()),
+                };
+                let said = ran.err().unwrap_or_else(|| WELL.to_owned());
+                let _nobody_waits = File::from(pipe).write_all(said.as_bytes());
+            });
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+    use weir::writer::{Here, Rotation, Template, WriterOptions};
+
+    use super::*;
+
+    /// What is answered, and whether with a descriptor.
+    fn answers(task: &Task, ask: Ask) -> (Answer, bool) {
+        let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
+        let (ours, theirs) = pair.expect("a pair");
+        answer(task, ask, &theirs).expect("somebody listens");
+        let (answer, beside) = receive(&ours).expect("an answer").expect("not the end");
+        (answer, beside.is_some())
+    }
+
+    #[test]
+    fn files_of_the_capture_and_no_others() {
+        let directory = tempfile::tempdir().expect("a directory");
+        fs::write(directory.path().join("authorized_keys"), "mine").expect("room");
+        let rotation = Rotation { size: Some(1), ..Rotation::default() };
+        let options = WriterOptions { rotation, strftime: true, ..WriterOptions::default() };
+        let task = Task {
+            template: Template::new(&directory.path().join("t-%s.pcapng"), &options),
+            here: Here::default(),
+            command: None,
+            sockets: Vec::new(),
+            user: None,
+        };
+        let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
+        let name = |name: &str| bytes(&directory.path().join(name));
+        let of = |path| answers(&task, Ask::Open { path, new: true });
+        assert!(matches!(of(name("t-17.pcapng")), (Answer::Opened { created: true }, true)));
+        assert!(matches!(of(name("t-17.pcapng")), (Answer::Errno(libc::EEXIST), false)));
+        assert!(matches!(of(name("t-17.pcapng3")), (Answer::Opened { created: true }, true)));
+        for other in [
+            name("authorized_keys"),
+            name("t-x.pcapng"),
+            name("../t-17.pcapng"),
+            bytes(Path::new("/etc/passwd")),
+        ] {
+            for ask in [
+                Ask::Open { path: other.clone(), new: false },
+                Ask::Remove { path: other.clone() },
+                Ask::Directory { path: other.clone() },
+                Ask::Run { path: other.clone() },
+            ] {
+                assert!(matches!(answers(&task, ask), (Answer::NotOurs, false)));
+            }
+        }
+        assert!(matches!(
+            answers(&task, Ask::Directory { path: name("t-17.pcapng") }),
+            (Answer::Directory, true)
+        ));
+        assert!(matches!(answers(&task, Ask::Remove { path: name("t-17.pcapng") }), (Answer::Removed, true)));
+        assert!(matches!(
+            answers(&task, Ask::Remove { path: name("t-17.pcapng") }),
+            (Answer::Removed, false)
+        ));
+        assert!(matches!(answers(&task, Ask::List), (Answer::Found { bytes: 0, .. }, false)));
+        assert_eq!(fs::read(directory.path().join("authorized_keys")).expect("still there"), b"mine");
+    }
+}

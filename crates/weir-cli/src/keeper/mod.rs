@@ -1,0 +1,92 @@
+//! Who opens the files for a capture that is confined: processes beside it, which do nothing else.
+//!
+//! ```text
+//! capture: nobody, no directory   -- Ask: open, remove, list -->   weir-files: the user's rights, that directory
+//!                                 <-- Answer, a descriptor ---
+//!                                 -- run, a pipe ------------->    weir-run: -z, no capability
+//! ```
+//!
+//! Each is told beforehand which files there can be (a [`Template`]) and answers for no other: who has taken the capture over can
+//! spoil captured files, which he could anyway.
+
+mod answer;
+mod ask;
+mod wire;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use weir::writer::{Here, Keeper, Template, WriterOptions};
+use weir_sys::fork::{Forked, fork};
+use weir_sys::user::User;
+
+use crate::confine::Needs;
+use crate::failure::Failure;
+
+/// What the processes are to do.
+#[derive(Debug)]
+pub(super) struct Task {
+    template: Template,
+    here: Here,
+    command: Option<OsString>,
+    /// Sockets that go with the capture.
+    sockets: Vec<PathBuf>,
+    /// Whose the files will be; `None`: who started us.
+    user: Option<User>,
+}
+
+/// The processes, asked one question at a time.
+#[derive(Debug)]
+pub(crate) struct Helpers {
+    files: Mutex<Forked>,
+    runner: Option<Mutex<Forked>>,
+}
+
+impl Helpers {
+    /// Starts those that a capture to `file` needs, before it has other threads. `sockets`: removed when all of this is dropped.
+    pub(crate) fn start(
+        file: Option<&Path>,
+        options: &WriterOptions,
+        user: Option<&User>,
+        sockets: Vec<PathBuf>,
+    ) -> Result<Option<Arc<Self>>, Failure> {
+        // Standard output is open.
+        let file = file.filter(|file| *file != Path::new("-"));
+        if file.is_none() && sockets.is_empty() {
+            return Ok(None);
+        }
+        let path = file.unwrap_or_else(|| Path::new("-"));
+        if let Some(command) = options.command.as_deref().filter(|command| !weir::writer::can_run(command)) {
+            let command = command.to_string_lossy().into_owned();
+            return Err(weir::writer::WriteError::Command { command }.into());
+        }
+        let task = Task {
+            template: Template::new(path, options),
+            here: Here { group_readable: options.group_readable },
+            command: options.command.clone(),
+            sockets,
+            user: user.cloned(),
+        };
+        let needs = || {
+            let needs = Needs::to_keep();
+            let needs = file.map(crate::files::place).iter().fold(needs, |needs, place| needs.write(place));
+            task.sockets.iter().fold(needs, |needs, socket| needs.remove(socket))
+        };
+        let started = |error| {
+            Failure::new(format_args!("start a process that opens files: {error}"))
+                .hint("--no-confine does without")
+        };
+        let runner = task.command.is_some().then(|| {
+            fork(c"weir-run", |socket| answer::run_programs(&task, &needs(), &socket)).map(Mutex::new)
+        });
+        let runner = runner.transpose().map_err(started)?;
+        let files = fork(c"weir-files", |socket| answer::keep_files(&task, &needs(), &socket));
+        Ok(Some(Arc::new(Self { files: Mutex::new(files.map_err(started)?), runner })))
+    }
+
+    /// As a writer wants it.
+    pub(crate) fn keeper(self: &Arc<Self>) -> Arc<dyn Keeper> {
+        Arc::clone(self) as Arc<dyn Keeper>
+    }
+}

@@ -1,0 +1,68 @@
+//! A tap interface: what is written to it arrives (linux/if_tun.h), for trying things in a private namespace.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+
+use crate::CallError;
+use crate::link::links;
+use crate::veth::bring_up;
+
+const TUNSETIFF: libc::Ioctl = 0x4004_54ca;
+const IFF_TAP: libc::c_short = 0x0002;
+const IFF_NO_PI: libc::c_short = 0x1000;
+
+/// The other end of a tap interface, which goes with it. Many threads may write at a time.
+#[derive(Debug)]
+pub struct Tap {
+    file: File,
+    index: u32,
+}
+
+impl Tap {
+    /// Makes the interface `name`, which is up, in this thread's network namespace.
+    ///
+    /// # Errors
+    ///
+    /// `EPERM` without `CAP_NET_ADMIN`, `ENOENT` without the driver, `EBUSY` where the name is taken.
+    pub fn create(name: &str) -> Result<Self, CallError> {
+        const PATH: &str = "/dev/net/tun";
+        let failed = |error| CallError::new(format!("make the tap interface {name}"), error);
+        // Who does not wait has its frames met by XDP in the driver (`tun_can_build_skb`).
+        let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(PATH);
+        let file = file.map_err(failed)?;
+        // SAFETY: all zeros are a valid `ifreq`.
+        let mut request: libc::ifreq = unsafe { std::mem::zeroed() };
+        if name.len() >= request.ifr_name.len() {
+            return Err(failed(io::ErrorKind::InvalidInput.into()));
+        }
+        for (to, from) in request.ifr_name.iter_mut().zip(name.bytes()) {
+            *to = libc::c_char::from_ne_bytes([from]);
+        }
+        request.ifr_ifru.ifru_flags = IFF_TAP | IFF_NO_PI;
+        // SAFETY: the kernel reads and writes an `ifreq` there, and no more.
+        let result = unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF, &raw mut request) };
+        if result < 0 {
+            return Err(failed(io::Error::last_os_error()));
+        }
+        bring_up(name)?;
+        let links = links()?;
+        let link = links.iter().find(|link| link.name == name);
+        Ok(Self { file, index: link.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?.index })
+    }
+
+    /// The interface's index.
+    pub fn index(&self) -> u32 {
+        self.index
+    }
+
+    /// Has the interface receive a frame.
+    ///
+    /// # Errors
+    ///
+    /// `EIO`: it is down.
+    pub fn receive(&self, frame: &[u8]) -> io::Result<()> {
+        (&self.file).write_all(frame)
+    }
+}

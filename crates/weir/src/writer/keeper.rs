@@ -1,0 +1,231 @@
+//! Who opens and removes the files: this process, or one that it asks, so that whoever handles packets needs no directory.
+
+use std::ffi::OsStr;
+use std::fmt;
+use std::fs::{File, Permissions};
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rustix::fs::{
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, fstatfs, openat, readlinkat,
+    unlinkat,
+};
+use rustix::io::Errno;
+
+use super::template::{Found, Template};
+
+/// Opens and removes the files of a [`Writer`](super::Writer), and runs the program for those that are finished.
+pub trait Keeper: fmt::Debug + Send + Sync {
+    /// Opens `path` to be written, not emptied. `new`: only if nothing is there (else [`io::ErrorKind::AlreadyExists`]).
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer, or what somebody else has put there.
+    fn open(&self, path: &Path, new: bool) -> Result<Handed, Refusal>;
+
+    /// Removes a file. Its blocks are free once what this gives is dropped, which can take long. One that is gone already
+    /// is no error.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer.
+    fn remove(&self, path: &Path) -> io::Result<Option<OwnedFd>>;
+
+    /// The directory that `path` is in, to be brought to the disk.
+    ///
+    /// # Errors
+    ///
+    /// The kernel's answer.
+    fn directory(&self, path: &Path) -> io::Result<File>;
+
+    /// The files of `template` that are there.
+    ///
+    /// # Errors
+    ///
+    /// A directory cannot be read.
+    fn list(&self, template: &Template) -> io::Result<Vec<Found>>;
+
+    /// Runs `command` with `path`, and waits for its end; what went wrong, in words.
+    ///
+    /// # Errors
+    ///
+    /// It could not be started, or did not succeed.
+    fn run(&self, command: &OsStr, path: &Path) -> Result<(), String>;
+}
+
+/// A file that was opened.
+#[derive(Debug)]
+pub struct Handed {
+    /// To be written.
+    pub file: File,
+    /// Whether it was not there before.
+    pub created: bool,
+}
+
+/// Why a file was not opened.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The kernel's answer.
+    Io(io::Error),
+    /// A symbolic link that another user has put there.
+    Link {
+        /// That user.
+        owner: u32,
+    },
+    /// Another user's file in a directory in which everybody may make files.
+    Foreign {
+        /// That user.
+        owner: u32,
+    },
+}
+
+impl From<Errno> for Refusal {
+    fn from(error: Errno) -> Self {
+        Self::Io(error.into())
+    }
+}
+
+impl From<io::Error> for Refusal {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// This process does it itself.
+#[derive(Debug, Clone, Default)]
+pub struct Here {
+    /// Whether its group may read a new file, too.
+    pub group_readable: bool,
+}
+
+/// Links that are followed, one behind the other (the kernel's own limit is 40).
+const MOST_LINKS: u32 = 8;
+
+/// `PROC_SUPER_MAGIC` of linux/magic.h.
+const PROC: i64 = 0x9fa0;
+
+impl Keeper for Here {
+    fn open(&self, path: &Path, new: bool) -> Result<Handed, Refusal> {
+        let mode =
+            if self.group_readable { Mode::RUSR | Mode::WUSR | Mode::RGRP } else { Mode::RUSR | Mode::WUSR };
+        open_in(CWD, path, new, mode, MOST_LINKS)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<Option<OwnedFd>> {
+        // As long as somebody has it open, a deleted file keeps its blocks.
+        let held = openat(CWD, path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
+        match unlinkat(CWD, path, AtFlags::empty()) {
+            // Somebody else, perhaps the program for finished files, has taken it away.
+            Ok(()) | Err(Errno::NOENT) => Ok(held.ok()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn directory(&self, path: &Path) -> io::Result<File> {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        Ok(openat(CWD, parent(path), flags, Mode::empty())?.into())
+    }
+
+    fn list(&self, template: &Template) -> io::Result<Vec<Found>> {
+        template.list()
+    }
+
+    fn run(&self, command: &OsStr, path: &Path) -> Result<(), String> {
+        // What it prints goes where messages go; standard output may be for a program that reads.
+        let stdout = io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
+        let status =
+            Command::new(command).arg(path).stdin(Stdio::null()).stdout(stdout).process_group(0).status();
+        match status {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => Err(status.to_string()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+}
+
+/// The directory in which `path` is.
+pub(super) fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Opens `path`, which begins at `base` where it is relative. Between a look and what follows from it there is no name that
+/// somebody else could exchange: the directory is held open, and what is there is judged once it is open.
+fn open_in(base: BorrowedFd<'_>, path: &Path, new: bool, mode: Mode, links: u32) -> Result<Handed, Refusal> {
+    let Some(name) = path.file_name() else { return Err(Errno::ISDIR.into()) };
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let directory = openat(base, parent(path), flags, Mode::empty())?;
+    let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    match openat(&directory, name, flags | OFlags::CREATE | OFlags::EXCL, mode) {
+        Ok(file) => return Ok(Handed { file: file.into(), created: true }),
+        Err(Errno::EXIST) if !new => {}
+        Err(error) => return Err(error.into()),
+    }
+    match openat(&directory, name, flags, Mode::empty()) {
+        Ok(file) => {
+            let (there, around) = (fstat(&file)?, fstat(&directory)?);
+            match foreigner(&there, &around) {
+                Some(owner) => Err(Refusal::Foreign { owner }),
+                None => Ok(Handed { file: file.into(), created: false }),
+            }
+        }
+        Err(Errno::LOOP) => follow(directory.as_fd(), name, mode, links),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Follows the link `name`, if the user itself or root has made it.
+fn follow(directory: BorrowedFd<'_>, name: &OsStr, mode: Mode, links: u32) -> Result<Handed, Refusal> {
+    let link = openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    if fstatfs(&link)?.f_type == PROC {
+        // What a process has open, such as `/dev/stdout`: no path leads there, and nobody can exchange it.
+        let file = openat(directory, name, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+        return Ok(Handed { file: file.into(), created: false });
+    }
+    let owner = fstat(&link)?.st_uid;
+    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
+        return Err(Refusal::Link { owner });
+    }
+    let links = links.checked_sub(1).ok_or(Errno::LOOP)?;
+    let target = readlinkat(&link, "", Vec::new())?;
+    let target = PathBuf::from(OsStr::from_bytes(target.as_bytes()));
+    open_in(directory, &target, false, mode, links)
+}
+
+/// Who owns a file that stands where everybody may make files and nobody remove those of others, if it is neither we nor
+/// the directory's owner: as `fs.protected_regular` and `fs.protected_fifos` have it, which may be switched off.
+fn foreigner(file: &Stat, directory: &Stat) -> Option<u32> {
+    let everybodys = Mode::SVTX | Mode::WOTH;
+    let kind = FileType::from_raw_mode(file.st_mode);
+    let shared = Mode::from_raw_mode(directory.st_mode).contains(everybodys)
+        && matches!(kind, FileType::RegularFile | FileType::Fifo);
+    let known = [rustix::process::geteuid().as_raw(), directory.st_uid].contains(&file.st_uid);
+    (shared && !known).then_some(file.st_uid)
+}
+
+/// Whether somebody writes to the file.
+pub(super) fn is_locked(path: &Path) -> bool {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    let Ok(file) = openat(CWD, path, flags, Mode::empty()) else { return false };
+    flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+}
+
+/// Whether there is such a program, as a path or in `PATH`.
+pub fn can_run(command: &OsStr) -> bool {
+    let executable = |path: &Path| {
+        let mode = |file: std::fs::Metadata| file.is_file().then(|| Permissions::mode(&file.permissions()));
+        std::fs::metadata(path).ok().and_then(mode).is_some_and(|mode| mode & 0o111 != 0)
+    };
+    if Path::new(command).components().count() > 1 {
+        return executable(Path::new(command));
+    }
+    std::env::split_paths(&std::env::var_os("PATH").unwrap_or_default())
+        .any(|directory| executable(&directory.join(command)))
+}

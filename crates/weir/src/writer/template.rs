@@ -1,0 +1,239 @@
+//! Which names a run gives its files, and so which files of earlier runs are of the same kind.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use jiff::fmt::strtime::{self, BrokenDownTime};
+
+use super::{Compression, WriterOptions, keeper, names};
+
+/// The names that a path stands for: with times, where `%` stands in it, and numbers behind.
+#[derive(Debug, Clone)]
+pub struct Template {
+    path: PathBuf,
+    strftime: bool,
+    numbered: bool,
+}
+
+/// A file that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// Where.
+    pub path: PathBuf,
+    /// Its length.
+    pub bytes: u64,
+    /// When it was written to last.
+    pub modified: SystemTime,
+    /// Whether somebody writes to it now.
+    pub locked: bool,
+}
+
+impl Template {
+    /// The names that a writer with these options gives.
+    pub fn new(path: &Path, options: &WriterOptions) -> Self {
+        let numbered = options.rotation.rotates();
+        Self { path: path.to_owned(), strftime: options.strftime, numbered }
+    }
+
+    /// The path that it was made from.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the names can be told from all others: there are conversions that do not say what they stand for (`%Z`).
+    pub fn is_exact(&self) -> bool {
+        self.path.iter().all(|part| !self.has_time(part) || reads_back(part))
+    }
+
+    /// Whether `path` may be a file of this kind. What it cannot tell it takes for one: see [`is_exact`](Self::is_exact).
+    pub fn matches(&self, path: &Path) -> bool {
+        let (parts, names) = (self.path.iter(), path.iter());
+        let last = parts.clone().count().saturating_sub(1);
+        parts.clone().count() == names.clone().count()
+            && parts
+                .zip(names)
+                .enumerate()
+                .all(|(n, (part, name))| self.part_matches(part, name, n == last).is_some())
+    }
+
+    /// The number behind the name of a file of this kind.
+    pub(super) fn number(&self, path: &Path) -> Option<u64> {
+        self.part_matches(self.path.file_name()?, path.file_name()?, true)
+    }
+
+    /// The files that are there and are our own, the oldest first.
+    pub(super) fn list(&self) -> io::Result<Vec<Found>> {
+        if !self.is_exact() {
+            return Ok(Vec::new());
+        }
+        let mut found = Vec::new();
+        let parts: Vec<&OsStr> = self.path.iter().collect();
+        let steady = parts.len().min(parts.iter().position(|part| self.has_time(part)).unwrap_or(usize::MAX));
+        let steady = steady.min(parts.len().saturating_sub(1));
+        let start: PathBuf = parts.get(..steady).unwrap_or_default().iter().collect();
+        self.list_in(&start, parts.get(steady..).unwrap_or_default(), &mut found)?;
+        found.sort_by(|a, b| {
+            let key = |file: &Found| (file.modified, file.path.as_os_str().len());
+            key(a).cmp(&key(b)).then_with(|| a.path.cmp(&b.path))
+        });
+        Ok(found)
+    }
+
+    fn list_in(&self, directory: &Path, parts: &[&OsStr], found: &mut Vec<Found>) -> io::Result<()> {
+        let Some((part, rest)) = parts.split_first() else { return Ok(()) };
+        if !rest.is_empty() && !self.has_time(part) {
+            return self.list_in(&directory.join(part), rest, found);
+        }
+        let entries =
+            match fs::read_dir(if directory.as_os_str().is_empty() { Path::new(".") } else { directory }) {
+                Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+                entries => entries?,
+            };
+        let us = rustix::process::geteuid().as_raw();
+        for entry in entries {
+            let entry = entry?;
+            if self.part_matches(part, &entry.file_name(), rest.is_empty()).is_none() {
+                continue;
+            }
+            let path = directory.join(entry.file_name());
+            // Not what a link leads to; and it may be gone by now.
+            let Ok(there) = entry.metadata() else { continue };
+            if there.is_dir() && !rest.is_empty() {
+                self.list_in(&path, rest, found)?;
+            } else if there.is_file() && rest.is_empty() && there.uid() == us {
+                let locked = keeper::is_locked(&path);
+                found.push(Found { path, bytes: there.len(), modified: there.modified()?, locked });
+            }
+        }
+        Ok(())
+    }
+
+    fn has_time(&self, part: &OsStr) -> bool {
+        self.strftime && part.as_bytes().contains(&b'%')
+    }
+
+    /// The number behind `name`, 0 without one, if `part` of the path stands for such names.
+    fn part_matches(&self, part: &OsStr, name: &OsStr, is_last: bool) -> Option<u64> {
+        if !(is_last && self.numbered) {
+            return self.stands_for(part, name).then_some(0);
+        }
+        let (part, name) = match Compression::of_name(Path::new(part)) {
+            None => (part, name),
+            Some(_) => {
+                let (part, name) = (Path::new(part), Path::new(name));
+                if part.extension() != name.extension() {
+                    return None;
+                }
+                (part.file_stem()?, name.file_stem()?)
+            }
+        };
+        let bytes = name.as_bytes();
+        let digits = bytes.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        (0..=digits).find_map(|count| {
+            let (stem, number) = bytes.split_at(bytes.len() - count);
+            let number = if number.is_empty() { "0" } else { std::str::from_utf8(number).ok()? };
+            self.stands_for(part, OsStr::from_bytes(stem)).then(|| number.parse().ok())?
+        })
+    }
+
+    fn stands_for(&self, part: &OsStr, name: &OsStr) -> bool {
+        if !self.has_time(part) {
+            return part == name;
+        }
+        let (Some(format), Some(text)) = (part.to_str(), name.to_str()) else { return false };
+        if reads_back(part) { is_time(format, text) } else { is_like(format, text) }
+    }
+}
+
+/// Whether `text` is exactly what `format` makes of some time.
+fn is_time(format: &str, text: &str) -> bool {
+    let time = BrokenDownTime::parse(format, text);
+    time.and_then(|time| time.to_string(format)).is_ok_and(|again| again == text)
+}
+
+/// Whether what `part` makes of a time can be read back.
+fn reads_back(part: &OsStr) -> bool {
+    let Some(format) = part.to_str() else { return false };
+    let now = names::local(SystemTime::now()).and_then(|now| strtime::format(format, &now));
+    now.is_ok_and(|text| is_time(format, &text))
+}
+
+/// Whether `text` has what stands between the conversions of `format`, in this order.
+fn is_like(format: &str, text: &str) -> bool {
+    // Letter by letter: whether a conversion stands in front of it, which may be anything.
+    let mut letters = format.chars();
+    let (mut pieces, mut piece) = (Vec::new(), String::new());
+    while let Some(letter) = letters.next() {
+        if letter != '%' {
+            piece.push(letter);
+            continue;
+        }
+        match letters.find(|letter| letter.is_ascii_alphabetic() || *letter == '%') {
+            Some('%') => piece.push('%'),
+            _ => pieces.push(std::mem::take(&mut piece)),
+        }
+    }
+    let Some(mut rest) = pieces.first().and_then(|first| text.strip_prefix(first.as_str())) else {
+        return false;
+    };
+    for piece in pieces.iter().skip(1) {
+        let Some(at) = rest.find(piece.as_str()) else { return false };
+        rest = rest.get(at + piece.len()..).unwrap_or_default();
+    }
+    rest.ends_with(piece.as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Rotation;
+    use super::*;
+
+    fn template(path: &str) -> Template {
+        let rotation = Rotation { size: Some(1), ..Rotation::default() };
+        let options = WriterOptions { rotation, strftime: true, ..WriterOptions::default() };
+        Template::new(Path::new(path), &options)
+    }
+
+    #[test]
+    fn files_of_the_same_kind_and_no_others() {
+        let table: [(&str, &[&str], &[&str]); 6] = [
+            (
+                "d/trace",
+                &["d/trace", "d/trace1", "d/trace017"],
+                &["d/trace.1", "d/tracex", "e/trace", "trace", "d/x/trace1"],
+            ),
+            ("t.pcapng.zst", &["t.pcapng.zst", "t.pcapng3.zst"], &["t.pcapng", "t.pcapng.zst3", "t.pcapng3"]),
+            (
+                "%Y/t-%m%d-%H%M%S.pcapng",
+                &["2026/t-0102-030405.pcapng", "2026/t-0102-030405.pcapng12"],
+                &[
+                    "2026/t-0102-0304.pcapng",
+                    "2026/t-1302-030405.pcapng",
+                    "x/t-0102-030405.pcapng",
+                    "2026/../authorized",
+                ],
+            ),
+            ("t-%s", &["t-1700000000", "t-17000000001"], &["t-", "t-x", "authorized_keys"]),
+            ("100%%", &["100%", "100%7"], &["100", "1007"]),
+            ("t-%Z-%H", &["t-CET-07", "t-UTC-071"], &["u-CET-07", "authorized_keys"]),
+        ];
+        for (path, same, other) in table {
+            let template = template(path);
+            for name in same {
+                assert!(template.matches(Path::new(name)), "{path}: {name}");
+            }
+            for name in other {
+                assert!(!template.matches(Path::new(name)), "{path}: {name}");
+            }
+        }
+        assert!(template("t-%Y%m%d-%H%M%S").is_exact() && !template("t-%Z").is_exact());
+        assert_eq!(template("t").number(Path::new("t012")), Some(12));
+        let single = Template::new(Path::new("one"), &WriterOptions::default());
+        assert!(single.matches(Path::new("one")) && !single.matches(Path::new("one1")));
+    }
+}
