@@ -1,6 +1,7 @@
 //! The program that is bound to its device, with filters inside: the verifier takes it, whatever the filter.
 
 use std::io::Write;
+use std::process::Command;
 
 use weir_bpf::filter::{FilterError, Loader};
 use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp, SteerBy, Steering};
@@ -8,7 +9,7 @@ use weir_bpf::writers::Writers;
 use weir_bpf::xdp::{Options, Program};
 use weir_bpf::{af_xdp, forward};
 use weir_filter::emit::ebpf;
-use weir_filter::graph::{Graph, Node, TermId, Value, Width};
+use weir_filter::graph::{Graph, Node, Operation, TermId, Value, Width};
 use weir_filter::names::NoNames;
 use weir_filter::{Beside, Dialect, Options as FilterOptions};
 use weir_judge::corpus;
@@ -140,6 +141,39 @@ fn the_stack_has_room_for_the_writer_and_the_largest_filter() {
             let more = loader.load(&keeping(97), &[]).unwrap_err();
             let full = ebpf::Error::TooManyResults { needed: 97, most: 96 };
             assert!(matches!(more, FilterError::Emit(error) if error == full), "{more}");
+        }
+    });
+}
+
+/// A filter that divides this many bytes of the packet by each other: the verifier puts instructions in front of each division.
+fn dividing(count: u32) -> Graph {
+    let mut graph = Graph::new(1);
+    let mut node = Graph::ACCEPT;
+    for at in 0..count {
+        let (one, other) = (graph.load(None, at, Width::Byte), graph.load(None, at + 1, Width::Byte));
+        let value = graph.binary(Operation::Divide, one, other);
+        node = graph.equals(value, 300, (Graph::REFUSE, node), TermId(0));
+    }
+    graph.set_root(node);
+    graph
+}
+
+/// Programs that the verifier has made longer outlive their device: on kernels that move such a program and leave the old place
+/// with the device, room in it keeps them where they are (`stripped.h`, `filter/link.rs`).
+#[test]
+fn root_a_device_goes_before_its_programs() {
+    let Some(namespace) = namespace() else { return };
+    namespace.run(|| {
+        for graph in [keeping(1), dividing(400)] {
+            let device = device();
+            let loaders = loaders(device, true, &[None, Some(SteerBy::Inner)]);
+            let programs: Vec<_> = loaders.iter().map(|loader| loader.load(&graph, &[])).collect();
+            for program in &programs {
+                assert!(program.is_ok(), "{program:?}");
+            }
+            let deleted = Command::new("ip").args(["link", "delete", "one"]).status().expect("iproute2");
+            assert!(deleted.success());
+            assert!(link::links().expect("the kernel answers").iter().all(|link| link.name != "one"));
         }
     });
 }

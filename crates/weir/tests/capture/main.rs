@@ -12,6 +12,7 @@ mod segment;
 mod steering;
 mod tagged;
 mod tc;
+mod writers;
 
 use std::time::Duration;
 

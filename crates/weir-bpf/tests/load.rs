@@ -1,0 +1,253 @@
+//! Every program that a capture loads, with each pair of values of its constants at least once: this kernel's verifier takes
+//! it. What an older kernel cannot know is expected to be refused there.
+
+use std::collections::HashSet;
+use std::io::Write;
+
+use weir_bpf::pool::{PoolOptions, Stamp, SteerBy, Steering};
+use weir_bpf::writers::Writers;
+use weir_bpf::{LoadError, af_xdp, bare, forward, lab, stack, tag, tc, xdp, xsk};
+use weir_sys::cpu::Processors;
+use weir_sys::netns::NetNs;
+use weir_sys::{kernel, link, veth};
+
+const STAMPS: [Stamp; 3] = [Stamp::None, Stamp::Packet, Stamp::Batch];
+const SNAP_LENGTHS: [u32; 5] = [1, 96, 1514, 9216, 262_144];
+const STEERED: [Option<SteerBy>; 5] =
+    [None, Some(SteerBy::Flow), Some(SteerBy::Inner), Some(SteerBy::RoundRobin), Some(SteerBy::Vlan)];
+
+/// Choices, each a number below that of its place in `sizes`, in which each pair of values of two places stands together
+/// somewhere.
+fn pairs(sizes: &[usize]) -> Vec<Vec<usize>> {
+    let places = || (0..sizes.len()).flat_map(|one| (0..one).map(move |other| (one, other)));
+    let mut open: HashSet<_> = places()
+        .flat_map(|(one, other)| {
+            (0..sizes[one]).flat_map(move |a| (0..sizes[other]).map(move |b| (one, a, other, b)))
+        })
+        .collect();
+    let mut rows = Vec::new();
+    while let Some(&(one, a, other, b)) = open.iter().min() {
+        let mut row: Vec<Option<usize>> = vec![None; sizes.len()];
+        (row[one], row[other]) = (Some(a), Some(b));
+        for place in 0..sizes.len() {
+            let new = |value: usize| {
+                let known = row.iter().enumerate().filter_map(|(at, v)| v.map(|v| (at, v)));
+                known.filter(|&(at, v)| open.contains(&ordered((at, v), (place, value)))).count()
+            };
+            if row[place].is_none() {
+                row[place] = (0..sizes[place]).max_by_key(|&value| new(value));
+            }
+        }
+        let row: Vec<usize> = row.into_iter().flatten().collect();
+        for (one, other) in places() {
+            open.remove(&(one, row[one], other, row[other]));
+        }
+        rows.push(row);
+    }
+    rows
+}
+
+fn ordered(one: (usize, usize), other: (usize, usize)) -> (usize, usize, usize, usize) {
+    let ((a, b), (c, d)) = if one.0 > other.0 { (one, other) } else { (other, one) };
+    (a, b, c, d)
+}
+
+#[test]
+fn each_pair_of_values_stands_together_somewhere() {
+    let sizes = [3, 5, 2, 2, 4];
+    let rows = pairs(&sizes);
+    for (one, other) in [(0, 1), (1, 4), (2, 3), (3, 4)] {
+        let seen: HashSet<_> = rows.iter().map(|row| (row[one], row[other])).collect();
+        assert_eq!(seen.len(), sizes[one] * sizes[other]);
+    }
+    assert!(rows.len() < 40 && rows.iter().all(|row| row.len() == sizes.len()), "{}", rows.len());
+}
+
+/// What became of the programs.
+#[derive(Default)]
+struct Loaded {
+    count: usize,
+    refused: Vec<String>,
+    /// Refused by a kernel that is older than what they call.
+    too_new: usize,
+}
+
+impl Loaded {
+    /// Loads it. `since`: the version that first has all that it calls.
+    fn load<T>(
+        &mut self,
+        what: impl FnOnce() -> String,
+        since: (u32, u32),
+        load: impl FnOnce() -> Result<T, LoadError>,
+    ) {
+        match load() {
+            Ok(_) => self.count += 1,
+            Err(_) if kernel::version() < since => self.too_new += 1,
+            Err(error) => self.refused.push(format!("{}: {error}", what())),
+        }
+    }
+
+    /// Nothing was refused that this kernel should take. Says what `scripts/kernels/table` reads.
+    fn end(self, name: &str) {
+        let Self { count, refused, too_new } = self;
+        let mut said = format!("{name}: {count} loads");
+        if too_new > 0 {
+            said += &format!("\n{name}, bound to a device: refused, as by every kernel before 6.8");
+        }
+        // A closed standard error is no reason to fail.
+        let _ = writeln!(std::io::stderr(), "{said}");
+        let (number, all) = (refused.len(), refused.len() + count);
+        assert!(refused.is_empty() && count > 0, "{number} of {all} refused:\n{}", refused.join("\n"));
+    }
+}
+
+/// Device-bound programs that call metadata functions, and `bpf_xdp_metadata_rx_vlan_tag`.
+const TAGS: (u32, u32) = (6, 8);
+const ANY: (u32, u32) = (0, 0);
+
+/// Runs `test` where there is an interface whose driver can be asked for tags; the environment says whether it may be left
+/// out.
+fn with_device(test: impl FnOnce(u32) + Send) {
+    let namespace = match NetNs::new() {
+        Ok(namespace) => namespace,
+        Err(error) => {
+            let required = ["WEIR_REQUIRE_ROOT", "CI"].iter().any(|name| std::env::var_os(name).is_some());
+            assert!(!required, "tests of programs must not be skipped: {error}");
+            // As above.
+            let _ = writeln!(std::io::stderr(), "SKIP: loading programs: {error}");
+            return;
+        }
+    };
+    namespace.run(|| {
+        veth::create("one", "other").expect("a pair");
+        let links = link::links().expect("interfaces");
+        test(links.iter().find(|link| link.name == "one").expect("it is there").index);
+    });
+}
+
+/// A small pool of 4 queues, with the values of five places of a row: [`STAMPS`], [`SNAP_LENGTHS`], both ways, Ethernet, [`STEERED`].
+fn pool(row: &[usize]) -> (PoolOptions, Option<Steering>) {
+    let options = PoolOptions {
+        queues: 4,
+        chunks: 8,
+        stride: 1 << 20,
+        limit: 1 << 19,
+        slots: 4,
+        order_bytes: 64 + 2 * 8 * 4,
+        snap_len: SNAP_LENGTHS[row[1]],
+        interface_id: 0,
+        stamp: STAMPS[row[0]],
+        directions: row[2] == 1,
+        ethernet: row[3] == 1,
+    };
+    (options, STEERED[row[4]].map(|by| Steering { by, targets: 2, seed: 1 }))
+}
+
+const POOL: [usize; 5] = [STAMPS.len(), SNAP_LENGTHS.len(), 2, 2, STEERED.len()];
+
+#[test]
+fn root_xdp() {
+    with_device(|device| {
+        let mut loaded = Loaded::default();
+        let sizes: Vec<usize> = POOL.into_iter().chain([2, 2, 3]).collect();
+        for row in pairs(&sizes) {
+            let (pool, steering) = pool(&row);
+            let online = || Processors::online().expect("processors");
+            // Bound programs are for drivers, which have queues.
+            let (writers, tags_of) = match row[7] {
+                0 => (Writers::Queues { of: device }, None),
+                1 => (Writers::Queues { of: device }, Some(device)),
+                _ => (Writers::Processors(online()), None),
+            };
+            let (exclusive, fragments) = (row[5] == 1, row[6] == 1);
+            let options = xdp::Options { pool, steering, exclusive, fragments, writers, tags_of };
+            let since = if tags_of.is_some() { TAGS } else { ANY };
+            loaded.load(|| format!("{options:?}"), since, || xdp::Program::load(&options));
+        }
+        loaded.end("xdp");
+    });
+}
+
+#[test]
+fn root_tc() {
+    with_device(|_| {
+        let mut loaded = Loaded::default();
+        let sizes: Vec<usize> = POOL.into_iter().chain([4, 3]).collect();
+        for row in pairs(&sizes) {
+            let (pool, steering) = pool(&row);
+            let processors = Processors::online().expect("processors");
+            // Payload is bounded by the MTU: of cards, with jumbo frames, and of the loopback device.
+            let segments = [None, Some(1500), Some(9216), Some(65_536)][row[5]];
+            let segments = segments.map(|payload| tc::Segments { payload });
+            let (ingress, egress) = [(true, true), (true, false), (false, true)][row[6]];
+            let options = tc::Options { pool, processors, steering, segments, ingress, egress };
+            let inner = steering.is_some_and(|steering| matches!(steering.by, SteerBy::Inner));
+            if inner && segments.is_some_and(|segments| segments.payload == 65_536) {
+                // Too much for any verifier, which says so.
+                let error = tc::Programs::load(&options).expect_err("a million instructions");
+                assert!(error.to_string().contains("too large"), "{error}");
+            } else {
+                loaded.load(|| format!("{options:?}"), ANY, || tc::Programs::load(&options));
+            }
+        }
+        loaded.end("tc");
+    });
+}
+
+#[test]
+fn root_af_xdp() {
+    with_device(|device| {
+        let mut loaded = Loaded::default();
+        for row in pairs(&[STAMPS.len(), 2, 3]) {
+            let (stamp, fragments) = (STAMPS[row[0]], row[1] == 1);
+            let native_on = (row[2] > 0).then_some(device);
+            let tags_of = (row[2] > 1).then_some(device);
+            let options = af_xdp::Options { queues: 4, stamp, fragments, native_on, tags_of };
+            let since = if tags_of.is_some() { TAGS } else { ANY };
+            loaded.load(|| format!("{options:?}"), since, || af_xdp::Program::load(&options));
+        }
+        loaded.end("af_xdp");
+    });
+}
+
+#[test]
+fn root_forward() {
+    with_device(|device| {
+        let mut loaded = Loaded::default();
+        let sizes: Vec<usize> = POOL[..4].iter().copied().chain([1, 2, 3, 2, 2]).collect();
+        for row in pairs(&sizes) {
+            let (pool, _) = pool(&row);
+            let fragments = row[5] == 1;
+            let (to_sockets, past_sockets) = [(false, true), (true, false), (true, true)][row[6]];
+            let tags_of = (row[7] == 1).then_some(device);
+            let copies = (row[8] == 1).then_some(pool);
+            let options =
+                forward::Options { queues: 4, fragments, to_sockets, past_sockets, tags_of, copies };
+            let since = if tags_of.is_some() { TAGS } else { ANY };
+            loaded.load(|| format!("{options:?}"), since, || forward::Forward::load(&options));
+        }
+        loaded.end("forward");
+    });
+}
+
+/// What the laboratory, the benchmark and the tests load.
+#[test]
+fn root_tools() {
+    with_device(|device| {
+        let mut loaded = Loaded::default();
+        loaded.load(|| "bare".to_owned(), ANY, bare::Bare::load);
+        loaded.load(|| "stack".to_owned(), ANY, stack::Receive::load);
+        loaded.load(|| "tag".to_owned(), ANY, || tag::Tag::load(0x8100, 7));
+        loaded.load(|| "untag".to_owned(), ANY, tag::Tag::load_untagging);
+        for fragments in [false, true] {
+            loaded.load(|| format!("xsk {fragments}"), ANY, || xsk::Redirect::load(4, fragments));
+            loaded.load(
+                || format!("check {fragments}"),
+                ANY,
+                || lab::Check::load(&[0; lab::CHECKED], 4, fragments, 4),
+            );
+        }
+        loaded.load(|| "redirect".to_owned(), ANY, || lab::RedirectTo::load(device));
+        loaded.end("tools");
+    });
+}

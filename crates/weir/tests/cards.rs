@@ -1,0 +1,169 @@
+//! Each source on each network driver that is there: each frame is delivered as it was on the wire, or the source says that it
+//! cannot. On any machine that is veth; `scripts/test-kernels cards` brings pairs of cards, each of which receives what the
+//! other sends, and makes a table of the lines that begin with `card |`.
+
+use std::io::Write as _;
+use std::time::Duration;
+
+use weir::{Capture, Filter, Mode, SourceChoice};
+use weir_lab::{FrameSender, Network, Traffic, Veth, require_root};
+use weir_sys::ethtool::Ethtool;
+use weir_sys::link::links;
+
+/// Drivers (by ethtool's name) whose cards come in pairs here.
+const DRIVERS: [&str; 5] = ["virtio_net", "e1000e", "e1000", "igb", "vmxnet3"];
+
+const WAYS: [(SourceChoice, Mode); 7] = [
+    (SourceChoice::AfPacket, Mode::Pass),
+    (SourceChoice::Tc, Mode::Pass),
+    (SourceChoice::Xdp, Mode::Pass),
+    (SourceChoice::Xdp, Mode::Exclusive),
+    (SourceChoice::XdpTc, Mode::Pass),
+    (SourceChoice::AfXdp, Mode::Exclusive),
+    (SourceChoice::Auto, Mode::Pass),
+];
+
+/// Below and above the lengths at which drivers change what they do.
+const SIZES: [usize; 6] = [64, 256, 1024, 1025, 1500, 1514];
+/// As many as the smallest ring of these cards holds.
+const BURST: u64 = 64;
+
+/// What is said of one source on one driver.
+enum Said {
+    /// Every frame came, with its tags where they were.
+    Right(String),
+    /// It could not be had, and said why.
+    Refused(String),
+    Wrong(String),
+}
+
+#[test]
+fn root_each_source_on_each_driver() {
+    if !require_root("root_each_source_on_each_driver") {
+        return;
+    }
+    let mut wrong = Vec::new();
+    let mut tell = |driver: &str, way: (SourceChoice, Mode), said: Said| {
+        let (verdict, detail) = match said {
+            Said::Right(detail) => ("right", detail),
+            Said::Refused(error) => ("refused", error),
+            Said::Wrong(what) => {
+                wrong.push(format!("{driver} {way:?}: {what}"));
+                ("**wrong**", what)
+            }
+        };
+        let (source, mode) = way;
+        let detail = detail.lines().next().unwrap_or_default().replace('|', "/");
+        // A closed standard error is no reason to fail.
+        let _ = writeln!(std::io::stderr(), "card | {driver} | {source:?}, {mode:?} | {verdict} | {detail}");
+    };
+    let veth = Network::new(Veth::default()).expect("a network");
+    for way in WAYS {
+        let said = try_way(&veth, way);
+        assert!(!matches!(said, Said::Refused(_)), "veth has all of them");
+        tell("veth", way, said);
+    }
+    for driver in DRIVERS {
+        let Some((tx, rx)) = cards(driver) else { continue };
+        let network = Network::of_cards(&tx, &rx).unwrap_or_else(|error| panic!("{driver}: {error}"));
+        for way in WAYS {
+            let said = try_way(&network, way);
+            let everywhere = matches!(way.0, SourceChoice::AfPacket | SourceChoice::Tc | SourceChoice::Auto);
+            let refused = matches!(said, Said::Refused(_));
+            tell(driver, way, said);
+            assert!(!(everywhere && refused), "{way:?} runs on any driver, but not on {driver}");
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Two interfaces of this namespace with this driver.
+fn cards(driver: &str) -> Option<(String, String)> {
+    let ethtool = Ethtool::new().expect("a socket");
+    let links = links().expect("interfaces");
+    let mut of_driver =
+        links.into_iter().filter(|link| ethtool.driver(&link.name).as_deref() == Some(driver));
+    Some((of_driver.next()?.name, of_driver.next()?.name))
+}
+
+fn try_way(network: &Network, way: (SourceChoice, Mode)) -> Said {
+    network.rx().run(|| {
+        let (source, mode) = way;
+        let builder = Capture::builder().interface(&network.pair().rx.name).source(source).mode(mode);
+        // A card may begin anew when a program comes, and carries nothing meanwhile.
+        let mut capture = match builder.open() {
+            Ok(capture) => capture,
+            Err(error) => return Said::Refused(error.to_string()),
+        };
+        std::thread::sleep(Duration::from_secs(3 * u64::from(network.pair().rx.name != "rx0")));
+        let interface = capture.interfaces()[0].clone();
+        let tags_missing = interface.detail.contains("missing")
+            || interface.warnings.iter().any(|warning| warning.contains("missing"));
+        let detail = format!("{}: {}", interface.source, interface.detail);
+
+        for (size, tag) in SIZES.into_iter().flat_map(|size| [(size, None), (size, Some(6))]) {
+            // The tag makes it longer than the MTU allows for.
+            if tag.is_some() && (size == SIZES[SIZES.len() - 1] || tags_missing) {
+                continue;
+            }
+            let mut traffic = Traffic::new(size).expect("a size").between(network.pair());
+            if let Some(tag) = tag {
+                traffic = traffic.vlan(tag).expect("a tag");
+            }
+            let came = send(&mut capture, network, &traffic, BURST);
+            if came != traffic.frames(0..BURST) {
+                return Said::Wrong(format!("{}; {}", difference(&came, &traffic), detail));
+            }
+        }
+        // Filters, exchanged while packets come.
+        for (expression, wanted) in
+            [("udp", BURST), ("not udp", 0), ("greater 101", 0), ("less 100 and udp", BURST)]
+        {
+            if let Err(error) = capture.set_filter(Some(&Filter::new(expression))) {
+                return Said::Wrong(format!("`{expression}`: {error}; {detail}"));
+            }
+            let traffic = Traffic::new(100).expect("a size").between(network.pair());
+            let came = send(&mut capture, network, &traffic, wanted);
+            if came.len() as u64 != wanted {
+                return Said::Wrong(format!("`{expression}` took {} of {BURST}; {detail}", came.len()));
+            }
+        }
+        capture.stop().expect("it stops");
+        while capture.next(Duration::ZERO).expect("what was captured can be taken").is_some() {}
+        let total = capture.account().expect("an account").total();
+        let ends = total.filtered.unwrap_or(0) + total.captured + total.lost + total.errors;
+        if total.lost + total.errors > 0 || (total.filtered.is_some() && total.seen != ends) {
+            return Said::Wrong(format!("{total:?}; {detail}"));
+        }
+        if tags_missing {
+            Said::Right(format!("VLAN tags missing, and said; {detail}"))
+        } else {
+            Said::Right(detail)
+        }
+    })
+}
+
+/// Sends a burst of frames, and gives those of them that were delivered; so many should be.
+fn send(capture: &mut Capture, network: &Network, traffic: &Traffic, wanted: u64) -> Vec<Vec<u8>> {
+    let sender = FrameSender::new(&network.pair().tx).expect("a socket");
+    sender.send_frames(&traffic.frames(0..BURST)).expect("frames are sent");
+    let mut came = Vec::new();
+    let patience = |came: usize| Duration::from_millis(if (came as u64) < wanted { 2000 } else { 50 });
+    while let Some(chunk) = capture.next(patience(came.len())).expect("the capture goes on") {
+        // The system may have something to say of its own.
+        let ours =
+            chunk.packets().filter(|packet| packet.data.get(6..12) == Some(&network.pair().tx.mac[..]));
+        came.extend(ours.map(|packet| packet.data.to_vec()));
+    }
+    came
+}
+
+fn difference(came: &[Vec<u8>], traffic: &Traffic) -> String {
+    let sent = traffic.frames(0..BURST);
+    let first = came.iter().zip(&sent).position(|(one, other)| one != other);
+    let what = first.map_or_else(String::new, |at| {
+        format!(", number {at} with {} bytes: {:02x?}", came[at].len(), &came[at][..came[at].len().min(40)])
+    });
+    let kind = if traffic.is_tagged() { "tagged frames" } else { "frames" };
+    format!("of {BURST} {kind} of {} bytes {} came{what}", traffic.size(), came.len())
+}
