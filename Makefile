@@ -49,8 +49,7 @@ test-deb: deb ## install it into a bare Debian 12, use it there, and remove it (
 
 test-kernels: ## the essential tests in virtual machines with Debian's 6.1, 6.12 and newest kernel; makes docs/kernels.md (root)
 	@scripts/setup test kernels
-	@scripts/test-kernels
-	@cp out/kernels/table.md docs/kernels.md
+	@scripts/test-kernels; status=$$?; cp out/kernels/table.md docs/kernels.md; exit $$status
 
 loom: setup ## every interleaving of the code on shared memory
 	@RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom CARGO_PROFILE_RELEASE_LTO=off \

@@ -130,13 +130,17 @@ fn checksums(device: &Device) -> Check {
 
 fn tags(device: &Device) -> Check {
     const NAME: &str = "VLAN tags";
-    if !device.has("rx-vlan-hw-parse") {
+    const OFFLOADS: [(&str, &str); 2] =
+        [("rx-vlan-hw-parse", "rxvlan"), ("rx-vlan-stag-hw-parse", "rx-vlan-stag-hw-parse")];
+    let on: Vec<_> = OFFLOADS.iter().filter(|(feature, _)| device.has(feature)).collect();
+    if on.is_empty() {
         return Check::ok(NAME, "left in packets");
     }
+    let off: String = on.iter().map(|(_, word)| format!(" {word} off")).collect();
     match device.xdp {
         Some(xdp) if xdp.native && !xdp.tells_vlan_tag => Check::weak(NAME, "stripped, and not told to xdp")
             .why("records of the xdp source lack them; tc and af_packet put them back")
-            .mend(format!("ethtool -K {} rxvlan off", device.name)),
+            .mend(format!("ethtool -K {}{off}", device.name)),
         _ => Check::ok(NAME, "stripped by the device, put back in records"),
     }
 }

@@ -82,7 +82,7 @@ fn af_xdp() -> Check {
     match socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None) {
         Ok(_) => Check::ok(NAME, THERE),
         Err(Errno::PERM) => Check::unknown(NAME, NOT_PERMITTED),
-        Err(error) => Check::weak(NAME, error.to_string()).why("only `weir bench` uses it, to compare with"),
+        Err(error) => Check::weak(NAME, error.to_string()).why("without it there is no source af_xdp"),
     }
 }
 

@@ -3,7 +3,7 @@
 //! ```text
 //! capture: nobody, no directory   -- Ask: open, remove, list -->   weir-files: the user's rights, that directory
 //!                                 <-- Answer, a descriptor ---
-//!                                 -- run, a pipe ------------->    weir-run: -z, no capability
+//!                                 -- run, a pipe ------------->    weir-run: -z
 //! ```
 //!
 //! Each is told beforehand which files there can be (a [`Template`]) and answers for no other: who has taken the capture over can
