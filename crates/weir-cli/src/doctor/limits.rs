@@ -5,6 +5,7 @@ use std::fs;
 use rustix::process::{Resource, getrlimit};
 use weir::{DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS};
 use weir_sys::bpf::probe::{Part, make};
+use weir_sys::packet;
 
 use super::check::{Check, NOT_PERMITTED};
 use super::kernel::read;
@@ -17,7 +18,7 @@ const POOL: u64 = DEFAULT_CHUNK_SIZE as u64 * DEFAULT_CHUNKS as u64;
 const HEADROOM: u64 = 32 << 20;
 
 pub(super) fn checks() -> Vec<Check> {
-    vec![pool(), memory(), control_group(), descriptors(), locked_memory()]
+    vec![pool(), memory(), control_group(), descriptors(), locked_memory(), filter_room()]
 }
 
 /// Makes the map that the pool of a queue would be.
@@ -103,6 +104,22 @@ fn locked_memory() -> Check {
     match getrlimit(Resource::Memlock).current {
         None => Check::ok(NAME, "no limit"),
         Some(limit) => Check::ok(NAME, format!("{} at most; eBPF maps do not count", units::bytes(limit))),
+    }
+}
+
+/// What a packet socket may have for a filter.
+fn filter_room() -> Check {
+    const NAME: &str = "room for filters";
+    /// As newer kernels have it; Linux 6.1 has 20480.
+    const ENOUGH: u64 = 131_072;
+    match packet::filter_room() {
+        None => Check::unknown(NAME, "net.core.optmem_max is not told in this network namespace"),
+        Some(bytes) if bytes < ENOUGH => {
+            Check::weak(NAME, format!("{} in a packet socket", units::bytes(bytes)))
+                .why("af_packet asks filters that do not fit there twice in the process, which is slower")
+                .mend("sysctl -w net.core.optmem_max=131072")
+        }
+        Some(bytes) => Check::ok(NAME, format!("{} in a packet socket", units::bytes(bytes))),
     }
 }
 
