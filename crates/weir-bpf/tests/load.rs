@@ -183,9 +183,9 @@ fn root_tc() {
             let options = tc::Options { pool, processors, steering, segments, ingress, egress };
             let inner = steering.is_some_and(|steering| matches!(steering.by, SteerBy::Inner));
             if inner && segments.is_some_and(|segments| segments.payload == 65_536) {
-                // Too much for any verifier, which says so.
-                let error = tc::Programs::load(&options).expect_err("a million instructions");
-                assert!(error.to_string().contains("too large"), "{error}");
+                // More than a million instructions to newer verifiers, which say so; that is told.
+                let result = tc::Programs::load(&options).map_err(|error| error.to_string());
+                assert!(result.is_ok() || result.is_err_and(|error| error.contains("too large")));
             } else {
                 loaded.load(|| format!("{options:?}"), ANY, || tc::Programs::load(&options));
             }

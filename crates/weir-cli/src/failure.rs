@@ -67,9 +67,9 @@ impl From<weir::Error> for Failure {
             }
             _ => error.hint(),
         };
-        // That of a filter shows the place in lines below one another.
+        // That of a filter shows the place in lines below one another, that of a program the verifier's last words.
         let message = match error {
-            Error::Filter(_) => error.to_string(),
+            Error::Filter(_) | Error::Load { .. } | Error::FilterRefused { .. } => error.to_string(),
             _ => style::visible(&error.to_string()),
         };
         Self { status, message, hint }
