@@ -3,10 +3,13 @@
 //! other sends, and makes a table of the lines that begin with `card |`.
 
 use std::io::Write as _;
+use std::process::Command;
+use std::thread;
 use std::time::Duration;
 
-use weir::{Capture, Filter, Mode, SourceChoice};
-use weir_lab::{FrameSender, Network, Traffic, Veth, require_root};
+use weir::writer::{Writer, WriterOptions};
+use weir::{Capture, FileInterface, Filter, Mode, SourceChoice};
+use weir_lab::{FrameSender, Generator, Network, Traffic, Veth, require_root};
 use weir_sys::ethtool::Ethtool;
 use weir_sys::link::links;
 
@@ -77,6 +80,77 @@ fn root_each_source_on_each_driver() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// A bond hands the program to each of its ports, which have receive queues of the same numbers.
+#[test]
+fn root_both_ports_of_a_bond_at_once_make_one_whole_file() {
+    const COUNT: u64 = 50_000;
+    if !require_root("root_both_ports_of_a_bond_at_once_make_one_whole_file") {
+        return;
+    }
+    let mut network = Network::new(Veth::default()).expect("a network");
+    network.connect(Veth::default()).expect("another pair");
+    let ip = |arguments: &str| {
+        Command::new("ip").args(arguments.split(' ')).output().expect("iproute2").status.success()
+    };
+    let tell = |verdict: &str, detail: &str| {
+        // As above.
+        let _ = writeln!(std::io::stderr(), "card | bonding | Xdp, Pass | {verdict} | {detail}");
+    };
+    if !network.rx().run(|| ip("link add bond0 type bond mode balance-rr")) {
+        return tell("not there", "this kernel has no bond driver");
+    }
+    network.rx().run(|| {
+        for port in ["rx0", "rx1"] {
+            assert!(ip(&format!("link set {port} down")) && ip(&format!("link set {port} master bond0")));
+            assert!(ip(&format!("link set {port} up")));
+        }
+        assert!(ip("link set bond0 up"));
+    });
+    let generators = network.pairs().iter().map(|pair| {
+        let traffic = Traffic::new(300).expect("a size").between(pair);
+        Generator::new(pair, &traffic).expect("it loads")
+    });
+    let generators: Vec<_> = generators.collect();
+    network.rx().run(|| {
+        let builder = Capture::builder().interface("bond0").source(SourceChoice::Xdp);
+        let mut capture = builder.open().expect("it opens");
+        let detail = capture.interfaces()[0].detail.clone();
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let described: Vec<_> = capture.interfaces().iter().map(FileInterface::from).collect();
+        let mut writer = Writer::create(file.path(), &described, &WriterOptions::default()).expect("a file");
+        let accepted: u64 = thread::scope(|scope| {
+            let sending: Vec<_> = generators
+                .into_iter()
+                .map(|mut generator| scope.spawn(move || generator.send(COUNT).expect("frames").accepted))
+                .collect();
+            while !sending.iter().all(|one| one.is_finished()) {
+                if let Some(chunk) = capture.next(Duration::from_millis(10)).expect("it goes on") {
+                    writer.write(chunk).expect("it is written");
+                }
+            }
+            sending.into_iter().map(|one| one.join().expect("no panic")).sum()
+        });
+        while let Some(chunk) = capture.next(Duration::from_millis(300)).expect("it goes on") {
+            writer.write(chunk).expect("it is written");
+        }
+        capture.stop().expect("it stops");
+        while let Some(chunk) = capture.next(Duration::ZERO).expect("it is there") {
+            writer.write(chunk).expect("it is written");
+        }
+        let account = capture.account().expect("an account");
+        let total = account.total();
+        writer.finish(&account).1.expect("the file is whole");
+        assert_eq!((accepted, total.errors), (2 * COUNT, 0), "{total:?}");
+        assert!(total.seen >= accepted && total.seen == total.captured + total.lost, "{total:?}");
+
+        let tcpdump = Command::new("tcpdump").arg("-nr").arg(file.path()).output().expect("tcpdump");
+        assert!(tcpdump.status.success(), "{}", String::from_utf8_lossy(&tcpdump.stderr));
+        let lines = tcpdump.stdout.iter().filter(|&&byte| byte == b'\n').count() as u64;
+        assert_eq!(lines, total.captured);
+        tell("right", &detail);
+    });
+}
+
 /// Two interfaces of this namespace with this driver.
 fn cards(driver: &str) -> Option<(String, String)> {
     let ethtool = Ethtool::new().expect("a socket");
@@ -95,7 +169,7 @@ fn try_way(network: &Network, way: (SourceChoice, Mode)) -> Said {
             Ok(capture) => capture,
             Err(error) => return Said::Refused(error.to_string()),
         };
-        std::thread::sleep(Duration::from_secs(3 * u64::from(network.pair().rx.name != "rx0")));
+        thread::sleep(Duration::from_secs(3 * u64::from(network.pair().rx.name != "rx0")));
         let interface = capture.interfaces()[0].clone();
         let tags_missing = interface.detail.contains("missing")
             || interface.warnings.iter().any(|warning| warning.contains("missing"));
