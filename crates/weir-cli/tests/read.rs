@@ -1,6 +1,9 @@
 //! `weir read`, judged by tcpdump, tshark, capinfos, editcap and mergecap.
 #![forbid(unsafe_code)]
 
+#[path = "../../weir/tests/reader/files.rs"]
+#[allow(dead_code, reason = "tests of the library take the rest of this file")]
+mod files;
 #[path = "read/support.rs"]
 mod support;
 
@@ -14,5 +17,7 @@ mod filter;
 mod info;
 #[path = "read/lines.rs"]
 mod lines;
+#[path = "read/notes.rs"]
+mod notes;
 #[path = "read/split.rs"]
 mod split;

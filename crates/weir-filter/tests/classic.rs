@@ -1,19 +1,34 @@
 //! Classic BPF as the kernel and libpcap run, check and print it.
 
 use proptest::prelude::*;
-use weir_filter::cbpf::{Instruction, MEMORY_WORDS, Opcode, Operand, Program, Rules};
+use weir_filter::cbpf::{ANCILLARY, Instruction, LiftError, MEMORY_WORDS, Opcode, Operand, Program, Rules};
 use weir_filter::graph::Operation::{ShiftLeft, ShiftRight};
-use weir_filter::interpret::Packet;
+use weir_filter::graph::{Relation, Width};
+use weir_filter::interpret::{Interpreter, Packet};
 use weir_judge::{KernelFilter, Libpcap};
+
+/// Where the kernel begins to count from its link-layer header (`SKF_LL_OFF`), and from its network header (`SKF_NET_OFF`).
+const LINK_LAYER: u32 = 0xffe0_0000;
+const NETWORK: u32 = 0xfff0_0000;
 
 fn opcodes() -> impl Strategy<Value = Opcode> {
     let known: Vec<Opcode> = (0..=u16::MAX).filter_map(Opcode::decode).collect();
     prop::sample::select(known)
 }
 
-/// What a program may say, with numbers such as programs have: offsets near the packet's end, few words of memory.
-fn instruction() -> impl Strategy<Value = Instruction> {
-    let numbers = prop_oneof![0..4u32, 0..40u32, Just(u32::MAX), Just(u32::MAX - 3), any::<u32>()];
+/// Numbers such as programs have: offsets near the packet's end.
+fn numbers() -> impl Strategy<Value = u32> {
+    prop_oneof![0..4u32, 0..40u32, Just(u32::MAX), Just(u32::MAX - 3), any::<u32>()]
+}
+
+/// Those too that the kernel takes for offsets from its headers.
+fn negative_numbers() -> impl Strategy<Value = u32> {
+    let negative = prop::sample::select(vec![1 << 31, LINK_LAYER - 1, LINK_LAYER, NETWORK, NETWORK + 9]);
+    prop_oneof![5 => numbers(), 1 => negative]
+}
+
+/// What a program may say, with few words of memory.
+fn instruction(numbers: impl Strategy<Value = u32>) -> impl Strategy<Value = Instruction> {
     (opcodes(), 0..4u8, 0..4u8, numbers).prop_map(|(opcode, jt, jf, k)| {
         let branches = matches!(opcode, Opcode::Branch(..));
         let memory =
@@ -24,8 +39,8 @@ fn instruction() -> impl Strategy<Value = Instruction> {
 }
 
 /// A program that writes its memory before it reads it, and ends.
-fn program() -> impl Strategy<Value = Program> {
-    prop::collection::vec(instruction(), 1..24).prop_map(|body| {
+fn program(numbers: impl Strategy<Value = u32>) -> impl Strategy<Value = Program> {
+    prop::collection::vec(instruction(numbers), 1..24).prop_map(|body| {
         let begin = (0..4).map(|word| Instruction::new(Opcode::Store, word));
         let end = [Instruction::new(Opcode::ReturnA, 0), Instruction::new(Opcode::ReturnConstant, 7)];
         Program { instructions: begin.chain(body).chain(end).chain(end).collect() }
@@ -62,11 +77,38 @@ fn common(mut program: Program, kernel: bool) -> Program {
     program
 }
 
+/// The program without what no graph has: another answer than 7 or nothing, and what lies beside the bytes. For libpcap without
+/// addresses that wrap.
+fn liftable(mut program: Program, kernel: bool) -> Program {
+    for instruction in &mut program.instructions {
+        *instruction = match instruction.opcode() {
+            Some(Opcode::LoadAbsolute(_)) if instruction.k >= ANCILLARY => {
+                Instruction::new(Opcode::CopyToX, 0)
+            }
+            Some(Opcode::LoadIndirect(_)) if !kernel => Instruction { k: 0, ..*instruction },
+            Some(Opcode::ReturnA) => Instruction::new(Opcode::ReturnConstant, 7),
+            Some(Opcode::ReturnConstant) => Instruction { k: instruction.k % 2 * 7, ..*instruction },
+            _ => *instruction,
+        };
+    }
+    while let Err(flaw) = program.check(Rules::Kernel) {
+        program.instructions[flaw.at] = Instruction::new(Opcode::CopyToX, 0);
+    }
+    program
+}
+
+/// What the graph that `program` is lifted to answers, if there is one.
+fn lifted(program: &Program, rules: Rules, data: &[u8]) -> Result<u32, LiftError> {
+    let graph = program.lift(rules)?;
+    let length = data.len().try_into().expect("a small packet");
+    Ok(Interpreter::new(&graph, &[]).run(&Packet { data, length, ..Packet::default() }))
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn the_kernel_runs_it_the_same(program in program(), data in prop::collection::vec(any::<u8>(), 1..40)) {
+    fn the_kernel_runs_it_the_same(program in program(numbers()), data in prop::collection::vec(any::<u8>(), 1..40)) {
         let program = common(program, true);
         let kernel = KernelFilter::attach(&raw(&program)).expect("the program is valid").run(&data).unwrap();
         let kept = (run(&program, &data) as usize).min(data.len());
@@ -74,7 +116,7 @@ proptest! {
     }
 
     #[test]
-    fn libpcap_runs_it_the_same(program in program(), data in prop::collection::vec(any::<u8>(), 1..40)) {
+    fn libpcap_runs_it_the_same(program in program(numbers()), data in prop::collection::vec(any::<u8>(), 1..40)) {
         let program = common(program, false);
         let libpcap = Libpcap::open().unwrap();
         let judge = libpcap.program(&raw(&program)).expect("the program is valid");
@@ -83,7 +125,38 @@ proptest! {
     }
 
     #[test]
-    fn the_kernel_takes_what_the_check_takes(body in prop::collection::vec(instruction(), 0..6), k in 0..20u32) {
+    fn lifted_for_the_kernel_it_answers_as_there(
+        program in program(negative_numbers()),
+        data in prop::collection::vec(any::<u8>(), 1..40),
+    ) {
+        let program = liftable(program, true);
+        match lifted(&program, Rules::Kernel, &data) {
+            Ok(answer) => {
+                let kernel = KernelFilter::attach(&raw(&program)).expect("the program is valid");
+                let kernel = kernel.run(&data).unwrap().is_some();
+                prop_assert_eq!(kernel, answer != 0, "{}", program.listing());
+            }
+            // It may count from headers.
+            Err(LiftError::Offset { .. }) => {}
+            Err(error) => prop_assert!(false, "{}\n{}", error, program.listing()),
+        }
+    }
+
+    #[test]
+    fn lifted_for_libpcap_it_answers_as_there(
+        program in program(negative_numbers()),
+        data in prop::collection::vec(any::<u8>(), 1..40),
+    ) {
+        let program = liftable(program, false);
+        let answer = lifted(&program, Rules::Library, &data);
+        let libpcap = Libpcap::open().unwrap();
+        let judge = libpcap.program(&raw(&program)).expect("the program is valid");
+        let theirs = libpcap.run(&judge, data.len().try_into().unwrap(), &data);
+        prop_assert_eq!(answer, Ok(theirs), "{}", program.listing());
+    }
+
+    #[test]
+    fn the_kernel_takes_what_the_check_takes(body in prop::collection::vec(instruction(numbers()), 0..6), k in 0..20u32) {
         let mut instructions = body;
         let rest = [Opcode::Jump, Opcode::LoadMemory, Opcode::ReturnConstant];
         instructions.extend(rest.map(|opcode| Instruction::new(opcode, k)));
@@ -106,6 +179,88 @@ proptest! {
         _ = (program.check(Rules::Library), program.check(Rules::Kernel), program.listing(), program.as_c());
         prop_assert_eq!(Program::from_numbers(&program.as_numbers()), Ok(program));
     }
+}
+
+/// Shifts by X, of which the kernel takes the lowest five bits.
+#[test]
+fn shifts_by_much_are_lifted_as_they_are_run() {
+    let libpcap = Libpcap::open().unwrap();
+    for operation in [ShiftLeft, ShiftRight] {
+        for distance in [0, 1, 31, 32, 33, 63, 64, 255] {
+            let program = Program {
+                instructions: vec![
+                    Instruction::new(Opcode::LoadAbsolute(Width::Byte), 0),
+                    Instruction::new(Opcode::CopyToX, 0),
+                    Instruction::new(Opcode::LoadConstant, 6),
+                    Instruction::new(Opcode::Arithmetic(operation, Operand::X), 0),
+                    Instruction {
+                        jt: 0,
+                        jf: 1,
+                        ..Instruction::new(Opcode::Branch(Relation::Equal, Operand::Constant), 6)
+                    },
+                    Instruction::new(Opcode::ReturnConstant, 7),
+                    Instruction::new(Opcode::ReturnConstant, 0),
+                ],
+            };
+            let data = [distance];
+            let kernel =
+                KernelFilter::attach(&raw(&program)).expect("the program is valid").run(&data).unwrap();
+            assert_eq!(kernel.is_some(), distance % 32 == 0, "{operation:?} by {distance} in the kernel");
+            let judge = libpcap.program(&raw(&program)).expect("the program is valid");
+            let theirs = libpcap.run(&judge, 1, &data);
+            assert_eq!(theirs != 0, distance == 0, "{operation:?} by {distance} in libpcap");
+            let [in_kernel, in_library] =
+                [Rules::Kernel, Rules::Library].map(|rules| lifted(&program, rules, &data));
+            assert_eq!(
+                in_kernel.map(|answer| answer != 0),
+                Ok(kernel.is_some()),
+                "{operation:?} by {distance}"
+            );
+            assert_eq!(in_library, Ok(theirs), "{operation:?} by {distance}");
+        }
+    }
+}
+
+/// The kernel counts from headers there; libpcap refuses the packet.
+#[test]
+fn negative_offsets_are_lifted_for_libpcap_alone() {
+    let libpcap = Libpcap::open().unwrap();
+    let ending = |first: Vec<Instruction>| Program {
+        instructions: [first, vec![Instruction::new(Opcode::ReturnConstant, 7)]].concat(),
+    };
+    let data = [4; 40];
+    let at = |k: u32| {
+        let x = Instruction::new(Opcode::LoadXConstant, k & !0xff);
+        [
+            (0, ending(vec![Instruction::new(Opcode::LoadAbsolute(Width::Byte), k)])),
+            (0, ending(vec![Instruction::new(Opcode::LoadXHeaderLength, k)])),
+            (1, ending(vec![x, Instruction::new(Opcode::LoadIndirect(Width::Byte), k & 0xff)])),
+        ]
+    };
+    let mut found = 0;
+    for (k, counts_from_headers) in
+        [(1 << 31, false), (LINK_LAYER - 1, false), (LINK_LAYER, true), (NETWORK, true), (NETWORK + 9, true)]
+    {
+        for (place, program) in at(k) {
+            let listing = program.listing();
+            let judge = libpcap.program(&raw(&program)).expect("the program is valid");
+            assert_eq!(libpcap.run(&judge, 40, &data), 0, "{listing}");
+            assert_eq!(lifted(&program, Rules::Library, &data), Ok(0), "{listing}");
+            let kernel =
+                KernelFilter::attach(&raw(&program)).expect("the program is valid").run(&data).unwrap();
+            found += u32::from(kernel.is_some());
+            let expected = if counts_from_headers { Err(LiftError::Offset { at: place }) } else { Ok(0) };
+            assert_eq!(lifted(&program, Rules::Kernel, &data), expected, "{listing}");
+            assert!(counts_from_headers || kernel.is_none(), "{listing}");
+        }
+    }
+    assert_ne!(found, 0, "the kernel found nothing before the packet, so nothing was compared");
+    // What is known to be small is no negative offset.
+    let near = ending(vec![
+        Instruction::new(Opcode::LoadXHeaderLength, 0),
+        Instruction::new(Opcode::LoadIndirect(Width::Byte), 9),
+    ]);
+    assert_eq!(lifted(&near, Rules::Kernel, &data), Ok(7));
 }
 
 #[test]

@@ -168,6 +168,60 @@ fn the_byte_order_of_a_file_counts() {
     }
 }
 
+/// The mask of one address is the number by which libpcap says that it does not know any.
+#[test]
+fn a_broadcast_is_refused_where_libpcap_knows_no_network() {
+    let libpcap = Libpcap::open().expect("libpcap is installed");
+    let packets = packets::fixed(1, 300);
+    for (netmask, known) in
+        [(None, false), (Some(u32::MAX), false), (Some(u32::MAX << 1), true), (Some(NETMASK), true)]
+    {
+        for text in ["ip broadcast", "not ip broadcast", "tcp or ip broadcast"] {
+            let options = Options { netmask, ..options(1) };
+            let (theirs, ours) = (by_libpcap(&libpcap, text, &options, false), compile(text, &options));
+            assert_eq!((theirs.is_ok(), ours.is_ok()), (known, known), "{text} of {netmask:x?}");
+            if let (Ok(program), Ok(filter)) = (theirs, ours) {
+                let accepted = agree(&filter, &program, &packets, 4).unwrap();
+                assert_ne!(accepted, 0, "{text} of {netmask:x?}: nothing was compared");
+            }
+        }
+    }
+}
+
+/// Both dialects.
+#[test]
+fn six_groups_and_a_dotted_quad_are_an_address() {
+    let libpcap = Libpcap::open().expect("libpcap is installed");
+    let packet = |last: u8| {
+        let source = [0x20, 1, 0xd, 0xb8, 0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17, 24, 25, 26, last];
+        let data = [&[2; 12][..], &[0x86, 0xdd, 0x60, 0, 0, 0, 0, 0, 59, 64], &source, &[0xfe; 16]].concat();
+        Captured { length: data.len().try_into().expect("short"), data }
+    };
+    let (address, packets) = ("2001:db8:1011:1213:1415:1617:24.25.26.27", [packet(27), packet(28)]);
+    for (text, wanted) in [
+        (format!("host {address}"), 1),
+        (format!("src host {address}"), 1),
+        (format!("dst host {address}"), 0),
+        (format!("net {address}/128"), 1),
+        ("net 2001:db8:1011:1213:1415:1617:24.25.0.0/112".to_owned(), 2),
+        (format!("ip6 and not host {address}"), 1),
+    ] {
+        let options = options(1);
+        let program = by_libpcap(&libpcap, &text, &options, false).expect("libpcap compiles it");
+        for dialect in [Dialect::Pcap, Dialect::Weir] {
+            let filter = compile(&text, &Options { dialect, ..options })
+                .unwrap_or_else(|error| panic!("{dialect:?}: {text}: {error}"));
+            let judged = packets.iter().filter(|packet| {
+                let packet = packet.seen();
+                let ours = Interpreter::new(&filter.lowered, &filter.ast.sets).run(&packet) != 0;
+                assert_eq!(ours, program.run(&packet) != 0, "{dialect:?}: {text} of {packet:02x?}");
+                ours
+            });
+            assert_eq!(judged.count(), wanted, "{dialect:?}: {text}");
+        }
+    }
+}
+
 #[test]
 fn what_a_tunnel_that_was_not_asked_for_would_have_found_is_zero() {
     let libpcap = Libpcap::open().expect("libpcap is installed");

@@ -1,6 +1,8 @@
 //! eBPF in the kernel: test runs of the program that a graph becomes.
 
+use std::env;
 use std::fmt;
+use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 
 use weir_filter::emit::ebpf::{self, Context, Ending, Instruction, Register, Symbol};
@@ -47,6 +49,20 @@ const CALLER: [Instruction; 13] = [
 const fn instruction(code: u8, destination: u8, source: u8, offset: i16, immediate: i32) -> Instruction {
     let (destination, source) = (Register(destination), Register(source));
     Instruction { code, destination, source, offset, immediate }
+}
+
+/// Whether eBPF programs can be loaded. If not, says so, past the test harness.
+///
+/// # Panics
+///
+/// Where the environment demands that nothing is skipped.
+pub fn can_load(test: &str) -> bool {
+    // r0 = 0; exit
+    let Err(error) = program::load(ProgramKind::Socket, "probe", &[0xb7, 0x95]) else { return true };
+    let set = |name, value| env::var_os(name).is_some_and(|found| found == value);
+    assert!(!set("WEIR_REQUIRE_ROOT", "1") && !set("CI", "true"), "{test} must not be skipped: {error}");
+    let _nobody_left = writeln!(io::stderr(), "SKIP: {test}: {error}");
+    false
 }
 
 /// A program in the kernel.

@@ -1,5 +1,6 @@
 //! One filter on every machine that runs filters.
 
+use std::io;
 use std::os::fd::{AsFd, AsRawFd};
 
 use weir_filter::cbpf::{Program, Rules};
@@ -59,11 +60,17 @@ impl<'a> Engines<'a> {
             program.check(Rules::Kernel).expect("a program that the kernel takes");
         }
         let socket = for_kernel.as_ref().filter(|_| kernel != Kernel::No && !asks_interface(graph));
-        let socket = socket.map(|program| {
+        let socket = socket.and_then(|program| {
             let raw: Vec<_> = program.instructions.iter().map(|i| (i.code, i.jt, i.jf, i.k)).collect();
-            KernelFilter::attach(&raw).unwrap_or_else(|error| {
-                panic!("the kernel does not take what was made for it: {error}\n{graph}{}", program.listing())
-            })
+            match KernelFilter::attach(&raw) {
+                Ok(filter) => Some(filter),
+                // A socket has room for `net.core.optmem_max` bytes beside its packets.
+                Err(error) if error.kind() == io::ErrorKind::OutOfMemory => None,
+                Err(error) => panic!(
+                    "the kernel does not take what was made for it: {error}\n{graph}{}",
+                    program.listing()
+                ),
+            }
         });
         let maps = if kernel == Kernel::Full { sets.iter().map(map).collect() } else { Vec::new() };
         let programs = if kernel == Kernel::Full { loaded(&optimised, sets, &maps) } else { Vec::new() };

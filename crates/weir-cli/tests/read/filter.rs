@@ -122,6 +122,40 @@ fn terms_of_other_link_types() {
     }
 }
 
+/// A filter is compiled for what the file has, and not for what files mostly have.
+#[test]
+fn a_filter_may_ask_for_what_only_the_files_link_type_has() {
+    let place = Place::new();
+    // libpcap reads the address of `link host $05` as 0xd0.
+    let arcnet = "link[0] = 5 or link[1] = 5";
+    for (link_type, expression, judgement) in [
+        (276, "ifindex 2", "ifindex 2"),
+        (276, "ifindex 2 and arp", "ifindex 2 and arp"),
+        (276, "inbound", "inbound"),
+        (276, "not outbound and arp", "not outbound and arp"),
+        (113, "inbound", "inbound"),
+        (127, "radio[2] = 8", "radio[2] = 8"),
+        (127, "type data and radio[2] > 8", "type data and radio[2] > 8"),
+        (8, "inbound", "inbound"),
+        (8, "outbound", "outbound"),
+        (7, "link host $05", arcnet),
+        (129, "link host $05", arcnet),
+    ] {
+        let file = place.path("one.pcap");
+        let packets = fixed(link_type, 200);
+        let packets: Vec<_> =
+            (EPOCH..).zip(&packets).map(|(time, packet)| (0, time, packet.data.as_slice(), 0)).collect();
+        write(&file, Format::Pcap { nanoseconds: false }, &[("", link_type)], &packets);
+        let theirs = judge("tcpdump", &["-n", "-t", "--count", "-r"], &[&file, judgement.as_ref()]);
+        let theirs = theirs.split_whitespace().next().expect("a number");
+        assert!(theirs != "0" && theirs != "200", "{link_type} {judgement}: {theirs}");
+        for dialect in ["pcap", "weir"] {
+            let args = ["read", "--count", "--dialect", dialect, "-f", expression];
+            assert_eq!(succeeds(&args, &[&file]).trim(), theirs, "{link_type} {expression} {dialect}");
+        }
+    }
+}
+
 /// The first IPv4 frame of this protocol.
 fn frame_of(protocol: u8) -> Vec<u8> {
     frames().into_iter().find(|frame| frame[12..14] == [8, 0] && frame[23] == protocol).expect("there is one")

@@ -123,6 +123,36 @@ fn objects_have_what_tshark_sees() {
     assert_eq!(objects[0]["tcp_flags"], "S");
 }
 
+/// More words in a line are no other facts: an ICMP error has no ports of the packet that it quotes.
+#[test]
+fn objects_are_of_the_packet_itself() {
+    let place = Place::new();
+    let file = place.path("errors.pcap");
+    let udp = frames().into_iter().find(|frame| frame[12..14] == [8, 0] && frame[23] == 17).expect("UDP");
+    let error = [&[3, 3, 0, 0, 0, 0, 0, 0][..], &udp[14..]].concat();
+    let length = u16::try_from(20 + error.len()).expect("short").to_be_bytes();
+    let head = [&udp[..16], &length, &[0, 0, 0, 0, 64, 1, 0, 0, 10, 0, 0, 9, 10, 0, 0, 8]].concat();
+    let error = [head, error].concat();
+    let frames = [vec![error], frames()].concat();
+    let packets: Vec<_> = frames.iter().map(|frame| (0, EPOCH, frame.as_slice(), 0)).collect();
+    write(&file, Format::Pcap { nanoseconds: false }, &[("", 1)], &packets);
+    let objects = |args: &[&str]| -> Vec<Value> {
+        let text = succeeds(&[&["read", "--json"], args].concat(), &[&file]);
+        let mut objects: Vec<Value> =
+            text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        objects.iter_mut().for_each(|object| drop(object.as_object_mut().expect("an object").remove("line")));
+        objects
+    };
+    let verbose = objects(&["-v"]);
+    assert_eq!(verbose, objects(&[]));
+    assert_eq!((&verbose[0]["protocol"], &verbose[0]["ip_protocol"]), (&"icmp".into(), &1.into()));
+    assert!(verbose[0].get("source_port").is_none(), "{}", verbose[0]);
+    let fields =
+        ["-T", "fields", "-E", "occurrence=f", "-n", "-c", "1", "-e", "ip.proto", "-e", "ip.src", "-r"];
+    assert_eq!(judge("tshark", &fields, &[&file]), "1\t10.0.0.9\n");
+    assert_eq!(verbose[0]["source"], "10.0.0.9");
+}
+
 #[test]
 fn a_time_window_is_half_open() {
     let place = Place::new();

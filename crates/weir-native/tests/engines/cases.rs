@@ -4,9 +4,8 @@ use weir_filter::interpret::{Metadata, Packet};
 use weir_filter::{Beside, Dialect, Options};
 use weir_judge::cases::{self, Case, Verdict};
 use weir_judge::compiled::{by_libpcap, by_libpcap_live, options};
+use weir_judge::ebpf::can_load;
 use weir_judge::{Engines, Kernel, Libpcap};
-
-use crate::can_load;
 
 /// What weir says, on every machine.
 fn ours(case: &Case, dialect: Dialect, packet: &Packet<'_>, kernel: Kernel) -> Verdict {

@@ -7,11 +7,10 @@ use weir_filter::cbpf::Program;
 use weir_filter::interpret::{Interpreter, Metadata};
 use weir_filter::{Beside, Dialect, Error, Filter, Options};
 use weir_judge::compiled::{by_libpcap, is_mended, may_be_mended, options};
+use weir_judge::ebpf::can_load;
 use weir_judge::expressions::{self, Words};
 use weir_judge::packets::{self, Captured};
 use weir_judge::{Choices, Engines, Kernel, Libpcap, corpus};
-
-use crate::can_load;
 
 const ETHERNET: u16 = 1;
 

@@ -3,10 +3,9 @@
 use std::collections::HashMap;
 
 use weir_filter::cbpf::{Instruction, Program, Rules};
+use weir_judge::ebpf::can_load;
 use weir_judge::packets::{self, Captured};
 use weir_judge::{Engines, Kernel, Libpcap, Setup, corpus};
-
-use crate::can_load;
 
 /// Packets for each expression, of each link type the same.
 const PACKETS: u64 = 60;

@@ -156,11 +156,12 @@ fn what_blocks_say() {
                 let body = body.u32(0).time(7).u32(3).u32(99).padded(&[1, 2, 3]).option(1, b"look here");
                 let flags = Bytes::new(order).u32(2).bytes;
                 let queue = Bytes::new(order).u32(5).bytes;
-                body.option(2, &flags).option(4, &number(17)).option(6, &queue).end()
+                let body = body.option(2, &flags).option(4, &number(17)).option(6, &queue);
+                body.option(1, b"and here").end()
             })
             .block(2, |body| {
                 let flags = Bytes::new(order).u32(1).bytes;
-                body.u16(0).u16(3).time(8).u32(1).u32(50).padded(&[9]).option(2, &flags)
+                body.u16(0).u16(3).time(8).u32(1).u32(50).padded(&[9]).option(2, &flags).option(1, b"old")
             })
             .block(3, |body| body.u32(200).padded(&[7; 96]))
             .block(5, |body| {
@@ -186,13 +187,17 @@ fn what_blocks_say() {
 
         let packet = reader.next_packet().unwrap().unwrap();
         assert_eq!((packet.data, packet.timestamp, packet.original_len), (&[1, 2, 3][..], 7000, 99));
-        assert_eq!((packet.comment, packet.queue, packet.lost_before), (Some("look here"), 5, 17));
+        assert_eq!((packet.comment, packet.queue, packet.lost_before), (Some("and here"), 5, 17));
         assert_eq!(packet.direction, Some(weir::Direction::Out));
+        assert_eq!(packet.notes.comments().collect::<Vec<_>>(), ["look here", "and here"]);
         let packet = reader.next_packet().unwrap().unwrap();
         assert_eq!((packet.data, packet.timestamp, packet.original_len), (&[9][..], 8000, 50));
+        assert_eq!(packet.notes.comments().collect::<Vec<_>>(), ["old"]);
+        assert!(!packet.notes.is_timeless());
         assert_eq!((packet.direction, packet.lost_before), (Some(weir::Direction::In), 3));
         let packet = reader.next_packet().unwrap().unwrap();
         assert_eq!((packet.data, packet.timestamp, packet.original_len), (&[7; 96][..], 0, 200));
+        assert!(packet.notes.is_timeless() && packet.notes.is_empty());
         let Some(Item::Statistics(statistics)) = reader.next().unwrap() else { panic!("no statistics") };
         assert_eq!((statistics.timestamp, statistics.start, statistics.end), (9000, Some(2000), None));
         assert_eq!((statistics.received, statistics.dropped, statistics.accepted), (Some(30), Some(2), None));

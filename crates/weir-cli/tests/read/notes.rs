@@ -1,0 +1,173 @@
+//! What a pcapng file says of its packets, when it is written anew: nothing is lost, and nothing is made up.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use weir::reader::ByteOrder;
+
+use crate::files::Bytes;
+use crate::support::{Place, frames, judge, stderr, succeeds, weir};
+
+const ORDERS: [ByteOrder; 2] = [ByteOrder::Little, ByteOrder::Big];
+/// 2023-11-14 22:13:20 UTC, in microseconds.
+const TIME: u64 = 1_700_000_000_000_000;
+
+/// What tshark reads of each packet.
+fn seen(file: &Path) -> String {
+    let fields = [
+        "frame.time_epoch",
+        "frame.len",
+        "frame.cap_len",
+        "frame.comment",
+        "frame.packet_flags",
+        "frame.packet_flags_direction",
+        "frame.packet_flags_reception_type",
+        "frame.packet_flags_crc_error",
+        "frame.packet_id",
+        "frame.interface_queue",
+        "frame.drop_count",
+        "frame.verdict.hw",
+        "frame.verdict.ebpf_tc",
+        "frame.verdict.ebpf_xdp",
+    ];
+    let mut args = vec!["-n", "-T", "fields"];
+    fields.iter().for_each(|field| args.extend(["-e", field]));
+    args.push("-r");
+    judge("tshark", &args, &[file])
+}
+
+/// The hashes of packets, which tshark shows of files that it takes apart instead of their packets.
+fn hashes(file: &Path) -> String {
+    let of = "pcapng.options.option.data.packet.hash";
+    let (algorithm, data) = (format!("{of}.algorithm"), format!("{of}.data"));
+    let read = ["-n", "-X", "read_format:MIME Files Format", "-T", "fields"];
+    judge("tshark", &[&read[..], &["-e", &algorithm, "-e", &data, "-r"]].concat(), &[file])
+}
+
+/// A record with each option that the draft has for packets, and one with flags alone.
+fn told(order: ByteOrder) -> Vec<u8> {
+    let number = |value: u64| Bytes::new(order).u64(value).bytes;
+    let word = |value: u32| Bytes::new(order).u32(value).bytes;
+    let frame = frames().swap_remove(20);
+    let length = u32::try_from(frame.len()).expect("short");
+    let verdict = |kind: u8, value: u64| [vec![kind], number(value)].concat();
+    let head = |body: Bytes, ticks| body.u32(0).time(ticks).u32(length).u32(length).padded(&frame);
+    let file = Bytes::new(order).section().interface(None);
+    let file = file.block(6, |body| {
+        let body = head(body, TIME).option(1, b"the first").option(2, &word(0x0100_0009));
+        // CRC32 of the packet.
+        let body = body.option(3, &[2, 0xde, 0xad, 0xbe, 0xef]).option(4, &number(17));
+        let body = body.option(5, &number(0x0102_0304_0506_0708)).option(6, &word(3));
+        let body = body.option(7, &[0, 0xaa, 0xbb]).option(7, &verdict(1, 2)).option(7, &verdict(2, 1));
+        body.option(1, b"the second").end()
+    });
+    let file = file.block(6, |body| head(body, TIME + 1).option(2, &word(0x0000_0008)).end());
+    file.packet(0, TIME + 2, &frame).bytes
+}
+
+#[test]
+fn what_is_said_of_packets_stays_with_them() {
+    let place = Place::new();
+    for order in ORDERS {
+        let [original, copy, chosen, merged] =
+            ["a.pcapng", "b.pcapng", "c.pcapng", "d.pcapng"].map(|name| place.path(name));
+        fs::write(&original, told(order)).expect("a file");
+        let expected = seen(&original);
+        for part in ["the first,the second", "0x01000009", "17", "aa bb", "72623859790382856"] {
+            assert!(expected.contains(part), "{part} in {expected}");
+        }
+        assert_eq!(hashes(&original), "2\tdeadbeef\n", "{order}");
+        succeeds(&["read", "-w"], &[&copy, &original]);
+        succeeds(&["read", "-f", "len > 0", "-c", "3", "-w"], &[&chosen, &original]);
+        for copy in [&copy, &chosen] {
+            assert_eq!(seen(copy), expected, "{order}");
+            assert_eq!(hashes(copy), "2\tdeadbeef\n", "{order}");
+        }
+        // Of both files, by time.
+        succeeds(&["read", "-w"], &[&merged, &original, &copy]);
+        let twice: String = expected.lines().flat_map(|line| [line, "\n", line, "\n"]).collect();
+        assert_eq!(seen(&merged), twice, "{order}");
+
+        let pcap = place.path("e.pcap");
+        let output = weir(&["read", "-w"], &[&pcap, &original]);
+        assert!(
+            stderr(&output).contains("pcap has no place for directions, losses, comments"),
+            "{}",
+            stderr(&output)
+        );
+
+        let lines = succeeds(&["read"], &[&copy]);
+        assert!(lines.lines().next().expect("a line").ends_with("  [the first]  [the second]"), "{lines}");
+        let objects = succeeds(&["read", "--json", "-c", "1"], &[&copy]);
+        let object: serde_json::Value = serde_json::from_str(&objects).expect("JSON");
+        assert_eq!(object["comment"], "the first\nthe second");
+    }
+}
+
+/// In Simple Packet Blocks; elsewhere they would be packets of 1970.
+#[test]
+fn packets_without_a_time_stay_so() {
+    let place = Place::new();
+    let frame = frames().swap_remove(20);
+    let length = u32::try_from(frame.len()).expect("short");
+    for order in ORDERS {
+        let [original, copy, cut, pcap] =
+            ["a.pcapng", "b.pcapng", "c.pcapng", "d.pcap"].map(|name| place.path(name));
+        let simple = |file: Bytes| file.block(3, |body| body.u32(length).padded(&frame));
+        let file = simple(Bytes::new(order).section().interface(None)).packet(0, TIME, &frame);
+        fs::write(&original, simple(file).bytes).expect("a file");
+        let times = |file: &Path| {
+            let fields = ["-n", "-T", "fields", "-e", "frame.time_epoch", "-e", "frame.cap_len", "-r"];
+            judge("tshark", &fields, &[file])
+        };
+        let timed = |length| format!("\t{length}\n1700000000.000000000\t{length}\n\t{length}\n");
+        assert_eq!(times(&original), timed(length), "{order}");
+        let output = weir(&["read", "-w"], &[&copy, &original]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(!stderr(&output).contains("1970"), "{}", stderr(&output));
+        assert_eq!(times(&copy), timed(length), "{order}");
+        succeeds(&["read", "-s", "40", "-w"], &[&cut, &original]);
+        assert_eq!(times(&cut), timed(40), "{order}");
+        assert_eq!(seen(&cut).replace("\t40\t", &format!("\t{length}\t")), seen(&copy), "{order}");
+
+        // pcap has no place for that, and says so.
+        let output = weir(&["read", "-w"], &[&pcap, &original]);
+        assert!(stderr(&output).contains("note: 2 packets have no time"), "{}", stderr(&output));
+    }
+}
+
+/// libpcap refuses a file of pcapng from such a record on.
+#[test]
+fn records_longer_than_the_snap_length_are_cut_there() {
+    let place = Place::new();
+    let [long, short] = [[7; 100], [8; 100]].map(|bytes| [&[2; 12][..], &[0x88, 0xb5], &bytes].concat());
+    let short = &short[..60];
+    let dump = |file: &Path| judge("tcpdump", &["-n", "-tt", "-xx", "-r"], &[file]);
+    for order in ORDERS {
+        let [original, copy, chosen, whole] =
+            ["a.pcapng", "b.pcapng", "c.pcapng", "d.pcapng"].map(|name| place.path(name));
+        let file = Bytes::new(order).section().block(1, |body| body.u16(1).u16(0).u32(60));
+        let file = file.packet(0, TIME, short).packet(0, TIME + 1, &long).packet(0, TIME + 2, short);
+        fs::write(&original, file.bytes).expect("a file");
+        let refused = Command::new("tcpdump").arg("-r").arg(&original).output().expect("tcpdump");
+        assert!(!refused.status.success(), "tcpdump reads what it should refuse, so nothing is tried");
+
+        for (file, more) in [(&copy, &[][..]), (&chosen, &["-f", "ether proto 0x88b5"])] {
+            let output = weir(&[&["read"], more, &["-w"]].concat(), &[file, &original]);
+            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+            let told = "note: 1 packets were longer than the snap length of their interface";
+            assert!(stderr(&output).contains(told), "{}", stderr(&output));
+            let lengths = judge(
+                "tshark",
+                &["-n", "-T", "fields", "-e", "frame.cap_len", "-e", "frame.len", "-r"],
+                &[file],
+            );
+            assert_eq!(lengths, "60\t60\n60\t114\n60\t60\n", "{order}");
+            assert_eq!(dump(file).matches("1700000000.00000").count(), 3, "{order}");
+        }
+        let output = weir(&["read", "-s", "262144", "-w"], &[&whole, &original]);
+        assert!(!stderr(&output).contains("note"), "{}", stderr(&output));
+        assert!(dump(&whole).contains("0x0070:  0707"), "{}", dump(&whole));
+    }
+}

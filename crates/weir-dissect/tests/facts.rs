@@ -1,0 +1,65 @@
+//! What programs are told of a packet is of the packet itself, and not of what it quotes.
+#![forbid(unsafe_code)]
+
+use weir_dissect::{Dissector, Facts, Options};
+
+fn facts(data: &[u8], verbose: bool) -> Facts {
+    let length = u32::try_from(data.len()).expect("short");
+    Dissector::new(Options { verbose, ..Options::default() }).packet(1, data, length, &mut Vec::new())
+}
+
+fn ethernet(tags: &[u16], kind: u16, data: &[u8]) -> Vec<u8> {
+    let tags = tags.iter().flat_map(|tag| [[0x81, 0], tag.to_be_bytes()]).flatten();
+    [2; 12].into_iter().chain(tags).chain(kind.to_be_bytes()).chain(data.iter().copied()).collect()
+}
+
+fn ip4(source: u8, destination: u8, protocol: u8, data: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(20 + data.len()).expect("short").to_be_bytes();
+    let head = [0x45, 0, length[0], length[1], 0, 0, 0, 0, 64, protocol, 0, 0];
+    [&head[..], &[10, 0, 0, source, 10, 0, 0, destination], data].concat()
+}
+
+fn udp(source: u16, destination: u16, data: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(8 + data.len()).expect("short");
+    [&[source, destination, length, 0].map(u16::to_be_bytes).concat(), data].concat()
+}
+
+#[test]
+fn an_error_has_no_ports_of_the_packet_that_it_quotes() {
+    let segment = [&[0x13, 0x88, 0, 80][..], &[0, 0, 0, 9, 0, 0, 0, 0, 0x50, 2, 0, 9, 0, 0, 0, 0]].concat();
+    for quoted in [ip4(2, 1, 17, &udp(5000, 53, &[7; 20])), ip4(2, 1, 6, &segment)] {
+        for kind in [3, 4, 5, 11, 12] {
+            let error = [&[kind, 0, 0, 0, 0, 0, 0, 0][..], &quoted].concat();
+            let packet = ethernet(&[], 0x0800, &ip4(1, 2, 1, &error));
+            let told = facts(&packet, true);
+            assert_eq!(told, facts(&packet, false), "{kind}");
+            assert_eq!((told.protocol, told.ip_protocol), (Some("icmp"), Some(1)), "{kind}");
+            assert_eq!((told.source_port, told.destination_port), (None, None), "{kind}");
+            assert_eq!((told.tcp_flags, told.payload_len), (None, None), "{kind}");
+            assert_eq!(told.source, Some([10, 0, 0, 1].into()), "{kind}");
+        }
+    }
+}
+
+#[test]
+fn two_tags_are_of_one_frame() {
+    for (outside, inside, told) in [
+        (&[][..], &[][..], (None, None)),
+        (&[5], &[], (Some(5), None)),
+        (&[5, 6], &[], (Some(5), Some(6))),
+        (&[5, 6, 7], &[], (Some(5), Some(6))),
+        // Of frames in frames, the outermost that has any.
+        (&[5], &[9], (Some(5), None)),
+        (&[5], &[9, 10], (Some(5), None)),
+        (&[5, 6], &[9], (Some(5), Some(6))),
+        (&[], &[9], (Some(9), None)),
+        (&[], &[9, 10], (Some(9), Some(10))),
+    ] {
+        let carried = ethernet(inside, 0x0800, &ip4(3, 4, 17, &udp(1, 2, &[])));
+        let vxlan = udp(99, 4789, &[&[8, 0, 0, 0, 0, 0, 100, 0][..], &carried].concat());
+        for verbose in [false, true] {
+            let facts = facts(&ethernet(outside, 0x0800, &ip4(1, 2, 17, &vxlan)), verbose);
+            assert_eq!((facts.vlan, facts.inner_vlan), told, "{outside:?} around {inside:?}");
+        }
+    }
+}

@@ -1,0 +1,107 @@
+//! What a file says of a packet beside what everybody asks, taken into another file.
+#![forbid(unsafe_code)]
+
+use weir_savefile::options::Options;
+use weir_savefile::record::{self, INBOUND, RecordHeader, Records};
+use weir_savefile::{ByteOrder, Notes};
+
+const ORDERS: [ByteOrder; 2] = [ByteOrder::Little, ByteOrder::Big];
+/// Bytes of an Enhanced Packet Block before its packet.
+const FIXED: usize = 28;
+const HEADER: RecordHeader =
+    RecordHeader { interface: 1, timestamp: 7, original_len: 4, flags: None, dropcount: None, queue: None };
+
+/// Numbers in the order of a file.
+fn number<const BYTES: usize>(order: ByteOrder, big: [u8; BYTES]) -> Vec<u8> {
+    match order {
+        ByteOrder::Big => big.to_vec(),
+        ByteOrder::Little => big.into_iter().rev().collect(),
+    }
+}
+
+fn list(order: ByteOrder, options: &[(u16, Vec<u8>)]) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for (code, value) in options.iter().chain([&(0, Vec::new())]) {
+        bytes.extend(number(order, code.to_be_bytes()));
+        bytes.extend(number(order, u16::try_from(value.len()).expect("short").to_be_bytes()));
+        bytes.extend(value);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+    }
+    bytes
+}
+
+/// The options of a record that is made of these notes.
+fn kept(header: &RecordHeader, comment: Option<&str>, notes: &Notes<'_>) -> Vec<(u16, Vec<u8>)> {
+    let mut bytes = Vec::new();
+    record::append(&mut bytes, header, &[9; 4], comment, notes).expect("it is short");
+    let record = Records::new(&bytes).next().expect("a record").expect("it is whole");
+    assert_eq!((record.data, record.timestamp), (&[9; 4][..], 7));
+    let options =
+        Options::new(&bytes[FIXED + record.data.len()..bytes.len() - 4]).map(|option| option.expect("whole"));
+    options.map(|option| (option.code, option.value.to_vec())).filter(|(code, _)| *code != 0).collect()
+}
+
+#[test]
+fn all_is_kept_in_native_order() {
+    let told = |order| {
+        vec![
+            (1, b"one".to_vec()),
+            (2, number(order, [1, 0, 0, 9])),
+            (3, vec![2, 0xde, 0xad, 0xbe, 0xef]),
+            (4, number(order, [0, 0, 0, 0, 0, 0, 0, 17])),
+            (5, number(order, [1, 2, 3, 4, 5, 6, 7, 8])),
+            (6, number(order, [0, 0, 0, 3])),
+            (7, vec![0, 0xaa, 0xbb]),
+            (7, [vec![1], number(order, [0, 0, 0, 0, 0, 0, 0, 2])].concat()),
+            (7, [vec![2], number(order, [0, 0, 0, 0, 0, 0, 0, 1])].concat()),
+            (8, [number(order, [0, 0, 1, 2]), number(order, [0, 0, 3, 4])].concat()),
+            (1, b"two".to_vec()),
+        ]
+    };
+    // Loss and queue are for the header to say, and flags come behind.
+    let mut expected = told(ByteOrder::NATIVE);
+    let flags = expected.remove(1);
+    expected.retain(|(code, _)| ![4, 6].contains(code));
+    expected.push(flags);
+    for order in ORDERS {
+        let list = list(order, &told(order));
+        let notes = Notes::new(order, &list);
+        assert_eq!(notes.comments().collect::<Vec<_>>(), ["one", "two"], "{order}");
+        let header = RecordHeader { flags: Some(INBOUND), ..HEADER };
+        assert_eq!(kept(&header, None, &notes), expected, "{order}");
+        // A comment that is there already is not said twice; another one is.
+        assert_eq!(kept(&header, Some("two"), &notes), expected, "{order}");
+        assert_eq!(kept(&header, Some("three"), &notes)[0], (1, b"three".to_vec()), "{order}");
+        // How it was received is no matter of the header.
+        let flags = number(ByteOrder::NATIVE, [1, 0, 0, 8]);
+        assert_eq!(kept(&HEADER, None, &notes).last(), Some(&(2, flags)), "{order}");
+    }
+}
+
+/// Numbers of unknown width in the other byte order, and options that their maker does not want to be copied.
+#[test]
+fn what_cannot_be_taken_along_is_left_out() {
+    for order in ORDERS {
+        let maker = number(order, [0, 0, 0x7e, 0xd9]);
+        let custom = [2988, 2989, 19372, 19373].map(|code| (code, [&maker[..], b"abcd"].concat()));
+        let unknown = [(0x1234, vec![1, 2, 3, 4])];
+        let comment = [(1, b"kept".to_vec())];
+        let list = list(order, &[&custom[..], &unknown, &comment].concat());
+        let codes: Vec<u16> =
+            kept(&HEADER, None, &Notes::new(order, &list)).into_iter().map(|(code, _)| code).collect();
+        let native: &[u16] = &[2988, 2989, 0x1234, 1];
+        assert_eq!(codes, if order == ByteOrder::NATIVE { native } else { &[1] }, "{order}");
+    }
+}
+
+/// What is wrong in a list ends it.
+#[test]
+fn a_list_that_is_cut_does_no_harm() {
+    let whole =
+        list(ByteOrder::NATIVE, &[(1, b"one".to_vec()), (3, vec![2, 1, 2, 3, 4]), (1, b"two".to_vec())]);
+    for end in 0..whole.len() {
+        let notes = Notes::new(ByteOrder::NATIVE, &whole[..end]);
+        let codes = kept(&HEADER, None, &notes).len();
+        assert!(codes <= 3 && notes.comments().count() <= codes, "{end}");
+    }
+}
