@@ -11,7 +11,7 @@ use std::time::Duration;
 use rustix::process::Signal;
 use weir_lab::{Network, require_root};
 
-use crate::harness::{Running, capture, directory, network, path, run, send, start, tshark, weir};
+use crate::harness::{Running, capture, confined, directory, network, path, run, send, start, tshark, weir};
 
 const SETTLE: Duration = Duration::from_millis(400);
 /// The last byte of a frame's number.
@@ -68,7 +68,7 @@ fn root_a_running_capture_takes_another_filter_and_the_file_says_when() {
         let (file, socket) = (path(&directory, "changed.pcapng"), path(&directory, "socket"));
         let running =
             capture(&network, &["--source", source, "-w", &file, "--json", "-v", "--control", &socket]);
-        running.wait_for("confined: no capability, no new privileges; writes only in ");
+        running.wait_for(&confined());
         send(&network, 100);
         thread::sleep(SETTLE);
         let times = ctl_succeeds(&network, &["filter", "-t", &socket, "--json", "--", EVEN]);
