@@ -244,7 +244,10 @@ fn root_who_captures_is_who_was_asked_for() {
     ];
     for command in [&["count"][..], &["capture", "-w", "/dev/null"]] {
         for (args, (uid, gid, groups), said) in &cases {
-            let running = start(&network, &[command, &["-i", "rx0", "--source", "xdp", "-v"], args].concat());
+            let running = start(
+                &network,
+                &[command, &["-i", "rx0", "--source", "xdp", "-v", "--no-control"], args].concat(),
+            );
             running.wait_for(said);
             all_belong_to(running.id(), *uid, *gid, groups);
             send(&network, 10);
