@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -13,7 +13,9 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
 use weir_lab::{Network, require_root};
 
-use crate::harness::{Running, capture, confined, directory, network, path, run, send, start, tshark, weir};
+use crate::harness::{
+    NOBODY, Running, capture, confined, directory, network, path, run, send, start, tshark, weir,
+};
 
 const SETTLE: Duration = Duration::from_millis(400);
 /// The last byte of a frame's number.
@@ -312,7 +314,7 @@ fn root_whoever_locks_the_directory_of_sockets_holds_up_nobody() {
 
 /// `weir` by a copy that anybody may run, as user 12345 of group `group`.
 fn as_somebody(network: &Network, place: &Path, group: u32, args: &[&str]) -> Output {
-    let copy = place.join("weir");
+    let copy = place.join("asks");
     fs::copy(env!("CARGO_BIN_EXE_weir"), &copy).expect("a copy");
     let mut command = Command::new("setpriv");
     command.args(["--reuid=12345", &format!("--regid={group}"), "--clear-groups"]).arg(copy).args(args);
@@ -350,22 +352,55 @@ fn root_members_of_the_group_for_control_may_ask_and_nobody_else() {
 }
 
 #[test]
-fn root_a_service_has_its_socket_in_its_own_directory_and_is_found_there() {
-    if !require_root("root_a_service_has_its_socket_in_its_own_directory_and_is_found_there") {
+fn root_a_service_has_its_socket_in_its_own_directory_and_its_group_may_ask() {
+    if !require_root("root_a_service_has_its_socket_in_its_own_directory_and_its_group_may_ask") {
         return;
     }
-    let network = network();
-    let own = tempfile::tempdir_in(system()).expect("a directory as a service manager makes it");
-    let mut command = weir(&["count", "-i", "rx0", "--source", "tc", "-v"]);
-    let running = Running::spawn(&network, command.env("RUNTIME_DIRECTORY", own.path()));
-    running.wait_until_open();
-    let socket = own.path().join(format!("{}.sock", running.id())).display().to_string();
-    running.wait_for(&format!("control: {socket}"));
-    let list = ctl_succeeds(&network, &["list"]);
-    assert!(list.lines().any(|line| line.ends_with(&socket)), "{list}");
-    ctl_succeeds(&network, &["status", "-t", &running.id().to_string()]);
-    running.interrupt().succeeded();
-    assert!(!Path::new(&socket).exists(), "it goes with the capture");
+    // As a service manager starts what packaging/weir@.service says: a user with capabilities and directories of its own.
+    let capabilities = "+net_raw,+net_admin,+bpf,+perfmon";
+    for source in ["xdp", "tc", "af_packet"] {
+        let (network, directory) = (network(), directory());
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("ours");
+        let own = tempfile::tempdir_in(system()).expect("a directory below the system's");
+        fs::set_permissions(own.path(), fs::Permissions::from_mode(0o755)).expect("ours");
+        let state = directory.path().join("state");
+        fs::create_dir(&state).expect("room");
+        for place in [own.path(), &state] {
+            chown(place, Some(NOBODY), Some(NOBODY)).expect("root may");
+        }
+        let copy = directory.path().join("weir");
+        fs::copy(env!("CARGO_BIN_EXE_weir"), &copy).expect("a copy");
+        let file = state.join("%Y%m%d.pcapng").display().to_string();
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        command.args(["--no-new-privs", &format!("--inh-caps={capabilities}")]);
+        command.arg(format!("--ambient-caps={capabilities}")).arg(copy);
+        command.args([
+            "capture",
+            "-i",
+            "rx0",
+            "-w",
+            &file,
+            "-v",
+            "--json",
+            "--control-group",
+            "nogroup",
+            "--source",
+        ]);
+        let running = Running::spawn(&network, command.arg(source).env("RUNTIME_DIRECTORY", own.path()));
+        running.wait_until_open();
+        let socket = own.path().join(format!("{}.sock", running.id())).display().to_string();
+        running.wait_for(&format!("control: {socket}"));
+        running.wait_for("confined: no capability, no new privileges; writes no file");
+        let list = ctl_succeeds(&network, &["list"]);
+        assert!(list.lines().any(|line| line.ends_with(&socket)), "{list}");
+        let process = running.id().to_string();
+        let answer = as_somebody(&network, directory.path(), NOBODY, &["ctl", "status", "-t", &process]);
+        assert!(answer.status.success(), "{}", String::from_utf8_lossy(&answer.stderr));
+        send(&network, 10);
+        assert_eq!(ended_at(running).number("written"), 10, "{source}");
+        assert!(!Path::new(&socket).exists(), "it goes with the capture");
+    }
 }
 
 #[test]
