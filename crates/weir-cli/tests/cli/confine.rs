@@ -223,6 +223,26 @@ fn root_files_are_opened_by_a_process_that_does_nothing_else() {
 }
 
 #[test]
+fn root_sockets_go_with_the_capture_whoever_it_has_become() {
+    if !require_root("root_sockets_go_with_the_capture_whoever_it_has_become") {
+        return;
+    }
+    let (network, here, theirs) = (network(), directory(), directory());
+    chown(theirs.path(), Some(NOBODY), None).expect("root may");
+    let (control, metrics) = (path(&here, "control"), path(&here, "metrics"));
+    for user in [&[][..], &["-Z", "nobody"], &["-Z", "root"]] {
+        let file = path(&theirs, &format!("f{}", user.concat()));
+        for command in [&["count"][..], &["capture", "-w", &file]] {
+            let sockets = ["-i", "rx0", "--control", &control, "--metrics", &metrics];
+            let running = start(&network, &[command, &sockets, user].concat());
+            assert!(Path::new(&control).exists() && Path::new(&metrics).exists());
+            running.interrupt().succeeded();
+            assert!(!Path::new(&control).exists() && !Path::new(&metrics).exists(), "{command:?} {user:?}");
+        }
+    }
+}
+
+#[test]
 fn root_who_captures_is_who_was_asked_for() {
     if !require_root("root_who_captures_is_who_was_asked_for") {
         return;
@@ -386,23 +406,31 @@ fn root_who_may_capture_may_nothing_more() {
 }
 
 #[test]
-fn root_who_asks_a_filter_of_a_file_is_confined() {
-    if !require_root("root_who_asks_a_filter_of_a_file_is_confined") {
+fn root_who_reads_files_is_confined_and_has_its_own_opened() {
+    if !require_root("root_who_reads_files_is_confined_and_has_its_own_opened") {
         return;
     }
     let (network, directory) = (network(), directory());
-    let pipe = path(&directory, "pipe");
+    let (pipe, file) = (path(&directory, "pipe"), path(&directory, "file"));
     assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
-    let mut running = Running::spawn(&network, &mut weir(&["filter", "--run", &pipe, "tcp"]));
-    // It waits for somebody who writes.
-    let patience = Instant::now() + Duration::from_secs(20);
-    while status(running.id(), "Seccomp:") != [2] {
-        assert!(running.is_running() && Instant::now() < patience, "it is not confined");
-        thread::sleep(Duration::from_millis(5));
+    let cases: [(&[&str], usize); 3] = [
+        (&["filter", "--run", &pipe, "tcp"], 0),
+        (&["read", "--count", &pipe], 0),
+        (&["read", "-w", &file, &pipe], 1),
+    ];
+    for (args, helpers) in cases {
+        let mut running = Running::spawn(&network, &mut weir(args));
+        // It waits for somebody who writes.
+        let patience = Instant::now() + Duration::from_secs(20);
+        while status(running.id(), "Seccomp:").iter().any(|&mode| mode != 2) {
+            assert!(running.is_running() && Instant::now() < patience, "{args:?}: it is not confined");
+            thread::sleep(Duration::from_millis(5));
+        }
+        all_are(running.id(), "CapPrm:", 0);
+        assert_eq!(beside(running.id(), "weir-files").len(), helpers, "{args:?}");
+        fs::write(&pipe, "no packets").expect("it reads");
+        assert!(!running.wait().status.success());
     }
-    all_are(running.id(), "CapPrm:", 0);
-    fs::write(&pipe, "no packets").expect("it reads");
-    assert!(!running.wait().status.success());
 }
 
 #[test]
