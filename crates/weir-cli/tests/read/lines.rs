@@ -287,12 +287,14 @@ fn nothing_in_a_file_or_its_name_is_an_order_to_the_terminal() {
     fs::write(&damaged, &bytes[..bytes.len() - 150]).expect("room");
     let missing = place.path(&format!("4{ORDERS}"));
 
-    let cases: [(&[&str], &[&Path]); 10] = [
+    let cases: [(&[&str], &[&Path]); 12] = [
         (&["read"], &[&file]),
         (&["read", "-v", "-e", "-A"], &[&file]),
         (&["read", "-q"], &[&file, &other]),
         (&["read"], &[&damaged]),
         (&["read"], &[&missing]),
+        (&["read", "--json"], &[&file]),
+        (&["info", "--json"], &[&file, &damaged]),
         (&["info"], &[&file]),
         (&["info", "--long"], &[&file, &other]),
         (&["info"], &[&file, &other]),
