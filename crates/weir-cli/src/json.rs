@@ -5,6 +5,8 @@
 use std::io::{self, Write};
 
 use serde::Serialize;
+use serde_json::Serializer;
+use serde_json::ser::Formatter;
 use weir::writer::{FileList, Written};
 use weir::{Account, HandlerAccount, Interface, NicCounters, PoolFill, Strays, Tally, TimeOrder};
 
@@ -12,6 +14,7 @@ use crate::confine::Confinement;
 use crate::failure::Failure;
 use crate::payload::Findings;
 use crate::stop::Stop;
+use crate::style;
 
 /// The account of a whole run.
 #[derive(Clone, Debug, Serialize)]
@@ -238,7 +241,7 @@ impl Summary {
 
     /// As one line of JSON.
     pub(crate) fn write_to(&self, mut output: impl Write) -> io::Result<()> {
-        serde_json::to_writer(&mut output, self)?;
+        to_writer(&mut output, self)?;
         output.write_all(b"\n")?;
         output.flush()
     }
@@ -259,4 +262,39 @@ impl Summary {
 fn one_or_mixed(mut names: impl Iterator<Item = &'static str>) -> &'static str {
     let Some(first) = names.next() else { return "none" };
     if names.all(|name| name == first) { first } else { "mixed" }
+}
+
+/// Writes JSON that is no order to a terminal, either: what somebody else has put into strings is escaped, which says the same.
+pub(crate) fn to_writer(output: impl Write, value: &impl Serialize) -> io::Result<()> {
+    Ok(value.serialize(&mut Serializer::with_formatter(output, Harmless))?)
+}
+
+struct Harmless;
+
+impl Formatter for Harmless {
+    fn write_string_fragment<W: Write + ?Sized>(&mut self, writer: &mut W, fragment: &str) -> io::Result<()> {
+        let mut rest = fragment;
+        while let Some(at) = rest.find(style::is_order) {
+            let (plain, order) = rest.split_at(at);
+            let mut letters = order.chars();
+            writer.write_all(plain.as_bytes())?;
+            // None of them takes more than four digits.
+            letters.next().map_or(Ok(()), |letter| write!(writer, "\\u{:04x}", u32::from(letter)))?;
+            rest = letters.as_str();
+        }
+        writer.write_all(rest.as_bytes())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn what_would_be_an_order_to_the_terminal_is_escaped_and_says_the_same() {
+        let text = "é\x1b[2J\u{9b}1m\x7f\u{202e}fdp\u{2028}";
+        let mut written = Vec::new();
+        super::to_writer(&mut written, &text).expect("room");
+        assert_eq!(serde_json::from_slice::<String>(&written).expect("JSON"), text);
+        let shown = r#""é\u001b[2J\u009b1m\u007f\u202efdp\u2028""#;
+        assert_eq!(String::from_utf8(written).expect("text"), shown);
+    }
 }

@@ -249,6 +249,8 @@ fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
         // To who is connected: no address of anybody else.
         (c::SYS_sendto, vec![Rule::new(vec![Condition::new(4, Length::Qword, Compare::Eq, 0)?])?]),
         (c::SYS_bpf, one_of(0, BPF_COMMANDS)?),
+        // A thread that may wait takes a lower priority: itself alone.
+        (c::SYS_setpriority, vec![itself()?]),
         // The offset of TAI: read; to set it takes a capability.
         (c::SYS_adjtimex, Vec::new()),
         (c::SYS_clock_adjtime, Vec::new()),
@@ -265,6 +267,12 @@ fn masked(place: u8, mask: u64, value: u64) -> Result<Rule, seccompiler::Backend
 fn one_of(place: u8, values: &[u64]) -> Result<Vec<Rule>, seccompiler::BackendError> {
     let rule = |&value| Rule::new(vec![Condition::new(place, Length::Dword, Compare::Eq, value)?]);
     values.iter().map(rule).collect()
+}
+
+/// The calling thread, for `setpriority`.
+fn itself() -> Result<Rule, seccompiler::BackendError> {
+    let process = Condition::new(0, Length::Dword, Compare::Eq, c::PRIO_PROCESS.into())?;
+    Rule::new(vec![process, Condition::new(1, Length::Dword, Compare::Eq, 0)?])
 }
 
 /// A socket of this domain.

@@ -5,11 +5,18 @@ use std::env;
 use std::fs::{self, File};
 use std::io::ErrorKind;
 use std::net::{TcpListener, UdpSocket};
-use std::os::unix::net::UnixStream;
+use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::net::{UnixDatagram, UnixStream};
 use std::panic::catch_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
+
+use rustix::fs::{Mode, OFlags, SealFlags, fchmod, fcntl_add_seals};
+use rustix::process::{
+    Pid, Resource, Signal, getppid, getrlimit, kill_process, prlimit, setpriority_pgrp, setpriority_process,
+    setrlimit,
+};
 
 use super::*;
 
@@ -66,7 +73,7 @@ fn a_confined_capture_does_its_work_and_no_more() {
     unknown_call(TcpListener::bind("127.0.0.1:0"));
     unknown_call(UnixStream::pair());
     unknown_call(rustix::fs::chown(mine.join("other"), None, None));
-    unknown_call(rustix::fs::mkdir(mine.join("made"), rustix::fs::Mode::RWXU));
+    unknown_call(rustix::fs::mkdir(mine.join("made"), Mode::RWXU));
     if held.landlock == Level::None {
         assert!(!held.weaknesses.is_empty());
         return;
@@ -79,6 +86,54 @@ fn a_confined_capture_does_its_work_and_no_more() {
         // A rename to another directory says EXDEV, so that who moves can copy; which is denied.
         if error.kind() == ErrorKind::CrossesDevices { ErrorKind::PermissionDenied.into() } else { error }
     }));
+}
+
+/// In a child that runs the test `name`: what would reach beyond files of its own is refused to who has these needs.
+fn reaches_nobody_else(name: &str, needs: fn() -> Needs) {
+    let Some(mine) = env::var_os(INSIDE).map(PathBuf::from) else {
+        let mine = tempfile::tempdir().expect("a directory");
+        in_a_child(name, mine.path());
+        return;
+    };
+    let file = File::create(mine.join("file")).expect("a file");
+    let (here, there) = (UnixDatagram::unbound().expect("a socket"), mine.join("there"));
+    let _heard = UnixDatagram::bind(&there).expect("a name");
+    here.send_to(b"before", &there).expect("it hears");
+    let parent = getppid().expect("a parent");
+    let limit = || getrlimit(Resource::Core);
+    confine(&needs().write(&mine.join("out")), None).expect("confined");
+    // Files whose owner's rights others would have.
+    for mode in [0o4755, 0o2755, 0o1755, 0o4000] {
+        let mode = Mode::from_raw_mode(mode);
+        unknown_call(rustix::fs::open(mine.join("other"), OFlags::CREATE | OFlags::WRONLY, mode));
+    }
+    assert!(!mine.join("other").exists());
+    unknown_call(fchmod(&file, Mode::from_raw_mode(0o4755)));
+    unknown_call(fs::set_permissions(mine.join("file"), fs::Permissions::from_mode(0o4755)));
+    // Other processes, and their limits; its own are its own.
+    unknown_call(kill_process(parent, Signal::CONT));
+    for other in [parent, Pid::INIT] {
+        unknown_call(prlimit(Some(other), Resource::Core, limit()));
+    }
+    setrlimit(Resource::Core, limit()).expect("of itself");
+    unknown_call(setpriority_process(Some(parent), 19));
+    unknown_call(setpriority_pgrp(None, 19));
+    // What a descriptor does to others.
+    unknown_call(fcntl_add_seals(&file, SealFlags::WRITE));
+    // Anybody's address, by what is open or is new; and rings that do more than to write.
+    unknown_call(here.send_to(b"after", &there));
+    unknown_call(UdpSocket::bind("127.0.0.1:0"));
+    unknown_call(weir_sys::uring::available());
+}
+
+#[test]
+fn who_captures_reaches_nobody_else() {
+    reaches_nobody_else("who_captures_reaches_nobody_else", Needs::to_capture);
+}
+
+#[test]
+fn who_opens_files_reaches_nobody_else() {
+    reaches_nobody_else("who_opens_files_reaches_nobody_else", Needs::to_keep);
 }
 
 #[test]

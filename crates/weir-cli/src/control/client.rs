@@ -16,7 +16,7 @@ use super::message::{About, Answer, Ask, Request, SentPlace, SentProgram, VERSIO
 use super::{socket, wire};
 use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
-use crate::style;
+use crate::{json, style};
 
 /// How long a capture may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -152,7 +152,12 @@ fn list() -> Result<(), Failure> {
 
 fn status(target: &TargetArgs) -> Result<(), Failure> {
     match target.find()?.ask(Ask::Status)? {
-        Answer::Status(account) => print(format!("{account}\n").as_bytes()),
+        Answer::Status(account) => {
+            let mut line = Vec::new();
+            json::to_writer(&mut line, &account).map_err(Failure::new)?;
+            line.push(b'\n');
+            print(&line)
+        }
         other => Err(unexpected(&other)),
     }
 }

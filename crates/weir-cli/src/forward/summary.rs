@@ -13,6 +13,7 @@ use super::copying::CopySummary;
 use crate::confine::Confinement;
 use crate::control::Told;
 use crate::failure::Failure;
+use crate::json;
 use crate::stop::Stop;
 
 /// The account of a whole run.
@@ -160,7 +161,7 @@ impl Summary {
 
     /// As one line of JSON.
     pub(super) fn write_to(&self, mut output: impl Write) -> io::Result<()> {
-        serde_json::to_writer(&mut output, self)?;
+        json::to_writer(&mut output, self)?;
         output.write_all(b"\n")?;
         output.flush()
     }

@@ -13,7 +13,7 @@ use self::gather::Summary;
 use crate::confine::{ConfineArgs, Needs};
 use crate::failure::Failure;
 use crate::read::failure;
-use crate::style;
+use crate::{json, style};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -58,7 +58,8 @@ pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
     for path in &args.files {
         match Summary::of(path) {
             Ok(summary) if args.json => {
-                let mut line = serde_json::to_vec(&summary).map_err(Failure::new)?;
+                let mut line = Vec::new();
+                json::to_writer(&mut line, &summary).map_err(Failure::new)?;
                 line.push(b'\n');
                 if !print(&line)? {
                     return Ok(());

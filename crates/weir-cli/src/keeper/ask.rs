@@ -121,5 +121,8 @@ impl Keeper for Helpers {
 impl Drop for Helpers {
     fn drop(&mut self) {
         let _it_may_be_gone = send(self.files().socket(), &Ask::Leave, None);
+        if let Some(sockets) = &self.sockets {
+            let _it_may_be_gone = send(sockets.socket(), &Ask::Leave, None);
+        }
     }
 }

@@ -6,6 +6,8 @@
 //!                                 -- run, a pipe ------------->    weir-run: -z
 //! ```
 //!
+//! With `-Z` a third, weir-sockets, removes the sockets of the capture at its end.
+//!
 //! Each is told beforehand which files there can be (a [`Template`]) and answers for no other: who has taken the capture over can
 //! spoil captured files, which he could anyway.
 
@@ -36,11 +38,21 @@ pub(super) struct Task {
     user: Option<User>,
 }
 
+impl Task {
+    /// What it takes, with files at `place`.
+    fn needs(&self, place: Option<&Path>) -> Needs {
+        let needs = place.into_iter().fold(Needs::to_keep(), Needs::write);
+        self.sockets.iter().fold(needs, |needs, socket| needs.remove(socket))
+    }
+}
+
 /// The processes, asked one question at a time.
 #[derive(Debug)]
 pub(crate) struct Helpers {
     files: Mutex<Forked>,
     runner: Option<Mutex<Forked>>,
+    /// Who removes the sockets, where `files` may not.
+    sockets: Option<Forked>,
 }
 
 impl Helpers {
@@ -61,6 +73,9 @@ impl Helpers {
             let command = command.to_string_lossy().into_owned();
             return Err(weir::writer::WriteError::Command { command }.into());
         }
+        // Files are where the user may write that was asked for, sockets where who started us may.
+        let user = user.filter(|_| file.is_some());
+        let (sockets, apart) = if user.is_some() { (Vec::new(), sockets) } else { (sockets, Vec::new()) };
         let task = Task {
             template: Template::new(path, options),
             here: Here { group_readable: options.group_readable },
@@ -68,11 +83,8 @@ impl Helpers {
             sockets,
             user: user.cloned(),
         };
-        let needs = || {
-            let needs = Needs::to_keep();
-            let needs = file.map(crate::files::place).iter().fold(needs, |needs, place| needs.write(place));
-            task.sockets.iter().fold(needs, |needs, socket| needs.remove(socket))
-        };
+        let place = file.map(crate::files::place);
+        let needs = || task.needs(place.as_deref());
         let started = |error| {
             Failure::new(format_args!("start a process that opens files: {error}"))
                 .hint("--no-confine does without")
@@ -82,7 +94,12 @@ impl Helpers {
         });
         let runner = runner.transpose().map_err(started)?;
         let files = fork(c"weir-files", |socket| answer::keep_files(&task, &needs(), &socket));
-        Ok(Some(Arc::new(Self { files: Mutex::new(files.map_err(started)?), runner })))
+        let files = Mutex::new(files.map_err(started)?);
+        let task =
+            Task { sockets: apart, template: Template::new(Path::new("-"), options), user: None, ..task };
+        let sockets = (!task.sockets.is_empty())
+            .then(|| fork(c"weir-sockets", |socket| answer::keep_files(&task, &task.needs(None), &socket)));
+        Ok(Some(Arc::new(Self { files, runner, sockets: sockets.transpose().map_err(started)? })))
     }
 
     /// As a writer wants it.

@@ -11,6 +11,7 @@ use weir::{Direction, FileInterface, Packet};
 use weir_dissect::{Dissector, Facts, Options};
 
 use super::sink::{End, Page, Sink};
+use crate::json;
 
 /// One packet.
 #[derive(Debug, Serialize)]
@@ -154,7 +155,7 @@ impl Sink for Objects {
             payload_length: facts.payload_len,
             line: std::str::from_utf8(&self.line).unwrap_or_default(),
         };
-        serde_json::to_writer(&mut self.page.text, &object).map_err(std::io::Error::from)?;
+        json::to_writer(&mut self.page.text, &object)?;
         self.page.text.push(b'\n');
         Ok(self.page.turn()?)
     }

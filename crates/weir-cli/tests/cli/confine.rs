@@ -1,15 +1,18 @@
 //! What a running weir may still do, as the kernel tells it; and that it does its work all the same.
 
 use std::fs;
-use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::Path;
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::process::{Pid, Signal, kill_process};
 use weir_lab::require_root;
 
-use crate::harness::{Running, network, send, start, tshark, weir};
+use crate::harness::{
+    NOBODY, Running, confined, directory, network, own_user, path, send, start, tshark, weir,
+};
 
 const SOURCES: [&[&str]; 4] = [
     &["--source", "xdp"],
@@ -17,24 +20,67 @@ const SOURCES: [&[&str]; 4] = [
     &["--source", "af_packet"],
     &["--source", "af_xdp", "--mode", "exclusive"],
 ];
-/// Somebody: the number of `nobody` on Debian.
-const NOBODY: u32 = 65534;
 const SETTLE: Duration = Duration::from_millis(300);
 
-/// A line of the status of each thread of a process: those of io_uring, which are the kernel's own, among them.
-fn status(process: u32, name: &str) -> Vec<u64> {
+/// The numbers in a line of the status of each thread of a process: those of io_uring, which are the kernel's own, among them.
+fn numbers(process: u32, name: &str, radix: u32) -> Vec<Vec<u64>> {
     let tasks = fs::read_dir(format!("/proc/{process}/task")).expect("the process runs");
     let of = |task: fs::DirEntry| {
         let status = fs::read_to_string(task.path().join("status")).ok()?;
         let value = status.lines().find_map(|line| line.strip_prefix(name)).expect("a line of that name");
-        Some(u64::from_str_radix(value.trim(), 16).expect("a number"))
+        let number = |word| u64::from_str_radix(word, radix).expect("a number");
+        Some(value.split_whitespace().map(number).collect())
     };
     tasks.filter_map(|task| of(task.expect("an entry"))).collect()
+}
+
+/// The number in such a line.
+fn status(process: u32, name: &str) -> Vec<u64> {
+    numbers(process, name, 16).into_iter().flatten().collect()
 }
 
 fn all_are(process: u32, name: &str, value: u64) {
     let found = status(process, name);
     assert!(!found.is_empty() && found.iter().all(|&found| found == value), "{name} {found:x?}");
+}
+
+/// All threads of a process are this user, with this group and those groups besides, and cannot become another.
+fn all_belong_to(process: u32, uid: u32, gid: u32, groups: &[u32]) {
+    for (name, wanted) in [("Uid:", vec![uid; 4]), ("Gid:", vec![gid; 4]), ("Groups:", groups.to_vec())] {
+        let wanted: Vec<u64> = wanted.into_iter().map(u64::from).collect();
+        let found = numbers(process, name, 10);
+        assert!(
+            !found.is_empty() && found.iter().all(|found| *found == wanted),
+            "{name} {found:?}, not {wanted:?}"
+        );
+    }
+}
+
+/// The processes beside a capture that are called `name`.
+fn beside(process: u32, name: &str) -> Vec<u32> {
+    let entries = fs::read_dir("/proc").expect("it is there").flatten();
+    let is_one = |of: &u32| {
+        let Ok(status) = fs::read_to_string(format!("/proc/{of}/status")) else { return false };
+        let line = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        line("Name:") == Some(name) && line("PPid:") == Some(&process.to_string())
+    };
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).filter(is_one).collect()
+}
+
+/// The only one of that name.
+fn one_beside(process: u32, name: &str) -> u32 {
+    let found = beside(process, name);
+    assert_eq!(found.len(), 1, "{name}: {found:?}");
+    found[0]
+}
+
+/// Waits until a process is no more.
+fn wait_for_the_end_of(process: u32) {
+    let patience = Instant::now() + Duration::from_secs(20);
+    while fs::exists(format!("/proc/{process}")).expect("proc is there") {
+        assert!(Instant::now() < patience, "{process} is still there");
+        thread::sleep(Duration::from_millis(5));
+    }
 }
 
 #[test]
@@ -48,7 +94,7 @@ fn root_every_thread_is_confined_while_it_captures() {
         let network = network();
         let args = [&["capture", "-i", "rx0", "-v", "--json", "-w", &file], source].concat();
         let running = start(&network, &args);
-        running.wait_for("confined: no capability, no new privileges; writes only in ");
+        running.wait_for(&confined());
         send(&network, 500);
         thread::sleep(SETTLE);
         for name in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
@@ -56,6 +102,8 @@ fn root_every_thread_is_confined_while_it_captures() {
         }
         all_are(running.id(), "NoNewPrivs:", 1);
         all_are(running.id(), "Seccomp:", 2);
+        let user = own_user();
+        all_belong_to(running.id(), user.uid, user.gid, &user.groups);
         let threads = status(running.id(), "Threads:")[0];
         assert!(threads >= if source[1].starts_with("af_") { 2 } else { 1 });
 
@@ -67,6 +115,12 @@ fn root_every_thread_is_confined_while_it_captures() {
         let confinement = &account.0["confinement"];
         assert_eq!(confinement["capabilities"].as_array().map(Vec::len), Some(0), "{confinement}");
         assert_eq!(confinement["no_new_privileges"], true);
+        assert_eq!(
+            (confinement["user"].as_str(), &confinement["written"]),
+            (Some(&*user.name), &serde_json::json!([]))
+        );
+        let data = fs::metadata(&file).expect("it");
+        assert_eq!((data.uid(), data.mode() & 0o7777), (0, 0o600), "who started it owns the files");
         assert!(confinement["system_calls"].as_u64().is_some_and(|calls| calls > 50), "{confinement}");
         assert_eq!(confinement["weaknesses"].as_array().map(Vec::len), Some(0), "{confinement}");
         // Detached and left without the capabilities that attaching took.
@@ -90,22 +144,169 @@ fn root_confinement_can_be_switched_off() {
 }
 
 #[test]
-fn root_root_keeps_what_it_takes_to_write_where_it_may_not_without() {
-    if !require_root("root_root_keeps_what_it_takes_to_write_where_it_may_not_without") {
+fn root_who_opens_files_keeps_what_it_takes_to_write_where_it_may_not_without() {
+    if !require_root("root_who_opens_files_keeps_what_it_takes_to_write_where_it_may_not_without") {
         return;
     }
-    let directory = tempfile::tempdir().expect("a directory");
-    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o700)).expect("ours");
-    chown(directory.path(), Some(NOBODY), Some(NOBODY)).expect("root may");
-    let network = network();
-    let file = directory.path().join("theirs.pcapng").display().to_string();
-    let running = start(&network, &["capture", "-i", "rx0", "-v", "-w", &file]);
-    running.wait_for("confined: no capability but DAC_OVERRIDE");
     let override_alone = 1 << 1;
-    all_are(running.id(), "CapEff:", override_alone);
-    send(&network, 10);
-    thread::sleep(SETTLE);
-    running.interrupt().succeeded().says("10 packets captured");
+    for (owner, kept) in [(NOBODY, override_alone), (0, 0)] {
+        let directory = directory();
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o700)).expect("ours");
+        chown(directory.path(), Some(owner), Some(owner)).expect("root may");
+        let network = network();
+        let file = path(&directory, "theirs.pcapng");
+        let running = start(&network, &["capture", "-i", "rx0", "-v", "-w", &file]);
+        running.wait_for(&confined());
+        all_are(running.id(), "CapEff:", 0);
+        let files = one_beside(running.id(), "weir-files");
+        for name in ["CapPrm:", "CapEff:"] {
+            all_are(files, name, kept);
+        }
+        send(&network, 10);
+        thread::sleep(SETTLE);
+        running.interrupt().succeeded().says("10 packets captured");
+    }
+}
+
+#[test]
+fn root_files_are_opened_by_a_process_that_does_nothing_else() {
+    if !require_root("root_files_are_opened_by_a_process_that_does_nothing_else") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let file = path(&directory, "f");
+    let capture = || start(&network, &["capture", "-i", "rx0", "-w", &file, "-v", "--rotate-count", "10"]);
+    let running = capture();
+    running.wait_for(&confined());
+    let files = one_beside(running.id(), "weir-files");
+    all_belong_to(
+        files,
+        0,
+        0,
+        &numbers(std::process::id(), "Groups:", 10)[0]
+            .iter()
+            .map(|&group| u32::try_from(group).expect("a group"))
+            .collect::<Vec<_>>(),
+    );
+    all_are(files, "Seccomp:", 2);
+    all_are(files, "NoNewPrivs:", 1);
+    assert_eq!(status(files, "Threads:"), [1]);
+    let open = fs::read_dir(format!("/proc/{files}/fd")).expect("it runs").flatten();
+    let open = open.filter_map(|entry| fs::read_link(entry.path()).ok());
+    let of_the_capture = |target: &std::path::PathBuf| {
+        let target = target.to_string_lossy();
+        ["bpf", "io_uring", "packet", ".pcapng"].iter().any(|part| target.contains(part))
+    };
+    assert_eq!(open.filter(of_the_capture).collect::<Vec<_>>(), Vec::<std::path::PathBuf>::new());
+    running.interrupt().succeeded();
+    assert!(!fs::exists(format!("/proc/{files}")).expect("proc is there"), "it has been waited for");
+
+    // It goes with the capture, whatever became of that.
+    let running = capture();
+    let files = one_beside(running.id(), "weir-files");
+    running.signal(Signal::KILL);
+    running.wait();
+    wait_for_the_end_of(files);
+
+    // Without it there is no other file, and that is said.
+    let running = capture();
+    let files = Pid::from_raw(i32::try_from(one_beside(running.id(), "weir-files")).expect("a number"));
+    kill_process(files.expect("not zero"), Signal::KILL).expect("it runs");
+    send(&network, 100);
+    running.wait().failed(&["the process that opens files (weir-files) has ended"]);
+
+    // Who writes no file needs none.
+    let running = start(&network, &["capture", "-i", "rx0", "-v", "--no-control"]);
+    running.wait_for(&confined());
+    assert!(beside(running.id(), "weir-files").is_empty());
+    running.interrupt().succeeded();
+}
+
+#[test]
+fn root_sockets_go_with_the_capture_whoever_it_has_become() {
+    if !require_root("root_sockets_go_with_the_capture_whoever_it_has_become") {
+        return;
+    }
+    let (network, here, theirs) = (network(), directory(), directory());
+    chown(theirs.path(), Some(NOBODY), None).expect("root may");
+    let (control, metrics) = (path(&here, "control"), path(&here, "metrics"));
+    for user in [&[][..], &["-Z", "nobody"], &["-Z", "root"]] {
+        let file = path(&theirs, &format!("f{}", user.concat()));
+        for command in [&["count"][..], &["capture", "-w", &file]] {
+            let sockets = ["-i", "rx0", "--control", &control, "--metrics", &metrics];
+            let running = start(&network, &[command, &sockets, user].concat());
+            assert!(Path::new(&control).exists() && Path::new(&metrics).exists());
+            running.interrupt().succeeded();
+            assert!(!Path::new(&control).exists() && !Path::new(&metrics).exists(), "{command:?} {user:?}");
+        }
+    }
+}
+
+#[test]
+fn root_who_captures_is_who_was_asked_for() {
+    if !require_root("root_who_captures_is_who_was_asked_for") {
+        return;
+    }
+    let network = network();
+    let user = own_user();
+    let groups = numbers(std::process::id(), "Groups:", 10)[0]
+        .iter()
+        .map(|&group| u32::try_from(group).expect("a group"))
+        .collect::<Vec<_>>();
+    let nobody = (NOBODY, NOBODY, vec![NOBODY]);
+    let root = (0, 0, groups);
+    let cases = [
+        (&[][..], (user.uid, user.gid, user.groups), "; user "),
+        (&["-Z", "nobody"], nobody.clone(), "; user nobody; writes no file"),
+        (&["-Z", "root"], root.clone(), "it is user 0, as asked for"),
+        (&["--no-confine"], root, "not confined, as asked for"),
+        (&["--no-confine", "-Z", "nobody"], nobody, "not confined, as asked for"),
+    ];
+    for command in [&["count"][..], &["capture", "-w", "/dev/null"]] {
+        for (args, (uid, gid, groups), said) in &cases {
+            let running = start(
+                &network,
+                &[command, &["-i", "rx0", "--source", "xdp", "-v", "--no-control"], args].concat(),
+            );
+            running.wait_for(said);
+            all_belong_to(running.id(), *uid, *gid, groups);
+            send(&network, 10);
+            thread::sleep(SETTLE);
+            running.interrupt().succeeded().says("10 packets captured");
+        }
+    }
+}
+
+#[test]
+fn root_a_program_for_finished_files_runs_beside_a_capture_that_is_confined() {
+    if !require_root("root_a_program_for_finished_files_runs_beside_a_capture_that_is_confined") {
+        return;
+    }
+    let network = network();
+    for (args, uid) in [(&[][..], 0), (&["-Z", "nobody"], NOBODY)] {
+        let (directory, other) = (directory(), directory());
+        for place in [&directory, &other] {
+            chown(place.path(), Some(uid), None).expect("root may");
+            fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("ours");
+        }
+        let script = other.path().join("done");
+        fs::write(&script, "#!/bin/sh\ncat /proc/self/status > $0.status\n").expect("room");
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("ours");
+        let file = path(&directory, "f");
+        let command = ["capture", "-i", "rx0", "-v", "-w", &file, "-z", &script.display().to_string()];
+        let running = start(&network, &[&command, args].concat());
+        running.wait_for("; writes no file; ");
+        all_are(running.id(), "Seccomp:", 2);
+        all_are(running.id(), "CapPrm:", 0);
+        let runner = one_beside(running.id(), "weir-run");
+        all_are(runner, "CapPrm:", 0);
+        running.interrupt().succeeded();
+        let status = fs::read_to_string(other.path().join("done.status")).expect("it has run");
+        let line =
+            |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).expect("a line").trim();
+        assert_eq!((line("NoNewPrivs:"), line("CapPrm:")), ("1", "0000000000000000"));
+        assert_eq!(line("Uid:").split_whitespace().next(), Some(&*uid.to_string()));
+    }
 }
 
 /// Runs a copy of the binary that has the capabilities, as somebody who has none.
@@ -161,6 +362,74 @@ fn root_each_source_takes_the_capabilities_that_are_documented() {
                 ended.stderr
             );
         }
+    }
+}
+
+#[test]
+fn root_who_may_capture_may_nothing_more() {
+    if !require_root("root_who_may_capture_may_nothing_more") {
+        return;
+    }
+    let place = directory();
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("ours");
+    let network = network();
+    let all = "cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw";
+    let exclusive = ["count", "-i", "rx0", "--mode", "exclusive", "--json"];
+    let cases: [(&[&str], &str); 5] = [
+        (&exclusive, "cannot use --mode exclusive"),
+        (&["capture", "-i", "rx0", "--mode", "exclusive"], "cannot use --mode exclusive"),
+        (&["forward", "rx0", "rx0"], "cannot forward packets"),
+        (&["forward", "--end", "rx0", "rx0"], "cannot forward packets"),
+        (&["bench", "host"], "cannot run a benchmark"),
+    ];
+    for (args, what) in cases {
+        let ended = Running::spawn(&network, &mut with_file_capabilities(place.path(), all, args)).wait();
+        ended.failed(&[what, "are for capturing", "run as root"]);
+    }
+    let running =
+        Running::spawn(&network, &mut with_file_capabilities(place.path(), all, &["count", "-i", "rx0"]));
+    running.wait_until_open();
+    running.interrupt().succeeded();
+
+    // Who was given them as his own is as free as root.
+    let mut command = Command::new("setpriv");
+    let ambient = all.replace("cap_", "+");
+    command.args(["--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+    command.args([format!("--inh-caps={ambient}"), format!("--ambient-caps={ambient}")]);
+    let copy = place.path().join("own");
+    fs::copy(env!("CARGO_BIN_EXE_weir"), &copy).expect("a copy");
+    let running = Running::spawn(&network, command.arg(copy).args(exclusive));
+    running.wait_until_open();
+    send(&network, 10);
+    thread::sleep(SETTLE);
+    assert_eq!(running.interrupt().succeeded().account().number("captured"), 10);
+}
+
+#[test]
+fn root_who_reads_files_is_confined_and_has_its_own_opened() {
+    if !require_root("root_who_reads_files_is_confined_and_has_its_own_opened") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let (pipe, file) = (path(&directory, "pipe"), path(&directory, "file"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    let cases: [(&[&str], usize); 3] = [
+        (&["filter", "--run", &pipe, "tcp"], 0),
+        (&["read", "--count", &pipe], 0),
+        (&["read", "-w", &file, &pipe], 1),
+    ];
+    for (args, helpers) in cases {
+        let mut running = Running::spawn(&network, &mut weir(args));
+        // It waits for somebody who writes.
+        let patience = Instant::now() + Duration::from_secs(20);
+        while status(running.id(), "Seccomp:").iter().any(|&mode| mode != 2) {
+            assert!(running.is_running() && Instant::now() < patience, "{args:?}: it is not confined");
+            thread::sleep(Duration::from_millis(5));
+        }
+        all_are(running.id(), "CapPrm:", 0);
+        assert_eq!(beside(running.id(), "weir-files").len(), helpers, "{args:?}");
+        fs::write(&pipe, "no packets").expect("it reads");
+        assert!(!running.wait().status.success());
     }
 }
 

@@ -1,17 +1,21 @@
 //! Filters in captures, and what is asked of captures that run: `weir ctl`.
 
-use std::fs;
+use std::fs::{self, File};
 use std::io::{Read as _, Write as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::process::Output;
+use std::process::{Command, Output};
 use std::thread;
 use std::time::Duration;
 
+use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
 use weir_lab::{Network, require_root};
 
-use crate::harness::{Running, capture, directory, network, path, run, send, start, tshark, weir};
+use crate::harness::{
+    NOBODY, Running, capture, confined, directory, network, path, run, send, start, tshark, weir,
+};
 
 const SETTLE: Duration = Duration::from_millis(400);
 /// The last byte of a frame's number.
@@ -68,7 +72,7 @@ fn root_a_running_capture_takes_another_filter_and_the_file_says_when() {
         let (file, socket) = (path(&directory, "changed.pcapng"), path(&directory, "socket"));
         let running =
             capture(&network, &["--source", source, "-w", &file, "--json", "-v", "--control", &socket]);
-        running.wait_for("confined: no capability, no new privileges; writes only in ");
+        running.wait_for(&confined());
         send(&network, 100);
         thread::sleep(SETTLE);
         let times = ctl_succeeds(&network, &["filter", "-t", &socket, "--json", "--", EVEN]);
@@ -282,4 +286,150 @@ fn root_who_speaks_another_version_of_the_protocol_is_told_so() {
     }
     ctl_succeeds(&network, &["status", "-t", &socket]);
     running.interrupt().succeeded();
+}
+
+/// The system's directory for sockets, as it is once a capture of root's has run.
+fn system() -> &'static Path {
+    let system = Path::new("/run/weir");
+    fs::create_dir_all(system).expect("root may");
+    system
+}
+
+#[test]
+fn root_whoever_locks_the_directory_of_sockets_holds_up_nobody() {
+    if !require_root("root_whoever_locks_the_directory_of_sockets_holds_up_nobody") {
+        return;
+    }
+    let network = network();
+    let held = File::open(system()).expect("anybody may open it");
+    flock(&held, FlockOperation::NonBlockingLockShared).expect("nobody locks it");
+    let running = start(&network, &["count", "-i", "rx0", "--source", "tc", "-v"]);
+    running.wait_for(&format!("control: /run/weir/{}.sock", running.id()));
+    ctl_succeeds(&network, &["status", "-t", &running.id().to_string()]);
+    running.interrupt().succeeded();
+    // Nor can others open what is locked instead.
+    let mode = fs::metadata(system()).expect("it is there").mode();
+    assert_eq!(mode & 0o022, 0, "nobody else makes files there: {mode:o}");
+}
+
+/// `weir` by a copy that anybody may run, as user 12345 of group `group`.
+fn as_somebody(network: &Network, place: &Path, group: u32, args: &[&str]) -> Output {
+    let copy = place.join("asks");
+    fs::copy(env!("CARGO_BIN_EXE_weir"), &copy).expect("a copy");
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=12345", &format!("--regid={group}"), "--clear-groups"]).arg(copy).args(args);
+    network.rx().run(|| command.output()).expect("setpriv is installed")
+}
+
+#[test]
+fn root_members_of_the_group_for_control_may_ask_and_nobody_else() {
+    if !require_root("root_members_of_the_group_for_control_may_ask_and_nobody_else") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("ours");
+    let group =
+        weir_sys::user::group("nogroup").expect("a group database").expect("it is everywhere in Debian");
+    let socket = path(&directory, "socket");
+    for (args, members) in [(&["--control-group", "nogroup"][..], true), (&[], false)] {
+        let running = start(
+            &network,
+            &[&["count", "-i", "rx0", "--source", "tc", "--control", &socket], args].concat(),
+        );
+        let ask = |group| as_somebody(&network, directory.path(), group, &["ctl", "status", "-t", &socket]);
+        let answer = ask(group);
+        let told = String::from_utf8_lossy(&answer.stderr).into_owned();
+        assert_eq!(answer.status.success(), members, "{told}");
+        assert_eq!(String::from_utf8_lossy(&answer.stdout).contains("\"captured\""), members);
+        let stranger = ask(group - 1);
+        let told = String::from_utf8_lossy(&stranger.stderr).into_owned();
+        assert!(!stranger.status.success() && told.contains("its --control-group, and root"), "{told}");
+        running.interrupt().succeeded();
+    }
+    let ended = run(&network, &["count", "-i", "rx0", "--control-group", "no-such-group"]);
+    assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
+    assert!(ended.stderr.contains("there is no group `no-such-group`"), "{}", ended.stderr);
+}
+
+#[test]
+fn root_a_service_has_its_socket_in_its_own_directory_and_its_group_may_ask() {
+    if !require_root("root_a_service_has_its_socket_in_its_own_directory_and_its_group_may_ask") {
+        return;
+    }
+    // As a service manager starts what packaging/weir@.service says: a user with capabilities and directories of its own.
+    let capabilities = "+net_raw,+net_admin,+bpf,+perfmon";
+    for source in ["xdp", "tc", "af_packet"] {
+        let (network, directory) = (network(), directory());
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("ours");
+        let own = tempfile::tempdir_in(system()).expect("a directory below the system's");
+        fs::set_permissions(own.path(), fs::Permissions::from_mode(0o755)).expect("ours");
+        let state = directory.path().join("state");
+        fs::create_dir(&state).expect("room");
+        for place in [own.path(), &state] {
+            chown(place, Some(NOBODY), Some(NOBODY)).expect("root may");
+        }
+        let copy = directory.path().join("weir");
+        fs::copy(env!("CARGO_BIN_EXE_weir"), &copy).expect("a copy");
+        let file = state.join("%Y%m%d.pcapng").display().to_string();
+        let mut command = Command::new("setpriv");
+        command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        command.args(["--no-new-privs", &format!("--inh-caps={capabilities}")]);
+        command.arg(format!("--ambient-caps={capabilities}")).arg(copy);
+        command.args([
+            "capture",
+            "-i",
+            "rx0",
+            "-w",
+            &file,
+            "-v",
+            "--json",
+            "--control-group",
+            "nogroup",
+            "--source",
+        ]);
+        let running = Running::spawn(&network, command.arg(source).env("RUNTIME_DIRECTORY", own.path()));
+        running.wait_until_open();
+        let socket = own.path().join(format!("{}.sock", running.id())).display().to_string();
+        running.wait_for(&format!("control: {socket}"));
+        running.wait_for("confined: no capability, no new privileges; writes no file");
+        let list = ctl_succeeds(&network, &["list"]);
+        assert!(list.lines().any(|line| line.ends_with(&socket)), "{list}");
+        let process = running.id().to_string();
+        let answer = as_somebody(&network, directory.path(), NOBODY, &["ctl", "status", "-t", &process]);
+        assert!(answer.status.success(), "{}", String::from_utf8_lossy(&answer.stderr));
+        send(&network, 10);
+        assert_eq!(ended_at(running).number("written"), 10, "{source}");
+        assert!(!Path::new(&socket).exists(), "it goes with the capture");
+    }
+}
+
+#[test]
+fn root_a_socket_that_cannot_be_had_is_said_and_the_capture_goes_on() {
+    if !require_root("root_a_socket_that_cannot_be_had_is_said_and_the_capture_goes_on") {
+        return;
+    }
+    let network = network();
+    system();
+    let mut command = Command::new("unshare");
+    let script = "mount -t tmpfs -o ro none /run/weir && exec \"$@\"";
+    command.args([
+        "-m",
+        "sh",
+        "-c",
+        script,
+        "sh",
+        env!("CARGO_BIN_EXE_weir"),
+        "count",
+        "-i",
+        "rx0",
+        "--json",
+    ]);
+    let running = Running::spawn(&network, command.env_remove("XDG_RUNTIME_DIR"));
+    running.wait_until_open();
+    running.wait_for("warning: no control socket: cannot listen at /run/weir/");
+    send(&network, 10);
+    assert_eq!(ended_at(running).number("captured"), 10);
+    // One that was asked for by name is an error.
+    let ended = run(&network, &["count", "-i", "rx0", "--control", "/sys/socket"]);
+    ended.failed(&["cannot listen at /sys/socket"]);
 }

@@ -1,7 +1,7 @@
 //! `weir capture` into several files, compressed files, and files of somebody else.
 
 use std::fs;
-use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::thread;
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 use weir::reader::Reader;
 use weir_lab::{Generator, Network, SequenceCheck, SequenceReport, Traffic, require_root};
 
-use crate::harness::{capture, directory, network, path, run, tshark, weir};
+use crate::harness::{NOBODY, Running, capture, directory, network, path, run, tshark, weir};
 
 /// What the sender has finished arrives within this.
 const SETTLE: Duration = Duration::from_millis(400);
@@ -172,6 +172,169 @@ fn root_a_ring_of_files() {
 }
 
 #[test]
+fn root_a_ring_of_files_is_one_ring_over_all_runs() {
+    if !require_root("root_a_ring_of_files_is_one_ring_over_all_runs") {
+        return;
+    }
+    let (directory, network) = (directory(), network());
+    for (kind, limit) in [("count", &["-W", "3"][..]), ("size", &["--keep-size", "40KB"])] {
+        let name = path(&directory, kind);
+        let template = format!("{name}-%s.pcapng");
+        let args = [&["--rotate-count", "100", "-w", &template, "--json"], limit].concat();
+        // A file whose name is not of the kind that this writes.
+        fs::write(format!("{name}-mine.pcapng"), [0; 50_000]).expect("room");
+        let ours = || -> Vec<PathBuf> {
+            let of_the_kind = |file: &PathBuf| {
+                let name = file.file_name().expect("a name").to_string_lossy().into_owned();
+                name.starts_with(kind) && !name.contains("mine")
+            };
+            files(&directory).into_iter().filter(of_the_kind).collect()
+        };
+        for round in 0..4 {
+            let before = ours().len() as u64;
+            let running = capture(&network, &args);
+            send(&network, 5, 100);
+            thread::sleep(SETTLE);
+            if round == 1 {
+                // As after a power cut.
+                running.signal(Signal::KILL);
+                running.wait();
+            } else {
+                let account = running.interrupt().succeeded().account();
+                account.closes();
+                assert_eq!(account.number("written"), 500);
+                assert_eq!(account.0["files"]["adopted"], before, "{kind}: {}", account.0);
+            }
+            let bytes: u64 = ours().iter().map(|file| fs::metadata(file).expect("it").len()).sum();
+            match kind {
+                "count" => assert_eq!(ours().len(), 3, "{round}: {:?}", ours()),
+                _ => assert!((10_000..40_000).contains(&bytes), "{round}: {bytes} in {:?}", ours()),
+            }
+        }
+        assert!(fs::exists(format!("{name}-mine.pcapng")).expect("a directory"));
+    }
+}
+
+#[test]
+fn root_a_restart_overwrites_no_file() {
+    if !require_root("root_a_restart_overwrites_no_file") {
+        return;
+    }
+    let (directory, network) = (directory(), network());
+    let mut before: Vec<(PathBuf, Vec<u8>)> = Vec::new();
+    for _ in 0..3 {
+        let running = capture(&network, &["--rotate-count", "100", "-w", &path(&directory, "f")]);
+        send(&network, 2, 150);
+        thread::sleep(SETTLE);
+        running.interrupt().succeeded();
+        for (file, content) in &before {
+            assert!(fs::read(file).expect("it is there") == *content, "{}", file.display());
+        }
+        before =
+            files(&directory).into_iter().map(|file| (file.clone(), fs::read(file).expect("it"))).collect();
+    }
+    let names: Vec<_> =
+        files(&directory).iter().map(|file| file.file_name().map(|name| name.len())).collect();
+    assert_eq!(names, [Some(1), Some(2), Some(2), Some(2), Some(2), Some(2), Some(2), Some(2), Some(2)]);
+}
+
+/// Runs weir where the directory is a disk of 256 KiB that no other process sees.
+fn on_a_small_disk(network: &Network, directory: &TempDir, args: &[&str]) -> Running {
+    let mut command = Command::new("unshare");
+    command.args(["-m", "sh", "-c", "mount -t tmpfs -o size=256k none $0 && cd $0 && exec \"$@\""]);
+    command
+        .arg(directory.path())
+        .arg(env!("CARGO_BIN_EXE_weir"))
+        .args(["capture", "-i", "rx0", "--json"])
+        .args(args);
+    let running = Running::spawn(network, &mut command);
+    running.wait_until_open();
+    running
+}
+
+#[test]
+fn root_a_full_disk_costs_a_ring_its_oldest_files_and_no_packet() {
+    if !require_root("root_a_full_disk_costs_a_ring_its_oldest_files_and_no_packet") {
+        return;
+    }
+    let (directory, network) = (directory(), network());
+    for source in ["xdp", "af_packet"] {
+        let args = ["--source", source, "-w", "r", "-C", "50KB", "-W", "100"];
+        let running = on_a_small_disk(&network, &directory, &args);
+        send(&network, 20, 500);
+        running.wait_for("the disk is full: the oldest files go, one at a time");
+        thread::sleep(SETTLE);
+        let ended = running.interrupt().succeeded();
+        assert!(ended.stderr.contains(" because the disk was full)"), "{}", ended.stderr);
+        let account = ended.account();
+        account.closes();
+        assert_eq!((account.number("written"), account.number("lost")), (10_000, 0));
+        let of = |field: &str| account.0["files"][field].as_u64().expect("a number");
+        assert!(of("count") > 15 && of("deleted") == of("deleted_for_room"), "{}", account.0);
+        assert!((3..10).contains(&(of("count") - of("deleted"))), "{}", account.0);
+    }
+    // Nothing may go where each file is to stay.
+    for args in [&["-w", "f"][..], &["-w", "f", "-C", "50KB"]] {
+        let running = on_a_small_disk(&network, &directory, args);
+        send(&network, 10, 500);
+        running.wait().failed(&["no more room for f"]);
+    }
+}
+
+#[test]
+fn root_what_is_captured_is_for_its_owner_alone_unless_asked_otherwise() {
+    if !require_root("root_what_is_captured_is_for_its_owner_alone_unless_asked_otherwise") {
+        return;
+    }
+    let network = network();
+    let cases: [(&[&str], u32, u32); 5] = [
+        (&[], 0, 0o600),
+        (&["-g"], 0, 0o640),
+        (&["--rotate-count", "10"], 0, 0o600),
+        (&["-Z", "nobody", "-g", "--rotate-count", "10"], NOBODY, 0o640),
+        (&["--no-confine"], 0, 0o600),
+    ];
+    for (args, owner, mode) in cases {
+        let directory = directory();
+        chown(directory.path(), Some(owner), None).expect("we are root");
+        let running = capture(&network, &[&["-w", &path(&directory, "f")], args].concat());
+        send(&network, 1, 15);
+        thread::sleep(SETTLE);
+        running.interrupt().succeeded();
+        for file in files(&directory) {
+            let data = fs::metadata(&file).expect("it");
+            assert_eq!((data.uid(), data.mode() & 0o7777), (owner, mode), "{args:?}");
+        }
+    }
+}
+
+#[test]
+fn root_what_somebody_else_has_put_there_is_refused() {
+    if !require_root("root_what_somebody_else_has_put_there_is_refused") {
+        return;
+    }
+    let (everybodys, other, network) = (directory(), directory(), network());
+    fs::set_permissions(everybodys.path(), fs::Permissions::from_mode(0o1777)).expect("ours");
+    let goal = path(&other, "goal");
+    fs::write(&goal, "mine").expect("room");
+    let (link, file) = (path(&everybodys, "link"), path(&everybodys, "file"));
+    symlink(&goal, &link).expect("a link");
+    lchown(&link, Some(NOBODY), None).expect("we are root");
+    fs::write(&file, "").expect("room");
+    chown(&file, Some(NOBODY), None).expect("we are root");
+    // It invites everybody.
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).expect("we are root");
+    for (path, what) in [(&link, "a symbolic link"), (&file, "a file")] {
+        for args in [&[][..], &["--rotate-count", "10"], &["--no-confine"]] {
+            let ended = run(&network, &[&["capture", "-i", "rx0", "-w", path], args].concat());
+            ended.failed(&[path, &format!("user {NOBODY} has put {what} there"), "choose another place"]);
+        }
+    }
+    assert_eq!(fs::read(&goal).expect("still there"), b"mine");
+    assert_eq!(fs::metadata(&file).expect("still there").len(), 0);
+}
+
+#[test]
 fn root_two_captures_do_not_share_a_file() {
     if !require_root("root_two_captures_do_not_share_a_file") {
         return;
@@ -231,7 +394,6 @@ fn root_files_belong_to_the_user_that_was_asked_for() {
     if !require_root("root_files_belong_to_the_user_that_was_asked_for") {
         return;
     }
-    const NOBODY: u32 = 65_534;
     for args in [&["--source", "xdp"][..], &["--source", "af_packet"], &["--source", "tc"], &["--no-confine"]]
     {
         let (directory, network) = (directory(), network());

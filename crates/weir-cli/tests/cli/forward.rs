@@ -3,7 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -182,9 +182,9 @@ fn root_closed_is_closed_after_kill_9() {
     assert_eq!(send(&network, 100), 100);
     running.signal(Signal::KILL);
     assert_eq!(running.wait().status.code(), None, "it was killed");
-    let patience = std::time::Instant::now() + Duration::from_secs(5);
+    let patience = Instant::now() + Duration::from_secs(5);
     while !is_as_before(&network) {
-        assert!(std::time::Instant::now() < patience, "{}", links(&network));
+        assert!(Instant::now() < patience, "{}", links(&network));
         thread::sleep(Duration::from_millis(10));
     }
     assert_eq!(send(&network, 100), 0);
@@ -258,6 +258,108 @@ fn root_open_goes_on_until_it_is_ended() {
         assert_eq!(send(&network, 10), 0);
         let ended = Running::spawn(&network, &mut bpffs.weir(&["forward", "--end", "rx0", "rx1"])).wait();
         ended.failed(&["nothing goes on from `rx0` to `rx1`"]);
+    }
+}
+
+/// Begins to forward between these two until it is ended, with a process that has ended.
+fn leave_open(bpffs: &Bpffs, network: &Network, from: &str, to: &str) {
+    let running = start(network, &mut bpffs.weir(&["forward", from, to, "--on-exit", "open"]));
+    running.interrupt().succeeded();
+}
+
+#[test]
+fn root_what_is_ended_is_what_goes_on_in_the_namespaces_that_are_named() {
+    if !require_root("root_what_is_ended_is_what_goes_on_in_the_namespaces_that_are_named") {
+        return;
+    }
+    let (here, there, bpffs) = (lab(), lab(), Bpffs::new());
+    let mut inside = there.rx().spawn(Command::new("sleep").arg("600")).expect("sleep starts");
+    let [from, to] = ["rx0", "rx1"].map(|name| format!("{}/{name}", inside.id()));
+    let end = |network: &Network, from: &str, to: &str| {
+        Running::spawn(network, &mut bpffs.weir(&["forward", "--end", from, to, "--json"])).wait()
+    };
+    // By the names of another place nothing goes on here, and that place is looked into.
+    leave_open(&bpffs, &here, "rx0", "rx1");
+    end(&here, &from, &to).failed(&["nothing goes on from", "another namespace"]);
+    assert_eq!(send(&here, 100), 100, "what goes on here was not ended");
+
+    leave_open(&bpffs, &here, &from, &to);
+    assert_eq!(send(&there, 200), 200);
+    assert_eq!(account(&end(&here, &from, &to).succeeded())["forwarded"], 200);
+    assert_eq!((send(&here, 10), send(&there, 10)), (10, 0));
+    assert!(is_as_before(&there), "{}", links(&there));
+    assert_eq!(account(&end(&here, "rx0", "rx1").succeeded())["forwarded"], 110);
+    assert!(is_as_before(&here), "{}", links(&here));
+    inside.kill().expect("it sleeps");
+    inside.wait().expect("it can be waited for");
+}
+
+#[test]
+fn root_names_that_look_alike_are_not_taken_for_one_another() {
+    if !require_root("root_names_that_look_alike_are_not_taken_for_one_another") {
+        return;
+    }
+    let mut network = lab();
+    network.connect(Veth::default()).expect("a third pair");
+    network.connect(Veth::default()).expect("a fourth pair");
+    let bpffs = Bpffs::new();
+    let pairs = [[("a-b", "c"), ("a", "b-c")], [("eth0.5", "c"), ("eth0_5", "c")]];
+    let mut names = ["rx0", "rx1", "rx2", "rx3"].map(str::to_owned);
+    for [(first, first_to), (second, second_to)] in pairs {
+        let wanted = [first, first_to, second, if second_to == first_to { "other" } else { second_to }];
+        for (name, wanted) in names.iter_mut().zip(wanted) {
+            for words in [
+                &["link", "set", "dev", &*name, "down"][..],
+                &["link", "set", "dev", &*name, "name", wanted],
+                &["link", "set", "dev", wanted, "up"],
+            ] {
+                let renamed = network.rx().run(|| Command::new("ip").args(words).status());
+                assert!(renamed.expect("ip runs").success(), "{words:?}");
+            }
+            wanted.clone_into(name);
+        }
+        leave_open(&bpffs, &network, first, first_to);
+        leave_open(&bpffs, &network, second, second_to);
+        let end = |from: &str, to: &str| {
+            Running::spawn(&network, &mut bpffs.weir(&["forward", "--end", from, to, "--json"])).wait()
+        };
+        end(second, second_to).succeeded();
+        assert_eq!(send(&network, 100), 100, "what goes from {first} to {first_to} goes on");
+        end(second, second_to)
+            .failed(&["nothing goes on from", &format!("what does: {first} to {first_to}")]);
+        assert_eq!(account(&end(first, first_to).succeeded())["forwarded"], 100);
+    }
+}
+
+#[test]
+fn root_of_those_who_begin_at_once_one_does_and_is_not_disturbed() {
+    if !require_root("root_of_those_who_begin_at_once_one_does_and_is_not_disturbed") {
+        return;
+    }
+    let (network, bpffs) = (lab(), Bpffs::new());
+    let args = ["forward", "rx0", "rx1", "--both", "--on-exit", "open"];
+    for _ in 0..3 {
+        let mut all: Vec<Running> =
+            (0..4).map(|_| Running::spawn(&network, &mut bpffs.weir(&args))).collect();
+        let patience = Instant::now() + Duration::from_secs(30);
+        while all.iter_mut().filter_map(|one| one.is_running().then_some(())).count() > 1 {
+            assert!(Instant::now() < patience, "more than one goes on");
+            thread::sleep(SETTLE);
+        }
+        let (mut going, ended): (Vec<_>, Vec<_>) =
+            all.into_iter().map(|mut one| (one.is_running(), one)).partition(|(runs, _)| *runs);
+        for (_, one) in ended {
+            one.wait().failed(&["`rx0` to `rx1`", "forward"]);
+        }
+        let (_, running) = going.pop().expect("one forwards");
+        running.wait_for("until: weir forward --end rx0 rx1");
+        assert_eq!(send(&network, 100), 100);
+        running.interrupt().succeeded();
+        assert_eq!(send(&network, 100), 100, "its names in the kernel are there");
+        let ended =
+            Running::spawn(&network, &mut bpffs.weir(&["forward", "--end", "rx0", "rx1", "--json"])).wait();
+        assert_eq!(account(&ended.succeeded())["forwarded"], 200);
+        assert!(is_as_before(&network), "{}", links(&network));
     }
 }
 

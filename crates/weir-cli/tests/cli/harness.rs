@@ -10,6 +10,10 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use tempfile::TempDir;
 use weir_lab::{Generator, Network, SendReport, Traffic, Veth};
+use weir_sys::user::User;
+
+/// Somebody: the number of `nobody` on Debian.
+pub(crate) const NOBODY: u32 = 65_534;
 
 /// Longest that a command may take to begin or to end; far more than it does.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -32,6 +36,17 @@ pub(crate) fn send(network: &Network, frames: u64) -> SendReport {
     let report = Generator::new(network.pair(), &traffic).expect("generator").send(frames).expect("frames");
     assert_eq!(report.accepted, frames, "the receiving end has refused some");
     report
+}
+
+/// Who a capture is that root has started.
+pub(crate) fn own_user() -> User {
+    let found = ["weir", "nobody"].into_iter().find_map(|name| User::find(name).expect("a user database"));
+    found.expect("nobody is everywhere")
+}
+
+/// What the capture says once it has given up everything, if it was root who started it.
+pub(crate) fn confined() -> String {
+    format!("confined: no capability, no new privileges; user {}; writes no file", own_user().name)
 }
 
 /// A folder for the files of a test.

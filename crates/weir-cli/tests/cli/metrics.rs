@@ -236,6 +236,29 @@ fn root_who_is_slow_or_many_keeps_nobody_waiting() {
 }
 
 #[test]
+fn root_who_asks_takes_what_packets_leave_over() {
+    if !require_root("root_who_asks_takes_what_packets_leave_over") {
+        return;
+    }
+    let network = with_loopback();
+    let running = start(&network, &["count", "-i", "rx0", "--metrics", ADDRESS]);
+    scrape(&network);
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", running.id())).expect("it runs").flatten();
+    let nice = |task: std::fs::DirEntry| {
+        let stat = std::fs::read_to_string(task.path().join("stat")).ok()?;
+        let (head, rest) = stat.rsplit_once(") ")?;
+        // Field 19 of proc_pid_stat(5), of which the third is the first here.
+        let nice: i32 = rest.split(' ').nth(19 - 3)?.parse().ok()?;
+        Some((head.split_once('(')?.1.to_owned(), nice))
+    };
+    let threads: Vec<(String, i32)> = tasks.filter_map(nice).collect();
+    let answering: Vec<_> = threads.iter().filter(|(name, _)| name == "weir-metrics").collect();
+    assert!(matches!(answering[..], [(_, 19)]), "{threads:?}");
+    assert!(threads.iter().any(|(name, nice)| name == "weir" && *nice < 19), "{threads:?}");
+    running.interrupt().succeeded();
+}
+
+#[test]
 fn root_a_unix_socket_is_served_and_removed() {
     if !require_root("root_a_unix_socket_is_served_and_removed") {
         return;

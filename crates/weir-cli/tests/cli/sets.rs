@@ -7,7 +7,7 @@ use std::time::Duration;
 use weir_lab::require_root;
 
 use crate::control::{ctl, ctl_succeeds, ended_at, say};
-use crate::harness::{capture, directory, network, path, send, start};
+use crate::harness::{capture, confined, directory, network, path, send, start};
 
 const SETTLE: Duration = Duration::from_millis(400);
 
@@ -28,7 +28,7 @@ fn root_a_set_changes_under_a_running_filter_and_the_file_says_how() {
         let first = if exchanged { "arp" } else { &expression };
         let args = ["--source", source, "-w", &file, "--json", "-v", "--control", &socket, "--", first];
         let running = capture(&network, &args);
-        running.wait_for("confined: no capability, no new privileges; writes only in ");
+        running.wait_for(&confined());
         if exchanged {
             ctl_succeeds(&network, &["filter", "-t", &socket, "--", &expression]);
         }

@@ -1,18 +1,21 @@
 //! Lines and objects.
 
+use std::fs;
 use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::thread;
 
 use serde_json::Value;
-use weir::writer::Format;
+use weir::writer::{Format, Writer, WriterOptions};
+use weir::{Account, FileInterface, Packet};
 use weir_lab::{FrameSender, Network, Pair, Veth, tcp_transfer};
 
-use crate::support::{EPOCH, Place, frames, judge, pcap, succeeds, weir, write};
+use crate::support::{EPOCH, Place, frames, judge, packet, pcap, stderr, stdout, succeeds, weir, write};
 
 /// The same letters to both, and the same lines from both.
 #[track_caller]
-fn same(letters: &[&str], file: &std::path::Path) {
+fn same(letters: &[&str], file: &Path) {
     let theirs = judge("tcpdump", &[letters, &["-n", "-r"]].concat(), &[file]);
     let ours = succeeds(&[&["read"], letters].concat(), &[file]);
     for (ours, theirs) in ours.lines().zip(theirs.lines()) {
@@ -56,7 +59,7 @@ fn standard_input_is_read_like_a_file() {
     let file = place.path("all.pcap");
     pcap(&file);
     let mut command = Command::new(env!("CARGO_BIN_EXE_weir"));
-    let input = std::fs::File::open(&file).expect("a file");
+    let input = fs::File::open(&file).expect("a file");
     let output = command.args(["read", "-t", "-"]).stdin(input).output().expect("weir");
     assert_eq!(String::from_utf8_lossy(&output.stdout), succeeds(&["read", "-t"], &[&file]));
 }
@@ -265,4 +268,80 @@ fn frames_of_all_kinds(pair: &Pair) {
     for frame in frames().iter().filter(|frame| frame.len() >= 60) {
         sender.send(frame).expect("a frame");
     }
+}
+
+/// Orders to a terminal: ESC and C1 introducers, carriage return, backspace, the other direction of writing, a line of its own.
+const ORDERS: &str = "a\x1b[2J\u{9b}31m\r\x08\x7f\u{202e}fdp\u{2066}\u{200f}\u{2028}b";
+
+/// A query for a name of these letters.
+fn dns(name: &str) -> Vec<u8> {
+    let length = |bytes: usize| u16::try_from(bytes).expect("short").to_be_bytes();
+    let label = [&[u8::try_from(name.len()).expect("short")], name.as_bytes()].concat();
+    let dns = [&[0, 1, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0][..], &label, &[0, 0, 1, 0, 1]].concat();
+    let udp = [&[0x80, 0, 0, 53][..], &length(8 + dns.len()), &[0, 0], &dns].concat();
+    let ip = [
+        &[0x45, 0][..],
+        &length(20 + udp.len()),
+        &[0, 0, 0, 0, 64, 17, 0, 0, 10, 0, 0, 1, 10, 0, 0, 2],
+        &udp,
+    ];
+    [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0][..], &ip.concat()].concat()
+}
+
+#[test]
+fn nothing_in_a_file_or_its_name_is_an_order_to_the_terminal() {
+    let place = Place::new();
+    let [file, other] = [format!("1{ORDERS}.pcapng"), "2.pcap".to_owned()].map(|name| place.path(&name));
+    let said = || Some(ORDERS.to_owned());
+    let interface = FileInterface {
+        name: said(),
+        description: said(),
+        filter: said(),
+        os: said(),
+        comment: said(),
+        link_type: 1,
+        snap_len: 262_144,
+        ..FileInterface::default()
+    };
+    let options =
+        WriterOptions { comment: said(), user_application: ORDERS.to_owned(), ..WriterOptions::default() };
+    let mut writer = Writer::create(&file, &[interface.clone(), interface], &options).expect("a file");
+    for (interface, frame) in [(0, dns(ORDERS)), (1, dns("plain"))] {
+        let packet = Packet { interface, comment: Some(ORDERS), ..packet(EPOCH, &frame) };
+        writer.packet(&packet).expect("a packet");
+    }
+    writer.finish(&Account::default()).1.expect("whole");
+    pcap(&other);
+    let damaged = place.path(&format!("3{ORDERS}.pcapng"));
+    let bytes = fs::read(&file).expect("the file");
+    fs::write(&damaged, &bytes[..bytes.len() - 150]).expect("room");
+    let missing = place.path(&format!("4{ORDERS}"));
+
+    let cases: [(&[&str], &[&Path]); 12] = [
+        (&["read"], &[&file]),
+        (&["read", "-v", "-e", "-A"], &[&file]),
+        (&["read", "-q"], &[&file, &other]),
+        (&["read"], &[&damaged]),
+        (&["read"], &[&missing]),
+        (&["read", "--json"], &[&file]),
+        (&["info", "--json"], &[&file, &damaged]),
+        (&["info"], &[&file]),
+        (&["info", "--long"], &[&file, &other]),
+        (&["info"], &[&file, &other]),
+        (&["info"], &[&damaged, &missing]),
+        (&["read", "-w"], &[&place.path(&format!("5{ORDERS}")), &file]),
+    ];
+    for (args, paths) in cases {
+        let output = weir(args, paths);
+        for text in [stdout(&output), stderr(&output)] {
+            let order = |letter: &char| {
+                letter.is_control() && !['\n', '\t'].contains(letter)
+                    || matches!(letter, '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{2028}')
+            };
+            assert_eq!(text.chars().find(order), None, "{args:?}: {text:?}");
+        }
+        assert!(!stdout(&output).is_empty() || !stderr(&output).is_empty(), "{args:?}");
+    }
+    let lines = succeeds(&["read"], &[&file]);
+    assert!(lines.contains("fdp") && lines.contains("plain"), "what is harmless is told: {lines}");
 }

@@ -3,6 +3,7 @@
 use std::fs;
 use std::process::Command;
 
+use super::super::frame::POISON;
 use super::judges::{agree, output};
 use super::*;
 
@@ -175,4 +176,29 @@ fn rotation_and_compression_together() {
         }
     }
     assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 12);
+}
+
+#[test]
+fn a_thread_that_dies_is_an_error_with_a_name_and_what_came_before_is_kept() {
+    let directory = tempfile::tempdir().unwrap();
+    for (compression, program, name) in ALL {
+        let path = directory.path().join(name);
+        let options = WriterOptions { compression, ..options(Format::Pcapng) };
+        let mut writer = Writer::create(&path, &interfaces(), &options).unwrap();
+        put(&mut writer, &chunk(0, 0, 100)).unwrap();
+        writer.flush().unwrap();
+        let mut deadly = packet(0, 100);
+        deadly.data[20..20 + POISON.len()].copy_from_slice(POISON);
+        // It may be told with the next packets, and is told at the latest where all are waited for.
+        let _told_later = put(&mut writer, &[deadly]);
+        let error = writer.flush().unwrap_err();
+        assert!(error.to_string().contains("a thread that compresses has died"), "{error}");
+        let again = put(&mut writer, &chunk(0, 101, 10)).unwrap_err();
+        assert_eq!(again.to_string(), error.to_string());
+        assert_eq!(writer.written().packets, 100);
+        drop(writer);
+        let Some((back, true)) = decompress(program, &path) else { panic!("frames that are not whole") };
+        fs::write(&path, back).unwrap();
+        agree(&path, &chunk(0, 0, 100), 1, true);
+    }
 }

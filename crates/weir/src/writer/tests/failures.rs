@@ -1,5 +1,6 @@
 //! Disks that fill up and pipes that close: what was written stays good, and the account says how much that is.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read as _;
 use std::sync::Arc;
@@ -216,4 +217,51 @@ fn a_chunk_that_is_no_run_of_records_ends_a_pcap_file() {
     assert_eq!(put(&mut writer, &chunk(0, 0, 1)).unwrap_err().to_string(), error.to_string());
     assert_eq!(writer.written().packets, 100);
     assert_eq!(len_of(file.path()), writer.written().bytes);
+}
+
+/// Does everything but open directories as they are.
+#[derive(Debug)]
+struct OtherDirectories(Here, fn() -> io::Result<File>);
+
+impl Keeper for OtherDirectories {
+    fn open(&self, path: &Path, new: bool) -> Result<Handed, Refusal> {
+        self.0.open(path, new)
+    }
+
+    fn remove(&self, path: &Path) -> io::Result<Option<OwnedFd>> {
+        self.0.remove(path)
+    }
+
+    fn directory(&self, _path: &Path) -> io::Result<File> {
+        self.1()
+    }
+
+    fn list(&self, template: &Template) -> io::Result<Vec<Found>> {
+        self.0.list(template)
+    }
+
+    fn run(&self, command: &OsStr, path: &Path) -> Result<(), String> {
+        self.0.run(command, path)
+    }
+}
+
+#[test]
+fn a_name_that_cannot_be_brought_to_the_disk_is_an_error() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("f");
+    let finish = |fsync, other| {
+        let keeper: Option<Arc<dyn Keeper>> = Some(Arc::new(OtherDirectories(Here::default(), other)));
+        let options = WriterOptions { fsync, keeper, ..options(Format::Pcapng) };
+        let mut writer = Writer::create(&path, &interfaces(), &options).unwrap();
+        put(&mut writer, &chunk(0, 0, 10)).unwrap();
+        writer.finish(&account()).1
+    };
+    // A pipe refuses to be brought to any disk: so that is tried with what stands for the directory.
+    let pipe = || io::pipe().map(|(reader, _)| File::from(OwnedFd::from(reader)));
+    for other in [pipe, || Err(rustix::io::Errno::IO.into())] {
+        let error = finish(true, other).unwrap_err();
+        assert!(matches!(&error, WriteError::Sync { path: told, .. } if *told == path), "{error}");
+        finish(false, other).unwrap();
+    }
+    finish(true, || File::open("/")).unwrap();
 }

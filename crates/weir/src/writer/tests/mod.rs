@@ -23,6 +23,9 @@ use super::piece::Content;
 use super::*;
 use crate::{InterfaceAccount, NicCounters, QueueAccount, Strays, Tally};
 
+/// Somebody: the number of `nobody` on Debian.
+const NOBODY: u32 = 65_534;
+
 /// A packet of a test, and the record's fields that the judges can see.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Packet {

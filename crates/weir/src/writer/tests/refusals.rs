@@ -1,5 +1,8 @@
 //! Outputs that cannot be made, each with an error that names it and says what to do.
 
+use std::fs;
+use std::os::unix::fs::{PermissionsExt as _, chown, lchown, symlink};
+
 use super::*;
 
 fn refused(path: &Path) -> (WriteError, String) {
@@ -59,4 +62,50 @@ fn several_link_types_in_a_pcap_file() {
     assert!(message.contains("veth0 has 1, tun0 has 101"), "{message}");
     assert!(!path.exists(), "the file is not touched");
     Writer::create(&path, &interfaces, &options(Format::Pcapng)).unwrap();
+}
+
+#[test]
+fn what_is_captured_is_for_its_owner_alone_unless_asked_otherwise() {
+    let directory = tempfile::tempdir().unwrap();
+    for (group_readable, mode) in [(false, 0o600), (true, 0o640)] {
+        let path = directory.path().join(mode.to_string());
+        let options = WriterOptions { group_readable, ..options(Format::Pcapng) };
+        Writer::create(&path, &interfaces(), &options).unwrap();
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, mode);
+    }
+}
+
+#[test]
+fn root_what_somebody_else_has_put_there_is_refused() {
+    let Some(disk) = SmallDisk::new("1m", MountAttrFlags::empty()) else { return };
+    let (everybodys, goal) = (disk.path("everybodys"), disk.path("goal"));
+    fs::set_permissions(disk.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir(&everybodys).unwrap();
+    fs::set_permissions(&everybodys, fs::Permissions::from_mode(0o1777)).unwrap();
+    fs::write(&goal, "mine").unwrap();
+    // Whatever fs.protected_symlinks and fs.protected_regular say.
+    let (link, file) = (everybodys.join("link"), everybodys.join("file"));
+    symlink(&goal, &link).unwrap();
+    lchown(&link, Some(NOBODY), None).unwrap();
+    fs::write(&file, "").unwrap();
+    chown(&file, Some(NOBODY), None).unwrap();
+    for (path, what) in [(&link, "symbolic link"), (&file, "file")] {
+        for rotation in [Rotation::default(), Rotation { packets: Some(5), ..Rotation::default() }] {
+            let options = WriterOptions { rotation, ..options(Format::Pcapng) };
+            let error = Writer::create(path, &interfaces(), &options).unwrap_err();
+            assert!(matches!(error, WriteError::Foreign { owner: NOBODY, .. }), "{error}");
+            assert!(error.to_string().contains(&format!("user {NOBODY} has put a {what} there")), "{error}");
+        }
+    }
+    assert_eq!((fs::read(&goal).unwrap(), len_of(&file)), (b"mine".to_vec(), 0));
+
+    // A link of our own is followed, also to where nothing is yet; and somebody's file in a place that is not everybody's.
+    let (own, theirs) = (everybodys.join("own"), disk.path("theirs"));
+    symlink("../new", &own).unwrap();
+    fs::write(&theirs, "").unwrap();
+    chown(&theirs, Some(NOBODY), None).unwrap();
+    for path in [&own, &theirs] {
+        Writer::create(path, &interfaces(), &options(Format::Pcapng)).unwrap();
+    }
+    assert!(len_of(&disk.path("new")) > 0 && len_of(&theirs) > 0);
 }

@@ -1,8 +1,8 @@
 //! One file after the other: no packet is lost or doubled between two, and each is whole by itself.
 
 use std::fs;
-use std::os::unix::fs::PermissionsExt as _;
-use std::time::Instant;
+use std::os::unix::fs::{PermissionsExt as _, chown};
+use std::time::{Instant, SystemTime};
 
 use weir_savefile::{pcap, record};
 
@@ -201,6 +201,209 @@ fn a_ring_by_bytes() {
     let list = writer.files().clone();
     assert_eq!(list.count - list.deleted, names(directory.path()).len() as u64);
     assert!(list.deleted > 10 && names(directory.path()).len() >= 3);
+}
+
+/// Writes `files` of ten packets, the first of which is number `first`.
+fn run(path: &Path, options: &WriterOptions, first: u32, files: u32) -> (FileList, Vec<String>) {
+    let mut writer = Writer::create(path, &interfaces(), options).unwrap();
+    for n in 0..files {
+        put(&mut writer, &chunk(0, first + n * 10, 10)).unwrap();
+    }
+    writer.close(&account()).unwrap();
+    (writer.files(), writer.warnings())
+}
+
+/// Has these files be written a second after one another, the last of them just now.
+fn age(directory: &Path, names: &[&str]) {
+    for (name, seconds) in names.iter().rev().zip(0..) {
+        let file = File::options().write(true).open(directory.join(name)).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_secs(seconds)).unwrap();
+    }
+}
+
+#[test]
+fn a_ring_takes_in_the_files_of_earlier_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let options =
+        rotating(Format::Pcapng, Rotation { packets: Some(10), files: Some(3), ..Rotation::default() });
+    for other in ["f", "f3.txt", "g0"] {
+        fs::write(path(other), other).unwrap();
+    }
+    let (list, _) = run(&path("f"), &options, 0, 5);
+    assert_eq!((list.adopted, list.deleted), (1, 3), "`f` is of the same kind, and the oldest");
+    // What this run has left: files 2 to 4 in f0 to f2.
+    age(directory.path(), &["f0", "f1", "f2"]);
+    let (list, warnings) = run(&path("f"), &options, 100, 2);
+    assert_eq!((list.adopted, list.count, list.deleted), (3, 2, 2), "{warnings:?}");
+    assert_eq!((&list.first, &list.last), (&path("f0"), &path("f1")), "the numbers go on");
+    assert_eq!(names(directory.path()), ["f0", "f1", "f2", "g0", "f3.txt"]);
+    for (name, first) in [("f2", 40), ("f0", 100), ("f1", 110)] {
+        agree(&path(name), &chunk(0, first, 10), 1, true);
+    }
+    // However often that is.
+    for n in 0..5 {
+        age(directory.path(), &["f2", "f0", "f1"]);
+        run(&path("f"), &options, n, 1);
+        assert_eq!(names(directory.path()), ["f0", "f1", "f2", "g0", "f3.txt"]);
+    }
+}
+
+#[test]
+fn a_ring_by_bytes_takes_in_the_files_of_earlier_runs() {
+    let directory = tempfile::tempdir().unwrap();
+    let rotation = Rotation { size: Some(50_000), keep_bytes: Some(200_000), ..Rotation::default() };
+    let options = WriterOptions { strftime: true, ..rotating(Format::Pcapng, rotation) };
+    fs::write(directory.path().join("t-mine"), [0; 300_000]).unwrap();
+    let mut taken_in = 0;
+    for _ in 0..6 {
+        let mut writer = Writer::create(&directory.path().join("t-%s"), &interfaces(), &options).unwrap();
+        for n in 0..6 {
+            put(&mut writer, &chunk(0, n * 40, 40)).unwrap();
+        }
+        writer.close(&account()).unwrap();
+        taken_in += writer.files().adopted;
+        let ring = names(directory.path());
+        let bytes =
+            ring.iter().filter(|name| *name != "t-mine").map(|name| len_of(&directory.path().join(name)));
+        let bytes: u64 = bytes.sum();
+        assert!((100_000..200_000).contains(&bytes), "{bytes}: {ring:?}");
+    }
+    assert!(taken_in >= 5 * 2, "{taken_in}");
+    assert_eq!(len_of(&directory.path().join("t-mine")), 300_000);
+}
+
+#[test]
+fn names_that_tell_nothing_are_not_taken_for_files_of_the_ring() {
+    let directory = tempfile::tempdir().unwrap();
+    let rotation = Rotation { packets: Some(10), files: Some(2), ..Rotation::default() };
+    let options = WriterOptions { strftime: true, ..rotating(Format::Pcapng, rotation) };
+    fs::write(directory.path().join("t-mine"), "").unwrap();
+    let (list, warnings) = run(&directory.path().join("t-%Z"), &options, 0, 4);
+    assert_eq!((list.adopted, list.deleted), (0, 2));
+    assert!(warnings[0].contains("files of earlier runs are not counted"), "{warnings:?}");
+    assert!(directory.path().join("t-mine").exists());
+}
+
+#[test]
+fn a_ring_that_another_writes_to_is_not_taken_in() {
+    let directory = tempfile::tempdir().unwrap();
+    let options =
+        rotating(Format::Pcapng, Rotation { packets: Some(10), files: Some(3), ..Rotation::default() });
+    let mut first = Writer::create(&directory.path().join("f"), &interfaces(), &options).unwrap();
+    let error = Writer::create(&directory.path().join("f"), &interfaces(), &options).unwrap_err();
+    assert!(matches!(error, WriteError::Locked { .. }), "{error}");
+    put(&mut first, &chunk(0, 0, 15)).unwrap();
+    first.finish(&account()).1.unwrap();
+    assert_eq!(names(directory.path()), ["f0", "f1"]);
+}
+
+#[test]
+fn root_files_of_other_users_are_not_of_the_ring() {
+    let Some(disk) = SmallDisk::new("1m", MountAttrFlags::empty()) else { return };
+    let options =
+        rotating(Format::Pcapng, Rotation { packets: Some(10), files: Some(2), ..Rotation::default() });
+    fs::set_permissions(disk.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    fs::write(disk.path("f0"), "of somebody else").unwrap();
+    chown(disk.path("f0"), Some(NOBODY), None).unwrap();
+    let (list, _) = run(&disk.path("f"), &options, 0, 4);
+    assert_eq!((list.adopted, list.deleted), (0, 2));
+    assert_eq!(fs::read(disk.path("f0")).unwrap(), b"of somebody else");
+    assert_eq!(names(&disk.path("")).len(), 3);
+}
+
+#[test]
+fn a_file_that_cannot_be_deleted_stays_and_the_writer_goes_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let options =
+        rotating(Format::Pcapng, Rotation { packets: Some(10), files: Some(3), ..Rotation::default() });
+    let mut writer = Writer::create(&path("f"), &interfaces(), &options).unwrap();
+    for n in 0..9 {
+        put(&mut writer, &chunk(0, n * 10, 10)).unwrap();
+        if n == 1 {
+            // No file of this name can be removed any more.
+            fs::remove_file(path("f0")).unwrap();
+            fs::create_dir(path("f0")).unwrap();
+        }
+    }
+    writer.close(&account()).unwrap();
+    let warnings = writer.warnings();
+    assert_eq!(warnings.len(), 1, "{warnings:?}");
+    assert!(
+        warnings[0].contains("f0") && warnings[0].contains("it stays, and the capture goes on"),
+        "{warnings:?}"
+    );
+    assert_eq!((writer.written().packets, writer.files().count), (90, 9));
+    assert_eq!(writer.files().deleted, 9 - 1 - 3, "all but it and the newest");
+    let last = writer.files().last;
+    agree(&last, &chunk(0, 80, 10), 1, true);
+}
+
+/// `disk`, of 1 MiB, as a ring leaves it that is told to keep more than there is room for: all that was written is in the files
+/// that are there, but for those that went.
+fn fill_a_ring(disk: &SmallDisk, options: &WriterOptions) {
+    let mut writer = Writer::create(&disk.path("f"), &interfaces(), options).unwrap();
+    let packets = chunk(0, 0, 4000);
+    for some in packets.chunks(50) {
+        put(&mut writer, some).unwrap();
+    }
+    writer.close(&account()).unwrap();
+    let (list, warnings) = (writer.files(), writer.warnings());
+    assert_eq!(writer.written().packets, 4000);
+    assert!(list.deleted_for_room > 5 && list.deleted == list.deleted_for_room, "{list:?}");
+    assert_eq!(warnings, ["the disk is full: the oldest files go, one at a time"]);
+    let there = names(&disk.path(""));
+    assert_eq!(there.len() as u64, list.count - list.deleted);
+    assert!(there.len() >= 3, "no more go than have to: {there:?}");
+    let copy = tempfile::NamedTempFile::new().unwrap();
+    fs::copy(disk.path(list.last.file_name().unwrap().to_str().unwrap()), copy.path()).unwrap();
+    let start = encode::start(&interfaces(), options).unwrap().len();
+    let bytes = fs::read(copy.path()).unwrap();
+    let last = match options.format {
+        Format::Pcapng => record::Records::new(&bytes[start..]).filter(Result::is_ok).count(),
+        Format::Pcap { .. } => pcap::whole_records(&bytes[start..]).0,
+    };
+    agree(copy.path(), &packets[packets.len() - last..], 1, options.format == Format::Pcapng);
+    there.iter().for_each(|name| fs::remove_file(disk.path(name)).unwrap());
+}
+
+#[test]
+fn root_where_the_disk_is_full_the_oldest_files_of_a_ring_go() {
+    let Some(disk) = SmallDisk::new("1m", MountAttrFlags::empty()) else { return };
+    for format in FORMATS {
+        let size = Some(200_000);
+        for rotation in [
+            Rotation { size, files: Some(50), ..Rotation::default() },
+            Rotation { size, keep_bytes: Some(100 << 20), ..Rotation::default() },
+        ] {
+            fill_a_ring(&disk, &rotating(format, rotation));
+        }
+    }
+}
+
+#[test]
+fn root_files_of_earlier_runs_make_room_too() {
+    let Some(disk) = SmallDisk::new("1m", MountAttrFlags::empty()) else { return };
+    let options =
+        rotating(Format::Pcapng, Rotation { packets: Some(10), files: Some(50), ..Rotation::default() });
+    fs::write(disk.path("f00"), vec![0; 1 << 20]).unwrap();
+    let (list, _) = run(&disk.path("f"), &options, 0, 2);
+    assert_eq!((list.adopted, list.deleted, list.deleted_for_room), (1, 1, 1));
+    assert_eq!(names(&disk.path("")), ["f01", "f02"]);
+}
+
+#[test]
+fn root_a_disk_that_is_full_of_what_is_not_of_the_ring_fails_and_nothing_is_left() {
+    let Some(disk) = SmallDisk::new("1m", MountAttrFlags::empty()) else { return };
+    let rotation = Rotation { packets: Some(10), files: Some(50), ..Rotation::default() };
+    for rotation in [rotation, Rotation::default()] {
+        fs::write(disk.path("other"), vec![0; 1 << 20]).unwrap();
+        let error =
+            Writer::create(&disk.path("f"), &interfaces(), &rotating(Format::Pcapng, rotation)).unwrap_err();
+        assert!(matches!(error, WriteError::Full { kept: Kept { packets: 0, bytes: 0 }, .. }), "{error}");
+        assert_eq!(names(&disk.path("")), ["other"], "no empty file each time that it is tried");
+    }
 }
 
 #[test]
