@@ -53,7 +53,7 @@ test-kernels: ## the essential tests in virtual machines with Debian's 6.1, 6.12
 
 faults: ## each system call fails at each place, and a thousand kill -9; takes an hour (root)
 	@scripts/setup test
-	@WEIR_REQUIRE_ROOT=1 WEIR_FAULTS=all WEIR_KILLS=1000 cargo test --workspace --test faults -- --test-threads=1 --show-output
+	@WEIR_REQUIRE_ROOT=1 WEIR_FAULTS=all WEIR_KILLS=1000 cargo test --workspace --test faults -- --test-threads=1 --nocapture
 
 loom: setup ## every interleaving of the code on shared memory
 	@RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom CARGO_PROFILE_RELEASE_LTO=off \
