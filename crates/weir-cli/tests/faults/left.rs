@@ -6,17 +6,14 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use libbpf_rs::query::{MapInfoIter, ProgInfoIter};
 use weir_lab::Network;
-
-/// More than the kernel takes to begin with what it does once a process is gone.
-const SETTLE: Duration = Duration::from_millis(100);
+use weir_sys::bpf::query;
 
 /// The kernel frees programs and maps after a grace period.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Programs and maps in the kernel, by kind, id and name.
-type Objects = BTreeSet<(&'static str, u32, String)>;
+/// Programs and maps in the kernel.
+type Objects = BTreeSet<(&'static str, u32)>;
 
 /// One at a time looks, and makes what others would see.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -38,31 +35,32 @@ impl Before {
 
     /// What is still there after all patience that was not there before.
     pub(crate) fn left(&self, network: &Network) -> Option<String> {
-        // Linux empties a map of programs in a work item once nobody has it open. Whoever opens the map by its number before
-        // that, as `objects` does, and closes it again, has the item queued twice and the map kept for good
-        // (prog_array_map_clear, kernel/bpf/arraymap.c, 6.18).
-        thread::sleep(SETTLE);
         let patience = Instant::now() + PATIENCE;
-        let mut left: Objects = objects().difference(&self.objects).cloned().collect();
+        let mut left: Objects = objects().difference(&self.objects).copied().collect();
         loop {
             let links = links(network);
             if left.is_empty() && links == self.links {
                 return None;
             }
             if Instant::now() >= patience {
-                return Some(format!("{left:?}, {links}"));
+                let program = |id| query::program(id).ok().flatten().map(|program| program.name);
+                let names: Vec<_> = left
+                    .iter()
+                    .filter(|(kind, _)| *kind == "program")
+                    .filter_map(|(_, id)| program(*id))
+                    .collect();
+                return Some(format!("{left:?} {names:?}, {links}"));
             }
             thread::sleep(Duration::from_millis(20));
             // Whoever else is busy on this machine makes new ones.
-            left = left.intersection(&objects()).cloned().collect();
+            left = left.intersection(&objects()).copied().collect();
         }
     }
 }
 
 fn objects() -> Objects {
-    let programs =
-        ProgInfoIter::default().map(|info| ("program", info.id, info.name.to_string_lossy().into_owned()));
-    let maps = MapInfoIter::default().map(|info| ("map", info.id, info.name.to_string_lossy().into_owned()));
+    let programs = query::programs().expect("root may ask").into_iter().map(|id| ("program", id));
+    let maps = query::maps().expect("root may ask").into_iter().map(|id| ("map", id));
     programs.chain(maps).collect()
 }
 

@@ -8,7 +8,7 @@
 //! A few places are tried; with `WEIR_FAULTS=all` each one, with each error (`make faults`); with `WEIR_FAULTS=openat`
 //! those of that call.
 //!
-//! A test program of its own: it looks at all programs and maps in the kernel.
+//! A test program of its own: it looks at all programs and maps in the kernel, so nobody else may leave any meanwhile.
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "complaints as they are found: all places take long")]
 
