@@ -14,6 +14,7 @@ mod ask;
 mod wire;
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -21,6 +22,7 @@ use weir::writer::{Here, Keeper, Template, WriterOptions};
 use weir_sys::fork::{Forked, fork};
 use weir_sys::user::User;
 
+use self::wire::{Answer, receive};
 use crate::confine::Needs;
 use crate::failure::Failure;
 
@@ -73,16 +75,23 @@ impl Helpers {
             let needs = file.map(crate::files::place).iter().fold(needs, |needs, place| needs.write(place));
             task.sockets.iter().fold(needs, |needs, socket| needs.remove(socket))
         };
-        let started = |error| {
+        let started = |error: &dyn Display| {
             Failure::new(format_args!("start a process that opens files: {error}"))
                 .hint("--no-confine does without")
         };
         let runner = task.command.is_some().then(|| {
             fork(c"weir-run", |socket| answer::run_programs(&task, &needs(), &socket)).map(Mutex::new)
         });
-        let runner = runner.transpose().map_err(started)?;
+        let runner = runner.transpose().map_err(|error| started(&error))?;
         let files = fork(c"weir-files", |socket| answer::keep_files(&task, &needs(), &socket));
-        Ok(Some(Arc::new(Self { files: Mutex::new(files.map_err(started)?), runner })))
+        let files = files.map_err(|error| started(&error))?;
+        // While sockets can still be removed by us.
+        match receive(files.socket()).map_err(|error| started(&error))? {
+            Some((Answer::Began { refused: None }, _)) => {}
+            Some((Answer::Began { refused: Some(why) }, _)) => return Err(started(&why)),
+            _ => return Err(started(&"it has ended")),
+        }
+        Ok(Some(Arc::new(Self { files: Mutex::new(files), runner })))
     }
 
     /// As a writer wants it.

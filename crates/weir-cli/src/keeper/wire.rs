@@ -44,6 +44,8 @@ pub(super) enum Ask {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
+    /// The first, before any question: it is confined, or why it ends.
+    Began { refused: Option<String> },
     /// With the file.
     Opened { created: bool },
     /// With what holds its blocks, where it was there.
