@@ -5,7 +5,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help setup build demo test check bench deb test-deb test-kernels loom miri fuzz clean
+.PHONY: help setup build demo test check bench deb test-deb test-kernels faults loom miri fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -50,6 +50,10 @@ test-deb: deb ## install it into a bare Debian 12, use it there, and remove it (
 test-kernels: ## the essential tests in virtual machines with Debian's 6.1, 6.12 and newest kernel; makes docs/kernels.md (root)
 	@scripts/setup test kernels
 	@scripts/test-kernels; status=$$?; cp out/kernels/table.md docs/kernels.md; exit $$status
+
+faults: ## each system call fails at each place, and a thousand kill -9; takes an hour (root)
+	@scripts/setup test
+	@WEIR_REQUIRE_ROOT=1 WEIR_FAULTS=all WEIR_KILLS=1000 cargo test --workspace --test faults -- --test-threads=1 --nocapture
 
 loom: setup ## every interleaving of the code on shared memory
 	@RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom CARGO_PROFILE_RELEASE_LTO=off \

@@ -138,7 +138,9 @@ impl Forward {
         let target = MapHandle::try_from(&loaded.maps.target)?;
         let sockets = MapHandle::try_from(&loaded.maps.sockets)?;
         let strays = MapHandle::try_from(&loaded.maps.strays)?;
-        let variables = loaded.maps.bss_data.as_deref_mut().expect("the program has variables");
+        // libbpf maps them if the kernel can; it looks once, and takes any refusal for a no.
+        let variables = loaded.maps.bss_data.as_deref_mut();
+        let variables = variables.ok_or_else(|| io::Error::other("its variables cannot be mapped"))?;
         variables.target_id = target.info()?.info.id;
         variables.sockets_id = sockets.info()?.info.id;
         let witnesses = [("sent", loaded.progs.sent.attach()?), ("refused", loaded.progs.refused.attach()?)];

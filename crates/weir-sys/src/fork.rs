@@ -29,12 +29,14 @@ pub fn fork(name: &CStr, work: impl FnOnce(OwnedFd)) -> io::Result<Forked> {
         return Err(io::Error::other("the process has threads already"));
     }
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    // Before there is a child: one that kept our end as well would never see it closed.
+    let open = open_descriptors()?;
     let before = thread::mask_all()?;
     // SAFETY: there is one thread, so the child is a copy in which no lock is held by somebody who is not there.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         let _ = rustix::thread::set_name(name);
-        close_what_an_exec_would(theirs.as_fd());
+        close_what_an_exec_would(&open, theirs.as_fd());
         let done = catch_unwind(AssertUnwindSafe(|| work(theirs)));
         // SAFETY: ends the process without running anything that was prepared for the end of its parent.
         unsafe { libc::_exit(i32::from(done.is_err())) }
@@ -68,12 +70,14 @@ impl Drop for Forked {
     }
 }
 
+fn open_descriptors() -> io::Result<Vec<RawFd>> {
+    let entries = fs::read_dir("/proc/self/fd")?.collect::<io::Result<Vec<_>>>()?;
+    Ok(entries.iter().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
+}
+
 /// Sockets, programs, maps: those of a capture go with the capture.
-fn close_what_an_exec_would(keep: BorrowedFd<'_>) {
-    let descriptors = fs::read_dir("/proc/self/fd").into_iter().flatten().flatten();
-    let numbers: Vec<RawFd> =
-        descriptors.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    for number in numbers {
+fn close_what_an_exec_would(open: &[RawFd], keep: BorrowedFd<'_>) {
+    for &number in open {
         // SAFETY: asks for a number's flags; what is not open is an error.
         let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
         if number != keep.as_raw_fd() && flags >= 0 && flags & libc::FD_CLOEXEC != 0 {

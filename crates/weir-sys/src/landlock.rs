@@ -1,10 +1,11 @@
 //! Landlock (Linux 5.13): a thread, and those that it starts later, use no files but those it names.
 
+use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
 use landlock::{
-    ABI, Access, AccessFs, AccessNet, BitFlags, PathBeneath, PathFd, Ruleset, RulesetAttr as _,
+    ABI, Access, AccessFs, AccessNet, BitFlags, PathBeneath, PathFd, PathFdError, Ruleset, RulesetAttr as _,
     RulesetCreated, RulesetCreatedAttr as _, RulesetError, RulesetStatus, Scope, make_bitflags,
 };
 
@@ -44,18 +45,16 @@ const NEWEST: ABI = ABI::V6;
 ///
 /// The kernel has landlock, and refuses.
 pub fn restrict(files: &Files) -> Result<Enforced, CallError> {
-    let refused = |error: RulesetError| CallError::new("restrict by landlock", io::Error::other(error));
-    enforce(files).map_err(refused)
+    enforce(files).map_err(|error| CallError::new("restrict by landlock", io::Error::other(error)))
 }
 
-fn enforce(files: &Files) -> Result<Enforced, RulesetError> {
+fn enforce(files: &Files) -> Result<Enforced, Box<dyn Error + Send + Sync>> {
     const READ: BitFlags<AccessFs> = make_bitflags!(AccessFs::{ReadFile | ReadDir});
     const WRITE: BitFlags<AccessFs> = make_bitflags!(AccessFs::{WriteFile | Truncate | MakeReg | RemoveFile});
     let mut rules = new_ruleset()?;
     let read = files.read.iter().map(|path| (path, READ));
     let written = files.written.iter().map(|path| (path, READ | WRITE));
-    let removed = files.removed.iter().map(|path| (path, AccessFs::RemoveFile.into()));
-    for (path, access) in read.chain(written).chain(removed) {
+    for (path, access) in read.chain(written) {
         let Ok(fd) = PathFd::new(path) else { continue };
         // The other rights are those of a directory.
         let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
@@ -63,6 +62,16 @@ fn enforce(files: &Files) -> Result<Enforced, RulesetError> {
         let tried = new_ruleset()?.add_rule(PathBeneath::new(&fd, access));
         if tried.is_ok() {
             rules = rules.add_rule(PathBeneath::new(fd, access))?;
+        }
+    }
+    for path in &files.removed {
+        match PathFd::new(path) {
+            Ok(fd) => rules = rules.add_rule(PathBeneath::new(fd, AccessFs::RemoveFile))?,
+            // From where nobody gets to nothing is removed, rule or not.
+            Err(PathFdError::OpenCall { source, .. })
+                if matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {}
+            // What is to go would stay.
+            Err(error) => return Err(error.into()),
         }
     }
     Ok(match rules.restrict_self()?.ruleset {

@@ -4,6 +4,7 @@ use std::cell::Cell;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
+use rustix::io::retry_on_intr;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
 /// Protocol of links, addresses, queueing disciplines.
@@ -100,11 +101,12 @@ impl Socket {
         let sequence = self.sequence.get().wrapping_add(1);
         self.sequence.set(sequence);
         // Without an address it is for the kernel.
-        send(&self.fd, &request.message(sequence), SendFlags::empty())?;
+        let message = request.message(sequence);
+        retry_on_intr(|| send(&self.fd, &message, SendFlags::empty()))?;
         // The kernel's dumps come in datagrams of at most 32 KiB (netlink_dump, net/netlink/af_netlink.c).
         let mut buffer = vec![0; 64 << 10];
         loop {
-            let (_, received) = recv(&self.fd, buffer.as_mut_slice(), RecvFlags::empty())?;
+            let (_, received) = retry_on_intr(|| recv(&self.fd, buffer.as_mut_slice(), RecvFlags::empty()))?;
             let mut rest = buffer.get(..received).unwrap_or_default();
             while let Some((message, next)) = split(rest) {
                 rest = next;

@@ -93,7 +93,7 @@ pub(crate) struct Listening {
 
 /// A socket that goes with the capture.
 #[derive(Debug)]
-struct Removed(PathBuf);
+pub(crate) struct Removed(pub(crate) PathBuf);
 
 impl Drop for Removed {
     fn drop(&mut self) {

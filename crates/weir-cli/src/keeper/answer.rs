@@ -19,8 +19,10 @@ pub(super) const WELL: &str = "well";
 
 /// Opens and removes files until the capture ends.
 pub(super) fn keep_files(task: &Task, needs: &Needs, socket: &OwnedFd) {
-    // A process that is not confined as it should be does nothing: the capture is told that it has ended.
-    if confine(needs, task.user.as_ref()).is_err() {
+    // A process that is not confined as it should be does nothing.
+    let refused = confine(needs, task.user.as_ref()).err().map(|failure| failure.message().to_owned());
+    let ends = refused.is_some();
+    if send(socket, &Answer::Began { refused }, None).is_err() || ends {
         return;
     }
     while let Ok(Some((ask, _))) = receive(socket) {

@@ -16,6 +16,7 @@ mod ask;
 mod wire;
 
 use std::ffi::OsString;
+use std::fmt::Display;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
@@ -23,6 +24,7 @@ use weir::writer::{Here, Keeper, Template, WriterOptions};
 use weir_sys::fork::{Forked, fork};
 use weir_sys::user::User;
 
+use self::wire::{Answer, receive};
 use crate::confine::Needs;
 use crate::failure::Failure;
 
@@ -55,6 +57,15 @@ pub(crate) struct Helpers {
     sockets: Option<Forked>,
 }
 
+/// Waits until a process that keeps files is confined, or says why it is not.
+fn begun(process: &Forked) -> Result<(), String> {
+    match receive(process.socket()).map_err(|error| error.to_string())? {
+        Some((Answer::Began { refused: None }, _)) => Ok(()),
+        Some((Answer::Began { refused: Some(why) }, _)) => Err(why),
+        _ => Err("it has ended".to_owned()),
+    }
+}
+
 impl Helpers {
     /// Starts those that a capture to `file` needs, before it has other threads. `sockets`: removed when all of this is dropped.
     pub(crate) fn start(
@@ -85,21 +96,25 @@ impl Helpers {
         };
         let place = file.map(crate::files::place);
         let needs = || task.needs(place.as_deref());
-        let started = |error| {
+        let started = |error: &dyn Display| {
             Failure::new(format_args!("start a process that opens files: {error}"))
                 .hint("--no-confine does without")
         };
         let runner = task.command.is_some().then(|| {
             fork(c"weir-run", |socket| answer::run_programs(&task, &needs(), &socket)).map(Mutex::new)
         });
-        let runner = runner.transpose().map_err(started)?;
+        let runner = runner.transpose().map_err(|error| started(&error))?;
         let files = fork(c"weir-files", |socket| answer::keep_files(&task, &needs(), &socket));
-        let files = Mutex::new(files.map_err(started)?);
+        let files = files.map_err(|error| started(&error))?;
+        // While sockets can still be removed by us.
+        begun(&files).map_err(|why| started(&why))?;
         let task =
             Task { sockets: apart, template: Template::new(Path::new("-"), options), user: None, ..task };
         let sockets = (!task.sockets.is_empty())
             .then(|| fork(c"weir-sockets", |socket| answer::keep_files(&task, &task.needs(None), &socket)));
-        Ok(Some(Arc::new(Self { files, runner, sockets: sockets.transpose().map_err(started)? })))
+        let sockets = sockets.transpose().map_err(|error| started(&error))?;
+        sockets.as_ref().map_or(Ok(()), begun).map_err(|why| started(&why))?;
+        Ok(Some(Arc::new(Self { files: Mutex::new(files), runner, sockets })))
     }
 
     /// As a writer wants it.

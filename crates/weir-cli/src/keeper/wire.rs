@@ -3,9 +3,10 @@
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::thread;
 use std::time::Duration;
 
-use rustix::io::retry_on_intr;
+use rustix::io::{Errno, retry_on_intr};
 use rustix::net::{
     RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
     SendFlags, recvmsg, sendmsg,
@@ -15,6 +16,9 @@ use serde::{Deserialize, Serialize};
 
 /// Longest message: a path of 4096 bytes, each as a number and a comma.
 const LONGEST: usize = 32 << 10;
+
+/// How often a message is tried again.
+const PATIENCE: usize = 100;
 
 /// What a capture wants. Paths are bytes.
 #[derive(Debug, Serialize, Deserialize)]
@@ -40,6 +44,8 @@ pub(super) enum Ask {
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
+    /// The first, before any question: it is confined, or why it ends.
+    Began { refused: Option<String> },
     /// With the file.
     Opened { created: bool },
     /// With what holds its blocks, where it was there.
@@ -75,8 +81,19 @@ pub(super) fn send(
     if !descriptors.is_empty() && !beside.push(SendAncillaryMessage::ScmRights(&descriptors)) {
         return Err(io::ErrorKind::InvalidInput.into());
     }
-    retry_on_intr(|| sendmsg(&socket, &[IoSlice::new(&text)], &mut beside, SendFlags::NOSIGNAL))?;
+    insist(|| sendmsg(&socket, &[IoSlice::new(&text)], &mut beside, SendFlags::NOSIGNAL))?;
     Ok(())
+}
+
+/// Asks again where memory was short for a moment: who is beside a capture ends with it, and not before.
+fn insist<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
+    for _ in 0..PATIENCE {
+        match retry_on_intr(&mut call) {
+            Err(Errno::NOMEM | Errno::NOBUFS) => thread::sleep(Duration::from_millis(1)),
+            done => return done,
+        }
+    }
+    retry_on_intr(call)
 }
 
 /// `None`: the other side has ended.
@@ -84,9 +101,8 @@ pub(super) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Opti
     let mut text = vec![0; LONGEST];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut beside = RecvAncillaryBuffer::new(&mut space);
-    let received = retry_on_intr(|| {
-        recvmsg(&socket, &mut [IoSliceMut::new(&mut text)], &mut beside, RecvFlags::CMSG_CLOEXEC)
-    })?;
+    let received =
+        insist(|| recvmsg(&socket, &mut [IoSliceMut::new(&mut text)], &mut beside, RecvFlags::CMSG_CLOEXEC))?;
     let rights = beside.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(rights) => Some(rights),
         _ => None,

@@ -9,7 +9,14 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
+
+use crate::control::Removed;
 use crate::failure::Failure;
+
+/// How many may have connected before they are taken, as `std` has it for TCP.
+const BACKLOG: i32 = 128;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Address {
@@ -51,34 +58,37 @@ pub(super) trait Stream: Read + Write + AsFd + Send {
 }
 
 impl Address {
-    pub(super) fn bind(&self) -> Result<Listener, Failure> {
+    /// The listener, and the Unix socket that goes with the capture.
+    pub(super) fn bind(&self) -> Result<(Listener, Option<Removed>), Failure> {
         match self {
             Self::Tcp(address) => TcpListener::bind(address)
-                .and_then(|listener| listener.set_nonblocking(true).map(|()| Listener::Tcp(listener)))
+                .and_then(|listener| listener.set_nonblocking(true).map(|()| (Listener::Tcp(listener), None)))
                 .map_err(|error| refused(&address.to_string(), &error)),
             Self::Unix(path) => bind_unix(path)
-                .and_then(|listener| listener.set_nonblocking(true).map(|()| listener))
-                .map(|listener| Listener::Unix(listener, path.clone()))
+                .map(|(listener, removed)| (Listener::Unix(listener, path.clone()), Some(removed)))
                 .map_err(|error| refused(&path.display().to_string(), &error)),
         }
     }
 }
 
 /// A socket that nobody listens on any more, left by a process that was killed, is replaced.
-fn bind_unix(path: &Path) -> io::Result<UnixListener> {
-    match UnixListener::bind(path) {
-        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
-            let socket = fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
-            let left = UnixStream::connect(path)
-                .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
-            if !(socket && left) {
-                return Err(error);
-            }
-            fs::remove_file(path)?;
-            UnixListener::bind(path)
+fn bind_unix(path: &Path) -> io::Result<(UnixListener, Removed)> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
+    let address = SocketAddrUnix::new(path)?;
+    if let Err(error) = bind(&socket, &address) {
+        let is_socket = fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
+        let left =
+            || UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+        if error != Errno::ADDRINUSE || !is_socket || !left() {
+            return Err(error.into());
         }
-        other => other,
+        fs::remove_file(path)?;
+        bind(&socket, &address)?;
     }
+    let removed = Removed(path.to_owned());
+    listen(&socket, BACKLOG)?;
+    Ok((socket.into(), removed))
 }
 
 fn refused(address: &str, error: &io::Error) -> Failure {
@@ -95,13 +105,6 @@ fn refused(address: &str, error: &io::Error) -> Failure {
 }
 
 impl Listener {
-    pub(super) fn path(&self) -> Option<&Path> {
-        match self {
-            Self::Tcp(_) => None,
-            Self::Unix(_, path) => Some(path),
-        }
-    }
-
     /// Who has connected next; none of its calls waits.
     pub(super) fn accept(&self) -> io::Result<Box<dyn Stream>> {
         match self {
@@ -180,10 +183,11 @@ mod tests {
         let directory = tempfile::tempdir().expect("a directory");
         let path = directory.path().join("metrics");
         let address = Address::Unix(path.clone());
-        let first = address.bind().expect("nobody is there");
+        let first = bind_unix(&path).expect("nobody is there");
         assert!(address.bind().is_err(), "somebody is there");
         drop(first);
         drop(address.bind().expect("nobody is there any more"));
+        assert!(!path.exists(), "it goes with who has it");
         fs::write(directory.path().join("file"), "mine").expect("a file");
         assert!(Address::Unix(directory.path().join("file")).bind().is_err());
         assert_eq!(fs::read(directory.path().join("file")).expect("still there"), b"mine");

@@ -17,6 +17,7 @@ use clap::Args;
 
 use self::address::{Address, Listener};
 use self::text::Form;
+use crate::control::Removed;
 use crate::failure::Failure;
 use crate::json::Summary;
 use crate::style;
@@ -37,7 +38,7 @@ impl MetricsArgs {
     /// Takes the address; nobody is answered yet. Done before the capture opens, so that an address that is taken is
     /// told before anything else happens.
     pub(crate) fn bind(&self) -> Result<Option<Bound>, Failure> {
-        let bound = |address: &Address| address.bind().map(|listener| Bound { listener });
+        let bound = |address: &Address| address.bind().map(|(listener, path)| Bound { listener, path });
         self.metrics.as_ref().map(bound).transpose()
     }
 }
@@ -46,12 +47,13 @@ impl MetricsArgs {
 #[derive(Debug)]
 pub(crate) struct Bound {
     listener: Listener,
+    path: Option<Removed>,
 }
 
 impl Bound {
     /// The Unix socket's path, which is removed in the end.
     pub(crate) fn path(&self) -> Option<&Path> {
-        self.listener.path()
+        self.path.as_ref().map(|Removed(path)| &**path)
     }
 
     /// Says where they are.
@@ -62,7 +64,6 @@ impl Bound {
     /// Starts the thread that answers.
     pub(crate) fn serve(self, first: Summary) -> Result<Metrics, Failure> {
         let latest = Arc::new(Latest(Mutex::new(Arc::new(Snapshot::of(first)))));
-        let path = self.path().map(Path::to_owned);
         let shared = Arc::clone(&latest);
         let started = weir_sys::thread::spawn_bare("weir-metrics", move || {
             // Whoever asks, and however often, takes only what packets leave over.
@@ -70,7 +71,7 @@ impl Bound {
             server::run(&self.listener, &shared);
         });
         started.map_err(|error| Failure::new(format_args!("start the thread for --metrics: {error}")))?;
-        Ok(Metrics { latest, due: Instant::now() + PERIOD, path })
+        Ok(Metrics { latest, due: Instant::now() + PERIOD, _path: self.path })
     }
 }
 
@@ -80,7 +81,7 @@ pub(crate) struct Metrics {
     latest: Arc<Latest>,
     /// When the next copy is.
     due: Instant,
-    path: Option<std::path::PathBuf>,
+    _path: Option<Removed>,
 }
 
 impl Metrics {
@@ -93,14 +94,6 @@ impl Metrics {
     pub(crate) fn publish(&mut self, now: Instant, summary: Summary) {
         self.due = now + PERIOD;
         self.latest.put(Snapshot::of(summary));
-    }
-}
-
-impl Drop for Metrics {
-    fn drop(&mut self) {
-        if let Some(path) = &self.path {
-            let _gone_already = std::fs::remove_file(path);
-        }
     }
 }
 

@@ -7,6 +7,8 @@ use super::bpf;
 use crate::CallError;
 use crate::filter::Side;
 
+const BPF_PROG_GET_NEXT_ID: libc::c_int = 11;
+const BPF_MAP_GET_NEXT_ID: libc::c_int = 12;
 const BPF_PROG_GET_FD_BY_ID: libc::c_int = 13;
 const BPF_OBJ_GET_INFO_BY_FD: libc::c_int = 15;
 const BPF_PROG_QUERY: libc::c_int = 16;
@@ -30,9 +32,10 @@ struct Query {
     revision: u64,
 }
 
-/// `struct { ... }` of `union bpf_attr` for `BPF_PROG_GET_FD_BY_ID`.
+/// `struct { ... }` of `union bpf_attr` for `BPF_PROG_GET_FD_BY_ID` and `BPF_*_GET_NEXT_ID`.
 #[repr(C)]
 struct ById {
+    /// Or the one that the next is asked for.
     prog_id: u32,
     next_id: u32,
     open_flags: u32,
@@ -75,6 +78,42 @@ pub struct ProgramInfo {
     pub name: String,
     /// The user who loaded it.
     pub user: u32,
+}
+
+/// Ids of all programs in the kernel. Needs `CAP_SYS_ADMIN`.
+///
+/// # Errors
+///
+/// `EPERM` without that capability.
+pub fn programs() -> Result<Vec<u32>, CallError> {
+    ids(BPF_PROG_GET_NEXT_ID).map_err(|error| CallError::new("list eBPF programs", error))
+}
+
+/// Ids of all maps in the kernel. Needs `CAP_SYS_ADMIN`.
+///
+/// None is opened: who opens a map of programs that the kernel is about to empty, since nobody has it open any more, and closes
+/// it again, has that done twice, and the map kept for good (`prog_array_map_clear`, kernel/bpf/arraymap.c, 6.18).
+///
+/// # Errors
+///
+/// `EPERM` without that capability.
+pub fn maps() -> Result<Vec<u32>, CallError> {
+    ids(BPF_MAP_GET_NEXT_ID).map_err(|error| CallError::new("list eBPF maps", error))
+}
+
+fn ids(command: libc::c_int) -> io::Result<Vec<u32>> {
+    let mut attr = ById { prog_id: 0, next_id: 0, open_flags: 0 };
+    let mut ids = Vec::new();
+    loop {
+        // SAFETY: `attr` begins as union bpf_attr does for these commands. The kernel writes the next id to it, which is why it
+        // is passed as mutable.
+        match unsafe { bpf(command, (&raw mut attr).cast_const()) } {
+            Ok(_) => ids.push(attr.next_id),
+            Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(ids),
+            Err(error) => return Err(error),
+        }
+        attr.prog_id = attr.next_id;
+    }
 }
 
 /// What the kernel tells of the program with this id; `None` if there is none. Needs `CAP_SYS_ADMIN`.

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::fmt;
 use std::fs::{File, Permissions};
 use std::io;
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
@@ -12,10 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, fstatfs, openat, readlinkat,
-    unlinkat,
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, fstatfs, readlinkat, unlinkat,
 };
-use rustix::io::Errno;
+use rustix::io::{Errno, retry_on_intr};
 
 use super::template::{Found, Template};
 
@@ -146,6 +145,11 @@ impl Keeper for Here {
             Err(error) => Err(error.to_string()),
         }
     }
+}
+
+/// Opens it, whatever signals come while a file system takes its time.
+fn openat(at: impl AsFd, path: impl AsRef<Path>, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
+    retry_on_intr(|| rustix::fs::openat(&at, path.as_ref(), flags, mode))
 }
 
 /// The directory in which `path` is.
