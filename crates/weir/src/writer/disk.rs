@@ -75,6 +75,8 @@ impl fmt::Debug for DiskQueue {
 struct Part {
     piece: Piece,
     from: usize,
+    /// How many files had gone for room when it was handed over.
+    gone: u64,
 }
 
 impl AsRef<[u8]> for Part {
@@ -119,16 +121,22 @@ impl Disk {
         self
     }
 
-    /// Whether the disk was full, and now is no more.
-    fn made_room(&self, error: &io::Error) -> bool {
-        is_full(error) && self.ring_of_files.as_ref().is_some_and(|ring| ring.give_way())
+    /// Whether the disk was full, and now is no more: a file has gone since there were `gone`, or one goes now.
+    fn made_room(&self, error: &io::Error, gone: u64) -> bool {
+        let gives_way = |ring: &Arc<Ring>| ring.gone().for_room > gone || ring.give_way();
+        is_full(error) && self.ring_of_files.as_ref().is_some_and(gives_way)
+    }
+
+    /// Files that have gone so that this one has room.
+    fn gone(&self) -> u64 {
+        self.ring_of_files.as_ref().map_or(0, |ring| ring.gone().for_room)
     }
 
     /// Writes a piece here and now.
     fn write_now(&self, piece: &mut Piece, place: u64) -> Outcome {
         let (arrived, result) =
             write_all(piece.load.as_ref(), |rest, at| match self.file.write_at(rest, place + at as u64) {
-                Err(error) if self.made_room(&error) => Err(io::ErrorKind::Interrupted.into()),
+                Err(error) if self.made_room(&error, u64::MAX) => Err(io::ErrorKind::Interrupted.into()),
                 written => written,
             });
         match result {
@@ -137,9 +145,10 @@ impl Disk {
         }
     }
 
-    /// Hands a part of the piece at `place` to the ring, which has room for it.
-    fn submit(&mut self, part: Part, place: u64) {
-        let offset = place + part.from as u64;
+    /// Hands a part of the piece at `place`, all but `from` bytes of it, to the ring, which has room for it.
+    fn submit(&mut self, piece: Piece, from: usize, place: u64) {
+        let part = Part { piece, from, gone: self.gone() };
+        let offset = place + from as u64;
         let taken = self.ring.as_mut().is_some_and(|ring| ring.write_at(&self.file, part, offset).is_ok());
         assert!(taken, "the ring has room");
     }
@@ -174,19 +183,19 @@ impl Disk {
 
     /// Notes the outcome, or goes on where a piece was written in part. Says whether the piece has failed.
     fn landed(&mut self, completion: Completion<Part>) -> bool {
-        let Completion { buffer: Part { mut piece, from }, offset, result } = completion;
+        let Completion { buffer: Part { mut piece, from, gone }, offset, result } = completion;
         let place = offset - from as u64;
         let (arrived, error) = match result {
             Ok(0) => (from, Some(io::ErrorKind::WriteZero.into())),
             Ok(written) => (from + written, None),
-            Err(error) if error.kind() == io::ErrorKind::Interrupted || self.made_room(&error) => {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted || self.made_room(&error, gone) => {
                 (from, None)
             }
             Err(error) => (from, Some(error)),
         };
         let outcome = match error {
             None if arrived < piece.load.as_ref().len() => {
-                self.submit(Part { piece, from: arrived }, place);
+                self.submit(piece, arrived, place);
                 return false;
             }
             None => piece.complete(),
@@ -238,7 +247,7 @@ impl Output for Disk {
             self.collect(1)?;
         }
         self.pending.push_back(Pending { place, outcome: None });
-        self.submit(Part { piece, from: 0 }, place);
+        self.submit(piece, 0, place);
         Ok(())
     }
 
