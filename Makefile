@@ -51,7 +51,7 @@ test-kernels: ## the essential tests in virtual machines with Debian's 6.1, 6.12
 	@scripts/setup test kernels
 	@scripts/test-kernels; status=$$?; cp out/kernels/table.md docs/kernels.md; exit $$status
 
-faults: ## each system call fails at each place, and a thousand kill -9; takes an hour (root)
+faults: ## each system call fails at each place, and a thousand kill -9; takes long (root)
 	@scripts/setup test
 	@WEIR_REQUIRE_ROOT=1 WEIR_FAULTS=all WEIR_KILLS=1000 cargo test --workspace --test faults -- --test-threads=1 --nocapture
 

@@ -6,7 +6,9 @@
  * Maps:     `sockets`; of writer.h `queues` (the first counters, and when the clock was read), `orders` (the clock's
  *           offset) and `strays`. The process writes the records, so the pool's maps are not made.
  * Kernel:   6.1 (bpf_ktime_get_tai_ns); programs that are bound to their device 6.8, and a driver that tells stripped VLAN tags. */
+#define CONTEXT struct xdp_md
 #include <bpf/bpf_endian.h>
+#include "buffers.h"
 #include "place.h"
 #include "stripped.h"
 #include "writer.h"
@@ -58,7 +60,7 @@ static __always_inline int deliver(struct xdp_md *ctx, const struct tag *tag)
 		return XDP_PASS;
 	count(&record.queue->seen);
 	__u64 now = timestamp(record.queue, record.order);
-	__u32 length = bpf_xdp_get_buff_len(ctx);
+	__u32 length = packet_length(ctx);
 	/* A driver may leave no room: then the process reads the clock itself. */
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(struct arrival)) == 0) {
 		struct arrival *arrival = (void *)(long)ctx->data_meta;

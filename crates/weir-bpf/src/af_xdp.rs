@@ -75,6 +75,7 @@ impl Program {
         let constants = open.maps.rodata_data.as_deref_mut().expect("the program has constants");
         constants.timestamps = options.stamp as u32;
         constants.queues_of = options.native_on.unwrap_or(0);
+        constants.fragments = options.fragments;
         // The process has the pool.
         open.maps.pool.set_autocreate(false)?;
         open.maps.chunks.set_autocreate(false)?;

@@ -62,10 +62,9 @@ struct {
 } strays SEC(".maps");
 
 #define NO_QUEUE 0 /* on a queue for which the capture has no pool */
-#define FOREIGN                                                                                                        \
-	1 /* of another interface, to which a driver has handed the program on: its queues have the same numbers */
-#define APART 2  /* on a processor that has no queue */
-#define UNTOLD 3 /* whose driver could not say whether it had taken a VLAN tag off; counted by a queue, too */
+#define FOREIGN 1  /* of another interface, to which a driver has handed the program on */
+#define APART 2    /* on a processor that has no queue */
+#define UNTOLD 3   /* whose driver could not say whether it had taken a VLAN tag off; counted by a queue, too */
 
 /* Load-time constants: the verifier sees them as known numbers and removes what they switch off. */
 const volatile __u32 chunk_limit = 4096; /* records begin below this offset; the rest of a chunk is room for the last */

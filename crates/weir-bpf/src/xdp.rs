@@ -136,8 +136,8 @@ impl Program {
         Ok((Self(kind), keep_maps!(loaded, &options.pool, Arc::new(gate))))
     }
 
-    /// Runs `packet`, an Ethernet frame on receive queue 0 of the namespace's loopback, through it `times` times, with what comes of it for the pool:
-    /// nanoseconds a run on average.
+    /// Runs `packet`, an Ethernet frame on receive queue 0 of the namespace's loopback, through it `times` times, with what
+    /// comes of it for the pool: nanoseconds a run on average.
     ///
     /// # Errors
     ///

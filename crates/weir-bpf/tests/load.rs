@@ -73,16 +73,16 @@ struct Loaded {
 }
 
 impl Loaded {
-    /// Loads it. `since`: the version that first has all that it calls.
+    /// Loads it. `bound`: to a device, whose metadata functions it calls.
     fn load<T>(
         &mut self,
         what: impl FnOnce() -> String,
-        since: (u32, u32),
+        bound: bool,
         load: impl FnOnce() -> Result<T, LoadError>,
     ) {
         match load() {
             Ok(_) => self.count += 1,
-            Err(_) if kernel::version() < since => self.too_new += 1,
+            Err(_) if bound && kernel::version() < TAGS => self.too_new += 1,
             Err(error) => self.refused.push(format!("{}: {error}", what())),
         }
     }
@@ -101,9 +101,8 @@ impl Loaded {
     }
 }
 
-/// Device-bound programs that call metadata functions, and `bpf_xdp_metadata_rx_vlan_tag`.
+/// The version that first has `bpf_xdp_metadata_rx_vlan_tag`.
 const TAGS: (u32, u32) = (6, 8);
-const ANY: (u32, u32) = (0, 0);
 
 /// Runs `test` where there is an interface whose driver can be asked for tags; the environment says whether it may be left
 /// out.
@@ -125,7 +124,8 @@ fn with_device(test: impl FnOnce(u32) + Send) {
     });
 }
 
-/// A small pool of 4 queues, with the values of five places of a row: [`STAMPS`], [`SNAP_LENGTHS`], both ways, Ethernet, [`STEERED`].
+/// A small pool of 4 queues, with the values of five places of a row: [`STAMPS`], [`SNAP_LENGTHS`], both ways, Ethernet,
+/// [`STEERED`].
 fn pool(row: &[usize]) -> (PoolOptions, Option<Steering>) {
     let options = PoolOptions {
         queues: 4,
@@ -161,8 +161,7 @@ fn root_xdp() {
             };
             let (exclusive, fragments) = (row[5] == 1, row[6] == 1);
             let options = xdp::Options { pool, steering, exclusive, fragments, writers, tags_of };
-            let since = if tags_of.is_some() { TAGS } else { ANY };
-            loaded.load(|| format!("{options:?}"), since, || xdp::Program::load(&options));
+            loaded.load(|| format!("{options:?}"), tags_of.is_some(), || xdp::Program::load(&options));
         }
         loaded.end("xdp");
     });
@@ -187,7 +186,7 @@ fn root_tc() {
                 let result = tc::Programs::load(&options).map_err(|error| error.to_string());
                 assert!(result.is_ok() || result.is_err_and(|error| error.contains("too large")));
             } else {
-                loaded.load(|| format!("{options:?}"), ANY, || tc::Programs::load(&options));
+                loaded.load(|| format!("{options:?}"), false, || tc::Programs::load(&options));
             }
         }
         loaded.end("tc");
@@ -203,8 +202,7 @@ fn root_af_xdp() {
             let native_on = (row[2] > 0).then_some(device);
             let tags_of = (row[2] > 1).then_some(device);
             let options = af_xdp::Options { queues: 4, stamp, fragments, native_on, tags_of };
-            let since = if tags_of.is_some() { TAGS } else { ANY };
-            loaded.load(|| format!("{options:?}"), since, || af_xdp::Program::load(&options));
+            loaded.load(|| format!("{options:?}"), tags_of.is_some(), || af_xdp::Program::load(&options));
         }
         loaded.end("af_xdp");
     });
@@ -223,8 +221,7 @@ fn root_forward() {
             let copies = (row[8] == 1).then_some(pool);
             let options =
                 forward::Options { queues: 4, fragments, to_sockets, past_sockets, tags_of, copies };
-            let since = if tags_of.is_some() { TAGS } else { ANY };
-            loaded.load(|| format!("{options:?}"), since, || forward::Forward::load(&options));
+            loaded.load(|| format!("{options:?}"), tags_of.is_some(), || forward::Forward::load(&options));
         }
         loaded.end("forward");
     });
@@ -235,19 +232,19 @@ fn root_forward() {
 fn root_tools() {
     with_device(|device| {
         let mut loaded = Loaded::default();
-        loaded.load(|| "bare".to_owned(), ANY, bare::Bare::load);
-        loaded.load(|| "stack".to_owned(), ANY, stack::Receive::load);
-        loaded.load(|| "tag".to_owned(), ANY, || tag::Tag::load(0x8100, 7));
-        loaded.load(|| "untag".to_owned(), ANY, tag::Tag::load_untagging);
+        loaded.load(|| "bare".to_owned(), false, bare::Bare::load);
+        loaded.load(|| "stack".to_owned(), false, stack::Receive::load);
+        loaded.load(|| "tag".to_owned(), false, || tag::Tag::load(0x8100, 7));
+        loaded.load(|| "untag".to_owned(), false, tag::Tag::load_untagging);
         for fragments in [false, true] {
-            loaded.load(|| format!("xsk {fragments}"), ANY, || xsk::Redirect::load(4, fragments));
+            loaded.load(|| format!("xsk {fragments}"), false, || xsk::Redirect::load(4, fragments));
             loaded.load(
                 || format!("check {fragments}"),
-                ANY,
+                false,
                 || lab::Check::load(&[0; lab::CHECKED], 4, fragments, 4),
             );
         }
-        loaded.load(|| "redirect".to_owned(), ANY, || lab::RedirectTo::load(device));
+        loaded.load(|| "redirect".to_owned(), false, || lab::RedirectTo::load(device));
         loaded.end("tools");
     });
 }

@@ -1,4 +1,5 @@
-//! The options of `weir capture` for its files: when one ends and the next begins, which are kept, and compression. Letters and meanings are tcpdump's, sizes and times have units.
+//! The options of `weir capture` for its files: when one ends and the next begins, which are kept, and compression. Letters
+//! and meanings are tcpdump's, sizes and times have units.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -189,7 +189,7 @@ impl Pump for RingPump {
         Ok(())
     }
 
-    /// Lets nothing more in. What is in is copied whatever fails.
+    /// Lets nothing more in. What is in is copied even where that fails, or nobody tells how much it is.
     fn finish(&mut self, rest: &mut Option<Reader>) -> Result<(), CallError> {
         let shut = self.ring.shut();
         let expected = self.read_losses();
