@@ -91,15 +91,19 @@ impl RingPump {
         spawn_bare("weir-af_packet", move || pumped::run(self))
     }
 
-    /// Copies the next block, or the rest of it, as far as the pool has room.
-    fn copy_block(&mut self) -> Result<Step, CallError> {
-        let Some(block) = self.ring.ready() else { return Ok(Step::Empty) };
+    /// Asks the kernel what has to be known before the next block is copied: what it has dropped, and whose frames are met
+    /// below too.
+    fn ask_ahead(&mut self) -> Result<(), CallError> {
+        let Some(block) = self.ring.ready() else { return Ok(()) };
         if block.losing && block.number >= self.losses.open() || block.number.is_multiple_of(READ_EVERY) {
             self.read_losses()?;
         }
-        if let Some(stack) = &mut self.stack {
-            stack.refresh()?;
-        }
+        self.stack.as_mut().map_or(Ok(()), Stack::refresh)
+    }
+
+    /// Copies the next block, or the rest of it, as far as the pool has room.
+    fn copy_block(&mut self) -> Step {
+        let Some(block) = self.ring.ready() else { return Step::Empty };
         let Self { ring, writer, form, losses, stack, sieve, shared, tally, .. } = self;
         let walk = ring.walk(|packet| {
             if stack.as_ref().is_some_and(|stack| stack.is_upper(packet.origin.interface()))
@@ -139,7 +143,7 @@ impl RingPump {
         shared.counts.count_missing(losses.total(), tally.errors);
         shared.count_filtered(tally.filtered);
         shared.signals.ring_if_due(tally.written);
-        Ok(step)
+        step
     }
 
     /// Asks the kernel how many packets it has dropped. Gives how many it has put into the ring.
@@ -171,7 +175,8 @@ impl Pump for RingPump {
     }
 
     fn step(&mut self) -> Result<(), CallError> {
-        match self.copy_block()? {
+        self.ask_ahead()?;
+        match self.copy_block() {
             Step::Copied => {}
             Step::Empty => {
                 // With less than three quarters of its ring in use the kernel drops nothing.
@@ -189,27 +194,32 @@ impl Pump for RingPump {
         Ok(())
     }
 
-    /// Lets nothing more in. What is in is copied even where that fails, or nobody tells how much it is.
+    /// Lets nothing more in. What is in is copied even where that fails, or nobody tells how much it is; what cannot be copied
+    /// is an error each.
     fn finish(&mut self, rest: &mut Option<Reader>) -> Result<(), CallError> {
-        let shut = self.ring.shut();
+        let mut trouble = self.ring.shut();
         let expected = self.read_losses();
         // The block that the kernel was filling last is closed in its time.
         let deadline = Instant::now() + 2 * self.retire + GRACE;
         while expected.as_ref().map_or(true, |expected| self.tally.met() < *expected) {
-            match self.copy_block()? {
+            let asked = self.ask_ahead();
+            trouble = trouble.and(asked);
+            match self.copy_block() {
                 Step::Copied => {}
-                Step::Stalled => {
-                    // A record takes less than its packet does in the ring.
-                    let (writer, reader) = pumped::last_pool(self.shape, self.ring_bytes.into())?;
-                    self.writer = writer;
-                    *rest = Some(reader);
-                }
+                // A record takes less than its packet does in the ring.
+                Step::Stalled => match pumped::last_pool(self.shape, self.ring_bytes.into()) {
+                    Ok((writer, reader)) => {
+                        self.writer = writer;
+                        *rest = Some(reader);
+                    }
+                    Err(error) => {
+                        trouble = trouble.and(Err(error));
+                        break;
+                    }
+                },
                 Step::Empty => {
                     let left = deadline.saturating_duration_since(Instant::now());
                     if left.is_zero() {
-                        // Never seen so far; but what was promised and did not come must not go uncounted.
-                        let missing = expected.as_ref().map_or(0, |expected| expected - self.tally.met());
-                        self.tally.errors += missing;
                         break;
                     }
                     // Trouble would keep the socket readable, and is of no interest any more.
@@ -218,9 +228,12 @@ impl Pump for RingPump {
                 }
             }
         }
+        // What was promised and is not there must not go uncounted.
+        self.tally.errors +=
+            expected.as_ref().map_or(0, |expected| expected.saturating_sub(self.tally.met()));
         self.shared.counts.count_missing(self.losses.total(), self.tally.errors);
-        shut?;
-        expected.map(drop)
+        let told = expected.map(drop);
+        trouble.and(told)
     }
 }
 

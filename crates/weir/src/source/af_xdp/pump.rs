@@ -117,23 +117,34 @@ impl Pump for Pumping<'_> {
         Ok(())
     }
 
-    /// Nothing more comes. What is in is copied whatever fails.
+    /// Nothing more comes. What is in is copied whatever fails; without room each packet is an error.
     fn finish(&mut self, rest: &mut Option<Reader>) -> Result<(), CallError> {
         let Self { pump, umem, frames, spare } = self;
         let mut result = pump.read_losses();
+        let mut room = true;
         loop {
             if frames.is_empty() {
                 let received = pump.receive(umem, frames);
                 result = result.and(received);
             }
             if frames.is_empty() {
+                pump.show_missing();
                 return result;
             }
-            if !pump.copy(frames, spare) {
+            if !room {
+                pump.tally.errors += frames.drain(..).filter(|frame| !frame.continues()).count() as u64;
+            } else if !pump.copy(frames, spare) {
                 // A record takes less than its frames do.
-                let (writer, reader) = pumped::last_pool(pump.shape, umem.bytes())?;
-                pump.writer = writer;
-                *rest = Some(reader);
+                match pumped::last_pool(pump.shape, umem.bytes()) {
+                    Ok((writer, reader)) => {
+                        pump.writer = writer;
+                        *rest = Some(reader);
+                    }
+                    Err(error) => {
+                        result = result.and(Err(error));
+                        room = false;
+                    }
+                }
             }
         }
     }
@@ -190,9 +201,7 @@ impl SocketPump {
         }
         spare.extend(frames.drain(..done));
         self.socket.refill(spare);
-        self.shared
-            .counts
-            .count_missing(self.losses.total(), self.tally.errors + self.socket.counts().refused);
+        self.show_missing();
         self.shared.signals.ring_if_due(self.tally.written);
         frames.is_empty()
     }
@@ -202,10 +211,13 @@ impl SocketPump {
         let behind = self.tally.taken + u64::from(self.socket.waiting());
         let loss = self.socket.loss()?;
         self.losses.read(loss.dropped + loss.ring_full, None, behind);
-        self.shared
-            .counts
-            .count_missing(self.losses.total(), self.tally.errors + self.socket.counts().refused);
+        self.show_missing();
         Ok(())
+    }
+
+    fn show_missing(&self) {
+        let errors = self.tally.errors + self.socket.counts().refused;
+        self.shared.counts.count_missing(self.losses.total(), errors);
     }
 }
 
