@@ -92,8 +92,8 @@ fn keep_vlans(device: &Device, settings: &Settings, always: bool) -> Result<(), 
     }
     Err(Error::Unsupported {
         name: device.link.name.clone(),
-        what: format!("its VLAN tags are stripped and not told to XDP{so}"),
-        instead: "use --source tc, or have the driver leave them: ethtool -K IF rxvlan off",
+        what: format!("its VLAN tags are stripped and not told to XDP{so} ({})", device.leave_tags()),
+        instead: "use --source tc, or have the driver leave the tags",
     })
 }
 
