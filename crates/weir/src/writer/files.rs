@@ -1,7 +1,8 @@
 //! The files of one run: opened, finished, and deleted when they are the oldest of a ring.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -178,6 +179,10 @@ impl Files {
         }
         if self.options.no_clobber && self.ring.is_none() {
             return Err(WriteError::Exists { path: path.to_owned() });
+        }
+        // To open one would wait for who reads it.
+        if fs::metadata(path).is_ok_and(|there| there.file_type().is_fifo()) {
+            return Err(WriteError::NoRotation { name: path.display().to_string() });
         }
         let there = self.keeper.open(path, false).map_err(|refused| refusal(path, refused))?;
         let regular = there.file.metadata().is_ok_and(|data| data.is_file());

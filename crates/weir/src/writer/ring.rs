@@ -10,6 +10,9 @@ use super::keeper::Keeper;
 use super::template::Found;
 use super::{Rotation, WriterOptions};
 
+/// Of the files that could not be removed, how many are tried again when there is to be another file.
+const RETRIED_AT_ONCE: usize = 8;
+
 /// Shared by who begins files and who finds the disk full.
 #[derive(Debug)]
 pub(super) struct Ring {
@@ -24,9 +27,9 @@ pub(super) struct Ring {
 struct State {
     /// The oldest first, with their bytes.
     files: VecDeque<(PathBuf, u64)>,
+    /// Those that could not be removed when it was their turn, with their bytes.
+    stuck: VecDeque<(PathBuf, u64)>,
     gone: Gone,
-    /// Bytes of files that cannot be removed.
-    stuck: u64,
     warnings: Vec<String>,
 }
 
@@ -74,8 +77,9 @@ impl Ring {
     /// Deletes the oldest files until there may be another, of `next` bytes.
     pub(super) fn make_room(&self, next: u64) {
         let mut state = self.state();
+        self.retry(&mut state);
         loop {
-            let bytes = state.stuck + state.files.iter().map(|(_, bytes)| bytes).sum::<u64>();
+            let bytes = state.stuck.iter().chain(&state.files).map(|(_, bytes)| bytes).sum::<u64>();
             let too_many = self.most_files.is_some_and(|files| state.files.len() >= files);
             let too_large = self.most_bytes.is_some_and(|most| bytes + next > most);
             if !(too_many || too_large) || !self.delete_oldest(&mut state, false) {
@@ -118,12 +122,23 @@ impl Ring {
                     return true;
                 }
                 Err(error) => {
-                    state.stuck += bytes;
                     state.warnings.push(told(&oldest, &error));
+                    state.stuck.push_back((oldest, bytes));
                 }
             }
         }
         false
+    }
+
+    /// Deletes of what was stuck what can be deleted by now, or is gone: some of it, since it may be much, in turns.
+    fn retry(&self, state: &mut State) {
+        for _ in 0..state.stuck.len().min(RETRIED_AT_ONCE) {
+            let Some((path, bytes)) = state.stuck.pop_front() else { return };
+            match self.keeper.remove(&path) {
+                Ok(_) => state.gone.deleted += 1,
+                Err(_) => state.stuck.push_back((path, bytes)),
+            }
+        }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -146,6 +146,9 @@ impl Template {
             return part == name;
         }
         let (Some(format), Some(text)) = (part.to_str(), name.to_str()) else { return false };
+        if matches!(text, "." | "..") {
+            return false; // no time, and a way out of the directory
+        }
         if reads_back(part) { is_time(format, text) } else { is_like(format, text) }
     }
 }
@@ -201,7 +204,7 @@ mod tests {
 
     #[test]
     fn files_of_the_same_kind_and_no_others() {
-        let table: [(&str, &[&str], &[&str]); 6] = [
+        let table: [(&str, &[&str], &[&str]); 7] = [
             (
                 "d/trace",
                 &["d/trace", "d/trace1", "d/trace017"],
@@ -221,6 +224,7 @@ mod tests {
             ("t-%s", &["t-1700000000", "t-17000000001"], &["t-", "t-x", "authorized_keys"]),
             ("100%%", &["100%", "100%7"], &["100", "1007"]),
             ("t-%Z-%H", &["t-CET-07", "t-UTC-071"], &["u-CET-07", "authorized_keys"]),
+            ("%Z/t", &["CET/t", "UTC/t1"], &["../t", "./t1"]),
         ];
         for (path, same, other) in table {
             let template = template(path);

@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::time::{Instant, SystemTime};
 
+use rustix::fs::{CWD, FileType, Mode, mknodat};
 use weir_savefile::{pcap, record};
 
 use super::judges::{agree, output};
@@ -313,7 +314,7 @@ fn root_files_of_other_users_are_not_of_the_ring() {
 }
 
 #[test]
-fn a_file_that_cannot_be_deleted_stays_and_the_writer_goes_on() {
+fn a_file_that_cannot_be_deleted_stays_until_it_can_and_the_writer_goes_on() {
     let directory = tempfile::tempdir().unwrap();
     let path = |name: &str| directory.path().join(name);
     let options =
@@ -326,8 +327,14 @@ fn a_file_that_cannot_be_deleted_stays_and_the_writer_goes_on() {
             fs::remove_file(path("f0")).unwrap();
             fs::create_dir(path("f0")).unwrap();
         }
+        if n == 7 {
+            assert_eq!(writer.files().deleted, 8 - 1 - 3, "all but it and the newest");
+            fs::remove_dir(path("f0")).unwrap();
+            fs::write(path("f0"), "removable").unwrap();
+        }
     }
     writer.close(&account()).unwrap();
+    assert_eq!(names(directory.path()).len(), 3);
     let warnings = writer.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(
@@ -335,7 +342,7 @@ fn a_file_that_cannot_be_deleted_stays_and_the_writer_goes_on() {
         "{warnings:?}"
     );
     assert_eq!((writer.written().packets, writer.files().count), (90, 9));
-    assert_eq!(writer.files().deleted, 9 - 1 - 3, "all but it and the newest");
+    assert_eq!(writer.files().deleted, 9 - 3, "all but the newest");
     let last = writer.files().last;
     agree(&last, &chunk(0, 80, 10), 1, true);
 }
@@ -537,4 +544,10 @@ fn pipes_do_not_rotate() {
         let error = Writer::create(Path::new(name), &interfaces(), &options).unwrap_err();
         assert!(matches!(error, WriteError::NoRotation { .. }), "{error}");
     }
+    // Nobody reads this one, and nobody waits for it.
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("f");
+    mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
+    let error = Writer::create(&pipe, &interfaces(), &options).unwrap_err();
+    assert!(matches!(error, WriteError::NoRotation { .. }), "{error}");
 }
