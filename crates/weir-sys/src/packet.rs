@@ -28,7 +28,7 @@ use rustix::net::{SocketType, sockopt::socket_error};
 
 pub use self::block::{Origin, Packet};
 pub use self::filter::{
-    FilterPlace, Instruction, Program, attach_filter, filter_room, has_room_for_two, try_filter,
+    ENOUGH_ROOM, FilterPlace, Instruction, Program, attach_filter, filter_room, has_room_for_two, try_filter,
 };
 use self::filter::{attach, put, verdict};
 use self::ring::Ring;

@@ -7,7 +7,7 @@ use serde::Serialize;
 use weir::link::Link;
 use weir_sys::ethtool::{Channels, Ethtool, Rings};
 use weir_sys::netdev::{self, XdpAbilities};
-use weir_sys::{address, link};
+use weir_sys::{address, link, packet};
 
 use super::programs::{self, Program};
 use crate::failure::Failure;
@@ -46,6 +46,8 @@ pub(crate) struct Device {
     pub(crate) promiscuity: u32,
     /// The network namespace, as `readlink /proc/self/ns/net` has it.
     pub(crate) namespace: Option<String>,
+    /// Bytes that a packet socket may have for filters (`net.core.optmem_max`); null where this namespace does not tell.
+    pub(crate) filter_room: Option<u64>,
     pub(crate) auto: Auto,
     /// What was kept from this user, and what it takes to see it.
     pub(crate) not_told: Vec<String>,
@@ -249,6 +251,7 @@ impl Survey {
             }),
             promiscuity: link.promiscuity,
             namespace: self.namespace.clone(),
+            filter_room: packet::filter_room(),
             auto: Auto::of(name),
             driver,
             not_told,

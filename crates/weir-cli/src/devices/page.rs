@@ -1,5 +1,7 @@
 //! All that is known of one interface, a line for each subject.
 
+use weir_sys::packet;
+
 use super::Device;
 use super::device::{Driver, Queues, Stamps, Xdp};
 use super::programs::Program;
@@ -73,6 +75,14 @@ pub(super) fn page(device: &Device, columns: usize, paint: Paint) -> String {
     }
     if let Some(namespace) = &device.namespace {
         lines.push(("namespace", namespace.clone()));
+    }
+    if let Some(room) = device.filter_room.filter(|&room| room < packet::ENOUGH_ROOM) {
+        let room = format!(
+            "{} in a packet socket: af_packet asks longer filters in the process; sysctl -w net.core.optmem_max={} makes more",
+            units::bytes(room),
+            packet::ENOUGH_ROOM
+        );
+        lines.push(("filter room", room));
     }
     let auto = match device.auto.source {
         Some(source) => format!("{source}: {}", device.auto.why),

@@ -110,11 +110,9 @@ fn locked_memory() -> Check {
 /// What a packet socket may have for a filter.
 fn filter_room() -> Check {
     const NAME: &str = "room for filters";
-    /// As newer kernels have it; Linux 6.1 has 20480.
-    const ENOUGH: u64 = 131_072;
     match packet::filter_room() {
         None => Check::unknown(NAME, "net.core.optmem_max is not told in this network namespace"),
-        Some(bytes) if bytes < ENOUGH => {
+        Some(bytes) if bytes < packet::ENOUGH_ROOM => {
             Check::weak(NAME, format!("{} in a packet socket", units::bytes(bytes)))
                 .why("af_packet asks filters that do not fit there twice in the process, which is slower")
                 .mend("sysctl -w net.core.optmem_max=131072")

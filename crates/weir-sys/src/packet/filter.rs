@@ -85,6 +85,9 @@ pub fn filter_room() -> Option<u64> {
     std::fs::read_to_string("/proc/sys/net/core/optmem_max").ok()?.trim().parse().ok()
 }
 
+/// Bytes of [`filter_room`] that hold the filters that people write: what newer kernels have; Linux 6.1 has 20480.
+pub const ENOUGH_ROOM: u64 = 131_072;
+
 /// Whether a socket that has this eBPF program has room for another one of its size.
 pub fn has_room_for_two(program: BorrowedFd<'_>) -> bool {
     /// The kernel's own part of a program, and more.
