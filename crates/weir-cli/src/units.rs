@@ -184,6 +184,11 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
+/// `1 packet`, `1,234 packets`.
+pub(crate) fn packets(number: u64) -> String {
+    format!("{} packet{}", grouped(number), if number == 1 { "" } else { "s" })
+}
+
 /// Three significant digits with a decimal prefix: `12.4 M`, `950 `. The unit follows directly.
 pub(crate) fn scaled(value: f64) -> String {
     prefixed(value, 1000.0, &["", "k", "M", "G", "T", "P"])

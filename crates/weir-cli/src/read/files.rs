@@ -336,14 +336,14 @@ impl Sink for Files {
         }
         if self.parts.total.cut > 0 {
             note(format_args!(
-                "{} packets were longer than the snap length of their interface, and cut there; -s 262144 keeps them whole",
-                units::grouped(self.parts.total.cut)
+                "{} cut to the snap length of the interface; -s 262144 keeps packets whole",
+                units::packets(self.parts.total.cut)
             ));
         }
         if self.timeless > 0 {
             note(format_args!(
-                "{} packets have no time, for which there is no place where they are now: they are told as from 1970",
-                units::grouped(self.timeless)
+                "{} without a time; this format has no way to say so, and gives 1970",
+                units::packets(self.timeless)
             ));
         }
         Ok(())

@@ -88,7 +88,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     } else if args.json {
         let result = pass(&mut input, &mut choice, &mut progress, &mut Objects::new(args.dissect()));
         if filter.is_some() && !args.quick {
-            style::say(format_args!("{} packets filtered out", units::grouped(input.filtered())));
+            style::say(format_args!("{} filtered out", units::packets(input.filtered())));
         }
         result
     } else {

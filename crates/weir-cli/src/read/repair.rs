@@ -40,8 +40,8 @@ pub(crate) fn run(input: &Path, output: &Path) -> Result<(), Failure> {
         bytes => format!("{} bytes lost", units::grouped(bytes)),
     };
     style::say(format_args!(
-        "{} packets, {} -> {}; {lost}",
-        units::grouped(repaired.packets),
+        "{}, {} -> {}; {lost}",
+        units::packets(repaired.packets),
         units::bytes(repaired.bytes),
         output.display()
     ));

@@ -133,7 +133,7 @@ fn packets_without_a_time_stay_so() {
 
         // pcap has no place for that, and says so.
         let output = weir(&["read", "-w"], &[&pcap, &original]);
-        assert!(stderr(&output).contains("note: 2 packets have no time"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("note: 2 packets without a time"), "{}", stderr(&output));
     }
 }
 
@@ -156,7 +156,7 @@ fn records_longer_than_the_snap_length_are_cut_there() {
         for (file, more) in [(&copy, &[][..]), (&chosen, &["-f", "ether proto 0x88b5"])] {
             let output = weir(&[&["read"], more, &["-w"]].concat(), &[file, &original]);
             assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-            let told = "note: 1 packets were longer than the snap length of their interface";
+            let told = "note: 1 packet cut to the snap length of the interface";
             assert!(stderr(&output).contains(told), "{}", stderr(&output));
             let lengths = judge(
                 "tshark",
