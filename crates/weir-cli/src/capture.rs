@@ -74,12 +74,14 @@ impl<'a> Run<'a> {
         let mut options = args.writer_options();
         let sockets = metrics.as_ref().and_then(Bound::path).into_iter();
         let sockets = sockets.chain(listening.iter().map(Listening::path)).map(Path::to_owned).collect();
-        let helpers = if args.live.confine.is_on() {
-            Helpers::start(args.write.as_deref(), &options, user.asked_for(), sockets)?
+        let confined = args.live.confine.is_on();
+        let file = args.write.as_deref().filter(|_| confined);
+        let helpers = if confined || user.asked_for().is_some() {
+            Helpers::start(file, &options, user.asked_for(), sockets)?
         } else {
             None
         };
-        options.keeper = helpers.as_ref().map(Helpers::keeper);
+        options.keeper = helpers.as_ref().filter(|_| confined).map(Helpers::keeper);
         user.threads_too();
         let builder = args.builder(&interfaces::chosen(&args.live.origin)?);
         let capture = filter.into_iter().fold(builder, Builder::filter).open()?;

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     let sockets = metrics.as_ref().and_then(Bound::path).into_iter();
     let sockets = sockets.chain(listening.iter().map(Listening::path)).map(Path::to_owned).collect();
     // Before there are other threads and other rights.
-    let _removes_sockets = match args.live.confine.is_on() {
+    let _removes_sockets = match args.live.confine.is_on() || user.asked_for().is_some() {
         true => Helpers::start(None, &WriterOptions::default(), user.asked_for(), sockets)?,
         false => None,
     };

@@ -22,6 +22,7 @@ use weir::filter::Exchange;
 pub(crate) use self::client::{CtlArgs, run};
 pub(crate) use self::marks::Marks;
 use self::server::Shared;
+pub(crate) use self::socket::listen;
 use crate::failure::Failure;
 use crate::json::Summary;
 use crate::style;
@@ -66,10 +67,9 @@ impl ControlArgs {
                     return Ok(None);
                 }
             },
-            Some(path) => (
-                socket::listen(path, group).map_err(|error| Failure::new(cannot(path, error)))?,
-                path.clone(),
-            ),
+            Some(path) => {
+                (listen(path, group).map_err(|error| Failure::new(cannot(path, error)))?, path.clone())
+            }
         };
         let owner = rustix::process::geteuid();
         Ok(Some(Listening { listener, path: Removed(path), owner, for_group: group.is_some() }))

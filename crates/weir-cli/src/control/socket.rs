@@ -78,7 +78,7 @@ pub(super) fn listen_somewhere(group: Option<u32>) -> Result<(UnixListener, Path
 ///
 /// It is made under another name and moved: who finds it at `path` finds it with its mode and listened on, or would take it
 /// for one that was left.
-pub(super) fn listen(path: &Path, group: Option<u32>) -> io::Result<UnixListener> {
+pub(crate) fn listen(path: &Path, group: Option<u32>) -> io::Result<UnixListener> {
     listen_as(path, std::process::id(), group)
 }
 

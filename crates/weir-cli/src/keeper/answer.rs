@@ -13,16 +13,14 @@ use weir::writer::{Handed, Keeper as _, Refusal};
 use super::Task;
 use super::wire::{Answer, Ask, receive, send};
 use crate::confine::{Needs, confine};
+use crate::failure::Failure;
 
 /// What is said of a program that has succeeded.
 pub(super) const WELL: &str = "well";
 
 /// Opens and removes files until the capture ends.
 pub(super) fn keep_files(task: &Task, needs: &Needs, socket: &OwnedFd) {
-    // A process that is not confined as it should be does nothing.
-    let refused = confine(needs, task.user.as_ref()).err().map(|failure| failure.message().to_owned());
-    let ends = refused.is_some();
-    if send(socket, &Answer::Began { refused }, None).is_err() || ends {
+    if !may_begin(socket, confine(needs, task.user.as_ref())) {
         return;
     }
     while let Ok(Some((ask, _))) = receive(socket) {
@@ -32,6 +30,13 @@ pub(super) fn keep_files(task: &Task, needs: &Needs, socket: &OwnedFd) {
             return;
         }
     }
+}
+
+/// Says whether the process is confined as it should be. One that is not does nothing.
+fn may_begin<T>(socket: &OwnedFd, confined: Result<T, Failure>) -> bool {
+    let refused = confined.err().map(|failure| failure.message().to_owned());
+    let begins = refused.is_none();
+    send(socket, &Answer::Began { refused }, None).is_ok() && begins
 }
 
 fn answer(task: &Task, ask: Ask, socket: &OwnedFd) -> io::Result<()> {
@@ -86,7 +91,7 @@ fn list(task: &Task, socket: &OwnedFd) -> io::Result<()> {
 /// Runs the program for finished files until the capture ends and all have run.
 pub(super) fn run_programs(task: &Task, needs: &Needs, socket: &OwnedFd) {
     let Some(command) = &task.command else { return };
-    if crate::confine::for_programs(needs, task.user.as_ref()).is_err() {
+    if !may_begin(socket, crate::confine::for_programs(needs, task.user.as_ref())) {
         return;
     }
     // Packets come first.

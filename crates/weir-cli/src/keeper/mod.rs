@@ -100,10 +100,12 @@ impl Helpers {
             Failure::new(format_args!("start a process that opens files: {error}"))
                 .hint("--no-confine does without")
         };
-        let runner = task.command.is_some().then(|| {
-            fork(c"weir-run", |socket| answer::run_programs(&task, &needs(), &socket)).map(Mutex::new)
-        });
+        let runner = task
+            .command
+            .is_some()
+            .then(|| fork(c"weir-run", |socket| answer::run_programs(&task, &needs(), &socket)));
         let runner = runner.transpose().map_err(|error| started(&error))?;
+        runner.as_ref().map_or(Ok(()), begun).map_err(|why| started(&why))?;
         let files = fork(c"weir-files", |socket| answer::keep_files(&task, &needs(), &socket));
         let files = files.map_err(|error| started(&error))?;
         // While sockets can still be removed by us.
@@ -114,7 +116,7 @@ impl Helpers {
             .then(|| fork(c"weir-sockets", |socket| answer::keep_files(&task, &task.needs(None), &socket)));
         let sockets = sockets.transpose().map_err(|error| started(&error))?;
         sockets.as_ref().map_or(Ok(()), begun).map_err(|why| started(&why))?;
-        Ok(Some(Arc::new(Self { files: Mutex::new(files), runner, sockets })))
+        Ok(Some(Arc::new(Self { files: Mutex::new(files), runner: runner.map(Mutex::new), sockets })))
     }
 
     /// As a writer wants it.

@@ -1,22 +1,14 @@
 //! Where metrics are served: a TCP address, loopback unless another one is named, or a Unix socket.
 
 use std::fmt;
-use std::fs;
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
-use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, listen, socket_with};
-
-use crate::control::Removed;
+use crate::control::{Removed, listen};
 use crate::failure::Failure;
-
-/// How many may have connected before they are taken, as `std` has it for TCP.
-const BACKLOG: i32 = 128;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Address {
@@ -71,30 +63,17 @@ impl Address {
     }
 }
 
-/// A socket that nobody listens on any more, left by a process that was killed, is replaced.
 fn bind_unix(path: &Path) -> io::Result<(UnixListener, Removed)> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
-    let address = SocketAddrUnix::new(path)?;
-    if let Err(error) = bind(&socket, &address) {
-        let is_socket = fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket());
-        let left =
-            || UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
-        if error != Errno::ADDRINUSE || !is_socket || !left() {
-            return Err(error.into());
-        }
-        fs::remove_file(path)?;
-        bind(&socket, &address)?;
-    }
+    let listener = listen(path, None)?;
     let removed = Removed(path.to_owned());
-    listen(&socket, BACKLOG)?;
-    Ok((socket.into(), removed))
+    listener.set_nonblocking(true)?;
+    Ok((listener, removed))
 }
 
 fn refused(address: &str, error: &io::Error) -> Failure {
     let failure = Failure::new(format_args!("serve metrics at {address}: {error}"));
     match error.kind() {
-        io::ErrorKind::AddrInUse => {
+        io::ErrorKind::AddrInUse | io::ErrorKind::AlreadyExists => {
             failure.hint("somebody listens there already; name another address with --metrics")
         }
         io::ErrorKind::AddrNotAvailable => {
@@ -157,6 +136,8 @@ impl Stream for UnixStream {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]
