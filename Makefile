@@ -5,7 +5,7 @@ export PATH := $(PATH):$(HOME)/.cargo/bin:/usr/sbin:/sbin
 ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 TARGET := $(or $(CARGO_TARGET_DIR),target)
 
-.PHONY: help setup build demo test check bench deb test-deb test-kernels faults loom miri fuzz clean
+.PHONY: help setup build demo test test-all check bench deb test-deb test-kernels faults loom miri fuzz clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -51,9 +51,15 @@ test-kernels: ## the essential tests in virtual machines with Debian's 6.1, 6.12
 	@scripts/setup test kernels
 	@scripts/test-kernels; status=$$?; cp out/kernels/table.md docs/kernels.md; exit $$status
 
+test-all: ## and what takes too long for each time: every share of the material, faults at every place, kernels, Miri, ten minutes of fuzzing (root)
+	@scripts/setup test fuzz kernels
+	@WEIR_SHARE=all scripts/test
+	@$(MAKE) --no-print-directory faults miri test-kernels
+	@FUZZ_SECONDS=100 scripts/fuzz
+
 faults: ## each system call fails at each place, and a thousand kill -9; takes long (root)
 	@scripts/setup test
-	@WEIR_REQUIRE_ROOT=1 WEIR_FAULTS=all WEIR_KILLS=1000 cargo test --workspace --test faults -- --test-threads=1 --nocapture
+	@WEIR_REQUIRE_ROOT=1 WEIR_FAULTS=all WEIR_KILLS=1000 cargo nextest run --profile all --package weir-cli --test faults
 
 loom: setup ## every interleaving of the code on shared memory
 	@RUSTFLAGS="--cfg loom" CARGO_TARGET_DIR=$(TARGET)/loom CARGO_PROFILE_RELEASE_LTO=off \

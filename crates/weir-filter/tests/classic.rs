@@ -5,7 +5,7 @@ use weir_filter::cbpf::{ANCILLARY, Instruction, LiftError, MEMORY_WORDS, Opcode,
 use weir_filter::graph::Operation::{ShiftLeft, ShiftRight};
 use weir_filter::graph::{Relation, Width};
 use weir_filter::interpret::{Interpreter, Packet};
-use weir_judge::{KernelFilter, Libpcap};
+use weir_judge::{KernelFilter, Libpcap, share};
 
 /// Where the kernel begins to count from its link-layer header (`SKF_LL_OFF`), and from its network header (`SKF_NET_OFF`).
 const LINK_LAYER: u32 = 0xffe0_0000;
@@ -105,7 +105,7 @@ fn lifted(program: &Program, rules: Rules, data: &[u8]) -> Result<u32, LiftError
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: share::cases(2000), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn the_kernel_runs_it_the_same(program in program(numbers()), data in prop::collection::vec(any::<u8>(), 1..40)) {

@@ -9,6 +9,7 @@ use weir_filter::graph::{
 use weir_filter::interpret::{Interpreter, Metadata, Packet, VlanTag};
 use weir_filter::pass;
 use weir_filter::set::{Contents, Member, Set, SetId};
+use weir_judge::share;
 
 /// Choices, one number each; zeros when they run out.
 struct Choices<'a>(&'a [u32]);
@@ -193,7 +194,7 @@ fn same(
 type Pass = (&'static str, fn(&Graph) -> Graph);
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 500, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: share::cases(500), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn each_pass_changes_no_verdict(choices in choices(), packets in packets()) {

@@ -8,7 +8,7 @@ use weir_filter::{Beside, Dialect, Filter, Options, compile};
 use weir_judge::compiled::{self, by_libpcap, by_libpcap_live, is_mended, may_be_mended};
 use weir_judge::expressions::{self, Words};
 use weir_judge::packets::{self, Captured};
-use weir_judge::{Choices, Libpcap, corpus};
+use weir_judge::{Choices, Libpcap, corpus, share};
 
 const NETMASK: u32 = 0xffff_ff00;
 
@@ -323,7 +323,7 @@ fn byte_loads_the_byte_that_it_asks() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 600, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: share::cases(600), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn random_expressions_mean_what_libpcap_makes_of_them(seed in any::<u64>()) {

@@ -5,7 +5,7 @@
 //! kernel runs classic BPF for anybody, without root and without a network ([`KernelFilter`]), and eBPF for root ([`ebpf`]);
 //! [`engines`] has all machines, [`compiled`] both compilers. [`corpus`] has expressions, [`cases`] those that were disputed,
 //! [`expressions`] makes more, and [`packets`] packets with the values that they ask for; [`graphs`] makes the form between
-//! expression and program without either.
+//! expression and program without either. [`share`] says how much of it a run takes.
 
 #![forbid(unsafe_code)]
 
@@ -19,8 +19,10 @@ pub mod expressions;
 pub mod graphs;
 pub mod kernel;
 pub mod packets;
+pub mod share;
 
 pub use choices::Choices;
 pub use engines::{Engines, Kernel};
 pub use kernel::KernelFilter;
+pub use share::share;
 pub use weir_sys::libpcap::{Instruction, Libpcap, LibpcapError, Program, Setup};

@@ -13,6 +13,7 @@ use proptest::prelude::*;
 use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp, SteerBy, Steering};
 use weir_bpf::writers::Writers;
 use weir_bpf::{tc, xdp};
+use weir_judge::share;
 use weir_ring::{Gauge, Pool, Reader, Shape, SharedMaps};
 use weir_sys::bpf::map::{Map, MapKind};
 use weir_sys::cpu::Processors;
@@ -334,29 +335,40 @@ fn flows_are_spread_evenly_over_any_number_of_targets() {
     }
 }
 
+/// What sorts frames by what is in them; in turn, both programs would have to have the same frames.
+const BY_FRAME: [SteerBy; 3] = [SteerBy::Flow, SteerBy::Inner, SteerBy::Vlan];
+
+thread_local! {
+    /// The program of xdp and that of tc, for each of [`BY_FRAME`]: once for all cases, because loading takes long.
+    static LOADED: [[Steered; 2]; 3] =
+        BY_FRAME.map(|by| [HOOKS[0], HOOKS[2]].map(|hook| Steered::load(hook, by, 16, 5)));
+}
+
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 12, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: share::cases(12), failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Frames of the tables with some bytes changed, cut somewhere.
     #[test]
     fn any_frame_has_a_target_and_both_programs_agree(
-        // In turn, both would have to have the same frames.
-        by in prop::sample::select(vec![SteerBy::Flow, SteerBy::Inner, SteerBy::Vlan]),
+        kind in 0..BY_FRAME.len(),
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<prop::sample::Index>(), any::<u8>(), any::<prop::sample::Index>()), 200),
     ) {
         if permitted() {
-            let [xdp, tc] = [HOOKS[0], HOOKS[2]].map(|hook| Steered::load(hook, by, 16, 5));
+            let by = BY_FRAME[kind];
             let frames: Vec<Vec<u8>> = flows(by).into_iter().flat_map(|(_, frames)| frames).collect();
-            for (which, place, value, end) in changes {
-                let mut frame = which.get(&frames).clone();
-                *place.get_mut(&mut frame[..]) = value;
-                frame.truncate(14 + end.index(frame.len() - 13));
-                if let Some(target) = tc.run(&frame) {
-                    assert_eq!(xdp.target(&frame), target, "{by:?} {frame:02x?}");
-                } else {
-                    xdp.target(&frame);
+            LOADED.with(|loaded| {
+                let [xdp, tc] = &loaded[kind];
+                for (which, place, value, end) in changes {
+                    let mut frame = which.get(&frames).clone();
+                    *place.get_mut(&mut frame[..]) = value;
+                    frame.truncate(14 + end.index(frame.len() - 13));
+                    if let Some(target) = tc.run(&frame) {
+                        assert_eq!(xdp.target(&frame), target, "{by:?} {frame:02x?}");
+                    } else {
+                        xdp.target(&frame);
+                    }
                 }
-            }
+            });
         }
     }
 }

@@ -1,0 +1,76 @@
+//! How much of a large material a run of the tests takes.
+
+use std::env;
+use std::io::{self, Write};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// What the environment says, or the day.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    All,
+    Of(u64),
+}
+
+fn turn() -> Turn {
+    const DAY: u64 = 24 * 60 * 60;
+    let turn = match env::var("WEIR_SHARE") {
+        Ok(all) if all == "all" => Turn::All,
+        Ok(number) => Turn::Of(number.parse().expect("WEIR_SHARE is `all` or the number of a day")),
+        Err(_) => {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock past 1970");
+            Turn::Of(now.as_secs() / DAY)
+        }
+    };
+    if let Turn::Of(day) = turn {
+        // A test that fails shows it. A closed standard error is no reason to fail.
+        let _ = writeln!(io::stderr(), "a share of the material; to have the same again: WEIR_SHARE={day}");
+    }
+    turn
+}
+
+/// One of `parts` shares of `material`, the next each day, so that all of it has its turn in as many days.
+///
+/// With `WEIR_SHARE=all` (`make test-all`) it is everything, with `WEIR_SHARE=N` that of day N since 1970.
+///
+/// # Panics
+///
+/// Panics if `WEIR_SHARE` is something else.
+pub fn share<T>(parts: u16, material: impl IntoIterator<Item = T>) -> Vec<T> {
+    part(turn(), parts, material)
+}
+
+fn part<T>(turn: Turn, parts: u16, material: impl IntoIterator<Item = T>) -> Vec<T> {
+    let material = material.into_iter();
+    match turn {
+        Turn::All => material.collect(),
+        Turn::Of(day) => {
+            let begin = usize::from(u16::try_from(day % u64::from(parts)).expect("less than parts"));
+            material.skip(begin).step_by(parts.into()).collect()
+        }
+    }
+}
+
+/// How many cases made at random a property is tried on: `usual`, and twenty times as many with `WEIR_SHARE=all`.
+///
+/// # Panics
+///
+/// As [`share`].
+pub fn cases(usual: u32) -> u32 {
+    match env::var_os("WEIR_SHARE") {
+        Some(all) if all == "all" => 20 * usual,
+        _ => usual,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Turn, part};
+
+    #[test]
+    fn as_many_days_as_there_are_shares_have_everything_once() {
+        let mut all: Vec<u32> = (20_000..20_007).flat_map(|day| part(Turn::Of(day), 7, 0..100)).collect();
+        all.sort_unstable();
+        assert_eq!(all, Vec::from_iter(0..100));
+        assert_eq!(part(Turn::All, 7, 0..100), all);
+    }
+}
