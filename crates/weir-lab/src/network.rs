@@ -12,7 +12,7 @@ use weir_sys::link::{Link, Links, wait_for_carrier};
 use weir_sys::netns::NetNs;
 use weir_sys::veth::{self, End};
 
-use crate::Error;
+use crate::{Error, root};
 
 /// How a veth pair is made. Both ends are alike.
 ///
@@ -168,7 +168,8 @@ impl Network {
     }
 
     fn empty() -> Result<Self, Error> {
-        let network = Self { tx: Arc::new(NetNs::new()?), rx: Arc::new(NetNs::new()?), pairs: Vec::new() };
+        let network =
+            Self { tx: Arc::new(root::namespace()?), rx: Arc::new(root::namespace()?), pairs: Vec::new() };
         for netns in [&network.tx, &network.rx] {
             netns.run(Links::open)?.bring_up("lo")?;
         }
