@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
 use std::process::Command;
 
 use weir_dissect::{Dissector, Dump, Options};
+use weir_sys::skip;
 
 struct Frame {
     link_type: u16,
@@ -56,8 +56,7 @@ fn tcpdump(link_type: u16, frames: &[&Frame], options: &[&str]) -> Option<String
     match Command::new("tcpdump").args(["-t", "-n"]).args(options).arg("-r").arg(path).output() {
         Ok(output) => Some(String::from_utf8_lossy(&output.stdout).into_owned()),
         Err(error) => {
-            assert!(std::env::var_os("CI").is_none(), "tcpdump: {error}");
-            let _nobody_left = writeln!(std::io::stderr(), "SKIP: tcpdump: {error}");
+            skip::this_test(format_args!("tcpdump: {error}"));
             None
         }
     }

@@ -9,6 +9,7 @@ use weir_judge::compiled::{self, by_libpcap, by_libpcap_live, is_mended, may_be_
 use weir_judge::expressions::{self, Words};
 use weir_judge::packets::{self, Captured};
 use weir_judge::{Choices, Libpcap, corpus, share};
+use weir_sys::skip;
 
 const NETMASK: u32 = 0xffff_ff00;
 
@@ -111,7 +112,7 @@ fn expressions_are_refused_or_mean_the_same_on_all_link_types() {
 #[test]
 fn what_is_beside_the_packets_means_what_libpcap_makes_of_it() {
     if let Err(error) = by_libpcap_live("ip", false) {
-        return println!("SKIP: {error}");
+        return skip::this_test(error);
     }
     let options = Options { metadata: Beside::All, ..options(1) };
     let packets = packets::fixed(1, 300);

@@ -1,8 +1,6 @@
 //! eBPF in the kernel: test runs of the program that a graph becomes.
 
-use std::env;
 use std::fmt;
-use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd, RawFd};
 
 use weir_filter::emit::ebpf::{self, Context, Ending, Instruction, Register, Symbol};
@@ -10,7 +8,7 @@ use weir_filter::graph::Graph;
 use weir_filter::interpret::{Metadata, VlanTag};
 use weir_filter::set::{Set, SetId};
 use weir_sys::bpf::program::{self, ProgramKind};
-use weir_sys::testrun;
+use weir_sys::{skip, testrun};
 
 /// Every context that a test run can make.
 pub const CONTEXTS: [Context; 7] = [
@@ -59,9 +57,7 @@ const fn instruction(code: u8, destination: u8, source: u8, offset: i16, immedia
 pub fn can_load(test: &str) -> bool {
     // r0 = 0; exit
     let Err(error) = program::load(ProgramKind::Socket, "probe", &[0xb7, 0x95]) else { return true };
-    let set = |name, value| env::var_os(name).is_some_and(|found| found == value);
-    assert!(!set("WEIR_REQUIRE_ROOT", "1") && !set("CI", "true"), "{test} must not be skipped: {error}");
-    let _nobody_left = writeln!(io::stderr(), "SKIP: {test}: {error}");
+    skip::unless_required(test, error);
     false
 }
 

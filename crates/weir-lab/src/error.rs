@@ -10,25 +10,17 @@ use weir_sys::CallError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A program that the lab runs is not there.
-    #[error("`{tool}` was not found: install it (`apt-get install {package}`)")]
-    MissingTool {
-        /// The program.
-        tool: String,
-        /// Debian's name of the package that has it.
-        package: &'static str,
-    },
-    /// A program that the lab runs has failed.
-    #[error("`{command}`: {message}")]
-    Tool {
-        /// The command line, or the lines of a batch.
-        command: String,
-        /// What it printed.
-        message: String,
-    },
     /// A kernel call has failed.
-    #[error(transparent)]
+    #[error("{0}{remedy}", remedy = remedy(.0))]
     Call(#[from] CallError),
+    /// The driver does not count what the lab needs.
+    #[error("the driver of {interface} has no counter {counter}: the generator needs veth")]
+    NoCounter {
+        /// The interface.
+        interface: String,
+        /// The counter's name.
+        counter: String,
+    },
     /// The kernel did not take an eBPF program.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -68,6 +60,17 @@ pub enum Error {
         /// Bytes of a frame.
         size: usize,
     },
+}
+
+/// What can be done about an answer of the kernel, where that is known.
+fn remedy(error: &CallError) -> &'static str {
+    match error.errno() {
+        libc::EPERM => ": run as root, or with CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_BPF",
+        libc::ENOSPC if error.operation.contains("namespace") => ": see /proc/sys/user/max_net_namespaces",
+        libc::EOPNOTSUPP if error.operation.contains("veth pair") => ": load the module veth",
+        _ if error.operation.starts_with("switch feature") => ": `ethtool -k` has what can be switched",
+        _ => "",
+    }
 }
 
 impl Error {

@@ -11,10 +11,11 @@ use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use weir_bpf::Parked;
 use weir_bpf::lab::{Generate, Options};
+use weir_sys::ethtool::Ethtool;
 use weir_sys::netns::NetNs;
 use weir_sys::testrun;
 
-use crate::{Error, Pair, Traffic, tools};
+use crate::{Error, Pair, Traffic};
 
 /// How fast a generator sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -229,7 +230,10 @@ impl Generator {
     /// Frames that the receiving end's ring has taken, ever. The driver counts them for the receive queue.
     fn accepted(&self) -> Result<u64, Error> {
         let counter = format!("tx_queue_{}_xdp_xmit", self.queue());
-        tools::driver_counter(&self.netns, &self.interface, &counter)
+        let ethtool = self.netns.run(Ethtool::new)?;
+        let interface = &self.interface;
+        let accepted = ethtool.counter(interface, &counter);
+        accepted.ok_or_else(|| Error::NoCounter { interface: interface.clone(), counter })
     }
 }
 

@@ -33,7 +33,6 @@ mod sender;
 mod sequence;
 mod tagging;
 mod tcp;
-mod tools;
 mod traffic;
 mod udp;
 

@@ -1,16 +1,18 @@
 //! Two namespaces and the veth pairs between them.
 
-use std::net::{Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsFd, AsRawFd};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
-use std::{fs, io, process, thread};
+use std::time::Duration;
+use std::{fs, io};
 
 use weir_sys::CallError;
-use weir_sys::link::{Link, links};
+use weir_sys::ethtool::Ethtool;
+use weir_sys::link::{Link, Links, wait_for_carrier};
 use weir_sys::netns::NetNs;
+use weir_sys::veth::{self, End};
 
-use crate::{Error, tools};
+use crate::{Error, root};
 
 /// How a veth pair is made. Both ends are alike.
 ///
@@ -125,7 +127,7 @@ pub struct Network {
     pairs: Vec<Pair>,
 }
 
-/// How long an interface may take to get its carrier; a few milliseconds is normal for veth, seconds for cards.
+/// How long an interface may take to get its carrier: nothing is normal for veth, seconds for cards.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Network {
@@ -133,7 +135,7 @@ impl Network {
     ///
     /// # Errors
     ///
-    /// No privilege (`CAP_SYS_ADMIN`, `CAP_NET_ADMIN`), iproute2 or ethtool missing, or a [`Veth`] that the kernel refuses.
+    /// No privilege (`CAP_SYS_ADMIN`, `CAP_NET_ADMIN`), or a [`Veth`] that the kernel refuses.
     pub fn new(veth: Veth) -> Result<Self, Error> {
         let mut network = Self::empty()?;
         network.connect(veth)?;
@@ -147,14 +149,14 @@ impl Network {
     ///
     /// As [`new`](Self::new), or there is no such card.
     pub fn of_cards(tx: &str, rx: &str) -> Result<Self, Error> {
-        let (home, mut network) = (NetNs::current()?, Self::empty()?);
+        let (home, mut network) = (Links::open()?, Self::empty()?);
         for (netns, name) in [(&network.tx, tx), (&network.rx, rx)] {
-            tools::ip(&home, &[format!("link set {name} netns {}", path(netns))])?;
+            home.move_to(netns.as_fd(), name)?;
             silence(netns, name, false)?;
-            tools::ip(netns, &[format!("link set {name} arp off up")])?;
+            netns.run(Links::open)?.bring_up_silent(name)?;
         }
         let port = |netns: &Arc<NetNs>, name: &str| {
-            let link = wait_for_carrier(netns, name)?;
+            let link = with_carrier(netns, name)?;
             let mac = link.address.first_chunk().copied().expect("cards have addresses of 6 bytes");
             let (netns, name) = (Arc::clone(netns), name.to_owned());
             let (index, queues) = (link.index, link.rx_queues);
@@ -166,9 +168,10 @@ impl Network {
     }
 
     fn empty() -> Result<Self, Error> {
-        let network = Self { tx: Arc::new(NetNs::new()?), rx: Arc::new(NetNs::new()?), pairs: Vec::new() };
+        let network =
+            Self { tx: Arc::new(root::namespace()?), rx: Arc::new(root::namespace()?), pairs: Vec::new() };
         for netns in [&network.tx, &network.rx] {
-            tools::ip(netns, &["link set lo up".to_owned()])?;
+            netns.run(Links::open)?.bring_up("lo")?;
         }
         Ok(network)
     }
@@ -182,6 +185,7 @@ impl Network {
         let number = u8::try_from(self.pairs.len()).ok().filter(|&number| number < 100);
         let number = number.expect("a network has at most a hundred pairs");
         Error::check_range("number of queues", veth.queues.into(), 1, 4096)?;
+        Error::check_range("MTU", veth.mtu.into(), 68, 65_535)?;
         let pair = make_pair(&self.tx, &self.rx, number, &veth)?;
         self.pairs.push(pair);
         Ok(self.pairs.last().expect("just added"))
@@ -222,47 +226,53 @@ fn make_pair(tx: &Arc<NetNs>, rx: &Arc<NetNs>, number: u8, veth: &Veth) -> Resul
     let mut tx = port(tx, format!("tx{number}"), macs.0, 1);
     let mut rx = port(rx, format!("rx{number}"), macs.1, 2);
 
-    let far = path(&rx.netns);
-    let device = |port: &Port| {
-        let (name, mac, queues, mtu) = (&port.name, text(port.mac), veth.queues, veth.mtu);
-        format!("name {name} address {mac} mtu {mtu} numtxqueues {queues} numrxqueues {queues}")
-    };
-    tools::ip(&tx.netns, &[format!("link add {} type veth peer {} netns {far}", device(&tx), device(&rx))])?;
-
+    tx.netns.run(|| veth::create_ends(&end(&tx, veth), &end(&rx, veth)))?;
     for (port, peer) in [(&tx, &rx), (&rx, &tx)] {
-        if !veth.chatter {
-            silence(&port.netns, &port.name, veth.ipv6)?;
-        }
-        tools::ip(&port.netns, &configuration(port, peer, veth.chatter))?;
-        // Now that it is up: GRO that is switched on before does not make the peer a target of redirection (Linux 6.18).
-        tools::set_features(&port.netns, &port.name, &veth.features)?;
+        configure(port, peer, veth)?;
     }
     for port in [&mut tx, &mut rx] {
-        port.index = wait_for_carrier(&port.netns, &port.name)?.index;
+        port.index = with_carrier(&port.netns, &port.name)?.index;
     }
     Ok(Pair { tx, rx })
 }
 
-/// A namespace for iproute2, which takes a path where it takes a name.
-fn path(netns: &NetNs) -> String {
-    format!("/proc/{}/fd/{}", process::id(), netns.as_fd().as_raw_fd())
+fn end<'a>(port: &'a Port, veth: &Veth) -> End<'a> {
+    End {
+        address: Some(port.mac),
+        mtu: Some(veth.mtu),
+        queues: Some(veth.queues),
+        netns: Some(port.netns.as_fd()),
+        ..End::named(&port.name)
+    }
 }
 
-/// What `ip` does once the devices are there. Without `chatter` an interface neither asks for hardware addresses nor
-/// joins the multicast groups in which it could be asked for its own (`arp off`); so the peer's has to be known.
-fn configuration(port: &Port, peer: &Port, chatter: bool) -> Vec<String> {
+/// Sets up an end that is there. Without chatter an interface neither asks for hardware addresses nor joins the multicast
+/// groups in which it could be asked for its own; so the peer's has to be known.
+fn configure(port: &Port, peer: &Port, veth: &Veth) -> Result<(), Error> {
+    let (links, ethtool) = port.netns.run(|| Ok::<_, CallError>((Links::open()?, Ethtool::new()?)))?;
     let name = &port.name;
-    let mut lines = Vec::new();
-    lines.push(format!("link set {name} {} up", if chatter { "" } else { "arp off" }));
-    lines.extend(port.ipv4.map(|address| format!("address add {address}/24 dev {name}")));
-    lines.extend(port.ipv6.map(|address| format!("address add {address}/64 dev {name} nodad")));
-    if !chatter {
-        let (v4, v6) = (peer.ipv4.map(|a| a.to_string()), peer.ipv6.map(|a| a.to_string()));
-        let mac = text(peer.mac);
-        let known = |address| format!("neighbour add {address} lladdr {mac} nud permanent dev {name}");
-        lines.extend([v4, v6].into_iter().flatten().map(known));
+    if veth.chatter {
+        links.bring_up(name)?;
+    } else {
+        silence(&port.netns, name, veth.ipv6)?;
+        links.bring_up_silent(name)?;
     }
-    lines
+    let index = links.get(name)?.index;
+    for (ip, prefix) in addresses(port) {
+        links.add_address(index, ip, prefix)?;
+    }
+    for (ip, _) in addresses(peer).filter(|_| !veth.chatter) {
+        links.add_neighbour(index, ip, peer.mac)?;
+    }
+    // Now that it is up: GRO that is switched on before does not make the peer a target of redirection (Linux 6.18).
+    let features: Vec<_> = veth.features.iter().map(|(feature, on)| (feature.as_str(), *on)).collect();
+    Ok(ethtool.set_features(name, &features)?)
+}
+
+/// The addresses of a port, and the bits of their networks.
+fn addresses(port: &Port) -> impl Iterator<Item = (IpAddr, u8)> {
+    let (v4, v6) = (port.ipv4.map(|ip| (ip.into(), 24)), port.ipv6.map(|ip| (ip.into(), 64)));
+    v4.into_iter().chain(v6)
 }
 
 /// Keeps IPv6 from sending by itself, or switches it off. Kernels without it have nothing to switch.
@@ -286,27 +296,8 @@ fn silence(netns: &NetNs, name: &str, ipv6: bool) -> Result<(), Error> {
     })
 }
 
-/// Waits until packets can pass, and gives the interface. Before that the kernel drops what is sent: carrier and
-/// queueing discipline come a moment after both ends are up.
-fn wait_for_carrier(netns: &NetNs, name: &str) -> Result<Link, Error> {
-    const IFF_RUNNING: u32 = 0x40;
-    const IFF_LOWER_UP: u32 = 0x1_0000;
-    let ready =
-        |link: &Link| link.name == name && link.flags & IFF_RUNNING != 0 && link.flags & IFF_LOWER_UP != 0;
-    netns.run(|| {
-        let start = Instant::now();
-        while start.elapsed() < PATIENCE {
-            let links: Result<_, CallError> = links();
-            if let Some(link) = links?.into_iter().find(ready) {
-                return Ok(link);
-            }
-            thread::sleep(Duration::from_millis(2));
-        }
-        Err(Error::NoCarrier { interface: name.to_owned(), waited: PATIENCE })
-    })
-}
-
-/// A hardware address as `ip` writes it.
-fn text(mac: [u8; 6]) -> String {
-    mac.map(|byte| format!("{byte:02x}")).join(":")
+/// Waits until packets can pass, and gives the interface.
+fn with_carrier(netns: &NetNs, name: &str) -> Result<Link, Error> {
+    let link = netns.run(|| wait_for_carrier(name, PATIENCE))?;
+    link.ok_or_else(|| Error::NoCarrier { interface: name.to_owned(), waited: PATIENCE })
 }

@@ -1,8 +1,10 @@
-//! What a driver tells of itself through `SIOCETHTOOL` (linux/ethtool.h).
+//! What a driver tells of itself through `SIOCETHTOOL` (linux/ethtool.h), and what it can be told.
 
 mod features;
 mod rss;
+mod statistics;
 
+use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use rustix::net::netlink::GENERIC;
@@ -318,10 +320,20 @@ impl Ethtool {
     /// `request` points to as many bytes as the command in its first word, with the sizes that follow, has the kernel
     /// read and write.
     unsafe fn ask_at(&self, name: &str, request: *mut libc::c_char) -> Option<()> {
+        // SAFETY: the caller's contract.
+        unsafe { self.call(name, request) }.ok().map(drop)
+    }
+
+    /// The same, with the kernel's answer, which is negative for no error.
+    ///
+    /// # Safety
+    ///
+    /// That of [`ask_at`](Self::ask_at).
+    unsafe fn call(&self, name: &str, request: *mut libc::c_char) -> io::Result<i32> {
         // SAFETY: all zeros are a valid `ifreq`.
         let mut ifreq: libc::ifreq = unsafe { std::mem::zeroed() };
         if name.len() >= ifreq.ifr_name.len() {
-            return None;
+            return Err(io::Error::from_raw_os_error(libc::ENODEV));
         }
         for (to, from) in ifreq.ifr_name.iter_mut().zip(name.bytes()) {
             *to = libc::c_char::from_ne_bytes([from]);
@@ -329,6 +341,6 @@ impl Ethtool {
         ifreq.ifr_ifru.ifru_data = request;
         // SAFETY: the caller's contract.
         let result = unsafe { libc::ioctl(self.socket.as_raw_fd(), SIOCETHTOOL, &raw mut ifreq) };
-        (result == 0).then_some(())
+        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(result) }
     }
 }

@@ -22,6 +22,7 @@ pub mod netns;
 pub mod packet;
 pub mod privilege;
 pub mod rawsend;
+pub mod skip;
 pub mod tap;
 pub mod testrun;
 pub mod thread;

@@ -1,9 +1,11 @@
 //! Interfaces, as rtnetlink(7) describes them.
 
+mod change;
 mod monitor;
 
 use std::io;
 
+pub use self::change::wait_for_carrier;
 pub use self::monitor::{LinkChange, LinkMonitor};
 use crate::CallError;
 use crate::netlink::{DUMP, ROUTE, Request, Socket, ask, attribute, attributes, long, text, word};

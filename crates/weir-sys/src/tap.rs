@@ -6,8 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 
 use crate::CallError;
-use crate::link::links;
-use crate::veth::bring_up;
+use crate::link::Links;
 
 const TUNSETIFF: libc::Ioctl = 0x4004_54ca;
 const IFF_TAP: libc::c_short = 0x0002;
@@ -46,10 +45,9 @@ impl Tap {
         if result < 0 {
             return Err(failed(io::Error::last_os_error()));
         }
-        bring_up(name)?;
-        let links = links()?;
-        let link = links.iter().find(|link| link.name == name);
-        Ok(Self { file, index: link.ok_or_else(|| failed(io::ErrorKind::NotFound.into()))?.index })
+        let links = Links::open()?;
+        links.bring_up(name)?;
+        Ok(Self { file, index: links.get(name)?.index })
     }
 
     /// The interface's index.

@@ -1,17 +1,63 @@
-//! Making a pair of virtual Ethernet interfaces (rtnetlink(7), kind `veth`), for trying things in a private namespace.
+//! Making a pair of virtual Ethernet interfaces (veth(4), rtnetlink(7)), for trying things in a private namespace.
+
+use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::CallError;
+use crate::link::Links;
 use crate::netlink::{CREATE, ROUTE, Request, ask};
 
 const RTM_NEWLINK: u16 = 16;
+const IFLA_ADDRESS: u16 = 1;
 const IFLA_IFNAME: u16 = 3;
+const IFLA_MTU: u16 = 4;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
+const IFLA_NET_NS_FD: u16 = 28;
+const IFLA_NUM_TX_QUEUES: u16 = 31;
+const IFLA_NUM_RX_QUEUES: u16 = 32;
+/// In veth's `IFLA_INFO_DATA` (linux/veth.h): an `ifinfomsg` and attributes, as for an interface of its own.
 const VETH_INFO_PEER: u16 = 1;
-/// `struct ifinfomsg`: the flags and which of them to set are its last two words.
+/// `struct ifinfomsg`.
 const IFINFOMSG: usize = 16;
-const IFF_UP: u32 = 1;
+
+/// How one end of a pair is made. What is not said is the kernel's choice.
+#[derive(Clone, Copy, Debug)]
+pub struct End<'a> {
+    /// Name.
+    pub name: &'a str,
+    /// Hardware address.
+    pub address: Option<[u8; 6]>,
+    /// Largest layer-3 packet, bytes.
+    pub mtu: Option<u32>,
+    /// Receive queues, and as many transmit queues.
+    pub queues: Option<u32>,
+    /// Namespace, if it is another than the calling thread's.
+    pub netns: Option<BorrowedFd<'a>>,
+}
+
+impl<'a> End<'a> {
+    /// An end with this name, for the rest as the kernel makes it.
+    pub fn named(name: &'a str) -> Self {
+        Self { name, address: None, mtu: None, queues: None, netns: None }
+    }
+
+    fn add_to(&self, request: Request) -> Request {
+        let Self { name, address, mtu, queues, netns } = self;
+        let queues = queues.map(u32::to_ne_bytes);
+        let netns = netns.map(|netns| netns.as_raw_fd().to_ne_bytes());
+        let all = [
+            (IFLA_IFNAME, Some([name.as_bytes(), &[0]].concat())),
+            (IFLA_ADDRESS, address.map(Vec::from)),
+            (IFLA_MTU, mtu.map(|mtu| mtu.to_ne_bytes().to_vec())),
+            (IFLA_NUM_TX_QUEUES, queues.map(Vec::from)),
+            (IFLA_NUM_RX_QUEUES, queues.map(Vec::from)),
+            (IFLA_NET_NS_FD, netns.map(Vec::from)),
+        ];
+        let said = all.into_iter().filter_map(|(kind, value)| Some((kind, value?)));
+        said.fold(request, |request, (kind, value)| request.attribute(kind, &value))
+    }
+}
 
 /// Makes a pair of interfaces with these names in this thread's network namespace, both up. They go with the namespace,
 /// or either with the other.
@@ -22,36 +68,36 @@ const IFF_UP: u32 = 1;
 pub fn create(name: &str, peer: &str) -> Result<(), CallError> {
     create_down(name, peer)?;
     // Not as it is made: an end can only be opened once it has its other.
-    [name, peer].into_iter().try_for_each(bring_up)
-}
-
-/// Brings an interface of this thread's namespace up.
-pub(crate) fn bring_up(name: &str) -> Result<(), CallError> {
-    let mut up = DOWN;
-    up[8..12].copy_from_slice(&IFF_UP.to_ne_bytes());
-    up[12..16].copy_from_slice(&IFF_UP.to_ne_bytes());
-    ask(ROUTE, &named(Request::new(RTM_NEWLINK, 0, &up), name), RTM_NEWLINK, |_| {})
-        .map_err(|error| CallError::new(format!("bring {name} up"), error))
+    let links = Links::open()?;
+    [name, peer].into_iter().try_for_each(|name| links.bring_up(name))
 }
 
 /// The same, both down.
 ///
 /// # Errors
 ///
-/// `EPERM` without `CAP_NET_ADMIN` over the namespace, `EOPNOTSUPP` on a kernel without veth, `EEXIST` where a name is
-/// taken.
+/// Those of [`create_ends`].
 pub fn create_down(name: &str, peer: &str) -> Result<(), CallError> {
-    let request = named(Request::new(RTM_NEWLINK, CREATE, &DOWN), name).nested(IFLA_LINKINFO, &[], |info| {
-        info.attribute(IFLA_INFO_KIND, b"veth").nested(IFLA_INFO_DATA, &[], |data| {
-            data.nested(VETH_INFO_PEER, &DOWN, |inner| named(inner, peer))
-        })
-    });
-    ask(ROUTE, &request, RTM_NEWLINK, |_| {})
-        .map_err(|error| CallError::new(format!("make the veth pair {name} and {peer}"), error))
+    create_ends(&End::named(name), &End::named(peer))
 }
 
-const DOWN: [u8; IFINFOMSG] = [0; IFINFOMSG];
-
-fn named(request: Request, name: &str) -> Request {
-    request.attribute(IFLA_IFNAME, format!("{name}\0").as_bytes())
+/// Makes a pair of such ends, both down.
+///
+/// # Errors
+///
+/// `EPERM` without `CAP_NET_ADMIN` over the namespaces, `EOPNOTSUPP` on a kernel without veth, `EEXIST` where a name is
+/// taken, `EINVAL` for an MTU or a number of queues that cannot be.
+pub fn create_ends(end: &End<'_>, other: &End<'_>) -> Result<(), CallError> {
+    let request = end.add_to(Request::new(RTM_NEWLINK, CREATE, &[0; IFINFOMSG]));
+    let request = request.nested(IFLA_LINKINFO, &[], |info| {
+        info.attribute(IFLA_INFO_KIND, b"veth").nested(IFLA_INFO_DATA, &[], |data| {
+            data.nested(VETH_INFO_PEER, &[0; IFINFOMSG], |peer| other.add_to(peer))
+        })
+    });
+    ask(ROUTE, &request, RTM_NEWLINK, |_| {}).map_err(|error| {
+        let wish =
+            [end.mtu.map(|mtu| format!("mtu {mtu}")), end.queues.map(|number| format!("{number} queues"))];
+        let wish: String = wish.into_iter().flatten().map(|wish| format!(", {wish}")).collect();
+        CallError::new(format!("make the veth pair {} and {}{wish}", end.name, other.name), error)
+    })
 }

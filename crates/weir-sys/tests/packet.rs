@@ -1,6 +1,5 @@
 //! Packet rings on real interfaces: a pair of veth ends in a namespace of the test's own.
 
-use std::io::Write as _;
 use std::ops::ControlFlow;
 use std::process::Command;
 use std::time::{Duration, Instant, SystemTime};
@@ -10,12 +9,13 @@ use weir_sys::link::{Link, links};
 use weir_sys::netns::NetNs;
 use weir_sys::packet::{PacketRing, Promiscuous, RingOptions, Traffic, Walk};
 use weir_sys::rawsend::RawSender;
+use weir_sys::skip;
 
 /// Runs `test` in a new namespace with the interfaces `va` and `vb`, joined and up, without traffic of their own.
 fn between(test: impl FnOnce(u32, u32) + Send) {
     let namespace = match NetNs::new() {
         Ok(namespace) => namespace,
-        Err(error) => return skip(&error.to_string()),
+        Err(error) => return skip::this_test(error),
     };
     namespace.run(|| {
         ip("link add name va mtu 9000 type veth peer name vb mtu 9000");
@@ -27,14 +27,6 @@ fn between(test: impl FnOnce(u32, u32) + Send) {
         std::thread::sleep(Duration::from_millis(20));
         test(link("va").index, link("vb").index);
     });
-}
-
-/// Says why a test does not run; where all have to run, it fails.
-fn skip(reason: &str) {
-    let required =
-        ["WEIR_REQUIRE_ROOT", "CI"].iter().any(|name| std::env::var_os(name).is_some_and(|v| !v.is_empty()));
-    assert!(!required, "this test has to run here, but: {reason}");
-    let _ = writeln!(std::io::stderr(), "SKIP: {reason}");
 }
 
 fn ip(arguments: &str) {

@@ -1,8 +1,6 @@
 //! Writes through io_uring to real files.
 
 use std::fs::{self, File};
-use std::io;
-use std::io::Write as _;
 use std::os::fd::AsRawFd as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,6 +8,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rustix::mount::{
     FsMountFlags, FsOpenFlags, MountAttrFlags, fsconfig_create, fsconfig_set_string, fsmount, fsopen,
 };
+use weir_sys::skip;
 use weir_sys::uring::DiskRing;
 
 const PIECE: usize = 64 * 1024;
@@ -20,18 +19,10 @@ fn ring(depth: u16) -> Option<(DiskRing<Vec<u8>>, Arc<File>)> {
     match DiskRing::new(depth) {
         Ok(ring) => Some((ring, file)),
         Err(error) => {
-            skip(&format!("io_uring: {error}"));
+            skip::this_test(format!("io_uring: {error}"));
             None
         }
     }
-}
-
-/// Says why a test does not run; where all have to run, it fails.
-fn skip(reason: &str) {
-    let required =
-        ["WEIR_REQUIRE_ROOT", "CI"].iter().any(|name| std::env::var_os(name).is_some_and(|v| !v.is_empty()));
-    assert!(!required, "this test has to run here, but: {reason}");
-    let _ = writeln!(io::stderr(), "SKIP: {reason}");
 }
 
 fn piece(number: usize) -> Vec<u8> {
@@ -100,7 +91,7 @@ fn every_buffer_is_dropped_once() {
     }
 
     let file = Arc::new(tempfile::tempfile().unwrap());
-    let Ok(mut ring) = DiskRing::new(8) else { return skip("no io_uring") };
+    let Ok(mut ring) = DiskRing::new(8) else { return skip::this_test("no io_uring") };
     let drops = Arc::new(AtomicUsize::new(0));
     for number in 0..6 {
         assert!(ring.write_at(&file, Counted(piece(number), Arc::clone(&drops)), 0).is_ok());
@@ -114,7 +105,7 @@ fn every_buffer_is_dropped_once() {
 #[test]
 fn a_file_that_cannot_be_written_answers_with_its_error() {
     let file = Arc::new(File::open("/proc/self/exe").unwrap());
-    let Ok(mut ring) = DiskRing::new(2) else { return skip("no io_uring") };
+    let Ok(mut ring) = DiskRing::new(2) else { return skip::this_test("no io_uring") };
     ring.write_at(&file, vec![1; 10], 0).unwrap();
     let done = ring.completions(1).unwrap().next().unwrap();
     assert_eq!(done.result.unwrap_err().raw_os_error(), Some(libc::EBADF));
@@ -126,7 +117,7 @@ fn root_a_full_disk_writes_in_part_and_then_says_so() {
     // A file system of its own that no name leads to; it goes with its descriptor.
     let context = match fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC) {
         Ok(context) => context,
-        Err(error) => return skip(&format!("mounting needs root: {error}")),
+        Err(error) => return skip::this_test(format!("mounting needs root: {error}")),
     };
     fsconfig_set_string(&context, "size", "96k").unwrap();
     fsconfig_create(&context).unwrap();
@@ -134,7 +125,7 @@ fn root_a_full_disk_writes_in_part_and_then_says_so() {
     let file = Arc::new(File::create(format!("/proc/self/fd/{}/full", mount.as_raw_fd())).unwrap());
 
     let Ok(mut ring) = DiskRing::new(4) else {
-        return skip("no io_uring");
+        return skip::this_test("no io_uring");
     };
     for number in 0..3 {
         ring.write_at(&file, piece(number), (number * PIECE) as u64).unwrap();

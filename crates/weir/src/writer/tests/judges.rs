@@ -9,7 +9,7 @@ pub(super) fn output(program: &str, arguments: &[&str], file: &Path) -> Option<S
     let output = match Command::new(program).args(arguments).arg(file).output() {
         Ok(output) => output,
         Err(error) => {
-            skip(&format!("{program}: {error}"));
+            skip::this_test(format_args!("{program}: {error}"));
             return None;
         }
     };

@@ -8,7 +8,7 @@ mod refusals;
 mod rotation;
 
 use std::fs::File;
-use std::io::{self, Write as _};
+use std::io;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,6 +18,7 @@ use rustix::mount::{
 };
 use weir_savefile::Notes;
 use weir_savefile::record::{INBOUND, OUTBOUND, RecordHeader, encode};
+use weir_sys::skip;
 
 use super::piece::Content;
 use super::*;
@@ -130,7 +131,7 @@ impl SmallDisk {
         let context = match fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC) {
             Ok(context) => context,
             Err(error) => {
-                skip(&format!("mounting needs root: {error}"));
+                skip::this_test(format_args!("mounting needs root: {error}"));
                 return None;
             }
         };
@@ -142,14 +143,6 @@ impl SmallDisk {
     fn path(&self, name: &str) -> PathBuf {
         Path::new("/proc/self/fd").join(self.0.as_raw_fd().to_string()).join(name)
     }
-}
-
-/// Says why a test does not run; where all have to run, it fails.
-fn skip(reason: &str) {
-    let required =
-        ["WEIR_REQUIRE_ROOT", "CI"].iter().any(|name| std::env::var_os(name).is_some_and(|v| !v.is_empty()));
-    assert!(!required, "this test has to run here, but: {reason}");
-    let _ = writeln!(io::stderr(), "SKIP: {reason}");
 }
 
 /// A path that opens the file or pipe behind a descriptor.

@@ -1,0 +1,186 @@
+//! One interface by its name, and changes to it (rtnetlink(7)): what `ip link set`, `ip address add` and
+//! `ip neighbour add` do.
+
+use std::net::IpAddr;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use super::{
+    IFINFOMSG, IFLA_IFNAME, Link, LinkMonitor, Links, RTM_GETLINK, RTM_NEWADDR, RTM_NEWLINK, parse_link,
+};
+use crate::CallError;
+use crate::netlink::{CREATE, Request};
+
+const RTM_NEWNEIGH: u16 = 28;
+const IFF_UP: u32 = 1;
+const IFF_NOARP: u32 = 0x80;
+const IFLA_NET_NS_FD: u16 = 28;
+const IFA_ADDRESS: u16 = 1;
+const IFA_LOCAL: u16 = 2;
+/// No detection of duplicates (IPv6): the address can be used at once.
+const IFA_F_NODAD: u8 = 2;
+const NDA_DST: u16 = 1;
+const NDA_LLADDR: u16 = 2;
+const NUD_PERMANENT: u16 = 0x80;
+
+impl Links {
+    /// The interface `name`. Since Linux 6.8 a carrier that has just come is in force when this returns (`rtnl_getlink`).
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV`: there is none.
+    pub fn get(&self, name: &str) -> Result<Link, CallError> {
+        let mut link = None;
+        let request = named(Request::new(RTM_GETLINK, 0, &[0; IFINFOMSG]), name);
+        let asked = self.ask(&request, RTM_NEWLINK, |message| link = parse_link(message));
+        let found = asked.and_then(|()| link.ok_or_else(|| Errno::NODEV.into()));
+        found.map_err(|error| CallError::new(format!("ask for interface {name}"), error))
+    }
+
+    /// Brings the interface `name` up.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV`: there is none. `EPERM` without `CAP_NET_ADMIN`.
+    pub fn bring_up(&self, name: &str) -> Result<(), CallError> {
+        self.set(name, &flags(IFF_UP, IFF_UP), &format!("bring {name} up"))
+    }
+
+    /// Brings the interface `name` up, so that it neither asks for hardware addresses nor joins the multicast groups in
+    /// which it could be asked for its own (`ip link set NAME arp off up`).
+    ///
+    /// # Errors
+    ///
+    /// As [`bring_up`](Self::bring_up).
+    pub fn bring_up_silent(&self, name: &str) -> Result<(), CallError> {
+        let both = IFF_UP | IFF_NOARP;
+        self.set(name, &flags(both, both), &format!("bring {name} up without address resolution"))
+    }
+
+    /// Takes the interface `name` down.
+    ///
+    /// # Errors
+    ///
+    /// As [`bring_up`](Self::bring_up).
+    pub fn take_down(&self, name: &str) -> Result<(), CallError> {
+        self.set(name, &flags(0, IFF_UP), &format!("take {name} down"))
+    }
+
+    /// Moves the interface `name` into another namespace, in which it is down.
+    ///
+    /// # Errors
+    ///
+    /// As [`bring_up`](Self::bring_up), over both namespaces; `EEXIST`: there is one with that name.
+    pub fn move_to(&self, netns: BorrowedFd<'_>, name: &str) -> Result<(), CallError> {
+        let request = Request::new(RTM_NEWLINK, 0, &flags(0, 0));
+        let request = request.attribute(IFLA_NET_NS_FD, &netns.as_raw_fd().to_ne_bytes());
+        self.change(&named(request, name), &format!("move {name} into another namespace"))
+    }
+
+    /// Gives the interface with index `index` an address in a network of `prefix` bits, which can be used at once.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV`: there is no such interface. `EEXIST`: it has the address. `EPERM` without `CAP_NET_ADMIN`; with IPv6 also
+    /// `EACCES`, where that is switched off for the interface.
+    pub fn add_address(&self, index: u32, ip: IpAddr, prefix: u8) -> Result<(), CallError> {
+        let (family, address) = parts(ip);
+        let flags = if ip.is_ipv6() { IFA_F_NODAD } else { 0 };
+        // struct ifaddrmsg: family, prefix length, flags, scope (0: the universe), index.
+        let header = [&[family, prefix, flags, 0], &index.to_ne_bytes()[..]].concat();
+        let request = Request::new(RTM_NEWADDR, CREATE, &header);
+        let request = request.attribute(IFA_LOCAL, &address).attribute(IFA_ADDRESS, &address);
+        self.change(&request, &format!("give interface {index} the address {ip}/{prefix}"))
+    }
+
+    /// Has the interface with index `index` know the hardware address of a neighbour for good.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV`: there is no such interface. `EEXIST`: it knows one. `EPERM` without `CAP_NET_ADMIN`.
+    pub fn add_neighbour(&self, index: u32, ip: IpAddr, hardware: [u8; 6]) -> Result<(), CallError> {
+        let (family, address) = parts(ip);
+        // struct ndmsg (linux/neighbour.h): family, padding, index, state, flags, type.
+        let mut header = [0; 12];
+        header[0] = family;
+        header[4..8].copy_from_slice(&index.to_ne_bytes());
+        header[8..10].copy_from_slice(&NUD_PERMANENT.to_ne_bytes());
+        let request = Request::new(RTM_NEWNEIGH, CREATE, &header);
+        let request = request.attribute(NDA_DST, &address).attribute(NDA_LLADDR, &hardware);
+        self.change(&request, &format!("tell interface {index} of its neighbour {ip}"))
+    }
+
+    fn set(&self, name: &str, header: &[u8], what: &str) -> Result<(), CallError> {
+        self.change(&named(Request::new(RTM_NEWLINK, 0, header), name), what)
+    }
+
+    fn change(&self, request: &Request, what: &str) -> Result<(), CallError> {
+        self.ask(request, RTM_NEWLINK, |_| {}).map_err(|error| CallError::new(what, error))
+    }
+}
+
+/// Waits until packets can pass the interface `name` of this thread's namespace, at most for `patience`, and gives it.
+/// Before that the kernel drops what is sent: carrier and queueing discipline come after the link is there, up to a second
+/// before Linux 6.8 (net/core/link_watch.c). `None`: it has no carrier.
+///
+/// # Errors
+///
+/// `ENODEV`: there is none.
+pub fn wait_for_carrier(name: &str, patience: Duration) -> Result<Option<Link>, CallError> {
+    let deadline = Instant::now() + patience;
+    let links = Links::open()?;
+    let mut link = links.get(name)?;
+    if link.passes() {
+        return Ok(Some(link));
+    }
+    // Heard from now on: what came in between is asked for once more.
+    let mut monitor = LinkMonitor::open()?;
+    loop {
+        link = links.get(name)?;
+        if link.passes() {
+            return Ok(Some(link));
+        }
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Ok(None);
+        }
+        let left = Timespec::try_from(left).ok();
+        match poll(&mut [PollFd::new(&monitor, PollFlags::IN)], left.as_ref()) {
+            Ok(_) | Err(Errno::INTR) => monitor.changes(|_| {})?,
+            Err(error) => return Err(CallError::new("wait for interfaces (rtnetlink)", error)),
+        }
+    }
+}
+
+impl Link {
+    /// Carrier, and the kernel has taken note of it (`IFF_RUNNING`).
+    fn passes(&self) -> bool {
+        const IFF_RUNNING: u32 = 0x40;
+        self.has_carrier() && self.flags & IFF_RUNNING != 0
+    }
+}
+
+/// `struct ifinfomsg` that sets those of the flags that `mask` has.
+fn flags(flags: u32, mask: u32) -> [u8; IFINFOMSG] {
+    let mut header = [0; IFINFOMSG];
+    header[8..12].copy_from_slice(&flags.to_ne_bytes());
+    header[12..16].copy_from_slice(&mask.to_ne_bytes());
+    header
+}
+
+fn named(request: Request, name: &str) -> Request {
+    request.attribute(IFLA_IFNAME, format!("{name}\0").as_bytes())
+}
+
+/// `AF_*` and the bytes of an address.
+fn parts(ip: IpAddr) -> (u8, Vec<u8>) {
+    const AF_INET: u8 = 2;
+    const AF_INET6: u8 = 10;
+    match ip {
+        IpAddr::V4(ip) => (AF_INET, ip.octets().to_vec()),
+        IpAddr::V6(ip) => (AF_INET6, ip.octets().to_vec()),
+    }
+}

@@ -1,0 +1,108 @@
+//! Tests that cannot run on this machine: they say so and pass, or fail where all have to run.
+
+use std::env;
+use std::fmt::Display;
+use std::fs::OpenOptions;
+use std::io::{self, Write as _};
+use std::thread;
+
+/// Says that `test` does not run here, and why.
+///
+/// # Panics
+///
+/// Where the environment has every test run: `WEIR_REQUIRE_ROOT=1` or `CI=true`.
+pub fn unless_required(test: &str, reason: impl Display) {
+    assert!(!required(|name| env::var(name).ok()), "{test} must not be skipped: {reason}");
+    report(test, reason);
+}
+
+/// The same for the test that the calling thread runs: the harness has named the thread after it.
+///
+/// # Panics
+///
+/// As [`unless_required`].
+pub fn this_test(reason: impl Display) {
+    let thread = thread::current();
+    let name = thread.name().unwrap_or("a test");
+    unless_required(name.rsplit("::").next().unwrap_or(name), reason);
+}
+
+/// Says that `test` does not run here, and why, whatever the environment wants: on standard error, past the harness, which keeps
+/// what a test prints to itself, and as a line of the file that `WEIR_SKIPS` names.
+///
+/// # Panics
+///
+/// That file cannot be written.
+pub fn report(test: &str, reason: impl Display) {
+    // One call for a line: many processes write there.
+    let line = format!("{test}: {reason}\n");
+    // A closed standard error is no reason to fail: nobody wants to know.
+    let _nobody_left = io::stderr().write_all(format!("SKIP: {line}").as_bytes());
+    let Some(path) = env::var_os("WEIR_SKIPS").filter(|path| !path.is_empty()) else { return };
+    let file = OpenOptions::new().append(true).create(true).open(&path);
+    let written = file.and_then(|mut file| file.write_all(line.as_bytes()));
+    written.unwrap_or_else(|error| panic!("write to {} (WEIR_SKIPS): {error}", path.display()));
+}
+
+fn required(variable: impl Fn(&str) -> Option<String>) -> bool {
+    variable("WEIR_REQUIRE_ROOT").as_deref() == Some("1") || variable("CI").as_deref() == Some("true")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+    use std::{env, fs};
+
+    use super::{required, this_test};
+
+    #[test]
+    fn one_or_true_and_nothing_else_has_every_test_run() {
+        let wanted = |root: Option<&str>, ci: Option<&str>| {
+            required(|name| if name == "CI" { ci } else { root }.map(str::to_owned))
+        };
+        for (root, ci) in
+            [(Some("1"), None), (None, Some("true")), (Some("0"), Some("true")), (Some("1"), Some("false"))]
+        {
+            assert!(wanted(root, ci), "{root:?} {ci:?}");
+        }
+        for (root, ci) in
+            [(None, None), (Some("0"), None), (Some(""), Some("")), (None, Some("1")), (Some("0"), Some("0"))]
+        {
+            assert!(!wanted(root, ci), "{root:?} {ci:?}");
+        }
+    }
+
+    /// Set for the process that [`child`] is run in.
+    const REASON: &str = "WEIR_SYS_TEST_REASON";
+
+    /// Not a test, and done at once when run as one: what the next starts in a process of its own.
+    #[test]
+    fn child() {
+        if let Ok(reason) = env::var(REASON) {
+            this_test(reason);
+        }
+    }
+
+    #[test]
+    fn a_skipped_test_is_told_on_standard_error_and_in_the_file() {
+        let directory = tempfile::tempdir().expect("a directory");
+        let file = directory.path().join("skips");
+        let run = |root: &str| {
+            let mut command = Command::new(env::current_exe().expect("this program"));
+            command.args(["--exact", "skip::tests::child"]).env(REASON, "no moon").env("WEIR_SKIPS", &file);
+            command.env("WEIR_REQUIRE_ROOT", root).env_remove("CI").output().expect("it runs")
+        };
+        for lines in ["child: no moon\n", "child: no moon\nchild: no moon\n"] {
+            let output = run("0");
+            assert!(output.status.success());
+            assert!(String::from_utf8_lossy(&output.stderr).contains("SKIP: child: no moon\n"), "{output:?}");
+            assert_eq!(fs::read_to_string(&file).expect("it is written"), lines);
+        }
+        let output = run("1");
+        assert!(!output.status.success());
+        assert!(
+            String::from_utf8_lossy(&output.stdout).contains("child must not be skipped: no moon"),
+            "{output:?}"
+        );
+    }
+}
