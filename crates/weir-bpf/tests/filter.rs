@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use weir_bpf::bare::{Bare, Decision};
 use weir_bpf::filter::{Changed, Gate, Hook, Loader, SetChange, SetMap};
 use weir_filter::emit::ebpf::Context;
-use weir_filter::graph::{Graph, NodeId, Operation, Relation, TermId, Width};
-use weir_filter::interpret::{Interpreter, Packet};
+use weir_filter::graph::{Graph, Meta, NodeId, Operation, Relation, TermId, Value, Width};
+use weir_filter::interpret::{Interpreter, Packet, VlanTag};
 use weir_filter::names::NoNames;
 use weir_filter::set::{Contents, Holds, Member, Set, SetId, SetName};
 use weir_filter::{Beside, Dialect, Options};
@@ -320,4 +320,54 @@ fn filters_are_put_in_place_exchanged_and_taken_away() {
     let outcomes = calls.outcomes().try_clone_to_owned().unwrap();
     let other = Loader::calls(vec![Hook::Xdp { fragments: true }], outcomes);
     assert!(other.load(&protocol_is(6), &[]).is_err());
+}
+
+/// A filter that looks at the byte whose place is made from the VLAN tag beside the frame by `steps`, and `offset`.
+fn at_a_place(steps: &[(Operation, u32)], offset: u32) -> Graph {
+    let mut graph = Graph::new(1);
+    let mut place = graph.value(Value::Meta(Meta::VlanTag));
+    for &(operation, number) in steps {
+        place = graph.with(operation, place, number);
+    }
+    let byte = graph.load(Some(place), offset, Width::Byte);
+    let root = graph.equals(byte, 7, (Graph::ACCEPT, Graph::REFUSE), TermId(0));
+    graph.set_root(root);
+    graph
+}
+
+/// Linux 6.18 keeps in mind by how much a number was changed, and takes no change of 2^29 and more for that of a place in a
+/// packet, even where the place itself is near.
+#[test]
+fn places_may_be_any_number_beyond_others() {
+    if !permitted() {
+        return;
+    }
+    const FAR: u32 = 0x8000_0000;
+    let cases: [(&[(Operation, u32)], u32); 9] = [
+        (&[], FAR),
+        (&[], 0u32.wrapping_sub(0x3000_0000)),
+        (&[(Operation::Add, FAR)], 0),
+        (&[(Operation::Add, FAR)], 16),
+        (&[(Operation::Add, FAR), (Operation::And, 0xff)], 0),
+        (&[(Operation::Add, FAR), (Operation::And, 0xff)], 16),
+        (&[(Operation::Subtract, 1 << 30)], 3),
+        (&[(Operation::Add, 1 << 30), (Operation::Multiply, 4)], 5),
+        (&[(Operation::And, 0xff), (Operation::Add, 1 << 30)], 0xc000_0000),
+    ];
+    for (steps, offset) in cases {
+        let graph = at_a_place(steps, offset);
+        let interpreter = Interpreter::new(&graph, &[]);
+        for context in CONTEXTS {
+            let loaded = Loaded::new(&graph, &[], context);
+            for tci in [0, 4, 19, 0xffff] {
+                let mut packet = [0; 64];
+                packet[19..].fill(7);
+                let tag = Some(VlanTag { protocol: 0x8100, tci });
+                let Some(found) = loaded.program.accepts(&packet, tag) else { continue };
+                let seen = Packet { data: &packet, length: 64, meta: loaded.program.metadata(&packet, tag) };
+                let expected = interpreter.run(&seen) != 0;
+                assert_eq!(found, expected, "{context:?} {steps:?} {offset:#x} {tci}");
+            }
+        }
+    }
 }

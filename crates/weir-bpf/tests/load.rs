@@ -161,17 +161,18 @@ fn root_xdp() {
     });
 }
 
-#[test]
-fn root_tc() {
+/// What segments may carry is bounded by the MTU: of cards, with jumbo frames, and of the loopback device.
+const PAYLOADS: [Option<u32>; 4] = [None, Some(1500), Some(9216), Some(65_536)];
+
+/// The part of tc's programs with one of [`PAYLOADS`]: together they have each pair. A test for each, since they take longest.
+fn load_tc(payload: usize, name: &str) {
     with_device(|_| {
         let mut loaded = Loaded::default();
-        let sizes: Vec<usize> = POOL.into_iter().chain([4, 3]).collect();
-        for row in pairs(&sizes) {
+        let sizes: Vec<usize> = POOL.into_iter().chain([PAYLOADS.len(), 3]).collect();
+        for row in pairs(&sizes).into_iter().filter(|row| row[5] == payload) {
             let (pool, steering) = pool(&row);
             let processors = Processors::online().expect("processors");
-            // Payload is bounded by the MTU: of cards, with jumbo frames, and of the loopback device.
-            let segments = [None, Some(1500), Some(9216), Some(65_536)][row[5]];
-            let segments = segments.map(|payload| tc::Segments { payload });
+            let segments = PAYLOADS[payload].map(|payload| tc::Segments { payload });
             let (ingress, egress) = [(true, true), (true, false), (false, true)][row[6]];
             let options = tc::Options { pool, processors, steering, segments, ingress, egress };
             let inner = steering.is_some_and(|steering| matches!(steering.by, SteerBy::Inner));
@@ -183,8 +184,28 @@ fn root_tc() {
                 loaded.load(|| format!("{options:?}"), false, || tc::Programs::load(&options));
             }
         }
-        loaded.end("tc");
+        loaded.end(name);
     });
+}
+
+#[test]
+fn root_tc() {
+    load_tc(0, "tc");
+}
+
+#[test]
+fn root_tc_with_segments_of_a_card() {
+    load_tc(1, "tc, segments of a card");
+}
+
+#[test]
+fn root_tc_with_segments_of_jumbo_frames() {
+    load_tc(2, "tc, segments of jumbo frames");
+}
+
+#[test]
+fn root_tc_with_segments_of_the_loopback_device() {
+    load_tc(3, "tc, segments of the loopback device");
 }
 
 #[test]

@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use flows::{Flows, inner_flows, outer_flows, udp4, udp6};
 use frames::{Back, There, UDP, ip4, on_ethernet, ports, tagged};
 use proptest::prelude::*;
+use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp, SteerBy, Steering};
 use weir_bpf::writers::Writers;
 use weir_bpf::{tc, xdp};
@@ -216,6 +217,10 @@ fn cut_frames_have_a_target_and_both_programs_agree() {
         let [xdp, tc] = [Hook::Xdp { generic: true }, Hook::Tc { segments: true }]
             .map(|hook| Steered::load(hook, by, 16, 5));
         let mut compared = 0;
+        // Each processor gives turns by itself.
+        let mut only = CpuSet::new();
+        only.set(sched_getcpu());
+        sched_setaffinity(None, &only).unwrap();
         for frame in flows(by).iter().flat_map(|(_, frames)| frames) {
             for length in 14..=frame.len() {
                 let frame = &frame[..length];

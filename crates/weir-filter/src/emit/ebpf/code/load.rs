@@ -67,6 +67,9 @@ impl Code<'_> {
         if offset != 0 {
             self.out.push(Instruction::alu_number(Alu::Add, R0, offset));
         }
+        if is_far(offset) {
+            self.out.push(Instruction::alu_number(Alu::Add, R0, 0));
+        }
         if self.fast {
             self.load_direct(width)
         } else {
@@ -115,6 +118,13 @@ impl Code<'_> {
             (Form::Number, Width::Word) => self.out.push(Instruction::swap(register, 32)),
         }
     }
+}
+
+/// Since Linux 6.18 the verifier keeps in mind what was added to a number that it knows elsewhere (`BPF_ADD_CONST`), and takes 2^29
+/// and more for a place outside of any packet, even where the sum is known to be near. What is added once more makes it
+/// forget.
+fn is_far(offset: u32) -> bool {
+    offset == 0 || offset.cast_signed().unsigned_abs() >= 1 << 29
 }
 
 fn size(width: Width) -> Size {
