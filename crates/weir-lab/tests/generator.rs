@@ -72,14 +72,15 @@ fn root_a_rate_is_kept() {
     }
     let network = Network::new(Veth::default()).expect("network");
     let traffic = Traffic::new(60).expect("size").between(network.pair());
+    let mut full = Generator::new(network.pair(), &traffic).expect("generator");
     for rate in [1_000, 100_000, 1_000_000] {
         let generator = Generator::new(network.pair(), &traffic).expect("generator");
         let mut generator = generator.rate(Rate::PerSecond(rate)).expect("rate");
-        // A busy machine may delay the last burst of a try, but nothing makes it early.
+        // A busy machine may delay the last burst of a try, or be too slow for the rate; but nothing makes it early.
         let reached = retry(|| {
-            let share = generator.send(rate / 5).expect("send").rate() / rate as f64;
-            assert!(share < 1.1, "{share} of {rate} frames a second");
-            share > 0.5
+            let reached = generator.send(rate / 5).expect("send").rate();
+            assert!(reached < 1.1 * rate as f64, "{reached} instead of {rate} frames a second");
+            reached > 0.5 * rate as f64 || reached > 0.5 * full.send(rate / 5).expect("send").rate()
         });
         assert!(reached, "{rate} frames a second are never reached");
     }
@@ -103,9 +104,9 @@ fn root_time_is_kept() {
 }
 
 /// Tries until it is so, on a machine that may have other things to do.
-fn retry(mut is_so: impl FnMut() -> bool) -> bool {
+fn retry(is_so: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
-    iter::repeat_with(|| is_so()).take_while(|_| start.elapsed() < PATIENCE).any(|so| so)
+    iter::repeat_with(is_so).take_while(|_| start.elapsed() < PATIENCE).any(|so| so)
 }
 
 #[test]
