@@ -9,6 +9,8 @@ use weir_lab::{
     FrameSender, Generator, Hook, LinkCounters, NetNs, Network, StackCounters, Traffic, Verdict, Veth,
     require_root, tcp_transfer,
 };
+use weir_sys::link::links;
+use weir_sys::veth;
 
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -107,6 +109,27 @@ fn root_pairs_are_separate() {
     Generator::new(&second, &traffic).expect("generator").send(1000).expect("send");
     assert_eq!(hooks[1].wait_for(1000, PATIENCE), 1000);
     assert_eq!(hooks[0].packets(), 0);
+}
+
+#[test]
+fn root_cards_are_moved_with_their_names_and_are_silent() {
+    if !require_root("root_cards_are_moved_with_their_names_and_are_silent") {
+        return;
+    }
+    let home = NetNs::new().expect("namespace");
+    home.run(|| veth::create_down("left", "right")).expect("a pair");
+    let network = home.run(|| Network::of_cards("left", "right")).expect("they are there");
+    let pair = network.pair();
+    assert_eq!((pair.tx.name.as_str(), pair.rx.name.as_str()), ("left", "right"));
+    assert_eq!(home.run(links).expect("interfaces").len(), 1, "nothing but the loopback is left");
+    let sender = FrameSender::new(&pair.tx).expect("sender");
+    assert_eq!(sender.send_frames(&Traffic::new(60).expect("size").frames(0..10)).expect("send"), 10);
+    wait_until_another_has_spoken();
+    let [tx, rx] = counters(&network);
+    assert_eq!((tx.tx_packets, tx.rx_packets, rx.tx_packets, rx.rx_packets), (10, 0, 0, 10));
+
+    let error = home.run(|| Network::of_cards("left", "right")).expect_err("they are gone");
+    assert!(error.to_string().contains("move left into another namespace"), "{error}");
 }
 
 #[test]
