@@ -11,7 +11,8 @@ use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
 use weir_lab::{Generator, Hook, NetNs, Network, Traffic, Verdict, Veth, require_root};
 use weir_sys::link::links;
 
-/// How the process of [`child`] ends: by a `panic` when its standard input ends, or not by itself.
+/// How the process of [`child`] ends: by a `panic` when its standard input ends, or not by itself; as `sending` it is ready once
+/// its frames arrive.
 const END: &str = "WEIR_LAB_TEST_END";
 /// A device whose peer is in a namespace of the child: it is there as long as that namespace is.
 const WITNESS: &str = "witness";
@@ -26,17 +27,27 @@ fn child() {
     let witness = ["link", "add", WITNESS, "type", "veth", "peer", "name", "inside", "netns", &inside];
     assert!(Command::new("ip").args(witness).status().expect("ip").success());
 
-    let _hook = Hook::attach(&network.pair().rx, Verdict::Drop).expect("hook");
+    let hook = Hook::attach(&network.pair().rx, Verdict::Drop).expect("hook");
     let traffic = Traffic::new(60).expect("size");
     let mut generator = Generator::new(network.pair(), &traffic).expect("generator");
     let sleeper = network.rx().spawn(Command::new("sleep").arg("60")).expect("sleep");
-    println!("ready {}", sleeper.id());
+    let ready = || println!("ready {}", sleeper.id());
     if end == "panic" {
+        ready();
         generator.send(1000).expect("send");
         io::stdin().read_line(&mut String::new()).expect("standard input");
         panic!("as planned");
     }
-    generator.send_for(Duration::from_secs(60)).expect("send");
+    thread::scope(|scope| {
+        if end == "never" {
+            ready();
+        }
+        scope.spawn(|| generator.send_for(Duration::from_secs(60)).expect("send"));
+        if end == "sending" {
+            assert_ne!(hook.wait_for(1, Duration::from_secs(30)), 0);
+            ready();
+        }
+    });
 }
 
 /// What a process holds in the kernel: programs, maps and links by their ids.
@@ -101,7 +112,7 @@ fn nothing_is_left(end: &str, finish: impl FnOnce(&mut Child)) {
     while witness() || running(&sleeper) || !held.left().is_empty() {
         let left = (witness(), running(&sleeper), held.left());
         assert!(
-            start.elapsed() < Duration::from_secs(10),
+            start.elapsed() < Duration::from_secs(30),
             "namespace, process, kernel objects left: {left:?}"
         );
         thread::sleep(Duration::from_millis(20));
@@ -131,9 +142,6 @@ fn root_a_kill_leaves_nothing() {
 #[test]
 fn root_a_kill_in_the_midst_of_sending_leaves_nothing() {
     if require_root("root_a_kill_in_the_midst_of_sending_leaves_nothing") {
-        nothing_is_left("never", |child| {
-            thread::sleep(Duration::from_millis(300));
-            child.kill().expect("kill");
-        });
+        nothing_is_left("sending", |child| child.kill().expect("kill"));
     }
 }

@@ -1,11 +1,11 @@
 //! The generator, counted by the smallest receiver there is.
 
-use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use std::{iter, thread};
 
 use weir_lab::{Error, Generator, Hook, Network, Rate, Traffic, Verdict, Veth, require_root};
 
-const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
 fn root_every_frame_that_was_accepted_arrives() {
@@ -72,12 +72,17 @@ fn root_a_rate_is_kept() {
     }
     let network = Network::new(Veth::default()).expect("network");
     let traffic = Traffic::new(60).expect("size").between(network.pair());
+    let mut full = Generator::new(network.pair(), &traffic).expect("generator");
     for rate in [1_000, 100_000, 1_000_000] {
         let generator = Generator::new(network.pair(), &traffic).expect("generator");
-        let report = generator.rate(Rate::PerSecond(rate)).expect("rate").send(rate / 5).expect("send");
-        // A busy machine may delay the last burst, but nothing makes it early.
-        let share = report.rate() / rate as f64;
-        assert!((0.5..1.1).contains(&share), "{} instead of {rate} frames a second", report.rate());
+        let mut generator = generator.rate(Rate::PerSecond(rate)).expect("rate");
+        // A busy machine may delay the last burst of a try, or be too slow for the rate; but nothing makes it early.
+        let reached = retry(|| {
+            let reached = generator.send(rate / 5).expect("send").rate();
+            assert!(reached < 1.1 * rate as f64, "{reached} instead of {rate} frames a second");
+            reached > 0.5 * rate as f64 || reached > 0.5 * full.send(rate / 5).expect("send").rate()
+        });
+        assert!(reached, "{rate} frames a second are never reached");
     }
 }
 
@@ -89,8 +94,19 @@ fn root_time_is_kept() {
     let network = Network::new(Veth::default()).expect("network");
     let traffic = Traffic::new(60).expect("size").between(network.pair());
     let time = Duration::from_millis(200);
-    let report = Generator::new(network.pair(), &traffic).expect("generator").send_for(time).expect("send");
-    assert!(report.elapsed >= time && report.elapsed < 5 * time, "{:?}", report.elapsed);
+    let mut generator = Generator::new(network.pair(), &traffic).expect("generator");
+    let in_time = retry(|| {
+        let elapsed = generator.send_for(time).expect("send").elapsed;
+        assert!(elapsed >= time, "{elapsed:?}");
+        elapsed < 5 * time
+    });
+    assert!(in_time, "it never ends in time");
+}
+
+/// Tries until it is so, on a machine that may have other things to do.
+fn retry(is_so: impl FnMut() -> bool) -> bool {
+    let start = Instant::now();
+    iter::repeat_with(is_so).take_while(|_| start.elapsed() < PATIENCE).any(|so| so)
 }
 
 #[test]

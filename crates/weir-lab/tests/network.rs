@@ -2,13 +2,17 @@
 
 use std::collections::HashSet;
 use std::process::{Command, Stdio};
-use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 use weir_lab::{
-    FrameSender, Generator, Hook, LinkCounters, Network, StackCounters, Traffic, Verdict, Veth, require_root,
-    tcp_transfer,
+    FrameSender, Generator, Hook, LinkCounters, NetNs, Network, StackCounters, Traffic, Verdict, Veth,
+    require_root, tcp_transfer,
 };
+use weir_sys::link::links;
+use weir_sys::veth;
+
+const PATIENCE: Duration = Duration::from_secs(30);
 
 #[test]
 fn root_tcp_moves_bytes_unchanged() {
@@ -40,13 +44,42 @@ fn root_a_silent_network_is_silent() {
     }
     let network = Network::new(Veth::default().ipv4().ipv6()).expect("network");
     tcp_transfer(network.pair(), 1).expect("addresses work");
-    let counters =
-        || [&network.pair().tx, &network.pair().rx].map(|port| LinkCounters::read(port).expect("counters"));
-    // The last acknowledgements of the connection.
-    thread::sleep(Duration::from_millis(300));
-    let before = counters();
-    thread::sleep(Duration::from_millis(1500));
-    assert_eq!(counters(), before);
+    wait_until(|| is_closed(network.tx()) && is_closed(network.rx()), "the connection is closed");
+    let before = counters(&network);
+    wait_until_another_has_spoken();
+    assert_eq!(counters(&network), before);
+}
+
+fn counters(network: &Network) -> [LinkCounters; 2] {
+    [&network.pair().tx, &network.pair().rx].map(|port| LinkCounters::read(port).expect("counters"))
+}
+
+fn wait_until(done: impl Fn() -> bool, what: &str) {
+    let start = Instant::now();
+    while !done() {
+        assert!(start.elapsed() < PATIENCE, "{what}: in vain");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+/// Whether no connection is left that would still send something.
+fn is_closed(netns: &NetNs) -> bool {
+    const TIME_WAIT: &str = "06";
+    let sockets = netns.run(|| fs::read_to_string("/proc/thread-self/net/tcp")).expect("it can be read");
+    sockets.lines().skip(1).all(|socket| socket.split_whitespace().nth(3) == Some(TIME_WAIT))
+}
+
+/// Makes a network that is not silent, and waits until each end has said all that comes of itself: that it looks for others
+/// with its address, which groups it is in, and last that it looks for routers. One that was made before would have, too.
+fn wait_until_another_has_spoken() {
+    let loud = Network::new(Veth::default().ipv4().ipv6().chatter()).expect("network");
+    let spoken = |netns: &NetNs| {
+        let counters =
+            netns.run(|| fs::read_to_string("/proc/thread-self/net/snmp6")).expect("it can be read");
+        let has = |name| counters.lines().any(|line| line.starts_with(name) && !line.ends_with("\t0"));
+        has("Icmp6OutRouterSolicits") && has("Icmp6OutNeighborSolicits") && has("Icmp6OutMLDv2Reports")
+    };
+    wait_until(|| spoken(loud.tx()) && spoken(loud.rx()), "a network that is not silent speaks");
 }
 
 #[test]
@@ -55,10 +88,8 @@ fn root_nothing_is_sent_before_the_test_sends() {
         return;
     }
     let network = Network::new(Veth::default().ipv4().ipv6()).expect("network");
-    thread::sleep(Duration::from_millis(500));
-    for port in [&network.pair().tx, &network.pair().rx] {
-        assert_eq!(LinkCounters::read(port).expect("counters"), LinkCounters::default(), "{}", port.name);
-    }
+    wait_until_another_has_spoken();
+    assert_eq!(counters(&network), [LinkCounters::default(); 2]);
 }
 
 #[test]
@@ -76,8 +107,29 @@ fn root_pairs_are_separate() {
         network.pairs().iter().map(|pair| Hook::attach(&pair.rx, Verdict::Drop).expect("hook")).collect();
     let traffic = Traffic::new(60).expect("size").between(&second);
     Generator::new(&second, &traffic).expect("generator").send(1000).expect("send");
-    assert_eq!(hooks[1].wait_for(1000, Duration::from_secs(2)), 1000);
+    assert_eq!(hooks[1].wait_for(1000, PATIENCE), 1000);
     assert_eq!(hooks[0].packets(), 0);
+}
+
+#[test]
+fn root_cards_are_moved_with_their_names_and_are_silent() {
+    if !require_root("root_cards_are_moved_with_their_names_and_are_silent") {
+        return;
+    }
+    let home = NetNs::new().expect("namespace");
+    home.run(|| veth::create_down("left", "right")).expect("a pair");
+    let network = home.run(|| Network::of_cards("left", "right")).expect("they are there");
+    let pair = network.pair();
+    assert_eq!((pair.tx.name.as_str(), pair.rx.name.as_str()), ("left", "right"));
+    assert_eq!(home.run(links).expect("interfaces").len(), 1, "nothing but the loopback is left");
+    let sender = FrameSender::new(&pair.tx).expect("sender");
+    assert_eq!(sender.send_frames(&Traffic::new(60).expect("size").frames(0..10)).expect("send"), 10);
+    wait_until_another_has_spoken();
+    let [tx, rx] = counters(&network);
+    assert_eq!((tx.tx_packets, tx.rx_packets, rx.tx_packets, rx.rx_packets), (10, 0, 0, 10));
+
+    let error = home.run(|| Network::of_cards("left", "right")).expect_err("they are gone");
+    assert!(error.to_string().contains("move left into another namespace"), "{error}");
 }
 
 #[test]

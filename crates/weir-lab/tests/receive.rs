@@ -3,14 +3,15 @@
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use weir_lab::{
     Checked, FrameCheck, FrameSender, Generator, Hook, LinkCounters, Network, Port, Rate, SequenceCheck,
     StackCounters, Traffic, UdpSink, Verdict, Veth, require_root,
 };
 
-const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE: Duration = Duration::from_secs(30);
 /// Ethernet, IPv4 and UDP headers.
 const HEADERS: usize = 42;
 
@@ -20,7 +21,7 @@ fn tcpdump(port: &Port, packets: usize, traffic: &Traffic) -> Child {
     let (packets, size) = (packets.to_string(), (traffic.size() + 4).to_string());
     let mut command = Command::new("timeout");
     command
-        .args(["20", "tcpdump", "-i", &port.name, "-c", &packets, "-B", "65536", "-Z", "root", "-s", &size]);
+        .args(["60", "tcpdump", "-i", &port.name, "-c", &packets, "-B", "65536", "-Z", "root", "-s", &size]);
     command.args(["-Q", "in", "--immediate-mode", "-U", "-w", "-"]);
     let mut child = port
         .netns
@@ -51,6 +52,14 @@ fn packets(mut child: Child) -> Vec<Vec<u8>> {
     packets
 }
 
+/// Gives up after a while: what is looked at then says what is missing.
+fn wait_until(done: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !done() && start.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn root_each_byte_of_a_frame_is_checked() {
     if !require_root("root_each_byte_of_a_frame_is_checked") {
@@ -64,10 +73,7 @@ fn root_each_byte_of_a_frame_is_checked() {
     let check = FrameCheck::attach(&pair.rx, &traffic).expect("it is attached");
     let accepted = Generator::new(pair, &traffic).expect("generator").send(COUNT).expect("frames").accepted;
     let settled = |packets: u64| {
-        let start = std::time::Instant::now();
-        while check.checked().packets < packets && start.elapsed() < PATIENCE {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_until(|| check.checked().packets >= packets);
         check.checked()
     };
     assert_eq!(settled(accepted), Checked { packets: accepted, wrong: 0, backward: 0 });
@@ -149,12 +155,15 @@ fn root_the_stack_gets_what_the_hook_passes() {
     let traffic = Traffic::new(60).expect("size").between(pair).flows(50_000).expect("flows");
     let report = Generator::new(pair, &traffic).expect("generator").send(200_000).expect("send");
     assert_eq!(hook.wait_for(report.accepted, PATIENCE), report.accepted);
-    let after = StackCounters::read(network.rx()).expect("counters");
-    let grown = |name| after.get(name) - before.get(name);
+    // The hook has seen them before the stack.
+    let grown = |name| StackCounters::read(network.rx()).expect("counters").get(name) - before.get(name);
+    wait_until(|| grown("IpInReceives") >= report.accepted);
     assert_eq!(grown("IpInReceives"), report.accepted);
     assert_eq!(grown("IpInHdrErrors"), 0);
     assert_eq!(grown("IpOutRequests"), 0);
-    let link = LinkCounters::read(&pair.rx).expect("counters");
+    let link = || LinkCounters::read(&pair.rx).expect("counters");
+    wait_until(|| link().rx_packets >= report.accepted);
+    let link = link();
     assert_eq!((link.rx_packets, link.tx_packets), (report.accepted, 0));
 }
 
@@ -178,11 +187,12 @@ fn root_a_socket_gets_every_datagram_in_order() {
     let report = generator.rate(Rate::PerSecond(100_000)).expect("rate").send(20_000).expect("send");
     assert_eq!(report.accepted, 20_000);
     assert_eq!(hook.wait_for(20_000, PATIENCE), 20_000);
-    assert_eq!(sink.stop(), 20_000);
 
-    for ((payload, port), sequence) in arrived.iter().zip(report.sequences) {
+    for sequence in report.sequences {
+        let (payload, port) = arrived.recv_timeout(PATIENCE).expect("another datagram");
         let frame = traffic.frame(sequence);
         assert_eq!(payload, frame[HEADERS..], "datagram {sequence}");
         assert_eq!(port.to_be_bytes(), frame[34..36]);
     }
+    assert_eq!(sink.stop(), 20_000, "and no other");
 }
