@@ -6,25 +6,24 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
 use weir_lab::{Network, require_root};
 
 use crate::harness::{
-    NOBODY, Running, capture, confined, directory, network, path, run, send, start, tshark, weir,
+    NOBODY, Running, capture, confined, directory, network, output, path, root_tests, run, send, start,
+    tshark, until, weir,
 };
 
-const SETTLE: Duration = Duration::from_millis(400);
 /// The last byte of a frame's number.
 const EVEN: &str = "udp and ether[49] & 1 = 0";
 
 /// `weir ctl` in the receiving namespace.
 pub(crate) fn ctl(network: &Network, args: &[&str]) -> Output {
-    let mut command = weir(&[&["ctl"], args].concat());
-    network.rx().run(|| command.output()).expect("weir runs")
+    output(network, &mut weir(&[&["ctl"], args].concat()))
 }
 
 /// The same; it must succeed. Gives its standard output.
@@ -34,8 +33,16 @@ pub(crate) fn ctl_succeeds(network: &Network, args: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
+/// Waits until the file has this text, as a mark among its packets.
+fn wait_for_mark(file: &str, text: &str) {
+    until(&format!("`{text}` in {file}"), || {
+        let bytes = fs::read(file).expect("the file");
+        let said = bytes.windows(text.len()).any(|part| part == text.as_bytes());
+        if said { Ok(()) } else { Err(format!("{} bytes without", bytes.len())) }
+    });
+}
+
 pub(crate) fn ended_at(running: Running) -> crate::harness::Account {
-    thread::sleep(SETTLE);
     running.interrupt().succeeded().account()
 }
 
@@ -62,53 +69,51 @@ fn root_a_filter_is_told_counted_and_written_down() {
     }
 }
 
-#[test]
-fn root_a_running_capture_takes_another_filter_and_the_file_says_when() {
-    if !require_root("root_a_running_capture_takes_another_filter_and_the_file_says_when") {
-        return;
-    }
-    for source in ["xdp", "tc", "xdp+tc", "af_packet"] {
-        let (network, directory) = (network(), directory());
-        let (file, socket) = (path(&directory, "changed.pcapng"), path(&directory, "socket"));
-        let running =
-            capture(&network, &["--source", source, "-w", &file, "--json", "-v", "--control", &socket]);
-        running.wait_for(&confined());
-        send(&network, 100);
-        thread::sleep(SETTLE);
-        let times = ctl_succeeds(&network, &["filter", "-t", &socket, "--json", "--", EVEN]);
-        let times: serde_json::Value = serde_json::from_str(&times).expect("JSON");
-        assert!(times["in_force_nanoseconds"].as_u64().is_some_and(|time| time > 0), "{times}");
-        running.wait_for(&format!("filter changed to `{EVEN}`"));
-        send(&network, 100);
-        thread::sleep(SETTLE);
-        ctl_succeeds(&network, &["filter", "-t", &socket, "tcp", "port", "80"]);
-        send(&network, 100);
-        thread::sleep(SETTLE);
-        ctl_succeeds(&network, &["filter", "-t", &socket, "--none"]);
-        running.wait_for("filter removed");
-        send(&network, 100);
-        let account = ended_at(running);
-        account.closes();
-        assert_eq!(account.number("written"), 100 + 50 + 100, "{source}");
-        assert!(!Path::new(&socket).exists(), "the socket goes with the capture");
+root_tests! { a_running_capture_takes_another_filter_and_the_file_says_when:
+    root_a_running_capture_takes_another_filter_and_the_file_says_when_xdp("xdp");
+    root_a_running_capture_takes_another_filter_and_the_file_says_when_tc("tc");
+    root_a_running_capture_takes_another_filter_and_the_file_says_when_xdp_and_tc("xdp+tc");
+    root_a_running_capture_takes_another_filter_and_the_file_says_when_af_packet("af_packet");
+}
 
-        // Where it was said, among the packets: by the frames that came before.
-        let bytes = fs::read(&file).expect("the file");
-        let place = |text: &str| {
-            bytes.windows(text.len()).position(|part| part == text.as_bytes()).expect("it is said")
-        };
-        let changes = [
-            place(&format!("filter changed to: {EVEN}")),
-            place("filter changed to: tcp port 80"),
-            place("filter removed: every packet is wanted"),
-        ];
-        assert!(changes.is_sorted(), "{changes:?}");
-        // 60 bytes and a record's head and foot, with directions.
-        let frame = (60 + 32)..(60 + 32 + 24);
-        assert!(frame.contains(&((changes[1] - changes[0]) / 50)), "{changes:?}: 50 frames in between");
-        let judged = tshark(file.as_ref(), &["frame.number"]);
-        assert_eq!(judged.len(), 250, "tshark reads it");
-    }
+fn a_running_capture_takes_another_filter_and_the_file_says_when(source: &str) {
+    let (network, directory) = (network(), directory());
+    let (file, socket) = (path(&directory, "changed.pcapng"), path(&directory, "socket"));
+    let running = capture(&network, &["--source", source, "-w", &file, "--json", "-v", "--control", &socket]);
+    running.wait_for(&confined());
+    send(&network, 100);
+    let times = ctl_succeeds(&network, &["filter", "-t", &socket, "--json", "--", EVEN]);
+    let times: serde_json::Value = serde_json::from_str(&times).expect("JSON");
+    assert!(times["in_force_nanoseconds"].as_u64().is_some_and(|time| time > 0), "{times}");
+    running.wait_for(&format!("filter changed to `{EVEN}`"));
+    wait_for_mark(&file, &format!("filter changed to: {EVEN}"));
+    send(&network, 100);
+    ctl_succeeds(&network, &["filter", "-t", &socket, "tcp", "port", "80"]);
+    wait_for_mark(&file, "filter changed to: tcp port 80");
+    send(&network, 100);
+    ctl_succeeds(&network, &["filter", "-t", &socket, "--none"]);
+    running.wait_for("filter removed");
+    send(&network, 100);
+    let account = ended_at(running);
+    account.closes();
+    assert_eq!(account.number("written"), 100 + 50 + 100, "{source}");
+    assert!(!Path::new(&socket).exists(), "the socket goes with the capture");
+
+    // Where it was said, among the packets: by the frames that came before.
+    let bytes = fs::read(&file).expect("the file");
+    let place =
+        |text: &str| bytes.windows(text.len()).position(|part| part == text.as_bytes()).expect("it is said");
+    let changes = [
+        place(&format!("filter changed to: {EVEN}")),
+        place("filter changed to: tcp port 80"),
+        place("filter removed: every packet is wanted"),
+    ];
+    assert!(changes.is_sorted(), "{changes:?}");
+    // 60 bytes and a record's head and foot, with directions.
+    let frame = (60 + 32)..(60 + 32 + 24);
+    assert!(frame.contains(&((changes[1] - changes[0]) / 50)), "{changes:?}: 50 frames in between");
+    let judged = tshark(file.as_ref(), &["frame.number"]);
+    assert_eq!(judged.len(), 250, "tshark reads it");
 }
 
 #[test]
@@ -125,10 +130,12 @@ fn root_captures_are_listed_asked_and_found_again_after_a_kill() {
     let line = list.lines().find(|line| line.starts_with(&process)).expect("it is listed");
     assert!(line.contains("count on rx0, filter `udp`") && line.ends_with(&socket), "{line}");
     send(&network, 100);
-    thread::sleep(Duration::from_millis(1300));
-    let status = ctl_succeeds(&network, &["status", "--target", &process]);
-    let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
-    assert_eq!((&status["type"], &status["captured"]), (&"account".into(), &100.into()));
+    until("an account of 100 packets", || {
+        let status = ctl_succeeds(&network, &["status", "--target", &process]);
+        let told: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+        assert_eq!(told["type"], "account");
+        if told["captured"] == 100 { Ok(()) } else { Err(status) }
+    });
 
     // What it is told to print on other people's terminals is no order to them.
     let directory = directory();
@@ -211,36 +218,46 @@ impl Marked {
     }
 }
 
-#[test]
-fn root_no_packet_behind_a_mark_has_met_the_filter_before() {
-    if !require_root("root_no_packet_behind_a_mark_has_met_the_filter_before") {
-        return;
-    }
+root_tests! { no_packet_behind_a_mark_has_met_the_filter_before:
+    root_no_packet_behind_a_mark_has_met_the_filter_before_xdp("xdp");
+    root_no_packet_behind_a_mark_has_met_the_filter_before_tc("tc");
+    root_no_packet_behind_a_mark_has_met_the_filter_before_af_packet("af_packet");
+}
+
+fn no_packet_behind_a_mark_has_met_the_filter_before(source: &str) {
     const ODD: &str = "udp and ether[49] & 1 = 1";
-    for source in ["xdp", "tc", "af_packet"] {
-        let (network, directory) = (network(), directory());
-        let (file, socket) = (path(&directory, "changed.pcapng"), path(&directory, "socket"));
-        let running =
-            capture(&network, &["--source", source, "-w", &file, "--json", "--control", &socket, "--", EVEN]);
-        thread::scope(|scope| {
-            let sending = scope.spawn(|| {
-                while !Path::new(&path(&directory, "over")).exists() {
-                    send(&network, 2000);
-                }
-            });
-            thread::sleep(SETTLE);
-            ctl_succeeds(&network, &["filter", "-t", &socket, "--", ODD]);
-            thread::sleep(SETTLE);
-            fs::write(path(&directory, "over"), "").expect("a file");
-            sending.join().expect("frames are sent");
+    let (network, directory) = (network(), directory());
+    let (file, socket) = (path(&directory, "changed.pcapng"), path(&directory, "socket"));
+    let running =
+        capture(&network, &["--source", source, "-w", &file, "--json", "--control", &socket, "--", EVEN]);
+    let (sent, over) = (AtomicU64::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let sending = scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                send(&network, 2000);
+                sent.fetch_add(2000, Ordering::Relaxed);
+            }
         });
-        ended_at(running).closes();
-        let Marked { mark, before, behind } = Marked::read(&file, &format!("filter changed to: {ODD}"));
-        assert!(!before.is_empty() && !behind.is_empty(), "{source}");
-        assert!(behind.iter().all(|(_, number)| number & 1 == 1), "{source}: by their place");
-        let mut later = before.iter().chain(&behind).filter(|(time, _)| *time > mark);
-        assert!(later.all(|(_, number)| number & 1 == 1), "{source}: by their time");
-    }
+        let more_are_sent = || {
+            let wanted = sent.load(Ordering::Relaxed) + 4000;
+            until(&format!("{wanted} frames to be sent"), || match sent.load(Ordering::Relaxed) {
+                sent if sent >= wanted => Ok(()),
+                sent => Err(format!("{sent}; ended: {}", sending.is_finished())),
+            });
+        };
+        more_are_sent();
+        ctl_succeeds(&network, &["filter", "-t", &socket, "--", ODD]);
+        wait_for_mark(&file, &format!("filter changed to: {ODD}"));
+        more_are_sent();
+        over.store(true, Ordering::Relaxed);
+        sending.join().expect("frames are sent");
+    });
+    ended_at(running).closes();
+    let Marked { mark, before, behind } = Marked::read(&file, &format!("filter changed to: {ODD}"));
+    assert!(!before.is_empty() && !behind.is_empty(), "{source}");
+    assert!(behind.iter().all(|(_, number)| number & 1 == 1), "{source}: by their place");
+    let mut later = before.iter().chain(&behind).filter(|(time, _)| *time > mark);
+    assert!(later.all(|(_, number)| number & 1 == 1), "{source}: by their time");
 }
 
 #[test]
@@ -379,6 +396,8 @@ fn root_a_service_has_its_socket_in_its_own_directory_and_its_group_may_ask() {
             "capture",
             "-i",
             "rx0",
+            "-B",
+            "8MiB",
             "-w",
             &file,
             "-v",
@@ -422,6 +441,8 @@ fn root_a_socket_that_cannot_be_had_is_said_and_the_capture_goes_on() {
         "count",
         "-i",
         "rx0",
+        "-B",
+        "8MiB",
         "--json",
     ]);
     let running = Running::spawn(&network, command.env_remove("XDG_RUNTIME_DIR"));

@@ -2,16 +2,13 @@
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
-use weir_lab::{Generator, Hook, Network, Traffic, Verdict, Veth, require_root};
+use weir_lab::{FrameSender, Hook, LinkCounters, Network, Traffic, Verdict, Veth, require_root};
 
-use crate::harness::{Ended, Running, directory, path, tshark, weir};
-
-const SETTLE: Duration = Duration::from_millis(100);
+use crate::harness::{self, Ended, Running, directory, path, softirqs_end, tshark, until, weir};
+use crate::namespaces::inside;
 
 /// Two pairs, whose receiving ends can be joined.
 fn lab() -> Network {
@@ -28,12 +25,21 @@ fn start(network: &Network, command: &mut Command) -> Running {
 
 /// Sends numbered frames into the first pair; how many came out of the second.
 fn send(network: &Network, frames: u64) -> u64 {
-    let hook = Hook::attach(&network.pairs()[1].tx, Verdict::Drop).expect("a program");
-    let traffic = Traffic::new(60).expect("size").between(network.pair());
-    let report = Generator::new(network.pair(), &traffic).expect("generator").send(frames).expect("frames");
-    assert_eq!(report.accepted, frames, "the receiving end has refused some");
-    thread::sleep(SETTLE);
-    hook.packets()
+    let [_, out, ..] = network.pairs() else { panic!("two pairs") };
+    let hook = Hook::attach(&out.tx, Verdict::Drop).expect("a program");
+    let counters = || LinkCounters::read(&out.tx).expect("counters");
+    let before = counters();
+    harness::send(network, frames);
+    // Behind all that was forwarded comes one that was not, known by its length.
+    let last = Traffic::new(1514).expect("size").frame(0);
+    FrameSender::new(&out.rx).and_then(|sender| sender.send(&last)).expect("a frame");
+    until("the last frame", || {
+        let now = counters();
+        let (packets, bytes) = (now.rx_packets - before.rx_packets, now.rx_bytes - before.rx_bytes);
+        if bytes > 60 * packets + 1000 { Ok(()) } else { Err(format!("{packets} packets, {bytes} bytes")) }
+    });
+    softirqs_end();
+    hook.packets() - 1
 }
 
 /// The account, whose sums close.
@@ -182,11 +188,7 @@ fn root_closed_is_closed_after_kill_9() {
     assert_eq!(send(&network, 100), 100);
     running.signal(Signal::KILL);
     assert_eq!(running.wait().status.code(), None, "it was killed");
-    let patience = Instant::now() + Duration::from_secs(5);
-    while !is_as_before(&network) {
-        assert!(Instant::now() < patience, "{}", links(&network));
-        thread::sleep(Duration::from_millis(10));
-    }
+    until("interfaces as they were", || if is_as_before(&network) { Ok(()) } else { Err(links(&network)) });
     assert_eq!(send(&network, 100), 0);
 }
 
@@ -242,7 +244,6 @@ fn root_open_goes_on_until_it_is_ended() {
                     .is_some_and(|path| path.starts_with("/sys/fs/bpf/weir/forward-"))
             );
         }
-        thread::sleep(SETTLE);
         assert_eq!(send(&network, 2000), 2000, "it goes on");
         assert!(links(&network).matches("PROMISC").count() == 2, "{}", links(&network));
 
@@ -273,7 +274,7 @@ fn root_what_is_ended_is_what_goes_on_in_the_namespaces_that_are_named() {
         return;
     }
     let (here, there, bpffs) = (lab(), lab(), Bpffs::new());
-    let mut inside = there.rx().spawn(Command::new("sleep").arg("600")).expect("sleep starts");
+    let inside = inside(&there);
     let [from, to] = ["rx0", "rx1"].map(|name| format!("{}/{name}", inside.id()));
     let end = |network: &Network, from: &str, to: &str| {
         Running::spawn(network, &mut bpffs.weir(&["forward", "--end", from, to, "--json"])).wait()
@@ -290,8 +291,6 @@ fn root_what_is_ended_is_what_goes_on_in_the_namespaces_that_are_named() {
     assert!(is_as_before(&there), "{}", links(&there));
     assert_eq!(account(&end(&here, "rx0", "rx1").succeeded())["forwarded"], 110);
     assert!(is_as_before(&here), "{}", links(&here));
-    inside.kill().expect("it sleeps");
-    inside.wait().expect("it can be waited for");
 }
 
 #[test]
@@ -341,11 +340,10 @@ fn root_of_those_who_begin_at_once_one_does_and_is_not_disturbed() {
     for _ in 0..3 {
         let mut all: Vec<Running> =
             (0..4).map(|_| Running::spawn(&network, &mut bpffs.weir(&args))).collect();
-        let patience = Instant::now() + Duration::from_secs(30);
-        while all.iter_mut().filter_map(|one| one.is_running().then_some(())).count() > 1 {
-            assert!(Instant::now() < patience, "more than one goes on");
-            thread::sleep(SETTLE);
-        }
+        until("all but one to end", || {
+            let going = all.iter_mut().filter_map(|one| one.is_running().then_some(())).count();
+            if going > 1 { Err(format!("{going} go on")) } else { Ok(()) }
+        });
         let (mut going, ended): (Vec<_>, Vec<_>) =
             all.into_iter().map(|mut one| (one.is_running(), one)).partition(|(runs, _)| *runs);
         for (_, one) in ended {
