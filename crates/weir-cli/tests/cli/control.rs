@@ -145,6 +145,12 @@ fn root_captures_are_listed_asked_and_found_again_after_a_kill() {
     assert!(list.contains("a\\u{1b}[2Jb") && !list.contains('\x1b'), "{list}");
     // One that was stopped is told of, too.
     strange.signal(Signal::STOP);
+    until("all its threads to stop", || {
+        let tasks = fs::read_dir(format!("/proc/{}/task", strange.id())).expect("it runs").flatten();
+        let stat = |task: fs::DirEntry| fs::read_to_string(task.path().join("stat")).ok();
+        let running = tasks.filter_map(stat).find(|stat| !stat.contains(") T "));
+        running.map_or(Ok(()), Err)
+    });
     let list = ctl(&network, &["list"]);
     let told = String::from_utf8_lossy(&list.stderr).into_owned();
     assert!(list.status.success() && told.contains("has not answered"), "{told}");
