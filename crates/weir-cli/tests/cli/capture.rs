@@ -14,8 +14,7 @@ use crate::harness::{
     start_piped, tshark, until, weir,
 };
 
-/// Each source, in each mode that it has.
-const SOURCES: [&[&str]; 5] = [XDP, EXCLUSIVE, TC, AF_PACKET, AF_XDP];
+// Each source, in each mode that it has.
 const XDP: &[&str] = &["--source", "xdp"];
 const EXCLUSIVE: &[&str] = &["--source", "xdp", "--mode", "exclusive"];
 const TC: &[&str] = &["--source", "tc"];
@@ -213,21 +212,23 @@ fn root_a_duration_ends_the_capture() {
     assert_eq!(account.0["stopped_by"], "duration");
 }
 
-#[test]
-fn root_the_snap_length_cuts_and_says_so() {
-    if !require_root("root_the_snap_length_cuts_and_says_so") {
-        return;
-    }
+root_tests! { the_snap_length_cuts_and_says_so:
+    root_the_snap_length_cuts_and_says_so_xdp(XDP);
+    root_the_snap_length_cuts_and_says_so_exclusive(EXCLUSIVE);
+    root_the_snap_length_cuts_and_says_so_tc(TC);
+    root_the_snap_length_cuts_and_says_so_af_packet(AF_PACKET);
+    root_the_snap_length_cuts_and_says_so_af_xdp(AF_XDP);
+}
+
+fn the_snap_length_cuts_and_says_so(source: &[&str]) {
     let directory = directory();
-    for source in SOURCES {
-        let (network, file) = (network(), path(&directory, "cut.pcapng"));
-        let running = capture(&network, &[source, &["-w", &file, "-s", "96"]].concat());
-        let frames = [60, 96, 97, 1514].map(|size| Traffic::new(size).expect("size").frame(0));
-        send_each(network.pair(), &frames);
-        running.interrupt().succeeded();
-        let lengths = tshark(file.as_ref(), &["frame.len", "frame.cap_len"]);
-        assert_eq!(lengths, ["60\t60", "96\t96", "97\t96", "1514\t96"], "{source:?}");
-    }
+    let (network, file) = (network(), path(&directory, "cut.pcapng"));
+    let running = capture(&network, &[source, &["-w", &file, "-s", "96"]].concat());
+    let frames = [60, 96, 97, 1514].map(|size| Traffic::new(size).expect("size").frame(0));
+    send_each(network.pair(), &frames);
+    running.interrupt().succeeded();
+    let lengths = tshark(file.as_ref(), &["frame.len", "frame.cap_len"]);
+    assert_eq!(lengths, ["60\t60", "96\t96", "97\t96", "1514\t96"], "{source:?}");
 }
 
 #[test]

@@ -46,27 +46,28 @@ pub(crate) fn ended_at(running: Running) -> crate::harness::Account {
     running.interrupt().succeeded().account()
 }
 
-#[test]
-fn root_a_filter_is_told_counted_and_written_down() {
-    if !require_root("root_a_filter_is_told_counted_and_written_down") {
-        return;
-    }
-    for source in ["xdp", "tc", "xdp+tc", "af_packet"] {
-        let (network, directory) = (network(), directory());
-        let file = path(&directory, "even.pcapng");
-        let args = ["--source", source, "-w", &file, "--json", "--no-control", "--", EVEN];
-        let running = capture(&network, &args);
-        running.wait_for(&format!("filter `{EVEN}`"));
-        send(&network, 500);
-        let account = ended_at(running);
-        account.closes();
-        assert_eq!(account.number("captured"), 250, "{source}");
-        assert!(account.number("filtered") >= 250, "{source}");
-        assert_eq!(account.0["interfaces"][0]["filter"], EVEN);
-        assert_eq!(tshark(file.as_ref(), &["frame.interface_id"]).len(), 250);
-        let described = fs::read(&file).expect("the file");
-        assert!(described.windows(EVEN.len()).any(|part| part == EVEN.as_bytes()), "if_filter");
-    }
+root_tests! { a_filter_is_told_counted_and_written_down:
+    root_a_filter_is_told_counted_and_written_down_xdp("xdp");
+    root_a_filter_is_told_counted_and_written_down_tc("tc");
+    root_a_filter_is_told_counted_and_written_down_xdp_and_tc("xdp+tc");
+    root_a_filter_is_told_counted_and_written_down_af_packet("af_packet");
+}
+
+fn a_filter_is_told_counted_and_written_down(source: &str) {
+    let (network, directory) = (network(), directory());
+    let file = path(&directory, "even.pcapng");
+    let args = ["--source", source, "-w", &file, "--json", "--no-control", "--", EVEN];
+    let running = capture(&network, &args);
+    running.wait_for(&format!("filter `{EVEN}`"));
+    send(&network, 500);
+    let account = ended_at(running);
+    account.closes();
+    assert_eq!(account.number("captured"), 250, "{source}");
+    assert!(account.number("filtered") >= 250, "{source}");
+    assert_eq!(account.0["interfaces"][0]["filter"], EVEN);
+    assert_eq!(tshark(file.as_ref(), &["frame.interface_id"]).len(), 250);
+    let described = fs::read(&file).expect("the file");
+    assert!(described.windows(EVEN.len()).any(|part| part == EVEN.as_bytes()), "if_filter");
 }
 
 root_tests! { a_running_capture_takes_another_filter_and_the_file_says_when:

@@ -45,28 +45,35 @@ pub(crate) fn plain(file: &Path) -> PathBuf {
     into
 }
 
-fn capinfos(file: &Path) -> u64 {
+/// What capinfos tells of each file behind these words.
+pub(crate) fn capinfos(files: &[PathBuf], letter: &str, words: &str) -> Vec<String> {
     let output =
-        Command::new("capinfos").args(["-M", "-c"]).arg(file).output().expect("capinfos is installed");
+        Command::new("capinfos").args(["-M", letter]).args(files).output().expect("capinfos is installed");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let count = text.lines().find_map(|line| line.strip_prefix("Number of packets:")).expect("a number");
-    count.trim().parse().expect("a number")
+    let told = text.lines().filter_map(|line| line.strip_prefix(words)?.strip_prefix(':'));
+    let told: Vec<_> = told.map(|value| value.trim().to_owned()).collect();
+    assert_eq!(told.len(), files.len(), "{text}");
+    told
+}
+
+/// How many packets it finds in each file.
+fn counts(files: &[PathBuf]) -> Vec<u64> {
+    let counts = capinfos(files, "-c", "Number of packets").into_iter();
+    counts.map(|count| count.parse().unwrap_or_else(|_| panic!("{count}"))).collect()
 }
 
 /// Counts by capinfos, and what became of the frames that were sent.
 fn judge(files: &[PathBuf], traffic: &Traffic, sent: u64) -> (Vec<u64>, SequenceReport) {
     let mut check = SequenceCheck::new(traffic, 0..sent);
-    let mut counts = Vec::new();
-    for file in files {
-        let file = plain(file);
-        counts.push(capinfos(&file));
-        let mut reader = Reader::open(&file).expect("a capture file");
+    let files: Vec<_> = files.iter().map(|file| plain(file)).collect();
+    for file in &files {
+        let mut reader = Reader::open(file).expect("a capture file");
         while let Some(packet) = reader.next_packet().expect("a whole file") {
             check.frame(packet.data);
         }
     }
-    (counts, check.finish())
+    (counts(&files), check.finish())
 }
 
 root_tests! { no_packet_is_lost_or_doubled_between_two_files:
@@ -142,9 +149,7 @@ fn root_files_change_on_time_without_packets() {
     assert_eq!(files.len(), 4, "{files:?}");
     let first = files[0].file_name().expect("a name").to_string_lossy().into_owned();
     assert!(first.starts_with("t%-20") && first.len() == 7, "{first}");
-    for file in files {
-        assert_eq!(capinfos(&file), 0, "{}", file.display());
-    }
+    assert_eq!(counts(&files), [0; 4]);
 }
 
 #[test]
@@ -174,9 +179,7 @@ fn root_a_ring_of_files() {
     assert_eq!(ended.account().0["files"]["deleted"], 18);
     let names = (0..12).map(|n| directory.path().join(format!("r{n:02}")));
     assert_eq!(files(&directory), names.collect::<Vec<_>>());
-    for file in files(&directory) {
-        assert_eq!(capinfos(&file), 1000);
-    }
+    assert_eq!(counts(&files(&directory)), [1000; 12]);
 }
 
 #[test]
@@ -377,7 +380,7 @@ fn root_a_program_for_each_finished_file() {
     assert!(ended.stderr.contains("said") && ended.stdout.is_empty(), "{}", ended.stderr);
     assert!(files(&directory).is_empty());
     for name in ["f", "f1", "f2", "f3", "f4"] {
-        assert_eq!(capinfos(&other.path().join(name)), 500);
+        assert_eq!(counts(&[other.path().join(name)]), [500]);
     }
     assert_eq!(fs::read_to_string(other.path().join("nice")).expect("written").trim(), "19");
 

@@ -5,7 +5,7 @@ use std::process::Command;
 use weir::reader::Reader;
 use weir_lab::{Generator, Network, Rate, SequenceCheck, Traffic, Veth, require_root};
 
-use crate::files::{files, plain};
+use crate::files::{capinfos, files, plain};
 use crate::harness::{arrive, directory, path, root_tests, run, start};
 
 /// Packets sent on each queue.
@@ -73,13 +73,15 @@ fn files_are_in_the_order_of_time(name: &str, args: &[&str]) {
 
     let mut checks: Vec<_> =
         traffic.iter().map(|traffic| SequenceCheck::new(traffic, 0..2 * COUNT)).collect();
-    let mut stamps = Vec::new();
-    for file in files(&directory) {
-        let file = plain(&file);
-        let info = Command::new("capinfos").arg("-o").arg(&file).output().expect("capinfos is installed");
-        let info = String::from_utf8_lossy(&info.stdout).into_owned();
-        assert!(info.contains("Strict time order:   True"), "{args:?}: {info}");
-        stamps.extend(tshark(&file));
+    let files: Vec<_> = files(&directory).iter().map(|file| plain(file)).collect();
+    let ordered = capinfos(&files, "-o", "Strict time order");
+    assert!(ordered.iter().all(|ordered| ordered == "True"), "{args:?}: {ordered:?}");
+    // As they are, one behind the other.
+    let all = directory.path().join("all");
+    let merged = Command::new("mergecap").args(["-a", "-w"]).arg(&all).args(&files).status();
+    assert!(merged.expect("mergecap is installed").success());
+    let stamps = tshark(&all);
+    for file in files {
         let mut reader = Reader::open(&file).expect("a capture file");
         while let Some(packet) = reader.next_packet().expect("a whole file") {
             // Of a pcap file nothing else tells.
