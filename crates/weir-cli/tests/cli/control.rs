@@ -14,8 +14,8 @@ use rustix::process::Signal;
 use weir_lab::{Network, require_root};
 
 use crate::harness::{
-    NOBODY, Running, capture, confined, directory, network, output, path, root_tests, run, send, start,
-    tshark, until, weir,
+    Mounts, NOBODY, Running, capture, confined, directory, network, output, path, root_tests, run, send,
+    start, tshark, until, weir,
 };
 
 /// The last byte of a frame's number.
@@ -28,7 +28,10 @@ pub(crate) fn ctl(network: &Network, args: &[&str]) -> Output {
 
 /// The same; it must succeed. Gives its standard output.
 pub(crate) fn ctl_succeeds(network: &Network, args: &[&str]) -> String {
-    let output = ctl(network, args);
+    succeeded(ctl(network, args))
+}
+
+fn succeeded(output: Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text")
 }
@@ -122,17 +125,26 @@ fn root_captures_are_listed_asked_and_found_again_after_a_kill() {
     if !require_root("root_captures_are_listed_asked_and_found_again_after_a_kill") {
         return;
     }
-    let network = network();
-    let running = start(&network, &["count", "-i", "rx0", "--source", "af_packet", "-v", "--", "udp"]);
+    // In a /run that nobody else sees: everybody who looks around there removes what is left of those who were killed.
+    let (network, run) = (network(), Mounts::with("mount -t tmpfs none /run"));
+    let start = |args: &[&str]| {
+        let running = Running::spawn(&network, &mut run.weir(args));
+        running.wait_until_open();
+        running
+    };
+    let ctl = |args: &[&str]| output(&network, &mut run.weir(&[&["ctl"], args].concat()));
+    let ctl_succeeds = |args: &[&str]| succeeded(ctl(args));
+    let count = ["count", "-B", "8MiB", "-i", "rx0", "--source", "af_packet", "-v", "--", "udp"];
+    let running = start(&count);
     let process = running.id().to_string();
     let socket = format!("/run/weir/{process}.sock");
     running.wait_for(&format!("control: {socket}"));
-    let list = ctl_succeeds(&network, &["list"]);
+    let list = ctl_succeeds(&["list"]);
     let line = list.lines().find(|line| line.starts_with(&process)).expect("it is listed");
     assert!(line.contains("count on rx0, filter `udp`") && line.ends_with(&socket), "{line}");
     send(&network, 100);
     until("an account of 100 packets", || {
-        let status = ctl_succeeds(&network, &["status", "--target", &process]);
+        let status = ctl_succeeds(&["status", "--target", &process]);
         let told: serde_json::Value = serde_json::from_str(&status).expect("JSON");
         assert_eq!(told["type"], "account");
         if told["captured"] == 100 { Ok(()) } else { Err(status) }
@@ -140,9 +152,18 @@ fn root_captures_are_listed_asked_and_found_again_after_a_kill() {
 
     // What it is told to print on other people's terminals is no order to them.
     let directory = directory();
-    let strange =
-        start(&network, &["capture", "-i", "rx0", "--source", "tc", "-w", &path(&directory, "a\x1b[2Jb")]);
-    let list = ctl_succeeds(&network, &["list"]);
+    let strange = start(&[
+        "capture",
+        "-B",
+        "8MiB",
+        "-i",
+        "rx0",
+        "--source",
+        "tc",
+        "-w",
+        &path(&directory, "a\x1b[2Jb"),
+    ]);
+    let list = ctl_succeeds(&["list"]);
     assert!(list.contains("a\\u{1b}[2Jb") && !list.contains('\x1b'), "{list}");
     // One that was stopped is told of, too.
     strange.signal(Signal::STOP);
@@ -152,32 +173,34 @@ fn root_captures_are_listed_asked_and_found_again_after_a_kill() {
         let running = tasks.filter_map(stat).find(|stat| !stat.contains(") T "));
         running.map_or(Ok(()), Err)
     });
-    let list = ctl(&network, &["list"]);
+    let list = ctl(&["list"]);
     let told = String::from_utf8_lossy(&list.stderr).into_owned();
     assert!(list.status.success() && told.contains("has not answered"), "{told}");
     strange.signal(Signal::CONT);
     strange.interrupt().succeeded();
 
     // What is wrong is told, and changes nothing; nonsense is of no effect.
-    let never = ctl(&network, &["filter", "-t", &process, "tcp", "and", "udp"]);
+    let never = ctl(&["filter", "-t", &process, "tcp", "and", "udp"]);
     let told = String::from_utf8_lossy(&never.stderr).into_owned();
     assert!(never.status.success() && told.contains("no packet can ever match"), "{told}");
-    ctl_succeeds(&network, &["filter", "-t", &process, "udp"]);
-    let wrong = ctl(&network, &["filter", "-t", &process, "tcp", "prot", "80"]);
+    ctl_succeeds(&["filter", "-t", &process, "udp"]);
+    let wrong = ctl(&["filter", "-t", &process, "tcp", "prot", "80"]);
     assert_eq!(wrong.status.code(), Some(2), "{}", String::from_utf8_lossy(&wrong.stderr));
     for nonsense in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[255; 64], &[2, 0, 0, 0, b'{', b'}']] {
-        UnixStream::connect(&socket).and_then(|mut stream| stream.write_all(nonsense)).expect("it listens");
+        UnixStream::connect(run.path(&socket))
+            .and_then(|mut stream| stream.write_all(nonsense))
+            .expect("it listens");
     }
-    let list = ctl_succeeds(&network, &["list"]);
+    let list = ctl_succeeds(&["list"]);
     assert!(list.contains("filter `udp`"), "{list}");
 
     running.signal(Signal::KILL);
     running.wait();
-    assert!(Path::new(&socket).exists(), "it had no time to remove it");
-    let gone = ctl(&network, &["status", "--target", &process]);
+    assert!(Path::new(&run.path(&socket)).exists(), "it had no time to remove it");
+    let gone = ctl(&["status", "--target", &process]);
     assert!(!gone.status.success());
-    assert!(!ctl_succeeds(&network, &["list"]).contains(&socket));
-    assert!(!Path::new(&socket).exists(), "whoever looks removes it");
+    assert!(!ctl_succeeds(&["list"]).contains(&socket));
+    assert!(!Path::new(&run.path(&socket)).exists(), "whoever looks removes it");
 }
 
 #[test]

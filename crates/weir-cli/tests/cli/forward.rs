@@ -1,13 +1,12 @@
 //! `weir forward` on real interfaces: what it tells, and what is left of it however it ends.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
 use weir_lab::{FrameSender, Hook, LinkCounters, Network, Traffic, Verdict, Veth, require_root};
 
-use crate::harness::{self, Ended, Running, directory, path, softirqs_end, tshark, until, weir};
+use crate::harness::{self, Ended, Mounts, Running, directory, path, softirqs_end, tshark, until, weir};
 use crate::namespaces::inside;
 
 /// Two pairs, whose receiving ends can be joined.
@@ -15,6 +14,11 @@ fn lab() -> Network {
     let mut network = Network::new(Veth::default()).expect("a private network");
     network.connect(Veth::default()).expect("a second pair");
     network
+}
+
+/// A bpffs of the test's own.
+fn with_bpffs() -> Mounts {
+    Mounts::with("mount -t bpf bpf /sys/fs/bpf")
 }
 
 fn start(network: &Network, command: &mut Command) -> Running {
@@ -192,42 +196,12 @@ fn root_closed_is_closed_after_kill_9() {
     assert_eq!(send(&network, 100), 0);
 }
 
-/// A mount namespace with a bpffs of its own, as long as this lives.
-struct Bpffs(Child);
-
-impl Bpffs {
-    fn new() -> Self {
-        let script = "mount -t bpf bpf /sys/fs/bpf && echo ready && exec sleep 600";
-        let mut command = Command::new("unshare");
-        let command =
-            command.args(["--mount", "sh", "-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut holder = command.spawn().expect("unshare is installed");
-        let mut line = String::new();
-        BufReader::new(holder.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
-        assert_eq!(line, "ready\n", "a bpffs can be mounted");
-        Self(holder)
-    }
-
-    fn weir(&self, args: &[&str]) -> Command {
-        let mut command = Command::new("nsenter");
-        command.arg("-t").arg(self.0.id().to_string()).arg("-m").arg(env!("CARGO_BIN_EXE_weir")).args(args);
-        command
-    }
-}
-
-impl Drop for Bpffs {
-    fn drop(&mut self) {
-        self.0.kill().expect("it sleeps");
-        self.0.wait().expect("it can be waited for");
-    }
-}
-
 #[test]
 fn root_open_goes_on_until_it_is_ended() {
     if !require_root("root_open_goes_on_until_it_is_ended") {
         return;
     }
-    let (network, bpffs) = (lab(), Bpffs::new());
+    let (network, bpffs) = (lab(), with_bpffs());
     let forward = ["forward", "rx0", "rx1", "--both", "--on-exit", "open", "--json"];
     // With a filter, which lives in a map of programs, and without; killed, and ended by Ctrl-C.
     for (filter, end) in [(&["udp"][..], Signal::KILL), (&[], Signal::INT)] {
@@ -263,7 +237,7 @@ fn root_open_goes_on_until_it_is_ended() {
 }
 
 /// Begins to forward between these two until it is ended, with a process that has ended.
-fn leave_open(bpffs: &Bpffs, network: &Network, from: &str, to: &str) {
+fn leave_open(bpffs: &Mounts, network: &Network, from: &str, to: &str) {
     let running = start(network, &mut bpffs.weir(&["forward", from, to, "--on-exit", "open"]));
     running.interrupt().succeeded();
 }
@@ -273,7 +247,7 @@ fn root_what_is_ended_is_what_goes_on_in_the_namespaces_that_are_named() {
     if !require_root("root_what_is_ended_is_what_goes_on_in_the_namespaces_that_are_named") {
         return;
     }
-    let (here, there, bpffs) = (lab(), lab(), Bpffs::new());
+    let (here, there, bpffs) = (lab(), lab(), with_bpffs());
     let inside = inside(&there);
     let [from, to] = ["rx0", "rx1"].map(|name| format!("{}/{name}", inside.id()));
     let end = |network: &Network, from: &str, to: &str| {
@@ -301,7 +275,7 @@ fn root_names_that_look_alike_are_not_taken_for_one_another() {
     let mut network = lab();
     network.connect(Veth::default()).expect("a third pair");
     network.connect(Veth::default()).expect("a fourth pair");
-    let bpffs = Bpffs::new();
+    let bpffs = with_bpffs();
     let pairs = [[("a-b", "c"), ("a", "b-c")], [("eth0.5", "c"), ("eth0_5", "c")]];
     let mut names = ["rx0", "rx1", "rx2", "rx3"].map(str::to_owned);
     for [(first, first_to), (second, second_to)] in pairs {
@@ -335,7 +309,7 @@ fn root_of_those_who_begin_at_once_one_does_and_is_not_disturbed() {
     if !require_root("root_of_those_who_begin_at_once_one_does_and_is_not_disturbed") {
         return;
     }
-    let (network, bpffs) = (lab(), Bpffs::new());
+    let (network, bpffs) = (lab(), with_bpffs());
     let args = ["forward", "rx0", "rx1", "--both", "--on-exit", "open"];
     for _ in 0..3 {
         let mut all: Vec<Running> =

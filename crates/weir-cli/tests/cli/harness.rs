@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
-use std::io::Read;
+use std::io::{BufRead as _, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
 use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -179,6 +179,41 @@ fn is_modest(network: &Network, args: &[&str]) {
     let hooks = if args.contains(&"xdp+tc") { 2 } else { 1 };
     let all = pool.saturating_mul(u64::from(queues) * hooks);
     assert!(all <= MEMORY, "pools of {} MiB for a test: give -B, or spawn_with_memory", all >> 20);
+}
+
+/// A mount namespace of its own, as long as this lives.
+pub(crate) struct Mounts(Child);
+
+impl Mounts {
+    /// With what `mount` has mounted.
+    pub(crate) fn with(mount: &str) -> Self {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", &format!("{mount} && echo ready && exec sleep 600")]);
+        let mut holder = Self(command.stdout(Stdio::piped()).spawn().expect("unshare is installed"));
+        let mut line = String::new();
+        let pipe = holder.0.stdout.take().expect("a pipe");
+        BufReader::new(pipe).read_line(&mut line).expect("a line");
+        assert_eq!(line, "ready\n", "{mount}");
+        holder
+    }
+
+    /// weir in it.
+    pub(crate) fn weir(&self, args: &[&str]) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["-m", "-t", &self.0.id().to_string(), env!("CARGO_BIN_EXE_weir")]).args(args);
+        command
+    }
+
+    /// What is called `path` in it.
+    pub(crate) fn path(&self, path: &str) -> String {
+        format!("/proc/{}/root{path}", self.0.id())
+    }
+}
+
+impl Drop for Mounts {
+    fn drop(&mut self) {
+        let _over = self.0.kill().and_then(|()| self.0.wait());
+    }
 }
 
 /// A program that runs, with what it prints. It is killed with the test that fails.
