@@ -7,7 +7,7 @@ use std::process::Stdio;
 use serde_json::Value;
 use weir::writer::Format;
 
-use crate::support::{EPOCH, Place, frames, judge, pcap, stderr, stdout, succeeds, weir, write};
+use crate::support::{EPOCH, Guarded, Place, frames, judge, pcap, stderr, stdout, succeeds, weir, write};
 
 fn object(file: &std::path::Path) -> Value {
     serde_json::from_str(&succeeds(&["info", "--json"], &[file])).expect("JSON")
@@ -94,9 +94,10 @@ fn root_a_capture_without_loss_says_so() {
         "-i",
         &network.pair().rx.name,
     ]);
-    let mut capture = network.rx().spawn(command.arg("-w").arg(&file).stderr(Stdio::piped())).expect("weir");
+    let mut capture =
+        network.rx().spawn(command.arg("-w").arg(&file).stderr(Stdio::piped())).map(Guarded).expect("weir");
     // It says that it captures.
-    let mut said = BufReader::new(capture.stderr.take().expect("a pipe"));
+    let mut said = BufReader::new(capture.0.stderr.take().expect("a pipe"));
     let mut line = String::new();
     while !line.contains("; source ") {
         line.clear();
@@ -107,7 +108,7 @@ fn root_a_capture_without_loss_says_so() {
     generator.send(200).expect("frames");
     line.clear();
     said.read_to_string(&mut line).expect("text");
-    assert!(capture.wait().expect("a child").success(), "{line}");
+    assert!(capture.0.wait().expect("a child").success(), "{line}");
     let info = object(&file);
     assert_eq!((&info["packets"], &info["loss"]), (&Value::from(200), &Value::from("none")), "{info}");
     assert_eq!(info["interfaces"][0]["name"], network.pair().rx.name.as_str());

@@ -12,7 +12,7 @@ use weir::{Account, FileInterface, Packet};
 use weir_lab::{FrameSender, Network, Pair, Traffic, Veth, tcp_transfer};
 
 use crate::support::{
-    EPOCH, Place, frames, judge, packet, pcap, stderr, stdout, succeeds, until, weir, write,
+    EPOCH, Guarded, Place, frames, judge, packet, pcap, stderr, stdout, succeeds, until, weir, write,
 };
 
 /// The same letters to both, and the same lines from both.
@@ -235,10 +235,13 @@ fn root_lines_of_real_traffic_are_those_of_tcpdump() {
     let pair = network.pair();
     let mut capture = Command::new("tcpdump");
     capture.args(["-n", "-i", &pair.rx.name, "-U", "-Z", "root", "-w"]).arg(&file);
-    let mut capture =
-        network.rx().spawn(capture.stdout(Stdio::null()).stderr(Stdio::piped())).expect("tcpdump");
+    let mut capture = network
+        .rx()
+        .spawn(capture.stdout(Stdio::null()).stderr(Stdio::piped()))
+        .map(Guarded)
+        .expect("tcpdump");
     // It says that it listens; what it says later is read so that it never waits.
-    let mut said = BufReader::new(capture.stderr.take().expect("a pipe"));
+    let mut said = BufReader::new(capture.0.stderr.take().expect("a pipe"));
     let mut line = String::new();
     while !line.contains("listening on") {
         line.clear();
@@ -259,9 +262,9 @@ fn root_lines_of_real_traffic_are_those_of_tcpdump() {
         let there = bytes.windows(last.len()).any(|part| part == last);
         if there { Ok(()) } else { Err(format!("{} bytes", bytes.len())) }
     });
-    let pid = rustix::process::Pid::from_child(&capture);
+    let pid = rustix::process::Pid::from_child(&capture.0);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).expect("it runs");
-    capture.wait().expect("it ends");
+    capture.0.wait().expect("it ends");
     rest.join().expect("no panic");
 
     let lines = judge("tcpdump", &["-n", "-r"], &[&file]);

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -22,6 +22,16 @@ pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) 
             Err(seen) => assert!(start.elapsed() < PATIENCE, "waited for {what}; there is: {seen}"),
         }
         thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A program that is killed with the test that fails.
+pub(crate) struct Guarded(pub(crate) Child);
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // Of no effect on one that has been waited for.
+        let _over = self.0.kill().and_then(|()| self.0.wait());
     }
 }
 
