@@ -2,84 +2,84 @@
 
 use std::fs;
 use std::process::{Command, Stdio};
-use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::io::ioctl_fionread;
+use rustix::pipe::fcntl_getpipe_size;
 use rustix::process::Signal;
 use weir_lab::{FrameSender, Traffic, Veth, require_root};
 
 use crate::harness::{
-    Running, capture, directory, network, path, run, send, start, start_piped, tshark, weir,
+    Running, capture, directory, network, path, root_tests, run, send, send_each, send_off, start,
+    start_piped, tshark, until, weir,
 };
 
-/// Each source, in each mode that it has.
-const SOURCES: [&[&str]; 5] = [
-    &["--source", "xdp"],
-    &["--source", "xdp", "--mode", "exclusive"],
-    &["--source", "tc"],
-    &["--source", "af_packet"],
-    &["--source", "af_xdp", "--mode", "exclusive"],
-];
+// Each source, in each mode that it has.
+const XDP: &[&str] = &["--source", "xdp"];
+const EXCLUSIVE: &[&str] = &["--source", "xdp", "--mode", "exclusive"];
+const TC: &[&str] = &["--source", "tc"];
+const AF_PACKET: &[&str] = &["--source", "af_packet"];
+const AF_XDP: &[&str] = &["--source", "af_xdp", "--mode", "exclusive"];
 
-/// What the sender has finished arrives within this.
-const SETTLE: Duration = Duration::from_millis(300);
-
-#[test]
-fn root_every_packet_is_in_the_file_and_the_account_closes() {
-    if !require_root("root_every_packet_is_in_the_file_and_the_account_closes") {
-        return;
-    }
-    let directory = directory();
-    for source in SOURCES {
-        let (network, file) = (network(), path(&directory, "all.pcapng"));
-        let running = capture(&network, &[source, &["-w", &file, "--json"]].concat());
-        // No more than AF_XDP has frames: nothing is lost on a busy machine.
-        send(&network, 16_000);
-        thread::sleep(SETTLE);
-        let ended = running.interrupt().succeeded();
-
-        let account = ended.account();
-        account.closes();
-        for field in ["seen", "captured", "delivered", "written"] {
-            assert_eq!(account.number(field), 16_000, "{source:?} {field}: {}", account.0);
-        }
-        assert_eq!((account.number("lost"), account.number("not_written")), (0, 0));
-        assert_eq!(account.number("bytes"), 16_000 * 60);
-        assert_eq!(account.0["source"], source[1]);
-        assert_eq!(account.0["mode"], source.get(3).copied().unwrap_or("pass"));
-        assert_eq!(account.0["file"], file);
-        assert_eq!(account.0["stopped_by"], "signal");
-        assert!(account.0["error"].is_null());
-        assert_eq!(fs::metadata(&file).expect("the file").len(), account.number("file_bytes"));
-        assert_eq!(tshark(file.as_ref(), &["frame.len"]), vec!["60"; 16_000]);
-        ended.says("16000 packets captured");
-        ended.says("16000 packets received by filter");
-        ended.says("0 packets dropped by kernel");
-        ended.says("0 packets dropped by interface");
-    }
+root_tests! { every_packet_is_in_the_file_and_the_account_closes:
+    root_every_packet_is_in_the_file_and_the_account_closes_xdp(XDP);
+    root_every_packet_is_in_the_file_and_the_account_closes_exclusive(EXCLUSIVE);
+    root_every_packet_is_in_the_file_and_the_account_closes_tc(TC);
+    root_every_packet_is_in_the_file_and_the_account_closes_af_packet(AF_PACKET);
+    root_every_packet_is_in_the_file_and_the_account_closes_af_xdp(AF_XDP);
 }
 
-#[test]
-fn root_a_count_is_exact() {
-    if !require_root("root_a_count_is_exact") {
-        return;
-    }
+fn every_packet_is_in_the_file_and_the_account_closes(source: &[&str]) {
     let directory = directory();
-    for source in SOURCES {
-        for count in [1, 1000] {
-            let (network, file) = (network(), path(&directory, "some.pcapng"));
-            let number = count.to_string();
-            let running = capture(&network, &[source, &["-w", &file, "-c", &number, "--json"]].concat());
-            send(&network, 5_000);
-            let ended = running.wait().succeeded();
-            let account = ended.account();
-            account.closes();
-            assert_eq!(account.number("written"), count, "{source:?}: {}", account.0);
-            assert_eq!(account.number("delivered"), count, "{source:?}: {}", account.0);
-            assert_eq!(account.0["stopped_by"], "count");
-            assert_eq!(tshark(file.as_ref(), &["frame.len"]).len() as u64, count);
-            ended.says(if count == 1 { "1 packet captured" } else { "1000 packets captured" });
-        }
+    let (network, file) = (network(), path(&directory, "all.pcapng"));
+    let running = capture(&network, &[source, &["-w", &file, "--json"]].concat());
+    // No more than AF_XDP has frames: nothing is lost on a busy machine.
+    send(&network, 16_000);
+    let ended = running.interrupt().succeeded();
+
+    let account = ended.account();
+    account.closes();
+    for field in ["seen", "captured", "delivered", "written"] {
+        assert_eq!(account.number(field), 16_000, "{source:?} {field}: {}", account.0);
+    }
+    assert_eq!((account.number("lost"), account.number("not_written")), (0, 0));
+    assert_eq!(account.number("bytes"), 16_000 * 60);
+    assert_eq!(account.0["source"], source[1]);
+    assert_eq!(account.0["mode"], source.get(3).copied().unwrap_or("pass"));
+    assert_eq!(account.0["file"], file);
+    assert_eq!(account.0["stopped_by"], "signal");
+    assert!(account.0["error"].is_null());
+    assert_eq!(fs::metadata(&file).expect("the file").len(), account.number("file_bytes"));
+    assert_eq!(tshark(file.as_ref(), &["frame.len"]), vec!["60"; 16_000]);
+    ended.says("16000 packets captured");
+    ended.says("16000 packets received by filter");
+    ended.says("0 packets dropped by kernel");
+    ended.says("0 packets dropped by interface");
+}
+
+root_tests! { a_count_is_exact:
+    root_a_count_is_exact_xdp(XDP);
+    root_a_count_is_exact_exclusive(EXCLUSIVE);
+    root_a_count_is_exact_tc(TC);
+    root_a_count_is_exact_af_packet(AF_PACKET);
+    root_a_count_is_exact_af_xdp(AF_XDP);
+}
+
+fn a_count_is_exact(source: &[&str]) {
+    let directory = directory();
+    for count in [1, 1000] {
+        let (network, file) = (network(), path(&directory, "some.pcapng"));
+        let number = count.to_string();
+        let running = capture(&network, &[source, &["-w", &file, "-c", &number, "--json"]].concat());
+        send_off(&network, 5_000);
+        let ended = running.wait().succeeded();
+        let account = ended.account();
+        account.closes();
+        assert_eq!(account.number("written"), count, "{source:?}: {}", account.0);
+        assert_eq!(account.number("delivered"), count, "{source:?}: {}", account.0);
+        assert_eq!(account.0["stopped_by"], "count");
+        assert_eq!(tshark(file.as_ref(), &["frame.len"]).len() as u64, count);
+        ended.says(if count == 1 { "1 packet captured" } else { "1000 packets captured" });
     }
 }
 
@@ -90,7 +90,7 @@ fn root_without_a_file_packets_are_counted() {
     }
     let network = network();
     let running = capture(&network, &["-c", "300", "--json"]);
-    send(&network, 1000);
+    send_off(&network, 1000);
     let ended = running.wait().succeeded();
     let account = ended.account();
     account.closes();
@@ -110,10 +110,8 @@ fn root_signals_finish_the_file() {
         let running = capture(&network, &["-w", &file, "--json"]);
         // Less than a batch: it is still in the pool.
         send(&network, 100);
-        let asked = Instant::now();
         running.signal(signal);
         let ended = running.wait().succeeded();
-        assert!(asked.elapsed() < Duration::from_secs(2), "{signal:?}: {:?}", asked.elapsed());
         assert_eq!(ended.account().number("written"), 100, "{signal:?}");
         assert_eq!(tshark(file.as_ref(), &["frame.len"]).len(), 100);
     }
@@ -128,12 +126,10 @@ fn root_sigusr1_prints_the_account_so_far() {
     let file = path(&directory, "usr1.pcapng");
     let running = capture(&network, &["-w", &file]);
     send(&network, 4321);
-    thread::sleep(SETTLE);
     running.signal(Signal::USR1);
     running.wait_for("4,321");
     running.wait_for("Nothing lost");
     send(&network, 1);
-    thread::sleep(SETTLE);
     running.interrupt().succeeded().says("4322 packets captured");
 }
 
@@ -143,12 +139,27 @@ fn root_a_second_sigint_ends_at_once() {
         return;
     }
     let network = network();
-    let (mut running, _unread) = start_piped(&network, &["capture", "-i", "rx0", "-w", "-", "-U"]);
+    let (mut running, unread) = start_piped(&network, &["capture", "-i", "rx0", "-w", "-", "-U"]);
     // More than a pipe holds: it comes to stand in a write.
     send(&network, 50_000);
-    thread::sleep(SETTLE);
+    let room = fcntl_getpipe_size(&unread).expect("a pipe") as u64;
+    until("a pipe that is full", || {
+        let inside = ioctl_fionread(&unread).expect("a pipe");
+        // A write that does not fit leaves less than a page.
+        if inside + 4096 > room { Ok(()) } else { Err(format!("{inside} bytes of {room}")) }
+    });
+    let sleeps = || {
+        let status = fs::read_to_string(format!("/proc/{}/status", running.id())).expect("it runs");
+        let of =
+            |name| status.lines().find_map(|line| line.strip_prefix(name)).expect("a line").trim().to_owned();
+        (of("ShdPnd:"), of("voluntary_ctxt_switches:").parse::<u64>().expect("a number"))
+    };
+    let (_, before) = sleeps();
     running.signal(Signal::INT);
-    thread::sleep(SETTLE);
+    until("the first signal to be taken, and sleep behind it", || match sleeps() {
+        (pending, now) if pending == "0000000000000000" && now > before => Ok(()),
+        state => Err(format!("{state:?}, {before} before")),
+    });
     assert!(running.is_running(), "it still has packets to write");
     running.signal(Signal::INT);
     assert_eq!(running.wait().status.code(), Some(1));
@@ -165,7 +176,7 @@ fn root_standard_output_goes_into_tshark() {
     let mut tshark = Command::new("tshark");
     tshark.args(["-r", "-", "-n", "-T", "fields", "-e", "frame.len"]).stderr(Stdio::null());
     let tshark = tshark.stdin(stdout).stdout(Stdio::piped()).spawn().expect("tshark is installed");
-    send(&network, 3000);
+    send_off(&network, 3000);
     let packets = tshark.wait_with_output().expect("tshark ends").stdout;
     assert_eq!(String::from_utf8_lossy(&packets).lines().count(), 2000);
     let ended = running.wait().succeeded();
@@ -181,7 +192,7 @@ fn root_a_closed_pipe_is_an_error_that_says_so() {
     let network = network();
     let (running, stdout) = start_piped(&network, &["capture", "-i", "rx0", "-w", "-", "-U"]);
     drop(stdout);
-    send(&network, 1000);
+    send_off(&network, 1000);
     let ended = running.wait().failed(&["weir: the reader of standard output is gone", "not in the file"]);
     ended.says("0 packets captured");
 }
@@ -197,26 +208,27 @@ fn root_a_duration_ends_the_capture() {
         run(&network, &["capture", "-i", "rx0", "--duration", "700ms", "--json"]).succeeded().account();
     assert!(begun.elapsed() >= Duration::from_millis(700));
     let seconds = account.0["elapsed_seconds"].as_f64().expect("a number");
-    assert!((0.7..5.0).contains(&seconds), "{seconds}");
+    assert!(seconds >= 0.7, "{seconds}");
     assert_eq!(account.0["stopped_by"], "duration");
 }
 
-#[test]
-fn root_the_snap_length_cuts_and_says_so() {
-    if !require_root("root_the_snap_length_cuts_and_says_so") {
-        return;
-    }
+root_tests! { the_snap_length_cuts_and_says_so:
+    root_the_snap_length_cuts_and_says_so_xdp(XDP);
+    root_the_snap_length_cuts_and_says_so_exclusive(EXCLUSIVE);
+    root_the_snap_length_cuts_and_says_so_tc(TC);
+    root_the_snap_length_cuts_and_says_so_af_packet(AF_PACKET);
+    root_the_snap_length_cuts_and_says_so_af_xdp(AF_XDP);
+}
+
+fn the_snap_length_cuts_and_says_so(source: &[&str]) {
     let directory = directory();
-    for source in SOURCES {
-        let (network, file) = (network(), path(&directory, "cut.pcapng"));
-        let running = capture(&network, &[source, &["-w", &file, "-s", "96"]].concat());
-        let frames = [60, 96, 97, 1514].map(|size| Traffic::new(size).expect("size").frame(0));
-        FrameSender::new(&network.pair().tx).expect("a sender").send_frames(&frames).expect("frames");
-        thread::sleep(SETTLE);
-        running.interrupt().succeeded();
-        let lengths = tshark(file.as_ref(), &["frame.len", "frame.cap_len"]);
-        assert_eq!(lengths, ["60\t60", "96\t96", "97\t96", "1514\t96"], "{source:?}");
-    }
+    let (network, file) = (network(), path(&directory, "cut.pcapng"));
+    let running = capture(&network, &[source, &["-w", &file, "-s", "96"]].concat());
+    let frames = [60, 96, 97, 1514].map(|size| Traffic::new(size).expect("size").frame(0));
+    send_each(network.pair(), &frames);
+    running.interrupt().succeeded();
+    let lengths = tshark(file.as_ref(), &["frame.len", "frame.cap_len"]);
+    assert_eq!(lengths, ["60\t60", "96\t96", "97\t96", "1514\t96"], "{source:?}");
 }
 
 #[test]
@@ -232,7 +244,6 @@ fn root_classic_pcap_is_read_by_tcpdump() {
         let (network, file) = (network(), path(&directory, "classic.pcap"));
         let running = capture(&network, &[&["--format", "pcap", "-w", &file], precision].concat());
         send(&network, 500);
-        thread::sleep(SETTLE);
         running.interrupt().succeeded().says("500 packets captured");
         assert_eq!(magic(&fs::read(&file).expect("the file")), expected);
         let output =
@@ -251,10 +262,8 @@ fn root_several_interfaces_in_one_file() {
     let file = path(&directory, "both.pcapng");
     let running = capture(&network, &["-i", "rx1", "-w", &file, "--json", "--comment", "two at once"]);
     for (pair, frames) in network.pairs().iter().zip([3, 5]) {
-        let frames = Traffic::new(60).expect("size").between(pair).frames(0..frames);
-        FrameSender::new(&pair.tx).expect("a sender").send_frames(&frames).expect("frames");
+        send_each(pair, &Traffic::new(60).expect("size").between(pair).frames(0..frames));
     }
-    thread::sleep(SETTLE);
     let account = running.interrupt().succeeded().account();
     account.closes();
     assert_eq!(account.0["queues"].as_array().map(Vec::len), Some(3));
@@ -313,6 +322,8 @@ fn root_a_full_disk_is_told_and_counted() {
         "capture",
         "-i",
         "rx0",
+        "-B",
+        "8MiB",
         "-U",
         "-w",
         &file,
@@ -323,7 +334,7 @@ fn root_a_full_disk_is_told_and_counted() {
     ignoring.arg("--ignore-signal=XFSZ").arg(command.get_program()).args(command.get_args());
     let running = Running::spawn(&network, &mut ignoring);
     running.wait_until_open();
-    send(&network, 5000);
+    send_off(&network, 5000);
     let ended = running.wait().failed(&["cannot grow further", "safely written", "not in the file"]);
     let account = ended.account();
     let written = account.number("written");
@@ -344,7 +355,6 @@ fn root_an_interface_that_goes_away_ends_the_capture() {
     let file = path(&directory, "gone.pcapng");
     let running = capture(&network, &["-w", &file, "--json"]);
     send(&network, 100);
-    thread::sleep(SETTLE);
     let mut delete = Command::new("ip");
     delete.args(["link", "delete", "rx0"]);
     assert!(network.rx().spawn(&mut delete).expect("ip starts").wait().expect("ip ends").success());
@@ -375,7 +385,8 @@ fn root_a_pool_larger_than_memory_is_a_usage_error() {
     for (size, source) in
         too_many.iter().flat_map(|size| ["xdp", "tc", "af_packet"].map(|source| (size, source)))
     {
-        let ended = run(&network, &[&["capture", "-i", "rx0", "--source", source], *size].concat());
+        let mut command = weir(&[&["capture", "-i", "rx0", "--source", source], *size].concat());
+        let ended = Running::spawn_with_memory(&network, &mut command, "it is refused").wait();
         assert_eq!(ended.status.code(), Some(2), "{size:?} {source}: {}", ended.stderr);
         assert!(ended.stderr.contains("-B, or --chunks times --chunk-size"), "{}", ended.stderr);
     }
@@ -409,37 +420,39 @@ fn no_privilege_is_told_with_the_capability() {
     }
 }
 
-#[test]
-fn root_which_way_packets_went_is_the_same_live_and_in_the_file() {
-    if !require_root("root_which_way_packets_went_is_the_same_live_and_in_the_file") {
-        return;
-    }
-    const ARRIVING: u64 = 60;
-    const LEAVING: u64 = 40;
-    let (both, arriving, leaving) = ((ARRIVING, LEAVING), (ARRIVING, 0), (0, LEAVING));
-    let ways: [(&[&str], (u64, u64)); 9] = [
-        (&["--source", "xdp"], arriving),
-        (&["--source", "tc"], both),
-        (&["--source", "tc", "-Q", "in"], arriving),
-        (&["--source", "tc", "-Q", "out"], leaving),
-        (&["--source", "xdp+tc"], both),
-        (&["--source", "af_packet"], both),
-        (&["--source", "af_packet", "-Q", "in"], arriving),
-        (&["--source", "af_packet", "-Q", "out"], leaving),
-        (&["--source", "af_xdp", "--mode", "exclusive"], arriving),
-    ];
-    let directory = directory();
-    for (source, (inbound, outbound)) in ways {
-        let network = network();
-        let pair = network.pair();
-        let sent = Traffic::new(60).expect("a size");
-        let file = path(&directory, "file.pcapng");
+/// Frames that arrive, and frames that leave.
+const WAYS: (u64, u64) = (60, 40);
+const ARRIVING: (u64, u64) = (WAYS.0, 0);
+const LEAVING: (u64, u64) = (0, WAYS.1);
+
+root_tests! { which_way_packets_went_is_the_same_live_and_in_the_file:
+    root_which_way_packets_went_is_the_same_live_and_in_the_file_xdp(&[(XDP, ARRIVING)]);
+    root_which_way_packets_went_is_the_same_live_and_in_the_file_tc(
+        &[(TC, WAYS), (&["--source", "tc", "-Q", "in"], ARRIVING), (&["--source", "tc", "-Q", "out"], LEAVING)]
+    );
+    root_which_way_packets_went_is_the_same_live_and_in_the_file_xdp_and_tc(&[(&["--source", "xdp+tc"], WAYS)]);
+    root_which_way_packets_went_is_the_same_live_and_in_the_file_af_packet(
+        &[
+            (AF_PACKET, WAYS),
+            (&["--source", "af_packet", "-Q", "in"], ARRIVING),
+            (&["--source", "af_packet", "-Q", "out"], LEAVING),
+        ]
+    );
+    root_which_way_packets_went_is_the_same_live_and_in_the_file_af_xdp(&[(AF_XDP, ARRIVING)]);
+}
+
+/// `cases`: sources, and what each of them sees of [`WAYS`].
+fn which_way_packets_went_is_the_same_live_and_in_the_file(cases: &[(&[&str], (u64, u64))]) {
+    let (directory, network) = (directory(), network());
+    let pair = network.pair();
+    let sent = Traffic::new(60).expect("a size");
+    let file = path(&directory, "file.pcapng");
+    for &(source, (inbound, outbound)) in cases {
         let written = |expression: &[&str]| {
             let running = capture(&network, &[source, &["-w", &file, "--json", "--"], expression].concat());
-            send(&network, ARRIVING);
+            send(&network, WAYS.0);
             let sender = network.rx().run(|| FrameSender::new(&pair.rx)).expect("a socket");
-            (0..LEAVING).for_each(|number| sender.send(&sent.frame(number)).expect("frames"));
-            thread::sleep(SETTLE);
+            (0..WAYS.1).for_each(|number| sender.send(&sent.frame(number)).expect("frames"));
             running.interrupt().succeeded().account().number("written")
         };
         let read = |expression: &str| {
@@ -447,13 +460,14 @@ fn root_which_way_packets_went_is_the_same_live_and_in_the_file() {
             assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
             output.stdout.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()).count() as u64
         };
+        assert_eq!(written(&["inbound"]), inbound, "{source:?}: inbound, live");
+        assert_eq!(written(&["outbound"]), outbound, "{source:?}: outbound, live");
+        assert_eq!(written(&[]), inbound + outbound, "{source:?}: everything");
+        let judged = tshark(file.as_ref(), &["frame.packet_flags_direction"]);
         for (expression, wanted, flags) in
             [("inbound", inbound, "0x00000001"), ("outbound", outbound, "0x00000002")]
         {
-            assert_eq!(written(&[expression]), wanted, "{source:?}: {expression}, live");
-            assert_eq!(written(&[]), inbound + outbound, "{source:?}: everything");
             assert_eq!(read(expression), wanted, "{source:?}: {expression}, from the file");
-            let judged = tshark(file.as_ref(), &["frame.packet_flags_direction"]);
             let judged = judged.iter().filter(|direction| *direction == flags).count() as u64;
             assert_eq!(judged, wanted, "{source:?}: {expression}, says tshark");
         }

@@ -4,23 +4,14 @@ use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::path::Path;
 use std::process::Command;
-use std::thread;
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use weir_lab::require_root;
 
 use crate::harness::{
-    NOBODY, Running, confined, directory, network, own_user, path, send, start, tshark, weir,
+    NOBODY, Running, confined, directory, network, own_user, path, root_tests, send, send_off, start, tshark,
+    until, weir,
 };
-
-const SOURCES: [&[&str]; 4] = [
-    &["--source", "xdp"],
-    &["--source", "tc"],
-    &["--source", "af_packet"],
-    &["--source", "af_xdp", "--mode", "exclusive"],
-];
-const SETTLE: Duration = Duration::from_millis(300);
 
 /// The numbers in a line of the status of each thread of a process: those of io_uring, which are the kernel's own, among them.
 fn numbers(process: u32, name: &str, radix: u32) -> Vec<Vec<u64>> {
@@ -76,58 +67,57 @@ fn one_beside(process: u32, name: &str) -> u32 {
 
 /// Waits until a process is no more.
 fn wait_for_the_end_of(process: u32) {
-    let patience = Instant::now() + Duration::from_secs(20);
-    while fs::exists(format!("/proc/{process}")).expect("proc is there") {
-        assert!(Instant::now() < patience, "{process} is still there");
-        thread::sleep(Duration::from_millis(5));
-    }
+    until(&format!("the end of process {process}"), || {
+        let Ok(status) = fs::read_to_string(format!("/proc/{process}/status")) else { return Ok(()) };
+        Err(status)
+    });
 }
 
-#[test]
-fn root_every_thread_is_confined_while_it_captures() {
-    if !require_root("root_every_thread_is_confined_while_it_captures") {
-        return;
-    }
+root_tests! { every_thread_is_confined_while_it_captures:
+    root_every_thread_is_confined_while_it_captures_xdp(&["--source", "xdp"]);
+    root_every_thread_is_confined_while_it_captures_tc(&["--source", "tc"]);
+    root_every_thread_is_confined_while_it_captures_af_packet(&["--source", "af_packet"]);
+    root_every_thread_is_confined_while_it_captures_af_xdp(&["--source", "af_xdp", "--mode", "exclusive"]);
+}
+
+fn every_thread_is_confined_while_it_captures(source: &[&str]) {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("confined.pcapng").display().to_string();
-    for source in SOURCES {
-        let network = network();
-        let args = [&["capture", "-i", "rx0", "-v", "--json", "-w", &file], source].concat();
-        let running = start(&network, &args);
-        running.wait_for(&confined());
-        send(&network, 500);
-        thread::sleep(SETTLE);
-        for name in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
-            all_are(running.id(), name, 0);
-        }
-        all_are(running.id(), "NoNewPrivs:", 1);
-        all_are(running.id(), "Seccomp:", 2);
-        let user = own_user();
-        all_belong_to(running.id(), user.uid, user.gid, &user.groups);
-        let threads = status(running.id(), "Threads:")[0];
-        assert!(threads >= if source[1].starts_with("af_") { 2 } else { 1 });
-
-        let ended = running.interrupt().succeeded();
-        let account = ended.account();
-        account.closes();
-        assert_eq!(account.number("written"), 500, "{source:?}");
-        assert_eq!(tshark(file.as_ref(), &["frame.len"]).len(), 500);
-        let confinement = &account.0["confinement"];
-        assert_eq!(confinement["capabilities"].as_array().map(Vec::len), Some(0), "{confinement}");
-        assert_eq!(confinement["no_new_privileges"], true);
-        assert_eq!(
-            (confinement["user"].as_str(), &confinement["written"]),
-            (Some(&*user.name), &serde_json::json!([]))
-        );
-        let data = fs::metadata(&file).expect("it");
-        assert_eq!((data.uid(), data.mode() & 0o7777), (0, 0o600), "who started it owns the files");
-        assert!(confinement["system_calls"].as_u64().is_some_and(|calls| calls > 50), "{confinement}");
-        assert_eq!(confinement["weaknesses"].as_array().map(Vec::len), Some(0), "{confinement}");
-        // Detached and left without the capabilities that attaching took.
-        let link = network.rx().run(|| Command::new("ip").args(["-d", "link", "show", "rx0"]).output());
-        let link = String::from_utf8(link.expect("ip runs").stdout).expect("text");
-        assert!(!link.contains("xdp") && link.contains("promiscuity 0 "), "{link}");
+    let network = network();
+    let args = [&["capture", "-i", "rx0", "-v", "--json", "-w", &file], source].concat();
+    let running = start(&network, &args);
+    running.wait_for(&confined());
+    send(&network, 500);
+    for name in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
+        all_are(running.id(), name, 0);
     }
+    all_are(running.id(), "NoNewPrivs:", 1);
+    all_are(running.id(), "Seccomp:", 2);
+    let user = own_user();
+    all_belong_to(running.id(), user.uid, user.gid, &user.groups);
+    let threads = status(running.id(), "Threads:")[0];
+    assert!(threads >= if source[1].starts_with("af_") { 2 } else { 1 });
+
+    let ended = running.interrupt().succeeded();
+    let account = ended.account();
+    account.closes();
+    assert_eq!(account.number("written"), 500, "{source:?}");
+    assert_eq!(tshark(file.as_ref(), &["frame.len"]).len(), 500);
+    let confinement = &account.0["confinement"];
+    assert_eq!(confinement["capabilities"].as_array().map(Vec::len), Some(0), "{confinement}");
+    assert_eq!(confinement["no_new_privileges"], true);
+    assert_eq!(
+        (confinement["user"].as_str(), &confinement["written"]),
+        (Some(&*user.name), &serde_json::json!([]))
+    );
+    let data = fs::metadata(&file).expect("it");
+    assert_eq!((data.uid(), data.mode() & 0o7777), (0, 0o600), "who started it owns the files");
+    assert!(confinement["system_calls"].as_u64().is_some_and(|calls| calls > 50), "{confinement}");
+    assert_eq!(confinement["weaknesses"].as_array().map(Vec::len), Some(0), "{confinement}");
+    // Detached and left without the capabilities that attaching took.
+    let link = network.rx().run(|| Command::new("ip").args(["-d", "link", "show", "rx0"]).output());
+    let link = String::from_utf8(link.expect("ip runs").stdout).expect("text");
+    assert!(!link.contains("xdp") && link.contains("promiscuity 0 "), "{link}");
 }
 
 #[test]
@@ -163,7 +153,6 @@ fn root_who_opens_files_keeps_what_it_takes_to_write_where_it_may_not_without() 
             all_are(files, name, kept);
         }
         send(&network, 10);
-        thread::sleep(SETTLE);
         running.interrupt().succeeded().says("10 packets captured");
     }
 }
@@ -212,7 +201,7 @@ fn root_files_are_opened_by_a_process_that_does_nothing_else() {
     let running = capture();
     let files = Pid::from_raw(i32::try_from(one_beside(running.id(), "weir-files")).expect("a number"));
     kill_process(files.expect("not zero"), Signal::KILL).expect("it runs");
-    send(&network, 100);
+    send_off(&network, 100);
     running.wait().failed(&["the process that opens files (weir-files) has ended"]);
 
     // Who writes no file needs none.
@@ -271,7 +260,6 @@ fn root_who_captures_is_who_was_asked_for() {
             running.wait_for(said);
             all_belong_to(running.id(), *uid, *gid, groups);
             send(&network, 10);
-            thread::sleep(SETTLE);
             running.interrupt().succeeded().says("10 packets captured");
         }
     }
@@ -320,48 +308,38 @@ fn with_file_capabilities(place: &Path, capabilities: &str, args: &[&str]) -> Co
     command
 }
 
-#[test]
-fn root_each_source_takes_the_capabilities_that_are_documented() {
-    if !require_root("root_each_source_takes_the_capabilities_that_are_documented") {
-        return;
-    }
-    let (ebpf, af_packet) =
-        (&["cap_bpf", "cap_perfmon", "cap_net_admin", "cap_net_raw"][..], &["cap_net_raw"][..]);
-    // Promiscuous mode is a packet socket's.
-    let ebpf_alone = &["cap_bpf", "cap_perfmon", "cap_net_admin"][..];
-    let cases = [
-        ("xdp", &[][..], ebpf),
-        ("xdp", &["-p"], ebpf_alone),
-        ("tc", &[], ebpf),
-        ("tc", &["-p"], ebpf_alone),
-        ("af_packet", &[], af_packet),
-    ];
-    for (source, more, needed) in cases {
-        let args = [&["count", "-i", "rx0", "--source", source, "--json", "-v"], more].concat();
-        let place = tempfile::tempdir().expect("a directory");
-        fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("ours");
-        let network = network();
-        let mut command = with_file_capabilities(place.path(), &needed.join(","), &args);
-        let running = Running::spawn(&network, &mut command);
-        running.wait_for("confined: no capability, no new privileges");
-        all_are(running.id(), "CapPrm:", 0);
-        send(&network, 100);
-        thread::sleep(SETTLE);
-        assert_eq!(running.interrupt().succeeded().account().number("captured"), 100, "{source}");
+const EBPF: &[&str] = &["cap_bpf", "cap_perfmon", "cap_net_admin", "cap_net_raw"];
+/// Promiscuous mode is a packet socket's.
+const EBPF_ALONE: &[&str] = &["cap_bpf", "cap_perfmon", "cap_net_admin"];
 
-        // Each of them is needed.
-        for left_out in needed {
-            let rest: Vec<&str> = needed.iter().copied().filter(|one| one != left_out).collect();
-            let rest = if rest.is_empty() { "cap_chown".to_owned() } else { rest.join(",") };
-            let mut command = with_file_capabilities(place.path(), &rest, &args);
-            let ended = Running::spawn(&network, &mut command).wait();
-            let ended = ended.failed(&["permission denied", "setcap cap_"]);
-            assert!(
-                ended.stderr.contains(&needed.join(",")),
-                "{source} without {left_out}: {}",
-                ended.stderr
-            );
-        }
+root_tests! { each_source_takes_the_capabilities_that_are_documented:
+    root_each_source_takes_the_capabilities_that_are_documented_xdp("xdp", &[], EBPF);
+    root_each_source_takes_the_capabilities_that_are_documented_xdp_alone("xdp", &["-p"], EBPF_ALONE);
+    root_each_source_takes_the_capabilities_that_are_documented_tc("tc", &[], EBPF);
+    root_each_source_takes_the_capabilities_that_are_documented_tc_alone("tc", &["-p"], EBPF_ALONE);
+    root_each_source_takes_the_capabilities_that_are_documented_af_packet("af_packet", &[], &["cap_net_raw"]);
+}
+
+fn each_source_takes_the_capabilities_that_are_documented(source: &str, more: &[&str], needed: &[&str]) {
+    let args = [&["count", "-i", "rx0", "-B", "8MiB", "--source", source, "--json", "-v"], more].concat();
+    let place = tempfile::tempdir().expect("a directory");
+    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("ours");
+    let network = network();
+    let mut command = with_file_capabilities(place.path(), &needed.join(","), &args);
+    let running = Running::spawn(&network, &mut command);
+    running.wait_for("confined: no capability, no new privileges");
+    all_are(running.id(), "CapPrm:", 0);
+    send(&network, 100);
+    assert_eq!(running.interrupt().succeeded().account().number("captured"), 100, "{source}");
+
+    // Each of them is needed.
+    for left_out in needed {
+        let rest: Vec<&str> = needed.iter().copied().filter(|one| one != left_out).collect();
+        let rest = if rest.is_empty() { "cap_chown".to_owned() } else { rest.join(",") };
+        let mut command = with_file_capabilities(place.path(), &rest, &args);
+        let ended = Running::spawn(&network, &mut command).wait();
+        let ended = ended.failed(&["permission denied", "setcap cap_"]);
+        assert!(ended.stderr.contains(&needed.join(",")), "{source} without {left_out}: {}", ended.stderr);
     }
 }
 
@@ -374,10 +352,10 @@ fn root_who_may_capture_may_nothing_more() {
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o755)).expect("ours");
     let network = network();
     let all = "cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw";
-    let exclusive = ["count", "-i", "rx0", "--mode", "exclusive", "--json"];
+    let exclusive = ["count", "-i", "rx0", "-B", "8MiB", "--mode", "exclusive", "--json"];
     let cases: [(&[&str], &str); 5] = [
         (&exclusive, "cannot use --mode exclusive"),
-        (&["capture", "-i", "rx0", "--mode", "exclusive"], "cannot use --mode exclusive"),
+        (&["capture", "-i", "rx0", "-B", "8MiB", "--mode", "exclusive"], "cannot use --mode exclusive"),
         (&["forward", "rx0", "rx0"], "cannot forward packets"),
         (&["forward", "--end", "rx0", "rx0"], "cannot forward packets"),
         (&["bench", "host"], "cannot run a benchmark"),
@@ -386,8 +364,10 @@ fn root_who_may_capture_may_nothing_more() {
         let ended = Running::spawn(&network, &mut with_file_capabilities(place.path(), all, args)).wait();
         ended.failed(&[what, "are for capturing", "run as root"]);
     }
-    let running =
-        Running::spawn(&network, &mut with_file_capabilities(place.path(), all, &["count", "-i", "rx0"]));
+    let running = Running::spawn(
+        &network,
+        &mut with_file_capabilities(place.path(), all, &["count", "-i", "rx0", "-B", "8MiB"]),
+    );
     running.wait_until_open();
     running.interrupt().succeeded();
 
@@ -401,7 +381,6 @@ fn root_who_may_capture_may_nothing_more() {
     let running = Running::spawn(&network, command.arg(copy).args(exclusive));
     running.wait_until_open();
     send(&network, 10);
-    thread::sleep(SETTLE);
     assert_eq!(running.interrupt().succeeded().account().number("captured"), 10);
 }
 
@@ -421,11 +400,11 @@ fn root_who_reads_files_is_confined_and_has_its_own_opened() {
     for (args, helpers) in cases {
         let mut running = Running::spawn(&network, &mut weir(args));
         // It waits for somebody who writes.
-        let patience = Instant::now() + Duration::from_secs(20);
-        while status(running.id(), "Seccomp:").iter().any(|&mode| mode != 2) {
-            assert!(running.is_running() && Instant::now() < patience, "{args:?}: it is not confined");
-            thread::sleep(Duration::from_millis(5));
-        }
+        until("confinement", || {
+            assert!(running.is_running(), "{args:?}");
+            let modes = status(running.id(), "Seccomp:");
+            if modes.iter().all(|&mode| mode == 2) { Ok(()) } else { Err(format!("{modes:?}")) }
+        });
         all_are(running.id(), "CapPrm:", 0);
         assert_eq!(beside(running.id(), "weir-files").len(), helpers, "{args:?}");
         fs::write(&pipe, "no packets").expect("it reads");
@@ -449,7 +428,6 @@ fn root_root_reads_what_belongs_to_others() {
     let network = network();
     let running = start(&network, &["capture", "-i", "rx0", "-w", &file.display().to_string()]);
     send(&network, 3);
-    thread::sleep(SETTLE);
     running.interrupt().succeeded();
     chown(&file, Some(NOBODY), Some(NOBODY)).expect("root may");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).expect("root may");

@@ -6,109 +6,118 @@ use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use rustix::fs::{FlockOperation, flock};
 use rustix::process::Signal;
 use weir_lab::{Network, require_root};
 
 use crate::harness::{
-    NOBODY, Running, capture, confined, directory, network, path, run, send, start, tshark, weir,
+    Mounts, NOBODY, Running, capture, confined, directory, network, output, path, root_tests, run, send,
+    start, tshark, until, weir,
 };
 
-const SETTLE: Duration = Duration::from_millis(400);
 /// The last byte of a frame's number.
 const EVEN: &str = "udp and ether[49] & 1 = 0";
 
 /// `weir ctl` in the receiving namespace.
 pub(crate) fn ctl(network: &Network, args: &[&str]) -> Output {
-    let mut command = weir(&[&["ctl"], args].concat());
-    network.rx().run(|| command.output()).expect("weir runs")
+    output(network, &mut weir(&[&["ctl"], args].concat()))
 }
 
 /// The same; it must succeed. Gives its standard output.
 pub(crate) fn ctl_succeeds(network: &Network, args: &[&str]) -> String {
-    let output = ctl(network, args);
+    succeeded(ctl(network, args))
+}
+
+fn succeeded(output: Output) -> String {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("text")
 }
 
+/// Waits until the file has this text, as a mark among its packets.
+fn wait_for_mark(file: &str, text: &str) {
+    until(&format!("`{text}` in {file}"), || {
+        let bytes = fs::read(file).expect("the file");
+        let said = bytes.windows(text.len()).any(|part| part == text.as_bytes());
+        if said { Ok(()) } else { Err(format!("{} bytes without", bytes.len())) }
+    });
+}
+
 pub(crate) fn ended_at(running: Running) -> crate::harness::Account {
-    thread::sleep(SETTLE);
     running.interrupt().succeeded().account()
 }
 
-#[test]
-fn root_a_filter_is_told_counted_and_written_down() {
-    if !require_root("root_a_filter_is_told_counted_and_written_down") {
-        return;
-    }
-    for source in ["xdp", "tc", "xdp+tc", "af_packet"] {
-        let (network, directory) = (network(), directory());
-        let file = path(&directory, "even.pcapng");
-        let args = ["--source", source, "-w", &file, "--json", "--no-control", "--", EVEN];
-        let running = capture(&network, &args);
-        running.wait_for(&format!("filter `{EVEN}`"));
-        send(&network, 500);
-        let account = ended_at(running);
-        account.closes();
-        assert_eq!(account.number("captured"), 250, "{source}");
-        assert!(account.number("filtered") >= 250, "{source}");
-        assert_eq!(account.0["interfaces"][0]["filter"], EVEN);
-        assert_eq!(tshark(file.as_ref(), &["frame.interface_id"]).len(), 250);
-        let described = fs::read(&file).expect("the file");
-        assert!(described.windows(EVEN.len()).any(|part| part == EVEN.as_bytes()), "if_filter");
-    }
+root_tests! { a_filter_is_told_counted_and_written_down:
+    root_a_filter_is_told_counted_and_written_down_xdp("xdp");
+    root_a_filter_is_told_counted_and_written_down_tc("tc");
+    root_a_filter_is_told_counted_and_written_down_xdp_and_tc("xdp+tc");
+    root_a_filter_is_told_counted_and_written_down_af_packet("af_packet");
 }
 
-#[test]
-fn root_a_running_capture_takes_another_filter_and_the_file_says_when() {
-    if !require_root("root_a_running_capture_takes_another_filter_and_the_file_says_when") {
-        return;
-    }
-    for source in ["xdp", "tc", "xdp+tc", "af_packet"] {
-        let (network, directory) = (network(), directory());
-        let (file, socket) = (path(&directory, "changed.pcapng"), path(&directory, "socket"));
-        let running =
-            capture(&network, &["--source", source, "-w", &file, "--json", "-v", "--control", &socket]);
-        running.wait_for(&confined());
-        send(&network, 100);
-        thread::sleep(SETTLE);
-        let times = ctl_succeeds(&network, &["filter", "-t", &socket, "--json", "--", EVEN]);
-        let times: serde_json::Value = serde_json::from_str(&times).expect("JSON");
-        assert!(times["in_force_nanoseconds"].as_u64().is_some_and(|time| time > 0), "{times}");
-        running.wait_for(&format!("filter changed to `{EVEN}`"));
-        send(&network, 100);
-        thread::sleep(SETTLE);
-        ctl_succeeds(&network, &["filter", "-t", &socket, "tcp", "port", "80"]);
-        send(&network, 100);
-        thread::sleep(SETTLE);
-        ctl_succeeds(&network, &["filter", "-t", &socket, "--none"]);
-        running.wait_for("filter removed");
-        send(&network, 100);
-        let account = ended_at(running);
-        account.closes();
-        assert_eq!(account.number("written"), 100 + 50 + 100, "{source}");
-        assert!(!Path::new(&socket).exists(), "the socket goes with the capture");
+fn a_filter_is_told_counted_and_written_down(source: &str) {
+    let (network, directory) = (network(), directory());
+    let file = path(&directory, "even.pcapng");
+    let args = ["--source", source, "-w", &file, "--json", "--no-control", "--", EVEN];
+    let running = capture(&network, &args);
+    running.wait_for(&format!("filter `{EVEN}`"));
+    send(&network, 500);
+    let account = ended_at(running);
+    account.closes();
+    assert_eq!(account.number("captured"), 250, "{source}");
+    assert!(account.number("filtered") >= 250, "{source}");
+    assert_eq!(account.0["interfaces"][0]["filter"], EVEN);
+    assert_eq!(tshark(file.as_ref(), &["frame.interface_id"]).len(), 250);
+    let described = fs::read(&file).expect("the file");
+    assert!(described.windows(EVEN.len()).any(|part| part == EVEN.as_bytes()), "if_filter");
+}
 
-        // Where it was said, among the packets: by the frames that came before.
-        let bytes = fs::read(&file).expect("the file");
-        let place = |text: &str| {
-            bytes.windows(text.len()).position(|part| part == text.as_bytes()).expect("it is said")
-        };
-        let changes = [
-            place(&format!("filter changed to: {EVEN}")),
-            place("filter changed to: tcp port 80"),
-            place("filter removed: every packet is wanted"),
-        ];
-        assert!(changes.is_sorted(), "{changes:?}");
-        // 60 bytes and a record's head and foot, with directions.
-        let frame = (60 + 32)..(60 + 32 + 24);
-        assert!(frame.contains(&((changes[1] - changes[0]) / 50)), "{changes:?}: 50 frames in between");
-        let judged = tshark(file.as_ref(), &["frame.number"]);
-        assert_eq!(judged.len(), 250, "tshark reads it");
-    }
+root_tests! { a_running_capture_takes_another_filter_and_the_file_says_when:
+    root_a_running_capture_takes_another_filter_and_the_file_says_when_xdp("xdp");
+    root_a_running_capture_takes_another_filter_and_the_file_says_when_tc("tc");
+    root_a_running_capture_takes_another_filter_and_the_file_says_when_xdp_and_tc("xdp+tc");
+    root_a_running_capture_takes_another_filter_and_the_file_says_when_af_packet("af_packet");
+}
+
+fn a_running_capture_takes_another_filter_and_the_file_says_when(source: &str) {
+    let (network, directory) = (network(), directory());
+    let (file, socket) = (path(&directory, "changed.pcapng"), path(&directory, "socket"));
+    let running = capture(&network, &["--source", source, "-w", &file, "--json", "-v", "--control", &socket]);
+    running.wait_for(&confined());
+    send(&network, 100);
+    let times = ctl_succeeds(&network, &["filter", "-t", &socket, "--json", "--", EVEN]);
+    let times: serde_json::Value = serde_json::from_str(&times).expect("JSON");
+    assert!(times["in_force_nanoseconds"].as_u64().is_some_and(|time| time > 0), "{times}");
+    running.wait_for(&format!("filter changed to `{EVEN}`"));
+    wait_for_mark(&file, &format!("filter changed to: {EVEN}"));
+    send(&network, 100);
+    ctl_succeeds(&network, &["filter", "-t", &socket, "tcp", "port", "80"]);
+    wait_for_mark(&file, "filter changed to: tcp port 80");
+    send(&network, 100);
+    ctl_succeeds(&network, &["filter", "-t", &socket, "--none"]);
+    running.wait_for("filter removed");
+    send(&network, 100);
+    let account = ended_at(running);
+    account.closes();
+    assert_eq!(account.number("written"), 100 + 50 + 100, "{source}");
+    assert!(!Path::new(&socket).exists(), "the socket goes with the capture");
+
+    // Where it was said, among the packets: by the frames that came before.
+    let bytes = fs::read(&file).expect("the file");
+    let place =
+        |text: &str| bytes.windows(text.len()).position(|part| part == text.as_bytes()).expect("it is said");
+    let changes = [
+        place(&format!("filter changed to: {EVEN}")),
+        place("filter changed to: tcp port 80"),
+        place("filter removed: every packet is wanted"),
+    ];
+    assert!(changes.is_sorted(), "{changes:?}");
+    // 60 bytes and a record's head and foot, with directions.
+    let frame = (60 + 32)..(60 + 32 + 24);
+    assert!(frame.contains(&((changes[1] - changes[0]) / 50)), "{changes:?}: 50 frames in between");
+    let judged = tshark(file.as_ref(), &["frame.number"]);
+    assert_eq!(judged.len(), 250, "tshark reads it");
 }
 
 #[test]
@@ -116,54 +125,82 @@ fn root_captures_are_listed_asked_and_found_again_after_a_kill() {
     if !require_root("root_captures_are_listed_asked_and_found_again_after_a_kill") {
         return;
     }
-    let network = network();
-    let running = start(&network, &["count", "-i", "rx0", "--source", "af_packet", "-v", "--", "udp"]);
+    // In a /run that nobody else sees: everybody who looks around there removes what is left of those who were killed.
+    let (network, run) = (network(), Mounts::with("mount -t tmpfs none /run"));
+    let start = |args: &[&str]| {
+        let running = Running::spawn(&network, &mut run.weir(args));
+        running.wait_until_open();
+        running
+    };
+    let ctl = |args: &[&str]| output(&network, &mut run.weir(&[&["ctl"], args].concat()));
+    let ctl_succeeds = |args: &[&str]| succeeded(ctl(args));
+    let count = ["count", "-B", "8MiB", "-i", "rx0", "--source", "af_packet", "-v", "--", "udp"];
+    let running = start(&count);
     let process = running.id().to_string();
     let socket = format!("/run/weir/{process}.sock");
     running.wait_for(&format!("control: {socket}"));
-    let list = ctl_succeeds(&network, &["list"]);
+    let list = ctl_succeeds(&["list"]);
     let line = list.lines().find(|line| line.starts_with(&process)).expect("it is listed");
     assert!(line.contains("count on rx0, filter `udp`") && line.ends_with(&socket), "{line}");
     send(&network, 100);
-    thread::sleep(Duration::from_millis(1300));
-    let status = ctl_succeeds(&network, &["status", "--target", &process]);
-    let status: serde_json::Value = serde_json::from_str(&status).expect("JSON");
-    assert_eq!((&status["type"], &status["captured"]), (&"account".into(), &100.into()));
+    until("an account of 100 packets", || {
+        let status = ctl_succeeds(&["status", "--target", &process]);
+        let told: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+        assert_eq!(told["type"], "account");
+        if told["captured"] == 100 { Ok(()) } else { Err(status) }
+    });
 
     // What it is told to print on other people's terminals is no order to them.
     let directory = directory();
-    let strange =
-        start(&network, &["capture", "-i", "rx0", "--source", "tc", "-w", &path(&directory, "a\x1b[2Jb")]);
-    let list = ctl_succeeds(&network, &["list"]);
+    let strange = start(&[
+        "capture",
+        "-B",
+        "8MiB",
+        "-i",
+        "rx0",
+        "--source",
+        "tc",
+        "-w",
+        &path(&directory, "a\x1b[2Jb"),
+    ]);
+    let list = ctl_succeeds(&["list"]);
     assert!(list.contains("a\\u{1b}[2Jb") && !list.contains('\x1b'), "{list}");
     // One that was stopped is told of, too.
     strange.signal(Signal::STOP);
-    let list = ctl(&network, &["list"]);
+    until("all its threads to stop", || {
+        let tasks = fs::read_dir(format!("/proc/{}/task", strange.id())).expect("it runs").flatten();
+        let stat = |task: fs::DirEntry| fs::read_to_string(task.path().join("stat")).ok();
+        let running = tasks.filter_map(stat).find(|stat| !stat.contains(") T "));
+        running.map_or(Ok(()), Err)
+    });
+    let list = ctl(&["list"]);
     let told = String::from_utf8_lossy(&list.stderr).into_owned();
     assert!(list.status.success() && told.contains("has not answered"), "{told}");
     strange.signal(Signal::CONT);
     strange.interrupt().succeeded();
 
     // What is wrong is told, and changes nothing; nonsense is of no effect.
-    let never = ctl(&network, &["filter", "-t", &process, "tcp", "and", "udp"]);
+    let never = ctl(&["filter", "-t", &process, "tcp", "and", "udp"]);
     let told = String::from_utf8_lossy(&never.stderr).into_owned();
     assert!(never.status.success() && told.contains("no packet can ever match"), "{told}");
-    ctl_succeeds(&network, &["filter", "-t", &process, "udp"]);
-    let wrong = ctl(&network, &["filter", "-t", &process, "tcp", "prot", "80"]);
+    ctl_succeeds(&["filter", "-t", &process, "udp"]);
+    let wrong = ctl(&["filter", "-t", &process, "tcp", "prot", "80"]);
     assert_eq!(wrong.status.code(), Some(2), "{}", String::from_utf8_lossy(&wrong.stderr));
     for nonsense in [&b"GET / HTTP/1.1\r\n\r\n"[..], &[255; 64], &[2, 0, 0, 0, b'{', b'}']] {
-        UnixStream::connect(&socket).and_then(|mut stream| stream.write_all(nonsense)).expect("it listens");
+        UnixStream::connect(run.path(&socket))
+            .and_then(|mut stream| stream.write_all(nonsense))
+            .expect("it listens");
     }
-    let list = ctl_succeeds(&network, &["list"]);
+    let list = ctl_succeeds(&["list"]);
     assert!(list.contains("filter `udp`"), "{list}");
 
     running.signal(Signal::KILL);
     running.wait();
-    assert!(Path::new(&socket).exists(), "it had no time to remove it");
-    let gone = ctl(&network, &["status", "--target", &process]);
+    assert!(Path::new(&run.path(&socket)).exists(), "it had no time to remove it");
+    let gone = ctl(&["status", "--target", &process]);
     assert!(!gone.status.success());
-    assert!(!ctl_succeeds(&network, &["list"]).contains(&socket));
-    assert!(!Path::new(&socket).exists(), "whoever looks removes it");
+    assert!(!ctl_succeeds(&["list"]).contains(&socket));
+    assert!(!Path::new(&run.path(&socket)).exists(), "whoever looks removes it");
 }
 
 #[test]
@@ -211,36 +248,46 @@ impl Marked {
     }
 }
 
-#[test]
-fn root_no_packet_behind_a_mark_has_met_the_filter_before() {
-    if !require_root("root_no_packet_behind_a_mark_has_met_the_filter_before") {
-        return;
-    }
+root_tests! { no_packet_behind_a_mark_has_met_the_filter_before:
+    root_no_packet_behind_a_mark_has_met_the_filter_before_xdp("xdp");
+    root_no_packet_behind_a_mark_has_met_the_filter_before_tc("tc");
+    root_no_packet_behind_a_mark_has_met_the_filter_before_af_packet("af_packet");
+}
+
+fn no_packet_behind_a_mark_has_met_the_filter_before(source: &str) {
     const ODD: &str = "udp and ether[49] & 1 = 1";
-    for source in ["xdp", "tc", "af_packet"] {
-        let (network, directory) = (network(), directory());
-        let (file, socket) = (path(&directory, "changed.pcapng"), path(&directory, "socket"));
-        let running =
-            capture(&network, &["--source", source, "-w", &file, "--json", "--control", &socket, "--", EVEN]);
-        thread::scope(|scope| {
-            let sending = scope.spawn(|| {
-                while !Path::new(&path(&directory, "over")).exists() {
-                    send(&network, 2000);
-                }
-            });
-            thread::sleep(SETTLE);
-            ctl_succeeds(&network, &["filter", "-t", &socket, "--", ODD]);
-            thread::sleep(SETTLE);
-            fs::write(path(&directory, "over"), "").expect("a file");
-            sending.join().expect("frames are sent");
+    let (network, directory) = (network(), directory());
+    let (file, socket) = (path(&directory, "changed.pcapng"), path(&directory, "socket"));
+    let running =
+        capture(&network, &["--source", source, "-w", &file, "--json", "--control", &socket, "--", EVEN]);
+    let (sent, over) = (AtomicU64::new(0), AtomicBool::new(false));
+    thread::scope(|scope| {
+        let sending = scope.spawn(|| {
+            while !over.load(Ordering::Relaxed) {
+                send(&network, 2000);
+                sent.fetch_add(2000, Ordering::Relaxed);
+            }
         });
-        ended_at(running).closes();
-        let Marked { mark, before, behind } = Marked::read(&file, &format!("filter changed to: {ODD}"));
-        assert!(!before.is_empty() && !behind.is_empty(), "{source}");
-        assert!(behind.iter().all(|(_, number)| number & 1 == 1), "{source}: by their place");
-        let mut later = before.iter().chain(&behind).filter(|(time, _)| *time > mark);
-        assert!(later.all(|(_, number)| number & 1 == 1), "{source}: by their time");
-    }
+        let more_are_sent = || {
+            let wanted = sent.load(Ordering::Relaxed) + 4000;
+            until(&format!("{wanted} frames to be sent"), || match sent.load(Ordering::Relaxed) {
+                sent if sent >= wanted => Ok(()),
+                sent => Err(format!("{sent}; ended: {}", sending.is_finished())),
+            });
+        };
+        more_are_sent();
+        ctl_succeeds(&network, &["filter", "-t", &socket, "--", ODD]);
+        wait_for_mark(&file, &format!("filter changed to: {ODD}"));
+        more_are_sent();
+        over.store(true, Ordering::Relaxed);
+        sending.join().expect("frames are sent");
+    });
+    ended_at(running).closes();
+    let Marked { mark, before, behind } = Marked::read(&file, &format!("filter changed to: {ODD}"));
+    assert!(!before.is_empty() && !behind.is_empty(), "{source}");
+    assert!(behind.iter().all(|(_, number)| number & 1 == 1), "{source}: by their place");
+    let mut later = before.iter().chain(&behind).filter(|(time, _)| *time > mark);
+    assert!(later.all(|(_, number)| number & 1 == 1), "{source}: by their time");
 }
 
 #[test]
@@ -379,6 +426,8 @@ fn root_a_service_has_its_socket_in_its_own_directory_and_its_group_may_ask() {
             "capture",
             "-i",
             "rx0",
+            "-B",
+            "8MiB",
             "-w",
             &file,
             "-v",
@@ -422,6 +471,8 @@ fn root_a_socket_that_cannot_be_had_is_said_and_the_capture_goes_on() {
         "count",
         "-i",
         "rx0",
+        "-B",
+        "8MiB",
         "--json",
     ]);
     let running = Running::spawn(&network, command.env_remove("XDG_RUNTIME_DIR"));

@@ -1,15 +1,11 @@
 //! `weir count` on real interfaces.
 
 use std::io::{BufRead, BufReader};
-use std::thread;
-use std::time::Duration;
 
 use serde_json::Value;
 use weir_lab::{Generator, Network, Traffic, Veth, require_root};
 
-use crate::harness::{Running, network, run, send, start, start_piped};
-
-const SETTLE: Duration = Duration::from_millis(300);
+use crate::harness::{Running, generate, network, run, send, send_off, start, start_piped};
 
 fn count(network: &Network, args: &[&str]) -> Running {
     start(network, &[&["count", "-i", "rx0"], args].concat())
@@ -22,11 +18,10 @@ fn root_intervals_add_up_to_the_account() {
     }
     let network = network();
     let running = count(&network, &["--json", "--interval", "100ms"]);
-    for _ in 0..5 {
+    for intervals in 1..=5 {
         send(&network, 1000);
-        thread::sleep(Duration::from_millis(80));
+        running.wait_for_lines(intervals);
     }
-    thread::sleep(SETTLE);
     let ended = running.interrupt().succeeded();
     let lines = String::from_utf8_lossy(&ended.stdout).into_owned();
     let lines: Vec<Value> = lines.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
@@ -48,7 +43,7 @@ fn root_a_table_for_people() {
     }
     let network = Network::new(Veth::default().queues(2)).expect("a private network");
     let running = count(&network, &["--source", "xdp", "--per-queue", "-c", "1000", "--active"]);
-    send(&network, 1500);
+    send_off(&network, 1500);
     let ended = running.wait().succeeded();
     let text = String::from_utf8_lossy(&ended.stdout);
     assert!(text.contains("packets/s") && text.contains("bit/s") && text.contains("lost"), "{text}");
@@ -65,7 +60,6 @@ fn root_payload_is_proved_whole() {
     for source in ["xdp", "tc", "af_packet"] {
         let running = count(&network, &["--source", source, "--json", "--verify", "60,1,5000"]);
         send(&network, 5000);
-        thread::sleep(SETTLE);
         let verified = running.interrupt().succeeded().account().0["verified"].clone();
         assert_eq!(verified["received"], 5000, "{verified}");
         for field in ["lost", "duplicated", "reordered", "corrupt"] {
@@ -74,7 +68,6 @@ fn root_payload_is_proved_whole() {
     }
     let running = count(&network, &["--json", "--touch"]);
     send(&network, 10);
-    thread::sleep(SETTLE);
     assert!(running.interrupt().succeeded().account().number("payload_sum") > 0);
 }
 
@@ -99,7 +92,6 @@ fn root_handlers_share_the_work_and_tell_who_did_what() {
     let shared = ["--source", "xdp", "--handlers", "2", "--advanced", "--threshold", "60%", "--json"];
     let running = count(&network, &[&shared[..], &["--load", "5", "--load-filter", "udp"]].concat());
     send(&network, 3000);
-    thread::sleep(SETTLE);
     let ended = running.interrupt().succeeded();
     let account = ended.account();
     account.closes();
@@ -112,7 +104,7 @@ fn root_handlers_share_the_work_and_tell_who_did_what() {
 
     // Pinned, in basic mode, and no more than asked for.
     let running = count(&network, &["--source", "xdp", "--handlers", "2", "--pin", "0,0", "-c", "1000"]);
-    send(&network, 1500);
+    send_off(&network, 1500);
     let ended = running.wait().succeeded();
     ended.says("1000 packets captured");
     assert!(ended.stderr.contains("handler 1 on processor 0: "), "{}", ended.stderr);
@@ -130,8 +122,7 @@ fn root_flows_of_one_queue_are_steered_to_handlers() {
         let running = count(&network, &args);
         running.wait_for("steered by flow to 4 targets");
         let mut generator = Generator::new(network.pair(), &traffic).expect("a generator");
-        assert_eq!(generator.send(2000).expect("frames").accepted, 2000);
-        thread::sleep(SETTLE);
+        generate(&mut generator, network.pair(), 2000);
         let ended = running.interrupt().succeeded();
         let account = ended.account();
         account.closes();

@@ -1,23 +1,24 @@
 //! `weir forward` on real interfaces: what it tells, and what is left of it however it ends.
 
-use std::io::{BufRead, BufReader};
-use std::process::{Child, Command, Stdio};
-use std::thread;
-use std::time::{Duration, Instant};
+use std::process::Command;
 
 use rustix::process::Signal;
 use serde_json::Value;
-use weir_lab::{Generator, Hook, Network, Traffic, Verdict, Veth, require_root};
+use weir_lab::{FrameSender, Hook, LinkCounters, Network, Traffic, Verdict, Veth, require_root};
 
-use crate::harness::{Ended, Running, directory, path, tshark, weir};
-
-const SETTLE: Duration = Duration::from_millis(100);
+use crate::harness::{self, Ended, Mounts, Running, directory, path, softirqs_end, tshark, until, weir};
+use crate::namespaces::inside;
 
 /// Two pairs, whose receiving ends can be joined.
 fn lab() -> Network {
     let mut network = Network::new(Veth::default()).expect("a private network");
     network.connect(Veth::default()).expect("a second pair");
     network
+}
+
+/// A bpffs of the test's own.
+fn with_bpffs() -> Mounts {
+    Mounts::with("mount -t bpf bpf /sys/fs/bpf")
 }
 
 fn start(network: &Network, command: &mut Command) -> Running {
@@ -28,12 +29,21 @@ fn start(network: &Network, command: &mut Command) -> Running {
 
 /// Sends numbered frames into the first pair; how many came out of the second.
 fn send(network: &Network, frames: u64) -> u64 {
-    let hook = Hook::attach(&network.pairs()[1].tx, Verdict::Drop).expect("a program");
-    let traffic = Traffic::new(60).expect("size").between(network.pair());
-    let report = Generator::new(network.pair(), &traffic).expect("generator").send(frames).expect("frames");
-    assert_eq!(report.accepted, frames, "the receiving end has refused some");
-    thread::sleep(SETTLE);
-    hook.packets()
+    let [_, out, ..] = network.pairs() else { panic!("two pairs") };
+    let hook = Hook::attach(&out.tx, Verdict::Drop).expect("a program");
+    let counters = || LinkCounters::read(&out.tx).expect("counters");
+    let before = counters();
+    harness::send(network, frames);
+    // Behind all that was forwarded comes one that was not, known by its length.
+    let last = Traffic::new(1514).expect("size").frame(0);
+    FrameSender::new(&out.rx).and_then(|sender| sender.send(&last)).expect("a frame");
+    until("the last frame", || {
+        let now = counters();
+        let (packets, bytes) = (now.rx_packets - before.rx_packets, now.rx_bytes - before.rx_bytes);
+        if bytes > 60 * packets + 1000 { Ok(()) } else { Err(format!("{packets} packets, {bytes} bytes")) }
+    });
+    softirqs_end();
+    hook.packets() - 1
 }
 
 /// The account, whose sums close.
@@ -182,42 +192,8 @@ fn root_closed_is_closed_after_kill_9() {
     assert_eq!(send(&network, 100), 100);
     running.signal(Signal::KILL);
     assert_eq!(running.wait().status.code(), None, "it was killed");
-    let patience = Instant::now() + Duration::from_secs(5);
-    while !is_as_before(&network) {
-        assert!(Instant::now() < patience, "{}", links(&network));
-        thread::sleep(Duration::from_millis(10));
-    }
+    until("interfaces as they were", || if is_as_before(&network) { Ok(()) } else { Err(links(&network)) });
     assert_eq!(send(&network, 100), 0);
-}
-
-/// A mount namespace with a bpffs of its own, as long as this lives.
-struct Bpffs(Child);
-
-impl Bpffs {
-    fn new() -> Self {
-        let script = "mount -t bpf bpf /sys/fs/bpf && echo ready && exec sleep 600";
-        let mut command = Command::new("unshare");
-        let command =
-            command.args(["--mount", "sh", "-c", script]).stdin(Stdio::null()).stdout(Stdio::piped());
-        let mut holder = command.spawn().expect("unshare is installed");
-        let mut line = String::new();
-        BufReader::new(holder.stdout.take().expect("a pipe")).read_line(&mut line).expect("a line");
-        assert_eq!(line, "ready\n", "a bpffs can be mounted");
-        Self(holder)
-    }
-
-    fn weir(&self, args: &[&str]) -> Command {
-        let mut command = Command::new("nsenter");
-        command.arg("-t").arg(self.0.id().to_string()).arg("-m").arg(env!("CARGO_BIN_EXE_weir")).args(args);
-        command
-    }
-}
-
-impl Drop for Bpffs {
-    fn drop(&mut self) {
-        self.0.kill().expect("it sleeps");
-        self.0.wait().expect("it can be waited for");
-    }
 }
 
 #[test]
@@ -225,7 +201,7 @@ fn root_open_goes_on_until_it_is_ended() {
     if !require_root("root_open_goes_on_until_it_is_ended") {
         return;
     }
-    let (network, bpffs) = (lab(), Bpffs::new());
+    let (network, bpffs) = (lab(), with_bpffs());
     let forward = ["forward", "rx0", "rx1", "--both", "--on-exit", "open", "--json"];
     // With a filter, which lives in a map of programs, and without; killed, and ended by Ctrl-C.
     for (filter, end) in [(&["udp"][..], Signal::KILL), (&[], Signal::INT)] {
@@ -242,7 +218,6 @@ fn root_open_goes_on_until_it_is_ended() {
                     .is_some_and(|path| path.starts_with("/sys/fs/bpf/weir/forward-"))
             );
         }
-        thread::sleep(SETTLE);
         assert_eq!(send(&network, 2000), 2000, "it goes on");
         assert!(links(&network).matches("PROMISC").count() == 2, "{}", links(&network));
 
@@ -262,7 +237,7 @@ fn root_open_goes_on_until_it_is_ended() {
 }
 
 /// Begins to forward between these two until it is ended, with a process that has ended.
-fn leave_open(bpffs: &Bpffs, network: &Network, from: &str, to: &str) {
+fn leave_open(bpffs: &Mounts, network: &Network, from: &str, to: &str) {
     let running = start(network, &mut bpffs.weir(&["forward", from, to, "--on-exit", "open"]));
     running.interrupt().succeeded();
 }
@@ -272,8 +247,8 @@ fn root_what_is_ended_is_what_goes_on_in_the_namespaces_that_are_named() {
     if !require_root("root_what_is_ended_is_what_goes_on_in_the_namespaces_that_are_named") {
         return;
     }
-    let (here, there, bpffs) = (lab(), lab(), Bpffs::new());
-    let mut inside = there.rx().spawn(Command::new("sleep").arg("600")).expect("sleep starts");
+    let (here, there, bpffs) = (lab(), lab(), with_bpffs());
+    let inside = inside(&there);
     let [from, to] = ["rx0", "rx1"].map(|name| format!("{}/{name}", inside.id()));
     let end = |network: &Network, from: &str, to: &str| {
         Running::spawn(network, &mut bpffs.weir(&["forward", "--end", from, to, "--json"])).wait()
@@ -290,8 +265,6 @@ fn root_what_is_ended_is_what_goes_on_in_the_namespaces_that_are_named() {
     assert!(is_as_before(&there), "{}", links(&there));
     assert_eq!(account(&end(&here, "rx0", "rx1").succeeded())["forwarded"], 110);
     assert!(is_as_before(&here), "{}", links(&here));
-    inside.kill().expect("it sleeps");
-    inside.wait().expect("it can be waited for");
 }
 
 #[test]
@@ -302,7 +275,7 @@ fn root_names_that_look_alike_are_not_taken_for_one_another() {
     let mut network = lab();
     network.connect(Veth::default()).expect("a third pair");
     network.connect(Veth::default()).expect("a fourth pair");
-    let bpffs = Bpffs::new();
+    let bpffs = with_bpffs();
     let pairs = [[("a-b", "c"), ("a", "b-c")], [("eth0.5", "c"), ("eth0_5", "c")]];
     let mut names = ["rx0", "rx1", "rx2", "rx3"].map(str::to_owned);
     for [(first, first_to), (second, second_to)] in pairs {
@@ -336,16 +309,15 @@ fn root_of_those_who_begin_at_once_one_does_and_is_not_disturbed() {
     if !require_root("root_of_those_who_begin_at_once_one_does_and_is_not_disturbed") {
         return;
     }
-    let (network, bpffs) = (lab(), Bpffs::new());
+    let (network, bpffs) = (lab(), with_bpffs());
     let args = ["forward", "rx0", "rx1", "--both", "--on-exit", "open"];
     for _ in 0..3 {
         let mut all: Vec<Running> =
             (0..4).map(|_| Running::spawn(&network, &mut bpffs.weir(&args))).collect();
-        let patience = Instant::now() + Duration::from_secs(30);
-        while all.iter_mut().filter_map(|one| one.is_running().then_some(())).count() > 1 {
-            assert!(Instant::now() < patience, "more than one goes on");
-            thread::sleep(SETTLE);
-        }
+        until("all but one to end", || {
+            let going = all.iter_mut().filter_map(|one| one.is_running().then_some(())).count();
+            if going > 1 { Err(format!("{going} go on")) } else { Ok(()) }
+        });
         let (mut going, ended): (Vec<_>, Vec<_>) =
             all.into_iter().map(|mut one| (one.is_running(), one)).partition(|(runs, _)| *runs);
         for (_, one) in ended {

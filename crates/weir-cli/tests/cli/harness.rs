@@ -1,22 +1,51 @@
 //! Running the real binary in a private network.
 
-use std::io::Read;
-use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use std::sync::{Arc, Mutex};
+use std::cell::RefCell;
+use std::fmt;
+use std::io::{BufRead as _, BufReader, Read};
+use std::process::{Child, ChildStdout, Command, ExitStatus, Output, Stdio};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
+use std::{fs, panic};
 
 use rustix::process::{Pid, Signal, kill_process};
+use rustix::thread::{MembarrierCommand, membarrier};
 use serde_json::Value;
 use tempfile::TempDir;
-use weir_lab::{Generator, Network, SendReport, Traffic, Veth};
+use weir_lab::{FrameSender, Generator, LinkCounters, Network, Pair, Traffic, Veth};
 use weir_sys::user::User;
 
 /// Somebody: the number of `nobody` on Debian.
 pub(crate) const NOBODY: u32 = 65_534;
 
-/// Longest that a command may take to begin or to end; far more than it does.
+/// Longest that anything may take; far more than it does.
 const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A test that needs root for each case: its name, and what it gives to the function in which all of them are.
+macro_rules! root_tests {
+    ($test:ident: $($name:ident($($case:expr),+);)+) => {$(
+        #[test]
+        fn $name() {
+            if weir_lab::require_root(stringify!($name)) {
+                $test($($case),+);
+            }
+        }
+    )+};
+}
+pub(crate) use root_tests;
+
+/// Waits for `what` until `look` finds it; else that says what there is instead.
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
+    let start = Instant::now();
+    loop {
+        match look() {
+            Ok(found) => return found,
+            Err(seen) => assert!(start.elapsed() < PATIENCE, "waited for {what}; there is: {seen}"),
+        }
+        thread::sleep(Duration::from_millis(2));
+    }
+}
 
 /// The binary under test.
 pub(crate) fn weir(args: &[&str]) -> Command {
@@ -30,12 +59,54 @@ pub(crate) fn network() -> Network {
     Network::new(Veth::default()).expect("a private network")
 }
 
-/// `frames` numbered frames of 60 bytes, sent to the pair's `rx0`.
-pub(crate) fn send(network: &Network, frames: u64) -> SendReport {
+/// Sends `frames` numbered frames of 60 bytes to the pair's `rx0`, where they have arrived when this returns.
+pub(crate) fn send(network: &Network, frames: u64) {
     let traffic = Traffic::new(60).expect("size").between(network.pair());
-    let report = Generator::new(network.pair(), &traffic).expect("generator").send(frames).expect("frames");
-    assert_eq!(report.accepted, frames, "the receiving end has refused some");
-    report
+    let mut generator = Generator::new(network.pair(), &traffic).expect("generator");
+    generate(&mut generator, network.pair(), frames);
+}
+
+/// The same from a generator, whose numbers go on.
+pub(crate) fn generate(generator: &mut Generator, pair: &Pair, frames: u64) {
+    arrive(pair, || {
+        let report = generator.send(frames).expect("frames");
+        assert_eq!(report.accepted, frames, "the receiving end has refused some");
+        frames
+    });
+}
+
+/// Sends `frames` to a capture that may have enough before all are there.
+pub(crate) fn send_off(network: &Network, frames: u64) {
+    let traffic = Traffic::new(60).expect("size").between(network.pair());
+    Generator::new(network.pair(), &traffic).expect("generator").send(frames).expect("frames");
+}
+
+/// Sends these frames one by one, as [`send`].
+pub(crate) fn send_each(pair: &Pair, frames: &[Vec<u8>]) {
+    let sender = FrameSender::new(&pair.tx).expect("a sender");
+    arrive(pair, || {
+        frames.iter().for_each(|frame| sender.send(frame).expect("a frame"));
+        frames.len() as u64
+    });
+}
+
+/// Waits until as many frames as `sent` tells have arrived: whoever takes packets at the pair's receiving end has met them.
+pub(crate) fn arrive(pair: &Pair, sent: impl FnOnce() -> u64) {
+    // The end that sends counts what the other has taken out of the ring between them.
+    let taken = || LinkCounters::read(&pair.tx).expect("counters").tx_packets;
+    let before = taken();
+    let wanted = before + sent();
+    until(&format!("{wanted} frames at {}", pair.rx.name), || {
+        let taken = taken();
+        if taken >= wanted { Ok(()) } else { Err(format!("{taken}")) }
+    });
+    softirqs_end();
+}
+
+/// Waits until what the kernel is doing with packets at this moment is done.
+pub(crate) fn softirqs_end() {
+    // For all processes it is a grace period of RCU, and each softirq is a reader.
+    membarrier(MembarrierCommand::Global).expect("the kernel has it");
 }
 
 /// Who a capture is that root has started.
@@ -64,12 +135,94 @@ pub(crate) fn capture(network: &Network, args: &[&str]) -> Running {
     start(network, &[&["capture", "-i", "rx0"], args].concat())
 }
 
-/// A program that runs, with what it prints.
+/// The pool of a queue in tests that say nothing of it: more than what they send takes.
+const POOL: &str = "8MiB";
+/// What all pools of a test's program may take together, as several tests run at once.
+const MEMORY: u64 = 64 << 20;
+
+/// `args` with a small pool, if they ask for none and capture.
+fn with_a_pool<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    let (command, rest) = args.split_first().expect("a command");
+    let pool = if takes_a_pool(args) && !names_a_pool(args) { &["-B", POOL][..] } else { &[] };
+    [&[*command], pool, rest].concat()
+}
+
+fn takes_a_pool(args: &[&str]) -> bool {
+    args.iter().any(|arg| ["capture", "count"].contains(arg))
+        && !args.contains(&"af_xdp")
+        && !args.contains(&"-D")
+}
+
+fn names_a_pool(args: &[&str]) -> bool {
+    args.contains(&"-B") || args.contains(&"--chunks")
+}
+
+/// Panics if a command line may take more memory than a test should.
+fn is_modest(network: &Network, args: &[&str]) {
+    if !takes_a_pool(args) {
+        return;
+    }
+    let bytes = |name: &str| {
+        let value = args[args.iter().position(|arg| *arg == name)? + 1];
+        let digits = value.trim_end_matches(|c: char| !c.is_ascii_digit());
+        let unit = match &value[digits.len()..] {
+            "" => 0,
+            "KB" | "KiB" => 10,
+            "MB" | "MiB" => 20,
+            _ => 40,
+        };
+        Some(digits.parse::<u64>().expect("a number") << unit)
+    };
+    let chunk = bytes("--chunk-size").unwrap_or(1 << 20);
+    let pool = bytes("-B").or_else(|| Some(bytes("--chunks")? * chunk)).unwrap_or(64 << 20);
+    let queues: u32 = network.pairs().iter().map(|pair| pair.rx.queues).sum();
+    let hooks = if args.contains(&"xdp+tc") { 2 } else { 1 };
+    let all = pool.saturating_mul(u64::from(queues) * hooks);
+    assert!(all <= MEMORY, "pools of {} MiB for a test: give -B, or spawn_with_memory", all >> 20);
+}
+
+/// A mount namespace of its own, as long as this lives.
+pub(crate) struct Mounts(Child);
+
+impl Mounts {
+    /// With what `mount` has mounted.
+    pub(crate) fn with(mount: &str) -> Self {
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "sh", "-c", &format!("{mount} && echo ready && exec sleep 600")]);
+        let mut holder = Self(command.stdout(Stdio::piped()).spawn().expect("unshare is installed"));
+        let mut line = String::new();
+        let pipe = holder.0.stdout.take().expect("a pipe");
+        BufReader::new(pipe).read_line(&mut line).expect("a line");
+        assert_eq!(line, "ready\n", "{mount}");
+        holder
+    }
+
+    /// weir in it.
+    pub(crate) fn weir(&self, args: &[&str]) -> Command {
+        let mut command = Command::new("nsenter");
+        command.args(["-m", "-t", &self.0.id().to_string(), env!("CARGO_BIN_EXE_weir")]).args(args);
+        command
+    }
+
+    /// What is called `path` in it.
+    pub(crate) fn path(&self, path: &str) -> String {
+        format!("/proc/{}/root{path}", self.0.id())
+    }
+}
+
+impl Drop for Mounts {
+    fn drop(&mut self) {
+        let _over = self.0.kill().and_then(|()| self.0.wait());
+    }
+}
+
+/// A program that runs, with what it prints. It is killed with the test that fails.
 pub(crate) struct Running {
     child: Child,
     /// None where the test reads it.
-    stdout: Option<Captured>,
-    stderr: Captured,
+    stdout: Option<JoinHandle<()>>,
+    stderr: Option<JoinHandle<()>>,
+    run: Arc<Run>,
 }
 
 /// A program that has ended.
@@ -81,14 +234,14 @@ pub(crate) struct Ended {
 
 /// Starts weir in the receiving namespace and waits until it captures, which it says on standard error.
 pub(crate) fn start(network: &Network, args: &[&str]) -> Running {
-    let running = Running::spawn(network, &mut weir(args));
+    let running = Running::spawn(network, &mut weir(&with_a_pool(args)));
     running.wait_until_open();
     running
 }
 
 /// The same, with its standard output for the test to read, or not to.
 pub(crate) fn start_piped(network: &Network, args: &[&str]) -> (Running, ChildStdout) {
-    let mut running = Running::spawn_child(network, &mut weir(args));
+    let mut running = Running::spawn_child(network, &mut weir(&with_a_pool(args)));
     let stdout = running.child.stdout.take().expect("a pipe");
     running.wait_until_open();
     (running, stdout)
@@ -96,21 +249,39 @@ pub(crate) fn start_piped(network: &Network, args: &[&str]) -> (Running, ChildSt
 
 /// Runs weir in the receiving namespace until it ends by itself.
 pub(crate) fn run(network: &Network, args: &[&str]) -> Ended {
-    Running::spawn(network, &mut weir(args)).wait()
+    Running::spawn(network, &mut weir(&with_a_pool(args))).wait()
+}
+
+/// Runs a command to its end in the receiving namespace. Its output is shown if the test fails.
+pub(crate) fn output(network: &Network, command: &mut Command) -> Output {
+    let output = network.rx().run(|| command.output()).expect("the program starts");
+    let run = Run::noted(command);
+    run.stdout.add(&output.stdout);
+    run.stderr.add(&output.stderr);
+    run.ends(output.status);
+    output
 }
 
 impl Running {
     pub(crate) fn spawn(network: &Network, command: &mut Command) -> Self {
+        let args: Vec<_> = command.get_args().map(|arg| arg.to_str().expect("UTF-8")).collect();
+        is_modest(network, &args);
+        Self::spawn_with_memory(network, command, "no more than others")
+    }
+
+    /// The same of one that asks for much memory; `_why` it has to.
+    pub(crate) fn spawn_with_memory(network: &Network, command: &mut Command, _why: &str) -> Self {
         let mut running = Self::spawn_child(network, command);
-        running.stdout = running.child.stdout.take().map(Captured::new);
+        running.stdout = running.child.stdout.take().map(|pipe| running.run.stdout.take(pipe));
         running
     }
 
     fn spawn_child(network: &Network, command: &mut Command) -> Self {
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = network.rx().spawn(command).expect("the program starts");
-        let stderr = Captured::new(child.stderr.take().expect("a pipe"));
-        Self { child, stdout: None, stderr }
+        let run = Run::noted(command);
+        let stderr = Some(run.stderr.take(child.stderr.take().expect("a pipe")));
+        Self { child, stdout: None, stderr, run }
     }
 
     /// Waits until weir says that it captures.
@@ -129,11 +300,24 @@ impl Running {
 
     /// Waits until standard error has `text`.
     pub(crate) fn wait_for(&self, text: &str) {
-        let start = Instant::now();
-        while !self.stderr.text().contains(text) {
-            assert!(start.elapsed() < PATIENCE, "waited for `{text}`, found: {}", self.stderr.text());
-            thread::sleep(Duration::from_millis(2));
-        }
+        until(&format!("`{text}`"), || {
+            let said = self.run.stderr.text();
+            // One that was killed still has its last words in the pipe.
+            let over = self.stderr.as_ref().is_none_or(JoinHandle::is_finished);
+            assert!(
+                said.contains(text) || !over || self.run.stderr.text().contains(text),
+                "it ended without `{text}`"
+            );
+            if said.contains(text) { Ok(()) } else { Err(said) }
+        });
+    }
+
+    /// Waits until standard output has as many lines as this.
+    pub(crate) fn wait_for_lines(&self, lines: usize) {
+        until(&format!("{lines} lines on standard output"), || {
+            let found = self.run.stdout.text();
+            if found.lines().count() >= lines { Ok(()) } else { Err(found) }
+        });
     }
 
     pub(crate) fn signal(&self, signal: Signal) {
@@ -147,24 +331,82 @@ impl Running {
     }
 
     pub(crate) fn wait(mut self) -> Ended {
-        let start = Instant::now();
-        let status = loop {
-            if let Some(status) = self.child.try_wait().expect("the program can be waited for") {
-                break status;
+        let status = until("its end", || {
+            let status = self.child.try_wait().expect("the program can be waited for");
+            status.ok_or_else(|| fs::read_to_string(format!("/proc/{}/wchan", self.id())).unwrap_or_default())
+        });
+        self.run.ends(status);
+        for pipe in [self.stdout.take(), self.stderr.take()].into_iter().flatten() {
+            pipe.join().expect("no panic");
+        }
+        Ended { status, stdout: self.run.stdout.bytes(), stderr: self.run.stderr.text() }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // Of no effect on one that has been waited for.
+        let _over = self.child.kill().and_then(|()| self.child.wait());
+    }
+}
+
+/// A program that a test has run, for those who want to know why the test has failed.
+#[derive(Default)]
+struct Run {
+    command: String,
+    stdout: Captured,
+    stderr: Captured,
+    status: Mutex<Option<ExitStatus>>,
+}
+
+thread_local! {
+    static RUNS: RefCell<Vec<Arc<Run>>> = const { RefCell::new(Vec::new()) };
+}
+
+/// So many programs are told of: the last.
+const TOLD: usize = 4;
+
+impl Run {
+    /// Notes a program of this test: a panic shows it.
+    #[expect(clippy::print_stderr, reason = "where panics are shown, and captured with the test's output")]
+    fn noted(command: &Command) -> Arc<Self> {
+        static HOOK: Once = Once::new();
+        HOOK.call_once(|| {
+            let before = panic::take_hook();
+            panic::set_hook(Box::new(move |panic| {
+                before(panic);
+                let told = |runs: &RefCell<Vec<Arc<Self>>>| {
+                    runs.try_borrow().iter().flat_map(|runs| runs.iter()).for_each(|run| eprintln!("{run}"));
+                };
+                let _nobody_left = RUNS.try_with(told);
+            }));
+        });
+        let run = Arc::new(Self { command: format!("{command:?}"), ..Self::default() });
+        RUNS.with_borrow_mut(|runs| {
+            runs.push(Arc::clone(&run));
+            if runs.len() > TOLD {
+                runs.remove(0);
             }
-            if start.elapsed() > PATIENCE {
-                let _ended = self.child.kill();
-                panic!("it does not end: {}", self.stderr.text());
-            }
-            thread::sleep(Duration::from_millis(2));
-        };
-        let stderr = String::from_utf8_lossy(&self.stderr.finish()).into_owned();
-        Ended { status, stdout: self.stdout.map(Captured::finish).unwrap_or_default(), stderr }
+        });
+        run
+    }
+
+    fn ends(&self, status: ExitStatus) {
+        *self.status.lock().expect("no panic") = Some(status);
+    }
+}
+
+impl fmt::Display for Run {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let status = self.status.lock().unwrap_or_else(PoisonError::into_inner);
+        let status = status.map_or("it runs".to_owned(), |status| status.to_string());
+        let (stdout, stderr) = (self.stdout.text(), self.stderr.text());
+        write!(f, "$ {}\n{status}; standard output:\n{stdout}standard error:\n{stderr}", self.command)
     }
 }
 
 impl Ended {
-    /// It succeeded; else the test fails with what it printed.
+    /// It succeeded.
     pub(crate) fn succeeded(self) -> Self {
         assert_eq!(self.status.code(), Some(0), "{}", self.stderr);
         self
@@ -229,31 +471,31 @@ fn number(value: &Value, field: &str) -> u64 {
 }
 
 /// What a program prints, taken while it runs so that it never waits for us.
-struct Captured {
-    bytes: Arc<Mutex<Vec<u8>>>,
-    thread: JoinHandle<()>,
-}
+#[derive(Clone, Default)]
+struct Captured(Arc<Mutex<Vec<u8>>>);
 
 impl Captured {
-    fn new(mut pipe: impl Read + Send + 'static) -> Self {
-        let bytes = Arc::new(Mutex::new(Vec::new()));
-        let shared = Arc::clone(&bytes);
-        let thread = thread::spawn(move || {
+    /// Takes all of a pipe, on a thread.
+    fn take(&self, mut pipe: impl Read + Send + 'static) -> JoinHandle<()> {
+        let captured = self.clone();
+        thread::spawn(move || {
             let mut buffer = [0; 65536];
             while let Ok(length @ 1..) = pipe.read(&mut buffer) {
-                shared.lock().expect("no panic").extend_from_slice(&buffer[..length]);
+                captured.add(&buffer[..length]);
             }
-        });
-        Self { bytes, thread }
+        })
+    }
+
+    fn add(&self, bytes: &[u8]) {
+        self.0.lock().expect("no panic").extend_from_slice(bytes);
+    }
+
+    fn bytes(&self) -> Vec<u8> {
+        self.0.lock().expect("no panic").clone()
     }
 
     fn text(&self) -> String {
-        String::from_utf8_lossy(&self.bytes.lock().expect("no panic")).into_owned()
-    }
-
-    fn finish(self) -> Vec<u8> {
-        self.thread.join().expect("no panic");
-        std::mem::take(&mut *self.bytes.lock().expect("no panic"))
+        String::from_utf8_lossy(&self.bytes()).into_owned()
     }
 }
 

@@ -1,26 +1,22 @@
 //! Interfaces of other namespaces, by the names that `ip netns` gives, and their end.
 
 use std::fs;
-use std::process::{Child, Command};
-use std::thread;
-use std::time::Duration;
+use std::process::Command;
 
 use weir_lab::{Network, require_root};
 
-use crate::harness::{Running, network, run, send, tshark};
-
-const SETTLE: Duration = Duration::from_millis(500);
+use crate::harness::{Running, network, root_tests, run, send, tshark};
 
 /// A process in the receiving namespace, which `ip netns attach` can give a name to.
-fn inside(network: &Network) -> Child {
-    network.rx().spawn(Command::new("sleep").arg("1000")).expect("sleep starts")
+pub(crate) fn inside(network: &Network) -> Running {
+    Running::spawn(network, Command::new("sleep").arg("1000"))
 }
 
 /// Runs weir where the namespaces are called `web` and `db`, in a `/run` that nobody else sees, until there is a file
 /// `over`; then the names are taken away. Ends as weir does.
 fn named(networks: &[Network; 2], directory: &str, arguments: &str) -> Running {
-    let mut processes = networks.each_ref().map(inside);
-    let [web, db] = processes.each_ref().map(Child::id);
+    let processes = networks.each_ref().map(inside);
+    let [web, db] = processes.each_ref().map(Running::id);
     let script = format!(
         "mount -t tmpfs none /run && ip netns attach web {web} && ip netns attach db {db} || exit 9
         timeout 60 {} {arguments} & touch {directory}/ready
@@ -31,42 +27,36 @@ fn named(networks: &[Network; 2], directory: &str, arguments: &str) -> Running {
     let running = Running::spawn(&network(), Command::new("sh").args(["-c", &script]));
     running.wait_until_open();
     assert!(fs::exists(format!("{directory}/ready")).expect("a directory"), "the names are given");
-    for process in &mut processes {
-        process.kill().expect("it runs");
-        process.wait().expect("it ends");
-    }
     running
 }
 
-#[test]
-fn root_namespaces_are_named_in_the_file_and_end_the_capture() {
-    if !require_root("root_namespaces_are_named_in_the_file_and_end_the_capture") {
-        return;
-    }
+root_tests! { namespaces_are_named_in_the_file_and_end_the_capture:
+    root_namespaces_are_named_in_the_file_and_end_the_capture_af_packet("af_packet");
+    root_namespaces_are_named_in_the_file_and_end_the_capture_xdp("xdp");
+    root_namespaces_are_named_in_the_file_and_end_the_capture_tc("tc");
+}
+
+fn namespaces_are_named_in_the_file_and_end_the_capture(source: &str) {
     let directory = tempfile::tempdir().expect("a directory");
     let path = |name: &str| directory.path().join(name).display().to_string();
-    for source in ["af_packet", "xdp", "tc"] {
-        let networks = [network(), network()];
-        let file = path("both.pcapng");
-        let arguments = format!("capture -i rx0 --netns web --netns db --source {source} -w {file} --json");
-        let running = named(&networks, &path(""), &arguments);
-        send(&networks[0], 300);
-        send(&networks[1], 500);
-        thread::sleep(SETTLE);
-        fs::write(path("over"), "").expect("a file");
-        let ended = running.wait().failed(&["web/rx0 is gone", "db/rx0 is gone", "interface `"]);
-        fs::remove_file(path("over")).expect("it is there");
+    let networks = [network(), network()];
+    let file = path("both.pcapng");
+    let arguments =
+        format!("capture -B 8MiB -i rx0 --netns web --netns db --source {source} -w {file} --json");
+    let running = named(&networks, &path(""), &arguments);
+    send(&networks[0], 300);
+    send(&networks[1], 500);
+    fs::write(path("over"), "").expect("a file");
+    let ended = running.wait().failed(&["web/rx0 is gone", "db/rx0 is gone", "interface `"]);
 
-        let account = ended.account();
-        account.closes();
-        let interfaces = account.0["interfaces"].as_array().expect("an array");
-        let told: Vec<_> =
-            interfaces.iter().map(|one| (one["name"].as_str(), one["written"].as_u64())).collect();
-        assert_eq!(told, [(Some("web/rx0"), Some(300)), (Some("db/rx0"), Some(500))], "{source}");
-        let listing = tshark(file.as_ref(), &["frame.interface_name"]);
-        let number = |name: &str| listing.iter().filter(|found| *found == name).count();
-        assert_eq!((number("web/rx0"), number("db/rx0"), listing.len()), (300, 500, 800), "{source}");
-    }
+    let account = ended.account();
+    account.closes();
+    let interfaces = account.0["interfaces"].as_array().expect("an array");
+    let told: Vec<_> = interfaces.iter().map(|one| (one["name"].as_str(), one["written"].as_u64())).collect();
+    assert_eq!(told, [(Some("web/rx0"), Some(300)), (Some("db/rx0"), Some(500))], "{source}");
+    let listing = tshark(file.as_ref(), &["frame.interface_name"]);
+    let number = |name: &str| listing.iter().filter(|found| *found == name).count();
+    assert_eq!((number("web/rx0"), number("db/rx0"), listing.len()), (300, 500, 800), "{source}");
 }
 
 #[test]
@@ -77,7 +67,7 @@ fn root_counting_says_what_happens_to_interfaces() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = |name: &str| directory.path().join(name).display().to_string();
     let networks = [network(), network()];
-    let running = named(&networks, &path(""), "count -i web/rx0 -i db/any --json --verbose");
+    let running = named(&networks, &path(""), "count -B 8MiB -i web/rx0 -i db/any --json --verbose");
     send(&networks[0], 10);
     send(&networks[1], 20);
     let down = networks[0].rx().run(|| Command::new("ip").args(["link", "set", "rx0", "down"]).status());

@@ -5,8 +5,8 @@ use std::process::Command;
 use weir::reader::Reader;
 use weir_lab::{Generator, Network, Rate, SequenceCheck, Traffic, Veth, require_root};
 
-use crate::files::{files, plain};
-use crate::harness::{directory, path, run, start};
+use crate::files::{capinfos, files, plain};
+use crate::harness::{arrive, directory, path, root_tests, run, start};
 
 /// Packets sent on each queue.
 const COUNT: u64 = 2500;
@@ -22,8 +22,19 @@ fn network() -> (Network, Vec<Traffic>) {
     (network, traffic)
 }
 
-/// Sends on all queues at the same time.
+/// Sends on all queues at the same time; all of it has arrived when this returns.
 fn send(network: &Network, traffic: &[Traffic]) {
+    let [one, other] = network.pairs() else { panic!("two pairs") };
+    arrive(one, || {
+        arrive(other, || {
+            send_on_all_queues(network, traffic);
+            2 * COUNT
+        });
+        2 * COUNT
+    });
+}
+
+fn send_on_all_queues(network: &Network, traffic: &[Traffic]) {
     std::thread::scope(|scope| {
         for (pair, traffic) in network.pairs().iter().zip(traffic) {
             for cpu in [0, 1] {
@@ -36,55 +47,54 @@ fn send(network: &Network, traffic: &[Traffic]) {
     });
 }
 
-#[test]
-fn root_files_are_in_the_order_of_time() {
-    if !require_root("root_files_are_in_the_order_of_time") {
-        return;
-    }
-    let cases: [(&str, &[&str]); 6] = [
-        ("f", &["--source", "xdp"]),
-        ("f", &["--source", "tc", "-U"]),
-        ("f", &["--source", "af_packet"]),
-        ("f", &["--source", "xdp", "-C", "100KB"]),
-        ("f", &["--source", "xdp+tc", "--format", "pcap", "--nano"]),
-        ("f.zst", &["--source", "xdp", "--mode", "exclusive", "-G", "100ms"]),
-    ];
-    for (name, args) in cases {
-        let (directory, (network, traffic)) = (directory(), network());
-        let order = ["capture", "-i", "rx0", "-i", "rx1", "--json", "--order", "time", "--window", WINDOW];
-        let running = start(&network, &[&order, args, &["-w", &path(&directory, name)]].concat());
-        send(&network, &traffic);
-        let ended = running.interrupt().succeeded();
-        let account = ended.account();
-        account.closes();
-        assert_eq!((account.number("lost"), account.number("written")), (0, 4 * COUNT), "{args:?}");
-        let told = &account.0["time_order"];
-        assert_eq!((told["late"].as_u64(), told["early"].as_u64()), (Some(0), Some(0)), "{args:?} {told}");
-        assert!(ended.stderr.contains("In the order of time (held back for 500 ms)"), "{}", ended.stderr);
+root_tests! { files_are_in_the_order_of_time:
+    root_files_are_in_the_order_of_time_xdp("f", &["--source", "xdp"]);
+    root_files_are_in_the_order_of_time_tc("f", &["--source", "tc", "-U"]);
+    root_files_are_in_the_order_of_time_af_packet("f", &["--source", "af_packet"]);
+    root_files_are_in_the_order_of_time_rotated("f", &["--source", "xdp", "-C", "100KB"]);
+    root_files_are_in_the_order_of_time_pcap("f", &["--source", "xdp+tc", "--format", "pcap", "--nano"]);
+    root_files_are_in_the_order_of_time_compressed(
+        "f.zst", &["--source", "xdp", "--mode", "exclusive", "-G", "100ms"]
+    );
+}
 
-        let mut checks: Vec<_> =
-            traffic.iter().map(|traffic| SequenceCheck::new(traffic, 0..2 * COUNT)).collect();
-        let mut stamps = Vec::new();
-        for file in files(&directory) {
-            let file = plain(&file);
-            let info = Command::new("capinfos").arg("-o").arg(&file).output().expect("capinfos is installed");
-            let info = String::from_utf8_lossy(&info.stdout).into_owned();
-            assert!(info.contains("Strict time order:   True"), "{args:?}: {info}");
-            stamps.extend(tshark(&file));
-            let mut reader = Reader::open(&file).expect("a capture file");
-            while let Some(packet) = reader.next_packet().expect("a whole file") {
-                // Of a pcap file nothing else tells.
-                let place = network.pairs().iter().position(|pair| packet.data.starts_with(&pair.rx.mac));
-                checks[place.expect("one of ours")].frame(packet.data);
-            }
+fn files_are_in_the_order_of_time(name: &str, args: &[&str]) {
+    let (directory, (network, traffic)) = (directory(), network());
+    let order = ["capture", "-i", "rx0", "-i", "rx1", "--json", "--order", "time", "--window", WINDOW];
+    let running = start(&network, &[&order, args, &["-w", &path(&directory, name)]].concat());
+    send(&network, &traffic);
+    let ended = running.interrupt().succeeded();
+    let account = ended.account();
+    account.closes();
+    assert_eq!((account.number("lost"), account.number("written")), (0, 4 * COUNT), "{args:?}");
+    let told = &account.0["time_order"];
+    assert_eq!((told["late"].as_u64(), told["early"].as_u64()), (Some(0), Some(0)), "{args:?} {told}");
+    assert!(ended.stderr.contains("In the order of time (held back for 500 ms)"), "{}", ended.stderr);
+
+    let mut checks: Vec<_> =
+        traffic.iter().map(|traffic| SequenceCheck::new(traffic, 0..2 * COUNT)).collect();
+    let files: Vec<_> = files(&directory).iter().map(|file| plain(file)).collect();
+    let ordered = capinfos(&files, "-o", "Strict time order");
+    assert!(ordered.iter().all(|ordered| ordered == "True"), "{args:?}: {ordered:?}");
+    // As they are, one behind the other.
+    let all = directory.path().join("all");
+    let merged = Command::new("mergecap").args(["-a", "-w"]).arg(&all).args(&files).status();
+    assert!(merged.expect("mergecap is installed").success());
+    let stamps = tshark(&all);
+    for file in files {
+        let mut reader = Reader::open(&file).expect("a capture file");
+        while let Some(packet) = reader.next_packet().expect("a whole file") {
+            // Of a pcap file nothing else tells.
+            let place = network.pairs().iter().position(|pair| packet.data.starts_with(&pair.rx.mac));
+            checks[place.expect("one of ours")].frame(packet.data);
         }
-        assert_eq!(stamps.len() as u64, 4 * COUNT, "{args:?}");
-        assert!(stamps.is_sorted(), "{args:?}");
-        for check in checks {
-            let report = check.finish();
-            let total = report.total;
-            assert_eq!((total.received, total.lost, report.corrupt), (2 * COUNT, 0, 0), "{args:?}");
-        }
+    }
+    assert_eq!(stamps.len() as u64, 4 * COUNT, "{args:?}");
+    assert!(stamps.is_sorted(), "{args:?}");
+    for check in checks {
+        let report = check.finish();
+        let total = report.total;
+        assert_eq!((total.received, total.lost, report.corrupt), (2 * COUNT, 0, 0), "{args:?}");
     }
 }
 

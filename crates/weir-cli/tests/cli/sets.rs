@@ -2,61 +2,57 @@
 
 use std::fs;
 use std::thread;
-use std::time::Duration;
 
 use weir_lab::require_root;
 
 use crate::control::{ctl, ctl_succeeds, ended_at, say};
-use crate::harness::{capture, confined, directory, network, path, send, start};
+use crate::harness::{capture, confined, directory, network, path, root_tests, send, start};
 
-const SETTLE: Duration = Duration::from_millis(400);
+root_tests! { a_set_changes_under_a_running_filter_and_the_file_says_how:
+    root_a_set_changes_under_a_running_filter_and_the_file_says_how_xdp("xdp", false);
+    root_a_set_changes_under_a_running_filter_and_the_file_says_how_tc("tc", false);
+    root_a_set_changes_under_a_running_filter_and_the_file_says_how_xdp_and_tc("xdp+tc", false);
+    root_a_set_changes_under_a_running_filter_and_the_file_says_how_af_packet("af_packet", false);
+    root_a_set_changes_under_a_filter_that_was_exchanged_and_the_file_says_how_xdp("xdp", true);
+    root_a_set_changes_under_a_filter_that_was_exchanged_and_the_file_says_how_tc("tc", true);
+}
 
-#[test]
-fn root_a_set_changes_under_a_running_filter_and_the_file_says_how() {
-    if !require_root("root_a_set_changes_under_a_running_filter_and_the_file_says_how") {
-        return;
+fn a_set_changes_under_a_running_filter_and_the_file_says_how(source: &str, exchanged: bool) {
+    let (network, directory) = (network(), directory());
+    let name = |name: &str| path(&directory, name);
+    let (file, socket, set) = (name("set.pcapng"), name("socket"), name("wanted"));
+    let expression = format!("udp and port in @{set}");
+    fs::write(&set, "9999").expect("a set");
+    let first = if exchanged { "arp" } else { &expression };
+    let args = ["--source", source, "-w", &file, "--json", "-v", "--control", &socket, "--", first];
+    let running = capture(&network, &args);
+    running.wait_for(&confined());
+    if exchanged {
+        ctl_succeeds(&network, &["filter", "-t", &socket, "--", &expression]);
     }
-    let exchanged = [("xdp", true), ("tc", true)];
-    for (source, exchanged) in
-        ["xdp", "tc", "xdp+tc", "af_packet"].map(|source| (source, false)).into_iter().chain(exchanged)
-    {
-        let (network, directory) = (network(), directory());
-        let name = |name: &str| path(&directory, name);
-        let (file, socket, set) = (name("set.pcapng"), name("socket"), name("wanted"));
-        let expression = format!("udp and port in @{set}");
-        fs::write(&set, "9999").expect("a set");
-        let first = if exchanged { "arp" } else { &expression };
-        let args = ["--source", source, "-w", &file, "--json", "-v", "--control", &socket, "--", first];
-        let running = capture(&network, &args);
-        running.wait_for(&confined());
-        if exchanged {
-            ctl_succeeds(&network, &["filter", "-t", &socket, "--", &expression]);
-        }
-        let change = |words: &[&str], told: &str| {
-            ctl_succeeds(&network, &[&["set", "-t", &socket, &set], words].concat());
-            running.wait_for(&format!("set `{set}`: {told}"));
-        };
-        send(&network, 10);
-        change(&["add", "9", "7000-7001"], "3 added, 0 removed");
-        send(&network, 20);
-        thread::sleep(SETTLE);
-        change(&["remove", "9", "1"], "0 added, 1 removed");
-        send(&network, 40);
-        let members = name("members");
-        fs::write(&members, "9, 7000 # and so on\n").expect("a file");
-        change(&["replace", &format!("@{members}")], "1 added, 2 removed");
-        send(&network, 80);
-        let missing = ctl(&network, &["set", "-t", &socket, "missing", "add", "1"]);
-        let told = String::from_utf8_lossy(&missing.stderr).into_owned();
-        assert!(!missing.status.success() && told.contains(&format!("there: `{set}`")), "{told}");
-        let account = ended_at(running);
-        account.closes();
-        assert_eq!(account.number("written"), 20 + 80, "{source}, exchanged: {exchanged}");
-        let bytes = fs::read(&file).expect("the file");
-        for told in ["3 added, 0 removed", "0 added, 1 removed", "1 added, 2 removed"] {
-            let mark = format!("set `{set}`: {told}");
-            assert!(bytes.windows(mark.len()).any(|part| part == mark.as_bytes()), "{mark}");
-        }
+    let change = |words: &[&str], told: &str| {
+        ctl_succeeds(&network, &[&["set", "-t", &socket, &set], words].concat());
+        running.wait_for(&format!("set `{set}`: {told}"));
+    };
+    send(&network, 10);
+    change(&["add", "9", "7000-7001"], "3 added, 0 removed");
+    send(&network, 20);
+    change(&["remove", "9", "1"], "0 added, 1 removed");
+    send(&network, 40);
+    let members = name("members");
+    fs::write(&members, "9, 7000 # and so on\n").expect("a file");
+    change(&["replace", &format!("@{members}")], "1 added, 2 removed");
+    send(&network, 80);
+    let missing = ctl(&network, &["set", "-t", &socket, "missing", "add", "1"]);
+    let told = String::from_utf8_lossy(&missing.stderr).into_owned();
+    assert!(!missing.status.success() && told.contains(&format!("there: `{set}`")), "{told}");
+    let account = ended_at(running);
+    account.closes();
+    assert_eq!(account.number("written"), 20 + 80, "{source}, exchanged: {exchanged}");
+    let bytes = fs::read(&file).expect("the file");
+    for told in ["3 added, 0 removed", "0 added, 1 removed", "1 added, 2 removed"] {
+        let mark = format!("set `{set}`: {told}");
+        assert!(bytes.windows(mark.len()).any(|part| part == mark.as_bytes()), "{mark}");
     }
 }
 
@@ -102,7 +98,6 @@ fn root_members_are_read_as_the_expression_means_them() {
         assert_eq!(refused.status.code(), Some(2), "{words} {wrong}");
         ctl_succeeds(&network, &["set", "-t", &socket, &set, "add", member]);
         send(&network, 20);
-        thread::sleep(SETTLE);
         let ended = running.interrupt().succeeded();
         let captured = if words.starts_with("not") { 30 } else { 20 };
         assert_eq!(ended.account().number("captured"), captured, "{words}: {}", ended.stderr);

@@ -1,12 +1,12 @@
 //! kill -9 at any moment: the system is as it was, and what was written can be read.
 
-use std::env;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
+use std::{env, fs};
 
 use weir_lab::{Generator, Network, Traffic, Veth, require_root};
 
-use crate::left::Before;
+use crate::left::Watch;
 
 /// Each way to be attached.
 const WAYS: [&[&str]; 8] = [
@@ -20,12 +20,32 @@ const WAYS: [&[&str]; 8] = [
     &["af_xdp", "--mode", "exclusive"],
 ];
 
-/// How often it is killed, unless `WEIR_KILLS` says more (`make faults`).
+/// How often it is killed in all, unless `WEIR_KILLS` says more (`make faults`).
 const ROUNDS: u64 = 48;
 
 #[test]
-fn root_nothing_is_left_after_kill_9() {
-    if !require_root("root_nothing_is_left_after_kill_9") {
+fn root_nothing_is_left_after_kill_9_of_xdp() {
+    killed("root_nothing_is_left_after_kill_9_of_xdp", [0, 1]);
+}
+
+#[test]
+fn root_nothing_is_left_after_kill_9_of_tc() {
+    killed("root_nothing_is_left_after_kill_9_of_tc", [2, 5]);
+}
+
+#[test]
+fn root_nothing_is_left_after_kill_9_of_exclusive_captures() {
+    killed("root_nothing_is_left_after_kill_9_of_exclusive_captures", [3, 7]);
+}
+
+#[test]
+fn root_nothing_is_left_after_kill_9_of_af_packet_and_of_both() {
+    killed("root_nothing_is_left_after_kill_9_of_af_packet_and_of_both", [4, 6]);
+}
+
+/// Kills captures that are attached in these ways, in turn.
+fn killed(test: &str, ways: [usize; 2]) {
+    if !require_root(test) {
         return;
     }
     let directory = tempfile::tempdir().expect("a directory");
@@ -33,38 +53,41 @@ fn root_nothing_is_left_after_kill_9() {
     let network = Network::new(Veth::default()).expect("a private network");
     let traffic = Traffic::new(60).expect("size").between(network.pair());
     let mut generator = Generator::new(network.pair(), &traffic).expect("generator");
-    let before = Before::of(&network);
+    let mut watch = Watch::over(&network);
     let rounds = env::var("WEIR_KILLS").map_or(ROUNDS, |rounds| rounds.parse().expect("a number"));
+    let all = (0..rounds).zip((0..WAYS.len()).cycle());
+    let ours: Vec<_> = all.filter(|(_, way)| ways.contains(way)).collect();
 
     // From before anything is open to well into the capture; the steps are odd so that no beat is hit twice.
-    for (round, way) in (0..rounds).zip(WAYS.iter().cycle()) {
+    for (place, &(round, way)) in ours.iter().enumerate() {
+        let (way, is_last) = (WAYS[way], place + 1 == ours.len());
         let wait = Duration::from_micros(round * 5_923 % 290_000);
         let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
-        weir.args(["capture", "-i", "rx0", "--source"]).args(*way).arg("-w").arg(&file);
+        weir.args(["capture", "-B", "8MiB", "-i", "rx0", "--source"]).args(way).arg("-w").arg(&file);
+        let _of_the_round_before = fs::remove_file(&file);
         let mut weir =
             network.rx().spawn(weir.stdin(Stdio::null()).stderr(Stdio::null())).expect("weir starts");
         let began = Instant::now();
-        while began.elapsed() < wait {
+        let written = || fs::metadata(&file).map_or(0, |data| data.len());
+        // The last is killed when there is something to read.
+        while began.elapsed() < wait || is_last && written() < 500_000 {
             generator.send(2_000).expect("frames");
+            assert!(began.elapsed() < Duration::from_secs(30), "{way:?}: {} bytes written", written());
         }
         weir.kill().expect("it runs");
         assert_eq!(weir.wait().expect("it can be waited for").code(), None, "it was killed");
 
-        let left = before.left(&network);
-        assert!(left.is_none(), "round {round} {way:?}: {left:?}");
-
-        if round == ROUNDS - 1 {
-            let output = Command::new("tshark")
-                .args(["-n", "-T", "fields", "-e", "frame.len", "-r"])
-                .arg(&file)
-                .output();
-            let text = String::from_utf8(output.expect("tshark runs").stdout).expect("text");
-            assert!(text.lines().all(|line| line == "60"), "a frame was changed");
-            assert!(
-                text.lines().count() > 1000,
-                "what was written can be read: {} packets",
-                text.lines().count()
-            );
-        }
+        watch.ended(|| format!("round {round} {way:?}"));
+        let changed = watch.changed();
+        assert!(changed.is_none(), "round {round} {way:?}: {changed:?}");
     }
+    let output =
+        Command::new("tshark").args(["-n", "-T", "fields", "-e", "frame.len", "-r"]).arg(&file).output();
+    let text = String::from_utf8(output.expect("tshark runs").stdout).expect("text");
+    assert!(text.lines().all(|line| line == "60"), "a frame was changed");
+    assert!(text.lines().count() > 1000, "what was written can be read: {} packets", text.lines().count());
+
+    drop(generator);
+    let left = watch.left();
+    assert!(left.is_none(), "left: {left:?}");
 }

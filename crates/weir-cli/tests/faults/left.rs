@@ -1,67 +1,134 @@
 //! What a command that has ended may not leave behind.
+//!
+//! Programs and maps are the whole kernel's, and others make some at the same time. So each that was not there before is a
+//! suspect, and those of others are acquitted: they go when whoever made them ends, or a process that is none of ours holds
+//! them. What was really left stays for good.
 
-use std::collections::BTreeSet;
-use std::process::Command;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::process::{self, Command};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::process::set_child_subreaper;
 use weir_lab::Network;
 use weir_sys::bpf::query;
 
-/// The kernel frees programs and maps after a grace period.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// The kernel frees programs and maps after a grace period, and others' tests end.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// For interfaces, which are ours alone.
+const SOON: Duration = Duration::from_secs(30);
 
-/// Programs and maps in the kernel.
-type Objects = BTreeSet<(&'static str, u32)>;
+/// A program or a map in the kernel, as it is named in `/proc/PID/fdinfo`.
+type Object = (&'static str, u32);
 
-/// One at a time looks, and makes what others would see.
-static ALONE: Mutex<()> = Mutex::new(());
-
-/// The system before.
-pub(crate) struct Before {
-    _alone: MutexGuard<'static, ()>,
-    objects: Objects,
+/// The system before, and what has come since.
+pub(crate) struct Watch<'a> {
+    network: &'a Network,
     links: String,
+    before: BTreeSet<Object>,
+    /// With what was run before each of them was seen.
+    suspects: BTreeMap<Object, String>,
 }
 
-impl Before {
-    pub(crate) fn of(network: &Network) -> Self {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+impl<'a> Watch<'a> {
+    pub(crate) fn over(network: &'a Network) -> Self {
         let links = links(network);
         assert!(!links.contains("xdp") && !links.contains("clsact"), "{links}");
-        Self { _alone: alone, objects: objects(), links }
+        // Whoever loses his parent among what we run becomes a child of ours.
+        set_child_subreaper(rustix::process::Pid::from_raw(1)).expect("it is known since Linux 3.4");
+        Self { network, links, before: objects(), suspects: BTreeMap::new() }
     }
 
-    /// What is still there after all patience that was not there before.
-    pub(crate) fn left(&self, network: &Network) -> Option<String> {
-        let patience = Instant::now() + PATIENCE;
-        let mut left: Objects = objects().difference(&self.objects).copied().collect();
+    /// A command has ended, which is called so: all that is new is suspected to be left of it.
+    pub(crate) fn ended(&mut self, name: impl Fn() -> String) {
+        let now = objects();
+        self.suspects.retain(|object, _| now.contains(object));
+        for object in now.difference(&self.before) {
+            self.suspects.entry(*object).or_insert_with(&name);
+        }
+    }
+
+    /// What is different at the interfaces after all patience.
+    pub(crate) fn changed(&self) -> Option<String> {
+        let start = Instant::now();
         loop {
-            let links = links(network);
-            if left.is_empty() && links == self.links {
+            let links = links(self.network);
+            if links == self.links {
                 return None;
             }
-            if Instant::now() >= patience {
-                let program = |id| query::program(id).ok().flatten().map(|program| program.name);
-                let names: Vec<_> = left
-                    .iter()
-                    .filter(|(kind, _)| *kind == "program")
-                    .filter_map(|(_, id)| program(*id))
-                    .collect();
-                return Some(format!("{left:?} {names:?}, {links}"));
+            if start.elapsed() > SOON {
+                return Some(links);
             }
             thread::sleep(Duration::from_millis(20));
-            // Whoever else is busy on this machine makes new ones.
-            left = left.intersection(&objects()).copied().collect();
+        }
+    }
+
+    /// What is left after all patience, and of what.
+    pub(crate) fn left(mut self) -> Option<String> {
+        let start = Instant::now();
+        let mut held = BTreeSet::new();
+        loop {
+            let now = objects();
+            self.suspects.retain(|object, _| now.contains(object));
+            // Twice in a row: who only looks at what there is holds it for a moment, too.
+            let holds = if self.suspects.is_empty() { BTreeSet::new() } else { held_by_others() };
+            self.suspects.retain(|object, _| !(held.contains(object) && holds.contains(object)));
+            held = holds;
+            if self.suspects.is_empty() {
+                return None;
+            }
+            if start.elapsed() > PATIENCE {
+                let program = |id| query::program(id).ok().flatten().map(|program| program.name);
+                let told = self.suspects.iter().map(|((kind, id), name)| {
+                    let program = Some(*id).filter(|_| *kind == PROGRAM).and_then(program);
+                    format!("{kind} {id} {} of {name}", program.unwrap_or_default())
+                });
+                return Some(told.collect::<Vec<_>>().join("; "));
+            }
+            thread::sleep(Duration::from_millis(200));
         }
     }
 }
 
-fn objects() -> Objects {
-    let programs = query::programs().expect("root may ask").into_iter().map(|id| ("program", id));
-    let maps = query::maps().expect("root may ask").into_iter().map(|id| ("map", id));
+const PROGRAM: &str = "prog_id";
+const MAP: &str = "map_id";
+
+fn objects() -> BTreeSet<Object> {
+    let programs = query::programs().expect("root may ask").into_iter().map(|id| (PROGRAM, id));
+    let maps = query::maps().expect("root may ask").into_iter().map(|id| (MAP, id));
     programs.chain(maps).collect()
+}
+
+/// What is held by the descriptors of processes that are none of what this one has started. Itself it only makes traffic.
+fn held_by_others() -> BTreeSet<Object> {
+    let parents: BTreeMap<u32, u32> = processes().filter_map(|id| Some((id, parent(id)?))).collect();
+    let of_others = |id: &u32| {
+        let mut ancestors = std::iter::successors(parents.get(id), |id| parents.get(id));
+        !ancestors.any(|id| *id == process::id())
+    };
+    parents.keys().copied().filter(of_others).flat_map(held_by).collect()
+}
+
+fn processes() -> impl Iterator<Item = u32> {
+    let entries = fs::read_dir("/proc").expect("it is there").flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+}
+
+fn parent(process: u32) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{process}/status")).ok()?;
+    status.lines().find_map(|line| line.strip_prefix("PPid:"))?.trim().parse().ok()
+}
+
+fn held_by(process: u32) -> Vec<Object> {
+    let descriptors = fs::read_dir(format!("/proc/{process}/fdinfo")).into_iter().flatten().flatten();
+    let texts = descriptors.filter_map(|entry| fs::read_to_string(entry.path()).ok());
+    let object = |line: &str| {
+        let (name, id) = line.split_once(':')?;
+        let kind = [PROGRAM, MAP].into_iter().find(|kind| *kind == name)?;
+        Some((kind, id.trim().parse().ok()?))
+    };
+    texts.flat_map(|text| text.lines().filter_map(object).collect::<Vec<_>>()).collect()
 }
 
 /// What `ip` and `tc` tell of the receiving interfaces.

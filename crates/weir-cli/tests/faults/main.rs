@@ -8,7 +8,7 @@
 //! A few places are tried; with `WEIR_FAULTS=all` each one, with each error (`make faults`); with `WEIR_FAULTS=openat`
 //! those of that call.
 //!
-//! A test program of its own: it looks at all programs and maps in the kernel, so nobody else may leave any meanwhile.
+//! Others may load programs and make maps meanwhile ([`left`]).
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "complaints as they are found: all places take long")]
 
@@ -27,7 +27,7 @@ use std::{env, fs};
 use tempfile::TempDir;
 use weir_lab::{FrameSender, Network, Traffic, Veth, require_root};
 
-use crate::left::Before;
+use crate::left::Watch;
 use crate::strace::{Fault, Run};
 
 /// A command line, in which `@` is a directory of its own, and the names of the files that it writes there.
@@ -42,25 +42,25 @@ struct Case {
 const CAPTURES: [Case; 4] = [
     Case {
         name: "capture",
-        line: "capture -i rx0 -c 300 --duration 1s --json --control @/control.sock --metrics @/metrics.sock -w @/one.pcapng udp",
+        line: "capture -B 8MiB -i rx0 -c 300 --duration 1s --json --control @/control.sock --metrics @/metrics.sock -w @/one.pcapng udp",
         files: &["one.pcapng"],
         plain: false,
     },
     Case {
         name: "rotation",
-        line: "capture -i rx0 --source tc -c 300 --duration 1s --json --no-control --rotate-count 80 -W 3 -w @/ring",
+        line: "capture -B 8MiB -i rx0 --source tc -c 300 --duration 1s --json --no-control --rotate-count 80 -W 3 -w @/ring",
         files: &["ring0", "ring1", "ring2"],
         plain: false,
     },
     Case {
         name: "compression",
-        line: "capture -i rx0 -c 300 --duration 1s --json --no-control --rotate-count 200 --fsync -z true -w @/c.zst",
+        line: "capture -B 8MiB -i rx0 -c 300 --duration 1s --json --no-control --rotate-count 200 --fsync -z true -w @/c.zst",
         files: &["c.zst", "c1.zst"],
         plain: false,
     },
     Case {
         name: "plain writes",
-        line: "capture -i rx0 --source af_packet -c 300 --duration 1s --json --no-control --format pcap -w @/plain.pcap",
+        line: "capture -B 8MiB -i rx0 --source af_packet -c 300 --duration 1s --json --no-control --format pcap -w @/plain.pcap",
         files: &["plain.pcap"],
         plain: true,
     },
@@ -94,11 +94,29 @@ const PAUSE: Duration = Duration::from_millis(2);
 
 #[test]
 fn root_a_capture_survives_each_call_that_fails() {
-    if !require_root("root_a_capture_survives_each_call_that_fails") {
-        return;
+    capture("root_a_capture_survives_each_call_that_fails", 0);
+}
+
+#[test]
+fn root_rotation_survives_each_call_that_fails() {
+    capture("root_rotation_survives_each_call_that_fails", 1);
+}
+
+#[test]
+fn root_compression_survives_each_call_that_fails() {
+    capture("root_compression_survives_each_call_that_fails", 2);
+}
+
+#[test]
+fn root_plain_writes_survive_each_call_that_fails() {
+    capture("root_plain_writes_survive_each_call_that_fails", 3);
+}
+
+fn capture(test: &str, case: usize) {
+    if require_root(test) {
+        let network = Network::new(Veth::default()).expect("a private network");
+        with_traffic(&network, &CAPTURES[case]);
     }
-    let network = Network::new(Veth::default()).expect("a private network");
-    with_traffic(&network, || CAPTURES.iter().map(|case| attempt(case, Some(&network))).sum());
 }
 
 #[test]
@@ -108,7 +126,7 @@ fn root_forwarding_survives_each_call_that_fails() {
     }
     let mut network = Network::new(Veth::default()).expect("a private network");
     network.connect(Veth::default()).expect("a second pair");
-    with_traffic(&network, || attempt(&FORWARD, Some(&network)));
+    with_traffic(&network, &FORWARD);
 }
 
 #[test]
@@ -117,8 +135,8 @@ fn a_reader_survives_each_call_that_fails() {
     assert_eq!(complaints, 0, "they stand above");
 }
 
-/// Sends frames into the first pair all along; there may be no complaint.
-fn with_traffic(network: &Network, attempts: impl FnOnce() -> usize) {
+/// Attempts it while frames are sent into the first pair; there may be no complaint.
+fn with_traffic(network: &Network, case: &Case) {
     let sender = FrameSender::new(&network.pair().tx).expect("a sender");
     let frames = Traffic::new(60).expect("size").between(network.pair()).frames(0..10);
     let (hold, held) = mpsc::channel::<()>();
@@ -128,7 +146,7 @@ fn with_traffic(network: &Network, attempts: impl FnOnce() -> usize) {
                 frames.iter().for_each(|frame| sender.send(frame).expect("it is sent"));
             }
         });
-        let complaints = attempts();
+        let complaints = attempt(case, Some(network));
         drop(hold);
         complaints
     });
@@ -139,7 +157,7 @@ fn with_traffic(network: &Network, attempts: impl FnOnce() -> usize) {
 /// and gives its number.
 fn attempt(case: &Case, network: Option<&Network>) -> usize {
     let wanted = env::var("WEIR_FAULTS").ok();
-    let before = network.map(Before::of);
+    let mut watch = network.map(Watch::over);
     let (mut tried, mut met, mut complaints) = (0, 0, 0);
     // All calls; and those on the files alone, among which are all of the process that opens them.
     for files in [&[], case.files] {
@@ -153,10 +171,15 @@ fn attempt(case: &Case, network: Option<&Network>) -> usize {
             let found = judge::complaints(case, &run, &directory, Some(&fault));
             let at = run.injected().unwrap_or("not met");
             found.iter().for_each(|what| println!("{}: {fault} ({at}): {what}", case.name));
+            if !found.is_empty() {
+                println!("$ weir {}\n{}\n{}", case.line, run.stdout, run.stderr);
+            }
             complaints += found.len();
+            watch.iter_mut().for_each(|watch| watch.ended(|| fault.to_string()));
         }
     }
-    if let Some(left) = before.zip(network).and_then(|(before, network)| before.left(network)) {
+    let changed = watch.as_ref().and_then(Watch::changed);
+    for left in changed.into_iter().chain(watch.and_then(Watch::left)) {
         println!("{}: left: {left}", case.name);
         complaints += 1;
     }

@@ -1,11 +1,13 @@
 //! `weir info`, judged by capinfos.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::Stdio;
 
 use serde_json::Value;
 use weir::writer::Format;
 
-use crate::support::{EPOCH, Place, frames, judge, pcap, stderr, stdout, succeeds, weir, write};
+use crate::support::{EPOCH, Guarded, Place, frames, judge, pcap, stderr, stdout, succeeds, weir, write};
 
 fn object(file: &std::path::Path) -> Value {
     serde_json::from_str(&succeeds(&["info", "--json"], &[file])).expect("JSON")
@@ -81,17 +83,32 @@ fn root_a_capture_without_loss_says_so() {
     let place = Place::new();
     let file = place.path("own.pcapng");
     let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_weir"));
-    command
-        .args(["capture", "--source", "af_packet", "-c", "200", "-i", &network.pair().rx.name, "-w"])
-        .arg(&file);
-    let mut capture = network.rx().spawn(command.stderr(std::process::Stdio::null())).expect("weir");
+    command.args([
+        "capture",
+        "-B",
+        "8MiB",
+        "--source",
+        "af_packet",
+        "-c",
+        "200",
+        "-i",
+        &network.pair().rx.name,
+    ]);
+    let mut capture =
+        network.rx().spawn(command.arg("-w").arg(&file).stderr(Stdio::piped())).map(Guarded).expect("weir");
+    // It says that it captures.
+    let mut said = BufReader::new(capture.0.stderr.take().expect("a pipe"));
+    let mut line = String::new();
+    while !line.contains("; source ") {
+        line.clear();
+        assert!(said.read_line(&mut line).expect("text") > 0, "it has ended");
+    }
     let traffic = weir_lab::Traffic::new(60).expect("a size").between(network.pair());
     let mut generator = weir_lab::Generator::new(network.pair(), &traffic).expect("a generator");
-    // Until it has its packets: it may begin to capture at any time.
-    while capture.try_wait().expect("a child").is_none() {
-        generator.send(50).expect("frames");
-        std::thread::sleep(std::time::Duration::from_millis(20));
-    }
+    generator.send(200).expect("frames");
+    line.clear();
+    said.read_to_string(&mut line).expect("text");
+    assert!(capture.0.wait().expect("a child").success(), "{line}");
     let info = object(&file);
     assert_eq!((&info["packets"], &info["loss"]), (&Value::from(200), &Value::from("none")), "{info}");
     assert_eq!(info["interfaces"][0]["name"], network.pair().rx.name.as_str());

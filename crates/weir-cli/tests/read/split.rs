@@ -1,15 +1,21 @@
 //! One file into several.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use weir::writer::Format;
 
 use crate::support::{EPOCH, Place, frames, judge, pcap, succeeds, write};
 
-/// Packets of a file, as capinfos counts them.
-fn count(place: &Place, name: &str) -> u64 {
-    let line = judge("capinfos", &["-M", "-T", "-r", "-c"], &[&place.path(name)]);
-    line.trim().rsplit('\t').next().expect("a field").parse().unwrap_or_else(|_| panic!("{line}"))
+/// Packets of each file, as capinfos counts them.
+fn count(place: &Place, names: &[String]) -> Vec<u64> {
+    let paths: Vec<PathBuf> = names.iter().map(|name| place.path(name)).collect();
+    let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+    let lines = judge("capinfos", &["-M", "-T", "-r", "-c"], &paths);
+    let number = |line: &str| line.rsplit('\t').next().and_then(|field| field.parse().ok());
+    let counts: Vec<u64> = lines.lines().filter_map(number).collect();
+    assert_eq!(counts.len(), names.len(), "{lines}");
+    counts
 }
 
 /// Splits all frames; gives the new files with their packets.
@@ -17,8 +23,9 @@ fn split(place: &Place, by: &str) -> Vec<(String, u64)> {
     let original = place.path("all.pcap");
     let packets = pcap(&original) as u64;
     succeeds(&["read", "--split-by", by, "-w"], &[&place.path("part.pcap"), &original]);
-    let names = place.names().into_iter().filter(|name| name.starts_with("part-"));
-    let files: Vec<_> = names.map(|name| (name.clone(), count(place, &name))).collect();
+    let names: Vec<_> = place.names().into_iter().filter(|name| name.starts_with("part-")).collect();
+    let counts = count(place, &names);
+    let files: Vec<_> = names.into_iter().zip(counts).collect();
     assert_eq!(files.iter().map(|(_, packets)| packets).sum::<u64>(), packets, "{files:?}");
     files
 }
@@ -54,32 +61,24 @@ fn by_size() {
 fn by_flow() {
     let place = Place::new();
     let files = split(&place, "flow");
-    for (name, _) in &files {
-        let fields = [
-            "-T",
-            "fields",
-            "-E",
-            "occurrence=f",
-            "-e",
-            "ip.src",
-            "-e",
-            "ip.dst",
-            "-e",
-            "tcp.srcport",
-            "-e",
-            "tcp.dstport",
-            "-n",
-            "-r",
-        ];
-        let lines = judge("tshark", &fields, &[&place.path(name)]);
-        let ends: BTreeSet<_> = lines
-            .lines()
-            .map(|line| {
-                let mut fields: Vec<&str> = line.split('\t').collect();
-                fields.sort_unstable();
-                fields.concat()
-            })
-            .collect();
+    // One run of tshark over all, which tells files apart as interfaces.
+    let (paths, merged) = (files.iter().map(|(name, _)| place.path(name)), place.path("merged.pcapng"));
+    let paths: Vec<PathBuf> = [merged.clone()].into_iter().chain(paths).collect();
+    let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+    judge("mergecap", &["-a", "-I", "none", "-F", "pcapng", "-w"], &paths);
+    let fields = ["frame.interface_id", "ip.src", "ip.dst", "tcp.srcport", "tcp.dstport"];
+    let fields = fields.iter().flat_map(|field| ["-e", *field]);
+    let letters: Vec<&str> = ["-T", "fields", "-E", "occurrence=f"].into_iter().chain(fields).collect();
+    let lines = judge("tshark", &[&letters[..], &["-n", "-r"]].concat(), &[&merged]);
+    assert_eq!(lines.lines().count() as u64, files.iter().map(|(_, packets)| packets).sum::<u64>());
+    let mut ends = vec![BTreeSet::new(); files.len()];
+    for line in lines.lines() {
+        let mut fields: Vec<&str> = line.split('\t').collect();
+        let file: usize = fields.remove(0).parse().unwrap_or_else(|_| panic!("{line}"));
+        fields.sort_unstable();
+        ends[file].insert(fields.concat());
+    }
+    for ((name, _), ends) in files.iter().zip(&ends) {
         assert!(name.contains("-other") || !name.contains("-tcp-") || ends.len() == 1, "{name}: {ends:?}");
     }
     assert!(files.iter().any(|(name, _)| name.contains("-tcp-10.0.0.1.1234-10.0.0.2.80")), "{files:?}");
@@ -106,7 +105,7 @@ fn by_more_flows_than_files_are_open() {
     succeeds(&["read", "--split-by", "flow", "-w"], &[&place.path("f.pcapng"), &file]);
     let names: Vec<_> = place.names().into_iter().filter(|name| name.starts_with("f-")).collect();
     assert!(names.len() > 200 && names.iter().any(|name| name.ends_with(".2.pcapng")), "{}", names.len());
-    assert_eq!(names.iter().map(|name| count(&place, name)).sum::<u64>(), 400);
+    assert_eq!(count(&place, &names).iter().sum::<u64>(), 400);
 }
 
 #[test]
@@ -119,7 +118,7 @@ fn by_interface() {
     write(&file, Format::Pcapng, &[("eth0", 1), ("tun/0", 101)], &packets);
     succeeds(&["read", "--split-by", "interface", "--format", "pcap", "-w"], &[&place.path("i.pcap"), &file]);
     assert_eq!(place.names(), ["i-eth0.pcap", "i-tun_0.pcap", "two.pcapng"]);
-    assert_eq!((count(&place, "i-eth0.pcap"), count(&place, "i-tun_0.pcap")), (1, 2));
+    assert_eq!(count(&place, &place.names()[..2]), [1, 2]);
     let about = judge("capinfos", &["-E"], &[&place.path("i-tun_0.pcap")]);
     assert!(about.contains("Raw IP"), "{about}");
 }

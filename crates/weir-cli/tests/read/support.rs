@@ -2,11 +2,38 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output};
+use std::process::{Child, Command, Output};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
 use weir::writer::{Format, Writer, WriterOptions};
 use weir::{Account, Direction, FileInterface, Notes, Packet};
+
+/// Longest that anything may take; far more than it does.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Waits for `what` until `look` finds it; else that says what there is instead.
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Result<T, String>) -> T {
+    let start = Instant::now();
+    loop {
+        match look() {
+            Ok(found) => return found,
+            Err(seen) => assert!(start.elapsed() < PATIENCE, "waited for {what}; there is: {seen}"),
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A program that is killed with the test that fails.
+pub(crate) struct Guarded(pub(crate) Child);
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // Of no effect on one that has been waited for.
+        let _over = self.0.kill().and_then(|()| self.0.wait());
+    }
+}
 
 /// 2023-11-14 22:13:20 UTC.
 pub(crate) const EPOCH: u64 = 1_700_000_000_000_000_000;
@@ -113,20 +140,25 @@ pub(crate) fn weir(args: &[&str], paths: &[&Path]) -> Output {
 /// What weir prints on standard output, having succeeded.
 pub(crate) fn succeeds(args: &[&str], paths: &[&Path]) -> String {
     let output = weir(args, paths);
-    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
+    assert_eq!(output.status.code(), Some(0), "weir {args:?} {paths:?}: {}", all(&output));
     stdout(&output)
 }
 
 /// What another program prints on standard output, having succeeded.
 pub(crate) fn judge(program: &str, args: &[&str], paths: &[&Path]) -> String {
     let output = command(program, args, paths);
-    assert!(output.status.success(), "{program} {args:?}: {}", stderr(&output));
+    assert!(output.status.success(), "{program} {args:?} {paths:?}: {}", all(&output));
     stdout(&output)
 }
 
 fn command(program: &str, args: &[&str], paths: &[&Path]) -> Output {
     let output = Command::new(program).args(args).args(paths).env("TZ", "Asia/Kolkata").output();
     output.unwrap_or_else(|error| panic!("{program}: {error}; `scripts/setup test` installs it"))
+}
+
+/// All that a program has said.
+fn all(output: &Output) -> String {
+    format!("{}; standard output:\n{}standard error:\n{}", output.status, stdout(output), stderr(output))
 }
 
 pub(crate) fn stdout(output: &Output) -> String {
