@@ -9,7 +9,8 @@ use weir::writer::{Writer, WriterOptions};
 use weir::{Direction, FileInterface, SourceChoice};
 use weir_lab::{Network, Tagging, TcpReport, Veth, require_root, tcp_transfer};
 
-use crate::{assert_closed, drain, on_rx};
+use crate::common::drain;
+use crate::{assert_closed, on_rx};
 
 const BYTES: u64 = 1 << 20;
 
