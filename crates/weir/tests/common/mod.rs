@@ -69,7 +69,7 @@ fn check_memory(account: &Account) {
 }
 
 /// Packets of which it is known what became of them.
-fn ended(total: &Tally) -> u64 {
+pub(crate) fn ended(total: &Tally) -> u64 {
     total.filtered.unwrap_or(0) + total.sampled_out + total.captured + total.lost + total.errors
 }
 

@@ -32,44 +32,55 @@ const FORMATS: [Format; 2] = [Format::Pcapng, Format::Pcap { nanoseconds: true }
 
 #[test]
 fn by_size_each_file_ends_with_the_packet_that_fills_it() {
-    for (format, size) in
-        FORMATS.iter().flat_map(|format| [5_000, 100_000, 300_001].map(|size| (*format, size)))
-    {
-        let directory = tempfile::tempdir().unwrap();
-        let options = rotating(format, Rotation { size: Some(size), ..Rotation::default() });
-        let mut writer = Writer::create(&directory.path().join("f"), &interfaces(), &options).unwrap();
-        let packets = chunk(0, 0, 1200);
-        for some in packets.chunks(257) {
-            put(&mut writer, some).unwrap();
-        }
-        let files = writer.files().clone();
-        let (written, result) = writer.finish(&account());
-        result.unwrap();
-        assert_eq!(written.packets, 1200);
-        let names = names(directory.path());
-        assert_eq!((files.count, names[0].as_str(), names[1].as_str()), (names.len() as u64, "f", "f1"));
-        let mut rest = &packets[..];
-        for (n, name) in names.iter().enumerate() {
-            let path = directory.path().join(name);
-            let in_file = match format {
-                Format::Pcapng => packet_bytes(&path, &options),
-                Format::Pcap { .. } => len_of(&path),
-            };
-            assert!(in_file < size + 1600, "at most one packet beyond");
-            assert!(in_file >= size || n + 1 == names.len(), "{n}: {in_file} of {size}");
-            let text = output("capinfos", &["-M", "-c"], &path).unwrap_or_default();
-            let count = text.lines().find_map(|line| line.strip_prefix("Number of packets:"));
-            let Some(count) = count.map(|count| count.trim().parse::<usize>().unwrap()) else { return };
-            let (here, after) = rest.split_at(count);
-            if n < 2 || n + 1 == names.len() {
-                agree(&path, here, 1, format == Format::Pcapng);
-            }
-            rest = after;
-        }
-        assert!(rest.is_empty());
-        let on_disk: u64 = names.iter().map(|name| len_of(&directory.path().join(name))).sum();
-        assert_eq!(written.bytes, on_disk);
+    for format in FORMATS {
+        [5_000, 100_000, 300_001].iter().for_each(|&size| by_size(format, size));
     }
+}
+
+/// The number of packets in each of these files.
+fn counts(directory: &Path, names: &[String]) -> Option<Vec<usize>> {
+    let (last, others) = names.split_last().unwrap();
+    let others: Vec<String> = others.iter().map(|name| directory.join(name).display().to_string()).collect();
+    let arguments: Vec<&str> = ["-M", "-c"].into_iter().chain(others.iter().map(String::as_str)).collect();
+    let text = output("capinfos", &arguments, &directory.join(last))?;
+    let counts = text.lines().filter_map(|line| line.strip_prefix("Number of packets:"));
+    Some(counts.map(|count| count.trim().parse().unwrap()).collect())
+}
+
+fn by_size(format: Format, size: u64) {
+    let directory = tempfile::tempdir().unwrap();
+    let options = rotating(format, Rotation { size: Some(size), ..Rotation::default() });
+    let mut writer = Writer::create(&directory.path().join("f"), &interfaces(), &options).unwrap();
+    let packets = chunk(0, 0, 1200);
+    for some in packets.chunks(257) {
+        put(&mut writer, some).unwrap();
+    }
+    let files = writer.files().clone();
+    let (written, result) = writer.finish(&account());
+    result.unwrap();
+    assert_eq!(written.packets, 1200);
+    let names = names(directory.path());
+    assert_eq!((files.count, names[0].as_str(), names[1].as_str()), (names.len() as u64, "f", "f1"));
+    let Some(counts) = counts(directory.path(), &names) else { return };
+    assert_eq!(counts.len(), names.len());
+    let mut rest = &packets[..];
+    for (n, name) in names.iter().enumerate() {
+        let path = directory.path().join(name);
+        let in_file = match format {
+            Format::Pcapng => packet_bytes(&path, &options),
+            Format::Pcap { .. } => len_of(&path),
+        };
+        assert!(in_file < size + 1600, "at most one packet beyond");
+        assert!(in_file >= size || n + 1 == names.len(), "{n}: {in_file} of {size}");
+        let (here, after) = rest.split_at(counts[n]);
+        if n < 2 || n + 1 == names.len() {
+            agree(&path, here, 1, format == Format::Pcapng);
+        }
+        rest = after;
+    }
+    assert!(rest.is_empty());
+    let on_disk: u64 = names.iter().map(|name| len_of(&directory.path().join(name))).sum();
+    assert_eq!(written.bytes, on_disk);
 }
 
 #[test]
@@ -461,31 +472,32 @@ fn script(directory: &Path, what: &str) -> PathBuf {
     path
 }
 
-/// Five files with `command`; what is to be said of it.
-fn with_command(directory: &Path, command: PathBuf) -> (Vec<String>, Duration) {
+/// Five files with `command`, after which `written` is called; what is to be said of it.
+fn with_command(directory: &Path, command: PathBuf, written: impl FnOnce()) -> Vec<String> {
     let options = WriterOptions {
         command: Some(command.into_os_string()),
         fsync: true,
         ..rotating(Format::Pcapng, Rotation { packets: Some(5), ..Rotation::default() })
     };
     let mut writer = Writer::create(&directory.join("f"), &interfaces(), &options).unwrap();
-    let began = Instant::now();
     for n in 0..5 {
         put(&mut writer, &chunk(0, n * 5, 5)).unwrap();
     }
-    let taken = began.elapsed();
+    written();
     writer.close(&account()).unwrap();
-    (writer.warnings(), taken)
+    writer.warnings()
 }
 
 #[test]
 fn a_program_for_each_finished_file() {
     let (directory, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let moved = other.path().display();
-    let command = script(other.path(), &format!("sleep 0.4; cp \"$1\" {moved}/$(basename \"$1\").done"));
-    let (warnings, taken) = with_command(directory.path(), command);
+    // Packets do not wait for it: it ends only when all of them are written.
+    let (gate, done) = (other.path().join("gate"), format!("{moved}/$(basename \"$1\").done"));
+    let wait = format!("while ! [ -e {} ]; do sleep 0.01; done", gate.display());
+    let command = script(other.path(), &format!("{wait}; cp \"$1\" {done}"));
+    let warnings = with_command(directory.path(), command, || fs::write(&gate, "").unwrap());
     assert!(warnings.is_empty(), "{warnings:?}");
-    assert!(taken < Duration::from_millis(400), "packets do not wait for it: {taken:?}");
     for (n, name) in ["f.done", "f1.done", "f2.done", "f3.done", "f4.done"].iter().enumerate() {
         agree(&other.path().join(name), &chunk(0, u32::try_from(n).unwrap() * 5, 5), 1, true);
     }
@@ -494,7 +506,7 @@ fn a_program_for_each_finished_file() {
 #[test]
 fn a_program_that_fails_is_told_once_and_counted() {
     let (directory, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-    let (warnings, _) = with_command(directory.path(), script(other.path(), "exit 3"));
+    let warnings = with_command(directory.path(), script(other.path(), "exit 3"), || {});
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     assert!(warnings[0].contains("exit status: 3") && warnings[1].contains("5 files"), "{warnings:?}");
     let options = WriterOptions { command: Some("no-such-program".into()), ..options(Format::Pcapng) };
