@@ -5,13 +5,18 @@
 use std::io::Write as _;
 use std::process::Command;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use weir::writer::{Writer, WriterOptions};
 use weir::{Capture, FileInterface, Filter, Mode, SourceChoice};
 use weir_lab::{FrameSender, Generator, Network, Traffic, Veth, require_root};
 use weir_sys::ethtool::Ethtool;
 use weir_sys::link::links;
+
+#[path = "common/mod.rs"]
+mod common;
+
+use common::{drain, ended, wait_for};
 
 /// Drivers (by ethtool's name) whose cards come in pairs here.
 const DRIVERS: [&str; 5] = ["virtio_net", "e1000e", "e1000", "igb", "vmxnet3"];
@@ -83,7 +88,7 @@ fn root_each_source_on_each_driver() {
 /// A bond hands the program to each of its ports, which have receive queues of the same numbers.
 #[test]
 fn root_both_ports_of_a_bond_at_once_make_one_whole_file() {
-    const COUNT: u64 = 50_000;
+    const COUNT: u64 = 20_000;
     if !require_root("root_both_ports_of_a_bond_at_once_make_one_whole_file") {
         return;
     }
@@ -112,7 +117,7 @@ fn root_both_ports_of_a_bond_at_once_make_one_whole_file() {
     });
     let generators: Vec<_> = generators.collect();
     network.rx().run(|| {
-        let builder = Capture::builder().interface("bond0").source(SourceChoice::Xdp);
+        let builder = common::with_room_for(2 * COUNT, 300).interface("bond0").source(SourceChoice::Xdp);
         let mut capture = builder.open().expect("it opens");
         let detail = capture.interfaces()[0].detail.clone();
         let file = tempfile::NamedTempFile::new().expect("a file");
@@ -130,13 +135,8 @@ fn root_both_ports_of_a_bond_at_once_make_one_whole_file() {
             }
             sending.into_iter().map(|one| one.join().expect("no panic")).sum()
         });
-        while let Some(chunk) = capture.next(Duration::from_millis(300)).expect("it goes on") {
-            writer.write(chunk).expect("it is written");
-        }
-        capture.stop().expect("it stops");
-        while let Some(chunk) = capture.next(Duration::ZERO).expect("it is there") {
-            writer.write(chunk).expect("it is written");
-        }
+        wait_for(&mut capture, |account| account.total().captured + account.total().lost >= accepted);
+        drain(&mut capture, |chunk| writer.write(chunk).expect("it is written"));
         let account = capture.account().expect("an account");
         let total = account.total();
         writer.finish(&account).1.expect("the file is whole");
@@ -164,7 +164,7 @@ fn cards(driver: &str) -> Option<(String, String)> {
 fn try_way(network: &Network, way: (SourceChoice, Mode)) -> Said {
     network.rx().run(|| {
         let (source, mode) = way;
-        let builder = Capture::builder().interface(&network.pair().rx.name).source(source).mode(mode);
+        let builder = common::capture().interface(&network.pair().rx.name).source(source).mode(mode);
         // A card may begin anew when a program comes, and carries nothing meanwhile.
         let mut capture = match builder.open() {
             Ok(capture) => capture,
@@ -228,17 +228,26 @@ fn try_way(network: &Network, way: (SourceChoice, Mode)) -> Said {
 
 /// Sends a burst of frames, and gives those of them that were delivered; so many should be.
 fn send(capture: &mut Capture, network: &Network, traffic: &Traffic, wanted: u64) -> Vec<Vec<u8>> {
+    /// How long to wait for what a card has lost.
+    const PATIENCE: Duration = Duration::from_secs(5);
+    let before = ended(&capture.account().expect("an account").total());
     let sender = FrameSender::new(&network.pair().tx).expect("a socket");
     sender.send_frames(&traffic.frames(0..BURST)).expect("frames are sent");
-    let mut came = Vec::new();
-    let patience = |came: usize| Duration::from_millis(if (came as u64) < wanted { 2000 } else { 50 });
-    while let Some(chunk) = capture.next(patience(came.len())).expect("the capture goes on") {
-        // The system may have something to say of its own.
-        let ours =
-            chunk.packets().filter(|packet| packet.data.get(6..12) == Some(&network.pair().tx.mac[..]));
-        came.extend(ours.map(|packet| packet.data.to_vec()));
+    let (mut came, mut last) = (Vec::new(), Instant::now());
+    loop {
+        while let Some(chunk) = capture.next(Duration::from_millis(10)).expect("the capture goes on") {
+            // The system may have something to say of its own.
+            let ours =
+                chunk.packets().filter(|packet| packet.data.get(6..12) == Some(&network.pair().tx.mac[..]));
+            came.extend(ours.map(|packet| packet.data.to_vec()));
+            last = Instant::now();
+        }
+        let total = capture.account().expect("an account").total();
+        let all = came.len() as u64 >= wanted && ended(&total) - before >= BURST;
+        if all && total.delivered == total.captured || last.elapsed() > PATIENCE {
+            return came;
+        }
     }
-    came
 }
 
 fn difference(came: &[Vec<u8>], traffic: &Traffic) -> String {

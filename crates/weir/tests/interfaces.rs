@@ -1,5 +1,6 @@
 //! Interfaces in other namespaces, all of them at once, and interfaces that come and go.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::net::UdpSocket;
 use std::os::fd::{AsFd, AsRawFd};
@@ -10,12 +11,28 @@ use std::time::{Duration, Instant};
 use weir::writer::{Writer, WriterOptions};
 use weir::{Capture, Change, Chunk, Error, Event, FileInterface, Namespace, SourceChoice};
 use weir_lab::{FrameSender, NetNs, Network, Traffic, Veth, require_root};
-use weir_sys::link::{LinkChange, LinkMonitor};
+use weir_sys::link::{Link, LinkChange, LinkMonitor};
 
-/// The sources that capture on one interface.
-const SOURCES: [SourceChoice; 3] = [SourceChoice::AfPacket, SourceChoice::Xdp, SourceChoice::Tc];
-/// Longest wait for something that happens at once.
-const PATIENCE: Duration = Duration::from_secs(10);
+#[path = "common/mod.rs"]
+mod common;
+
+use common::{PATIENCE, drain, take, wait_for, wait_until};
+
+/// `$check` as a test for each source, so that they can run at the same time.
+macro_rules! each_source {
+    ($check:ident: $($test:ident($source:ident $(, $more:expr)?)),+ $(,)?) => {
+        mod $check {
+            $(
+                #[test]
+                fn $test() {
+                    if weir_lab::require_root(concat!(stringify!($test), "_", stringify!($check))) {
+                        super::$check(weir::SourceChoice::$source $(, $more)?);
+                    }
+                }
+            )+
+        }
+    };
+}
 
 /// The lab's namespaces have no names; but their files have paths.
 fn namespace(netns: &NetNs) -> Namespace {
@@ -25,20 +42,6 @@ fn namespace(netns: &NetNs) -> Namespace {
 fn ip(netns: &NetNs, arguments: &str) {
     let status = netns.run(|| Command::new("ip").args(arguments.split(' ')).status().expect("ip runs"));
     assert!(status.success(), "ip {arguments}");
-}
-
-/// Takes chunks until nothing has come for a while.
-fn take_all(capture: &mut Capture, mut each: impl FnMut(Chunk)) {
-    while let Some(chunk) = capture.next(Duration::from_millis(200)).expect("the capture goes on") {
-        each(chunk);
-    }
-}
-
-fn drain(capture: &mut Capture, mut each: impl FnMut(Chunk)) {
-    capture.stop().expect("the capture stops");
-    while let Some(chunk) = capture.next(Duration::ZERO).expect("what was captured can be taken") {
-        each(chunk);
-    }
 }
 
 /// Waits until so many events have come.
@@ -56,45 +59,41 @@ fn changes(events: &[Event]) -> Vec<(&str, &Change)> {
     events.iter().map(|event| (event.name.as_str(), &event.change)).collect()
 }
 
-#[test]
-fn root_two_namespaces_with_the_same_interface_are_one_file() {
-    if !require_root("root_two_namespaces_with_the_same_interface_are_one_file") {
-        return;
-    }
+each_source!(two_namespaces_with_the_same_interface_are_one_file: root_af_packet(AfPacket), root_xdp(Xdp), root_tc(Tc));
+
+fn two_namespaces_with_the_same_interface_are_one_file(source: SourceChoice) {
     const FRAMES: [u64; 2] = [300, 500];
     let networks = [(); 2].map(|()| Network::new(Veth::default()).unwrap());
     let directory = tempfile::tempdir().unwrap();
-    for source in SOURCES {
-        let there = networks.each_ref().map(|network| namespace(network.rx()));
-        let builder = Capture::builder().source(source);
-        let builder = there.iter().fold(builder, |builder, namespace| builder.interface_in(namespace, "rx0"));
-        let mut capture = builder.open().unwrap();
-        let names = there.each_ref().map(|namespace| format!("{}/rx0", namespace.name()));
-        assert_eq!(capture.interfaces().iter().map(|one| one.name.clone()).collect::<Vec<_>>(), names);
+    let there = networks.each_ref().map(|network| namespace(network.rx()));
+    let builder = common::capture().source(source);
+    let builder = there.iter().fold(builder, |builder, namespace| builder.interface_in(namespace, "rx0"));
+    let mut capture = builder.open().unwrap();
+    let names = there.each_ref().map(|namespace| format!("{}/rx0", namespace.name()));
+    assert_eq!(capture.interfaces().iter().map(|one| one.name.clone()).collect::<Vec<_>>(), names);
 
-        let path = directory.path().join("two.pcapng");
-        let described: Vec<_> = capture.interfaces().iter().map(FileInterface::from).collect();
-        let mut writer = Writer::create(&path, &described, &WriterOptions::default()).unwrap();
-        for (network, frames) in networks.iter().zip(FRAMES) {
-            let frames = Traffic::new(60).unwrap().between(network.pair()).frames(0..frames);
-            FrameSender::new(&network.pair().tx).unwrap().send_frames(&frames).unwrap();
-        }
-        take_all(&mut capture, |chunk| writer.write(chunk).unwrap());
-        drain(&mut capture, |chunk| writer.write(chunk).unwrap());
-        let account = capture.account().unwrap();
-        assert_eq!(account.interfaces.iter().map(|one| one.total().captured).collect::<Vec<_>>(), FRAMES);
-        writer.finish(&account).1.unwrap();
+    let path = directory.path().join("two.pcapng");
+    let described: Vec<_> = capture.interfaces().iter().map(FileInterface::from).collect();
+    let mut writer = Writer::create(&path, &described, &WriterOptions::default()).unwrap();
+    for (network, frames) in networks.iter().zip(FRAMES) {
+        let frames = Traffic::new(60).unwrap().between(network.pair()).frames(0..frames);
+        FrameSender::new(&network.pair().tx).unwrap().send_frames(&frames).unwrap();
+    }
+    wait_for(&mut capture, |account| account.total().captured >= FRAMES.iter().sum());
+    drain(&mut capture, |chunk| writer.write(chunk).unwrap());
+    let account = capture.account().unwrap();
+    assert_eq!(account.interfaces.iter().map(|one| one.total().captured).collect::<Vec<_>>(), FRAMES);
+    writer.finish(&account).1.unwrap();
 
-        let listing = tshark(&path, &["frame.interface_id", "frame.interface_name"]);
-        for (id, (name, frames)) in names.iter().zip(FRAMES).enumerate() {
-            let line = format!("{id}\t{name}");
-            assert_eq!(listing.iter().filter(|found| **found == line).count() as u64, frames, "{source:?}");
-        }
-        let info = Command::new("capinfos").arg(&path).output().unwrap();
-        let info = String::from_utf8_lossy(&info.stdout).into_owned();
-        for name in &names {
-            assert!(info.contains(&format!("Name = {name}")), "{info}");
-        }
+    let listing = tshark(&path, &["frame.interface_id", "frame.interface_name"]);
+    for (id, (name, frames)) in names.iter().zip(FRAMES).enumerate() {
+        let line = format!("{id}\t{name}");
+        assert_eq!(listing.iter().filter(|found| **found == line).count() as u64, frames, "{source:?}");
+    }
+    let info = Command::new("capinfos").arg(&path).output().unwrap();
+    let info = String::from_utf8_lossy(&info.stdout).into_owned();
+    for name in &names {
+        assert!(info.contains(&format!("Name = {name}")), "{info}");
     }
 }
 
@@ -115,10 +114,10 @@ fn root_an_interface_is_named_once_and_any_stands_alone() {
     let network = Network::new(Veth::default()).unwrap();
     let there = namespace(network.rx());
     let open = |names: &[&str], source| {
-        let builder = Capture::builder().source(source);
+        let builder = common::capture().source(source);
         names.iter().fold(builder, |builder, name| builder.interface_in(&there, *name)).open()
     };
-    let again = Capture::builder().interface_in(&there, "rx0").interface_in(&namespace(network.rx()), "rx0");
+    let again = common::capture().interface_in(&there, "rx0").interface_in(&namespace(network.rx()), "rx0");
     assert!(matches!(again.open(), Err(Error::InterfaceTwice { .. })));
     for names in [["any", "rx0"], ["lo", "any"]] {
         let error = open(&names, SourceChoice::Auto).unwrap_err();
@@ -134,7 +133,7 @@ fn root_an_interface_is_named_once_and_any_stands_alone() {
         "{error:?}"
     );
     // In another namespace than this one's, and in none of its own: both at once.
-    let both = Capture::builder().interface_in(&there, "lo").interface("lo").source(SourceChoice::AfPacket);
+    let both = common::capture().interface_in(&there, "lo").interface("lo").source(SourceChoice::AfPacket);
     assert_eq!(both.open().unwrap().interfaces()[1].name, "lo");
 }
 
@@ -148,19 +147,22 @@ fn root_any_sees_what_tcpdump_does() {
     let directory = tempfile::tempdir().unwrap();
     let (ours, theirs) = (directory.path().join("ours.pcapng"), directory.path().join("theirs.pcap"));
 
-    let mut capture = Capture::builder().interface_in(&there, "any").open().unwrap();
+    let mut capture = common::capture().interface_in(&there, "any").open().unwrap();
     assert_eq!((capture.interfaces()[0].source, capture.interfaces()[0].link_type), ("af_packet", 276));
     let described: Vec<_> = capture.interfaces().iter().map(FileInterface::from).collect();
     let mut writer = Writer::create(&ours, &described, &WriterOptions::default()).unwrap();
     let mut tcpdump = Command::new("tcpdump");
-    tcpdump.args(["-i", "any", "-U", "-Z", "root", "-w"]).arg(&theirs).stderr(Stdio::null());
+    // It writes each packet when it has it; its ring has room for more of those that are not too long.
+    tcpdump
+        .args(["-i", "any", "-U", "--immediate-mode", "-s", "2000", "-Z", "root", "-w"])
+        .arg(&theirs)
+        .stderr(Stdio::null());
     let mut tcpdump = network.rx().spawn(&mut tcpdump).unwrap();
-    let start = Instant::now();
     // The header is there when it captures.
-    while fs::metadata(&theirs).map_or(0, |file| file.len()) < 24 {
-        assert!(start.elapsed() < PATIENCE, "tcpdump does not begin");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    wait_until(
+        || fs::metadata(&theirs).is_ok_and(|file| file.len() >= 24),
+        || "tcpdump does not begin".to_owned(),
+    );
 
     // In, out, and through the loopback.
     let frames = Traffic::new(90).unwrap().between(network.pair()).frames(0..100);
@@ -172,17 +174,12 @@ fn root_any_sees_what_tcpdump_does() {
             socket.send_to(&[number; 20], socket.local_addr().unwrap()).unwrap();
         }
     });
-    take_all(&mut capture, |chunk| writer.write(chunk).unwrap());
+    wait_for(&mut capture, |account| account.total().captured >= 175);
     drain(&mut capture, |chunk| writer.write(chunk).unwrap());
     let account = capture.account().unwrap();
     assert_eq!((account.total().seen, account.total().captured), (175, 175), "{account:?}");
     writer.finish(&account).1.unwrap();
-    // Its ring gives a block a second after the first packet in it; what is there then, SIGINT would throw away.
-    let mut size = 24;
-    while size == 24 || size != fs::metadata(&theirs).unwrap().len() {
-        size = fs::metadata(&theirs).unwrap().len();
-        std::thread::sleep(Duration::from_millis(1500));
-    }
+    wait_until(|| pcap_packets(&theirs) >= 175, || format!("tcpdump has {} packets", pcap_packets(&theirs)));
     let pid = rustix::process::Pid::from_child(&tcpdump);
     rustix::process::kill_process(pid, rustix::process::Signal::INT).unwrap();
     assert!(tcpdump.wait().unwrap().success());
@@ -197,6 +194,19 @@ fn root_any_sees_what_tcpdump_does() {
     listing.iter().zip(&judge).for_each(|(ours, theirs)| assert_eq!(ours, theirs));
 }
 
+/// Whole packets in a pcap file that is being written.
+fn pcap_packets(file: &Path) -> usize {
+    let file = fs::read(file).unwrap();
+    let mut rest = file.get(24..).unwrap_or_default();
+    let mut packets = 0;
+    while let Some(length) = rest.get(8..12) {
+        let length = u32::from_ne_bytes(length.try_into().unwrap()) as usize;
+        let Some(after) = rest.get(16 + length..) else { break };
+        (rest, packets) = (after, packets + 1);
+    }
+    packets
+}
+
 #[test]
 fn root_any_takes_a_bridged_frame_once_and_new_interfaces_by_itself() {
     if !require_root("root_any_takes_a_bridged_frame_once_and_new_interfaces_by_itself") {
@@ -207,32 +217,25 @@ fn root_any_takes_a_bridged_frame_once_and_new_interfaces_by_itself() {
     let there = namespace(network.rx());
     let frames = Traffic::new(60).unwrap().frames(0..FRAMES);
     for stacked in [false, true] {
-        let mut capture = Capture::builder().interface_in(&there, "any").stacked(stacked).open().unwrap();
+        let mut capture = common::capture().interface_in(&there, "any").stacked(stacked).open().unwrap();
         let bridge = if stacked { "br1" } else { "br0" };
         ip(network.rx(), &format!("link add {bridge} up type bridge mcast_snooping 0"));
         ip(network.rx(), &format!("link set {bridge} addrgenmode none"));
         // While it has no port, what the host sends through it is met nowhere else.
         let sender = weir_lab_port(&network, bridge);
         FrameSender::new(&sender).unwrap().send_frames(&frames[..7]).unwrap();
-        let mut alone = 0;
-        take_all(&mut capture, |chunk| alone += chunk.packets().filter(|one| one.data.len() == 66).count());
-        assert_eq!(alone, 7);
+        let alone = take_of_66(&mut capture, 7);
+        assert_eq!(alone, BTreeMap::from([(sender.index, 7)]));
 
         // A new pair, whose end is a port of the bridge: the frames are for nobody, so they go up to the bridge alone.
         let pair = network.connect(Veth::default()).unwrap().clone();
         ip(network.rx(), &format!("link set {} master {bridge}", pair.rx.name));
         ip(network.rx(), &format!("link set {bridge} promisc on"));
-        std::thread::sleep(Duration::from_millis(100));
+        wait_until(|| forwards(&network, &pair.rx.name), || format!("{} does not forward", pair.rx.name));
         FrameSender::new(&pair.tx).unwrap().send_frames(&frames).unwrap();
-        let mut by_interface = std::collections::BTreeMap::<u32, u64>::new();
-        let mut count = |chunk: Chunk| {
-            for packet in chunk.packets().filter(|packet| packet.data.len() == 66) {
-                let index = u32::from_be_bytes(packet.data[4..8].try_into().unwrap());
-                *by_interface.entry(index).or_default() += 1;
-            }
-        };
-        take_all(&mut capture, &mut count);
-        drain(&mut capture, &mut count);
+        let wanted = if stacked { 2 * FRAMES } else { FRAMES };
+        let mut by_interface = take_of_66(&mut capture, wanted);
+        drain(&mut capture, |chunk| count_of_66(&mut by_interface, &chunk));
         let bridge_too = if stacked { Some(FRAMES) } else { None };
         assert_eq!(by_interface.get(&pair.rx.index), Some(&FRAMES), "stacked {stacked}: {by_interface:?}");
         assert_eq!(by_interface.get(&sender.index).copied(), bridge_too, "{by_interface:?}");
@@ -243,6 +246,31 @@ fn root_any_takes_a_bridged_frame_once_and_new_interfaces_by_itself() {
     }
 }
 
+/// Counts packets of 66 bytes, those of this test, by interface.
+fn count_of_66(by_interface: &mut BTreeMap<u32, u64>, chunk: &Chunk) {
+    for packet in chunk.packets().filter(|packet| packet.data.len() == 66) {
+        let index = u32::from_be_bytes(packet.data[4..8].try_into().unwrap());
+        *by_interface.entry(index).or_default() += 1;
+    }
+}
+
+/// Takes chunks until there are so many of them.
+fn take_of_66(capture: &mut Capture, packets: u64) -> BTreeMap<u32, u64> {
+    let (began, mut by_interface) = (Instant::now(), BTreeMap::new());
+    while by_interface.values().sum::<u64>() < packets {
+        assert!(began.elapsed() < PATIENCE, "{by_interface:?} {:?}", capture.account());
+        let chunk = capture.next(Duration::from_millis(10)).expect("the capture goes on");
+        chunk.iter().for_each(|chunk| count_of_66(&mut by_interface, chunk));
+    }
+    by_interface
+}
+
+/// Whether a port of a bridge forwards.
+fn forwards(network: &Network, port: &str) -> bool {
+    let state = network.rx().run(|| Command::new("bridge").args(["link", "show", "dev", port]).output());
+    String::from_utf8_lossy(&state.expect("bridge runs").stdout).contains("state forwarding")
+}
+
 /// An interface of the receiving namespace, as a place to send from.
 fn weir_lab_port(network: &Network, name: &str) -> weir_lab::Port {
     let links = namespace(network.rx()).links().unwrap();
@@ -250,48 +278,56 @@ fn weir_lab_port(network: &Network, name: &str) -> weir_lab::Port {
     weir_lab::Port { name: name.to_owned(), index, ..network.pair().rx.clone() }
 }
 
-#[test]
-fn root_an_interface_that_goes_down_comes_back() {
-    if !require_root("root_an_interface_that_goes_down_comes_back") {
-        return;
-    }
+each_source!(an_interface_that_goes_down_comes_back: root_af_packet(AfPacket), root_xdp(Xdp), root_tc(Tc));
+
+fn an_interface_that_goes_down_comes_back(source: SourceChoice) {
     let frame = Traffic::new(60).unwrap().frame(0);
-    for source in SOURCES {
-        let network = Network::new(Veth::default()).unwrap();
-        let mut capture =
-            Capture::builder().interface_in(&namespace(network.rx()), "rx0").source(source).open().unwrap();
-        let name = capture.interfaces()[0].name.clone();
-        let send = || FrameSender::new(&network.pair().tx).unwrap().send(&frame).unwrap();
-        assert_eq!(capture.events(), []);
-        send();
-        assert_eq!(capture.next(PATIENCE).unwrap().expect("a packet").len(), 1);
+    let network = Network::new(Veth::default()).unwrap();
+    let mut capture =
+        common::capture().interface_in(&namespace(network.rx()), "rx0").source(source).open().unwrap();
+    let name = capture.interfaces()[0].name.clone();
+    let send = || FrameSender::new(&network.pair().tx).unwrap().send(&frame).unwrap();
+    assert_eq!(capture.events(), []);
+    send();
+    assert_eq!(capture.next(PATIENCE).unwrap().expect("a packet").len(), 1);
 
-        ip(network.rx(), "link set rx0 down");
-        assert_eq!(changes(&events(&mut capture, 1)), [(name.as_str(), &Change::Down)], "{source:?}");
-        ip(network.rx(), "link set rx0 up");
-        let mut told = events(&mut capture, 1);
-        assert_eq!(told.remove(0).change, Change::Up, "{source:?}");
-        std::thread::sleep(Duration::from_millis(200));
-        send();
-        let mut packets = 0;
-        take_all(&mut capture, |chunk| packets += chunk.len());
-        take_all(&mut capture, |chunk| packets += chunk.len());
-        assert_eq!(packets, 1, "{source:?}");
+    ip(network.rx(), "link set rx0 down");
+    assert_eq!(changes(&events(&mut capture, 1)), [(name.as_str(), &Change::Down)], "{source:?}");
+    ip(network.rx(), "link set rx0 up");
+    let mut told = events(&mut capture, 1);
+    assert_eq!(told.remove(0).change, Change::Up, "{source:?}");
+    wait_for_carrier(&network);
+    send();
+    let mut packets = 0;
+    take(&mut capture, 2, |chunk| packets += chunk.len());
+    assert_eq!(packets, 1, "{source:?}");
 
-        // The other end takes the carrier away; and a name is only a name.
-        capture.events();
-        ip(network.tx(), "link set tx0 down");
-        assert_eq!(events(&mut capture, 1)[0].change, Change::NoCarrier, "{source:?}");
-        ip(network.tx(), "link set tx0 up");
-        assert_eq!(events(&mut capture, 1)[0].change, Change::Carrier, "{source:?}");
-        ip(network.rx(), "link set rx0 name lan0");
-        assert_eq!(events(&mut capture, 1)[0].change, Change::Renamed { to: "lan0".into() }, "{source:?}");
-        std::thread::sleep(Duration::from_millis(200));
-        send();
-        take_all(&mut capture, |chunk| packets += chunk.len());
-        assert_eq!(packets, 2, "{source:?}");
-        assert_eq!(capture.account().unwrap().interfaces[0].name, name);
-    }
+    // The other end takes the carrier away; and a name is only a name.
+    capture.events();
+    ip(network.tx(), "link set tx0 down");
+    assert_eq!(events(&mut capture, 1)[0].change, Change::NoCarrier, "{source:?}");
+    ip(network.tx(), "link set tx0 up");
+    assert_eq!(events(&mut capture, 1)[0].change, Change::Carrier, "{source:?}");
+    ip(network.rx(), "link set rx0 name lan0");
+    assert_eq!(events(&mut capture, 1)[0].change, Change::Renamed { to: "lan0".into() }, "{source:?}");
+    wait_for_carrier(&network);
+    send();
+    take(&mut capture, 3, |chunk| packets += chunk.len());
+    assert_eq!(packets, 2, "{source:?}");
+    assert_eq!(capture.account().unwrap().interfaces[0].name, name);
+}
+
+/// Waits until both ends of the pair carry packets again: what is sent before that the kernel drops.
+fn wait_for_carrier(network: &Network) {
+    let runs = |netns: &NetNs| {
+        namespace(netns).links().unwrap().iter().all(|link| link.name == "lo" || carries(link))
+    };
+    wait_until(|| runs(network.tx()) && runs(network.rx()), || "there is no carrier".to_owned());
+}
+
+/// IFF_RUNNING and IFF_LOWER_UP.
+fn carries(link: &Link) -> bool {
+    link.flags & 0x1_0040 == 0x1_0040
 }
 
 #[test]
@@ -301,66 +337,62 @@ fn root_without_a_carrier_it_is_said_at_the_beginning() {
     }
     let network = Network::new(Veth::default()).unwrap();
     ip(network.tx(), "link set tx0 down");
-    let mut capture = Capture::builder().interface_in(&namespace(network.rx()), "rx0").open().unwrap();
+    let mut capture = common::capture().interface_in(&namespace(network.rx()), "rx0").open().unwrap();
     assert_eq!(capture.events()[0].change, Change::NoCarrier);
     ip(network.rx(), "link set rx0 down");
-    let error = Capture::builder().interface_in(&namespace(network.rx()), "rx0").open().unwrap_err();
+    let error = common::capture().interface_in(&namespace(network.rx()), "rx0").open().unwrap_err();
     assert!(matches!(error, Error::InterfaceDown { .. }), "{error:?}");
     assert!(error.hint().unwrap().contains("nsenter --net=/proc/self/fd/"), "{error:?}");
 }
 
-#[test]
-fn root_the_others_go_on_when_one_is_gone() {
-    if !require_root("root_the_others_go_on_when_one_is_gone") {
-        return;
-    }
-    const FRAMES: u64 = 100;
-    let ways = SOURCES.map(|source| (source, false)).into_iter().chain([(SourceChoice::Tc, true)]);
-    for (source, filters) in ways {
-        let mut network = Network::new(Veth::default()).unwrap();
-        network.connect(Veth::default()).unwrap();
-        let there = namespace(network.rx());
-        let builder = Capture::builder().interface_in(&there, "rx0").interface_in(&there, "rx1");
-        let mut capture = builder.source(source).tc_filters(filters).open().unwrap();
-        let send = |pair: usize| {
-            let pair = &network.pairs()[pair];
-            let frames = Traffic::new(60).unwrap().between(pair).frames(0..FRAMES);
-            FrameSender::new(&pair.tx).unwrap().send_frames(&frames).unwrap();
-        };
-        send(0);
-        send(1);
-        ip(network.rx(), "link delete rx0");
-        let mut packets = [0; 2];
-        let (start, mut gone) = (Instant::now(), Vec::new());
-        while gone.is_empty() {
-            assert!(start.elapsed() < PATIENCE, "{source:?}: nothing is told");
-            if let Some(chunk) = capture.next(Duration::from_millis(50)).unwrap() {
-                packets[chunk.interface() as usize] += chunk.len() as u64;
-            }
-            gone = capture.events();
-            gone.retain(|event| event.change == Change::Gone);
-        }
-        assert_eq!((gone.len(), gone[0].interface), (1, 0), "{source:?}");
-        send(1);
-        take_all(&mut capture, |chunk| packets[chunk.interface() as usize] += chunk.len() as u64);
-        assert_eq!(packets, [FRAMES, 2 * FRAMES], "{source:?}");
+each_source!(the_others_go_on_when_one_is_gone: root_af_packet(AfPacket, false), root_xdp(Xdp, false), root_tc(Tc, false), root_tc_filters(Tc, true));
 
-        ip(network.rx(), "link delete rx1");
-        let start = Instant::now();
-        let error = loop {
-            assert!(start.elapsed() < PATIENCE, "{source:?}: it does not end");
-            if let Err(error) = capture.next(Duration::from_secs(1)) {
-                break error;
-            }
-        };
-        assert!(matches!(&error, Error::InterfaceGone { name } if name.ends_with("/rx1")), "{error:?}");
-        drain(&mut capture, |_| panic!("everything was taken"));
-        let account = capture.account().unwrap();
-        let seen: Vec<_> =
-            account.interfaces.iter().map(|one| (one.total().seen, one.total().captured)).collect();
-        assert_eq!(seen, [(FRAMES, FRAMES), (2 * FRAMES, 2 * FRAMES)], "{source:?}");
-        assert!(account.interfaces.iter().all(|one| one.nic.is_some()));
+fn the_others_go_on_when_one_is_gone(source: SourceChoice, filters: bool) {
+    const FRAMES: u64 = 100;
+    let mut network = Network::new(Veth::default()).unwrap();
+    network.connect(Veth::default()).unwrap();
+    let there = namespace(network.rx());
+    let builder = common::capture().interface_in(&there, "rx0").interface_in(&there, "rx1");
+    let mut capture = builder.source(source).tc_filters(filters).open().unwrap();
+    let send = |pair: usize| {
+        let pair = &network.pairs()[pair];
+        let frames = Traffic::new(60).unwrap().between(pair).frames(0..FRAMES);
+        FrameSender::new(&pair.tx).unwrap().send_frames(&frames).unwrap();
+    };
+    send(0);
+    send(1);
+    wait_for(&mut capture, |account| account.total().captured == 2 * FRAMES);
+    ip(network.rx(), "link delete rx0");
+    let mut packets = [0; 2];
+    let (start, mut gone) = (Instant::now(), Vec::new());
+    while gone.is_empty() {
+        assert!(start.elapsed() < PATIENCE, "{source:?}: nothing is told");
+        if let Some(chunk) = capture.next(Duration::from_millis(50)).unwrap() {
+            packets[chunk.interface() as usize] += chunk.len() as u64;
+        }
+        gone = capture.events();
+        gone.retain(|event| event.change == Change::Gone);
     }
+    assert_eq!((gone.len(), gone[0].interface), (1, 0), "{source:?}");
+    send(1);
+    take(&mut capture, 3 * FRAMES, |chunk| packets[chunk.interface() as usize] += chunk.len() as u64);
+    assert_eq!(packets, [FRAMES, 2 * FRAMES], "{source:?}");
+
+    ip(network.rx(), "link delete rx1");
+    let start = Instant::now();
+    let error = loop {
+        assert!(start.elapsed() < PATIENCE, "{source:?}: it does not end");
+        if let Err(error) = capture.next(Duration::from_secs(1)) {
+            break error;
+        }
+    };
+    assert!(matches!(&error, Error::InterfaceGone { name } if name.ends_with("/rx1")), "{error:?}");
+    drain(&mut capture, |_| panic!("everything was taken"));
+    let account = capture.account().unwrap();
+    let seen: Vec<_> =
+        account.interfaces.iter().map(|one| (one.total().seen, one.total().captured)).collect();
+    assert_eq!(seen, [(FRAMES, FRAMES), (2 * FRAMES, 2 * FRAMES)], "{source:?}");
+    assert!(account.interfaces.iter().all(|one| one.nic.is_some()));
 }
 
 #[test]
@@ -371,7 +403,7 @@ fn root_more_changes_than_the_kernel_keeps_are_made_up_for() {
     let network = Network::new(Veth::default()).unwrap();
     let there = namespace(network.rx());
     let mut monitor = network.rx().run(LinkMonitor::open).unwrap();
-    let mut capture = Capture::builder().interface_in(&there, "rx0").open().unwrap();
+    let mut capture = common::capture().interface_in(&there, "rx0").open().unwrap();
     let script = tempfile::NamedTempFile::new().unwrap();
     let changes = (0..1000).map(|number| format!("link set rx0 mtu {}\n", 1400 + number % 2));
     fs::write(&script, changes.chain(["link delete rx0\n".to_owned()]).collect::<String>()).unwrap();
@@ -395,39 +427,33 @@ fn root_more_changes_than_the_kernel_keeps_are_made_up_for() {
     assert_eq!(capture.events().iter().filter(|event| event.change == Change::Gone).count(), 1);
 }
 
-#[test]
-fn root_a_namespace_ends_with_what_it_was_named_by() {
-    if !require_root("root_a_namespace_ends_with_what_it_was_named_by") {
-        return;
-    }
-    for (source, name) in
-        SOURCES.map(|source| (source, "rx0")).into_iter().chain([(SourceChoice::AfPacket, "any")])
-    {
-        let network = Network::new(Veth::default()).unwrap();
-        let mut inside = network.rx().spawn(Command::new("sleep").arg("1000")).unwrap();
-        let named = Namespace::find(&inside.id().to_string()).unwrap();
-        let mut capture = Capture::builder().interface_in(&named, name).source(source).open().unwrap();
-        drop(named);
-        assert_eq!(capture.interfaces()[0].name, format!("{}/{name}", inside.id()));
-        let frames = Traffic::new(60).unwrap().between(network.pair()).frames(0..10);
-        FrameSender::new(&network.pair().tx).unwrap().send_frames(&frames).unwrap();
-        let mut packets = 0;
-        take_all(&mut capture, |chunk| packets += chunk.len());
-        assert_eq!(packets, 10, "{source:?}");
+each_source!(a_namespace_ends_with_what_it_was_named_by: root_af_packet(AfPacket, "rx0"), root_xdp(Xdp, "rx0"), root_tc(Tc, "rx0"), root_any(AfPacket, "any"));
 
-        inside.kill().unwrap();
-        inside.wait().unwrap();
-        drop(network); // the sending namespace holds nothing of the receiving one
-        let start = Instant::now();
-        let error = loop {
-            assert!(start.elapsed() < PATIENCE, "{source:?}: it does not end");
-            if let Err(error) = capture.next(Duration::from_secs(1)) {
-                break error;
-            }
-        };
-        assert!(matches!(error, Error::InterfaceGone { .. }), "{error:?}");
-        assert_eq!(capture.events().last().map(|event| event.change.clone()), Some(Change::Gone));
-        assert_eq!(capture.account().unwrap().total().captured, 10);
-        assert!(Namespace::find(&inside.id().to_string()).is_err());
-    }
+fn a_namespace_ends_with_what_it_was_named_by(source: SourceChoice, name: &str) {
+    let network = Network::new(Veth::default()).unwrap();
+    let mut inside = network.rx().spawn(Command::new("sleep").arg("1000")).unwrap();
+    let named = Namespace::find(&inside.id().to_string()).unwrap();
+    let mut capture = common::capture().interface_in(&named, name).source(source).open().unwrap();
+    drop(named);
+    assert_eq!(capture.interfaces()[0].name, format!("{}/{name}", inside.id()));
+    let frames = Traffic::new(60).unwrap().between(network.pair()).frames(0..10);
+    FrameSender::new(&network.pair().tx).unwrap().send_frames(&frames).unwrap();
+    let mut packets = 0;
+    take(&mut capture, 10, |chunk| packets += chunk.len());
+    assert_eq!(packets, 10, "{source:?}");
+
+    inside.kill().unwrap();
+    inside.wait().unwrap();
+    drop(network); // the sending namespace holds nothing of the receiving one
+    let start = Instant::now();
+    let error = loop {
+        assert!(start.elapsed() < PATIENCE, "{source:?}: it does not end");
+        if let Err(error) = capture.next(Duration::from_secs(1)) {
+            break error;
+        }
+    };
+    assert!(matches!(error, Error::InterfaceGone { .. }), "{error:?}");
+    assert_eq!(capture.events().last().map(|event| event.change.clone()), Some(Change::Gone));
+    assert_eq!(capture.account().unwrap().total().captured, 10);
+    assert!(Namespace::find(&inside.id().to_string()).is_err());
 }

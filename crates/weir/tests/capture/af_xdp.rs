@@ -1,14 +1,14 @@
 //! What is particular to AF_XDP: sockets for queues, frames that run out, others' sockets, the stack's share.
 
 use std::net::UdpSocket;
-use std::time::Duration;
 
 use weir::filter::Dialect;
 use weir::{Capture, Delivery, Error, Filter, Mode, SourceChoice};
 use weir_lab::{Generator, Network, SequenceCheck, StackCounters, Traffic, Veth, require_root};
 use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 
-use crate::{assert_closed, drain, on_rx, take_all};
+use crate::common::{self, PATIENCE, drain, take, take_of};
+use crate::{assert_closed, on_rx};
 
 #[test]
 fn root_each_queue_has_its_socket_and_its_account() {
@@ -29,14 +29,17 @@ fn root_each_queue_has_its_socket_and_its_account() {
         let mut check = SequenceCheck::new(&traffic, 0..3 * COUNT);
         for (first, cpu) in [(0, 0), (COUNT, 1), (2 * COUNT, 1)] {
             let generator = Generator::numbered_from(first, network.pair(), &traffic);
-            let sent = generator.unwrap().cpu(cpu).send(COUNT).unwrap();
-            assert_eq!(sent.accepted, COUNT);
-            take_all(&mut capture, |chunk| {
+            let mut generator = generator.unwrap().cpu(cpu);
+            let send = || {
+                assert_eq!(generator.send(COUNT).unwrap().accepted, COUNT);
+                COUNT
+            };
+            take_of(&mut capture, send, |chunk| {
                 assert_eq!(chunk.queue(), cpu);
                 chunk.packets().for_each(|packet| check.frame(packet.data));
             });
         }
-        drain(&mut capture, drop);
+        drain(&mut capture, |_| panic!("everything was taken"));
         assert!(check.finish().is_perfect());
         let account = capture.account().unwrap();
         assert_closed(&account);
@@ -62,8 +65,8 @@ fn root_polling_busily_nothing_is_lost() {
         let mut check = SequenceCheck::new(&traffic, 0..COUNT);
         let sent = Generator::new(network.pair(), &traffic).unwrap().send(COUNT).unwrap();
         assert_eq!(sent.accepted, COUNT);
-        take_all(&mut capture, |chunk| chunk.packets().for_each(|packet| check.frame(packet.data)));
-        drain(&mut capture, drop);
+        take(&mut capture, COUNT, |chunk| chunk.packets().for_each(|packet| check.frame(packet.data)));
+        drain(&mut capture, |_| panic!("everything was taken"));
         assert!(check.finish().is_perfect());
         assert_closed(&capture.account().unwrap());
     });
@@ -79,8 +82,8 @@ fn root_frames_that_run_out_are_counted_and_what_they_hold_is_delivered() {
     let traffic = Traffic::new(60).unwrap().between(network.pair());
     let mut generator = Generator::new(network.pair(), &traffic).unwrap().cpu(1);
     network.rx().run(|| {
-        let builder = on_rx(&network).source(SourceChoice::AfXdp).mode(Mode::Exclusive);
-        let mut capture = builder.chunks(2).chunk_size(64 << 10).open().unwrap();
+        let builder = common::with_pool(2, 64 << 10).interface(&network.pair().rx.name);
+        let mut capture = builder.source(SourceChoice::AfXdp).mode(Mode::Exclusive).open().unwrap();
         assert_eq!(generator.send(COUNT).unwrap().accepted, COUNT);
         // Nobody has taken anything: the pool is full, and all frames are. When the capture ends both are emptied.
         let mut check = SequenceCheck::new(&traffic, 0..COUNT);
@@ -113,10 +116,17 @@ fn root_what_the_filter_does_not_want_goes_to_the_stack() {
         let mut capture = builder.filter(even).open().unwrap();
         let mut round = |capture: &mut Capture| {
             let before = to_stack();
-            assert_eq!(generator.send(COUNT).unwrap().accepted, COUNT);
+            let send = || {
+                assert_eq!(generator.send(COUNT).unwrap().accepted, COUNT);
+                COUNT
+            };
             let mut captured = 0;
-            take_all(capture, |chunk| captured += chunk.len() as u64);
-            (captured, to_stack() - before)
+            take_of(capture, send, |chunk| captured += chunk.len() as u64);
+            // What is counted as filtered is on its way.
+            let wanted = COUNT - captured;
+            let got = || to_stack() - before;
+            common::wait_until(|| got() >= wanted, || format!("{} of {wanted} reach the stack", got()));
+            (captured, got())
         };
         assert_eq!(round(&mut capture), (COUNT / 2, COUNT / 2));
         capture.set_filter(Some(&Filter::new("tcp"))).unwrap();
@@ -159,7 +169,7 @@ fn root_in_the_stack_where_the_driver_has_no_xdp() {
     }
     let network = Network::new(Veth::default()).unwrap();
     network.rx().run(|| {
-        let builder = Capture::builder().interface("lo").source(SourceChoice::AfXdp);
+        let builder = common::capture().interface("lo").source(SourceChoice::AfXdp);
         let mut capture = builder.mode(Mode::Exclusive).open().unwrap();
         let detail = &capture.interfaces()[0].detail;
         assert!(detail.starts_with("generic XDP to AF_XDP sockets"), "{detail}");
@@ -170,7 +180,7 @@ fn root_in_the_stack_where_the_driver_has_no_xdp() {
         for length in [40, 4000, 20_000, 65_000] {
             let payload: Vec<u8> = (0..=250).cycle().take(length).collect();
             socket.send_to(&payload, to).unwrap();
-            let chunk = capture.next(Duration::from_secs(2)).unwrap().expect("it is captured");
+            let chunk = capture.next(PATIENCE).unwrap().expect("it is captured");
             let packet = chunk.packets().next().unwrap();
             assert_eq!(packet.original_len as usize, 42 + length, "{:x?}", &packet.data[..60]);
             assert!(packet.data[42..] == payload, "{length}");

@@ -3,15 +3,14 @@
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use weir::{Capture, Change, Chunk, Error, Plan, SourceChoice, Timestamps, Window};
-use weir_lab::{FrameSender, Generator, Network, Rate, SequenceCheck, Traffic, Veth, require_root};
+use weir::{Capture, Change, Chunk, Error, Mode, Plan, SourceChoice, Timestamps, Window};
+use weir_lab::{FrameSender, Generator, Network, SequenceCheck, Traffic, Veth, require_root};
 
-use crate::{WAYS, assert_closed, on_rx};
+use crate::common::{self, PATIENCE, drain, wait_for};
+use crate::{assert_closed, on_rx};
 
 /// Longer than any of these machines keeps a packet from us.
 const WINDOW: Duration = Duration::from_millis(500);
-/// Longest wait for something that comes.
-const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Two pairs of two queues each.
 fn network() -> Network {
@@ -31,188 +30,184 @@ fn next(capture: &mut Capture) -> Chunk {
     }
 }
 
-#[test]
-fn root_packets_of_all_queues_and_interfaces_come_in_the_order_of_time() {
-    if !require_root("root_packets_of_all_queues_and_interfaces_come_in_the_order_of_time") {
-        return;
-    }
-    const COUNT: u64 = 3000;
+each_way!(packets_of_all_queues_and_interfaces_come_in_the_order_of_time);
+
+fn packets_of_all_queues_and_interfaces_come_in_the_order_of_time(source: SourceChoice, mode: Mode) {
+    // Two threads send at the same time, each of them by turns to both interfaces, on a queue of its own.
+    const TURNS: u64 = 20;
+    const TURN: u64 = 150;
+    const COUNT: u64 = TURNS * TURN;
     let network = network();
     let pairs = network.pairs();
     let traffic: Vec<Traffic> = pairs.iter().map(|pair| Traffic::new(60).unwrap().between(pair)).collect();
-    for (source, mode) in WAYS {
-        let generators = pairs.iter().zip(&traffic).flat_map(|(pair, traffic)| {
-            [0, 1].map(|cpu| {
-                let first = u64::from(cpu) * COUNT;
-                let generator = Generator::numbered_from(first, pair, traffic).unwrap().cpu(cpu);
-                generator.rate(Rate::PerSecond(20_000)).unwrap()
-            })
-        });
-        let mut generators: Vec<Generator> = generators.collect();
-        network.rx().run(|| {
-            let builder = Capture::builder().source(source).mode(mode).by_time(Window::Of(WINDOW));
-            let mut capture =
-                pairs.iter().fold(builder, |builder, pair| builder.interface(&pair.rx.name)).open().unwrap();
-            let mut checks: Vec<_> =
-                traffic.iter().map(|traffic| SequenceCheck::new(traffic, 0..2 * COUNT)).collect();
-            let (mut packets, mut chunks, mut last) = (0, 0, 0);
-            std::thread::scope(|scope| {
-                for generator in &mut generators {
-                    scope.spawn(|| assert_eq!(generator.send(COUNT).unwrap().accepted, COUNT));
-                }
-                while packets < 4 * COUNT {
-                    let chunk = next(&mut capture);
-                    chunks += 1;
-                    for packet in &chunk {
-                        assert!(packet.timestamp >= last, "{source:?}: {} after {last}", packet.timestamp);
-                        (packets, last) = (packets + 1, packet.timestamp);
-                        checks[packet.interface as usize].frame(packet.data);
+    let mut generators = [0, 1].map(|cpu| {
+        let first = u64::from(cpu) * COUNT;
+        let generators = pairs.iter().zip(&traffic);
+        let generators = generators
+            .map(|(pair, traffic)| Generator::numbered_from(first, pair, traffic).unwrap().cpu(cpu));
+        generators.collect::<Vec<_>>()
+    });
+    network.rx().run(|| {
+        let builder = common::capture().source(source).mode(mode).by_time(Window::Of(WINDOW));
+        let mut capture =
+            pairs.iter().fold(builder, |builder, pair| builder.interface(&pair.rx.name)).open().unwrap();
+        let mut checks: Vec<_> =
+            traffic.iter().map(|traffic| SequenceCheck::new(traffic, 0..2 * COUNT)).collect();
+        let (mut packets, mut chunks, mut last) = (0, 0, 0);
+        std::thread::scope(|scope| {
+            for generators in &mut generators {
+                scope.spawn(|| {
+                    for _ in 0..TURNS {
+                        for generator in generators.iter_mut() {
+                            assert_eq!(generator.send(TURN).unwrap().accepted, TURN);
+                        }
                     }
-                }
-            });
-            assert!(chunks > 20, "{source:?}: queues take turns, in {chunks} chunks");
-            for check in checks {
-                let report = check.finish();
-                let total = report.total;
-                assert_eq!((total.received, total.lost, report.corrupt), (2 * COUNT, 0, 0), "{source:?}");
+                });
             }
-            crate::drain(&mut capture, |_| panic!("everything was taken"));
-            let account = capture.account().unwrap();
-            assert_closed(&account);
-            let order = account.time_order.unwrap();
-            assert_eq!((order.late, order.early), (0, 0), "{source:?}");
+            while packets < 4 * COUNT {
+                let chunk = next(&mut capture);
+                chunks += 1;
+                for packet in &chunk {
+                    assert!(packet.timestamp >= last, "{source:?}: {} after {last}", packet.timestamp);
+                    (packets, last) = (packets + 1, packet.timestamp);
+                    checks[packet.interface as usize].frame(packet.data);
+                }
+            }
         });
-    }
+        assert!(chunks >= 2 * TURNS, "{source:?}: queues take turns, in {chunks} chunks");
+        for check in checks {
+            let report = check.finish();
+            let total = report.total;
+            assert_eq!((total.received, total.lost, report.corrupt), (2 * COUNT, 0, 0), "{source:?}");
+        }
+        drain(&mut capture, |_| panic!("everything was taken"));
+        let account = capture.account().unwrap();
+        assert_closed(&account);
+        let order = account.time_order.unwrap();
+        assert_eq!((order.late, order.early), (0, 0), "{source:?}: {account:?}");
+    });
 }
 
-#[test]
-fn root_a_quiet_interface_delays_a_busy_one_by_the_window() {
-    if !require_root("root_a_quiet_interface_delays_a_busy_one_by_the_window") {
-        return;
-    }
+each_way!(a_quiet_interface_delays_a_busy_one_by_the_window);
+
+fn a_quiet_interface_delays_a_busy_one_by_the_window(source: SourceChoice, mode: Mode) {
     let network = network();
     let frame = Traffic::new(60).unwrap().between(network.pair()).frame(0);
-    for (source, mode) in WAYS {
-        network.rx().run(|| {
-            let builder = on_rx(&network).interface(&network.pairs()[1].rx.name).source(source).mode(mode);
-            let mut capture = builder.by_time(Window::Of(WINDOW)).open().unwrap();
-            let sent = Instant::now();
-            FrameSender::new(&network.pair().tx).unwrap().send(&frame).unwrap();
-            let start = Instant::now();
-            while capture.account().unwrap().total().captured == 0 {
-                assert!(start.elapsed() < PATIENCE, "{source:?}");
-            }
-            if capture.next(Duration::from_millis(20)).unwrap().is_none() {
-                let total = capture.account().unwrap().total();
-                assert_eq!((total.captured, total.delivered), (1, 0), "{source:?}: it is held back");
-                assert_eq!(next(&mut capture).len(), 1);
-            }
-            assert!(sent.elapsed() >= WINDOW, "{source:?}: it has to wait");
-            assert_eq!(capture.account().unwrap().total().delivered, 1);
-        });
-    }
+    network.rx().run(|| {
+        let builder = on_rx(&network).interface(&network.pairs()[1].rx.name).source(source).mode(mode);
+        let mut capture = builder.by_time(Window::Of(WINDOW)).open().unwrap();
+        let sent = Instant::now();
+        FrameSender::new(&network.pair().tx).unwrap().send(&frame).unwrap();
+        wait_for(&mut capture, |account| account.total().captured > 0);
+        if capture.next(Duration::from_millis(20)).unwrap().is_none() {
+            let total = capture.account().unwrap().total();
+            assert_eq!((total.captured, total.delivered), (1, 0), "{source:?}: it is held back");
+            assert_eq!(next(&mut capture).len(), 1);
+        }
+        assert!(sent.elapsed() >= WINDOW, "{source:?}: it has to wait");
+        assert_eq!(capture.account().unwrap().total().delivered, 1);
+    });
 }
 
-#[test]
-fn root_a_pool_that_fills_does_not_wait() {
-    if !require_root("root_a_pool_that_fills_does_not_wait") {
-        return;
-    }
+each_way!(a_pool_that_fills_does_not_wait);
+
+fn a_pool_that_fills_does_not_wait(source: SourceChoice, mode: Mode) {
     const COUNT: u64 = 2000;
     let network = network();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
-    for (source, mode) in WAYS {
-        network.rx().run(|| {
-            let builder = on_rx(&network).interface(&network.pairs()[1].rx.name).source(source).mode(mode);
-            // Room for some 350 packets, which would all wait for a minute.
-            let builder = builder.chunks(8).chunk_size(4096).by_time(Window::Of(Duration::from_secs(60)));
-            let mut capture = builder.open().unwrap();
-            let sender = FrameSender::new(&network.pair().tx).unwrap();
-            let (mut packets, mut late, mut newest) = (0, 0, 0);
-            let mut take = |chunk: Chunk| {
-                for packet in &chunk {
-                    late += u64::from(packet.timestamp < newest);
-                    newest = newest.max(packet.timestamp);
-                    packets += 1;
-                }
-                packets
-            };
-            for frames in (0..COUNT).step_by(50) {
-                sender.send_frames(&traffic.frames(frames..frames + 50)).unwrap();
-                while let Some(chunk) = capture.next(Duration::from_millis(5)).unwrap() {
-                    take(chunk);
-                }
+    network.rx().run(|| {
+        // Room for some 350 packets, which would all wait for a minute.
+        let builder = common::with_pool(8, 4096).interface(&network.pair().rx.name);
+        let builder = builder.interface(&network.pairs()[1].rx.name).source(source).mode(mode);
+        let mut capture = builder.by_time(Window::Of(Duration::from_secs(60))).open().unwrap();
+        let sender = FrameSender::new(&network.pair().tx).unwrap();
+        let (mut packets, mut late, mut newest) = (0, 0, 0);
+        let mut take = |chunk: Chunk| {
+            for packet in &chunk {
+                late += u64::from(packet.timestamp < newest);
+                newest = newest.max(packet.timestamp);
+                packets += 1;
             }
-            // A packet socket takes the rest into its own ring, and af_xdp into frames, until there is room.
-            let start = Instant::now();
-            let before = loop {
-                capture.next(Duration::from_millis(20)).unwrap().map(&mut take);
-                let total = capture.account().unwrap().total();
-                if total.captured + total.lost == COUNT && total.delivered + 350 >= total.captured {
-                    break total;
-                }
-                assert!(start.elapsed() < PATIENCE, "{source:?}: {total:?}");
-            };
-            crate::drain(&mut capture, |chunk| _ = take(chunk));
-            let account = capture.account().unwrap();
-            assert_closed(&account);
-            let (order, total) = (account.time_order.unwrap(), account.total());
-            assert_eq!(packets, total.captured, "{source:?}: {total:?}");
-            assert_eq!(order.late, late, "{source:?}");
-            assert_eq!(order.early, before.delivered, "{source:?}: what did not wait");
-        });
-    }
+            packets
+        };
+        for frames in (0..COUNT).step_by(50) {
+            sender.send_frames(&traffic.frames(frames..frames + 50)).unwrap();
+            while let Some(chunk) = capture.next(Duration::from_millis(5)).unwrap() {
+                take(chunk);
+            }
+        }
+        // A packet socket takes the rest into its own ring, and af_xdp into frames, until there is room.
+        let start = Instant::now();
+        let before = loop {
+            capture.next(Duration::from_millis(20)).unwrap().map(&mut take);
+            let total = capture.account().unwrap().total();
+            if total.captured + total.lost == COUNT && total.delivered + 350 >= total.captured {
+                break total;
+            }
+            assert!(start.elapsed() < PATIENCE, "{source:?}: {total:?}");
+        };
+        drain(&mut capture, |chunk| _ = take(chunk));
+        let account = capture.account().unwrap();
+        assert_closed(&account);
+        let (order, total) = (account.time_order.unwrap(), account.total());
+        assert_eq!(packets, total.captured, "{source:?}: {total:?}");
+        assert_eq!(order.late, late, "{source:?}: {account:?}");
+        assert_eq!(order.early, before.delivered, "{source:?}: what did not wait: {account:?}");
+    });
 }
 
-#[test]
-fn root_an_interface_that_vanishes_leaves_its_packets_in_their_order() {
-    if !require_root("root_an_interface_that_vanishes_leaves_its_packets_in_their_order") {
-        return;
-    }
+each_way!(an_interface_that_vanishes_leaves_its_packets_in_their_order:
+    root_xdp(Xdp, Pass),
+    root_tc(Tc, Pass),
+    root_af_packet(AfPacket, Pass),
+);
+
+fn an_interface_that_vanishes_leaves_its_packets_in_their_order(source: SourceChoice, mode: Mode) {
     const FRAMES: u64 = 200;
-    for source in [SourceChoice::Xdp, SourceChoice::Tc, SourceChoice::AfPacket] {
-        let network = network();
-        let traffic = network.pairs().iter().map(|pair| Traffic::new(60).unwrap().between(pair));
-        let traffic: Vec<Traffic> = traffic.collect();
-        let senders = network.pairs().iter().map(|pair| FrameSender::new(&pair.tx).unwrap());
-        let senders: Vec<FrameSender> = senders.collect();
-        network.rx().run(|| {
-            let builder = on_rx(&network).interface(&network.pairs()[1].rx.name).source(source);
-            let mut capture = builder.by_time(Window::Of(Duration::from_secs(60))).open().unwrap();
-            let vanish = |name: &str| {
-                let status = Command::new("ip").args(["link", "delete", name]).status().unwrap();
-                assert!(status.success());
-            };
-            for number in 0..FRAMES {
-                senders[0].send(&traffic[0].frame(number)).unwrap();
-                senders[1].send(&traffic[1].frame(number)).unwrap();
+    let network = network();
+    let traffic = network.pairs().iter().map(|pair| Traffic::new(60).unwrap().between(pair));
+    let traffic: Vec<Traffic> = traffic.collect();
+    let senders = network.pairs().iter().map(|pair| FrameSender::new(&pair.tx).unwrap());
+    let senders: Vec<FrameSender> = senders.collect();
+    network.rx().run(|| {
+        let builder = on_rx(&network).interface(&network.pairs()[1].rx.name).source(source).mode(mode);
+        let mut capture = builder.by_time(Window::Of(Duration::from_secs(60))).open().unwrap();
+        let vanish = |name: &str| {
+            let status = Command::new("ip").args(["link", "delete", name]).status().unwrap();
+            assert!(status.success());
+        };
+        for number in 0..FRAMES {
+            senders[0].send(&traffic[0].frame(number)).unwrap();
+            senders[1].send(&traffic[1].frame(number)).unwrap();
+        }
+        wait_for(&mut capture, |account| account.total().captured == 2 * FRAMES);
+        vanish(&network.pair().rx.name);
+        let start = Instant::now();
+        while !capture.events().iter().any(|event| event.change == Change::Gone) {
+            assert!(capture.next(Duration::from_millis(50)).unwrap().is_none(), "{source:?}");
+            assert!(start.elapsed() < PATIENCE, "{source:?}");
+        }
+        senders[1].send_frames(&traffic[1].frames(FRAMES..2 * FRAMES)).unwrap();
+        wait_for(&mut capture, |account| account.total().captured == 3 * FRAMES);
+        vanish(&network.pairs()[1].rx.name);
+        let (mut packets, mut last) = ([0; 2], 0);
+        let start = Instant::now();
+        let error = loop {
+            match capture.next(Duration::from_millis(50)) {
+                Ok(chunk) => chunk.iter().flatten().for_each(|packet| {
+                    assert!(packet.timestamp >= last, "{source:?}");
+                    last = packet.timestamp;
+                    packets[packet.interface as usize] += 1;
+                }),
+                Err(error) => break error,
             }
-            vanish(&network.pair().rx.name);
-            let start = Instant::now();
-            while !capture.events().iter().any(|event| event.change == Change::Gone) {
-                assert!(capture.next(Duration::from_millis(50)).unwrap().is_none(), "{source:?}");
-                assert!(start.elapsed() < PATIENCE, "{source:?}");
-            }
-            senders[1].send_frames(&traffic[1].frames(FRAMES..2 * FRAMES)).unwrap();
-            vanish(&network.pairs()[1].rx.name);
-            let (mut packets, mut last) = ([0; 2], 0);
-            let error = loop {
-                match capture.next(Duration::from_millis(50)) {
-                    Ok(chunk) => chunk.iter().flatten().for_each(|packet| {
-                        assert!(packet.timestamp >= last, "{source:?}");
-                        last = packet.timestamp;
-                        packets[packet.interface as usize] += 1;
-                    }),
-                    Err(error) => break error,
-                }
-                assert!(start.elapsed() < PATIENCE, "{source:?}");
-            };
-            assert!(matches!(error, Error::InterfaceGone { .. }), "{error:?}");
-            assert_eq!(packets, [FRAMES, 2 * FRAMES], "{source:?}");
-            crate::drain(&mut capture, |_| panic!("everything was taken"));
-            assert_closed(&capture.account().unwrap());
-        });
-    }
+            assert!(start.elapsed() < PATIENCE, "{source:?}");
+        };
+        assert!(matches!(error, Error::InterfaceGone { .. }), "{error:?}");
+        assert_eq!(packets, [FRAMES, 2 * FRAMES], "{source:?}");
+        drain(&mut capture, |_| panic!("everything was taken"));
+        assert_closed(&capture.account().unwrap());
+    });
 }
 
 #[test]

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 use weir::{Error, Mode, SourceChoice};
 use weir_lab::{FrameSender, Hook, Network, Traffic, Verdict, Veth, require_root};
 
-use crate::{WAYS, on_rx, take_all};
+use crate::common::{PATIENCE, take_of, wait_for};
+use crate::on_rx;
 
 #[test]
 fn root_a_program_of_someone_else_stays() {
@@ -30,9 +31,9 @@ fn root_a_program_of_someone_else_stays() {
         assert_eq!(interface.source, "tc");
         let why = &interface.why;
         assert!(why.contains("has an XDP program already (id ") && why.contains("`pass_all`"), "{why}");
-        FrameSender::new(&network.pair().tx).unwrap().send_frames(&frames).unwrap();
+        let sender = FrameSender::new(&network.pair().tx).unwrap();
         let mut packets = 0;
-        take_all(&mut capture, |chunk| packets += chunk.len());
+        take_of(&mut capture, || sender.send_frames(&frames).unwrap(), |chunk| packets += chunk.len());
         assert_eq!(packets, 5);
     });
     assert_eq!(theirs.packets(), 5, "their program still runs");
@@ -52,37 +53,33 @@ fn root_auto_does_not_disturb_an_interface_that_the_host_uses() {
     }
 }
 
-#[test]
-fn root_an_interface_that_goes_is_told_and_what_was_captured_is_there() {
-    if !require_root("root_an_interface_that_goes_is_told_and_what_was_captured_is_there") {
-        return;
-    }
-    for (source, mode) in WAYS {
-        let network = Network::new(Veth::default()).unwrap();
-        let frames = Traffic::new(60).unwrap().between(network.pair()).frames(0..100);
-        network.rx().run(|| {
-            let mut capture = on_rx(&network).source(source).mode(mode).open().unwrap();
-            FrameSender::new(&network.pair().tx).unwrap().send_frames(&frames).unwrap();
-            std::thread::sleep(Duration::from_millis(50));
-            let name = &network.pair().rx.name;
-            assert!(Command::new("ip").args(["link", "del", name]).status().unwrap().success());
-            let began = Instant::now();
-            let mut packets = 0;
-            let error = loop {
-                match capture.next(Duration::from_millis(100)) {
-                    Ok(chunk) => packets += chunk.map_or(0, |chunk| chunk.len()),
-                    Err(error) => break error,
-                }
-                assert!(began.elapsed() < Duration::from_secs(10), "{source:?}: nobody noticed");
-            };
-            assert!(matches!(error, Error::InterfaceGone { .. } | Error::InterfaceDown { .. }), "{error:?}");
-            capture.stop().unwrap();
-            while let Some(chunk) = capture.next(Duration::ZERO).unwrap() {
-                packets += chunk.len();
+each_way!(an_interface_that_goes_is_told_and_what_was_captured_is_there);
+
+fn an_interface_that_goes_is_told_and_what_was_captured_is_there(source: SourceChoice, mode: Mode) {
+    let network = Network::new(Veth::default()).unwrap();
+    let frames = Traffic::new(60).unwrap().between(network.pair()).frames(0..100);
+    network.rx().run(|| {
+        let mut capture = on_rx(&network).source(source).mode(mode).open().unwrap();
+        FrameSender::new(&network.pair().tx).unwrap().send_frames(&frames).unwrap();
+        wait_for(&mut capture, |account| account.total().captured == 100);
+        let name = &network.pair().rx.name;
+        assert!(Command::new("ip").args(["link", "del", name]).status().unwrap().success());
+        let began = Instant::now();
+        let mut packets = 0;
+        let error = loop {
+            match capture.next(Duration::from_millis(100)) {
+                Ok(chunk) => packets += chunk.map_or(0, |chunk| chunk.len()),
+                Err(error) => break error,
             }
-            assert_eq!(packets, 100, "{source:?}");
-        });
-    }
+            assert!(began.elapsed() < PATIENCE, "{source:?}: nobody noticed");
+        };
+        assert!(matches!(error, Error::InterfaceGone { .. } | Error::InterfaceDown { .. }), "{error:?}");
+        capture.stop().unwrap();
+        while let Some(chunk) = capture.next(Duration::ZERO).unwrap() {
+            packets += chunk.len();
+        }
+        assert_eq!(packets, 100, "{source:?}: {:?}", capture.account());
+    });
 }
 
 #[test]

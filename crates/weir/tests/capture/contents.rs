@@ -7,130 +7,124 @@ use std::time::{Duration, SystemTime};
 use weir::{Mode, SourceChoice, Timestamps};
 use weir_lab::{FrameSender, Network, Pair, Port, Tagging, Traffic, Veth, require_root, tcp_transfer};
 
-use crate::{WAYS, assert_closed, capture_frames, drain, on_rx, on_wire, send_and_take, take_all};
+use crate::common::{self, drain, take};
+use crate::{assert_closed, capture_frames, on_rx, on_rx_with_room, on_wire, send_and_take};
 
-#[test]
-fn root_every_byte_of_every_size_arrives_in_order() {
-    if !require_root("root_every_byte_of_every_size_arrives_in_order") {
-        return;
-    }
+each_way!(every_byte_of_every_size_arrives_in_order);
+
+fn every_byte_of_every_size_arrives_in_order(source: SourceChoice, mode: Mode) {
+    // No more than AF_XDP has frames: nothing is lost, however long a pump has to wait for its processor.
     const COUNT: u64 = 5_000;
     let network = Network::new(Veth::default()).unwrap();
-    for (source, mode) in WAYS {
-        for size in [60, 61, 62, 63, 64, 65, 127, 128, 129, 255, 256, 257, 385, 1023, 1024, 1514] {
-            let traffic = Traffic::new(size).unwrap().flows(7).unwrap().between(network.pair());
-            let builder = on_rx(&network).source(source).mode(mode);
-            let (report, account) = capture_frames(&network, builder, &traffic, COUNT);
-            let told = (&report, account.total());
-            assert!(report.is_perfect(), "{source:?} {mode:?} {size}: {told:?}");
-            assert_eq!(report.total.received, COUNT, "{source:?} {mode:?} {size}: {told:?}");
-            assert_closed(&account);
-            let total = account.total();
-            assert_eq!((total.captured, total.lost, total.bytes), (COUNT, 0, COUNT * size as u64));
-        }
+    for size in [60, 61, 62, 63, 64, 65, 127, 128, 129, 255, 256, 257, 385, 1023, 1024, 1514] {
+        let traffic = Traffic::new(size).unwrap().flows(7).unwrap().between(network.pair());
+        let builder = on_rx_with_room(&network, COUNT, size).source(source).mode(mode);
+        let (report, account) = capture_frames(&network, builder, &traffic, COUNT);
+        let told = (&report, account.total());
+        assert!(report.is_perfect(), "{source:?} {mode:?} {size}: {told:?}");
+        assert_eq!(report.total.received, COUNT, "{source:?} {mode:?} {size}: {told:?}");
+        assert_closed(&account);
+        let total = account.total();
+        assert_eq!((total.captured, total.lost, total.bytes), (COUNT, 0, COUNT * size as u64));
     }
 }
 
-#[test]
-fn root_longer_packets_are_cut_at_the_snap_length_and_say_so() {
-    if !require_root("root_longer_packets_are_cut_at_the_snap_length_and_say_so") {
-        return;
-    }
+each_way!(longer_packets_are_cut_at_the_snap_length_and_say_so);
+
+fn longer_packets_are_cut_at_the_snap_length_and_say_so(source: SourceChoice, mode: Mode) {
     let network = Network::new(Veth::default()).unwrap();
     let traffic = Traffic::new(200).unwrap().between(network.pair());
-    for (source, mode) in WAYS {
+    network.rx().run(|| {
         for snap_len in [1u32, 14, 17, 60, 199, 200, 201] {
-            network.rx().run(|| {
-                let mut capture =
-                    on_rx(&network).source(source).mode(mode).snap_len(snap_len).open().unwrap();
-                let frames = traffic.frames(0..3);
-                let cut = |frame: &Vec<u8>| (frame[..frame.len().min(snap_len as usize)].to_vec(), 200);
-                let taken = send_and_take(&mut capture, &network.pair().tx, &frames);
-                assert_eq!(
-                    taken,
-                    frames.iter().map(cut).collect::<Vec<_>>(),
-                    "{source:?} {mode:?} {snap_len}"
-                );
-            });
+            let mut capture = on_rx(&network).source(source).mode(mode).snap_len(snap_len).open().unwrap();
+            let frames = traffic.frames(0..3);
+            let cut = |frame: &Vec<u8>| (frame[..frame.len().min(snap_len as usize)].to_vec(), 200);
+            let taken = send_and_take(&mut capture, &network.pair().tx, &frames);
+            assert_eq!(taken, frames.iter().map(cut).collect::<Vec<_>>(), "{source:?} {mode:?} {snap_len}");
+            drain(&mut capture, |_| panic!("everything was taken"));
         }
-    }
+    });
 }
 
-#[test]
-fn root_jumbo_frames_in_several_buffers_are_captured_whole() {
-    if !require_root("root_jumbo_frames_in_several_buffers_are_captured_whole") {
-        return;
-    }
+each_way!(jumbo_frames_in_several_buffers_are_captured_whole);
+
+fn jumbo_frames_in_several_buffers_are_captured_whole(source: SourceChoice, mode: Mode) {
     let network = Network::new(Veth::default().mtu(65535)).unwrap();
-    for (source, mode) in WAYS {
+    network.rx().run(|| {
         for size in [1515, 2048, 2049, 3000, 4096, 5001, 9014, 32_768, 65_535, 65_536, 65_549] {
-            network.rx().run(|| {
-                let traffic = Traffic::new(size).unwrap().between(network.pair());
-                let mut capture = on_rx(&network).source(source).mode(mode).open().unwrap();
-                let frames = traffic.frames(0..5);
-                let taken = send_and_take(&mut capture, &network.pair().tx, &frames);
-                let whole = taken.iter().zip(&frames).all(|(taken, frame)| taken == &(frame.clone(), size));
-                assert!(whole && taken.len() == 5, "{source:?} {mode:?} {size}: {}", taken.len());
-            });
+            let traffic = Traffic::new(size).unwrap().between(network.pair());
+            let mut capture = on_rx(&network).source(source).mode(mode).open().unwrap();
+            let frames = traffic.frames(0..5);
+            let taken = send_and_take(&mut capture, &network.pair().tx, &frames);
+            let whole = taken.iter().zip(&frames).all(|(taken, frame)| taken == &(frame.clone(), size));
+            assert!(whole && taken.len() == 5, "{source:?} {mode:?} {size}: {}", taken.len());
+            drain(&mut capture, |_| panic!("everything was taken"));
         }
+    });
+}
+
+// veth cuts super-frames for an XDP program in the driver, so they meet XDP in the stack, on the loopback.
+#[test]
+fn root_super_frames_of_a_tcp_transfer_are_captured_whole_by_xdp_on_the_loopback() {
+    if require_root("root_super_frames_of_a_tcp_transfer_are_captured_whole_by_xdp_on_the_loopback") {
+        super_frames_are_captured_whole(SourceChoice::Xdp, "lo");
     }
 }
 
 #[test]
-fn root_super_frames_of_a_tcp_transfer_are_captured_whole() {
-    if !require_root("root_super_frames_of_a_tcp_transfer_are_captured_whole") {
-        return;
+fn root_super_frames_of_a_tcp_transfer_are_captured_whole_by_tc() {
+    if require_root("root_super_frames_of_a_tcp_transfer_are_captured_whole_by_tc") {
+        super_frames_are_captured_whole(SourceChoice::Tc, "lo");
+        super_frames_are_captured_whole(SourceChoice::Tc, "rx0");
     }
-    // veth cuts super-frames for an XDP program in the driver, so they meet XDP in the stack, on the loopback.
-    for (source, interface) in [
-        (SourceChoice::Xdp, "lo"),
-        (SourceChoice::Tc, "lo"),
-        (SourceChoice::Tc, "rx0"),
-        (SourceChoice::AfPacket, "lo"),
-        (SourceChoice::AfPacket, "rx0"),
-    ] {
-        const BYTES: u64 = 32 << 20;
-        let network = Network::new(Veth::default().ipv4()).unwrap();
-        let pair = match interface {
-            "lo" => loopback(&network),
-            _ => network.pair().clone(),
+}
+
+#[test]
+fn root_super_frames_of_a_tcp_transfer_are_captured_whole_by_af_packet() {
+    if require_root("root_super_frames_of_a_tcp_transfer_are_captured_whole_by_af_packet") {
+        super_frames_are_captured_whole(SourceChoice::AfPacket, "lo");
+        super_frames_are_captured_whole(SourceChoice::AfPacket, "rx0");
+    }
+}
+
+fn super_frames_are_captured_whole(source: SourceChoice, interface: &str) {
+    // The kernel's ring for packets of a socket and the pool of a queue have room for all of them.
+    const BYTES: u64 = 16 << 20;
+    let network = Network::new(Veth::default().ipv4()).unwrap();
+    let pair = match interface {
+        "lo" => loopback(&network),
+        _ => network.pair().clone(),
+    };
+    network.rx().run(|| {
+        let builder = common::with_pool(80, common::CHUNK_SIZE).interface(interface).source(source);
+        let mut capture = builder.direction(weir::Direction::In).open().unwrap();
+        let (mut payload, mut longest) = (0u64, 0);
+        let mut look = |chunk: &weir::Chunk| {
+            for packet in chunk {
+                assert_eq!(packet.data.len(), packet.original_len as usize, "cut");
+                longest = longest.max(packet.data.len());
+                payload += tcp_payload(packet.data);
+            }
         };
-        network.rx().run(|| {
-            let mut capture = weir::Capture::builder()
-                .interface(interface)
-                .source(source)
-                .direction(weir::Direction::In)
-                .open()
-                .unwrap();
-            std::thread::scope(|scope| {
-                let transfer = scope.spawn(|| tcp_transfer(&pair, BYTES).expect("the transfer succeeds"));
-                let (mut payload, mut longest) = (0u64, 0);
-                let mut look = |chunk: &weir::Chunk| {
-                    for packet in chunk {
-                        assert_eq!(packet.data.len(), packet.original_len as usize, "cut");
-                        longest = longest.max(packet.data.len());
-                        payload += tcp_payload(packet.data);
-                    }
-                };
-                while !transfer.is_finished() {
-                    capture.next(Duration::from_millis(10)).unwrap().iter().for_each(&mut look);
-                }
-                transfer.join().expect("the transfer does not panic");
-                take_all(&mut capture, &mut look);
-                drain(&mut capture, |chunk| look(&chunk));
-                // A retransmission may double some of it.
-                assert!(payload >= BYTES, "{source:?} {interface}: {payload} bytes of payload captured");
-                assert!(
-                    payload < BYTES + BYTES / 10,
-                    "{source:?} {interface}: {payload} bytes of payload captured"
-                );
-                assert!(longest > 60_000, "{source:?} {interface}: no super-frame came: {longest}");
-            });
-            let account = capture.account().unwrap();
-            assert_closed(&account);
-            assert_eq!(account.total().lost, 0);
+        std::thread::scope(|scope| {
+            let transfer = scope.spawn(|| tcp_transfer(&pair, BYTES).expect("the transfer succeeds"));
+            while !transfer.is_finished() {
+                capture.next(Duration::from_millis(10)).unwrap().iter().for_each(&mut look);
+            }
+            transfer.join().expect("the transfer does not panic");
         });
-    }
+        drain(&mut capture, |chunk| look(&chunk));
+        let account = capture.account().unwrap();
+        assert_closed(&account);
+        let total = account.total();
+        assert_eq!(total.lost, 0, "{source:?} {interface}: {total:?}");
+        // A retransmission may double some of it.
+        assert!(
+            (BYTES..BYTES + BYTES / 10).contains(&payload),
+            "{source:?} {interface}: {payload} bytes of payload captured: {total:?}"
+        );
+        assert!(longest > 60_000, "{source:?} {interface}: no super-frame came: {longest}");
+    });
 }
 
 /// The loopback of the receiving namespace, as a pair.
@@ -151,38 +145,35 @@ fn tcp_payload(frame: &[u8]) -> u64 {
     (total - ip - tcp) as u64
 }
 
-#[test]
-fn root_vlan_tags_are_where_they_were_on_the_wire() {
-    if !require_root("root_vlan_tags_are_where_they_were_on_the_wire") {
-        return;
-    }
+each_way!(vlan_tags_are_where_they_were_on_the_wire);
+
+fn vlan_tags_are_where_they_were_on_the_wire(source: SourceChoice, mode: Mode) {
     // A tag beside the frame, as a VLAN interface or a device that strips tags leaves it; one in the frame as well (QinQ);
     // one in the frame alone.
     let one: &[u8] = &[0x81, 0, 0, 77];
     let two: &[u8] = &[0x88, 0xa8, 0x20, 5, 0x81, 0, 0, 77];
+    let network = Network::new(Veth::default()).unwrap();
+    let tx = &network.pair().tx;
     for (beside, wire_tags) in [(Some((0x8100, 77)), one), (Some((0x88a8, 0x2005)), two), (None, one)] {
-        let network = Network::new(Veth::default()).unwrap();
         let mut traffic = Traffic::new(100).unwrap().between(network.pair());
         if wire_tags.len() > 4 || beside.is_none() {
             traffic = traffic.vlan(77).unwrap();
         }
-        let tx = &network.pair().tx;
         let _tagging = beside.map(|(protocol, tci)| Tagging::on(tx, protocol, tci).unwrap());
-        for (source, mode) in WAYS {
+        network.rx().run(|| {
             for snap_len in [13u32, 15, 16, 50, 2000] {
-                network.rx().run(|| {
-                    let mut capture =
-                        on_rx(&network).source(source).mode(mode).snap_len(snap_len).open().unwrap();
-                    let cut = |sequence| {
-                        let wire = on_wire(&traffic, sequence, beside.is_some(), wire_tags);
-                        (wire[..wire.len().min(snap_len as usize)].to_vec(), wire.len())
-                    };
-                    let taken = send_and_take(&mut capture, tx, &traffic.frames(0..3));
-                    let told = format!("{source:?} {mode:?} {beside:?} {snap_len}");
-                    assert_eq!(taken, (0..3).map(cut).collect::<Vec<_>>(), "{told}");
-                });
+                let mut capture =
+                    on_rx(&network).source(source).mode(mode).snap_len(snap_len).open().unwrap();
+                let cut = |sequence| {
+                    let wire = on_wire(&traffic, sequence, beside.is_some(), wire_tags);
+                    (wire[..wire.len().min(snap_len as usize)].to_vec(), wire.len())
+                };
+                let taken = send_and_take(&mut capture, tx, &traffic.frames(0..3));
+                let told = format!("{source:?} {mode:?} {beside:?} {snap_len}");
+                assert_eq!(taken, (0..3).map(cut).collect::<Vec<_>>(), "{told}");
+                drain(&mut capture, |_| panic!("everything was taken: {told}"));
             }
-        }
+        });
     }
 }
 
@@ -213,13 +204,15 @@ fn root_time_stamps_are_those_of_the_wall_clock() {
             let sender = FrameSender::new(&network.pair().tx).unwrap();
             for round in 0..3 {
                 sender.send_frames(&traffic.frames(round * 300..(round + 1) * 300)).unwrap();
+                // More than a tick of the kernel's timer, in which one reading of the clock may serve several.
                 std::thread::sleep(Duration::from_millis(20));
             }
+            common::wait_for(&mut capture, |account| account.total().captured == 900);
             let after = now();
             // By queue: a sender that changes the processor changes the queue, where a queue is a processor.
             let (mut last, mut packets) = (BTreeMap::new(), 0);
-            take_all(&mut capture, |chunk| {
-                for packet in chunk {
+            drain(&mut capture, |chunk| {
+                for packet in &chunk {
                     packets += 1;
                     if stamps == Timestamps::None {
                         assert_eq!(packet.timestamp, 0);
@@ -246,7 +239,7 @@ fn root_generic_xdp_captures_where_the_driver_has_none() {
     }
     let network = Network::new(Veth::default()).unwrap();
     network.rx().run(|| {
-        let mut capture = weir::Capture::builder().interface("lo").source(SourceChoice::Xdp).open().unwrap();
+        let mut capture = common::capture().interface("lo").source(SourceChoice::Xdp).open().unwrap();
         let interface = &capture.interfaces()[0];
         assert!(interface.detail.starts_with("generic XDP"), "{interface:?}");
         let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
@@ -255,33 +248,31 @@ fn root_generic_xdp_captures_where_the_driver_has_none() {
             socket.send_to(&[number; 40], to).unwrap();
         }
         let mut numbers = Vec::new();
-        take_all(&mut capture, |chunk| numbers.extend(chunk.packets().map(|packet| packet.data[42])));
+        take(&mut capture, 100, |chunk| numbers.extend(chunk.packets().map(|packet| packet.data[42])));
         numbers.sort_unstable();
         assert_eq!(numbers, (0..100).collect::<Vec<u8>>());
         // Mode pass: the socket got them as well.
         let mut buffer = [0; 64];
         assert_eq!(socket.recv(&mut buffer).unwrap(), 40);
-        drain(&mut capture, drop);
+        drain(&mut capture, |_| panic!("everything was taken"));
         assert_closed(&capture.account().unwrap());
     });
 }
 
-#[test]
-fn root_mode_decides_whether_the_host_sees_the_packets() {
-    if !require_root("root_mode_decides_whether_the_host_sees_the_packets") {
-        return;
-    }
+each_way!(mode_decides_whether_the_host_sees_the_packets);
+
+fn mode_decides_whether_the_host_sees_the_packets(source: SourceChoice, mode: Mode) {
     // No more than AF_XDP has frames: nothing is lost, however long a pump has to wait for its processor.
     const COUNT: u64 = 10_000;
-    for (source, mode) in WAYS {
-        let network = Network::new(Veth::default()).unwrap();
-        let traffic = Traffic::new(60).unwrap().between(network.pair());
-        let before = weir_lab::StackCounters::read(network.rx()).unwrap().get("IpInReceives");
-        let (report, _) =
-            capture_frames(&network, on_rx(&network).source(source).mode(mode), &traffic, COUNT);
-        assert_eq!(report.total.received, COUNT);
-        let received = weir_lab::StackCounters::read(network.rx()).unwrap().get("IpInReceives") - before;
-        let wanted = if mode == Mode::Exclusive { 0 } else { COUNT };
-        assert_eq!(received, wanted, "{source:?} {mode:?}");
-    }
+    let network = Network::new(Veth::default()).unwrap();
+    let traffic = Traffic::new(60).unwrap().between(network.pair());
+    let received = || weir_lab::StackCounters::read(network.rx()).unwrap().get("IpInReceives");
+    let before = received();
+    let builder = on_rx(&network).source(source).mode(mode);
+    let (report, _) = capture_frames(&network, builder, &traffic, COUNT);
+    assert_eq!(report.total.received, COUNT);
+    // A source may have a packet before the host has.
+    let wanted = if mode == Mode::Exclusive { 0 } else { COUNT };
+    common::wait_until(|| received() - before >= wanted, || format!("{} of {wanted}", received() - before));
+    assert_eq!(received() - before, wanted, "{source:?} {mode:?}");
 }

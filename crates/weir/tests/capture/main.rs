@@ -1,5 +1,34 @@
 //! Captures of real traffic in private networks: each test has its own, and nothing is left of it.
 
+#[path = "../common/mod.rs"]
+mod common;
+
+/// `$check` as a test for each source in each of its modes, so that they can run at the same time.
+macro_rules! each_way {
+    ($check:ident) => {
+        each_way!($check:
+            root_xdp(Xdp, Pass),
+            root_xdp_exclusive(Xdp, Exclusive),
+            root_tc(Tc, Pass),
+            root_xdp_tc(XdpTc, Pass),
+            root_af_packet(AfPacket, Pass),
+            root_af_xdp(AfXdp, Exclusive),
+        );
+    };
+    ($check:ident: $($test:ident($source:ident, $mode:ident)),+ $(,)?) => {
+        mod $check {
+            $(
+                #[test]
+                fn $test() {
+                    if weir_lab::require_root(concat!(stringify!($test), "_", stringify!($check))) {
+                        super::$check(weir::SourceChoice::$source, weir::Mode::$mode);
+                    }
+                }
+            )+
+        }
+    };
+}
+
 mod account;
 mod af_xdp;
 mod by_time;
@@ -16,12 +45,19 @@ mod writers;
 
 use std::time::Duration;
 
-use weir::{Account, Builder, Capture, Chunk, Mode, SourceChoice};
+use weir::{Account, Builder, Capture};
 use weir_lab::{FrameSender, Generator, Network, Port, SendReport, SequenceCheck, SequenceReport, Traffic};
+
+use common::{drain, on_one_processor, take, take_of, with_room_for};
 
 /// A capture on the receiving end of the first pair. The calling thread must be in the namespace.
 fn on_rx(network: &Network) -> Builder {
-    Capture::builder().interface(&network.pair().rx.name)
+    common::capture().interface(&network.pair().rx.name)
+}
+
+/// The same with room for so many packets of `size` bytes.
+fn on_rx_with_room(network: &Network, packets: u64, size: usize) -> Builder {
+    with_room_for(packets, size).interface(&network.pair().rx.name)
 }
 
 /// A frame as it was on the wire, with its `tags`; `beside`: the first of them is not in the frame.
@@ -34,26 +70,12 @@ fn on_wire(traffic: &Traffic, sequence: u64, beside: bool, tags: &[u8]) -> Vec<u
     wire
 }
 
-/// Stops, and takes what is left.
-fn drain(capture: &mut Capture, mut each: impl FnMut(Chunk)) {
-    capture.stop().expect("the capture stops");
-    while let Some(chunk) = capture.next(Duration::ZERO).expect("what was captured can be taken") {
-        each(chunk);
-    }
-}
-
-/// Takes chunks until nothing has come for a while.
-fn take_all(capture: &mut Capture, mut each: impl FnMut(&Chunk)) {
-    while let Some(chunk) = capture.next(Duration::from_millis(100)).expect("the capture goes on") {
-        each(&chunk);
-    }
-}
-
 /// Sends these frames from `tx`, and gives what is captured of them, with their lengths on the wire.
 fn send_and_take(capture: &mut Capture, tx: &Port, frames: &[Vec<u8>]) -> Vec<(Vec<u8>, usize)> {
-    FrameSender::new(tx).expect("a socket").send_frames(frames).expect("frames are sent");
+    let sender = FrameSender::new(tx).expect("a socket");
+    let send = || on_one_processor(|| sender.send_frames(frames).expect("frames are sent"));
     let mut taken = Vec::new();
-    take_all(capture, |chunk| {
+    take_of(capture, send, |chunk| {
         taken.extend(chunk.packets().map(|packet| (packet.data.to_vec(), packet.original_len as usize)));
     });
     taken
@@ -94,18 +116,8 @@ fn capture_frames(
         }
         let report: SendReport = sending.join().expect("the sender does not panic");
         assert_eq!(report.accepted, count, "{report:?}");
-        take_all(&mut capture, |chunk| chunk.packets().for_each(|packet| check.frame(packet.data)));
+        take(&mut capture, count, |chunk| chunk.packets().for_each(|packet| check.frame(packet.data)));
         drain(&mut capture, |chunk| chunk.packets().for_each(|packet| check.frame(packet.data)));
         (check.finish(), capture.account().expect("the account can be had"))
     })
 }
-
-/// Each source in each of its modes.
-const WAYS: [(SourceChoice, Mode); 6] = [
-    (SourceChoice::Xdp, Mode::Pass),
-    (SourceChoice::Xdp, Mode::Exclusive),
-    (SourceChoice::Tc, Mode::Pass),
-    (SourceChoice::XdpTc, Mode::Pass),
-    (SourceChoice::AfPacket, Mode::Pass),
-    (SourceChoice::AfXdp, Mode::Exclusive),
-];

@@ -9,7 +9,8 @@ use weir::writer::{Writer, WriterOptions};
 use weir::{Direction, FileInterface, SourceChoice};
 use weir_lab::{Network, Tagging, TcpReport, Veth, require_root, tcp_transfer};
 
-use crate::{assert_closed, drain, on_rx};
+use crate::common::drain;
+use crate::{assert_closed, on_rx};
 
 const BYTES: u64 = 1 << 20;
 
@@ -72,10 +73,36 @@ fn tshark(file: &Path, args: &[&str]) -> String {
     String::from_utf8(output.stdout).expect("text")
 }
 
-/// FNV-1a of the bytes that the one side that sent any has sent, as tshark puts the stream together.
-fn stream_checksum(file: &Path) -> (u64, u64) {
-    let text = tshark(file, &["-q", "-z", "follow,tcp,raw,0"]);
-    let hex = text.lines().map(str::trim).filter(|line| line.len() > 1);
+/// What tshark says of a file in one go.
+struct Judgement {
+    /// A packet a line: whether checksums are right, what it has to object, the tag, and bytes of the stream.
+    packets: Vec<[String; 8]>,
+    /// The bytes that the one side that sent any has sent, as tshark puts the stream together: how many, and FNV-1a.
+    stream: (u64, u64),
+}
+
+impl Judgement {
+    fn of(file: &Path) -> Self {
+        let fields = ["ip.checksum.status", "tcp.checksum.status", "tcp.len", "vlan.id", "ieee8021ad.id"];
+        let gaps =
+            ["tcp.analysis.lost_segment", "tcp.analysis.ack_lost_segment", "tcp.analysis.out_of_order"];
+        let fields = fields.into_iter().chain(gaps);
+        let mut arguments = vec!["-T", "fields"];
+        arguments.extend(fields.flat_map(|field| ["-e", field]));
+        arguments.extend(["-z", "follow,tcp,raw,0"]);
+        let text = tshark(file, &arguments);
+        let (packets, stream) = text.split_once("\n=====").expect("behind the packets there is the stream");
+        let columns = |line: &str| {
+            let mut columns = line.split('\t').map(str::to_owned);
+            [(); 8].map(|()| columns.next().unwrap_or_default())
+        };
+        Self { packets: packets.lines().map(columns).collect(), stream: checksum(stream) }
+    }
+}
+
+/// Of the bytes of a stream that was followed: how many, and FNV-1a.
+fn checksum(stream: &str) -> (u64, u64) {
+    let hex = stream.lines().map(str::trim).filter(|line| line.len() > 1);
     let hex = hex.filter(|line| line.bytes().all(|byte| byte.is_ascii_hexdigit()));
     let bytes = hex.flat_map(|line| {
         line.as_bytes()
@@ -87,54 +114,75 @@ fn stream_checksum(file: &Path) -> (u64, u64) {
     })
 }
 
-#[test]
-fn root_segments_are_what_the_wire_carries() {
-    if !require_root("root_segments_are_what_the_wire_carries") {
-        return;
-    }
+/// Tests of segments that are what the wire carries, so that they can run at the same time.
+macro_rules! segments {
+    ($($test:ident($veth:expr, $mtu:expr, $direction:ident, $tag:expr)),+ $(,)?) => {
+        $(
+            #[test]
+            fn $test() {
+                if require_root(stringify!($test)) {
+                    segments_are_what_the_wire_carries($veth, $mtu, Direction::$direction, $tag);
+                }
+            }
+        )+
+    };
+}
+
+segments!(
+    root_segments_are_what_the_wire_carries(Veth::default().ipv4(), 1500, In, None),
+    root_segments_that_are_sent_are_what_the_wire_carries(Veth::default().ipv4(), 1500, Out, None),
+    root_segments_of_ipv6_are_what_the_wire_carries(Veth::default().ipv6(), 1500, In, None),
+    root_segments_of_ipv6_that_are_sent_are_what_the_wire_carries(Veth::default().ipv6(), 1500, Out, None),
+    root_long_segments_are_what_the_wire_carries(Veth::default().ipv4().mtu(9000), 9000, Out, None),
+    root_tagged_segments_are_what_the_wire_carries(Veth::default().ipv4(), 1500, In, Some(0x8100)),
+    root_tagged_segments_of_ipv6_are_what_the_wire_carries(Veth::default().ipv6(), 1500, In, Some(0x88a8)),
+);
+
+fn segments_are_what_the_wire_carries(veth: Veth, mtu: usize, direction: Direction, tag: Option<u16>) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("segments.pcapng");
-    let v4 = || Veth::default().ipv4();
-    let v6 = || Veth::default().ipv6();
-    let ways = [
-        (v4(), 1500, Direction::In, None),
-        (v4(), 1500, Direction::Out, None),
-        (v6(), 1500, Direction::In, None),
-        (v6(), 1500, Direction::Out, None),
-        (v4().mtu(9000), 9000, Direction::Out, None),
-        (v4(), 1500, Direction::In, Some(0x8100)),
-        (v6(), 1500, Direction::In, Some(0x88a8)),
-    ];
-    for (veth, mtu, direction, tag) in ways {
-        let told = format!("{direction:?} {mtu} {tag:?} {veth:?}");
-        let network = Network::new(veth).unwrap();
-        // The stack that receives would not take tagged frames, so a tag is put on and, behind the capture, taken off.
-        let _tagging = tag.map(|protocol| Tagging::on(&network.pair().tx, protocol, 77).unwrap());
-        let _untagging = tag.map(|_| Tagging::off(&network.pair().rx).unwrap());
-        let (report, lengths) = captured_transfer(&network, direction, 262_144, &file);
-        let longest = 14 + mtu + if tag.is_some() { 4 } else { 0 };
-        assert!(lengths.keys().all(|&length| length <= longest), "{told}: {lengths:?}");
-        assert!(lengths[&longest] > 50, "{told}: {lengths:?}");
+    let network = Network::new(veth).unwrap();
+    // The stack that receives would not take tagged frames, so a tag is put on and, behind the capture, taken off.
+    let _tagging = tag.map(|protocol| Tagging::on(&network.pair().tx, protocol, 77).unwrap());
+    let _untagging = tag.map(|_| Tagging::off(&network.pair().rx).unwrap());
+    let (report, lengths) = captured_transfer(&network, direction, 262_144, &file);
+    let longest = 14 + mtu + if tag.is_some() { 4 } else { 0 };
+    assert!(lengths.keys().all(|&length| length <= longest), "{lengths:?}");
+    assert!(lengths[&longest] > 50, "{lengths:?}");
 
-        let bad = "ip.checksum.status != 1 or tcp.checksum.status != 1 or not tcp";
-        assert_eq!(tshark(&file, &["-Y", bad]), "", "{told}: bad checksums");
-        let gaps = "tcp.analysis.lost_segment or tcp.analysis.ack_lost_segment or tcp.analysis.out_of_order";
-        assert_eq!(tshark(&file, &["-Y", gaps]), "", "{told}: gaps");
-        assert_eq!(stream_checksum(&file), (BYTES, report.sent_checksum), "{told}");
-        let tagged = tshark(&file, &["-Y", "(vlan.id == 77 or ieee8021ad.id == 77) and tcp.len > 0"]);
-        assert_eq!(!tagged.is_empty(), tag.is_some(), "{told}");
+    let Judgement { packets, stream } = Judgement::of(&file);
+    let captured: u32 = lengths.values().sum();
+    assert_eq!(packets.len(), captured as usize);
+    for (number, packet) in (1..).zip(&packets) {
+        let [ip, tcp, ..] = packet;
+        let good = |status: &str| status == "1" || status == "Good";
+        assert!((ip.is_empty() || good(ip)) && good(tcp), "bad checksums: packet {number}, {packet:?}");
+        assert!(packet[5..].iter().all(String::is_empty), "gaps: packet {number}, {packet:?}");
     }
+    assert_eq!(stream, (BYTES, report.sent_checksum));
+    let is_tagged = |packet: &&[String; 8]| packet[2] != "0" && (packet[3] == "77" || packet[4] == "77");
+    assert_eq!(packets.iter().any(|packet| is_tagged(&packet)), tag.is_some());
 }
 
 #[test]
 fn root_segments_are_cut_at_the_snap_length_and_say_so() {
-    if !require_root("root_segments_are_cut_at_the_snap_length_and_say_so") {
-        return;
+    if require_root("root_segments_are_cut_at_the_snap_length_and_say_so") {
+        segments_are_cut(&[1, 13, 35, 54]);
     }
+}
+
+#[test]
+fn root_segments_are_cut_in_their_payload_and_say_so() {
+    if require_root("root_segments_are_cut_in_their_payload_and_say_so") {
+        segments_are_cut(&[67, 97, 1513, 1514]);
+    }
+}
+
+fn segments_are_cut(snap_lens: &[u32]) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("cut.pcapng");
     let network = Network::new(Veth::default().ipv4()).unwrap();
-    for snap_len in [1, 13, 35, 54, 67, 97, 1513, 1514] {
+    for &snap_len in snap_lens {
         let (_, lengths) = captured_transfer(&network, Direction::In, snap_len, &file);
         assert!(lengths[&1514] > 100, "{snap_len}: {lengths:?}");
         let text = tshark(&file, &["-T", "fields", "-e", "frame.len", "-e", "frame.cap_len"]);

@@ -4,16 +4,8 @@
 use weir::{Filter, Mode, SourceChoice};
 use weir_lab::{FrameSender, Network, Tagging, Traffic, Veth, require_root};
 
-use crate::{assert_closed, drain, on_rx, on_wire, send_and_take, take_all};
-
-/// Ways in which packets come to a filter.
-const WAYS: [(SourceChoice, Mode); 5] = [
-    (SourceChoice::Xdp, Mode::Pass),
-    (SourceChoice::Tc, Mode::Pass),
-    (SourceChoice::XdpTc, Mode::Pass),
-    (SourceChoice::AfPacket, Mode::Pass),
-    (SourceChoice::AfXdp, Mode::Exclusive),
-];
+use crate::common::{drain, take_of};
+use crate::{assert_closed, on_rx, on_wire, send_and_take};
 
 /// A tag beside the frame (its EtherType and contents), one inside, and the tags as they are on the wire.
 type Tags = (Option<(u16, u16)>, Option<u16>, &'static [u8]);
@@ -39,48 +31,50 @@ const EXPRESSIONS: [(&str, [bool; 5]); 9] = [
     ("udp", [true; 5]),
 ];
 
-#[test]
-fn root_filters_find_tags_wherever_they_are() {
-    if !require_root("root_filters_find_tags_wherever_they_are") {
-        return;
-    }
+each_way!(filters_find_tags_wherever_they_are:
+    root_xdp(Xdp, Pass),
+    root_tc(Tc, Pass),
+    root_xdp_tc(XdpTc, Pass),
+    root_af_packet(AfPacket, Pass),
+    root_af_xdp(AfXdp, Exclusive),
+);
+
+fn filters_find_tags_wherever_they_are(source: SourceChoice, mode: Mode) {
+    let network = Network::new(Veth::default()).unwrap();
+    let tx = &network.pair().tx;
     for (index, (beside, inside, wire_tags)) in TAGS.into_iter().enumerate() {
-        let network = Network::new(Veth::default()).unwrap();
         let mut traffic = Traffic::new(100).unwrap().between(network.pair());
         if let Some(tag) = inside {
             traffic = traffic.vlan(tag).unwrap();
         }
-        let tx = &network.pair().tx;
         let _tagging = beside.map(|(protocol, tci)| Tagging::on(tx, protocol, tci).unwrap());
-        for (source, mode) in WAYS {
-            network.rx().run(|| {
-                let builder = on_rx(&network).source(source).mode(mode);
-                let mut capture = builder.filter(Filter::new("tcp port 1")).open().unwrap();
-                let detail = &capture.interfaces()[0].detail;
-                assert!(!detail.contains("missing"), "{source:?}: {detail}");
-                let mut captured = 0;
-                for (expression, wanted) in EXPRESSIONS {
-                    let what = format!("{source:?} {expression} {beside:?} {inside:?}");
-                    capture.set_filter(Some(&Filter::new(expression))).unwrap();
-                    let wire = |sequence| {
-                        let wire = on_wire(&traffic, sequence, beside.is_some(), wire_tags);
-                        (wire.clone(), wire.len())
-                    };
-                    let expected = if wanted[index] { 0..3 } else { 0..0 };
-                    captured += expected.end;
-                    let taken = send_and_take(&mut capture, tx, &traffic.frames(0..3));
-                    assert_eq!(taken, expected.map(wire).collect::<Vec<_>>(), "{what}");
-                }
-                drain(&mut capture, |_| {});
-                let account = capture.account().unwrap();
-                assert_closed(&account);
-                let total = account.total();
-                assert_eq!((total.captured, total.lost, total.errors), (captured, 0, 0), "{source:?}");
-                let filtered = total.filtered.expect("counted");
-                let unwanted = 3 * EXPRESSIONS.len() as u64 - captured;
-                assert!(filtered >= unwanted, "{source:?}: {total:?}");
-            });
-        }
+        network.rx().run(|| {
+            let builder = on_rx(&network).source(source).mode(mode);
+            let mut capture = builder.filter(Filter::new("tcp port 1")).open().unwrap();
+            let detail = &capture.interfaces()[0].detail;
+            assert!(!detail.contains("missing"), "{source:?}: {detail}");
+            let mut captured = 0;
+            for (expression, wanted) in EXPRESSIONS {
+                let what = format!("{source:?} {expression} {beside:?} {inside:?}");
+                capture.set_filter(Some(&Filter::new(expression))).unwrap();
+                let wire = |sequence| {
+                    let wire = on_wire(&traffic, sequence, beside.is_some(), wire_tags);
+                    (wire.clone(), wire.len())
+                };
+                let expected = if wanted[index] { 0..3 } else { 0..0 };
+                captured += expected.end;
+                let taken = send_and_take(&mut capture, tx, &traffic.frames(0..3));
+                assert_eq!(taken, expected.map(wire).collect::<Vec<_>>(), "{what}");
+            }
+            drain(&mut capture, drop);
+            let account = capture.account().unwrap();
+            assert_closed(&account);
+            let total = account.total();
+            assert_eq!((total.captured, total.lost, total.errors), (captured, 0, 0), "{source:?}");
+            let filtered = total.filtered.expect("counted");
+            let unwanted = 3 * EXPRESSIONS.len() as u64 - captured;
+            assert!(filtered >= unwanted, "{source:?}: {total:?}");
+        });
     }
 }
 
@@ -97,15 +91,16 @@ fn root_a_filter_is_exchanged_from_another_namespace() {
     let mut captured = 0;
     for (filter, wanted) in [(None, 4), (Some("vlan 5"), 4), (Some("not vlan"), 0), (None, 4)] {
         capture.set_filter(filter.map(Filter::new).as_ref()).unwrap();
-        FrameSender::new(tx).unwrap().send_frames(&traffic.frames(0..4)).unwrap();
+        let sender = FrameSender::new(tx).unwrap();
         let mut packets = 0;
-        take_all(&mut capture, |chunk| packets += chunk.packets().count());
+        let send = || sender.send_frames(&traffic.frames(0..4)).unwrap();
+        take_of(&mut capture, send, |chunk| packets += chunk.packets().count());
         assert_eq!(packets, wanted, "{filter:?}");
         captured += wanted as u64;
     }
     // A place that is over takes any filter, and none is asked for.
     let exchange = capture.exchange();
-    drain(&mut capture, |_| {});
+    drain(&mut capture, drop);
     assert!(exchange.places().unwrap().is_empty());
     capture.set_filter(Some(&Filter::new("udp"))).unwrap();
     let account = capture.account().unwrap();

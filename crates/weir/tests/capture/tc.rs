@@ -2,56 +2,74 @@
 
 use std::collections::BTreeMap;
 use std::process::Command;
+use std::time::Duration;
 
 use weir::{Direction, SourceChoice};
 use weir_lab::{
     FrameSender, Generator, Network, SequenceCheck, SequenceReport, Tagging, Traffic, Veth, require_root,
 };
 
-use crate::{assert_closed, drain, on_rx, take_all};
+use crate::common::{self, drain, on_one_processor, take, take_of};
+use crate::{assert_closed, on_rx, on_rx_with_room};
 
 #[test]
 fn root_both_directions_come_in_one_capture_and_each_record_says_which() {
-    if !require_root("root_both_directions_come_in_one_capture_and_each_record_says_which") {
-        return;
+    if require_root("root_both_directions_come_in_one_capture_and_each_record_says_which") {
+        both_directions(SourceChoice::Tc, Direction::Both);
     }
-    const COUNT: u64 = 20_000;
+}
+
+#[test]
+fn root_both_directions_come_in_one_capture_of_xdp_and_tc() {
+    if require_root("root_both_directions_come_in_one_capture_of_xdp_and_tc") {
+        both_directions(SourceChoice::XdpTc, Direction::Both);
+    }
+}
+
+#[test]
+fn root_one_direction_comes_alone() {
+    if require_root("root_one_direction_comes_alone") {
+        both_directions(SourceChoice::Tc, Direction::In);
+        both_directions(SourceChoice::Tc, Direction::Out);
+    }
+}
+
+/// Sends both ways at once, and captures `wanted`.
+fn both_directions(source: SourceChoice, wanted: Direction) {
+    const COUNT: u64 = 10_000;
     let network = Network::new(Veth::default()).unwrap();
     let pair = network.pair();
     let arriving = Traffic::new(60).unwrap().between(pair);
     let sent = Traffic::new(130).unwrap().between(&reversed(pair));
-    let ways = [Direction::Both, Direction::In, Direction::Out].map(|way| (SourceChoice::Tc, way));
-    let ways = ways.into_iter().chain([(SourceChoice::XdpTc, Direction::Both)]);
-    for (source, wanted, filters) in
-        ways.flat_map(|(source, way)| [(source, way, false), (source, way, true)])
-    {
+    for filters in [false, true] {
         let mut generator = Generator::new(pair, &arriving).unwrap().cpu(1);
         network.rx().run(|| {
-            let mut capture =
-                on_rx(&network).source(source).direction(wanted).tc_filters(filters).open().unwrap();
+            let builder = on_rx_with_room(&network, 2 * COUNT, 130).source(source);
+            let mut capture = builder.direction(wanted).tc_filters(filters).open().unwrap();
             let mut checks = [SequenceCheck::new(&arriving, 0..COUNT), SequenceCheck::new(&sent, 0..COUNT)];
+            let mut look = |chunk: &weir::Chunk| {
+                for packet in chunk {
+                    let side = match packet.direction {
+                        Some(Direction::In) => 0,
+                        Some(Direction::Out) => 1,
+                        other => panic!("{source:?} {wanted:?}: {other:?}"),
+                    };
+                    checks[side].frame(packet.data);
+                }
+            };
             std::thread::scope(|scope| {
                 let there = scope.spawn(|| assert_eq!(generator.send(COUNT).unwrap().accepted, COUNT));
                 let back = scope.spawn(|| {
                     let sender = FrameSender::new(&pair.rx).unwrap();
                     (0..COUNT).for_each(|number| sender.send(&sent.frame(number)).unwrap());
                 });
-                let mut look = |chunk: &weir::Chunk| {
-                    for packet in chunk {
-                        let side = match packet.direction {
-                            Some(Direction::In) => 0,
-                            Some(Direction::Out) => 1,
-                            other => panic!("{source:?} {wanted:?}: {other:?}"),
-                        };
-                        checks[side].frame(packet.data);
-                    }
-                };
                 while !(there.is_finished() && back.is_finished()) {
-                    take_all(&mut capture, &mut look);
+                    capture.next(Duration::from_millis(10)).unwrap().iter().for_each(&mut look);
                 }
-                take_all(&mut capture, &mut look);
-                drain(&mut capture, |chunk| look(&chunk));
             });
+            let expected = if wanted == Direction::Both { 2 * COUNT } else { COUNT };
+            take(&mut capture, expected, &mut look);
+            drain(&mut capture, |_| panic!("everything was taken"));
             let [arrived, left] = checks.map(SequenceCheck::finish);
             // The sender may have moved to another processor, whose records are in another queue.
             let whole = |report: &SequenceReport| {
@@ -84,7 +102,7 @@ fn root_the_loopback_shows_each_packet_once() {
     let network = Network::new(Veth::default()).unwrap();
     network.rx().run(|| {
         for wanted in [Direction::Both, Direction::In, Direction::Out] {
-            let builder = weir::Capture::builder().interface("lo").source(SourceChoice::Tc);
+            let builder = common::capture().interface("lo").source(SourceChoice::Tc);
             let mut capture = builder.direction(wanted).open().unwrap();
             let socket = std::net::UdpSocket::bind("127.0.0.1:0").unwrap();
             let to = socket.local_addr().unwrap();
@@ -92,7 +110,7 @@ fn root_the_loopback_shows_each_packet_once() {
                 socket.send_to(&[number; 40], to).unwrap();
             }
             let mut times: BTreeMap<u8, u32> = BTreeMap::new();
-            take_all(&mut capture, |chunk| {
+            take(&mut capture, 200, |chunk| {
                 for packet in chunk {
                     *times.entry(packet.data[42]).or_default() += 1;
                     let out = wanted == Direction::Out;
@@ -100,7 +118,7 @@ fn root_the_loopback_shows_each_packet_once() {
                 }
             });
             assert_eq!(times, (0..200).map(|number| (number, 1)).collect(), "{wanted:?}");
-            drain(&mut capture, drop);
+            drain(&mut capture, |_| panic!("everything was taken"));
             assert_closed(&capture.account().unwrap());
         }
     });
@@ -133,9 +151,9 @@ fn root_filters_come_in_front_and_leave_others_and_their_discipline_alone() {
     let frames = Traffic::new(60).unwrap().between(network.pair()).frames(0..10);
     let bare = filters(&network);
     let sees_all = |capture: &mut weir::Capture| {
-        FrameSender::new(&network.pair().tx).unwrap().send_frames(&frames).unwrap();
+        let sender = FrameSender::new(&network.pair().tx).unwrap();
         let mut packets = 0;
-        take_all(capture, |chunk| packets += chunk.len());
+        take_of(capture, || sender.send_frames(&frames).unwrap(), |chunk| packets += chunk.len());
         assert_eq!(packets, 10);
     };
 
@@ -172,7 +190,7 @@ fn root_filters_come_in_front_and_leave_others_and_their_discipline_alone() {
     let mut second = open();
     sees_all(&mut capture);
     let mut packets = 0;
-    take_all(&mut second, |chunk| packets += chunk.len());
+    take(&mut second, 10, |chunk| packets += chunk.len());
     assert_eq!(packets, 10);
     drop((capture, second));
     assert_eq!(filters(&network), theirs);
@@ -208,9 +226,10 @@ fn root_tags_of_what_is_sent_are_where_they_will_be_on_the_wire() {
         network.rx().run(|| {
             let mut capture = on_rx(&network).source(SourceChoice::Tc).open().unwrap();
             let _tagging = Tagging::in_front(rx, beside.0, beside.1).unwrap();
-            FrameSender::new(rx).unwrap().send_frames(&traffic.frames(0..3)).unwrap();
+            let sender = FrameSender::new(rx).unwrap();
+            let send = || on_one_processor(|| sender.send_frames(&traffic.frames(0..3)).unwrap());
             let mut sequence = 0;
-            take_all(&mut capture, |chunk| {
+            take_of(&mut capture, send, |chunk| {
                 for packet in chunk {
                     let mut wire = traffic.frame(sequence);
                     wire.splice(12..12, tags[..4].iter().copied());
@@ -233,20 +252,20 @@ fn root_programs_of_others_at_tcx_keep_working() {
     let (tx, rx) = (&network.pair().tx, &network.pair().rx);
     let frame = Traffic::new(100).unwrap().between(&reversed(network.pair())).frame(0);
     let _theirs = Tagging::on(rx, 0x8100, 5).unwrap();
-    let lengths = |capture: &mut weir::Capture| {
+    let lengths = |capture: &mut weir::Capture, packets: u64| {
         let mut lengths = Vec::new();
-        take_all(capture, |chunk| lengths.extend(chunk.packets().map(|packet| packet.original_len)));
+        take(capture, packets, |chunk| lengths.extend(chunk.packets().map(|packet| packet.original_len)));
         lengths
     };
-    let far = || weir::Capture::builder().interface(&tx.name).source(SourceChoice::AfPacket);
+    let far = || common::capture().interface(&tx.name).source(SourceChoice::AfPacket);
     let mut arriving = network.tx().run(|| far().direction(Direction::In).open().unwrap());
     // In front of theirs, which still runs: as the stack sent it here, as they made it there; and when ours is gone.
     let mut ours = network.rx().run(|| on_rx(&network).source(SourceChoice::Tc).open().unwrap());
     FrameSender::new(rx).unwrap().send(&frame).unwrap();
-    assert_eq!((lengths(&mut ours), lengths(&mut arriving)), (vec![100], vec![104]));
+    assert_eq!((lengths(&mut ours, 1), lengths(&mut arriving, 1)), (vec![100], vec![104]));
     drop(ours);
     FrameSender::new(rx).unwrap().send(&frame).unwrap();
-    assert_eq!(lengths(&mut arriving), [104]);
+    assert_eq!(lengths(&mut arriving, 2), [104]);
 }
 
 #[test]
@@ -261,16 +280,15 @@ fn root_packets_without_an_ethernet_header_are_raw_ip() {
             assert!(Command::new("ip").args(&args).status().unwrap().success(), "ip {line}");
         }
         for segment in [false, true] {
-            let builder = weir::Capture::builder().interface("tun0").direction(Direction::Out);
+            let builder = common::capture().interface("tun0").direction(Direction::Out);
             let mut capture = builder.segment(segment).open().unwrap();
             let interface = &capture.interfaces()[0];
             assert_eq!((interface.source, interface.link_type), ("tc", 101), "{interface:?}");
             let socket = std::net::UdpSocket::bind("10.9.9.1:0").unwrap();
             socket.send_to(b"no Ethernet here", "10.9.9.2:9").unwrap();
+            // It was captured while it was sent.
             let mut packets = Vec::new();
-            take_all(&mut capture, |chunk| {
-                packets.extend(chunk.packets().map(|packet| packet.data.to_vec()))
-            });
+            drain(&mut capture, |chunk| packets.extend(chunk.packets().map(|packet| packet.data.to_vec())));
             // The kernel may have something of its own to say: of IPv6, for instance.
             let ours: Vec<_> =
                 packets.iter().filter(|packet| packet.ends_with(b"no Ethernet here")).collect();

@@ -3,12 +3,13 @@
 use std::time::{Duration, Instant};
 
 use weir::forward::{ForwardBuilder, ForwardTally};
-use weir::{Capture, Error, Event, Filter, Forward};
+use weir::{Error, Event, Filter, Forward};
 use weir_bpf::forward::{Forward as Programs, Options};
 use weir_lab::{FrameSender, Generator, Hook, SequenceCheck, Tagging, Traffic, Verdict, Veth, require_root};
 use weir_sys::bpf::XdpHook;
 
-use crate::{RATE, at, closed, forth, frames, ip, lab, open, two};
+use crate::common::{self, PATIENCE, wait_until};
+use crate::{RATE, at, closed, forth, frames, ip, lab, open, two, wait_for};
 
 #[test]
 fn root_both_ways_at_once_each_packet_arrives_as_it_was() {
@@ -32,7 +33,7 @@ fn root_both_ways_at_once_each_packet_arrives_as_it_was() {
         });
         for (capture, traffic) in captures.into_iter().zip(&traffics) {
             let mut check = SequenceCheck::new(traffic, 0..COUNT);
-            frames(capture).iter().for_each(|frame| check.frame(frame));
+            frames(capture, COUNT).iter().for_each(|frame| check.frame(frame));
             let report = check.finish();
             assert!(report.is_perfect(), "{queues:?}: {:?} {:?}", report.total, report.first_corrupt);
         }
@@ -70,7 +71,7 @@ fn root_a_filter_is_exchanged_and_the_rest_is_for_the_stack() {
     }
     assert_eq!(sending.join().expect("no panic"), COUNT);
     let tally = closed(forward).total();
-    let frames = frames(capture);
+    let frames = frames(capture, tally.forwarded);
     // Each packet met one filter or the other: flow 0 always came through, flow 1 sometimes, the others never.
     let flows = |flow: u16| {
         let port = (1024 + flow).to_be_bytes();
@@ -98,7 +99,7 @@ fn root_a_tag_beside_the_frame_is_in_it_at_the_other_end() {
         let tagging =
             tag.map(|(protocol, tci)| Tagging::on(&network.pair().tx, protocol, tci).expect("it tags"));
         FrameSender::new(&network.pair().tx).expect("a socket").send(&frame).expect("it is sent");
-        let received = frames(capture);
+        let received = frames(capture, 1);
         drop(tagging);
         let mut expected = frame.clone();
         if let Some((protocol, tci)) = tag {
@@ -120,7 +121,7 @@ fn root_a_filter_finds_a_tag_beside_the_frame_and_it_is_forwarded() {
     let _tagging = Tagging::on(&network.pair().tx, 0x8100, 5).expect("it tags");
     for first in [None, Some("vlan 5 and udp")] {
         let builder = first.map(Filter::new).into_iter().fold(forth(), ForwardBuilder::filter);
-        let forward = open(&network, builder).expect("it forwards");
+        let mut forward = open(&network, builder).expect("it forwards");
         let way = &forward.ways()[0];
         assert!(!way.notes.iter().any(|note| note.contains("tags")), "{:?}", way.notes);
         let exchange = forward.exchange().expect("it has a place");
@@ -141,7 +142,8 @@ fn root_a_filter_finds_a_tag_beside_the_frame_and_it_is_forwarded() {
             FrameSender::new(&network.pair().tx).expect("a socket").send(&frame).expect("it is sent");
             frame.splice(12..12, [0x81, 0, 0, 5]);
             let expected = if wanted { vec![frame] } else { Vec::new() };
-            assert_eq!(frames(capture), expected, "{first:?} {filter:?}");
+            wait_for(&mut forward, number as u64 + 1);
+            assert_eq!(frames(capture, wanted.into()), expected, "{first:?} {filter:?}");
             forwarded += u64::from(wanted);
         }
         let tally = closed(forward).total();
@@ -159,7 +161,7 @@ fn root_what_is_forwarded_is_copied_as_it_goes_out() {
     let [here, there] = [0, 1].map(|number| &network.pairs()[number]);
     let _tagging = Tagging::on(&here.tx, 0x8100, 5).expect("it tags");
     let builder = forth().both(true).filter(Filter::new("udp src port 1024 or vlan 5"));
-    let mut forward = open(&network, builder.copied(Capture::builder())).expect("it forwards");
+    let mut forward = open(&network, builder.copied(common::with_room_for(COUNT, 60))).expect("it forwards");
     let mut copy = forward.take_copy().expect("it was asked for");
     assert!(forward.take_copy().is_none());
     let names: Vec<_> = copy.interfaces().iter().map(|interface| interface.name.as_str()).collect();
@@ -168,7 +170,7 @@ fn root_what_is_forwarded_is_copied_as_it_goes_out() {
     let capture = at(there);
     let few = Traffic::new(60).unwrap().between(here);
     FrameSender::new(&here.tx).expect("a socket").send_frames(&few.frames(0..5)).expect("they are sent");
-    let sent = frames(capture);
+    let sent = frames(capture, 5);
     assert!(sent.len() == 5 && sent.iter().all(|frame| frame[12..16] == [0x81, 0, 0, 5]), "{sent:?}");
     let traffic = Traffic::new(60).unwrap().flows(2).unwrap().between(there);
     let mut generator = Generator::new(there, &traffic).expect("it loads").rate(RATE).expect("a rate");
@@ -205,7 +207,7 @@ fn root_long_frames_in_several_buffers_arrive_whole() {
     let sizes = [60, 1514, 3000, 4096, 9014];
     let sent = sizes.map(|size| Traffic::new(size).unwrap().between(network.pair()).frame(size as u64));
     sent.iter().for_each(|frame| sender.send(frame).expect("it is sent"));
-    assert_eq!(frames(capture), sent);
+    assert_eq!(frames(capture, sent.len() as u64), sent);
     let tally = closed(forward).total();
     assert_eq!((tally.forwarded, tally.bytes), (5, sizes.iter().sum::<usize>() as u64));
 }
@@ -220,10 +222,11 @@ fn root_what_does_not_arrive_is_counted_with_its_reason() {
     let sender = FrameSender::new(&network.pair().tx).expect("a socket");
     let short = Traffic::new(60).unwrap().between(network.pair()).frame(1);
     let long = Traffic::new(1400).unwrap().between(network.pair()).frame(2);
-    let mut send = |times: usize, frame: &[u8]| {
+    let mut sent = 0;
+    let mut send = |times: u64, frame: &[u8]| {
         (0..times).for_each(|_| sender.send(frame).expect("it is sent"));
-        std::thread::sleep(Duration::from_millis(50));
-        forward.account().expect("it counts").total()
+        sent += times;
+        wait_for(&mut forward, sent)
     };
     assert_eq!(send(3, &long).forwarded, 3);
     ip(&network, "link set rx1 mtu 1000");
@@ -236,7 +239,7 @@ fn root_what_does_not_arrive_is_counted_with_its_reason() {
     assert_eq!(send(11, &short).errors, 11);
     let (start, mut events) = (Instant::now(), Vec::<Event>::new());
     let error = loop {
-        assert!(start.elapsed() < Duration::from_secs(10), "{events:?}");
+        assert!(start.elapsed() < PATIENCE, "{events:?}");
         match forward.wait(Duration::from_millis(100)) {
             Ok(more) => events.extend(more),
             Err(error) => break error,
@@ -276,8 +279,14 @@ fn root_without_sockets_packets_go_past_them_or_nowhere() {
         });
         let capture = at(&network.pairs()[1]);
         Generator::new(network.pair(), &traffic).expect("it loads").send(100).expect("frames");
-        assert_eq!(frames(capture).len(), if past_sockets { 100 } else { 0 });
-        let counters = programs.queues().counters(0).expect("a queue");
+        let counters = || programs.queues().counters(0).expect("a queue");
+        wait_until(
+            || counters().forwarded + counters().errors == 100,
+            || format!("100 packets: {:?}", counters()),
+        );
+        let forwarded = if past_sockets { 100 } else { 0 };
+        assert_eq!(frames(capture, forwarded).len() as u64, forwarded);
+        let counters = counters();
         let expected = if past_sockets { (100, 100, 0) } else { (100, 0, 100) };
         assert_eq!((counters.seen, counters.forwarded, counters.errors), expected, "{counters:?}");
         drop(attached);

@@ -7,15 +7,18 @@
 //! ```
 #![forbid(unsafe_code)]
 
+#[path = "../common/mod.rs"]
+mod common;
 mod handler;
 mod kernel;
 #[path = "../../examples/middlebox.rs"]
 mod middlebox;
 
 use std::process::Command;
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
-use weir::forward::{ForwardAccount, ForwardBuilder, Handler, Lane};
+use weir::forward::{ForwardAccount, ForwardBuilder, ForwardTally, Handler, Lane};
 use weir::{Capture, Error, Forward, Mode, SourceChoice};
 use weir_lab::{Network, Pair, Rate, Veth};
 
@@ -51,20 +54,32 @@ fn open_with<H: Handler>(
 
 /// Everything that arrives at the pair's `tx`, and nowhere else.
 fn at(pair: &Pair) -> Capture {
-    let builder = Capture::builder().interface(&pair.tx.name).source(SourceChoice::Xdp).mode(Mode::Exclusive);
+    // Room for all that a test sends.
+    let builder = common::with_room_for(40_000, 60).interface(&pair.tx.name);
+    let builder = builder.source(SourceChoice::Xdp).mode(Mode::Exclusive);
     pair.tx.netns.run(|| builder.open()).expect("the capture opens")
 }
 
-/// All that was captured, once nothing more is on its way.
-fn frames(mut capture: Capture) -> Vec<Vec<u8>> {
-    std::thread::sleep(Duration::from_millis(100));
-    capture.stop().expect("it stops");
+/// All that was captured, once there are `packets`.
+fn frames(mut capture: Capture, packets: u64) -> Vec<Vec<u8>> {
+    common::wait_for(&mut capture, |account| account.total().captured >= packets);
     let mut frames = Vec::new();
-    while let Some(chunk) = capture.next(Duration::ZERO).expect("what was captured can be taken") {
-        frames.extend(chunk.packets().map(|packet| packet.data.to_vec()));
-    }
+    common::drain(&mut capture, |chunk| frames.extend(chunk.packets().map(|packet| packet.data.to_vec())));
     assert_eq!(capture.account().expect("it counts").total().lost, 0);
     frames
+}
+
+/// Waits until it is known what became of so many packets.
+fn wait_for(forward: &mut Forward, packets: u64) -> ForwardTally {
+    let began = Instant::now();
+    loop {
+        let tally = forward.account().expect("it counts").total();
+        if tally.seen >= packets && tally.in_flight() == 0 {
+            return tally;
+        }
+        assert!(began.elapsed() < common::PATIENCE, "{packets} are on their way: {tally:?}");
+        thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// The account at the end, which closes.

@@ -6,7 +6,7 @@ mod steering;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use proptest::prelude::*;
 use weir_ring::{Gauge, Writer};
@@ -171,10 +171,24 @@ proptest! {
 
 /// Writes `packets` packets to the first queue, as fast as there is room.
 fn fill(writer: &mut Writer, packets: u64) {
-    for number in 0..packets {
-        while !write(writer, number) {
-            std::thread::sleep(Duration::from_micros(50));
-        }
+    (0..packets).for_each(|number| until_there_is_room(|| write(writer, number)));
+}
+
+/// Writes until there is room.
+fn until_there_is_room(mut write: impl FnMut() -> bool) {
+    let began = Instant::now();
+    while !write() {
+        assert!(began.elapsed() < Duration::from_secs(30), "no handler makes room");
+        std::thread::sleep(Duration::from_micros(50));
+    }
+}
+
+/// A team that is stopped when this goes, on unwinding too: then its handlers end, and a panic is told.
+struct StoppedAtEnd<'a>(&'a Team);
+
+impl Drop for StoppedAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.stop();
     }
 }
 
@@ -201,6 +215,7 @@ fn a_handler_that_is_held_up_is_relieved() {
     let watcher = super::Watcher::start(&team, Vec::new()).unwrap();
     let handled = AtomicU64::new(0);
     std::thread::scope(|scope| {
+        let _stopped = StoppedAtEnd(&team);
         let mut handlers = handlers.into_iter();
         let (stuck, buddy) = (handlers.next().unwrap(), handlers.next().unwrap());
         let (release, held) = std::sync::mpsc::channel::<()>();
@@ -241,6 +256,7 @@ fn a_handler_that_panics_leaves_its_chunks_and_its_queues() {
         let handled = AtomicU64::new(0);
         let mut cut_short = 0;
         std::thread::scope(|scope| {
+            let _stopped = StoppedAtEnd(&team);
             let threads: Vec<_> = handlers
                 .into_iter()
                 .map(|handler| {

@@ -177,6 +177,7 @@ fn threads_that_share_a_queue_keep_its_flows_in_order() {
     let last: Vec<AtomicU64> = (0..FLOWS).map(|_| AtomicU64::new(0)).collect();
     let handled: Vec<AtomicU64> = (0..3).map(|_| AtomicU64::new(0)).collect();
     std::thread::scope(|scope| {
+        let _stopped = StoppedAtEnd(&team);
         for handler in handlers {
             let (last, handled) = (&last, &handled[handler.number()]);
             scope.spawn(move || {
@@ -194,9 +195,7 @@ fn threads_that_share_a_queue_keep_its_flows_in_order() {
         }
         for number in 0..PACKETS {
             let flow = u16::try_from(number % u64::from(FLOWS)).unwrap();
-            while !write_of(&mut writers[0], flow, number) {
-                std::thread::sleep(Duration::from_micros(50));
-            }
+            until_there_is_room(|| write_of(&mut writers[0], flow, number));
         }
         team.stop();
     });

@@ -4,7 +4,7 @@ use std::fs;
 use std::process::Command;
 
 use super::super::frame::POISON;
-use super::judges::{agree, output};
+use super::judges::{agree, agree_quickly, output};
 use super::*;
 
 const ALL: [(Compression, &str, &str); 4] = [
@@ -118,11 +118,11 @@ fn a_file_that_is_cut_off_has_its_whole_frames() {
         let options = WriterOptions { compression, ..options(Format::Pcapng) };
         let mut writer = Writer::create(&path, &interfaces(), &options).unwrap();
         for n in 0..20 {
-            put(&mut writer, &chunk(0, n * 100, 100)).unwrap();
+            put(&mut writer, &chunk(0, n * 50, 50)).unwrap();
         }
         writer.flush().unwrap();
         let good = writer.written();
-        put(&mut writer, &chunk(0, 2000, 100)).unwrap();
+        put(&mut writer, &chunk(0, 1000, 50)).unwrap();
         drop(writer);
         let bytes = fs::read(&path).unwrap();
         fs::write(&path, &bytes[..usize::try_from(good.bytes).unwrap() + 50]).unwrap();
@@ -134,7 +134,7 @@ fn a_file_that_is_cut_off_has_its_whole_frames() {
             good.plain_bytes
         );
         fs::write(&path, &back[..usize::try_from(good.plain_bytes).unwrap()]).unwrap();
-        agree(&path, &chunk(0, 0, 2000), 1, true);
+        agree_quickly(&path, &chunk(0, 0, 1000), 1);
     }
 }
 
@@ -169,7 +169,7 @@ fn rotation_and_compression_together() {
         let path = directory.path().join(name);
         let Some((back, true)) = decompress("zstd", &path) else { panic!("frames that are not whole") };
         fs::write(&path, back).unwrap();
-        if n % 5 == 0 {
+        if n == 5 {
             agree(&path, here, 1, true);
         } else {
             agree_counts(&path, 1000);
@@ -199,6 +199,6 @@ fn a_thread_that_dies_is_an_error_with_a_name_and_what_came_before_is_kept() {
         drop(writer);
         let Some((back, true)) = decompress(program, &path) else { panic!("frames that are not whole") };
         fs::write(&path, back).unwrap();
-        agree(&path, &chunk(0, 0, 100), 1, true);
+        agree_quickly(&path, &chunk(0, 0, 100), 1);
     }
 }

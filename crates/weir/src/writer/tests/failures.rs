@@ -160,6 +160,7 @@ fn a_slow_reader_of_a_pipe_that_does_not_block() {
     let reader = std::thread::spawn(move || {
         let (mut all, mut some) = (Vec::new(), vec![0; 50_000]);
         loop {
+            // So slow that the pipe, which holds 64 KiB, is full in between.
             std::thread::sleep(Duration::from_millis(5));
             match reader.read(&mut some).unwrap() {
                 0 => return all,
