@@ -1,7 +1,7 @@
 //! Scrapes of a running weir, read by a parser that knows nothing of what wrote them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::net::UnixStream;
 use std::process::Command;
@@ -213,9 +213,18 @@ fn root_who_is_slow_or_many_keeps_nobody_waiting() {
     let network = with_loopback();
     let running = start(&network, &["count", "-i", "rx0", "--metrics", ADDRESS]);
     let silent: Vec<TcpStream> = (0..100).map(|_| connect(&network)).collect();
-    let mut slow = connect(&network);
-    slow.write_all(b"GET /metrics HTT").expect("it takes a part");
-    assert_eq!(scrape(&network).sum("weir_seen_packets_total", &[]), 0);
+    // Who came before and is slow is still waited for when another has been answered.
+    let mut slow = until("an answer before the patience with others is over", || {
+        let mut slow = connect(&network);
+        slow.write_all(b"GET /metrics HTT").expect("it takes a part");
+        assert_eq!(scrape(&network).sum("weir_seen_packets_total", &[]), 0);
+        slow.set_nonblocking(true).expect("a socket");
+        match slow.peek(&mut [0; 8]) {
+            Err(error) if error.kind() == ErrorKind::WouldBlock => Ok(slow),
+            other => Err(format!("the slow one got {other:?}")),
+        }
+    });
+    slow.set_nonblocking(false).expect("a socket");
     // All but the newest were closed, and all are in the end.
     let mut answers = silent.iter();
     assert_eq!(answers.next().expect("the first").read(&mut [0; 8]).expect("closed"), 0);
