@@ -302,9 +302,13 @@ fn root_losses_are_told_where_they_happened() {
             let before = gaps.missing;
             sent += count;
             take(&mut capture, sent, |chunk| chunk.packets().for_each(|packet| gaps.add(&packet)));
-            // The end of the last burst is missing before the first frame of this one.
-            assert_eq!((burst > 0, gaps.missing), (gaps.missing - before > BURST / 8, gaps.told));
+            // The end of the last burst is missing before the first frame of this one. What the kernel has lost may be told with
+            // an older frame, which lay in its ring meanwhile; but in the end there is none that was not missed.
+            let told = format!("burst {burst}: {} missing, {} told", gaps.missing, gaps.told);
+            assert_eq!(burst > 0, gaps.missing - before > BURST / 8, "{told}");
+            assert!(gaps.told <= capture.account().unwrap().total().lost, "{told}");
         }
+        assert_eq!(gaps.told, gaps.missing);
         drain(&mut capture, |_| panic!("everything was taken"));
         let total = capture.account().unwrap().total();
         assert_eq!((total.seen, total.lost), (3 * BURST + 1, gaps.missing));
