@@ -173,11 +173,13 @@ impl ForwardBuilder {
         }
         let mut ends = [End::find(from, 0)?, End::find(to, 1)?];
         Pins::check(&ends)?;
-        end::check(&ends, self.both)?;
+        // Before the interfaces are looked at: of two who begin at once, one would find the other's program there, and not be told
+        // whose it is.
         let mut pins = match self.on_exit {
             OnExit::Open => Some(Pins::make(&ends)?),
             OnExit::Closed => None,
         };
+        end::check(&ends, self.both)?;
         let numbers: &[(usize, usize)] = if self.both { &[(0, 1), (1, 0)] } else { &[(0, 1)] };
         let copied = self.copied.map(Builder::into_settings).transpose()?;
         let (mut ways, mut ports, mut sites) = (Vec::new(), Vec::new(), Vec::new());
