@@ -5,7 +5,7 @@
 //! kernel runs classic BPF for anybody, without root and without a network ([`KernelFilter`]), and eBPF for root ([`ebpf`]);
 //! [`engines`] has all machines, [`compiled`] both compilers. [`corpus`] has expressions, [`cases`] those that were disputed,
 //! [`expressions`] makes more, and [`packets`] packets with the values that they ask for; [`graphs`] makes the form between
-//! expression and program without either. [`share`] says how much of it a run takes.
+//! expression and program without either. [`mod@share`] says how much of it a run takes.
 
 #![forbid(unsafe_code)]
 
