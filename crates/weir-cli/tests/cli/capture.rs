@@ -1,11 +1,11 @@
 //! `weir capture` on real interfaces.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use rustix::io::ioctl_fionread;
-use rustix::pipe::fcntl_getpipe_size;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::Signal;
 use weir_lab::{FrameSender, Traffic, Veth, require_root};
 
@@ -142,12 +142,17 @@ fn root_a_second_sigint_ends_at_once() {
     let (mut running, unread) = start_piped(&network, &["capture", "-i", "rx0", "-w", "-", "-U"]);
     // More than a pipe holds: it comes to stand in a write.
     send(&network, 50_000);
-    let room = fcntl_getpipe_size(&unread).expect("a pipe") as u64;
+    // Full is a pipe whose pages are all in use, however much is in each; its other end tells.
+    let end = format!("/proc/self/fd/{}", unread.as_raw_fd());
+    let end = File::options().write(true).open(end).expect("a pipe");
     until("a pipe that is full", || {
-        let inside = ioctl_fionread(&unread).expect("a pipe");
-        // A write that does not fit leaves less than a page.
-        if inside + 4096 > room { Ok(()) } else { Err(format!("{inside} bytes of {room}")) }
+        let mut room = [PollFd::new(&end, PollFlags::OUT)];
+        match poll(&mut room, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).expect("a pipe") {
+            0 => Ok(()),
+            _ => Err("there is room".to_owned()),
+        }
     });
+    drop(end);
     let sleeps = || {
         let status = fs::read_to_string(format!("/proc/{}/status", running.id())).expect("it runs");
         let of =
