@@ -51,7 +51,7 @@ test-kernels: ## the essential tests in virtual machines with Debian's 6.1, 6.12
 	@scripts/setup test kernels
 	@scripts/test-kernels; status=$$?; cp out/kernels/table.md docs/kernels.md; exit $$status
 
-test-all: ## and what takes too long for each time: every share of the material, faults at every place, kernels, Miri, ten minutes of fuzzing (root)
+test-all: ## every test with all of its material, faults at every place, other kernels, Miri, ten minutes of fuzzing; takes hours (root)
 	@scripts/setup test fuzz kernels
 	@WEIR_SHARE=all scripts/test
 	@$(MAKE) --no-print-directory faults miri test-kernels

@@ -335,8 +335,7 @@ fn at_a_place(steps: &[(Operation, u32)], offset: u32) -> Graph {
     graph
 }
 
-/// Linux 6.18 keeps in mind by how much a number was changed, and takes no change of 2^29 and more for that of a place in a
-/// packet, even where the place itself is near.
+/// The verifier of Linux 6.18 refuses a computed offset to which 2^29 or more was added, even after a bounds check.
 #[test]
 fn places_may_be_any_number_beyond_others() {
     if !permitted() {

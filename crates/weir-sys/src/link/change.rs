@@ -27,7 +27,7 @@ const NDA_LLADDR: u16 = 2;
 const NUD_PERMANENT: u16 = 0x80;
 
 impl Links {
-    /// The interface `name`. Since Linux 6.8 a carrier that has just come is in force when this returns (`rtnl_getlink`).
+    /// The interface `name`. Newer kernels bring its carrier up to date first (seen on Linux 6.18).
     ///
     /// # Errors
     ///
@@ -123,8 +123,8 @@ impl Links {
 }
 
 /// Waits until packets can pass the interface `name` of this thread's namespace, at most for `patience`, and gives it.
-/// Before that the kernel drops what is sent: carrier and queueing discipline come after the link is there, up to a second
-/// before Linux 6.8 (net/core/link_watch.c). `None`: it has no carrier.
+/// Before that the kernel drops what is sent: it may note a new carrier, and set up the queueing discipline, up to a second
+/// late (net/core/link_watch.c). `None`: it has no carrier.
 ///
 /// # Errors
 ///

@@ -173,8 +173,8 @@ impl ForwardBuilder {
         }
         let mut ends = [End::find(from, 0)?, End::find(to, 1)?];
         Pins::check(&ends)?;
-        // Before the interfaces are looked at: of two who begin at once, one would find the other's program there, and not be told
-        // whose it is.
+        // Locked before the interfaces are checked: of two processes that start at once, the later would otherwise find the other's
+        // program and blame an unknown one.
         let mut pins = match self.on_exit {
             OnExit::Open => Some(Pins::make(&ends)?),
             OnExit::Closed => None,

@@ -67,10 +67,10 @@ impl Code<'_> {
         if offset != 0 {
             self.out.push(Instruction::alu_number(Alu::Add, R0, offset));
         }
-        if is_far(offset) {
-            self.out.push(Instruction::alu_number(Alu::Add, R0, 0));
-        }
         if self.fast {
+            if may_be_refused(offset) {
+                self.out.push(Instruction::alu_number(Alu::Add, R0, 0));
+            }
             self.load_direct(width)
         } else {
             self.load_by_helper(width)
@@ -120,10 +120,12 @@ impl Code<'_> {
     }
 }
 
-/// Since Linux 6.18 the verifier keeps in mind what was added to a number that it knows elsewhere (`BPF_ADD_CONST`), and takes 2^29
-/// and more for a place outside of any packet, even where the sum is known to be near. What is added once more makes it
-/// forget.
-fn is_far(offset: u32) -> bool {
+/// Whether the verifier may refuse `r0`, to which `offset` was just added, as an offset into the packet.
+///
+/// It tracks the constant last added to a copy of another register (`BPF_ADD_CONST`) and refuses 2^29 or more, even after a
+/// bounds check (seen on Linux 6.18.44). A second addition clears what it tracks. Without an offset of ours, the base may
+/// have been computed by such an addition.
+fn may_be_refused(offset: u32) -> bool {
     offset == 0 || offset.cast_signed().unsigned_abs() >= 1 << 29
 }
 
