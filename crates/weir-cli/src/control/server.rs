@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::Uid;
-use serde_json::Value;
+use serde_json::value::RawValue;
 use weir::filter::{Exchange, LiveSet, Program, Seat};
 
 use super::message::{About, Answer, Ask, Request, SentPlace, SentProgram, VERSION, borrowed};
@@ -24,6 +24,8 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(60);
 /// What a packet takes in a program, and far more, where it cannot be waited for.
 const UNSETTLED: Duration = Duration::from_millis(20);
+/// What somebody says of a filter or a change goes into logs, files and accounts: so many bytes of it.
+const LONGEST_WORD: usize = 64 << 10;
 /// After an error of `accept` that may last, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -76,7 +78,7 @@ fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
 }
 
 /// What is asked, or why it cannot be told.
-fn understood(Request { version, ask }: Request<Value>) -> Result<Ask, String> {
+fn understood(Request { version, ask }: Request<Box<RawValue>>) -> Result<Ask, String> {
     if version != VERSION {
         let process = std::process::id();
         return Err(format!(
@@ -84,7 +86,16 @@ fn understood(Request { version, ask }: Request<Value>) -> Result<Ask, String> {
              /proc/{process}/exe ctl"
         ));
     }
-    serde_json::from_value(ask).map_err(|error| format!("a question that it does not know: {error}"))
+    serde_json::from_str(ask.get()).map_err(|error| format!("a question that it does not know: {error}"))
+}
+
+/// As much of it as is told further.
+fn shortened(mut word: String) -> String {
+    if word.len() > LONGEST_WORD {
+        word.truncate(word.floor_char_boundary(LONGEST_WORD));
+        word.push_str("...");
+    }
+    word
 }
 
 /// What is said with one who asks.
@@ -100,7 +111,7 @@ impl Talk<'_> {
         let until = Instant::now() + LONGEST;
         let mut patience = PATIENCE;
         while self.is_heard_within(patience)? {
-            let Some((request, descriptors)) = wire::receive::<Request<Value>>(&self.stream)? else {
+            let Some((request, descriptors)) = wire::receive::<Request<Box<RawValue>>>(&self.stream)? else {
                 return Ok(());
             };
             match understood(request) {
@@ -156,16 +167,22 @@ impl Talk<'_> {
                 }
                 Err(error) => refused(error.into()),
             },
-            Ask::Changing { set } => {
-                self.changing = Some(set);
-                Answer::Noted
-            }
+            Ask::Changing { set } => match shared.has_set(&set) {
+                Ok(true) => {
+                    self.changing = Some(set);
+                    Answer::Noted
+                }
+                Ok(false) => {
+                    Answer::Refused { why: "the filter has no set of this name that can change".to_owned() }
+                }
+                Err(error) => refused(error.into()),
+            },
             Ask::Changed { added, removed } => {
                 change = self.end_changing(|name| What::Set { name, added, removed });
                 Answer::Noted
             }
             Ask::ChangedInPart { why } => {
-                change = self.end_changing(|name| What::SetInPart { name, why });
+                change = self.end_changing(|name| What::SetInPart { name, why: shortened(why) });
                 Answer::Noted
             }
         };
@@ -179,6 +196,7 @@ impl Talk<'_> {
     /// Puts programs in place. What has changed by that, if anything has.
     fn put(&self, filter: Option<String>, programs: &[Program]) -> (Result<Answer, Failure>, Option<What>) {
         let shared = self.shared;
+        let filter = filter.map(shortened);
         let begun = Instant::now();
         match shared.exchange.put(programs) {
             Ok(()) => {
@@ -218,6 +236,12 @@ impl Shared {
         }
     }
 
+    /// Whether a filter in force has such a set. Of others nothing is noted, or whoever asks could fill memory and log with names.
+    fn has_set(&self, name: &str) -> Result<bool, weir::Error> {
+        let seats = self.exchange.sets()?;
+        Ok(seats.iter().flat_map(|(_, sets)| sets).any(|set| set.label.name == name))
+    }
+
     /// This set has not the members any more with which the filter was made.
     fn touch(&self, set: &str) {
         self.touched.lock().unwrap_or_else(PoisonError::into_inner).insert(set.to_owned());
@@ -255,7 +279,8 @@ mod tests {
 
     #[test]
     fn who_speaks_another_version_is_told_so() {
-        let ask = |version, ask| understood(Request { version, ask });
+        let raw = |ask: serde_json::Value| RawValue::from_string(ask.to_string()).expect("JSON");
+        let ask = |version, ask| understood(Request { version, ask: raw(ask) });
         assert!(matches!(ask(VERSION, json!("places")), Ok(Ask::Places)));
         for version in [VERSION - 1, VERSION + 1] {
             for question in [json!("places"), json!({ "unheard_of": [] })] {
@@ -266,5 +291,12 @@ mod tests {
         }
         let why = ask(VERSION, json!({ "unheard_of": [] })).expect_err("no question");
         assert!(why.contains("unheard_of"), "{why}");
+    }
+
+    #[test]
+    fn what_is_told_further_has_an_end() {
+        assert_eq!(shortened("port 80".to_owned()), "port 80");
+        let long = shortened("\u{20ac}".repeat(LONGEST_WORD));
+        assert!(long.len() <= LONGEST_WORD + 3 && long.ends_with("\u{20ac}..."), "{}", long.len());
     }
 }

@@ -3,6 +3,7 @@
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
+use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt as _, FileTypeExt as _, MetadataExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::fs::{
-    CWD, FlockOperation, Gid, Mode, OFlags, RenameFlags, chown, fchmod, flock, open, renameat_with,
+    CWD, FlockOperation, Gid, Mode, OFlags, RenameFlags, chown, fchmod, flock, fstat, open, renameat_with,
 };
 use rustix::io::{Errno, ioctl_fionbio};
 use rustix::net::{
@@ -76,36 +77,91 @@ pub(super) fn listen_somewhere(group: Option<u32>) -> Result<(UnixListener, Path
 
 /// Listens at `path`, for the owner alone, and for `group` if there is one. A socket on which nobody listens any more is replaced.
 ///
-/// It is made under another name and moved: who finds it at `path` finds it with its mode and listened on, or would take it
-/// for one that was left.
+/// It is made elsewhere and moved: who finds it at `path` finds it with its mode and listened on, or would take it for one
+/// that was left. Others may be able to rename what is in the directory, or the directory itself; so that is held, and the
+/// socket is made inside of another one that nobody else may write to.
 pub(crate) fn listen(path: &Path, group: Option<u32>) -> io::Result<UnixListener> {
     listen_as(path, std::process::id(), group)
 }
 
 /// The same for process `process`.
 fn listen_as(path: &Path, process: u32, group: Option<u32>) -> io::Result<UnixListener> {
-    let unborn = path.with_file_name(format!(".{process}"));
-    let _of_a_process_that_was_killed = fs::remove_file(&unborn);
+    // Through a held directory the way is short, but not for who asks.
+    SocketAddrUnix::new(path)?;
+    let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
+    let directory = Held::open(path.parent().unwrap_or(path), OFlags::empty())?;
+    let path = directory.join(name);
+    let cradle = directory.join(format!(".{process}"));
+    let _of_a_process_that_was_killed = remove_cradle(&cradle);
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     // A file that is made by `bind` has the mode of the socket: at no moment may others write to it.
     fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
-    bind(&socket, &SocketAddrUnix::new(&unborn)?)?;
+    DirBuilder::new().mode(0o700).create(&cradle)?;
     let moved = (|| {
+        let ours = Held::open(&cradle, OFlags::NOFOLLOW)?;
+        if !ours.is_ours_alone()? {
+            let what = "somebody else renames what is there";
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
+        }
+        let unborn = ours.join(UNBORN);
+        bind(&socket, &SocketAddrUnix::new(&unborn)?)?;
         if let Some(group) = group {
             chown(&unborn, None, Some(Gid::from_raw(group)))?;
             fs::set_permissions(&unborn, Permissions::from_mode(0o660))?;
         }
         hear(&socket, BACKLOG)?;
-        let _nobody_else = Lock::take(path.parent().unwrap_or(path))?;
-        if is_left(path) {
-            fs::remove_file(path)?;
+        let _nobody_else = Lock::take(&directory.path)?;
+        if is_left(&path) {
+            fs::remove_file(&path)?;
         }
-        Ok(renameat_with(CWD, &unborn, CWD, path, RenameFlags::NOREPLACE)?)
+        Ok(renameat_with(CWD, &unborn, CWD, &path, RenameFlags::NOREPLACE)?)
     })();
-    if moved.is_err() {
-        let _of_no_use = fs::remove_file(&unborn);
-    }
+    let _gone_already = remove_cradle(&cradle);
     moved.map(|()| socket.into())
+}
+
+/// What a socket is called until it is moved.
+const UNBORN: &str = "socket";
+
+/// Removes the directory in which a socket was made, and what it may hold. One that somebody else has put there stays.
+fn remove_cradle(cradle: &Path) -> io::Result<()> {
+    let ours = Held::open(cradle, OFlags::NOFOLLOW)?;
+    if ours.is_ours_alone()? {
+        let _moved = fs::remove_file(ours.join(UNBORN));
+        fs::remove_dir(cradle)?;
+    }
+    Ok(())
+}
+
+/// A directory that stays the same one, whatever is renamed meanwhile.
+#[derive(Debug)]
+struct Held {
+    directory: OwnedFd,
+    /// The way to it, through the descriptor.
+    path: PathBuf,
+}
+
+impl Held {
+    fn open(path: &Path, flags: OFlags) -> io::Result<Self> {
+        // Of a path without a directory the parent is empty.
+        let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
+        let flags = flags | OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let directory = open(path, flags, Mode::empty())?;
+        let path = PathBuf::from(format!("/proc/self/fd/{}", directory.as_raw_fd()));
+        Ok(Self { directory, path })
+    }
+
+    fn join(&self, name: impl AsRef<Path>) -> PathBuf {
+        self.path.join(name)
+    }
+
+    fn is_ours(&self) -> io::Result<bool> {
+        Ok(fstat(&self.directory)?.st_uid == rustix::process::geteuid().as_raw())
+    }
+
+    fn is_ours_alone(&self) -> io::Result<bool> {
+        Ok(self.is_ours()? && fstat(&self.directory)?.st_mode & 0o077 == 0)
+    }
 }
 
 /// A connection to who listens at `path`. Does not wait for one who has no time to take it: `EAGAIN`.
@@ -163,12 +219,12 @@ impl Drop for Lock {
 /// Removes the sockets of captures that were killed, as far as they are ours: a lock of root's in a service's directory would be in
 /// the way of the service.
 pub(super) fn sweep(directory: &Path) {
-    let ours = |found: fs::Metadata| found.uid() == rustix::process::geteuid().as_raw();
-    if sockets(directory).is_empty() || !fs::metadata(directory).is_ok_and(ours) {
+    let Ok(directory) = Held::open(directory, OFlags::empty()) else { return };
+    if sockets(&directory.path).is_empty() || !directory.is_ours().is_ok_and(|ours| ours) {
         return;
     }
-    let Ok(_nobody_else) = Lock::take(directory) else { return };
-    for path in sockets(directory) {
+    let Ok(_nobody_else) = Lock::take(&directory.path) else { return };
+    for path in sockets(&directory.path) {
         if is_left(&path) {
             let _not_ours = fs::remove_file(path);
         }
@@ -196,7 +252,7 @@ fn is_left(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use std::sync::Barrier;
-    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
     use std::thread;
 
     use super::*;
@@ -217,6 +273,7 @@ mod tests {
         let mode = fs::metadata(path("1.sock")).expect("is there").permissions().mode();
         assert_eq!(mode & 0o777, 0o600);
     }
+
     #[test]
     fn a_socket_that_is_there_is_listened_on() {
         let directory = tempfile::tempdir().expect("a directory");
@@ -302,6 +359,39 @@ mod tests {
         // One that others may open, and so hold, is not locked at all.
         fs::write(directory.path().join(".lock"), "").expect("writes");
         let _heard = listen(&directory.path().join("1.sock"), None).expect_err("not ours alone");
+    }
+
+    #[test]
+    fn who_renames_directories_gets_nobodys_file() {
+        let base = tempfile::tempdir().expect("a directory");
+        let path = |name: &str| base.path().join(name);
+        fs::write(path("victim"), "").expect("writes");
+        fs::set_permissions(path("victim"), Permissions::from_mode(0o600)).expect("it is ours");
+        fs::create_dir(path("wanted")).expect("makes it");
+        fs::create_dir(path("trap")).expect("makes it");
+        let trap = Held::open(&path("trap"), OFlags::empty()).expect("opens");
+        let (over, turns) = (AtomicBool::new(false), AtomicU32::new(0));
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    // Under the name of what is made, in the place of the directory in which it is.
+                    let _there_already = std::os::unix::fs::symlink(path("victim"), trap.join(".7"));
+                    let both = (path("wanted"), path("trap"));
+                    renameat_with(CWD, &both.0, CWD, &both.1, RenameFlags::EXCHANGE).expect("exchanges");
+                    turns.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+            let group = rustix::process::getegid().as_raw();
+            for _ in 0..3000 {
+                let _may_fail = listen_as(&path("wanted/x.sock"), 7, Some(group));
+                for directory in ["wanted", "trap"] {
+                    let _not_in_both = fs::remove_file(path(directory).join("x.sock"));
+                }
+            }
+            over.store(true, Ordering::Relaxed);
+        });
+        assert!(turns.load(Ordering::Relaxed) > 100, "somebody was renaming");
+        assert_eq!(fs::metadata(path("victim")).expect("is there").mode() & 0o777, 0o600);
     }
 
     #[test]

@@ -344,6 +344,8 @@ fn root_open_needs_a_bpffs() {
     let mut command = Command::new("unshare");
     let script = "umount -q /sys/fs/bpf; exec \"$0\" forward rx0 rx1 --on-exit open";
     command.args(["--mount", "sh", "-c", script, env!("CARGO_BIN_EXE_weir")]);
-    Running::spawn(&network, &mut command).wait().failed(&["/sys/fs/bpf", "mount -t bpf bpf /sys/fs/bpf"]);
+    Running::spawn(&network, &mut command)
+        .wait()
+        .failed(&["/sys/fs/bpf", "mount -t bpf -o mode=0700 bpf /sys/fs/bpf"]);
     assert!(is_as_before(&network));
 }

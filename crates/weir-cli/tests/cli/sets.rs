@@ -1,6 +1,7 @@
 //! Sets of filters in captures, which change while the filter runs: `weir ctl set`.
 
 use std::fs;
+use std::io::Write as _;
 use std::thread;
 
 use weir_lab::require_root;
@@ -130,6 +131,21 @@ fn root_one_who_changes_a_set_is_waited_for_and_told_of() {
         assert!(told.contains(part), "{told}");
     }
 
+    // Who invents names fills neither memory nor log with them.
+    let invented = "n".repeat(100_000);
+    let (_, answer) =
+        say(&socket, &format!(r#"{{"version":2,"ask":{{"changing":{{"set":"{invented}"}}}}}}"#));
+    assert!(answer.contains("no set of this name"), "{answer}");
+    // Nor with what is said of one that there is.
+    let (mut asks, answer) =
+        say(&socket, &format!(r#"{{"version":2,"ask":{{"changing":{{"set":"{set}"}}}}}}"#));
+    assert_eq!(answer, "\"noted\"");
+    let why = format!(r#"{{"version":2,"ask":{{"changed_in_part":{{"why":"{}"}}}}}}"#, "w".repeat(1 << 20));
+    let length = u32::try_from(why.len()).expect("short").to_le_bytes();
+    asks.write_all(&[&length, why.as_bytes()].concat()).expect("it hears");
+    running.wait_for(&format!("changed in part: {}", "w".repeat(1000)));
+    drop(asks);
+
     // One who goes away in the middle.
     drop(say(&socket, &format!(r#"{{"version":2,"ask":{{"changing":{{"set":"{set}"}}}}}}"#)));
     running.wait_for(&format!("set `{set}`: changed in part: who was changing it went away"));
@@ -141,5 +157,7 @@ fn root_one_who_changes_a_set_is_waited_for_and_told_of() {
         let expected = format!("set `{set}` is as its file says");
         assert!(output.status.success() && told.contains(&expected) == forgotten, "{told}");
     }
-    running.interrupt().succeeded();
+    let ended = running.interrupt().succeeded();
+    let longest = ended.stderr.lines().map(str::len).max();
+    assert!(longest.is_some_and(|bytes| bytes < 70_000) && !ended.stderr.contains("nnnn"), "{longest:?}");
 }

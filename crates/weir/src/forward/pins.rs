@@ -64,7 +64,7 @@ impl Pins {
         if !is_bpffs() {
             return Err(Error::Forward {
                 what: format!("nothing can stay in the kernel without its file system for that at {BPFFS}"),
-                mend: format!("mount -t bpf bpf {BPFFS}"),
+                mend: format!("mount -t bpf -o mode=0700 bpf {BPFFS}"),
             });
         }
         let root = root();
@@ -87,6 +87,7 @@ impl Pins {
     /// Refuses what goes on already.
     pub(super) fn check(ends: &[End; 2]) -> Result<(), Error> {
         let [from, to] = ends;
+        own_if_there(&root())?;
         if goes_on(&place(&root(), keys(ends)?)) { Err(already(from.name(), to.name())) } else { Ok(()) }
     }
 
@@ -116,6 +117,7 @@ impl Pins {
     pub(super) fn end(ends: &[Wanted; 2]) -> Result<ForwardAccount, Error> {
         let keys = ends.iter().map(Key::of).collect::<Result<Vec<_>, _>>()?;
         let [from, to] = [0, 1].map(|end: usize| ends[end].label());
+        own_if_there(&root())?;
         let directory = place(&root(), [keys[0], keys[1]]);
         if !directory.is_dir() {
             let what =
@@ -255,18 +257,47 @@ fn lock(directory: &Path, make: bool) -> Result<Option<File>, Error> {
     Ok(None)
 }
 
-/// Refuses a directory of somebody else: a bpffs may be open to all users, as /tmp is.
+/// Refuses a directory in which somebody else may have put something: a bpffs may be open to all users, as /tmp is, and what is
+/// there is taken off without another question.
 fn own(directory: &Path) -> Result<(), Error> {
-    let failed = |error| privileged(CallError::new(format!("look at {}", directory.display()), error));
-    let found = fs::symlink_metadata(directory).map_err(failed)?;
-    if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() {
-        let what = format!("{} is not this user's own directory", directory.display());
-        return Err(Error::Forward { what, mend: format!("ls -ld {}; remove it", directory.display()) });
+    let refused = |what: &str| Error::Forward {
+        what: format!("{} {what}", directory.display()),
+        mend: format!("see what is there, and remove it: ls -ld {}", directory.display()),
+    };
+    let failed =
+        |error: io::Error| privileged(CallError::new(format!("look at {}", directory.display()), error));
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let opened = match rustix::fs::open(directory, flags, Mode::empty()) {
+        Ok(opened) => File::from(opened),
+        Err(Errno::NOTDIR | Errno::LOOP) => return Err(refused("is not a directory")),
+        Err(error) => return Err(failed(error.into())),
+    };
+    let found = opened.metadata().map_err(failed)?;
+    if found.uid() != rustix::process::geteuid().as_raw() {
+        return Err(refused("is not this user's own directory"));
+    }
+    if found.mode() & 0o022 != 0 {
+        return Err(refused("may be written to by others"));
+    }
+    // What is in a directory that others may write to can be exchanged, but for a sticky one's.
+    let parent = directory.parent().unwrap_or(directory);
+    let around = fs::metadata(parent).map_err(failed)?;
+    if around.mode() & 0o002 != 0 && around.mode() & 0o1000 == 0 {
+        let what = format!("{} may be written to by everybody", parent.display());
+        return Err(Error::Forward { what, mend: format!("chmod 0700 {}", parent.display()) });
     }
     if found.mode() & 0o077 != 0 {
-        fs::set_permissions(directory, Permissions::from_mode(0o700)).map_err(failed)?;
+        opened.set_permissions(Permissions::from_mode(0o700)).map_err(failed)?;
     }
     Ok(())
+}
+
+/// The same, if it is there at all.
+fn own_if_there(directory: &Path) -> Result<(), Error> {
+    match fs::symlink_metadata(directory) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        _ => own(directory),
+    }
 }
 
 /// For its owner alone.
@@ -347,6 +378,40 @@ mod tests {
                 names.push(name);
             }
         }
+    }
+
+    #[test]
+    fn what_somebody_else_may_have_planted_is_not_trusted() {
+        let base = tempfile::tempdir().unwrap();
+        let directory = base.path().join("weir");
+        let mode = |mode| fs::set_permissions(&directory, Permissions::from_mode(mode)).unwrap();
+        let refused = |why: &str| {
+            let error = own_if_there(&directory).unwrap_err().to_string();
+            assert!(error.contains(why), "{error}");
+        };
+        own_if_there(&directory).unwrap();
+        make_directory(&directory).unwrap();
+        own_if_there(&directory).unwrap();
+        mode(0o755);
+        own_if_there(&directory).unwrap();
+        assert_eq!(fs::metadata(&directory).unwrap().mode() & 0o777, 0o700);
+        for others in [0o1777, 0o770, 0o702] {
+            mode(others);
+            refused("may be written to by others");
+        }
+        mode(0o700);
+        let around = |mode| fs::set_permissions(base.path(), Permissions::from_mode(mode)).unwrap();
+        around(0o777);
+        refused("may be written to by everybody");
+        around(0o1777);
+        own_if_there(&directory).unwrap();
+        let elsewhere = base.path().join("elsewhere");
+        fs::rename(&directory, &elsewhere).unwrap();
+        std::os::unix::fs::symlink(&elsewhere, &directory).unwrap();
+        refused("is not a directory");
+        fs::remove_file(&directory).unwrap();
+        fs::write(&directory, "").unwrap();
+        refused("is not a directory");
     }
 
     #[test]
