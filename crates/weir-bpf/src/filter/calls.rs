@@ -51,7 +51,8 @@ impl Calls {
     }
 }
 
-/// Makes the outcomes known, and the gate of a loaded skeleton.
+/// Makes the outcomes known, for good, and the gate of a loaded skeleton. Whoever asks for another filter gets a descriptor of the
+/// outcomes: frozen, so that nothing can be put there or taken away any more (since Linux 5.2).
 macro_rules! gate {
     ($loaded:expr, $hooks:expr, $outcomes:expr) => {{
         use libbpf_rs::MapCore;
@@ -61,6 +62,7 @@ macro_rules! gate {
             let flags = libbpf_rs::MapFlags::ANY;
             $loaded.maps.outcomes.update(&u32::to_ne_bytes(index), &program.to_ne_bytes(), flags)?;
         }
+        libbpf_rs::MapHandle::try_from(&$loaded.maps.outcomes)?.freeze()?;
         let filters = $loaded.maps.filters.as_fd().try_clone_to_owned()?;
         let outcomes = $loaded.maps.outcomes.as_fd().try_clone_to_owned()?;
         $crate::filter::Gate::Calls($crate::filter::Calls::new($hooks, filters, outcomes)?)

@@ -12,7 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::Uid;
 use serde_json::value::RawValue;
-use weir::filter::{Exchange, LiveSet, Program, Seat};
+use weir::filter::{Exchange, LiveSet, Place, Program, Seat};
 
 use super::message::{About, Answer, Ask, Request, SentPlace, SentProgram, VERSION, borrowed};
 use super::{Change, Told, What, wire};
@@ -63,12 +63,13 @@ pub(super) fn run(listener: &UnixListener, shared: &Shared) {
 
 fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
     let peer = socket_peercred(&stream)?.uid;
-    if !peer.is_root() && peer != shared.owner && !shared.for_group {
+    let trusted = peer.is_root() || peer == shared.owner;
+    if !trusted && !shared.for_group {
         return Ok(());
     }
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let mut talk = Talk { stream, shared, changing: None };
+    let mut talk = Talk { stream, shared, trusted, changing: None };
     let ended = talk.until_ended();
     let why = "who was changing it went away".to_owned();
     if let Some(what) = talk.end_changing(|name| What::SetInPart { name, why }) {
@@ -102,6 +103,8 @@ fn shortened(mut word: String) -> String {
 struct Talk<'a> {
     stream: UnixStream,
     shared: &'a Shared,
+    /// It is root's, or of who captures: both may write to the capture's maps anyway.
+    trusted: bool,
     /// The set that is being changed.
     changing: Option<String>,
 }
@@ -140,13 +143,13 @@ impl Talk<'_> {
         let answer = match ask {
             Ask::About => Answer::About(shared.about()),
             Ask::Status => Answer::Status(shared.latest().json()?),
-            Ask::Places => match shared.exchange.places() {
+            Ask::Places => match self.places() {
                 Ok(places) => {
                     let answer = Answer::Places(places.iter().map(SentPlace::of).collect());
                     let beside = borrowed(places.iter().map(|place| &place.descriptors));
                     return wire::send(&self.stream, &answer, &beside);
                 }
-                Err(error) => refused(error.into()),
+                Err(failure) => refused(failure),
             },
             Ask::Put { filter, programs } => match SentProgram::received(programs, descriptors) {
                 Ok(programs) => {
@@ -191,6 +194,23 @@ impl Talk<'_> {
             Some(what) => shared.changed(what, told),
             None => told(),
         }
+    }
+
+    /// The places, as far as who asks may know them.
+    fn places(&self) -> Result<Vec<Place>, Failure> {
+        let places = self.shared.exchange.places()?;
+        if self.trusted {
+            return Ok(places);
+        }
+        let place = |place: Place| {
+            let name = place.seat.name.clone();
+            place.without_writable_maps().ok_or_else(|| {
+                Failure::new(format_args!(
+                    "on {name} another filter takes maps that hold packets, which only root and the capture's own user are given"
+                ))
+            })
+        };
+        places.into_iter().map(place).collect()
     }
 
     /// Puts programs in place. What has changed by that, if anything has.

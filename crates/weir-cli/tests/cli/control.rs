@@ -1,7 +1,9 @@
 //! Filters in captures, and what is asked of captures that run: `weir ctl`.
 
 use std::fs::{self, File};
-use std::io::{Read as _, Write as _};
+use std::io::{IoSliceMut, Read as _, Write as _};
+use std::mem::MaybeUninit;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -10,8 +12,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use rustix::fs::{FlockOperation, flock};
-use rustix::process::Signal;
+use rustix::io::Errno;
+use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
+use rustix::process::{Gid, Signal, Uid};
+use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use weir_lab::{Network, require_root};
+use weir_sys::bpf::map::{Map, MapKind};
 
 use crate::harness::{
     Mounts, NOBODY, Running, capture, confined, directory, network, output, path, root_tests, run, send,
@@ -396,6 +402,70 @@ fn root_members_of_the_group_for_control_may_ask_and_nobody_else() {
     let ended = run(&network, &["count", "-i", "rx0", "--control-group", "no-such-group"]);
     assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
     assert!(ended.stderr.contains("there is no group `no-such-group`"), "{}", ended.stderr);
+}
+
+root_tests! { a_member_gets_nothing_that_packets_or_counters_are_in:
+    root_a_member_gets_nothing_that_packets_or_counters_are_in_xdp("xdp");
+    root_a_member_gets_nothing_that_packets_or_counters_are_in_tc("tc");
+    root_a_member_gets_nothing_that_packets_or_counters_are_in_af_packet("af_packet");
+}
+
+fn a_member_gets_nothing_that_packets_or_counters_are_in(source: &str) {
+    let (network, directory) = (network(), directory());
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("ours");
+    let socket = path(&directory, "socket");
+    let args =
+        ["-i", "rx0", "--source", source, "--json", "--control-group", "nogroup", "--control", &socket];
+    let running = start(&network, &[&["count"], &args[..], &["--", EVEN]].concat());
+    let (answer, descriptors) = asked_for_places_by_a_member(&socket);
+    match source {
+        // A filter takes the whole program there, with its maps.
+        "xdp" => assert!(answer.contains("only root and the capture's own user"), "{answer}"),
+        _ => assert!(answer.contains("places"), "{answer}"),
+    }
+    assert_eq!(descriptors.len(), usize::from(source == "tc"), "{answer}");
+    for descriptor in descriptors {
+        let map = Map::received(descriptor, MapKind::Programs, 4, 4).expect("what comes behind a filter");
+        for key in 0..4_u32 {
+            let key = key.to_ne_bytes();
+            assert_eq!(map.remove(&key).expect_err("it is frozen").errno(), Errno::PERM.raw_os_error());
+            let error = map.update(&key, &[0; 4]).expect_err("it is frozen");
+            assert_eq!(error.errno(), Errno::PERM.raw_os_error());
+        }
+    }
+    send(&network, 100);
+    let account = ended_at(running);
+    account.closes();
+    assert_eq!(account.number("captured"), 50, "{source}");
+}
+
+/// What a member of the group `nogroup` is answered who asks where the filters are, and the descriptors that come with it.
+fn asked_for_places_by_a_member(socket: &str) -> (String, Vec<OwnedFd>) {
+    let ask = || {
+        let (group, user) = (Gid::from_raw(NOBODY), Uid::from_raw(12345));
+        set_thread_groups(&[]).expect("root may");
+        set_thread_res_gid(group, group, group).expect("root may");
+        set_thread_res_uid(user, user, user).expect("root may");
+        let mut stream = UnixStream::connect(socket).expect("a member may");
+        let words = br#"{"version":2,"ask":"places"}"#;
+        let length = u32::try_from(words.len()).expect("short").to_le_bytes();
+        stream.write_all(&[&length[..], words].concat()).expect("it hears");
+        let mut length = [0; 4];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(128))];
+        let mut beside = RecvAncillaryBuffer::new(&mut space);
+        recvmsg(&stream, &mut [IoSliceMut::new(&mut length)], &mut beside, RecvFlags::WAITALL)
+            .expect("an answer");
+        let rights = beside.drain().filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(rights) => Some(rights),
+            _ => None,
+        });
+        let descriptors = rights.flatten().collect();
+        let mut answer = vec![0; u32::from_le_bytes(length) as usize];
+        stream.read_exact(&mut answer).expect("all of it");
+        (String::from_utf8(answer).expect("text"), descriptors)
+    };
+    // Who a thread is, is its own affair.
+    thread::scope(|scope| scope.spawn(ask).join().expect("no panic"))
 }
 
 #[test]
