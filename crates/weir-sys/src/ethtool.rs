@@ -7,7 +7,6 @@ mod statistics;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 
-use rustix::net::netlink::GENERIC;
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::CallError;
@@ -203,9 +202,8 @@ impl Ethtool {
     /// What `socket(2)` says.
     pub fn new() -> Result<Self, CallError> {
         // Any socket will do; through this one nothing can be sent to the internet.
-        let socket =
-            socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, Some(GENERIC))
-                .map_err(|error| CallError::new("open socket for ethtool", error))?;
+        let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)
+            .map_err(|error| CallError::new("open socket for ethtool", error))?;
         Ok(Self { socket })
     }
 

@@ -135,7 +135,7 @@ const OLD_NAMES: &[c::c_long] = &[];
 /// What is asked of a process that opens files, and what it answers.
 const ASKING: &[c::c_long] = &[c::SYS_sendmsg, c::SYS_recvmsg];
 
-/// Sockets that are open, and connections that they accept.
+/// Sockets that are open, and connections that they accept. A packet socket stops by `bind`.
 const SOCKETS: &[c::c_long] = &[
     c::SYS_bind,
     c::SYS_accept4,
@@ -245,7 +245,7 @@ fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
     rules.extend(SOCKETS.iter().map(|&call| (call, Vec::new())));
     rules.extend([
         // Links and their counters; and what `ethtool` asks.
-        (c::SYS_socket, vec![domain(c::AF_NETLINK)?]),
+        (c::SYS_socket, vec![netlink(c::NETLINK_ROUTE)?]),
         // To who is connected: no address of anybody else.
         (c::SYS_sendto, vec![Rule::new(vec![Condition::new(4, Length::Qword, Compare::Eq, 0)?])?]),
         (c::SYS_bpf, one_of(0, BPF_COMMANDS)?),
@@ -275,8 +275,9 @@ fn itself() -> Result<Rule, seccompiler::BackendError> {
     Rule::new(vec![process, Condition::new(1, Length::Dword, Compare::Eq, 0)?])
 }
 
-/// A socket of this domain.
-#[expect(clippy::cast_sign_loss, reason = "constants above zero")]
-fn domain(domain: c::c_int) -> Result<Rule, seccompiler::BackendError> {
-    Rule::new(vec![Condition::new(0, Length::Dword, Compare::Eq, domain as u64)?])
+/// A netlink socket of this protocol.
+#[expect(clippy::cast_sign_loss, reason = "constants, none below zero")]
+fn netlink(protocol: c::c_int) -> Result<Rule, seccompiler::BackendError> {
+    let domain = Condition::new(0, Length::Dword, Compare::Eq, c::AF_NETLINK as u64)?;
+    Rule::new(vec![domain, Condition::new(2, Length::Dword, Compare::Eq, protocol as u64)?])
 }

@@ -13,6 +13,7 @@ use std::process::{Command, Stdio};
 use std::thread;
 
 use rustix::fs::{Mode, OFlags, SealFlags, fchmod, fcntl_add_seals};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, netlink, socket_with};
 use rustix::process::{
     Pid, Resource, Signal, getppid, getrlimit, kill_process, prlimit, setpriority_pgrp, setpriority_process,
     setrlimit,
@@ -120,6 +121,11 @@ fn reaches_nobody_else(name: &str, needs: fn() -> Needs) {
     unknown_call(setpriority_pgrp(None, 19));
     // What a descriptor does to others.
     unknown_call(fcntl_add_seals(&file, SealFlags::WRITE));
+    // What the kernel tells of links, and nothing else of what it is asked by netlink.
+    let ask = |protocol| socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol);
+    for protocol in [netlink::GENERIC, netlink::NETFILTER, netlink::XFRM, netlink::AUDIT] {
+        unknown_call(ask(Some(protocol)));
+    }
     // Anybody's address, by what is open or is new; and rings that do more than to write.
     unknown_call(here.send_to(b"after", &there));
     unknown_call(UdpSocket::bind("127.0.0.1:0"));
