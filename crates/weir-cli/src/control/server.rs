@@ -24,8 +24,9 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const LONGEST: Duration = Duration::from_secs(60);
 /// What a packet takes in a program, and far more, where it cannot be waited for.
 const UNSETTLED: Duration = Duration::from_millis(20);
-/// What somebody says of a filter or a change goes into logs, files and accounts: so many bytes of it.
-const LONGEST_WORD: usize = 64 << 10;
+/// What somebody says of a filter or a change goes into logs, files and accounts: so many bytes of it, as much as the label of an
+/// honest filter has, and more.
+const LONGEST_WORD: usize = 8 << 10;
 /// After an error of `accept` that may last, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -90,8 +91,11 @@ fn understood(Request { version, ask }: Request<Box<RawValue>>) -> Result<Ask, S
     serde_json::from_str(ask.get()).map_err(|error| format!("a question that it does not know: {error}"))
 }
 
-/// As much of it as is told further.
+/// As much of it as is told further, in one line: of a second one nobody would know who has said it.
 fn shortened(mut word: String) -> String {
+    if word.contains(char::is_control) {
+        word = word.replace(char::is_control, " ");
+    }
     if word.len() > LONGEST_WORD {
         word.truncate(word.floor_char_boundary(LONGEST_WORD));
         word.push_str("...");
@@ -314,8 +318,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_further_has_an_end() {
+    fn what_is_told_further_has_an_end_and_one_line() {
         assert_eq!(shortened("port 80".to_owned()), "port 80");
+        assert_eq!(shortened("port 80\nNothing lost\u{1b}[2J".to_owned()), "port 80 Nothing lost [2J");
         let long = shortened("\u{20ac}".repeat(LONGEST_WORD));
         assert!(long.len() <= LONGEST_WORD + 3 && long.ends_with("\u{20ac}..."), "{}", long.len());
     }

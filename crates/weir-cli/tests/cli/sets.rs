@@ -159,5 +159,5 @@ fn root_one_who_changes_a_set_is_waited_for_and_told_of() {
     }
     let ended = running.interrupt().succeeded();
     let longest = ended.stderr.lines().map(str::len).max();
-    assert!(longest.is_some_and(|bytes| bytes < 70_000) && !ended.stderr.contains("nnnn"), "{longest:?}");
+    assert!(longest.is_some_and(|bytes| bytes < 10_000) && !ended.stderr.contains("nnnn"), "{longest:?}");
 }
