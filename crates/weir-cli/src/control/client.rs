@@ -31,7 +31,9 @@ Examples:
   weir ctl status | jq .captured               its account so far, as JSON
 
 No packet is lost or taken twice when the filter changes; the file says when it did.
-Who may load eBPF programs (root, cap_bpf with cap_net_admin) may exchange any filter; the capture itself need not.";
+Who may load eBPF programs (root, cap_bpf with cap_net_admin) may exchange any filter; the capture itself need not.
+Members of its --control-group may not where the filter is inside of the program that takes the packets (xdp, where the
+device strips VLAN tags).";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]

@@ -92,10 +92,8 @@ fn understood(Request { version, ask }: Request<Box<RawValue>>) -> Result<Ask, S
 }
 
 /// As much of it as is told further, in one line: of a second one nobody would know who has said it.
-fn shortened(mut word: String) -> String {
-    if word.contains(char::is_control) {
-        word = word.replace(char::is_control, " ");
-    }
+fn shortened(word: &str) -> String {
+    let mut word = word.replace(char::is_control, " ");
     if word.len() > LONGEST_WORD {
         word.truncate(word.floor_char_boundary(LONGEST_WORD));
         word.push_str("...");
@@ -189,7 +187,7 @@ impl Talk<'_> {
                 Answer::Noted
             }
             Ask::ChangedInPart { why } => {
-                change = self.end_changing(|name| What::SetInPart { name, why: shortened(why) });
+                change = self.end_changing(|name| What::SetInPart { name, why: shortened(&why) });
                 Answer::Noted
             }
         };
@@ -210,7 +208,8 @@ impl Talk<'_> {
             let name = place.seat.name.clone();
             place.without_writable_maps().ok_or_else(|| {
                 Failure::new(format_args!(
-                    "on {name} another filter takes maps that hold packets, which only root and the capture's own user are given"
+                    "cannot let a member of its group exchange the filter of {name}: that takes maps that hold packets; ask as root or \
+                     as the user who captures"
                 ))
             })
         };
@@ -220,7 +219,7 @@ impl Talk<'_> {
     /// Puts programs in place. What has changed by that, if anything has.
     fn put(&self, filter: Option<String>, programs: &[Program]) -> (Result<Answer, Failure>, Option<What>) {
         let shared = self.shared;
-        let filter = filter.map(shortened);
+        let filter = filter.as_deref().map(shortened);
         let begun = Instant::now();
         match shared.exchange.put(programs) {
             Ok(()) => {
@@ -319,9 +318,9 @@ mod tests {
 
     #[test]
     fn what_is_told_further_has_an_end_and_one_line() {
-        assert_eq!(shortened("port 80".to_owned()), "port 80");
-        assert_eq!(shortened("port 80\nNothing lost\u{1b}[2J".to_owned()), "port 80 Nothing lost [2J");
-        let long = shortened("\u{20ac}".repeat(LONGEST_WORD));
+        assert_eq!(shortened("port 80"), "port 80");
+        assert_eq!(shortened("port 80\nNothing lost\u{1b}[2J"), "port 80 Nothing lost [2J");
+        let long = shortened(&"\u{20ac}".repeat(LONGEST_WORD));
         assert!(long.len() <= LONGEST_WORD + 3 && long.ends_with("\u{20ac}..."), "{}", long.len());
     }
 }

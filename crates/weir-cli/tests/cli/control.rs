@@ -420,7 +420,7 @@ fn a_member_gets_nothing_that_packets_or_counters_are_in(source: &str) {
     let (answer, descriptors) = asked_for_places_by_a_member(&socket);
     match source {
         // A filter takes the whole program there, with its maps.
-        "xdp" => assert!(answer.contains("only root and the capture's own user"), "{answer}"),
+        "xdp" => assert!(answer.contains("ask as root or as the user who captures"), "{answer}"),
         _ => assert!(answer.contains("places"), "{answer}"),
     }
     assert_eq!(descriptors.len(), usize::from(source == "tc"), "{answer}");
