@@ -86,6 +86,7 @@ impl<'a> Run<'a> {
         let builder = args.builder(&interfaces::chosen(&args.live.origin)?);
         let capture = filter.into_iter().fold(builder, Builder::filter).open()?;
         until.begin();
+        listening.iter().try_for_each(|listening| listening.prepare(&capture.exchange()))?;
         let interfaces = capture.interfaces().to_vec();
         // Before the first file, so that it can be written as all that follow it.
         let confinement = args.live.confine.confine_as(&user, Needs::to_capture)?;

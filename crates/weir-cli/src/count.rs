@@ -43,6 +43,7 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     let builder = args.builder(&interfaces::chosen(&args.live.origin)?);
     let mut capture = filter.into_iter().fold(builder, Builder::filter).open()?;
     until.begin();
+    listening.iter().try_for_each(|listening| listening.prepare(&capture.exchange()))?;
     let confinement = args.live.confine.confine_as(&user, Needs::to_capture)?;
     if !args.quiet {
         style::print(&report::opened(capture.interfaces(), style::stderr()));

@@ -7,10 +7,11 @@ use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
+use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::thread;
 
-/// A forked process and a socket to it (`SOCK_SEQPACKET`: messages, in order). It is to end when the other end is closed, with
+/// A forked process and a socket to it. It is to end when the other end is closed, with
 /// us, however we end; dropping this closes it and waits for that.
 #[derive(Debug)]
 pub struct Forked {
@@ -18,17 +19,24 @@ pub struct Forked {
     pid: libc::pid_t,
 }
 
-/// Forks a process called `name` that does `work` with its end of the socket. It has what is open and would stay open over an
+/// Forks a process called `name` that does `work` with its end of a socket (`SOCK_SEQPACKET`: messages, in order). It has what is open and would stay open over an
 /// `execve`, nothing else, and no signal but `SIGKILL` ends it: it is to outlive, by a moment, who is told to end.
 ///
 /// # Errors
 ///
 /// No resources; or this process has other threads already, of which a fork would leave locks in any state.
 pub fn fork(name: &CStr, work: impl FnOnce(OwnedFd)) -> io::Result<Forked> {
-    if fs::read_dir("/proc/self/task")?.count() != 1 {
-        return Err(io::Error::other("the process has threads already"));
-    }
-    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    fork_with(SocketType::SEQPACKET, name, work)
+}
+
+/// The same with another kind of socket, for messages of any length.
+///
+/// # Errors
+///
+/// As [`fork`].
+pub fn fork_with(kind: SocketType, name: &CStr, work: impl FnOnce(OwnedFd)) -> io::Result<Forked> {
+    has_one_thread()?;
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
     // Before there is a child: one that kept our end as well would never see it closed.
     let open = open_descriptors()?;
     let before = thread::mask_all()?;
@@ -44,6 +52,63 @@ pub fn fork(name: &CStr, work: impl FnOnce(OwnedFd)) -> io::Result<Forked> {
     let forked = if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid) };
     thread::mask(&before)?;
     Ok(Forked { socket: Some(ours), pid: forked? })
+}
+
+fn has_one_thread() -> io::Result<()> {
+    match fs::read_dir("/proc/self/task")?.count() {
+        1 => Ok(()),
+        _ => Err(io::Error::other("the process has threads already")),
+    }
+}
+
+/// What a process may use up.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// Bytes of addresses.
+    pub memory: u64,
+    /// Seconds of processor time.
+    pub seconds: u64,
+}
+
+/// Forks a process that does `work` with its end of a socket (`SOCK_STREAM`) and all that is open here. The kernel ends it where it
+/// goes beyond `limits`; dropping our end waits until it has ended.
+///
+/// # Errors
+///
+/// As [`fork`].
+pub fn apart(limits: Limits, work: impl FnOnce(OwnedFd)) -> io::Result<Forked> {
+    has_one_thread()?;
+    let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
+    // SAFETY: as in `fork_with`.
+    let pid = unsafe { libc::fork() };
+    if pid == 0 {
+        let limited = limits.set();
+        let done = limited.is_ok() && catch_unwind(AssertUnwindSafe(|| work(theirs))).is_ok();
+        // SAFETY: as in `fork_with`.
+        unsafe { libc::_exit(i32::from(!done)) }
+    }
+    if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(Forked { socket: Some(ours), pid }) }
+}
+
+impl Limits {
+    /// For the calling process.
+    fn set(self) -> io::Result<()> {
+        for (resource, most) in
+            [(Resource::As, self.memory), (Resource::Cpu, self.seconds), (Resource::Core, 0)]
+        {
+            setrlimit(resource, Rlimit { current: Some(most), maximum: Some(most) })?;
+        }
+        Ok(())
+    }
+}
+
+/// Waits until a child has ended.
+fn wait_for(pid: libc::pid_t) {
+    let mut status = 0;
+    // SAFETY: `status` is valid for the call to write to; the process is our child, or the call fails.
+    while unsafe { libc::waitpid(pid, &raw mut status, 0) } < 0
+        && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
+    {}
 }
 
 impl Forked {
@@ -62,11 +127,7 @@ impl Forked {
 impl Drop for Forked {
     fn drop(&mut self) {
         self.socket = None;
-        let mut status = 0;
-        // SAFETY: `status` is valid for the call to write to; the process is our child, or the call fails.
-        while unsafe { libc::waitpid(self.pid, &raw mut status, 0) } < 0
-            && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
-        {}
+        wait_for(self.pid);
     }
 }
 
@@ -89,7 +150,57 @@ fn close_what_an_exec_would(open: &[RawFd], keep: BorrowedFd<'_>) {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+    use std::io::{Read as _, Write as _};
+    use std::os::unix::net::UnixStream;
+
     use super::*;
+
+    #[test]
+    fn who_goes_beyond_the_limits_is_ended() {
+        // In a process with one thread, unlike that of a test.
+        let told = in_a_process_of_its_own(|| {
+            let limits = Limits { memory: 1 << 30, seconds: 1 };
+            let said = |work: fn(&mut File)| {
+                let forked = apart(limits, |socket| work(&mut File::from(socket))).expect("a process");
+                let mut said = String::new();
+                let mut socket = File::from(forked.socket().try_clone_to_owned().expect("a descriptor"));
+                socket.read_to_string(&mut said).expect("until it ends");
+                said
+            };
+            let well = said(|socket| drop(socket.write_all(b"well")));
+            let busy = said(|socket| {
+                let begun = std::time::Instant::now();
+                while begun.elapsed().as_secs() < 60 {}
+                let _ = socket.write_all(b"for a minute");
+            });
+            let large = said(|socket| {
+                let bytes: Result<(), _> = Vec::<u8>::new().try_reserve_exact(2 << 30);
+                let _ = socket.write_all(if bytes.is_ok() { b"all" } else { b"not" });
+            });
+            format!("{well}, {busy}, {large}")
+        });
+        assert_eq!(told, "well, , not");
+    }
+
+    /// What `work` has to say.
+    fn in_a_process_of_its_own(work: impl FnOnce() -> String) -> String {
+        let (mut ours, theirs) = UnixStream::pair().expect("a pair");
+        // SAFETY: the child allocates, which is sound with the C library's allocator (fork(3) holds its locks), and ends without
+        // running anything else of ours.
+        let pid = unsafe { libc::fork() };
+        if pid == 0 {
+            let said = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| "a panic".to_owned());
+            let _ = (&theirs).write_all(said.as_bytes());
+            // SAFETY: as in `fork_with`.
+            unsafe { libc::_exit(0) }
+        }
+        drop(theirs);
+        let mut said = String::new();
+        ours.read_to_string(&mut said).expect("what it says");
+        wait_for(pid);
+        said
+    }
 
     #[test]
     fn not_where_there_are_threads() {

@@ -40,7 +40,7 @@ use crate::CallError;
 /// and takes this one off when the value is dropped or the process dies.
 #[derive(Debug)]
 pub struct Promiscuous {
-    _socket: OwnedFd,
+    socket: OwnedFd,
 }
 
 impl Promiscuous {
@@ -50,16 +50,25 @@ impl Promiscuous {
     ///
     /// `EPERM`: without `CAP_NET_RAW`. `ENODEV`: no such interface.
     pub fn new(interface: u32) -> Result<Self, CallError> {
-        let socket = packet_socket(SocketType::RAW)?;
+        let held = Self { socket: packet_socket(SocketType::RAW)? };
+        held.and(interface)?;
+        Ok(held)
+    }
+
+    /// Sets another interface promiscuous, too.
+    ///
+    /// # Errors
+    ///
+    /// `ENODEV`: no such interface.
+    pub fn and(&self, interface: u32) -> Result<(), CallError> {
         let request = libc::packet_mreq {
             mr_ifindex: index(interface)?,
             mr_type: u16::try_from(libc::PACKET_MR_PROMISC).expect("a small number"),
             mr_alen: 0,
             mr_address: [0; 8],
         };
-        set(&socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
-            .map_err(|error| CallError::new(format!("set interface {interface} promiscuous"), error))?;
-        Ok(Self { _socket: socket })
+        set(&self.socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
+            .map_err(|error| CallError::new(format!("set interface {interface} promiscuous"), error))
     }
 }
 

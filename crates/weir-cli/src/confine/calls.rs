@@ -19,6 +19,8 @@ pub(super) enum Calls {
     Capture,
     /// Opens and removes files for somebody else.
     Keep,
+    /// Loads eBPF programs for somebody else, each in a process of its own.
+    Make,
     /// Reads and writes files.
     Files,
     /// The same, and makes code, until [`no_code`].
@@ -141,7 +143,6 @@ const SOCKETS: &[c::c_long] = &[
     c::SYS_accept4,
     c::SYS_recvfrom,
     c::SYS_getsockopt,
-    c::SYS_setsockopt,
     c::SYS_getsockname,
     c::SYS_getpeername,
     c::SYS_shutdown,
@@ -150,15 +151,33 @@ const SOCKETS: &[c::c_long] = &[
 /// On terminals, pipes and sockets: what they are and how large, whether they block. Not `TIOCSTI`, which types.
 const IOCTLS: &[u64] = &[c::TCGETS, c::TIOCGWINSZ, c::FIONBIO, c::FIONREAD, c::FIOCLEX, SIOCETHTOOL];
 const SIOCETHTOOL: u64 = 0x8946;
+/// What kind of namespace it is: ioctl_ns(2).
+const NS_GET_NSTYPE: u64 = 0xb703;
 
 /// On maps, programs and links that are open: a filter is exchanged by an update, and taken off by a deletion. Not loading or
 /// making one, nor attaching one where none is.
 const BPF_COMMANDS: &[u64] =
     &[MAP_LOOKUP_ELEM, MAP_UPDATE_ELEM, MAP_DELETE_ELEM, OBJ_GET_INFO_BY_FD, LINK_UPDATE, LINK_DETACH];
+/// Making them: not attaching programs, and none of others.
+const BPF_MAKES: &[u64] = &[
+    MAP_CREATE,
+    MAP_LOOKUP_ELEM,
+    MAP_UPDATE_ELEM,
+    MAP_UPDATE_BATCH,
+    MAP_FREEZE,
+    PROG_LOAD,
+    BTF_LOAD,
+    OBJ_GET_INFO_BY_FD,
+];
+const MAP_CREATE: u64 = 0;
 const MAP_LOOKUP_ELEM: u64 = 1;
 const MAP_UPDATE_ELEM: u64 = 2;
 const MAP_DELETE_ELEM: u64 = 3;
+const PROG_LOAD: u64 = 5;
 const OBJ_GET_INFO_BY_FD: u64 = 15;
+const BTF_LOAD: u64 = 18;
+const MAP_FREEZE: u64 = 22;
+const MAP_UPDATE_BATCH: u64 = 26;
 const LINK_UPDATE: u64 = 29;
 const LINK_DETACH: u64 = 34;
 
@@ -181,6 +200,15 @@ const FCNTLS: &[u64] = &[
 const SPECIAL_MODES: u64 = 0o7000;
 
 const EXECUTABLE: u64 = c::PROT_EXEC as u64;
+
+const THREAD: u64 = c::CLONE_THREAD as u64;
+const NAMESPACES: u64 = (c::CLONE_NEWCGROUP
+    | c::CLONE_NEWIPC
+    | c::CLONE_NEWNET
+    | c::CLONE_NEWNS
+    | c::CLONE_NEWPID
+    | c::CLONE_NEWUSER
+    | c::CLONE_NEWUTS) as u64;
 
 /// Lets all threads of the process make the calls of `calls` alone, for good. The number of these calls.
 pub(super) fn allow_only(calls: Calls) -> Result<usize, String> {
@@ -212,7 +240,12 @@ type Rules = Vec<(c::c_long, Vec<Rule>)>;
 fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
     let mut rules: Rules =
         [PROCESS, FILES, OLD_NAMES, ASKING].concat().into_iter().map(|call| (call, Vec::new())).collect();
-    let thread = c::CLONE_THREAD as u64;
+    let clone = match calls {
+        // A process, too, in the namespaces that there are.
+        Calls::Make => masked(0, NAMESPACES, 0)?,
+        // A thread, not a process.
+        _ => masked(0, THREAD, THREAD)?,
+    };
     #[cfg(target_arch = "x86_64")]
     rules.push((c::SYS_open, vec![masked(2, SPECIAL_MODES, 0)?]));
     rules.extend([
@@ -223,9 +256,8 @@ fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
         (c::SYS_prlimit64, one_of(0, &[0])?),
         // Where a thread runs: for itself.
         (c::SYS_sched_setaffinity, vec![masked(0, u64::MAX, 0)?]),
-        // A thread, not a process.
-        (c::SYS_clone, vec![masked(0, thread, thread)?]),
-        (c::SYS_ioctl, one_of(1, IOCTLS)?),
+        (c::SYS_clone, vec![clone]),
+        (c::SYS_ioctl, one_of(1, if calls == Calls::Make { &[NS_GET_NSTYPE] } else { IOCTLS })?),
     ]);
     let mut prctls = PRCTLS.to_vec();
     if calls == Calls::FilesAndCode {
@@ -236,9 +268,23 @@ fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
     rules.push((c::SYS_prctl, one_of(0, &prctls)?));
     let harmless = || match calls {
         Calls::FilesAndCode => Ok(Vec::new()),
-        Calls::Capture | Calls::Keep | Calls::Files => Ok(vec![masked(2, EXECUTABLE, 0)?]),
+        Calls::Capture | Calls::Keep | Calls::Make | Calls::Files => Ok(vec![masked(2, EXECUTABLE, 0)?]),
     };
     rules.extend([(c::SYS_mmap, harmless()?), (c::SYS_mprotect, harmless()?)]);
+    // To who is connected: no address of anybody else.
+    let to_connected = || Rule::new(vec![Condition::new(4, Length::Qword, Compare::Eq, 0)?]);
+    if calls == Calls::Make {
+        rules.extend([
+            (c::SYS_bpf, one_of(0, BPF_MAKES)?),
+            (c::SYS_sendto, vec![to_connected()?]),
+            (c::SYS_recvfrom, Vec::new()),
+            (c::SYS_setsockopt, Vec::new()),
+            // libbpf's: a descriptor to be replaced, and what may be done.
+            (c::SYS_memfd_create, Vec::new()),
+            (c::SYS_capget, Vec::new()),
+            (c::SYS_socketpair, vec![domain(c::AF_UNIX)?]),
+        ]);
+    }
     if calls != Calls::Capture {
         return Ok(rules);
     }
@@ -246,8 +292,8 @@ fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
     rules.extend([
         // Links and their counters; and what `ethtool` asks.
         (c::SYS_socket, vec![netlink(c::NETLINK_ROUTE)?]),
-        // To who is connected: no address of anybody else.
-        (c::SYS_sendto, vec![Rule::new(vec![Condition::new(4, Length::Qword, Compare::Eq, 0)?])?]),
+        (c::SYS_sendto, vec![to_connected()?]),
+        (c::SYS_setsockopt, not_an_option(c::SOL_PACKET, c::PACKET_ADD_MEMBERSHIP)?),
         (c::SYS_bpf, one_of(0, BPF_COMMANDS)?),
         // A thread that may wait takes a lower priority: itself alone.
         (c::SYS_setpriority, vec![itself()?]),
@@ -273,6 +319,21 @@ fn one_of(place: u8, values: &[u64]) -> Result<Vec<Rule>, seccompiler::BackendEr
 fn itself() -> Result<Rule, seccompiler::BackendError> {
     let process = Condition::new(0, Length::Dword, Compare::Eq, c::PRIO_PROCESS.into())?;
     Rule::new(vec![process, Condition::new(1, Length::Dword, Compare::Eq, 0)?])
+}
+
+/// Any option of a socket but this: packet sockets have others' packets by it.
+#[expect(clippy::cast_sign_loss, reason = "constants, none below zero")]
+fn not_an_option(level: c::c_int, option: c::c_int) -> Result<Vec<Rule>, seccompiler::BackendError> {
+    let other = |place, value: c::c_int| {
+        Rule::new(vec![Condition::new(place, Length::Dword, Compare::Ne, value as u64)?])
+    };
+    Ok(vec![other(1, level)?, other(2, option)?])
+}
+
+/// Sockets of this kind.
+#[expect(clippy::cast_sign_loss, reason = "constants, none below zero")]
+fn domain(domain: c::c_int) -> Result<Rule, seccompiler::BackendError> {
+    Rule::new(vec![Condition::new(0, Length::Dword, Compare::Eq, domain as u64)?])
 }
 
 /// A netlink socket of this protocol.

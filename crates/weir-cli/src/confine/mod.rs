@@ -76,6 +76,8 @@ impl ConfineArgs {
 pub(crate) struct Needs {
     files: Files,
     calls: Calls,
+    /// Besides those that it takes to reach the files.
+    capabilities: Capabilities,
 }
 
 /// Read by the C library, the standard library or by us, at any time.
@@ -95,6 +97,13 @@ impl Needs {
         Self::of(Calls::Keep)
     }
 
+    /// To load programs for who captures.
+    pub(crate) fn to_make() -> Self {
+        let capabilities = Capabilities::BPF | Capabilities::PERFMON | Capabilities::NET_ADMIN;
+        let needs = SYSTEM.iter().fold(Self::of(Calls::Make), |needs, path| needs.read(Path::new(path)));
+        Self { capabilities, ..needs }
+    }
+
     /// To read these files, and to write that one and others beside it; nothing else, no socket above all.
     pub(crate) fn to_read(files: &[PathBuf], output: Option<&Path>) -> Self {
         let needs = files.iter().fold(Self::of(Calls::Files), |needs, path| needs.read(path));
@@ -103,7 +112,8 @@ impl Needs {
 
     fn of(calls: Calls) -> Self {
         let read = ALWAYS_READ.map(PathBuf::from).to_vec();
-        Self { files: Files { read, ..Files::default() }, calls }
+        let files = Files { read, ..Files::default() };
+        Self { files, calls, capabilities: Capabilities::empty() }
     }
 
     /// To read `path`. `-` is standard input, which is open.
@@ -214,7 +224,9 @@ pub(crate) fn confine(needs: &Needs, user: Option<&User>) -> Result<Confinement,
 /// Gives up capabilities alone, and the user: other programs need files and system calls that nobody knows. Gives what is kept.
 pub(crate) fn for_programs(needs: &Needs, user: Option<&User>) -> Result<Capabilities, Failure> {
     // Where somebody else is to be asked, it is that user's rights that count.
-    let kept = if user.is_some() { Capabilities::empty() } else { kept(&needs.files).map_err(refused)? };
+    let for_files =
+        if user.is_some() { Capabilities::empty() } else { kept(&needs.files).map_err(refused)? };
+    let kept = for_files | (needs.capabilities & privilege::effective().map_err(refused)?);
     privilege::keep_only_as(user, kept).map_err(refused)?;
     Ok(kept)
 }

@@ -19,6 +19,9 @@ use rustix::process::{
     setrlimit,
 };
 
+use weir_lab::require_root;
+use weir_sys::packet::Promiscuous;
+
 use super::*;
 
 const INSIDE: &str = "WEIR_TEST_CONFINED";
@@ -140,6 +143,27 @@ fn who_captures_reaches_nobody_else() {
 #[test]
 fn who_opens_files_reaches_nobody_else() {
     reaches_nobody_else("who_opens_files_reaches_nobody_else", Needs::to_keep);
+}
+
+#[test]
+fn who_makes_programs_reaches_nobody_else() {
+    reaches_nobody_else("who_makes_programs_reaches_nobody_else", Needs::to_make);
+}
+
+#[test]
+fn root_who_captures_has_no_other_interface_promiscuous() {
+    const NAME: &str = "root_who_captures_has_no_other_interface_promiscuous";
+    const LOOPBACK: u32 = 1;
+    let Some(mine) = env::var_os(INSIDE).map(PathBuf::from) else {
+        if require_root(NAME) {
+            in_a_child(NAME, tempfile::tempdir().expect("a directory").path());
+        }
+        return;
+    };
+    let held = Promiscuous::new(LOOPBACK).expect("root may");
+    held.and(LOOPBACK).expect("root may, once more");
+    confine(&Needs::to_capture().write(&mine.join("out")), None).expect("confined");
+    unknown_call(held.and(LOOPBACK).map_err(|error| error.source));
 }
 
 #[test]

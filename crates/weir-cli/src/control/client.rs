@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -12,14 +13,15 @@ use weir::filter::{
     Changed, LiveSet, MemberKind, Members, Place, PlaceKind, Seat, SetChange, SetLabel, SystemNames,
 };
 
-use super::message::{About, Answer, Ask, Request, SentPlace, SentProgram, VERSION, borrowed};
+use super::message::{About, Answer, Ask, Request, SentPlace, SentProgram, VERSION};
 use super::{socket, wire};
 use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
 use crate::{json, style};
 
-/// How long a capture may take to answer.
+/// How long a capture may take to answer, and to make a filter.
 const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE_FOR_FILTER: Duration = Duration::from_secs(30);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,9 +33,8 @@ Examples:
   weir ctl status | jq .captured               its account so far, as JSON
 
 No packet is lost or taken twice when the filter changes; the file says when it did.
-Who may load eBPF programs (root, cap_bpf with cap_net_admin) may exchange any filter; the capture itself need not.
-Members of its --control-group may not where the filter is inside of the program that takes the packets (xdp, where the
-device strips VLAN tags).";
+Root and the user who captures make the programs themselves, which takes cap_bpf and cap_net_admin. For members of its
+--control-group the capture makes them: those need no privilege.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
@@ -155,6 +156,7 @@ fn list() -> Result<(), Failure> {
 fn status(target: &TargetArgs) -> Result<(), Failure> {
     match target.find()?.ask(Ask::Status)? {
         Answer::Status(account) => {
+            let account: serde_json::Value = serde_json::from_str(account.get()).map_err(Failure::new)?;
             let mut line = Vec::new();
             json::to_writer(&mut line, &account).map_err(Failure::new)?;
             line.push(b'\n');
@@ -167,21 +169,18 @@ fn status(target: &TargetArgs) -> Result<(), Failure> {
 fn exchange(target: &TargetArgs, filter: Option<&Filter>, json: bool) -> Result<(), Failure> {
     let begun = Instant::now();
     let capture = target.find()?;
-    let places = capture.places()?;
-    let programs = places.iter().map(|place| place.make(filter)).collect::<Result<Vec<_>, _>>()?;
+    let (places, made_here) = capture.places()?;
+    let (ask, is_never, descriptors) =
+        if made_here { said(&places, filter)? } else { made(&places, filter)? };
     let made = begun.elapsed();
-    if !programs.is_empty() && programs.iter().all(|program| program.is_never) {
+    if is_never {
         style::say(format_args!(
             "{}: no packet can ever match this filter",
             style::stderr().yellow("warning")
         ));
     }
-    let ask = Ask::Put {
-        filter: filter.map(Filter::label),
-        programs: programs.iter().map(SentProgram::of).collect(),
-    };
-    let beside = borrowed(programs.iter().map(|program| &program.descriptors));
-    capture.send(ask, &beside)?;
+    capture.stream.set_read_timeout(Some(PATIENCE_FOR_FILTER)).map_err(Failure::new)?;
+    capture.send(ask, &descriptors.iter().map(OwnedFd::as_fd).collect::<Vec<_>>())?;
     let (nanoseconds, forgotten) = match capture.receive()?.0 {
         Answer::Done { nanoseconds, forgotten } => (nanoseconds, forgotten),
         other => return Err(unexpected(&other)),
@@ -217,6 +216,25 @@ fn exchange(target: &TargetArgs, filter: Option<&Filter>, json: bool) -> Result<
         whole.as_secs_f64() * 1000.0
     ));
     Ok(())
+}
+
+/// What to ask for the filter to be made there; whether no packet can match it, and no descriptors.
+fn said(places: &[Place], filter: Option<&Filter>) -> Result<(Ask, bool, Vec<OwnedFd>), Failure> {
+    let receivers: Vec<_> = places.iter().map(|place| place.seat.receiver).collect();
+    let portable = filter.map(|filter| filter.portable(&receivers)).transpose().map_err(weir::Error::from)?;
+    let (portable, is_never) = portable.unzip();
+    Ok((Ask::Filter(portable.map(Box::new)), is_never == Some(true), Vec::new()))
+}
+
+/// What to ask for programs that are made here; the same of them.
+fn made(places: &[Place], filter: Option<&Filter>) -> Result<(Ask, bool, Vec<OwnedFd>), Failure> {
+    let programs = places.iter().map(|place| place.make(filter)).collect::<Result<Vec<_>, _>>()?;
+    let is_never = !programs.is_empty() && programs.iter().all(|program| program.is_never);
+    let ask = Ask::Put {
+        filter: filter.map(Filter::label),
+        programs: programs.iter().map(SentProgram::of).collect(),
+    };
+    Ok((ask, is_never, programs.into_iter().flat_map(|program| program.descriptors).collect()))
 }
 
 /// Changes the set `name` at each interface; `text`: the members.
@@ -359,10 +377,13 @@ impl Capture {
         }
     }
 
-    fn places(&self) -> Result<Vec<Place>, Failure> {
+    /// Where the filters are, and whether their programs are made there.
+    fn places(&self) -> Result<(Vec<Place>, bool), Failure> {
         self.send(Ask::Places, &[])?;
         match self.receive()? {
-            (Answer::Places(places), descriptors) => SentPlace::received(places, descriptors),
+            (Answer::Places { places, made_here }, descriptors) => {
+                Ok((SentPlace::received(places, descriptors)?, made_here))
+            }
             (other, _) => Err(unexpected(&other)),
         }
     }
@@ -385,15 +406,15 @@ impl Capture {
         }
     }
 
-    fn send(&self, ask: Ask, beside: &[std::os::fd::BorrowedFd<'_>]) -> Result<(), Failure> {
+    fn send(&self, ask: Ask, beside: &[BorrowedFd<'_>]) -> Result<(), Failure> {
         wire::send(&self.stream, &Request { version: VERSION, ask }, beside)
             .map_err(|error| Failure::new(format_args!("ask the capture: {error}")))
     }
 
-    fn receive(&self) -> Result<(Answer, Vec<std::os::fd::OwnedFd>), Failure> {
+    fn receive(&self) -> Result<(Answer, Vec<OwnedFd>), Failure> {
         let received = wire::receive(&self.stream).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                Failure::new(format_args!("the capture has not answered for {} s", PATIENCE.as_secs()))
+                Failure::new("the capture has not answered for some seconds")
                     .hint("it was stopped, or somebody else is changing its filter: try again")
             }
             _ => Failure::new(format_args!("hear the capture's answer: {error}")),

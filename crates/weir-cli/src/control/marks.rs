@@ -72,7 +72,10 @@ mod tests {
     fn a_mark_comes_behind_what_every_queue_had() {
         let mut marks = Marks::default();
         for time in [1, 2] {
-            marks.wait(&account([(10 * time, 0), (5, 5)]), Change { time, what: What::Filter(None) });
+            marks.wait(
+                &account([(10 * time, 0), (5, 5)]),
+                Change { time, by: None, what: What::Filter(None) },
+            );
         }
         assert!(marks.due(&account([(30, 9), (30, 30)])).is_none());
         assert_eq!(marks.due(&account([(30, 10), (30, 5)])).map(|change| change.time), Some(1));

@@ -4,12 +4,13 @@
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use serde::{Deserialize, Serialize};
-use weir::filter::{Form, Place, PlaceKind, Program, Seat, SetLabel};
+use serde_json::value::RawValue;
+use weir::filter::{Form, Place, PlaceKind, PortableFilter, Program, Seat, SetLabel};
 
 use crate::failure::Failure;
 
 /// The version of all this, which changes with the form of anything below, or of what it is made of. Another one is refused.
-pub(super) const VERSION: u32 = 2;
+pub(super) const VERSION: u32 = 3;
 
 /// A question. What is asked is of the form [`Ask`] if the version is [`VERSION`], so this is read first.
 #[derive(Debug, Serialize, Deserialize)]
@@ -30,6 +31,8 @@ pub(super) enum Ask {
     Places,
     /// Put these programs there. `filter`: as files and people are told of it; null: everything is wanted.
     Put { filter: Option<String>, programs: Vec<SentProgram> },
+    /// Make programs of this, and put them there; null: everything is wanted.
+    Filter(Option<Box<PortableFilter>>),
     /// Which sets can be changed?
     Sets,
     /// Who asks is going to change this set. Until it says what has become of that, or goes away, nobody else is answered.
@@ -46,8 +49,12 @@ pub(super) enum Ask {
 pub(super) enum Answer {
     About(About),
     /// The account, as `--json` prints it.
-    Status(serde_json::Value),
-    Places(Vec<SentPlace>),
+    Status(Box<RawValue>),
+    Places {
+        places: Vec<SentPlace>,
+        /// Who asks is given no descriptors, and says by [`Ask::Filter`] what is wanted there.
+        made_here: bool,
+    },
     /// The programs are in force.
     Done {
         /// So long after they were asked for.
@@ -92,6 +99,11 @@ pub(super) struct SentProgram {
 }
 
 impl SentPlace {
+    /// Where and what it is, and nothing that it is made of.
+    pub(super) fn described(place: &Place) -> Self {
+        Self { descriptors: 0, ..Self::of(place) }
+    }
+
     pub(super) fn of(place: &Place) -> Self {
         Self { seat: place.seat.clone(), kind: place.kind.clone(), descriptors: place.descriptors.len() }
     }

@@ -1,9 +1,10 @@
 //! `--control`: a running capture is asked for its account, and given another filter, over a Unix socket; `weir ctl` asks.
 //!
-//! A thread of its own answers, and exchanges the filter itself: the loop that takes packets is neither asked nor held up.
+//! Threads of their own answer, and exchange the filter themselves: the loop that takes packets is neither asked nor held up.
 //! It finds what has been exchanged when it comes round, and marks it in the file.
 
 mod client;
+mod maker;
 mod marks;
 mod message;
 mod server;
@@ -13,13 +14,17 @@ mod wire;
 use std::fmt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use rustix::process::Uid;
+use serde_json::value::RawValue;
 use weir::filter::Exchange;
 
 pub(crate) use self::client::{CtlArgs, run};
+use self::maker::Maker;
 pub(crate) use self::marks::Marks;
 use self::server::Shared;
 pub(crate) use self::socket::listen;
@@ -38,7 +43,8 @@ pub(crate) struct ControlArgs {
     #[arg(long, value_name = "PATH", conflicts_with = "no_control")]
     control: Option<PathBuf>,
 
-    /// Let members of this group ask and exchange filters, too: not only this user and root.
+    /// Let members of this group ask and exchange filters, too: not only this user and root. A process that keeps the
+    /// privilege to load eBPF programs makes theirs.
     #[arg(long, value_name = "GROUP", conflicts_with = "no_control")]
     control_group: Option<String>,
 
@@ -48,7 +54,7 @@ pub(crate) struct ControlArgs {
 }
 
 impl ControlArgs {
-    /// Takes the socket; nobody is answered yet. Done before the capture opens. Says so where the usual places cannot be had.
+    /// Takes the socket; nobody is answered yet. Done before the capture opens, and before there are threads. Says so where the usual places cannot be had.
     pub(crate) fn listen(&self) -> Result<Option<Listening>, Failure> {
         if self.no_control {
             return Ok(None);
@@ -71,8 +77,9 @@ impl ControlArgs {
                 (listen(path, group).map_err(|error| Failure::new(cannot(path, error)))?, path.clone())
             }
         };
-        let owner = rustix::process::geteuid();
-        Ok(Some(Listening { listener, path: Removed(path), owner, for_group: group.is_some() }))
+        let path = Removed(path);
+        let maker = group.is_some().then(Maker::start).transpose()?;
+        Ok(Some(Listening { listener, path, owner: rustix::process::geteuid(), maker }))
     }
 }
 
@@ -87,8 +94,8 @@ fn group_of(name: &str) -> Result<u32, Failure> {
 pub(crate) struct Listening {
     listener: UnixListener,
     path: Removed,
-    owner: rustix::process::Uid,
-    for_group: bool,
+    owner: Uid,
+    maker: Option<Maker>,
 }
 
 /// A socket that goes with the capture.
@@ -112,7 +119,12 @@ impl Listening {
         style::say(format_args!("control: {}", self.path().display()));
     }
 
-    /// Starts the thread that answers, for `command`.
+    /// Tells who makes filters where they go, while privileges are still there.
+    pub(crate) fn prepare(&self, exchange: &Exchange) -> Result<(), Failure> {
+        self.maker.as_ref().map_or(Ok(()), |maker| maker.begin(exchange))
+    }
+
+    /// Starts the threads that answer, for `command`.
     pub(crate) fn serve(
         self,
         command: &'static str,
@@ -124,16 +136,25 @@ impl Listening {
             file: first.file(),
             exchange,
             owner: self.owner,
-            for_group: self.for_group,
+            maker: self.maker,
+            turn: Mutex::default(),
+            member: Mutex::default(),
             filter: Mutex::new(first.filter()),
             latest: Mutex::new(Arc::new(first)),
             changes: Mutex::default(),
             settling: Mutex::default(),
             touched: Mutex::default(),
         });
+        let not_started = |error| Failure::new(format_args!("start a thread for --control: {error}"));
+        let members = shared.maker.is_some().then(|| {
+            let ((to, from), theirs) = (sync_channel(server::WAITING), Arc::clone(&shared));
+            let work = move || server::run_for_members(&from, &theirs);
+            weir_sys::thread::spawn_bare("weir-members", work).map(|_| to)
+        });
+        let members = members.transpose().map_err(not_started)?;
         let (listener, theirs) = (self.listener, Arc::clone(&shared));
-        let started = weir_sys::thread::spawn_bare("weir-control", move || server::run(&listener, &theirs));
-        started.map_err(|error| Failure::new(format_args!("start the thread for --control: {error}")))?;
+        let work = move || server::run(&listener, &theirs, members.as_ref());
+        weir_sys::thread::spawn_bare("weir-control", work).map_err(not_started)?;
         Ok(Control { shared, due: Instant::now() + PERIOD, _path: self.path })
     }
 }
@@ -147,7 +168,7 @@ pub(crate) trait Told: fmt::Debug + Send + Sync {
     /// The file that is written.
     fn file(&self) -> Option<String>;
     /// All of it.
-    fn json(&self) -> serde_json::Result<serde_json::Value>;
+    fn json(&self) -> serde_json::Result<Box<RawValue>>;
 }
 
 impl Told for Summary {
@@ -163,8 +184,8 @@ impl Told for Summary {
         self.file.clone()
     }
 
-    fn json(&self) -> serde_json::Result<serde_json::Value> {
-        serde_json::to_value(self)
+    fn json(&self) -> serde_json::Result<Box<RawValue>> {
+        serde_json::value::to_raw_value(self)
     }
 }
 
@@ -173,6 +194,8 @@ impl Told for Summary {
 pub(crate) struct Change {
     /// Nanoseconds since the Unix epoch. No packet whose time stamp is later has met what was before.
     pub(crate) time: u64,
+    /// Who has asked for it, if it was a member of the group.
+    pub(crate) by: Option<Uid>,
     /// What.
     pub(crate) what: What,
 }
@@ -192,17 +215,24 @@ pub(crate) enum What {
 
 impl fmt::Display for Change {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.what {
-            What::Filter(Some(filter)) => write!(f, "filter changed to `{filter}`"),
-            What::Filter(None) => write!(f, "filter removed: every packet is wanted"),
-            What::NotTaken { filter: Some(filter), why } => {
+        self.what.fmt(f)?;
+        self.by.map_or(Ok(()), |user| write!(f, " (by user {})", user.as_raw()))
+    }
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Filter(Some(filter)) => write!(f, "filter changed to `{filter}`"),
+            Self::Filter(None) => write!(f, "filter removed: every packet is wanted"),
+            Self::NotTaken { filter: Some(filter), why } => {
                 write!(f, "filter `{filter}` was not taken: {why}")
             }
-            What::NotTaken { filter: None, why } => write!(f, "the filter was not removed: {why}"),
-            What::Set { name, added, removed } => {
+            Self::NotTaken { filter: None, why } => write!(f, "the filter was not removed: {why}"),
+            Self::Set { name, added, removed } => {
                 write!(f, "set `{name}`: {added} added, {removed} removed")
             }
-            What::SetInPart { name, why } => write!(f, "set `{name}`: changed in part: {why}"),
+            Self::SetInPart { name, why } => write!(f, "set `{name}`: changed in part: {why}"),
         }
     }
 }

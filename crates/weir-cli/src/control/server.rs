@@ -1,10 +1,13 @@
-//! Answers who asks, on a thread of its own: one after the other, so that of two who change a set one waits.
+//! Answers who asks: root and the owner on a thread of their own, members of the group on another, one after the other. Of two who
+//! change filters or sets one waits; a member makes way.
 
 use std::collections::BTreeSet;
 use std::io;
+use std::net::Shutdown;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc::{Receiver, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -12,16 +15,23 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::socket_peercred;
 use rustix::process::Uid;
 use serde_json::value::RawValue;
-use weir::filter::{Exchange, LiveSet, Place, Program, Seat};
+use weir::Filter;
+use weir::filter::{Exchange, LiveSet, PortableFilter, Program, Seat};
 
+use super::maker::Maker;
 use super::message::{About, Answer, Ask, Request, SentPlace, SentProgram, VERSION, borrowed};
 use super::{Change, Told, What, wire};
 use crate::failure::Failure;
 
 /// How long somebody may take to send or receive a piece of a message, and to ask at all.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How long one connection may last.
+/// How long one connection may last, and one of a member, for whom others wait.
 const LONGEST: Duration = Duration::from_secs(60);
+const LONGEST_OF_MEMBER: Duration = Duration::from_secs(10);
+/// Between two changes by members: each is a line in log and file.
+const PACE: Duration = Duration::from_millis(100);
+/// Members who wait for an answer; others are not answered.
+pub(super) const WAITING: usize = 32;
 /// What a packet takes in a program, and far more, where it cannot be waited for.
 const UNSETTLED: Duration = Duration::from_millis(20);
 /// What somebody says of a filter or a change goes into logs, files and accounts: so many bytes of it, as much as the label of an
@@ -38,8 +48,12 @@ pub(super) struct Shared {
     pub(super) exchange: Exchange,
     /// Who may ask, beside root.
     pub(super) owner: Uid,
-    /// Whoever may connect may ask: the socket's mode has let members of a group do so.
-    pub(super) for_group: bool,
+    /// Who makes filters for members of a group; `None`: those may not ask.
+    pub(super) maker: Option<Maker>,
+    /// Whoever changes filters or sets holds it.
+    pub(super) turn: Mutex<()>,
+    /// The member who is being answered.
+    pub(super) member: Mutex<Option<UnixStream>>,
     pub(super) latest: Mutex<Arc<dyn Told>>,
     /// What has been exchanged and is not marked in the file yet.
     pub(super) changes: Mutex<Vec<Change>>,
@@ -51,30 +65,49 @@ pub(super) struct Shared {
     pub(super) touched: Mutex<BTreeSet<String>>,
 }
 
-/// Answers until the process ends.
-pub(super) fn run(listener: &UnixListener, shared: &Shared) {
+/// Answers until the process ends: root and the owner. Others go to `members`, as many as have room there.
+pub(super) fn run(listener: &UnixListener, shared: &Shared, members: Option<&SyncSender<(UnixStream, Uid)>>) {
     loop {
         match listener.accept() {
             // What goes wrong with one who asks is for that one to see.
-            Ok((stream, _)) => drop(serve(stream, shared)),
+            Ok((stream, _)) => drop(take(stream, shared, members)),
             Err(_) => thread::sleep(PAUSE),
         }
     }
 }
 
-fn serve(stream: UnixStream, shared: &Shared) -> io::Result<()> {
+fn take(
+    stream: UnixStream,
+    shared: &Shared,
+    members: Option<&SyncSender<(UnixStream, Uid)>>,
+) -> io::Result<()> {
     let peer = socket_peercred(&stream)?.uid;
-    let trusted = peer.is_root() || peer == shared.owner;
-    if !trusted && !shared.for_group {
-        return Ok(());
+    if peer.is_root() || peer == shared.owner {
+        return serve(stream, shared, None);
     }
+    // Whoever may connect is a member: the socket's mode has let nobody else.
+    let _too_many = members.map(|members| members.try_send((stream, peer)));
+    Ok(())
+}
+
+/// Answers members until the process ends.
+pub(super) fn run_for_members(members: &Receiver<(UnixStream, Uid)>, shared: &Shared) {
+    for (stream, peer) in members {
+        let may_be_shut = stream.try_clone().ok();
+        *shared.member.lock().unwrap_or_else(PoisonError::into_inner) = may_be_shut;
+        let _for_that_one_to_see = serve(stream, shared, Some(peer));
+        *shared.member.lock().unwrap_or_else(PoisonError::into_inner) = None;
+    }
+}
+
+fn serve(stream: UnixStream, shared: &Shared, member: Option<Uid>) -> io::Result<()> {
     stream.set_read_timeout(Some(PATIENCE))?;
     stream.set_write_timeout(Some(PATIENCE))?;
-    let mut talk = Talk { stream, shared, trusted, changing: None };
+    let mut talk = Talk { stream, shared, member, changing: None };
     let ended = talk.until_ended();
-    let why = "who was changing it went away".to_owned();
+    let why = "who was changing it went away, or took too long".to_owned();
     if let Some(what) = talk.end_changing(|name| What::SetInPart { name, why }) {
-        shared.changed(what, || ());
+        talk.changed(what, || ());
     }
     ended
 }
@@ -105,15 +138,16 @@ fn shortened(word: &str) -> String {
 struct Talk<'a> {
     stream: UnixStream,
     shared: &'a Shared,
-    /// It is root's, or of who captures: both may write to the capture's maps anyway.
-    trusted: bool,
-    /// The set that is being changed.
-    changing: Option<String>,
+    /// Who it is, unless it is root or who captures: both may write to the capture's maps anyway.
+    member: Option<Uid>,
+    /// The set that is being changed, and the turn to do so.
+    changing: Option<(String, MutexGuard<'a, ()>)>,
 }
 
-impl Talk<'_> {
+impl<'a> Talk<'a> {
     fn until_ended(&mut self) -> io::Result<()> {
-        let until = Instant::now() + LONGEST;
+        let longest = if self.member.is_some() { LONGEST_OF_MEMBER } else { LONGEST };
+        let until = Instant::now() + longest;
         let mut patience = PATIENCE;
         while self.is_heard_within(patience)? {
             let Some((request, descriptors)) = wire::receive::<Request<Box<RawValue>>>(&self.stream)? else {
@@ -127,6 +161,30 @@ impl Talk<'_> {
             patience = until.saturating_duration_since(Instant::now());
         }
         Ok(())
+    }
+
+    /// The turn to change filters and sets. A member who has it loses it to others.
+    fn turn(&self) -> MutexGuard<'a, ()> {
+        match self.shared.turn.try_lock() {
+            Ok(turn) => return turn,
+            Err(TryLockError::Poisoned(turn)) => return turn.into_inner(),
+            Err(TryLockError::WouldBlock) => {}
+        }
+        if self.member.is_none()
+            && let Some(member) = &*self.shared.member.lock().unwrap_or_else(PoisonError::into_inner)
+        {
+            let _gone_already = member.shutdown(Shutdown::Both);
+        }
+        self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// This is so from now on, as [`Shared::changed`].
+    fn changed<T>(&self, what: What, told: impl FnOnce() -> T) -> T {
+        let told = self.shared.changed(what, self.member, told);
+        if self.member.is_some() {
+            thread::sleep(PACE);
+        }
+        told
     }
 
     fn is_heard_within(&self, patience: Duration) -> io::Result<bool> {
@@ -145,16 +203,31 @@ impl Talk<'_> {
         let answer = match ask {
             Ask::About => Answer::About(shared.about()),
             Ask::Status => Answer::Status(shared.latest().json()?),
-            Ask::Places => match self.places() {
+            Ask::Places => match shared.exchange.places() {
+                Ok(places) if self.member.is_some() => Answer::Places {
+                    places: places.iter().map(SentPlace::described).collect(),
+                    made_here: true,
+                },
                 Ok(places) => {
-                    let answer = Answer::Places(places.iter().map(SentPlace::of).collect());
+                    let sent = places.iter().map(SentPlace::of).collect();
+                    let answer = Answer::Places { places: sent, made_here: false };
                     let beside = borrowed(places.iter().map(|place| &place.descriptors));
                     return wire::send(&self.stream, &answer, &beside);
                 }
-                Err(failure) => refused(failure),
+                Err(error) => refused(error.into()),
             },
+            Ask::Put { .. } if self.member.is_some() => Answer::Refused {
+                why: "only root and the user who captures may give it programs; say what is wanted"
+                    .to_owned(),
+            },
+            Ask::Filter(filter) => {
+                let (answer, put) = self.filter(filter);
+                change = put;
+                answer.unwrap_or_else(refused)
+            }
             Ask::Put { filter, programs } => match SentProgram::received(programs, descriptors) {
                 Ok(programs) => {
+                    let filter = filter.as_deref().map(shortened);
                     let (answer, put) = self.put(filter, &programs);
                     change = put;
                     answer.unwrap_or_else(refused)
@@ -174,7 +247,12 @@ impl Talk<'_> {
             },
             Ask::Changing { set } => match shared.has_set(&set) {
                 Ok(true) => {
-                    self.changing = Some(set);
+                    // One at a time: who holds the turn may not wait for it.
+                    if let Some((name, _)) = &mut self.changing {
+                        *name = set;
+                    } else {
+                        self.changing = Some((set, self.turn()));
+                    }
                     Answer::Noted
                 }
                 Ok(false) => {
@@ -193,33 +271,38 @@ impl Talk<'_> {
         };
         let told = || self.say(&answer);
         match change {
-            Some(what) => shared.changed(what, told),
+            Some(what) => self.changed(what, told),
             None => told(),
         }
     }
 
-    /// The places, as far as who asks may know them.
-    fn places(&self) -> Result<Vec<Place>, Failure> {
-        let places = self.shared.exchange.places()?;
-        if self.trusted {
-            return Ok(places);
-        }
-        let place = |place: Place| {
-            let name = place.seat.name.clone();
-            place.without_writable_maps().ok_or_else(|| {
-                Failure::new(format_args!(
-                    "cannot let a member of its group exchange the filter of {name}: that takes maps that hold packets; ask as root or \
-                     as the user who captures"
-                ))
-            })
+    /// Puts programs of `filter` in place, which are made for that.
+    fn filter(&self, filter: Option<Box<PortableFilter>>) -> (Result<Answer, Failure>, Option<What>) {
+        let made = match &filter {
+            None => self
+                .shared
+                .exchange
+                .places()
+                .and_then(|places| places.iter().map(|place| place.make(None)).collect::<Result<Vec<_>, _>>())
+                .map_err(Failure::from),
+            Some(filter) => match &self.shared.maker {
+                Some(maker) => maker.make(filter).map_err(Failure::new),
+                None => Err(Failure::new(
+                    "no process was started that makes filters: there is no --control-group",
+                )),
+            },
         };
-        places.into_iter().map(place).collect()
+        match made {
+            Ok(programs) => self.put(filter.map(|filter| Filter::from(*filter).label()), &programs),
+            Err(failure) => (Err(failure), None),
+        }
     }
 
     /// Puts programs in place. What has changed by that, if anything has.
     fn put(&self, filter: Option<String>, programs: &[Program]) -> (Result<Answer, Failure>, Option<What>) {
         let shared = self.shared;
-        let filter = filter.as_deref().map(shortened);
+        // Who is changing a set has the turn already.
+        let _turn = self.changing.is_none().then(|| self.turn());
         let begun = Instant::now();
         match shared.exchange.put(programs) {
             Ok(()) => {
@@ -238,7 +321,7 @@ impl Talk<'_> {
 
     /// The set that was being changed is no more; `what` has become of it.
     fn end_changing(&mut self, what: impl FnOnce(String) -> What) -> Option<What> {
-        let name = self.changing.take()?;
+        let (name, _turn) = self.changing.take()?;
         self.shared.touch(&name);
         Some(what(name))
     }
@@ -278,7 +361,7 @@ impl Shared {
 
     /// This is so from now on, and who asked for it is `told`. The time is taken when no packet is in a program that was there
     /// before: one that has met it has its time stamp by then.
-    fn changed<T>(&self, what: What, told: impl FnOnce() -> T) -> T {
+    fn changed<T>(&self, what: What, by: Option<Uid>, told: impl FnOnce() -> T) -> T {
         let _settling = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
         if let What::Filter(filter) = &what {
             self.filter.lock().unwrap_or_else(PoisonError::into_inner).clone_from(filter);
@@ -289,7 +372,7 @@ impl Shared {
         }
         let time = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let time = u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
-        self.changes.lock().unwrap_or_else(PoisonError::into_inner).push(Change { time, what });
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner).push(Change { time, by, what });
         told
     }
 }

@@ -157,6 +157,9 @@ pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
     options.keeper = helpers.as_ref().map(Helpers::keeper);
     let mut forward = builder.open()?;
     until.begin();
+    if let Some(listening) = &listening {
+        listening.prepare(&forward.exchange()?)?;
+    }
     let confinement = args
         .confine
         .confine(|| listening.iter().map(Listening::path).fold(Needs::to_capture(), Needs::remove))?;

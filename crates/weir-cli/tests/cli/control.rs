@@ -12,12 +12,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
 use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Gid, Signal, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use weir_lab::{Network, require_root};
-use weir_sys::bpf::map::{Map, MapKind};
 
 use crate::harness::{
     Mounts, NOBODY, Running, capture, confined, directory, network, output, path, root_tests, run, send,
@@ -404,68 +402,144 @@ fn root_members_of_the_group_for_control_may_ask_and_nobody_else() {
     assert!(ended.stderr.contains("there is no group `no-such-group`"), "{}", ended.stderr);
 }
 
-root_tests! { a_member_gets_nothing_that_packets_or_counters_are_in:
-    root_a_member_gets_nothing_that_packets_or_counters_are_in_xdp("xdp");
-    root_a_member_gets_nothing_that_packets_or_counters_are_in_tc("tc");
-    root_a_member_gets_nothing_that_packets_or_counters_are_in_af_packet("af_packet");
+root_tests! { a_member_exchanges_filters_and_is_given_nothing_else:
+    root_a_member_exchanges_filters_and_is_given_nothing_else_xdp("xdp");
+    root_a_member_exchanges_filters_and_is_given_nothing_else_tc("tc");
+    root_a_member_exchanges_filters_and_is_given_nothing_else_af_packet("af_packet");
 }
 
-fn a_member_gets_nothing_that_packets_or_counters_are_in(source: &str) {
+fn a_member_exchanges_filters_and_is_given_nothing_else(source: &str) {
+    const ODD: &str = "udp and ether[49] & 1 = 1";
     let (network, directory) = (network(), directory());
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("ours");
     let socket = path(&directory, "socket");
+    let members = path(&directory, "members");
+    fs::write(&members, "10.9.8.7").expect("room");
+    fs::set_permissions(&members, fs::Permissions::from_mode(0o600)).expect("ours");
     let args =
         ["-i", "rx0", "--source", source, "--json", "--control-group", "nogroup", "--control", &socket];
-    let running = start(&network, &[&["count"], &args[..], &["--", EVEN]].concat());
-    let (answer, descriptors) = asked_for_places_by_a_member(&socket);
-    match source {
-        // A filter takes the whole program there, with its maps.
-        "xdp" => assert!(answer.contains("ask as root or as the user who captures"), "{answer}"),
-        _ => assert!(answer.contains("places"), "{answer}"),
-    }
-    assert_eq!(descriptors.len(), usize::from(source == "tc"), "{answer}");
-    for descriptor in descriptors {
-        let map = Map::received(descriptor, MapKind::Programs, 4, 4).expect("what comes behind a filter");
-        for key in 0..4_u32 {
-            let key = key.to_ne_bytes();
-            assert_eq!(map.remove(&key).expect_err("it is frozen").errno(), Errno::PERM.raw_os_error());
-            let error = map.update(&key, &[0; 4]).expect_err("it is frozen");
-            assert_eq!(error.errno(), Errno::PERM.raw_os_error());
-        }
-    }
+    let running = start(&network, &[&["count"], &args[..]].concat());
+    let (answer, descriptors) = told_a_member(&socket, r#"{"version":3,"ask":"places"}"#);
+    assert!(answer.contains("\"made_here\":true"), "{answer}");
+    assert_eq!(descriptors.len(), 0, "{answer}");
+    // A program that takes nothing, under another name.
+    let nothing = r#"{"interface":0,"form":{"classic":[[6,0,0,0]]},"sets":[],"descriptors":0}"#;
+    let put = format!(r#"{{"version":3,"ask":{{"put":{{"filter":"all of it","programs":[{nothing}]}}}}}}"#);
+    let (answer, _) = told_a_member(&socket, &put);
+    assert!(answer.contains("only root and the user who captures may give it programs"), "{answer}");
+    // A file that only root may read, which a member's own `weir` would not open.
+    let named = format!(
+        r#"{{"text":"host in @{members}","pcap":false,"names":{{"hosts":{{}},"networks":{{}},"ethernets":{{}},"services":{{}},"protocols":{{}},"sets":{{}}}}}}"#
+    );
+    let (answer, _) = told_a_member(&socket, &format!(r#"{{"version":3,"ask":{{"filter":{named}}}}}"#));
+    assert!(answer.contains("nobody has read the set"), "{answer}");
+    send(&network, 10);
+    let filter = |words: &[&str]| {
+        let all = [&["ctl", "filter", "-t", &socket], words].concat();
+        as_somebody(&network, directory.path(), NOBODY, &all)
+    };
+    succeeded(filter(&["--", ODD]));
+    running.wait_for(&format!("filter changed to `{ODD}` (by user 12345)"));
+    send(&network, 100);
+    let wrong = filter(&["tcp", "prot", "80"]);
+    assert_eq!(wrong.status.code(), Some(2), "{}", String::from_utf8_lossy(&wrong.stderr));
+    succeeded(filter(&["--none"]));
+    running.wait_for("filter removed: every packet is wanted (by user 12345)");
     send(&network, 100);
     let account = ended_at(running);
     account.closes();
-    assert_eq!(account.number("captured"), 50, "{source}");
+    assert_eq!(account.number("captured"), 10 + 50 + 100, "{source}");
 }
 
-/// What a member of the group `nogroup` is answered who asks where the filters are, and the descriptors that come with it.
-fn asked_for_places_by_a_member(socket: &str) -> (String, Vec<OwnedFd>) {
+/// Works with a connection to the capture at `socket` as a member of the group `nogroup`.
+fn as_member<T: Send>(socket: &str, work: impl FnOnce(UnixStream) -> T + Send) -> T {
     let ask = || {
         let (group, user) = (Gid::from_raw(NOBODY), Uid::from_raw(12345));
         set_thread_groups(&[]).expect("root may");
         set_thread_res_gid(group, group, group).expect("root may");
         set_thread_res_uid(user, user, user).expect("root may");
-        let mut stream = UnixStream::connect(socket).expect("a member may");
-        let words = br#"{"version":2,"ask":"places"}"#;
-        let length = u32::try_from(words.len()).expect("short").to_le_bytes();
-        stream.write_all(&[&length[..], words].concat()).expect("it hears");
-        let mut length = [0; 4];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(128))];
-        let mut beside = RecvAncillaryBuffer::new(&mut space);
-        recvmsg(&stream, &mut [IoSliceMut::new(&mut length)], &mut beside, RecvFlags::WAITALL)
-            .expect("an answer");
-        let rights = beside.drain().filter_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(rights) => Some(rights),
-            _ => None,
-        });
-        let descriptors = rights.flatten().collect();
-        let mut answer = vec![0; u32::from_le_bytes(length) as usize];
-        stream.read_exact(&mut answer).expect("all of it");
-        (String::from_utf8(answer).expect("text"), descriptors)
+        work(UnixStream::connect(socket).expect("a member may"))
     };
     // Who a thread is, is its own affair.
     thread::scope(|scope| scope.spawn(ask).join().expect("no panic"))
+}
+
+/// The answer to what a member says, and the descriptors that come with it.
+fn told_a_member(socket: &str, words: &str) -> (String, Vec<OwnedFd>) {
+    as_member(socket, |stream| told(&stream, words))
+}
+
+/// The answer to `words`, and the descriptors that come with it.
+fn told(mut stream: &UnixStream, words: &str) -> (String, Vec<OwnedFd>) {
+    let length = u32::try_from(words.len()).expect("short").to_le_bytes();
+    stream.write_all(&[&length[..], words.as_bytes()].concat()).expect("it hears");
+    let mut length = [0; 4];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(128))];
+    let mut beside = RecvAncillaryBuffer::new(&mut space);
+    recvmsg(stream, &mut [IoSliceMut::new(&mut length)], &mut beside, RecvFlags::WAITALL).expect("an answer");
+    let rights = beside.drain().filter_map(|message| match message {
+        RecvAncillaryMessage::ScmRights(rights) => Some(rights),
+        _ => None,
+    });
+    let descriptors = rights.flatten().collect();
+    let mut answer = vec![0; u32::from_le_bytes(length) as usize];
+    stream.read_exact(&mut answer).expect("all of it");
+    (String::from_utf8(answer).expect("text"), descriptors)
+}
+
+#[test]
+fn root_members_make_way_for_root() {
+    if !require_root("root_members_make_way_for_root") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("ours");
+    let (socket, members) = (path(&directory, "socket"), path(&directory, "members"));
+    fs::write(&members, "10.9.8.7").expect("room");
+    let args = ["count", "-i", "rx0", "--source", "tc", "--control-group", "nogroup", "--control", &socket];
+    let filter = format!("host in @{members}");
+    let running = start(&network, &[&args[..], &["--", &filter]].concat());
+    let connections = as_member(&socket, |stream| {
+        let changing = format!(r#"{{"version":3,"ask":{{"changing":{{"set":"{members}"}}}}}}"#);
+        assert_eq!(told(&stream, &changing).0, r#""noted""#);
+        // Others who say nothing, more than are let wait.
+        let idle = (0..200).filter_map(|_| UnixStream::connect(&socket).ok());
+        [stream].into_iter().chain(idle).collect::<Vec<_>>()
+    });
+    ctl_succeeds(&network, &["set", "-t", &socket, &members, "add", "10.9.8.8"]);
+    running.wait_for("changed in part: who was changing it went away, or took too long (by user 12345)");
+    running.wait_for("1 added, 0 removed");
+    drop(connections);
+    running.interrupt().succeeded();
+}
+
+#[test]
+fn root_what_a_member_wants_has_its_limits() {
+    if !require_root("root_what_a_member_wants_has_its_limits") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("ours");
+    let socket = path(&directory, "socket");
+    let args = ["count", "-i", "rx0", "--source", "tc", "--control-group", "nogroup", "--control", &socket];
+    let running = start(&network, &args);
+    let names = r#"{"hosts":{},"networks":{},"ethernets":{},"services":{},"protocols":{},"sets":{}}"#;
+    let wanted = |text: &str| {
+        let filter = serde_json::json!({ "text": text, "pcap": false, "names": "NAMES" });
+        let ask = serde_json::json!({ "version": 3, "ask": { "filter": filter } });
+        told_a_member(&socket, &ask.to_string().replace("\"NAMES\"", names)).0
+    };
+    // Deep, long and wide: each is refused in words, and the next is answered.
+    let terms = (0..20_000).map(|number| format!("tcp[((tcp[12] & 0xf0) >> 2):4] = {number}"));
+    let long = terms.collect::<Vec<_>>().join(" or ");
+    for text in [&"(".repeat(1 << 20), &"not ".repeat(1 << 18), &long] {
+        let answer = wanted(text);
+        assert!(answer.contains("\"refused\""), "{} ...", &answer[..answer.len().min(300)]);
+        println!("{}", &answer[..answer.len().min(300)]);
+    }
+    let answer = wanted("udp");
+    assert!(answer.contains("\"done\""), "{answer}");
+    running.interrupt().succeeded();
 }
 
 #[test]

@@ -264,20 +264,6 @@ impl Seat {
 }
 
 impl Place {
-    /// The same for somebody who is to exchange filters and nothing else: without maps that hold packets or counters, which
-    /// whoever has a descriptor may write to. `None`: a program cannot be made without them.
-    #[must_use]
-    pub fn without_writable_maps(self) -> Option<Self> {
-        let descriptors = match &self.kind {
-            PlaceKind::Programs(pools) if pools.iter().all(|pool| matches!(pool, PoolKind::Calls(_))) => {
-                self.descriptors
-            }
-            PlaceKind::Programs(_) => return None,
-            PlaceKind::Socket { .. } | PlaceKind::Process => Vec::new(),
-        };
-        Some(Self { descriptors, ..self })
-    }
-
     /// Makes a program of `filter` for this place; `None`: of the filter that wants everything.
     ///
     /// # Errors

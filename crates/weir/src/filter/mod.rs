@@ -6,6 +6,7 @@
 mod exchange;
 mod matcher;
 mod names;
+mod portable;
 mod remembered;
 mod sets;
 
@@ -16,6 +17,7 @@ pub use self::exchange::{BodyKind, Exchange, Form, HookKind, Place, PlaceKind, P
 pub(crate) use self::exchange::{Gate, Turn, Undo, checked, classic, counting, for_the_kernel, not_loaded};
 pub use self::matcher::{FileFilter, Matcher};
 pub use self::names::SystemNames;
+pub use self::portable::PortableFilter;
 use self::remembered::Remembered;
 pub use self::sets::{Changed, LiveSet, MemberKind, Members, SetChange, SetLabel};
 pub(crate) use self::sets::{InForce, Labelled, labelled};

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use serde::{Deserialize, Serialize};
 use weir_filter::names::{Names, Service};
 
 /// Answers as `names` did when it was asked first.
@@ -14,19 +15,36 @@ pub(super) struct Remembered {
     answers: Mutex<Answers>,
 }
 
-#[derive(Debug, Default)]
-struct Answers {
+/// What was asked, and what the answers were.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(super) struct Answers {
     hosts: HashMap<String, Vec<IpAddr>>,
     networks: HashMap<String, Option<u32>>,
     ethernets: HashMap<String, Option<[u8; 6]>>,
-    services: HashMap<String, Service>,
+    services: HashMap<String, Ports>,
     protocols: HashMap<String, Option<u8>>,
     sets: HashMap<String, Result<String, String>>,
+}
+
+/// A [`Service`]: over TCP, UDP and SCTP.
+type Ports = [Option<u16>; 3];
+
+fn ports(Service { tcp, udp, sctp }: Service) -> Ports {
+    [tcp, udp, sctp]
+}
+
+fn service([tcp, udp, sctp]: Ports) -> Service {
+    Service { tcp, udp, sctp }
 }
 
 impl Remembered {
     pub(super) fn new(names: Arc<dyn Names + Send + Sync>) -> Self {
         Self { names, answers: Mutex::default() }
+    }
+
+    /// The answers so far.
+    pub(super) fn answers(&self) -> Answers {
+        self.answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     fn ask<T: Clone>(
@@ -54,7 +72,7 @@ impl Names for Remembered {
     }
 
     fn service(&self, name: &str) -> Service {
-        self.ask(name, |answers| &mut answers.services, |name| self.names.service(name))
+        service(self.ask(name, |answers| &mut answers.services, |name| ports(self.names.service(name))))
     }
 
     fn services(&self) -> Vec<String> {
@@ -67,6 +85,33 @@ impl Names for Remembered {
 
     fn set(&self, name: &str) -> Result<String, String> {
         self.ask(name, |answers| &mut answers.sets, |name| self.names.set(name))
+    }
+}
+
+/// Nothing else is known.
+impl Names for Answers {
+    fn host(&self, name: &str) -> Vec<IpAddr> {
+        self.hosts.get(name).cloned().unwrap_or_default()
+    }
+
+    fn network(&self, name: &str) -> Option<u32> {
+        self.networks.get(name).copied().flatten()
+    }
+
+    fn ethernet(&self, name: &str) -> Option<[u8; 6]> {
+        self.ethernets.get(name).copied().flatten()
+    }
+
+    fn service(&self, name: &str) -> Service {
+        self.services.get(name).copied().map_or_else(Service::default, service)
+    }
+
+    fn protocol(&self, name: &str) -> Option<u8> {
+        self.protocols.get(name).copied().flatten()
+    }
+
+    fn set(&self, name: &str) -> Result<String, String> {
+        self.sets.get(name).cloned().unwrap_or_else(|| Err(format!("nobody has read the set `@{name}`")))
     }
 }
 

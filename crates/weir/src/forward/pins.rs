@@ -329,7 +329,8 @@ fn privileged(error: CallError) -> Error {
 }
 
 fn is_bpffs() -> bool {
-    statfs(BPFFS).is_ok_and(|found| u64::try_from(found.f_type).is_ok_and(|kind| kind == BPF_FS_MAGIC.into()))
+    statfs(BPFFS)
+        .is_ok_and(|found| u64::try_from(found.f_type).is_ok_and(|kind| kind == u64::from(BPF_FS_MAGIC)))
 }
 
 /// What else goes on, as seen from a namespace.

@@ -1,0 +1,198 @@
+//! Programs for members of the control group: a process makes them that has kept the privilege to load them.
+//!
+//! ```text
+//!   member                        capture, confined                  weir-programs
+//!     --- an expression, names --->  --- the same ------------------>  has the places from before the first packet,
+//!                                    <-- programs, descriptors ------  a process of its own for each expression
+//!     <-- done -------------------  Exchange::put
+//! ```
+//!
+//! So a member needs no privilege and is given no map, and what a filter does is what its text says.
+
+use std::fmt::Display;
+use std::io;
+use std::os::fd::{AsFd as _, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use rustix::net::SocketType;
+use serde::{Deserialize, Serialize};
+use weir::Filter;
+use weir::filter::{Exchange, Place, PortableFilter, Program};
+use weir_sys::fork::{Forked, Limits, apart, fork_with};
+
+use super::message::{SentPlace, SentProgram, borrowed};
+use super::wire;
+use crate::confine::{Needs, confine};
+use crate::failure::Failure;
+
+/// What one expression may take: the kernel's verifier and large sets included.
+const LIMITS: Limits = Limits { memory: 1 << 30, seconds: 4 };
+/// As long as that can last on a processor that others have as well.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The process. One expression at a time.
+#[derive(Debug)]
+pub(super) struct Maker {
+    /// `None`: it has not answered, and what it says next would be the answer to another question.
+    stream: Mutex<Option<UnixStream>>,
+    /// Last: dropping it waits for the process, which waits for the stream.
+    _process: Forked,
+}
+
+/// What it says.
+#[derive(Debug, Serialize, Deserialize)]
+enum Said {
+    /// It is confined, has the places and waits.
+    Begun,
+    /// One of the programs.
+    Program(SentProgram),
+    /// All have been said.
+    All,
+    /// It does not, and why.
+    Refused(String),
+}
+
+/// Programs, and the descriptors of all of them.
+type Made = (Vec<SentProgram>, Vec<OwnedFd>);
+
+impl Maker {
+    /// Starts the process, before this one has other threads.
+    pub(super) fn start() -> Result<Self, Failure> {
+        let process = fork_with(SocketType::STREAM, c"weir-programs", |socket| work(&socket.into()));
+        let process = process.map_err(|error| not_started(&error))?;
+        let stream = process.socket().try_clone_to_owned().map_err(|error| not_started(&error))?;
+        Ok(Self { stream: Mutex::new(Some(stream.into())), _process: process })
+    }
+
+    /// Tells it the places, which it needs privileges for no more than we still have. It takes no others.
+    pub(super) fn begin(&self, exchange: &Exchange) -> Result<(), Failure> {
+        let said = self.ask(|stream| {
+            for place in exchange.places().map_err(io::Error::other)? {
+                let beside = borrowed([&place.descriptors].into_iter());
+                wire::send(stream, &Some(SentPlace::of(&place)), &beside)?;
+            }
+            wire::send(stream, &None::<SentPlace>, &[])
+        });
+        said.map(drop).map_err(|why| not_started(&why))
+    }
+
+    /// Makes the programs of this filter.
+    pub(super) fn make(&self, filter: &PortableFilter) -> Result<Vec<Program>, String> {
+        let (programs, descriptors) = self.ask(|stream| wire::send(stream, filter, &[]))?;
+        SentProgram::received(programs, descriptors).map_err(|failure| failure.message().to_owned())
+    }
+
+    fn ask(&self, question: impl FnOnce(&UnixStream) -> io::Result<()>) -> Result<Made, String> {
+        let mut held = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
+        let stream =
+            held.as_ref().ok_or("the process that makes filters (weir-programs) has not answered before")?;
+        let asked = || {
+            stream.set_read_timeout(Some(PATIENCE))?;
+            stream.set_write_timeout(Some(PATIENCE))?;
+            question(stream)?;
+            heard(stream)
+        };
+        asked().unwrap_or_else(|error| {
+            *held = None;
+            Err(format!("the process that makes filters (weir-programs) does not answer: {error}"))
+        })
+    }
+}
+
+fn not_started(why: &dyn Display) -> Failure {
+    Failure::new(format_args!("start a process that makes filters for --control-group: {why}"))
+}
+
+/// An answer, until it ends.
+fn heard(stream: &UnixStream) -> io::Result<Result<Made, String>> {
+    let (mut programs, mut descriptors) = (Vec::new(), Vec::new());
+    loop {
+        let (said, beside) = wire::receive(stream)?.ok_or(io::ErrorKind::UnexpectedEof)?;
+        match said {
+            Said::Begun | Said::All => return Ok(Ok((programs, descriptors))),
+            Said::Refused(why) => return Ok(Err(why)),
+            Said::Program(program) => {
+                programs.push(program);
+                descriptors.extend(beside);
+            }
+        }
+    }
+}
+
+/// Makes programs until the capture ends.
+fn work(stream: &UnixStream) {
+    let Some(places) = places(stream) else { return };
+    if let Err(failure) = confine(&Needs::to_make(), None) {
+        let _nobody_listens = wire::send(stream, &Said::Refused(failure.message().to_owned()), &[]);
+        return;
+    }
+    let _nobody_listens = wire::send(stream, &Said::Begun, &[]);
+    while let Ok(Some((filter, _))) = wire::receive::<Box<serde_json::value::RawValue>>(stream) {
+        let made = match apart(LIMITS, |socket| make(&places, filter.get(), &socket.into())) {
+            Ok(process) => pass_on(&process, stream),
+            Err(error) => wire::send(stream, &Said::Refused(format!("start a process: {error}")), &[]),
+        };
+        if made.is_err() {
+            return;
+        }
+    }
+}
+
+/// `None`: the capture has not begun.
+fn places(stream: &UnixStream) -> Option<Vec<Place>> {
+    let mut places = Vec::new();
+    loop {
+        match wire::receive::<Option<SentPlace>>(stream).ok()?? {
+            (Some(place), descriptors) => {
+                places.extend(SentPlace::received(vec![place], descriptors).ok()?);
+            }
+            (None, _) => return Some(places),
+        }
+    }
+}
+
+/// Makes the programs of one filter, and says them.
+fn make(places: &[Place], filter: &str, to: &UnixStream) {
+    let made = || -> Result<Vec<Program>, String> {
+        let filter: PortableFilter = serde_json::from_str(filter)
+            .map_err(|error| format!("a filter that it does not know: {error}"))?;
+        let filter = Filter::from(filter);
+        let programs = places.iter().map(|place| place.make(Some(&filter)));
+        programs.collect::<Result<_, _>>().map_err(|error| error.to_string())
+    };
+    let said = made().and_then(|programs| {
+        programs.iter().try_for_each(|program| {
+            let beside: Vec<_> = program.descriptors.iter().map(OwnedFd::as_fd).collect();
+            wire::send(to, &Said::Program(SentProgram::of(program)), &beside)
+                .map_err(|error| error.to_string())
+        })
+    });
+    let last = said.map_or_else(Said::Refused, |()| Said::All);
+    let _nobody_listens = wire::send(to, &last, &[]);
+}
+
+/// Says what the process has made, if it has come to an end with it.
+fn pass_on(process: &Forked, to: &UnixStream) -> io::Result<()> {
+    let heard_from = UnixStream::from(process.socket().try_clone_to_owned()?);
+    let (programs, descriptors) = match heard(&heard_from) {
+        Ok(Ok(made)) => made,
+        Ok(Err(why)) => return wire::send(to, &Said::Refused(why), &[]),
+        Err(_) => {
+            let why = format!(
+                "to make this filter takes more than {} s or {} MiB; try a shorter one",
+                LIMITS.seconds,
+                LIMITS.memory >> 20
+            );
+            return wire::send(to, &Said::Refused(why), &[]);
+        }
+    };
+    let programs = SentProgram::received(programs, descriptors)
+        .map_err(|failure| io::Error::other(failure.message().to_owned()))?;
+    for program in &programs {
+        let beside: Vec<_> = program.descriptors.iter().map(OwnedFd::as_fd).collect();
+        wire::send(to, &Said::Program(SentProgram::of(program)), &beside)?;
+    }
+    wire::send(to, &Said::All, &[])
+}

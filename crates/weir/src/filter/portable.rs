@@ -1,0 +1,97 @@
+//! A filter that another process can compile: the expression, and what its names stand for.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::remembered::{Answers, Remembered};
+use super::{Compiled, Dialect, Filter, FilterError, Receiver};
+
+/// A [`Filter`] whose names have been looked up, to be sent to who has no names, or is not to look for them: what compiles it
+/// reads no file and asks nobody.
+#[derive(Clone, Serialize, Deserialize)]
+pub struct PortableFilter {
+    text: String,
+    /// It is in libpcap's dialect.
+    pcap: bool,
+    names: Answers,
+}
+
+impl Filter {
+    /// The same for elsewhere, where it is compiled for `receivers`. With it, whether none of those can ever want a packet.
+    ///
+    /// # Errors
+    ///
+    /// An expression that is wrong, or that asks for what packets of one of the link types do not have.
+    pub fn portable(&self, receivers: &[Receiver]) -> Result<(PortableFilter, bool), FilterError> {
+        let names = Arc::new(Remembered::new(Arc::clone(&self.names)));
+        let filter = Self { names: Arc::clone(&names) as _, ..self.clone() };
+        let compiled = receivers.iter().map(|&receiver| filter.compile(receiver));
+        let compiled = compiled.collect::<Result<Vec<_>, _>>()?;
+        let pcap = self.dialect == Dialect::Pcap;
+        let portable = PortableFilter { text: self.text.clone(), pcap, names: names.answers() };
+        Ok((portable, compiled.iter().all(Compiled::is_never)))
+    }
+}
+
+impl From<PortableFilter> for Filter {
+    fn from(PortableFilter { text, pcap, names }: PortableFilter) -> Self {
+        let dialect = if pcap { Dialect::Pcap } else { Dialect::Weir };
+        Self { text, dialect, names: Arc::new(names) }
+    }
+}
+
+/// Without the members of its sets.
+impl fmt::Debug for PortableFilter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PortableFilter")
+            .field("text", &self.text)
+            .field("pcap", &self.pcap)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir_filter::names::Names;
+
+    use super::*;
+
+    const ETHERNET: Receiver = Receiver { link_type: 1, metadata: false, swapped: false, netmask: None };
+
+    #[derive(Debug)]
+    struct Known;
+
+    impl Names for Known {
+        fn set(&self, name: &str) -> Result<String, String> {
+            if name == "bad" { Ok("10.0.0.1 10.0.0.7".to_owned()) } else { Err(format!("no @{name}")) }
+        }
+    }
+
+    #[test]
+    fn names_go_along_and_no_others_are_looked_up() {
+        let filter = Filter::new("host in @bad and not broadcast").dialect(Dialect::Weir).names(Known);
+        let (portable, never) = filter.portable(&[ETHERNET]).expect("it is right");
+        assert!(!never);
+        let text = serde_json::to_string(&portable).expect("text");
+        let there = Filter::from(serde_json::from_str::<PortableFilter>(&text).expect("the same"));
+        assert_eq!(there.label(), filter.label());
+        let compiled = there.compile(ETHERNET).expect("all that it names is known");
+        let here = filter.compile(ETHERNET).expect("it is right");
+        assert_eq!(format!("{:?}", compiled.ast.sets), format!("{:?}", here.ast.sets));
+
+        let forged = text.replace("host in @bad", "host in @/etc/passwd");
+        let forged = Filter::from(serde_json::from_str::<PortableFilter>(&forged).expect("well formed"));
+        let why = forged.compile(ETHERNET).expect_err("that was not read").to_string();
+        assert!(why.contains("nobody has read the set `@/etc/passwd`"), "{why}");
+    }
+
+    #[test]
+    fn what_is_wrong_is_said_where_it_is_written() {
+        assert!(Filter::new("tcp prot 80").portable(&[ETHERNET]).is_err());
+        assert!(Filter::new("host in @good").names(Known).portable(&[ETHERNET]).is_err());
+        let (_, never) = Filter::new("tcp and udp").portable(&[ETHERNET]).expect("it is right");
+        assert!(never);
+    }
+}
