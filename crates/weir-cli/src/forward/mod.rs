@@ -72,12 +72,16 @@ pub(crate) struct ForwardArgs {
     on_exit: OnExitArg,
 
     /// End what `--on-exit open` has left going on, and print its account.
-    #[arg(long, conflicts_with_all = ["words", "filter", "filter_file", "both", "on_exit", "duration", "no_promiscuous_mode", "control", "write"], help_heading = "Forwarding")]
+    #[arg(long, conflicts_with_all = ["words", "filter", "filter_file", "both", "on_exit", "duration", "no_promiscuous_mode", "lose_tags", "control", "write"], help_heading = "Forwarding")]
     end: bool,
 
     /// Leave the interfaces out of promiscuous mode: only frames for their own addresses are received.
     #[arg(short = 'p', long, help_heading = "Forwarding")]
     no_promiscuous_mode: bool,
+
+    /// Forward also where the driver strips VLAN tags and does not tell them: tagged packets lose their tags.
+    #[arg(long, help_heading = "Forwarding")]
+    lose_tags: bool,
 
     #[command(flatten)]
     copy: CopyArgs,
@@ -128,7 +132,8 @@ impl ForwardArgs {
         let filter = self.filter.filter(&self.words)?;
         let builder = filter.into_iter().fold(builder, ForwardBuilder::filter);
         let builder = self.copy.builder().into_iter().fold(builder, ForwardBuilder::copied);
-        Ok(builder.both(self.both).on_exit(on_exit).promiscuous(!self.no_promiscuous_mode))
+        let builder = builder.both(self.both).on_exit(on_exit).lose_tags(self.lose_tags);
+        Ok(builder.promiscuous(!self.no_promiscuous_mode))
     }
 }
 
@@ -186,7 +191,8 @@ pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
 /// Ends what goes on without a process.
 fn end(args: &ForwardArgs) -> Result<(), Failure> {
     let account = args.between()?.end()?;
-    let summary = Summary::new(&[], &account, None);
+    let mut summary = Summary::new(&[], &account, None);
+    summary.end_flights();
     if !args.quiet {
         style::print(&report::account(&summary, style::stderr()));
     }

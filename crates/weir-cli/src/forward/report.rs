@@ -43,7 +43,7 @@ pub(super) fn goes_on(from: &str, to: &str) -> String {
 type Column = (&'static str, fn(&Counters) -> u64, bool);
 
 /// In the order of a packet's life.
-const COLUMNS: [Column; 8] = [
+const COLUMNS: [Column; 9] = [
     ("seen", |counters| counters.tally.seen, true),
     ("filtered", |counters| counters.tally.filtered, false),
     ("forwarded", |counters| counters.tally.forwarded, true),
@@ -51,6 +51,7 @@ const COLUMNS: [Column; 8] = [
     ("too long", |counters| counters.tally.too_long, false),
     ("unable", |counters| counters.tally.unable, false),
     ("errors", |counters| counters.tally.errors, false),
+    ("vanished", |counters| counters.vanished, false),
     ("lost", |counters| counters.lost, true),
 ];
 
@@ -78,6 +79,10 @@ pub(super) fn account(summary: &Summary, paint: Paint) -> String {
         (tally.no_room, "no room: the driver that sends took no more; it is slower than what arrives"),
         (tally.too_long, "too long: more than the MTU of the interface that sends"),
         (tally.unable, "unable: the interface that sends was down, or its driver took no redirected packets"),
+        (
+            summary.counters.vanished,
+            "vanished: nobody has told what became of them; the kernel gave them up, or a handler ended early",
+        ),
         (tally.errors, "errors: the interface that sends was gone, or a VLAN tag could not be put back"),
     ];
     for (_, reason) in reasons.iter().filter(|(packets, _)| *packets > 0) {
@@ -136,6 +141,7 @@ mod tests {
     use weir::forward::{ForwardAccount, ForwardQueue, ForwardTally, WayAccount};
 
     use super::*;
+    use crate::stop::Stop;
 
     #[test]
     fn each_loss_is_told_with_its_reason() {
@@ -163,6 +169,23 @@ mod tests {
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
-        assert!(!text.contains("unable"), "{text}");
+        assert!(!text.contains("unable") && !text.contains("vanished"), "{text}");
+    }
+
+    #[test]
+    fn what_never_arrived_is_lost_once_all_has_ended() {
+        let tally = ForwardTally { seen: 100, filtered: 10, forwarded: 20, ..ForwardTally::default() };
+        let queues = vec![ForwardQueue { queue: 0, tally }];
+        let way =
+            WayAccount { from: "a".into(), to: "b".into(), queues, untold_tags: 0, nic: None, sender: None };
+        let account = ForwardAccount { ways: vec![way], ..ForwardAccount::default() };
+        let mut summary = Summary::new(&[], &account, None);
+        assert_eq!((summary.counters.lost, summary.counters.in_flight), (0, 70));
+        summary.close(&Ok(Stop::Signal));
+        assert_eq!((summary.counters.lost, summary.counters.in_flight), (70, 0));
+        let text = super::account(&summary, Paint::PLAIN);
+        for part in ["vanished", "70 packets lost (NIC 0, forwarding 70)", "  vanished: nobody has told"] {
+            assert!(text.contains(part), "{part}: {text}");
+        }
     }
 }

@@ -44,10 +44,12 @@ pub(super) struct Summary {
 pub(super) struct Counters {
     #[serde(flatten)]
     pub(super) tally: ForwardTally,
-    /// Were to be forwarded and were not: no room, too long, unable, errors.
+    /// Were to be forwarded and were not: no room, too long, unable, errors, vanished.
     pub(super) lost: u64,
     /// Just being handed over.
     pub(super) in_flight: u64,
+    /// Were still being handed over when all had ended.
+    pub(super) vanished: u64,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -76,7 +78,7 @@ pub(super) struct QueueSummary {
 
 impl From<ForwardTally> for Counters {
     fn from(tally: ForwardTally) -> Self {
-        Self { tally, lost: tally.lost(), in_flight: tally.in_flight() }
+        Self { tally, lost: tally.lost(), in_flight: tally.in_flight(), vanished: 0 }
     }
 }
 
@@ -138,14 +140,27 @@ impl Summary {
         }
     }
 
-    /// Ends the account: this is how it went.
+    /// Ends the account: this is how it went. What is still in flight is lost, unless it goes on.
     pub(super) fn close(&mut self, result: &Result<Stop, Failure>) {
+        if self.goes_on.is_none() {
+            self.end_flights();
+        }
         match result {
             Ok(stop) => self.stopped_by = Some(*stop),
             Err(failure) => {
                 self.stopped_by = Some(Stop::Error);
                 self.error = Some(failure.message().to_owned());
             }
+        }
+    }
+
+    /// Nothing is on its way any more: what seems to be has vanished.
+    pub(super) fn end_flights(&mut self) {
+        let ways = self.ways.iter_mut().map(|way| &mut way.counters);
+        let queues = self.queues.iter_mut().map(|queue| &mut queue.counters);
+        for counters in ways.chain(queues).chain([&mut self.counters]) {
+            counters.vanished = std::mem::take(&mut counters.in_flight);
+            counters.lost += counters.vanished;
         }
     }
 

@@ -91,8 +91,8 @@ impl ForwardTally {
         self.no_room + self.too_long + self.unable + self.errors
     }
 
-    /// Packets that are being handed over, or are with a handler: 0 once it was stopped, unless a handler has panicked or its
-    /// process was killed.
+    /// Packets that are being handed over, or are with a handler. What is left of them once it was stopped is lost: a handler has
+    /// panicked, its process was killed, or the kernel dropped them and told nobody.
     pub fn in_flight(&self) -> u64 {
         let ended = self.filtered + self.forwarded + self.dropped + self.passed + self.lost();
         self.seen.saturating_sub(ended)

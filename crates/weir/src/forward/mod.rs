@@ -54,6 +54,7 @@ pub struct ForwardBuilder {
     filter: Option<Filter>,
     on_exit: OnExit,
     promiscuous: bool,
+    lose_tags: bool,
     copied: Option<Builder>,
 }
 
@@ -115,6 +116,13 @@ impl ForwardBuilder {
     /// Whether frames for other stations are received, too; they are unless this says no.
     pub fn promiscuous(mut self, promiscuous: bool) -> Self {
         self.promiscuous = promiscuous;
+        self
+    }
+
+    /// Whether packets may lose VLAN tags that the driver strips and nobody tells; they may not, unless this says so, and
+    /// [`open`](Self::open) refuses such an interface.
+    pub fn lose_tags(mut self, lose: bool) -> Self {
+        self.lose_tags = lose;
         self
     }
 
@@ -186,7 +194,8 @@ impl ForwardBuilder {
         for (id, &(from, to)) in (0..).zip(numbers) {
             let both = [&ends[from], &ends[to]];
             let copy = copied.as_ref().map(|settings| Copy::plan(both[0], id, settings)).transpose()?;
-            let (way, port) = Way::load([from, to], both, self.filter.as_ref(), sockets, copy)?;
+            let (way, port) =
+                Way::load([from, to], both, self.filter.as_ref(), sockets, copy, self.lose_tags)?;
             ways.push(way);
             ports.extend(port);
             sites.push(both[0].site()?);
@@ -224,6 +233,7 @@ impl Forward {
             filter: None,
             on_exit: OnExit::default(),
             promiscuous: true,
+            lose_tags: false,
             copied: None,
         }
     }

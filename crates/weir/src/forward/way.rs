@@ -15,7 +15,8 @@ use super::handler::Lane;
 use super::pump::Pumps;
 use super::{OnExit, WayInfo, end, pins};
 use crate::filter::{Gate, Seat};
-use crate::interface::Tags;
+use crate::interface::{Device, Tags};
+use crate::namespace::command_prefix;
 use crate::port::Port;
 use crate::source::programmed::{self, AtGateInForce};
 use crate::source::xdp;
@@ -42,15 +43,23 @@ impl Way {
         filter: Option<&Filter>,
         sockets: Option<OnExit>,
         copy: Option<Copy<'_>>,
+        lose_tags: bool,
     ) -> Result<(Self, Option<Port>), Error> {
         let (device, name) = (&from.device, from.name());
         let mut notes = Vec::new();
+        if to.device.abilities.is_none() && to.device.driver.as_deref() == Some("veth") {
+            notes.push(format!(
+                "this kernel does not tell whether {} takes redirected packets; it does where its other end has GRO: \
+                 ethtool -K PEER gro on",
+                to.name()
+            ));
+        }
         // Bound to the device, so that the driver can be asked for the tags it has stripped.
         let bound = matches!(device.tags, Tags::Told(_));
         let options = Options {
             // All that the device can have, not only those in use: so each packet has an account.
             queues: device.link.rx_queues.max(device.rx_queues),
-            fragments: xdp::takes_fragments(device),
+            fragments: takes_fragments(device),
             to_sockets: sockets.is_some(),
             // Once the process is gone: on in the kernel, or nowhere.
             past_sockets: sockets != Some(OnExit::Closed),
@@ -66,21 +75,24 @@ impl Way {
         };
         let (programs, maps) = programs.map_err(|error| programmed::not_loaded(name, error))?;
         let is_veth = device.driver.as_deref() == Some("veth");
-        if is_veth && !bound {
-            notes.push(format!(
-                "VLAN tags and checksums that the other end of {name} leaves to its device are lost; let it make them: \
-                 ethtool -K PEER tx off txvlan off tx-vlan-stag-hw-insert off"
-            ));
-        } else if is_veth {
+        if is_veth {
             notes.push(format!(
                 "checksums that the other end of {name} leaves to its device stay unfinished; let it make them: \
                  ethtool -K PEER tx off"
             ));
-        } else if device.tags != Tags::InFrame && !bound {
-            notes.push(format!(
-                "VLAN tags that the driver of {name} strips are lost; let it leave them: {}",
-                device.leave_tags()
-            ));
+        }
+        if !bound && device.tags != Tags::InFrame {
+            let what = format!("the driver of `{name}` strips VLAN tags and does not tell them to XDP");
+            let leave = match is_veth {
+                true => "ethtool -K PEER txvlan off tx-vlan-stag-hw-insert off".to_owned(),
+                false => device.leave_tags(),
+            };
+            if !lose_tags {
+                let what = format!("{what}: tagged packets would be forwarded without their tags");
+                let mend = format!("let it leave them: {leave}; or ask for it: --lose-tags");
+                return Err(Error::Forward { what, mend });
+            }
+            notes.push(format!("{what}: tagged packets are forwarded without their tags, as asked for"));
         }
         let target = to.index();
         let programs = to.inside(move || programs.set_target(target).map(|()| programs))??;
@@ -95,7 +107,22 @@ impl Way {
     pub(super) fn attach(&mut self, from: &End) -> Result<(), Error> {
         let (programs, index) = (&self.programs, from.index());
         let attached = from.inside(|| programs.attach(index, XdpHook::Native))?;
-        self.attached = Some(attached.map_err(|error| end::refused(xdp::refused(&from.device, error)))?);
+        let too_long = xdp::takes_fragments(&from.device) && !takes_fragments(&from.device);
+        let refused = |error| match xdp::refused(&from.device, error) {
+            error @ Error::Unsupported { .. } if too_long => {
+                let what = format!(
+                    "{error}; packets of several buffers, which its MTU of {} asks for, are not redirected by this kernel",
+                    from.device.link.mtu
+                );
+                let (inside, device) = command_prefix(from.name());
+                let mend = format!(
+                    "a smaller MTU, of veth at both ends ({inside}ip link set {device} mtu 3498), or Linux 6.3 and later"
+                );
+                Error::Forward { what, mend }
+            }
+            error => end::refused(error),
+        };
+        self.attached = Some(attached.map_err(refused)?);
         Ok(())
     }
 
@@ -169,6 +196,12 @@ impl Way {
     pub(super) fn detach(&mut self) -> Result<(), Error> {
         Ok(self.attached.take().map_or(Ok(()), |attached| programmed::off(attached.detach()))?)
     }
+}
+
+/// Whether packets of several buffers are taken. Linux redirects them since 6.3, which is also since when it tells what drivers can; an
+/// older one would drop them and tell nobody.
+fn takes_fragments(device: &Device) -> bool {
+    device.abilities.is_some() && xdp::takes_fragments(device)
 }
 
 /// The accounts of all receive queues.

@@ -3,13 +3,23 @@
 use std::time::{Duration, Instant};
 
 use weir::forward::{ForwardBuilder, ForwardTally};
-use weir::{Error, Event, Filter, Forward};
+use weir::{Error, Event, Filter};
 use weir_bpf::forward::{Forward as Programs, Options};
-use weir_lab::{FrameSender, Generator, Hook, SequenceCheck, Tagging, Traffic, Verdict, Veth, require_root};
+use weir_lab::{
+    FrameSender, Generator, Hook, SequenceCheck, Tagging, Traffic, Verdict, Veth, require_kernel,
+    require_root,
+};
 use weir_sys::bpf::XdpHook;
+use weir_sys::kernel;
 
 use crate::common::{self, PATIENCE, wait_until};
-use crate::{RATE, at, closed, forth, frames, ip, lab, open, two, wait_for};
+use crate::{RATE, at, between, closed, forth, frames, ip, lab, open, two, wait_for};
+
+/// Since when veth tells XDP of tags beside the frame, and since when packets of several buffers are redirected.
+const TOLD: (u32, u32) = (6, 8);
+pub(crate) const REDIRECTED: (u32, u32) = (6, 3);
+/// What tests need.
+const TAGS: &str = "a tag beside a frame, which XDP is told of,";
 
 #[test]
 fn root_both_ways_at_once_each_packet_arrives_as_it_was() {
@@ -89,6 +99,15 @@ fn root_a_tag_beside_the_frame_is_in_it_at_the_other_end() {
         return;
     }
     let network = two();
+    if kernel::version() < TOLD {
+        let error = open(&network, forth().lose_tags(false)).expect_err("tags would be lost");
+        assert!(error.to_string().contains("tagged packets would be forwarded without"), "{error}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("--lose-tags")), "{error:?}");
+        let way = open(&network, forth()).expect("it was asked for").ways().remove(0);
+        assert!(way.notes.iter().any(|note| note.contains("without their tags")), "{:?}", way.notes);
+        return;
+    }
+    let forth = || forth().lose_tags(false);
     let traffic = Traffic::new(60).unwrap().between(network.pair());
     let inline = Traffic::new(64).unwrap().vlan(7).unwrap().between(network.pair());
     for (tag, frame) in
@@ -113,7 +132,9 @@ fn root_a_tag_beside_the_frame_is_in_it_at_the_other_end() {
 /// What a filter asks and what is forwarded is the packet as it was on the wire, from the first filter on.
 #[test]
 fn root_a_filter_finds_a_tag_beside_the_frame_and_it_is_forwarded() {
-    if !require_root("root_a_filter_finds_a_tag_beside_the_frame_and_it_is_forwarded") {
+    if !require_root("root_a_filter_finds_a_tag_beside_the_frame_and_it_is_forwarded")
+        || !require_kernel("root_a_filter_finds_a_tag_beside_the_frame_and_it_is_forwarded", TOLD, TAGS)
+    {
         return;
     }
     let network = two();
@@ -153,7 +174,9 @@ fn root_a_filter_finds_a_tag_beside_the_frame_and_it_is_forwarded() {
 
 #[test]
 fn root_what_is_forwarded_is_copied_as_it_goes_out() {
-    if !require_root("root_what_is_forwarded_is_copied_as_it_goes_out") {
+    if !require_root("root_what_is_forwarded_is_copied_as_it_goes_out")
+        || !require_kernel("root_what_is_forwarded_is_copied_as_it_goes_out", TOLD, TAGS)
+    {
         return;
     }
     const COUNT: u64 = 20_000;
@@ -201,6 +224,21 @@ fn root_long_frames_in_several_buffers_arrive_whole() {
     }
     let long = || Veth::default().mtu(9000);
     let network = lab(long(), long());
+    if kernel::version() < REDIRECTED {
+        let error = open(&network, forth()).expect_err("they would vanish");
+        assert!(error.to_string().contains("are not redirected by this kernel"), "{error}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("ip link set rx0 mtu 3498")), "{error:?}");
+        // What the hint says does it, and what fits then arrives.
+        let fitting = || Veth::default().mtu(3498);
+        let network = lab(fitting(), fitting());
+        let forward = open(&network, forth()).expect("it forwards");
+        let frame = Traffic::new(3512).unwrap().between(network.pair()).frame(1);
+        let capture = at(&network.pairs()[1]);
+        FrameSender::new(&network.pair().tx).expect("a socket").send(&frame).expect("it is sent");
+        assert_eq!(frames(capture, 1), [frame]);
+        assert_eq!(closed(forward).total().lost(), 0);
+        return;
+    }
     let forward = open(&network, forth()).expect("it forwards");
     let capture = at(&network.pairs()[1]);
     let sender = FrameSender::new(&network.pair().tx).expect("a socket");
@@ -305,21 +343,26 @@ fn root_what_does_not_go_together_is_refused_with_nothing_attached() {
         parts.iter().for_each(|part| assert!(text.contains(part), "no `{part}` in: {text}"));
         assert!(!ip(&network, "-d link show").contains("xdp"), "{text}");
     };
-    refused(Forward::between("rx0", "rx0"), &["`rx0` to itself is a loop"]);
-    refused(Forward::between("rx0", "rx2"), &["no interface named `rx2`", "did you mean `rx"]);
-    refused(Forward::between("any", "rx1"), &["`any`"]);
+    refused(between("rx0", "rx0"), &["`rx0` to itself is a loop"]);
+    refused(between("rx0", "rx2"), &["no interface named `rx2`", "did you mean `rx"]);
+    refused(between("any", "rx1"), &["`any`"]);
     refused(forth(), &["MTU 1500", "MTU 1400", "ip link set rx1 mtu 1500"]);
-    refused(Forward::between("rx1", "rx0").both(true), &["MTU 1500", "ip link set rx1 mtu 1500"]);
-    refused(Forward::between("lo", "rx0"), &["lo"]);
-    refused(Forward::between("rx1", "rx0").filter(Filter::new("tcp prot 80")), &["the filter is wrong"]);
+    refused(between("rx1", "rx0").both(true), &["MTU 1500", "ip link set rx1 mtu 1500"]);
+    refused(between("lo", "rx0"), &["lo"]);
+    refused(between("rx1", "rx0").filter(Filter::new("tcp prot 80")), &["the filter is wrong"]);
     ip(&network, "link set rx1 down");
-    refused(Forward::between("rx1", "rx0"), &["`rx1` is down", "ip link set rx1 up"]);
+    refused(between("rx1", "rx0"), &["`rx1` is down", "ip link set rx1 up"]);
 
     // Without GRO at its other end veth takes no redirected packets.
     let network = lab(Veth::default(), Veth::default().feature("gro", false));
-    let error = open(&network, forth()).expect_err("must be refused");
-    assert!(error.to_string().contains("neither GRO nor an XDP program"), "{error}");
-    assert!(open(&network, Forward::between("rx1", "rx0")).is_ok(), "the other way it does");
+    if kernel::version() < REDIRECTED {
+        let way = open(&network, forth()).expect("nobody tells").ways().remove(0);
+        assert!(way.notes.iter().any(|note| note.contains("ethtool -K PEER gro on")), "{:?}", way.notes);
+    } else {
+        let error = open(&network, forth()).expect_err("must be refused");
+        assert!(error.to_string().contains("neither GRO nor an XDP program"), "{error}");
+    }
+    assert!(open(&network, between("rx1", "rx0")).is_ok(), "the other way it does");
 
     let network = two();
     let others = Hook::attach(&network.pair().rx, Verdict::Pass).expect("a program");
@@ -327,7 +370,7 @@ fn root_what_does_not_go_together_is_refused_with_nothing_attached() {
     assert!(error.to_string().contains("`rx0` has an XDP program already"), "{error}");
     assert!(error.hint().is_some_and(|hint| hint.contains("bpftool net show dev rx0")), "{error:?}");
     // One way back its program is in nobody's way.
-    assert!(open(&network, Forward::between("rx1", "rx0")).is_ok());
+    assert!(open(&network, between("rx1", "rx0")).is_ok());
     drop(others);
     assert!(open(&network, forth()).is_ok());
 }
