@@ -32,8 +32,9 @@ pub(crate) struct FilesArgs {
     #[arg(long, value_name = "N", value_parser = units::count, allow_hyphen_values = true, requires = "write")]
     rotate_count: Option<u64>,
 
-    /// With -C or --rotate-count: keep the newest N files, FILE0 to FILE9 for 10, those of earlier runs counted. The oldest
-    /// goes, also where the disk is full. With -G alone: stop after N files.
+    /// With -C or --rotate-count: keep the newest N files, FILE0 to FILE9 for 10, weir's captures of earlier runs under
+    /// these names counted; other files are left alone. The oldest goes, also where the disk is full. With -G alone: stop
+    /// after N files.
     #[arg(short = 'W', long, value_name = "N", value_parser = units::files, allow_hyphen_values = true)]
     rotate_files: Option<u32>,
 

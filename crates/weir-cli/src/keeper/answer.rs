@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::thread;
 use std::time::UNIX_EPOCH;
 
-use weir::writer::{Handed, Keeper as _, Refusal};
+use weir::writer::{Found, Handed, Keeper as _, Refusal};
 
 use super::Task;
 use super::wire::{Answer, Ask, receive, send};
@@ -83,7 +83,8 @@ fn list(task: &Task, socket: &OwnedFd) -> io::Result<()> {
     for file in found {
         let path = file.path.as_os_str().as_bytes().to_vec();
         let modified = file.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
-        send(socket, &Answer::Found { path, bytes: file.bytes, modified, locked: file.locked }, None)?;
+        let Found { bytes, locked, ours, .. } = file;
+        send(socket, &Answer::Found { path, bytes, modified, locked, ours }, None)?;
     }
     send(socket, &Answer::ThatIsAll, None)
 }
@@ -172,7 +173,7 @@ mod tests {
             answers(&task, Ask::Remove { path: name("t-17.pcapng") }),
             (Answer::Removed, false)
         ));
-        assert!(matches!(answers(&task, Ask::List), (Answer::Found { bytes: 0, .. }, false)));
+        assert!(matches!(answers(&task, Ask::List), (Answer::Found { bytes: 0, ours: false, .. }, false)));
         assert_eq!(fs::read(directory.path().join("authorized_keys")).expect("still there"), b"mine");
     }
 }

@@ -86,9 +86,9 @@ impl Keeper for Helpers {
         let mut found = Vec::new();
         loop {
             match receive(files.socket())?.ok_or_else(gone)?.0 {
-                Answer::Found { path, bytes, modified, locked } => {
+                Answer::Found { path, bytes, modified, locked, ours } => {
                     let path = PathBuf::from(std::ffi::OsString::from_vec(path));
-                    found.push(Found { path, bytes, modified: UNIX_EPOCH + modified, locked });
+                    found.push(Found { path, bytes, modified: UNIX_EPOCH + modified, locked, ours });
                 }
                 Answer::ThatIsAll => return Ok(found),
                 answer => return Err(error(answer)),

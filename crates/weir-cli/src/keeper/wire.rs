@@ -53,7 +53,7 @@ pub(super) enum Answer {
     /// With the directory.
     Directory,
     /// One of several.
-    Found { path: Vec<u8>, bytes: u64, modified: Duration, locked: bool },
+    Found { path: Vec<u8>, bytes: u64, modified: Duration, locked: bool, ours: bool },
     /// There are no more.
     ThatIsAll,
     /// The kernel's answer.

@@ -226,6 +226,33 @@ fn root_a_ring_of_files_is_one_ring_over_all_runs() {
 }
 
 #[test]
+fn root_a_ring_leaves_alone_what_weir_has_not_written() {
+    if !require_root("root_a_ring_leaves_alone_what_weir_has_not_written") {
+        return;
+    }
+    let (directory, network) = (directory(), network());
+    let others = ["trace", "trace0", "trace2024"].map(|name| path(&directory, name));
+    others.iter().for_each(|other| fs::write(other, "text").expect("room"));
+    let name = path(&directory, "trace");
+    let limits = ["--rotate-count", "50", "-W", "2", "-w", &name, "--duration", "100ms", "--json", "-q"];
+    for (confine, adopted) in [(&[][..], 0), (&["--no-confine"], 1)] {
+        let ended = run(&network, &[&["capture", "-i", "rx0"], &limits[..], confine].concat()).succeeded();
+        assert_eq!(ended.account().0["files"]["adopted"], adopted, "{}", ended.stderr);
+        for other in &others {
+            assert_eq!(fs::read(other).expect("still there"), b"text");
+            assert_eq!(
+                ended.stderr.matches(&format!("{other}\n")).count()
+                    + ended.stderr.matches(&format!("{other},")).count(),
+                1,
+                "{}",
+                ended.stderr
+            );
+        }
+    }
+    assert_eq!(files(&directory).len(), others.len() + 2);
+}
+
+#[test]
 fn root_a_restart_overwrites_no_file() {
     if !require_root("root_a_restart_overwrites_no_file") {
         return;

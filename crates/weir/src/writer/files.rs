@@ -16,7 +16,7 @@ use super::names::Names;
 use super::open::{Opened, open, refusal, stdout};
 use super::piece::Piece;
 use super::ring::Ring;
-use super::template::Template;
+use super::template::{Found, Template};
 use super::{Output, WriteError, WriterOptions, Written};
 
 /// The file that is being written.
@@ -211,6 +211,10 @@ impl Files {
                 return Ok(());
             }
         };
+        let (found, others): (Vec<_>, Vec<_>) = found.into_iter().partition(|file| file.ours);
+        if !others.is_empty() {
+            self.finished.warn(left_alone(&others));
+        }
         if let Some(locked) = found.iter().find(|file| file.locked) {
             return Err(WriteError::Locked { path: locked.path.clone(), holder: String::new() });
         }
@@ -243,6 +247,16 @@ impl Files {
     pub(super) fn discard(&self, path: &Path) {
         let _it_stays = self.keeper.remove(path);
     }
+}
+
+/// Names files that are called like those of a ring, and do not belong to it.
+fn left_alone(others: &[Found]) -> String {
+    const MOST: usize = 8;
+    let mut names: Vec<_> = others.iter().take(MOST).map(|file| file.path.display().to_string()).collect();
+    if others.len() > MOST {
+        names.push(format!("and {} more", others.len() - MOST));
+    }
+    format!("left alone and not counted, as no captures of this ring: {}", names.join(", "))
 }
 
 impl Written {

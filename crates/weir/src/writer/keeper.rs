@@ -42,7 +42,7 @@ pub trait Keeper: fmt::Debug + Send + Sync {
     /// The kernel's answer.
     fn directory(&self, path: &Path) -> io::Result<File>;
 
-    /// The files of `template` that are there.
+    /// The files that are there under the names of `template`, and under names like them.
     ///
     /// # Errors
     ///
@@ -214,10 +214,15 @@ fn foreigner(file: &Stat, directory: &Stat) -> Option<u32> {
     (shared && !known).then_some(file.st_uid)
 }
 
+/// Opens what is called `path`, wherever no link leads, to look into it.
+pub(super) fn look(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(openat(CWD, path, flags, Mode::empty())?.into())
+}
+
 /// Whether somebody writes to the file.
 pub(super) fn is_locked(path: &Path) -> bool {
-    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
-    let Ok(file) = openat(CWD, path, flags, Mode::empty()) else { return false };
+    let Ok(file) = look(path) else { return false };
     flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
 }
 

@@ -45,7 +45,7 @@ impl Names {
         };
         // The names of a ring come round, unless time goes on in them.
         let round = self.ring.filter(|_| name == self.path).map(u64::from);
-        let width = self.ring.map(|files| files.saturating_sub(1).max(1).ilog10() as usize + 1);
+        let width = self.ring.map(width);
         Ok((0..).map(move |attempt: u64| {
             let number = match round {
                 Some(files) if attempt < files => (first + attempt) % files,
@@ -77,12 +77,25 @@ pub(super) struct Candidate {
     number: u64,
 }
 
-fn numbered(name: &Path, number: u64, width: Option<usize>) -> PathBuf {
-    let number = match width {
-        None if number == 0 => return name.to_owned(),
+/// Digits of the numbers in a ring of so many files.
+pub(super) fn width(files: u32) -> usize {
+    files.saturating_sub(1).max(1).ilog10() as usize + 1
+}
+
+/// A number as it stands behind a name; `width`: in a ring.
+pub(super) fn digits(number: u64, width: Option<usize>) -> String {
+    match width {
+        None if number == 0 => String::new(),
         None => number.to_string(),
         Some(width) => format!("{number:0width$}"),
-    };
+    }
+}
+
+fn numbered(name: &Path, number: u64, width: Option<usize>) -> PathBuf {
+    let number = digits(number, width);
+    if number.is_empty() {
+        return name.to_owned();
+    }
     let suffix = name.extension().filter(|_| Compression::of_name(name).is_some());
     let mut numbered = OsString::from(match suffix {
         Some(_) => name.with_extension(""),

@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::fs;
-use std::io;
+use std::io::{self, Read as _};
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
@@ -11,6 +11,10 @@ use std::time::SystemTime;
 use jiff::fmt::strtime::{self, BrokenDownTime};
 
 use super::{Compression, WriterOptions, keeper, names};
+use crate::reader::{FileKind, Reader};
+
+/// As much of a file tells whose it is.
+const START: u64 = 1 << 20;
 
 /// The names that a path stands for: with times, where `%` stands in it, and numbers behind.
 #[derive(Debug, Clone)]
@@ -18,9 +22,13 @@ pub struct Template {
     path: PathBuf,
     strftime: bool,
     numbered: bool,
+    /// Files of the ring, as far as they are limited by number.
+    ring: Option<u32>,
+    /// The program that writes, without its version.
+    program: String,
 }
 
-/// A file that was found.
+/// A file that was found: one that an earlier run has written, or one that is only called like it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
     /// Where.
@@ -31,13 +39,21 @@ pub struct Found {
     pub modified: SystemTime,
     /// Whether somebody writes to it now.
     pub locked: bool,
+    /// Whether it is a capture of the same program, under a name that this run could give. All others are left alone.
+    pub ours: bool,
 }
 
 impl Template {
     /// The names that a writer with these options gives.
     pub fn new(path: &Path, options: &WriterOptions) -> Self {
-        let numbered = options.rotation.rotates();
-        Self { path: path.to_owned(), strftime: options.strftime, numbered }
+        let rotation = &options.rotation;
+        Self {
+            path: path.to_owned(),
+            strftime: options.strftime,
+            numbered: rotation.rotates(),
+            ring: rotation.files.filter(|_| rotation.is_ring()),
+            program: program(&options.user_application).to_owned(),
+        }
     }
 
     /// The path that it was made from.
@@ -66,7 +82,7 @@ impl Template {
         self.part_matches(self.path.file_name()?, path.file_name()?, true)
     }
 
-    /// The files that are there and are our own, the oldest first.
+    /// The files that are there and called like those of this kind, the oldest first.
     pub(super) fn list(&self) -> io::Result<Vec<Found>> {
         if !self.is_exact() {
             return Ok(Vec::new());
@@ -77,6 +93,11 @@ impl Template {
         let steady = steady.min(parts.len().saturating_sub(1));
         let start: PathBuf = parts.get(..steady).unwrap_or_default().iter().collect();
         self.list_in(&start, parts.get(steady..).unwrap_or_default(), &mut found)?;
+        if let Some(end) = self.end_of_ring(&found) {
+            for file in &mut found {
+                file.ours &= self.number(&file.path).is_some_and(|number| number < end);
+            }
+        }
         found.sort_by(|a, b| {
             let key = |file: &Found| (file.modified, file.path.as_os_str().len());
             key(a).cmp(&key(b)).then_with(|| a.path.cmp(&b.path))
@@ -97,20 +118,44 @@ impl Template {
         let us = rustix::process::geteuid().as_raw();
         for entry in entries {
             let entry = entry?;
-            if self.part_matches(part, &entry.file_name(), rest.is_empty()).is_none() {
+            let name = entry.file_name();
+            if !self.is_alike(part, &name, rest.is_empty()) {
                 continue;
             }
-            let path = directory.join(entry.file_name());
+            let path = directory.join(&name);
             // Not what a link leads to; and it may be gone by now.
             let Ok(there) = entry.metadata() else { continue };
-            if there.is_dir() && !rest.is_empty() {
-                self.list_in(&path, rest, found)?;
-            } else if there.is_file() && rest.is_empty() && there.uid() == us {
-                let locked = keeper::is_locked(&path);
-                found.push(Found { path, bytes: there.len(), modified: there.modified()?, locked });
+            if !rest.is_empty() {
+                if there.is_dir() {
+                    self.list_in(&path, rest, found)?;
+                }
+                continue;
             }
+            let ours = self.part_matches(part, &name, true).is_some() && there.is_file() && there.uid() == us;
+            let locked = ours && keeper::is_locked(&path);
+            // One that is being written may have no start yet.
+            let ours = ours && (locked || self.has_written(&path));
+            found.push(Found { path, bytes: there.len(), modified: there.modified()?, locked, ours });
         }
         Ok(())
+    }
+
+    /// The number at which the names of a ring end, where nothing but numbers is different in them: each that somebody else
+    /// has taken makes one more.
+    fn end_of_ring(&self, found: &[Found]) -> Option<u64> {
+        let files = self.ring.filter(|_| !self.path.iter().any(|part| self.has_time(part)))?;
+        let others = found.iter().filter(|file| !file.ours);
+        let mut taken: Vec<u64> = others.filter_map(|file| self.number(&file.path)).collect();
+        taken.sort_unstable();
+        Some(taken.iter().fold(files.into(), |end, &number| if number < end { end + 1 } else { end }))
+    }
+
+    /// Whether the file begins as one that this program has written: a pcap file does not say who has.
+    fn has_written(&self, path: &Path) -> bool {
+        let Ok(file) = keeper::look(path) else { return false };
+        let Ok(reader) = Reader::from_read(Box::new(file.take(START)), "") else { return false };
+        let by = reader.sections().first().and_then(|section| section.user_application.as_deref());
+        matches!(reader.format().kind, FileKind::Pcap(_)) || program(by.unwrap_or_default()) == self.program
     }
 
     fn has_time(&self, part: &OsStr) -> bool {
@@ -119,8 +164,28 @@ impl Template {
 
     /// The number behind `name`, 0 without one, if `part` of the path stands for such names.
     fn part_matches(&self, part: &OsStr, name: &OsStr, is_last: bool) -> Option<u64> {
+        let width = self.ring.map(names::width);
+        self.digits(part, name, is_last, |digits| {
+            let number = if digits.is_empty() { 0 } else { digits.parse().ok()? };
+            (!(is_last && self.numbered) || names::digits(number, width) == digits).then_some(number)
+        })
+    }
+
+    /// The same, whatever digits are behind it.
+    fn is_alike(&self, part: &OsStr, name: &OsStr, is_last: bool) -> bool {
+        self.digits(part, name, is_last, |_| Some(())).is_some()
+    }
+
+    /// What `read` makes of the digits behind `name`.
+    fn digits<T>(
+        &self,
+        part: &OsStr,
+        name: &OsStr,
+        is_last: bool,
+        read: impl Fn(&str) -> Option<T>,
+    ) -> Option<T> {
         if !(is_last && self.numbered) {
-            return self.stands_for(part, name).then_some(0);
+            return self.stands_for(part, name).then(|| read(""))?;
         }
         let (part, name) = match Compression::of_name(Path::new(part)) {
             None => (part, name),
@@ -135,9 +200,9 @@ impl Template {
         let bytes = name.as_bytes();
         let digits = bytes.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
         (0..=digits).find_map(|count| {
-            let (stem, number) = bytes.split_at(bytes.len() - count);
-            let number = if number.is_empty() { "0" } else { std::str::from_utf8(number).ok()? };
-            self.stands_for(part, OsStr::from_bytes(stem)).then(|| number.parse().ok())?
+            let (stem, digits) = bytes.split_at(bytes.len() - count);
+            let digits = std::str::from_utf8(digits).ok()?;
+            self.stands_for(part, OsStr::from_bytes(stem)).then(|| read(digits))?
         })
     }
 
@@ -151,6 +216,11 @@ impl Template {
         }
         if reads_back(part) { is_time(format, text) } else { is_like(format, text) }
     }
+}
+
+/// Its name, of a name and a version.
+fn program(application: &str) -> &str {
+    application.split_whitespace().next().unwrap_or_default()
 }
 
 /// Whether `text` is exactly what `format` makes of some time.
@@ -207,8 +277,8 @@ mod tests {
         let table: [(&str, &[&str], &[&str]); 7] = [
             (
                 "d/trace",
-                &["d/trace", "d/trace1", "d/trace017"],
-                &["d/trace.1", "d/tracex", "e/trace", "trace", "d/x/trace1"],
+                &["d/trace", "d/trace1", "d/trace17"],
+                &["d/trace0", "d/trace017", "d/trace.1", "d/tracex", "e/trace", "trace", "d/x/trace1"],
             ),
             ("t.pcapng.zst", &["t.pcapng.zst", "t.pcapng3.zst"], &["t.pcapng", "t.pcapng.zst3", "t.pcapng3"]),
             (
@@ -236,7 +306,12 @@ mod tests {
             }
         }
         assert!(template("t-%Y%m%d-%H%M%S").is_exact() && !template("t-%Z").is_exact());
-        assert_eq!(template("t").number(Path::new("t012")), Some(12));
+        assert_eq!(template("t").number(Path::new("t12")), Some(12));
+        let rotation = Rotation { size: Some(1), files: Some(12), ..Rotation::default() };
+        let ring = Template::new(Path::new("t"), &WriterOptions { rotation, ..WriterOptions::default() });
+        let number = |name: &str| ring.number(Path::new(name));
+        assert_eq!(["t00", "t07", "t11", "t123"].map(number), [Some(0), Some(7), Some(11), Some(123)]);
+        assert_eq!(["t", "t7", "t007", "t0123"].map(number), [None; 4]);
         let single = Template::new(Path::new("one"), &WriterOptions::default());
         assert!(single.matches(Path::new("one")) && !single.matches(Path::new("one1")));
     }

@@ -244,22 +244,77 @@ fn a_ring_takes_in_the_files_of_earlier_runs() {
     for other in ["f", "f3.txt", "g0"] {
         fs::write(path(other), other).unwrap();
     }
-    let (list, _) = run(&path("f"), &options, 0, 5);
-    assert_eq!((list.adopted, list.deleted), (1, 3), "`f` is of the same kind, and the oldest");
-    // What this run has left: files 2 to 4 in f0 to f2.
-    age(directory.path(), &["f0", "f1", "f2"]);
+    let (list, warnings) = run(&path("f"), &options, 0, 5);
+    assert_eq!((list.adopted, list.deleted), (0, 2), "{warnings:?}");
+    // A ring of three has no file without a number.
+    fs::remove_file(path("f")).unwrap();
+    // What this run has left: files 2 to 4.
+    age(directory.path(), &["f2", "f0", "f1"]);
     let (list, warnings) = run(&path("f"), &options, 100, 2);
     assert_eq!((list.adopted, list.count, list.deleted), (3, 2, 2), "{warnings:?}");
-    assert_eq!((&list.first, &list.last), (&path("f0"), &path("f1")), "the numbers go on");
+    assert_eq!((&list.first, &list.last), (&path("f2"), &path("f0")), "the numbers go on");
     assert_eq!(names(directory.path()), ["f0", "f1", "f2", "g0", "f3.txt"]);
-    for (name, first) in [("f2", 40), ("f0", 100), ("f1", 110)] {
+    for (name, first) in [("f1", 40), ("f2", 100), ("f0", 110)] {
         agree_quickly(&path(name), &chunk(0, first, 10), 1);
     }
     // However often that is.
     for n in 0..5 {
-        age(directory.path(), &["f2", "f0", "f1"]);
+        age(directory.path(), &["f1", "f2", "f0"]);
         run(&path("f"), &options, n, 1);
         assert_eq!(names(directory.path()), ["f0", "f1", "f2", "g0", "f3.txt"]);
+    }
+}
+
+#[test]
+fn a_ring_leaves_alone_what_is_no_capture_of_its_own() {
+    let (directory, aside) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = |name: &str| directory.path().join(name);
+    let start = |program: &str| {
+        let options = WriterOptions { user_application: program.to_owned(), ..options(Format::Pcapng) };
+        encode::start(&interfaces(), &options).unwrap()
+    };
+    let others = [
+        ("f", start("weir tests")),
+        ("f0", b"text".to_vec()),
+        ("f00", start("weir tests")),
+        ("f1", Vec::new()),
+        ("f3", start("Dumpcap 4.0")),
+        // Only three names are taken below, so the ring does not come so far.
+        ("f7", start("weir tests")),
+        ("f2024", start("weir tests")),
+    ];
+    others.iter().for_each(|(name, content)| fs::write(path(name), content).unwrap());
+    let options =
+        rotating(Format::Pcapng, Rotation { packets: Some(10), files: Some(2), ..Rotation::default() });
+    for round in 0..3 {
+        age(directory.path(), &["f2", "f4"][..2 * usize::from(round > 0)]);
+        let (list, warnings) = run(&path("f"), &options, 0, 5);
+        assert_eq!(list.adopted, 2 * u64::from(round > 0), "{round}: {warnings:?}");
+        let told: Vec<_> = warnings.iter().filter(|warning| warning.contains("left alone")).collect();
+        assert_eq!(told.len(), 1, "{warnings:?}");
+        for (name, content) in &others {
+            let name = path(name);
+            assert!(told[0].contains(&name.display().to_string()), "{warnings:?}");
+            assert!(fs::read(&name).unwrap() == *content, "{}", name.display());
+        }
+        assert_eq!(names(directory.path()).len(), others.len() + 2);
+        assert!(path("f2").exists() && path("f4").exists());
+    }
+    // The same in any form that it writes.
+    for (n, (format, compression)) in [
+        (Format::Pcap { nanoseconds: true }, Compression::None),
+        (Format::Pcapng, Compression::Zstd { level: 1 }),
+        (Format::Pcapng, Compression::Gzip),
+        (Format::Pcap { nanoseconds: false }, Compression::Lz4),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let options = WriterOptions { format, compression, ..options.clone() };
+        let name = aside.path().join(format!("{n}-"));
+        assert_eq!(run(&name, &options, 0, 2).0.adopted, 0);
+        let (list, warnings) = run(&name, &options, 0, 1);
+        assert_eq!((list.adopted, list.deleted), (2, 1), "{format:?} {compression:?}: {warnings:?}");
     }
 }
 
@@ -407,7 +462,9 @@ fn root_files_of_earlier_runs_make_room_too() {
     let Some(disk) = SmallDisk::new("1m", MountAttrFlags::empty()) else { return };
     let options =
         rotating(Format::Pcapng, Rotation { packets: Some(10), files: Some(50), ..Rotation::default() });
-    fs::write(disk.path("f00"), vec![0; 1 << 20]).unwrap();
+    let mut full = encode::start(&interfaces(), &options).unwrap();
+    full.resize(1 << 20, 0);
+    fs::write(disk.path("f00"), full).unwrap();
     let (list, _) = run(&disk.path("f"), &options, 0, 2);
     assert_eq!((list.adopted, list.deleted, list.deleted_for_room), (1, 1, 1));
     assert_eq!(names(&disk.path("")), ["f01", "f02"]);
