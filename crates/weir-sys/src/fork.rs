@@ -5,7 +5,9 @@ use std::fs;
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Duration;
 
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
 use rustix::process::{Resource, Rlimit, setrlimit};
 
@@ -109,6 +111,25 @@ fn wait_for(pid: libc::pid_t) {
     while unsafe { libc::waitpid(pid, &raw mut status, 0) } < 0
         && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
     {}
+}
+
+/// Ends this process, a [forked](fork) one, `grace` after the other end of its socket was closed, whatever it waits for
+/// then: a file system may take its time. The other side may have become somebody who can send it no signal. To be called
+/// before it does anything that may take long.
+///
+/// # Errors
+///
+/// No resources for another thread.
+pub fn end_with(socket: impl AsFd, grace: Duration) -> io::Result<()> {
+    let socket = socket.as_fd().try_clone_to_owned()?;
+    thread::spawn_bare("weir-end", move || {
+        // No event is asked for: that the other end is closed is told all the same.
+        while !poll(&mut [PollFd::new(&socket, PollFlags::empty())], None).is_ok_and(|ready| ready > 0) {}
+        std::thread::sleep(grace);
+        // SAFETY: ends the process without running anything that was prepared for the end of its parent.
+        unsafe { libc::_exit(1) }
+    })?;
+    Ok(())
 }
 
 impl Forked {

@@ -4,11 +4,13 @@ use std::fs::{self, File};
 use std::io::{self, Write as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::UNIX_EPOCH;
+use std::time::{Duration, UNIX_EPOCH};
 
 use weir::writer::{Found, Handed, Keeper as _, Refusal};
+use weir_sys::fork::end_with;
+use weir_sys::privilege;
 
 use super::Task;
 use super::wire::{Answer, Ask, receive, send};
@@ -18,9 +20,15 @@ use crate::failure::Failure;
 /// What is said of a program that has succeeded.
 pub(super) const WELL: &str = "well";
 
+/// As long may what is begun take once the capture is gone: sockets are removed.
+const GRACE: Duration = Duration::from_millis(500);
+
 /// Opens and removes files until the capture ends.
-pub(super) fn keep_files(task: &Task, needs: &Needs, socket: &OwnedFd) {
-    if !may_begin(socket, confine(needs, task.user.as_ref())) {
+pub(super) fn keep_files(task: &Task, place: Option<&Path>, socket: &OwnedFd) {
+    task.user.iter().for_each(privilege::become_nobody_as);
+    // To look at the place may take its time already.
+    let ends = end_with(socket, GRACE).map_err(Failure::new);
+    if !may_begin(socket, ends.and_then(|()| confine(&task.needs(place), task.user.as_ref()))) {
         return;
     }
     while let Ok(Some((ask, _))) = receive(socket) {
@@ -59,6 +67,7 @@ fn answer(task: &Task, ask: Ask, socket: &OwnedFd) -> io::Result<()> {
             Err(Refusal::Io(error)) => say(errno(&error), None),
             Err(Refusal::Link { owner }) => say(Answer::Link { owner }, None),
             Err(Refusal::Foreign { owner }) => say(Answer::Foreign { owner }, None),
+            Err(Refusal::Unread) => say(Answer::Unread, None),
         },
         Ask::Remove { .. } => match task.here.remove(&path) {
             Ok(held) => say(Answer::Removed, held),
@@ -114,8 +123,6 @@ pub(super) fn run_programs(task: &Task, needs: &Needs, socket: &OwnedFd) {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Path;
-
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
     use weir::writer::{Here, Rotation, Template, WriterOptions};
 

@@ -42,6 +42,7 @@ fn refused(answer: Answer) -> Refusal {
         Answer::Errno(errno) => Refusal::Io(io::Error::from_raw_os_error(errno)),
         Answer::Link { owner } => Refusal::Link { owner },
         Answer::Foreign { owner } => Refusal::Foreign { owner },
+        Answer::Unread => Refusal::Unread,
         Answer::NotOurs => Refusal::Io(io::Error::new(
             io::ErrorKind::PermissionDenied,
             "it is not among the files that this capture said it would write",

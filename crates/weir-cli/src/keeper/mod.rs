@@ -95,7 +95,7 @@ impl Helpers {
             user: user.cloned(),
         };
         let place = file.map(crate::files::place);
-        let needs = || task.needs(place.as_deref());
+        let place = place.as_deref();
         let started = |error: &dyn Display| {
             Failure::new(format_args!("start a process that opens files: {error}"))
                 .hint("--no-confine does without")
@@ -103,17 +103,17 @@ impl Helpers {
         let runner = task
             .command
             .is_some()
-            .then(|| fork(c"weir-run", |socket| answer::run_programs(&task, &needs(), &socket)));
+            .then(|| fork(c"weir-run", |socket| answer::run_programs(&task, &task.needs(place), &socket)));
         let runner = runner.transpose().map_err(|error| started(&error))?;
         runner.as_ref().map_or(Ok(()), begun).map_err(|why| started(&why))?;
-        let files = fork(c"weir-files", |socket| answer::keep_files(&task, &needs(), &socket));
+        let files = fork(c"weir-files", |socket| answer::keep_files(&task, place, &socket));
         let files = files.map_err(|error| started(&error))?;
         // While sockets can still be removed by us.
         begun(&files).map_err(|why| started(&why))?;
         let task =
             Task { sockets: apart, template: Template::new(Path::new("-"), options), user: None, ..task };
         let sockets = (!task.sockets.is_empty())
-            .then(|| fork(c"weir-sockets", |socket| answer::keep_files(&task, &task.needs(None), &socket)));
+            .then(|| fork(c"weir-sockets", |socket| answer::keep_files(&task, None, &socket)));
         let sockets = sockets.transpose().map_err(|error| started(&error))?;
         sockets.as_ref().map_or(Ok(()), begun).map_err(|why| started(&why))?;
         Ok(Some(Arc::new(Self { files: Mutex::new(files), runner: runner.map(Mutex::new), sockets })))

@@ -62,6 +62,8 @@ pub(super) enum Answer {
     Link { owner: u32 },
     /// [`weir::writer::Refusal::Foreign`]
     Foreign { owner: u32 },
+    /// [`weir::writer::Refusal::Unread`]
+    Unread,
     /// It is no file of this capture.
     NotOurs,
 }

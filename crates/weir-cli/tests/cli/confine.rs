@@ -9,8 +9,8 @@ use rustix::process::{Pid, Signal, kill_process};
 use weir_lab::require_root;
 
 use crate::harness::{
-    NOBODY, Running, confined, directory, network, own_user, path, root_tests, send, send_off, start, tshark,
-    until, weir,
+    Mounts, NOBODY, Running, confined, directory, network, own_user, path, root_tests, send, send_off, start,
+    tshark, until, weir,
 };
 
 /// The numbers in a line of the status of each thread of a process: those of io_uring, which are the kernel's own, among them.
@@ -150,7 +150,10 @@ fn root_who_opens_files_keeps_what_it_takes_to_write_where_it_may_not_without() 
         all_are(running.id(), "CapEff:", 0);
         let files = one_beside(running.id(), "weir-files");
         for name in ["CapPrm:", "CapEff:"] {
-            all_are(files, name, kept);
+            // The other thread waits for the end of the capture.
+            let mut of_each = status(files, name);
+            of_each.sort_unstable();
+            assert_eq!(of_each, [0, kept], "{name}");
         }
         send(&network, 10);
         running.interrupt().succeeded().says("10 packets captured");
@@ -179,7 +182,9 @@ fn root_files_are_opened_by_a_process_that_does_nothing_else() {
     );
     all_are(files, "Seccomp:", 2);
     all_are(files, "NoNewPrivs:", 1);
-    assert_eq!(status(files, "Threads:"), [1]);
+    // One opens files, the other waits for the end of the capture.
+    assert_eq!(status(files, "Threads:"), [2, 2]);
+    all_are(files, "CapEff:", 0);
     let open = fs::read_dir(format!("/proc/{files}/fd")).expect("it runs").flatten();
     let open = open.filter_map(|entry| fs::read_link(entry.path()).ok());
     let of_the_capture = |target: &std::path::PathBuf| {
@@ -209,6 +214,27 @@ fn root_files_are_opened_by_a_process_that_does_nothing_else() {
     running.wait_for(&confined());
     assert!(beside(running.id(), "weir-files").is_empty());
     running.interrupt().succeeded();
+}
+
+#[test]
+fn root_who_opens_files_ends_with_the_capture_whatever_it_waits_for() {
+    if !require_root("root_who_opens_files_ends_with_the_capture_whatever_it_waits_for") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    // A file system of which nobody answers.
+    let options = "fd=3,rootmode=40000,user_id=0,group_id=0";
+    let mount = format!("exec 3<>/dev/fuse && mount -i -t fuse -o {options} none {}", path(&directory, ""));
+    let mounts = Mounts::with(&mount);
+    let file = path(&directory, "f");
+    let mut running = Running::spawn(&network, &mut mounts.weir(&["capture", "-i", "rx0", "-w", &file]));
+    let files = until("who opens files", || {
+        assert!(running.is_running());
+        beside(running.id(), "weir-files").pop().ok_or_else(|| "nobody".to_owned())
+    });
+    running.signal(Signal::KILL);
+    wait_for_the_end_of(files);
+    running.wait();
 }
 
 #[test]
@@ -286,6 +312,8 @@ fn root_a_program_for_finished_files_runs_beside_a_capture_that_is_confined() {
         running.wait_for("; writes no file; ");
         all_are(running.id(), "Seccomp:", 2);
         all_are(running.id(), "CapPrm:", 0);
+        let files = one_beside(running.id(), "weir-files");
+        assert!(numbers(files, "Uid:", 10).iter().all(|found| *found == [u64::from(uid); 4]));
         let runner = one_beside(running.id(), "weir-run");
         all_are(runner, "CapPrm:", 0);
         running.interrupt().succeeded();

@@ -1,11 +1,14 @@
 //! `weir capture` into several files, compressed files, and files of somebody else.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read as _;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, lchown, symlink};
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::fs::{Mode, OFlags, fcntl_setfl, open};
 use rustix::process::Signal;
 use tempfile::TempDir;
 use weir::reader::Reader;
@@ -366,6 +369,37 @@ fn root_what_somebody_else_has_put_there_is_refused() {
     }
     assert_eq!(fs::read(&goal).expect("still there"), b"mine");
     assert_eq!(fs::metadata(&file).expect("still there").len(), 0);
+}
+
+#[test]
+fn root_a_fifo_is_written_to_once_somebody_reads_it() {
+    if !require_root("root_a_fifo_is_written_to_once_somebody_reads_it") {
+        return;
+    }
+    let (directory, network) = (directory(), network());
+    let pipe = path(&directory, "pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    for args in [&[][..], &["--no-confine"]] {
+        let args = [&["-w", &pipe], args].concat();
+        let ended = run(&network, &[&["capture", "-i", "rx0"], &args[..]].concat());
+        ended.failed(&[&format!(
+            "cannot write to {pipe}: it is a FIFO and nobody reads it; start the reader first"
+        )]);
+        let mut reader: File = open(&*pipe, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())
+            .expect("it waits for nobody")
+            .into();
+        let running = capture(&network, &args);
+        fcntl_setfl(&reader, OFlags::empty()).expect("from now on it waits");
+        let reader = thread::spawn(move || {
+            let mut read = Vec::new();
+            reader.read_to_end(&mut read).map(|_| read)
+        });
+        send(&network, 1, 2000);
+        running.interrupt().succeeded();
+        let copy = path(&directory, "copy");
+        fs::write(&copy, reader.join().expect("no panic").expect("a FIFO")).expect("room");
+        assert_eq!(tshark(copy.as_ref(), &["frame.len"]).len(), 2000);
+    }
 }
 
 #[test]

@@ -104,6 +104,12 @@ pub enum WriteError {
         /// What.
         what: &'static str,
     },
+    /// A FIFO that nobody reads.
+    #[error("cannot write to {}: it is a FIFO and nobody reads it; start the reader first", .path.display())]
+    Unread {
+        /// As given.
+        path: PathBuf,
+    },
     /// The disk has refused what the kernel had taken for it.
     #[error("cannot bring {} to the disk: {source}; what the file holds is not certain", .path.display())]
     Sync {

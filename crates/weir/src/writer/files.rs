@@ -180,12 +180,15 @@ impl Files {
         if self.options.no_clobber && self.ring.is_none() {
             return Err(WriteError::Exists { path: path.to_owned() });
         }
-        // To open one would wait for who reads it.
+        // To open one would have its reader see an end.
         if fs::metadata(path).is_ok_and(|there| there.file_type().is_fifo()) {
             return Err(WriteError::NoRotation { name: path.display().to_string() });
         }
-        let there = self.keeper.open(path, false).map_err(|refused| refusal(path, refused))?;
-        let regular = there.file.metadata().is_ok_and(|data| data.is_file());
+        let regular = match self.keeper.open(path, false) {
+            Ok(there) => there.file.metadata().is_ok_and(|data| data.is_file()),
+            Err(Refusal::Unread) => false,
+            Err(refused) => return Err(refusal(path, refused)),
+        };
         if regular { Ok(()) } else { Err(WriteError::NoRotation { name: path.display().to_string() }) }
     }
 

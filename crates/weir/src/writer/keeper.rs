@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat, flock, fstat, fstatfs, readlinkat, unlinkat,
+    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat, fcntl_getfl, fcntl_setfl, flock, fstat,
+    fstatfs, readlinkat, statat, unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
 
@@ -81,6 +82,8 @@ pub enum Refusal {
         /// That user.
         owner: u32,
     },
+    /// A FIFO that nobody reads.
+    Unread,
 }
 
 impl From<Errno> for Refusal {
@@ -172,7 +175,7 @@ fn open_in(base: BorrowedFd<'_>, path: &Path, new: bool, mode: Mode, links: u32)
         Err(Errno::EXIST) if !new => {}
         Err(error) => return Err(error.into()),
     }
-    match openat(&directory, name, flags, Mode::empty()) {
+    match open_there(directory.as_fd(), name, flags) {
         Ok(file) => {
             let (there, around) = (fstat(&file)?, fstat(&directory)?);
             match foreigner(&there, &around) {
@@ -181,8 +184,21 @@ fn open_in(base: BorrowedFd<'_>, path: &Path, new: bool, mode: Mode, links: u32)
             }
         }
         Err(Errno::LOOP) => follow(directory.as_fd(), name, mode, links),
+        Err(Errno::NXIO) if is_fifo(directory.as_fd(), name) => Err(Refusal::Unread),
         Err(error) => Err(error.into()),
     }
+}
+
+/// Opens what is there, and waits for nobody: not for who reads a FIFO, nor for a device. Writing to it may wait.
+fn open_there(directory: BorrowedFd<'_>, name: &OsStr, flags: OFlags) -> rustix::io::Result<OwnedFd> {
+    let file = openat(directory, name, flags | OFlags::NONBLOCK, Mode::empty())?;
+    fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
+    Ok(file)
+}
+
+fn is_fifo(directory: BorrowedFd<'_>, name: &OsStr) -> bool {
+    let there = statat(directory, name, AtFlags::empty());
+    there.is_ok_and(|there| FileType::from_raw_mode(there.st_mode) == FileType::Fifo)
 }
 
 /// Follows the link `name`, if the user itself or root has made it.
@@ -190,7 +206,7 @@ fn follow(directory: BorrowedFd<'_>, name: &OsStr, mode: Mode, links: u32) -> Re
     let link = openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     if fstatfs(&link)?.f_type == PROC {
         // What a process has open, such as `/dev/stdout`: no path leads there, and nobody can exchange it.
-        let file = openat(directory, name, OFlags::WRONLY | OFlags::CLOEXEC, Mode::empty())?;
+        let file = open_there(directory, name, OFlags::WRONLY | OFlags::CLOEXEC)?;
         return Ok(Handed { file: file.into(), created: false });
     }
     let owner = fstat(&link)?.st_uid;

@@ -106,6 +106,7 @@ pub(super) fn refusal(path: &Path, refused: Refusal) -> WriteError {
         Refusal::Io(source) => source,
         Refusal::Link { owner } => return there(owner, "symbolic link"),
         Refusal::Foreign { owner } => return there(owner, "file"),
+        Refusal::Unread => return WriteError::Unread { path: path.to_owned() },
     };
     let kind = source.kind();
     let source = Arc::new(source);
