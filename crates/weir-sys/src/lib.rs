@@ -15,6 +15,7 @@ pub mod kernel;
 pub mod landlock;
 pub mod libpcap;
 pub mod link;
+pub mod lock;
 pub mod names;
 pub mod netdev;
 mod netlink;

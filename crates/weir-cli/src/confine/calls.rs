@@ -184,7 +184,7 @@ const LINK_DETACH: u64 = 34;
 /// Names for threads and for memory.
 const PRCTLS: &[u64] = &[c::PR_SET_NAME as u64, c::PR_GET_NAME as u64, c::PR_SET_VMA as u64];
 
-/// What a descriptor is, and copies of it. Not whom the kernel sends a signal about it, and which (`F_SETOWN`, `F_SETSIG`).
+/// What a descriptor is, copies of it, and locks that it holds. Not whom the kernel sends a signal about it, and which (`F_SETOWN`, `F_SETSIG`).
 const FCNTLS: &[u64] = &[
     c::F_DUPFD as u64,
     c::F_DUPFD_CLOEXEC as u64,
@@ -194,6 +194,8 @@ const FCNTLS: &[u64] = &[
     c::F_SETFL as u64,
     c::F_SETPIPE_SZ as u64,
     c::F_GETPIPE_SZ as u64,
+    c::F_OFD_SETLK as u64,
+    c::F_OFD_GETLK as u64,
 ];
 
 /// Modes of new files that would lend the owner's rights to whoever executes them, and the sticky bit.

@@ -372,6 +372,27 @@ fn root_what_somebody_else_has_put_there_is_refused() {
 }
 
 #[test]
+fn root_who_may_only_read_a_file_keeps_no_ring_from_starting() {
+    if !require_root("root_who_may_only_read_a_file_keeps_no_ring_from_starting") {
+        return;
+    }
+    let (directory, network) = (directory(), network());
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("ours");
+    let name = path(&directory, "f");
+    let capture = ["capture", "-i", "rx0", "--rotate-count", "50", "-W", "2", "-g", "-w", &name];
+    let args = [&capture[..], &["--duration", "100ms", "--json"]].concat();
+    run(&network, &args).succeeded();
+    chown(path(&directory, "f0"), None, Some(NOBODY)).expect("we are root");
+    let mut reader = Command::new("setpriv");
+    reader.args(["--reuid", "65534", "--regid", "65534", "--clear-groups", "flock", &path(&directory, "f0")]);
+    let reader = Running::spawn(&network, reader.args(["sh", "-c", "echo locked >&2; exec sleep 60"]));
+    reader.wait_for("locked");
+    let ended = run(&network, &args).succeeded();
+    assert_eq!(ended.account().0["files"]["adopted"], 1, "{}", ended.stderr);
+    assert!(!ended.stderr.contains("lock"), "{}", ended.stderr);
+}
+
+#[test]
 fn root_a_fifo_is_written_to_once_somebody_reads_it() {
     if !require_root("root_a_fifo_is_written_to_once_somebody_reads_it") {
         return;

@@ -7,13 +7,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use rustix::fs::{FlockOperation, flock};
-
 use super::error::is_full;
 use super::finished::Finished;
 use super::keeper::{Here, Keeper, Refusal};
 use super::names::Names;
-use super::open::{Opened, open, refusal, stdout};
+use super::open::{Opened, open, refusal, stdout, unlock};
 use super::piece::Piece;
 use super::ring::Ring;
 use super::template::{Found, Template};
@@ -236,8 +234,7 @@ impl Files {
         let bytes = output.written().bytes;
         drop(output);
         if let Some(file) = &regular {
-            // Nothing is left to be protected; without this the lock would last as long as anybody has the file open.
-            let _ = flock(file, FlockOperation::Unlock);
+            unlock(file);
         }
         self.largest = self.largest.max(bytes);
         self.finished.take(&path, regular);

@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, FlockOperation, Mode, OFlags, Stat, fcntl_getfl, fcntl_setfl, flock, fstat,
-    fstatfs, readlinkat, statat, unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, Stat, fcntl_getfl, fcntl_setfl, fstat, fstatfs, readlinkat, statat,
+    unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
+use weir_sys::lock;
 
 use super::template::{Found, Template};
 
@@ -238,8 +239,7 @@ pub(super) fn look(path: &Path) -> io::Result<File> {
 
 /// Whether somebody writes to the file.
 pub(super) fn is_locked(path: &Path) -> bool {
-    let Ok(file) = look(path) else { return false };
-    flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
+    look(path).and_then(lock::is_locked).unwrap_or(false)
 }
 
 /// Whether there is such a program, as a path or in `PATH`.

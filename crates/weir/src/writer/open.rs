@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rustix::fs::{FlockOperation, flock};
-use rustix::io::Errno;
+use weir_sys::lock;
 
 use super::compressed::Compressed;
 use super::disk::Disk;
@@ -69,11 +69,15 @@ fn compressed(output: Box<dyn Output>, compression: Compression) -> io::Result<B
     })
 }
 
-/// Makes sure that nobody else writes to the file as long as it is open; a file system without locks is worth a word.
+/// Makes sure that nobody else writes to the file as long as it is open; a file that cannot be locked is worth a word.
 fn lock(file: &File, path: &Path) -> Result<Option<String>, WriteError> {
-    match flock(file, FlockOperation::NonBlockingLockExclusive) {
-        Ok(()) => Ok(None),
-        Err(Errno::WOULDBLOCK) => {
+    match lock::lock(file) {
+        Ok(true) => {
+            // By this one `/proc/locks` tells whose it is. Who reads can have it as well: it keeps nobody from writing.
+            let _ = flock(file, FlockOperation::NonBlockingLockExclusive);
+            Ok(None)
+        }
+        Ok(false) => {
             Err(WriteError::Locked { path: path.to_owned(), holder: holder(file).unwrap_or_default() })
         }
         Err(error) => Ok(Some(format!(
@@ -97,6 +101,12 @@ fn holder(file: &File) -> Option<String> {
     let name = fs::read_to_string(format!("/proc/{process}/comm")).unwrap_or_default();
     let name = if name.is_empty() { String::new() } else { format!(", {}", name.trim()) };
     Some(format!(" (process {process}{name})"))
+}
+
+/// Gives up what is locked: nothing is left to be protected, and else it would last as long as anybody has the file open.
+pub(super) fn unlock(file: &File) {
+    let _ = lock::unlock(file);
+    let _ = flock(file, FlockOperation::Unlock);
 }
 
 /// What is said where `path` was not opened.

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
 use std::time::{Instant, SystemTime};
 
-use rustix::fs::{CWD, FileType, Mode, mknodat};
+use rustix::fs::{CWD, FileType, FlockOperation, Mode, flock, mknodat};
 use weir_savefile::{pcap, record};
 
 use super::judges::{agree, agree_quickly, output};
@@ -521,6 +521,21 @@ fn nobody_else_writes_to_the_file() {
     first.finish(&account()).1.unwrap();
     agree_quickly(&path, &chunk(0, 0, 10), 1);
     Writer::create(&path, &interfaces(), &options(Format::Pcapng)).unwrap();
+}
+
+#[test]
+fn who_reads_a_file_is_not_in_the_way_of_who_writes() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = |name: &str| directory.path().join(name);
+    let ring =
+        rotating(Format::Pcapng, Rotation { packets: Some(10), files: Some(3), ..Rotation::default() });
+    run(&path("f"), &ring, 0, 2);
+    let reader = File::open(path("f0")).unwrap();
+    flock(&reader, FlockOperation::NonBlockingLockExclusive).unwrap();
+    let (list, warnings) = run(&path("f"), &ring, 0, 1);
+    assert_eq!((list.adopted, warnings), (2, Vec::new()));
+    let (list, warnings) = run(&path("f0"), &options(Format::Pcapng), 0, 1);
+    assert_eq!((list.count, warnings), (1, Vec::new()));
 }
 
 /// A program that does `what` with its argument.
