@@ -198,6 +198,9 @@ const FCNTLS: &[u64] = &[
     c::F_OFD_GETLK as u64,
 ];
 
+/// Modes that files which are overwritten get: their owner's alone, or their group's to read.
+const FILE_MODES: &[u64] = &[0o600, 0o640];
+
 /// Modes of new files that would lend the owner's rights to whoever executes them, and the sticky bit.
 const SPECIAL_MODES: u64 = 0o7000;
 
@@ -288,6 +291,7 @@ fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
         ]);
     }
     if calls != Calls::Capture {
+        rules.push((c::SYS_fchmod, one_of(1, FILE_MODES)?));
         return Ok(rules);
     }
     rules.extend(SOCKETS.iter().map(|&call| (call, Vec::new())));

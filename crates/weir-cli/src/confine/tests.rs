@@ -113,6 +113,7 @@ fn reaches_nobody_else(name: &str, needs: fn() -> Needs) {
     }
     assert!(!mine.join("other").exists());
     unknown_call(fchmod(&file, Mode::from_raw_mode(0o4755)));
+    unknown_call(fchmod(&file, Mode::from_raw_mode(0o644)));
     unknown_call(fs::set_permissions(mine.join("file"), fs::Permissions::from_mode(0o4755)));
     // Other processes, and their limits; its own are its own.
     unknown_call(kill_process(parent, Signal::CONT));

@@ -62,7 +62,7 @@ fn answer(task: &Task, ask: Ask, socket: &OwnedFd) -> io::Result<()> {
         return say(Answer::NotOurs, None);
     }
     match ask {
-        Ask::Open { new, .. } => match task.here.open(&path, new) {
+        Ask::Open { opening, .. } => match task.here.open(&path, opening) {
             Ok(Handed { file, created }) => say(Answer::Opened { created }, Some(file.into())),
             Err(Refusal::Io(error)) => say(errno(&error), None),
             Err(Refusal::Link { owner }) => say(Answer::Link { owner }, None),
@@ -124,7 +124,7 @@ pub(super) fn run_programs(task: &Task, needs: &Needs, socket: &OwnedFd) {
 #[cfg(test)]
 mod tests {
     use rustix::net::{AddressFamily, SocketFlags, SocketType, socketpair};
-    use weir::writer::{Here, Rotation, Template, WriterOptions};
+    use weir::writer::{Here, Opening, Rotation, Template, WriterOptions};
 
     use super::*;
 
@@ -152,7 +152,7 @@ mod tests {
         };
         let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
         let name = |name: &str| bytes(&directory.path().join(name));
-        let of = |path| answers(&task, Ask::Open { path, new: true });
+        let of = |path| answers(&task, Ask::Open { path, opening: Opening::New });
         assert!(matches!(of(name("t-17.pcapng")), (Answer::Opened { created: true }, true)));
         assert!(matches!(of(name("t-17.pcapng")), (Answer::Errno(libc::EEXIST), false)));
         assert!(matches!(of(name("t-17.pcapng3")), (Answer::Opened { created: true }, true)));
@@ -163,7 +163,7 @@ mod tests {
             bytes(Path::new("/etc/passwd")),
         ] {
             for ask in [
-                Ask::Open { path: other.clone(), new: false },
+                Ask::Open { path: other.clone(), opening: Opening::Any },
                 Ask::Remove { path: other.clone() },
                 Ask::Directory { path: other.clone() },
                 Ask::Run { path: other.clone() },

@@ -10,7 +10,7 @@ use std::sync::{MutexGuard, PoisonError};
 use std::time::UNIX_EPOCH;
 
 use rustix::pipe::{PipeFlags, pipe_with};
-use weir::writer::{Found, Handed, Keeper, Refusal, Template};
+use weir::writer::{Found, Handed, Keeper, Opening, Refusal, Template};
 use weir_sys::fork::Forked;
 
 use super::Helpers;
@@ -59,8 +59,8 @@ fn error(answer: Answer) -> io::Error {
 }
 
 impl Keeper for Helpers {
-    fn open(&self, path: &Path, new: bool) -> Result<Handed, Refusal> {
-        match self.ask(&Ask::Open { path: bytes(path), new })? {
+    fn open(&self, path: &Path, opening: Opening) -> Result<Handed, Refusal> {
+        match self.ask(&Ask::Open { path: bytes(path), opening })? {
             (Answer::Opened { created }, Some(file)) => Ok(Handed { file: file.into(), created }),
             (answer, _) => Err(refused(answer)),
         }

@@ -13,6 +13,7 @@ use rustix::net::{
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use weir::writer::Opening;
 
 /// Longest message: a path of 4096 bytes, each as a number and a comma.
 const LONGEST: usize = 32 << 10;
@@ -25,7 +26,7 @@ const PATIENCE: usize = 100;
 pub(super) enum Ask {
     Open {
         path: Vec<u8>,
-        new: bool,
+        opening: Opening,
     },
     Remove {
         path: Vec<u8>,

@@ -165,6 +165,8 @@ impl Parts {
 
     fn begin(&mut self, file: usize, path: PathBuf, known: &[FileInterface]) -> Result<(), End> {
         let mut writer = Writer::create(&path, known, &self.options)?;
+        let note = style::stderr().yellow("note");
+        writer.warnings().iter().for_each(|warning| style::say(format_args!("{note}: {warning}")));
         for (kind, body) in &self.blocks {
             writer.block(*kind, body)?;
         }

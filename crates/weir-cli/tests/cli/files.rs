@@ -335,6 +335,11 @@ fn root_what_is_captured_is_for_its_owner_alone_unless_asked_otherwise() {
     for (args, owner, mode) in cases {
         let directory = directory();
         chown(directory.path(), Some(owner), None).expect("we are root");
+        if !args.contains(&"--rotate-count") {
+            // One that is overwritten.
+            fs::write(path(&directory, "f"), "").expect("room");
+            fs::set_permissions(path(&directory, "f"), fs::Permissions::from_mode(0o644)).expect("ours");
+        }
         let running = capture(&network, &[&["-w", &path(&directory, "f")], args].concat());
         send(&network, 1, 15);
         running.interrupt().succeeded();

@@ -1,6 +1,7 @@
 //! Files that are cut or damaged.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
 
 use weir::writer::Format;
 
@@ -66,6 +67,7 @@ fn repair_saves_what_is_whole() {
     // Heads of packets that were saved are those of the original.
     assert!(saved[..saved.len() - 1].iter().all(|head| before.contains(head)));
     succeeds(&["info"], &[&mended]);
+    assert_eq!(fs::metadata(&mended).expect("it").permissions().mode() & 0o7777, 0o600);
 
     let output = weir(&["read", "--repair", "-w"], &[&mended, &broken]);
     assert_eq!(output.status.code(), Some(1), "an existing file is not touched");

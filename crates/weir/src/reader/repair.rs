@@ -6,6 +6,7 @@
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
 use std::ops::Range;
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
 use weir_savefile::decode::{Decoder, Fault, Format, Found, MAGIC, Plausible, Step, section_without_length};
@@ -137,7 +138,7 @@ impl Write for Late<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let file = match self.file.take() {
             Some(file) => file,
-            None => File::create_new(self.path)?,
+            None => File::options().write(true).create_new(true).mode(0o600).open(self.path)?,
         };
         self.file.insert(file).write(bytes)
     }

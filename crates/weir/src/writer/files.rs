@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use super::error::is_full;
 use super::finished::Finished;
-use super::keeper::{Here, Keeper, Refusal};
+use super::keeper::{Here, Keeper, Opening, Refusal};
 use super::names::Names;
 use super::open::{Opened, open, refusal, stdout, unlock};
 use super::piece::Piece;
@@ -129,9 +129,7 @@ impl Files {
         if self.list.count == 0 {
             self.list.first.clone_from(&path);
         }
-        if let Some(warning) = &opened.warning {
-            self.finished.warn(warning.clone());
-        }
+        opened.warnings.iter().for_each(|warning| self.finished.warn(warning.clone()));
         self.list.count += 1;
         self.list.last.clone_from(&path);
         Ok(OutFile::new(opened, &path))
@@ -140,14 +138,14 @@ impl Files {
     /// Opens the first of the next names that is free; without rotation the only one, whatever is there.
     fn open_next(&mut self) -> Result<(PathBuf, Opened), WriteError> {
         let rotates = self.options.rotation.rotates();
-        let new = rotates || self.options.no_clobber;
+        let opening = if rotates || self.options.no_clobber { Opening::New } else { Opening::Any };
         for candidate in self.names.next(SystemTime::now())? {
             let path = &candidate.path;
             if path == Path::new("-") {
                 return Ok((path.clone(), stdout(&self.options)?));
             }
             let handed = loop {
-                match self.keeper.open(path, new) {
+                match self.keeper.open(path, opening) {
                     Err(Refusal::Io(error)) if is_full(&error) && self.give_way() => {}
                     handed => break handed,
                 }
@@ -182,7 +180,7 @@ impl Files {
         if fs::metadata(path).is_ok_and(|there| there.file_type().is_fifo()) {
             return Err(WriteError::NoRotation { name: path.display().to_string() });
         }
-        let regular = match self.keeper.open(path, false) {
+        let regular = match self.keeper.open(path, Opening::Look) {
             Ok(there) => there.file.metadata().is_ok_and(|data| data.is_file()),
             Err(Refusal::Unread) => false,
             Err(refused) => return Err(refusal(path, refused)),

@@ -12,22 +12,23 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, Stat, fcntl_getfl, fcntl_setfl, fstat, fstatfs, readlinkat, statat,
-    unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, Stat, fchmod, fcntl_getfl, fcntl_setfl, fstat, fstatfs, readlinkat,
+    statat, unlinkat,
 };
 use rustix::io::{Errno, retry_on_intr};
+use serde::{Deserialize, Serialize};
 use weir_sys::lock;
 
 use super::template::{Found, Template};
 
 /// Opens and removes the files of a [`Writer`](super::Writer), and runs the program for those that are finished.
 pub trait Keeper: fmt::Debug + Send + Sync {
-    /// Opens `path` to be written, not emptied. `new`: only if nothing is there (else [`io::ErrorKind::AlreadyExists`]).
+    /// Opens `path` to be written, not emptied.
     ///
     /// # Errors
     ///
     /// The kernel's answer, or what somebody else has put there.
-    fn open(&self, path: &Path, new: bool) -> Result<Handed, Refusal>;
+    fn open(&self, path: &Path, opening: Opening) -> Result<Handed, Refusal>;
 
     /// Removes a file. Its blocks are free once what this gives is dropped, which can take long. One that is gone already
     /// is no error.
@@ -57,6 +58,17 @@ pub trait Keeper: fmt::Debug + Send + Sync {
     ///
     /// It could not be started, or did not succeed.
     fn run(&self, command: &OsStr, path: &Path) -> Result<(), String>;
+}
+
+/// What a file is opened for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Opening {
+    /// To be written, if nothing is there yet; else [`io::ErrorKind::AlreadyExists`].
+    New,
+    /// To be written, whatever is there. A file of our own gets the mode that a new one has.
+    Any,
+    /// To see what is there.
+    Look,
 }
 
 /// A file that was opened.
@@ -106,6 +118,12 @@ pub struct Here {
     pub group_readable: bool,
 }
 
+/// The mode of a file that is its owner's alone, or its group's to read.
+pub(super) fn mode(group_readable: bool) -> Mode {
+    let own = Mode::RUSR | Mode::WUSR;
+    if group_readable { own | Mode::RGRP } else { own }
+}
+
 /// Links that are followed, one behind the other (the kernel's own limit is 40).
 const MOST_LINKS: u32 = 8;
 
@@ -113,10 +131,8 @@ const MOST_LINKS: u32 = 8;
 const PROC: i64 = 0x9fa0;
 
 impl Keeper for Here {
-    fn open(&self, path: &Path, new: bool) -> Result<Handed, Refusal> {
-        let mode =
-            if self.group_readable { Mode::RUSR | Mode::WUSR | Mode::RGRP } else { Mode::RUSR | Mode::WUSR };
-        open_in(CWD, path, new, mode, MOST_LINKS)
+    fn open(&self, path: &Path, opening: Opening) -> Result<Handed, Refusal> {
+        open_in(CWD, path, opening, mode(self.group_readable), MOST_LINKS)
     }
 
     fn remove(&self, path: &Path) -> io::Result<Option<OwnedFd>> {
@@ -166,25 +182,34 @@ pub(super) fn parent(path: &Path) -> &Path {
 
 /// Opens `path`, which begins at `base` where it is relative. Between a look and what follows from it there is no name that
 /// somebody else could exchange: the directory is held open, and what is there is judged once it is open.
-fn open_in(base: BorrowedFd<'_>, path: &Path, new: bool, mode: Mode, links: u32) -> Result<Handed, Refusal> {
+fn open_in(
+    base: BorrowedFd<'_>,
+    path: &Path,
+    opening: Opening,
+    mode: Mode,
+    links: u32,
+) -> Result<Handed, Refusal> {
     let Some(name) = path.file_name() else { return Err(Errno::ISDIR.into()) };
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let directory = openat(base, parent(path), flags, Mode::empty())?;
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat(&directory, name, flags | OFlags::CREATE | OFlags::EXCL, mode) {
         Ok(file) => return Ok(Handed { file: file.into(), created: true }),
-        Err(Errno::EXIST) if !new => {}
+        Err(Errno::EXIST) if opening != Opening::New => {}
         Err(error) => return Err(error.into()),
     }
     match open_there(directory.as_fd(), name, flags) {
         Ok(file) => {
             let (there, around) = (fstat(&file)?, fstat(&directory)?);
-            match foreigner(&there, &around) {
-                Some(owner) => Err(Refusal::Foreign { owner }),
-                None => Ok(Handed { file: file.into(), created: false }),
+            if let Some(owner) = foreigner(&there, &around) {
+                return Err(Refusal::Foreign { owner });
             }
+            if opening == Opening::Any {
+                restrict(&file, &there, mode);
+            }
+            Ok(Handed { file: file.into(), created: false })
         }
-        Err(Errno::LOOP) => follow(directory.as_fd(), name, mode, links),
+        Err(Errno::LOOP) => follow(directory.as_fd(), name, opening, mode, links),
         Err(Errno::NXIO) if is_fifo(directory.as_fd(), name) => Err(Refusal::Unread),
         Err(error) => Err(error.into()),
     }
@@ -202,8 +227,37 @@ fn is_fifo(directory: BorrowedFd<'_>, name: &OsStr) -> bool {
     there.is_ok_and(|there| FileType::from_raw_mode(there.st_mode) == FileType::Fifo)
 }
 
+/// Gives a file of our own that is to be overwritten this mode. Whether it has it then is for [`exposed`] to say.
+fn restrict(file: &OwnedFd, there: &Stat, mode: Mode) {
+    let regular = FileType::from_raw_mode(there.st_mode) == FileType::RegularFile;
+    let ours = there.st_uid == rustix::process::geteuid().as_raw();
+    // One that somebody writes to will not be overwritten.
+    if regular
+        && ours
+        && Mode::from_raw_mode(there.st_mode) != mode
+        && !lock::is_locked(file).unwrap_or(false)
+    {
+        let _as_it_was = fchmod(file, mode);
+    }
+}
+
+/// Whom a file belongs to, and its mode, where that lets others read it than `mode` does.
+pub(super) fn exposed(file: &File, mode: Mode) -> Option<(u32, u32)> {
+    let there = fstat(file).ok()?;
+    let mode_there = Mode::from_raw_mode(there.st_mode);
+    let others = Mode::RGRP | Mode::WGRP | Mode::ROTH | Mode::WOTH;
+    let more = mode_there.intersection(others).difference(mode);
+    (!more.is_empty()).then(|| (there.st_uid, mode_there.bits()))
+}
+
 /// Follows the link `name`, if the user itself or root has made it.
-fn follow(directory: BorrowedFd<'_>, name: &OsStr, mode: Mode, links: u32) -> Result<Handed, Refusal> {
+fn follow(
+    directory: BorrowedFd<'_>,
+    name: &OsStr,
+    opening: Opening,
+    mode: Mode,
+    links: u32,
+) -> Result<Handed, Refusal> {
     let link = openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     if fstatfs(&link)?.f_type == PROC {
         // What a process has open, such as `/dev/stdout`: no path leads there, and nobody can exchange it.
@@ -217,7 +271,7 @@ fn follow(directory: BorrowedFd<'_>, name: &OsStr, mode: Mode, links: u32) -> Re
     let links = links.checked_sub(1).ok_or(Errno::LOOP)?;
     let target = readlinkat(&link, "", Vec::new())?;
     let target = PathBuf::from(OsStr::from_bytes(target.as_bytes()));
-    open_in(directory, &target, false, mode, links)
+    open_in(directory, &target, opening, mode, links)
 }
 
 /// Who owns a file that stands where everybody may make files and nobody remove those of others, if it is neither we nor

@@ -58,7 +58,7 @@ pub(crate) use self::encode::os;
 pub use self::error::{Kept, WriteError};
 pub use self::files::FileList;
 use self::files::{Files, OutFile};
-pub use self::keeper::{Handed, Here, Keeper, Refusal, can_run};
+pub use self::keeper::{Handed, Here, Keeper, Opening, Refusal, can_run};
 pub use self::options::{Compression, Format, Rotation, WriterOptions};
 use self::piece::{Load, Outcome, Piece};
 use self::rotate::Clock;

@@ -12,7 +12,7 @@ use weir_sys::lock;
 
 use super::compressed::Compressed;
 use super::disk::Disk;
-use super::keeper::{Handed, Refusal, parent};
+use super::keeper::{Handed, Refusal, exposed, mode, parent};
 use super::ring::Ring;
 use super::stream::Stream;
 use super::{Compression, Output, WriteError, WriterOptions};
@@ -26,7 +26,7 @@ pub(super) struct Opened {
     /// It was not there before.
     pub(super) created: bool,
     /// What the user should know.
-    pub(super) warning: Option<String>,
+    pub(super) warnings: Vec<String>,
 }
 
 /// Standard output.
@@ -38,7 +38,7 @@ pub(super) fn stdout(options: &WriterOptions) -> Result<Opened, WriteError> {
 
 fn stream(file: File, name: String, options: &WriterOptions) -> io::Result<Opened> {
     let output = compressed(Box::new(Stream::new(file, options.format)?), options.compression)?;
-    Ok(Opened { output, name, regular: None, created: false, warning: None })
+    Ok(Opened { output, name, regular: None, created: false, warnings: Vec::new() })
 }
 
 /// Begins to write what was opened as `path`. `ring`: whose files give way to it where the disk is full.
@@ -53,13 +53,20 @@ pub(super) fn open(
     if !file.metadata().map_err(refused)?.is_file() {
         return stream(file, name, options).map_err(refused);
     }
-    let warning = lock(&file, path)?;
+    let mut warnings: Vec<String> = lock(&file, path)?.into_iter().collect();
+    let others = exposed(&file, mode(options.group_readable));
+    if let Some((owner, mode)) = others.filter(|_| !created) {
+        warnings.push(format!(
+            "cannot keep others from {}: it belongs to user {owner}, and its mode stays {mode:04o}; choose another name",
+            path.display()
+        ));
+    }
     // It is emptied once nobody else writes to it.
     file.set_len(0).map_err(refused)?;
     let file = Arc::new(file);
     let output = Disk::new(Arc::clone(&file), options.format, &options.queue).with_ring(ring.cloned());
     let output = compressed(Box::new(output), options.compression).map_err(refused)?;
-    Ok(Opened { output, name, regular: Some(file), created, warning })
+    Ok(Opened { output, name, regular: Some(file), created, warnings })
 }
 
 fn compressed(output: Box<dyn Output>, compression: Compression) -> io::Result<Box<dyn Output>> {

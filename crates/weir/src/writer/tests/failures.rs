@@ -73,7 +73,8 @@ fn fill_a_small_disk(format: Format, chunk_packets: u32, output: impl Fn(File, F
     let path = disk.path("capture");
     let options = options(format);
     let output = output(File::create(&path).unwrap(), format);
-    let opened = Opened { output, name: "capture".to_owned(), regular: None, created: false, warning: None };
+    let opened =
+        Opened { output, name: "capture".to_owned(), regular: None, created: false, warnings: Vec::new() };
     let (files, file) = (Files::new(&path, &options).unwrap(), OutFile::new(opened, &path));
     let mut writer = Writer::begin(files, file, &interfaces(), &options).unwrap();
     let (error, tried) = fill(&mut writer, chunk_packets);
@@ -225,8 +226,8 @@ fn a_chunk_that_is_no_run_of_records_ends_a_pcap_file() {
 struct OtherDirectories(Here, fn() -> io::Result<File>);
 
 impl Keeper for OtherDirectories {
-    fn open(&self, path: &Path, new: bool) -> Result<Handed, Refusal> {
-        self.0.open(path, new)
+    fn open(&self, path: &Path, opening: Opening) -> Result<Handed, Refusal> {
+        self.0.open(path, opening)
     }
 
     fn remove(&self, path: &Path) -> io::Result<Option<OwnedFd>> {

@@ -71,6 +71,43 @@ fn what_is_captured_is_for_its_owner_alone_unless_asked_otherwise() {
         let path = directory.path().join(mode.to_string());
         let options = WriterOptions { group_readable, ..options(Format::Pcapng) };
         Writer::create(&path, &interfaces(), &options).unwrap();
+        let mode_of = || fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
+        assert_eq!(mode_of(), mode);
+        // What was there before, too.
+        for before in [0o644, 0o666, 0o640] {
+            fs::set_permissions(&path, fs::Permissions::from_mode(before)).unwrap();
+            let mut writer = Writer::create(&path, &interfaces(), &options).unwrap();
+            assert_eq!((mode_of(), writer.warnings()), (mode, Vec::new()));
+        }
+        // Not what is not overwritten.
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        let rotating = WriterOptions {
+            rotation: Rotation { packets: Some(5), ..Rotation::default() },
+            ..options.clone()
+        };
+        Writer::create(&path, &interfaces(), &rotating).unwrap();
+        assert_eq!(mode_of(), 0o644);
+        let _writes = Writer::create(&path, &interfaces(), &options).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
+        Writer::create(&path, &interfaces(), &options).unwrap_err();
+        assert_eq!(mode_of(), 0o644);
+    }
+}
+
+#[test]
+fn root_that_others_may_read_a_file_of_theirs_is_told() {
+    let Some(disk) = SmallDisk::new("1m", MountAttrFlags::empty()) else { return };
+    fs::set_permissions(disk.path(""), fs::Permissions::from_mode(0o755)).unwrap();
+    let path = disk.path("theirs");
+    fs::write(&path, "").unwrap();
+    chown(&path, Some(NOBODY), None).unwrap();
+    for (mode, told) in [(0o644, true), (0o640, true), (0o600, false)] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let mut writer = Writer::create(&path, &interfaces(), &options(Format::Pcapng)).unwrap();
+        let warnings = writer.warnings();
+        assert_eq!(warnings.len(), usize::from(told), "{mode:o}: {warnings:?}");
+        let words = format!("it belongs to user {NOBODY}, and its mode stays {mode:04o}");
+        assert!(warnings.iter().all(|warning| warning.contains(&words)), "{warnings:?}");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, mode);
     }
 }
