@@ -11,6 +11,7 @@ pub mod error;
 pub mod ethtool;
 pub mod filter;
 pub mod fork;
+pub mod inherited;
 pub mod kernel;
 pub mod landlock;
 pub mod libpcap;

@@ -63,7 +63,9 @@ fn answer(task: &Task, ask: Ask, socket: &OwnedFd) -> io::Result<()> {
     }
     match ask {
         Ask::Open { opening, .. } => match task.here.open(&path, opening) {
-            Ok(Handed { file, created }) => say(Answer::Opened { created }, Some(file.into())),
+            Ok(Handed { file, created, inherited }) => {
+                say(Answer::Opened { created, inherited }, Some(file.into()))
+            }
             Err(Refusal::Io(error)) => say(errno(&error), None),
             Err(Refusal::Link { owner }) => say(Answer::Link { owner }, None),
             Err(Refusal::Foreign { owner }) => say(Answer::Foreign { owner }, None),
@@ -153,9 +155,15 @@ mod tests {
         let bytes = |path: &Path| path.as_os_str().as_bytes().to_vec();
         let name = |name: &str| bytes(&directory.path().join(name));
         let of = |path| answers(&task, Ask::Open { path, opening: Opening::New });
-        assert!(matches!(of(name("t-17.pcapng")), (Answer::Opened { created: true }, true)));
+        assert!(matches!(
+            of(name("t-17.pcapng")),
+            (Answer::Opened { created: true, inherited: false }, true)
+        ));
         assert!(matches!(of(name("t-17.pcapng")), (Answer::Errno(libc::EEXIST), false)));
-        assert!(matches!(of(name("t-17.pcapng3")), (Answer::Opened { created: true }, true)));
+        assert!(matches!(
+            of(name("t-17.pcapng3")),
+            (Answer::Opened { created: true, inherited: false }, true)
+        ));
         for other in [
             name("authorized_keys"),
             name("t-x.pcapng"),

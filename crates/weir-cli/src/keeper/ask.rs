@@ -61,7 +61,9 @@ fn error(answer: Answer) -> io::Error {
 impl Keeper for Helpers {
     fn open(&self, path: &Path, opening: Opening) -> Result<Handed, Refusal> {
         match self.ask(&Ask::Open { path: bytes(path), opening })? {
-            (Answer::Opened { created }, Some(file)) => Ok(Handed { file: file.into(), created }),
+            (Answer::Opened { created, inherited }, Some(file)) => {
+                Ok(Handed { file: file.into(), created, inherited })
+            }
             (answer, _) => Err(refused(answer)),
         }
     }

@@ -48,7 +48,7 @@ pub(super) enum Answer {
     /// The first, before any question: it is confined, or why it ends.
     Began { refused: Option<String> },
     /// With the file.
-    Opened { created: bool },
+    Opened { created: bool, inherited: bool },
     /// With what holds its blocks, where it was there.
     Removed,
     /// With the directory.

@@ -429,6 +429,36 @@ fn root_a_fifo_is_written_to_once_somebody_reads_it() {
 }
 
 #[test]
+fn root_what_the_shell_has_opened_is_written_to() {
+    if !require_root("root_what_the_shell_has_opened_is_written_to") {
+        return;
+    }
+    let (directory, network) = (directory(), network());
+    let file = path(&directory, "f");
+    let cases = [
+        ("/dev/stdout", format!("> {file}")),
+        ("/dev/stdout", format!(">> {file}")),
+        ("/dev/fd/3", format!("3> {file}")),
+        ("/proc/self/fd/3", format!("3>> {file}")),
+        ("/dev/stdout", format!("| cat > {file}")),
+        ("/dev/fd/3", format!("3>&1 | cat > {file}")),
+    ];
+    for (name, redirection) in cases {
+        for confine in [&[][..], &["--no-confine"]] {
+            let mut command = Command::new("sh");
+            command.args(["-c", &format!("\"$@\" {redirection}"), "sh", env!("CARGO_BIN_EXE_weir")]);
+            command.args(["capture", "-i", "rx0", "-B", "8MiB", "-c", "10", "-w", name]).args(confine);
+            let running = Running::spawn(&network, &mut command);
+            running.wait_until_open();
+            send(&network, 1, 10);
+            running.wait().succeeded();
+            assert_eq!(tshark(file.as_ref(), &["frame.len"]).len(), 10, "{name} {redirection}");
+            fs::remove_file(&file).expect("it is there");
+        }
+    }
+}
+
+#[test]
 fn root_two_captures_do_not_share_a_file() {
     if !require_root("root_two_captures_do_not_share_a_file") {
         return;

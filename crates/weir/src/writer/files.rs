@@ -181,7 +181,7 @@ impl Files {
             return Err(WriteError::NoRotation { name: path.display().to_string() });
         }
         let regular = match self.keeper.open(path, Opening::Look) {
-            Ok(there) => there.file.metadata().is_ok_and(|data| data.is_file()),
+            Ok(there) => !there.inherited && there.file.metadata().is_ok_and(|data| data.is_file()),
             Err(Refusal::Unread) => false,
             Err(refused) => return Err(refusal(path, refused)),
         };

@@ -17,6 +17,7 @@ use rustix::fs::{
 };
 use rustix::io::{Errno, retry_on_intr};
 use serde::{Deserialize, Serialize};
+use weir_sys::inherited::inherited;
 use weir_sys::lock;
 
 use super::template::{Found, Template};
@@ -78,6 +79,8 @@ pub struct Handed {
     pub file: File,
     /// Whether it was not there before.
     pub created: bool,
+    /// Whether it was open before, as `/dev/stdout` is: it is written on from where it stands.
+    pub inherited: bool,
 }
 
 /// Why a file was not opened.
@@ -194,7 +197,7 @@ fn open_in(
     let directory = openat(base, parent(path), flags, Mode::empty())?;
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat(&directory, name, flags | OFlags::CREATE | OFlags::EXCL, mode) {
-        Ok(file) => return Ok(Handed { file: file.into(), created: true }),
+        Ok(file) => return Ok(Handed { file: file.into(), created: true, inherited: false }),
         Err(Errno::EXIST) if opening != Opening::New => {}
         Err(error) => return Err(error.into()),
     }
@@ -207,7 +210,7 @@ fn open_in(
             if opening == Opening::Any {
                 restrict(&file, &there, mode);
             }
-            Ok(Handed { file: file.into(), created: false })
+            Ok(Handed { file: file.into(), created: false, inherited: false })
         }
         Err(Errno::LOOP) => follow(directory.as_fd(), name, opening, mode, links),
         Err(Errno::NXIO) if is_fifo(directory.as_fd(), name) => Err(Refusal::Unread),
@@ -261,8 +264,11 @@ fn follow(
     let link = openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     if fstatfs(&link)?.f_type == PROC {
         // What a process has open, such as `/dev/stdout`: no path leads there, and nobody can exchange it.
+        if let Some(file) = already_open(directory, name) {
+            return Ok(Handed { file: file.into(), created: false, inherited: true });
+        }
         let file = open_there(directory, name, OFlags::WRONLY | OFlags::CLOEXEC)?;
-        return Ok(Handed { file: file.into(), created: false });
+        return Ok(Handed { file: file.into(), created: false, inherited: false });
     }
     let owner = fstat(&link)?.st_uid;
     if owner != 0 && owner != rustix::process::geteuid().as_raw() {
@@ -272,6 +278,18 @@ fn follow(
     let target = readlinkat(&link, "", Vec::new())?;
     let target = PathBuf::from(OsStr::from_bytes(target.as_bytes()));
     open_in(directory, &target, opening, mode, links)
+}
+
+/// What this process was started with, to be written, where `directory` has its descriptors.
+fn already_open(directory: BorrowedFd<'_>, name: &OsStr) -> Option<OwnedFd> {
+    let own = openat(CWD, "/proc/self/fd", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let place = |directory| fstat(directory).map(|there| (there.st_dev, there.st_ino)).ok();
+    if place(own.as_fd()) != place(directory) {
+        return None;
+    }
+    let file = inherited(name.to_str()?.parse().ok()?).ok()?;
+    let to_read = fcntl_getfl(&file).ok()?.intersection(OFlags::RWMODE) == OFlags::RDONLY;
+    (!to_read).then_some(file)
 }
 
 /// Who owns a file that stands where everybody may make files and nobody remove those of others, if it is neither we nor

@@ -43,14 +43,14 @@ fn stream(file: File, name: String, options: &WriterOptions) -> io::Result<Opene
 
 /// Begins to write what was opened as `path`. `ring`: whose files give way to it where the disk is full.
 pub(super) fn open(
-    Handed { file, created }: Handed,
+    Handed { file, created, inherited }: Handed,
     path: &Path,
     options: &WriterOptions,
     ring: Option<&Arc<Ring>>,
 ) -> Result<Opened, WriteError> {
     let refused = |source| refusal(path, Refusal::Io(source));
     let name = path.display().to_string();
-    if !file.metadata().map_err(refused)?.is_file() {
+    if inherited || !file.metadata().map_err(refused)?.is_file() {
         return stream(file, name, options).map_err(refused);
     }
     let mut warnings: Vec<String> = lock(&file, path)?.into_iter().collect();

@@ -1,7 +1,10 @@
 //! Outputs that cannot be made, each with an error that names it and says what to do.
 
 use std::fs;
+use std::io::{Seek as _, SeekFrom};
 use std::os::unix::fs::{PermissionsExt as _, chown, lchown, symlink};
+
+use rustix::io::{FdFlags, fcntl_setfd};
 
 use super::*;
 
@@ -92,6 +95,31 @@ fn what_is_captured_is_for_its_owner_alone_unless_asked_otherwise() {
         Writer::create(&path, &interfaces(), &options).unwrap_err();
         assert_eq!(mode_of(), 0o644);
     }
+}
+
+#[test]
+fn what_is_open_already_is_written_on() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("open");
+    fs::write(&path, "front").unwrap();
+    let mut file = File::options().read(true).write(true).open(&path).unwrap();
+    file.seek(SeekFrom::End(0)).unwrap();
+    let name = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    // As what a program is started with.
+    fcntl_setfd(&file, FdFlags::empty()).unwrap();
+    let mut writer = Writer::create(&name, &interfaces(), &options(Format::Pcapng)).unwrap();
+    put(&mut writer, &chunk(0, 0, 10)).unwrap();
+    let (written, result) = writer.finish(&account());
+    result.unwrap();
+    let all = fs::read(&path).unwrap();
+    assert_eq!((&all[..5], all.len() as u64), (&b"front"[..], 5 + written.bytes));
+    assert_eq!(file.stream_position().unwrap(), all.len() as u64);
+    let rotating = WriterOptions {
+        rotation: Rotation { packets: Some(5), ..Rotation::default() },
+        ..options(Format::Pcapng)
+    };
+    let error = Writer::create(&name, &interfaces(), &rotating).unwrap_err();
+    assert!(matches!(error, WriteError::NoRotation { .. }), "{error}");
 }
 
 #[test]
