@@ -20,7 +20,7 @@ mod when;
 use std::path::{Path, PathBuf};
 
 use jiff::tz::TimeZone;
-use weir::reader::{Item, ReadError};
+use weir::reader::{Item, ReadError, ReadReason};
 use weir::writer::WriterOptions;
 use weir_dissect::Dissector;
 
@@ -182,7 +182,12 @@ fn end(result: Result<(), End>) -> Result<(), Failure> {
 
 pub(crate) fn failure(error: ReadError) -> Failure {
     let hint = error.hint();
-    let failure = Failure::new(style::visible(&error.to_string()));
+    let message = match error.reason {
+        // That of a filter shows the place in lines below one another.
+        ReadReason::Filter { .. } => ReadError { file: style::visible(&error.file), ..error }.to_string(),
+        _ => style::visible(&error.to_string()),
+    };
+    let failure = Failure::new(message);
     match hint {
         Some(hint) => failure.hint(hint),
         None => failure,

@@ -122,6 +122,20 @@ fn terms_of_other_link_types() {
     }
 }
 
+#[test]
+fn the_place_of_a_mistake_is_shown_below_it() {
+    let place = Place::new();
+    let file = place.path("a\u{1b}.pcap");
+    pcap(&file);
+    let output = weir(&["read", "-f", "ifindex 2"], &[&file]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let said = stderr(&output);
+    let name = file.display().to_string().replace('\u{1b}', "\\u{1b}");
+    let shown =
+        format!("weir: {name}: interface 0: the filter is wrong: the interface of packets is not known here");
+    assert_eq!(said, format!("{shown}\n  ifindex 2\n  ^^^^^^^^^\n"));
+}
+
 /// A filter is compiled for what the file has, and not for what files mostly have.
 #[test]
 fn a_filter_may_ask_for_what_only_the_files_link_type_has() {

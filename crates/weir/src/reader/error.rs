@@ -69,7 +69,7 @@ pub enum ReadReason {
         source: Arc<io::Error>,
     },
     /// The filter asks for what packets of this interface do not have.
-    #[error("{error}, on packets of interface {interface}")]
+    #[error("interface {interface}: {error}")]
     Filter {
         /// Number of the interface.
         interface: u32,
@@ -84,6 +84,10 @@ pub enum ReadReason {
 impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.file)?;
+        if let ReadReason::Filter { .. } = self.reason {
+            // Several lines, the last of which shows a place in the one before; and the file is in order.
+            return write!(f, "{}", self.reason);
+        }
         if let Some(position) = self.position
             && !matches!(self.reason, ReadReason::LeftOut { .. })
         {
