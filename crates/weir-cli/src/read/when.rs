@@ -61,10 +61,14 @@ fn parse_in(text: &str, zone: &TimeZone) -> Result<When, String> {
 
 /// Seconds since the epoch, exact to the nanosecond.
 fn epoch(text: &str) -> Option<u64> {
-    let (whole, fraction) = text.split_once('.').unwrap_or((text, "0"));
+    let (whole, fraction) = text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    // A year alone is no moment, and eight digits are a date without dashes.
-    if !digits(whole) || !digits(fraction) || fraction.len() > 9 || whole.len() < 9 {
+    // A year alone is no moment, and eight digits are a date without dashes; with a fraction it is neither.
+    if fraction.is_none() && whole.len() < 9 {
+        return None;
+    }
+    let fraction = fraction.unwrap_or("0");
+    if !digits(whole) || !digits(fraction) || fraction.len() > 9 {
         return None;
     }
     let nanoseconds = fraction.parse::<u64>().ok()? * 10_u64.pow(9 - u32::try_from(fraction.len()).ok()?);
@@ -83,6 +87,9 @@ mod tests {
             ("1700000000", When::At(at)),
             ("1700000000.5", When::At(at + 500_000_000)),
             ("1700000000.000000001", When::At(at + 1)),
+            ("0.5", When::At(500_000_000)),
+            ("12.000000001", When::At(12_000_000_001)),
+            ("2023.25", When::At(2_023_250_000_000)),
             ("2023-11-15 03:43:20", When::At(at)),
             ("2023-11-15T03:43:20.25", When::At(at + 250_000_000)),
             ("2023-11-14T22:13:20Z", When::At(at)),
@@ -99,7 +106,18 @@ mod tests {
 
     #[test]
     fn moments_that_are_refused() {
-        for text in ["", "yesterday", "2023", "2023-13-01", "1700000000.", "-5s", "1969-01-01T00:00:00Z"] {
+        for text in [
+            "",
+            "yesterday",
+            "2023",
+            "2023-13-01",
+            "1700000000.",
+            ".5",
+            "0.1234567890",
+            "5.",
+            "-5s",
+            "1969-01-01T00:00:00Z",
+        ] {
             assert!(parse_in(text, &TimeZone::UTC).is_err(), "{text}");
         }
         assert!(parse("+5").expect_err("no unit").contains("5s"));
