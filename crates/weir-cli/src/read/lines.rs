@@ -88,6 +88,8 @@ pub(crate) fn harmless(text: &str) -> String {
 #[derive(Debug, Default)]
 pub(crate) struct Count {
     count: u64,
+    /// It would not be the number that was asked for.
+    refused: bool,
 }
 
 impl Sink for Count {
@@ -109,7 +111,11 @@ impl Sink for Count {
         Ok(())
     }
 
+    fn refused(&mut self) {
+        self.refused = true;
+    }
+
     fn finish(&mut self) -> Result<(), End> {
-        Ok(writeln!(io::stdout(), "{}", self.count)?)
+        if self.refused { Ok(()) } else { Ok(writeln!(io::stdout(), "{}", self.count)?) }
     }
 }

@@ -121,6 +121,10 @@ fn pass(
         Err(End::Enough) => return Ok(()),
         Err(End::Failed(failure)) => return Err(failure),
     };
+    // What is whole of a damaged file counts; of one that the filter has nothing to say of, nobody knows how much would.
+    if damage.iter().any(|damage| matches!(damage.reason, ReadReason::Filter { .. })) {
+        sink.refused();
+    }
     end(sink.finish())?;
     // The last one is told by who called us.
     let last = damage.pop();

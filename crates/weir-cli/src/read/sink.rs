@@ -30,6 +30,8 @@ pub(crate) trait Sink {
     fn block(&mut self, _kind: u32, _body: &[u8]) -> Result<(), End> {
         Ok(())
     }
+    /// A file was refused, so that what is taken is not all that was asked for.
+    fn refused(&mut self) {}
     /// No more comes.
     fn finish(&mut self) -> Result<(), End>;
 }

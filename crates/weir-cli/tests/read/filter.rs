@@ -9,7 +9,7 @@ use weir::{Direction, Packet};
 use weir_judge::packets::fixed;
 
 use crate::support::{
-    EPOCH, Place, frames, judge, packet, pcap, stderr, succeeds, weir, write, write_packets,
+    EPOCH, Place, frames, judge, packet, pcap, stderr, stdout, succeeds, weir, write, write_packets,
 };
 
 const EXPRESSIONS: [&str; 14] = [
@@ -134,6 +134,9 @@ fn the_place_of_a_mistake_is_shown_below_it() {
     let shown =
         format!("weir: {name}: interface 0: the filter is wrong: the interface of packets is not known here");
     assert_eq!(said, format!("{shown}\n  ifindex 2\n  ^^^^^^^^^\n"));
+    // No number that would be taken for an answer.
+    let output = weir(&["read", "--count", "-f", "ifindex 2"], &[&file]);
+    assert_eq!((output.status.code(), &*stdout(&output)), (Some(1), ""));
 }
 
 /// A filter is compiled for what the file has, and not for what files mostly have.
