@@ -47,7 +47,7 @@ pub(crate) struct FilesArgs {
     #[arg(short = 'z', long, value_name = "COMMAND", requires = "write")]
     postrotate: Option<OsString>,
 
-    /// Let the group of new files read them; else they are their owner's alone (0600).
+    /// Let the group of the files read them (0640); else they are their owner's alone (0600).
     #[arg(short = 'g', long, requires = "write")]
     group_readable: bool,
 

@@ -253,6 +253,14 @@ fn root_a_ring_leaves_alone_what_weir_has_not_written() {
         }
     }
     assert_eq!(files(&directory).len(), others.len() + 2);
+    // Who opens files looks into compressed ones as well, confined as it is.
+    let name = path(&directory, "trace.zst");
+    let args =
+        ["capture", "-i", "rx0", "--rotate-count", "50", "-W", "2", "-w", &name, "--duration", "100ms"];
+    for adopted in 0..2 {
+        let ended = run(&network, &[&args[..], &["--json"]].concat()).succeeded();
+        assert_eq!(ended.account().0["files"]["adopted"], adopted, "{}", ended.stderr);
+    }
 }
 
 #[test]
