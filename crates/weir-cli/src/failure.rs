@@ -58,13 +58,12 @@ impl From<weir::Error> for Failure {
             | Error::Options(_)
             | Error::InterfaceTwice { .. }
             | Error::Shape(_)
-            | Error::Memory { .. } => 2,
+            | Error::Memory { .. }
+            | Error::Budget { .. } => 2,
             _ => 1,
         };
         let hint = match error {
-            Error::Shape(_) | Error::Memory { .. } => {
-                Some("the pool of a queue is -B, or --chunks times --chunk-size".to_owned())
-            }
+            Error::Shape(_) => Some("the pool of a queue is -B, or --chunks times --chunk-size".to_owned()),
             _ => error.hint(),
         };
         // That of a filter shows the place in lines below one another, that of a program the verifier's last words.

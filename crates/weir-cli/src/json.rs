@@ -29,6 +29,8 @@ pub(crate) struct Summary {
     #[serde(flatten)]
     pub(crate) counters: Counters,
     pub(crate) elapsed_seconds: f64,
+    /// Bytes that the capture took for packets.
+    pub(crate) memory: u64,
     /// As given with -w; null without.
     pub(crate) file: Option<String>,
     /// Of all files of the run, deleted ones included.
@@ -119,6 +121,8 @@ pub(crate) struct InterfaceSummary {
     pub(crate) strays: Strays,
     /// Packets that may have lost a VLAN tag, since the driver did not say.
     pub(crate) untold_tags: u64,
+    /// Bytes that its pools took, with what the source has beside them for packets.
+    pub(crate) memory: u64,
     /// Growth of the card's and driver's own counters; null where there are none.
     pub(crate) nic: Option<NicCounters>,
 }
@@ -166,6 +170,7 @@ impl Summary {
             mode: one_or_mixed(account.interfaces.iter().map(|interface| interface.mode)),
             counters: Counters::default(),
             elapsed_seconds: account.elapsed.as_secs_f64(),
+            memory: account.memory(),
             file: None,
             file_bytes: written.map_or(0, |written| written.bytes),
             plain_bytes: written.map_or(0, |written| written.plain_bytes),
@@ -220,6 +225,7 @@ impl Summary {
                 counters: sum,
                 strays: interface.strays,
                 untold_tags: interface.untold_tags,
+                memory: interface.memory,
                 nic: interface.nic,
             });
         }

@@ -58,6 +58,8 @@ pub(crate) fn account(summary: &Summary, paint: Paint) -> String {
     text.push_str(&targets(summary));
     text.push_str(&handlers(summary, paint));
     text.push_str(&time_order(summary, paint));
+    let _infallible =
+        writeln!(text, "{}", paint.dim(format!("Memory taken: {}", units::bytes(summary.memory))));
     text.push_str(&verdict(summary, paint));
     text
 }
@@ -379,6 +381,7 @@ mod tests {
             queues: vec![busy, idle],
             strays: Strays { no_queue: 0, foreign: 0, apart: 1 },
             untold_tags: 2,
+            memory: 0,
             nic: Some(nic),
         };
         let account =

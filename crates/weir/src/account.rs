@@ -149,6 +149,8 @@ pub struct InterfaceAccount {
     pub strays: Strays,
     /// Packets whose driver could not say whether it had taken a VLAN tag off, although it was to: they were captured without.
     pub untold_tags: u64,
+    /// Bytes that its pools took, with what its source has beside them for packets.
+    pub memory: u64,
     /// Losses before the hook: the last that were told, once the interface is gone; absent for `any`.
     pub nic: Option<NicCounters>,
 }
@@ -220,6 +222,11 @@ impl Account {
             targets[target] += queue.tally;
         }
         targets
+    }
+
+    /// Bytes that the capture took for packets.
+    pub fn memory(&self) -> u64 {
+        self.interfaces.iter().map(|interface| interface.memory).sum()
     }
 
     /// The sum over the interfaces.

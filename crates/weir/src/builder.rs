@@ -2,20 +2,16 @@
 
 use std::time::Duration;
 
+use crate::memory::PoolSize;
 use crate::steering::Steering;
 use crate::{Capture, Error, Filter, Namespace, Steer};
 
-/// Chunks of one queue, unless many queues make that a lot of memory.
+/// Chunks of one queue, unless many queues or interfaces make that a lot of memory.
 pub const DEFAULT_CHUNKS: u32 = 64;
 /// Bytes of a chunk in which records begin.
 pub const DEFAULT_CHUNK_SIZE: u32 = 1 << 20;
 /// Bytes kept of a packet: what tcpdump keeps.
 pub const DEFAULT_SNAP_LEN: u32 = 262_144;
-
-/// Memory that the default gives to an interface, however many queues it has; but never fewer than
-/// [`FEWEST_CHUNKS`] chunks to one.
-const DEFAULT_POOL: u64 = 512 << 20;
-const FEWEST_CHUNKS: u32 = 8;
 
 /// The longest [`Window`] that can be asked for: more than any source takes.
 const LONGEST_WINDOW: Duration = Duration::from_secs(60);
@@ -147,8 +143,7 @@ pub(crate) struct Settings {
     pub(crate) mode: Mode,
     pub(crate) timestamps: Timestamps,
     pub(crate) snap_len: u32,
-    pub(crate) chunks: Option<u32>,
-    pub(crate) chunk_size: u32,
+    pub(crate) pool: PoolSize,
     pub(crate) direction: Direction,
     pub(crate) direction_in_records: bool,
     pub(crate) promiscuous: bool,
@@ -176,14 +171,6 @@ impl Settings {
     pub(crate) fn targets(&self) -> Option<u32> {
         self.steering.map(|steering| steering.targets)
     }
-
-    /// Chunks a queue, for that many queues.
-    pub(crate) fn chunks_for(&self, queues: u32) -> u32 {
-        self.chunks.unwrap_or_else(|| {
-            let share = DEFAULT_POOL / u64::from(self.chunk_size.max(1)) / u64::from(queues.max(1));
-            u32::try_from(share).unwrap_or(u32::MAX).clamp(FEWEST_CHUNKS, DEFAULT_CHUNKS)
-        })
-    }
 }
 
 impl Settings {
@@ -196,6 +183,10 @@ impl Settings {
         }
         if self.by_time.is_some() && self.timestamps == Timestamps::None {
             return Err(Error::Options("without time stamps there is no order of time: ask for them".into()));
+        }
+        if self.pool.chunks.is_some() && self.pool.memory.is_some() {
+            let why = "chunks take what they take: ask for so many of them, or for so much memory in all";
+            return Err(Error::Options(why.into()));
         }
         if self.snap_len == 0 {
             return Err(Error::Options("a snap length of 0 keeps nothing: 1 is the least".into()));
@@ -212,8 +203,7 @@ impl Default for Settings {
             mode: Mode::default(),
             timestamps: Timestamps::default(),
             snap_len: DEFAULT_SNAP_LEN,
-            chunks: None,
-            chunk_size: DEFAULT_CHUNK_SIZE,
+            pool: PoolSize::default(),
             direction: Direction::default(),
             direction_in_records: false,
             promiscuous: true,
@@ -274,15 +264,28 @@ impl Builder {
         self
     }
 
-    /// Chunks a queue, at least 2. Unless set, [`DEFAULT_CHUNKS`], or fewer where there are many queues.
+    /// Chunks a queue, at least 2. Unless set, [`DEFAULT_CHUNKS`], or fewer where there are many queues or
+    /// [memory](Self::memory) is short.
     pub fn chunks(mut self, chunks: u32) -> Self {
-        self.settings.chunks = Some(chunks);
+        self.settings.pool.chunks = Some(chunks);
         self
     }
 
-    /// Bytes of a chunk, from 4 KiB to 1 GiB; [`DEFAULT_CHUNK_SIZE`] unless set. Room for one largest frame is added.
+    /// Bytes of a chunk, from 4 KiB to 1 GiB; unless set, [`DEFAULT_CHUNK_SIZE`], or less where [memory](Self::memory) is
+    /// short. Room for one largest frame is added.
     pub fn chunk_size(mut self, bytes: u32) -> Self {
-        self.settings.chunk_size = bytes;
+        self.settings.pool.chunk_size = Some(bytes);
+        self
+    }
+
+    /// Bytes that the whole capture takes for packets at most. Interfaces that would take more all together get as much as one
+    /// another, but never less than 8 chunks of 64 KiB a queue. Unless set, it is an eighth of what is available, to the
+    /// machine and to the control groups of the process.
+    ///
+    /// Where [`chunks`](Self::chunks) says how many, the capture takes what they take. Whatever is asked for, a sixteenth of
+    /// all memory is left to others: at least 256 MiB, or a quarter of it where that is less.
+    pub fn memory(mut self, bytes: u64) -> Self {
+        self.settings.pool.memory = Some(bytes);
         self
     }
 

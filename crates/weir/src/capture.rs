@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 
 use weir_sys::cpu;
 
-use crate::Error;
 use crate::account::Account;
 use crate::builder::{Builder, Delivery, Settings, Timestamps, Wanted, Window};
 use crate::chunk::Chunk;
@@ -14,11 +13,13 @@ use crate::event::Event;
 use crate::filter::{Exchange, Filter, Place, Turn};
 use crate::handlers::{Handler, Plan, Team, Watcher};
 use crate::interface::{Device, Interface};
+use crate::memory::{self, Memory};
 use crate::merge::Merge;
 use crate::opened::Opened;
 use crate::patience::Patience;
 use crate::port::Port;
 use crate::site::{self, Site};
+use crate::{Error, choose};
 
 /// A running capture: gives chunks, and the account.
 #[derive(Debug)]
@@ -84,9 +85,17 @@ impl Capture {
         if let Some(filter) = &settings.filter {
             devices.iter_mut().try_for_each(|device| device.want(filter))?;
         }
+        let mut needs = Vec::new();
+        for device in &devices {
+            needs.push((device.link.name.as_str(), choose::needs(device, settings)?));
+        }
+        let sizes = memory::shares(&needs, settings.pool, Memory::now())?;
         let mut ports = Vec::new();
-        for (((one, device), &place), id) in wanted.iter().zip(&devices).zip(&places).zip(0u32..) {
-            let open = || Port::open(one, device, id, place, settings);
+        for ((((one, device), &place), pool), id) in
+            wanted.iter().zip(&devices).zip(&places).zip(sizes).zip(0u32..)
+        {
+            let settings = Settings { pool, ..settings.clone() };
+            let open = || Port::open(one, device, id, place, &settings);
             ports.push(site::inside(one.namespace.as_ref(), open)??);
         }
         Ok(Self::of(ports, sites, settings))

@@ -1,13 +1,14 @@
-//! Which source captures on which interface, and whether there is memory for it.
+//! Which source captures on which interface.
 
-use std::fs;
-
+use weir_sys::bpf::XdpHook;
+use weir_sys::cpu::Processors;
 use weir_sys::netdev::{self, XdpAbilities};
 
 use crate::Error;
 use crate::Filter;
 use crate::builder::{Direction, Mode, Settings, SourceChoice, Wanted};
 use crate::interface::{Device, Interface, Tags};
+use crate::memory::Alternatives;
 use crate::source::programmed::Programmed;
 use crate::source::{Source, af_packet, af_xdp, tc, xdp, xdp_tc};
 
@@ -85,6 +86,30 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
         (SourceChoice::AfXdp, _) => opener.af_xdp(asked()),
         (SourceChoice::Auto, _) => opener.auto(),
     }
+}
+
+/// What has to be had for the source that [`open`] would open on `device`, or for one that is tried after that.
+pub(crate) fn needs(device: &Device, settings: &Settings) -> Result<Alternatives, Error> {
+    let xdp = |hook| xdp::need(device, settings, hook).map(|need| vec![need]);
+    let tc = || Ok::<_, Error>(vec![tc::need(device, settings, Processors::online()?.count())]);
+    let af_packet = || vec![af_packet::need(device, settings)];
+    Ok(match settings.source {
+        SourceChoice::Auto if device.any => vec![af_packet()],
+        SourceChoice::Auto => match prefer(device, settings).0 {
+            Fit::Xdp => vec![xdp(XdpHook::Native)?, tc()?, af_packet()],
+            Fit::Tc => vec![tc()?, af_packet()],
+        },
+        SourceChoice::Xdp => vec![xdp(XdpHook::Native)?, xdp(XdpHook::Generic)?],
+        SourceChoice::Tc => vec![tc()?],
+        SourceChoice::XdpTc => {
+            let with = |hook| Ok::<_, Error>([xdp(hook)?, tc()?].concat());
+            vec![with(XdpHook::Native)?, with(XdpHook::Generic)?]
+        }
+        SourceChoice::AfPacket => vec![af_packet()],
+        SourceChoice::AfXdp => {
+            [XdpHook::Native, XdpHook::Generic].map(|hook| vec![af_xdp::need(device, settings, hook)]).into()
+        }
+    })
 }
 
 /// The source that the program of forwarding fills with copies; `snap_len` and what there is to say of it.
@@ -298,22 +323,6 @@ fn first_line(error: &Error) -> String {
 /// Whether another source would meet the same.
 fn is_final(error: &Error) -> bool {
     matches!(error, Error::Shape(_) | Error::InterfaceGone { .. } | Error::Corrupt { .. })
-}
-
-/// Refuses a pool that the machine has no memory for.
-pub(crate) fn check_memory(name: &str, asked: u64) -> Result<(), Error> {
-    let Some(available) = available_memory() else { return Ok(()) };
-    if asked > available {
-        return Err(Error::Memory { name: name.to_owned(), asked, available });
-    }
-    Ok(())
-}
-
-/// `MemAvailable`, bytes.
-pub(crate) fn available_memory() -> Option<u64> {
-    let meminfo = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = meminfo.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
 }
 
 #[cfg(test)]

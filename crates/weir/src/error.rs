@@ -117,14 +117,36 @@ pub enum Error {
     #[error("pool: {0}")]
     Shape(#[from] ShapeError),
     /// More memory than there is.
-    #[error("a pool of {} for `{name}` is more than can be had: {} are available", binary(*.asked), binary(*.available))]
+    #[error(
+        "cannot capture on {what}: that takes {}, {} are available of which {} are kept in reserve",
+        binary(*.asked), binary(*.available), binary(*.reserve)
+    )]
     Memory {
-        /// The interface.
-        name: String,
-        /// Bytes of the pool, all queues together.
+        /// The interface, or how many there are.
+        what: String,
+        /// Bytes that all of it takes.
         asked: u64,
-        /// `MemAvailable`, bytes.
+        /// Bytes that are available: to the machine, or to a control group.
         available: u64,
+        /// Those of them that are left to others.
+        reserve: u64,
+        /// An option that there is memory for.
+        fit: Option<String>,
+    },
+    /// More memory, with the smallest pools, than the capture may take.
+    #[error(
+        "cannot capture on {what}: that takes {} at least, and the capture may take {}",
+        binary(*.least), binary(*.budget)
+    )]
+    Budget {
+        /// The interface, or how many there are.
+        what: String,
+        /// Bytes that all of it takes, with the smallest pools.
+        least: u64,
+        /// What was asked for, or an eighth of what is available.
+        budget: u64,
+        /// An option that is enough.
+        fit: String,
     },
     /// Handlers were asked for, and the last of them has gone while the capture went on.
     #[error("every handler has left: nobody takes packets")]
@@ -203,7 +225,8 @@ impl Error {
                 ))
             }
             Self::Unsupported { instead, .. } => Some((*instead).into()),
-            Self::Memory { .. } => Some("ask for fewer or smaller chunks (--chunks, --chunk-size)".into()),
+            Self::Memory { fit: Some(fit), .. } | Self::Budget { fit, .. } => Some(format!("try {fit}")),
+            Self::Memory { .. } => Some("capture on fewer interfaces, or on all by one: -i any".into()),
             Self::Load { source, .. } if source.is_memory() => {
                 Some("ask for fewer or smaller chunks (--chunks, --chunk-size)".into())
             }

@@ -168,6 +168,7 @@ impl Port {
             queues,
             strays: Strays { no_queue: strays.no_queue, foreign: strays.foreign, apart: strays.apart },
             untold_tags: strays.untold,
+            memory: self.source.memory(),
             nic: self.watched.as_ref().map(Watched::growth),
         }
     }

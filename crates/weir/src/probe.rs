@@ -58,8 +58,7 @@ fn load_xdp(tags_of: Option<u32>) -> Result<(), Error> {
 
 fn smallest() -> Result<(Settings, Shape), Error> {
     const CHUNK_SIZE: u32 = 64 << 10;
-    let settings = Settings { chunk_size: CHUNK_SIZE, ..Settings::default() };
-    Ok((settings, Shape::new(1, 2, CHUNK_SIZE, SNAP_LEN)?))
+    Ok((Settings::default(), Shape::new(1, 2, CHUNK_SIZE, SNAP_LEN)?))
 }
 
 fn refused(source: LoadError) -> Error {

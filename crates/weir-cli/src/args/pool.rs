@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use weir::{Builder, DEFAULT_CHUNK_SIZE, Delivery};
+use weir::{Builder, Delivery};
 
 use crate::units;
 
@@ -24,6 +24,12 @@ pub(crate) struct PoolArgs {
     #[arg(conflicts_with = "chunks")]
     buffer_size: Option<u64>,
 
+    /// The most that the whole capture takes for packets, all interfaces and queues together; needs a unit: 512MiB. Unless
+    /// set, an eighth of the available memory.
+    #[arg(long, value_name = "SIZE", value_parser = units::size_with_unit, allow_hyphen_values = true)]
+    #[arg(conflicts_with_all = ["chunks", "buffer_size"])]
+    memory: Option<u64>,
+
     /// Hand packets over once this much has come together ...
     #[arg(long, value_name = "SIZE", value_parser = units::size_u32, allow_hyphen_values = true)]
     min_bytes: Option<u32>,
@@ -42,13 +48,10 @@ impl PoolArgs {
     const MIN_BYTES: u32 = 16 << 10;
     const TIMEOUT: Duration = Duration::from_secs(1);
 
-    /// Fewer than this share of a pool in a chunk, and it is never full while a chunk is read and one is written.
-    const FEWEST_CHUNKS: u64 = 8;
-
     /// Sets pool and delivery; `usual` is the delivery when the user asked for none.
     pub(crate) fn apply(&self, mut builder: Builder, usual: Delivery) -> Builder {
         if let Some(bytes) = self.buffer_size {
-            let (chunks, chunk_size) = self.divide(bytes);
+            let (chunks, chunk_size) = weir::pool_of(bytes, self.chunk_size);
             builder = builder.chunks(chunks).chunk_size(chunk_size);
         } else {
             if let Some(chunks) = self.chunks {
@@ -57,20 +60,11 @@ impl PoolArgs {
             if let Some(chunk_size) = self.chunk_size {
                 builder = builder.chunk_size(chunk_size);
             }
+            if let Some(memory) = self.memory {
+                builder = builder.memory(memory);
+            }
         }
         builder.delivery(self.delivery(usual))
-    }
-
-    /// A pool of at least `bytes` as chunks, and the size of one: what was asked for, else the usual one, or smaller where
-    /// the pool is.
-    fn divide(&self, bytes: u64) -> (u32, u32) {
-        let chunk_size = self.chunk_size.map(u64::from).unwrap_or_else(|| {
-            let share = (bytes / Self::FEWEST_CHUNKS).max(1);
-            (1 << share.ilog2()).clamp(4 << 10, u64::from(DEFAULT_CHUNK_SIZE))
-        });
-        // What is beyond u32 is beyond any memory, and the engine says so.
-        let fit = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
-        (fit(bytes.div_ceil(chunk_size).max(2)), fit(chunk_size))
     }
 
     fn delivery(&self, usual: Delivery) -> Delivery {
@@ -111,7 +105,7 @@ mod tests {
     fn a_pool_size_becomes_chunks() {
         let divide = |args: &[&str]| {
             let pool = capture(args).expect("parses").live.pool;
-            pool.divide(pool.buffer_size.expect("-B"))
+            weir::pool_of(pool.buffer_size.expect("-B"), pool.chunk_size)
         };
         let table: [(&[&str], (u32, u32)); 6] = [
             (&["-B", "64MiB"], (64, 1 << 20)),

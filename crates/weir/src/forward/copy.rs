@@ -6,8 +6,9 @@ use weir_ring::Shape;
 use super::end::End;
 use crate::builder::{Direction, Settings};
 use crate::choose;
+use crate::memory::Need;
 use crate::port::Port;
-use crate::source::programmed::{AtGateInForce, Programmed, pool_options, shape};
+use crate::source::programmed::{self, AtGateInForce, Programmed, pool_options};
 use crate::source::xdp;
 use crate::{Error, size};
 
@@ -24,10 +25,17 @@ pub(super) struct Copy<'a> {
 impl<'a> Copy<'a> {
     /// Plans the pool for what `from` receives.
     pub(super) fn plan(from: &End, id: u32, settings: &'a Settings) -> Result<Self, Error> {
-        let device = &from.device;
-        let snap_len = settings.snap_len.min(xdp::largest_native(device));
-        let shape = shape(device, settings, device.rx_queues, snap_len)?;
-        Ok(Self { settings, id, snap_len, shape })
+        let shape = settings.pool.shape(&from.device.link.name, Self::need(from, settings))?;
+        Ok(Self { settings, id, snap_len: Self::snap_len(from, settings), shape })
+    }
+
+    /// What has to be had for it.
+    pub(super) fn need(from: &End, settings: &Settings) -> Need {
+        programmed::need(from.device.rx_queues, Self::snap_len(from, settings))
+    }
+
+    fn snap_len(from: &End, settings: &Settings) -> u32 {
+        settings.snap_len.min(xdp::largest_native(&from.device))
     }
 
     /// What the program has to know of it.
@@ -39,11 +47,8 @@ impl<'a> Copy<'a> {
     pub(super) fn port(self, from: &End, maps: PoolMaps, in_force: &AtGateInForce) -> Result<Port, Error> {
         let device = &from.device;
         let source = Programmed::new(device, false, self.shape, maps)?.filtered_by(in_force);
-        let detail = format!(
-            "{} chunks of {} a queue",
-            self.shape.chunks(),
-            size::binary(u64::from(self.settings.chunk_size))
-        );
+        let detail =
+            format!("{} chunks of {} a queue", self.shape.chunks(), size::binary(self.shape.limit().into()));
         let opened = choose::copy(device, self.id, self.settings, source, (self.snap_len, detail))?;
         Port::new(from.name(), device, self.id as usize, Some(Direction::In), opened)
     }

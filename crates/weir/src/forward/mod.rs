@@ -31,8 +31,9 @@ pub use self::handler::{Handler, Lane, Packet, Verdict};
 use self::pins::Pins;
 use self::pump::Pumps;
 use self::way::Way;
-use crate::builder::{Builder, Wanted};
+use crate::builder::{Builder, Settings, Wanted};
 use crate::filter::{Exchange, Turn};
+use crate::memory::{self, Memory};
 use crate::{Capture, Error, Event, Filter, Namespace};
 
 /// What becomes of forwarding when the process ends, however it does.
@@ -190,12 +191,24 @@ impl ForwardBuilder {
         end::check(&ends, self.both)?;
         let numbers: &[(usize, usize)] = if self.both { &[(0, 1), (1, 0)] } else { &[(0, 1)] };
         let copied = self.copied.map(Builder::into_settings).transpose()?;
+        let sizes = match &copied {
+            Some(settings) => {
+                let need = |&(from, _): &(usize, usize)| {
+                    (ends[from].name(), vec![vec![Copy::need(&ends[from], settings)]])
+                };
+                let needs: Vec<_> = numbers.iter().map(need).collect();
+                memory::shares(&needs, settings.pool, Memory::now())?
+            }
+            None => Vec::new(),
+        };
+        let copies = sizes.into_iter().flat_map(|pool| Some(Settings { pool, ..copied.clone()? }));
+        let copies: Vec<Settings> = copies.collect();
         let (mut ways, mut ports, mut sites) = (Vec::new(), Vec::new(), Vec::new());
         for (id, &(from, to)) in (0..).zip(numbers) {
             let both = [&ends[from], &ends[to]];
-            let copy = copied.as_ref().map(|settings| Copy::plan(both[0], id, settings)).transpose()?;
-            let (way, port) =
-                Way::load([from, to], both, self.filter.as_ref(), sockets, copy, self.lose_tags)?;
+            let copy =
+                copies.get(id as usize).map(|settings| Copy::plan(both[0], id, settings)).transpose()?;
+            let (way, port) = Way::load([from, to], both, self.filter.as_ref(), sockets, copy, self.lose_tags)?;
             ways.push(way);
             ports.extend(port);
             sites.push(both[0].site()?);

@@ -26,7 +26,7 @@ use super::end::End;
 use super::handler::{Handler, Lane, Packet, Verdict};
 use super::stack::{Door, Stack};
 use super::way::Way;
-use crate::Error;
+use crate::{Error, memory};
 
 /// Entries of each ring.
 const RING: u32 = 2048;
@@ -83,6 +83,9 @@ impl Pumps {
         let frame_size = frame_size(ends)?;
         let queues = [0, 1].map(|end: usize| ends[end].device.rx_queues);
         let threads = queues[0].min(queues[1]);
+        let all: u32 = ways.iter().map(|way| queues[way.from()]).sum();
+        let bytes = u64::from(all) * u64::from(FRAMES) * u64::from(frame_size.bytes());
+        memory::check(ends[0].name(), bytes)?;
         let stacks = ways.iter().map(|way| Stack::start(&ends[way.from()])).collect::<Result<_, _>>()?;
         let mut pumps =
             Self { lanes: Vec::new(), stop: Arc::default(), threads: Vec::new(), stacks, zero_copy: true };

@@ -27,7 +27,7 @@ use std::time::Duration;
 
 use rustix::io::Errno;
 use weir_bpf::filter::Refusals;
-use weir_ring::{Counters, Fill, Gauge, Shape};
+use weir_ring::{Counters, Fill, Gauge};
 use weir_sys::CallError;
 use weir_sys::packet::{self, PacketRing, Promiscuous, RingOptions, Traffic};
 
@@ -44,7 +44,8 @@ use super::{Bell, DIRECTION_BYTES, Queue, Source};
 use crate::builder::{DEFAULT_SNAP_LEN, Delivery, Direction, Settings};
 use crate::filter::{Gate, InForce, Labelled, classic, counting, for_the_kernel, labelled};
 use crate::interface::Device;
-use crate::{Error, choose, size};
+use crate::memory::Need;
+use crate::{Error, size};
 
 /// Bytes of the ring. Beside the pool a capture may take 64 MiB for everything.
 const RING: u32 = 32 << 20;
@@ -70,6 +71,7 @@ pub(crate) struct AfPacket {
     /// Until it is given away.
     queue: Option<Box<PumpedQueue>>,
     gauge: Gauge,
+    memory: u64,
     shared: Arc<Shared>,
     pump: Option<JoinHandle<Finished>>,
     /// Until it is stopped.
@@ -85,12 +87,21 @@ pub(crate) struct Opened {
     pub(crate) warnings: Vec<String>,
 }
 
+/// Bytes kept of a packet.
+fn snap_len(device: &Device, settings: &Settings) -> u32 {
+    settings.snap_len.min(DEFAULT_SNAP_LEN).min(device.largest_frame())
+}
+
+/// What has to be had for it.
+pub(crate) fn need(device: &Device, settings: &Settings) -> Need {
+    Need { queues: 1, largest: snap_len(device, settings) + DIRECTION_BYTES, beside: RING.into() }
+}
+
 /// Opens the source on `device`.
 pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Opened, Error> {
     let name = &device.link.name;
-    let snap_len = settings.snap_len.min(DEFAULT_SNAP_LEN).min(device.largest_frame());
-    let shape = Shape::new(1, settings.chunks_for(1), settings.chunk_size, snap_len + DIRECTION_BYTES)?;
-    choose::check_memory(name, shape.data_bytes() + u64::from(RING))?;
+    let snap_len = snap_len(device, settings);
+    let shape = settings.pool.shape(name, need(device, settings))?;
     let retire = match settings.delivery {
         Delivery::Adaptive | Delivery::Active => Duration::from_millis(1),
         Delivery::Batched { timeout, .. } if settings.by_time.is_some() => {
@@ -183,13 +194,14 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         "TPACKET_V3, ring of {}, pool of {} chunks of {}{}",
         size::binary(ring_bytes.into()),
         shape.chunks(),
-        size::binary(settings.chunk_size.into()),
+        size::binary(shape.limit().into()),
         interpreted.unwrap_or_default(),
     );
     let gauge = reader.gauge();
     let queue = PumpedQueue::new(name, reader, Arc::clone(&shared.signals), refused);
-    let source =
-        AfPacket { queue: Some(Box::new(queue)), gauge, shared, pump: Some(pump), promiscuous, gate };
+    let (queue, pump) = (Some(Box::new(queue)), Some(pump));
+    let memory = shape.data_bytes() + u64::from(ring_bytes);
+    let source = AfPacket { queue, gauge, memory, shared, pump, promiscuous, gate };
     Ok(Opened { source, snap_len, detail, warnings })
 }
 
@@ -274,6 +286,10 @@ impl Source for AfPacket {
 
     fn fill(&self, _queue: u32) -> Fill {
         self.gauge.fill()
+    }
+
+    fn memory(&self) -> u64 {
+        self.memory
     }
 
     fn gate(&self) -> Arc<dyn Gate> {

@@ -44,7 +44,8 @@ use super::{Bell, DIRECTION_BYTES, Queue, Source, xdp};
 use crate::builder::{Delivery, Settings, Timestamps};
 use crate::filter::Gate;
 use crate::interface::{Device, Tags};
-use crate::{Error, choose, size};
+use crate::memory::Need;
+use crate::{Error, size};
 
 /// Bytes of frames, all queues together, if that leaves each [`FEWEST_FRAMES`]. They hold what comes while a pump is kept
 /// from its processor.
@@ -69,6 +70,7 @@ pub(crate) struct AfXdp {
     grace: Grace,
     promiscuous: Option<Promiscuous>,
     sockets: Vec<Socket>,
+    memory: u64,
     clock_offset: i64,
     gate: Arc<dyn Gate>,
 }
@@ -146,6 +148,28 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     }
 }
 
+/// The longest packet that the program gets.
+fn largest(device: &Device, hook: XdpHook) -> u32 {
+    match hook {
+        XdpHook::Native => device.link.mtu.saturating_add(LINK_HEADERS),
+        // In the stack, packets of the size that offloads build come whatever the MTU is.
+        XdpHook::Generic => device.largest_frame(),
+    }
+}
+
+/// Bytes of the frames of all queues.
+fn frame_bytes(queues: u32, frames: UmemOptions) -> u64 {
+    u64::from(queues) * u64::from(frames.frames) * u64::from(frames.frame_size.bytes())
+}
+
+/// What has to be had for it, be it on a card.
+pub(crate) fn need(device: &Device, settings: &Settings, hook: XdpHook) -> Need {
+    let (queues, largest) = (device.rx_queues, largest(device, hook));
+    let snap_len = settings.snap_len.min(largest);
+    let beside = frame_bytes(queues, frames(queues, largest, true));
+    Need { queues, largest: snap_len + DIRECTION_BYTES, beside }
+}
+
 fn open_at(
     device: &Device,
     id: u32,
@@ -155,15 +179,9 @@ fn open_at(
 ) -> Result<Opened, Error> {
     let name = &device.link.name;
     let queues = device.rx_queues;
-    let largest = match hook {
-        XdpHook::Native => device.link.mtu.saturating_add(LINK_HEADERS),
-        // In the stack, packets of the size that offloads build come whatever the MTU is.
-        XdpHook::Generic => device.largest_frame(),
-    };
+    let largest = largest(device, hook);
     let (snap_len, directions) = (settings.snap_len.min(largest), settings.tells_direction(false));
     let form = Form { interface: id, snap_len, directions };
-    let room = snap_len + DIRECTION_BYTES;
-    let shape = Shape::new(queues, settings.chunks_for(queues), settings.chunk_size, room)?;
     // Where nobody tells: any driver but that of veth pairs may be a card's.
     let tells = |all: Vec<XdpAbilities>| {
         let mut all = all.into_iter();
@@ -182,8 +200,8 @@ fn open_at(
             frames.frame_size.room()
         ));
     }
-    let bytes = u64::from(queues) * u64::from(frames.frames) * u64::from(frames.frame_size.bytes());
-    choose::check_memory(name, shape.data_bytes() + bytes)?;
+    let need = Need { queues, largest: snap_len + DIRECTION_BYTES, beside: frame_bytes(queues, frames) };
+    let shape = settings.pool.shape(name, need)?;
 
     let (program, maps) = Program::load(&Options {
         queues,
@@ -203,7 +221,8 @@ fn open_at(
     let promiscuous = promiscuous.map_err(|error| refused(name, error))?;
     let (attached, sockets, clock_offset) = (None, Vec::new(), 0);
     let grace = Grace::new();
-    let mut source = AfXdp { maps, attached, grace, promiscuous, sockets, clock_offset, gate };
+    let memory = shape.data_bytes() + need.beside;
+    let mut source = AfXdp { maps, attached, grace, promiscuous, sockets, memory, clock_offset, gate };
     source.tick()?;
     let how = How {
         form,
@@ -236,7 +255,7 @@ fn open_at(
         frames.frames,
         size::binary(frames.frame_size.bytes().into()),
         shape.chunks(),
-        size::binary(settings.chunk_size.into()),
+        size::binary(shape.limit().into()),
     );
     let opened = Opened { source, snap_len: form.snap_len, detail };
     Ok(notes.iter().fold(opened, |opened, note| opened.note(note)))
@@ -402,6 +421,10 @@ impl Source for AfXdp {
 
     fn fill(&self, queue: u32) -> Fill {
         self.sockets[queue as usize].gauge.fill()
+    }
+
+    fn memory(&self) -> u64 {
+        self.memory
     }
 
     fn gate(&self) -> Arc<dyn Gate> {

@@ -83,6 +83,9 @@ pub(crate) trait Source: std::fmt::Debug + Send {
     /// Where the chunks of `queue` are.
     fn fill(&self, queue: u32) -> Fill;
 
+    /// Bytes that it has taken for packets.
+    fn memory(&self) -> u64;
+
     /// Packets that are counted beside the queues.
     fn strays(&self) -> Strays {
         Strays::default()

@@ -18,7 +18,8 @@ use super::{Bell, DIRECTION_BYTES, Queue, Ready, Source};
 use crate::builder::{Settings, Timestamps};
 use crate::filter::{Form, Gate, InForce, Labelled, PlaceKind, PoolKind, Program, Undo};
 use crate::interface::Device;
-use crate::{Error, Filter, choose, size};
+use crate::memory::Need;
+use crate::{Error, Filter, size};
 
 /// The program shows a packet microseconds after it has stamped it, unless interrupts or a hypervisor come in between.
 const LAG: Duration = Duration::from_millis(2);
@@ -33,6 +34,7 @@ pub(super) trait Attachment: Debug + Send {
 #[derive(Debug)]
 pub(crate) struct Programmed {
     name: String,
+    memory: u64,
     maps: PoolMaps,
     attachment: Option<Box<dyn Attachment>>,
     grace: Grace,
@@ -64,12 +66,9 @@ impl Opened {
 /// Least room for data: a tag that is put back is written as a whole even where the snap length cuts inside of it.
 const LEAST_ROOM: u32 = 16;
 
-/// The measures of a pool for records of up to `largest` bytes of data, if there is memory for it.
-pub(crate) fn shape(device: &Device, settings: &Settings, queues: u32, largest: u32) -> Result<Shape, Error> {
-    let chunks = settings.chunks_for(queues);
-    let shape = Shape::new(queues, chunks, settings.chunk_size, largest.max(LEAST_ROOM) + DIRECTION_BYTES)?;
-    choose::check_memory(&device.link.name, shape.data_bytes())?;
-    Ok(shape)
+/// What a pool takes for records of up to `largest` bytes of data.
+pub(crate) fn need(queues: u32, largest: u32) -> Need {
+    Need { queues, largest: largest.max(LEAST_ROOM) + DIRECTION_BYTES, beside: 0 }
 }
 
 /// What a program has to know of its pool.
@@ -103,7 +102,7 @@ pub(super) fn describe(settings: &Settings, shape: &Shape, writers: u32, writer:
         "{writers} {writer}{plural}{} of {} chunks of {}",
         steered.unwrap_or_default(),
         shape.chunks(),
-        size::binary(u64::from(settings.chunk_size)),
+        size::binary(shape.limit().into()),
     )
 }
 
@@ -164,6 +163,7 @@ impl Programmed {
         })?;
         let mut source = Self {
             name,
+            memory: shape.data_bytes(),
             maps,
             attachment: None,
             grace: Grace::new(),
@@ -380,6 +380,10 @@ impl Source for Programmed {
 
     fn fill(&self, queue: u32) -> Fill {
         self.gauges[queue as usize].fill()
+    }
+
+    fn memory(&self) -> u64 {
+        self.memory
     }
 
     fn gate(&self) -> Arc<dyn Gate> {

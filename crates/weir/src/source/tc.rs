@@ -9,10 +9,11 @@ use weir_sys::bpf::{Place, TcxHook, TcxLink};
 use weir_sys::clsact::Clsact;
 use weir_sys::cpu::Processors;
 
-use super::programmed::{Attachment, NEEDS, Opened, Programmed, describe, not_loaded, pool_options, shape};
+use super::programmed::{self, Attachment, NEEDS, Opened, Programmed, describe, not_loaded, pool_options};
 use crate::Error;
 use crate::builder::{DEFAULT_SNAP_LEN, Direction, Settings, SourceChoice};
 use crate::interface::Device;
+use crate::memory::Need;
 use crate::steering::Steering;
 
 /// Opens the source on `device`.
@@ -28,10 +29,9 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     };
     let processors = Processors::online()?;
     let writers = processors.count();
-    let snap_len = settings.snap_len.min(DEFAULT_SNAP_LEN).min(device.largest_frame());
-    let segments = settings.segment.then_some(Segments { payload: device.link.mtu });
-    let room = segments.map_or(0, |segments| segments.payload.saturating_add(Segments::HEADERS));
-    let shape = shape(device, settings, settings.queues_of(writers), snap_len.max(room))?;
+    let snap_len = snap_len(device, settings);
+    let segments = segments(device, settings);
+    let shape = settings.pool.shape(name, need(device, settings, writers))?;
     let directions = settings.tells_direction(settings.direction == Direction::Both);
     let pool = pool_options(&shape, settings, id, snap_len, directions);
     let (programs, maps) = Programs::load(&Options {
@@ -59,6 +59,23 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     );
     source.attached(hold);
     Ok(Opened { source, snap_len, detail })
+}
+
+/// Bytes kept of a packet.
+fn snap_len(device: &Device, settings: &Settings) -> u32 {
+    settings.snap_len.min(DEFAULT_SNAP_LEN).min(device.largest_frame())
+}
+
+/// The segments that super-frames are cut into.
+fn segments(device: &Device, settings: &Settings) -> Option<Segments> {
+    settings.segment.then_some(Segments { payload: device.link.mtu })
+}
+
+/// What has to be had for it, where there are so many processors.
+pub(crate) fn need(device: &Device, settings: &Settings, processors: u32) -> Need {
+    let room =
+        segments(device, settings).map_or(0, |segments| segments.payload.saturating_add(Segments::HEADERS));
+    programmed::need(settings.queues_of(processors), snap_len(device, settings).max(room))
 }
 
 /// What holds the programs on the interface: a link for each, or filters where the kernel has no tcx.

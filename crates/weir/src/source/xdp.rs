@@ -10,11 +10,12 @@ use weir_sys::CallError;
 use weir_sys::bpf::{XdpHook, query};
 use weir_sys::cpu::Processors;
 
-use super::programmed::{Attachment, NEEDS, Opened, Programmed, describe, not_loaded, pool_options, shape};
+use super::programmed::{self, Attachment, NEEDS, Opened, Programmed, describe, not_loaded, pool_options};
 use super::writers::{self, Native};
 use crate::Error;
 use crate::builder::{Mode, Settings, SourceChoice};
 use crate::interface::{Device, Tags};
+use crate::memory::Need;
 use crate::steering::Steering;
 
 /// Largest packet that `bpf_xdp_load_bytes` can be brought to copy, in two steps (`load` in xdp.bpf.c).
@@ -83,6 +84,25 @@ pub(crate) fn largest_native(device: &Device) -> u32 {
         .min(LARGEST_COPY)
 }
 
+/// The longest packet that the program gets.
+fn largest(device: &Device, hook: XdpHook) -> u32 {
+    match hook {
+        XdpHook::Native => largest_native(device),
+        // In the stack, packets of the size that offloads build come whatever the MTU is.
+        XdpHook::Generic => device.largest_frame().min(LARGEST_COPY),
+    }
+}
+
+/// What has to be had for it.
+pub(crate) fn need(device: &Device, settings: &Settings, hook: XdpHook) -> Result<Need, Error> {
+    let writers = match (hook, writers::native(device)) {
+        (XdpHook::Native, Native::Queues) => device.rx_queues,
+        _ => Processors::online()?.count(),
+    };
+    let snap_len = settings.snap_len.min(largest(device, hook));
+    Ok(programmed::need(settings.queues_of(writers), snap_len))
+}
+
 /// Refuses to steer by VLANs that nobody tells, or (`always`) to miss them.
 fn keep_vlans(device: &Device, settings: &Settings, always: bool) -> Result<(), Error> {
     let steered = settings.steering.is_some_and(|steering| steering.is_by_vlan());
@@ -124,13 +144,8 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
             });
         }
     };
-    let largest = match hook {
-        XdpHook::Native => largest_native(device),
-        // In the stack, packets of the size that offloads build come whatever the MTU is.
-        XdpHook::Generic => device.largest_frame().min(LARGEST_COPY),
-    };
-    let snap_len = settings.snap_len.min(largest);
-    let shape = shape(device, settings, settings.queues_of(count), snap_len)?;
+    let snap_len = settings.snap_len.min(largest(device, hook));
+    let shape = settings.pool.shape(name, programmed::need(settings.queues_of(count), snap_len))?;
     let directions = settings.tells_direction(settings.source == SourceChoice::XdpTc);
 
     let pool = pool_options(&shape, settings, id, snap_len, directions);

@@ -5,13 +5,15 @@ use std::time::Duration;
 
 use weir_bpf::Strays;
 use weir_ring::{Counters, Fill};
+use weir_sys::bpf::XdpHook;
+use weir_sys::cpu::Processors;
 
 use super::programmed::{self, Programmed};
 use super::{Bell, Queue, Source, tc, xdp};
-use crate::Error;
 use crate::builder::Settings;
 use crate::filter::Gate;
 use crate::interface::Device;
+use crate::{Error, memory};
 
 #[derive(Debug)]
 pub(crate) struct XdpTc {
@@ -30,8 +32,14 @@ pub(crate) struct Opened {
 
 /// Opens both on `device`.
 pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Opened, Error> {
-    let xdp = xdp::open(device, id, settings, false)?;
-    let tc = tc::open(device, id, settings)?;
+    let any_xdp =
+        [XdpHook::Native, XdpHook::Generic].map(|hook| Ok(vec![xdp::need(device, settings, hook)?]));
+    let any_xdp = any_xdp.into_iter().collect::<Result<_, Error>>()?;
+    let any_tc = vec![vec![tc::need(device, settings, Processors::online()?.count())]];
+    let sizes = memory::shares_of([any_xdp, any_tc], settings.pool)?;
+    let [of_xdp, of_tc] = sizes.map(|pool| Settings { pool, ..settings.clone() });
+    let xdp = xdp::open(device, id, &of_xdp, false)?;
+    let tc = tc::open(device, id, &of_tc)?;
     Ok(Opened {
         snap_len: xdp.snap_len.max(tc.snap_len),
         detail: format!("{}; {}", xdp.detail, tc.detail),
@@ -79,6 +87,10 @@ impl Source for XdpTc {
     fn fill(&self, queue: u32) -> Fill {
         let (source, queue) = self.find(queue);
         source.fill(queue)
+    }
+
+    fn memory(&self) -> u64 {
+        self.xdp.memory() + self.tc.memory()
     }
 
     fn gate(&self) -> Arc<dyn Gate> {

@@ -129,6 +129,7 @@ fn account() -> Account {
         queues: vec![QueueAccount { queue: 7, tally, ..QueueAccount::default() }],
         strays: Strays::default(),
         untold_tags: 0,
+        memory: 0,
         nic: Some(NicCounters { missed: 1, fifo_errors: 0, dropped: 0 }),
     });
     Account { elapsed: Duration::from_secs(5), interfaces: interfaces.into(), ..Account::default() }
