@@ -1,7 +1,12 @@
 //! Users, and becoming one.
 
+use std::collections::HashSet;
+use std::collections::hash_map::RandomState;
 use std::ffi::{CStr, CString};
+use std::fs;
+use std::hash::BuildHasher as _;
 use std::mem::MaybeUninit;
+use std::ops::RangeInclusive;
 use std::ptr;
 
 use rustix::process::{Gid, Uid};
@@ -31,7 +36,25 @@ const MOST: usize = 16 << 20;
 /// More groups than Linux allows (`NGROUPS_MAX`) are not asked for.
 const GROUPS: i32 = 65_536;
 
+/// Numbers that systemd sets aside for users that are there as long as a program runs: nobody's files have them.
+pub const PASSING: RangeInclusive<u32> = 61_184..=65_519;
+
+/// So many of them are tried.
+const TRIES: u32 = 64;
+
 impl User {
+    /// A user that nobody is, of [these](PASSING): no database has its number for a user or a group, and no process has it. It is
+    /// called by its number. `None`: there is none, or nobody can tell.
+    pub fn passing() -> Option<Self> {
+        let taken = numbers_of_processes().ok()?;
+        let count = PASSING.end() - PASSING.start() + 1;
+        // By chance: who starts at the same time, in a container perhaps, where other processes cannot be seen, takes another.
+        let first = u32::try_from(RandomState::new().hash_one(0) % u64::from(count)).ok()?;
+        let mut numbers = (0..TRIES).map(|more| PASSING.start() + (first + more) % count);
+        let number = numbers.find(|&number| !taken.contains(&number) && !is_known(number))?;
+        Some(Self { name: number.to_string(), uid: number, gid: number, groups: vec![number] })
+    }
+
     /// The user of this name, from wherever the C library knows users. `None`: there is none.
     ///
     /// # Errors
@@ -79,6 +102,40 @@ impl User {
         set_thread_res_gid(gid, gid, gid).map_err(|error| CallError::new("set the group", error))?;
         set_thread_res_uid(uid, uid, uid).map_err(|error| CallError::new("set the user", error))
     }
+}
+
+/// The numbers of users and first groups that processes have, all four of each.
+fn numbers_of_processes() -> std::io::Result<HashSet<u32>> {
+    let mut numbers = HashSet::new();
+    for entry in fs::read_dir("/proc")? {
+        // One that is over, or no process.
+        let Ok(status) = fs::read_to_string(entry?.path().join("status")) else { continue };
+        let lines =
+            status.lines().filter_map(|line| line.strip_prefix("Uid:").or_else(|| line.strip_prefix("Gid:")));
+        numbers
+            .extend(lines.flat_map(str::split_ascii_whitespace).filter_map(|word| word.parse::<u32>().ok()));
+    }
+    Ok(numbers)
+}
+
+/// Whether a user or a group may have this number, from wherever the C library knows them.
+fn is_known(number: u32) -> bool {
+    let mut line = vec![0; LINE];
+    let mut user = MaybeUninit::<libc::passwd>::uninit();
+    let mut found = ptr::null_mut();
+    // SAFETY: `user`, `line` with its length and `found` are valid for the call to write to.
+    let error =
+        unsafe { libc::getpwuid_r(number, user.as_mut_ptr(), line.as_mut_ptr(), line.len(), &raw mut found) };
+    if error != 0 || !found.is_null() {
+        return true;
+    }
+    let mut group = MaybeUninit::<libc::group>::uninit();
+    let mut found = ptr::null_mut();
+    // SAFETY: `group`, `line` with its length and `found` are valid for the call to write to.
+    let error = unsafe {
+        libc::getgrgid_r(number, group.as_mut_ptr(), line.as_mut_ptr(), line.len(), &raw mut found)
+    };
+    error != 0 || !found.is_null()
 }
 
 /// The number of the group of this name, from wherever the C library knows groups. `None`: there is none.
@@ -149,6 +206,25 @@ mod tests {
         assert_eq!(nobody.uid, 65_534);
         assert_eq!(User::find("no-such-user").unwrap(), None);
         assert_eq!(User::find("a\0b").unwrap(), None);
+    }
+
+    #[test]
+    fn a_passing_user_is_nobody_else() {
+        for _ in 0..20 {
+            let user = User::passing().expect("one of thousands");
+            assert!(PASSING.contains(&user.uid), "{user:?}");
+            assert_eq!(
+                (user.gid, &user.groups, &user.name),
+                (user.uid, &vec![user.uid], &user.uid.to_string())
+            );
+            assert!(!is_known(user.uid));
+        }
+        // Where the databases have many, these are by chance.
+        let found: HashSet<_> = (0..20).filter_map(|_| User::passing()).map(|user| user.uid).collect();
+        assert!(found.len() > 10, "{found:?}");
+        assert!(is_known(0) && is_known(65_534));
+        let own = rustix::process::geteuid().as_raw();
+        assert!(numbers_of_processes().unwrap().contains(&own));
     }
 
     #[test]

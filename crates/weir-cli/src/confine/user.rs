@@ -6,14 +6,16 @@ use weir_sys::user::User;
 
 use crate::failure::Failure;
 
-/// Users of no other program, the first that exists: the package makes one, `nobody` is everywhere.
-const OWN: [&str; 2] = ["weir", "nobody"];
+/// The user that the package makes for no other program.
+const OWN: &str = "weir";
+/// Who is everywhere: others may be it, too.
+const LAST: &str = "nobody";
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Privileges")]
 pub(crate) struct UserArgs {
     /// Become this user once the interfaces are open: all files are created by it and belong to it. Started by root, weir
-    /// becomes `weir` or `nobody` by itself, and the files are root's; `-Z root` keeps it from that.
+    /// becomes `weir` by itself, or a user that nobody else is where there is none, and the files are root's; `-Z root` keeps it from that.
     #[arg(short = 'Z', long, value_name = "USER")]
     relinquish_privileges: Option<String>,
 }
@@ -61,9 +63,10 @@ fn own() -> Result<Become, Failure> {
     }
     let takes = Capabilities::SETUID | Capabilities::SETGID;
     let may = privilege::effective().is_ok_and(|held| held.contains(takes));
-    let found = if may { OWN.iter().find_map(|name| User::find(name).ok().flatten()) } else { None };
-    Ok(found
-        .map_or(Become::Nobody(Some("it stays user 0: it cannot become `weir` or `nobody`")), Become::Own))
+    let known = |name| User::find(name).ok().flatten();
+    let found = || known(OWN).or_else(User::passing).or_else(|| known(LAST));
+    let found = may.then(found).flatten();
+    Ok(found.map_or(Become::Nobody(Some("it stays user 0: it cannot become another")), Become::Own))
 }
 
 impl Become {

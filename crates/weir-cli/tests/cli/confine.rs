@@ -2,14 +2,16 @@
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown};
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
 use rustix::process::{Pid, Signal, kill_process};
 use weir_lab::require_root;
+use weir_sys::user::PASSING;
 
 use crate::harness::{
-    Mounts, NOBODY, Running, confined, directory, network, own_user, path, root_tests, send, send_off, start,
+    CONFINED, Mounts, NOBODY, Running, directory, network, own_user, path, root_tests, send, send_off, start,
     tshark, until, weir,
 };
 
@@ -86,14 +88,14 @@ fn every_thread_is_confined_while_it_captures(source: &[&str]) {
     let network = network();
     let args = [&["capture", "-i", "rx0", "-v", "--json", "-w", &file], source].concat();
     let running = start(&network, &args);
-    running.wait_for(&confined());
+    running.wait_for(CONFINED);
     send(&network, 500);
     for name in ["CapInh:", "CapPrm:", "CapEff:", "CapBnd:", "CapAmb:"] {
         all_are(running.id(), name, 0);
     }
     all_are(running.id(), "NoNewPrivs:", 1);
     all_are(running.id(), "Seccomp:", 2);
-    let user = own_user();
+    let user = own_user(running.id());
     all_belong_to(running.id(), user.uid, user.gid, &user.groups);
     let threads = status(running.id(), "Threads:")[0];
     assert!(threads >= if source[1].starts_with("af_") { 2 } else { 1 });
@@ -146,7 +148,7 @@ fn root_who_opens_files_keeps_what_it_takes_to_write_where_it_may_not_without() 
         let network = network();
         let file = path(&directory, "theirs.pcapng");
         let running = start(&network, &["capture", "-i", "rx0", "-v", "-w", &file]);
-        running.wait_for(&confined());
+        running.wait_for(CONFINED);
         all_are(running.id(), "CapEff:", 0);
         let files = one_beside(running.id(), "weir-files");
         for name in ["CapPrm:", "CapEff:"] {
@@ -169,7 +171,7 @@ fn root_files_are_opened_by_a_process_that_does_nothing_else() {
     let file = path(&directory, "f");
     let capture = || start(&network, &["capture", "-i", "rx0", "-w", &file, "-v", "--rotate-count", "10"]);
     let running = capture();
-    running.wait_for(&confined());
+    running.wait_for(CONFINED);
     let files = one_beside(running.id(), "weir-files");
     all_belong_to(
         files,
@@ -211,7 +213,7 @@ fn root_files_are_opened_by_a_process_that_does_nothing_else() {
 
     // Who writes no file needs none.
     let running = start(&network, &["capture", "-i", "rx0", "-v", "--no-control"]);
-    running.wait_for(&confined());
+    running.wait_for(CONFINED);
     assert!(beside(running.id(), "weir-files").is_empty());
     running.interrupt().succeeded();
 }
@@ -263,7 +265,6 @@ fn root_who_captures_is_who_was_asked_for() {
         return;
     }
     let network = network();
-    let user = own_user();
     let groups = numbers(std::process::id(), "Groups:", 10)[0]
         .iter()
         .map(|&group| u32::try_from(group).expect("a group"))
@@ -271,23 +272,63 @@ fn root_who_captures_is_who_was_asked_for() {
     let nobody = (NOBODY, NOBODY, vec![NOBODY]);
     let root = (0, 0, groups);
     let cases = [
-        (&[][..], (user.uid, user.gid, user.groups), "; user "),
-        (&["-Z", "nobody"], nobody.clone(), "; user nobody; writes no file"),
-        (&["-Z", "root"], root.clone(), "it is user 0, as asked for"),
-        (&["--no-confine"], root, "not confined, as asked for"),
-        (&["--no-confine", "-Z", "nobody"], nobody, "not confined, as asked for"),
+        (&[][..], None, "; user "),
+        (&["-Z", "nobody"], Some(nobody.clone()), "; user nobody; writes no file"),
+        (&["-Z", "root"], Some(root.clone()), "it is user 0, as asked for"),
+        (&["--no-confine"], Some(root), "not confined, as asked for"),
+        (&["--no-confine", "-Z", "nobody"], Some(nobody), "not confined, as asked for"),
     ];
     for command in [&["count"][..], &["capture", "-w", "/dev/null"]] {
-        for (args, (uid, gid, groups), said) in &cases {
+        for (args, asked, said) in &cases {
             let running = start(
                 &network,
                 &[command, &["-i", "rx0", "--source", "xdp", "-v", "--no-control"], args].concat(),
             );
             running.wait_for(said);
-            all_belong_to(running.id(), *uid, *gid, groups);
+            let (uid, gid, groups) = asked.clone().unwrap_or_else(|| {
+                let user = own_user(running.id());
+                (user.uid, user.gid, user.groups)
+            });
+            all_belong_to(running.id(), uid, gid, &groups);
             send(&network, 10);
             running.interrupt().succeeded().says("10 packets captured");
         }
+    }
+}
+
+#[test]
+fn root_without_a_user_of_its_own_a_capture_is_who_nobody_else_is() {
+    if !require_root("root_without_a_user_of_its_own_a_capture_is_who_nobody_else_is") {
+        return;
+    }
+    // As on a machine without the package.
+    let mounts = Mounts::with(
+        "mount -t tmpfs none /mnt && grep -v ^weir: /etc/passwd > /mnt/passwd && mount --bind /mnt/passwd /etc/passwd",
+    );
+    let network = network();
+    let capture = || {
+        let args =
+            ["count", "-i", "rx0", "--source", "af_packet", "-B", "2MiB", "-v", "--no-control", "--json"];
+        let running = Running::spawn(&network, &mut mounts.weir(&args));
+        running.wait_for(CONFINED);
+        let number = numbers(running.id(), "Uid:", 10)[0][0];
+        let uid = u32::try_from(number).expect("a user");
+        assert!(PASSING.contains(&uid), "{uid}");
+        all_belong_to(running.id(), uid, uid, &[uid]);
+        (running, uid)
+    };
+    let ((mut one, first), (mut other, second)) = (capture(), capture());
+    assert_ne!(first, second);
+    for (process, stranger) in [(one.id(), NOBODY), (one.id(), second), (other.id(), first)] {
+        let kill = format!("kill -KILL {process}");
+        let mut as_stranger = Command::new("sh");
+        let output = as_stranger.args(["-c", &kill]).uid(stranger).gid(stranger).output().expect("sh runs");
+        assert!(!output.status.success(), "user {stranger} has killed the capture of another");
+    }
+    assert!(one.is_running() && other.is_running());
+    for (running, uid) in [(one, first), (other, second)] {
+        let account = running.interrupt().succeeded().account();
+        assert_eq!(account.0["confinement"]["user"], uid.to_string());
     }
 }
 

@@ -18,7 +18,7 @@ use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
 use weir_lab::{Network, require_root};
 
 use crate::harness::{
-    Mounts, NOBODY, Running, capture, confined, directory, network, output, path, root_tests, run, send,
+    CONFINED, Mounts, NOBODY, Running, capture, directory, network, output, path, root_tests, run, send,
     start, tshark, until, weir,
 };
 
@@ -88,7 +88,7 @@ fn a_running_capture_takes_another_filter_and_the_file_says_when(source: &str) {
     let (network, directory) = (network(), directory());
     let (file, socket) = (path(&directory, "changed.pcapng"), path(&directory, "socket"));
     let running = capture(&network, &["--source", source, "-w", &file, "--json", "-v", "--control", &socket]);
-    running.wait_for(&confined());
+    running.wait_for(CONFINED);
     send(&network, 100);
     let times = ctl_succeeds(&network, &["filter", "-t", &socket, "--json", "--", EVEN]);
     let times: serde_json::Value = serde_json::from_str(&times).expect("JSON");

@@ -14,7 +14,7 @@ use rustix::thread::{MembarrierCommand, membarrier};
 use serde_json::Value;
 use tempfile::TempDir;
 use weir_lab::{FrameSender, Generator, LinkCounters, Network, Pair, Traffic, Veth};
-use weir_sys::user::User;
+use weir_sys::user::{PASSING, User};
 
 /// Somebody: the number of `nobody` on Debian.
 pub(crate) const NOBODY: u32 = 65_534;
@@ -109,16 +109,21 @@ pub(crate) fn softirqs_end() {
     membarrier(MembarrierCommand::Global).expect("the kernel has it");
 }
 
-/// Who a capture is that root has started.
-pub(crate) fn own_user() -> User {
-    let found = ["weir", "nobody"].into_iter().find_map(|name| User::find(name).expect("a user database"));
-    found.expect("nobody is everywhere")
+/// Who a capture is that root has started, of which this is the process: `weir`, or who nobody else is.
+pub(crate) fn own_user(process: u32) -> User {
+    if let Some(user) = User::find("weir").expect("a user database") {
+        return user;
+    }
+    let status = fs::read_to_string(format!("/proc/{process}/status")).expect("the process runs");
+    let uid =
+        status.lines().find_map(|line| line.strip_prefix("Uid:")?.split_whitespace().next()?.parse().ok());
+    let uid = uid.expect("a user");
+    assert!(PASSING.contains(&uid), "{uid}");
+    User { name: uid.to_string(), uid, gid: uid, groups: vec![uid] }
 }
 
 /// What the capture says once it has given up everything, if it was root who started it.
-pub(crate) fn confined() -> String {
-    format!("confined: no capability, no new privileges; user {}; writes no file", own_user().name)
-}
+pub(crate) const CONFINED: &str = "confined: no capability, no new privileges; user ";
 
 /// A folder for the files of a test.
 pub(crate) fn directory() -> TempDir {

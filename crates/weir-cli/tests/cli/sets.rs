@@ -7,7 +7,7 @@ use std::thread;
 use weir_lab::require_root;
 
 use crate::control::{ctl, ctl_succeeds, ended_at, say};
-use crate::harness::{capture, confined, directory, network, path, root_tests, send, start};
+use crate::harness::{CONFINED, capture, directory, network, path, root_tests, send, start};
 
 root_tests! { a_set_changes_under_a_running_filter_and_the_file_says_how:
     root_a_set_changes_under_a_running_filter_and_the_file_says_how_xdp("xdp", false);
@@ -27,7 +27,7 @@ fn a_set_changes_under_a_running_filter_and_the_file_says_how(source: &str, exch
     let first = if exchanged { "arp" } else { &expression };
     let args = ["--source", source, "-w", &file, "--json", "-v", "--control", &socket, "--", first];
     let running = capture(&network, &args);
-    running.wait_for(&confined());
+    running.wait_for(CONFINED);
     if exchanged {
         ctl_succeeds(&network, &["filter", "-t", &socket, "--", &expression]);
     }
