@@ -4,13 +4,12 @@ use weir_sys::bpf::XdpHook;
 use weir_sys::cpu::Processors;
 use weir_sys::netdev::{self, XdpAbilities};
 
-use crate::Error;
-use crate::Filter;
 use crate::builder::{Direction, Mode, Settings, SourceChoice, Wanted};
 use crate::interface::{Device, Interface, Tags};
 use crate::memory::Alternatives;
 use crate::source::programmed::Programmed;
 use crate::source::{Source, af_packet, af_xdp, tc, xdp, xdp_tc};
+use crate::{Error, Filter, Namespace, site};
 
 type Opening = Result<(Box<dyn Source>, Interface), Error>;
 
@@ -233,14 +232,14 @@ pub struct Choice {
     pub why: String,
 }
 
-/// What [`SourceChoice::Auto`] would take on the interface `name` of this thread's network namespace, everything else
-/// being as [`Builder`](crate::Builder) has it at first. Nothing is opened.
+/// What [`SourceChoice::Auto`] would take on the interface `name` of `namespace`, or of this thread's, everything else being as [`Builder`](crate::Builder) has it at first. Nothing is opened.
 ///
 /// # Errors
 ///
 /// An interface that is unknown or down, or of a kind that nothing captures on.
-pub fn choice(name: &str) -> Result<Choice, Error> {
-    let device = Device::find(&Wanted { namespace: None, name: name.to_owned() })?;
+pub fn choice(namespace: Option<&Namespace>, name: &str) -> Result<Choice, Error> {
+    let wanted = Wanted { namespace: namespace.cloned(), name: name.to_owned() };
+    let device = site::inside(namespace, || Device::find(&wanted))??;
     if !device.link.is_up() {
         return Err(Error::InterfaceDown { name: device.link.name });
     }

@@ -4,8 +4,8 @@ use weir_bpf::LoadError;
 use weir_ring::{Corrupt, ShapeError};
 use weir_sys::CallError;
 
+use crate::command;
 use crate::filter::FilterError;
-use crate::namespace::command_prefix;
 use crate::size::binary;
 
 /// A capture that cannot begin, or cannot go on.
@@ -211,7 +211,7 @@ impl Error {
                 Some("name each interface once; all of its queues are captured".into())
             }
             Self::InterfaceDown { name } => {
-                let (inside, name) = command_prefix(name);
+                let (inside, name) = command::place(name);
                 Some(format!("bring it up: {inside}ip link set {name} up"))
             }
             Self::Namespace { mend, .. } | Self::Forward { mend, .. } => Some(mend.clone()),
@@ -219,7 +219,7 @@ impl Error {
                 "run as root, or give the program what it needs: setcap {needs}+ep $(command -v weir)"
             )),
             Self::Busy { name, .. } => {
-                let (inside, name) = command_prefix(name);
+                let (inside, name) = command::place(name);
                 Some(format!(
                     "capture beside it with --source tc, or look at it with: {inside}bpftool net show dev {name}"
                 ))

@@ -9,8 +9,8 @@ use weir_sys::netdev::{XdpAbilities, xdp_abilities};
 
 use crate::Error;
 use crate::builder::Wanted;
+use crate::command;
 use crate::filter::{Compiled, Filter, Receiver};
-use crate::namespace::command_prefix;
 
 /// One interface of a capture.
 #[derive(Clone, Debug)]
@@ -104,7 +104,7 @@ impl Tags {
 impl Device {
     /// What leaves VLAN tags in the frames for XDP to see, as a command.
     pub(crate) fn leave_tags(&self) -> String {
-        let (inside, name) = command_prefix(&self.link.name);
+        let (inside, name) = command::place(&self.link.name);
         if self.driver.as_deref() == Some("veth") {
             return "ethtool -K PEER txvlan off tx-vlan-stag-hw-insert off, on its other end".into();
         }

@@ -26,6 +26,7 @@
 #![forbid(unsafe_code)]
 
 pub mod account;
+pub mod command;
 pub mod filter;
 pub mod forward;
 pub mod probe;

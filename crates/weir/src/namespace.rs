@@ -16,7 +16,7 @@ use weir_sys::netns::NetNs;
 use crate::Error;
 
 /// Where namespaces have names: `ip netns`, and containers of Docker.
-const DIRECTORIES: [&str; 2] = ["/run/netns", "/var/run/docker/netns"];
+pub(crate) const DIRECTORIES: [&str; 2] = ["/run/netns", "/var/run/docker/netns"];
 /// What it takes to enter one and open a packet socket there.
 const TO_ENTER: &str = "cap_sys_admin,cap_net_raw";
 /// What it takes to look at that of another user's process.
@@ -133,7 +133,7 @@ impl Watch {
 
 /// The process, if `name` is the number of one.
 fn process_of(name: &str) -> Result<Option<OwnedFd>, Error> {
-    let number = name.bytes().all(|byte| byte.is_ascii_digit()).then(|| name.parse().ok()).flatten();
+    let number = is_process(name).then(|| name.parse().ok()).flatten();
     let Some(process) = number.and_then(Pid::from_raw) else { return Ok(None) };
     match pidfd_open(process, PidfdFlags::empty()) {
         Ok(process) => Ok(Some(process)),
@@ -142,11 +142,16 @@ fn process_of(name: &str) -> Result<Option<OwnedFd>, Error> {
     }
 }
 
+/// Whether it is the number of a process by which a namespace is called.
+pub(crate) fn is_process(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
+}
+
 fn path_of(name: &str) -> Result<PathBuf, Error> {
     if name.contains('/') {
         return Ok(name.into());
     }
-    if !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit()) {
+    if is_process(name) {
         return Ok(format!("/proc/{name}/ns/net").into());
     }
     let places = DIRECTORIES.map(|directory| Path::new(directory).join(name));
@@ -198,19 +203,6 @@ fn refused(name: &str, path: &Path, error: CallError) -> Error {
     Error::Namespace { name: name.to_owned(), what, mend: mend.to_owned() }
 }
 
-/// The interface's own name in `label`, and the words that run a command where it is.
-pub(crate) fn command_prefix(label: &str) -> (String, &str) {
-    let Some((namespace, interface)) = label.rsplit_once('/') else { return (String::new(), label) };
-    let prefix = if namespace.contains('/') {
-        format!("nsenter --net={namespace} ")
-    } else if namespace.bytes().all(|byte| byte.is_ascii_digit()) {
-        format!("nsenter -t {namespace} -n ")
-    } else {
-        format!("ip netns exec {namespace} ")
-    };
-    (prefix, interface)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,13 +234,5 @@ mod tests {
             let error = Namespace::find(name).unwrap_err();
             assert!(error.to_string().contains(what) && error.hint().is_some(), "{name}: {error}");
         }
-    }
-
-    #[test]
-    fn commands_are_told_for_the_namespace() {
-        assert_eq!(command_prefix("eth0"), (String::new(), "eth0"));
-        assert_eq!(command_prefix("web/eth0"), ("ip netns exec web ".to_owned(), "eth0"));
-        assert_eq!(command_prefix("47/eth0"), ("nsenter -t 47 -n ".to_owned(), "eth0"));
-        assert_eq!(command_prefix("/run/x/web/eth0"), ("nsenter --net=/run/x/web ".to_owned(), "eth0"));
     }
 }

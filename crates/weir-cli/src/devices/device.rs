@@ -5,6 +5,7 @@ use std::fs;
 
 use serde::Serialize;
 use weir::link::Link;
+use weir::{Namespace, command};
 use weir_sys::ethtool::{Channels, Ethtool, Rings};
 use weir_sys::netdev::{self, XdpAbilities};
 use weir_sys::{address, link, packet};
@@ -16,6 +17,9 @@ use crate::failure::Failure;
 #[derive(Debug, Serialize)]
 pub(crate) struct Device {
     pub(crate) name: String,
+    /// The network namespace in which it is, as the user calls it; `None`: that of this process.
+    #[serde(skip)]
+    pub(crate) netns: Option<String>,
     pub(crate) index: u32,
     /// What makes it, if that is software: `veth`, `bridge`, ... .
     pub(crate) kind: Option<String>,
@@ -143,6 +147,13 @@ pub(crate) struct Auto {
 }
 
 impl Device {
+    /// A command on it, which is given its name, as it is to be run from here.
+    pub(crate) fn command(&self, command: impl FnOnce(&str) -> String) -> String {
+        let label = self.netns.iter().chain([&self.name]).map(String::as_str).collect::<Vec<_>>().join("/");
+        let (inside, name) = command::place(&label);
+        format!("{inside}{}", command(&name))
+    }
+
     /// Whether the offload is switched on.
     pub(crate) fn has(&self, offload: &str) -> bool {
         self.offloads.get(offload).is_some_and(|offload| offload.on)
@@ -157,11 +168,12 @@ pub(crate) struct Survey {
     abilities: Option<Vec<XdpAbilities>>,
     ethtool: Ethtool,
     namespace: Option<String>,
+    netns: Option<Namespace>,
 }
 
 impl Survey {
-    /// Asks, in this thread's network namespace.
-    pub(crate) fn take() -> Result<Self, Failure> {
+    /// Asks, in this thread's network namespace, which is `netns`.
+    pub(crate) fn take(netns: Option<&Namespace>) -> Result<Self, Failure> {
         let failed = |error: weir_sys::CallError| Failure::new(error);
         let namespace = fs::read_link("/proc/thread-self/ns/net").ok();
         Ok(Self {
@@ -170,6 +182,7 @@ impl Survey {
             abilities: netdev::xdp_abilities().map_err(failed)?,
             ethtool: Ethtool::new().map_err(failed)?,
             namespace: namespace.map(|link| link.to_string_lossy().into_owned()),
+            netns: netns.cloned(),
         })
     }
 
@@ -213,6 +226,7 @@ impl Survey {
         let features = self.ethtool.features(name).into_iter();
         Device {
             name: name.clone(),
+            netns: self.netns.as_ref().map(|netns| netns.name().to_owned()),
             index: link.index,
             kind: link.kind.clone(),
             up: link.is_up(),
@@ -252,7 +266,7 @@ impl Survey {
             promiscuity: link.promiscuity,
             namespace: self.namespace.clone(),
             filter_room: packet::filter_room(),
-            auto: Auto::of(name),
+            auto: Auto::of(self.netns.as_ref(), name),
             driver,
             not_told,
         }
@@ -265,8 +279,8 @@ impl Survey {
 }
 
 impl Auto {
-    fn of(name: &str) -> Self {
-        match weir::choice(name) {
+    fn of(netns: Option<&Namespace>, name: &str) -> Self {
+        match weir::choice(netns, name) {
             Ok(choice) => Self { source: Some(choice.source), why: choice.why },
             Err(error) => {
                 let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();

@@ -58,11 +58,9 @@ struct Listing<'a> {
 
 /// The interfaces of these names, or all, in the namespace of that name, or in this thread's.
 pub(crate) fn find(netns: Option<&str>, names: &[String]) -> Result<Vec<Device>, Failure> {
-    let look = || Survey::take()?.devices(names);
-    match netns {
-        Some(netns) => Namespace::find(netns)?.inside(look)?,
-        None => look(),
-    }
+    let Some(netns) = netns else { return Survey::take(None)?.devices(names) };
+    let netns = Namespace::find(netns)?;
+    netns.inside(|| Survey::take(Some(&netns))?.devices(names))?
 }
 
 pub(crate) fn run(args: &DevicesArgs) -> Result<(), Failure> {

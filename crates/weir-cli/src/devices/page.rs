@@ -78,9 +78,9 @@ pub(super) fn page(device: &Device, columns: usize, paint: Paint) -> String {
     }
     if let Some(room) = device.filter_room.filter(|&room| room < packet::ENOUGH_ROOM) {
         let room = format!(
-            "{} in a packet socket: af_packet asks longer filters in the process; sysctl -w net.core.optmem_max={} makes more",
+            "{} in a packet socket: af_packet asks longer filters in the process; {} makes more",
             units::bytes(room),
-            packet::ENOUGH_ROOM
+            device.command(|_| format!("sysctl -w net.core.optmem_max={}", packet::ENOUGH_ROOM))
         );
         lines.push(("filter room", room));
     }

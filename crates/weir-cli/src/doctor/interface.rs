@@ -1,5 +1,7 @@
 //! What an interface does to packets before or after anybody can see them.
 
+use weir::command;
+
 use super::check::Check;
 use crate::devices::Device;
 
@@ -21,7 +23,6 @@ pub(super) fn checks(device: &Device) -> Vec<Check> {
 
 fn state(device: &Device) -> Check {
     const NAME: &str = "state";
-    let name = &device.name;
     match (device.up, device.carrier) {
         (true, true) => Check::ok(NAME, "up"),
         (true, false) => {
@@ -29,7 +30,7 @@ fn state(device: &Device) -> Check {
         }
         (false, _) => Check::missing(NAME, "down")
             .why("nothing can be captured on it")
-            .mend(format!("ip link set {name} up")),
+            .mend(device.command(|name| format!("ip link set {name} up"))),
     }
 }
 
@@ -44,10 +45,16 @@ fn programs(device: &Device) -> Check {
     match xdp {
         Some(_) => Check::weak(NAME, list.join(", "))
             .why("the place of xdp is taken, and never taken away: use tc or af_packet")
-            .mend(format!("weir devices {} tells whose it is", device.name)),
+            .mend(format!("{} tells whose it is", page_of(device))),
         None if list.is_empty() => Check::ok(NAME, "none of others"),
         None => Check::ok(NAME, list.join(", ")),
     }
+}
+
+/// The command that tells all of it.
+fn page_of(device: &Device) -> String {
+    let netns = device.netns.iter().map(|netns| format!("--netns {} ", command::word(netns)));
+    format!("weir devices {}{}", netns.collect::<String>(), command::word(&device.name))
 }
 
 fn xdp(device: &Device) -> Option<Check> {
@@ -67,7 +74,7 @@ fn xdp(device: &Device) -> Option<Check> {
                 format!("native in {driver}, but an MTU of {} needs several buffers", device.mtu),
             )
             .why("the driver will not attach a program with this MTU")
-            .mend(format!("ip link set {} mtu {ONE_PAGE_MTU}", device.name)),
+            .mend(device.command(|name| format!("ip link set {name} mtu {ONE_PAGE_MTU}"))),
         );
     }
     Some(Check::ok(
@@ -102,7 +109,7 @@ fn offload(device: &Device, name: &'static str, offloads: &[(&str, &str)], off: 
         return check;
     }
     let words: Vec<String> = switchable.iter().map(|word| format!("{word} off")).collect();
-    check.mend(format!("ethtool -K {} {}", device.name, words.join(" ")))
+    check.mend(device.command(|name| format!("ethtool -K {name} {}", words.join(" "))))
 }
 
 fn merging(device: &Device) -> Check {
@@ -140,7 +147,7 @@ fn tags(device: &Device) -> Check {
     match device.xdp {
         Some(xdp) if xdp.native && !xdp.tells_vlan_tag => Check::weak(NAME, "stripped, and not told to xdp")
             .why("records of the xdp source lack them; tc and af_packet put them back")
-            .mend(format!("ethtool -K {}{off}", device.name)),
+            .mend(device.command(|name| format!("ethtool -K {name}{off}"))),
         _ => Check::ok(NAME, "stripped by the device, put back in records"),
     }
 }
@@ -160,7 +167,7 @@ fn queues(device: &Device) -> Option<Check> {
     Some(
         Check::weak(NAME, found)
             .why("more processors could share the work of receiving")
-            .mend(format!("ethtool -L {} {kind} {wanted}", device.name)),
+            .mend(device.command(|name| format!("ethtool -L {name} {kind} {wanted}"))),
     )
 }
 
@@ -174,7 +181,7 @@ fn ring(device: &Device) -> Option<Check> {
     Some(
         Check::weak(NAME, found)
             .why("what comes while the processor is busy elsewhere waits there, or is lost as rx_missed")
-            .mend(format!("ethtool -G {} rx {}", device.name, rings.max_rx)),
+            .mend(device.command(|name| format!("ethtool -G {name} rx {}", rings.max_rx))),
     )
 }
 
@@ -187,7 +194,7 @@ fn flow_control(device: &Device) -> Option<Check> {
     Some(
         Check::weak(NAME, "asks the sender to pause when there is no room")
             .why("capturing can slow down what it watches, and the loss happens in the switch, uncounted")
-            .mend(format!("ethtool -A {} rx off tx off", device.name)),
+            .mend(device.command(|name| format!("ethtool -A {name} rx off tx off"))),
     )
 }
 
@@ -201,7 +208,7 @@ fn spread(device: &Device) -> Option<Check> {
     Some(
         Check::weak(NAME, format!("over {} queues, not symmetric", rss.queues))
             .why("the two directions of a connection come on different queues, whose records are not in common order")
-            .mend(format!("ethtool -X {} xfrm symmetric-xor", device.name)),
+            .mend(device.command(|name| format!("ethtool -X {name} xfrm symmetric-xor"))),
     )
 }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use weir::Forward;
+use weir::{Forward, command};
 
 use super::summary::{Counters, Summary};
 use crate::style::Paint;
@@ -23,11 +23,8 @@ pub(super) fn opened(forward: &Forward, from: &str, to: &str, paint: Paint) -> S
     }
     match forward.pinned() {
         Some(place) => {
-            let place = place.display();
-            let _infallible = writeln!(
-                text,
-                "on exit: goes on in the kernel, as {place}, until: weir forward --end {from} {to}"
-            );
+            let (place, end) = (place.display(), end(from, to));
+            let _infallible = writeln!(text, "on exit: goes on in the kernel, as {place}, until: {end}");
         }
         None => text.push_str("on exit: ends, and packets go to this host's stack\n"),
     }
@@ -36,7 +33,12 @@ pub(super) fn opened(forward: &Forward, from: &str, to: &str, paint: Paint) -> S
 
 /// What is said at the end of a run that leaves something going on.
 pub(super) fn goes_on(from: &str, to: &str) -> String {
-    format!("It goes on in the kernel; to end it: weir forward --end {from} {to}\n")
+    format!("It goes on in the kernel; to end it: {}\n", end(from, to))
+}
+
+/// The command that ends it.
+fn end(from: &str, to: &str) -> String {
+    format!("weir forward --end {} {}", command::word(from), command::word(to))
 }
 
 /// A column: its title, its value, and whether it is shown even when it is zero everywhere.

@@ -1,13 +1,14 @@
 //! `weir doctor`: with all privileges, with those that the README names, and with none.
 
 use std::fs;
+use std::os::fd::{AsFd as _, AsRawFd as _};
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use serde_json::Value;
 use weir_lab::{Hook, Network, Verdict, Veth, require_root};
 
-use crate::harness::{Ended, Running, network, run};
+use crate::harness::{Ended, Running, network, run, weir};
 
 /// Runs a program as a user without any privilege.
 fn as_nobody(network: &Network, program: &str, args: &[&str]) -> Ended {
@@ -101,6 +102,36 @@ fn root_an_interface_is_told_what_changes_packets() {
     }
     let all = diagnosis(&run(&network, &["doctor", "-i", "rx0", "--json"]).succeeded());
     for (name, _) in mends {
+        assert_eq!(check(&all, group, name)["state"], "ok", "{}", check(&all, group, name));
+    }
+}
+
+#[test]
+fn root_what_it_advises_for_another_namespace_is_done_there() {
+    if !require_root("root_what_it_advises_for_another_namespace_is_done_there") {
+        return;
+    }
+    let network = Network::new(Veth::default().ipv4()).expect("a private network");
+    let _hook = Hook::attach(&network.pair().rx, Verdict::Pass).expect("a program");
+    let path = format!("/proc/{}/fd/{}", std::process::id(), network.rx().as_fd().as_raw_fd());
+    let look = || {
+        let output = weir(&["doctor", "-i", "rx0", "--netns", &path, "--json"]).output().expect("weir runs");
+        let all: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        all
+    };
+    let paste = |command: &str| Command::new("sh").args(["-c", command]).output().expect("sh runs");
+    let all = look();
+    let group = "interface rx0";
+    for name in ["merging", "cutting", "checksums"] {
+        let mend = check(&all, group, name)["mend"].as_str().expect("a command");
+        assert!(mend.starts_with(&format!("nsenter --net={path} ethtool -K rx0 ")), "{mend}");
+        let pasted = paste(mend);
+        assert!(pasted.status.success(), "{mend}: {pasted:?}");
+    }
+    let mend = check(&all, group, "programs")["mend"].as_str().expect("a command");
+    assert!(mend.starts_with(&format!("weir devices --netns {path} rx0 tells")), "{mend}");
+    let all = look();
+    for name in ["merging", "cutting", "checksums"] {
         assert_eq!(check(&all, group, name)["state"], "ok", "{}", check(&all, group, name));
     }
 }

@@ -10,9 +10,9 @@ use weir_sys::packet::Promiscuous;
 use super::account::SendCounters;
 use crate::account::NicCounters;
 use crate::builder::Wanted;
+use crate::command;
 use crate::event::{Change, Event, Known};
 use crate::interface::Device;
-use crate::namespace::command_prefix;
 use crate::site::{self, Site};
 use crate::source::programmed::NEEDS;
 use crate::source::writers::{self, Native};
@@ -234,7 +234,7 @@ fn receives(end: &End) -> Result<(), Error> {
 pub(super) fn refused(error: Error) -> Error {
     let (what, mend) = match &error {
         Error::Busy { name, .. } => {
-            let (inside, device) = command_prefix(name);
+            let (inside, device) = command::place(name);
             (error.to_string(), format!("see whose it is: {inside}bpftool net show dev {device}"))
         }
         Error::Unsupported { .. } => (
@@ -263,7 +263,7 @@ fn sends(end: &End) -> Result<(), Error> {
     }
     let driver = end.device.driver.as_deref().unwrap_or("of unknown name");
     let what = format!("`{name}`: its driver ({driver}) takes no redirected packets as things are");
-    let (inside, device) = command_prefix(name);
+    let (inside, device) = command::place(name);
     let mend = format!(
         "some drivers do once there is an XDP program on the interface, or a queue for each processor: {inside}ethtool -l \
          {device}"
@@ -279,6 +279,6 @@ fn fits(from: &End, to: &End) -> Result<(), Error> {
     }
     let what =
         format!("packets of `{}` (MTU {here}) do not fit through `{}` (MTU {there})", from.name(), to.name());
-    let (inside, device) = command_prefix(to.name());
+    let (inside, device) = command::place(to.name());
     Err(Error::Forward { what, mend: format!("{inside}ip link set {device} mtu {here}") })
 }

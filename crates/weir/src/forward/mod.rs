@@ -208,7 +208,8 @@ impl ForwardBuilder {
             let both = [&ends[from], &ends[to]];
             let copy =
                 copies.get(id as usize).map(|settings| Copy::plan(both[0], id, settings)).transpose()?;
-            let (way, port) = Way::load([from, to], both, self.filter.as_ref(), sockets, copy, self.lose_tags)?;
+            let (way, port) =
+                Way::load([from, to], both, self.filter.as_ref(), sockets, copy, self.lose_tags)?;
             ways.push(way);
             ports.extend(port);
             sites.push(both[0].site()?);

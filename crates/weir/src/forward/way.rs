@@ -16,11 +16,10 @@ use super::pump::Pumps;
 use super::{OnExit, WayInfo, end, pins};
 use crate::filter::{Gate, Seat};
 use crate::interface::{Device, Tags};
-use crate::namespace::command_prefix;
 use crate::port::Port;
 use crate::source::programmed::{self, AtGateInForce};
 use crate::source::xdp;
-use crate::{Error, Filter};
+use crate::{Error, Filter, command};
 
 /// Forwarding in one direction.
 #[derive(Debug)]
@@ -83,13 +82,9 @@ impl Way {
         }
         if !bound && device.tags != Tags::InFrame {
             let what = format!("the driver of `{name}` strips VLAN tags and does not tell them to XDP");
-            let leave = match is_veth {
-                true => "ethtool -K PEER txvlan off tx-vlan-stag-hw-insert off".to_owned(),
-                false => device.leave_tags(),
-            };
             if !lose_tags {
                 let what = format!("{what}: tagged packets would be forwarded without their tags");
-                let mend = format!("let it leave them: {leave}; or ask for it: --lose-tags");
+                let mend = format!("let it leave them: {}; or ask for it: --lose-tags", device.leave_tags());
                 return Err(Error::Forward { what, mend });
             }
             notes.push(format!("{what}: tagged packets are forwarded without their tags, as asked for"));
@@ -114,7 +109,7 @@ impl Way {
                     "{error}; packets of several buffers, which its MTU of {} asks for, are not redirected by this kernel",
                     from.device.link.mtu
                 );
-                let (inside, device) = command_prefix(from.name());
+                let (inside, device) = command::place(from.name());
                 let mend = format!(
                     "a smaller MTU, of veth at both ends ({inside}ip link set {device} mtu 3498), or Linux 6.3 and later"
                 );

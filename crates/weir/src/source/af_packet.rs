@@ -135,7 +135,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         in_kernel = None;
         warnings.push(format!(
             "slower than it could be, as the filter is asked in the process: {}",
-            gate::no_room()
+            gate::no_room(name)
         ));
     }
     let in_pump = device.any || device.filter.is_some() && in_kernel.is_none();

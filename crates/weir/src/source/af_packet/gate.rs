@@ -12,6 +12,7 @@ use weir_sys::packet::{self, FilterPlace, Instruction};
 
 use super::shared::Shared;
 use super::sieve::Sieve;
+use crate::command;
 use crate::filter::{Form, Gate, InForce, Labelled, PlaceKind, Program, Undo, checked, for_the_kernel};
 use crate::{DEFAULT_SNAP_LEN, Error};
 
@@ -134,11 +135,12 @@ impl SocketGate {
     }
 }
 
-/// Why a socket does not take a filter, and what helps.
-pub(super) fn no_room() -> String {
+/// Why a socket on the interface `name` does not take a filter, and what helps.
+pub(super) fn no_room(name: &str) -> String {
     let most = packet::filter_room().map_or_else(String::new, |most| format!(" = {most}"));
+    let (inside, _) = command::place(name);
     format!(
-        "a packet socket has no room for it (net.core.optmem_max{most}): sysctl -w net.core.optmem_max=131072 makes some"
+        "a packet socket has no room for it (net.core.optmem_max{most}): {inside}sysctl -w net.core.optmem_max=131072 makes some"
     )
 }
 
@@ -172,7 +174,7 @@ impl Gate for SocketGate {
             (Err(Error::Call(error)), Form::Classic(instructions)) if error.errno() == ENOMEM => {
                 self.move_to_pump(instructions)
             }
-            (Err(Error::Call(error)), _) if error.errno() == ENOMEM => Err(self.refused(no_room())),
+            (Err(Error::Call(error)), _) if error.errno() == ENOMEM => Err(self.refused(no_room(&self.name))),
             (Err(error), _) => Err(error),
         }
     }
