@@ -47,7 +47,7 @@ static __always_inline void count(__u64 *counter)
 /* Finds what counts the packet. */
 static __always_inline bool meet(struct xdp_md *ctx, struct record *record)
 {
-	if (queues_of == 0 || likely(ctx->ingress_ifindex == queues_of))
+	if (queues_of == 0 || is_ours(ctx, queues_of))
 		return find(record, ctx->rx_queue_index);
 	beside(FOREIGN);
 	return false;

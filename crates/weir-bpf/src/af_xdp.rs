@@ -13,6 +13,7 @@ use weir_sys::bpf::XdpHook;
 use crate::filter::{Gate, Hook, gate};
 use crate::log::{LoadError, logged};
 use crate::pool::Stamp;
+use crate::writers::Driven;
 use crate::xdp::{Attached, Body, Bound, Device, HAS_FRAGMENTS, Kind, bind, reuse};
 use crate::{Strays, leave_out_all};
 
@@ -27,9 +28,8 @@ pub struct Options {
     pub stamp: Stamp,
     /// Packets may come in several buffers, which the sockets have to be ready for.
     pub fragments: bool,
-    /// For native XDP, the index of the interface whose packets these are; those of others are counted as foreign. `None`:
-    /// generic XDP, where packets of one queue may be met on several CPUs at a time.
-    pub native_on: Option<u32>,
+    /// For native XDP, the interface whose packets these are; those of others are counted as foreign. `None`: generic XDP, where packets of one queue may be met on several CPUs at a time.
+    pub native_on: Option<Driven>,
     /// Index of the interface whose driver is asked for stripped VLAN tags; the program is then bound to it.
     pub tags_of: Option<u32>,
 }
@@ -74,7 +74,7 @@ impl Program {
         let mut open = skeleton::AfXdpSkelBuilder::default().open(&mut storage)?;
         let constants = open.maps.rodata_data.as_deref_mut().expect("the program has constants");
         constants.timestamps = options.stamp as u32;
-        constants.queues_of = options.native_on.unwrap_or(0);
+        constants.queues_of = options.native_on.map_or(0, Driven::constant);
         constants.fragments = options.fragments;
         // The process has the pool.
         open.maps.pool.set_autocreate(false)?;
@@ -111,7 +111,8 @@ impl Program {
                 (Kind::Bound(bound.clone()), Gate::Bound(bound))
             }
             None => {
-                let hook = Hook::Xdp { fragments: options.fragments };
+                let interface = options.native_on.and_then(Driven::only);
+                let hook = Hook::Xdp { fragments: options.fragments, interface };
                 let outcomes =
                     [(hook.wanted(), &loaded.progs.wanted), (hook.unwanted(), &loaded.progs.unwanted)];
                 let program = loaded.progs.redirect.as_fd().try_clone_to_owned()?;

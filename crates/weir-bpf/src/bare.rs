@@ -39,7 +39,7 @@ impl Bare {
         logged("bare", || {
             let mut storage = MaybeUninit::uninit();
             let loaded = skeleton::BareSkelBuilder::default().open(&mut storage)?.load()?;
-            let hook = Hook::Xdp { fragments: false };
+            let hook = Hook::Xdp { fragments: false, interface: None };
             let outcomes =
                 [(hook.wanted(), &loaded.progs.bare_wanted), (hook.unwanted(), &loaded.progs.bare_unwanted)];
             let program = loaded.progs.bare.as_fd().try_clone_to_owned()?;

@@ -27,3 +27,13 @@ static __always_inline __u32 packet_length(struct xdp_md *ctx)
 {
 	return fragments ? bpf_xdp_get_buff_len(ctx) : ctx->data_end - ctx->data;
 }
+
+/* As an interface: the driver hands the program on to no other one. */
+#define ANY_INTERFACE 0xffffffffu
+
+/* Whether the packet is of this interface. To ask a packet which it is of is dangerous where ANY_INTERFACE stands for it: veth with
+ * GRO takes `rxq->dev` away (veth_disable_xdp) while the program may still run. */
+static __always_inline bool is_ours(struct xdp_md *ctx, __u32 interface)
+{
+	return interface == ANY_INTERFACE || likely(ctx->ingress_ifindex == interface);
+}

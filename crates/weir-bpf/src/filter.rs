@@ -46,6 +46,10 @@ pub enum Hook {
     Xdp {
         /// The attached program takes packets of several buffers.
         fragments: bool,
+        /// Index of the interface that all its packets come from, where that is not to be asked for ([`Driven::hands_on`]).
+        ///
+        /// [`Driven::hands_on`]: crate::writers::Driven::hands_on
+        interface: Option<u32>,
     },
     /// tc, for what arrives.
     Ingress,
@@ -103,14 +107,14 @@ impl Hook {
 
     fn kind(self) -> ProgramKind {
         match self {
-            Self::Xdp { fragments } => ProgramKind::Xdp { fragments, bound_to: None },
+            Self::Xdp { fragments, .. } => ProgramKind::Xdp { fragments, bound_to: None },
             Self::Ingress | Self::Egress => ProgramKind::Tc,
         }
     }
 
     fn context(self) -> Context {
         match self {
-            Self::Xdp { fragments } => Context::Xdp { fragments },
+            Self::Xdp { fragments, interface } => Context::Xdp { fragments, interface },
             Self::Ingress => Context::Tc { outgoing: false },
             Self::Egress => Context::Tc { outgoing: true },
         }

@@ -16,6 +16,7 @@ use weir_sys::bpf::pin::pin;
 use crate::filter::{Gate, Hook, gate};
 use crate::log::{LoadError, logged};
 use crate::pool::{PoolMaps, PoolOptions, keep_maps, prepare};
+use crate::writers::Driven;
 use crate::xdp::{Attached, Body, Bound, Device, HAS_FRAGMENTS, Kind, bind, reuse};
 use crate::{Strays, leave_out_all};
 
@@ -31,7 +32,9 @@ macro_rules! pool_maps {
 /// The constants of one way.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
-    /// Receive queues that the device can ever have.
+    /// The interface that receives.
+    pub from: Driven,
+    /// Receive queues that it can ever have.
     pub queues: u32,
     /// Packets may come in several buffers; see [`crate::xdp::Options::fragments`].
     pub fragments: bool,
@@ -171,7 +174,8 @@ impl Forward {
                 (Kind::Bound(bound.clone()), Gate::Bound(bound))
             }
             None => {
-                let hook = Hook::Xdp { fragments: options.fragments };
+                let interface = options.from.only();
+                let hook = Hook::Xdp { fragments: options.fragments, interface };
                 let outcomes = [
                     (hook.wanted(), &loaded.progs.forward_wanted),
                     (hook.unwanted(), &loaded.progs.forward_unwanted),

@@ -21,7 +21,7 @@ static __always_inline __u32 writer_of(struct xdp_md *ctx)
 {
 	if (queues_of == 0)
 		return this_processor();
-	if (likely(ctx->ingress_ifindex == queues_of))
+	if (is_ours(ctx, queues_of))
 		return ctx->rx_queue_index;
 	beside(FOREIGN);
 	return NO_WRITER;

@@ -86,7 +86,7 @@ impl Program {
         constants.verdict = if options.exclusive { XDP_DROP } else { XDP_PASS };
         constants.fragments = options.fragments;
         constants.queues_of = match options.writers {
-            Writers::Queues { of } => of,
+            Writers::Queues(driven) => driven.constant(),
             Writers::Processors(_) => 0,
         };
         writers::measure(&mut open.maps.processors, options.writers.processors())?;
@@ -126,7 +126,11 @@ impl Program {
                 (Kind::Bound(bound.clone()), Gate::Bound(bound))
             }
             None => {
-                let hook = Hook::Xdp { fragments: options.fragments };
+                let interface = match &options.writers {
+                    Writers::Queues(driven) => driven.only(),
+                    Writers::Processors(_) => None,
+                };
+                let hook = Hook::Xdp { fragments: options.fragments, interface };
                 let outcomes =
                     [(hook.wanted(), &loaded.progs.wanted), (hook.unwanted(), &loaded.progs.unwanted)];
                 let program = loaded.progs.capture.as_fd().try_clone_to_owned()?;

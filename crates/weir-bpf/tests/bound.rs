@@ -4,7 +4,7 @@ use std::process::Command;
 
 use weir_bpf::filter::{FilterError, Loader};
 use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp, SteerBy, Steering};
-use weir_bpf::writers::Writers;
+use weir_bpf::writers::{Driven, Writers};
 use weir_bpf::xdp::{Options, Program};
 use weir_bpf::{af_xdp, forward};
 use weir_filter::emit::ebpf;
@@ -35,6 +35,10 @@ const POOL: PoolOptions = PoolOptions {
     ethernet: true,
 };
 
+fn driven(index: u32) -> Driven {
+    Driven { index, hands_on: false }
+}
+
 /// The program for `device`, with the smallest pool.
 fn program(device: u32, fragments: bool, steering: Option<SteerBy>) -> (Program, PoolMaps) {
     let steering = steering.map(|by| Steering { by, targets: 4, seed: 1 });
@@ -43,7 +47,7 @@ fn program(device: u32, fragments: bool, steering: Option<SteerBy>) -> (Program,
         steering,
         exclusive: false,
         fragments,
-        writers: Writers::Queues { of: device },
+        writers: Writers::Queues(driven(device)),
         tags_of: Some(device),
     };
     Program::load(&options).expect("it is loaded")
@@ -54,10 +58,18 @@ fn program(device: u32, fragments: bool, steering: Option<SteerBy>) -> (Program,
 fn loaders(device: u32, fragments: bool, steered: &[Option<SteerBy>]) -> Vec<Loader> {
     let (queues, tags_of) = (1, Some(device));
     let captures: Vec<_> = steered.iter().map(|&steering| program(device, fragments, steering).1).collect();
-    let options = af_xdp::Options { queues, stamp: Stamp::Packet, fragments, native_on: tags_of, tags_of };
-    let (_program, af_xdp) = af_xdp::Program::load(&options).expect("it is loaded");
     let options =
-        forward::Options { queues, fragments, to_sockets: true, past_sockets: true, tags_of, copies: None };
+        af_xdp::Options { queues, stamp: Stamp::Packet, fragments, native_on: tags_of.map(driven), tags_of };
+    let (_program, af_xdp) = af_xdp::Program::load(&options).expect("it is loaded");
+    let options = forward::Options {
+        from: driven(device),
+        queues,
+        fragments,
+        to_sockets: true,
+        past_sockets: true,
+        tags_of,
+        copies: None,
+    };
     let (forward, _) = forward::Forward::load(&options).expect("it is loaded");
     let options = forward::Options { copies: Some(POOL), ..options };
     let (copying, _maps) = forward::Forward::load(&options).expect("it is loaded");

@@ -117,7 +117,7 @@ fn bytes_behind_the_first_buffer_are_found() {
         let at = usize::from(page) * 256 + 5;
         let there = packet.get(at..at + 2).map(|bytes| u32::from(bytes[0]) << 8 | u32::from(bytes[1]));
         let graph = far(there.unwrap_or(0));
-        let xdp = Loaded::new(&graph, &[], Context::Xdp { fragments: true });
+        let xdp = Loaded::new(&graph, &[], Context::Xdp { fragments: true, interface: None });
         assert_eq!(xdp.accepts(&packet), there.is_some(), "{page}");
     }
 }
@@ -318,7 +318,7 @@ fn filters_are_put_in_place_exchanged_and_taken_away() {
     // What was not loaded for the gate: a program for packets of several buffers.
     let Gate::Calls(calls) = bare.gate() else { panic!("its filter is in front") };
     let outcomes = calls.outcomes().try_clone_to_owned().unwrap();
-    let other = Loader::calls(vec![Hook::Xdp { fragments: true }], outcomes);
+    let other = Loader::calls(vec![Hook::Xdp { fragments: true, interface: None }], outcomes);
     assert!(other.load(&protocol_is(6), &[]).is_err());
 }
 

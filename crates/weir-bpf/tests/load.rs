@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::io::Write;
 
 use weir_bpf::pool::{PoolOptions, Stamp, SteerBy, Steering};
-use weir_bpf::writers::Writers;
+use weir_bpf::writers::{Driven, Writers};
 use weir_bpf::{LoadError, af_xdp, bare, forward, lab, stack, tag, tc, xdp, xsk};
 use weir_sys::cpu::Processors;
 use weir_sys::netns::NetNs;
@@ -143,14 +143,15 @@ const POOL: [usize; 5] = [STAMPS.len(), SNAP_LENGTHS.len(), 2, 2, STEERED.len()]
 fn root_xdp() {
     with_device(|device| {
         let mut loaded = Loaded::default();
-        let sizes: Vec<usize> = POOL.into_iter().chain([2, 2, 3]).collect();
+        let sizes: Vec<usize> = POOL.into_iter().chain([2, 2, 4]).collect();
         for row in pairs(&sizes) {
             let (pool, steering) = pool(&row);
             let online = || Processors::online().expect("processors");
             // Bound programs are for drivers, which have queues.
             let (writers, tags_of) = match row[7] {
-                0 => (Writers::Queues { of: device }, None),
-                1 => (Writers::Queues { of: device }, Some(device)),
+                0 => (Writers::Queues(Driven { index: device, hands_on: true }), None),
+                1 => (Writers::Queues(Driven { index: device, hands_on: false }), Some(device)),
+                2 => (Writers::Queues(Driven { index: device, hands_on: false }), None),
                 _ => (Writers::Processors(online()), None),
             };
             let (exclusive, fragments) = (row[5] == 1, row[6] == 1);
@@ -214,7 +215,7 @@ fn root_af_xdp() {
         let mut loaded = Loaded::default();
         for row in pairs(&[STAMPS.len(), 2, 3]) {
             let (stamp, fragments) = (STAMPS[row[0]], row[1] == 1);
-            let native_on = (row[2] > 0).then_some(device);
+            let native_on = (row[2] > 0).then_some(Driven { index: device, hands_on: row[2] == 1 });
             let tags_of = (row[2] > 1).then_some(device);
             let options = af_xdp::Options { queues: 4, stamp, fragments, native_on, tags_of };
             loaded.load(|| format!("{options:?}"), tags_of.is_some(), || af_xdp::Program::load(&options));
@@ -234,8 +235,9 @@ fn root_forward() {
             let (to_sockets, past_sockets) = [(false, true), (true, false), (true, true)][row[6]];
             let tags_of = (row[7] == 1).then_some(device);
             let copies = (row[8] == 1).then_some(pool);
+            let from = Driven { index: device, hands_on: true };
             let options =
-                forward::Options { queues: 4, fragments, to_sockets, past_sockets, tags_of, copies };
+                forward::Options { from, queues: 4, fragments, to_sockets, past_sockets, tags_of, copies };
             loaded.load(|| format!("{options:?}"), tags_of.is_some(), || forward::Forward::load(&options));
         }
         loaded.end("forward");

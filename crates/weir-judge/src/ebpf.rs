@@ -12,10 +12,10 @@ use weir_sys::{skip, testrun};
 
 /// Every context that a test run can make.
 pub const CONTEXTS: [Context; 7] = [
-    Context::Xdp { fragments: false },
-    Context::Xdp { fragments: true },
-    Context::XdpTagged { fragments: false },
-    Context::XdpTagged { fragments: true },
+    Context::Xdp { fragments: false, interface: None },
+    Context::Xdp { fragments: true, interface: None },
+    Context::XdpTagged { fragments: false, interface: None },
+    Context::XdpTagged { fragments: true, interface: None },
     Context::Tc { outgoing: false },
     Context::Tc { outgoing: true },
     Context::Socket,
@@ -157,7 +157,7 @@ impl Loaded {
 
 fn kind(context: Context) -> ProgramKind {
     match context {
-        Context::Xdp { fragments } | Context::XdpTagged { fragments } => {
+        Context::Xdp { fragments, .. } | Context::XdpTagged { fragments, .. } => {
             ProgramKind::Xdp { fragments, bound_to: None }
         }
         Context::Tc { .. } => ProgramKind::Tc,

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use weir_bpf::writers::Driven;
 use weir_sys::bpf::probe;
 use weir_sys::ethtool::{Ethtool, Stripping};
 use weir_sys::link::{Address, Link, Links};
@@ -102,6 +103,11 @@ impl Tags {
 }
 
 impl Device {
+    /// As a program in its driver knows it. veth hands a program on to no other interface.
+    pub(crate) fn driven(&self) -> Driven {
+        Driven { index: self.link.index, hands_on: self.driver.as_deref() != Some("veth") }
+    }
+
     /// What leaves VLAN tags in the frames for XDP to see, as a command.
     pub(crate) fn leave_tags(&self) -> String {
         let (inside, name) = command::place(&self.link.name);

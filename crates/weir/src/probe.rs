@@ -1,6 +1,6 @@
 //! Whether the kernel takes a source's programs: they are loaded, attached to nothing, and let go again.
 
-use weir_bpf::writers::Writers;
+use weir_bpf::writers::{Driven, Writers};
 use weir_bpf::{LoadError, tc, xdp};
 use weir_ring::Shape;
 use weir_sys::cpu::Processors;
@@ -50,7 +50,7 @@ fn load_xdp(tags_of: Option<u32>) -> Result<(), Error> {
         exclusive: false,
         fragments: true,
         // Attached to nothing, it need not know the interface.
-        writers: Writers::Queues { of: tags_of.unwrap_or(u32::MAX) },
+        writers: Writers::Queues(Driven { index: tags_of.unwrap_or(1), hands_on: true }),
         tags_of,
     };
     xdp::Program::load(&options).map(drop).map_err(refused)

@@ -196,7 +196,8 @@ impl BoundParts {
     fn load_here(&self, graph: &Graph, sets: &Sets<'_>) -> Result<OwnedFd, FilterError> {
         let Device { index, fragments } = self.device;
         let ending = Ending::Return { accept: 1, refuse: 0 };
-        let filter = ebpf::emit(graph, sets.members, Context::XdpTagged { fragments }, ending)?;
+        let context = Context::XdpTagged { fragments, interface: Some(index) };
+        let filter = ebpf::emit(graph, sets.members, context, ending)?;
         let filter =
             sets.words(&filter, |symbol| unreachable!("it answers by what it returns, without {symbol}"));
         let put = |around: &[bpf_insn]| {

@@ -11,7 +11,7 @@ use frames::{Back, There, UDP, ip4, on_ethernet, ports, tagged};
 use proptest::prelude::*;
 use rustix::thread::{CpuSet, sched_getcpu, sched_setaffinity};
 use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp, SteerBy, Steering};
-use weir_bpf::writers::Writers;
+use weir_bpf::writers::{Driven, Writers};
 use weir_bpf::{tc, xdp};
 use weir_judge::share;
 use weir_ring::{Gauge, Pool, Reader, Shape, SharedMaps};
@@ -96,7 +96,7 @@ impl Steered {
                     writers: if generic {
                         Writers::Processors(processors)
                     } else {
-                        Writers::Queues { of: 1 }
+                        Writers::Queues(Driven { index: 1, hands_on: true })
                     },
                     tags_of: None,
                 };

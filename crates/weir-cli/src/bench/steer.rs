@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use clap::Args;
 use serde::Serialize;
 use weir_bpf::pool::{PoolOptions, Stamp, SteerBy, Steering};
-use weir_bpf::writers::Writers;
+use weir_bpf::writers::{Driven, Writers};
 use weir_bpf::xdp::{Options, Program};
 use weir_lab::Traffic;
 
@@ -167,7 +167,7 @@ fn load(by: Option<SteerBy>) -> Result<Program, Failure> {
     };
     let steering = by.map(|by| Steering { by, targets: TARGETS, seed: 1 });
     // A program that is tried is on the loopback.
-    let writers = Writers::Queues { of: LOOPBACK };
+    let writers = Writers::Queues(Driven { index: LOOPBACK, hands_on: true });
     let options = Options { pool, steering, exclusive: true, fragments: false, writers, tags_of: None };
     Program::load(&options).map(|(program, _)| program).map_err(Failure::new)
 }

@@ -41,6 +41,6 @@ pub(super) fn program(compiled: &Compiled) -> Result<Program, Failure> {
 
 /// For XDP.
 pub(super) fn ebpf(compiled: &Compiled) -> Result<ebpf::Program, Failure> {
-    let context = Context::Xdp { fragments: true };
+    let context = Context::Xdp { fragments: true, interface: None };
     ebpf::emit(&compiled.graph, &compiled.ast.sets, context, ENDING).map_err(Failure::new)
 }

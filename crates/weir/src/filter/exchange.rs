@@ -127,6 +127,8 @@ pub enum HookKind {
     Xdp {
         /// It takes packets of several buffers.
         fragments: bool,
+        /// Index of the interface that its packets come from, where packets are not to be asked.
+        interface: Option<u32>,
     },
     /// tc, for what arrives.
     Ingress,
@@ -405,7 +407,7 @@ impl From<Body> for BodyKind {
 impl From<HookKind> for Hook {
     fn from(kind: HookKind) -> Self {
         match kind {
-            HookKind::Xdp { fragments } => Self::Xdp { fragments },
+            HookKind::Xdp { fragments, interface } => Self::Xdp { fragments, interface },
             HookKind::Ingress => Self::Ingress,
             HookKind::Egress => Self::Egress,
         }
@@ -415,7 +417,7 @@ impl From<HookKind> for Hook {
 impl From<Hook> for HookKind {
     fn from(hook: Hook) -> Self {
         match hook {
-            Hook::Xdp { fragments } => Self::Xdp { fragments },
+            Hook::Xdp { fragments, interface } => Self::Xdp { fragments, interface },
             Hook::Ingress => Self::Ingress,
             Hook::Egress => Self::Egress,
         }

@@ -56,6 +56,7 @@ impl Way {
         // Bound to the device, so that the driver can be asked for the tags it has stripped.
         let bound = matches!(device.tags, Tags::Told(_));
         let options = Options {
+            from: device.driven(),
             // All that the device can have, not only those in use: so each packet has an account.
             queues: device.link.rx_queues.max(device.rx_queues),
             fragments: takes_fragments(device),

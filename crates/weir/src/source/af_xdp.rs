@@ -207,7 +207,7 @@ fn open_at(
         queues,
         stamp: stamp(settings),
         fragments: hook == XdpHook::Generic || xdp::takes_fragments(device),
-        native_on: (hook == XdpHook::Native).then_some(device.link.index),
+        native_on: (hook == XdpHook::Native).then(|| device.driven()),
         tags_of: tags.then_some(device.link.index),
     })
     .map_err(|error| not_loaded(name, error))?;

@@ -130,7 +130,7 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
         XdpHook::Generic => ("generic", Native::Processors("the stack receives anywhere")),
     };
     let (writers, count, writer) = match native {
-        Native::Queues => (Writers::Queues { of: device.link.index }, device.rx_queues, "queue"),
+        Native::Queues => (Writers::Queues(device.driven()), device.rx_queues, "queue"),
         Native::Unknown | Native::Processors(_) => {
             let processors = Processors::online()?;
             let count = processors.count();

@@ -1,9 +1,11 @@
 //! Others on the interface, and interfaces that come to harm.
 
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::{Duration, Instant};
 
-use weir::{Error, Mode, SourceChoice};
+use weir::{Builder, Error, Filter, Mode, SourceChoice};
 use weir_lab::{FrameSender, Hook, Network, Traffic, Verdict, Veth, require_root};
 
 use crate::common::{PATIENCE, take_of, wait_for};
@@ -51,6 +53,40 @@ fn root_auto_does_not_disturb_an_interface_that_the_host_uses() {
             assert_eq!(capture.interfaces()[0].source, source, "{:?}", capture.interfaces()[0]);
         });
     }
+}
+
+/// veth with GRO goes on receiving while a program is taken off, and may give the program a packet of no interface then: to look
+/// at which one it is would be the end of the kernel.
+#[test]
+fn root_captures_come_and_go_while_packets_arrive() {
+    if !require_root("root_captures_come_and_go_while_packets_arrive") {
+        return;
+    }
+    let network = Network::new(Veth::default()).unwrap();
+    let frames = Traffic::new(60).unwrap().between(network.pair()).frames(0..500);
+    let over = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for _ in 0..2 {
+            let sender = FrameSender::new(&network.pair().tx).unwrap();
+            let (frames, over) = (&frames, &over);
+            scope.spawn(move || {
+                while !over.load(Ordering::Relaxed) {
+                    let _no_room = sender.send_frames(frames);
+                }
+            });
+        }
+        network.rx().run(|| {
+            for round in 0..50 {
+                let filter = (round % 2 == 1).then(|| Filter::new("ip6 and udp port 7 or ifindex 1"));
+                let builder =
+                    filter.into_iter().fold(on_rx(&network).source(SourceChoice::Xdp), Builder::filter);
+                let mut capture = builder.open().unwrap();
+                capture.next(Duration::from_millis(5)).unwrap();
+                capture.stop().unwrap();
+            }
+        });
+        over.store(true, Ordering::Relaxed);
+    });
 }
 
 each_way!(an_interface_that_goes_is_told_and_what_was_captured_is_there);

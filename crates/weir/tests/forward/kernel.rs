@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use weir::forward::{ForwardBuilder, ForwardTally};
 use weir::{Error, Event, Filter};
 use weir_bpf::forward::{Forward as Programs, Options};
+use weir_bpf::writers::Driven;
 use weir_lab::{
     FrameSender, Generator, Hook, SequenceCheck, Tagging, Traffic, Verdict, Veth, require_kernel,
     require_root,
@@ -300,7 +301,9 @@ fn root_without_sockets_packets_go_past_them_or_nowhere() {
     let network = two();
     let traffic = Traffic::new(60).unwrap().between(network.pair());
     for past_sockets in [true, false] {
+        let (from, to) = (network.pair().rx.index, network.pairs()[1].rx.index);
         let options = Options {
+            from: Driven { index: from, hands_on: false },
             queues: 1,
             fragments: false,
             to_sockets: true,
@@ -308,7 +311,6 @@ fn root_without_sockets_packets_go_past_them_or_nowhere() {
             tags_of: None,
             copies: None,
         };
-        let (from, to) = (network.pair().rx.index, network.pairs()[1].rx.index);
         let (programs, attached) = network.rx().run(|| {
             let (programs, _) = Programs::load(&options).expect("it loads");
             programs.set_target(to).expect("it is there");

@@ -59,7 +59,7 @@ pub(in crate::bench) fn run_once(args: &OnceArgs) -> Result<(), Failure> {
     } else {
         let filter = compile(&text, Dialect::Weir, 1).map_err(Failure::new)?;
         let ending = Ending::Return { accept: 1, refuse: 0 };
-        let context = Context::Xdp { fragments: true };
+        let context = Context::Xdp { fragments: true, interface: None };
         ebpf::emit(&filter.graph, &filter.ast.sets, context, ending).map_err(Failure::new)?;
     }
     let milliseconds = begin.elapsed().as_secs_f64() * 1e3;

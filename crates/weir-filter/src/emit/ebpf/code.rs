@@ -280,5 +280,5 @@ impl<'a> Code<'a> {
 
 /// Whether a packet has one buffer.
 fn is_linear(context: Context) -> bool {
-    matches!(context, Context::Xdp { fragments: false } | Context::XdpTagged { fragments: false })
+    matches!(context, Context::Xdp { fragments: false, .. } | Context::XdpTagged { fragments: false, .. })
 }

@@ -34,12 +34,17 @@ pub enum Context {
     Xdp {
         /// Packets may come in several buffers; the program is then loaded with `BPF_F_XDP_HAS_FRAGS`.
         fragments: bool,
+        /// Index of the interface that all packets come from, which then is not asked for: drivers are that may have forgotten
+        /// it while the program is taken off (veth with GRO), and the kernel would follow a null pointer.
+        interface: Option<u32>,
     },
     /// A function that an XDP program calls: `r1` is its context, `r2` whether a tag was taken off, `r3` its EtherType and
     /// `r4` the tag, in host byte order.
     XdpTagged {
         /// As above.
         fragments: bool,
+        /// As above.
+        interface: Option<u32>,
     },
     /// `struct __sk_buff` of tc and tcx, from the link-layer header on.
     Tc {

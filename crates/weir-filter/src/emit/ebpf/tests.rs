@@ -21,7 +21,7 @@ fn port_443() -> Graph {
 
 #[test]
 fn one_comparison_shows_all_bytes_that_acceptance_needs() {
-    let program = emit(&port_443(), &[], Context::Xdp { fragments: false }, RETURN).unwrap();
+    let program = emit(&port_443(), &[], Context::Xdp { fragments: false, interface: None }, RETURN).unwrap();
     let text = program.to_string();
     assert_eq!(text.matches("> r8").count(), 1, "{text}");
     assert!(text.contains("r2 += 0x26"), "{text}");
@@ -45,7 +45,8 @@ fn what_is_rarely_asked_has_code_in_the_slow_way_alone() {
     let rare = graph.equals(second, 17, (Graph::ACCEPT, below), TermId::RARE);
     let root = graph.equals(first, 8, (Graph::REFUSE, rare), TermId(0));
     graph.set_root(root);
-    let text = emit(&graph, &[], Context::Xdp { fragments: false }, RETURN).unwrap().to_string();
+    let text =
+        emit(&graph, &[], Context::Xdp { fragments: false, interface: None }, RETURN).unwrap().to_string();
     assert_eq!(text.matches("call xdp_load_bytes").count(), 1, "one load serves both questions: {text}");
     assert_eq!(text.matches("*(u8 *)(r7 ").count(), 1, "the first alone is asked directly: {text}");
 }
@@ -62,7 +63,8 @@ fn slots_that_are_asked_about_in_a_row_are_loaded_once() {
     let value = graph.load(None, 12, Width::Byte);
     let root = graph.push(Node::Assign { slot, value, next: node });
     graph.set_root(root);
-    let text = emit(&graph, &[], Context::Xdp { fragments: false }, RETURN).unwrap().to_string();
+    let text =
+        emit(&graph, &[], Context::Xdp { fragments: false, interface: None }, RETURN).unwrap().to_string();
     assert_eq!(text.matches("= *(u32 *)(r10 ").count(), 1, "{text}");
 }
 
@@ -77,7 +79,9 @@ fn jumps_go_forward_and_stay_inside() {
         node = graph.equals(value, index, (Graph::ACCEPT, node), TermId(0));
     }
     graph.set_root(node);
-    for context in [Context::Xdp { fragments: false }, Context::Tc { outgoing: true }, Context::Socket] {
+    for context in
+        [Context::Xdp { fragments: false, interface: None }, Context::Tc { outgoing: true }, Context::Socket]
+    {
         let program = emit(&graph, &[], context, RETURN).unwrap();
         let length = program.instructions.len();
         assert!(length > 1 << 16, "{length}");
@@ -118,7 +122,7 @@ fn what_several_questions_in_a_row_are_about_is_loaded_once() {
     let (below, root) = (node, graph.equals(ethertype, 0x8100, (Graph::ACCEPT, node), TermId(0)));
     graph.set_root(root);
     let loads = |graph: &Graph| {
-        let program = emit(graph, &[], Context::Xdp { fragments: false }, RETURN).unwrap();
+        let program = emit(graph, &[], Context::Xdp { fragments: false, interface: None }, RETURN).unwrap();
         program.to_string().matches("*(u16 *)(r7 +12)").count()
     };
     assert_eq!(loads(&graph), 1);

@@ -13,6 +13,7 @@ mod field {
     pub(super) const XDP_DATA: i16 = 0;
     pub(super) const XDP_DATA_END: i16 = 4;
     pub(super) const XDP_INGRESS_IFINDEX: i16 = 12;
+    pub(super) const XDP_RX_QUEUE_INDEX: i16 = 16;
     pub(super) const SKB_LEN: i16 = 0;
     pub(super) const SKB_PKT_TYPE: i16 = 4;
     pub(super) const SKB_PROTOCOL: i16 = 16;
@@ -48,7 +49,10 @@ impl Code<'_> {
 
     /// Whether only a call tells the packet's length.
     pub(super) fn length_by_call(&self) -> bool {
-        matches!(self.context, Context::Xdp { fragments: true } | Context::XdpTagged { fragments: true })
+        matches!(
+            self.context,
+            Context::Xdp { fragments: true, .. } | Context::XdpTagged { fragments: true, .. }
+        )
     }
 
     /// The packet's length, where no call is needed, into a register.
@@ -99,6 +103,14 @@ impl Code<'_> {
 
     fn xdp_meta(&mut self, meta: Meta, register: Register) {
         let tagged = matches!(self.context, Context::XdpTagged { .. });
+        if let (
+            Meta::Interface,
+            Context::Xdp { interface: Some(interface), .. }
+            | Context::XdpTagged { interface: Some(interface), .. },
+        ) = (meta, self.context)
+        {
+            return self.out.push(Instruction::alu_number(Alu::Move, register, interface));
+        }
         match meta {
             Meta::Interface => {
                 let at = field::XDP_INGRESS_IFINDEX;
@@ -134,7 +146,7 @@ impl Code<'_> {
     /// each path that has another number there.
     pub(super) fn forgettable_zero(&mut self) {
         let any = match self.context {
-            Context::Xdp { .. } | Context::XdpTagged { .. } => field::XDP_INGRESS_IFINDEX,
+            Context::Xdp { .. } | Context::XdpTagged { .. } => field::XDP_RX_QUEUE_INDEX,
             Context::Tc { .. } | Context::Socket => field::SKB_IFINDEX,
         };
         self.out.push(Instruction::load(Size::Word, R0, CONTEXT, any));
