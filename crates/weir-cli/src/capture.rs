@@ -272,7 +272,7 @@ impl<'a> Run<'a> {
         }
         style::print(&report::closing(&summary));
         let printed = if self.args.json { self.print_json(&summary) } else { Ok(()) };
-        result.and(printed)
+        self.args.live.loss.end(result.and(printed), report::loss(&summary), !self.args.quiet)
     }
 
     /// Takes what is still in the pool: all of it, for what the writer refuses has to be counted, too.

@@ -179,7 +179,8 @@ impl Run<'_> {
         }
         style::print(&report::closing(&summary));
         let printed = if self.args.json && !piped { summary.write_to(io::stdout()) } else { Ok(()) };
-        result.and_then(|_| printed.map_err(cannot_print))
+        let result = result.and_then(|_| printed.map_err(cannot_print));
+        self.args.live.loss.end(result, report::loss(&summary), !self.args.quiet)
     }
 }
 

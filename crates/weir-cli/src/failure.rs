@@ -21,6 +21,11 @@ impl Failure {
         Self { status: 2, message: message.into(), hint: None }
     }
 
+    /// All went well, and packets were lost: exit status 3.
+    pub(crate) fn loss(message: String) -> Self {
+        Self { status: 3, message, hint: None }
+    }
+
     /// Everything else: exit status 1. `message` is `operation object: cause`.
     pub(crate) fn new(message: impl Display) -> Self {
         Self { status: 1, message: message.to_string(), hint: None }

@@ -24,6 +24,7 @@ mod json;
 mod keeper;
 mod live;
 mod load;
+mod loss;
 mod manual;
 mod metrics;
 mod order;

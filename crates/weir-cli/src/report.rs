@@ -242,21 +242,38 @@ fn table(summary: &Summary, paint: Paint) -> String {
     text
 }
 
-fn verdict(summary: &Summary, paint: Paint) -> String {
-    let tally = summary.counters.tally;
+/// What was lost, of how many packets, and where, in a line; `None`: nothing was.
+pub(crate) fn loss(summary: &Summary) -> Option<String> {
+    lost(summary).map(|lost| format!("{lost} ({})", stages(summary)))
+}
+
+/// What was lost, of the packets that should be there.
+fn lost(summary: &Summary) -> Option<String> {
+    let (tally, losses) = (summary.counters.tally, Losses::of(summary));
+    let all = tally.captured + losses.pool + losses.nic;
+    (losses.total() > 0).then(|| some_lost(losses.total(), all, "packet"))
+}
+
+/// So many of all were lost.
+pub(crate) fn some_lost(lost: u64, all: u64, what: &str) -> String {
+    format!("{} of {} {what}{} lost", units::grouped(lost), units::grouped(all), plural(all))
+}
+
+/// How many were lost where.
+fn stages(summary: &Summary) -> String {
     let losses = Losses::of(summary);
     let mut stages = format!("NIC {}, pool {}", losses.nic, losses.pool);
     if summary.file.is_some() {
         let _infallible = write!(stages, ", disk {}", losses.disk);
     }
-    let mut text = String::new();
-    if losses.total() == 0 {
-        let _infallible = writeln!(text, "{} ({stages})", paint.green("Nothing lost"));
-    } else {
-        let (lost, total) = (units::grouped(losses.total()), losses.total());
-        let lost = format!("{lost} packet{} lost", plural(total));
-        let _infallible = writeln!(text, "{} ({stages})", paint.red(lost));
-    }
+    stages
+}
+
+fn verdict(summary: &Summary, paint: Paint) -> String {
+    let tally = summary.counters.tally;
+    let losses = Losses::of(summary);
+    let verdict = lost(summary).map_or_else(|| paint.green("Nothing lost"), |lost| paint.red(lost));
+    let mut text = format!("{verdict} ({})\n", stages(summary));
     if tally.filtered.is_none() {
         text.push_str(
             "  filtered: not counted; the kernel does not tell what a socket's classic BPF refuses (cap_bpf lets weir count)\n",
@@ -405,7 +422,7 @@ mod tests {
         assert_eq!(Losses::of(&summary), Losses { nic: 7, pool: 100, disk: 10 });
         let text = account(&summary, Paint::PLAIN);
         for part in [
-            "117 packets lost (NIC 7, pool 100, disk 10)",
+            "117 of 1,000,107 packets lost (NIC 7, pool 100, disk 10)",
             "rx_dropped grew by 3",
             "1,000,100",
             "(1 queue without",
@@ -421,6 +438,8 @@ mod tests {
              100 packets dropped by kernel\n7 packets dropped by interface\n"
         );
         assert_eq!(summary.error.as_deref(), Some("no more room"));
+        let line = "117 of 1,000,107 packets lost (NIC 7, pool 100, disk 10)";
+        assert_eq!(loss(&summary).as_deref(), Some(line));
     }
 
     #[test]

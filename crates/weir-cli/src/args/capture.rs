@@ -43,7 +43,7 @@ Examples:
 
 SIGINT (Ctrl-C) or SIGTERM finishes the file and ends; a second SIGINT ends at once.
 SIGUSR1 prints the account so far.
-Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong.";
+Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong, 3 packets were lost (--fail-on-loss).";
 
 #[derive(Debug, Args)]
 #[command(after_help = CAPTURE_EXAMPLES)]
@@ -110,7 +110,7 @@ pub(crate) struct CaptureArgs {
     #[arg(long, help_heading = "What to print")]
     pub(crate) json: bool,
 
-    /// Print errors and the four closing lines only.
+    /// Print errors, losses and the four closing lines only.
     #[arg(short, long, help_heading = "What to print")]
     pub(crate) quiet: bool,
 

@@ -31,7 +31,7 @@ Examples:
 
 SIGINT (Ctrl-C) or SIGTERM ends it with the account; a second SIGINT ends at once.
 SIGUSR1 prints the account so far. The packets of a file: weir read --count FILE.
-Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong.";
+Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong, 3 packets were lost (--fail-on-loss).";
 
 #[derive(Debug, Args)]
 #[command(after_help = COUNT_EXAMPLES)]
@@ -61,7 +61,7 @@ pub(crate) struct CountArgs {
     #[arg(long, help_heading = "What to print")]
     pub(crate) json: bool,
 
-    /// Print errors and the four closing lines only (and the JSON account).
+    /// Print errors, losses and the four closing lines only (and the JSON account).
     #[arg(short, long, help_heading = "What to print")]
     pub(crate) quiet: bool,
 

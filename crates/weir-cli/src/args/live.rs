@@ -6,6 +6,7 @@ use super::{OriginArgs, PoolArgs};
 use crate::confine::{ConfineArgs, UserArgs};
 use crate::control::ControlArgs;
 use crate::filter_args::FilterArgs;
+use crate::loss::LossArgs;
 use crate::metrics::MetricsArgs;
 
 #[derive(Debug, Args)]
@@ -28,4 +29,6 @@ pub(crate) struct LiveArgs {
     pub(crate) metrics: MetricsArgs,
     #[command(flatten)]
     pub(crate) control: ControlArgs,
+    #[command(flatten)]
+    pub(crate) loss: LossArgs,
 }

@@ -50,7 +50,7 @@ Examples:
 
 Packets are never dropped silently: every command ends with an account in which
   seen = filtered + sampled out + captured + lost + errors.
-Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong.";
+Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong, 3 packets were lost (--fail-on-loss).";
 
 const DEMO_EXAMPLES: &str = "\
 Example:

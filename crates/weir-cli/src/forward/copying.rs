@@ -52,6 +52,13 @@ pub(super) struct CopySummary {
     pub(super) errors: u64,
 }
 
+impl CopySummary {
+    /// Packets that were to be copied and are not in the file.
+    pub(super) fn missing(&self) -> u64 {
+        self.lost + self.errors
+    }
+}
+
 /// Longest time until the order to stop is seen.
 const WAIT: Duration = Duration::from_millis(100);
 

@@ -20,6 +20,7 @@ use crate::control::{Control, ControlArgs, Listening, What};
 use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
 use crate::keeper::Helpers;
+use crate::loss::LossArgs;
 use crate::stop::{Stop, Until};
 use crate::{grant, style, units};
 
@@ -41,7 +42,7 @@ Examples:
 Without -w no packet comes to the process. Each ends in one counter:
   seen = filtered + forwarded + no room + too long + unable + errors.
 SIGINT (Ctrl-C) or SIGTERM ends it with the account; SIGUSR1 prints the account so far.
-Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong.";
+Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong, 3 packets were lost (--fail-on-loss).";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
@@ -95,12 +96,14 @@ pub(crate) struct ForwardArgs {
     confine: ConfineArgs,
     #[command(flatten)]
     control: ControlArgs,
+    #[command(flatten)]
+    loss: LossArgs,
 
     /// Print the account as one JSON object on standard output.
     #[arg(long, help_heading = "What to print")]
     json: bool,
 
-    /// Print errors only (and the JSON account).
+    /// Print errors and losses only (and the JSON account).
     #[arg(short, long, help_heading = "What to print")]
     quiet: bool,
 
@@ -196,7 +199,7 @@ fn end(args: &ForwardArgs) -> Result<(), Failure> {
     if !args.quiet {
         style::print(&report::account(&summary, style::stderr()));
     }
-    print_json(args, &summary)
+    args.loss.end(print_json(args, &summary), report::loss(&summary), !args.quiet)
 }
 
 /// Forwarding that is looked at.
@@ -290,7 +293,7 @@ impl Run<'_> {
             }
         }
         let printed = print_json(self.args, &summary);
-        result.and(printed)
+        self.args.loss.end(result.and(printed), report::loss(&summary), !self.args.quiet)
     }
 }
 

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use weir::{Forward, command};
 
 use super::summary::{Counters, Summary};
+use crate::report::some_lost;
 use crate::style::Paint;
 use crate::units;
 
@@ -57,19 +58,35 @@ const COLUMNS: [Column; 9] = [
     ("lost", |counters| counters.lost, true),
 ];
 
+/// What was lost, packets and copies, in a line; `None`: nothing was.
+pub(super) fn loss(summary: &Summary) -> Option<String> {
+    let packets = lost(summary).map(|lost| format!("{lost} ({})", stages(summary)));
+    let copies = summary.copy.as_ref().and_then(|copy| {
+        let missing = copy.missing();
+        (missing > 0).then(|| some_lost(missing, copy.written + missing, "copied packet"))
+    });
+    let parts: Vec<String> = packets.into_iter().chain(copies).collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// What was lost, of the packets that were to be forwarded.
+fn lost(summary: &Summary) -> Option<String> {
+    let (counters, nic) = (summary.counters, summary.nic_lost());
+    let lost = counters.lost + nic;
+    (lost > 0).then(|| some_lost(lost, counters.tally.forwarded + lost, "packet"))
+}
+
+/// How many were lost where.
+fn stages(summary: &Summary) -> String {
+    format!("NIC {}, forwarding {}", summary.nic_lost(), summary.counters.lost)
+}
+
 /// The table, with a line per queue that saw packets, and below it what was lost and why.
 pub(super) fn account(summary: &Summary, paint: Paint) -> String {
     let mut text = format!("\n{}", table(summary, paint));
     let (tally, nic) = (summary.counters.tally, summary.nic_lost());
-    let lost = summary.counters.lost + nic;
-    let stages = format!("NIC {nic}, forwarding {}", summary.counters.lost);
-    let verdict = if lost == 0 {
-        format!("{} ({stages})\n", paint.green("Nothing lost"))
-    } else {
-        let plural = if lost == 1 { "" } else { "s" };
-        format!("{} ({stages})\n", paint.red(format!("{} packet{plural} lost", units::grouped(lost))))
-    };
-    text.push_str(&verdict);
+    let verdict = lost(summary).map_or_else(|| paint.green("Nothing lost"), |lost| paint.red(lost));
+    let _infallible = writeln!(text, "{verdict} ({})", stages(summary));
     let untold: u64 = summary.ways.iter().map(|way| way.untold_tags).sum();
     let reasons = [
         (
@@ -91,7 +108,7 @@ pub(super) fn account(summary: &Summary, paint: Paint) -> String {
         let _infallible = writeln!(text, "  {reason}");
     }
     if let Some(copy) = &summary.copy {
-        let missing = copy.lost + copy.errors;
+        let missing = copy.missing();
         let counts = format!(
             "{} packets written, {} lost for want of room, {} errors",
             units::grouped(copy.written),
@@ -165,7 +182,7 @@ mod tests {
         for part in [
             "way     queue       seen  filtered  forwarded  no room  too long  errors  lost",
             "a -> b      0  1,000,010         4  1,000,000        3         2       1     6",
-            "13 packets lost (NIC 7, forwarding 6)",
+            "13 of 1,000,013 packets lost (NIC 7, forwarding 6)",
             "  too long: more than",
             "  VLAN tags: of some",
         ] {
@@ -186,7 +203,9 @@ mod tests {
         summary.close(&Ok(Stop::Signal));
         assert_eq!((summary.counters.lost, summary.counters.in_flight), (70, 0));
         let text = super::account(&summary, Paint::PLAIN);
-        for part in ["vanished", "70 packets lost (NIC 0, forwarding 70)", "  vanished: nobody has told"] {
+        for part in
+            ["vanished", "70 of 90 packets lost (NIC 0, forwarding 70)", "  vanished: nobody has told"]
+        {
             assert!(text.contains(part), "{part}: {text}");
         }
     }

@@ -314,6 +314,38 @@ fn root_quiet_prints_the_four_lines_only() {
 }
 
 #[test]
+fn root_loss_is_always_said_and_fails_who_asks_for_that() {
+    if !require_root("root_loss_is_always_said_and_fails_who_asks_for_that") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let socket = path(&directory, "socket");
+    let lossy = ["-i", "rx0", "--source", "xdp", "-B", "64KiB", "--chunk-size", "4KiB", "--control", &socket];
+    for command in ["capture", "count"] {
+        for (more, status) in [(&["-q"][..], 0), (&["-q", "--fail-on-loss"], 3), (&["--fail-on-loss"], 3)] {
+            let args = [&[command, "--json"], &lossy[..], more].concat();
+            let running = Running::spawn(&network, &mut weir(&args));
+            // Who is quiet answers all the same once it captures.
+            until("an answer", || {
+                let answer = output(&network, &mut weir(&["ctl", "status", "-t", &socket]));
+                if answer.status.success() { Ok(()) } else { Err(String::new()) }
+            });
+            running.signal(Signal::STOP);
+            send(&network, 10_000);
+            running.signal(Signal::CONT);
+            let ended = running.interrupt();
+            assert_eq!(ended.status.code(), Some(status), "{args:?}: {}", ended.stderr);
+            let lost = ended.account().number("lost");
+            let line = format!("weir: {lost} of 10000 packets lost (NIC 0, pool {lost})");
+            let said = ended.stderr.replace(',', "").replace("(NIC 0 ", "(NIC 0, ");
+            assert!(lost > 0 && said.lines().filter(|said| *said == line).count() == 1, "{line}: {said}");
+        }
+    }
+    // Where nothing is lost, nothing fails.
+    run(&network, &["capture", "-i", "rx0", "--fail-on-loss", "--duration", "10ms"]).succeeded();
+}
+
+#[test]
 fn root_a_full_disk_is_told_and_counted() {
     if !require_root("root_a_full_disk_is_told_and_counted") {
         return;

@@ -109,6 +109,30 @@ fn root_each_way_has_its_account() {
 }
 
 #[test]
+fn root_what_could_not_be_forwarded_is_said_and_fails_who_asks_for_that() {
+    if !require_root("root_what_could_not_be_forwarded_is_said_and_fails_who_asks_for_that") {
+        return;
+    }
+    let network = lab();
+    let mtu = |mtu| {
+        let mut command = Command::new("ip");
+        let output = harness::output(&network, command.args(["link", "set", "rx1", "mtu", mtu]));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let frame = Traffic::new(1514).expect("size").frame(0);
+    for (more, status) in [(&[][..], 0), (&["--fail-on-loss"], 3)] {
+        let args = [&["forward", "rx0", "rx1", "--json"], more].concat();
+        mtu("1500");
+        let running = start(&network, &mut weir(&args));
+        mtu("1000");
+        harness::send_each(network.pair(), &vec![frame.clone(); 5]);
+        let ended = running.interrupt();
+        assert_eq!(ended.status.code(), Some(status), "{}", ended.stderr);
+        assert!(ended.stderr.contains("5 of 5 packets lost (NIC 0, forwarding 5)"), "{}", ended.stderr);
+    }
+}
+
+#[test]
 fn root_what_is_forwarded_is_in_a_file_as_well() {
     if !require_root("root_what_is_forwarded_is_in_a_file_as_well") {
         return;

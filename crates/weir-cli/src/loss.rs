@@ -1,0 +1,34 @@
+//! Loss is said however quiet a run is, and is its exit status where that is asked for.
+
+use clap::Args;
+
+use crate::failure::Failure;
+use crate::style;
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What to print")]
+pub(crate) struct LossArgs {
+    /// Exit with status 3 if packets were lost, wherever that was.
+    #[arg(long)]
+    fail_on_loss: bool,
+}
+
+impl LossArgs {
+    /// How a run ends that has come to `result` and lost packets, if there is a `loss`. `told`: the account was printed, which
+    /// has it.
+    pub(crate) fn end(
+        &self,
+        result: Result<(), Failure>,
+        loss: Option<String>,
+        told: bool,
+    ) -> Result<(), Failure> {
+        let Some(loss) = loss else { return result };
+        if self.fail_on_loss && result.is_ok() {
+            return Err(Failure::loss(loss));
+        }
+        if !told {
+            style::say(format_args!("{}: {loss}", style::stderr().red("weir")));
+        }
+        result
+    }
+}
