@@ -66,6 +66,7 @@ struct Run<'a> {
 
 impl<'a> Run<'a> {
     fn start(args: &'a CaptureArgs, filter: Option<Filter>, mut until: Until) -> Result<Self, Failure> {
+        let ready = args.live.ready.take()?;
         let metrics = args.live.metrics.bind()?;
         let listening = args.live.control.listen()?;
         let user = args.live.user.find()?;
@@ -122,6 +123,7 @@ impl<'a> Run<'a> {
         let exchange = run.capture.exchange();
         let serve = |listening: Listening| listening.serve("capture", exchange, run.summary_so_far()?);
         run.control = listening.map(serve).transpose()?;
+        ready.tell();
         Ok(run)
     }
 

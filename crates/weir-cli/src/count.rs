@@ -29,6 +29,7 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     args.live.origin.check()?;
     let filter = args.live.filter.filter(&args.live.words)?;
     let mut until = Until::new(&args.until)?;
+    let ready = args.live.ready.take()?;
     let metrics = args.live.metrics.bind()?;
     let listening = args.live.control.listen()?;
     let user = args.live.user.find()?;
@@ -67,6 +68,7 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
         .transpose()?;
     let lines = Lines::new(args);
     let mut run = Run { args, until, capture, interfaces, confinement, metrics, control, lines, own, crew };
+    ready.tell();
     let end = run.until_stopped();
     run.finish(end)
 }

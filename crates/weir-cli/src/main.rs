@@ -30,6 +30,7 @@ mod metrics;
 mod order;
 mod payload;
 mod read;
+mod ready;
 mod report;
 mod signals;
 mod stop;

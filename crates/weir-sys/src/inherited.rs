@@ -22,3 +22,17 @@ pub fn inherited(number: RawFd) -> io::Result<OwnedFd> {
         _ => Err(io::Error::last_os_error()),
     }
 }
+
+/// The descriptor `number` itself: it is closed with what this gives, unless it is standard input, output or error.
+///
+/// # Errors
+///
+/// As [`inherited`].
+pub fn taken(number: RawFd) -> io::Result<OwnedFd> {
+    let copy = inherited(number)?;
+    if number > libc::STDERR_FILENO {
+        // SAFETY: nobody in this program has it: what is opened here closes on `execve`, which it would not have.
+        unsafe { libc::close(number) };
+    }
+    Ok(copy)
+}

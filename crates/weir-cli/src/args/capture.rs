@@ -41,6 +41,9 @@ Examples:
   weir capture -i eth0 --duration 10s --json -q
         The account as one JSON object; without -w packets are counted and let go.
 
+Once everything is attached, a line for each interface says so on standard error: `IF: ..., mode ...; source ...`.
+No packet that comes later is missed. Scripts wait for --ready-fd, systemd by Type=notify.
+
 SIGINT (Ctrl-C) or SIGTERM finishes the file and ends; a second SIGINT ends at once.
 SIGUSR1 prints the account so far.
 Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong, 3 packets were lost (--fail-on-loss).";

@@ -29,6 +29,9 @@ Examples:
   weir count -i eth0 --duration 1m --json > rates.jsonl
         One JSON object per interval, the account as the last one.
 
+Once everything is attached, a line for each interface says so on standard error: `IF: ..., mode ...; source ...`.
+No packet that comes later is missed. Scripts wait for --ready-fd, systemd by Type=notify.
+
 SIGINT (Ctrl-C) or SIGTERM ends it with the account; a second SIGINT ends at once.
 SIGUSR1 prints the account so far. The packets of a file: weir read --count FILE.
 Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong, 3 packets were lost (--fail-on-loss).";

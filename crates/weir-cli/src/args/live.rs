@@ -8,6 +8,7 @@ use crate::control::ControlArgs;
 use crate::filter_args::FilterArgs;
 use crate::loss::LossArgs;
 use crate::metrics::MetricsArgs;
+use crate::ready::ReadyArgs;
 
 #[derive(Debug, Args)]
 pub(crate) struct LiveArgs {
@@ -31,4 +32,6 @@ pub(crate) struct LiveArgs {
     pub(crate) control: ControlArgs,
     #[command(flatten)]
     pub(crate) loss: LossArgs,
+    #[command(flatten)]
+    pub(crate) ready: ReadyArgs,
 }

@@ -21,6 +21,7 @@ use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
 use crate::keeper::Helpers;
 use crate::loss::LossArgs;
+use crate::ready::ReadyArgs;
 use crate::stop::{Stop, Until};
 use crate::{grant, style, units};
 
@@ -41,6 +42,7 @@ Examples:
 
 Without -w no packet comes to the process. Each ends in one counter:
   seen = filtered + forwarded + no room + too long + unable + errors.
+Once packets are forwarded, a line that begins with `on exit: ` says so on standard error, and --ready-fd to scripts.
 SIGINT (Ctrl-C) or SIGTERM ends it with the account; SIGUSR1 prints the account so far.
 Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong, 3 packets were lost (--fail-on-loss).";
 
@@ -73,7 +75,7 @@ pub(crate) struct ForwardArgs {
     on_exit: OnExitArg,
 
     /// End what `--on-exit open` has left going on, and print its account.
-    #[arg(long, conflicts_with_all = ["words", "filter", "filter_file", "both", "on_exit", "duration", "no_promiscuous_mode", "lose_tags", "control", "write"], help_heading = "Forwarding")]
+    #[arg(long, conflicts_with_all = ["words", "filter", "filter_file", "both", "on_exit", "duration", "no_promiscuous_mode", "lose_tags", "control", "write", "ready_fd"], help_heading = "Forwarding")]
     end: bool,
 
     /// Leave the interfaces out of promiscuous mode: only frames for their own addresses are received.
@@ -98,6 +100,8 @@ pub(crate) struct ForwardArgs {
     control: ControlArgs,
     #[command(flatten)]
     loss: LossArgs,
+    #[command(flatten)]
+    ready: ReadyArgs,
 
     /// Print the account as one JSON object on standard output.
     #[arg(long, help_heading = "What to print")]
@@ -156,6 +160,7 @@ pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
     }
     let builder = args.builder()?;
     let mut until = Until::for_time(args.duration)?;
+    let ready = args.ready.take()?;
     let listening = args.control.listen()?;
     let mut options = CopyArgs::options();
     let helpers = match args.confine.is_on() {
@@ -187,6 +192,7 @@ pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
         listening.serve("forward", exchange, run.summary()?)
     };
     run.control = listening.map(serve).transpose()?;
+    ready.tell();
     let end = run.until_stopped();
     run.finish(end)
 }

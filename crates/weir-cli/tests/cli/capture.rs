@@ -2,6 +2,8 @@
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread;
@@ -15,7 +17,7 @@ use weir_sys::skip;
 
 use crate::harness::{
     Running, capture, directory, network, output, path, root_tests, run, send, send_each, send_off, start,
-    start_piped, tshark, until, weir,
+    start_piped, start_quietly, tshark, until, weir,
 };
 
 // Each source, in each mode that it has.
@@ -318,18 +320,12 @@ fn root_loss_is_always_said_and_fails_who_asks_for_that() {
     if !require_root("root_loss_is_always_said_and_fails_who_asks_for_that") {
         return;
     }
-    let (network, directory) = (network(), directory());
-    let socket = path(&directory, "socket");
-    let lossy = ["-i", "rx0", "--source", "xdp", "-B", "64KiB", "--chunk-size", "4KiB", "--control", &socket];
+    let network = network();
+    let lossy = ["-i", "rx0", "--source", "xdp", "-B", "64KiB", "--chunk-size", "4KiB", "--json"];
     for command in ["capture", "count"] {
         for (more, status) in [(&["-q"][..], 0), (&["-q", "--fail-on-loss"], 3), (&["--fail-on-loss"], 3)] {
-            let args = [&[command, "--json"], &lossy[..], more].concat();
-            let running = Running::spawn(&network, &mut weir(&args));
-            // Who is quiet answers all the same once it captures.
-            until("an answer", || {
-                let answer = output(&network, &mut weir(&["ctl", "status", "-t", &socket]));
-                if answer.status.success() { Ok(()) } else { Err(String::new()) }
-            });
+            let args = [&[command], &lossy[..], more].concat();
+            let running = start_quietly(&network, &args);
             running.signal(Signal::STOP);
             send(&network, 10_000);
             running.signal(Signal::CONT);
@@ -343,6 +339,58 @@ fn root_loss_is_always_said_and_fails_who_asks_for_that() {
     }
     // Where nothing is lost, nothing fails.
     run(&network, &["capture", "-i", "rx0", "--fail-on-loss", "--duration", "10ms"]).succeeded();
+}
+
+root_tests! { who_waits_until_it_is_ready_misses_no_packet:
+    root_who_waits_until_it_is_ready_misses_no_packet_xdp("capture", XDP);
+    root_who_waits_until_it_is_ready_misses_no_packet_tc("capture", TC);
+    root_who_waits_until_it_is_ready_misses_no_packet_af_packet("capture", AF_PACKET);
+    root_who_waits_until_it_is_ready_misses_no_packet_handlers("count", &["--handlers", "2", "--steer", "flow"]);
+}
+
+fn who_waits_until_it_is_ready_misses_no_packet(command: &str, args: &[&str]) {
+    let (network, directory) = (network(), directory());
+    let file = path(&directory, "ready.pcapng");
+    let write = if command == "capture" { &["-w", &file][..] } else { &[] };
+    let running = start_quietly(&network, &[&[command, "-q", "--json", "-i", "rx0"], write, args].concat());
+    assert_eq!(Path::new(&file).exists(), command == "capture");
+    send(&network, 2000);
+    let account = running.interrupt().succeeded().account();
+    assert_eq!((account.number("captured"), account.number("lost")), (2000, 0));
+}
+
+#[test]
+fn root_systemd_is_told_when_it_captures() {
+    if !require_root("root_systemd_is_told_when_it_captures") {
+        return;
+    }
+    let (network, directory) = (network(), directory());
+    let place = path(&directory, "notify");
+    let abstract_name = format!("weir-test-{}", std::process::id());
+    let in_files = UnixDatagram::bind(&place).expect("a socket");
+    let elsewhere = network.rx().run(|| {
+        let address = SocketAddr::from_abstract_name(&abstract_name)?;
+        UnixDatagram::bind_addr(&address)
+    });
+    for (name, socket) in [(place, in_files), (format!("@{abstract_name}"), elsewhere.expect("a socket"))] {
+        socket.set_read_timeout(Some(Duration::from_secs(30))).expect("a socket");
+        let mut command = weir(&["capture", "-q", "--json", "-B", "8MiB", "-i", "rx0", "--source", "xdp"]);
+        let running = Running::spawn(&network, command.env("NOTIFY_SOCKET", &name));
+        let mut word = [0; 64];
+        let length = socket.recv(&mut word).expect("a word");
+        assert_eq!(&word[..length], b"READY=1", "{name}");
+        send(&network, 2000);
+        let ended = running.interrupt().succeeded();
+        assert_eq!(ended.account().number("captured"), 2000, "{}", ended.stderr);
+    }
+}
+
+#[test]
+fn a_ready_descriptor_that_is_not_there_is_a_usage_error() {
+    let output = weir(&["capture", "-i", "lo", "--ready-fd", "77"]).output().expect("it runs");
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("cannot write to --ready-fd 77") && said.contains("77>FILE"), "{said}");
 }
 
 #[test]

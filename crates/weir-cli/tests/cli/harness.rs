@@ -9,6 +9,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 use std::{fs, panic};
 
+use rustix::fs::{CWD, Mode, mkfifoat};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::thread::{MembarrierCommand, membarrier};
 use serde_json::Value;
@@ -241,6 +242,28 @@ pub(crate) struct Ended {
 pub(crate) fn start(network: &Network, args: &[&str]) -> Running {
     let running = Running::spawn(network, &mut weir(&with_a_pool(args)));
     running.wait_until_open();
+    running
+}
+
+/// Starts weir in the receiving namespace and waits until it says by `--ready-fd` that it takes packets, and lets go of the
+/// descriptor: it may be quiet.
+pub(crate) fn start_quietly(network: &Network, args: &[&str]) -> Running {
+    let directory = directory();
+    let fifo = path(&directory, "ready");
+    mkfifoat(CWD, &fifo, Mode::RWXU).expect("a FIFO");
+    let ready = thread::spawn({
+        let fifo = fifo.clone();
+        move || fs::read_to_string(fifo).expect("a word")
+    });
+    let weir = [&[env!("CARGO_BIN_EXE_weir")], &with_a_pool(args)[..], &["--ready-fd", "3"]].concat();
+    let mut command = Command::new("sh");
+    command.args(["-c", r#"exec "$@" 3>"$0""#, &fifo]).args(weir);
+    let mut running = Running::spawn(network, &mut command);
+    until("it to be ready", || {
+        assert!(running.is_running(), "it ended before");
+        if ready.is_finished() { Ok(()) } else { Err(String::new()) }
+    });
+    assert_eq!(ready.join().expect("no panic"), "\n");
     running
 }
 

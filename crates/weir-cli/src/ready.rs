@@ -1,0 +1,87 @@
+//! `--ready-fd` and `$NOTIFY_SOCKET`: whoever has started weir is told once it takes packets.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Write as _};
+use std::os::fd::RawFd;
+use std::os::linux::net::SocketAddrExt as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::time::Duration;
+
+use clap::Args;
+use weir_sys::inherited;
+
+use crate::failure::Failure;
+use crate::style;
+
+/// How long systemd may take before it is told; packets wait in the pool so long.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "What to print")]
+pub(crate) struct ReadyArgs {
+    /// Write a newline to this open descriptor and close it once packets are taken: none that comes later is missed.
+    /// systemd ($NOTIFY_SOCKET) is told without an option.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(RawFd).range(0..))]
+    ready_fd: Option<RawFd>,
+}
+
+impl ReadyArgs {
+    /// Takes that by which others are told. Done before there are other processes, which would hold it open, and other
+    /// rights.
+    pub(crate) fn take(&self) -> Result<Ready, Failure> {
+        let take = |number| match inherited::taken(number) {
+            Ok(descriptor) => Ok(File::from(descriptor)),
+            Err(error) => Err(Failure::usage(format!("cannot write to --ready-fd {number}: {error}"))
+                .hint(format!("have it open: weir ... --ready-fd {number} {number}>FILE"))),
+        };
+        Ok(Ready { descriptor: self.ready_fd.map(take).transpose()?, manager: manager() })
+    }
+}
+
+/// Who is to be told.
+#[derive(Debug)]
+pub(crate) struct Ready {
+    descriptor: Option<File>,
+    manager: Option<UnixDatagram>,
+}
+
+impl Ready {
+    /// From now on every packet is taken. Who does not hear it is no reason to take none.
+    pub(crate) fn tell(self) {
+        if let Some(Err(error)) = self.descriptor.map(|mut file| file.write_all(b"\n")) {
+            warn(format_args!("cannot write to --ready-fd: {error}"));
+        }
+        if let Some(Err(error)) = self.manager.map(|socket| socket.send(b"READY=1")) {
+            warn(format_args!("cannot write to $NOTIFY_SOCKET: {error}"));
+        }
+    }
+}
+
+/// The service manager that has started this process and waits.
+fn manager() -> Option<UnixDatagram> {
+    let name = env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty())?;
+    let said = |error: &io::Error| {
+        warn(format_args!("cannot connect to $NOTIFY_SOCKET, {}: {error}", name.display()));
+    };
+    connect(&name).inspect_err(said).ok()
+}
+
+/// Connected, so that no address has to be named once no other may be.
+fn connect(name: &OsStr) -> io::Result<UnixDatagram> {
+    let address = match name.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
+        _ => SocketAddr::from_pathname(name)?,
+    };
+    let socket = UnixDatagram::unbound()?;
+    socket.connect_addr(&address)?;
+    socket.set_write_timeout(Some(PATIENCE))?;
+    Ok(socket)
+}
+
+fn warn(what: std::fmt::Arguments<'_>) {
+    let what = style::visible(&what.to_string());
+    style::say(format_args!("{}: {what}", style::stderr().yellow("warning")));
+}
