@@ -156,7 +156,7 @@ impl<'a> Run<'a> {
             if self.metrics.as_ref().is_some_and(|metrics| now >= metrics.due()) {
                 self.publish(now)?;
             }
-            if self.control.as_ref().is_some_and(|control| now >= control.due()) {
+            if self.control.as_mut().is_some_and(|control| control.is_due(now)) {
                 let summary = self.summary_so_far()?;
                 self.control.iter_mut().for_each(|control| control.publish(now, summary.clone()));
             }

@@ -140,7 +140,7 @@ impl Run<'_> {
                 self.interfaces.iter_mut().for_each(|interface| interface.filter.clone_from(filter));
             }
         }
-        if now >= control.due() {
+        if control.is_due(now) {
             let account = self.capture.account()?;
             control.publish(now, Summary::new(&self.interfaces, &account, None));
         }

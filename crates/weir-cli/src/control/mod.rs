@@ -1,7 +1,8 @@
 //! `--control`: a running capture is asked for its account, and given another filter, over a Unix socket; `weir ctl` asks.
 //!
 //! Threads of their own answer, and exchange the filter themselves: the loop that takes packets is neither asked nor held up.
-//! It finds what has been exchanged when it comes round, and marks it in the file.
+//! It finds what has been exchanged when it comes round, and marks it in the file; and who asks for the account waits until it has
+//! come round.
 
 mod client;
 mod maker;
@@ -14,8 +15,9 @@ mod wire;
 use std::fmt;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::sync_channel;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -26,7 +28,7 @@ use weir::filter::Exchange;
 pub(crate) use self::client::{CtlArgs, run};
 use self::maker::Maker;
 pub(crate) use self::marks::Marks;
-use self::server::Shared;
+use self::server::{Latest, Shared};
 pub(crate) use self::socket::listen;
 use crate::failure::Failure;
 use crate::json::Summary;
@@ -34,6 +36,8 @@ use crate::style;
 
 /// Between two copies of the account.
 const PERIOD: Duration = Duration::from_secs(1);
+/// The same while somebody asks for it: whoever asks without a pause takes no more of the loop's time than this.
+const PACE: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Control")]
@@ -140,7 +144,9 @@ impl Listening {
             turn: Mutex::default(),
             member: Mutex::default(),
             filter: Mutex::new(first.filter()),
-            latest: Mutex::new(Arc::new(first)),
+            latest: Mutex::new(Latest { account: Arc::new(first), answered: 0 }),
+            published: Condvar::new(),
+            asked: AtomicU64::new(0),
             changes: Mutex::default(),
             settling: Mutex::default(),
             touched: Mutex::default(),
@@ -155,7 +161,7 @@ impl Listening {
         let (listener, theirs) = (self.listener, Arc::clone(&shared));
         let work = move || server::run(&listener, &theirs, members.as_ref());
         weir_sys::thread::spawn_bare("weir-control", work).map_err(not_started)?;
-        Ok(Control { shared, due: Instant::now() + PERIOD, _path: self.path })
+        Ok(Control { shared, published: Instant::now(), answered: 0, answering: 0, _path: self.path })
     }
 }
 
@@ -241,21 +247,38 @@ impl fmt::Display for What {
 #[derive(Debug)]
 pub(crate) struct Control {
     shared: Arc<Shared>,
-    /// When the next copy of the account is due.
-    due: Instant,
+    /// When the last copy of the account was.
+    published: Instant,
+    /// So many questions have had a copy that is newer than they are.
+    answered: u64,
+    /// And will have with the next one.
+    answering: u64,
     _path: Removed,
 }
 
 impl Control {
     /// When the account is wanted next.
     pub(crate) fn due(&self) -> Instant {
-        self.due
+        let nobody_waits = self.shared.asked.load(Ordering::SeqCst) == self.answered;
+        self.published + if nobody_waits { PERIOD } else { PACE }
+    }
+
+    /// Whether the account is wanted now. One that is taken from here on has all that was there before whoever waits for it has
+    /// asked.
+    pub(crate) fn is_due(&mut self, now: Instant) -> bool {
+        let due = now >= self.due();
+        if due {
+            self.answering = self.shared.asked.load(Ordering::SeqCst);
+        }
+        due
     }
 
     /// Answers with this account from now on.
     pub(crate) fn publish(&mut self, now: Instant, account: impl Told + 'static) {
-        self.due = now + PERIOD;
-        *self.shared.latest.lock().unwrap_or_else(PoisonError::into_inner) = Arc::new(account);
+        (self.published, self.answered) = (now, self.answering);
+        let latest = Latest { account: Arc::new(account), answered: self.answered };
+        *self.shared.latest.lock().unwrap_or_else(PoisonError::into_inner) = latest;
+        self.shared.published.notify_all();
     }
 
     /// Waits until of each change that somebody has been told of [`Control::changes`] can tell.

@@ -6,8 +6,9 @@ use std::io;
 use std::net::Shutdown;
 use std::os::fd::{AsFd as _, OwnedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -32,6 +33,9 @@ const LONGEST_OF_MEMBER: Duration = Duration::from_secs(10);
 const PACE: Duration = Duration::from_millis(100);
 /// Members who wait for an answer; others are not answered.
 pub(super) const WAITING: usize = 32;
+/// How long who asks for the account waits for one that is newer than the question. The loop comes round in a quarter of a second,
+/// unless it is held up.
+const FRESH: Duration = Duration::from_millis(400);
 /// What a packet takes in a program, and far more, where it cannot be waited for.
 const UNSETTLED: Duration = Duration::from_millis(20);
 /// What somebody says of a filter or a change goes into logs, files and accounts: so many bytes of it, as much as the label of an
@@ -54,7 +58,11 @@ pub(super) struct Shared {
     pub(super) turn: Mutex<()>,
     /// The member who is being answered.
     pub(super) member: Mutex<Option<UnixStream>>,
-    pub(super) latest: Mutex<Arc<dyn Told>>,
+    pub(super) latest: Mutex<Latest>,
+    /// There is another one.
+    pub(super) published: Condvar,
+    /// How often it was asked for.
+    pub(super) asked: AtomicU64,
     /// What has been exchanged and is not marked in the file yet.
     pub(super) changes: Mutex<Vec<Change>>,
     /// Held while somebody has been told of a change that is not among these yet.
@@ -63,6 +71,14 @@ pub(super) struct Shared {
     pub(super) filter: Mutex<Option<String>>,
     /// Its sets whose members are others than those with which it was made.
     pub(super) touched: Mutex<BTreeSet<String>>,
+}
+
+/// The last copy of the account.
+#[derive(Debug)]
+pub(super) struct Latest {
+    pub(super) account: Arc<dyn Told>,
+    /// So many questions were asked before it was taken.
+    pub(super) answered: u64,
 }
 
 /// Answers until the process ends: root and the owner. Others go to `members`, as many as have room there.
@@ -202,7 +218,7 @@ impl<'a> Talk<'a> {
         let mut change = None;
         let answer = match ask {
             Ask::About => Answer::About(shared.about()),
-            Ask::Status => Answer::Status(shared.latest().json()?),
+            Ask::Status => Answer::Status(shared.fresh().json()?),
             Ask::Places => match shared.exchange.places() {
                 Ok(places) if self.member.is_some() => Answer::Places {
                     places: places.iter().map(SentPlace::described).collect(),
@@ -329,7 +345,17 @@ impl<'a> Talk<'a> {
 
 impl Shared {
     fn latest(&self) -> Arc<dyn Told> {
-        Arc::clone(&self.latest.lock().unwrap_or_else(PoisonError::into_inner))
+        Arc::clone(&self.latest.lock().unwrap_or_else(PoisonError::into_inner).account)
+    }
+
+    /// The account as it is after this was called; the last one, if the loop does not come round.
+    fn fresh(&self) -> Arc<dyn Told> {
+        let question = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
+        let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
+        let older = |latest: &mut Latest| latest.answered < question;
+        let waited = self.published.wait_timeout_while(latest, FRESH, older);
+        let (latest, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(&latest.account)
     }
 
     fn about(&self) -> About {

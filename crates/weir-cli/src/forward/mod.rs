@@ -259,7 +259,7 @@ impl Run<'_> {
                 self.filter = filter;
             }
         }
-        if self.control.as_ref().is_some_and(|control| now >= control.due()) {
+        if self.control.as_mut().is_some_and(|control| control.is_due(now)) {
             let summary = self.summary()?;
             self.control.iter_mut().for_each(|control| control.publish(now, summary.clone()));
         }

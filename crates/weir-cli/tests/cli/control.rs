@@ -15,11 +15,11 @@ use rustix::fs::{FlockOperation, flock};
 use rustix::net::{RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, recvmsg};
 use rustix::process::{Gid, Signal, Uid};
 use rustix::thread::{set_thread_groups, set_thread_res_gid, set_thread_res_uid};
-use weir_lab::{Network, require_root};
+use weir_lab::{Network, Veth, require_root};
 
 use crate::harness::{
     CONFINED, Mounts, NOBODY, Running, capture, directory, network, output, path, root_tests, run, send,
-    start, tshark, until, weir,
+    start, start_quietly, tshark, until, weir,
 };
 
 /// The last byte of a frame's number.
@@ -122,6 +122,36 @@ fn a_running_capture_takes_another_filter_and_the_file_says_when(source: &str) {
     assert!(frame.contains(&((changes[1] - changes[0]) / 50)), "{changes:?}: 50 frames in between");
     let judged = tshark(file.as_ref(), &["frame.number"]);
     assert_eq!(judged.len(), 250, "tshark reads it");
+}
+
+root_tests! { the_account_has_all_that_came_before_it_is_asked_for:
+    root_the_account_has_all_that_came_before_it_is_asked_for_file(
+        &["capture", "-i", "rx0", "--source", "xdp", "-w", "/dev/null"], "captured"
+    );
+    root_the_account_has_all_that_came_before_it_is_asked_for_tc(
+        &["capture", "-i", "rx0", "--source", "tc"], "captured"
+    );
+    root_the_account_has_all_that_came_before_it_is_asked_for_active(
+        &["count", "-i", "rx0", "--source", "xdp", "--active"], "captured"
+    );
+    root_the_account_has_all_that_came_before_it_is_asked_for_handlers(
+        &["count", "-i", "rx0", "--source", "xdp", "--handlers", "2", "--steer", "flow"], "captured"
+    );
+    root_the_account_has_all_that_came_before_it_is_asked_for_forward(&["forward", "rx0", "rx1"], "seen");
+}
+
+fn the_account_has_all_that_came_before_it_is_asked_for(args: &[&str], field: &str) {
+    let (mut network, directory) = (network(), directory());
+    network.connect(Veth::default()).expect("a second pair");
+    let socket = path(&directory, "socket");
+    let running = start_quietly(&network, &[args, &["-q", "--control", &socket]].concat());
+    for round in 1..=4 {
+        send(&network, 1000);
+        let status = ctl_succeeds(&network, &["status", "-t", &socket]);
+        let told: serde_json::Value = serde_json::from_str(&status).expect("JSON");
+        assert_eq!(told[field], round * 1000, "round {round}: {status}");
+    }
+    running.interrupt().succeeded();
 }
 
 #[test]
