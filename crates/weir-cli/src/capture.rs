@@ -17,7 +17,7 @@ use crate::keeper::Helpers;
 use crate::live::{self, Live};
 use crate::metrics::{Bound, Metrics};
 use crate::stop::{Stop, Until};
-use crate::{interfaces, report, style};
+use crate::{cut_off, interfaces, report, style};
 
 /// How often a loss is looked for, to mark it in the file as a point of time.
 const LOSS_PERIOD: Duration = Duration::from_secs(1);
@@ -84,7 +84,9 @@ impl<'a> Run<'a> {
         };
         options.keeper = helpers.as_ref().filter(|_| confined).map(Helpers::keeper);
         user.threads_too();
-        let builder = args.builder(&interfaces::chosen(&args.live.origin)?);
+        let chosen = interfaces::chosen(&args.live.origin)?;
+        cut_off::check(&args.live.origin, &chosen)?;
+        let builder = args.builder(&chosen);
         let capture = filter.into_iter().fold(builder, Builder::filter).open()?;
         until.begin();
         listening.iter().try_for_each(|listening| listening.prepare(&capture.exchange()))?;

@@ -21,7 +21,7 @@ use crate::live::rate;
 use crate::metrics::{Bound, Metrics};
 use crate::payload::Payload;
 use crate::stop::{Stop, Until};
-use crate::{interfaces, report, style, units};
+use crate::{cut_off, interfaces, report, style, units};
 
 /// Runs the command.
 pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
@@ -41,7 +41,9 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
         false => None,
     };
     user.threads_too();
-    let builder = args.builder(&interfaces::chosen(&args.live.origin)?);
+    let chosen = interfaces::chosen(&args.live.origin)?;
+    cut_off::check(&args.live.origin, &chosen)?;
+    let builder = args.builder(&chosen);
     let mut capture = filter.into_iter().fold(builder, Builder::filter).open()?;
     until.begin();
     listening.iter().try_for_each(|listening| listening.prepare(&capture.exchange()))?;

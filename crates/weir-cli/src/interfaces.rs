@@ -18,6 +18,19 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
+    /// Its own name.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Does `look` where it is.
+    pub(crate) fn inside<R: Send>(&self, look: impl FnOnce() -> R + Send) -> Result<R, Failure> {
+        match &self.namespace {
+            Some(namespace) => Ok(namespace.inside(look)?),
+            None => Ok(look()),
+        }
+    }
+
     /// Adds it to what a capture is asked for.
     pub(crate) fn add_to(&self, builder: Builder) -> Builder {
         match &self.namespace {

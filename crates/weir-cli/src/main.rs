@@ -8,6 +8,7 @@ mod completions;
 mod confine;
 mod control;
 mod count;
+mod cut_off;
 mod demo;
 mod devices;
 mod doctor;

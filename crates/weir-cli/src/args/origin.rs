@@ -39,9 +39,14 @@ pub(crate) struct OriginArgs {
     #[arg(long, hide = true)]
     tc_filters: bool,
 
-    /// pass: the host keeps its traffic. exclusive: captured packets go no further; for mirror ports.
+    /// pass: the host keeps its traffic. exclusive: captured packets go no further; for mirror ports. An interface that has
+    /// addresses of this host is refused then.
     #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
     mode: ModeArg,
+
+    /// With --mode exclusive: take an interface that has addresses of this host all the same, and cut these off.
+    #[arg(long)]
+    force: bool,
 
     /// Time stamps: kernel (one per packet), batch (one per batch, cheaper) or none (cheapest).
     #[arg(long, value_name = "KIND", value_enum, hide_possible_values = true)]
@@ -59,6 +64,13 @@ impl OriginArgs {
             ModeArg::Exclusive => grant::more_than_capture("use --mode exclusive"),
             ModeArg::Pass => Ok(()),
         }
+    }
+
+    /// Whether the host may lose what arrives for its own addresses, and nobody has said that it should. What sources refuse by
+    /// themselves is theirs to explain.
+    pub(crate) fn may_cut_off(&self) -> bool {
+        let takes_all = matches!(self.source, SourceArg::Auto | SourceArg::Xdp | SourceArg::AfXdp);
+        matches!(self.mode, ModeArg::Exclusive) && takes_all && !self.force
     }
 
     /// A builder for this origin on `interfaces`, which are the ones asked for or the one found.

@@ -341,6 +341,55 @@ fn root_loss_is_always_said_and_fails_who_asks_for_that() {
     run(&network, &["capture", "-i", "rx0", "--fail-on-loss", "--duration", "10ms"]).succeeded();
 }
 
+#[test]
+fn root_exclusive_captures_do_not_cut_off_this_host_unasked() {
+    if !require_root("root_exclusive_captures_do_not_cut_off_this_host_unasked") {
+        return;
+    }
+    let network = network();
+    let shell = |script: &str| {
+        let output = output(&network, Command::new("sh").args(["-c", script]));
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    };
+    let ip = |args: &str| shell(&format!("ip {args}"));
+    let take = |command: &str, login: &str, more: &[&str]| {
+        let args = [command, "-i", "rx0", "-B", "8MiB", "--mode", "exclusive", "--duration", "10ms"];
+        let mut command = weir(&[&args[..], more].concat());
+        Running::spawn(&network, command.env("SSH_CONNECTION", login)).wait()
+    };
+    let refused = |command: &str, login: &str, parts: &[&str]| {
+        let ended = take(command, login, &[]);
+        assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
+        for part in parts {
+            assert!(ended.stderr.contains(part), "{part}: {}", ended.stderr);
+        }
+        ended.stderr.contains("this login")
+    };
+    shell("echo 0 >/proc/sys/net/ipv6/conf/rx0/disable_ipv6");
+    ip("address add fe80::5/64 dev rx0 nodad");
+    take("capture", "fe80::9%rx0 50000 fe80::6%rx0 22", &[]).succeeded();
+    assert!(refused("count", "fe80::9%rx0 50000 fe80::5%rx0 22", &["fe80::5 (this login"]));
+    // Behind it is what stands on it.
+    ip("link add br0 type bridge");
+    ip("link set rx0 master br0");
+    ip("address add 192.0.2.5/24 dev br0");
+    assert!(!refused("capture", "", &["arrives for 192.0.2.5 on br0\n", "--force"]));
+    ip("address add 198.51.100.1/24 dev rx0");
+    let login = "203.0.113.9 50000 198.51.100.1 22";
+    let told =
+        ["cannot take rx0 with --mode exclusive", "198.51.100.1 (this login goes through it), 192.0.2.5"];
+    assert!(refused("count", login, &told));
+    for command in ["capture", "count"] {
+        take(command, login, &["--force"]).succeeded();
+    }
+    // Nor from elsewhere.
+    let elsewhere = format!("/proc/{}/ns/net", std::process::id());
+    let mut there =
+        weir(&["capture", "-i", "lo", "--netns", &elsewhere, "--mode", "exclusive", "-B", "8MiB"]);
+    let ended = Running::spawn(&network, &mut there).wait();
+    assert!(ended.stderr.contains("arrives for 127.0.0.1"), "{}", ended.stderr);
+}
+
 root_tests! { who_waits_until_it_is_ready_misses_no_packet:
     root_who_waits_until_it_is_ready_misses_no_packet_xdp("capture", XDP);
     root_who_waits_until_it_is_ready_misses_no_packet_tc("capture", TC);
