@@ -122,17 +122,6 @@ impl Files {
         Ok(self.parts.open.get_mut(&0).expect("it was just begun"))
     }
 
-    /// What the file of a packet is called.
-    #[cold]
-    fn path(&self, file: usize, interface: &FileInterface) -> PathBuf {
-        let Some(sorter) = &self.sorter else { return self.parts.path.clone() };
-        let mut label = sorter.label(file, interface.name.as_deref());
-        if let Some(times) = self.parts.begun.get(&file) {
-            label = format!("{label}.{}", times + 1);
-        }
-        split::name(&self.parts.path, &label)
-    }
-
     fn note(&mut self, packet: &Packet<'_>) {
         self.unheld.directions |= packet.direction.is_some();
         self.unheld.losses |= packet.lost_before > 0;
@@ -144,6 +133,14 @@ impl Files {
 impl Parts {
     fn pcap(&self) -> bool {
         self.options.format != Format::Pcapng
+    }
+
+    /// What a file is called that begins now.
+    #[cold]
+    fn name(&self, file: usize, sorter: Option<&mut Sorter>) -> PathBuf {
+        let Some(sorter) = sorter else { return self.path.clone() };
+        let times = self.begun.get(&file).copied().unwrap_or(0);
+        split::name(&self.path, &sorter.label(file, times))
     }
 
     /// Bytes that a packet takes in a file, at most.
@@ -227,6 +224,9 @@ impl Sink for Files {
             *nanoseconds = self.nanoseconds.unwrap_or(fine);
         }
         self.unheld.names |= interface.name.is_some();
+        if let Some(sorter) = &mut self.sorter {
+            sorter.interface(interface.name.as_deref());
+        }
         self.interfaces.push(interface.clone());
         let number = u32::try_from(self.interfaces.len() - 1).unwrap_or(u32::MAX);
         // A pcapng file that is open is told at once, so that interfaces without packets are in it, too.
@@ -259,7 +259,7 @@ impl Sink for Files {
             if following || self.parts.open.len() >= MOST_OPEN {
                 self.parts.close_oldest()?;
             }
-            let path = self.path(file, interface);
+            let path = self.parts.name(file, self.sorter.as_mut());
             match self.sorter.is_none() && !self.parts.pcap() {
                 true => self.parts.begin(file, path, &self.interfaces)?,
                 false => {

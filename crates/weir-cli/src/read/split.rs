@@ -53,6 +53,10 @@ pub(crate) struct Sorter {
     flows: HashMap<Flow, usize>,
     /// By number.
     ends: Vec<Flow>,
+    /// Labels of interfaces, by number.
+    interfaces: Vec<String>,
+    /// Labels that are given away, each with the last number that was appended to it.
+    taken: HashMap<String, u32>,
 }
 
 /// Both ends in a fixed order, and the protocol; `None` for all that is not IP.
@@ -72,7 +76,31 @@ impl Sorter {
             line: Vec::new(),
             flows: HashMap::new(),
             ends: Vec::new(),
+            interfaces: Vec::new(),
+            taken: HashMap::new(),
         }
+    }
+
+    /// Another interface, by its name: its file is called like no other's.
+    pub(crate) fn interface(&mut self, name: Option<&str>) {
+        let label = match name.filter(|name| !name.is_empty()) {
+            Some(name) => safe(name),
+            None => format!("interface{}", self.interfaces.len()),
+        };
+        let label = self.own(label);
+        self.interfaces.push(label);
+    }
+
+    /// A label that nothing else has: this one, or it with a number.
+    fn own(&mut self, label: String) -> String {
+        let mut own = label.clone();
+        while self.taken.contains_key(&own) {
+            let number = self.taken.entry(label.clone()).or_insert(1);
+            *number += 1;
+            own = format!("{label}-{number}");
+        }
+        self.taken.insert(own.clone(), 1);
+        own
     }
 
     /// Whether a file is never come back to once another has begun.
@@ -115,11 +143,16 @@ impl Sorter {
         })
     }
 
-    /// What is told in the name of a file. `name`: that of the interface.
-    pub(crate) fn label(&self, file: usize, name: Option<&str>) -> String {
+    /// What is told in the name of a file that was begun so many `times` before.
+    pub(crate) fn label(&mut self, file: usize, times: u32) -> String {
+        let label = self.first_label(file);
+        if times == 0 { label } else { self.own(format!("{label}.{}", times + 1)) }
+    }
+
+    fn first_label(&self, file: usize) -> String {
         let number = format!("{:05}", file + 1);
         match self.split {
-            Split::Interface => name.map_or_else(|| format!("interface{file}"), safe),
+            Split::Interface => self.interfaces.get(file).cloned().unwrap_or(number),
             Split::Flow => {
                 let Some(Some((protocol, a, b))) = self.ends.get(file) else {
                     return format!("{number}-other");
@@ -194,5 +227,17 @@ mod tests {
             assert_eq!(name(Path::new(pattern), "1"), Path::new(expected), "{pattern}");
         }
         assert_eq!(safe("../../etc/eth0:1"), ".._.._etc_eth0_1");
+    }
+
+    #[test]
+    fn each_interface_has_a_name_of_its_own() {
+        let mut sorter = Sorter::new(Split::Interface);
+        let names = ["eth0", "a/b", "interface3", "", "eth0", "a:b", "eth0", "eth0-2", "eth0.2"];
+        names.iter().for_each(|name| sorter.interface(Some(name)));
+        let labels: Vec<String> = (0..names.len()).map(|file| sorter.label(file, 0)).collect();
+        let expected =
+            ["eth0", "a_b", "interface3", "interface3-2", "eth0-2", "a_b-2", "eth0-3", "eth0-2-2", "eth0.2"];
+        assert_eq!(labels, expected);
+        assert_eq!(sorter.label(0, 1), "eth0.2-2", "not that of the last");
     }
 }

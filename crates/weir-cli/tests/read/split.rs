@@ -122,3 +122,21 @@ fn by_interface() {
     let about = judge("capinfos", &["-E"], &[&place.path("i-tun_0.pcap")]);
     assert!(about.contains("Raw IP"), "{about}");
 }
+
+/// Interfaces of the same name, and such whose names come to the same file name, are kept apart.
+#[test]
+fn by_interfaces_of_the_same_name() {
+    let place = Place::new();
+    let file = place.path("all.pcapng");
+    let frame = frames().swap_remove(20);
+    let names = ["eth0", "a/b", "a:b", "eth0", "interface5", ""];
+    let interfaces = names.map(|name| (name, 1));
+    let packets: Vec<_> = (0..6).map(|n| (n, EPOCH + u64::from(n), frame.as_slice(), 0)).collect();
+    write(&file, Format::Pcapng, &interfaces, &packets);
+    succeeds(&["read", "--split-by", "interface", "-w"], &[&place.path("i.pcapng"), &file]);
+    let expected = ["a_b-2", "a_b", "eth0-2", "eth0", "interface5-2", "interface5"];
+    let expected: Vec<String> = expected.iter().map(|name| format!("i-{name}.pcapng")).collect();
+    let names = place.names();
+    assert_eq!(names[1..], expected);
+    assert_eq!(count(&place, &names[1..]), [1; 6]);
+}
