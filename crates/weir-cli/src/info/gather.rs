@@ -37,6 +37,7 @@ pub(crate) struct Summary {
     pub(crate) last: Option<String>,
     pub(crate) duration_seconds: Option<f64>,
     pub(crate) average_size: Option<f64>,
+    /// Of the whole time; absent where that is 0, as it is of one packet.
     pub(crate) packets_per_second: Option<f64>,
     pub(crate) bits_per_second: Option<f64>,
     /// No packet is earlier than the one before.
@@ -54,6 +55,10 @@ pub(crate) struct Summary {
     pub(crate) written_by: Option<String>,
     pub(crate) sections: usize,
     pub(crate) interfaces: Vec<InterfaceSummary>,
+    /// What happened to the capture meanwhile, above all another filter: as the file tells it, the earliest first.
+    pub(crate) events: Vec<Event>,
+    /// Further events, of which there were too many.
+    pub(crate) events_left_out: u64,
     /// `none`, `some`, or `unknown`: the file cannot or does not say.
     pub(crate) loss: Loss,
     /// Packets lost, as far as the file says.
@@ -67,6 +72,21 @@ pub(crate) struct Summary {
     pub(crate) traffic: Timeline,
     #[serde(skip)]
     pub(crate) error: Option<ReadError>,
+}
+
+/// The most events of a file that are kept.
+const MOST_EVENTS: usize = 1000;
+
+/// What the comment of interface statistics says.
+#[derive(Debug, Serialize)]
+pub(crate) struct Event {
+    /// RFC 3339.
+    pub(crate) time: Option<String>,
+    #[serde(skip)]
+    pub(crate) timestamp: u64,
+    pub(crate) text: String,
+    /// Numbers of the interfaces that it is told of.
+    pub(crate) interfaces: Vec<u32>,
 }
 
 /// Whether packets were lost.
@@ -203,6 +223,8 @@ struct Gathered {
     farthest_back: u64,
     traffic: Timeline,
     interfaces: Vec<InterfaceSummary>,
+    events: Vec<Event>,
+    events_left_out: u64,
 }
 
 impl Gathered {
@@ -216,7 +238,7 @@ impl Gathered {
         self.sizes[class] += 1;
         self.comments += u64::from(packet.comment.is_some());
         let time = packet.timestamp;
-        if time > 0 {
+        if !packet.notes.is_timeless() {
             let (first, last) = self.times.get_or_insert((time, time));
             if time < self.previous {
                 self.out_of_order += 1;
@@ -244,9 +266,26 @@ impl Gathered {
             }
             interface.statistics(statistics);
         }
+        if let Some(text) = &statistics.comment {
+            self.event(statistics.interface, statistics.timestamp, text);
+        }
     }
 
-    fn into_summary(self, reader: &Reader, error: Option<ReadError>) -> Summary {
+    /// The same is told of each interface, one after the other.
+    fn event(&mut self, interface: u32, timestamp: u64, text: &str) {
+        let last = self.events.last_mut();
+        if let Some(last) = last.filter(|last| last.timestamp == timestamp && last.text == text) {
+            last.interfaces.push(interface);
+        } else if self.events.len() < MOST_EVENTS {
+            let (time, text) = (rfc3339(timestamp), text.to_owned());
+            self.events.push(Event { time, timestamp, text, interfaces: vec![interface] });
+        } else {
+            self.events_left_out += 1;
+        }
+    }
+
+    fn into_summary(mut self, reader: &Reader, error: Option<ReadError>) -> Summary {
+        self.events.sort_by_key(|event| event.timestamp);
         let format = reader.format();
         let pcapng = format.kind == FileKind::Pcapng;
         let lost: u64 = self.interfaces.iter().map(InterfaceSummary::lost).sum();
@@ -289,6 +328,8 @@ impl Gathered {
             written_by: reader.sections().iter().find_map(|section| section.user_application.clone()),
             sections: reader.sections().len(),
             interfaces: self.interfaces,
+            events: self.events,
+            events_left_out: self.events_left_out,
             loss,
             lost,
             damage: error.as_ref().map(ToString::to_string),

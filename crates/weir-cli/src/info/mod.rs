@@ -20,13 +20,14 @@ Examples:
   weir info trace.pcapng
         Format, packets, times, rates, sizes, interfaces, and a time line of losses.
   weir info *.pcapng
-        A line for each file.
+        A line for each file, in the order in which they are named. -l tells all of each.
   weir info trace.pcapng --json | jq .packets
         One JSON object a file, for programs.
   zcat old.pcap.gz | weir info -
         Standard input. Compressed files are read as they are, too: weir info old.pcap.gz
 
 Losses are what the capture has left in the file: pcapng has a place for them, pcap has none.
+Events are what happened to the capture meanwhile, such as another filter by `weir ctl filter`.
 Exit status: 0 all well, 1 a file is damaged or cannot be read (the message says where and why),
 2 the command line is wrong.";
 

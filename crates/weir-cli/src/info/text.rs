@@ -63,6 +63,7 @@ pub(crate) fn full(summary: &Summary, paint: Paint) -> String {
     }
     sizes(summary, &mut text);
     interfaces(&summary.interfaces, &mut text);
+    events(summary, &mut text);
     losses(summary, paint, &mut text);
     for warning in &summary.warnings {
         let _cannot_fail = writeln!(text, "  {:<12}{warning}", paint.yellow("note"));
@@ -162,6 +163,27 @@ fn interfaces(interfaces: &[InterfaceSummary], text: &mut String) {
                 let _cannot_fail = writeln!(text, "  {:<12}  {what}: {}", "", harmless(said));
             }
         }
+    }
+}
+
+/// What happened meanwhile, and on which interfaces, where it was not all of them.
+fn events(summary: &Summary, text: &mut String) {
+    for event in &summary.events {
+        let (time, said) = (local(event.timestamp), harmless(&event.text));
+        let _cannot_fail = write!(text, "  {:<12}{time}  {said}", "event");
+        if event.interfaces.len() < summary.interfaces.len() {
+            let name = |id: &u32| match summary.interfaces.get(*id as usize) {
+                Some(InterfaceSummary { name: Some(name), .. }) => harmless(name),
+                _ => format!("interface {id}"),
+            };
+            let names: Vec<String> = event.interfaces.iter().map(name).collect();
+            let _cannot_fail = write!(text, " (on {})", names.join(", "));
+        }
+        text.push('\n');
+    }
+    if summary.events_left_out > 0 {
+        let _cannot_fail =
+            writeln!(text, "  {:<12}and {} more", "event", units::grouped(summary.events_left_out));
     }
 }
 

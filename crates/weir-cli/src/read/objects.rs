@@ -121,7 +121,7 @@ impl Sink for Objects {
         let facts = self.dissector.packet(*link_type, packet.data, packet.original_len, &mut self.line);
         let object = Object {
             number: self.count,
-            time: time(packet.timestamp),
+            time: time(packet.timestamp).filter(|_| !packet.notes.is_timeless()),
             epoch: epoch(packet.timestamp),
             interface: name,
             interface_id: packet.interface,
@@ -174,10 +174,10 @@ fn comment<'a>(packet: &Packet<'a>) -> Option<Cow<'a, str>> {
     packet.comment.map(Cow::Borrowed)
 }
 
-/// RFC 3339; none for a packet without time stamp.
+/// RFC 3339; none for a time that no calendar has.
 pub(crate) fn time(timestamp: u64) -> Option<String> {
     let instant = Timestamp::from_nanosecond(timestamp.into()).ok()?;
-    (timestamp > 0).then(|| format!("{instant:.9}"))
+    Some(format!("{instant:.9}"))
 }
 
 /// Seconds with nine decimals: text, since a number of JSON would not hold them.

@@ -5,8 +5,10 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
 
 use serde_json::Value;
+use weir::reader::ByteOrder;
 use weir::writer::Format;
 
+use crate::files::Bytes;
 use crate::support::{EPOCH, Guarded, Place, frames, judge, pcap, stderr, stdout, succeeds, weir, write};
 
 fn object(file: &std::path::Path) -> Value {
@@ -128,4 +130,63 @@ fn several_files_are_a_table_and_damage_is_told() {
     assert!(table.contains(&format!(" {count} ")) && table.contains("damaged"), "{table}");
     let said = stderr(&output);
     assert!(said.contains("b.pcap: at byte ") && said.contains("missing.pcap"), "{said}");
+}
+
+/// 1970 is a time; that of a Simple Packet Block is none.
+#[test]
+fn packets_at_time_0_count() {
+    let place = Place::new();
+    let [file, simple] = ["a.pcap", "b.pcapng"].map(|name| place.path(name));
+    let frame = frames().swap_remove(20);
+    let packets = [0, 1, 2].map(|second| (0, second * 1_000_000_000, frame.as_slice(), 0));
+    write(&file, Format::Pcap { nanoseconds: false }, &[("", 1)], &packets);
+    let info = object(&file);
+    let theirs = judge("capinfos", &["-M", "-T", "-r", "-u"], &[&file]);
+    assert!(theirs.trim().ends_with("\t2.000000"), "{theirs}");
+    assert_eq!((&info["duration_seconds"], &info["packets_per_second"]), (&2.0.into(), &1.5.into()));
+    assert_eq!(info["first"], "1970-01-01T00:00:00.000000000Z");
+
+    let length = u32::try_from(frame.len()).expect("short");
+    let bytes = Bytes::new(ByteOrder::Little).section().interface(None);
+    let bytes = bytes.block(3, |body| body.u32(length).padded(&frame)).packet(0, 7_000_000, &frame).bytes;
+    fs::write(&simple, bytes).expect("a file");
+    let info = object(&simple);
+    assert_eq!((&info["packets"], &info["duration_seconds"]), (&2.into(), &0.0.into()), "{info}");
+    assert_eq!(info["packets_per_second"], Value::Null);
+}
+
+/// Another filter, in the words that a capture leaves in its file for each interface; files are told as they are named.
+#[test]
+fn changes_of_the_filter_are_events() {
+    let place = Place::new();
+    let [file, earlier] = ["b.pcapng", "a.pcap"].map(|name| place.path(name));
+    let frame = frames().swap_remove(20);
+    let told = |bytes: Bytes, interface, ticks, text: &str| {
+        bytes.block(5, |body| body.u32(interface).time(ticks).option(1, text.as_bytes()).end())
+    };
+    let mut bytes = Bytes::new(ByteOrder::Big).section().interface(None).interface(None);
+    for (ticks, text) in [(1_000_000, "filter changed to: tcp"), (2_000_000, "filter removed\u{7}")] {
+        bytes = told(bytes, 0, ticks, text).packet(0, ticks, &frame);
+        bytes = told(bytes, 1, ticks, text);
+    }
+    bytes = told(bytes, 1, 500_000, "carrier lost");
+    fs::write(&file, bytes.bytes).expect("a file");
+    write(&earlier, Format::Pcap { nanoseconds: false }, &[("", 1)], &[(0, 0, &frame, 0)]);
+    let info = object(&file);
+    let events = info["events"].as_array().expect("a list");
+    let told: Vec<_> = events.iter().map(|event| (event["text"].as_str(), &event["interfaces"])).collect();
+    let both = serde_json::json!([0, 1]);
+    let expected = [
+        (Some("carrier lost"), &serde_json::json!([1])),
+        (Some("filter changed to: tcp"), &both),
+        (Some("filter removed\u{7}"), &both),
+    ];
+    assert_eq!(told, expected);
+    assert_eq!(events[1]["time"], "1970-01-01T00:00:01.000000000Z");
+    let text = succeeds(&["info", "-l"], &[&file, &earlier]);
+    assert!(text.contains("event       1970-01-01 05:30:01.000000000  filter changed to: tcp\n"), "{text}");
+    assert!(text.contains("filter removed") && !text.contains('\u{7}'), "{text}");
+    assert!(text.contains("carrier lost (on interface 1)"), "{text}");
+    let place_of = |name: &str| text.find(name).unwrap_or_else(|| panic!("{name}: {text}"));
+    assert!(place_of("b.pcapng") < place_of("a.pcap\n"), "{text}");
 }
