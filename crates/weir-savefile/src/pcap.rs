@@ -11,6 +11,9 @@ const MICROSECONDS: u32 = 0xa1b2_c3d4;
 const NANOSECONDS: u32 = 0xa1b2_3c4d;
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
+/// The last time that a record holds, in nanoseconds since the Unix epoch: the end of 2106-02-07 06:28:15 UTC.
+pub const LAST_TIME: u64 = ((1 << 32) * NANOS_PER_SECOND) - 1;
+
 /// What the fraction in a record's time stamp counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resolution {
@@ -45,8 +48,8 @@ pub fn file_header(resolution: Resolution, snap_len: u32, link_type: u16) -> [u8
     header
 }
 
-/// What stands in front of a packet of `captured_len` bytes. `timestamp` is in nanoseconds since the Unix epoch; the
-/// format holds seconds up to the year 2106, later ones are written as the last it can hold.
+/// What stands in front of a packet of `captured_len` bytes. `timestamp` is in nanoseconds since the Unix epoch; what
+/// is later than [`LAST_TIME`] is written as that.
 #[inline]
 pub fn record_header(
     resolution: Resolution,
@@ -58,6 +61,7 @@ pub fn record_header(
         Resolution::Micro => 1_000,
         Resolution::Nano => 1,
     };
+    let timestamp = timestamp.min(LAST_TIME);
     let seconds = u32::try_from(timestamp / NANOS_PER_SECOND).unwrap_or(u32::MAX);
     let fraction = u32::try_from(timestamp % NANOS_PER_SECOND / unit).unwrap_or(u32::MAX);
     let mut header = [0; RECORD_HEADER];
@@ -107,6 +111,25 @@ mod tests {
         };
         assert_eq!(fraction(Resolution::Nano), 123_456_789);
         assert_eq!(fraction(Resolution::Micro), 123_456);
+    }
+
+    #[test]
+    fn times_after_the_last_are_the_last() {
+        const SECOND: u64 = 1 << 32;
+        let written = |resolution, time: u64| {
+            let header = record_header(resolution, time, 60, 70);
+            [0, 4].map(|at| u32::from_ne_bytes(header[at..at + 4].try_into().unwrap()))
+        };
+        for (resolution, unit, most) in
+            [(Resolution::Nano, 1, 999_999_999), (Resolution::Micro, 1000, 999_999)]
+        {
+            let before = SECOND * NANOS_PER_SECOND - unit;
+            assert_eq!(written(resolution, before), [u32::MAX, most]);
+            assert_eq!(written(resolution, before - unit), [u32::MAX, most - 1]);
+            for later in [before + unit, before + 8_500_000_000, before + 9_000_000_001, u64::MAX] {
+                assert_eq!(written(resolution, later), [u32::MAX, most], "{later}");
+            }
+        }
     }
 
     #[test]

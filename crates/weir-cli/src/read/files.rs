@@ -53,6 +53,8 @@ pub(crate) struct Total {
     pub(crate) bytes: u64,
     /// Packets that were cut at the snap length of their interface.
     cut: u64,
+    /// Packets that are later than any time of the format.
+    too_late: u64,
 }
 
 struct Part {
@@ -177,6 +179,7 @@ impl Parts {
     fn close(&mut self, file: usize) -> Result<(), End> {
         let Some(part) = self.open.remove(&file) else { return Ok(()) };
         self.total.cut += part.writer.cut();
+        self.total.too_late += part.writer.too_late();
         let (written, result) = part.writer.finish(&Account::default());
         self.total.packets += written.packets;
         self.total.bytes += written.bytes;
@@ -340,6 +343,14 @@ impl Sink for Files {
             note(format_args!(
                 "{} cut to the snap length of the interface; -s 262144 keeps packets whole",
                 units::packets(self.parts.total.cut)
+            ));
+        }
+        if self.parts.total.too_late > 0 {
+            style::say(format_args!(
+                "{}: {} after 2106-02-07 06:28:15 UTC, the last second that pcap holds, are written as its end; \
+                 pcapng keeps their times",
+                style::stderr().yellow("warning"),
+                units::packets(self.parts.total.too_late)
             ));
         }
         if self.timeless > 0 {

@@ -190,3 +190,29 @@ fn no_file_is_written_onto_itself() {
     assert!(stderr(&output).contains("the same file"), "{}", stderr(&output));
     assert!(before == fs::read(&file).expect("a file"));
 }
+
+/// In 2106 the seconds of pcap end: what is later keeps its order, and is told.
+#[test]
+fn times_that_pcap_cannot_hold() {
+    let place = Place::new();
+    let original = place.path("a.pcapng");
+    let frame = frames().swap_remove(20);
+    let end = 4_294_967_296_000_000_000;
+    let times = [end - 2_000, end + 7_500_000_000, end + 8_000_000_001];
+    let packets = times.map(|time| (0, time, frame.as_slice(), 0));
+    write(&original, Format::Pcapng, &[("", 1)], &packets);
+    for (unit, expected) in [("--nano", ["999998000", "999999999"]), ("--micro", ["999998", "999999"])] {
+        let pcap = place.path("b.pcap");
+        let output = weir(&["read", unit, "-w"], &[&pcap, &original]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert_eq!(stderr(&output).matches("2 packets after 2106-02-07 06:28:15 UTC").count(), 1, "{unit}");
+        let lines = succeeds(&["read", "--json"], &[&pcap]);
+        let of = |fraction| format!("4294967295.{fraction:0<9}");
+        for (line, fraction) in lines.lines().zip([expected[0], expected[1], expected[1]]) {
+            assert!(line.contains(&of(fraction)), "{unit}: {line}");
+        }
+    }
+    // A file of pcapng has later times.
+    let output = weir(&["read", "-w"], &[&place.path("c.pcapng"), &original]);
+    assert!(!stderr(&output).contains("2106"), "{}", stderr(&output));
+}

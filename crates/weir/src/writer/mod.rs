@@ -132,6 +132,8 @@ pub struct Writer {
     began: Option<u64>,
     /// Packets that were cut at the snap length of their interface.
     cut: u64,
+    /// Packets that are later than any time that the format holds.
+    too_late: u64,
     /// What every call answers after a failure.
     failed: Option<WriteError>,
 }
@@ -176,6 +178,7 @@ impl Writer {
             base: Counts::default(),
             began: None,
             cut: 0,
+            too_late: 0,
             failed: None,
         };
         writer.put_start()?;

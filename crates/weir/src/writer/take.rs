@@ -1,7 +1,7 @@
 //! What a writer takes: chunks and packets, put together into pieces of the file.
 
-use weir_savefile::pcapng;
 use weir_savefile::record::Malformed;
+use weir_savefile::{pcap, pcapng};
 
 use super::piece::{Content, Load, Piece};
 use super::{Compression, Format, WriteError, Writer, encode};
@@ -129,6 +129,8 @@ impl Writer {
             return Err(WriteError::Packet { reason: format!("{} bytes are too many", packet.data.len()) });
         }
         let size = bytes.len();
+        self.too_late +=
+            u64::from(packet.timestamp > pcap::LAST_TIME && self.options.format != Format::Pcapng);
         self.batch.content.push(packet.interface, packet.queue, 1);
         let full =
             self.options.rotation.is_ring() && self.room().holds_no_more_than(size, &self.batch.content);
@@ -141,6 +143,11 @@ impl Writer {
     /// Packets that [`packet`](Self::packet) has cut at the snap length that the file names for their interface.
     pub fn cut(&self) -> u64 {
         self.cut
+    }
+
+    /// Packets that [`packet`](Self::packet) has given the last time that a pcap file holds, in 2106, since theirs is later.
+    pub fn too_late(&self) -> u64 {
+        self.too_late
     }
 
     /// Whether the file can tell that this packet has no time; else it is one of 1970 there.
