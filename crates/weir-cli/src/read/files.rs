@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use weir::reader::{InterfaceStatistics, Reader, Run};
 use weir::writer::{Format, WriteError, Writer, WriterOptions};
-use weir::{Account, FileInterface, Packet};
+use weir::{Account, Direction, FileInterface, Packet};
 
 use super::sink::{End, Sink};
 use super::split::{self, Sorter, Split};
@@ -145,21 +145,18 @@ impl Parts {
         split::name(&self.path, &sorter.label(file, times))
     }
 
-    /// Bytes that a packet takes in a file, at most.
-    fn room(&self, packet: &Packet<'_>) -> u64 {
-        let data = packet.data.len() as u64;
-        if self.pcap() {
-            return data + 16;
-        }
-        // The block's fixed fields; direction, queue, loss and the options' end; padding.
-        data + 32
-            + 8
-            + 8
-            + 12
-            + 4
-            + 3
-            + packet.notes.as_bytes().len() as u64
-            + packet.comment.map_or(0, |comment| comment.len() as u64 + 7)
+    /// What the file that is being written will be with one more packet, where files follow each other.
+    fn size_with(&self, packet: &Packet<'_>, interface: &FileInterface) -> u64 {
+        let Some(part) = self.open.values().next() else { return 0 };
+        let described = match part.numbers.get(packet.interface as usize) {
+            Some(Some(_)) => 0,
+            _ => room_of(interface),
+        };
+        let data = match interface.snap_len {
+            0 => packet.data.len(),
+            most => packet.data.len().min(most as usize),
+        };
+        part.writer.size() + described + if self.pcap() { data as u64 + 16 } else { room(packet, data) }
     }
 
     fn begin(&mut self, file: usize, path: PathBuf, known: &[FileInterface]) -> Result<(), End> {
@@ -191,6 +188,29 @@ impl Parts {
         let oldest = self.open.iter().min_by_key(|(_, part)| part.used).map(|(file, _)| *file);
         oldest.map_or(Ok(()), |file| self.close(file))
     }
+}
+
+/// Bytes of a record of pcapng with so many bytes of the packet; where it has [notes](Packet::notes) at most, else exactly.
+fn room(packet: &Packet<'_>, data: usize) -> u64 {
+    let known = matches!(packet.direction, Some(Direction::In | Direction::Out));
+    let said = match packet.notes.is_empty() {
+        true => packet.comment.map_or(0, |comment| comment.len().next_multiple_of(4) + 4),
+        false => packet.notes.as_bytes().len(),
+    };
+    let options = usize::from(known) * 8
+        + usize::from(packet.lost_before > 0) * 12
+        + usize::from(packet.queue > 0) * 8
+        + said;
+    let end = usize::from(options > 0) * 4;
+    (data.next_multiple_of(4) + 32 + options + end) as u64
+}
+
+/// Bytes of the description of an interface, at most.
+fn room_of(interface: &FileInterface) -> u64 {
+    let texts =
+        [&interface.name, &interface.description, &interface.filter, &interface.os, &interface.comment];
+    let texts: usize = texts.into_iter().flatten().map(|text| text.len() + 8).sum();
+    (texts + 64) as u64
 }
 
 impl Part {
@@ -254,7 +274,9 @@ impl Sink for Files {
         };
         let file = match &mut self.sorter {
             None => 0,
-            Some(sorter) => sorter.file_of(packet, interface.link_type, self.parts.room(packet)),
+            Some(sorter) => {
+                sorter.file_of(packet, interface.link_type, || self.parts.size_with(packet, interface))
+            }
         };
         self.parts.clock += 1;
         if !self.parts.open.contains_key(&file) {

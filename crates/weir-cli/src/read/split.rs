@@ -43,10 +43,9 @@ pub(crate) fn parse(text: &str) -> Result<Split, String> {
 #[derive(Debug)]
 pub(crate) struct Sorter {
     split: Split,
-    /// Of files that follow each other: the present one, what is in it, and the first packet's time.
+    /// Of files that follow each other: the present one, the packets in it, and the first packet's time.
     current: usize,
     packets: u64,
-    bytes: u64,
     began: Option<u64>,
     dissector: Dissector,
     line: Vec<u8>,
@@ -70,7 +69,6 @@ impl Sorter {
             split,
             current: 0,
             packets: 0,
-            bytes: 0,
             began: None,
             dissector,
             line: Vec::new(),
@@ -108,13 +106,18 @@ impl Sorter {
         !matches!(self.split, Split::Flow | Split::Interface)
     }
 
-    /// The file of a packet that takes `room` bytes in it.
-    pub(crate) fn file_of(&mut self, packet: &Packet<'_>, link_type: u16, room: u64) -> usize {
+    /// The file of a packet. `size`: what the present one would be with it.
+    pub(crate) fn file_of(
+        &mut self,
+        packet: &Packet<'_>,
+        link_type: u16,
+        size: impl FnOnce() -> u64,
+    ) -> usize {
         let full = match self.split {
             Split::Interface => return packet.interface as usize,
             Split::Flow => return self.flow_of(packet, link_type),
             Split::Count(most) => self.packets == most,
-            Split::Size(most) => self.packets > 0 && self.bytes + room > most,
+            Split::Size(most) => self.packets > 0 && size() > most,
             Split::Time(length) => {
                 let began = *self.began.get_or_insert(packet.timestamp);
                 let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
@@ -126,10 +129,9 @@ impl Sorter {
         };
         if full {
             self.current += 1;
-            (self.packets, self.bytes) = (0, 0);
+            self.packets = 0;
         }
         self.packets += 1;
-        self.bytes += room;
         self.current
     }
 

@@ -230,6 +230,11 @@ impl Writer {
         written
     }
 
+    /// Bytes of the present file, with what was taken and is not written yet, before compression.
+    pub fn size(&self) -> u64 {
+        self.file.as_ref().map_or(0, |file| file.bytes) + self.batch.load.as_ref().len() as u64
+    }
+
     /// Which files there were.
     pub fn files(&self) -> FileList {
         self.files.list()
