@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use crate::decode::LONGEST_BLOCK;
+
 /// Bytes of the header of a file.
 pub const FILE_HEADER: usize = 24;
 /// Bytes of the header of a record; the packet follows without padding.
@@ -13,6 +15,17 @@ const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
 /// The last time that a record holds, in nanoseconds since the Unix epoch: the end of 2106-02-07 06:28:15 UTC.
 pub const LAST_TIME: u64 = ((1 << 32) * NANOS_PER_SECOND) - 1;
+
+/// What libpcap and Wireshark take for the longest packet: they refuse a file with a longer one.
+const LONGEST_PACKET: u32 = 262_144;
+/// Link types whose packets are longer, whatever the snap length says: USB (three), D-Bus.
+const LONG_PACKETS: [u16; 4] = [189, 220, 249, 231];
+
+/// The longest packet of a link type that other programs read, in bytes.
+#[inline]
+pub fn longest_packet(link_type: u16) -> u32 {
+    if LONG_PACKETS.contains(&link_type) { LONGEST_BLOCK } else { LONGEST_PACKET }
+}
 
 /// What the fraction in a record's time stamp counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

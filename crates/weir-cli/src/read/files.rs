@@ -53,6 +53,8 @@ pub(crate) struct Total {
     pub(crate) bytes: u64,
     /// Packets that were cut at the snap length of their interface.
     cut: u64,
+    /// Packets that were cut since no other program would read them.
+    too_long: u64,
     /// Packets that are later than any time of the format.
     too_late: u64,
 }
@@ -152,10 +154,7 @@ impl Parts {
             Some(Some(_)) => 0,
             _ => room_of(interface),
         };
-        let data = match interface.snap_len {
-            0 => packet.data.len(),
-            most => packet.data.len().min(most as usize),
-        };
+        let data = packet.data.len();
         part.writer.size() + described + if self.pcap() { data as u64 + 16 } else { room(packet, data) }
     }
 
@@ -176,6 +175,7 @@ impl Parts {
     fn close(&mut self, file: usize) -> Result<(), End> {
         let Some(part) = self.open.remove(&file) else { return Ok(()) };
         self.total.cut += part.writer.cut();
+        self.total.too_long += part.writer.too_long();
         self.total.too_late += part.writer.too_late();
         let (written, result) = part.writer.finish(&Account::default());
         self.total.packets += written.packets;
@@ -363,8 +363,16 @@ impl Sink for Files {
         }
         if self.parts.total.cut > 0 {
             note(format_args!(
-                "{} cut to the snap length of the interface; -s 262144 keeps packets whole",
+                "{} cut to the snap length of the interface, since a pipe or a compressed file cannot name a larger one \
+                 afterwards; -s 262144 keeps packets whole",
                 units::packets(self.parts.total.cut)
+            ));
+        }
+        if self.parts.total.too_long > 0 {
+            style::say(format_args!(
+                "{}: {} cut to 262144 bytes: other programs refuse a file with longer ones",
+                style::stderr().yellow("warning"),
+                units::packets(self.parts.total.too_long)
             ));
         }
         if self.parts.total.too_late > 0 {

@@ -137,37 +137,106 @@ fn packets_without_a_time_stay_so() {
     }
 }
 
-/// libpcap refuses a file of pcapng from such a record on.
-#[test]
-fn records_longer_than_the_snap_length_are_cut_there() {
-    let place = Place::new();
+/// Files of packets of 60, 114 and 60 bytes whose snap length is 60: pcapng and pcap.
+fn longer_than_named(order: ByteOrder) -> [Vec<u8>; 2] {
     let [long, short] = [[7; 100], [8; 100]].map(|bytes| [&[2; 12][..], &[0x88, 0xb5], &bytes].concat());
     let short = &short[..60];
-    let dump = |file: &Path| judge("tcpdump", &["-n", "-tt", "-xx", "-r"], &[file]);
-    for order in ORDERS {
-        let [original, copy, chosen, whole] =
-            ["a.pcapng", "b.pcapng", "c.pcapng", "d.pcapng"].map(|name| place.path(name));
-        let file = Bytes::new(order).section().block(1, |body| body.u16(1).u16(0).u32(60));
-        let file = file.packet(0, TIME, short).packet(0, TIME + 1, &long).packet(0, TIME + 2, short);
-        fs::write(&original, file.bytes).expect("a file");
-        let refused = Command::new("tcpdump").arg("-r").arg(&original).output().expect("tcpdump");
-        assert!(!refused.status.success(), "tcpdump reads what it should refuse, so nothing is tried");
+    let pcapng = Bytes::new(order).section().block(1, |body| body.u16(1).u16(0).u32(60));
+    let pcapng = pcapng.packet(0, TIME, short).packet(0, TIME + 1, &long).packet(0, TIME + 2, short);
+    let pcap = Bytes::new(order).u32(0xa1b2_c3d4).u16(2).u16(4).u64(0).u32(60).u32(1);
+    let packets = [(1, short), (2, &long[..]), (3, short)];
+    let pcap = packets.into_iter().fold(pcap, |file, (n, data)| file.record(1_700_000_000, n, data));
+    [pcapng.bytes, pcap.bytes]
+}
 
-        for (file, more) in [(&copy, &[][..]), (&chosen, &["-f", "ether proto 0x88b5"])] {
-            let output = weir(&[&["read"], more, &["-w"]].concat(), &[file, &original]);
-            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-            let told = "note: 1 packet cut to the snap length of the interface";
-            assert!(stderr(&output).contains(told), "{}", stderr(&output));
-            let lengths = judge(
-                "tshark",
-                &["-n", "-T", "fields", "-e", "frame.cap_len", "-e", "frame.len", "-r"],
-                &[file],
-            );
-            assert_eq!(lengths, "60\t60\n60\t114\n60\t60\n", "{order}");
-            assert_eq!(dump(file).matches("1700000000.00000").count(), 3, "{order}");
+fn lengths(file: &Path) -> String {
+    judge("tshark", &["-n", "-T", "fields", "-e", "frame.cap_len", "-e", "frame.len", "-r"], &[file])
+}
+
+/// libpcap refuses a file of pcapng from a record on that is longer than the snap length, and cuts those of pcap: the
+/// file names a larger one, so that nothing is cut.
+#[test]
+fn a_file_names_a_snap_length_that_its_packets_keep() {
+    let place = Place::new();
+    let dump = |file: &Path| judge("tcpdump", &["-n", "-tt", "-xx", "-r"], &[file]);
+    for (order, format) in ORDERS.into_iter().flat_map(|order| [(order, 0), (order, 1)]) {
+        let original = place.path("original");
+        fs::write(&original, &longer_than_named(order)[format]).expect("a file");
+        if format == 0 {
+            let refused = Command::new("tcpdump").arg("-r").arg(&original).output().expect("tcpdump");
+            assert!(!refused.status.success(), "tcpdump reads what it should refuse, so nothing is tried");
         }
+        for (name, more) in [("b.pcapng", &[][..]), ("c.pcapng", &["-f", "len > 0"]), ("d.pcap", &[])] {
+            let copy = place.path(name);
+            let output = weir(&[&["read"], more, &["-w"]].concat(), &[&copy, &original]);
+            assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+            assert!(!stderr(&output).contains("cut"), "{}", stderr(&output));
+            assert_eq!(lengths(&copy), "60\t60\n114\t114\n60\t60\n", "{order} {name}");
+            let dump = dump(&copy);
+            assert_eq!(dump.matches("1700000000.00000").count(), 3, "{order} {name}");
+            assert!(dump.contains("0x0070:  0707"), "{order} {name}: {dump}");
+        }
+    }
+}
+
+/// Where the start of the file is out of reach, the packet is cut, and that is told.
+#[test]
+fn what_cannot_name_a_larger_snap_length_cuts_and_says_so() {
+    let place = Place::new();
+    let packed = place.path("b.gz");
+    for file in longer_than_named(ByteOrder::NATIVE) {
+        let original = place.path("original");
+        fs::write(&original, &file).expect("a file");
+        let output = weir(&["read", "-w"], &[&packed, &original]);
+        let told = "note: 1 packet cut to the snap length of the interface";
+        assert!(stderr(&output).contains(told), "{}", stderr(&output));
+        let [piped, whole] = ["c", "d.gz"].map(|name| place.path(name));
+        let output = weir(&["read", "-w", "-"], &[&original]);
+        assert!(stderr(&output).contains(told), "{}", stderr(&output));
+        fs::write(&piped, &output.stdout).expect("a file");
+        assert_eq!(lengths(&packed), "60\t60\n60\t114\n60\t60\n");
+        assert_eq!(lengths(&piped), lengths(&packed));
         let output = weir(&["read", "-s", "262144", "-w"], &[&whole, &original]);
         assert!(!stderr(&output).contains("note"), "{}", stderr(&output));
-        assert!(dump(&whole).contains("0x0070:  0707"), "{}", dump(&whole));
+        assert_eq!(lengths(&whole), "60\t60\n114\t114\n60\t60\n");
+    }
+}
+
+/// What a Simple Packet Block has of its packet, only the snap length says: it cannot be another afterwards.
+#[test]
+fn packets_without_a_time_keep_their_snap_length() {
+    let place = Place::new();
+    let [original, copy] = ["a.pcapng", "b.pcapng"].map(|name| place.path(name));
+    let frame = [7; 114];
+    let file = Bytes::new(ByteOrder::NATIVE).section().block(1, |body| body.u16(1).u16(0).u32(60));
+    let file = file.block(3, |body| body.u32(114).padded(&frame[..60])).packet(0, TIME, &frame);
+    fs::write(&original, file.bytes).expect("a file");
+    let output = weir(&["read", "-w"], &[&copy, &original]);
+    assert!(stderr(&output).contains("note: 1 packet cut"), "{}", stderr(&output));
+    assert_eq!(lengths(&copy), "60\t114\n60\t114\n");
+}
+
+/// No other program reads packets over 256 KiB, but for those of a few link types.
+#[test]
+fn packets_that_nobody_reads_are_cut_and_told() {
+    let place = Place::new();
+    let original = place.path("a.pcapng");
+    for (snap_len, format) in [(0, "b.pcapng"), (1 << 20, "b.pcapng"), (0, "c.pcap"), (1 << 20, "c.pcap")] {
+        let file = Bytes::new(ByteOrder::NATIVE).section();
+        let file = file.block(1, |body| body.u16(1).u16(0).u32(snap_len).option(9, &[9]).end());
+        let file = file.packet(0, TIME * 1000, &[7; 60]).packet(0, TIME * 1000, &vec![7; 300_000]);
+        fs::write(&original, file.packet(0, TIME * 1000, &[7; 60]).bytes).expect("a file");
+        let copy = place.path(format);
+        let output = weir(&["read", "-w"], &[&copy, &original]);
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert!(stderr(&output).contains("warning: 1 packet cut to 262144 bytes"), "{}", stderr(&output));
+        assert_eq!(lengths(&copy), "60\t60\n262144\t300000\n60\t60\n", "{snap_len} {format}");
+        assert_eq!(judge("tcpdump", &["-n", "-q", "-r"], &[&copy]).lines().count(), 3);
+        // D-Bus has longer ones.
+        let mut bytes = fs::read(&original).expect("a file");
+        bytes[36..38].copy_from_slice(&231_u16.to_ne_bytes());
+        fs::write(&original, bytes).expect("a file");
+        succeeds(&["read", "-w"], &[&copy, &original]);
+        assert_eq!(lengths(&copy), "60\t60\n300000\t300000\n60\t60\n", "{snap_len} {format}");
     }
 }

@@ -11,7 +11,7 @@
 
 use super::{Doubt, Fault, Found, LONGEST_BLOCK, PacketAt, Step};
 use crate::ByteOrder;
-use crate::pcap::{FILE_HEADER, RECORD_HEADER, Resolution};
+use crate::pcap::{FILE_HEADER, RECORD_HEADER, Resolution, longest_packet};
 use crate::record::{INBOUND, OUTBOUND, Record};
 
 /// Bytes that Kuznetzov's records have more.
@@ -20,10 +20,6 @@ const PATCHED_MORE: usize = 8;
 const IXIA_MORE: usize = 4;
 /// `PACKET_OUTGOING`: the packet type of a packet that the host sent, in Kuznetzov's records.
 const OUTGOING: u8 = 4;
-/// What libpcap takes for the longest packet. Records longer than both this and the file's snap length are damage.
-const USUAL_SNAP_LEN: u32 = 262_144;
-/// Link types whose packets are longer, whatever the snap length says: USB (three), D-Bus.
-const LONG_PACKETS: [u16; 4] = [189, 220, 249, 231];
 
 /// Which of the formats it is: what the first four bytes tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,8 +121,9 @@ impl Header {
             None
         };
         let snap_len = word(16);
-        let long = snap_len > USUAL_SNAP_LEN || LONG_PACKETS.contains(&link_type);
-        let longest = if long { LONGEST_BLOCK } else { USUAL_SNAP_LEN };
+        // Records longer than both this and the file's snap length are damage.
+        let usual = longest_packet(link_type);
+        let longest = if snap_len > usual { LONGEST_BLOCK } else { usual };
         let header = Self { variant, version, snap_len, link_type, fcs_len, lengths, longest };
         Ok(Some((header, doubt)))
     }

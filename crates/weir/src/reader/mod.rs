@@ -44,6 +44,7 @@ use std::path::Path;
 
 use weir_savefile::decode::{self, Decoder, Found, PacketAt, Plain, Step};
 pub use weir_savefile::decode::{Doubt, Fault, Header, TimeUnit};
+use weir_savefile::pcap;
 use weir_savefile::record::Record;
 pub use weir_savefile::{ByteOrder, Notes};
 
@@ -583,9 +584,10 @@ impl fmt::Debug for Reader {
     }
 }
 
-/// The most bytes that a packet of an interface has.
+/// The most bytes that a packet of an interface has, and that every program reads.
 fn longest_of(interface: &FileInterface) -> usize {
-    if interface.snap_len == 0 { usize::MAX } else { interface.snap_len as usize }
+    let longest = pcap::longest_packet(interface.link_type);
+    if interface.snap_len == 0 { longest as usize } else { interface.snap_len.min(longest) as usize }
 }
 
 /// The byte order of what comes next.

@@ -10,6 +10,11 @@ use weir_savefile::record::{self, Malformed, RecordHeader, Records};
 use super::{Format, WriteError, WriterOptions};
 use crate::{Account, Direction, FileInterface, Packet, reader};
 
+/// Where the header of a pcap file names the snap length.
+const PCAP_SNAP: u64 = 16;
+/// Where the description of an interface does.
+pub(super) const DESCRIPTION_SNAP: u64 = 12;
+
 /// The start of a file, up to the first packet.
 pub(super) fn start(interfaces: &[FileInterface], options: &WriterOptions) -> Result<Vec<u8>, WriteError> {
     match options.format.pcap() {
@@ -58,8 +63,29 @@ pub(super) fn interface(interface: &FileInterface, out: &mut Vec<u8>) {
 
 fn pcap_start(interfaces: &[FileInterface], resolution: Resolution) -> Result<Vec<u8>, WriteError> {
     let link_type = one_link_type(interfaces)?;
-    let snap_len = interfaces.iter().map(|interface| interface.snap_len).max().unwrap_or_default();
-    Ok(pcap::file_header(resolution, snap_len, link_type).to_vec())
+    Ok(pcap::file_header(resolution, pcap_snap_len(interfaces), link_type).to_vec())
+}
+
+/// The snap length that a pcap file of these interfaces names; 0: no limit.
+pub(super) fn pcap_snap_len(interfaces: &[FileInterface]) -> u32 {
+    let lengths = interfaces.iter().map(|interface| interface.snap_len);
+    if lengths.clone().any(|len| len == 0) { 0 } else { lengths.max().unwrap_or_default() }
+}
+
+/// Where the start of a file names snap lengths: that of a pcap file, or those of the interfaces.
+pub(super) fn snap_places(format: Format, start: &[u8]) -> Vec<u64> {
+    if format != Format::Pcapng {
+        return vec![PCAP_SNAP];
+    }
+    let (mut places, mut at) = (Vec::new(), 0);
+    while let Some((head, _)) = start[at..].split_first_chunk::<8>() {
+        let word = |at: usize| u32::from_ne_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
+        if word(0) == pcapng::INTERFACE_DESCRIPTION {
+            places.push(at as u64 + DESCRIPTION_SNAP);
+        }
+        at += word(4) as usize;
+    }
+    places
 }
 
 /// The link type of all `interfaces`; Ethernet where there are none.

@@ -2,7 +2,7 @@
 
 use std::fs::{self, File};
 use std::io;
-use std::os::unix::fs::FileTypeExt as _;
+use std::os::unix::fs::{FileExt as _, FileTypeExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -39,6 +39,15 @@ impl OutFile {
         let Opened { output, name, regular, created, .. } = opened;
         let (path, by_interface) = (path.to_owned(), Vec::new());
         Self { output, name, path, regular, created, bytes: 0, packets: 0, by_interface }
+    }
+
+    /// Writes these bytes in place of others that the file has already. Says whether it could: a pipe is gone by, and
+    /// compressed bytes are not those that were taken.
+    pub(super) fn put_over(&mut self, place: u64, bytes: &[u8]) -> io::Result<bool> {
+        let Some(file) = &self.regular else { return Ok(false) };
+        self.output.settle()?;
+        file.write_all_at(bytes, place)?;
+        Ok(true)
     }
 
     pub(super) fn put(&mut self, piece: Piece) -> io::Result<()> {

@@ -132,6 +132,14 @@ pub struct Writer {
     began: Option<u64>,
     /// Packets that were cut at the snap length of their interface.
     cut: u64,
+    /// Packets that were cut because no other program reads any that are so long.
+    too_long: u64,
+    /// Where the present file names snap lengths: of its interfaces, or its only one.
+    snap_places: Vec<u64>,
+    /// That of a pcap file.
+    pcap_snap_len: u32,
+    /// The present file has a packet without a time that is cut at the snap length, as only that tells.
+    cut_simple: bool,
     /// Packets that are later than any time that the format holds.
     too_late: u64,
     /// What every call answers after a failure.
@@ -178,6 +186,10 @@ impl Writer {
             base: Counts::default(),
             began: None,
             cut: 0,
+            too_long: 0,
+            snap_places: Vec::new(),
+            pcap_snap_len: 0,
+            cut_simple: false,
             too_late: 0,
             failed: None,
         };
@@ -201,6 +213,7 @@ impl Writer {
             }
         } else if self.file.is_some() {
             self.put_batch()?;
+            self.snap_places.push(self.size() + encode::DESCRIPTION_SNAP);
             let mut buffer = self.buffer();
             encode::interface(interface, &mut buffer);
             self.put(Load::Bytes(buffer).into())?;

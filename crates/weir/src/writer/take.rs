@@ -100,7 +100,9 @@ impl Writer {
     /// Takes one packet for the file, with direction, queue, loss and comment where the packet has them and the format a
     /// place for them, and with its [notes](Packet::notes). Packets are gathered to about 1 MiB before they are written.
     ///
-    /// In pcapng a packet that is longer than the snap length of its interface is cut there, and [counted](Self::cut).
+    /// Where a packet is longer than the snap length that the file names, the file names a larger one from then on; it
+    /// cannot where it is compressed or a pipe, and the packet is cut and [counted](Self::cut). No packet is longer than
+    /// what other programs read ([`too_long`](Self::too_long)).
     ///
     /// # Errors
     ///
@@ -116,19 +118,21 @@ impl Writer {
                 ),
             });
         };
-        let snap_len = interface.snap_len;
+        let (link_type, mut snap_len) = (interface.link_type, interface.snap_len);
         let mut packet = *packet;
-        // libpcap refuses a file of pcapng from such a record on.
-        if snap_len > 0 && packet.data.len() > snap_len as usize && self.options.format == Format::Pcapng {
-            packet.data = &packet.data[..snap_len as usize];
-            self.cut += 1;
-        }
         self.ensure_file()?;
+        let most = if self.options.format == Format::Pcapng { snap_len } else { self.pcap_snap_len };
+        let longest = pcap::longest_packet(link_type);
+        if packet.data.len() > longest as usize || (most > 0 && packet.data.len() > most as usize) {
+            packet.data = self.fit(&packet, most, longest)?;
+            snap_len = self.interfaces[packet.interface as usize].snap_len;
+        }
         let Load::Bytes(bytes) = &mut self.batch.load else { unreachable!("a batch is in a buffer") };
         if encode::packet(self.options.format, &packet, snap_len, bytes).is_none() {
             return Err(WriteError::Packet { reason: format!("{} bytes are too many", packet.data.len()) });
         }
         let size = bytes.len();
+        self.cut_simple |= packet.notes.is_timeless() && packet.data.len() < packet.original_len as usize;
         self.too_late +=
             u64::from(packet.timestamp > pcap::LAST_TIME && self.options.format != Format::Pcapng);
         self.batch.content.push(packet.interface, packet.queue, 1);
@@ -140,9 +144,45 @@ impl Writer {
         if full { self.finish_full_file() } else { Ok(()) }
     }
 
+    /// What of a long packet the file takes: libpcap refuses pcapng from a record on that is longer than the snap length,
+    /// and of such a record in pcap it leaves out the end. `most`: that length; 0: none.
+    #[cold]
+    fn fit<'a>(&mut self, packet: &Packet<'a>, most: u32, longest: u32) -> Result<&'a [u8], WriteError> {
+        let data = &packet.data[..packet.data.len().min(longest as usize)];
+        self.too_long += u64::from(data.len() < packet.data.len());
+        if most == 0 || data.len() <= most as usize || self.raise(packet.interface, longest)? {
+            return Ok(data);
+        }
+        self.cut += 1;
+        Ok(&data[..most as usize])
+    }
+
+    /// Has the file name a larger snap length for an interface; says whether it could.
+    fn raise(&mut self, interface: u32, snap_len: u32) -> Result<bool, WriteError> {
+        let pcapng = self.options.format == Format::Pcapng;
+        if self.options.compression != Compression::None || (pcapng && self.cut_simple) {
+            return Ok(false);
+        }
+        let place = self.snap_places.get(if pcapng { interface as usize } else { 0 }).copied();
+        let (Some(place), Some(file)) = (place, &mut self.file) else { return Ok(false) };
+        match file.put_over(place, &snap_len.to_ne_bytes()) {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(source) => return self.fail_write(source).map(|()| false),
+        }
+        self.interfaces[interface as usize].snap_len = snap_len;
+        self.pcap_snap_len = snap_len;
+        Ok(true)
+    }
+
     /// Packets that [`packet`](Self::packet) has cut at the snap length that the file names for their interface.
     pub fn cut(&self) -> u64 {
         self.cut
+    }
+
+    /// Packets that it has cut since other programs refuse a file with longer ones: to 262144 bytes, but for a few link types.
+    pub fn too_long(&self) -> u64 {
+        self.too_long
     }
 
     /// Packets that [`packet`](Self::packet) has given the last time that a pcap file holds, in 2106, since theirs is later.

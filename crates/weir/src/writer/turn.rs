@@ -81,6 +81,9 @@ impl Writer {
 
     pub(super) fn put_start(&mut self) -> Result<(), WriteError> {
         let start = encode::start(&self.interfaces, &self.options)?;
+        self.snap_places = encode::snap_places(self.options.format, &start);
+        self.pcap_snap_len = encode::pcap_snap_len(&self.interfaces);
+        self.cut_simple = false;
         self.put(Load::Bytes(start).into())
     }
 
