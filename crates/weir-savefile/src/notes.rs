@@ -14,8 +14,6 @@ const VERDICT: u16 = 7;
 const VERDICT_NUMBERS: [u8; 2] = [1, 2];
 /// `epb_processid_threadid`, twice 4 bytes.
 const PROCESS: u16 = 8;
-/// Custom options, of which the last two must not be copied to another file (draft, section 3.5.1).
-const CUSTOM: [u16; 4] = [2988, 2989, 19372, 19373];
 
 /// The options of a record, in the byte order of their file, where there are some that a [`Record`](crate::record::Record)
 /// has no field for. By them nothing is lost when a record is written anew.
@@ -92,26 +90,15 @@ impl<'a> Notes<'a> {
             let (code, value) = (option.code, option.value);
             match (code, value) {
                 (FLAGS | DROP_COUNT | QUEUE, _) => {}
-                (custom, _) if CUSTOM[2..].contains(&custom) => {}
-                (options::COMMENT | HASH, _) => options::append(out, code, value),
-                _ if !turns => options::append(out, code, value),
-                (PACKET_ID, _) => append_turned(out, code, &[], &[value]),
-                (PROCESS, [process @ .., _, _, _, _]) => {
-                    append_turned(out, code, &[], &[process, &value[process.len()..]]);
+                (PROCESS, [process @ .., a, b, c, d]) if turns => {
+                    let process: Vec<u8> = process.iter().rev().copied().collect();
+                    options::append_turned(out, code, &process, &[*a, *b, *c, *d], &[]);
                 }
-                (VERDICT, [kind, number @ ..]) if VERDICT_NUMBERS.contains(kind) => {
-                    append_turned(out, code, &[*kind], &[number]);
+                (VERDICT, [kind, number @ ..]) if turns && VERDICT_NUMBERS.contains(kind) => {
+                    options::append_turned(out, code, &[*kind], number, &[]);
                 }
-                (VERDICT, _) => options::append(out, code, value),
-                _ => {}
+                _ => options::append_copy(out, self.order, option, &[HASH, VERDICT], &[PACKET_ID]),
             }
         }
     }
-}
-
-/// Appends an option whose numbers have the other byte order.
-fn append_turned(out: &mut Vec<u8>, code: u16, first: &[u8], numbers: &[&[u8]]) {
-    let mut value = first.to_vec();
-    numbers.iter().for_each(|number| value.extend(number.iter().rev()));
-    options::append(out, code, &value);
 }

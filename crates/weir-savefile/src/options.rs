@@ -7,6 +7,12 @@ pub const END: u16 = 0;
 /// Text for people, in any block (`opt_comment`).
 pub const COMMENT: u16 = 1;
 
+/// Custom options, of any block (draft, section 3.5.1): texts and bytes, each by the number of who made it; and such as must
+/// not be copied to another file.
+const CUSTOM_TEXT: u16 = 2988;
+const CUSTOM_BYTES: u16 = 2989;
+const CUSTOM_STAYS: [u16; 2] = [19372, 19373];
+
 /// Code and length, two bytes each, in front of every value.
 const HEAD: usize = 4;
 
@@ -81,6 +87,47 @@ pub(crate) fn append(out: &mut Vec<u8>, code: u16, value: &[u8]) {
     out.extend_from_slice(&len.to_ne_bytes());
     out.extend_from_slice(value);
     out.resize(out.len() + padding(value.len()), 0);
+}
+
+/// Appends what another file may take of an option, in native byte order. Of foreign order it takes `bytes`, codes of options
+/// without a byte order, and `numbers`, which are turned; of others only their makers know what to turn.
+pub(crate) fn append_copy(
+    out: &mut Vec<u8>,
+    order: ByteOrder,
+    RawOption { code, value }: RawOption<'_>,
+    bytes: &[u16],
+    numbers: &[u16],
+) {
+    match code {
+        _ if CUSTOM_STAYS.contains(&code) => {}
+        _ if order == ByteOrder::NATIVE || code == COMMENT || bytes.contains(&code) => {
+            append(out, code, value)
+        }
+        CUSTOM_TEXT => {
+            let (maker, text) = value.split_at(value.len().min(4));
+            append_turned(out, code, &[], maker, text);
+        }
+        CUSTOM_BYTES => {}
+        _ if numbers.contains(&code) => append_turned(out, code, &[], value, &[]),
+        _ => {}
+    }
+}
+
+/// Appends an option with a number in it that has the other byte order.
+pub(crate) fn append_turned(out: &mut Vec<u8>, code: u16, before: &[u8], number: &[u8], behind: &[u8]) {
+    let number: Vec<u8> = number.iter().rev().copied().collect();
+    append(out, code, &[before, &number, behind].concat());
+}
+
+/// The texts for people in a list of native order, those that are UTF-8.
+pub fn comments(list: &[u8]) -> impl Iterator<Item = &str> {
+    let options = Options::new(list).map_while(Result::ok).filter(|option| option.code == COMMENT);
+    options.filter_map(|option| std::str::from_utf8(option.value).ok())
+}
+
+/// Appends a text for people to a list of native order. One longer than an option can hold is cut.
+pub fn append_comment(list: &mut Vec<u8>, text: &str) {
+    append_text(list, COMMENT, Some(text));
 }
 
 /// Appends a text, if there is one. A text longer than an option can hold is cut between two characters.

@@ -45,8 +45,14 @@ impl fmt::Display for Resolution {
     }
 }
 
-/// The start of a file, version 2.4.
-pub fn file_header(resolution: Resolution, snap_len: u32, link_type: u16) -> [u8; FILE_HEADER] {
+/// The start of a file, version 2.4. `fcs_len`: bytes of the frame check sequence at the end of each packet, if that is
+/// known; the format holds even numbers up to 30.
+pub fn file_header(
+    resolution: Resolution,
+    snap_len: u32,
+    link_type: u16,
+    fcs_len: Option<u8>,
+) -> [u8; FILE_HEADER] {
     let magic = match resolution {
         Resolution::Micro => MICROSECONDS,
         Resolution::Nano => NANOSECONDS,
@@ -57,7 +63,9 @@ pub fn file_header(resolution: Resolution, snap_len: u32, link_type: u16) -> [u8
     header[6..8].copy_from_slice(&4u16.to_ne_bytes());
     // 8..16: time zone and accuracy, always 0.
     header[16..20].copy_from_slice(&snap_len.to_ne_bytes());
-    header[20..].copy_from_slice(&u32::from(link_type).to_ne_bytes());
+    let fcs = fcs_len.filter(|len| len % 2 == 0 && *len <= 30);
+    let fcs = fcs.map_or(0, |len| 1 << 26 | u32::from(len / 2) << 28);
+    header[20..].copy_from_slice(&(u32::from(link_type) | fcs).to_ne_bytes());
     header
 }
 
@@ -105,11 +113,14 @@ mod tests {
 
     #[test]
     fn file_headers() {
-        let header = file_header(Resolution::Nano, 65_535, 113);
+        let header = file_header(Resolution::Nano, 65_535, 113, None);
         assert_eq!(header[..4], 0xa1b2_3c4du32.to_ne_bytes());
         assert_eq!(header[16..20], 65_535u32.to_ne_bytes());
         assert_eq!(header[20..], 113u32.to_ne_bytes());
-        assert_eq!(file_header(Resolution::Micro, 0, 1)[..4], 0xa1b2_c3d4u32.to_ne_bytes());
+        assert_eq!(file_header(Resolution::Micro, 0, 1, None)[..4], 0xa1b2_c3d4u32.to_ne_bytes());
+        for (fcs_len, word) in [(Some(4), 0x2400_0001u32), (Some(0), 0x0400_0001), (Some(3), 1), (None, 1)] {
+            assert_eq!(file_header(Resolution::Micro, 0, 1, fcs_len)[20..], word.to_ne_bytes());
+        }
     }
 
     #[test]

@@ -39,6 +39,8 @@ pub struct SectionHeader<'a> {
     pub user_application: Option<&'a str>,
     /// What a person wants to remember.
     pub comment: Option<&'a str>,
+    /// Any other options: a list of native byte order without its end mark.
+    pub more: &'a [u8],
 }
 
 impl SectionHeader<'_> {
@@ -53,6 +55,7 @@ impl SectionHeader<'_> {
             append_text(out, 2, self.hardware);
             append_text(out, 3, self.os);
             append_text(out, 4, self.user_application);
+            out.extend_from_slice(self.more);
             append_end(out);
         });
     }
@@ -79,8 +82,12 @@ pub struct InterfaceDescription<'a> {
     pub os: Option<&'a str>,
     /// What the interface is made of.
     pub hardware: Option<&'a str>,
+    /// Bytes of the frame check sequence at the end of each packet.
+    pub fcs_len: Option<u8>,
     /// Free text.
     pub comment: Option<&'a str>,
+    /// Any other options: a list of native byte order without its end mark.
+    pub more: &'a [u8],
 }
 
 impl InterfaceDescription<'_> {
@@ -102,8 +109,12 @@ impl InterfaceDescription<'_> {
                 append(out, 11, &[&[0], filter.as_bytes()].concat());
             }
             append_text(out, 12, self.os);
+            if let Some(fcs_len) = self.fcs_len {
+                append(out, 13, &[fcs_len]);
+            }
             append_text(out, 15, self.hardware);
             append_text(out, 1, self.comment);
+            out.extend_from_slice(self.more);
             append_end(out);
         });
     }
@@ -201,7 +212,7 @@ fn block(out: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
     out.extend_from_slice(&kind.to_ne_bytes());
     out.extend_from_slice(&[0; 4]);
     body(out);
-    // At most eight options of at most 64 KiB each, or a body that was measured before.
+    // At most ten options of at most 64 KiB each and those of another file, which were bounded there, or a body that was measured before.
     let total = u32::try_from(out.len() + 4 - start).expect("a block's options are bounded");
     out[start + 4..start + 8].copy_from_slice(&total.to_ne_bytes());
     out.extend_from_slice(&total.to_ne_bytes());

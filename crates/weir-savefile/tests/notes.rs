@@ -89,8 +89,11 @@ fn what_cannot_be_taken_along_is_left_out() {
         let list = list(order, &[&custom[..], &unknown, &comment].concat());
         let codes: Vec<u16> =
             kept(&HEADER, None, &Notes::new(order, &list)).into_iter().map(|(code, _)| code).collect();
+        // Of foreign order a text is known all the same.
         let native: &[u16] = &[2988, 2989, 0x1234, 1];
-        assert_eq!(codes, if order == ByteOrder::NATIVE { native } else { &[1] }, "{order}");
+        assert_eq!(codes, if order == ByteOrder::NATIVE { native } else { &[2988, 1] }, "{order}");
+        let text = [number(ByteOrder::NATIVE, [0, 0, 0x7e, 0xd9]), b"abcd".to_vec()].concat();
+        assert_eq!(kept(&HEADER, None, &Notes::new(order, &list))[0], (2988, text), "{order}");
     }
 }
 

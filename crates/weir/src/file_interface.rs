@@ -21,8 +21,14 @@ pub struct FileInterface {
     pub filter: Option<String>,
     /// Operating system that captured.
     pub os: Option<String>,
+    /// What the interface is made of.
+    pub hardware: Option<String>,
+    /// Bytes of the frame check sequence with which packets end, if that is known.
+    pub fcs_len: Option<u8>,
     /// Free text.
     pub comment: Option<String>,
+    /// What else a pcapng file says of it and another one takes: options in native byte order, without their end mark.
+    pub more: Vec<u8>,
 }
 
 impl From<&Interface> for FileInterface {

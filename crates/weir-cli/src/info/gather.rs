@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde::Serialize;
-use weir::reader::{ByteOrder, FileKind, InterfaceStatistics, Item, ReadError, Reader, TimeUnit};
+use weir::reader::{ByteOrder, FileKind, InterfaceStatistics, Item, ReadError, Reader, Section, TimeUnit};
 use weir::{FileInterface, Packet};
 
 use super::timeline::Timeline;
@@ -323,7 +323,7 @@ impl Gathered {
             farthest_back_seconds: seconds(self.farthest_back),
             cut_packets: self.cut,
             sizes: self.sizes,
-            comments: reader.sections().iter().filter_map(|section| section.comment.clone()).collect(),
+            comments: reader.sections().iter().flat_map(Section::comments).map(str::to_owned).collect(),
             packet_comments: self.comments,
             written_by: reader.sections().iter().find_map(|section| section.user_application.clone()),
             sections: reader.sections().len(),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
 
-use weir::reader::{InterfaceStatistics, Reader, Run};
+use weir::reader::{self, InterfaceStatistics, Reader, Run};
 use weir::writer::{Format, WriteError, Writer, WriterOptions};
 use weir::{Account, Direction, FileInterface, Packet};
 
@@ -27,6 +27,8 @@ pub(crate) struct Files {
     /// Whether pcap files keep nanoseconds; `None`: where there are any.
     nanoseconds: Option<bool>,
     unheld: Unheld,
+    /// Comments of sections that wait for an interface.
+    comments: Vec<u8>,
     /// Packets without a time, of which the file cannot say so.
     timeless: u64,
 }
@@ -87,6 +89,7 @@ impl Files {
         nanoseconds: Option<bool>,
         split: Option<Split>,
     ) -> Self {
+        let comments = options.section.as_ref().is_some_and(|section| section.comments().next().is_some());
         let parts = Parts {
             path,
             options,
@@ -101,7 +104,8 @@ impl Files {
             sorter: split.map(Sorter::new),
             interfaces: Vec::new(),
             nanoseconds,
-            unheld: Unheld::default(),
+            unheld: Unheld { comments, ..Unheld::default() },
+            comments: Vec::new(),
             timeless: 0,
         }
     }
@@ -207,10 +211,10 @@ fn room(packet: &Packet<'_>, data: usize) -> u64 {
 
 /// Bytes of the description of an interface, at most.
 fn room_of(interface: &FileInterface) -> u64 {
-    let texts =
-        [&interface.name, &interface.description, &interface.filter, &interface.os, &interface.comment];
+    let FileInterface { name, description, filter, os, hardware, comment, more, .. } = interface;
+    let texts = [name, description, filter, os, hardware, comment];
     let texts: usize = texts.into_iter().flatten().map(|text| text.len() + 8).sum();
-    (texts + 64) as u64
+    (texts + more.len() + 72) as u64
 }
 
 impl Part {
@@ -242,7 +246,14 @@ impl Part {
 }
 
 impl Sink for Files {
+    fn comments(&mut self, list: &[u8]) {
+        self.comments.extend_from_slice(list);
+    }
+
     fn interface(&mut self, interface: &FileInterface, fine: bool) -> Result<(), End> {
+        // The start of the file is written: what a later section says goes to the first interface of it.
+        let more = [&interface.more[..], &std::mem::take(&mut self.comments)].concat();
+        let interface = &FileInterface { more, ..interface.clone() };
         if let Format::Pcap { nanoseconds } = &mut self.parts.options.format {
             *nanoseconds = self.nanoseconds.unwrap_or(fine);
         }
@@ -337,6 +348,8 @@ impl Sink for Files {
         if self.parts.pcap() {
             return Ok(());
         }
+        let Some(body) = reader::to_copy(kind, body) else { return Ok(()) };
+        let body = &*body;
         if self.sorter.is_none() {
             return Ok(self.whole()?.writer.block(kind, body)?);
         }
@@ -360,6 +373,8 @@ impl Sink for Files {
         }
         if self.parts.pcap() {
             self.unheld.say();
+        } else if !self.comments.is_empty() {
+            note(format_args!("the comments of a section without an interface of its own are left out"));
         }
         if self.parts.total.cut > 0 {
             note(format_args!(

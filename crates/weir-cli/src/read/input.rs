@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use weir::FileInterface;
 use weir::filter::FileFilter;
-use weir::reader::{Item, Merge, Meter, ReadError, ReadReason, Reader, Run, TimeUnit, Warning};
+use weir::reader::{
+    self, Item, Merge, Meter, ReadError, ReadReason, Reader, Run, Section, TimeUnit, Warning,
+};
 
 use super::failure;
 use crate::failure::Failure;
@@ -116,10 +118,25 @@ impl Input {
         self.readers().iter().map(|reader| reader.meter()).collect()
     }
 
-    /// The text at the start of the first file that has one.
-    pub(crate) fn comment(&self) -> Option<String> {
+    /// What the starts of the files say; `None`: none is pcapng.
+    pub(crate) fn section(&self) -> Option<Section> {
+        let mut sections = self.readers().into_iter().filter_map(|reader| reader.sections().first());
+        let mut all = sections.next()?.clone();
+        sections.for_each(|section| all.add(section));
+        Some(all)
+    }
+
+    /// The comments of sections that have begun since: options of pcapng. `told`: how many of each file are known already.
+    pub(crate) fn later_comments(&self, told: &mut Vec<usize>) -> Vec<u8> {
+        let mut list = Vec::new();
         let readers = self.readers();
-        readers.iter().flat_map(|reader| reader.sections()).find_map(|section| section.comment.clone())
+        told.resize(readers.len(), 1);
+        for (reader, told) in readers.into_iter().zip(told) {
+            let later = reader.sections().get(*told..).unwrap_or_default();
+            later.iter().flat_map(Section::comments).for_each(|text| reader::append_comment(&mut list, text));
+            *told += later.len();
+        }
+        list
     }
 
     /// The first file: what it is, a new one shall be.

@@ -71,7 +71,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     let result = if let Some(path) = &args.write {
         let options = WriterOptions {
             format: args.format(&input),
-            comment: input.comment(),
+            section: input.section(),
             compression: args.compression(),
             user_application: concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned(),
             ..options
@@ -139,6 +139,7 @@ fn work(input: &mut Input, choice: &mut Choice, sink: &mut dyn Sink) -> Result<V
     let mut damage = Vec::new();
     // Whether what is chosen can go from file to file as it stands: everything, but for what the reader itself leaves out.
     let mut runs = false;
+    let mut told = Vec::new();
     loop {
         while runs && let Some(run) = input.next_run() {
             sink.run(&run)?;
@@ -164,13 +165,17 @@ fn work(input: &mut Input, choice: &mut Choice, sink: &mut dyn Sink) -> Result<V
                 sink.block(kind, body)?;
                 None
             }
-            Ok(None) => return Ok(damage),
+            Ok(None) => {
+                sink.comments(&input.later_comments(&mut told));
+                return Ok(damage);
+            }
             Err(error) => {
                 damage.push(error);
                 None
             }
         };
         if let Some(interface) = described.and_then(|number| input.interfaces().get(number as usize)) {
+            sink.comments(&input.later_comments(&mut told));
             sink.interface(&choice.described(interface), input.fine())?;
             runs = choice.takes_whole() && input.one().is_some_and(|reader| sink.takes_runs(reader));
         }

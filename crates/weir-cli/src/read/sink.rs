@@ -12,6 +12,8 @@ use crate::failure::Failure;
 pub(crate) trait Sink {
     /// Another interface; the first is number 0. `fine`: an interface so far counts time in less than microseconds.
     fn interface(&mut self, interface: &FileInterface, fine: bool) -> Result<(), End>;
+    /// Comments of sections that have begun since the input was opened: options of pcapng.
+    fn comments(&mut self, _list: &[u8]) {}
     /// A packet.
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End>;
     /// Whether packets of this file are taken [as they stand](Sink::run), as far as is known of it by now.

@@ -240,3 +240,140 @@ fn packets_that_nobody_reads_are_cut_and_told() {
         assert_eq!(lengths(&copy), "60\t60\n300000\t300000\n60\t60\n", "{snap_len} {format}");
     }
 }
+
+type Options = Vec<(u16, Vec<u8>)>;
+
+/// The options of each block of a type, as they stand in a file of this machine's byte order.
+fn options(file: &[u8], kind: u32, fixed: usize) -> Vec<Options> {
+    let word = |at: usize| u32::from_ne_bytes(file[at..at + 4].try_into().expect("a word"));
+    let half = |at: usize| u16::from_ne_bytes(file[at..at + 2].try_into().expect("a half"));
+    let (mut blocks, mut at) = (Vec::new(), 0);
+    while at < file.len() {
+        let end = at + word(at + 4) as usize;
+        if word(at) == kind {
+            let (mut list, mut option) = (Vec::new(), at + 8 + fixed);
+            while option < end - 4 && half(option) > 0 {
+                let value = option + 4..option + 4 + usize::from(half(option + 2));
+                list.push((half(option), file[value.clone()].to_vec()));
+                option += 4 + value.len().next_multiple_of(4);
+            }
+            blocks.push(list);
+        }
+        at = end;
+    }
+    blocks
+}
+
+/// What a file of this byte order says of itself, its interface and its packet.
+fn described(order: ByteOrder) -> Vec<u8> {
+    let word = |value: u32| Bytes::new(order).u32(value).bytes;
+    let number = |value: u64| Bytes::new(order).u64(value).bytes;
+    let maker = |text: &[u8]| [&word(32_473), text].concat();
+    let file = Bytes::new(order).block(0x0a0d_0d0a, |body| {
+        let body = body.u32(0x1a2b_3c4d).u16(1).u16(0).u64(u64::MAX);
+        let body = body.option(1, b"first").option(1, b"second").option(2, b"machine").option(3, b"system");
+        body.option(4, b"program")
+            .option(2988, &maker(b"text"))
+            .option(2989, &maker(b"bytes"))
+            .option(19_372, &maker(b"stays"))
+            .end()
+    });
+    let file = file.block(1, |body| {
+        let body = body.u16(1).u16(0).u32(65_535).option(2, b"eth0").option(1, b"one").option(1, b"two");
+        let body = body.option(4, &[10, 0, 0, 1, 255, 0, 0, 0]).option(4, &[10, 0, 0, 2, 255, 0, 0, 0]);
+        let body = body.option(5, &[6; 17]).option(7, &[7; 8]).option(10, &word(19_800)).option(13, &[4]);
+        let body = body.option(15, b"card").option(16, &number(1 << 33)).option(17, &number(1 << 34));
+        body.option(19_373, &maker(b"stays")).end()
+    });
+    let file = file.block(0x4000_0bad, |body| body.u32(32_473).raw(b"stay"));
+    let file = file.block(6, |body| {
+        let body = body.u32(0).time(TIME).u32(60).u32(60).raw(&[7; 60]);
+        body.option(2988, &maker(b"said")).option(19_372, &maker(b"stays")).end()
+    });
+    let file =
+        file.block(4, |body| body.u16(0).u16(0).option(2, b"server").option(19_372, &maker(b"stays")).end());
+    let file = file.block(0x0a0d_0d0a, |body| {
+        body.u32(0x1a2b_3c4d).u16(1).u16(0).u64(u64::MAX).option(1, b"later").end()
+    });
+    file.block(1, |body| body.u16(1).u16(0).u32(65_535)).packet(0, TIME, &[7; 60]).bytes
+}
+
+/// Comments, the machine, addresses and all else that another file may have of a file; not what is to stay in it.
+#[test]
+fn what_a_file_says_of_itself_stays_with_it() {
+    let place = Place::new();
+    let maker = |text: &[u8]| [&32_473_u32.to_ne_bytes(), text].concat();
+    let program = concat!("weir ", env!("CARGO_PKG_VERSION")).as_bytes();
+    for order in ORDERS {
+        let [original, copy, merged, other] =
+            ["a.pcapng", "b.pcapng", "c.pcapng", "d.pcapng"].map(|name| place.path(name));
+        fs::write(&original, described(order)).expect("a file");
+        succeeds(&["read", "-w"], &[&copy, &original]);
+        let file = fs::read(&copy).expect("a file");
+        let own = |list: &[(u16, &[u8])]| -> Options {
+            list.iter().map(|(code, value)| (*code, value.to_vec())).collect()
+        };
+        let mut section = own(&[
+            (1, b"first"),
+            (2, b"machine"),
+            (3, b"system"),
+            (4, program),
+            (1, b"second"),
+            (2988, &maker(b"text")),
+        ]);
+        // Nobody but its maker can turn the bytes.
+        if order == ByteOrder::NATIVE {
+            section.push((2989, maker(b"bytes")));
+        }
+        assert_eq!(options(&file, 0x0a0d_0d0a, 16), [section], "{order}");
+        let first = own(&[
+            (2, b"eth0"),
+            (9, &[9]),
+            (13, &[4]),
+            (15, b"card"),
+            (1, b"one"),
+            (1, b"two"),
+            (4, &[10, 0, 0, 1, 255, 0, 0, 0]),
+            (4, &[10, 0, 0, 2, 255, 0, 0, 0]),
+            (5, &[6; 17]),
+            (7, &[7; 8]),
+            (10, &19_800_u32.to_ne_bytes()),
+            (16, &(1_u64 << 33).to_ne_bytes()),
+            (17, &(1_u64 << 34).to_ne_bytes()),
+        ]);
+        let second = own(&[(9, &[9]), (1, b"later")]);
+        assert_eq!(options(&file, 1, 8), [first, second], "{order}");
+        assert_eq!(options(&file, 6, 80), [own(&[(2988, &maker(b"said"))]), vec![]], "{order}");
+        assert_eq!(options(&file, 4, 4), [own(&[(2, b"server")])], "{order}");
+        assert!(options(&file, 0x4000_0bad, 0).is_empty(), "{order}");
+        let dump = judge("tshark", &["-n", "-r"], &[&copy]);
+        assert_eq!(dump.lines().count(), 2, "{dump}");
+
+        // Of several files each says what is its own, once.
+        let more = Bytes::new(order).block(0x0a0d_0d0a, |body| {
+            body.u32(0x1a2b_3c4d).u16(1).u16(0).u64(u64::MAX).option(1, b"another").end()
+        });
+        fs::write(&other, more.interface(None).packet(0, TIME, &[7; 60]).bytes).expect("a file");
+        succeeds(&["read", "-w"], &[&merged, &copy, &other]);
+        let info = succeeds(&["info", "--json"], &[&merged]);
+        let info: serde_json::Value = serde_json::from_str(&info).expect("JSON");
+        assert_eq!(info["comments"], serde_json::json!(["first", "second", "another"]));
+    }
+}
+
+/// Bytes of the frame check sequence, from pcap to pcapng and back.
+#[test]
+fn the_length_of_the_check_sequence_is_kept() {
+    let place = Place::new();
+    let [original, between, back] = ["a.pcap", "b.pcapng", "c.pcap"].map(|name| place.path(name));
+    for order in ORDERS {
+        let pcap = Bytes::new(order).u32(0xa1b2_c3d4).u16(2).u16(4).u64(0).u32(65_535).u32(0x2400_0001);
+        fs::write(&original, pcap.record(1_700_000_000, 0, &frames()[20]).bytes).expect("a file");
+        succeeds(&["read", "-w"], &[&between, &original]);
+        assert!(options(&fs::read(&between).expect("a file"), 1, 8)[0].contains(&(13, vec![4])), "{order}");
+        for from in [&between, &original] {
+            succeeds(&["read", "--micro", "-w"], &[&back, from]);
+            assert_eq!(fs::read(&back).expect("a file")[20..24], 0x2400_0001_u32.to_ne_bytes(), "{order}");
+        }
+    }
+}

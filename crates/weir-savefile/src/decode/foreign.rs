@@ -20,6 +20,19 @@ pub fn to_native(kind: u32, body: &[u8], order: ByteOrder) -> Option<Cow<'_, [u8
     Some(Cow::Owned(out))
 }
 
+/// What another file may take of a block of native order that is passed on: its body, without options that are not to be
+/// copied. `None`: nothing, the block is to stay where it is.
+pub fn to_copy(kind: u32, body: &[u8]) -> Option<Cow<'_, [u8]>> {
+    let mut out = Vec::new();
+    let read = match kind {
+        pcapng::CUSTOM_STAYS => return None,
+        pcapng::NAME_RESOLUTION => names(body, ByteOrder::NATIVE, &mut out),
+        pcapng::DECRYPTION_SECRETS => secrets(body, ByteOrder::NATIVE, &mut out),
+        _ => None,
+    };
+    Some(if read.is_some() { Cow::Owned(out) } else { Cow::Borrowed(body) })
+}
+
 /// Records of type and length, closed by one of type 0; then options.
 fn names(mut rest: &[u8], order: ByteOrder, out: &mut Vec<u8>) -> Option<()> {
     loop {
@@ -46,18 +59,14 @@ fn secrets(body: &[u8], order: ByteOrder, out: &mut Vec<u8>) -> Option<()> {
     options_to_native(rest, order, out)
 }
 
-/// Options of these blocks are texts and addresses: bytes, whatever the order. Custom ones are left out.
+/// Options of these blocks are texts and addresses: bytes, whatever the order. Custom ones are copied as far as they may be.
 fn options_to_native(list: &[u8], order: ByteOrder, out: &mut Vec<u8>) -> Option<()> {
-    const CUSTOM: [u16; 4] = [2988, 2989, 19372, 19373];
-    let mut any = false;
+    const BYTES: [u16; 3] = [2, 3, 4]; // of a name resolution: the server's name and addresses
+    let start = out.len();
     for option in Options::in_order(order, list) {
-        let option = option.ok()?;
-        if !CUSTOM.contains(&option.code) {
-            options::append(out, option.code, option.value);
-            any = true;
-        }
+        options::append_copy(out, order, option.ok()?, &BYTES, &[]);
     }
-    if any {
+    if out.len() > start {
         options::append_end(out);
     }
     Some(())

@@ -23,7 +23,7 @@ use std::ops::Range;
 
 pub use self::classic::{Header, Variant};
 pub use self::fault::{Doubt, Fault};
-pub use self::foreign::to_native;
+pub use self::foreign::{to_copy, to_native};
 pub use self::plausible::{Plausible, section_without_length};
 use self::sections::Sections;
 pub use self::time::TimeUnit;
@@ -88,18 +88,18 @@ pub enum Found<'a> {
     /// An interface: the next number, counted over all sections.
     Interface {
         /// What the file says of it.
-        description: InterfaceDescription<'a>,
+        description: Box<InterfaceDescription<'a>>,
         /// What its time stamps count.
         time: TimeUnit,
-        /// Bytes of the frame check sequence at the end of each packet, where the file says so.
-        fcs_len: Option<u8>,
+        /// All else that it says and another file may take: options in native byte order.
+        more: Vec<u8>,
         /// What of it is not to be believed.
         doubt: Option<Doubt>,
     },
     /// Counters of an interface, whose number is counted over all sections.
     Statistics(InterfaceStatistics<'a>, Option<Doubt>),
-    /// A new section begins.
-    Section(SectionHeader<'a>, Option<Doubt>),
+    /// A new section begins. All else that it says, as of an interface.
+    Section(SectionHeader<'a>, Vec<u8>, Option<Doubt>),
     /// The header of a pcap file.
     Header(Header, Option<Doubt>),
     /// Any other block.

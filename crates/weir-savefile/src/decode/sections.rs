@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::block::{FRONT, each_option, frame, place, text};
 use super::{Doubt, Fault, Found, MOST_DESCRIPTIONS, MOST_INTERFACES, PacketAt, Step, TimeUnit};
-use crate::options;
+use crate::options::{self, RawOption};
 use crate::pcapng::{InterfaceDescription, InterfaceStatistics, SECTION_HEADER, SectionHeader};
 use crate::record::{self, Reason, Record};
 use crate::{ByteOrder, padding, pcapng};
@@ -15,6 +15,10 @@ const INTERFACE: usize = 8;
 const STATISTICS: usize = 12;
 const SIMPLE: usize = 4;
 const PACKET: usize = 20;
+
+/// Options of an interface that have no field: addresses, and the name of the time zone; the time zone, and speeds each way.
+const BYTES: [u16; 4] = [4, 5, 7, 18];
+const NUMBERS: [u16; 3] = [10, 16, 17];
 
 /// Where the reading of a pcapng file stands.
 #[derive(Debug, Clone)]
@@ -120,18 +124,22 @@ impl Sections {
         self.plain = order == ByteOrder::NATIVE;
         self.interfaces.clear();
         // What the header says of the section's length is of use for skipping only: all blocks are read here.
-        let mut header = SectionHeader::default();
+        let (mut header, mut more) = (SectionHeader::default(), Vec::new());
         let doubt = each_option(order, &bytes[body][SECTION..], SECTION_HEADER, |code, value| {
-            match code {
-                options::COMMENT => header.comment = text(value),
-                2 => header.hardware = text(value),
-                3 => header.os = text(value),
-                4 => header.user_application = text(value),
-                _ => {}
-            }
+            let field = match code {
+                options::COMMENT if header.comment.is_none() => &mut header.comment,
+                2 => &mut header.hardware,
+                3 => &mut header.os,
+                4 => &mut header.user_application,
+                _ => {
+                    options::append_copy(&mut more, order, RawOption { code, value }, &[], &[]);
+                    return true;
+                }
+            };
+            *field = text(value);
             true
         });
-        Ok(Ok(Found::Section(header, doubt)))
+        Ok(Ok(Found::Section(header, more, doubt)))
     }
 
     /// Counts bytes that whoever reads will keep.
@@ -163,11 +171,13 @@ impl Sections {
             return Err(Fault::Short { kind: pcapng::INTERFACE_DESCRIPTION });
         }
         let mut description = InterfaceDescription { link_type, snap_len, ..Default::default() };
-        let (mut resolution, mut offset, mut fcs_len) = (TimeUnit::MICROSECONDS.resolution(), 0, None);
+        let (mut resolution, mut offset, mut more) = (TimeUnit::MICROSECONDS.resolution(), 0, Vec::new());
+        let mut keep =
+            |code, value| options::append_copy(&mut more, order, RawOption { code, value }, &BYTES, &NUMBERS);
         let list = &bytes[body][INTERFACE..];
         let mut doubt = each_option(order, list, pcapng::INTERFACE_DESCRIPTION, |code, value| {
             match code {
-                options::COMMENT => description.comment = text(value),
+                options::COMMENT if description.comment.is_none() => description.comment = text(value),
                 2 => description.name = text(value),
                 3 => description.description = text(value),
                 6 => description.mac = value.try_into().ok(),
@@ -182,14 +192,14 @@ impl Sections {
                     Err(_) => return false,
                 },
                 // The first byte says whether it is text or byte code; nobody could read the latter.
-                11 => {
-                    description.filter =
-                        value.split_first().filter(|(kind, _)| **kind == 0).and_then(|(_, value)| text(value))
-                }
+                11 => match value.split_first() {
+                    Some((0, value)) => description.filter = text(value),
+                    _ => keep(code, value),
+                },
                 12 => description.os = text(value),
-                13 => fcs_len = value.first().copied(),
+                13 => description.fcs_len = value.first().copied(),
                 15 => description.hardware = text(value),
-                _ => {}
+                _ => keep(code, value),
             }
             true
         });
@@ -199,7 +209,7 @@ impl Sections {
         }
         self.plain &= time.is_plain();
         self.interfaces.push(Known { time, snap_len });
-        Ok(Ok(Found::Interface { description, time, fcs_len, doubt }))
+        Ok(Ok(Found::Interface { description: Box::new(description), time, more, doubt }))
     }
 
     fn known(&self, id: u32) -> Result<Known, Fault> {

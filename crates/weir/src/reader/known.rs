@@ -3,7 +3,7 @@
 use weir_savefile::ByteOrder;
 use weir_savefile::decode::{self, Doubt, Fault, Found, Header, TimeUnit};
 use weir_savefile::pcap::Resolution;
-use weir_savefile::pcapng;
+use weir_savefile::{options, pcapng};
 
 use super::Seen;
 use super::error::{Oddity, Warning};
@@ -18,8 +18,30 @@ pub struct Section {
     pub os: Option<String>,
     /// The program that wrote the section.
     pub user_application: Option<String>,
-    /// Free text.
+    /// Free text: the first one.
     pub comment: Option<String>,
+    /// What else it says and another file takes: options in native byte order, without their end mark.
+    pub more: Vec<u8>,
+}
+
+impl Section {
+    /// All texts for people.
+    pub fn comments(&self) -> impl Iterator<Item = &str> {
+        self.comment.as_deref().into_iter().chain(options::comments(&self.more))
+    }
+
+    /// Adds what another section has said, where it says something else: of a file that is made of both.
+    pub fn add(&mut self, other: &Self) {
+        self.hardware = self.hardware.take().or_else(|| other.hardware.clone());
+        self.os = self.os.take().or_else(|| other.os.clone());
+        self.user_application = self.user_application.take().or_else(|| other.user_application.clone());
+        if (&self.comment, &self.more) != (&other.comment, &other.more) {
+            if let Some(comment) = &other.comment {
+                options::append_comment(&mut self.more, comment);
+            }
+            self.more.extend_from_slice(&other.more);
+        }
+    }
 }
 
 /// Counters of an interface at one moment, as the file has them. Times are nanoseconds since the Unix epoch, counts are
@@ -66,7 +88,6 @@ pub(super) struct Known {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Details {
     pub(super) time: TimeUnit,
-    pub(super) fcs_len: Option<u8>,
 }
 
 impl Known {
@@ -84,13 +105,13 @@ impl Known {
                 self.header(header);
                 (doubt, None)
             }
-            Found::Section(section, doubt) => {
-                self.sections.push(own(section));
+            Found::Section(section, more, doubt) => {
+                self.sections.push(own(section, more));
                 (doubt, None)
             }
-            Found::Interface { description, time, fcs_len, doubt } => {
-                self.interfaces.push(description.into());
-                self.details.push(Details { time, fcs_len });
+            Found::Interface { description, time, more, doubt } => {
+                self.interfaces.push(FileInterface { more, ..(*description).into() });
+                self.details.push(Details { time });
                 (doubt, Some(Seen::Interface))
             }
             Found::Statistics(statistics, doubt) => {
@@ -128,9 +149,10 @@ impl Known {
         self.interfaces.push(FileInterface {
             link_type: header.link_type,
             snap_len: header.snap_len,
+            fcs_len: header.fcs_len,
             ..Default::default()
         });
-        self.details.push(Details { time, fcs_len: header.fcs_len });
+        self.details.push(Details { time });
     }
 
     /// Warns, once of each kind.
@@ -149,13 +171,14 @@ impl Known {
     }
 }
 
-fn own(section: pcapng::SectionHeader<'_>) -> Section {
+fn own(section: pcapng::SectionHeader<'_>, more: Vec<u8>) -> Section {
     let owned = |text: Option<&str>| text.map(str::to_owned);
     Section {
         hardware: owned(section.hardware),
         os: owned(section.os),
         user_application: owned(section.user_application),
         comment: owned(section.comment),
+        more,
     }
 }
 
@@ -171,7 +194,10 @@ impl From<pcapng::InterfaceDescription<'_>> for FileInterface {
             speed_bits: description.speed_bits,
             filter: owned(description.filter),
             os: owned(description.os),
+            hardware: owned(description.hardware),
+            fcs_len: description.fcs_len,
             comment: owned(description.comment),
+            more: description.more.to_vec(),
         }
     }
 }

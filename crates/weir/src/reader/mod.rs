@@ -43,7 +43,8 @@ use std::ops::Range;
 use std::path::Path;
 
 use weir_savefile::decode::{self, Decoder, Found, PacketAt, Plain, Step};
-pub use weir_savefile::decode::{Doubt, Fault, Header, TimeUnit};
+pub use weir_savefile::decode::{Doubt, Fault, Header, TimeUnit, to_copy};
+pub use weir_savefile::options::append_comment;
 use weir_savefile::pcap;
 use weir_savefile::record::Record;
 pub use weir_savefile::{ByteOrder, Notes};
@@ -225,7 +226,7 @@ impl Reader {
 
     /// Bytes of the frame check sequence with which the packets of an interface end, where the file says so.
     pub fn fcs_len(&self, interface: u32) -> Option<u8> {
-        self.known.details.get(interface as usize)?.fcs_len
+        self.known.interfaces.get(interface as usize)?.fcs_len
     }
 
     /// The sections that have begun by now; none in a pcap file.

@@ -8,6 +8,7 @@ use weir_savefile::pcapng::{self, InterfaceDescription, InterfaceStatistics, Sec
 use weir_savefile::record::{self, Malformed, RecordHeader, Records};
 
 use super::{Format, WriteError, WriterOptions};
+use crate::reader::Section;
 use crate::{Account, Direction, FileInterface, Packet, reader};
 
 /// Where the header of a pcap file names the snap length.
@@ -25,11 +26,15 @@ pub(super) fn start(interfaces: &[FileInterface], options: &WriterOptions) -> Re
 
 fn pcapng_start(interfaces: &[FileInterface], options: &WriterOptions) -> Vec<u8> {
     let mut out = Vec::new();
+    let here =
+        Section { hardware: Some(std::env::consts::ARCH.to_owned()), os: Some(os()), ..Default::default() };
+    let section = options.section.as_ref().unwrap_or(&here);
     SectionHeader {
-        hardware: Some(std::env::consts::ARCH),
-        os: Some(&os()),
+        hardware: section.hardware.as_deref(),
+        os: section.os.as_deref(),
         user_application: Some(&options.user_application).filter(|name| !name.is_empty()).map(String::as_str),
-        comment: options.comment.as_deref(),
+        comment: options.comment.as_deref().or(section.comment.as_deref()),
+        more: &section.more,
     }
     .append_to(&mut out);
     for each in interfaces {
@@ -55,15 +60,19 @@ pub(super) fn interface(interface: &FileInterface, out: &mut Vec<u8>) {
         speed_bits: interface.speed_bits,
         filter: interface.filter.as_deref(),
         os: interface.os.as_deref(),
-        hardware: None,
+        hardware: interface.hardware.as_deref(),
+        fcs_len: interface.fcs_len,
         comment: interface.comment.as_deref(),
+        more: &interface.more,
     }
     .append_to(out);
 }
 
 fn pcap_start(interfaces: &[FileInterface], resolution: Resolution) -> Result<Vec<u8>, WriteError> {
     let link_type = one_link_type(interfaces)?;
-    Ok(pcap::file_header(resolution, pcap_snap_len(interfaces), link_type).to_vec())
+    let fcs_len = interfaces.first().and_then(|interface| interface.fcs_len);
+    let fcs_len = fcs_len.filter(|len| interfaces.iter().all(|interface| interface.fcs_len == Some(*len)));
+    Ok(pcap::file_header(resolution, pcap_snap_len(interfaces), link_type, fcs_len).to_vec())
 }
 
 /// The snap length that a pcap file of these interfaces names; 0: no limit.

@@ -8,6 +8,7 @@ use std::time::Duration;
 use weir_savefile::pcap::Resolution;
 
 use super::{DiskQueue, Keeper};
+use crate::reader::Section;
 
 /// What kind of file a [`Writer`](super::Writer) writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -112,6 +113,8 @@ pub struct WriterOptions {
     pub flush_each: bool,
     /// A text at the start of each file (pcapng only).
     pub comment: Option<String>,
+    /// What the start of each file says else, where that is not of this machine but of the file that is rewritten (pcapng only).
+    pub section: Option<Section>,
     /// Name and version of the program that captures, at the start of each file (pcapng only).
     pub user_application: String,
     /// How files are compressed.
