@@ -10,6 +10,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use self::gather::Summary;
+pub(crate) use self::text::local as local_time;
 use crate::confine::{ConfineArgs, Needs};
 use crate::failure::Failure;
 use crate::read::failure;

@@ -26,7 +26,7 @@ Examples:
   weir read eth0.pcapng eth1.pcap.zst -tttt
         Two files merged by time, with dates. Compressed files are read as they are.
   weir read trace.pcapng --from '2026-11-21 13:05:00' --to +2h -w evening.pcapng
-        What falls into a time; +2h counts from the first packet.
+        What falls into a time; +2h counts from there, without --from from the first packet.
   weir read trace.pcapng -w trace.pcap
         Convert: the name says the format, or --format does.
   tcpdump -w - | weir read - --json | jq 'select(.protocol == \"dns\") | .line'
@@ -73,11 +73,12 @@ pub(crate) struct ReadArgs {
     #[arg(short = 'c', value_name = "N", value_parser = units::count, help_heading = "What to take")]
     pub(super) count: Option<u64>,
 
-    /// Leave out what is before: `2026-11-21 13:05:00`, with a zone or local; seconds since 1970; +90s after the first packet.
+    /// Leave out what is before: `2026-11-21 13:05:00`, with a zone or local; 13:05:00 on the day of
+    /// the first packet; seconds since 1970; +90s after the first packet.
     #[arg(long, value_name = "TIME", value_parser = when::parse, help_heading = "What to take")]
     pub(super) from: Option<When>,
 
-    /// Leave out what is at this time or later.
+    /// Leave out what is at this time or later. +90s counts from --from, unless that is +TIME: then from the first packet.
     #[arg(long, value_name = "TIME", value_parser = when::parse, help_heading = "What to take")]
     pub(super) to: Option<When>,
 

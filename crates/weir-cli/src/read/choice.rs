@@ -6,7 +6,7 @@ use weir::reader::Meter;
 use weir::{FileInterface, Packet};
 
 use super::ReadArgs;
-use super::when::When;
+use super::when::{self, When};
 
 /// Judges packets.
 #[derive(Debug)]
@@ -19,6 +19,10 @@ pub(crate) struct Choice {
     meters: Vec<Meter>,
     /// Nanoseconds since the epoch; known from the first packet on.
     window: Option<(u64, u64)>,
+    /// Times of the earliest and the latest packet, if they are compared with a window.
+    span: Option<(u64, u64)>,
+    /// One was in the window.
+    any: bool,
     snap_len: Option<u32>,
 }
 
@@ -37,7 +41,21 @@ impl Choice {
     /// `meters`: of the files whose packets are judged.
     pub(crate) fn new(args: &ReadArgs, meters: Vec<Meter>) -> Self {
         let snap_len = args.snap_len;
-        Self { left: args.count, from: args.from, to: args.to, meters, window: None, snap_len }
+        Self {
+            left: args.count,
+            from: args.from,
+            to: args.to,
+            meters,
+            window: None,
+            span: None,
+            any: false,
+            snap_len,
+        }
+    }
+
+    /// Times of the earliest and the latest packet, where there were some and none was in the window.
+    pub(crate) fn missed(&self) -> Option<(u64, u64)> {
+        self.span.filter(|_| !self.any)
     }
 
     /// Every packet is taken.
@@ -55,13 +73,15 @@ impl Choice {
         if self.from.is_some() || self.to.is_some() {
             let (from, to) = *self.window.get_or_insert_with(|| {
                 let first = self.meters.iter().filter_map(Meter::began).min().unwrap_or(packet.timestamp);
-                let absolute = |when: Option<When>, or| when.map_or(or, |when| when.absolute(first));
-                (absolute(self.from, 0), absolute(self.to, u64::MAX))
+                when::window(self.from, self.to, first)
             });
+            let (earliest, latest) = self.span.get_or_insert((packet.timestamp, packet.timestamp));
+            (*earliest, *latest) = ((*earliest).min(packet.timestamp), (*latest).max(packet.timestamp));
             // Files need not be in order of time, so the first packet behind the window does not end it.
             if packet.timestamp < from || packet.timestamp >= to {
                 return Verdict::Leave;
             }
+            self.any = true;
         }
         if let Some(len) = self.snap_len {
             packet.data = &packet.data[..packet.data.len().min(len as usize)];

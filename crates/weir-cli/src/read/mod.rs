@@ -37,6 +37,7 @@ pub(crate) use self::progress::Progress;
 use self::sink::{End, Sink};
 use crate::confine::{ConfineArgs, Needs};
 use crate::failure::Failure;
+use crate::info::local_time;
 use crate::keeper::Helpers;
 use crate::{style, units};
 
@@ -97,6 +98,13 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         pass(&mut input, &mut choice, &mut progress, &mut lines)
     };
     say_odd(&input);
+    if let Some((first, last)) = choice.missed() {
+        let (first, last) = (local_time(first), local_time(last));
+        style::say(format_args!(
+            "{}: no packet is between --from and --to; there are some from {first} to {last}",
+            style::stderr().cyan("note")
+        ));
+    }
     if let Some(why) = filter.and_then(|filter| filter.why_interpreted()) {
         style::say(format_args!(
             "{}: the filter was interpreted, which is slower: {why}",

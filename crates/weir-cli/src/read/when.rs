@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use jiff::civil::DateTime;
+use jiff::civil::{DateTime, Time};
 use jiff::tz::TimeZone;
 
 use crate::units;
@@ -13,8 +13,10 @@ use crate::units;
 pub(crate) enum When {
     /// Nanoseconds since the Unix epoch.
     At(u64),
-    /// So long after the first packet.
+    /// So long after the first packet, or after an absolute `--from`.
     AfterFirst(Duration),
+    /// Local time on the day of the first packet.
+    OfDay(Time),
 }
 
 impl When {
@@ -25,17 +27,34 @@ impl When {
             Self::AfterFirst(offset) => {
                 first.saturating_add(u64::try_from(offset.as_nanos()).unwrap_or(u64::MAX))
             }
+            Self::OfDay(time) => on_day_of(first, time, TimeZone::system()).unwrap_or(first),
         }
     }
 }
 
-/// `+90s`, `1700000000.5`, `2026-11-21 13:05:00`, `2026-11-21T12:05:00Z`.
+/// From when to when, once the first packet's time is known. Behind a `from` that is no offset, that of `to` counts from there.
+pub(crate) fn window(from: Option<When>, to: Option<When>, first: u64) -> (u64, u64) {
+    let start = from.map_or(0, |when| when.absolute(first));
+    let counts_from = match (from, to) {
+        (Some(When::At(_) | When::OfDay(_)), Some(When::AfterFirst(_))) => start,
+        _ => first,
+    };
+    (start, to.map_or(u64::MAX, |when| when.absolute(counts_from)))
+}
+
+fn on_day_of(first: u64, time: Time, zone: TimeZone) -> Option<u64> {
+    let day = Timestamp::from_nanosecond(first.into()).ok()?.to_zoned(zone.clone()).date();
+    let instant = day.to_datetime(time).to_zoned(zone).ok()?.timestamp();
+    u64::try_from(instant.as_nanosecond()).ok()
+}
+
+/// `+90s`, `1700000000.5`, `2026-11-21 13:05:00`, `2026-11-21T12:05:00Z`, `13:05:00`.
 pub(crate) fn parse(text: &str) -> Result<When, String> {
     parse_in(text, &TimeZone::system())
 }
 
 fn parse_in(text: &str, zone: &TimeZone) -> Result<When, String> {
-    const ALLOWED: &str = "allowed are `2026-11-21 13:05:00` (local), `2026-11-21T12:05:00Z`, 1700000000.5 (epoch), +90s (after the first packet)";
+    const ALLOWED: &str = "allowed are `2026-11-21 13:05:00` (local), `2026-11-21T12:05:00Z`, 13:05:00 (on the file's day), 1700000000.5 (epoch), +90s (after the first packet)";
     let text = text.trim();
     if let Some(offset) = text.strip_prefix('+') {
         // The start itself is a moment, though not a duration.
@@ -53,6 +72,11 @@ fn parse_in(text: &str, zone: &TimeZone) -> Result<When, String> {
     }
     if let Ok(instant) = text.parse::<Timestamp>() {
         return at(instant);
+    }
+    if let Some(time) = text.contains(':').then(|| text.parse::<Time>().ok()).flatten()
+        && text.parse::<DateTime>().is_err()
+    {
+        return Ok(When::OfDay(time));
     }
     let local: DateTime = text.parse().map_err(|_| format!("not a moment; {ALLOWED}"))?;
     let zoned = local.to_zoned(zone.clone()).map_err(|error| format!("{error}; {ALLOWED}"))?;
@@ -102,6 +126,25 @@ mod tests {
             assert_eq!(parse_in(text, &zone), Ok(expected), "{text}");
         }
         assert_eq!(When::AfterFirst(Duration::from_secs(1)).absolute(5), 1_000_000_005);
+    }
+
+    #[test]
+    fn a_time_is_on_the_day_of_the_first_packet() {
+        let zone = TimeZone::posix("IST-5:30").expect("a zone");
+        let (first, day) = (1_700_000_000_000_000_000, 1_699_986_600_000_000_000);
+        for (text, seconds) in [("16:45:10", 60_310), ("00:00:00", 0), ("16:45", 60_300)] {
+            let Ok(When::OfDay(time)) = parse_in(text, &zone) else { panic!("{text}") };
+            assert_eq!(on_day_of(first, time, zone.clone()), Some(day + seconds * 1_000_000_000), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_offset_counts_from_an_absolute_start() {
+        let second = When::AfterFirst(Duration::from_secs(1));
+        assert_eq!(window(Some(When::At(50)), Some(second), 7), (50, 1_000_000_050));
+        assert_eq!(window(Some(second), Some(second), 7), (1_000_000_007, 1_000_000_007));
+        assert_eq!(window(None, Some(second), 7), (0, 1_000_000_007));
+        assert_eq!(window(Some(When::At(50)), None, 7), (50, u64::MAX));
     }
 
     #[test]

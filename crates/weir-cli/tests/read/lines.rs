@@ -358,3 +358,29 @@ fn nothing_in_a_file_or_its_name_is_an_order_to_the_terminal() {
     let lines = succeeds(&["read"], &[&file]);
     assert!(lines.contains("fdp") && lines.contains("plain"), "what is harmless is told: {lines}");
 }
+
+/// `+` of --to counts from an absolute --from; a time alone is on the file's day; and what matches nothing says what there is.
+#[test]
+fn windows_of_time() {
+    let place = Place::new();
+    let file = place.path("a.pcap");
+    let frame = frames().swap_remove(20);
+    let packets: Vec<_> = (0..10).map(|n| (0, EPOCH + n * 1_000_000_000, frame.as_slice(), 0)).collect();
+    write(&file, Format::Pcap { nanoseconds: false }, &[("", 1)], &packets);
+    // The tests are in the zone of Kolkata.
+    let windows = [
+        ("2023-11-15 03:43:25", "+2s", "2"),
+        ("03:43:25", "+3s", "3"),
+        ("03:43:22", "03:43:26", "4"),
+        ("1700000005", "+1s", "1"),
+        ("+5s", "+6s", "1"),
+    ];
+    for (from, to, count) in windows {
+        let output = weir(&["read", "--from", from, "--to", to, "--count"], &[&file]);
+        assert_eq!((stdout(&output).trim(), stderr(&output).as_str()), (count, ""), "{from} {to}");
+    }
+    let output = weir(&["read", "--from", "2023-11-16", "--to", "+1s"], &[&file]);
+    assert_eq!(output.status.code(), Some(0));
+    let span = "from 2023-11-15 03:43:20.000000000 to 2023-11-15 03:43:29.000000000";
+    assert!(stderr(&output).contains(span), "{}", stderr(&output));
+}
