@@ -226,7 +226,8 @@ fn try_way(network: &Network, way: (SourceChoice, Mode)) -> Said {
     })
 }
 
-/// Sends a burst of frames, and gives those of them that were delivered; so many should be.
+/// Sends a burst of frames, and gives those of them that were delivered, in the order of their times: where a queue is a processor's,
+/// who sends may be moved to another one in the middle. So many should be.
 fn send(capture: &mut Capture, network: &Network, traffic: &Traffic, wanted: u64) -> Vec<Vec<u8>> {
     /// How long to wait for what a card has lost.
     const PATIENCE: Duration = Duration::from_secs(5);
@@ -239,13 +240,14 @@ fn send(capture: &mut Capture, network: &Network, traffic: &Traffic, wanted: u64
             // The system may have something to say of its own.
             let ours =
                 chunk.packets().filter(|packet| packet.data.get(6..12) == Some(&network.pair().tx.mac[..]));
-            came.extend(ours.map(|packet| packet.data.to_vec()));
+            came.extend(ours.map(|packet| (packet.timestamp, packet.data.to_vec())));
             last = Instant::now();
         }
         let total = capture.account().expect("an account").total();
         let all = came.len() as u64 >= wanted && ended(&total) - before >= BURST;
         if all && total.delivered == total.captured || last.elapsed() > PATIENCE {
-            return came;
+            came.sort_by_key(|&(timestamp, _)| timestamp);
+            return came.into_iter().map(|(_, frame)| frame).collect();
         }
     }
 }
