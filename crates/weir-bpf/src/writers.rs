@@ -19,7 +19,7 @@ pub struct Driven {
     pub index: u32,
     /// The driver may hand the program on to other interfaces, whose packets are then counted as foreign. Of one that does not
     /// no packet is asked where it comes from: veth with GRO forgets that while a program is being taken off, and the kernel
-    /// would follow a null pointer (`veth_disable_xdp`, Linux 6.1 to 6.18).
+    /// would follow a null pointer (`veth_disable_xdp`; seen on Linux 6.1).
     pub hands_on: bool,
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct LossArgs {
 }
 
 impl LossArgs {
-    /// How a run ends that has come to `result` and lost packets, if there is a `loss`. `told`: the account was printed, which
+    /// The result of a run that ended with `result`, given what it lost, if anything. `told`: the account was printed, which
     /// has it.
     pub(crate) fn end(
         &self,

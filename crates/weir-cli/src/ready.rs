@@ -16,7 +16,7 @@ use weir_sys::inherited;
 use crate::failure::Failure;
 use crate::style;
 
-/// How long systemd may take before it is told; packets wait in the pool so long.
+/// How long systemd may take to be told; packets wait in the pool meanwhile.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
@@ -29,8 +29,8 @@ pub(crate) struct ReadyArgs {
 }
 
 impl ReadyArgs {
-    /// Takes that by which others are told. Done before there are other processes, which would hold it open, and other
-    /// rights.
+    /// Takes the descriptor and connects to systemd. To be called before other processes are forked, which would keep the
+    /// descriptor open, and before privileges are given up.
     pub(crate) fn take(&self) -> Result<Ready, Failure> {
         let take = |number| match inherited::taken(number) {
             Ok(descriptor) => Ok(File::from(descriptor)),
@@ -41,7 +41,7 @@ impl ReadyArgs {
     }
 }
 
-/// Who is to be told.
+/// Who is told that the capture has begun.
 #[derive(Debug)]
 pub(crate) struct Ready {
     descriptor: Option<File>,
@@ -49,7 +49,7 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// From now on every packet is taken. Who does not hear it is no reason to take none.
+    /// Tells them that every packet is taken from now on. A capture goes on even if nobody hears it.
     pub(crate) fn tell(self) {
         if let Some(Err(error)) = self.descriptor.map(|mut file| file.write_all(b"\n")) {
             warn(format_args!("cannot write to --ready-fd: {error}"));
@@ -69,7 +69,7 @@ fn manager() -> Option<UnixDatagram> {
     connect(&name).inspect_err(said).ok()
 }
 
-/// Connected, so that no address has to be named once no other may be.
+/// Connected, because seccomp later refuses to name an address.
 fn connect(name: &OsStr) -> io::Result<UnixDatagram> {
     let address = match name.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,

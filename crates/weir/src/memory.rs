@@ -316,7 +316,7 @@ pub fn pool_of(bytes: u64, chunk_size: Option<u32>) -> (u32, u32) {
     (fit(bytes.div_ceil(chunk_size.max(1)).max(2)), fit(chunk_size))
 }
 
-/// Refuses what the machine, or a control group, has no memory for now.
+/// Refuses to take more memory than the machine, or a control group, has left beyond its reserve.
 pub(crate) fn check(name: &str, asked: u64) -> Result<(), Error> {
     match Memory::now() {
         Some(memory) if asked > memory.usable() => {

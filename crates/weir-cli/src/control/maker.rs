@@ -29,7 +29,7 @@ use crate::failure::Failure;
 
 /// What one expression may take: the kernel's verifier and large sets included.
 const LIMITS: Limits = Limits { memory: 1 << 30, seconds: 4 };
-/// As long as that can last on a processor that others have as well.
+/// How long that may last on a processor that others use, too.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The process. One expression at a time.
@@ -66,7 +66,7 @@ impl Maker {
         Ok(Self { stream: Mutex::new(Some(stream.into())), _process: process })
     }
 
-    /// Tells it the places, which it needs privileges for no more than we still have. It takes no others.
+    /// Tells it the places, once: it takes no others later. To be called while places can still be had.
     pub(super) fn begin(&self, exchange: &Exchange) -> Result<(), Failure> {
         let said = self.ask(|stream| {
             for place in exchange.places().map_err(io::Error::other)? {
@@ -86,8 +86,9 @@ impl Maker {
 
     fn ask(&self, question: impl FnOnce(&UnixStream) -> io::Result<()>) -> Result<Made, String> {
         let mut held = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
-        let stream =
-            held.as_ref().ok_or("the process that makes filters (weir-programs) has not answered before")?;
+        let stream = held
+            .as_ref()
+            .ok_or("cannot make the filter: weir-programs, which does, has stopped answering; ask as root")?;
         let asked = || {
             stream.set_read_timeout(Some(PATIENCE))?;
             stream.set_write_timeout(Some(PATIENCE))?;
@@ -96,13 +97,13 @@ impl Maker {
         };
         asked().unwrap_or_else(|error| {
             *held = None;
-            Err(format!("the process that makes filters (weir-programs) does not answer: {error}"))
+            Err(format!("cannot make the filter: weir-programs, which does, has not answered: {error}"))
         })
     }
 }
 
 fn not_started(why: &dyn Display) -> Failure {
-    Failure::new(format_args!("start a process that makes filters for --control-group: {why}"))
+    Failure::new(format_args!("cannot start the process that makes filters for --control-group: {why}"))
 }
 
 /// An answer, until it ends.
@@ -181,7 +182,7 @@ fn pass_on(process: &Forked, to: &UnixStream) -> io::Result<()> {
         Ok(Err(why)) => return wire::send(to, &Said::Refused(why), &[]),
         Err(_) => {
             let why = format!(
-                "to make this filter takes more than {} s or {} MiB; try a shorter one",
+                "cannot make this filter: it takes more than {} s or {} MiB; try a shorter one",
                 LIMITS.seconds,
                 LIMITS.memory >> 20
             );

@@ -303,9 +303,7 @@ impl<'a> Talk<'a> {
                 .map_err(Failure::from),
             Some(filter) => match &self.shared.maker {
                 Some(maker) => maker.make(filter).map_err(Failure::new),
-                None => Err(Failure::new(
-                    "no process was started that makes filters: there is no --control-group",
-                )),
+                None => Err(Failure::new("cannot make a filter: this capture runs without --control-group")),
             },
         };
         match made {

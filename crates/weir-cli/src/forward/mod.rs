@@ -82,7 +82,7 @@ pub(crate) struct ForwardArgs {
     #[arg(short = 'p', long, help_heading = "Forwarding")]
     no_promiscuous_mode: bool,
 
-    /// Forward also where the driver strips VLAN tags and does not tell them: tagged packets lose their tags.
+    /// Forward even if the driver strips VLAN tags and cannot report them: tagged packets go on without their tags.
     #[arg(long, help_heading = "Forwarding")]
     lose_tags: bool,
 

@@ -100,7 +100,7 @@ pub(super) fn account(summary: &Summary, paint: Paint) -> String {
         (tally.unable, "unable: the interface that sends was down, or its driver took no redirected packets"),
         (
             summary.counters.vanished,
-            "vanished: nobody has told what became of them; the kernel gave them up, or a handler ended early",
+            "vanished: nobody reported what became of them; the kernel dropped them, or a handler ended early",
         ),
         (tally.errors, "errors: the interface that sends was gone, or a VLAN tag could not be put back"),
     ];
@@ -204,7 +204,7 @@ mod tests {
         assert_eq!((summary.counters.lost, summary.counters.in_flight), (70, 0));
         let text = super::account(&summary, Paint::PLAIN);
         for part in
-            ["vanished", "70 of 90 packets lost (NIC 0, forwarding 70)", "  vanished: nobody has told"]
+            ["vanished", "70 of 90 packets lost (NIC 0, forwarding 70)", "  vanished: nobody reported"]
         {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -84,11 +84,11 @@ impl Way {
         if !bound && device.tags != Tags::InFrame {
             let what = format!("the driver of `{name}` strips VLAN tags and does not tell them to XDP");
             if !lose_tags {
-                let what = format!("{what}: tagged packets would be forwarded without their tags");
-                let mend = format!("let it leave them: {}; or ask for it: --lose-tags", device.leave_tags());
+                let what = format!("{what}: tagged packets would go on without their tags");
+                let mend = format!("let it leave them: {}; or accept that: --lose-tags", device.leave_tags());
                 return Err(Error::Forward { what, mend });
             }
-            notes.push(format!("{what}: tagged packets are forwarded without their tags, as asked for"));
+            notes.push(format!("{what}: tagged packets go on without their tags, as asked"));
         }
         let target = to.index();
         let programs = to.inside(move || programs.set_target(target).map(|()| programs))??;
@@ -107,7 +107,7 @@ impl Way {
         let refused = |error| match xdp::refused(&from.device, error) {
             error @ Error::Unsupported { .. } if too_long => {
                 let what = format!(
-                    "{error}; packets of several buffers, which its MTU of {} asks for, are not redirected by this kernel",
+                    "{error}; this kernel cannot redirect packets that take several buffers, as an MTU of {} allows",
                     from.device.link.mtu
                 );
                 let (inside, device) = command::place(from.name());
@@ -194,8 +194,8 @@ impl Way {
     }
 }
 
-/// Whether packets of several buffers are taken. Linux redirects them since 6.3, which is also since when it tells what drivers can; an
-/// older one would drop them and tell nobody.
+/// Whether packets that take several buffers are taken. Linux redirects them since 6.3, the version that began to tell what drivers
+/// can. Older ones drop them and tell nobody.
 fn takes_fragments(device: &Device) -> bool {
     device.abilities.is_some() && xdp::takes_fragments(device)
 }
