@@ -22,6 +22,9 @@ use crate::{cut_off, interfaces, report, style};
 /// How often a loss is looked for, to mark it in the file as a point of time.
 const LOSS_PERIOD: Duration = Duration::from_secs(1);
 
+/// How long SIGUSR2 waits for packets that are held back to be put in order.
+const LONGEST_FLUSH: Duration = Duration::from_millis(100);
+
 /// Runs the command.
 pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
     if args.list_interfaces {
@@ -146,6 +149,9 @@ impl<'a> Run<'a> {
             if self.until.signals.take_account() {
                 self.account_so_far()?;
             }
+            if self.until.signals.take_flush() {
+                self.flush()?;
+            }
             if redraw.is_some_and(|time| now >= time) {
                 redraw = Some(now + live::PERIOD);
                 self.redraw()?;
@@ -169,6 +175,9 @@ impl<'a> Run<'a> {
             if self.writer.as_ref().is_some_and(Writer::is_complete) {
                 return Ok(Stop::Files);
             }
+            if self.writer.as_ref().is_some_and(Writer::is_full) {
+                return Ok(Stop::Size);
+            }
             let publish = self.metrics.as_ref().map(Metrics::due);
             let rotate = self.writer.as_ref().and_then(Writer::due);
             let control = self.control.as_ref().map(Control::due);
@@ -191,6 +200,9 @@ impl<'a> Run<'a> {
     }
 
     fn take(&mut self, mut chunk: Chunk) -> Result<(), Failure> {
+        if let Some(writer) = &self.writer {
+            chunk.keep_first(writer.fitting(&chunk));
+        }
         chunk.keep_first(self.until.budget.take(chunk.len()));
         self.handled += chunk.len() as u64;
         let Some(writer) = &mut self.writer else { return Ok(()) };
@@ -198,6 +210,18 @@ impl<'a> Run<'a> {
             writer.note(&self.capture.account()?);
         }
         Ok(if self.args.order.is_by_time() { writer.gather(chunk) } else { writer.write(chunk) }?)
+    }
+
+    /// Brings what was captured up to now to the file.
+    fn flush(&mut self) -> Result<(), Failure> {
+        let captured = self.capture.account()?.total().captured;
+        self.capture.hurry();
+        while self.handled < captured && self.until.reached(Instant::now()).is_none() {
+            let Some(chunk) = self.capture.next(LONGEST_FLUSH)? else { break };
+            self.take(chunk)?;
+        }
+        self.writer.iter_mut().try_for_each(Writer::flush)?;
+        Ok(())
     }
 
     /// Takes in filters that have come into force, and marks those that `due` gives.

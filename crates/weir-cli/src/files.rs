@@ -43,6 +43,11 @@ pub(crate) struct FilesArgs {
     #[arg(long, value_name = "SIZE", value_parser = units::file_size, allow_hyphen_values = true)]
     keep_size: Option<u64>,
 
+    /// Stop once the files have this size together, before compression: 1GB. The packet that reaches it is the last.
+    #[arg(long, value_name = "SIZE", value_parser = units::file_size, requires = "write")]
+    #[arg(allow_hyphen_values = true, help_heading = "When to stop")]
+    size: Option<u64>,
+
     /// Run `COMMAND FILE` for each finished file, without a shell, at the lowest priority; packets do not wait for it.
     #[arg(short = 'z', long, value_name = "COMMAND", requires = "write")]
     postrotate: Option<OsString>,
@@ -97,6 +102,7 @@ impl FilesArgs {
             aligned: self.align,
             files: self.rotate_files,
             keep_bytes: self.keep_size,
+            in_all: self.size,
         }
     }
 

@@ -5,7 +5,7 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::flag;
 
 /// What signals have asked for.
@@ -13,14 +13,16 @@ use signal_hook::flag;
 pub(crate) struct Signals {
     stop: Arc<AtomicBool>,
     account: Arc<AtomicBool>,
+    flush: Arc<AtomicBool>,
 }
 
 impl Signals {
-    /// Takes over SIGINT, SIGTERM, SIGHUP and SIGUSR1. SIGPIPE stays ignored, as the Rust runtime leaves it: a closed
+    /// Takes over SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2. SIGPIPE stays ignored, as the Rust runtime leaves it: a closed
     /// pipe is an error of the write.
     pub(crate) fn install() -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let account = Arc::new(AtomicBool::new(false));
+        let flush = Arc::new(AtomicBool::new(false));
         // Registered first, so it sees the flag as it was before this signal: the second SIGINT ends the process at
         // once. What the kernel holds for it (programs, maps, sockets) goes with its descriptors.
         flag::register_conditional_shutdown(SIGINT, 1, Arc::clone(&stop))?;
@@ -30,7 +32,8 @@ impl Signals {
             flag::register(SIGHUP, Arc::clone(&stop))?;
         }
         flag::register(SIGUSR1, Arc::clone(&account))?;
-        Ok(Self { stop, account })
+        flag::register(SIGUSR2, Arc::clone(&flush))?;
+        Ok(Self { stop, account, flush })
     }
 
     /// Somebody wants the command to end.
@@ -41,6 +44,11 @@ impl Signals {
     /// Somebody wants to see the account; true once per request.
     pub(crate) fn take_account(&self) -> bool {
         self.account.swap(false, Ordering::Relaxed)
+    }
+
+    /// Somebody wants everything captured so far to be in the file; true once per request.
+    pub(crate) fn take_flush(&self) -> bool {
+        self.flush.swap(false, Ordering::Relaxed)
     }
 }
 

@@ -24,6 +24,8 @@ pub(crate) enum Stop {
     Signal,
     /// `-G` with `-W`: all files are written.
     Files,
+    /// `--size`: the files have the size that was asked for.
+    Size,
     /// Whoever read our output has closed it.
     Pipe,
     /// Something failed.

@@ -239,6 +239,12 @@ impl Capture {
         }
     }
 
+    /// Has [`Capture::next`] hand over what is captured by now without waiting for the batch to fill
+    /// ([`Delivery::Batched`]).
+    pub fn hurry(&mut self) {
+        self.patience.hurry();
+    }
+
     /// What is left, when nothing arrives any more.
     fn rest(&mut self) -> Result<Option<Chunk>, Error> {
         match &mut self.merge {

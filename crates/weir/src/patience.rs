@@ -83,6 +83,11 @@ impl Patience {
         self.delivery
     }
 
+    /// Hands over next what there is, without waiting for more.
+    pub(crate) fn hurry(&mut self) {
+        self.due = Instant::now();
+    }
+
     /// The queues are others now.
     pub(crate) fn begin_anew(&mut self) {
         self.armed = None;

@@ -45,7 +45,7 @@ Once everything is attached, a line for each interface says so on standard error
 No packet that comes later is missed. Scripts wait for --ready-fd, systemd by Type=notify.
 
 SIGINT (Ctrl-C) or SIGTERM finishes the file and ends; a second SIGINT ends at once.
-SIGUSR1 prints the account so far.
+SIGUSR1 prints the account so far; SIGUSR2 brings what was captured so far to the file.
 Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong, 3 packets were lost (--fail-on-loss).";
 
 #[derive(Debug, Args)]

@@ -140,6 +140,62 @@ fn root_sigusr1_prints_the_account_so_far() {
 }
 
 #[test]
+fn root_sigusr2_brings_what_was_captured_to_the_file() {
+    if !require_root("root_sigusr2_brings_what_was_captured_to_the_file") {
+        return;
+    }
+    let directory = directory();
+    let batches = ["--min-bytes", "1MiB", "--read-timeout", "1h"];
+    for (name, order) in [("a.pcapng", "none"), ("b.pcapng.zst", "none"), ("c.pcap", "time")] {
+        let (network, file) = (network(), path(&directory, name));
+        let format = if name.ends_with("pcap") { "pcap" } else { "pcapng" };
+        let what = ["-w", &file, "--format", format, "--order", order, "--window", "1ms"];
+        let what = if order == "time" { &what[..] } else { &what[..6] };
+        let running = capture(&network, &[what, &batches].concat());
+        send(&network, 100);
+        running.signal(Signal::USR2);
+        until("100 packets in the file", || {
+            let count = weir(&["read", "--count", &file]).output().expect("weir runs").stdout;
+            if count == b"100\n" { Ok(()) } else { Err(String::from_utf8_lossy(&count).into_owned()) }
+        });
+        send(&network, 1);
+        running.interrupt().succeeded().says("101 packets captured");
+    }
+}
+
+root_tests! { a_size_ends_a_capture:
+    root_a_size_ends_a_capture_of_chunks(&["--format", "pcapng"]);
+    root_a_size_ends_a_capture_of_packets(&["--format", "pcap", "--order", "time"]);
+    root_a_size_ends_a_capture_into_several_files(&["--format", "pcap", "-C", "2KB"]);
+    root_a_size_ends_a_capture_into_compressed_files(&["--format", "pcapng", "--compress", "gzip"]);
+}
+
+fn a_size_ends_a_capture(options: &[&str]) {
+    let (directory, network) = (directory(), network());
+    let file = path(&directory, "sized");
+    let running = capture(&network, &[&["-w", &file, "--size", "10KB", "--json"], options].concat());
+    send_off(&network, 5_000);
+    let ended = running.wait().succeeded();
+    let account = ended.account();
+    account.closes();
+    assert_eq!(account.0["stopped_by"], "size");
+    assert_eq!(account.number("not_written"), 0);
+    let files = fs::read_dir(directory.path()).expect("it is there").map(|file| file.expect("a file").path());
+    let files: Vec<_> = files.collect();
+    let written = account.number("written");
+    let read = files.iter().map(|file| tshark(file, &["frame.len"]).len() as u64).sum::<u64>();
+    assert_eq!(read, written);
+    if options.contains(&"pcap") {
+        // 24 bytes a file, 16 a packet besides its 60.
+        let expected = if options.contains(&"-C") { (131..=132, 6) } else { (132..=132, 1) };
+        assert!(expected.0.contains(&written) && files.len() == expected.1, "{written} in {files:?}");
+    } else {
+        // The packet that reaches it is the last, and the statistics come on top.
+        assert!((90..=100).contains(&written), "{written} packets of 92 to 104 bytes");
+    }
+}
+
+#[test]
 fn root_a_second_sigint_ends_at_once() {
     if !require_root("root_a_second_sigint_ends_at_once") {
         return;

@@ -89,6 +89,10 @@ pub struct Rotation {
     pub files: Option<u32>,
     /// The newest files, of earlier runs, too, are kept as long as together they have no more than this many bytes on the disk.
     pub keep_bytes: Option<u64>,
+    /// The writer [is full](super::Writer::is_full) with the packet that brings all files together to this many bytes, before
+    /// compression; deleted ones count. Closing statistics may come on top, and the headers of files that begin within the last
+    /// chunk.
+    pub in_all: Option<u64>,
 }
 
 impl Rotation {

@@ -60,6 +60,26 @@ impl Writer {
         self.complete
     }
 
+    /// The files have the bytes that were asked for ([`Rotation::in_all`]): nothing more should come.
+    pub fn is_full(&self) -> bool {
+        self.options.rotation.in_all.is_some_and(|most| self.size_in_all() >= most)
+    }
+
+    /// How many packets of this chunk there should be in files whose size in all is limited.
+    pub fn fitting(&self, chunk: &Chunk) -> usize {
+        let Some(most) = self.options.rotation.in_all else { return chunk.len() };
+        let room = Room { bytes: most.saturating_sub(self.size_in_all()), packets: u64::MAX };
+        if room.is_full() {
+            return 0;
+        }
+        let cut = room.cut(self.options.format, false, chunk.bytes(), chunk.len() as u64);
+        cut.map_or(chunk.len(), |(_, packets)| usize::try_from(packets).unwrap_or(usize::MAX))
+    }
+
+    fn size_in_all(&self) -> u64 {
+        self.before.plain_bytes + self.size()
+    }
+
     #[inline]
     pub(super) fn room(&self) -> Room {
         let (bytes, packets) = self.file.as_ref().map_or((0, 0), |file| (file.bytes, file.packets));
