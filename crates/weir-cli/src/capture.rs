@@ -17,7 +17,7 @@ use crate::keeper::Helpers;
 use crate::live::{self, Live};
 use crate::metrics::{Bound, Metrics};
 use crate::stop::{Stop, Until};
-use crate::{cut_off, interfaces, report, style};
+use crate::{cut_off, interfaces, opening, report, style};
 
 /// How often a loss is looked for, to mark it in the file as a point of time.
 const LOSS_PERIOD: Duration = Duration::from_secs(1);
@@ -90,7 +90,8 @@ impl<'a> Run<'a> {
         let chosen = interfaces::chosen(&args.live.origin)?;
         cut_off::check(&args.live.origin, &chosen)?;
         let builder = args.builder(&chosen);
-        let capture = filter.into_iter().fold(builder, Builder::filter).open()?;
+        let builder = filter.into_iter().fold(builder, Builder::filter);
+        let capture = builder.open_telling(opening::progress(args.quiet))?;
         until.begin();
         listening.iter().try_for_each(|listening| listening.prepare(&capture.exchange()))?;
         let interfaces = capture.interfaces().to_vec();

@@ -21,7 +21,7 @@ use crate::live::rate;
 use crate::metrics::{Bound, Metrics};
 use crate::payload::Payload;
 use crate::stop::{Stop, Until};
-use crate::{cut_off, interfaces, report, style, units};
+use crate::{cut_off, interfaces, opening, report, style, units};
 
 /// Runs the command.
 pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
@@ -44,7 +44,8 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     let chosen = interfaces::chosen(&args.live.origin)?;
     cut_off::check(&args.live.origin, &chosen)?;
     let builder = args.builder(&chosen);
-    let mut capture = filter.into_iter().fold(builder, Builder::filter).open()?;
+    let builder = filter.into_iter().fold(builder, Builder::filter);
+    let mut capture = builder.open_telling(opening::progress(args.quiet))?;
     until.begin();
     listening.iter().try_for_each(|listening| listening.prepare(&capture.exchange()))?;
     let confinement = args.live.confine.confine_as(&user, Needs::to_capture)?;

@@ -28,6 +28,7 @@ mod load;
 mod loss;
 mod manual;
 mod metrics;
+mod opening;
 mod order;
 mod payload;
 mod read;

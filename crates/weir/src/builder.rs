@@ -102,6 +102,18 @@ pub enum Window {
     Of(Duration),
 }
 
+/// An interface that is being opened: [`Builder::open_telling`].
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Opening<'a> {
+    /// Its name.
+    pub name: &'a str,
+    /// How many are open.
+    pub before: usize,
+    /// How many were asked for.
+    pub all: usize,
+}
+
 /// Asks for a capture: [`Capture::builder`].
 #[derive(Clone, Debug)]
 #[must_use]
@@ -391,9 +403,18 @@ impl Builder {
     /// An interface that is unknown, named twice or down; options that contradict each other; a lack of privilege, of
     /// memory or of kernel support: each says what to do. Nothing is left attached.
     pub fn open(self) -> Result<Capture, Error> {
+        self.open_telling(|_| {})
+    }
+
+    /// The same, and tells before it opens an interface: their memory takes its time, which many interfaces make seconds.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`open`](Self::open).
+    pub fn open_telling(self, tell: impl FnMut(Opening<'_>)) -> Result<Capture, Error> {
         if self.interfaces.is_empty() {
             return Err(Error::NoInterface);
         }
-        Capture::open(&self.interfaces, &self.settings.checked()?)
+        Capture::open(&self.interfaces, &self.settings.checked()?, tell)
     }
 }

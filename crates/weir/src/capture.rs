@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use weir_sys::cpu;
 
 use crate::account::Account;
-use crate::builder::{Builder, Delivery, Settings, Timestamps, Wanted, Window};
+use crate::builder::{Builder, Delivery, Opening, Settings, Timestamps, Wanted, Window};
 use crate::chunk::Chunk;
 use crate::event::Event;
 use crate::filter::{Exchange, Filter, Place, Turn};
@@ -61,7 +61,11 @@ impl Capture {
         Builder::new()
     }
 
-    pub(crate) fn open(wanted: &[Wanted], settings: &Settings) -> Result<Self, Error> {
+    pub(crate) fn open(
+        wanted: &[Wanted],
+        settings: &Settings,
+        mut tell: impl FnMut(Opening<'_>),
+    ) -> Result<Self, Error> {
         let mut sites: Vec<Site> = Vec::new();
         let mut places = Vec::new();
         for (number, one) in wanted.iter().enumerate() {
@@ -94,6 +98,7 @@ impl Capture {
         for ((((one, device), &place), pool), id) in
             wanted.iter().zip(&devices).zip(&places).zip(sizes).zip(0u32..)
         {
+            tell(Opening { name: &one.name, before: ports.len(), all: wanted.len() });
             let settings = Settings { pool, ..settings.clone() };
             let open = || Port::open(one, device, id, place, &settings);
             ports.push(site::inside(one.namespace.as_ref(), open)??);

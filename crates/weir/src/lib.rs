@@ -66,8 +66,8 @@ pub use account::{
     Account, HandlerAccount, InterfaceAccount, NicCounters, PoolFill, QueueAccount, Strays, Tally, TimeOrder,
 };
 pub use builder::{
-    Builder, DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS, DEFAULT_SNAP_LEN, Delivery, Direction, Mode, SourceChoice,
-    Timestamps, Window,
+    Builder, DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS, DEFAULT_SNAP_LEN, Delivery, Direction, Mode, Opening,
+    SourceChoice, Timestamps, Window,
 };
 pub use capture::Capture;
 pub use choose::{Choice, choice};

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use weir::{Mode, SourceChoice};
+use weir::{Mode, Opening, SourceChoice};
 use weir_lab::{Generator, Network, SequenceCheck, Traffic, Veth, require_root};
 
 use crate::common::{self, drain, take, take_of, wait_for};
@@ -150,7 +150,11 @@ fn root_every_queue_and_interface_has_its_own_account() {
         for pair in network.pairs() {
             builder = builder.interface(&pair.rx.name);
         }
-        let mut capture = builder.open().unwrap();
+        let mut told = Vec::new();
+        let tell = |one: Opening<'_>| told.push((one.name.to_owned(), one.before, one.all));
+        let mut capture = builder.open_telling(tell).unwrap();
+        let names = network.pairs().iter().map(|pair| pair.rx.name.clone());
+        assert_eq!(told, names.enumerate().map(|(before, name)| (name, before, 2)).collect::<Vec<_>>());
         assert_eq!(capture.interfaces().iter().map(|interface| interface.queues).collect::<Vec<_>>(), [2, 2]);
         let mut checks: Vec<SequenceCheck> =
             traffic.iter().map(|traffic| SequenceCheck::new(traffic, 0..2 * COUNT)).collect();
