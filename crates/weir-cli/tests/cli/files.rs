@@ -374,7 +374,11 @@ fn root_what_somebody_else_has_put_there_is_refused() {
     chown(&file, Some(NOBODY), None).expect("we are root");
     // It invites everybody.
     fs::set_permissions(&file, fs::Permissions::from_mode(0o666)).expect("we are root");
-    for (path, what) in [(&link, "a symbolic link"), (&file, "a file")] {
+    let way = path(&everybodys, "way");
+    symlink(other.path(), &way).expect("a link");
+    lchown(&way, Some(NOBODY), None).expect("we are root");
+    let way = format!("{way}/goal");
+    for (path, what) in [(&link, "a symbolic link"), (&way, "a symbolic link"), (&file, "a file")] {
         for args in [&[][..], &["--rotate-count", "10"], &["--no-confine"]] {
             let ended = run(&network, &[&["capture", "-i", "rx0", "-w", path], args].concat());
             ended.failed(&[path, &format!("user {NOBODY} has put {what} there"), "choose another place"]);

@@ -95,13 +95,13 @@ pub enum WriteError {
         command: String,
     },
     /// Somebody else has put something there.
-    #[error("cannot write to {}: user {owner} has put a {what} there; choose another place, or have it removed", .path.display())]
+    #[error("cannot write to {}: user {owner} has put a {what}; choose another place, or have it removed", .path.display())]
     Foreign {
         /// As given.
         path: PathBuf,
         /// The number of the user.
         owner: u32,
-        /// What.
+        /// What, and where.
         what: &'static str,
     },
     /// A FIFO that nobody reads.

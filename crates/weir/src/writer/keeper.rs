@@ -5,22 +5,21 @@ use std::fmt;
 use std::fs::{File, Permissions};
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, Stat, fchmod, fcntl_getfl, fcntl_setfl, fstat, fstatfs, readlinkat,
-    statat, unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, Stat, fchmod, fcntl_getfl, fcntl_setfl, fstat, statat, unlinkat,
 };
-use rustix::io::{Errno, retry_on_intr};
+use rustix::io::Errno;
 use serde::{Deserialize, Serialize};
 use weir_sys::inherited::inherited;
 use weir_sys::lock;
 
 use super::template::{Found, Template};
+use super::way::{self, Goal, MOST_LINKS, openat, parent};
 
 /// Opens and removes the files of a [`Writer`](super::Writer), and runs the program for those that are finished.
 pub trait Keeper: fmt::Debug + Send + Sync {
@@ -102,6 +101,16 @@ pub enum Refusal {
     Unread,
 }
 
+impl From<Refusal> for io::Error {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Io(error) => error,
+            Refusal::Link { .. } | Refusal::Foreign { .. } => io::ErrorKind::PermissionDenied.into(),
+            Refusal::Unread => Errno::NXIO.into(),
+        }
+    }
+}
+
 impl From<Errno> for Refusal {
     fn from(error: Errno) -> Self {
         Self::Io(error.into())
@@ -127,21 +136,21 @@ pub(super) fn mode(group_readable: bool) -> Mode {
     if group_readable { own | Mode::RGRP } else { own }
 }
 
-/// Links that are followed, one behind the other (the kernel's own limit is 40).
-const MOST_LINKS: u32 = 8;
-
-/// `PROC_SUPER_MAGIC` of linux/magic.h.
-const PROC: i64 = 0x9fa0;
-
 impl Keeper for Here {
     fn open(&self, path: &Path, opening: Opening) -> Result<Handed, Refusal> {
-        open_in(CWD, path, opening, mode(self.group_readable), MOST_LINKS)
+        open_in(CWD, path, opening, mode(self.group_readable), &mut { MOST_LINKS })
     }
 
     fn remove(&self, path: &Path) -> io::Result<Option<OwnedFd>> {
+        let Some(name) = path.file_name() else { return Err(Errno::ISDIR.into()) };
+        let directory = match way::directory(path) {
+            Err(Refusal::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            directory => directory?,
+        };
         // As long as somebody has it open, a deleted file keeps its blocks.
-        let held = openat(CWD, path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty());
-        match unlinkat(CWD, path, AtFlags::empty()) {
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let held = openat(&directory, name, flags, Mode::empty());
+        match unlinkat(&directory, name, AtFlags::empty()) {
             // Somebody else, perhaps the program for finished files, has taken it away.
             Ok(()) | Err(Errno::NOENT) => Ok(held.ok()),
             Err(error) => Err(error.into()),
@@ -150,7 +159,7 @@ impl Keeper for Here {
 
     fn directory(&self, path: &Path) -> io::Result<File> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        Ok(openat(CWD, parent(path), flags, Mode::empty())?.into())
+        Ok(openat(way::directory(path)?, ".", flags, Mode::empty())?.into())
     }
 
     fn list(&self, template: &Template) -> io::Result<Vec<Found>> {
@@ -170,19 +179,6 @@ impl Keeper for Here {
     }
 }
 
-/// Opens it, whatever signals come while a file system takes its time.
-fn openat(at: impl AsFd, path: impl AsRef<Path>, flags: OFlags, mode: Mode) -> rustix::io::Result<OwnedFd> {
-    retry_on_intr(|| rustix::fs::openat(&at, path.as_ref(), flags, mode))
-}
-
-/// The directory in which `path` is.
-pub(super) fn parent(path: &Path) -> &Path {
-    match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    }
-}
-
 /// Opens `path`, which begins at `base` where it is relative. Between a look and what follows from it there is no name that
 /// somebody else could exchange: the directory is held open, and what is there is judged once it is open.
 fn open_in(
@@ -190,11 +186,10 @@ fn open_in(
     path: &Path,
     opening: Opening,
     mode: Mode,
-    links: u32,
+    links: &mut u32,
 ) -> Result<Handed, Refusal> {
     let Some(name) = path.file_name() else { return Err(Errno::ISDIR.into()) };
-    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
-    let directory = openat(base, parent(path), flags, Mode::empty())?;
+    let directory = way::walk(base, parent(path), links)?;
     let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     match openat(&directory, name, flags | OFlags::CREATE | OFlags::EXCL, mode) {
         Ok(file) => return Ok(Handed { file: file.into(), created: true, inherited: false }),
@@ -253,31 +248,24 @@ pub(super) fn exposed(file: &File, mode: Mode) -> Option<(u32, u32)> {
     (!more.is_empty()).then(|| (there.st_uid, mode_there.bits()))
 }
 
-/// Follows the link `name`, if the user itself or root has made it.
+/// Follows the link `name`.
 fn follow(
     directory: BorrowedFd<'_>,
     name: &OsStr,
     opening: Opening,
     mode: Mode,
-    links: u32,
+    links: &mut u32,
 ) -> Result<Handed, Refusal> {
-    let link = openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
-    if fstatfs(&link)?.f_type == PROC {
-        // What a process has open, such as `/dev/stdout`: no path leads there, and nobody can exchange it.
-        if let Some(file) = already_open(directory, name) {
-            return Ok(Handed { file: file.into(), created: false, inherited: true });
+    match way::goal(directory, name, links)? {
+        Goal::Path(goal) => open_in(directory, &goal, opening, mode, links),
+        Goal::Open => {
+            if let Some(file) = already_open(directory, name) {
+                return Ok(Handed { file: file.into(), created: false, inherited: true });
+            }
+            let file = open_there(directory, name, OFlags::WRONLY | OFlags::CLOEXEC)?;
+            Ok(Handed { file: file.into(), created: false, inherited: false })
         }
-        let file = open_there(directory, name, OFlags::WRONLY | OFlags::CLOEXEC)?;
-        return Ok(Handed { file: file.into(), created: false, inherited: false });
     }
-    let owner = fstat(&link)?.st_uid;
-    if owner != 0 && owner != rustix::process::geteuid().as_raw() {
-        return Err(Refusal::Link { owner });
-    }
-    let links = links.checked_sub(1).ok_or(Errno::LOOP)?;
-    let target = readlinkat(&link, "", Vec::new())?;
-    let target = PathBuf::from(OsStr::from_bytes(target.as_bytes()));
-    open_in(directory, &target, opening, mode, links)
 }
 
 /// What this process was started with, to be written, where `directory` has its descriptors.

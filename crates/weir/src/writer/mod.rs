@@ -15,7 +15,8 @@
 //! - `piece`: what a file is put together from. `encode`: what stands in it besides the chunks; rewriting for pcap.
 //! - `rotate`: when a file is full. `files`: all files of a run; `names`: what they are called; `finished`: what is done
 //!   with them afterwards.
-//! - `keeper`: who opens and removes files, and what is refused; `open`: from an open file to an output.
+//! - `keeper`: who opens and removes files, and what is refused; `way`: which links lead there; `open`: from an open file to an
+//!   output.
 //! - `ring`: the files of which the oldest go; `template`: which files of earlier runs are among them.
 //! - `compressed`: frames instead of pieces, by threads of its own; `frame`: one of them.
 //! - `disk`: a regular file; several writes in flight. `stream`: everything else, such as a pipe; one write at a time.
@@ -45,6 +46,7 @@ mod template;
 mod tests;
 mod told;
 mod turn;
+mod way;
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -12,9 +12,10 @@ use weir_sys::lock;
 
 use super::compressed::Compressed;
 use super::disk::Disk;
-use super::keeper::{Handed, Refusal, exposed, mode, parent};
+use super::keeper::{Handed, Refusal, exposed, mode};
 use super::ring::Ring;
 use super::stream::Stream;
+use super::way::parent;
 use super::{Compression, Output, WriteError, WriterOptions};
 
 pub(super) struct Opened {
@@ -121,8 +122,8 @@ pub(super) fn refusal(path: &Path, refused: Refusal) -> WriteError {
     let there = |owner, what| WriteError::Foreign { path: path.to_owned(), owner, what };
     let source = match refused {
         Refusal::Io(source) => source,
-        Refusal::Link { owner } => return there(owner, "symbolic link"),
-        Refusal::Foreign { owner } => return there(owner, "file"),
+        Refusal::Link { owner } => return there(owner, "symbolic link there or on the way"),
+        Refusal::Foreign { owner } => return there(owner, "file there"),
         Refusal::Unread => return WriteError::Unread { path: path.to_owned() },
     };
     let kind = source.kind();

@@ -164,6 +164,25 @@ fn root_what_somebody_else_has_put_there_is_refused() {
     }
     assert_eq!((fs::read(&goal).unwrap(), len_of(&file)), (b"mine".to_vec(), 0));
 
+    // Nor does such a link lead on the way, whether to write, to delete or to bring a name to the disk.
+    let (way, inside) = (everybodys.join("way"), disk.path("inside"));
+    fs::create_dir(&inside).unwrap();
+    fs::write(inside.join("f"), "mine").unwrap();
+    symlink("../inside", &way).unwrap();
+    for (owner, refused) in [(NOBODY, true), (0, false)] {
+        lchown(&way, Some(owner), None).unwrap();
+        let path = way.join("f");
+        let opened = Here::default().open(&path, Opening::Any);
+        let directory = Here::default().directory(&path);
+        let removed = Here::default().remove(&path);
+        assert_eq!((directory.is_err(), removed.is_err()), (refused, refused));
+        match opened {
+            Err(Refusal::Link { owner: NOBODY }) => assert!(refused),
+            opened => assert!(!refused && !opened.unwrap().created),
+        }
+        assert_eq!(inside.join("f").exists(), refused);
+    }
+
     // A link of our own is followed, also to where nothing is yet; and somebody's file in a place that is not everybody's.
     let (own, theirs) = (everybodys.join("own"), disk.path("theirs"));
     symlink("../new", &own).unwrap();

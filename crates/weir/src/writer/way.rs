@@ -1,0 +1,89 @@
+//! The way to a file: its directories one by one, and links only where root or this user has made them. Who owns a link
+//! could otherwise lead a capture of root's to any place.
+
+use std::ffi::OsStr;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Component, Path, PathBuf};
+
+use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, fstatfs, readlinkat};
+use rustix::io::{Errno, retry_on_intr};
+
+use super::keeper::Refusal;
+
+/// Links that are followed, one behind the other (the kernel's own limit is 40).
+pub(super) const MOST_LINKS: u32 = 8;
+
+/// `PROC_SUPER_MAGIC` of linux/magic.h.
+const PROC: i64 = 0x9fa0;
+
+/// Where a link leads.
+pub(super) enum Goal {
+    /// To what a process has open, such as `/dev/stdout`: no path leads there, and nobody can exchange it.
+    Open,
+    /// To another path.
+    Path(PathBuf),
+}
+
+/// Opens it, whatever signals come while a file system takes its time.
+pub(super) fn openat(
+    at: impl AsFd,
+    path: impl AsRef<Path>,
+    flags: OFlags,
+    mode: Mode,
+) -> rustix::io::Result<OwnedFd> {
+    retry_on_intr(|| rustix::fs::openat(&at, path.as_ref(), flags, mode))
+}
+
+/// The directory in which `path` is.
+pub(super) fn parent(path: &Path) -> &Path {
+    match path.parent() {
+        Some(parent) if !parent.as_os_str().is_empty() => parent,
+        _ => Path::new("."),
+    }
+}
+
+/// Holds the directory in which `path` is, from the working directory on.
+pub(super) fn directory(path: &Path) -> Result<OwnedFd, Refusal> {
+    walk(CWD, parent(path), &mut { MOST_LINKS })
+}
+
+/// Holds the directory `path`, which begins at `base` where it is relative; `links`: how many may be on the way.
+pub(super) fn walk(base: BorrowedFd<'_>, path: &Path, links: &mut u32) -> Result<OwnedFd, Refusal> {
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let begin = if path.has_root() { Path::new("/") } else { Path::new(".") };
+    let mut here = openat(base, begin, flags, Mode::empty())?;
+    for component in path.components() {
+        let name = match component {
+            Component::Normal(name) => name,
+            Component::ParentDir => OsStr::new(".."),
+            Component::RootDir | Component::CurDir | Component::Prefix(_) => continue,
+        };
+        here = match openat(&here, name, flags | OFlags::NOFOLLOW, Mode::empty()) {
+            Err(Errno::NOTDIR | Errno::LOOP) => match goal(here.as_fd(), name, links)? {
+                Goal::Open => openat(&here, name, flags, Mode::empty())?,
+                Goal::Path(goal) => walk(here.as_fd(), &goal, links)?,
+            },
+            opened => opened?,
+        };
+    }
+    Ok(here)
+}
+
+/// Where the link `name` leads, if the user itself or root has made it.
+pub(super) fn goal(directory: BorrowedFd<'_>, name: &OsStr, links: &mut u32) -> Result<Goal, Refusal> {
+    let link = openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
+    let there = fstat(&link)?;
+    if FileType::from_raw_mode(there.st_mode) != FileType::Symlink {
+        return Err(Errno::NOTDIR.into());
+    }
+    if fstatfs(&link)?.f_type == PROC {
+        return Ok(Goal::Open);
+    }
+    if there.st_uid != 0 && there.st_uid != rustix::process::geteuid().as_raw() {
+        return Err(Refusal::Link { owner: there.st_uid });
+    }
+    *links = links.checked_sub(1).ok_or(Errno::LOOP)?;
+    let goal = readlinkat(&link, "", Vec::new())?;
+    Ok(Goal::Path(PathBuf::from(OsStr::from_bytes(goal.as_bytes()))))
+}
