@@ -172,7 +172,7 @@ fn path_of(name: &str) -> Result<PathBuf, Error> {
 }
 
 /// All names that there are.
-fn names() -> Vec<String> {
+pub(crate) fn names() -> Vec<String> {
     let entries = DIRECTORIES.iter().filter_map(|directory| fs::read_dir(directory).ok()).flatten().flatten();
     let mut names: Vec<String> =
         entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();

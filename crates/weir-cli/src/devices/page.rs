@@ -225,5 +225,7 @@ fn program(program: &Program) -> String {
     let owners: Vec<String> =
         program.owners.iter().map(|owner| format!("{} {}", owner.command, owner.pid)).collect();
     let owners = if owners.is_empty() { String::new() } else { format!(", held by {}", owners.join(", ")) };
-    format!("{}: {name}{id}{owners}", program.hook)
+    let forward =
+        program.forward.as_ref().map(|path| format!(", which weir forward --end {} ends", path.display()));
+    format!("{}: {name}{id}{owners}{}", program.hook, forward.unwrap_or_default())
 }

@@ -2,13 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::path::PathBuf;
 
 use serde::Serialize;
+use weir::forward::Pinned;
 use weir::link::Link;
 use weir_sys::bpf::query;
 use weir_sys::filter::{self, Side};
 
 use super::Device;
+
+const NATIVE: &str = "xdp native";
 
 /// A program or filter on an interface.
 #[derive(Clone, Debug, Serialize)]
@@ -21,6 +25,8 @@ pub(crate) struct Program {
     pub(crate) name: Option<String>,
     /// Processes that hold it, as far as this user may see them. None: it is pinned, or held by its interface alone.
     pub(crate) owners: Vec<Owner>,
+    /// The directory by which `weir forward --on-exit open` keeps it there; null: none that can be seen.
+    pub(crate) forward: Option<PathBuf>,
 }
 
 /// A process.
@@ -33,12 +39,9 @@ pub(crate) struct Owner {
 /// The programs of an interface, in the order in which a packet that comes in, then one that goes out, meets them. What
 /// only others may see is added to `not_told`.
 pub(crate) fn attached(link: &Link, not_told: &mut Vec<String>) -> Vec<Program> {
-    let program = |hook, id| Program { hook, id, name: None, owners: Vec::new() };
-    let xdp = [
-        ("xdp offload", link.xdp.offload),
-        ("xdp native", link.xdp.native),
-        ("xdp generic", link.xdp.generic),
-    ];
+    let program = |hook, id| Program { hook, id, name: None, owners: Vec::new(), forward: None };
+    let xdp =
+        [("xdp offload", link.xdp.offload), (NATIVE, link.xdp.native), ("xdp generic", link.xdp.generic)];
     let mut all: Vec<Program> =
         xdp.into_iter().filter(|(_, id)| id.is_some()).map(|(hook, id)| program(hook, id)).collect();
     let sides =
@@ -68,6 +71,10 @@ pub(crate) fn identify(devices: &mut [Device]) {
     let owners = owners(&ids);
     for device in devices {
         for program in &mut device.programs {
+            if program.hook == NATIVE {
+                let forward = Pinned::receiving_on(device.index);
+                program.forward = forward.map(|forward| forward.directory().to_owned());
+            }
             let Some(id) = program.id else { continue };
             program.owners = owners.get(&id).cloned().unwrap_or_default();
             match query::program(id) {

@@ -43,9 +43,12 @@ fn programs(device: &Device) -> Check {
         .map(|program| format!("{} {}", program.hook, program.name.as_deref().unwrap_or("(no name told)")))
         .collect();
     match xdp {
-        Some(_) => Check::weak(NAME, list.join(", "))
+        Some(xdp) => Check::weak(NAME, list.join(", "))
             .why("the place of xdp is taken, and never taken away: use tc or af_packet")
-            .mend(format!("{} tells whose it is", page_of(device))),
+            .mend(match &xdp.forward {
+                Some(path) => format!("weir forward --end {} ends it", path.display()),
+                None => format!("{} tells whose it is", page_of(device)),
+            }),
         None if list.is_empty() => Check::ok(NAME, "none of others"),
         None => Check::ok(NAME, list.join(", ")),
     }

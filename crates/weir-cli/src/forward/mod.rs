@@ -1,15 +1,17 @@
 //! `weir forward`: what one interface receives is sent on another, inside the kernel.
 
 mod copying;
+mod list;
 mod live;
 mod report;
 mod summary;
 
 use std::io;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
-use weir::forward::{ForwardAccount, ForwardBuilder, OnExit};
+use weir::forward::{ForwardAccount, ForwardBuilder, OnExit, Pinned};
 use weir::{Event, Forward, Namespace};
 
 use self::copying::{CopyArgs, Copying};
@@ -39,6 +41,8 @@ Examples:
         The same bridge stays in the kernel when the process ends, however it ends ...
   weir forward --end eth1 eth2
         ... until this, which tells what became of every packet.
+  weir forward --list
+        What goes on so, packets and paths; `weir forward --end PATH` ends it where interfaces are gone, too.
 
 Without -w no packet comes to the process. Each ends in one counter:
   seen = filtered + forwarded + no room + too long + unable + errors.
@@ -50,12 +54,12 @@ Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong, 3 packets
 #[command(after_help = EXAMPLES)]
 pub(crate) struct ForwardArgs {
     /// The interface that receives; NAMESPACE/IF for one in another network namespace.
-    #[arg(value_name = "IN")]
-    from: String,
+    #[arg(value_name = "IN", required_unless_present = "list")]
+    from: Option<String>,
 
     /// The interface that sends.
-    #[arg(value_name = "OUT")]
-    to: String,
+    #[arg(value_name = "OUT", required_unless_present_any = ["list", "end"])]
+    to: Option<String>,
 
     /// Which packets are forwarded (pcap-filter(7) and more); the others go to this host's stack.
     #[arg(value_name = "EXPRESSION", help_heading = "Filter")]
@@ -74,9 +78,14 @@ pub(crate) struct ForwardArgs {
     #[arg(help_heading = "Forwarding")]
     on_exit: OnExitArg,
 
-    /// End what `--on-exit open` has left going on, and print its account.
+    /// End what `--on-exit open` has left going on, and print its account: from IN to OUT, or the one of the path that --list
+    /// shows, as IN.
     #[arg(long, conflicts_with_all = ["words", "filter", "filter_file", "both", "on_exit", "duration", "no_promiscuous_mode", "lose_tags", "control", "write", "ready_fd"], help_heading = "Forwarding")]
     end: bool,
+
+    /// List what `--on-exit open` keeps going on in the kernel, here and in all network namespaces that have a name.
+    #[arg(long, conflicts_with_all = ["from", "to", "words", "filter", "filter_file", "both", "on_exit", "end", "duration", "no_promiscuous_mode", "lose_tags", "control", "write", "ready_fd", "quiet"], help_heading = "Forwarding")]
+    list: bool,
 
     /// Leave the interfaces out of promiscuous mode: only frames for their own addresses are received.
     #[arg(short = 'p', long, help_heading = "Forwarding")]
@@ -124,9 +133,15 @@ enum OnExitArg {
 }
 
 impl ForwardArgs {
+    /// What the two interfaces are called.
+    fn names(&self) -> (&str, &str) {
+        (self.from.as_deref().unwrap_or_default(), self.to.as_deref().unwrap_or_default())
+    }
+
     /// Between which two.
     fn between(&self) -> Result<ForwardBuilder, Failure> {
-        let ((here, from), (there, to)) = (place(&self.from)?, place(&self.to)?);
+        let (from, to) = self.names();
+        let ((here, from), (there, to)) = (place(from)?, place(to)?);
         Ok(Forward::between(from, to).namespaces(here.as_ref(), there.as_ref()))
     }
 
@@ -155,6 +170,9 @@ fn place(name: &str) -> Result<(Option<Namespace>, String), Failure> {
 /// Runs the command.
 pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
     grant::more_than_capture("forward packets")?;
+    if args.list {
+        return list::print(args.json);
+    }
     if args.end {
         return end(args);
     }
@@ -178,7 +196,7 @@ pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
         .confine(|| listening.iter().map(Listening::path).fold(Needs::to_capture(), Needs::remove))?;
     let copying = args.copy.begin(forward.take_copy(), &options)?;
     if !args.quiet {
-        style::print(&report::opened(&forward, &args.from, &args.to, style::stderr()));
+        style::print(&report::opened(&forward, args.names(), style::stderr()));
     }
     if args.verbose {
         listening.iter().for_each(Listening::say);
@@ -199,7 +217,15 @@ pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
 
 /// Ends what goes on without a process.
 fn end(args: &ForwardArgs) -> Result<(), Failure> {
-    let account = args.between()?.end()?;
+    let account = match (&args.from, &args.to) {
+        (Some(path), None) if path.contains('/') => Pinned::at(Path::new(path))?.end()?,
+        (Some(_), None) => {
+            return Err(Failure::usage(
+                "--end needs two interfaces, or a path that weir forward --list shows",
+            ));
+        }
+        _ => args.between()?.end()?,
+    };
     let mut summary = Summary::new(&[], &account, None);
     summary.end_flights();
     if !args.quiet {
@@ -295,7 +321,7 @@ impl Run<'_> {
         if !self.args.quiet {
             style::print(&report::account(&summary, style::stderr()));
             if summary.goes_on.is_some() {
-                style::print(&report::goes_on(&self.args.from, &self.args.to));
+                style::print(&report::goes_on(self.args.names()));
             }
         }
         let printed = print_json(self.args, &summary);

@@ -10,7 +10,7 @@ use crate::style::Paint;
 use crate::units;
 
 /// A line for each way, what may go wrong on it, and how it ends.
-pub(super) fn opened(forward: &Forward, from: &str, to: &str, paint: Paint) -> String {
+pub(super) fn opened(forward: &Forward, (from, to): (&str, &str), paint: Paint) -> String {
     let mut text = String::new();
     for way in forward.ways() {
         let name = paint.bold(format!("{} -> {}", way.from, way.to));
@@ -33,7 +33,7 @@ pub(super) fn opened(forward: &Forward, from: &str, to: &str, paint: Paint) -> S
 }
 
 /// What is said at the end of a run that leaves something going on.
-pub(super) fn goes_on(from: &str, to: &str) -> String {
+pub(super) fn goes_on((from, to): (&str, &str)) -> String {
     format!("It goes on in the kernel; to end it: {}\n", end(from, to))
 }
 

@@ -292,6 +292,61 @@ fn root_what_is_ended_is_what_goes_on_in_the_namespaces_that_are_named() {
 }
 
 #[test]
+fn root_what_goes_on_is_listed_and_ended_where_its_interface_is_gone() {
+    if !require_root("root_what_goes_on_is_listed_and_ended_where_its_interface_is_gone") {
+        return;
+    }
+    let (network, bpffs) = (lab(), with_bpffs());
+    let weir = |args: &[&str]| Running::spawn(&network, &mut bpffs.weir(args)).wait();
+    let list = || {
+        let list = weir(&["forward", "--list", "--json"]).succeeded().stdout;
+        let list: Value = serde_json::from_slice(&list).expect("an object");
+        list["forwards"].as_array().expect("an array").clone()
+    };
+    assert_eq!(list(), Vec::<Value>::new());
+    let running = start(&network, &mut bpffs.weir(&["forward", "rx0", "rx1", "--both", "--on-exit", "open"]));
+    running.interrupt().succeeded();
+    assert_eq!(send(&network, 100), 100);
+    let [one] = &list()[..] else { panic!("one: {:?}", list()) };
+    assert_eq!((&one["from"], &one["to"], &one["both"]), (&"rx0".into(), &"rx1".into(), &true.into()));
+    assert_eq!((&one["forwarded"], &one["lost"], &one["dead"]), (&100.into(), &0.into(), &false.into()));
+    let path = one["path"].as_str().expect("a path");
+    let devices = String::from_utf8(weir(&["devices", "rx0"]).succeeded().stdout).expect("text");
+    let doctor = String::from_utf8(weir(&["doctor", "-i", "rx0", "--json"]).stdout).expect("text");
+    assert!(doctor.contains(&format!("weir forward --end {path} ends it")), "{doctor}");
+    let words: Vec<&str> = devices.split_whitespace().collect();
+    assert!(words.join(" ").contains(&format!("which weir forward --end {path} ends")), "{devices}");
+
+    // The second interface goes, with its other end, and the first stays promiscuous.
+    let gone = network.rx().run(|| Command::new("ip").args(["link", "del", "rx1"]).status());
+    assert!(gone.expect("ip runs").success());
+    weir(&["forward", "--end", "rx0", "rx1"]).failed(&["there is no interface `rx1`", "weir forward --list"]);
+    let text = String::from_utf8(weir(&["forward", "--list"]).succeeded().stdout).expect("text");
+    assert!(text.contains("which is gone: 100 packets forwarded, 0 lost; an interface is gone"), "{text}");
+    assert!(text.contains(&format!("to end it: weir forward --end {path}")), "{text}");
+    let ended = account(&weir(&["forward", "--end", path, "--json"]).succeeded());
+    assert_eq!(ended["forwarded"], 100);
+    assert!(list().is_empty() && !links(&network).contains("PROMISC"), "{}", links(&network));
+    weir(&["forward", "--end", path]).failed(&["nothing goes on as"]);
+}
+
+#[test]
+fn root_where_no_bpffs_is_seen_that_is_said() {
+    if !require_root("root_where_no_bpffs_is_seen_that_is_said") {
+        return;
+    }
+    let network = lab();
+    let hidden = Mounts::with("umount -q /sys/fs/bpf; true");
+    for args in [&["forward", "--end", "rx0", "rx1"][..], &["forward", "--list"]] {
+        let ended = Running::spawn(&network, &mut hidden.weir(args)).wait();
+        ended.failed(&[
+            "cannot see what the kernel forwards",
+            "`ip netns exec` hides it; outside of that: weir forward",
+        ]);
+    }
+}
+
+#[test]
 fn root_names_that_look_alike_are_not_taken_for_one_another() {
     if !require_root("root_names_that_look_alike_are_not_taken_for_one_another") {
         return;

@@ -13,6 +13,7 @@ mod account;
 mod copy;
 mod end;
 mod handler;
+mod pinned;
 mod pins;
 mod pump;
 mod stack;
@@ -28,6 +29,7 @@ pub use self::account::{ForwardAccount, ForwardQueue, ForwardTally, SendCounters
 use self::copy::Copy;
 use self::end::End;
 pub use self::handler::{Handler, Lane, Packet, Verdict};
+pub use self::pinned::Pinned;
 use self::pins::Pins;
 use self::pump::Pumps;
 use self::way::Way;
@@ -142,7 +144,7 @@ impl ForwardBuilder {
     ///
     /// There is none; no such interfaces.
     pub fn end(self) -> Result<ForwardAccount, Error> {
-        Pins::end(&self.ends)
+        Pinned::between(&self.ends)?.end()
     }
 
     /// Begins.

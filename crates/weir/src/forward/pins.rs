@@ -14,32 +14,22 @@ use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, statfs};
 use rustix::io::Errno;
-use weir_bpf::forward::Queues;
 use weir_sys::CallError;
-use weir_sys::bpf::XdpLink;
-use weir_sys::bpf::grace::Grace;
-use weir_sys::link::{links, set_promiscuous};
 use weir_sys::netns;
 
-use super::account::{ForwardAccount, WayAccount};
 use super::end::End;
-use super::way;
-use crate::builder::Wanted;
-use crate::site::inside;
-use crate::source::programmed::off;
-use crate::{Error, Namespace};
+use crate::Error;
 
-const BPFFS: &str = "/sys/fs/bpf";
+pub(super) const BPFFS: &str = "/sys/fs/bpf";
 const BPF_FS_MAGIC: u32 = 0xcafe_4a11;
 /// Directories of the ways.
 pub(super) const WAYS: [&str; 2] = ["forth", "back"];
 /// The program's own link, pinned last: without it the rest is of no effect.
 pub(super) const LINK: &str = "link";
-const PROMISCUOUS: &str = "promiscuous";
+pub(super) const PROMISCUOUS: &str = "promiscuous";
 /// How often another's directory is met that goes in the same moment.
 const ATTEMPTS: u32 = 10;
 
@@ -53,9 +43,9 @@ pub(super) struct Pins {
 
 /// What tells an interface from all others, as long as the system runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Key {
-    namespace: u64,
-    index: u32,
+pub(super) struct Key {
+    pub(super) namespace: u64,
+    pub(super) index: u32,
 }
 
 impl Pins {
@@ -113,58 +103,10 @@ impl Pins {
         self.locked = None;
     }
 
-    /// Ends what goes on between these two.
-    pub(super) fn end(ends: &[Wanted; 2]) -> Result<ForwardAccount, Error> {
-        let keys = ends.iter().map(Key::of).collect::<Result<Vec<_>, _>>()?;
-        let [from, to] = [0, 1].map(|end: usize| ends[end].label());
-        own_if_there(&root())?;
-        let directory = place(&root(), [keys[0], keys[1]]);
-        if !directory.is_dir() {
-            let what =
-                format!("nothing goes on from `{from}` to `{to}`: there is no {}", directory.display());
-            return Err(Error::Forward { what, mend: others(ends[0].namespace.as_ref())? });
-        }
-        let Some(locked) = lock(&directory, false)? else { return Err(begins(&directory, &from, &to)) };
-        let pins = Self { directory, locked: Some(locked) };
-        let mut ended = Vec::new();
-        for (name, [here, there]) in WAYS.into_iter().zip([[0, 1], [1, 0]]) {
-            let directory = pins.directory.join(name);
-            if !directory.is_dir() {
-                continue;
-            }
-            match XdpLink::pinned(&directory.join(LINK)) {
-                Ok(link) => off(link.detach())?,
-                Err(error) if error.errno() == Errno::NOENT.raw_os_error() => {}
-                Err(error) => return Err(pins.leave(privileged(error))),
-            }
-            if directory.join(PROMISCUOUS).is_dir() {
-                let undo = || set_promiscuous(keys[here].index, false);
-                inside(ends[here].namespace.as_ref(), undo)??;
-            }
-            ended.push((directory, ends[here].label(), ends[there].label()));
-        }
-        let waited = Grace::new().wait();
-        let mut ways = Vec::new();
-        for (directory, from, to) in ended {
-            let queues = Queues::pinned(&directory)?;
-            ways.push(WayAccount {
-                from,
-                to,
-                queues: way::queues(&queues)?,
-                untold_tags: 0,
-                nic: None,
-                sender: None,
-            });
-        }
-        drop(pins);
-        waited?;
-        Ok(ForwardAccount { elapsed: Duration::ZERO, ways })
-    }
-
-    /// What cannot be ended stays as it is.
-    fn leave(mut self, error: Error) -> Error {
-        self.keep();
-        error
+    /// The directory, held by nobody else; `None`: somebody has it.
+    pub(super) fn taken(directory: &Path) -> Result<Option<Self>, Error> {
+        let locked = lock(directory, false)?;
+        Ok(locked.map(|locked| Self { directory: directory.to_owned(), locked: Some(locked) }))
     }
 
     fn empty(&self) -> Result<(), Error> {
@@ -182,30 +124,17 @@ impl Drop for Pins {
     }
 }
 
-impl Key {
-    fn of(wanted: &Wanted) -> Result<Self, Error> {
-        let namespace = wanted.namespace.as_ref();
-        let (cookie, links) = inside(namespace, || (netns::cookie(), links()))?;
-        let index = links?.into_iter().find(|link| link.name == wanted.name).map(|link| link.index);
-        let gone = || Error::Forward {
-            what: format!("there is no interface `{}`, and what is gone forwards nothing", wanted.label()),
-            mend: "ip link lists those that are there".to_owned(),
-        };
-        Ok(Self { namespace: cookie?, index: index.ok_or_else(gone)? })
-    }
-}
-
 fn keys(ends: &[End; 2]) -> Result<[Key; 2], Error> {
     let key = |end: &End| Ok::<_, Error>(Key { namespace: end.inside(netns::cookie)??, index: end.index() });
     Ok([key(&ends[0])?, key(&ends[1])?])
 }
 
-fn root() -> PathBuf {
+pub(super) fn root() -> PathBuf {
     Path::new(BPFFS).join("weir")
 }
 
 /// No dot may be in a name there.
-fn place(root: &Path, [from, to]: [Key; 2]) -> PathBuf {
+pub(super) fn place(root: &Path, [from, to]: [Key; 2]) -> PathBuf {
     let Key { namespace, index } = from;
     root.join(format!("forward-{namespace}-{index}-{}-{}", to.namespace, to.index))
 }
@@ -220,7 +149,7 @@ fn already(from: &str, to: &str) -> Error {
 }
 
 /// Somebody else has the directory's lock.
-fn begins(directory: &Path, from: &str, to: &str) -> Error {
+pub(super) fn begins(directory: &Path, from: &str, to: &str) -> Error {
     if goes_on(directory) {
         return already(from, to);
     }
@@ -293,7 +222,7 @@ fn own(directory: &Path) -> Result<(), Error> {
 }
 
 /// The same, if it is there at all.
-fn own_if_there(directory: &Path) -> Result<(), Error> {
+pub(super) fn own_if_there(directory: &Path) -> Result<(), Error> {
     match fs::symlink_metadata(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         _ => own(directory),
@@ -319,7 +248,7 @@ fn removed(directory: &Path) -> Result<(), Error> {
     }
 }
 
-fn privileged(error: CallError) -> Error {
+pub(super) fn privileged(error: CallError) -> Error {
     match Errno::from_raw_os_error(error.errno()) {
         Errno::PERM | Errno::ACCESS => {
             Error::Privilege { operation: error.operation, needs: "cap_dac_override" }
@@ -328,31 +257,13 @@ fn privileged(error: CallError) -> Error {
     }
 }
 
-fn is_bpffs() -> bool {
+pub(super) fn is_bpffs() -> bool {
     statfs(BPFFS)
         .is_ok_and(|found| u64::try_from(found.f_type).is_ok_and(|kind| kind == u64::from(BPF_FS_MAGIC)))
 }
 
-/// What else goes on, as seen from a namespace.
-fn others(namespace: Option<&Namespace>) -> Result<String, Error> {
-    let (cookie, links) = inside(namespace, || (netns::cookie(), links()))?;
-    let (cookie, links) = (cookie?, links?);
-    let named = |Key { namespace, index }: Key| {
-        let link = links.iter().find(|link| namespace == cookie && link.index == index);
-        link.map_or_else(|| format!("interface {index} of another namespace"), |link| link.name.clone())
-    };
-    let entries = fs::read_dir(root()).into_iter().flatten().flatten();
-    let keys = entries.filter_map(|entry| parsed(&entry.file_name().to_string_lossy()));
-    let mut pairs: Vec<String> = keys.map(|[from, to]| format!("{} to {}", named(from), named(to))).collect();
-    pairs.sort();
-    Ok(match pairs.as_slice() {
-        [] => "nothing goes on at all".to_owned(),
-        pairs => format!("what does: {}", pairs.join("; ")),
-    })
-}
-
 /// The interfaces that the name of a directory stands for.
-fn parsed(name: &str) -> Option<[Key; 2]> {
+pub(super) fn parsed(name: &str) -> Option<[Key; 2]> {
     let mut numbers = name.strip_prefix("forward-")?.split('-').map(str::parse::<u64>);
     let mut key = || {
         let (namespace, index) = (numbers.next()?.ok()?, numbers.next()?.ok()?);

@@ -1,0 +1,271 @@
+//! What the kernel forwards without a process: which there is, from where to where, and its end.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::io::Errno;
+use weir_bpf::forward::Queues;
+use weir_sys::bpf::XdpLink;
+use weir_sys::bpf::grace::Grace;
+use weir_sys::link::{Link, links, set_promiscuous};
+use weir_sys::netns;
+
+use super::account::{ForwardAccount, WayAccount};
+use super::pins::{self, BPFFS, Key, LINK, PROMISCUOUS, Pins, WAYS};
+use super::way;
+use crate::builder::Wanted;
+use crate::site::inside;
+use crate::source::programmed::off;
+use crate::{Error, Namespace, command, namespace};
+
+/// Forwarding that stays in the kernel until it is ended ([`OnExit::Open`](super::OnExit::Open)); its process may be there still.
+#[derive(Clone, Debug)]
+pub struct Pinned {
+    directory: PathBuf,
+    ends: [Place; 2],
+}
+
+/// One of its interfaces.
+#[derive(Clone, Debug)]
+struct Place {
+    key: Key,
+    label: String,
+    found: Found,
+}
+
+#[derive(Clone, Debug)]
+enum Found {
+    /// In this namespace; `None`: that of the calling thread.
+    There(Option<Namespace>),
+    Gone,
+    /// In a namespace without a name, or that may not be entered.
+    Elsewhere,
+}
+
+/// A namespace, with its interfaces.
+struct Site {
+    namespace: Option<Namespace>,
+    cookie: u64,
+    links: Vec<Link>,
+}
+
+impl Pinned {
+    /// All that there is, in the order of their directories.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be seen from here: no bpffs, or one that somebody else may have written to.
+    pub fn all() -> Result<Vec<Self>, Error> {
+        visible(|| "weir forward --list".to_owned())?;
+        pins::own_if_there(&pins::root())?;
+        let mut all = keys();
+        all.sort_by(|(one, _), (other, _)| one.cmp(other));
+        if all.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sites = Site::all()?;
+        Ok(all.into_iter().map(|(directory, keys)| Self::of(directory, keys, &sites)).collect())
+    }
+
+    /// The one of this directory, as [`directory`](Self::directory) gives it.
+    ///
+    /// # Errors
+    ///
+    /// There is none; it cannot be seen from here.
+    pub fn at(directory: &Path) -> Result<Self, Error> {
+        let all = Self::all()?;
+        let what = || format!("nothing goes on as {}", directory.display());
+        let known = told(&all);
+        let found = all.into_iter().find(|one| one.directory == directory);
+        found.ok_or_else(|| Error::Forward { what: what(), mend: known })
+    }
+
+    /// The one that receives on this interface of the calling thread's network namespace, if there is one that can be seen from
+    /// here.
+    pub fn receiving_on(index: u32) -> Option<Self> {
+        let here = Key { namespace: netns::cookie().ok()?, index };
+        let is_there = |one: &Self| {
+            let mut ways = WAYS.iter().zip(&one.ends);
+            ways.any(|(way, end)| end.key == here && one.directory.join(way).join(LINK).exists())
+        };
+        Self::all().ok()?.into_iter().find(is_there)
+    }
+
+    /// The one between these two.
+    pub(super) fn between(ends: &[Wanted; 2]) -> Result<Self, Error> {
+        let [from, to] = ends.each_ref().map(Wanted::label);
+        visible(|| {
+            let outside = |end: &str| match end.contains('/') {
+                true => command::word(end),
+                false => format!("NAMESPACE/{}", command::word(end)),
+            };
+            format!("weir forward --end {} {}", outside(&from), outside(&to))
+        })?;
+        pins::own_if_there(&pins::root())?;
+        let [one, other] = ends;
+        let keys = [key(one)?, key(other)?];
+        let directory = pins::place(&pins::root(), keys);
+        if !directory.is_dir() {
+            let what =
+                format!("nothing goes on from `{from}` to `{to}`: there is no {}", directory.display());
+            // As seen from where the first is.
+            let mend = inside(one.namespace.as_ref(), || Self::all().map(|all| told(&all)))??;
+            return Err(Error::Forward { what, mend });
+        }
+        let place =
+            |key, label, end: &Wanted| Place { key, label, found: Found::There(end.namespace.clone()) };
+        Ok(Self { directory, ends: [place(keys[0], from, one), place(keys[1], to, other)] })
+    }
+
+    fn of(directory: PathBuf, keys: [Key; 2], sites: &[Site]) -> Self {
+        Self { directory, ends: keys.map(|key| Place::find(key, sites)) }
+    }
+
+    /// Where in a bpffs it is.
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// The two interfaces, the one that receives first: as `weir` knows them, or in words.
+    pub fn ends(&self) -> [&str; 2] {
+        self.ends.each_ref().map(|end| end.label.as_str())
+    }
+
+    /// Whether packets go the other way as well.
+    pub fn both(&self) -> bool {
+        WAYS.iter().all(|way| self.directory.join(way).is_dir())
+    }
+
+    /// Whether an interface is gone: what it received and what was sent there is not forwarded any more.
+    pub fn is_dead(&self) -> bool {
+        self.ends.iter().any(|end| matches!(end.found, Found::Gone))
+    }
+
+    /// What became of every packet so far.
+    ///
+    /// # Errors
+    ///
+    /// If the kernel cannot be asked; it has just been ended.
+    pub fn account(&self) -> Result<ForwardAccount, Error> {
+        let mut ways = Vec::new();
+        for (name, [from, to]) in WAYS.into_iter().zip([[0, 1], [1, 0]]) {
+            let directory = self.directory.join(name);
+            if !directory.is_dir() {
+                continue;
+            }
+            ways.push(WayAccount {
+                from: self.ends[from].label.clone(),
+                to: self.ends[to].label.clone(),
+                queues: way::queues(&Queues::pinned(&directory)?)?,
+                untold_tags: 0,
+                nic: None,
+                sender: None,
+            });
+        }
+        Ok(ForwardAccount { elapsed: Duration::ZERO, ways })
+    }
+
+    /// Ends it, whether its interfaces are there or not, and gives the account from its very beginning.
+    ///
+    /// # Errors
+    ///
+    /// Somebody else ends it in this moment; a lack of privilege.
+    pub fn end(self) -> Result<ForwardAccount, Error> {
+        let [from, to] = self.ends();
+        let Some(mut pins) = Pins::taken(&self.directory)? else {
+            return Err(pins::begins(&self.directory, from, to));
+        };
+        for (name, end) in WAYS.into_iter().zip(&self.ends) {
+            let directory = self.directory.join(name);
+            match XdpLink::pinned(&directory.join(LINK)) {
+                Ok(link) => off(link.detach())?,
+                Err(error) if error.errno() == Errno::NOENT.raw_os_error() => {}
+                Err(error) => {
+                    pins.keep();
+                    return Err(pins::privileged(error));
+                }
+            }
+            if let Found::There(namespace) = &end.found
+                && directory.join(PROMISCUOUS).is_dir()
+            {
+                let undo = || set_promiscuous(end.key.index, false);
+                inside(namespace.as_ref(), undo)??;
+            }
+        }
+        let waited = Grace::new().wait();
+        let account = self.account()?;
+        drop(pins);
+        waited?;
+        Ok(account)
+    }
+}
+
+impl Place {
+    fn find(key: Key, sites: &[Site]) -> Self {
+        let site = sites.iter().find(|site| site.cookie == key.namespace);
+        let link = site.and_then(|site| site.links.iter().find(|link| link.index == key.index));
+        let (label, found) = match (site, link) {
+            (Some(site), Some(link)) => {
+                let namespace = site.namespace.as_ref().map(|one| format!("{}/", one.name()));
+                let label = format!("{}{}", namespace.unwrap_or_default(), link.name);
+                (label, Found::There(site.namespace.clone()))
+            }
+            (Some(_), None) => (format!("interface {}, which is gone", key.index), Found::Gone),
+            (None, _) => (format!("interface {} of another namespace", key.index), Found::Elsewhere),
+        };
+        Self { key, label, found }
+    }
+}
+
+impl Site {
+    /// That of the calling thread, and all that have a name and may be entered.
+    fn all() -> Result<Vec<Self>, Error> {
+        let mut sites = vec![Self::look(None)?];
+        let named = namespace::names().into_iter().filter_map(|name| Namespace::find(&name).ok());
+        sites.extend(named.filter_map(|namespace| Self::look(Some(namespace)).ok()));
+        Ok(sites)
+    }
+
+    fn look(namespace: Option<Namespace>) -> Result<Self, Error> {
+        let (cookie, links) = inside(namespace.as_ref(), || (netns::cookie(), links()))?;
+        Ok(Self { namespace, cookie: cookie?, links: links? })
+    }
+}
+
+/// What there is, in words.
+fn told(all: &[Pinned]) -> String {
+    let pairs: Vec<String> = all.iter().map(|one| one.ends().join(" to ")).collect();
+    match pairs.as_slice() {
+        [] => "nothing goes on at all".to_owned(),
+        pairs => format!("what does: {}", pairs.join("; ")),
+    }
+}
+
+/// Refuses where nothing can be seen; `again`: the command for where it can.
+fn visible(again: impl FnOnce() -> String) -> Result<(), Error> {
+    if pins::is_bpffs() {
+        return Ok(());
+    }
+    let what = format!("cannot see what the kernel forwards: {BPFFS} is no bpffs here");
+    let mend = format!("`ip netns exec` hides it; outside of that: {}", again());
+    Err(Error::Forward { what, mend })
+}
+
+fn key(wanted: &Wanted) -> Result<Key, Error> {
+    let site = Site::look(wanted.namespace.clone())?;
+    let index = site.links.into_iter().find(|link| link.name == wanted.name).map(|link| link.index);
+    let gone = || Error::Forward {
+        what: format!("there is no interface `{}`", wanted.label()),
+        mend: "what goes on, also between interfaces that are gone: weir forward --list".to_owned(),
+    };
+    Ok(Key { namespace: site.cookie, index: index.ok_or_else(gone)? })
+}
+
+/// The directories, and the interfaces that their names stand for.
+fn keys() -> Vec<(PathBuf, [Key; 2])> {
+    let entries = fs::read_dir(pins::root()).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| Some((entry.path(), pins::parsed(&entry.file_name().to_string_lossy())?)))
+        .collect()
+}
