@@ -45,11 +45,16 @@ mod udp;
 pub use facts::Facts;
 pub use hex::Dump;
 
+use std::collections::BTreeMap;
+
 use bytes::{Bytes, Cut};
 use streams::Streams;
 
 /// Headers in headers that are looked into; tunnels beyond are only named.
 const DEEPEST: u8 = 16;
+
+/// Interfaces by index.
+pub type Names = BTreeMap<u32, String>;
 
 /// How a packet becomes a line.
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,9 +89,22 @@ impl Dissector {
     ///
     /// `link_type`: `LINKTYPE_*` (tcpdump.org/linktypes.html); `original_len`: bytes on the wire.
     pub fn packet(&mut self, link_type: u16, data: &[u8], original_len: u32, line: &mut Vec<u8>) -> Facts {
+        self.packet_among(&Names::new(), link_type, data, original_len, line)
+    }
+
+    /// The same of a packet that may be of any of these interfaces, which it names by index (`LINKTYPE_LINUX_SLL2`).
+    pub fn packet_among(
+        &mut self,
+        names: &Names,
+        link_type: u16,
+        data: &[u8],
+        original_len: u32,
+        line: &mut Vec<u8>,
+    ) -> Facts {
         let mut printer = Printer {
             line,
             options: self.options,
+            names,
             streams: &mut self.streams,
             facts: Facts::default(),
             protocol: "link",
@@ -106,6 +124,7 @@ impl Dissector {
 struct Printer<'a> {
     line: &'a mut Vec<u8>,
     options: Options,
+    names: &'a Names,
     streams: &'a mut Streams,
     facts: Facts,
     /// The protocol that is being read: what a line that ends early names.

@@ -212,7 +212,10 @@ impl Printer<'_> {
         let source = (address_len == 6).then(|| bytes.mac(12)).transpose()?;
         bytes.get(0, 20)?;
         self.header(20);
-        put!(self, "if{index:<4}{:<3} ", cooked_way(kind.into()));
+        match self.names.get(&index) {
+            Some(name) => put!(self, "{name:<5} {:<3} ", cooked_way(kind.into())),
+            None => put!(self, "if{index:<4}{:<3} ", cooked_way(kind.into())),
+        }
         let announce = |printer: &mut Self| {
             put!(printer, "ifindex {index} ");
             if let Some(source) = source {

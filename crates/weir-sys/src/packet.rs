@@ -24,7 +24,7 @@ use std::mem::size_of;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use rustix::net::{SocketType, sockopt::socket_error};
+use rustix::net::sockopt::socket_error;
 
 pub use self::block::{Origin, Packet};
 pub use self::filter::{
@@ -50,7 +50,7 @@ impl Promiscuous {
     ///
     /// `EPERM`: without `CAP_NET_RAW`. `ENODEV`: no such interface.
     pub fn new(interface: u32) -> Result<Self, CallError> {
-        let held = Self { socket: packet_socket(SocketType::RAW)? };
+        let held = Self { socket: packet_socket()? };
         held.and(interface)?;
         Ok(held)
     }
@@ -86,8 +86,8 @@ pub enum Traffic {
 /// The measures of a [`PacketRing`].
 #[derive(Clone, Copy, Debug)]
 pub struct RingOptions {
-    /// Index of the interface in this thread's network namespace. `None`: all that are there or will be, and packets
-    /// begin behind their link-layer header, which [`Packet::origin`] stands for.
+    /// Index of the interface in this thread's network namespace. `None`: all that are there or will be, each packet with
+    /// the link-layer header of its own.
     pub interface: Option<u32>,
     /// What of its traffic is wanted.
     pub traffic: Traffic,
@@ -143,8 +143,7 @@ impl PacketRing {
     /// The same, and those of [`FilterPlace::put`].
     pub fn open_behind(options: &RingOptions, program: Program<'_>) -> Result<Self, CallError> {
         // Without a protocol no packet of any interface gets in before the socket is bound.
-        let kind = if options.interface.is_some() { SocketType::RAW } else { SocketType::DGRAM };
-        let socket = packet_socket(kind)?;
+        let socket = packet_socket()?;
         let option = |name, value: i32, what: &str| {
             set(&socket, libc::SOL_PACKET, name, &value).map_err(|error| CallError::new(what, error))
         };

@@ -1,5 +1,7 @@
 //! An interface as a capture file describes it.
 
+use std::collections::BTreeMap;
+
 use crate::Interface;
 
 /// One interface of a capture file: what pcapng's Interface Description Block says, or the head of a pcap file.
@@ -31,6 +33,24 @@ pub struct FileInterface {
     pub more: Vec<u8>,
 }
 
+impl FileInterface {
+    /// Of a file of `any`: the interfaces that there were at its beginning, by the index that packets tell. Names came later, so
+    /// there may be others.
+    pub fn others(&self) -> BTreeMap<u32, String> {
+        let listed = self.description.as_deref().filter(|_| self.link_type == LINUX_SLL2).unwrap_or_default();
+        let one = |entry: &str| {
+            let (index, name) = entry.split_once(' ')?;
+            Some((index.parse().ok()?, name.to_owned()))
+        };
+        // What is no such list tells nothing.
+        listed.split(LIST).map(one).collect::<Option<_>>().unwrap_or_default()
+    }
+}
+
+/// What stands between two in a list of interfaces.
+pub(crate) const LIST: &str = ", ";
+const LINUX_SLL2: u16 = 276;
+
 impl From<&Interface> for FileInterface {
     fn from(interface: &Interface) -> Self {
         Self {
@@ -43,6 +63,23 @@ impl From<&Interface> for FileInterface {
             speed_bits: interface.speed_bits,
             os: Some(crate::writer::os()),
             ..Self::default()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_of_interfaces_is_read_as_it_was_written() {
+        let others = |link_type, description: &str| {
+            let description = Some(description.to_owned());
+            FileInterface { link_type, description, ..FileInterface::default() }.others()
+        };
+        assert_eq!(others(276, "1 lo, 12 eth0.5"), [(1, "lo".into()), (12, "eth0.5".into())].into());
+        for (link_type, description) in [(1, "1 lo"), (276, ""), (276, "Ethernet"), (276, "1 lo, the rest")] {
+            assert!(others(link_type, description).is_empty(), "{description}");
         }
     }
 }

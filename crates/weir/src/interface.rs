@@ -10,8 +10,8 @@ use weir_sys::netdev::{XdpAbilities, xdp_abilities};
 
 use crate::Error;
 use crate::builder::Wanted;
-use crate::command;
 use crate::filter::{Compiled, Filter, Receiver};
+use crate::{command, file_interface};
 
 /// One interface of a capture.
 #[derive(Clone, Debug)]
@@ -192,7 +192,7 @@ impl Device {
             in_use: true,
             netmask: None,
             any: true,
-            description: Some(all.join(", ")),
+            description: Some(all.join(file_interface::LIST)),
             filter: None,
         }
     }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use weir::writer::{Writer, WriterOptions};
-use weir::{Capture, Change, Chunk, Error, Event, FileInterface, Namespace, SourceChoice};
+use weir::{Capture, Change, Chunk, Error, Event, FileInterface, Filter, Namespace, SourceChoice};
 use weir_lab::{FrameSender, NetNs, Network, Traffic, Veth, require_root};
 use weir_sys::link::{Link, LinkChange, LinkMonitor};
 
@@ -192,6 +192,53 @@ fn root_any_sees_what_tcpdump_does() {
     let judge = tshark(&theirs, &fields);
     assert_eq!((listing.len(), judge.len()), (175, 175));
     listing.iter().zip(&judge).for_each(|(ours, theirs)| assert_eq!(ours, theirs));
+}
+
+#[test]
+fn root_any_keeps_every_tag_of_a_frame() {
+    if !require_root("root_any_keeps_every_tag_of_a_frame") {
+        return;
+    }
+    let network = Network::new(Veth::default()).unwrap();
+    let there = namespace(network.rx());
+    let plain = Traffic::new(90).unwrap().between(network.pair()).frame(0);
+    let tags: [&[u8]; 5] = [
+        &[],
+        &[0x81, 0, 0, 5],
+        &[0x88, 0xa8, 0, 100, 0x81, 0, 0, 5],
+        &[0x81, 0, 0, 7, 0x81, 0, 0, 5],
+        &[0x81, 0, 0, 1, 0x81, 0, 0, 2, 0x81, 0, 0, 3],
+    ];
+    let tagged = tags.map(|tags| [&plain[..12], tags, &plain[12..]].concat());
+    let length = u8::try_from(plain.len() - 14).unwrap();
+    let llc = [&plain[..12], &[0, length, 0x42, 0x42, 3], &plain[17..]].concat();
+    let frames = [&tagged[..], &[llc]].concat();
+    let mut all = common::capture().interface_in(&there, "any").open().unwrap();
+    let mut narrow = common::capture().interface_in(&there, "any").snap_len(40);
+    narrow = narrow.filter(Filter::new("vlan 5"));
+    let mut narrow = narrow.open().unwrap();
+    for end in [&network.pair().tx, &network.pair().rx] {
+        FrameSender::new(end).unwrap().send_frames(&frames).unwrap();
+    }
+    let whole = 2 * frames.len() as u64;
+    wait_for(&mut all, |account| account.total().captured >= whole);
+    let mut number = 0;
+    drain(&mut all, |chunk| {
+        for packet in chunk.packets() {
+            let frame = &frames[number % frames.len()];
+            // 802.3 with LLC is protocol 4 there, and the length is not kept.
+            let protocol = if frame[12..14] == [0, length] { &[0, 4] } else { &frame[12..14] };
+            assert_eq!((&packet.data[..2], &packet.data[20..]), (protocol, &frame[14..]), "frame {number}");
+            assert_eq!(packet.original_len as usize, frame.len() + 6);
+            number += 1;
+        }
+    });
+    assert_eq!(number as u64, whole);
+    // In each direction, wherever the tag stands.
+    wait_for(&mut narrow, |account| account.total().captured >= 6);
+    let mut lengths = Vec::new();
+    drain(&mut narrow, |chunk| lengths.extend(chunk.packets().map(|packet| packet.data.len())));
+    assert_eq!((lengths, narrow.account().unwrap().total().seen), (vec![40; 6], whole));
 }
 
 /// Whole packets in a pcap file that is being written.

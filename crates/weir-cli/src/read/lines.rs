@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use weir::reader::{Reader, Run};
 use weir::{Direction, FileInterface, Packet};
-use weir_dissect::{Dissector, Dump};
+use weir_dissect::{Dissector, Dump, Names};
 
 use super::clock::Clock;
 use super::sink::{End, Page, Sink};
@@ -22,8 +22,24 @@ pub(crate) struct Lines {
     below: Below,
     numbers: bool,
     count: u64,
-    /// Link type and name, by number.
-    interfaces: Vec<(u16, String)>,
+    /// By number.
+    interfaces: Vec<Printed>,
+}
+
+/// What there is to print of an interface.
+#[derive(Debug, Default)]
+pub(super) struct Printed {
+    pub(super) link_type: u16,
+    pub(super) name: String,
+    /// Those that its packets may be of, where it stands for all.
+    pub(super) others: Names,
+}
+
+impl Printed {
+    pub(super) fn new(interface: &FileInterface, name: String) -> Self {
+        let others = interface.others().into_iter().map(|(index, name)| (index, harmless(&name))).collect();
+        Self { link_type: interface.link_type, name, others }
+    }
 }
 
 impl Lines {
@@ -37,7 +53,7 @@ impl Sink for Lines {
     fn interface(&mut self, interface: &FileInterface, _fine: bool) -> Result<(), End> {
         let number = self.interfaces.len();
         let name = interface.name.as_deref().map(harmless).unwrap_or_else(|| format!("#{number}"));
-        self.interfaces.push((interface.link_type, name));
+        self.interfaces.push(Printed::new(interface, name));
         Ok(())
     }
 
@@ -48,8 +64,9 @@ impl Sink for Lines {
             write!(text, "{:5}  ", self.count)?;
         }
         self.clock.write(packet.timestamp, text);
-        let unknown = (1, String::new());
-        let (link_type, name) = self.interfaces.get(packet.interface as usize).unwrap_or(&unknown);
+        let unknown = Printed::default();
+        let Printed { link_type, name, others } =
+            self.interfaces.get(packet.interface as usize).unwrap_or(&unknown);
         if self.interfaces.len() > 1 {
             text.extend_from_slice(name.as_bytes());
             text.resize(text.len() + 5_usize.saturating_sub(name.len()) + 1, b' ');
@@ -59,7 +76,7 @@ impl Sink for Lines {
             Some(Direction::Out) => text.extend_from_slice(b"Out "),
             _ => {}
         }
-        let facts = self.dissector.packet(*link_type, packet.data, packet.original_len, text);
+        let facts = self.dissector.packet_among(others, *link_type, packet.data, packet.original_len, text);
         if packet.lost_before > 0 {
             write!(text, "  [{} lost before]", packet.lost_before)?;
         }

@@ -10,6 +10,7 @@ use serde::Serialize;
 use weir::{Direction, FileInterface, Packet};
 use weir_dissect::{Dissector, Facts, Options};
 
+use super::lines::Printed;
 use super::sink::{End, Page, Sink};
 use crate::json;
 
@@ -95,7 +96,7 @@ pub(crate) struct Objects {
     dissector: Dissector,
     line: Vec<u8>,
     count: u64,
-    interfaces: Vec<(u16, String)>,
+    interfaces: Vec<Printed>,
 }
 
 impl Objects {
@@ -109,16 +110,18 @@ impl Objects {
 impl Sink for Objects {
     fn interface(&mut self, interface: &FileInterface, _fine: bool) -> Result<(), End> {
         let name = interface.name.clone().unwrap_or_else(|| format!("#{}", self.interfaces.len()));
-        self.interfaces.push((interface.link_type, name));
+        self.interfaces.push(Printed::new(interface, name));
         Ok(())
     }
 
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End> {
         self.count += 1;
-        let unknown = (1, String::new());
-        let (link_type, name) = self.interfaces.get(packet.interface as usize).unwrap_or(&unknown);
+        let unknown = Printed::default();
+        let Printed { link_type, name, others } =
+            self.interfaces.get(packet.interface as usize).unwrap_or(&unknown);
         self.line.clear();
-        let facts = self.dissector.packet(*link_type, packet.data, packet.original_len, &mut self.line);
+        let facts =
+            self.dissector.packet_among(others, *link_type, packet.data, packet.original_len, &mut self.line);
         let object = Object {
             number: self.count,
             time: time(packet.timestamp).filter(|_| !packet.notes.is_timeless()),

@@ -90,6 +90,22 @@ fn a_count_is_exact(source: &[&str]) {
 }
 
 #[test]
+fn root_a_file_of_all_interfaces_names_them() {
+    if !require_root("root_a_file_of_all_interfaces_names_them") {
+        return;
+    }
+    let (directory, network) = (directory(), network());
+    let file = path(&directory, "any.pcapng");
+    let running = start(&network, &["capture", "-i", "any", "-B", "8MiB", "-w", &file, "-c", "5"]);
+    send_off(&network, 5);
+    running.wait().succeeded();
+    let lines = String::from_utf8(weir(&["read", &file]).output().expect("weir runs").stdout).expect("text");
+    assert_eq!(lines.lines().filter(|line| line.contains(" rx0   In ")).count(), 5, "{lines}");
+    let objects = weir(&["read", "--json", &file]).output().expect("weir runs").stdout;
+    assert_eq!(String::from_utf8(objects).expect("text").matches("rx0   In ").count(), 5);
+}
+
+#[test]
 fn root_without_a_file_packets_are_counted() {
     if !require_root("root_without_a_file_packets_are_counted") {
         return;

@@ -33,6 +33,8 @@ const TPID_DEFAULT: u16 = 0x8100;
 pub struct Packet<'a> {
     /// From the link layer on, without a tag that was stripped, cut at the snap length.
     pub data: &'a [u8],
+    /// Bytes of the link-layer header, as far as they are there. The kernel may count tags behind it, too.
+    pub link_header: usize,
     /// Bytes that it had before it was cut, without the tag that was stripped.
     pub original_len: u32,
     /// Nanoseconds since the Unix epoch.
@@ -151,6 +153,9 @@ impl Cursor {
         let nanoseconds = u64::from(whole(&head, offset_of!(tpacket3_hdr, tp_nsec)));
         let packet = Packet {
             data,
+            link_header: usize::from(half(&head, offset_of!(tpacket3_hdr, tp_net)))
+                .saturating_sub(data_at)
+                .min(data_len),
             // Never less than what is there.
             original_len: whole(&head, offset_of!(tpacket3_hdr, tp_len)).max(u32::try_from(data_len).ok()?),
             timestamp: seconds * 1_000_000_000 + nanoseconds,
@@ -282,6 +287,7 @@ mod tests {
         assert_eq!(left, 0);
         assert_eq!(packets.iter().map(|p| p.data.len()).collect::<Vec<_>>(), [60, 61, 0, 1514]);
         assert_eq!(packets.iter().map(|p| p.original_len).collect::<Vec<_>>(), [60, 1514, 0, 1514]);
+        assert_eq!(packets.iter().map(|p| p.link_header).collect::<Vec<_>>(), [14, 14, 0, 14]);
         assert_eq!(packets.iter().map(Packet::sent).collect::<Vec<_>>(), [false, true, false, false]);
         assert_eq!(packets[3].timestamp, 1_700_000_000_000_000_003);
         assert!(packets.iter().all(|p| p.tag.is_none()));

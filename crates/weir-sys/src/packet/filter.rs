@@ -3,8 +3,6 @@
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 
-use rustix::net::SocketType;
-
 use super::socket::{packet_socket, set};
 use super::{LOOPBACK, RingOptions, Traffic};
 use crate::CallError;
@@ -76,7 +74,7 @@ impl FilterPlace {
 ///
 /// As [`FilterPlace::put`], and `EPERM` without `CAP_NET_RAW`.
 pub fn try_filter(options: &RingOptions, program: Program<'_>) -> Result<(), CallError> {
-    put(&packet_socket(SocketType::RAW)?, options, program)
+    put(&packet_socket()?, options, program)
 }
 
 /// `net.core.optmem_max`: bytes that a socket may have for filters and options, the filter before one that is exchanged

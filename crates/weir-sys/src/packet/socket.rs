@@ -8,9 +8,9 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::CallError;
 
-/// A packet socket that receives nothing yet: packets with their link-layer header (`RAW`) or without (`DGRAM`).
-pub(super) fn packet_socket(kind: SocketType) -> Result<OwnedFd, CallError> {
-    socket_with(AddressFamily::PACKET, kind, SocketFlags::CLOEXEC, None)
+/// A packet socket that receives nothing yet, as it has no protocol; later packets with their link-layer header.
+pub(super) fn packet_socket() -> Result<OwnedFd, CallError> {
+    socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None)
         .map_err(|error| CallError::new("open a packet socket", error))
 }
 

@@ -57,6 +57,8 @@ const SMALLEST_RING: u32 = 4 << 20;
 const SMALLEST_BLOCK: u32 = 256 << 10;
 /// What the heads of a block and of a packet take of it, and more.
 const BLOCK_OVERHEAD: u32 = 256;
+/// Bytes of a link-layer header, at most (`MAX_HEADER` of the kernel is less without tunnels).
+const LONGEST_HEADER: u32 = 128;
 
 /// The kernel closes a block that is not full when it was there at two ends of a period, which is [`SOON`] at most where
 /// packets are wanted in order of time; and a packet waits until the pump's thread runs.
@@ -143,7 +145,9 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     let interpreted = sieve.as_ref().and_then(Sieve::why_interpreted);
     let interpreted = interpreted.map(|why| format!(", filter interpreted, which is slower: {why}"));
     // A filter looks at packets before they are cut.
-    let asked_len = if sieve.is_some() { DEFAULT_SNAP_LEN } else { snap_len };
+    // Of all interfaces a header goes that may be longer than the one that comes in its place.
+    let kept_len = if device.any { snap_len.saturating_add(LONGEST_HEADER) } else { snap_len };
+    let asked_len = if sieve.is_some() { DEFAULT_SNAP_LEN } else { kept_len };
     let wanted = RingOptions { snap_len: asked_len, ..wanted };
     let front = in_kernel.as_ref().map_or(packet::Program::All, |(filter, _)| filter.program());
     let (ring, options) = open_ring(wanted, front).map_err(|error| refused(name, error))?;
@@ -163,7 +167,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     in_force.replace(in_kernel.unwrap_or_default());
     let gate = Arc::new(SocketGate {
         name: name.clone(),
-        socket: ring.filter_place()?.keeping(snap_len),
+        socket: ring.filter_place()?.keeping(kept_len),
         shared: Arc::clone(&shared),
         snap_len,
         refusals,

@@ -1,10 +1,49 @@
 //! The header in front of packets of all interfaces, where their own link-layer headers would be of different kinds:
 //! `LINKTYPE_LINUX_SLL2` (tcpdump.org/linktypes/LINKTYPE_LINUX_SLL2.html).
 
-use weir_sys::packet::Origin;
+use weir_sys::packet::{Origin, Packet};
 
 /// Bytes of the header.
 pub(super) const HEADER: usize = 20;
+
+/// Bytes of an Ethernet header.
+const ETHERNET: usize = 14;
+/// Whether an interface of this `ARPHRD_*` has Ethernet headers: Ethernet itself, and the loopback.
+fn is_ethernet(hardware: u16) -> bool {
+    [1, 772].contains(&hardware)
+}
+
+/// What a packet is behind its link-layer header: the protocol, in network byte order, and the bytes of it.
+///
+/// The kernel's own word for the protocol is that of the innermost of several tags, where it is one of the packets that this host
+/// sends (since Linux 6.10) or that came through the stack; what stands in the frame is always that of the outermost.
+pub(super) fn behind_link_layer<'a>(packet: &Packet<'a>) -> ([u8; 2], &'a [u8]) {
+    let (told, data) = (packet.origin.protocol(), packet.data);
+    if is_ethernet(packet.origin.hardware())
+        && packet.link_header >= ETHERNET
+        && let Some((&[.., high, low], rest)) = data.split_first_chunk::<ETHERNET>()
+    {
+        // Others than these, of no Ethertype, stand for what a driver knows, such as the tags of a switch.
+        let of_a_frame =
+            u16::from_be_bytes(told) >= FIRST_ETHERTYPE || [NOVELL, LLC, [high, low]].contains(&told);
+        let protocol = match u16::from_be_bytes([high, low]) {
+            _ if !of_a_frame => told,
+            FIRST_ETHERTYPE.. => [high, low],
+            // A length: 802.3.
+            _ if rest.starts_with(&[0xff, 0xff]) => NOVELL,
+            _ => LLC,
+        };
+        return (protocol, rest);
+    }
+    (told, data.get(packet.link_header..).unwrap_or_default())
+}
+
+/// The smallest Ethertype; what is less is a length, or one of the kernel's own.
+const FIRST_ETHERTYPE: u16 = 0x0600;
+/// `ETH_P_802_3`: an 802.3 frame without LLC.
+const NOVELL: [u8; 2] = [0, 1];
+/// `ETH_P_802_2`: one with it.
+const LLC: [u8; 2] = [0, 4];
 
 /// The header of a packet that was met at `origin`, with this protocol (network byte order) behind it.
 pub(super) fn header(origin: &Origin, protocol: [u8; 2]) -> [u8; HEADER] {
@@ -21,6 +60,35 @@ pub(super) fn header(origin: &Origin, protocol: [u8; 2]) -> [u8; HEADER] {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_protocol_is_that_of_the_frame() {
+        let frame = |kind: &[u8]| [&[2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2], kind, &[9; 8]].concat();
+        let behind = |data: &[u8], link_header, hardware, told| {
+            let origin = Origin::new(1, 0, told, hardware, [0; 6]);
+            let packet = Packet { data, link_header, original_len: 60, timestamp: 0, tag: None, origin };
+            let (protocol, rest) = behind_link_layer(&packet);
+            (u16::from_be_bytes(protocol), rest.len())
+        };
+        for hardware in [1, 772] {
+            assert_eq!(behind(&frame(&[8, 0]), 14, hardware, 0x0800), (0x0800, 8));
+            // The kernel says what is behind both tags, or counts one as header.
+            assert_eq!(behind(&frame(&[0x81, 0, 0, 5, 8, 0]), 14, hardware, 0x0800), (0x8100, 12));
+            assert_eq!(behind(&frame(&[0x81, 0, 0, 5, 8, 0]), 18, hardware, 0x0800), (0x8100, 12));
+            assert_eq!(behind(&frame(&[0, 9, 0x42, 0x42, 3]), 14, hardware, 4), (4, 11));
+            assert_eq!(behind(&frame(&[0, 9, 0xff, 0xff]), 14, hardware, 1), (1, 10));
+            assert_eq!(
+                behind(&frame(&[0, 9, 0x42, 0x42, 3]), 14, hardware, 9),
+                (4, 11),
+                "as a raw socket sends it"
+            );
+            assert_eq!(behind(&frame(&[8, 0]), 14, hardware, 0xf8), (0xf8, 8), "a tag of a switch");
+            assert_eq!(behind(&frame(&[8, 0])[..13], 13, hardware, 0x0800), (0x0800, 0));
+        }
+        // A tunnel has no header, others have another one.
+        assert_eq!(behind(&frame(&[8, 0]), 0, 65534, 0x0800), (0x0800, 22));
+        assert_eq!(behind(&frame(&[8, 0]), 20, 32, 0x86dd), (0x86dd, 2));
+    }
 
     #[test]
     fn the_header_is_in_network_byte_order() {

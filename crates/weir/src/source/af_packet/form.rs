@@ -21,7 +21,7 @@ pub(super) struct Form {
     pub(super) snap_len: usize,
     /// Whether each record tells the direction of its packet.
     pub(super) directions: bool,
-    /// Whether packets come without a link-layer header, and get a cooked one.
+    /// Whether packets get a cooked header in place of that of their link layer.
     pub(super) cooked: bool,
 }
 
@@ -47,9 +47,8 @@ impl Form {
         let mut left = self.snap_len;
         let bytes = match &packet.tag {
             _ if self.cooked => {
-                let (head, tag) = cooked(packet);
-                let tag = if packet.tag.is_some() { tag.as_slice() } else { &[] };
-                let parts = [&head, tag, packet.data].map(|part| first(part, &mut left));
+                let parts = cooked(packet);
+                let parts = parts.all().map(|part| first(part, &mut left));
                 record::encode(room, &header, &parts)
             }
             None => record::encode(room, &header, &[first(packet.data, &mut left)]),
@@ -63,33 +62,46 @@ impl Form {
 
     /// Puts a packet that gets a cooked header into `out`, whole. Gives its length on the wire.
     pub(super) fn whole(&self, packet: &Packet<'_>, out: &mut Vec<u8>) -> u32 {
-        let (head, tag) = cooked(packet);
         out.clear();
-        out.extend_from_slice(&head);
-        if packet.tag.is_some() {
-            out.extend_from_slice(&tag);
-        }
-        out.extend_from_slice(packet.data);
+        cooked(packet).all().iter().for_each(|part| out.extend_from_slice(part));
         self.original_len(packet)
     }
 
     /// The packet's length before anything was stripped or cut.
     #[inline]
     fn original_len(&self, packet: &Packet<'_>) -> u32 {
-        let added = if packet.tag.is_some() { TAG } else { 0 } + if self.cooked { COOKED } else { 0 };
-        packet.original_len.saturating_add(added)
+        let tag = if packet.tag.is_some() { TAG } else { 0 };
+        let length = packet.original_len.saturating_add(tag);
+        if !self.cooked {
+            return length;
+        }
+        let header = packet.data.len() - cooked::behind_link_layer(packet).1.len();
+        length.saturating_sub(u32::try_from(header).unwrap_or(u32::MAX)).saturating_add(COOKED)
     }
 }
 
-/// The header of a packet that gets a cooked one, and what stands of its tag behind that, if it has one: a tag begins with
-/// the protocol that says so, and ends with the one behind it.
-fn cooked(packet: &Packet<'_>) -> ([u8; cooked::HEADER], [u8; 4]) {
-    let inner = packet.origin.protocol();
+/// The parts of a packet that gets a cooked header.
+struct Cooked<'a> {
+    head: [u8; cooked::HEADER],
+    /// What stands of a tag that was stripped behind the header: a tag begins with the protocol that says so, and ends with the
+    /// one behind it.
+    tag: Option<[u8; TAG as usize]>,
+    rest: &'a [u8],
+}
+
+impl Cooked<'_> {
+    fn all(&self) -> [&[u8]; 3] {
+        [&self.head, self.tag.as_slice().as_flattened(), self.rest]
+    }
+}
+
+fn cooked<'a>(packet: &Packet<'a>) -> Cooked<'a> {
+    let (inner, rest) = cooked::behind_link_layer(packet);
     let (outer, tag) = match packet.tag {
-        None => (inner, [0; 4]),
-        Some([first, second, high, low]) => ([first, second], [high, low, inner[0], inner[1]]),
+        None => (inner, None),
+        Some([first, second, high, low]) => ([first, second], Some([high, low, inner[0], inner[1]])),
     };
-    (cooked::header(&packet.origin, outer), tag)
+    Cooked { head: cooked::header(&packet.origin, outer), tag, rest }
 }
 
 #[cfg(test)]
@@ -108,7 +120,9 @@ mod tests {
         let form = Form { interface: 0, snap_len: 100, directions: false, cooked: true };
         let mut room = [0; 200];
         let mut lay = |tag| {
-            let packet = Packet { data: &[9; 6], original_len: 60, timestamp: 99, tag, origin: origin(0) };
+            let data = &[2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, 9, 9, 9, 9, 9, 9];
+            let origin = origin(0);
+            let packet = Packet { data, link_header: 14, original_len: 74, timestamp: 99, tag, origin };
             let (bytes, original_len) = form.lay(&mut room, &packet, None).unwrap();
             let record = Records::new(&room[..bytes]).next().unwrap().unwrap();
             (record.data.to_vec(), original_len)
@@ -122,7 +136,15 @@ mod tests {
     #[test]
     fn a_record_says_what_the_ring_does() {
         let data: Vec<u8> = (0..20).collect();
-        let packet = Packet { data: &data, original_len: 60, timestamp: 99, tag: None, origin: origin(4) };
+        let origin_of = origin(4);
+        let packet = Packet {
+            data: &data,
+            link_header: 14,
+            original_len: 60,
+            timestamp: 99,
+            tag: None,
+            origin: origin_of,
+        };
         let tagged = Packet { tag: Some([0x81, 0, 0, 7]), origin: origin(0), ..packet };
         let mut room = [0xee; 200];
         for (packet, snap_len, lost, expected) in [
