@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use weir::reader::{RepairError, repair};
+use weir::reader::{Joined, RepairError, repair};
 
 use crate::failure::Failure;
 use crate::{style, units};
@@ -31,6 +31,25 @@ pub(crate) fn run(input: &Path, output: &Path) -> Result<(), Failure> {
     }
     if repaired.lost.len() > TOLD {
         style::say(format_args!("{}: and {} more places", paint.yellow("lost"), repaired.lost.len() - TOLD));
+    }
+    for further in repaired.further.iter().take(TOLD) {
+        let packets = match further.packets {
+            Joined::Whole => "its packets follow".to_owned(),
+            Joined::CutTimes => {
+                "its packets follow, their times cut to microseconds as the first one's".to_owned()
+            }
+            Joined::LeftOut => {
+                format!(
+                    "its packets are lost, since a pcap file has one link type, and theirs is {}",
+                    further.link_type
+                )
+            }
+        };
+        style::say(format_args!(
+            "{}: another file begins at byte {}; {packets}",
+            paint.yellow("note"),
+            further.position
+        ));
     }
     if let Some(reason) = &repaired.ended {
         style::say(format_args!("{}: {reason}", paint.yellow("note")));

@@ -80,6 +80,34 @@ pub(super) fn variant(magic: [u8; 4]) -> Result<Variant, Fault> {
     Err(Fault::Magic(magic))
 }
 
+/// Whether a file begins so: a magic, and a version that is read.
+pub fn begins_file(bytes: &[u8]) -> bool {
+    let Some(variant) = bytes.first_chunk().and_then(|magic| variant(*magic).ok()) else { return false };
+    let version = variant.order.u16_at(bytes, 4).zip(variant.order.u16_at(bytes, 6));
+    version.is_some_and(|(major, minor)| lengths(major, minor).is_some())
+}
+
+/// Why what says that it is a record of no bytes is none.
+#[cold]
+fn no_record(header: &[u8]) -> Option<Fault> {
+    match header {
+        header if begins_file(header) => Some(Fault::AnotherFile),
+        header if header.iter().all(|byte| *byte == 0) => Some(Fault::Zeros),
+        _ => None,
+    }
+}
+
+/// The order of lengths in this version; `None`: it is not known.
+fn lengths(major: u16, minor: u16) -> Option<Lengths> {
+    match (major, minor) {
+        (2, 0..=2) => Some(Lengths::OriginalFirst),
+        (2, 3) => Some(Lengths::LargerIsOriginal),
+        (2, 4) => Some(Lengths::CapturedFirst),
+        (543, 0) => Some(Lengths::OriginalFirst), // tcpdump of DG/UX
+        _ => None,
+    }
+}
+
 impl Variant {
     /// Bytes of the header of the file.
     pub fn header_len(self) -> usize {
@@ -100,13 +128,8 @@ impl Header {
         let half = |at| variant.order.u16_at(bytes, at).unwrap_or_default();
         let word = |at| variant.order.u32_at(bytes, at).unwrap_or_default();
         let version = (half(4), half(6));
-        let lengths = match version {
-            (2, 0..=2) => Lengths::OriginalFirst,
-            (2, 3) => Lengths::LargerIsOriginal,
-            (2, 4) => Lengths::CapturedFirst,
-            (543, 0) => Lengths::OriginalFirst, // tcpdump of DG/UX
-            (major, minor) => return Err(Fault::Version { major, minor }),
-        };
+        let (major, minor) = version;
+        let lengths = lengths(major, minor).ok_or(Fault::Version { major, minor })?;
         // Link type: 16 bits. 10 bits of no meaning. Bit 26: the four highest bits are the length of the frame check
         // sequence, in 16-bit words. Bit 27: none.
         let link = word(20);
@@ -143,10 +166,15 @@ impl Header {
         let Some(header) = bytes.get(..head) else {
             return Ok(Step::Need(head));
         };
-        let Numbers { captured, .. } = self.numbers(header);
-        let limit = self.longest;
+        let numbers = self.numbers(header);
+        let (captured, limit) = (numbers.captured, self.longest);
         if captured > limit {
             return Err(Fault::TooLong { length: captured, limit });
+        }
+        if numbers.is_nothing()
+            && let Some(fault) = no_record(header)
+        {
+            return Err(fault);
         }
         Ok(Step::Need(head + captured as usize))
     }
@@ -155,9 +183,10 @@ impl Header {
     #[inline(always)]
     pub(super) fn plain<'a>(&self, bytes: &'a [u8]) -> Option<(Record<'a>, usize)> {
         let start = self.variant.record_header_len();
-        let Numbers { timestamp, captured, original_len, flags, .. } = self.numbers(bytes.get(..start)?);
+        let numbers = self.numbers(bytes.get(..start)?);
+        let Numbers { timestamp, captured, original_len, flags, .. } = numbers;
         let used = start + captured as usize;
-        if captured > self.longest {
+        if captured > self.longest || (numbers.is_nothing() && no_record(&bytes[..start]).is_some()) {
             return None;
         }
         let record = Record {
@@ -184,6 +213,43 @@ impl Header {
     pub fn is_usual(&self) -> bool {
         let Variant { order, patched, ixia, .. } = self.variant;
         order == ByteOrder::NATIVE && !patched && !ixia && self.lengths == Lengths::CapturedFirst
+    }
+
+    /// A record as this file would have it. `from`: the header of the file that it comes from. Finer times are cut.
+    pub fn adopt(&self, from: &Self, record: &[u8]) -> Vec<u8> {
+        let (head, data) = record.split_at(from.variant.record_header_len().min(record.len()));
+        let Numbers { timestamp, captured, original_len, flags, .. } = from.numbers(head);
+        let word = |number: u64| {
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
+            if self.variant.order == ByteOrder::NATIVE { number } else { number.swap_bytes() }.to_ne_bytes()
+        };
+        let unit = match self.variant.resolution {
+            Resolution::Nano => 1,
+            Resolution::Micro => 1_000,
+        };
+        let (first, second) = match self.lengths {
+            Lengths::OriginalFirst => (original_len, captured),
+            _ => (captured, original_len),
+        };
+        let (seconds, fraction) = (timestamp / 1_000_000_000, timestamp % 1_000_000_000 / unit);
+        let mut adopted = [seconds, fraction, first.into(), second.into()].map(word).concat();
+        if self.variant.patched {
+            let kind = if flags == Some(OUTBOUND) { OUTGOING } else { 0 };
+            adopted.extend([0, 0, 0, 0, 0, 0, kind, 0]);
+        }
+        adopted.extend_from_slice(data);
+        adopted
+    }
+
+    /// Whether a file that begins so may hold a packet of so many bytes from one that begins as `other`.
+    pub fn may_hold(&self, other: &Self, captured: usize) -> bool {
+        (self.link_type, self.fcs_len) == (other.link_type, other.fcs_len)
+            && captured <= self.longest as usize
+    }
+
+    /// Whether records of both files are written alike.
+    pub fn is_alike(&self, other: &Self) -> bool {
+        self.variant == other.variant && self.lengths == other.lengths
     }
 
     /// `header`: as long as it has to be.
@@ -220,4 +286,13 @@ pub(crate) struct Numbers {
     pub(crate) captured: u32,
     pub(crate) original_len: u32,
     pub(crate) flags: Option<u32>,
+}
+
+impl Numbers {
+    /// Whether they are of a packet without a byte, as a run of zeros says, and the header of a file that is taken for a
+    /// record.
+    #[inline(always)]
+    fn is_nothing(&self) -> bool {
+        self.captured == 0 && self.original_len == 0
+    }
 }

@@ -43,6 +43,12 @@ pub enum Fault {
         /// The longest that is read: for blocks [`LONGEST_BLOCK`](super::LONGEST_BLOCK).
         limit: u32,
     },
+    /// A run of zeros where a record of pcap has to be.
+    #[error("zeros where a packet has to be")]
+    Zeros,
+    /// The header of another pcap file where a record has to be.
+    #[error("another file begins here: two were put together")]
+    AnotherFile,
     /// The two lengths of a block differ.
     #[error("a block of type {kind:#x} begins with length {length} and ends with {tail}")]
     Tail {

@@ -21,10 +21,10 @@ mod time;
 
 use std::ops::Range;
 
-pub use self::classic::{Header, Variant};
+pub use self::classic::{Header, Variant, begins_file};
 pub use self::fault::{Doubt, Fault};
 pub use self::foreign::{to_copy, to_native};
-pub use self::plausible::{Plausible, section_without_length};
+pub use self::plausible::{Plausible, Times, section_without_length};
 use self::sections::Sections;
 pub use self::time::TimeUnit;
 use crate::ByteOrder;

@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::block;
 use super::classic::Numbers;
 use super::sections::Sections;
-use super::{Decoder, Header, State};
+use super::{Decoder, Found, Header, State, Step, begins_file};
 use crate::ByteOrder;
 use crate::pcap::Resolution;
 use crate::pcapng;
@@ -25,29 +25,85 @@ pub enum Plausible {
 /// Records in a row that have to make sense before the first is believed. One pcap header passes for any few small
 /// numbers; three that lead to each other do not.
 const ROW: usize = 3;
-/// Seconds that a record may be away from the one before the damage: a year.
+/// As many where their times are near one another, but far from all that was read before.
+const LONG_ROW: usize = 8;
+/// Seconds that a record may be away from one before the damage: a year.
 const AWAY: u64 = 366 * 86_400;
+/// The most times far from one another that are kept.
+const MOST_TIMES: usize = 16;
 
-impl Decoder {
-    /// Whether reading may go on here, after damage. `ended`: the file has no more bytes than these. `last`: the time
-    /// stamp of the last packet, in nanoseconds.
-    pub fn plausible(&self, bytes: &[u8], ended: bool, last: Option<u64>) -> Plausible {
-        match &self.state {
-            State::Start => start(bytes),
-            State::Pcapng(sections) => sections.plausible(bytes),
-            State::Pcap(header) => header.plausible(bytes, ended, last),
+/// Around when the packets are that were believed: clocks jump when they are set, and a file may be put together of several.
+#[derive(Debug, Clone, Default)]
+pub struct Times(Vec<u64>);
+
+impl Times {
+    /// Keeps the time stamp of a packet that is believed, in nanoseconds.
+    pub fn learn(&mut self, timestamp: u64) {
+        if !self.is_near(timestamp) && self.0.len() < MOST_TIMES {
+            self.0.push(timestamp);
         }
     }
 
-    /// Whether the packet at the start of `bytes`, which [`step`](Self::step) takes for one, says about itself what
-    /// cannot be. pcap has nothing but this to tell damage by.
-    pub fn doubtful(&self, bytes: &[u8]) -> bool {
+    /// Whether a packet of about this time was believed.
+    pub fn is_near(&self, timestamp: u64) -> bool {
+        self.0.iter().any(|time| are_near(*time, timestamp))
+    }
+}
+
+fn are_near(one: u64, other: u64) -> bool {
+    one.abs_diff(other) / 1_000_000_000 <= AWAY
+}
+
+impl Decoder {
+    /// Whether reading may go on here, after damage. `ended`: the file has no more bytes than these.
+    pub fn plausible(&self, bytes: &[u8], ended: bool, times: &Times) -> Plausible {
         match &self.state {
-            State::Pcap(header) => bytes
-                .get(..header.variant.record_header_len())
-                .is_some_and(|head| !header.makes_sense(&header.numbers(head))),
-            _ => false,
+            State::Start => start(bytes),
+            State::Pcapng(sections) => sections.plausible(bytes),
+            State::Pcap(header) => match another_file(bytes, ended) {
+                Plausible::No => header.plausible(bytes, ended, times),
+                other => other,
+            },
         }
+    }
+
+    /// Whether the record at the start of `bytes`, which stands where the one before says, leads to others that make
+    /// sense. Of pcapng each block says itself whether it is whole.
+    pub fn goes_on(&self, bytes: &[u8], ended: bool) -> Plausible {
+        match &self.state {
+            State::Pcap(header) => header.row(bytes, ended, ROW, 1, |numbers| header.makes_sense(numbers)),
+            _ => Plausible::Yes,
+        }
+    }
+
+    /// Whether the packet at the start of `bytes`, which [`step`](Self::step) takes for one and which leads to nothing that
+    /// makes sense, is to be believed all the same: as the last one before a damaged place.
+    pub fn is_credible(&self, bytes: &[u8], times: &Times) -> bool {
+        match &self.state {
+            State::Pcap(header) => bytes.get(..header.variant.record_header_len()).is_some_and(|head| {
+                let numbers = header.numbers(head);
+                let near = times.0.is_empty() || times.is_near(numbers.timestamp);
+                header.makes_sense(&numbers) && near && numbers.captured.max(numbers.original_len) > 0
+            }),
+            _ => true,
+        }
+    }
+}
+
+/// The header of a pcap file with packets behind it.
+fn another_file(bytes: &[u8], ended: bool) -> Plausible {
+    if !begins_file(bytes) {
+        return Plausible::No;
+    }
+    match Decoder::new().start(bytes) {
+        Ok(Step::Found { used, found: Found::Header(header, _) }) => {
+            match header.plausible(&bytes[used..], ended, &Times::default()) {
+                Plausible::Need(need) => Plausible::Need(used + need),
+                other => other,
+            }
+        }
+        Ok(Step::Need(need)) => Plausible::Need(need),
+        _ => Plausible::No,
     }
 }
 
@@ -95,30 +151,54 @@ impl Header {
             Resolution::Nano => 1_000_000_000,
         };
         // Some programs leave the original length at 0.
-        numbers.fraction < second && (numbers.captured <= numbers.original_len || numbers.original_len == 0)
+        let lengths = numbers.captured <= numbers.original_len || numbers.original_len == 0;
+        let zeros = numbers.timestamp == 0 && numbers.captured == 0 && numbers.original_len == 0;
+        numbers.fraction < second && numbers.captured <= self.longest && lengths && !zeros
     }
 
-    /// Whether a record that begins so may follow a damaged place.
-    fn may_follow(&self, numbers: &Numbers, last: Option<u64>) -> bool {
-        let away = |last: u64| (last / 1_000_000_000).abs_diff(numbers.timestamp / 1_000_000_000);
+    /// Whether a record that begins so may be the first behind a damaged place.
+    fn may_follow(&self, numbers: &Numbers) -> bool {
         self.makes_sense(numbers)
             && (1..=self.longest).contains(&numbers.captured)
             && numbers.original_len <= self.longest
-            && last.is_none_or(|last| away(last) <= AWAY)
     }
 
-    fn plausible(&self, bytes: &[u8], ended: bool, last: Option<u64>) -> Plausible {
+    fn plausible(&self, bytes: &[u8], ended: bool, times: &Times) -> Plausible {
+        let known = |numbers: &Numbers| self.may_follow(numbers) && times.is_near(numbers.timestamp);
+        match self.row(bytes, ended, ROW, 1, known) {
+            Plausible::No => {}
+            other => return other,
+        }
+        let Some(head) = bytes.get(..self.variant.record_header_len()) else { return Plausible::No };
+        let first = self.numbers(head).timestamp;
+        let together = |numbers: &Numbers| self.may_follow(numbers) && are_near(first, numbers.timestamp);
+        // Where nothing was believed yet there is nothing to be far from.
+        let (records, fewest) = if times.0.is_empty() { (ROW, 1) } else { (LONG_ROW, ROW) };
+        self.row(bytes, ended, records, fewest, together)
+    }
+
+    /// Whether so many records that `may` be some stand in a row; at the end of the file, and in front of another's header,
+    /// the `fewest` are enough.
+    fn row(
+        &self,
+        bytes: &[u8],
+        ended: bool,
+        records: usize,
+        fewest: usize,
+        may: impl Fn(&Numbers) -> bool,
+    ) -> Plausible {
         let head = self.variant.record_header_len();
         let mut at = 0;
-        for record in 0..ROW {
-            if ended && record > 0 && at == bytes.len() {
+        for record in 0..records {
+            let rest = bytes.get(at..).unwrap_or_default();
+            if record >= fewest && ((ended && at == bytes.len()) || begins_file(rest)) {
                 return Plausible::Yes;
             }
-            let Some(header) = bytes.get(at..).and_then(|bytes| bytes.get(..head)) else {
+            let Some(header) = rest.get(..head) else {
                 return Plausible::Need(at + head);
             };
             let numbers = self.numbers(header);
-            if !self.may_follow(&numbers, last) {
+            if !may(&numbers) {
                 return Plausible::No;
             }
             at += head + numbers.captured as usize;
@@ -145,7 +225,7 @@ mod tests {
     #[test]
     fn nothing_is_plausible_in_a_file_that_has_not_begun() {
         let decoder = Decoder::new();
-        assert_eq!(decoder.plausible(&[0; 64], true, None), Plausible::No);
-        assert_eq!(decoder.plausible(&[], true, None), Plausible::Need(8));
+        assert_eq!(decoder.plausible(&[0; 64], true, &Times::default()), Plausible::No);
+        assert_eq!(decoder.plausible(&[], true, &Times::default()), Plausible::Need(8));
     }
 }

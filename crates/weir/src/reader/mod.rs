@@ -56,7 +56,7 @@ use self::known::Known;
 pub use self::known::{InterfaceStatistics, Section};
 pub use self::merge::{MOST_HELD, Merge};
 pub use self::meter::Meter;
-pub use self::repair::{RepairError, Repaired, repair, repair_stream};
+pub use self::repair::{Further, Joined, RepairError, Repaired, repair, repair_stream};
 use self::sieve::Sieve;
 use self::window::{Supply, Window};
 use crate::filter::FileFilter;

@@ -9,7 +9,11 @@ use std::ops::Range;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
-use weir_savefile::decode::{Decoder, Fault, Format, Found, MAGIC, Plausible, Step, section_without_length};
+use weir_savefile::decode::{
+    Decoder, Fault, Format, Found, Header, MAGIC, Plausible, Step, Times, begins_file, section_without_length,
+};
+
+use weir_savefile::pcap::Resolution;
 
 use super::window::{Supply, Window};
 use super::{Compression, ReadError, ReadReason, input, unopened};
@@ -30,8 +34,32 @@ pub struct Repaired {
     pub lost: Vec<Range<u64>>,
     /// Bytes of all ranges.
     pub lost_bytes: u64,
+    /// Further pcap files that begin inside of this one, in order; the first thousand.
+    pub further: Vec<Further>,
     /// Why the input ended before its end: compressed data that are cut off or damaged, or an error of the system.
     pub ended: Option<ReadReason>,
+}
+
+/// A pcap file that begins inside of another: two were put together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Further {
+    /// Where its header is.
+    pub position: u64,
+    /// `LINKTYPE_` number.
+    pub link_type: u16,
+    /// What became of its packets.
+    pub packets: Joined,
+}
+
+/// What becomes of the packets of a [`Further`] file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Joined {
+    /// They follow those in front.
+    Whole,
+    /// The same, but their nanoseconds are cut to the microseconds of the first file.
+    CutTimes,
+    /// They are lost: a pcap file has one link type.
+    LeftOut,
 }
 
 /// Why a file could not be repaired.
@@ -67,7 +95,9 @@ pub enum RepairError {
 /// next place that makes sense. `-` is standard input and standard output.
 ///
 /// pcapng says of each block how long it is, twice, so that the next good block is found with certainty. pcap does not:
-/// there the next three records in a row that make sense are taken.
+/// there the next three records in a row that make sense and are of about the time of those in front are taken, or eight
+/// that are of about the same time. Zeros are no records. Where the header of another pcap file stands its records follow,
+/// written as the first file writes its own.
 ///
 /// # Errors
 ///
@@ -111,7 +141,8 @@ pub fn repair_stream(
         window: Window::new(Supply::Stream(source.bytes)),
         compression: source.compression,
         decoder: Decoder::new(),
-        last: None,
+        times: Times::default(),
+        first: None,
         found: Repaired::default(),
     };
     // What is no capture file at all is not searched for one.
@@ -151,6 +182,7 @@ impl Write for Late<'_> {
 /// What comes next, and how many bytes it is.
 enum Next {
     Packet { bytes: usize, timestamp: u64 },
+    Header { bytes: usize, header: Header },
     Section { bytes: usize },
     Other { bytes: usize },
     Lose { bytes: usize },
@@ -162,8 +194,10 @@ struct Rescue {
     window: Window,
     compression: Compression,
     decoder: Decoder,
-    /// Time stamp of the last packet.
-    last: Option<u64>,
+    /// When packets were that are believed.
+    times: Times,
+    /// The header of the new file, where it is pcap.
+    first: Option<Header>,
     found: Repaired,
 }
 
@@ -172,14 +206,17 @@ impl Rescue {
         loop {
             match self.look() {
                 Next::Packet { bytes, timestamp } => {
-                    if let Some(inside) = self.swallowed(bytes) {
+                    let (goes_on, swallowed) = self.follow(bytes);
+                    if let Some(inside) = swallowed {
                         self.lose(inside);
                         continue;
                     }
-                    self.found.packets += 1;
-                    self.last = Some(timestamp);
-                    self.save(bytes, out)?;
+                    if goes_on {
+                        self.times.learn(timestamp);
+                    }
+                    self.packet(bytes, out)?;
                 }
+                Next::Header { bytes, header } => self.header(bytes, header, out)?,
                 Next::Section { bytes } => {
                     let section = section_without_length(&self.window.bytes()[..bytes]);
                     out.write_all(&section)?;
@@ -205,11 +242,17 @@ impl Rescue {
 
     /// What comes next.
     fn look(&mut self) -> Next {
+        if self.first.is_some() && begins_file(self.window.bytes()) {
+            self.decoder = Decoder::new();
+        }
         match self.decoder.step(self.window.bytes()) {
             Ok(Step::Found { used: bytes, found: Found::Packet(packet) }) => {
                 Next::Packet { bytes, timestamp: packet.timestamp }
             }
             Ok(Step::Found { used: bytes, found: Found::Damaged(_) }) => Next::Lose { bytes },
+            Ok(Step::Found { used: bytes, found: Found::Header(header, _) }) => {
+                Next::Header { bytes, header }
+            }
             Ok(Step::Found { used: bytes, found: Found::Section(..) }) => Next::Section { bytes },
             Ok(Step::Found { used: bytes, .. }) => Next::Other { bytes },
             Ok(Step::Need(bytes)) => Next::Read { bytes },
@@ -224,23 +267,68 @@ impl Rescue {
         Ok(())
     }
 
-    /// Where in a record of pcap the file makes sense again, if the record is none: a damaged length swallows what
-    /// follows. Asked only where what follows makes no sense.
-    fn swallowed(&mut self, record: usize) -> Option<usize> {
-        let pcap = matches!(self.decoder.format(), Some(Format::Pcap(_)));
-        if !pcap || self.is_plausible(0) {
-            return None;
+    /// The header of a pcap file: the first, or that of a further one.
+    fn header(&mut self, bytes: usize, header: Header, out: &mut dyn Write) -> io::Result<()> {
+        let Some(first) = self.first else {
+            self.first = Some(header);
+            return self.save(bytes, out);
+        };
+        let packets = match (first.variant.resolution, header.variant.resolution) {
+            _ if !first.may_hold(&header, 0) => Joined::LeftOut,
+            (Resolution::Micro, Resolution::Nano) => Joined::CutTimes,
+            _ => Joined::Whole,
+        };
+        let further = Further { position: self.window.position(), link_type: header.link_type, packets };
+        if self.found.further.len() < MOST_RANGES {
+            self.found.further.push(further);
         }
-        let inside = (1..record).find(|place| self.is_plausible(*place));
-        let doubtful = self.decoder.doubtful(self.window.bytes());
-        inside.or_else(|| doubtful.then_some(record))
+        match packets {
+            Joined::LeftOut => self.lose(bytes),
+            _ => drop(self.window.take(bytes)),
+        }
+        Ok(())
     }
 
-    /// Whether a place in the window makes sense; reads as far as it takes to say so.
+    fn packet(&mut self, bytes: usize, out: &mut dyn Write) -> io::Result<()> {
+        let (Some(first), Some(Format::Pcap(header))) = (self.first, self.decoder.format()) else {
+            self.found.packets += 1;
+            return self.save(bytes, out);
+        };
+        if !first.may_hold(&header, bytes - header.variant.record_header_len()) {
+            self.lose(bytes);
+            return Ok(());
+        }
+        self.found.packets += 1;
+        if first.is_alike(&header) {
+            return self.save(bytes, out);
+        }
+        let record = first.adopt(&header, &self.window.bytes()[..bytes]);
+        self.window.take(bytes);
+        self.found.bytes += record.len() as u64;
+        out.write_all(&record)
+    }
+
+    /// Whether a packet leads to others, and if not, and it is none either, where the file makes sense again: a damaged
+    /// length swallows what follows.
+    fn follow(&mut self, record: usize) -> (bool, Option<usize>) {
+        if self.ask(0, |decoder, bytes, ended, _| decoder.goes_on(bytes, ended)) {
+            return (true, None);
+        }
+        let inside = (1..record).find(|place| self.is_plausible(*place));
+        let credible = self.decoder.is_credible(self.window.bytes(), &self.times);
+        (false, inside.or_else(|| (!credible).then_some(record)))
+    }
+
+    /// Whether a place in the window makes sense.
     fn is_plausible(&mut self, place: usize) -> bool {
+        self.ask(place, Decoder::plausible)
+    }
+
+    /// Asks about a place in the window; reads as far as it takes to answer.
+    fn ask(&mut self, place: usize, ask: impl Fn(&Decoder, &[u8], bool, &Times) -> Plausible) -> bool {
         let mut ended = false;
         loop {
-            match self.decoder.plausible(&self.window.bytes()[place..], ended, self.last) {
+            match ask(&self.decoder, &self.window.bytes()[place..], ended, &self.times) {
                 Plausible::Yes => return true,
                 Plausible::No => return false,
                 Plausible::Need(_) if ended => return false,

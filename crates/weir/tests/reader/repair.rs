@@ -2,23 +2,30 @@
 
 use std::fs;
 
-use weir::reader::{ByteOrder, ReadReason, RepairError, Repaired, repair};
+use weir::reader::{ByteOrder, Fault, Further, Joined, ReadReason, RepairError, Repaired, repair};
 
 use crate::files::Bytes;
 use crate::{Kept, all};
 
-/// Repairs `bytes`; gives what was told and the new file.
+/// Repairs `bytes`; gives what was told and the new file. Each byte is in it or lost.
 fn repaired(bytes: &[u8]) -> (Repaired, Vec<u8>) {
+    let (told, file) = repaired_further(bytes);
+    assert!(told.further.is_empty());
+    assert_eq!(
+        told.bytes + told.lost_bytes,
+        if told.ended.is_none() { bytes.len() as u64 } else { told.bytes + told.lost_bytes }
+    );
+    (told, file)
+}
+
+/// The same of files that were put together.
+fn repaired_further(bytes: &[u8]) -> (Repaired, Vec<u8>) {
     let dir = tempfile::tempdir().unwrap();
     let (input, output) = (dir.path().join("in"), dir.path().join("out"));
     fs::write(&input, bytes).unwrap();
     let told = repair(&input, &output).unwrap();
     let file = fs::read(&output).unwrap();
     assert_eq!(told.bytes, file.len() as u64);
-    assert_eq!(
-        told.bytes + told.lost_bytes,
-        if told.ended.is_none() { bytes.len() as u64 } else { told.bytes + told.lost_bytes }
-    );
     assert_eq!(told.lost.iter().map(|range| range.end - range.start).sum::<u64>(), told.lost_bytes);
     let read = all(&file);
     assert!(read.error.is_none() && read.warnings.is_empty(), "{:?}", read.error);
@@ -123,6 +130,92 @@ fn a_bad_length_costs_one_packet() {
             assert_eq!((told.lost.len(), &told.lost[0]), (1, &(starts[10] as u64..starts[11] as u64)));
             assert_eq!(kept(&copy), [&expected[..10], &expected[11..]].concat());
         }
+    }
+}
+
+#[test]
+fn zeros_are_no_packets() {
+    for (file, starts) in [pcap(ByteOrder::Little), pcap(ByteOrder::Big)] {
+        let expected = kept(&file);
+        // From any place in packet 10, its header included, over two others, and behind the end.
+        for shift in 0..starts[11] - starts[10] {
+            let zeros = starts[10] + shift..starts[12] + shift;
+            let mut damaged = file.clone();
+            damaged[zeros].fill(0);
+            damaged.resize(file.len() + 4096, 0);
+            let (told, copy) = repaired(&damaged);
+            let found = kept(&copy);
+            assert_eq!(found[..10], expected[..10], "{shift}");
+            // Of the two whose headers are hit in part it cannot always be told.
+            let behind = &expected[if shift == 0 { 12 } else { 13 }..];
+            assert!(found.ends_with(behind) && found.len() <= 12 + behind.len(), "{shift}");
+            assert!(found.iter().all(|packet| packet.timestamp > 1_600_000_000_000_000_000), "{shift}");
+            assert!(told.lost_bytes >= 4096 && told.lost.last().unwrap().end == damaged.len() as u64);
+        }
+        // Who only reads gets what is in front of them.
+        let read = all(&[&file[..], &[0; 4096]].concat());
+        assert_eq!(read.packets, expected);
+        assert!(matches!(read.error.unwrap().reason, ReadReason::Damaged(Fault::Zeros)));
+    }
+}
+
+#[test]
+fn a_file_behind_another_goes_on() {
+    for order in [ByteOrder::Little, ByteOrder::Big] {
+        let (first, starts) = pcap(order);
+        for (other, magic) in
+            [(ByteOrder::Little, 0xa1b2_3c4d), (ByteOrder::Big, 0xa1b2_3c4d), (ByteOrder::Big, 0xa1b2_c3d4)]
+        {
+            // Far from the first in time, too.
+            let second = Bytes::new(other).pcap(magic);
+            let second = (0..20).fold(second, |file, n| file.record(900_000_000 + n, n, &data(n))).bytes;
+            // The first whole, and cut in the middle of a packet.
+            for (end, packets) in [(first.len(), 60), (starts[50] + 20, 50)] {
+                let both = [&first[..end], &second].concat();
+                let (told, copy) = repaired_further(&both);
+                assert_eq!(kept(&copy), [&kept(&first)[..packets], &kept(&second)].concat());
+                let further = Further { position: end as u64, link_type: 1, packets: Joined::Whole };
+                assert_eq!(told.further, [further]);
+                assert_eq!(told.lost_bytes, if packets == 60 { 0 } else { 20 });
+            }
+            let read = all(&[&first[..], &second].concat());
+            assert_eq!(read.packets, kept(&first));
+            assert!(matches!(read.error.unwrap().reason, ReadReason::Damaged(Fault::AnotherFile)));
+        }
+    }
+}
+
+#[test]
+fn a_file_of_another_link_type_behind_another_is_left_out() {
+    let (first, _) = pcap(ByteOrder::Little);
+    let mut second = first.clone();
+    second[20] = 101;
+    let (told, copy) = repaired_further(&[&first[..], &second, &first].concat());
+    assert_eq!(kept(&copy), [kept(&first), kept(&first)].concat());
+    assert_eq!(told.further[0].packets, Joined::LeftOut);
+    assert_eq!((told.further[1].packets, told.lost_bytes), (Joined::Whole, second.len() as u64));
+}
+
+/// Clocks are set, and files of several are merged: no time is wrong by itself.
+#[test]
+fn packets_of_any_time_are_kept() {
+    for times in [[0, 1_700_000_000], [1_700_000_000, 4_000_000_000]] {
+        let time = |n: u32| times[n as usize % 2] + n;
+        let starting = Bytes::new(ByteOrder::Little).pcap(0xa1b2_c3d4);
+        let mut file = (0..40).fold(starting, |file, n| file.record(time(n), n, &data(n))).bytes;
+        assert_eq!(repaired(&file).1, file);
+        let expected = kept(&file);
+        let length = 24 + (0..20).map(|n| data(n).len() + 16).sum::<usize>();
+        file[length..length + 16].fill(0);
+        assert_eq!(kept(&repaired(&file).1), [&expected[..20], &expected[21..]].concat());
+
+        // The clock is set where the damage is.
+        let starting = Bytes::new(ByteOrder::Little).pcap(0xa1b2_c3d4);
+        let time = |n: u32| times[usize::from(n > 20)] + n;
+        let mut file = (0..40).fold(starting, |file, n| file.record(time(n), n, &data(n))).bytes;
+        let expected = kept(&file);
+        file[length..length + 16].fill(0);
+        assert_eq!(kept(&repaired(&file).1), [&expected[..20], &expected[21..]].concat());
     }
 }
 
