@@ -1,8 +1,9 @@
 //! Packets into capture files: one, or several (`--split-by`).
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use rustix::process::{Resource, getrlimit};
 use weir::reader::{self, InterfaceStatistics, Reader, Run};
 use weir::writer::{Format, WriteError, Writer, WriterOptions};
 use weir::{Account, Direction, FileInterface, Packet};
@@ -12,9 +13,11 @@ use super::split::{self, Sorter, Split};
 use crate::failure::Failure;
 use crate::{style, units};
 
-/// Files open at once. One more, and the one that was written to least recently is closed; what still comes for it
-/// begins another file.
-const MOST_OPEN: usize = 128;
+/// Files open at once. One more, and the one that was written to least recently is closed until there is more for it.
+const MOST_OPEN: u64 = 128;
+
+/// Bytes of packets that wait in memory for all files together: then each gets its own.
+const MOST_GATHERED: usize = 64 << 20;
 
 /// Bytes of blocks that are kept for files yet to be begun; more would be a file made to fill the memory.
 const MOST_KEPT: usize = 16 << 20;
@@ -37,9 +40,13 @@ pub(crate) struct Files {
 struct Parts {
     path: PathBuf,
     options: WriterOptions,
+    /// Those that are not finished.
     open: BTreeMap<usize, Part>,
-    /// How often each file was begun: more than once if it was closed in between.
-    begun: HashMap<usize, u32>,
+    /// Those of them that have a descriptor, and how many may.
+    awake: Vec<usize>,
+    most_awake: usize,
+    /// Bytes that wait in memory.
+    gathered: usize,
     /// Names and secrets, which each file needs.
     blocks: Vec<(u32, Vec<u8>)>,
     /// Packets so far: tells which file was written to least recently.
@@ -94,7 +101,9 @@ impl Files {
             path,
             options,
             open: BTreeMap::new(),
-            begun: HashMap::new(),
+            awake: Vec::new(),
+            most_awake: descriptors(MOST_OPEN),
+            gathered: 0,
             blocks: Vec::new(),
             clock: 0,
             total: Total::default(),
@@ -145,10 +154,9 @@ impl Parts {
 
     /// What a file is called that begins now.
     #[cold]
-    fn name(&self, file: usize, sorter: Option<&mut Sorter>) -> PathBuf {
+    fn name(&self, file: usize, sorter: Option<&Sorter>) -> PathBuf {
         let Some(sorter) = sorter else { return self.path.clone() };
-        let times = self.begun.get(&file).copied().unwrap_or(0);
-        split::name(&self.path, &sorter.label(file, times))
+        split::name(&self.path, &sorter.label(file))
     }
 
     /// What the file that is being written will be with one more packet, where files follow each other.
@@ -171,13 +179,14 @@ impl Parts {
         }
         let numbers = (0..known.len()).map(|number| u32::try_from(number).ok()).collect();
         self.open.insert(file, Part { writer, numbers, used: self.clock });
-        *self.begun.entry(file).or_default() += 1;
         self.total.files += 1;
         Ok(())
     }
 
     fn close(&mut self, file: usize) -> Result<(), End> {
         let Some(part) = self.open.remove(&file) else { return Ok(()) };
+        self.awake.retain(|other| *other != file);
+        self.gathered = self.gathered.saturating_sub(part.writer.gathered());
         self.total.cut += part.writer.cut();
         self.total.too_long += part.writer.too_long();
         self.total.too_late += part.writer.too_late();
@@ -187,11 +196,51 @@ impl Parts {
         Ok(result?)
     }
 
-    /// Closes the file that was written to least recently.
-    fn close_oldest(&mut self) -> Result<(), End> {
-        let oldest = self.open.iter().min_by_key(|(_, part)| part.used).map(|(file, _)| *file);
-        oldest.map_or(Ok(()), |file| self.close(file))
+    /// Closes all files, in the order of their numbers.
+    fn close_all(&mut self) -> Result<(), End> {
+        while let Some((file, _)) = self.open.first_key_value() {
+            self.close(*file)?;
+        }
+        Ok(())
     }
+
+    /// Has no more files open than there may be, now that this one was written to.
+    #[inline]
+    fn settle(&mut self, file: usize) -> Result<(), End> {
+        let open = self.open.get(&file).is_some_and(|part| part.writer.is_open());
+        if open && !self.awake.contains(&file) { self.woken(file) } else { Ok(()) }
+    }
+
+    #[cold]
+    fn woken(&mut self, file: usize) -> Result<(), End> {
+        if self.awake.len() >= self.most_awake {
+            let used = |file: &usize| self.open.get(file).map(|part| part.used);
+            let oldest = (0..self.awake.len()).min_by_key(|place| used(&self.awake[*place]));
+            let oldest = self.awake.swap_remove(oldest.unwrap_or_default());
+            self.open.get_mut(&oldest).map_or(Ok(()), |part| part.writer.rest())?;
+        }
+        self.awake.push(file);
+        Ok(())
+    }
+
+    /// Gives each file what waits for it.
+    #[cold]
+    fn scatter(&mut self) -> Result<(), End> {
+        let waiting = |(file, part): (&usize, &Part)| (part.writer.gathered() > 0).then_some(*file);
+        let files: Vec<usize> = self.open.iter().filter_map(waiting).collect();
+        for file in files {
+            self.open.get_mut(&file).map_or(Ok(()), |part| part.writer.flush())?;
+            self.settle(file)?;
+        }
+        self.gathered = 0;
+        Ok(())
+    }
+}
+
+/// So many of the descriptors that this process may have, at most a quarter.
+pub(super) fn descriptors(most: u64) -> usize {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(most.min(limit / 4).max(1)).unwrap_or(1)
 }
 
 /// Bytes of a record of pcapng with so many bytes of the packet; where it has [notes](Packet::notes) at most, else exactly.
@@ -292,10 +341,10 @@ impl Sink for Files {
         self.parts.clock += 1;
         if !self.parts.open.contains_key(&file) {
             let following = self.sorter.as_ref().is_some_and(Sorter::one_after_another);
-            if following || self.parts.open.len() >= MOST_OPEN {
-                self.parts.close_oldest()?;
+            if following {
+                self.parts.close_all()?;
             }
-            let path = self.parts.name(file, self.sorter.as_mut());
+            let path = self.parts.name(file, self.sorter.as_ref());
             match self.sorter.is_none() && !self.parts.pcap() {
                 true => self.parts.begin(file, path, &self.interfaces)?,
                 false => {
@@ -309,10 +358,19 @@ impl Sink for Files {
         }
         let part = self.parts.open.get_mut(&file).expect("it is open");
         part.used = self.parts.clock;
+        let before = part.writer.gathered();
         let interface = part.number(packet.interface, interface)?;
         let packet = Packet { interface, ..*packet };
         self.timeless += u64::from(packet.notes.is_timeless() && !part.writer.stays_timeless(&packet));
-        Ok(part.writer.packet(&packet)?)
+        part.writer.packet(&packet)?;
+        if self.sorter.is_some() {
+            self.parts.gathered = self.parts.gathered + part.writer.gathered() - before;
+            self.parts.settle(file)?;
+            if self.parts.gathered > MOST_GATHERED {
+                self.parts.scatter()?;
+            }
+        }
+        Ok(())
     }
 
     fn takes_runs(&self, input: &Reader) -> bool {
@@ -357,8 +415,11 @@ impl Sink for Files {
         if kept + body.len() <= MOST_KEPT {
             self.parts.blocks.push((kind, body.to_vec()));
         }
-        for part in self.parts.open.values_mut() {
-            part.writer.block(kind, body)?;
+        self.parts.scatter()?;
+        let files: Vec<usize> = self.parts.open.keys().copied().collect();
+        for file in files {
+            self.parts.open.get_mut(&file).map_or(Ok(()), |part| part.writer.block(kind, body))?;
+            self.parts.settle(file)?;
         }
         Ok(())
     }
@@ -368,9 +429,7 @@ impl Sink for Files {
         if self.sorter.is_none() && self.parts.total.files == 0 {
             self.whole()?;
         }
-        while !self.parts.open.is_empty() {
-            self.parts.close_oldest()?;
-        }
+        self.parts.close_all()?;
         if self.parts.pcap() {
             self.unheld.say();
         } else if !self.comments.is_empty() {

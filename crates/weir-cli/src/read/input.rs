@@ -11,6 +11,7 @@ use weir::reader::{
 };
 
 use super::failure;
+use super::files::descriptors;
 use crate::failure::Failure;
 
 /// Whether packets are put in the order of time.
@@ -23,6 +24,9 @@ pub(crate) enum Sort {
     /// All, as far as they are apart by less than this.
     Within(Duration),
 }
+
+/// More files than this are not held open.
+const MOST_OPEN: u64 = 64;
 
 /// How far the queues of a capture that keeps up are apart in its file: they are handed over five times a second.
 const QUEUES_APART: Duration = Duration::from_secs(1);
@@ -47,8 +51,10 @@ pub(crate) enum Input {
 impl Input {
     /// `sort`: how far packets may be apart from their place in the order of time. `filter`: which are wanted.
     pub(crate) fn open(paths: &[PathBuf], sort: Sort, filter: Option<&FileFilter>) -> Result<Self, Failure> {
+        let many = paths.len() > descriptors(MOST_OPEN);
         let open = |path: &PathBuf| {
-            let reader = Reader::open(path).map_err(|error| unopened(error, paths))?;
+            let opened = if many { Reader::open_sparing(path) } else { Reader::open(path) };
+            let reader = opened.map_err(|error| unopened(error, paths))?;
             Ok(match filter {
                 Some(filter) => reader.filter(filter.clone()),
                 None => reader,

@@ -145,13 +145,8 @@ impl Sorter {
         })
     }
 
-    /// What is told in the name of a file that was begun so many `times` before.
-    pub(crate) fn label(&mut self, file: usize, times: u32) -> String {
-        let label = self.first_label(file);
-        if times == 0 { label } else { self.own(format!("{label}.{}", times + 1)) }
-    }
-
-    fn first_label(&self, file: usize) -> String {
+    /// What is told in the name of a file.
+    pub(crate) fn label(&self, file: usize) -> String {
         let number = format!("{:05}", file + 1);
         match self.split {
             Split::Interface => self.interfaces.get(file).cloned().unwrap_or(number),
@@ -236,10 +231,9 @@ mod tests {
         let mut sorter = Sorter::new(Split::Interface);
         let names = ["eth0", "a/b", "interface3", "", "eth0", "a:b", "eth0", "eth0-2", "eth0.2"];
         names.iter().for_each(|name| sorter.interface(Some(name)));
-        let labels: Vec<String> = (0..names.len()).map(|file| sorter.label(file, 0)).collect();
+        let labels: Vec<String> = (0..names.len()).map(|file| sorter.label(file)).collect();
         let expected =
             ["eth0", "a_b", "interface3", "interface3-2", "eth0-2", "a_b-2", "eth0-3", "eth0-2-2", "eth0.2"];
         assert_eq!(labels, expected);
-        assert_eq!(sorter.label(0, 1), "eth0.2-2", "not that of the last");
     }
 }

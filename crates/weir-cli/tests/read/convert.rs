@@ -1,7 +1,7 @@
 //! Files from files: formats, merging, what is kept and what cannot be.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use weir::writer::Format;
 
@@ -215,4 +215,33 @@ fn times_that_pcap_cannot_hold() {
     // A file of pcapng has later times.
     let output = weir(&["read", "-w"], &[&place.path("c.pcapng"), &original]);
     assert!(!stderr(&output).contains("2106"), "{}", stderr(&output));
+}
+
+/// Whatever the limit of descriptors: merged, plain and compressed.
+#[test]
+fn more_files_than_may_be_open() {
+    let place = Place::new();
+    let frame = frames().swap_remove(20);
+    let mut paths = Vec::new();
+    for file in 0..300_u64 {
+        let path = place.path(&format!("{file:03}.pcap"));
+        // Each file has the first and the last of all times, nearly.
+        let packets = [(0, EPOCH + file * 1000, &frame[..], 0), (0, EPOCH + (1000 - file) * 1000, &frame, 0)];
+        write(&path, Format::Pcap { nanoseconds: false }, &[("", 1)], &packets);
+        paths.push(path);
+    }
+    let packed: Vec<_> = paths.drain(..20).collect();
+    for program in ["gzip", "zstd"] {
+        let half: Vec<&Path> =
+            packed.iter().map(PathBuf::as_path).skip(usize::from(program == "zstd") * 10).take(10).collect();
+        judge(program, &["-q"], &half);
+    }
+    paths.extend(packed[..10].iter().map(|path| path.with_extension("pcap.gz")));
+    paths.extend(packed[10..].iter().map(|path| path.with_extension("pcap.zst")));
+    let paths: Vec<&Path> = paths.iter().map(PathBuf::as_path).collect();
+    let read = ["--nofile=24", env!("CARGO_BIN_EXE_weir"), "read", "-tt"];
+    let lines = judge("prlimit", &read, &paths);
+    let times: Vec<&str> = lines.lines().filter_map(|line| line.split(' ').next()).collect();
+    assert_eq!(times.len(), 600);
+    assert!(times.is_sorted(), "{times:?}");
 }

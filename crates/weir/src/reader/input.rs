@@ -1,10 +1,13 @@
 //! From a path to the bytes of a capture, uncompressed.
 
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::io::{self, BufReader, Chain, Cursor, Read};
 use std::os::fd::AsFd as _;
-use std::path::Path;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+use rustix::io::Errno;
 
 use super::{Compression, Meter, ReadReason, unpack};
 
@@ -38,13 +41,43 @@ pub(super) fn open(path: &Path) -> (String, Result<(File, Option<u64>), ReadReas
     (name, file)
 }
 
+/// A file that is opened for each piece that is read of it: a descriptor is taken for no longer.
+pub(super) struct Sparing {
+    path: PathBuf,
+    /// Device and inode.
+    file: (u64, u64),
+    position: u64,
+}
+
+impl Sparing {
+    /// `None`: it is no regular file, and what was read of it could not be found again.
+    pub(super) fn new(path: &Path, opened: &File) -> Option<Self> {
+        let there = opened.metadata().ok().filter(Metadata::is_file)?;
+        let named = path != Path::new("-");
+        named.then(|| Self { path: path.to_owned(), file: (there.dev(), there.ino()), position: 0 })
+    }
+}
+
+impl Read for Sparing {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let file = File::open(&self.path)?;
+        let there = file.metadata()?;
+        if (there.dev(), there.ino()) != self.file {
+            return Err(io::Error::from_raw_os_error(Errno::STALE.raw_os_error()));
+        }
+        let bytes = file.read_at(buffer, self.position)?;
+        self.position += bytes as u64;
+        Ok(bytes)
+    }
+}
+
 fn sized(file: File) -> (File, Option<u64>) {
-    let size = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len());
+    let size = file.metadata().ok().filter(Metadata::is_file).map(|metadata| metadata.len());
     (file, size)
 }
 
-/// Looks at the first bytes and puts the decoder in front that they ask for.
-pub(super) fn sniff(input: Box<dyn Read + Send>) -> Result<Input, ReadReason> {
+/// Looks at the first bytes and puts the decoder in front that they ask for. `ahead`: it may have a thread.
+pub(super) fn sniff(input: Box<dyn Read + Send>, ahead: bool) -> Result<Input, ReadReason> {
     let meter = Meter::new();
     let mut input = Counted { input, meter: meter.clone() };
     let failed = |error| ReadReason::Io(Arc::new(error));
@@ -78,7 +111,7 @@ pub(super) fn sniff(input: Box<dyn Read + Send>) -> Result<Input, ReadReason> {
         Compression::Lz4 => Box::new(unpack::Lz4::new(packed)),
         _ => Box::new(zstd::Decoder::with_buffer(packed).map_err(failed)?),
     };
-    Ok(Input { bytes: unpack::ahead(bytes), compression, meter })
+    Ok(Input { bytes: if ahead { unpack::ahead(bytes) } else { bytes }, compression, meter })
 }
 
 /// The length of the skippable frame that begins so, and that was read up to its content; `front` has what was read.

@@ -20,7 +20,8 @@ pub const MOST_HELD: usize = 24 << 20;
 /// A file that ends with an error says so once; the others are read on. Statistics and other blocks come where they
 /// stand in their file, and are not sorted.
 ///
-/// Each file takes about 300 KiB of memory and an open descriptor.
+/// Each file takes about 300 KiB of memory, and an open descriptor unless it is read
+/// [sparingly](Reader::open_sparing).
 #[derive(Debug)]
 pub struct Merge {
     inputs: Vec<Input>,

@@ -51,6 +51,7 @@ pub use weir_savefile::{ByteOrder, Notes};
 
 pub use self::error::{Oddity, ReadError, ReadReason, Warning};
 use self::fetch::Fetch;
+use self::input::{Input, Sparing};
 pub use self::item::{Compression, FileFormat, FileKind, Item};
 use self::known::Known;
 pub use self::known::{InterfaceStatistics, Section};
@@ -124,7 +125,27 @@ impl Reader {
                 // Standard input may be a file of which a part is read already.
                 let named = path != Path::new("-") && size.is_some_and(|size| size >= fetch::WORTH_IT);
                 let blocks = if named { file.try_clone().ok() } else { None };
-                Self::begin(Box::new(file), blocks, name, size)
+                let input = input::sniff(Box::new(file), true);
+                Self::begin(input, blocks, name, size)
+            }
+            Err(reason) => Err(unopened(name, reason)),
+        }
+    }
+
+    /// The same for one of very many: a regular file takes a descriptor only while a piece of it is read, and no thread.
+    ///
+    /// # Errors
+    ///
+    /// As [`open`](Self::open).
+    pub fn open_sparing(path: &Path) -> Result<Self, ReadError> {
+        let (name, opened) = input::open(path);
+        match opened {
+            Ok((file, size)) => {
+                let bytes: Box<dyn Read + Send> = match Sparing::new(path, &file) {
+                    Some(sparing) => Box::new(sparing),
+                    None => Box::new(file),
+                };
+                Self::begin(input::sniff(bytes, false), None, name, size)
             }
             Err(reason) => Err(unopened(name, reason)),
         }
@@ -136,17 +157,17 @@ impl Reader {
     ///
     /// As [`open`](Self::open).
     pub fn from_read(input: Box<dyn Read + Send>, name: impl Into<String>) -> Result<Self, ReadError> {
-        Self::begin(input, None, name.into(), None)
+        Self::begin(input::sniff(input, true), None, name.into(), None)
     }
 
     /// `blocks`: the same file once more, where reading it by blocks is worth it.
     fn begin(
-        input: Box<dyn Read + Send>,
+        input: Result<Input, ReadReason>,
         blocks: Option<File>,
         name: String,
         size: Option<u64>,
     ) -> Result<Self, ReadError> {
-        let input = match input::sniff(input) {
+        let input = match input {
             Ok(input) => input,
             Err(reason) => return Err(unopened(name, reason)),
         };

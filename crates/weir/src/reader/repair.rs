@@ -136,7 +136,7 @@ pub fn repair_stream(
     out: &mut dyn Write,
     failed: impl Fn(io::Error) -> RepairError,
 ) -> Result<Repaired, RepairError> {
-    let source = input::sniff(input).map_err(|reason| unopened(name.to_owned(), reason))?;
+    let source = input::sniff(input, true).map_err(|reason| unopened(name.to_owned(), reason))?;
     let mut rescue = Rescue {
         window: Window::new(Supply::Stream(source.bytes)),
         compression: source.compression,

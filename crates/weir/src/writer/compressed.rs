@@ -11,6 +11,7 @@ use weir_sys::thread::spawn_deaf;
 
 use super::frame::{Codec, SeekTable};
 use super::piece::{Content, Load, Piece};
+use super::rest::State;
 use super::{Compression, Output, Written};
 
 /// More threads than this would compress faster than a disk writes.
@@ -75,6 +76,12 @@ impl Compressed {
             spare: None,
             failed: false,
         })
+    }
+
+    /// Goes on behind the frames of this table.
+    pub(super) fn with_table(mut self, table: Option<SeekTable>) -> Self {
+        self.table = table;
+        self
     }
 
     /// Waits until no more than `most` pieces are on their way.
@@ -158,6 +165,13 @@ impl Output for Compressed {
         }
         let closed = self.output.close();
         self.note(closed)
+    }
+
+    fn pause(&mut self) -> io::Result<Option<State>> {
+        self.settle()?;
+        let paused = self.output.pause();
+        let state = self.note(paused)?;
+        Ok(state.map(|state| State { table: self.table.take(), ..state }))
     }
 
     fn written(&self) -> &Written {

@@ -15,6 +15,7 @@ use weir_sys::uring::{Completion, DiskRing};
 
 use super::error::is_full;
 use super::piece::{Outcome, Piece, write_all};
+use super::rest::State;
 use super::ring::Ring;
 use super::{Format, Output, Written};
 
@@ -118,6 +119,13 @@ impl Disk {
     /// Files of this ring are deleted rather than that a write fails because the disk is full.
     pub(super) fn with_ring(mut self, ring: Option<Arc<Ring>>) -> Self {
         self.ring_of_files = ring;
+        self
+    }
+
+    /// Goes on behind what is in the file.
+    pub(super) fn behind(mut self, written: Written) -> Self {
+        self.end = written.bytes;
+        self.written = written;
         self
     }
 
@@ -256,6 +264,11 @@ impl Output for Disk {
             self.collect(usize::MAX)?;
         }
         Ok(())
+    }
+
+    fn pause(&mut self) -> io::Result<Option<State>> {
+        self.settle()?;
+        Ok(Some(State { written: self.written.clone(), table: None }))
     }
 
     fn written(&self) -> &Written {

@@ -70,6 +70,12 @@ pub enum WriteError {
         /// Who, in brackets and after a space, where the kernel says so.
         holder: String,
     },
+    /// A file that was closed for a while is not what it was.
+    #[error("{} was changed by another program; what was written to it before stays, the rest is missing", .path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
     /// The path is no pattern of time.
     #[error("cannot make a file name of {}: {reason}; a percent sign itself is written %%", .path.display())]
     Pattern {

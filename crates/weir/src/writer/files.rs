@@ -23,8 +23,10 @@ pub(super) struct OutFile {
     /// As errors call it.
     pub(super) name: String,
     pub(super) path: PathBuf,
-    /// `None`: a pipe or the like.
-    regular: Option<Arc<File>>,
+    /// `None`: a pipe or the like, or a file that rests.
+    pub(super) regular: Option<Arc<File>>,
+    /// It is closed for a while.
+    pub(super) is_resting: bool,
     /// It was not there before.
     pub(super) created: bool,
     /// Taken so far, before compression.
@@ -38,7 +40,7 @@ impl OutFile {
     pub(super) fn new(opened: Opened, path: &Path) -> Self {
         let Opened { output, name, regular, created, .. } = opened;
         let (path, by_interface) = (path.to_owned(), Vec::new());
-        Self { output, name, path, regular, created, bytes: 0, packets: 0, by_interface }
+        Self { output, name, path, regular, is_resting: false, created, bytes: 0, packets: 0, by_interface }
     }
 
     /// Writes these bytes in place of others that the file has already. Says whether it could: a pipe is gone by, and
@@ -83,8 +85,8 @@ pub struct FileList {
 
 #[derive(Debug)]
 pub(super) struct Files {
-    options: WriterOptions,
-    keeper: Arc<dyn Keeper>,
+    pub(super) options: WriterOptions,
+    pub(super) keeper: Arc<dyn Keeper>,
     template: Template,
     names: Names,
     pub(super) finished: Finished,

@@ -17,6 +17,7 @@
 //!   with them afterwards.
 //! - `keeper`: who opens and removes files, and what is refused; `way`: which links lead there; `open`: from an open file to an
 //!   output.
+//! - `rest`: files that are closed for a while.
 //! - `ring`: the files of which the oldest go; `template`: which files of earlier runs are among them.
 //! - `compressed`: frames instead of pieces, by threads of its own; `frame`: one of them.
 //! - `disk`: a regular file; several writes in flight. `stream`: everything else, such as a pipe; one write at a time.
@@ -37,6 +38,7 @@ mod names;
 mod open;
 mod options;
 mod piece;
+mod rest;
 mod ring;
 mod rotate;
 mod stream;
@@ -102,6 +104,14 @@ trait Output: Send {
     /// The same, and nothing comes any more.
     fn close(&mut self) -> io::Result<()> {
         self.settle()
+    }
+    /// Waits as well, and gives what the output that goes on with the file has to know; `None`: none can.
+    fn pause(&mut self) -> io::Result<Option<rest::State>> {
+        Ok(None)
+    }
+    /// That, and which file it is, where this stands for the output of a closed one.
+    fn resting(&mut self) -> Option<(&mut rest::State, (u64, u64))> {
+        None
     }
     /// What is written without a gap.
     fn written(&self) -> &Written;
@@ -306,6 +316,7 @@ impl Writer {
     }
 
     fn put(&mut self, piece: Piece) -> Result<(), WriteError> {
+        self.wake()?;
         let Some(file) = &mut self.file else { return Ok(()) };
         let put = file.put(piece);
         let put = if self.options.flush_each { put.and_then(|()| file.output.settle()) } else { put };

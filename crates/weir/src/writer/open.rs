@@ -13,6 +13,7 @@ use weir_sys::lock;
 use super::compressed::Compressed;
 use super::disk::Disk;
 use super::keeper::{Handed, Refusal, exposed, mode};
+use super::rest::State;
 use super::ring::Ring;
 use super::stream::Stream;
 use super::way::parent;
@@ -68,6 +69,24 @@ pub(super) fn open(
     let output = Disk::new(Arc::clone(&file), options.format, &options.queue).with_ring(ring.cloned());
     let output = compressed(Box::new(output), options.compression).map_err(refused)?;
     Ok(Opened { output, name, regular: Some(file), created, warnings })
+}
+
+/// Goes on with a file that was closed as `state` says.
+pub(super) fn go_on(
+    file: Arc<File>,
+    path: &Path,
+    options: &WriterOptions,
+    state: State,
+) -> Result<Box<dyn Output>, WriteError> {
+    lock(&file, path)?;
+    let output = Box::new(Disk::new(file, options.format, &options.queue).behind(state.written));
+    let refused = |source| refusal(path, Refusal::Io(source));
+    Ok(match options.compression {
+        Compression::None => output,
+        compression => {
+            Box::new(Compressed::new(output, compression).map_err(refused)?.with_table(state.table))
+        }
+    })
 }
 
 fn compressed(output: Box<dyn Output>, compression: Compression) -> io::Result<Box<dyn Output>> {

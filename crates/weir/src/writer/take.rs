@@ -163,6 +163,7 @@ impl Writer {
         if self.options.compression != Compression::None || (pcapng && self.cut_simple) {
             return Ok(false);
         }
+        self.wake()?;
         let place = self.snap_places.get(if pcapng { interface as usize } else { 0 }).copied();
         let (Some(place), Some(file)) = (place, &mut self.file) else { return Ok(false) };
         match file.put_over(place, &snap_len.to_ne_bytes()) {

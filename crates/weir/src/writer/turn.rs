@@ -118,6 +118,7 @@ impl Writer {
             return Ok(());
         }
         self.put_statistics(Occasion::End, now())?;
+        self.wake()?;
         let closed = self.file.as_mut().map_or(Ok(()), |file| file.output.close());
         if let Err(source) = closed {
             return self.fail_write(source);

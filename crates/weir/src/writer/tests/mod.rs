@@ -5,6 +5,7 @@ mod failures;
 mod gather;
 mod judges;
 mod refusals;
+mod rest;
 mod rotation;
 
 use std::fs::File;

@@ -1,0 +1,118 @@
+//! Files that are closed for a while, and written on later: so that there may be more of them than descriptors.
+
+use std::io;
+use std::os::unix::fs::MetadataExt as _;
+use std::sync::Arc;
+
+use super::files::{Files, OutFile};
+use super::frame::SeekTable;
+use super::keeper::Opening;
+use super::open::{go_on, refusal};
+use super::piece::{Load, Piece};
+use super::{Output, WriteError, Writer, Written};
+
+/// What an output leaves for the one that goes on with its file.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) written: Written,
+    /// Of the frames so far, where the file will end with such a table.
+    pub(super) table: Option<SeekTable>,
+}
+
+/// Stands for the output of a file that is closed.
+struct Resting {
+    state: State,
+    /// Device and inode.
+    file: (u64, u64),
+}
+
+impl Output for Resting {
+    fn put(&mut self, _: Piece) -> io::Result<()> {
+        Err(io::Error::other("the file is closed"))
+    }
+
+    fn settle(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn written(&self) -> &Written {
+        &self.state.written
+    }
+
+    fn buffer(&mut self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    fn resting(&mut self) -> Option<(&mut State, (u64, u64))> {
+        Some((&mut self.state, self.file))
+    }
+}
+
+impl Writer {
+    /// Closes the file until it has to be written on: it takes no descriptor and hardly any memory meanwhile. Packets that come
+    /// one by one are gathered all the same. A pipe stays open.
+    ///
+    /// # Errors
+    ///
+    /// As [`write`](Self::write).
+    pub fn rest(&mut self) -> Result<(), WriteError> {
+        self.usable()?;
+        let rested = self.file.as_mut().map_or(Ok(()), rest);
+        if let Load::Bytes(bytes) = &mut self.batch.load {
+            bytes.shrink_to_fit();
+        }
+        rested.or_else(|source| self.fail_write(source))
+    }
+
+    /// Whether the file takes a descriptor.
+    pub fn is_open(&self) -> bool {
+        self.file.as_ref().is_some_and(|file| !file.is_resting)
+    }
+
+    /// Bytes of packets that are gathered in memory.
+    pub fn gathered(&self) -> usize {
+        self.batch.load.as_ref().len()
+    }
+
+    /// Opens a file that rests.
+    pub(super) fn wake(&mut self) -> Result<(), WriteError> {
+        match &mut self.file {
+            Some(file) if file.is_resting => match self.files.wake(file) {
+                Ok(()) => Ok(()),
+                Err(error) => self.fail(error),
+            },
+            _ => Ok(()),
+        }
+    }
+}
+
+fn rest(file: &mut OutFile) -> io::Result<()> {
+    let Some(regular) = file.regular.as_ref().filter(|_| !file.is_resting) else { return Ok(()) };
+    let there = regular.metadata()?;
+    let Some(state) = file.output.pause()? else { return Ok(()) };
+    file.output = Box::new(Resting { state, file: (there.dev(), there.ino()) });
+    (file.regular, file.is_resting) = (None, true);
+    Ok(())
+}
+
+impl Files {
+    /// Opens a file again, as it was left.
+    fn wake(&self, file: &mut OutFile) -> Result<(), WriteError> {
+        let Some((state, place)) = file.output.resting() else { return Ok(()) };
+        let path = &file.path;
+        let changed = || WriteError::Changed { path: path.clone() };
+        let handed = self.keeper.open(path, Opening::Any).map_err(|refused| refusal(path, refused))?;
+        if handed.created {
+            self.discard(path);
+            return Err(changed());
+        }
+        let there = handed.file.metadata().map_err(|error| refusal(path, error.into()))?;
+        if (there.dev(), there.ino()) != place || there.len() != state.written.bytes {
+            return Err(changed());
+        }
+        let regular = Arc::new(handed.file);
+        let output = go_on(Arc::clone(&regular), path, &self.options, std::mem::take(state))?;
+        (file.output, file.regular, file.is_resting) = (output, Some(regular), false);
+        Ok(())
+    }
+}
