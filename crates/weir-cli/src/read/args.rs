@@ -88,7 +88,8 @@ pub(crate) struct ReadArgs {
     pub(super) snap_len: Option<u32>,
 
     /// Put packets in the order of time, as far as they are apart by less than this; none: leave them as they stand. A
-    /// capture from several queues is in order only queue by queue: printing sorts files of weir within 1s unless told.
+    /// capture from several queues is in order only queue by queue: unless told, printing sorts files of weir within 1s, and
+    /// -w however far queues are apart, for which it reads them once before. What comes by a pipe stays as it is.
     #[arg(long, value_name = "TIME", value_parser = sort, help_heading = "What to take")]
     sort: Option<Sort>,
 
@@ -225,9 +226,13 @@ impl ReadArgs {
         Ok(())
     }
 
-    /// Whether packets are put in order: to be looked at they are, in a file they stay as they were unless asked.
+    /// Whether packets are put in order: to be counted they need not be.
     pub(super) fn sort(&self) -> Sort {
-        self.sort.unwrap_or_else(|| if self.prints() { Sort::ByQueue } else { Sort::Never })
+        self.sort.unwrap_or_else(|| match (self.prints(), self.only_count) {
+            (true, _) => Sort::ByQueue,
+            (_, true) => Sort::Never,
+            _ => Sort::Looked,
+        })
     }
 
     /// Text goes to standard output while it reads.

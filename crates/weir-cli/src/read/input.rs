@@ -1,13 +1,13 @@
 //! What is read: one file, or several merged by time.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use weir::FileInterface;
 use weir::filter::FileFilter;
 use weir::reader::{
-    self, Item, Merge, Meter, ReadError, ReadReason, Reader, Run, Section, TimeUnit, Warning,
+    self, Item, Merge, Meter, Order, ReadError, ReadReason, Reader, Run, Section, TimeUnit, Warning,
 };
 
 use super::failure;
@@ -19,8 +19,10 @@ use crate::failure::Failure;
 pub(crate) enum Sort {
     /// As they stand in each file.
     Never,
-    /// Those of weir's own captures, which are in order queue by queue only.
+    /// Those of weir's own captures, which are in order queue by queue only: as far as queues are apart.
     ByQueue,
+    /// The same, however far: files are read once to look at their order.
+    Looked,
     /// All, as far as they are apart by less than this.
     Within(Duration),
 }
@@ -51,18 +53,19 @@ pub(crate) enum Input {
 impl Input {
     /// `sort`: how far packets may be apart from their place in the order of time. `filter`: which are wanted.
     pub(crate) fn open(paths: &[PathBuf], sort: Sort, filter: Option<&FileFilter>) -> Result<Self, Failure> {
-        let many = paths.len() > descriptors(MOST_OPEN);
-        let open = |path: &PathBuf| {
-            let opened = if many { Reader::open_sparing(path) } else { Reader::open(path) };
+        let open = |path: &PathBuf, sparing: bool| {
+            let opened = if sparing { Reader::open_sparing(path) } else { Reader::open(path) };
             let reader = opened.map_err(|error| unopened(error, paths))?;
             Ok(match filter {
                 Some(filter) => reader.filter(filter.clone()),
                 None => reader,
             })
         };
-        let readers: Result<Vec<Reader>, Failure> = paths.iter().map(open).collect();
+        let many = paths.len() > descriptors(MOST_OPEN);
+        let readers: Result<Vec<Reader>, Failure> = paths.iter().map(|path| open(path, many)).collect();
         let mut readers = readers?;
         let window = match sort {
+            Sort::Looked => return in_order(readers, paths, open),
             Sort::Never => None,
             Sort::ByQueue => readers.iter().any(by_queue).then_some(QUEUES_APART),
             Sort::Within(window) => Some(window),
@@ -178,6 +181,36 @@ impl Input {
             Self::Merged(merge) => merge.late(),
         }
     }
+}
+
+/// Puts files of weir in order that are not, queue by queue. Others stay as they are.
+fn in_order(
+    mut readers: Vec<Reader>,
+    paths: &[PathBuf],
+    open: impl Fn(&PathBuf, bool) -> Result<Reader, Failure>,
+) -> Result<Input, Failure> {
+    let mut unsorted = Vec::new();
+    for (number, path) in paths.iter().enumerate() {
+        // Standard input may be a file, of which another reader would take a part away.
+        if !by_queue(&readers[number]) || path == Path::new("-") {
+            continue;
+        }
+        let order = Order::of(Reader::open_sparing(path).map_err(|error| unopened(error, paths))?);
+        if !order.is_strict() {
+            let others: Result<Vec<_>, _> = order.lanes().skip(1).map(|_| open(path, true)).collect();
+            unsorted.push((number, order, others?));
+        }
+    }
+    if unsorted.is_empty() && readers.len() == 1 {
+        return Ok(Input::One(Box::new(readers.remove(0))));
+    }
+    let mut merge = Merge::new(readers);
+    let mut window = Duration::ZERO;
+    for (number, order, others) in unsorted {
+        window = window.max(order.within_lanes());
+        merge = merge.lanes(number, order.lanes(), others);
+    }
+    Ok(Input::Merged(Box::new(merge.window(window))))
 }
 
 /// A file that cannot be opened. Where others were named before it, it may be the first word of a filter.

@@ -3,9 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use weir::writer::Format;
+use weir::reader::InterfaceStatistics;
+use weir::writer::{Format, Writer, WriterOptions};
+use weir::{Account, FileInterface, Packet};
 
-use crate::support::{EPOCH, Place, frames, judge, packets, pcap, stderr, succeeds, weir, write};
+use crate::support::{EPOCH, Place, frames, judge, packet, packets, pcap, stderr, succeeds, weir, write};
 
 const NANOSECONDS: Format = Format::Pcap { nanoseconds: true };
 
@@ -215,6 +217,81 @@ fn times_that_pcap_cannot_hold() {
     // A file of pcapng has later times.
     let output = weir(&["read", "-w"], &[&place.path("c.pcapng"), &original]);
     assert!(!stderr(&output).contains("2106"), "{}", stderr(&output));
+}
+
+/// What `weir capture` writes of several queues, further apart than printing would sort.
+#[test]
+fn a_capture_of_several_queues_comes_out_in_order() {
+    let place = Place::new();
+    let [theirs, ours, other, out] =
+        ["a.pcapng", "b.pcapng", "c.pcapng", "d.pcapng"].map(|name| place.path(name));
+    let frame = frames().swap_remove(20);
+    let interfaces = ["eth0", "eth1"].map(|name| FileInterface {
+        name: Some(name.to_owned()),
+        link_type: 1,
+        snap_len: 262_144,
+        ..FileInterface::default()
+    });
+    for (path, application) in [(&ours, "weir 0.1.0"), (&theirs, "someone else")] {
+        let options = WriterOptions { user_application: application.to_owned(), ..WriterOptions::default() };
+        let mut writer = Writer::create(path, &interfaces, &options).expect("a file");
+        // Six lanes, each of ten seconds, one behind the other; one of them goes back within itself.
+        for lane in 0..6 {
+            for n in 0..100 {
+                let time = EPOCH + (n ^ u64::from(lane == 4)) * 100_000_000 + u64::from(lane);
+                let packet = Packet {
+                    interface: lane % 2,
+                    queue: lane / 2,
+                    lost_before: n % 3,
+                    ..packet(time, &frame)
+                };
+                writer.packet(&packet).expect("a packet");
+            }
+            let statistics =
+                InterfaceStatistics { interface: lane % 2, received: Some(7), ..Default::default() };
+            writer.interface_statistics(&statistics).expect("statistics");
+        }
+        writer.finish(&Account::default()).1.expect("whole");
+    }
+    let fields =
+        ["-T", "fields", "-e", "frame.time_epoch", "-e", "frame.interface_name", "-e", "frame.packet_flags"];
+    let lines = |path: &Path| {
+        let lines = judge("tshark", &[&fields[..], &["-n", "-r"]].concat(), &[path]);
+        lines.lines().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut sorted = lines(&ours);
+    assert!(!sorted.is_sorted());
+    sorted.sort();
+    let said = stderr(&weir(&["read", "-w"], &[&out, &ours]));
+    assert!(!said.contains("earlier"), "{said}");
+    assert_eq!(lines(&out), sorted);
+    let told = |path: &Path| {
+        let info: serde_json::Value =
+            serde_json::from_str(&succeeds(&["info", "--json"], &[path])).expect("JSON");
+        (info["ordered"].clone(), info["lost"].clone(), info["interfaces"][1]["received"].clone())
+    };
+    assert_eq!(told(&ours), (false.into(), 594.into(), 7.into()));
+    assert_eq!(told(&out), (true.into(), 594.into(), 7.into()));
+    let filtered = weir(&["read", "-w", "-", "-f", "len >= 1"], &[&ours]);
+    assert!(filtered.stdout == fs::read(&out).expect("a file"), "{}", stderr(&filtered));
+
+    // In a file of somebody else's, and where that is asked for, packets stay where they are.
+    for (letters, file) in [(&["read", "-w"][..], &theirs), (&["read", "--sort", "none", "-w"], &ours)] {
+        succeeds(letters, &[&other, file]);
+        assert_eq!(lines(&other), lines(&ours));
+    }
+
+    // Damage is told once, and what is whole is in order.
+    let bytes = fs::read(&ours).expect("a file");
+    fs::write(&ours, &bytes[..bytes.len() - 5]).expect("a file");
+    let damaged = weir(&["read", "-w"], &[&out, &ours]);
+    assert_eq!(
+        (damaged.status.code(), stderr(&damaged).matches("at byte").count()),
+        (Some(1), 1),
+        "{}",
+        stderr(&damaged)
+    );
+    assert_eq!(lines(&out), sorted);
 }
 
 /// Whatever the limit of descriptors: merged, plain and compressed.

@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::time::Duration;
 
-use super::{Item, ReadError, Reader, Seen};
+use super::{Item, Lane, ReadError, Reader, Seen};
 use crate::{FileInterface, Packet};
 use weir_savefile::decode::PacketAt;
 
@@ -44,13 +44,31 @@ struct Input {
     /// From the file's numbers of interfaces to those of the whole.
     numbers: Vec<u32>,
     next: Option<PacketAt>,
+    which: Which,
+}
+
+/// Which packets of a file an input gives out.
+#[derive(Debug)]
+enum Which {
+    AllBut(Vec<Lane>),
+    Only(Lane),
+}
+
+impl Which {
+    fn has(&self, packet: &PacketAt) -> bool {
+        let of = Lane { interface: packet.interface, queue: packet.queue };
+        match self {
+            Self::AllBut(others) => !others.contains(&of),
+            Self::Only(lane) => *lane == of,
+        }
+    }
 }
 
 impl Merge {
     /// Merges what these readers have not read yet.
     pub fn new(readers: Vec<Reader>) -> Self {
         let hungry = (0..readers.len()).rev().collect();
-        let input = |reader| Input { reader, numbers: Vec::new(), next: None };
+        let input = |reader| Input::new(reader, Which::AllBut(Vec::new()));
         Self {
             inputs: readers.into_iter().map(input).collect(),
             hungry,
@@ -74,14 +92,31 @@ impl Merge {
         self
     }
 
+    /// Reads the file `number`, which is not in order, but lane by lane: each lane by a reader of its own, which nothing
+    /// was read of, so that no packet need be held back. `others`: for all lanes but the first. Before anything is read.
+    /// What is of no lane comes with the first.
+    #[must_use]
+    pub fn lanes(
+        mut self,
+        number: usize,
+        lanes: impl IntoIterator<Item = Lane>,
+        others: Vec<Reader>,
+    ) -> Self {
+        let others: Vec<_> = lanes.into_iter().skip(1).zip(others).collect();
+        self.inputs[number].which = Which::AllBut(others.iter().map(|(lane, _)| *lane).collect());
+        self.inputs.extend(others.into_iter().map(|(lane, reader)| Input::new(reader, Which::Only(lane))));
+        self.hungry = (0..self.inputs.len()).rev().collect();
+        self
+    }
+
     /// The interfaces that are known by now, each at the place that its number says.
     pub fn interfaces(&self) -> &[FileInterface] {
         &self.interfaces
     }
 
     /// The readers, in the order in which they were given: for positions, formats and warnings.
-    pub fn readers(&self) -> impl ExactSizeIterator<Item = &Reader> {
-        self.inputs.iter().map(|input| &input.reader)
+    pub fn readers(&self) -> impl Iterator<Item = &Reader> {
+        self.inputs.iter().filter(|input| !input.repeats()).map(|input| &input.reader)
     }
 
     /// Packets that were given out although a later one had gone before.
@@ -103,14 +138,21 @@ impl Merge {
             }
             if let Some(index) = self.hungry.pop() {
                 let input = &mut self.inputs[index];
-                let seen = input.reader.advance()?;
+                let seen = match input.reader.advance() {
+                    // The same is told once.
+                    Err(_) if input.repeats() => None,
+                    seen => seen?,
+                };
                 input.number(&mut self.interfaces);
-                if !matches!(seen, None | Some(Seen::Packet(_))) {
+                if !seen.as_ref().is_none_or(|seen| input.wants(seen)) {
                     self.hungry.push(index);
                 }
                 match seen {
                     None | Some(Seen::Interface) => {}
-                    Some(Seen::Packet(packet)) => input.next = Some(packet),
+                    Some(Seen::Packet(packet)) => {
+                        input.next = Some(packet).filter(|packet| input.which.has(packet));
+                    }
+                    Some(_) if input.repeats() => {}
                     Some(Seen::Statistics(mut statistics)) => {
                         statistics.interface = input.numbers[statistics.interface as usize];
                         return Ok(Some(Item::Statistics(*statistics)));
@@ -158,6 +200,20 @@ impl Merge {
 }
 
 impl Input {
+    fn new(reader: Reader, which: Which) -> Self {
+        Self { reader, numbers: Vec::new(), next: None, which }
+    }
+
+    /// Whether another input gives out all else that is in the file.
+    fn repeats(&self) -> bool {
+        matches!(self.which, Which::Only(_))
+    }
+
+    /// Whether it is a packet to be given out.
+    fn wants(&self, seen: &Seen) -> bool {
+        matches!(seen, Seen::Packet(packet) if self.which.has(packet))
+    }
+
     /// Gives numbers to the interfaces that are new.
     fn number(&mut self, all: &mut Vec<FileInterface>) {
         for interface in &self.reader.interfaces()[self.numbers.len()..] {

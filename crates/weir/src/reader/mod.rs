@@ -20,7 +20,7 @@
 //! - `window`: the part of the file that is in memory; `fetch`: the next parts of a large one.
 //! - `sieve`: which packets match a filter.
 //! - `meter`: how far the reading is.
-//! - `merge`: several files in the order of time; `repair`: what is whole of a damaged one.
+//! - `order`: whether a file is in the order of time; `merge`: several files in it; `repair`: what is whole of a damaged one.
 //! - [`weir_savefile::decode`]: what the bytes mean.
 
 mod error;
@@ -30,6 +30,7 @@ mod item;
 mod known;
 mod merge;
 mod meter;
+mod order;
 mod repair;
 mod sieve;
 mod unpack;
@@ -57,6 +58,7 @@ use self::known::Known;
 pub use self::known::{InterfaceStatistics, Section};
 pub use self::merge::{MOST_HELD, Merge};
 pub use self::meter::Meter;
+pub use self::order::{Lane, Order};
 pub use self::repair::{Further, Joined, RepairError, Repaired, repair, repair_stream};
 use self::sieve::Sieve;
 use self::window::{Supply, Window};
