@@ -63,6 +63,8 @@ pub(crate) struct Summary {
     pub(crate) loss: Loss,
     /// Packets lost, as far as the file says.
     pub(crate) lost: u64,
+    /// Statistics count packets that are not here: the file is a part of what was captured, and no share of it was lost.
+    pub(crate) partial: bool,
     /// Why it could not be read to its end.
     pub(crate) damage: Option<String>,
     pub(crate) warnings: Vec<String>,
@@ -119,6 +121,8 @@ pub(crate) struct InterfaceSummary {
     /// As its last statistics say: packets received, and dropped.
     pub(crate) received: Option<u64>,
     pub(crate) dropped: Option<u64>,
+    /// Of the packets that they count, those that whoever wrote them had for a file.
+    pub(crate) delivered: Option<u64>,
     #[serde(skip)]
     pub(crate) losses: Timeline,
     /// Of `lost_by_records`, what was known when the last statistics came.
@@ -142,6 +146,7 @@ impl InterfaceSummary {
             lost_by_records: 0,
             received: None,
             dropped: None,
+            delivered: None,
             losses: Timeline::default(),
             told: 0,
         }
@@ -153,6 +158,11 @@ impl InterfaceSummary {
         self.lost_by_records.max(self.dropped.unwrap_or(0))
     }
 
+    /// Whether the file has fewer packets than its statistics tell of: somebody has left some out.
+    fn is_part(&self) -> bool {
+        self.delivered.is_some_and(|delivered| delivered > self.packets)
+    }
+
     /// Losses that no record has told of are shown where the statistics stand.
     fn statistics(&mut self, statistics: &InterfaceStatistics) {
         let dropped = match (statistics.dropped, statistics.dropped_by_os) {
@@ -161,6 +171,9 @@ impl InterfaceSummary {
             (Some(dropped), Some(by_os)) => Some(dropped.max(by_os)),
         };
         self.received = statistics.received.or(self.received);
+        let arrived = statistics.accepted.or(statistics.received);
+        let arrived = arrived.map(|arrived| arrived.saturating_sub(dropped.unwrap_or(0)));
+        self.delivered = statistics.delivered.or(arrived).or(self.delivered);
         if let Some(dropped) = dropped {
             let grown = dropped.saturating_sub(self.dropped.unwrap_or(0));
             let beyond = grown.saturating_sub(self.lost_by_records - self.told);
@@ -295,6 +308,7 @@ impl Gathered {
             (0, false) => Loss::Unknown,
             _ => Loss::Some,
         };
+        let partial = self.interfaces.iter().any(InterfaceSummary::is_part);
         let seconds = |nanoseconds: u64| std::time::Duration::from_nanos(nanoseconds).as_secs_f64();
         let duration = self.times.map(|(first, last)| seconds(last - first));
         let per_second =
@@ -332,6 +346,7 @@ impl Gathered {
             events_left_out: self.events_left_out,
             loss,
             lost,
+            partial,
             damage: error.as_ref().map(ToString::to_string),
             warnings: reader.warnings().iter().map(ToString::to_string).collect(),
             times: self.times,

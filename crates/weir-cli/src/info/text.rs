@@ -215,6 +215,10 @@ fn losses(summary: &Summary, paint: Paint, text: &mut String) {
             "this file cannot say: pcap has no place for it".to_owned()
         }
         Loss::Unknown => "this file does not say: it has no statistics".to_owned(),
+        Loss::Some if summary.partial => paint.red(format_args!(
+            "{} packets; no share, since the statistics count packets that this file does not hold",
+            units::grouped(summary.lost)
+        )),
         Loss::Some => {
             let all = summary.packets + summary.lost;
             let share = float(summary.lost) / float(all.max(1)) * 100.0;

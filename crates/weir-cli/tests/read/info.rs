@@ -5,11 +5,14 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::Stdio;
 
 use serde_json::Value;
-use weir::reader::ByteOrder;
-use weir::writer::Format;
+use weir::reader::{ByteOrder, InterfaceStatistics};
+use weir::writer::{Format, Writer, WriterOptions};
+use weir::{Account, FileInterface};
 
 use crate::files::Bytes;
-use crate::support::{EPOCH, Guarded, Place, frames, judge, pcap, stderr, stdout, succeeds, weir, write};
+use crate::support::{
+    EPOCH, Guarded, Place, frames, judge, packet, pcap, stderr, stdout, succeeds, weir, write,
+};
 
 fn object(file: &std::path::Path) -> Value {
     serde_json::from_str(&succeeds(&["info", "--json"], &[file])).expect("JSON")
@@ -73,6 +76,42 @@ fn losses_are_shown_where_they_were() {
     assert!(matches!(seen("eth0"), Some(29 | 30)), "{text}");
     assert_eq!((seen("eth1"), seen("traffic")), (Some(59), Some(0)), "{text}");
     assert!(text.contains("75 packets"), "{text}");
+}
+
+/// What was lost of all packets is no share of those that a filter has left.
+#[test]
+fn a_part_of_a_capture_has_no_share_of_loss() {
+    let place = Place::new();
+    let [whole, part, sorted] = ["a.pcapng", "b.pcapng", "c.pcapng"].map(|name| place.path(name));
+    let frame = frames().swap_remove(20);
+    for counts in [[None, Some(90)], [Some(100), None]] {
+        let interface = FileInterface { link_type: 1, snap_len: 262_144, ..FileInterface::default() };
+        let mut writer = Writer::create(&whole, &[interface], &WriterOptions::default()).expect("a file");
+        for n in 0..90 {
+            writer.packet(&packet(EPOCH + (n ^ 1) * 1_000_000, &frame)).expect("a packet");
+        }
+        let [accepted, delivered] = counts;
+        let statistics = InterfaceStatistics {
+            received: Some(500),
+            dropped: Some(10),
+            accepted,
+            delivered,
+            timestamp: EPOCH,
+            ..Default::default()
+        };
+        writer.interface_statistics(&statistics).expect("statistics");
+        writer.finish(&Account::default()).1.expect("whole");
+        succeeds(&["read", "--sort", "1s", "-f", "len >= 1", "-w"], &[&sorted, &whole]);
+        for file in [&whole, &sorted] {
+            assert_eq!((&object(file)["partial"], &object(file)["lost"]), (&false.into(), &10.into()));
+            let text = succeeds(&["info"], &[file]);
+            assert!(text.contains("10 packets (10.000 %)"), "{text}");
+        }
+        succeeds(&["read", "--from", "+1ms", "-w"], &[&part, &whole]);
+        assert_eq!((&object(&part)["partial"], &object(&part)["lost"]), (&true.into(), &10.into()));
+        let text = succeeds(&["info"], &[&part]);
+        assert!(text.contains("10 packets; no share"), "{text}");
+    }
 }
 
 /// What a capture leaves in its file is what it has said itself.
