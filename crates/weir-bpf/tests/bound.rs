@@ -103,6 +103,7 @@ fn every_program_of_the_corpus_is_taken_inside() {
                     snap_len: 65_535,
                     metadata: Beside::All,
                     swapped: false,
+                    others: &[],
                     netmask: None,
                     names: &NoNames,
                 };

@@ -220,6 +220,7 @@ fn every_program_of_the_corpus_is_taken() {
                 snap_len: 65_535,
                 metadata,
                 swapped: false,
+                others: &[],
                 netmask: None,
                 names: &NoNames,
             };

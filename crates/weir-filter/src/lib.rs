@@ -69,6 +69,9 @@ pub struct Options<'a> {
     pub metadata: Beside,
     /// Headers that the link type has in the byte order of the capturing host are in the other order (`LINKTYPE_NULL`).
     pub swapped: bool,
+    /// Link types of other packets that the same filter is for: a term that can be asked of those alone is false here, where
+    /// it would be refused.
+    pub others: &'a [u16],
     /// Mask of the interface's IPv4 network, for `ip broadcast`.
     pub netmask: Option<u32>,
     /// Who knows names.

@@ -28,6 +28,7 @@ pub fn options(dialect: Dialect, link_type: u16) -> Options<'static> {
         snap_len: 262_144,
         metadata: Beside::Nothing,
         swapped: false,
+        others: &[],
         netmask: None,
         names: &Protocols,
     }

@@ -86,9 +86,14 @@ impl Capture {
         // All are found before the first is opened: a driver may pause its traffic for that.
         let find = |one: &Wanted| site::inside(one.namespace.as_ref(), || Device::find(one))?;
         let mut devices = wanted.iter().map(find).collect::<Result<Vec<_>, Error>>()?;
-        if let Some(filter) = &settings.filter {
-            devices.iter_mut().try_for_each(|device| device.want(filter))?;
+        let mut settings = settings.clone();
+        if let Some(filter) = settings.filter.take() {
+            let link_types = devices.iter().map(Device::link_type).collect::<Result<Vec<_>, Error>>()?;
+            let filter = filter.among(link_types);
+            devices.iter_mut().try_for_each(|device| device.want(&filter))?;
+            settings.filter = Some(filter);
         }
+        let settings = &settings;
         let mut needs = Vec::new();
         for device in &devices {
             needs.push((device.link.name.as_str(), choose::needs(device, settings)?));
@@ -154,9 +159,7 @@ impl Capture {
     /// filter before; [`Error::FilterPutBack`] if some had this one for a moment.
     pub fn set_filter(&mut self, filter: Option<&Filter>) -> Result<(), Error> {
         let exchange = self.exchange();
-        let make = |place: Place| place.make(filter);
-        let programs = exchange.places()?.into_iter().map(make).collect::<Result<Vec<_>, Error>>()?;
-        exchange.put(&programs)?;
+        exchange.put(&Place::make_all(&exchange.places()?, filter)?)?;
         for interface in &mut self.interfaces {
             interface.filter = filter.map(Filter::label);
         }

@@ -159,7 +159,8 @@ impl Device {
 
     /// Has it want what `filter` says.
     pub(crate) fn want(&mut self, filter: &Filter) -> Result<(), Error> {
-        self.filter = Some(Arc::new(filter.compile(self.receiver()?)?));
+        let compiled = filter.compile(self.receiver()?).map_err(|error| error.on(&self.link.name))?;
+        self.filter = Some(Arc::new(compiled));
         Ok(())
     }
 

@@ -228,7 +228,7 @@ fn said(places: &[Place], filter: Option<&Filter>) -> Result<(Ask, bool, Vec<Own
 
 /// What to ask for programs that are made here; the same of them.
 fn made(places: &[Place], filter: Option<&Filter>) -> Result<(Ask, bool, Vec<OwnedFd>), Failure> {
-    let programs = places.iter().map(|place| place.make(filter)).collect::<Result<Vec<_>, _>>()?;
+    let programs = Place::make_all(places, filter)?;
     let is_never = !programs.is_empty() && programs.iter().all(|program| program.is_never);
     let ask = Ask::Put {
         filter: filter.map(Filter::label),

@@ -160,8 +160,7 @@ fn make(places: &[Place], filter: &str, to: &UnixStream) {
         let filter: PortableFilter = serde_json::from_str(filter)
             .map_err(|error| format!("a filter that it does not know: {error}"))?;
         let filter = Filter::from(filter);
-        let programs = places.iter().map(|place| place.make(Some(&filter)));
-        programs.collect::<Result<_, _>>().map_err(|error| error.to_string())
+        Place::make_all(places, Some(&filter)).map_err(|error| error.to_string())
     };
     let said = made().and_then(|programs| {
         programs.iter().try_for_each(|program| {

@@ -44,6 +44,7 @@ pub(super) fn run(filter: &Filter, path: &Path, json: bool) -> Result<(), Failur
         // The packet borrows from the reader, so what interfaces there are is asked before.
         link_types
             .extend(reader.interfaces()[link_types.len()..].iter().map(|interface| interface.link_type));
+        let filter = filter.clone().among(link_types.iter().copied());
         for link_type in &link_types {
             if !compiled.contains_key(link_type) {
                 let made = filter.compile_for_file(*link_type, swapped).map_err(|error| wrong(&error))?;

@@ -122,6 +122,61 @@ fn terms_of_other_link_types() {
     }
 }
 
+/// What the link type of some packets has no place for is false for these, and refused where none of a file's have it.
+#[test]
+fn a_term_is_false_for_packets_that_lack_its_layer() {
+    let place = Place::new();
+    let [mixed, raw, ethernet, copy] =
+        ["mixed.pcapng", "raw.pcap", "a.pcap", "copy.pcapng"].map(|name| place.path(name));
+    let frame = frame_of(17);
+    let tagged = [&frame[..12], &[0x81, 0, 0, 5], &frame[12..]].concat();
+    let packets = [&frame[..], &frame[14..], &tagged, &frame[14..], &[0; 40]];
+    let packets: Vec<_> = (EPOCH..)
+        .zip([0, 1, 0, 1, 2].into_iter().zip(packets))
+        .map(|(time, (n, data))| (n, time, data, 0))
+        .collect();
+    write(&mixed, Format::Pcapng, &[("eth0", 1), ("tun0", 101), ("usbmon1", 220)], &packets);
+    let count = |dialect, expression: &str, files: &[&Path]| {
+        succeeds(&["read", "--count", "--dialect", dialect, "-f", expression], files).trim().to_owned()
+    };
+    let mac =
+        |at: usize| frame[at..at + 6].iter().map(|byte| format!("{byte:02x}")).collect::<Vec<_>>().join(":");
+    let (source, other) = (format!("ether src {}", mac(6)), "ether src 02:03:04:05:06:07");
+    let judged = judge("tshark", &["-Y", &format!("eth.src=={}", mac(6)), "-r"], &[&mixed]);
+    assert_eq!(judged.lines().count(), 2, "{judged}");
+    for (expression, wanted) in [
+        ("vlan 5", "1"),
+        ("not vlan 5", "4"),
+        (&source, "2"),
+        (&format!("not {source}"), "3"),
+        (&format!("{source} or udp"), "4"),
+        (other, "0"),
+        (&format!("udp and not {other}"), "4"),
+        ("vlan 5 and inner(tcp) or len = 40", "1"),
+        ("host in {192.0.2.77} or len = 40", "1"),
+    ] {
+        assert_eq!(count("weir", expression, &[&mixed]), wanted, "{expression}");
+    }
+    for (expression, wanted) in [(&*source, "2"), (&format!("not {source}"), "3")] {
+        assert_eq!(count("pcap", expression, &[&mixed]), wanted, "{expression}, as libpcap");
+    }
+    succeeds(&["read", "-q", "-f", &source, "-w"], &[&copy, &mixed]);
+    assert_eq!(count("weir", "", &[&copy]), "2");
+    // One file may have what another has not.
+    let file = Format::Pcap { nanoseconds: false };
+    write(&raw, file, &[("", 101)], &[(0, EPOCH, &frame[14..], 0)]);
+    write(&ethernet, file, &[("", 1)], &[(0, EPOCH + 1, &frame, 0)]);
+    assert_eq!(count("weir", &source, &[&raw, &ethernet]), "1");
+    // None has it.
+    for (file, expression, interface) in
+        [(&raw, &*source, "interface 0"), (&mixed, "type mgt or udp", "`eth0`")]
+    {
+        let output = weir(&["read", "--count", "-f", expression], &[file]);
+        assert_eq!((output.status.code(), &*stdout(&output)), (Some(1), ""), "{expression}");
+        assert!(stderr(&output).contains(interface), "{}", stderr(&output));
+    }
+}
+
 #[test]
 fn the_place_of_a_mistake_is_shown_below_it() {
     let place = Place::new();

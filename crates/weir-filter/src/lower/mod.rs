@@ -5,6 +5,7 @@ pub(crate) mod weir;
 
 use crate::ast::{Ast, Expr, ExprId};
 use crate::graph::NodeId;
+use crate::{Dialect, Options};
 
 /// Where to go on: if the answer is yes, and if it is no.
 pub(crate) type Ways<At = NodeId> = (At, At);
@@ -49,4 +50,13 @@ pub(crate) fn connect<At: Copy>(
         expr = frame.operands[frame.remaining];
         ways = if frame.all { (begin, frame.ways.1) } else { (frame.ways.0, begin) };
     }
+}
+
+/// Whether `leaf`, which is refused here, can be asked of other packets that the filter is for: here it is false then.
+pub(crate) fn is_asked_elsewhere(ast: &Ast, leaf: &Expr, options: &Options<'_>) -> bool {
+    let can_ask = match options.dialect {
+        Dialect::Weir => weir::can_ask,
+        Dialect::Pcap => pcap::can_ask,
+    };
+    options.others.iter().any(|&link_type| can_ask(ast, leaf, &Options { link_type, ..*options }))
 }

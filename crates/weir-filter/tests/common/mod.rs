@@ -85,6 +85,7 @@ pub(crate) fn options(dialect: Dialect, link_type: u16, names: &dyn Names) -> Op
         snap_len: 262_144,
         metadata: Beside::Nothing,
         swapped: false,
+        others: &[],
         netmask: Some(0xffff_ff00),
         names,
     }

@@ -12,6 +12,7 @@ pub(crate) fn options(dialect: Dialect, link_type: u16) -> Options<'static> {
         snap_len: 262_144,
         metadata: Beside::Nothing,
         swapped: false,
+        others: &[],
         netmask: Some(0xffff_ff00),
         names: &NoNames,
     }

@@ -18,7 +18,7 @@ use std::slice;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
-use weir_bpf::filter::{self, FilterError, Hook, Loader, SetMap, SocketFilter};
+use weir_bpf::filter::{self, FilterError as NotLoaded, Hook, Loader, SetMap, SocketFilter};
 use weir_bpf::xdp::{Body, BoundParts, Device};
 use weir_filter::cbpf::{self, Rules};
 use weir_filter::emit::cbpf::{EmitError, Target, emit};
@@ -27,7 +27,7 @@ use weir_sys::netns::NetNs;
 use weir_sys::packet::{self, Instruction};
 
 use super::sets::{Labelled, labelled};
-use super::{Compiled, Filter, LiveSet, Receiver, SetLabel};
+use super::{Compiled, Filter, FilterError, LiveSet, Receiver, SetLabel};
 use crate::source::programmed::NEEDS;
 use crate::{Error, Interface};
 
@@ -266,6 +266,18 @@ impl Seat {
 }
 
 impl Place {
+    /// Makes a program of `filter` for each of `places`, which are all of a capture; `None`: of the filter that wants
+    /// everything.
+    ///
+    /// # Errors
+    ///
+    /// An expression that is wrong, or a program that a place cannot take.
+    pub fn make_all(places: &[Self], filter: Option<&Filter>) -> Result<Vec<Program>, Error> {
+        let link_types = || places.iter().map(|place| place.seat.receiver.link_type);
+        let filter = filter.map(|filter| filter.clone().among(link_types()));
+        places.iter().map(|place| place.make(filter.as_ref())).collect()
+    }
+
     /// Makes a program of `filter` for this place; `None`: of the filter that wants everything.
     ///
     /// # Errors
@@ -276,6 +288,7 @@ impl Place {
         let Some(filter) = filter else {
             return Ok(Program::plain(interface, Form::All));
         };
+        let wrong = |error: FilterError| Error::from(error.on(&self.seat.name));
         let refused = |what: &dyn ToString| Error::FilterRefused {
             name: self.seat.name.clone(),
             what: what.to_string(),
@@ -286,7 +299,7 @@ impl Place {
                 let (mut descriptors, mut sets, mut is_never) = (Vec::new(), Vec::new(), true);
                 for pool in pools {
                     let loader = pool.loader(&mut given).map_err(|what| refused(&what))?;
-                    let compiled = filter.compile_for(&loader, self.seat.receiver)?;
+                    let compiled = filter.compile_for(&loader, self.seat.receiver).map_err(wrong)?;
                     let loaded = loader.load(&compiled.graph, &compiled.ast.sets);
                     let loaded = loaded.map_err(|error| not_loaded(&self.seat.name, error))?;
                     let (programs, maps) = loaded.into_parts();
@@ -297,7 +310,7 @@ impl Place {
                 Ok(Program { is_never, ..Program::loaded(interface, descriptors, &sets)? })
             }
             PlaceKind::Socket { .. } | PlaceKind::Process => {
-                let compiled = filter.compile(self.seat.receiver)?;
+                let compiled = filter.compile(self.seat.receiver).map_err(wrong)?;
                 let is_never = compiled.is_never();
                 if let (PlaceKind::Socket { snap_len }, Some(refusals)) =
                     (&self.kind, self.descriptors.first())
@@ -375,7 +388,7 @@ impl Program {
 }
 
 /// What the kernel means when it does not load a filter.
-pub(crate) fn not_loaded(name: &str, error: FilterError) -> Error {
+pub(crate) fn not_loaded(name: &str, error: NotLoaded) -> Error {
     let name = name.to_owned();
     if error.is_permission() {
         let operation = format!("load the filter of `{name}`");
@@ -437,7 +450,7 @@ pub(crate) fn counting(
     filter: &Compiled,
     snap_len: u32,
     refusals: BorrowedFd<'_>,
-) -> Result<SocketFilter, FilterError> {
+) -> Result<SocketFilter, NotLoaded> {
     let mut graph = filter.graph.clone();
     graph.snap_len = snap_len;
     SocketFilter::load(&graph, &filter.ast.sets, refusals)

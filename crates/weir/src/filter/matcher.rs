@@ -1,6 +1,6 @@
 //! Filters that this process runs itself.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_filter::graph::Graph;
@@ -73,8 +73,13 @@ pub struct FileFilter {
     programs: Arc<Mutex<Programs>>,
 }
 
-/// By link type, and whether byte order is swapped.
-type Programs = HashMap<(u16, bool), Arc<Matcher>>;
+#[derive(Debug, Default)]
+struct Programs {
+    /// Of all packets, as far as they are known.
+    link_types: BTreeSet<u16>,
+    /// By link type, and whether byte order is swapped.
+    made: HashMap<(u16, bool), Arc<Matcher>>,
+}
 
 impl FileFilter {
     /// Finds out whether the expression makes sense for packets of any kind, Ethernet first: so all names are looked up, and
@@ -98,21 +103,26 @@ impl FileFilter {
         &self.filter
     }
 
+    /// There are packets of these link types: what can be asked of some of them only is false for the others.
+    pub fn expect(&self, link_types: impl IntoIterator<Item = u16>) {
+        self.programs().link_types.extend(link_types);
+    }
+
     /// The program for packets of a link type; `swapped`: its headers in host byte order are in the other order.
     ///
     /// # Errors
     ///
-    /// The expression asks for what packets of this link type do not have.
+    /// The expression asks for what no packets of this link type have, nor others that are [expected](Self::expect).
     pub fn program(&self, link_type: u16, swapped: bool) -> Result<Arc<Matcher>, FilterError> {
-        if !self.programs().contains_key(&(link_type, swapped)) {
+        if !self.programs().made.contains_key(&(link_type, swapped)) {
             self.compile(link_type, swapped)?;
         }
-        Ok(Arc::clone(&self.programs()[&(link_type, swapped)]))
+        Ok(Arc::clone(&self.programs().made[&(link_type, swapped)]))
     }
 
     /// Why packets of some link type are asked about by an interpreter; `None`: none are.
     pub fn why_interpreted(&self) -> Option<String> {
-        self.programs().values().find_map(|program| program.why_interpreted()).map(str::to_owned)
+        self.programs().made.values().find_map(|program| program.why_interpreted()).map(str::to_owned)
     }
 
     fn programs(&self) -> MutexGuard<'_, Programs> {
@@ -121,8 +131,10 @@ impl FileFilter {
 
     /// Compiles for a link type.
     fn compile(&self, link_type: u16, swapped: bool) -> Result<(), FilterError> {
-        let compiled = self.filter.compile_for_file(link_type, swapped)?;
-        self.programs().insert((link_type, swapped), Arc::new(Matcher::new(&compiled)));
+        let link_types = self.programs().link_types.clone();
+        let filter = self.filter.clone().among(link_types);
+        let compiled = filter.compile_for_file(link_type, swapped)?;
+        self.programs().made.insert((link_type, swapped), Arc::new(Matcher::new(&compiled)));
         Ok(())
     }
 }

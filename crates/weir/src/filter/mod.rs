@@ -36,6 +36,8 @@ pub struct Filter {
     text: String,
     dialect: Dialect,
     names: Arc<dyn Names + Send + Sync>,
+    /// Link types of all packets that it is for, where there are several.
+    link_types: Vec<u16>,
 }
 
 /// What a filter is compiled for.
@@ -57,12 +59,20 @@ pub struct Receiver {
 pub struct FilterError {
     text: String,
     error: weir_filter::Error,
+    /// It is an expression, but not for packets of this link type.
+    is_expression: bool,
+    interface: Option<String>,
 }
 
 impl Filter {
     /// The filter of this expression, in the default dialect, without names.
     pub fn new(text: impl Into<String>) -> Self {
-        Self { text: text.into(), dialect: Dialect::default(), names: Arc::new(NoNames) }
+        Self {
+            text: text.into(),
+            dialect: Dialect::default(),
+            names: Arc::new(NoNames),
+            link_types: Vec::new(),
+        }
     }
 
     /// In which dialect the expression is.
@@ -74,6 +84,15 @@ impl Filter {
     /// Who knows the names in it.
     pub fn names(mut self, names: impl Names + Send + Sync + 'static) -> Self {
         self.names = Arc::new(names);
+        self
+    }
+
+    /// The same for packets of these link types (`LINKTYPE_*`) side by side: a term that can be asked of some of them only is
+    /// false for the others, where alone it would be refused.
+    pub fn among(mut self, link_types: impl IntoIterator<Item = u16>) -> Self {
+        self.link_types = link_types.into_iter().collect();
+        self.link_types.sort_unstable();
+        self.link_types.dedup();
         self
     }
 
@@ -117,12 +136,15 @@ impl Filter {
     }
 
     fn compile_knowing(&self, metadata: Beside, receiver: Receiver) -> Result<Compiled, FilterError> {
+        let others: Vec<u16> =
+            self.link_types.iter().copied().filter(|&other| other != receiver.link_type).collect();
         let options = weir_filter::Options {
             dialect: self.dialect,
             link_type: receiver.link_type,
             snap_len: DEFAULT_SNAP_LEN,
             metadata,
             swapped: receiver.swapped,
+            others: &others,
             // tcpdump takes 0 where it is not known, for files and `any`, too: limited broadcasts and 0.0.0.0 are left.
             netmask: match self.dialect {
                 Dialect::Weir => receiver.netmask,
@@ -130,8 +152,10 @@ impl Filter {
             },
             names: &*self.names,
         };
-        weir_filter::compile(&self.text, &options)
-            .map_err(|error| FilterError { text: self.text.clone(), error })
+        weir_filter::compile(&self.text, &options).map_err(|error| {
+            let is_expression = weir_filter::parse::parse(&self.text, &options).is_ok();
+            FilterError { text: self.text.clone(), error, is_expression, interface: None }
+        })
     }
 }
 
@@ -165,12 +189,19 @@ impl FilterError {
     pub fn error(&self) -> &weir_filter::Error {
         &self.error
     }
+
+    /// The same, naming the interface if it is wrong for that.
+    pub(crate) fn on(self, interface: &str) -> Self {
+        Self { interface: self.is_expression.then(|| interface.to_owned()), ..self }
+    }
 }
 
 /// With the place marked under the expression.
 impl fmt::Display for FilterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "the filter is wrong: {}", self.error.render(&self.text))
+        f.write_str("the filter is wrong")?;
+        self.interface.iter().try_for_each(|name| write!(f, " for `{name}`"))?;
+        write!(f, ": {}", self.error.render(&self.text))
     }
 }
 

@@ -27,6 +27,7 @@ impl Filter {
     pub fn portable(&self, receivers: &[Receiver]) -> Result<(PortableFilter, bool), FilterError> {
         let names = Arc::new(Remembered::new(Arc::clone(&self.names)));
         let filter = Self { names: Arc::clone(&names) as _, ..self.clone() };
+        let filter = filter.among(receivers.iter().map(|receiver| receiver.link_type));
         let compiled = receivers.iter().map(|&receiver| filter.compile(receiver));
         let compiled = compiled.collect::<Result<Vec<_>, _>>()?;
         let pcap = self.dialect == Dialect::Pcap;
@@ -38,7 +39,7 @@ impl Filter {
 impl From<PortableFilter> for Filter {
     fn from(PortableFilter { text, pcap, names }: PortableFilter) -> Self {
         let dialect = if pcap { Dialect::Pcap } else { Dialect::Weir };
-        Self { text, dialect, names: Arc::new(names) }
+        Self::new(text).dialect(dialect).names(names)
     }
 }
 

@@ -208,7 +208,9 @@ impl Reader {
     /// that was read: executable memory is not needed for them later.
     #[must_use]
     pub fn filter(mut self, filter: FileFilter) -> Self {
-        for (link_type, order) in self.link_types() {
+        let link_types = self.link_types();
+        filter.expect(link_types.iter().map(|&(link_type, _)| link_type));
+        for (link_type, order) in link_types {
             // What is wrong is told with the first packet.
             let _made = filter.program(link_type, order != ByteOrder::NATIVE);
         }
@@ -511,8 +513,7 @@ impl Reader {
             Some(wanted) => wanted,
             None => {
                 let order = order(&self.decoder);
-                let interface = &self.known.interfaces[packet.interface as usize];
-                match sieve.prepare(packet.interface, interface, order) {
+                match sieve.prepare(packet.interface, &self.known.interfaces, order) {
                     Ok(true) => self.known.warn(Oddity::NeverMatches, self.window.position()),
                     Ok(false) => {}
                     Err(error) => {

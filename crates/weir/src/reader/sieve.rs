@@ -60,19 +60,27 @@ impl Sieve {
         matches!(self.lanes.get(interface as usize), Some(Some(lane)) if lane.lost > 0)
     }
 
-    /// Compiles for an interface, unless that was done; whether it is known now that nothing of it is wanted.
+    /// Compiles for the interface of this number, `interfaces` being those that are known; whether it is known now that
+    /// nothing of it is wanted.
     #[cold]
     pub(super) fn prepare(
         &mut self,
         number: u32,
-        interface: &FileInterface,
+        interfaces: &[FileInterface],
         order: ByteOrder,
     ) -> Result<bool, FilterError> {
         let number = number as usize;
         if self.lanes.len() <= number {
             self.lanes.resize_with(number + 1, || None);
         }
-        let matcher = self.filter.program(interface.link_type, order != ByteOrder::NATIVE)?;
+        self.filter.expect(interfaces.iter().map(|interface| interface.link_type));
+        let interface = &interfaces[number];
+        let matcher = self.filter.program(interface.link_type, order != ByteOrder::NATIVE);
+        let named = |error: FilterError| match &interface.name {
+            Some(name) => error.on(name),
+            None => error,
+        };
+        let matcher = matcher.map_err(named)?;
         let never = matcher.never_matches();
         self.lanes[number] = Some(Lane { matcher, lost: 0 });
         Ok(never)

@@ -247,6 +247,49 @@ fn root_what_cannot_be_is_refused() {
     });
 }
 
+#[test]
+fn root_a_term_is_false_where_an_interface_lacks_its_layer() {
+    if !require_root("root_a_term_is_false_where_an_interface_lacks_its_layer") {
+        return;
+    }
+    let network = Network::new(Veth::default()).unwrap();
+    let pair = network.pair().clone();
+    let mut frame = [&pair.rx.mac[..], &pair.tx.mac, &[8, 0, 0x45, 0, 0, 46]].concat();
+    frame.resize(60, 7);
+    let sender = FrameSender::new(&pair.tx).unwrap();
+    network.rx().run(|| {
+        for line in ["tuntap add tun0 mode tun", "address add 10.9.9.1/24 dev tun0", "link set tun0 up"] {
+            let args: Vec<&str> = line.split(' ').collect();
+            assert!(std::process::Command::new("ip").args(&args).status().unwrap().success(), "ip {line}");
+        }
+        let socket = std::net::UdpSocket::bind("10.9.9.1:0").unwrap();
+        let mac: Vec<_> = pair.tx.mac.iter().map(|byte| format!("{byte:02x}")).collect();
+        let source = format!("ether src {}", mac.join(":"));
+        let both = || on_rx(&network).interface("tun0").source(SourceChoice::Tc).direction(Direction::Both);
+        let mut capture = both().filter(Filter::new(&*source)).open().unwrap();
+        let ours = |capture: &mut Capture| {
+            sender.send(&frame).unwrap();
+            socket.send_to(b"no Ethernet here", "10.9.9.2:9").unwrap();
+            let mut taken = Vec::new();
+            drain(capture, |chunk| {
+                let ours = |packet: &weir::Packet<'_>| {
+                    packet.data == frame || packet.data.ends_with(b"no Ethernet here")
+                };
+                taken.extend(chunk.packets().filter(ours).map(|packet| packet.interface));
+            });
+            taken
+        };
+        assert_eq!(ours(&mut capture), [0]);
+        let mut capture = both().open().unwrap();
+        capture.set_filter(Some(&Filter::new(format!("not {source}")))).unwrap();
+        assert_eq!(ours(&mut capture), [1]);
+        let wrong = both().filter(Filter::new("type mgt or udp")).open().unwrap_err().to_string();
+        assert!(wrong.contains(&pair.rx.name) || wrong.contains("tun0"), "{wrong}");
+        let alone = common::capture().interface("tun0").filter(Filter::new(&*source)).open().unwrap_err();
+        assert!(alone.to_string().contains("wrong for `tun0`: "), "{alone}");
+    });
+}
+
 /// What two captures have taken of one transfer over TCP, the first without a filter and the second with `text`.
 fn side_by_side(text: &str, segment: bool) -> [(Vec<Vec<u8>>, Account); 2] {
     let network = Network::new(Veth::default().ipv4()).unwrap();

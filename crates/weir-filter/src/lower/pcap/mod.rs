@@ -28,7 +28,7 @@ use self::condition::Condition;
 use self::layers::{From, Layers};
 use self::link::Link;
 use self::port::Ports;
-use super::{Ways, connect};
+use super::{Ways, connect, is_asked_elsewhere};
 use crate::ast::{Ast, ByteOperator, Expr, ExprId, Primitive};
 use crate::graph::{Graph, MOST_SLOTS, Node, NodeId, Operation, Relation, Slot, TermId, Value, Width};
 use crate::{Error, Options};
@@ -55,7 +55,7 @@ struct Lowering<'a> {
 
 /// A term where it stands in the text.
 struct Occurrence {
-    term: u32,
+    term: TermId,
     condition: Condition,
     /// What places count from where the term stands.
     before: Vec<Slot>,
@@ -69,19 +69,7 @@ pub(crate) fn lower(ast: &Ast, options: &Options<'_>) -> Result<Graph, Error> {
         let span = first_span(ast, &leaves);
         return Err(Error::new(format!("link type {} is not known", options.link_type), span));
     };
-    let mut lowering = Lowering {
-        ast,
-        options,
-        graph: Graph::new(options.snap_len),
-        layers,
-        outermost: layers.link,
-        mtp_header: match options.link_type {
-            139 => 4,
-            197 => 20,
-            _ => 0,
-        },
-        assigned_always: HashSet::default(),
-    };
+    let mut lowering = Lowering::new(ast, options, layers);
     let prefix = lowering.find_prefix();
     let (occurrences, owners) = lowering.understand(&leaves)?;
     let prefix = prefix.map(|prefix| lowering.note_prefix(prefix));
@@ -92,6 +80,12 @@ pub(crate) fn lower(ast: &Ast, options: &Options<'_>) -> Result<Graph, Error> {
     let root = lowering.check_ppi(root);
     lowering.graph.set_root(root);
     Ok(lowering.graph)
+}
+
+/// Whether `leaf` can be asked of packets of the link type in `options`, if it stands first.
+pub(crate) fn can_ask(ast: &Ast, leaf: &Expr, options: &Options<'_>) -> bool {
+    let (Some(layers), Expr::Term(term)) = (link::layers(options.link_type), leaf) else { return false };
+    Lowering::new(ast, options, layers).term(&ast.terms[*term as usize].primitive).is_ok()
 }
 
 /// The terms, in the order in which they are met in the text.
@@ -114,7 +108,23 @@ fn first_span(ast: &Ast, leaves: &[Expr]) -> Range<usize> {
     }
 }
 
-impl Lowering<'_> {
+impl<'a> Lowering<'a> {
+    fn new(ast: &'a Ast, options: &'a Options<'a>, layers: Layers) -> Self {
+        Self {
+            ast,
+            options,
+            graph: Graph::new(options.snap_len),
+            layers,
+            outermost: layers.link,
+            mtp_header: match options.link_type {
+                139 => 4,
+                197 => 20,
+                _ => 0,
+            },
+            assigned_always: HashSet::default(),
+        }
+    }
+
     /// Understands the terms in the order of the text. The second answer tells which of them assigns a slot that places
     /// count from.
     fn understand(&mut self, leaves: &[Expr]) -> Result<(Vec<Occurrence>, HashMap<Slot, usize>), Error> {
@@ -123,6 +133,11 @@ impl Lowering<'_> {
         let mut known: HashSet<Slot> = self.layers.slots().collect();
         for leaf in leaves {
             let Expr::Term(term) = leaf else {
+                if is_asked_elsewhere(self.ast, leaf, self.options) {
+                    let condition = Condition::Always(false);
+                    occurrences.push(Occurrence { term: TermId::NONE, condition, before: Vec::new() });
+                    continue;
+                }
                 return Err(Error::new("`inner` is a word of the dialect `weir`", 0..0));
             };
             let before = self.layers.slots().collect();
@@ -131,14 +146,17 @@ impl Lowering<'_> {
                 let message = "too many terms before this one look for headers at places that vary";
                 return Err(Error::new(message, asked.span.clone()));
             }
-            let condition =
-                self.term(&asked.primitive).map_err(|message| Error::new(message, asked.span.clone()))?;
+            let condition = match self.term(&asked.primitive) {
+                Ok(condition) => condition,
+                Err(_) if is_asked_elsewhere(self.ast, leaf, self.options) => Condition::Always(false),
+                Err(message) => return Err(Error::new(message, asked.span.clone())),
+            };
             for slot in self.layers.slots() {
                 if known.insert(slot) {
                     owners.insert(slot, occurrences.len());
                 }
             }
-            occurrences.push(Occurrence { term: *term, condition, before });
+            occurrences.push(Occurrence { term: TermId(*term), condition, before });
         }
         Ok((occurrences, owners))
     }
@@ -176,7 +194,7 @@ impl Lowering<'_> {
                 })
             };
             let ways: Ways = (way(ways.0, true), way(ways.1, false));
-            let begin = occurrence.condition.place(graph, ways, TermId(occurrence.term));
+            let begin = occurrence.condition.place(graph, ways, occurrence.term);
             begins.entry(begin).or_insert(index);
             begin
         })

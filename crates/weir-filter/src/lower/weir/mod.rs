@@ -33,7 +33,7 @@ use self::terms::{Site, asks, layer, walks_chain};
 use self::tunnel::{Door, Entry};
 use crate::ast::{Ast, Expr};
 use crate::graph::{Graph, NodeId, Slot, TermId};
-use crate::lower::{Ways, pcap};
+use crate::lower::{Ways, is_asked_elsewhere, pcap};
 use crate::set::Set;
 use crate::{Error, Options};
 
@@ -46,7 +46,7 @@ const MOST_CHAINS: usize = 1000;
 pub(crate) fn lower(ast: &Ast, options: &Options<'_>) -> Result<(Graph, Vec<Set>), Error> {
     let Some(root) = ast.root else { return Ok((Graph::new(options.snap_len), Vec::new())) };
     let Some(link) = Link::of(options.link_type, options.swapped) else {
-        if check::is_of_pcap(ast) {
+        if check::is_of_pcap(ast) || options.others.iter().any(|&other| Link::of(other, false).is_some()) {
             return Ok((pcap::lower(ast, options)?, Vec::new()));
         }
         return Err(Error::new("sets, `inner` and `tunnel` are not there for this link type", 0..0));
@@ -57,10 +57,15 @@ pub(crate) fn lower(ast: &Ast, options: &Options<'_>) -> Result<(Graph, Vec<Set>
 
     let mut plan = Plan::new(ast, root, link, asked(ast))?;
     let mut chains = 0;
-    for step in &plan.steps {
-        if let What::Term(term) = step.what {
-            let term = &ast.terms[term as usize];
-            check::check(ast, term, &plan.levels[usize::from(step.level)], options)?;
+    for step in &mut plan.steps {
+        if let What::Term(number) = step.what {
+            let term = &ast.terms[number as usize];
+            if let Err(error) = check::check(ast, term, &plan.levels[usize::from(step.level)], options) {
+                if step.level > 0 || !is_asked_elsewhere(ast, &Expr::Term(number), options) {
+                    return Err(error);
+                }
+                step.what = What::Lacking;
+            }
             chains += usize::from(walks_chain(&term.primitive));
             if chains > MOST_CHAINS {
                 let message = format!("more than {MOST_CHAINS} terms look through chains of headers");
@@ -88,6 +93,18 @@ pub(crate) fn lower(ast: &Ast, options: &Options<'_>) -> Result<(Graph, Vec<Set>
     let mut graph = builder.graph;
     graph.set_root(root);
     Ok((graph, collected.sets))
+}
+
+/// Whether `leaf` can be asked of packets of the link type in `options`.
+pub(crate) fn can_ask(ast: &Ast, leaf: &Expr, options: &Options<'_>) -> bool {
+    match (Link::of(options.link_type, options.swapped), leaf) {
+        (None, _) => pcap::can_ask(ast, leaf, options),
+        (Some(link), Expr::Term(term)) => {
+            let level = Level::outermost(link, Slots::NONE);
+            check::check(ast, &ast.terms[*term as usize], &level, options).is_ok()
+        }
+        (Some(_), _) => true,
+    }
 }
 
 /// The kinds of network header that the terms tell apart.
@@ -123,6 +140,7 @@ impl<TermOf: Fn(u32) -> u32> Builder<'_, TermOf> {
                 let level = &plan.levels[usize::from(step.level)];
                 let layer = match step.what {
                     What::Term(term) => layers[term as usize],
+                    What::Lacking => Layer::Frame,
                     What::Enter { .. } | What::End => Layer::Transport,
                 };
                 let go = |to, stage| nodes.get(to, plan.arrival(step.level, to, stage));
@@ -133,6 +151,7 @@ impl<TermOf: Fn(u32) -> u32> Builder<'_, TermOf> {
                 } else {
                     match step.what {
                         What::End => unreachable!("the ends are no positions to build"),
+                        What::Lacking => ways.1,
                         What::Term(term) => self.term(position, term, level, stage, ways),
                         What::Enter { entry, within } => {
                             let enter = &mut |door: Door| match door {

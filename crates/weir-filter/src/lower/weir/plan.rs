@@ -35,6 +35,8 @@ pub(super) enum What {
     End,
     /// A term asks.
     Term(u32),
+    /// A term asks for what packets here never have: false.
+    Lacking,
     /// The packet inside is looked for.
     Enter {
         /// Where it is asked about.
@@ -162,6 +164,7 @@ impl<'a> Plan<'a> {
                 let need = match step.what {
                     What::End => continue,
                     What::Term(term) => layer(term),
+                    What::Lacking => Layer::Frame,
                     What::Enter { .. } => Layer::Transport,
                 };
                 if let Some(find) = stage.need(need, level.link.has_tags()) {
@@ -177,6 +180,8 @@ impl<'a> Plan<'a> {
                         let stage = self.arrival(within, entry, stage);
                         self.steps[entry.0 as usize].stages.insert(stage);
                     }
+                    self.note(position, step.ways.1, stage);
+                } else if let What::Lacking = step.what {
                     self.note(position, step.ways.1, stage);
                 } else if let What::Term(term) = step.what {
                     let answer = answer(term, &level, stage);
