@@ -5,6 +5,7 @@
 
 use std::fs;
 use std::io::{self, Read};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -29,6 +30,22 @@ pub(crate) struct FilterArgs {
     /// meaning to the letter).
     #[arg(long, value_name = "DIALECT", value_enum, default_value_t, hide_possible_values = true)]
     dialect: DialectArg,
+
+    /// Mask of the IPv4 network, for `ip broadcast`: 255.255.255.0 or /24. Live it is else that of the interface's first IPv4
+    /// address; of files it is not known.
+    #[arg(long, value_name = "MASK", value_parser = netmask)]
+    netmask: Option<Ipv4Addr>,
+}
+
+/// A mask, or how many bits it has.
+fn netmask(text: &str) -> Result<Ipv4Addr, String> {
+    let bits = text.strip_prefix('/').unwrap_or(text).parse::<u32>().ok().filter(|&bits| bits <= 32);
+    let mask = match bits {
+        Some(bits) => Some(Ipv4Addr::from_bits(u32::MAX.checked_shl(32 - bits).unwrap_or(0))),
+        None => text.parse().ok(),
+    };
+    let is_mask = |mask: &Ipv4Addr| (!mask.to_bits()).wrapping_add(1) & !mask.to_bits() == 0;
+    mask.filter(is_mask).ok_or_else(|| "a mask is 255.255.255.0, or /24".to_owned())
 }
 
 /// A filter as it was written.
@@ -59,8 +76,10 @@ impl FilterArgs {
     /// The same as the engine takes it.
     pub(crate) fn filter(&self, words: &[String]) -> Result<Option<Filter>, Failure> {
         let expression = self.expression(words)?;
-        Ok(expression
-            .map(|Expression { text, dialect }| Filter::new(text).dialect(dialect).names(SystemNames::new())))
+        let filter = |Expression { text, dialect }| {
+            Filter::new(text).dialect(dialect).names(SystemNames::new()).netmask(self.netmask)
+        };
+        Ok(expression.map(filter))
     }
 }
 

@@ -31,7 +31,7 @@ mod words;
 
 pub use error::Error;
 
-use crate::ast::Ast;
+use crate::ast::{Ast, Expr, ExprId};
 use crate::graph::Graph;
 use crate::names::Names;
 
@@ -99,14 +99,47 @@ impl Filter {
     pub fn is_never(&self) -> bool {
         self.graph.root() == Graph::REFUSE
     }
+
+    /// Where no packet is wanted because of a term that asks for what packets of this link type never are, and those of Ethernet
+    /// may be: ARP in raw IP. `None`, too, where the filter is for others besides that can match; `options` are those that
+    /// it was compiled with.
+    pub fn lacks(&self, options: &Options<'_>) -> Option<Error> {
+        let can_match = |ast: &Ast, options: &Options<'_>| {
+            let mut ast = ast.clone();
+            let lowered = lower(&mut ast, &self.text, options);
+            lowered.is_ok_and(|lowered| pass::optimise(&lowered, &ast.sets).root() != Graph::REFUSE)
+        };
+        let all = [options.others, &[options.link_type]].concat();
+        let other = |&link_type| can_match(&self.ast, &Options { link_type, others: &all, ..*options });
+        if !self.is_never() || options.link_type == ETHERNET || options.others.iter().any(other) {
+            return None;
+        }
+        let mut alone = self.ast.clone();
+        lower::leaves(&self.ast).into_iter().find_map(|leaf| {
+            let Expr::Term(term) = leaf else { return None };
+            alone.nodes.push(leaf);
+            alone.root = Some(ExprId(u32::try_from(alone.nodes.len() - 1).ok()?));
+            let on = |link_type| can_match(&alone, &Options { link_type, others: &[], ..*options });
+            let span = self.ast.terms[term as usize].span.clone();
+            let error = || Error::new("packets of this link type are never this, so none can match", span);
+            (!on(options.link_type) && on(ETHERNET)).then(error)
+        })
+    }
 }
 
 /// Compiles `text`. An empty one accepts everything.
 pub fn compile(text: &str, options: &Options<'_>) -> Result<Filter, Error> {
     let mut ast = parse::parse(text, options)?;
-    let lowered = match options.dialect {
+    let lowered = lower(&mut ast, text, options)?;
+    let graph = pass::optimise(&lowered, &ast.sets);
+    Ok(Filter { text: text.to_owned(), ast, lowered, graph })
+}
+
+/// What the expression means in bytes. Sets that it is asked by are added to it.
+fn lower(ast: &mut Ast, text: &str, options: &Options<'_>) -> Result<Graph, Error> {
+    Ok(match options.dialect {
         Dialect::Weir => {
-            let (lowered, sets) = lower::weir::lower(&ast, options)?;
+            let (lowered, sets) = lower::weir::lower(ast, options)?;
             ast.sets.extend(sets);
             let stripped = options.metadata == Beside::All && options.link_type == ETHERNET;
             if stripped {
@@ -116,8 +149,6 @@ pub fn compile(text: &str, options: &Options<'_>) -> Result<Filter, Error> {
                 lowered
             }
         }
-        Dialect::Pcap => lower::pcap::lower(&ast, options)?,
-    };
-    let graph = pass::optimise(&lowered, &ast.sets);
-    Ok(Filter { text: text.to_owned(), ast, lowered, graph })
+        Dialect::Pcap => lower::pcap::lower(ast, options)?,
+    })
 }

@@ -302,3 +302,54 @@ fn memory_has_as_many_words_as_the_kernel_says() {
         assert_eq!(KernelFilter::attach(&raw(&program)).is_ok(), taken);
     }
 }
+
+/// The kernel makes eBPF of a program, in which a jump goes 32767 instructions at most.
+#[test]
+fn a_jump_goes_as_far_as_the_kernel_says() {
+    let one = |opcode, k| Instruction::new(opcode, k);
+    let branch =
+        |relation, k, jt, jf| Instruction { jt, jf, ..one(Opcode::Branch(relation, Operand::Constant), k) };
+    let loads = [
+        one(Opcode::LoadAbsolute(Width::Byte), 0),
+        one(Opcode::LoadAbsolute(Width::Half), 12),
+        one(Opcode::LoadAbsolute(Width::Word), 0x8000),
+        one(Opcode::LoadIndirect(Width::Word), 14),
+        one(Opcode::LoadXHeaderLength, 14),
+    ];
+    let fillers = [
+        one(Opcode::LoadConstant, 1),
+        one(Opcode::LoadAbsolute(Width::Half), LINK_LAYER),
+        one(Opcode::LoadIndirect(Width::Byte), 0),
+        one(Opcode::Arithmetic(weir_filter::graph::Operation::Divide, Operand::X), 0),
+        branch(Relation::Equal, 5, 0, 1),
+        branch(Relation::AnyBit, 5, 0, 1),
+        branch(Relation::AtLeast, u32::MAX, 1, 1),
+        one(Opcode::ReturnConstant, 0),
+        one(Opcode::ReturnA, 0),
+    ];
+    const BETWEEN: u32 = 4092;
+    for load in loads {
+        for filler in fillers {
+            let program = |loads: u32| {
+                let between = (0..BETWEEN).map(|at| if at < loads { load } else { filler });
+                let end = [one(Opcode::ReturnConstant, 7); 3];
+                let jump = [one(Opcode::Jump, BETWEEN)];
+                Program { instructions: jump.into_iter().chain(between).chain(end).collect() }
+            };
+            let invalid = |loads| {
+                let judged = KernelFilter::attach(&raw(&program(loads)));
+                // `ENOMEM` is another matter: a valid one, but more than a socket has room for.
+                matches!(judged.map_err(|error| error.raw_os_error()), Err(Some(22)))
+            };
+            let all: Vec<u32> = (0..=BETWEEN).collect();
+            let edge = u32::try_from(all.partition_point(|&loads| !invalid(loads))).expect("few");
+            assert!(edge > 0 && edge <= BETWEEN, "{load:?} {filler:?}: {edge}");
+            assert_eq!(
+                program(edge.saturating_sub(9)).check(Rules::Kernel),
+                Ok(()),
+                "{edge} {load:?} {filler:?}"
+            );
+            assert!(program(edge).check(Rules::Kernel).is_err(), "{edge} {load:?} {filler:?}");
+        }
+    }
+}

@@ -152,6 +152,42 @@ fn costs_stand_beside_those_of_libpcap() {
     assert!(text.contains("libpcap without its optimiser"), "{text}");
 }
 
+/// What packets of a link type never are is refused as tcpdump does, where nothing else can match.
+#[test]
+fn what_a_link_type_does_not_have_is_refused_as_by_tcpdump() {
+    let mut refused = 0;
+    for link_type in ["RAW", "NULL", "LOOP", "IPV4", "IPV6", "PFLOG", "IPNET", "C_HDLC", "PPP", "EN10MB"] {
+        for expression in [
+            "arp host 1.2.3.4",
+            "rarp",
+            "arp[0] = 1",
+            "ether proto 0x88cc",
+            "ip6 and tcp",
+            "ip6 host ::1",
+            "ip and udp",
+            "stp and less 100",
+            "decnet",
+            "arp or icmp6 or icmp",
+            "not arp",
+        ] {
+            let theirs =
+                Command::new("tcpdump").args(["-y", link_type, "-d", expression]).output().expect("runs");
+            let said = String::from_utf8_lossy(&theirs.stderr);
+            assert!(theirs.status.success() || said.contains("rejects all packets"), "{said}");
+            for dialect in ["weir", "pcap"] {
+                let (status, _, stderr) = filter(&["-y", link_type, "--dialect", dialect, "-d", expression]);
+                let wanted = if theirs.status.success() { Some(0) } else { Some(2) };
+                assert_eq!(status, wanted, "{link_type} {dialect} {expression}: {stderr} {said}");
+                refused +=
+                    usize::from(status == Some(2) && stderr.contains("packets of this link type are never"));
+            }
+        }
+    }
+    assert!(refused > 50, "{refused}");
+    // A contradiction is no mistake about the link type.
+    assert_eq!(filter(&["-d", "ip6 and igmp"]).2, "No packet can match this.\n");
+}
+
 #[test]
 fn what_is_wrong_is_said() {
     let (status, _, stderr) = filter(&["tcp", "prot", "80"]);

@@ -177,6 +177,43 @@ fn a_term_is_false_for_packets_that_lack_its_layer() {
     }
 }
 
+/// Nobody tells the mask of a file's network but who asks.
+#[test]
+fn broadcasts_of_a_file_take_a_mask() {
+    let place = Place::new();
+    let file = place.path("a.pcap");
+    let to = |address: [u8; 4]| {
+        let mut frame = frame_of(17);
+        frame[30..34].copy_from_slice(&address);
+        frame
+    };
+    let frames =
+        [[10, 1, 2, 255], [10, 1, 2, 0], [10, 1, 255, 255], [255; 4], [10, 1, 2, 3], [10, 1, 2, 7]].map(to);
+    let packets: Vec<_> =
+        (EPOCH..).zip(&frames).map(|(time, frame)| (0, time, frame.as_slice(), 0)).collect();
+    write(&file, Format::Pcap { nanoseconds: false }, &[("", 1)], &packets);
+    for (masks, judgement) in [
+        (["255.255.255.0", "/24", "24"], "ip[19] = 255 or ip[19] = 0"),
+        (["255.255.0.0", "/16", "16"], "ip[18:2] = 65535 or ip[18:2] = 0"),
+        (["255.255.255.252", "/30", "30"], "ip[19] & 3 = 3 or ip[19] & 3 = 0"),
+    ] {
+        let counted = judge("tcpdump", &["--count", "-r"], &[&file, judgement.as_ref()]);
+        for mask in masks {
+            for dialect in ["weir", "pcap"] {
+                let args = ["read", "--count", "--dialect", dialect, "--netmask", mask, "-f", "ip broadcast"];
+                let count = succeeds(&args, &[&file]);
+                assert_eq!(Some(count.trim()), counted.split(' ').next(), "{mask} {dialect}");
+            }
+        }
+    }
+    let output = weir(&["read", "--count", "-f", "ip broadcast"], &[&file]);
+    assert!(stderr(&output).contains("--netmask 255.255.255.0"), "{}", stderr(&output));
+    for wrong in ["255.0.255.0", "/33", "x"] {
+        let output = weir(&["read", "--count", "--netmask", wrong, "-f", "ip broadcast"], &[&file]);
+        assert_eq!(output.status.code(), Some(2), "{wrong}: {}", stderr(&output));
+    }
+}
+
 #[test]
 fn the_place_of_a_mistake_is_shown_below_it() {
     let place = Place::new();

@@ -7,7 +7,7 @@ use crate::graph::Operation;
 /// By whose rules a program is checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {
-    /// The kernel's: `bpf_check_classic` in net/core/filter.c.
+    /// The kernel's: `bpf_check_classic` and `bpf_convert_filter` in net/core/filter.c.
     Kernel,
     /// libpcap's for what it runs itself: longer programs, jumps backward and memory never written are in order.
     Library,
@@ -39,9 +39,17 @@ impl Program {
         if !matches!(self.instructions[last].opcode(), Some(Opcode::ReturnConstant | Opcode::ReturnA)) {
             return flaw(last, "the last is not a return");
         }
-        match self.reads_unwritten() {
-            Some(at) if rules == Rules::Kernel => flaw(at, "reads memory that may not have been written"),
-            _ => Ok(()),
+        if rules == Rules::Library {
+            return Ok(());
+        }
+        if let Some(at) = self.reads_unwritten() {
+            return flaw(at, "reads memory that may not have been written");
+        }
+        match self.goes_too_far() {
+            Some(at) => {
+                flaw(at, "jumps further than the kernel can, which makes longer code of the loads in between")
+            }
+            None => Ok(()),
         }
     }
 

@@ -2,6 +2,7 @@
 //! Documentation/networking/filter.rst.
 
 mod check;
+mod converted;
 mod cost;
 mod expression;
 mod image;

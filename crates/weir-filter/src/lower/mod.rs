@@ -4,7 +4,7 @@ pub(crate) mod pcap;
 pub(crate) mod weir;
 
 use crate::ast::{Ast, Expr, ExprId};
-use crate::graph::NodeId;
+use crate::graph::{Graph, NodeId};
 use crate::{Dialect, Options};
 
 /// Where to go on: if the answer is yes, and if it is no.
@@ -50,6 +50,19 @@ pub(crate) fn connect<At: Copy>(
         expr = frame.operands[frame.remaining];
         ways = if frame.all { (begin, frame.ways.1) } else { (frame.ways.0, begin) };
     }
+}
+
+/// The terms, in the order in which they are met in the text.
+pub(crate) fn leaves(ast: &Ast) -> Vec<Expr> {
+    let mut leaves = Vec::new();
+    if let Some(root) = ast.root {
+        connect(ast, root, (Graph::ACCEPT, Graph::REFUSE), |leaf, ways| {
+            leaves.push(leaf.clone());
+            ways.0
+        });
+    }
+    leaves.reverse();
+    leaves
 }
 
 /// Whether `leaf`, which is refused here, can be asked of other packets that the filter is for: here it is false then.

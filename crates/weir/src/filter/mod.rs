@@ -11,6 +11,7 @@ mod remembered;
 mod sets;
 
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 pub use self::exchange::{BodyKind, Exchange, Form, HookKind, Place, PlaceKind, PoolKind, Program, Seat};
@@ -38,6 +39,7 @@ pub struct Filter {
     names: Arc<dyn Names + Send + Sync>,
     /// Link types of all packets that it is for, where there are several.
     link_types: Vec<u16>,
+    netmask: Option<u32>,
 }
 
 /// What a filter is compiled for.
@@ -72,6 +74,7 @@ impl Filter {
             dialect: Dialect::default(),
             names: Arc::new(NoNames),
             link_types: Vec::new(),
+            netmask: None,
         }
     }
 
@@ -84,6 +87,13 @@ impl Filter {
     /// Who knows the names in it.
     pub fn names(mut self, names: impl Names + Send + Sync + 'static) -> Self {
         self.names = Arc::new(names);
+        self
+    }
+
+    /// The mask of the IPv4 network, for `ip broadcast`; `None`: a capture takes that of its interface, and of files it is not
+    /// known.
+    pub fn netmask(mut self, netmask: Option<Ipv4Addr>) -> Self {
+        self.netmask = netmask.map(u32::from);
         self
     }
 
@@ -147,15 +157,17 @@ impl Filter {
             others: &others,
             // tcpdump takes 0 where it is not known, for files and `any`, too: limited broadcasts and 0.0.0.0 are left.
             netmask: match self.dialect {
-                Dialect::Weir => receiver.netmask,
-                Dialect::Pcap => receiver.netmask.or(Some(0)),
+                Dialect::Weir => self.netmask.or(receiver.netmask),
+                Dialect::Pcap => self.netmask.or(receiver.netmask).or(Some(0)),
             },
             names: &*self.names,
         };
-        weir_filter::compile(&self.text, &options).map_err(|error| {
-            let is_expression = weir_filter::parse::parse(&self.text, &options).is_ok();
-            FilterError { text: self.text.clone(), error, is_expression, interface: None }
-        })
+        weir_filter::compile(&self.text, &options)
+            .and_then(|compiled| compiled.lacks(&options).map_or(Ok(compiled), Err))
+            .map_err(|error| {
+                let is_expression = weir_filter::parse::parse(&self.text, &options).is_ok();
+                FilterError { text: self.text.clone(), error, is_expression, interface: None }
+            })
     }
 }
 

@@ -1,6 +1,7 @@
 //! A filter that another process can compile: the expression, and what its names stand for.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -15,6 +16,8 @@ pub struct PortableFilter {
     text: String,
     /// It is in libpcap's dialect.
     pcap: bool,
+    #[serde(default)]
+    netmask: Option<Ipv4Addr>,
     names: Answers,
 }
 
@@ -31,15 +34,20 @@ impl Filter {
         let compiled = receivers.iter().map(|&receiver| filter.compile(receiver));
         let compiled = compiled.collect::<Result<Vec<_>, _>>()?;
         let pcap = self.dialect == Dialect::Pcap;
-        let portable = PortableFilter { text: self.text.clone(), pcap, names: names.answers() };
+        let portable = PortableFilter {
+            text: self.text.clone(),
+            pcap,
+            netmask: self.netmask.map(Ipv4Addr::from),
+            names: names.answers(),
+        };
         Ok((portable, compiled.iter().all(Compiled::is_never)))
     }
 }
 
 impl From<PortableFilter> for Filter {
-    fn from(PortableFilter { text, pcap, names }: PortableFilter) -> Self {
+    fn from(PortableFilter { text, pcap, netmask, names }: PortableFilter) -> Self {
         let dialect = if pcap { Dialect::Pcap } else { Dialect::Weir };
-        Self::new(text).dialect(dialect).names(names)
+        Self::new(text).dialect(dialect).names(names).netmask(netmask)
     }
 }
 

@@ -40,6 +40,15 @@ pub enum EmitError {
         /// How many it takes.
         instructions: usize,
     },
+    /// A jump goes further than the kernel can.
+    #[error(
+        "the filter takes {instructions} instructions of classic BPF, of which the kernel makes more than it can jump over; \
+         filter by eBPF (the sources `xdp` and `tc`) or in user space"
+    )]
+    TooFar {
+        /// How many it takes.
+        instructions: usize,
+    },
     /// The arithmetic is nested too deep, or too many headers are found at varying places.
     #[error(
         "the filter keeps more than {MEMORY_WORDS} numbers at a time, and classic BPF has no room for more; filter by eBPF \
@@ -61,6 +70,9 @@ pub fn emit(graph: &Graph, sets: &[Set], target: Target) -> Result<Program, Emit
     match program.len() {
         instructions if target == Target::Kernel && instructions > MOST_INSTRUCTIONS => {
             Err(EmitError::TooLong { instructions })
+        }
+        instructions if target == Target::Kernel && program.goes_too_far().is_some() => {
+            Err(EmitError::TooFar { instructions })
         }
         _ => Ok(program),
     }

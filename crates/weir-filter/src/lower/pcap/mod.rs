@@ -28,7 +28,7 @@ use self::condition::Condition;
 use self::layers::{From, Layers};
 use self::link::Link;
 use self::port::Ports;
-use super::{Ways, connect, is_asked_elsewhere};
+use super::{Ways, connect, is_asked_elsewhere, leaves};
 use crate::ast::{Ast, ByteOperator, Expr, ExprId, Primitive};
 use crate::graph::{Graph, MOST_SLOTS, Node, NodeId, Operation, Relation, Slot, TermId, Value, Width};
 use crate::{Error, Options};
@@ -86,19 +86,6 @@ pub(crate) fn lower(ast: &Ast, options: &Options<'_>) -> Result<Graph, Error> {
 pub(crate) fn can_ask(ast: &Ast, leaf: &Expr, options: &Options<'_>) -> bool {
     let (Some(layers), Expr::Term(term)) = (link::layers(options.link_type), leaf) else { return false };
     Lowering::new(ast, options, layers).term(&ast.terms[*term as usize].primitive).is_ok()
-}
-
-/// The terms, in the order in which they are met in the text.
-fn leaves(ast: &Ast) -> Vec<Expr> {
-    let mut leaves = Vec::new();
-    if let Some(root) = ast.root {
-        connect(ast, root, (Graph::ACCEPT, Graph::REFUSE), |leaf, ways| {
-            leaves.push(leaf.clone());
-            ways.0
-        });
-    }
-    leaves.reverse();
-    leaves
 }
 
 fn first_span(ast: &Ast, leaves: &[Expr]) -> Range<usize> {

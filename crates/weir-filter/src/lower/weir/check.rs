@@ -34,7 +34,8 @@ pub(super) fn check(ast: &Ast, term: &Term, level: &Level, options: &Options<'_>
             match (of_ip, &term.primitive, options.netmask) {
                 (true, Primitive::Broadcast(Some(Protocol::Ip)), None) => {
                     Err(Error::new("the mask of the network is not known", term.span.clone()).help(
-                        "a capture takes that of its interface's IPv4 address; `dst host 10.0.0.255` asks for one address",
+                        "a capture takes that of its interface's IPv4 address, and --netmask 255.255.255.0 says it; \
+                         `dst host 10.0.0.255` asks for one address",
                     ))
                 }
                 _ => Ok(()),
