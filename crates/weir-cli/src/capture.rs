@@ -210,7 +210,7 @@ impl<'a> Run<'a> {
         if writer.ends_with(&chunk) {
             writer.note(&self.capture.account()?);
         }
-        Ok(if self.args.order.is_by_time() { writer.gather(chunk) } else { writer.write(chunk) }?)
+        Ok(if self.args.is_by_time() { writer.gather(chunk) } else { writer.write(chunk) }?)
     }
 
     /// Brings what was captured up to now to the file.

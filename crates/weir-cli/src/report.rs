@@ -3,7 +3,7 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use weir::{HandlerState, Interface, Strays, TimeOrder};
+use weir::{HandlerState, Interface, Strays, TimeOrder, command};
 
 use crate::json::{Counters, Summary};
 use crate::style::Paint;
@@ -367,7 +367,25 @@ fn files(summary: &Summary) -> String {
     };
     let packets = summary.counters.tally.written;
     let (count, plural) = (units::grouped(packets), plural(packets));
-    format!("{name}: {count} packet{plural}, {bytes} in {}\n", units::elapsed(elapsed))
+    let mut text = format!("{name}: {count} packet{plural}, {bytes} in {}\n", units::elapsed(elapsed));
+    text.push_str(&sorting(summary, file));
+    text
+}
+
+/// How to put files in order that are not, since their packets came on several queues.
+fn sorting(summary: &Summary, file: &str) -> String {
+    let queues = summary.queues.iter().filter(|queue| queue.counters.tally.written > 0).count();
+    if queues < 2 || summary.time_order.is_some() {
+        return String::new();
+    }
+    let how = match &summary.files {
+        _ if file == "-" => "--order time sorts them as they come".to_owned(),
+        Some(files) if files.count == 1 => {
+            format!("to sort: weir read {} -w SORTED", command::word(&files.last))
+        }
+        _ => "to sort one: weir read FILE -w SORTED".to_owned(),
+    };
+    format!("  in order of time queue by queue only, packets of {queues} queues; {how}\n")
 }
 
 #[cfg(test)]

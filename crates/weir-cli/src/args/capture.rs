@@ -1,6 +1,8 @@
 //! The command line of `weir capture`.
 
-use std::path::PathBuf;
+use std::fs;
+use std::os::unix::fs::FileTypeExt as _;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -162,6 +164,18 @@ impl CaptureArgs {
         }
     }
 
+    /// Whether packets are taken in the order of time: somebody who reads them as they come cannot sort them.
+    pub(crate) fn is_by_time(&self) -> bool {
+        self.order.is_by_time(self.to_reader())
+    }
+
+    fn to_reader(&self) -> bool {
+        let is_read = |path: &Path| {
+            path == Path::new("-") || fs::metadata(path).is_ok_and(|file| file.file_type().is_fifo())
+        };
+        self.write.as_deref().is_some_and(is_read) && self.live.origin.has_times()
+    }
+
     /// The builder that these arguments describe.
     pub(crate) fn builder(&self, interfaces: &[Chosen]) -> Builder {
         // A file is written in large pieces; a live reader wants packets as they come.
@@ -177,7 +191,7 @@ impl CaptureArgs {
         // Who reads the file has nothing else to know it from.
         let keeps_direction = self.write.is_some() && self.format == FormatArg::Pcapng;
         builder = builder.direction_in_records(keeps_direction);
-        self.live.pool.apply(self.order.apply(builder), usual)
+        self.live.pool.apply(self.order.apply(builder, self.to_reader()), usual)
     }
 }
 

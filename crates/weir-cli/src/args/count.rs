@@ -90,8 +90,9 @@ impl CountArgs {
 
     /// The builder that these arguments describe: no time stamps unless asked, for nobody else reads them.
     pub(crate) fn builder(&self, interfaces: &[Chosen]) -> Builder {
-        let usual = if self.order.is_by_time() { Timestamps::Kernel } else { Timestamps::None };
-        let builder = self.order.apply(self.handlers.apply(self.live.origin.builder(interfaces, usual)));
+        let usual = if self.order.is_by_time(false) { Timestamps::Kernel } else { Timestamps::None };
+        let builder =
+            self.order.apply(self.handlers.apply(self.live.origin.builder(interfaces, usual)), false);
         self.live.pool.apply(builder, Delivery::Adaptive)
     }
 }

@@ -66,6 +66,11 @@ impl OriginArgs {
         }
     }
 
+    /// Whether packets get times, where they do unless somebody says otherwise.
+    pub(super) fn has_times(&self) -> bool {
+        !matches!(self.timestamps, Some(TimestampsArg::None))
+    }
+
     /// Whether the host may lose what arrives for its own addresses, and nobody has said that it should. What sources refuse by
     /// themselves is theirs to explain.
     pub(crate) fn may_cut_off(&self) -> bool {

@@ -1,12 +1,13 @@
 //! `--order time`: one order for packets of several queues and interfaces.
 
+use std::io::Read as _;
 use std::process::Command;
 
 use weir::reader::Reader;
 use weir_lab::{Generator, Network, Rate, SequenceCheck, Traffic, Veth, require_root};
 
 use crate::files::{capinfos, files, plain};
-use crate::harness::{arrive, directory, path, root_tests, run, start};
+use crate::harness::{arrive, directory, path, root_tests, run, start, start_piped};
 
 /// Packets sent on each queue.
 const COUNT: u64 = 2500;
@@ -96,6 +97,59 @@ fn files_are_in_the_order_of_time(name: &str, args: &[&str]) {
         let total = report.total;
         assert_eq!((total.received, total.lost, report.corrupt), (2 * COUNT, 0, 0), "{args:?}");
     }
+}
+
+#[test]
+fn root_a_file_that_is_not_in_order_says_how_to_sort_it() {
+    if !require_root("root_a_file_that_is_not_in_order_says_how_to_sort_it") {
+        return;
+    }
+    let (directory, (network, traffic)) = (directory(), network());
+    let file = path(&directory, "f.pcapng");
+    let running = start(&network, &["capture", "-i", "rx0", "-i", "rx1", "-B", "8MiB", "-w", &file]);
+    send(&network, &traffic);
+    let ended = running.interrupt().succeeded();
+    let told = ended.stderr.lines().find_map(|line| line.split_once("; to sort: ")).expect("it is told");
+    assert!(told.0.contains("packets of 4 queues"), "{told:?}");
+    let sorted = path(&directory, "sorted.pcapng");
+    let command = told.1.replace("SORTED", &sorted).replacen("weir", "\"$0\"", 1);
+    let program = crate::harness::weir(&[]).get_program().to_owned();
+    let status = Command::new("sh").args(["-c", &command]).arg(program).status().expect("sh runs");
+    assert!(status.success());
+    let ordered = capinfos(&[sorted.clone().into()], "-o", "Strict time order");
+    assert_eq!(ordered, ["True"]);
+    assert_eq!(tshark(sorted.as_ref()).len() as u64, 4 * COUNT);
+
+    // One queue is in order by itself.
+    let one = start(&network, &["capture", "-i", "rx0", "--source", "af_packet", "-w", &file]);
+    crate::harness::send(&network, 10);
+    assert!(!one.interrupt().succeeded().stderr.contains("to sort"));
+}
+
+#[test]
+fn root_standard_output_is_in_the_order_of_time() {
+    if !require_root("root_standard_output_is_in_the_order_of_time") {
+        return;
+    }
+    let (network, traffic) = network();
+    let args = ["capture", "-i", "rx0", "-i", "rx1", "-w", "-"];
+    for (order, sorted) in [(&[][..], true), (&["--order", "none"], false)] {
+        let (running, mut stdout) = start_piped(&network, &[&args[..], order].concat());
+        let reading = std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            stdout.read_to_end(&mut bytes).map(|_| bytes)
+        });
+        send(&network, &traffic);
+        let ended = running.interrupt().succeeded();
+        assert_eq!(ended.stderr.contains("In the order of time"), sorted, "{}", ended.stderr);
+        let directory = directory();
+        let file = directory.path().join("f");
+        std::fs::write(&file, reading.join().expect("a thread").expect("a pipe")).expect("room");
+        assert_eq!(tshark(&file).len() as u64, 4 * COUNT);
+    }
+    let (running, stdout) = start_piped(&network, &[&args[..], &["--timestamps", "none"]].concat());
+    drop(stdout);
+    assert!(!running.interrupt().stderr.contains("In the order of time"));
 }
 
 /// The time stamps that tshark finds: seconds and nanoseconds.
