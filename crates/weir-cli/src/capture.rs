@@ -105,6 +105,8 @@ impl<'a> Run<'a> {
         if !args.quiet {
             style::print(&report::opened(&interfaces, style::stderr()));
             metrics.iter().for_each(Bound::say);
+        } else {
+            style::print(&report::lost_tags(&interfaces, style::stderr()));
         }
         if args.verbose {
             listening.iter().for_each(Listening::say);

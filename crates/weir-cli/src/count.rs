@@ -52,6 +52,8 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     if !args.quiet {
         style::print(&report::opened(capture.interfaces(), style::stderr()));
         metrics.iter().for_each(Bound::say);
+    } else {
+        style::print(&report::lost_tags(capture.interfaces(), style::stderr()));
     }
     if args.verbose {
         listening.iter().for_each(Listening::say);

@@ -45,11 +45,20 @@ pub(crate) fn opened(interfaces: &[Interface], paint: Paint) -> String {
             let _infallible =
                 writeln!(text, "{}: no packet can ever match this filter", paint.yellow("warning"));
         }
-        for warning in warnings {
-            let _infallible = writeln!(text, "{}: {name}: {warning}", paint.yellow("warning"));
-        }
+        text.push_str(&warned(name, warnings, paint));
     }
     text
+}
+
+/// What is said with -q, too: warnings of interfaces whose packets lack VLAN tags.
+pub(crate) fn lost_tags(interfaces: &[Interface], paint: Paint) -> String {
+    let lost = interfaces.iter().filter(|interface| interface.tags_lost);
+    lost.map(|interface| warned(&interface.name, &interface.warnings, paint)).collect()
+}
+
+fn warned(name: &str, warnings: &[String], paint: Paint) -> String {
+    let line = |warning| format!("{}: {name}: {warning}\n", paint.yellow("warning"));
+    warnings.iter().map(line).collect()
 }
 
 /// The table, with a line per queue that saw packets, and below it what was lost where.

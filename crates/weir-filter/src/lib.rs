@@ -31,7 +31,7 @@ mod words;
 
 pub use error::Error;
 
-use crate::ast::{Ast, Expr, ExprId};
+use crate::ast::{Ast, Expr, ExprId, Primitive, Protocol};
 use crate::graph::Graph;
 use crate::names::Names;
 
@@ -98,6 +98,19 @@ impl Filter {
     /// It is known that no packet is wanted.
     pub fn is_never(&self) -> bool {
         self.graph.root() == Graph::REFUSE
+    }
+
+    /// It asks for VLAN tags of the packet itself: `vlan 5`, `ether proto 0x8100`.
+    pub fn asks_for_tags(&self) -> bool {
+        let asks = |leaf: &Expr| match leaf {
+            Expr::Term(term) => match self.ast.terms[*term as usize].primitive {
+                Primitive::Vlan(_) | Primitive::VlanIn { .. } => true,
+                Primitive::Proto { protocol: Some(Protocol::Link), number } => lower::weir::is_tag(number),
+                _ => false,
+            },
+            _ => false,
+        };
+        lower::leaves(&self.ast).iter().any(asks)
     }
 
     /// Where no packet is wanted because of a term that asks for what packets of this link type never are, and those of Ethernet

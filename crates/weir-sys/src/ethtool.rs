@@ -283,6 +283,14 @@ impl Ethtool {
         }
     }
 
+    /// Which VLAN tags the device itself puts into sent frames, until when they are beside them; `None`: it does not tell.
+    pub fn inserting(&self, name: &str) -> Option<Stripping> {
+        let features = self.features(name);
+        let on = |wanted: &str| features.iter().any(|feature| feature.on && feature.name == wanted);
+        (!features.is_empty())
+            .then(|| Stripping { customer: on("tx-vlan-hw-insert"), service: on("tx-vlan-stag-hw-insert") })
+    }
+
     /// The driver's name.
     pub fn driver(&self, name: &str) -> Option<String> {
         self.driver_info(name).map(|driver| driver.name)

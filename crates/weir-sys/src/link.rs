@@ -30,6 +30,9 @@ pub struct Link {
     /// Index of the interface that it stands on (a VLAN on its card, one end of a veth pair on the other), if that is in
     /// the same namespace.
     pub lower: Option<u32>,
+    /// Where that is in another namespace: its index there, and the number of that namespace here
+    /// ([`NetNs::number_here`](crate::netns::NetNs::number_here)).
+    pub far: Option<(u32, i32)>,
     /// `MACVLAN_MODE_*` of a macvlan or macvtap.
     pub macvlan_mode: Option<u32>,
     /// Largest packet that segmentation offload builds, bytes.
@@ -250,7 +253,7 @@ fn parse_link(message: &[u8]) -> Option<Link> {
     if *message.first()? != AF_UNSPEC {
         return None;
     }
-    let mut elsewhere = false;
+    let mut elsewhere = None;
     let mut link = Link {
         hardware: u16::from_ne_bytes(message.get(2..4)?.try_into().ok()?),
         index: word(message.get(4..8)?),
@@ -264,7 +267,7 @@ fn parse_link(message: &[u8]) -> Option<Link> {
             IFLA_IFNAME => link.name = text(value),
             IFLA_MTU => link.mtu = word(value),
             IFLA_LINK => link.lower = Some(word(value)),
-            IFLA_LINK_NETNSID => elsewhere = true,
+            IFLA_LINK_NETNSID => elsewhere = Some(word(value).cast_signed()),
             IFLA_MASTER => link.master = Some(word(value)),
             IFLA_NUM_RX_QUEUES => link.rx_queues = word(value),
             IFLA_GSO_MAX_SIZE => link.gso_max_size = word(value),
@@ -299,7 +302,8 @@ fn parse_link(message: &[u8]) -> Option<Link> {
         }
     }
     // An index of another namespace would be taken for one of ours.
-    link.lower = link.lower.filter(|&lower| !elsewhere && lower != 0 && lower != link.index);
+    link.far = link.lower.zip(elsewhere);
+    link.lower = link.lower.filter(|&lower| elsewhere.is_none() && lower != 0 && lower != link.index);
     link.parent = parent_bus.zip(parent_name);
     link.xdp_program = link.xdp.offload.or(link.xdp.native).or(link.xdp.generic);
     Some(link)
@@ -363,7 +367,8 @@ mod tests {
         assert_eq!(told.macvlan_mode, Some(4));
         // The index of the other namespace says nothing here.
         let elsewhere = attribute(IFLA_LINK_NETNSID, &0u32.to_ne_bytes());
-        assert_eq!(link(0, &[lower, elsewhere]).unwrap().lower, None);
+        let told = link(0, &[lower, elsewhere]).unwrap();
+        assert_eq!((told.lower, told.far), (None, Some((3, 0))));
     }
 
     #[test]

@@ -17,6 +17,7 @@ use rustix::process::{Pid, Signal, getpid, getppid, set_parent_process_death_sig
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 use crate::CallError;
+use crate::netlink::{self, Request};
 
 /// The number of the calling thread's namespace, which is given to no other as long as the system runs (Linux 5.14), unlike the
 /// inode of its file.
@@ -99,6 +100,25 @@ impl NetNs {
     /// No descriptor is left.
     pub fn try_clone(&self) -> io::Result<Self> {
         Ok(Self { fd: self.fd.try_clone()? })
+    }
+
+    /// The number by which the calling thread's namespace knows this one, if it has one for it.
+    pub fn number_here(&self) -> Option<i32> {
+        const RTM_NEWNSID: u16 = 88;
+        const RTM_GETNSID: u16 = 90;
+        const NETNSA_NSID: u16 = 1;
+        const NETNSA_FD: u16 = 3;
+        /// `struct rtgenmsg`, with what it is padded by.
+        const HEADER: usize = 4;
+        let mut number = None;
+        let request = Request::new(RTM_GETNSID, 0, &[0; HEADER]);
+        let request = request.attribute(NETNSA_FD, &self.fd.as_raw_fd().to_ne_bytes());
+        netlink::ask(netlink::ROUTE, &request, RTM_NEWNSID, |message| {
+            let value = netlink::attribute(message.get(HEADER..).unwrap_or_default(), NETNSA_NSID);
+            number = value.and_then(|value| value.try_into().ok()).map(i32::from_ne_bytes);
+        })
+        .ok()?;
+        number.filter(|&number| number >= 0)
     }
 
     /// What tells this namespace from all others: device and inode of its file.

@@ -136,7 +136,8 @@ struct Opener<'a> {
 impl Opener<'_> {
     fn xdp(&self, native_only: bool, why: String) -> Opening {
         let opened = xdp::open(self.device, self.id, self.settings, native_only)?;
-        Ok(self.describe("xdp", opened.source, opened.snap_len, opened.detail, why))
+        let described = self.describe("xdp", opened.source, opened.snap_len, opened.detail, why);
+        Ok(without_tags(described, opened.warnings))
     }
 
     fn tc(&self, why: String) -> Opening {
@@ -146,19 +147,20 @@ impl Opener<'_> {
 
     fn xdp_tc(&self, why: String) -> Opening {
         let opened = xdp_tc::open(self.device, self.id, self.settings)?;
-        Ok(self.describe("xdp+tc", opened.source, opened.snap_len, opened.detail, why))
+        let described = self.describe("xdp+tc", opened.source, opened.snap_len, opened.detail, why);
+        Ok(without_tags(described, opened.warnings))
     }
 
     fn af_packet(&self, why: String) -> Opening {
         let opened = af_packet::open(self.device, self.id, self.settings)?;
-        let (source, interface) =
-            self.describe("af_packet", opened.source, opened.snap_len, opened.detail, why);
-        Ok((source, Interface { warnings: opened.warnings, ..interface }))
+        let described = self.describe("af_packet", opened.source, opened.snap_len, opened.detail, why);
+        Ok(warned(described, opened.warnings))
     }
 
     fn af_xdp(&self, why: String) -> Opening {
         let opened = af_xdp::open(self.device, self.id, self.settings)?;
-        Ok(self.describe("af_xdp", opened.source, opened.snap_len, opened.detail, why))
+        let described = self.describe("af_xdp", opened.source, opened.snap_len, opened.detail, why);
+        Ok(without_tags(described, opened.warnings))
     }
 
     /// The source that fits; where it cannot be had, the next, with the reason.
@@ -182,11 +184,7 @@ impl Opener<'_> {
             }
             other => other,
         };
-        let warned = |(source, mut interface): (_, Interface)| {
-            interface.warnings.splice(..0, warnings);
-            (source, interface)
-        };
-        opened.map(warned)
+        opened.map(|opened| warned(opened, warnings))
     }
 
     fn describe(
@@ -218,9 +216,28 @@ impl Opener<'_> {
             filter: self.settings.filter.as_ref().map(Filter::label),
             filter_is_never: self.device.filter.as_ref().is_some_and(|filter| filter.is_never()),
             warnings: Vec::new(),
+            tags_lost: false,
         };
         (Box::new(source), interface)
     }
+}
+
+/// The same with warnings in front of what it has.
+fn warned(
+    (source, mut interface): (Box<dyn Source>, Interface),
+    warnings: Vec<String>,
+) -> (Box<dyn Source>, Interface) {
+    interface.warnings.splice(..0, warnings);
+    (source, interface)
+}
+
+/// The same of a source that warns of nothing but tags that it does not get.
+fn without_tags(
+    (source, interface): (Box<dyn Source>, Interface),
+    warnings: Vec<String>,
+) -> (Box<dyn Source>, Interface) {
+    let tags_lost = !warnings.is_empty();
+    warned((source, Interface { tags_lost, ..interface }), warnings)
 }
 
 /// What `auto` would take on an interface, as far as can be told without trying.
@@ -253,6 +270,18 @@ pub fn choice(namespace: Option<&Namespace>, name: &str) -> Result<Choice, Error
         (Fit::Xdp, None) => Choice { source: "xdp", why },
         (Fit::Xdp, Some(but)) => Choice { source: "tc", why: format!("xdp would fit ({why}), but {but}") },
     })
+}
+
+/// The command after which xdp sees the VLAN tags on the interface `name` of `namespace`, or of this thread's; `None`: it sees them,
+/// or is told.
+///
+/// # Errors
+///
+/// An unknown interface.
+pub fn untold_tags(namespace: Option<&Namespace>, name: &str) -> Result<Option<String>, Error> {
+    let wanted = Wanted { namespace: namespace.cloned(), name: name.to_owned() };
+    let device = site::inside(namespace, || Device::find(&wanted))??;
+    Ok(matches!(device.tags, Tags::Untold(_)).then(|| device.leave_tags()))
 }
 
 /// What is told beforehand that keeps `auto` from xdp.
@@ -339,6 +368,7 @@ mod tests {
             rx_queues: 4,
             speed_bits: None,
             tags,
+            peer: None,
             abilities: None,
             in_use: false,
             netmask: None,

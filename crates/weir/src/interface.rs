@@ -11,6 +11,7 @@ use weir_sys::netdev::{XdpAbilities, xdp_abilities};
 use crate::Error;
 use crate::builder::Wanted;
 use crate::filter::{Compiled, Filter, Receiver};
+use crate::peer::Peer;
 use crate::{command, file_interface};
 
 /// One interface of a capture.
@@ -48,6 +49,8 @@ pub struct Interface {
     pub filter_is_never: bool,
     /// What is worse than it could be, and why: a slower source than the one that fits, tags that are missing.
     pub warnings: Vec<String>,
+    /// Its source does not get the VLAN tags that the device strips.
+    pub tags_lost: bool,
 }
 
 /// What is known of an interface before a source is opened on it.
@@ -59,6 +62,8 @@ pub(crate) struct Device {
     pub(crate) rx_queues: u32,
     pub(crate) speed_bits: Option<u64>,
     pub(crate) tags: Tags,
+    /// Its other end, of veth.
+    pub(crate) peer: Option<Peer>,
     /// None: the kernel is older than what tells (6.3).
     pub(crate) abilities: Option<XdpAbilities>,
     /// Has an IP address of more than link scope, or belongs to a bridge or bond: the host works with it.
@@ -84,15 +89,22 @@ pub(crate) enum Tags {
 }
 
 impl Tags {
-    /// With `blinded` constants no program is bound to a device, as one that asks its driver has to be.
+    /// What a device with this driver takes off, `stripping` by its own features. veth has tags beside its frames whatever these
+    /// say, since its other end has put them there: `peer` says which, and where nobody can tell it is all. With `blinded`
+    /// constants no program is bound to a device, as one that asks its driver has to be.
     fn of(
         stripping: Stripping,
         driver: Option<&str>,
+        peer: Option<&Peer>,
         abilities: Option<XdpAbilities>,
         blinded: bool,
     ) -> Self {
-        // veth has tags beside its frames whatever its switches say, since its other end has put them there.
-        if stripping == Stripping::default() && driver != Some("veth") {
+        const ALL: Stripping = Stripping { customer: true, service: true };
+        let stripping = match driver {
+            Some("veth") => peer.map_or(ALL, |peer| peer.inserts),
+            _ => stripping,
+        };
+        if stripping == Stripping::default() {
             Self::InFrame
         } else if abilities.is_some_and(|can| can.vlan_tag()) && !blinded {
             Self::Told(stripping)
@@ -110,10 +122,17 @@ impl Device {
 
     /// What leaves VLAN tags in the frames for XDP to see, as a command.
     pub(crate) fn leave_tags(&self) -> String {
-        let (inside, name) = command::place(&self.link.name);
         if self.driver.as_deref() == Some("veth") {
-            return "ethtool -K PEER txvlan off tx-vlan-stag-hw-insert off, on its other end".into();
+            let (inside, name, whose) = match &self.peer {
+                Some(peer) => {
+                    let (inside, name) = command::place(&peer.label);
+                    (inside, name, "")
+                }
+                None => (String::new(), "PEER".to_owned(), ", on its other end"),
+            };
+            return format!("{inside}ethtool -K {name} txvlan off tx-vlan-stag-hw-insert off{whose}");
         }
+        let (inside, name) = command::place(&self.link.name);
         match self.tags {
             Tags::Told(Stripping { service: true, customer })
             | Tags::Untold(Stripping { service: true, customer }) => {
@@ -142,8 +161,11 @@ impl Device {
         let abilities = xdp_abilities()?.into_iter().flatten().find(|one| one.interface == link.index);
         // Who may not find out may not load such a program either, and is told so then.
         let blinded = probe::blinds_constants().unwrap_or(false);
+        let peer =
+            (driver.as_deref() == Some("veth")).then(|| Peer::of(link, &links, &wanted.label())).flatten();
         Ok(Self {
-            tags: Tags::of(ethtool.stripping(name), driver.as_deref(), abilities, blinded),
+            tags: Tags::of(ethtool.stripping(name), driver.as_deref(), peer.as_ref(), abilities, blinded),
+            peer,
             driver,
             rx_queues: ethtool.rx_queues(name).unwrap_or(link.rx_queues).max(1),
             speed_bits: ethtool.speed(name),
@@ -168,7 +190,13 @@ impl Device {
     /// kernel tells what is known beside their bytes.
     pub(crate) fn receiver(&self) -> Result<Receiver, Error> {
         let link_type = self.link_type()?;
-        Ok(Receiver { link_type, metadata: !self.any, swapped: false, netmask: self.netmask })
+        Ok(Receiver {
+            link_type,
+            metadata: !self.any,
+            swapped: false,
+            netmask: self.netmask,
+            tags_lost: false,
+        })
     }
 
     /// What stands for all interfaces: as large as the largest.
@@ -189,6 +217,7 @@ impl Device {
             rx_queues: 1,
             speed_bits: None,
             tags: Tags::InFrame,
+            peer: None,
             abilities: None,
             in_use: true,
             netmask: None,
@@ -273,5 +302,18 @@ mod tests {
         };
         assert_eq!(nearest.as_deref(), Some("lo"));
         assert!(others.contains(&"lo".to_owned()));
+    }
+
+    #[test]
+    fn tags_of_veth_are_where_its_other_end_leaves_them() {
+        let of = |customer, service| Stripping { customer, service };
+        let peer = |inserts| Some(Peer { label: "far/v1".into(), inserts });
+        let tags = |driver, own, peer: Option<Peer>| Tags::of(own, Some(driver), peer.as_ref(), None, false);
+        assert_eq!(tags("veth", of(true, true), peer(of(false, false))), Tags::InFrame);
+        assert_eq!(tags("veth", of(false, false), peer(of(true, true))), Tags::Untold(of(true, true)));
+        assert_eq!(tags("veth", of(false, false), peer(of(false, true))), Tags::Untold(of(false, true)));
+        assert_eq!(tags("veth", of(false, false), None), Tags::Untold(of(true, true)), "nobody can tell");
+        assert_eq!(tags("igb", of(false, false), None), Tags::InFrame);
+        assert_eq!(tags("igb", of(true, false), None), Tags::Untold(of(true, false)));
     }
 }

@@ -54,6 +54,7 @@ mod namespace;
 mod opened;
 mod outlet;
 mod patience;
+mod peer;
 mod port;
 #[cfg(test)]
 mod simulated;
@@ -70,7 +71,7 @@ pub use builder::{
     SourceChoice, Timestamps, Window,
 };
 pub use capture::Capture;
-pub use choose::{Choice, choice};
+pub use choose::{Choice, choice, untold_tags};
 pub use chunk::{Chunk, Packet, Packets};
 pub use error::Error;
 pub use event::{Change, Event};

@@ -79,7 +79,7 @@ impl Port {
                 now: counters,
             }),
             gone: false,
-            receiver: device.receiver()?,
+            receiver: Receiver { tags_lost: interface.tags_lost, ..device.receiver()? },
             interface,
         })
     }

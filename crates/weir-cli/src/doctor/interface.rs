@@ -1,6 +1,6 @@
 //! What an interface does to packets before or after anybody can see them.
 
-use weir::command;
+use weir::{Namespace, command};
 
 use super::check::Check;
 use crate::devices::Device;
@@ -140,18 +140,18 @@ fn checksums(device: &Device) -> Check {
 
 fn tags(device: &Device) -> Check {
     const NAME: &str = "VLAN tags";
-    const OFFLOADS: [(&str, &str); 2] =
-        [("rx-vlan-hw-parse", "rxvlan"), ("rx-vlan-stag-hw-parse", "rx-vlan-stag-hw-parse")];
-    let on: Vec<_> = OFFLOADS.iter().filter(|(feature, _)| device.has(feature)).collect();
-    if on.is_empty() {
-        return Check::ok(NAME, "left in packets");
-    }
-    let off: String = on.iter().map(|(_, word)| format!(" {word} off")).collect();
-    match device.xdp {
-        Some(xdp) if xdp.native && !xdp.tells_vlan_tag => Check::weak(NAME, "stripped, and not told to xdp")
+    const OFFLOADS: [&str; 2] = ["rx-vlan-hw-parse", "rx-vlan-stag-hw-parse"];
+    let namespace = device.netns.as_deref().map(Namespace::find).transpose();
+    let untold = namespace.and_then(|namespace| weir::untold_tags(namespace.as_ref(), &device.name));
+    match untold {
+        Ok(Some(mend)) => Check::weak(NAME, "stripped, and not told to xdp")
             .why("records of the xdp source lack them; tc and af_packet put them back")
-            .mend(device.command(|name| format!("ethtool -K {name}{off}"))),
-        _ => Check::ok(NAME, "stripped by the device, put back in records"),
+            .mend(mend),
+        Ok(None) if OFFLOADS.iter().any(|feature| device.has(feature)) => {
+            Check::ok(NAME, "stripped by the device, put back in records")
+        }
+        Ok(None) => Check::ok(NAME, "left in packets"),
+        Err(error) => Check::unknown(NAME, error.to_string()),
     }
 }
 

@@ -135,7 +135,8 @@ impl FilterCommandArgs {
     /// Compiled for who has the least that it can do with. BPF is the kernel's, which knows nothing of files.
     fn compile(&self, filter: &Filter) -> Result<(Compiled, Needs), FilterError> {
         let link_type = self.link_type;
-        let receiver = Receiver { link_type, metadata: false, swapped: false, netmask: None };
+        let receiver =
+            Receiver { link_type, metadata: false, swapped: false, netmask: None, tags_lost: false };
         let for_file = || {
             let is_bpf = self.dump > 0 || self.cost || matches!(self.emit, Some(Form::Cbpf | Form::Ebpf));
             if is_bpf { None } else { filter.compile_for_file(link_type, false).ok() }

@@ -54,6 +54,9 @@ pub struct Receiver {
     /// Mask of the IPv4 network, which says what addresses are broadcasts; of an interface that of its first address, as
     /// libpcap's `pcap_lookupnet` tells it.
     pub netmask: Option<u32>,
+    /// VLAN tags were taken off before, and nobody tells them.
+    #[serde(default)]
+    pub tags_lost: bool,
 }
 
 /// An expression that cannot be compiled.
@@ -164,6 +167,10 @@ impl Filter {
         };
         weir_filter::compile(&self.text, &options)
             .and_then(|compiled| compiled.lacks(&options).map_or(Ok(compiled), Err))
+            .and_then(|compiled| match receiver.tags_lost && compiled.asks_for_tags() {
+                true => Err(tags_lost(&self.text)),
+                false => Ok(compiled),
+            })
             .map_err(|error| {
                 let is_expression = weir_filter::parse::parse(&self.text, &options).is_ok();
                 FilterError { text: self.text.clone(), error, is_expression, interface: None }
@@ -184,7 +191,10 @@ impl Filter {
             Dialect::Pcap => Beside::Nothing,
             Dialect::Weir => Beside::Direction,
         };
-        self.compile_knowing(beside, Receiver { link_type, metadata: false, swapped, netmask: None })
+        self.compile_knowing(
+            beside,
+            Receiver { link_type, metadata: false, swapped, netmask: None, tags_lost: false },
+        )
     }
 
     /// Compiles it for the programs that `loader` makes. Where tags are in the packet, what else is known beside the bytes is
@@ -206,6 +216,11 @@ impl FilterError {
     pub(crate) fn on(self, interface: &str) -> Self {
         Self { interface: self.is_expression.then(|| interface.to_owned()), ..self }
     }
+}
+
+fn tags_lost(text: &str) -> weir_filter::Error {
+    weir_filter::Error::new("VLAN tags are stripped and not told to XDP", 0..text.len())
+        .help("capture with --source tc, or have the driver leave the tags")
 }
 
 /// With the place marked under the expression.

@@ -67,7 +67,8 @@ mod tests {
 
     use super::*;
 
-    const ETHERNET: Receiver = Receiver { link_type: 1, metadata: false, swapped: false, netmask: None };
+    const ETHERNET: Receiver =
+        Receiver { link_type: 1, metadata: false, swapped: false, netmask: None, tags_lost: false };
 
     #[derive(Debug)]
     struct Known;

@@ -109,9 +109,15 @@ pub(crate) struct Opened {
     pub(crate) source: AfXdp,
     pub(crate) snap_len: u32,
     pub(crate) detail: String,
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Opened {
+    fn without_tags(mut self, device: &Device) -> Self {
+        self.warnings.push(xdp::without_tags(device));
+        self
+    }
+
     fn note(mut self, note: &str) -> Self {
         self.detail = format!("{}; {note}", self.detail);
         self
@@ -125,7 +131,10 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     }
     // Bound to the device, the program can ask its driver for the tags it has stripped.
     let native = |tags| open_at(device, id, settings, XdpHook::Native, tags);
-    let without = || native(false).map(|opened| opened.note(&xdp::without_tags(device)));
+    let without = || {
+        xdp::keep_vlans(device, settings, false)?;
+        native(false).map(|opened| opened.without_tags(device))
+    };
     let native = match (writers::native(device), device.tags) {
         (Native::Processors(why) | Native::Nowhere(why), _) => {
             Err(Error::Unsupported { name: device.link.name.clone(), what: why.into(), instead: "" })
@@ -140,9 +149,12 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     };
     match native {
         Err(Error::Unsupported { what, .. }) => {
+            if device.tags != Tags::InFrame {
+                xdp::keep_vlans(device, settings, false)?;
+            }
             let opened = open_at(device, id, settings, XdpHook::Generic, false)?;
             let opened = opened.note(&format!("not native: {what}"));
-            Ok(if device.tags == Tags::InFrame { opened } else { opened.note(&xdp::without_tags(device)) })
+            Ok(if device.tags == Tags::InFrame { opened } else { opened.without_tags(device) })
         }
         other => other,
     }
@@ -257,7 +269,7 @@ fn open_at(
         shape.chunks(),
         size::binary(shape.limit().into()),
     );
-    let opened = Opened { source, snap_len: form.snap_len, detail };
+    let opened = Opened { source, snap_len: form.snap_len, detail, warnings: Vec::new() };
     Ok(notes.iter().fold(opened, |opened, note| opened.note(note)))
 }
 

@@ -54,9 +54,16 @@ pub(crate) struct Opened {
     pub(crate) source: Programmed,
     pub(crate) snap_len: u32,
     pub(crate) detail: String,
+    /// What is lost here and would not be elsewhere.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Opened {
+    pub(super) fn warn(mut self, warning: String) -> Self {
+        self.warnings.push(warning);
+        self
+    }
+
     pub(super) fn note(mut self, note: &str) -> Self {
         self.detail = format!("{}; {note}", self.detail);
         self

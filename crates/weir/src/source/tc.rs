@@ -58,7 +58,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         describe(settings, &shape, writers, "processor"),
     );
     source.attached(hold);
-    Ok(Opened { source, snap_len, detail })
+    Ok(Opened { source, snap_len, detail, warnings: Vec::new() })
 }
 
 /// Bytes kept of a packet.

@@ -37,7 +37,7 @@ pub(crate) fn open(
     let without = |hook| {
         // Who has not asked for it gets a source that loses none.
         keep_vlans(device, settings, native_only && settings.mode == Mode::Pass)?;
-        attach(device, id, settings, hook, false).map(|opened| opened.note(&without_tags(device)))
+        attach(device, id, settings, hook, false).map(|opened| opened.warn(without_tags(device)))
     };
     // Bound to the device, so that the driver can be asked for the tags it has stripped; where it cannot, without.
     let native = match device.tags {
@@ -103,17 +103,26 @@ pub(crate) fn need(device: &Device, settings: &Settings, hook: XdpHook) -> Resul
     Ok(programmed::need(settings.queues_of(writers), snap_len))
 }
 
-/// Refuses to steer by VLANs that nobody tells, or (`always`) to miss them.
-fn keep_vlans(device: &Device, settings: &Settings, always: bool) -> Result<(), Error> {
-    let steered = settings.steering.is_some_and(|steering| steering.is_by_vlan());
-    let so = if steered { ", so packets cannot be steered by VLAN" } else { "" };
-    if !steered && !always {
+/// Refuses to steer by VLANs that nobody tells, to ask for them, or (`always`) to miss them.
+pub(crate) fn keep_vlans(device: &Device, settings: &Settings, always: bool) -> Result<(), Error> {
+    let so = if settings.steering.is_some_and(|steering| steering.is_by_vlan()) {
+        ", so packets cannot be steered by VLAN"
+    } else if device.filter.as_ref().is_some_and(|filter| filter.asks_for_tags()) {
+        ", so the filter cannot ask for them"
+    } else if always {
+        ""
+    } else {
         return Ok(());
-    }
+    };
     Err(Error::Unsupported {
         name: device.link.name.clone(),
         what: format!("its VLAN tags are stripped and not told to XDP{so} ({})", device.leave_tags()),
-        instead: "use --source tc, or have the driver leave the tags",
+        instead: match settings.mode {
+            Mode::Pass => "use --source tc, or have the driver leave the tags",
+            Mode::Exclusive => {
+                "have the driver leave the tags; or use --source tc, which leaves packets to the host"
+            }
+        },
     })
 }
 
@@ -163,7 +172,7 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
     source.attached(program.attach(device.link.index, hook).map_err(|error| refused(device, error))?);
 
     let detail = format!("{kind} XDP, {}", describe(settings, &shape, count, writer));
-    let opened = Opened { source, snap_len, detail };
+    let opened = Opened { source, snap_len, detail, warnings: Vec::new() };
     Ok(match native {
         Native::Processors(why) if hook == XdpHook::Native => opened.note(why),
         Native::Unknown => opened.note("its driver is not known to have one context for each receive queue"),
@@ -186,7 +195,8 @@ pub(crate) fn refused(device: &Device, error: CallError) -> Error {
         Errno::PERM | Errno::ACCESS => {
             Error::Privilege { operation: format!("attach XDP program to `{name}`"), needs: NEEDS }
         }
-        Errno::OPNOTSUPP | Errno::INVAL | Errno::RANGE => Error::Unsupported {
+        // `ENOSPC`: the other end of veth sends on more queues than this one receives on (veth_xdp_set).
+        Errno::OPNOTSUPP | Errno::INVAL | Errno::RANGE | Errno::NOSPC => Error::Unsupported {
             what: format!(
                 "driver {} refuses native XDP as things are ({}; MTU {})",
                 device.driver.as_deref().unwrap_or("of unknown name"),

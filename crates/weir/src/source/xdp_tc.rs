@@ -28,6 +28,7 @@ pub(crate) struct Opened {
     pub(crate) source: XdpTc,
     pub(crate) snap_len: u32,
     pub(crate) detail: String,
+    pub(crate) warnings: Vec<String>,
 }
 
 /// Opens both on `device`.
@@ -43,6 +44,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     Ok(Opened {
         snap_len: xdp.snap_len.max(tc.snap_len),
         detail: format!("{}; {}", xdp.detail, tc.detail),
+        warnings: xdp.warnings,
         source: XdpTc { name: device.link.name.clone(), xdp: xdp.source, tc: tc.source },
     })
 }

@@ -341,8 +341,13 @@ fn root_bytes_behind_the_first_buffer_are_found_by_tc() {
     for text in
         ["tcp and ether[700] & 1 = 1", "tcp and ether[20000:4] & 3 != 1", "ether[ether[3000] + 9000] > 99"]
     {
-        let compiled =
-            filter(text).compile(Receiver { link_type: 1, metadata: false, swapped: false, netmask: None });
+        let compiled = filter(text).compile(Receiver {
+            link_type: 1,
+            metadata: false,
+            swapped: false,
+            netmask: None,
+            tags_lost: false,
+        });
         let matcher = Matcher::new(&compiled.unwrap());
         let wants = |frame: &[u8]| {
             let length = u32::try_from(frame.len()).expect("a packet");

@@ -1,10 +1,13 @@
 //! Filters and VLAN tags: wherever a tag is, in the frame or taken off by the device, a filter finds it, and it is in what is
 //! captured.
 
-use weir::{Filter, Mode, SourceChoice};
-use weir_lab::{FrameSender, Network, Tagging, Traffic, Veth, require_root};
+use std::process::Command;
 
-use crate::common::{drain, take_of};
+use weir::{Error, Filter, Mode, SourceChoice};
+use weir_lab::{FrameSender, Network, Port, Tagging, Traffic, Veth, require_root};
+use weir_sys::netns::NetNs;
+
+use crate::common::{capture, drain, take_of};
 use crate::{assert_closed, on_rx, on_wire, send_and_take};
 
 /// A tag beside the frame (its EtherType and contents), one inside, and the tags as they are on the wire.
@@ -51,8 +54,8 @@ fn filters_find_tags_wherever_they_are(source: SourceChoice, mode: Mode) {
         network.rx().run(|| {
             let builder = on_rx(&network).source(source).mode(mode);
             let mut capture = builder.filter(Filter::new("tcp port 1")).open().unwrap();
-            let detail = &capture.interfaces()[0].detail;
-            assert!(!detail.contains("missing"), "{source:?}: {detail}");
+            let interface = &capture.interfaces()[0];
+            assert!(!interface.tags_lost, "{source:?}: {interface:?}");
             let mut captured = 0;
             for (expression, wanted) in EXPRESSIONS {
                 let what = format!("{source:?} {expression} {beside:?} {inside:?}");
@@ -106,4 +109,74 @@ fn root_a_filter_is_exchanged_from_another_namespace() {
     let account = capture.account().unwrap();
     assert_closed(&account);
     assert_eq!((account.total().captured, account.total().filtered), (captured, Some(4)));
+}
+
+/// In the stack XDP sees no tag that is beside the frame, so nothing that asks for one is taken, until the other end puts tags
+/// into its frames.
+#[test]
+fn root_a_filter_that_xdp_cannot_answer_is_refused() {
+    if !require_root("root_a_filter_that_xdp_cannot_answer_is_refused") {
+        return;
+    }
+    let network = Network::new(Veth::default()).unwrap();
+    let run = |line: &str| {
+        let words: Vec<&str> = line.split(' ').collect();
+        assert!(Command::new(words[0]).args(&words[1..]).status().unwrap().success(), "{line}");
+    };
+    network.rx().run(|| {
+        // With fewer queues than the other end sends on, veth runs no program itself.
+        run("ip link add far0 numtxqueues 2 type veth peer name near0 numtxqueues 1 numrxqueues 1");
+        run("ip link set far0 up");
+        run("ip link set near0 up");
+        let near = || capture().interface("near0").source(SourceChoice::Xdp);
+        let with = |builder: weir::Builder, text: &str| builder.filter(Filter::new(text)).open();
+        let mend = "ethtool -K far0 txvlan off tx-vlan-stag-hw-insert off";
+        for text in ["vlan 5", "not vlan", "udp and not vlan in {5, 6}", "ether proto 0x8100"] {
+            for builder in [
+                near(),
+                near().mode(Mode::Exclusive),
+                near().source(SourceChoice::AfXdp).mode(Mode::Exclusive),
+                near().source(SourceChoice::XdpTc),
+            ] {
+                let refused = with(builder, text).expect_err(text);
+                assert!(matches!(refused, Error::Unsupported { .. }), "{text}: {refused}");
+                assert!(refused.to_string().contains(mend), "{text}: {refused}");
+                assert!(
+                    refused.hint().is_some_and(|hint| hint.contains("--source tc")),
+                    "{text}: {refused:?}"
+                );
+            }
+        }
+        for text in ["udp", "inner(vlan 5)"] {
+            let mut capture = with(near(), text).expect(text);
+            let interface = &capture.interfaces()[0];
+            assert!(interface.tags_lost && interface.warnings[0].contains(mend), "{interface:?}");
+            let refused = capture.set_filter(Some(&Filter::new("vlan 5"))).expect_err("as at the beginning");
+            assert!(matches!(refused, Error::Filter(_)), "{refused}");
+        }
+        run(mend);
+        let mut capture = with(near(), "vlan 5").expect("tags are in the frames");
+        let interface = &capture.interfaces()[0];
+        assert!(!interface.tags_lost && interface.warnings.is_empty(), "{interface:?}");
+        let links = weir_sys::link::links().unwrap();
+        let far = links.iter().find(|link| link.name == "far0").unwrap();
+        let far = Port {
+            netns: NetNs::current().unwrap().into(),
+            name: far.name.clone(),
+            index: far.index,
+            mac: [2; 6],
+            ipv4: None,
+            ipv6: None,
+            queues: 2,
+        };
+        let sender = FrameSender::new(&far).unwrap();
+        let traffic = Traffic::new(100).unwrap().between(network.pair());
+        let _tagging = Tagging::on(&far, 0x8100, 5).unwrap();
+        let mut packets = Vec::new();
+        let send = || sender.send_frames(&traffic.frames(0..4)).unwrap();
+        take_of(&mut capture, send, |chunk| {
+            packets.extend(chunk.packets().map(|packet| packet.data[12..16].to_vec()));
+        });
+        assert_eq!(packets, vec![[0x81, 0, 0, 5]; 4]);
+    });
 }

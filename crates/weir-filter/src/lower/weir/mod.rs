@@ -95,6 +95,11 @@ pub(crate) fn lower(ast: &Ast, options: &Options<'_>) -> Result<(Graph, Vec<Set>
     Ok((graph, collected.sets))
 }
 
+/// Whether this EtherType is that of a VLAN tag.
+pub(crate) fn is_tag(number: u32) -> bool {
+    link::TAGS.contains(&number)
+}
+
 /// Whether `leaf` can be asked of packets of the link type in `options`.
 pub(crate) fn can_ask(ast: &Ast, leaf: &Expr, options: &Options<'_>) -> bool {
     match (Link::of(options.link_type, options.swapped), leaf) {
