@@ -129,16 +129,14 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         blocks: 0,
         retire_ms: u32::try_from(retire.as_millis()).expect("at most a second"),
     };
-    let mut in_kernel = in_kernel(device, snap_len, refusals.as_ref())?;
-    let mut warnings = Vec::new();
+    let (mut in_kernel, not_taken) = in_kernel(device, snap_len, refusals.as_ref())?;
+    let slower = |why| format!("slower than it could be, as the filter is asked in the process: {why}");
+    let mut warnings: Vec<String> = not_taken.map(slower).into_iter().collect();
     if let Some((filter, _)) = &in_kernel
         && packet::try_filter(&wanted, filter.program()).is_err_and(|error| error.errno() == ENOMEM)
     {
         in_kernel = None;
-        warnings.push(format!(
-            "slower than it could be, as the filter is asked in the process: {}",
-            gate::no_room(name)
-        ));
+        warnings.push(slower(gate::no_room(name)));
     }
     let in_pump = device.any || device.filter.is_some() && in_kernel.is_none();
     let sieve = device.filter.as_ref().filter(|_| in_pump).map(Sieve::new);
@@ -209,18 +207,24 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     Ok(Opened { source, snap_len, detail, warnings })
 }
 
-/// The filter of `device` with its sets, if it has one that the kernel can run.
+/// A filter that the kernel runs, with its sets.
+type WithSets = (InKernel, Vec<Labelled>);
+
+/// The filter of `device`, if it has one that the kernel can run; or else why not.
 fn in_kernel(
     device: &Device,
     snap_len: u32,
     refusals: Option<&Refusals>,
-) -> Result<Option<(InKernel, Vec<Labelled>)>, Error> {
-    let Some(filter) = device.filter.as_ref().filter(|_| !device.any) else { return Ok(None) };
+) -> Result<(Option<WithSets>, Option<String>), Error> {
+    let Some(filter) = device.filter.as_ref().filter(|_| !device.any) else { return Ok((None, None)) };
     if let Some(counting) = refusals.and_then(|refusals| counting(filter, snap_len, refusals.as_fd()).ok()) {
         let (program, sets) = counting.into_parts();
-        return Ok(Some((InKernel::Counting(program), labelled(&sets)?)));
+        return Ok((Some((InKernel::Counting(program), labelled(&sets)?)), None));
     }
-    Ok(classic(filter).ok().map(|program| (InKernel::Classic(for_the_kernel(&program)), Vec::new())))
+    Ok(match classic(filter) {
+        Ok(program) => (Some((InKernel::Classic(for_the_kernel(&program)), Vec::new())), None),
+        Err(error) => (None, Some(error.to_string())),
+    })
 }
 
 /// The largest ring that there is memory for, and its measures.

@@ -290,6 +290,36 @@ fn root_a_term_is_false_where_an_interface_lacks_its_layer() {
     });
 }
 
+/// What the kernel does not take is asked in the process, which is told; what advises that is true.
+#[test]
+fn root_a_filter_that_is_too_long_is_asked_in_the_process_and_told() {
+    if !require_root("root_a_filter_that_is_too_long_is_asked_in_the_process_and_told") {
+        return;
+    }
+    let term = |n: usize| format!("(ip[{}] = {} and len > {})", n % 60, n % 256, n % 1400);
+    let text: Vec<String> = (0..30_000).map(term).collect();
+    let text = format!("{} or greater 60", text.join(" or "));
+    let network = Network::new(Veth::default()).unwrap();
+    let traffic = Traffic::new(100).unwrap().between(network.pair());
+    let sender = FrameSender::new(&network.pair().tx).unwrap();
+    network.rx().run(|| {
+        let with = |source| on_rx(&network).source(source).filter(Filter::new(&*text)).open();
+        let refused = with(SourceChoice::Tc).expect_err("too long for eBPF").to_string();
+        assert!(refused.contains("--source af_packet"), "{refused}");
+        let mut capture = with(SourceChoice::AfPacket).expect("there is no limit");
+        let warnings = &capture.interfaces()[0].warnings;
+        let [warning] = &warnings[..] else { panic!("{warnings:?}") };
+        assert!(
+            warning.contains("asked in the process") && warning.contains("kernel takes 4096"),
+            "{warning}"
+        );
+        let mut packets = 0;
+        let send = || sender.send_frames(&traffic.frames(0..4)).unwrap();
+        take_of(&mut capture, send, |chunk| packets += chunk.packets().count());
+        assert_eq!(packets, 4);
+    });
+}
+
 /// What two captures have taken of one transfer over TCP, the first without a filter and the second with `text`.
 fn side_by_side(text: &str, segment: bool) -> [(Vec<Vec<u8>>, Account); 2] {
     let network = Network::new(Veth::default().ipv4()).unwrap();

@@ -33,8 +33,8 @@ pub enum Target {
 pub enum EmitError {
     /// The kernel takes no more than 4096.
     #[error(
-        "the filter takes {instructions} instructions of classic BPF, and the kernel takes {MOST_INSTRUCTIONS}; filter \
-         by eBPF (the sources `xdp` and `tc`) or in user space, where there is no such limit"
+        "the filter takes {instructions} instructions of classic BPF, and the kernel takes {MOST_INSTRUCTIONS}: use \
+         sets; eBPF (the sources `xdp` and `tc`) has room for more, and in the process (`--source af_packet`) there is no limit"
     )]
     TooLong {
         /// How many it takes.
@@ -42,8 +42,8 @@ pub enum EmitError {
     },
     /// A jump goes further than the kernel can.
     #[error(
-        "the filter takes {instructions} instructions of classic BPF, of which the kernel makes more than it can jump over; \
-         filter by eBPF (the sources `xdp` and `tc`) or in user space"
+        "the filter takes {instructions} instructions of classic BPF, of which the kernel makes more than it can jump over: \
+         use sets; eBPF (the sources `xdp` and `tc`) has room for more, and in the process (`--source af_packet`) there is no limit"
     )]
     TooFar {
         /// How many it takes.
@@ -51,8 +51,8 @@ pub enum EmitError {
     },
     /// The arithmetic is nested too deep, or too many headers are found at varying places.
     #[error(
-        "the filter keeps more than {MEMORY_WORDS} numbers at a time, and classic BPF has no room for more; filter by eBPF \
-         (the sources `xdp` and `tc`) or in user space, where there is no such limit"
+        "the filter keeps more than {MEMORY_WORDS} numbers at a time, and classic BPF has no room for more; eBPF \
+         (the sources `xdp` and `tc`) has, and in the process (`--source af_packet`) there is no limit"
     )]
     Memory,
 }

@@ -118,7 +118,8 @@ pub struct Program {
 pub enum Error {
     /// More than the kernel looks at.
     #[error(
-        "the filter takes {0} eBPF instructions, and the kernel takes up to {MOST_INSTRUCTIONS}: use sets"
+        "the filter takes {0} eBPF instructions, and the kernel takes up to {MOST_INSTRUCTIONS}: use sets; in \
+         the process (`--source af_packet`) there is no limit"
     )]
     TooLong(u64),
     /// More results at a time than the stack has room for.
