@@ -119,7 +119,7 @@ impl Files {
         }
     }
 
-    /// What is surely written, once [`Sink::finish`] was called.
+    /// What is surely written, once [`Sink::finish`] or [`Sink::give_up`] was called.
     pub(crate) fn total(&self) -> Total {
         self.parts.total
     }
@@ -422,6 +422,13 @@ impl Sink for Files {
             self.parts.settle(file)?;
         }
         Ok(())
+    }
+
+    fn give_up(&mut self) {
+        // Each file that is left gets what it can.
+        while !self.parts.open.is_empty() {
+            let _told_before = self.parts.close_all();
+        }
     }
 
     fn finish(&mut self) -> Result<(), End> {

@@ -80,8 +80,10 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         let mut files = Files::new(path.clone(), options, args.resolution(), args.split);
         let result = pass(&mut input, &mut choice, &mut progress, &mut files);
         drop(progress);
-        if path.as_os_str() != "-" && !args.quick {
-            say_total(path, files.total(), filter.is_some().then(|| input.filtered()));
+        let (total, wanted) = (files.total(), path.as_os_str() != "-" && !args.quick);
+        // What a conversion that failed has left is told in any case.
+        if wanted || (result.is_err() && total.bytes > 0) {
+            say_total(path, total, filter.is_some().then(|| input.filtered()));
         }
         result
     } else if args.only_count {
@@ -125,15 +127,24 @@ fn pass(
     progress.clear();
     let mut damage = match result {
         Ok(damage) => damage,
-        // Whoever reads has enough.
-        Err(End::Enough) => return Ok(()),
-        Err(End::Failed(failure)) => return Err(failure),
+        Err(end) => {
+            sink.give_up();
+            return match end {
+                // Whoever reads has enough.
+                End::Enough => Ok(()),
+                End::Failed(failure) => Err(failure),
+            };
+        }
     };
     // What is whole of a damaged file counts; of one that the filter has nothing to say of, nobody knows how much would.
     if damage.iter().any(|damage| matches!(damage.reason, ReadReason::Filter { .. })) {
         sink.refused();
     }
-    end(sink.finish())?;
+    let finished = sink.finish();
+    if finished.is_err() {
+        sink.give_up();
+    }
+    end(finished)?;
     // The last one is told by who called us.
     let last = damage.pop();
     for damage in damage {

@@ -34,6 +34,8 @@ pub(crate) trait Sink {
     }
     /// A file was refused, so that what is taken is not all that was asked for.
     fn refused(&mut self) {}
+    /// It cannot go on: what was taken is brought to its place as far as that goes.
+    fn give_up(&mut self) {}
     /// No more comes.
     fn finish(&mut self) -> Result<(), End>;
 }

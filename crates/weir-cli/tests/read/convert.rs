@@ -294,6 +294,42 @@ fn a_capture_of_several_queues_comes_out_in_order() {
     assert_eq!(lines(&out), sorted);
 }
 
+/// A full disk, another link type, damaged input: each time the files have what is told.
+#[test]
+fn what_a_failed_conversion_has_written_is_told() {
+    let place = Place::new();
+    let [many, mixed, cut] = ["many.pcapng", "mixed.pcapng", "cut.pcapng"].map(|name| place.path(name));
+    let frame = frames().swap_remove(20);
+    let packets: Vec<_> = (0..5_000).map(|n| (0, EPOCH + n, &frame[..], 0)).collect();
+    write(&many, Format::Pcapng, &[("eth0", 1)], &packets);
+    let other = [(0, EPOCH, &frame[..], 0), (0, EPOCH + 1, &frame, 0), (1, EPOCH + 2, &frame[14..], 0)];
+    write(&mixed, Format::Pcapng, &[("eth0", 1), ("tun0", 101)], &other);
+    fs::write(&cut, &fs::read(&many).expect("a file")[..100_000]).expect("a file");
+    let weir = env!("CARGO_BIN_EXE_weir");
+    // Who writes past the limit gets a signal, unless it is ignored.
+    let limited = ["--ignore-signal=XFSZ", "prlimit", "--fsize=50000", weir, "read", "-q", "-w"];
+    let free = [weir, "read", "-q", "-w"];
+    for (letters, file, name) in [
+        (&limited[..], &many, "a.pcap"),
+        (&limited, &many, "b.pcapng"),
+        (&free, &mixed, "c.pcap"),
+        (&free, &cut, "d.pcap"),
+        (&free, &cut, "e.pcapng"),
+    ] {
+        let out = place.path(name);
+        let output =
+            std::process::Command::new("env").args(letters).args([&out, file]).output().expect("env");
+        let said = stderr(&output);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        let table = judge("capinfos", &["-M", "-T", "-r", "-c"], &[&out]);
+        let held: usize =
+            table.trim().rsplit('\t').next().and_then(|field| field.parse().ok()).expect("a number");
+        assert!(held > 1, "{held}");
+        let told = said.lines().find(|line| line.contains(" -> ")).unwrap_or_else(|| panic!("{said}"));
+        assert!(told.replace(',', "").starts_with(&format!("{held} packets")), "{held}: {said}");
+    }
+}
+
 /// Whatever the limit of descriptors: merged, plain and compressed.
 #[test]
 fn more_files_than_may_be_open() {
