@@ -152,8 +152,11 @@ impl Header {
         };
         // Some programs leave the original length at 0.
         let lengths = numbers.captured <= numbers.original_len || numbers.original_len == 0;
-        let zeros = numbers.timestamp == 0 && numbers.captured == 0 && numbers.original_len == 0;
-        numbers.fraction < second && numbers.captured <= self.longest && lengths && !zeros
+        // What memory is filled with, zeros above all, is the same number again and again.
+        let Numbers { timestamp, fraction, captured, original_len, .. } = *numbers;
+        let pattern =
+            timestamp / 1_000_000_000 == captured.into() && fraction == captured && original_len == captured;
+        fraction < second && captured <= self.longest && lengths && !pattern
     }
 
     /// Whether a record that begins so may be the first behind a damaged place.

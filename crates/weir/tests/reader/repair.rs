@@ -159,6 +159,22 @@ fn zeros_are_no_packets() {
     }
 }
 
+/// The same small number again and again looks like packets of 1970.
+#[test]
+fn patterns_are_no_packets() {
+    for order in [ByteOrder::Little, ByteOrder::Big] {
+        let (file, starts) = pcap(order);
+        for filled in [[1, 0, 0, 0], [0, 0, 0, 1], [0, 1, 0, 0], [0xff; 4], [0x20; 4]] {
+            let mut damaged = file[..starts[10]].to_vec();
+            damaged.extend(filled.repeat(600));
+            damaged.extend_from_slice(&file[starts[10]..]);
+            let (told, copy) = repaired(&damaged);
+            assert!(copy == file, "{filled:?}");
+            assert_eq!(told.lost_bytes, 2400);
+        }
+    }
+}
+
 #[test]
 fn a_file_behind_another_goes_on() {
     for order in [ByteOrder::Little, ByteOrder::Big] {
