@@ -360,9 +360,15 @@ impl Sink for Files {
         part.used = self.parts.clock;
         let before = part.writer.gathered();
         let interface = part.number(packet.interface, interface)?;
-        let packet = Packet { interface, ..*packet };
-        self.timeless += u64::from(packet.notes.is_timeless() && !part.writer.stays_timeless(&packet));
-        part.writer.packet(&packet)?;
+        let renumbered;
+        let packet = if interface == packet.interface {
+            packet
+        } else {
+            renumbered = Packet { interface, ..*packet };
+            &renumbered
+        };
+        self.timeless += u64::from(packet.notes.is_timeless() && !part.writer.stays_timeless(packet));
+        part.writer.packet(packet)?;
         if self.sorter.is_some() {
             self.parts.gathered = self.parts.gathered + part.writer.gathered() - before;
             self.parts.settle(file)?;

@@ -410,7 +410,8 @@ impl Reader {
     }
 
     /// Takes the next packet, if it is already there and needs no thought.
-    #[inline]
+    #[expect(clippy::inline_always, reason = "what it gives is as long as a call takes to hand over")]
+    #[inline(always)]
     fn plain(&mut self) -> Option<Plain> {
         if !self.pass_over() {
             return None;

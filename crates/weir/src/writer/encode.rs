@@ -111,21 +111,27 @@ pub(super) fn one_link_type(interfaces: &[FileInterface]) -> Result<u16, WriteEr
 
 /// Whether a pcapng file can tell of `packet` that it has no time: in a Simple Packet Block, which has room for nothing but a
 /// packet of the first interface, cut nowhere but at its snap length.
-pub(super) fn stays_timeless(packet: &Packet<'_>, snap_len: u32) -> bool {
+pub(super) fn stays_timeless(packet: &Packet<'_>, data: &[u8], snap_len: u32) -> bool {
     let limit = if snap_len == 0 { u32::MAX } else { snap_len };
     packet.notes.is_timeless()
         && (packet.timestamp, packet.interface, packet.queue, packet.lost_before) == (0, 0, 0, 0)
         && packet.direction.is_none()
         && packet.comment.is_none()
-        && packet.data.len() == packet.original_len.min(limit) as usize
+        && data.len() == packet.original_len.min(limit) as usize
 }
 
-/// Appends one packet as a record; `None`: it is too long for any. `snap_len`: of its interface.
+/// Appends one packet as a record, of its bytes these; `None`: it is too long for any. `snap_len`: of its interface.
 #[inline]
-pub(super) fn packet(format: Format, packet: &Packet<'_>, snap_len: u32, out: &mut Vec<u8>) -> Option<()> {
+pub(super) fn packet(
+    format: Format,
+    packet: &Packet<'_>,
+    data: &[u8],
+    snap_len: u32,
+    out: &mut Vec<u8>,
+) -> Option<()> {
     let Some(resolution) = format.pcap() else {
-        if packet.notes.is_timeless() && stays_timeless(packet, snap_len) {
-            return pcapng::append_simple_packet(out, packet.original_len, packet.data);
+        if packet.notes.is_timeless() && stays_timeless(packet, data, snap_len) {
+            return pcapng::append_simple_packet(out, packet.original_len, data);
         }
         let flags = packet.direction.and_then(|direction| match direction {
             Direction::In => Some(record::INBOUND),
@@ -141,11 +147,11 @@ pub(super) fn packet(format: Format, packet: &Packet<'_>, snap_len: u32, out: &m
             // Records that name no queue read as queue 0.
             queue: Some(packet.queue).filter(|&queue| queue > 0),
         };
-        return record::append(out, &header, packet.data, packet.comment, &packet.notes);
+        return record::append(out, &header, data, packet.comment, &packet.notes);
     };
-    let captured = u32::try_from(packet.data.len()).ok()?;
+    let captured = u32::try_from(data.len()).ok()?;
     out.extend_from_slice(&pcap::record_header(resolution, packet.timestamp, captured, packet.original_len));
-    out.extend_from_slice(packet.data);
+    out.extend_from_slice(data);
     Some(())
 }
 

@@ -119,20 +119,21 @@ impl Writer {
             });
         };
         let (link_type, mut snap_len) = (interface.link_type, interface.snap_len);
-        let mut packet = *packet;
+        // A packet is large enough for a copy of it to cost more than all that follows.
+        let mut data = packet.data;
         self.ensure_file()?;
         let most = if self.options.format == Format::Pcapng { snap_len } else { self.pcap_snap_len };
         let longest = pcap::longest_packet(link_type);
-        if packet.data.len() > longest as usize || (most > 0 && packet.data.len() > most as usize) {
-            packet.data = self.fit(&packet, most, longest)?;
+        if data.len() > longest as usize || (most > 0 && data.len() > most as usize) {
+            data = self.fit(packet, most, longest)?;
             snap_len = self.interfaces[packet.interface as usize].snap_len;
         }
         let Load::Bytes(bytes) = &mut self.batch.load else { unreachable!("a batch is in a buffer") };
-        if encode::packet(self.options.format, &packet, snap_len, bytes).is_none() {
-            return Err(WriteError::Packet { reason: format!("{} bytes are too many", packet.data.len()) });
+        if encode::packet(self.options.format, packet, data, snap_len, bytes).is_none() {
+            return Err(WriteError::Packet { reason: format!("{} bytes are too many", data.len()) });
         }
         let size = bytes.len();
-        self.cut_simple |= packet.notes.is_timeless() && packet.data.len() < packet.original_len as usize;
+        self.cut_simple |= packet.notes.is_timeless() && data.len() < packet.original_len as usize;
         self.too_late +=
             u64::from(packet.timestamp > pcap::LAST_TIME && self.options.format != Format::Pcapng);
         self.batch.content.push(packet.interface, packet.queue, 1);
@@ -195,7 +196,8 @@ impl Writer {
     pub fn stays_timeless(&self, packet: &Packet<'_>) -> bool {
         let interface = self.interfaces.get(packet.interface as usize);
         self.options.format == Format::Pcapng
-            && interface.is_some_and(|interface| encode::stays_timeless(packet, interface.snap_len))
+            && interface
+                .is_some_and(|interface| encode::stays_timeless(packet, packet.data, interface.snap_len))
     }
 
     /// Takes packets of a file as they stand there, whose records are those of this file's format
