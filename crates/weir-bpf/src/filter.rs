@@ -295,7 +295,7 @@ impl Gate {
         }
     }
 
-    /// Puts `filter` in place of the one that is there; `None`: every packet is wanted. When this returns the new one is in
+    /// Puts `filter` in place of the one that is there; `None`: no filter: every packet matches. When this returns the new one is in
     /// force; a CPU that is in the middle of a packet ends that by the old one.
     ///
     /// # Errors

@@ -44,7 +44,7 @@ pub struct Options {
     pub past_sockets: bool,
     /// Index of the interface whose driver is asked for stripped VLAN tags; the program is then bound to it.
     pub tags_of: Option<u32>,
-    /// The pool that what is forwarded is copied into.
+    /// The pool that a copy of forwarded packets into.
     pub copies: Option<PoolOptions>,
 }
 

@@ -28,12 +28,12 @@ pub(crate) fn check(origin: &OriginArgs, interfaces: &[Chosen]) -> Result<(), Fa
         }
         let said: Vec<String> = lost.iter().map(|lost| said(lost, chosen.name(), login)).collect();
         let what = format!(
-            "cannot take {} with --mode exclusive: this host would be cut off from what arrives for {}",
+            "cannot take {} with --mode exclusive: this host would lose its traffic for {}",
             chosen.name(),
             said.join(", ")
         );
         return Err(Failure::usage(style::visible(&what))
-            .hint("--force takes it all the same; --mode pass leaves the host its traffic"));
+            .hint("--force overrides this; --mode pass leaves the host its traffic"));
     }
     Ok(())
 }

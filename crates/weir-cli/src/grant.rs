@@ -8,7 +8,7 @@ use crate::failure::Failure;
 /// What takes or sends packets of others is for those who have privileges of their own.
 pub(crate) fn more_than_capture(what: &str) -> Result<(), Failure> {
     if privilege::is_of_the_file().map_err(Failure::new)? {
-        let why = "the capabilities of weir's file are for capturing that leaves the host its traffic";
+        let why = "weir's file capabilities only cover captures that leave the host its traffic";
         return Err(Failure::new(format_args!("cannot {what}: {why}")).hint("run as root"));
     }
     Ok(())

@@ -67,8 +67,7 @@ pub(crate) fn account(summary: &Summary, paint: Paint) -> String {
     text.push_str(&targets(summary));
     text.push_str(&handlers(summary, paint));
     text.push_str(&time_order(summary, paint));
-    let _infallible =
-        writeln!(text, "{}", paint.dim(format!("Memory taken: {}", units::bytes(summary.memory))));
+    let _infallible = writeln!(text, "{}", paint.dim(format!("Memory: {}", units::bytes(summary.memory))));
     text.push_str(&verdict(summary, paint));
     text
 }
@@ -84,7 +83,7 @@ fn targets(summary: &Summary) -> String {
     if orphans > 0 {
         let _infallible = writeln!(
             text,
-            "{} fragment{} of datagrams whose first was not seen, steered by what they have in common",
+            "{} fragment{} steered without the first fragment of the datagram",
             units::grouped(orphans),
             plural(orphans),
         );
@@ -98,10 +97,10 @@ fn handlers(summary: &Summary, paint: Paint) -> String {
     for one in &summary.handlers {
         let share = 100.0 * one.busy_seconds / summary.elapsed_seconds.max(f64::MIN_POSITIVE);
         let end = match (one.state, one.in_hand_seconds) {
-            (HandlerState::Panicked, _) => paint.red("; it has panicked, others have its queues"),
-            (HandlerState::Left, _) => paint.yellow("; it has left, others have its queues"),
+            (HandlerState::Panicked, _) => paint.red("; it panicked, and others took over its queues"),
+            (HandlerState::Left, _) => paint.yellow("; it stopped, and others took over its queues"),
             (_, Some(seconds)) if seconds > STALLED => {
-                paint.yellow(format!("; it has been in one chunk for {seconds:.1} s"))
+                paint.yellow(format!("; it has been stuck on one chunk for {seconds:.1} s"))
             }
             _ => String::new(),
         };
@@ -109,7 +108,7 @@ fn handlers(summary: &Summary, paint: Paint) -> String {
         let (packets, chunks) = (units::grouped(one.packets), units::grouped(one.chunks));
         let helped = match one.taken_over {
             0 => String::new(),
-            chunks => format!(", {} of them of others", units::grouped(chunks)),
+            chunks => format!(", {} of them from other queues", units::grouped(chunks)),
         };
         let _infallible = writeln!(
             text,
@@ -120,7 +119,7 @@ fn handlers(summary: &Summary, paint: Paint) -> String {
     for queue in summary.queues.iter().filter(|queue| queue.offloaded > 0) {
         let _infallible = writeln!(
             text,
-            "{} queue {}: {} chunks taken by handlers of other queues, {} of {} waited at most, {:.1} on average",
+            "{} queue {}: {} chunks taken by other queues' handlers; at most {} of {} chunks waiting, {:.1} on average",
             queue.interface,
             queue.queue,
             units::grouped(queue.offloaded),
@@ -137,15 +136,18 @@ fn time_order(summary: &Summary, paint: Paint) -> String {
     let Some(TimeOrder { window_seconds, late, early }) = summary.time_order else { return String::new() };
     let window = units::elapsed(Duration::from_secs_f64(window_seconds));
     let mut text = if late == 0 {
-        format!("{} (held back for {window})\n", paint.green("In the order of time"))
+        format!("{} (held back for {window})\n", paint.green("Sorted by time"))
     } else {
         let packets = format!("{} packet{} late", units::grouped(late), plural(late));
-        format!("{}, behind later ones; more --window than {window} helps\n", paint.yellow(packets))
+        format!(
+            "{}, written after newer ones; a --window longer than {window} helps\n",
+            paint.yellow(packets)
+        )
     };
     if early > 0 {
         let _infallible = writeln!(
             text,
-            "  {} packet{} held back for less, since a pool was half full; a larger pool (-B) helps",
+            "  {} packet{} released early because a pool was half full; a larger pool (-B) helps",
             units::grouped(early),
             plural(early)
         );
@@ -285,18 +287,18 @@ fn verdict(summary: &Summary, paint: Paint) -> String {
     let mut text = format!("{verdict} ({})\n", stages(summary));
     if tally.filtered.is_none() {
         text.push_str(
-            "  filtered: not counted; the kernel does not tell what a socket's classic BPF refuses (cap_bpf lets weir count)\n",
+            "  filtered: unknown; the kernel does not count what classic BPF rejects (with cap_bpf, weir does)\n",
         );
     }
     if losses.nic > 0 {
         text.push_str(
-            "  NIC: the card or its driver had no room; more receive buffers help: ethtool -G IF rx N\n",
+            "  NIC: the card or its driver ran out of receive buffers; try more: ethtool -G IF rx N\n",
         );
     }
     let dropped = summary.nic().dropped;
     if dropped > 0 {
         let note = format!(
-            "  rx_dropped grew by {dropped}: by the driver, or by the stack, which may be after the capture"
+            "  rx_dropped grew by {dropped}: dropped by the driver, or by the stack after the capture"
         );
         let _infallible = writeln!(text, "{}", paint.dim(note));
     }
@@ -309,12 +311,12 @@ fn verdict(summary: &Summary, paint: Paint) -> String {
         let (number, plural) = (units::grouped(untold), plural(untold));
         let _infallible = writeln!(
             text,
-            "  VLAN tags: the driver did not say of {number} packet{plural} whether it had taken one off; let it leave them: \
+            "  VLAN tags: for {number} packet{plural} the driver did not report whether it stripped a tag; to keep tags: \
              ethtool -K IF rxvlan off"
         );
     }
     if losses.disk > 0 {
-        text.push_str("  disk: packets that were captured and are not in the file\n");
+        text.push_str("  disk: captured packets that are not in the file\n");
     }
     text.push_str(&files(summary));
     text
@@ -326,20 +328,20 @@ fn errors(summary: &Summary) -> String {
     let known = [
         (
             sum(|strays| strays.foreign),
-            "of other interfaces, to which the driver has handed the program; --source tc leaves them out",
+            "from other interfaces that run the driver's program; --source tc excludes them",
         ),
         (
             sum(|strays| strays.apart),
-            "on processors that came up after the capture had begun; begin it anew for a queue for each",
+            "on CPUs that came online after the capture started; restart it to capture them",
         ),
         (
             sum(|strays| strays.no_queue),
-            "on receive queues that came up after the capture had begun; begin it anew for all of them",
+            "on receive queues added after the capture started; restart it to capture them",
         ),
     ];
     let others = summary.counters.tally.errors.saturating_sub(known.iter().map(|(packets, _)| packets).sum());
     let mut text = String::new();
-    for (packets, what) in known.into_iter().chain([(others, "that could not be put into a record")]) {
+    for (packets, what) in known.into_iter().chain([(others, "that could not be recorded")]) {
         if packets > 0 {
             let (number, plural) = (units::grouped(packets), plural(packets));
             let _infallible = writeln!(text, "  pool, errors: {number} packet{plural} {what}");
@@ -388,13 +390,13 @@ fn sorting(summary: &Summary, file: &str) -> String {
         return String::new();
     }
     let how = match &summary.files {
-        _ if file == "-" => "--order time sorts them as they come".to_owned(),
+        _ if file == "-" => "--order time sorts while capturing".to_owned(),
         Some(files) if files.count == 1 => {
             format!("to sort: weir read {} -w SORTED", command::word(&files.last))
         }
         _ => "to sort one: weir read FILE -w SORTED".to_owned(),
     };
-    format!("  in order of time queue by queue only, packets of {queues} queues; {how}\n")
+    format!("  sorted by time only within each of {queues} queues; {how}\n")
 }
 
 #[cfg(test)]
@@ -453,8 +455,8 @@ mod tests {
             "rx_dropped grew by 3",
             "1,000,100",
             "(1 queue without",
-            "  pool, errors: 1 packet on processors that came up after",
-            "  VLAN tags: the driver did not say of 2 packets",
+            "  pool, errors: 1 packet on CPUs that came online after",
+            "  VLAN tags: for 2 packets the driver did not report",
             "f: 999,990 packets, 3.00 MiB compressed to 1.00 MiB in 2.0 s",
         ] {
             assert!(text.contains(part), "{part}: {text}");
@@ -494,7 +496,7 @@ mod tests {
             lines[..2],
             ["target 0: 2,400 packets captured, 600 lost", "target 1: 2,400 packets captured, 600 lost"]
         );
-        assert!(lines[2].starts_with("1 fragment of datagrams"), "{text}");
+        assert!(lines[2].starts_with("1 fragment steered"), "{text}");
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl Hook {
     ///
     /// # Errors
     ///
-    /// No privilege (`CAP_BPF`, `CAP_NET_ADMIN`), or another XDP program is there already.
+    /// No privilege (`CAP_BPF`, `CAP_NET_ADMIN`), or another XDP program is attached already.
     pub fn attach(port: &Port, verdict: Verdict) -> Result<Self, Error> {
         let count = Count::load(verdict, port.queues)?;
         let _link = port.netns.run(|| XdpLink::attach(count.program(), port.index, XdpHook::Native))?;
@@ -64,7 +64,7 @@ impl FrameCheck {
     ///
     /// # Errors
     ///
-    /// Other traffic, no privilege (`CAP_BPF`, `CAP_NET_ADMIN`), or another XDP program is there already.
+    /// Other traffic, no privilege (`CAP_BPF`, `CAP_NET_ADMIN`), or another XDP program is attached already.
     pub fn attach(port: &Port, traffic: &Traffic) -> Result<Self, Error> {
         let bytes = CHECKED as u64;
         Error::check_range("frame size", traffic.size() as u64, bytes, bytes)?;

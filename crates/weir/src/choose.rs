@@ -19,26 +19,26 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
         return Err(Error::InterfaceDown { name: device.link.name.clone() });
     }
     let opener = Opener { device, id, settings, link_type: device.link_type()? };
-    let asked = || "asked for".to_owned();
+    let asked = || "as requested".to_owned();
     let refused = |why: &str| Err(Error::Options(why.to_owned()));
     let exclusive = settings.mode == Mode::Exclusive;
     if device.any {
         return match settings.source {
             SourceChoice::Auto | SourceChoice::AfPacket if exclusive => {
-                refused("the packets of all interfaces cannot be taken away from the host")
+                refused("`any` cannot take packets away from the host")
             }
             SourceChoice::Auto | SourceChoice::AfPacket if settings.segment => {
-                refused("super-frames are cut into segments (--segment) on a named interface, not on all")
+                refused("--segment needs a named interface")
             }
             SourceChoice::Auto | SourceChoice::AfPacket if settings.steering.is_some() => {
-                refused("packets are steered (--steer) on a named interface, not on all")
+                refused("--steer needs a named interface")
             }
             SourceChoice::Auto => opener.af_packet(ANY.to_owned()),
             SourceChoice::AfPacket => opener.af_packet(asked()),
             SourceChoice::Xdp | SourceChoice::Tc | SourceChoice::XdpTc | SourceChoice::AfXdp => {
                 Err(Error::Unsupported {
                     name: device.link.name.clone(),
-                    what: "a program is attached to one interface, not to all".into(),
+                    what: "a program attaches to one interface, not to all".into(),
                     instead: "use --source af_packet, or name the interfaces",
                 })
             }
@@ -46,38 +46,38 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
     }
     match (settings.source, settings.direction) {
         (SourceChoice::Xdp, Direction::Out) => {
-            refused("the xdp source sees only what arrives, not what is sent (-Q out)")
+            refused("the xdp source sees received packets only, not sent ones (-Q out)")
         }
         (SourceChoice::Tc, _) if exclusive => refused("the tc source cannot take packets away from the host"),
-        (SourceChoice::XdpTc, _) if exclusive => refused(
-            "the xdp+tc source leaves packets to the host; --source xdp can take away those that arrive",
-        ),
+        (SourceChoice::XdpTc, _) if exclusive => {
+            refused("the xdp+tc source leaves packets to the host; --source xdp can take received ones away")
+        }
         (SourceChoice::XdpTc, _) if device.link.is_loopback() => refused(
-            "the xdp+tc source would show each packet of a loopback twice, sent and arriving; --source tc shows it once",
+            "the xdp+tc source would capture each loopback packet twice; --source tc captures it once",
         ),
         (SourceChoice::XdpTc, Direction::In | Direction::Out) => refused(
-            "the xdp+tc source is for both directions; for one (-Q) there are --source xdp and --source tc",
+            "the xdp+tc source captures both directions; for one (-Q), use --source xdp or --source tc",
         ),
         (SourceChoice::AfPacket, _) if exclusive => {
             refused("the af_packet source cannot take packets away from the host")
         }
         (SourceChoice::AfXdp, Direction::Out) => {
-            refused("the af_xdp source sees only what arrives, not what is sent (-Q out)")
+            refused("the af_xdp source sees received packets only, not sent ones (-Q out)")
         }
         (SourceChoice::AfXdp, _) if !exclusive => refused(
-            "the af_xdp source takes packets away from the host: ask for it with --mode exclusive, or use --source xdp",
+            "the af_xdp source takes packets away from the host; add --mode exclusive, or use --source xdp",
         ),
         (SourceChoice::Xdp | SourceChoice::XdpTc | SourceChoice::AfPacket | SourceChoice::AfXdp, _)
             if settings.segment =>
         {
-            refused("only the tc source cuts super-frames into segments (--segment)")
+            refused("only the tc source supports --segment")
         }
         (SourceChoice::AfPacket | SourceChoice::AfXdp, _) if settings.steering.is_some() => {
-            refused("only the sources xdp and tc steer packets (--steer)")
+            refused("only the sources xdp and tc support --steer")
         }
-        (SourceChoice::Auto, _) if settings.segment && exclusive => refused(
-            "only the tc source cuts super-frames into segments (--segment), and it leaves packets to the host",
-        ),
+        (SourceChoice::Auto, _) if settings.segment && exclusive => {
+            refused("only the tc source supports --segment, and it leaves packets to the host")
+        }
         (SourceChoice::Xdp, _) => opener.xdp(false, asked()),
         (SourceChoice::Tc, _) => opener.tc(asked()),
         (SourceChoice::XdpTc, _) => opener.xdp_tc(asked()),
@@ -120,7 +120,7 @@ pub(crate) fn copy(
     (snap_len, detail): (u32, String),
 ) -> Opening {
     let opener = Opener { device, id, settings, link_type: device.link_type()? };
-    let why = "what is forwarded is copied".to_owned();
+    let why = "a copy of forwarded packets".to_owned();
     let (source, interface) = opener.describe("forward", source, snap_len, detail, why);
     Ok((source, Interface { mode: "forward", ..interface }))
 }
@@ -287,7 +287,7 @@ pub fn untold_tags(namespace: Option<&Namespace>, name: &str) -> Result<Option<S
 /// What is told beforehand that keeps `auto` from xdp.
 fn obstacle(device: &Device) -> Result<Option<&'static str>, Error> {
     if device.link.xdp_program.is_some() {
-        return Ok(Some("another XDP program is there"));
+        return Ok(Some("another XDP program is attached"));
     }
     let native = |all: Vec<XdpAbilities>| {
         all.iter().any(|abilities| abilities.interface == device.link.index && abilities.native())
@@ -296,7 +296,7 @@ fn obstacle(device: &Device) -> Result<Option<&'static str>, Error> {
 }
 
 /// Why there is but one source for all interfaces.
-const ANY: &str = "one socket takes the packets of all interfaces";
+const ANY: &str = "one socket captures all interfaces";
 
 /// What `auto` tries first. Where tc cannot be had, af_packet is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -308,27 +308,27 @@ enum Fit {
 /// The rule of `auto`: never disturb an interface that the host works with, be fast on one that is there to be captured.
 fn prefer(device: &Device, settings: &Settings) -> (Fit, String) {
     let (fit, why) = if settings.mode == Mode::Exclusive {
-        (Fit::Xdp, "only xdp can take packets away from the host, as mode exclusive asks")
+        (Fit::Xdp, "only xdp can take packets away from the host (--mode exclusive)")
     } else if !device.is_ethernet() {
         (Fit::Tc, "its frames have no Ethernet header")
     } else if device.link.is_loopback() {
-        (Fit::Tc, "it is the loopback")
+        (Fit::Tc, "it is the loopback interface")
     } else if settings.segment {
-        (Fit::Tc, "only tc cuts super-frames into segments")
+        (Fit::Tc, "only tc supports --segment")
     } else if settings.direction == Direction::Out {
-        (Fit::Tc, "xdp does not see what is sent")
+        (Fit::Tc, "xdp does not see sent packets")
     } else if device.in_use {
-        (Fit::Tc, "the host works with it: both directions, and its traffic is not disturbed")
+        (Fit::Tc, "the host uses the interface: tc captures both directions and leaves its traffic alone")
     } else if let Tags::Untold(_) = device.tags {
         let why = format!(
-            "the device strips VLAN tags, of which its driver does not tell xdp; for xdp: {}",
+            "the device strips VLAN tags and its driver does not report them to XDP; to use xdp: {}",
             device.leave_tags()
         );
         return (Fit::Tc, why);
     } else if settings.direction == Direction::In {
         (Fit::Xdp, "it has no address and no bridge: a capture port")
     } else {
-        (Fit::Xdp, "it has no address and no bridge: a capture port, of which what arrives is captured")
+        (Fit::Xdp, "it has no address and no bridge: a capture port, whose received packets are captured")
     };
     (fit, why.to_owned())
 }
@@ -338,9 +338,8 @@ fn prefer(device: &Device, settings: &Settings) -> (Fit, String) {
 fn slower(source: &str, error: &Error) -> Option<String> {
     let refused = matches!(error, Error::Load { .. } | Error::Privilege { .. } | Error::FilterRefused { .. });
     let mend = error.hint().filter(|_| matches!(error, Error::Privilege { .. }));
-    let mend = mend.unwrap_or_else(|| "`weir doctor` says more".to_owned());
-    refused
-        .then(|| format!("slower than it could be, without source {source}: {}; {mend}", first_line(error)))
+    let mend = mend.unwrap_or_else(|| "see weir doctor".to_owned());
+    refused.then(|| format!("slower than possible, without source {source}: {}; {mend}", first_line(error)))
 }
 
 /// What went wrong, without the kernel's lines about it.

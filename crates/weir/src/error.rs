@@ -62,7 +62,7 @@ pub enum Error {
         needs: &'static str,
     },
     /// Another program's XDP program is on the interface; it is never replaced.
-    #[error("interface `{name}` has an XDP program already{}", known(*.program, .what.as_deref()))]
+    #[error("another XDP program is attached to `{name}`{}", known(*.program, .what.as_deref()))]
     Busy {
         /// The interface.
         name: String,
@@ -118,7 +118,7 @@ pub enum Error {
     Shape(#[from] ShapeError),
     /// More memory than there is.
     #[error(
-        "cannot capture on {what}: that takes {}, {} are available of which {} are kept in reserve",
+        "cannot capture on {what}: it needs {}, but {} is available, of which {} is kept in reserve",
         binary(*.asked), binary(*.available), binary(*.reserve)
     )]
     Memory {
@@ -135,7 +135,7 @@ pub enum Error {
     },
     /// More memory, with the smallest pools, than the capture may take.
     #[error(
-        "cannot capture on {what}: that takes {} at least, and the capture may take {}",
+        "cannot capture on {what}: it needs at least {}, but the capture may use only {}",
         binary(*.least), binary(*.budget)
     )]
     Budget {
@@ -149,7 +149,7 @@ pub enum Error {
         fit: String,
     },
     /// Handlers were asked for, and the last of them has gone while the capture went on.
-    #[error("every handler has left: nobody takes packets")]
+    #[error("all handlers have stopped, and nothing takes packets")]
     NoHandlers,
     /// A program that the kernel did not take.
     #[error("interface `{name}`: {source}")]
@@ -176,11 +176,13 @@ pub enum Error {
 fn had_it(back: &[String], kept: &[String]) -> String {
     let mut text = String::new();
     if !back.is_empty() {
-        text = format!("; {} had it for a moment, and the filter before is in force again", back.join(", "));
+        text = format!("; {} had it briefly; the previous filter is in force again", back.join(", "));
     }
     if !kept.is_empty() {
-        text +=
-            &format!("; it stays in force where the one before could not be put back ({})", kept.join(", "));
+        text += &format!(
+            "; it stays in force where the previous filter could not be restored ({})",
+            kept.join(", ")
+        );
     }
     text
 }
@@ -215,20 +217,20 @@ impl Error {
                 Some(format!("bring it up: {inside}ip link set {name} up"))
             }
             Self::Namespace { mend, .. } | Self::Forward { mend, .. } => Some(mend.clone()),
-            Self::Privilege { needs, .. } => Some(format!(
-                "run as root, or give the program what it needs: setcap {needs}+ep $(command -v weir)"
-            )),
+            Self::Privilege { needs, .. } => {
+                Some(format!("run as root, or grant the capabilities: setcap {needs}+ep $(command -v weir)"))
+            }
             Self::Busy { name, .. } => {
                 let (inside, name) = command::place(name);
                 Some(format!(
-                    "capture beside it with --source tc, or look at it with: {inside}bpftool net show dev {name}"
+                    "use --source tc, which runs beside it; to see whose it is: {inside}bpftool net show dev {name}"
                 ))
             }
             Self::Unsupported { instead, .. } => Some((*instead).into()),
             Self::Memory { fit: Some(fit), .. } | Self::Budget { fit, .. } => Some(format!("try {fit}")),
-            Self::Memory { .. } => Some("capture on fewer interfaces, or on all by one: -i any".into()),
+            Self::Memory { .. } => Some("capture on fewer interfaces, or on all with -i any".into()),
             Self::Load { source, .. } if source.is_memory() => {
-                Some("ask for fewer or smaller chunks (--chunks, --chunk-size)".into())
+                Some("try fewer or smaller chunks (--chunks, --chunk-size)".into())
             }
             Self::Load { .. } => Some("--source af_packet needs no eBPF".into()),
             _ => None,
@@ -247,9 +249,9 @@ mod tests {
             let source = Box::new(Error::Options("no".into()));
             Error::FilterPutBack { back: owned(back), kept: owned(kept), source }.to_string()
         };
-        let back = "no; eth0, eth1 had it for a moment, and the filter before is in force again";
+        let back = "no; eth0, eth1 had it briefly; the previous filter is in force again";
         assert_eq!(error(&["eth0", "eth1"], &[]), back);
-        let kept = "no; it stays in force where the one before could not be put back (eth0: no memory)";
+        let kept = "no; it stays in force where the previous filter could not be restored (eth0: no memory)";
         assert_eq!(error(&[], &["eth0: no memory"]), kept);
     }
 
@@ -259,9 +261,9 @@ mod tests {
             let error = Error::Busy { name: "eth0".into(), program, what: what.map(str::to_owned) };
             error.to_string()
         };
-        assert_eq!(busy(None, None), "interface `eth0` has an XDP program already");
-        assert_eq!(busy(Some(7), None), "interface `eth0` has an XDP program already (id 7)");
-        assert_eq!(busy(Some(7), Some("pass")), "interface `eth0` has an XDP program already (id 7, `pass`)");
+        assert_eq!(busy(None, None), "another XDP program is attached to `eth0`");
+        assert_eq!(busy(Some(7), None), "another XDP program is attached to `eth0` (id 7)");
+        assert_eq!(busy(Some(7), Some("pass")), "another XDP program is attached to `eth0` (id 7, `pass`)");
         let dispatcher = busy(Some(7), Some("xdp_dispatcher"));
         assert!(dispatcher.contains("libxdp's") && dispatcher.contains("does not join"), "{dispatcher}");
     }

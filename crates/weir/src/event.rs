@@ -40,12 +40,14 @@ impl fmt::Display for Event {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, change, .. } = self;
         match change {
-            Change::Down => write!(f, "{name} is down: nothing arrives until it is up again"),
+            Change::Down => write!(f, "{name} is down: nothing arrives until it is up"),
             Change::Up => write!(f, "{name} is up again"),
-            Change::NoCarrier => write!(f, "{name} has no carrier: nothing arrives until the cable is in"),
+            Change::NoCarrier => {
+                write!(f, "{name} has no carrier: nothing arrives until the cable is connected")
+            }
             Change::Carrier => write!(f, "{name} has a carrier"),
-            Change::Renamed { to } => write!(f, "{name} is called {to} now; here it keeps its name"),
-            Change::Gone => write!(f, "{name} is gone; what was captured is kept"),
+            Change::Renamed { to } => write!(f, "{name} was renamed to {to}; weir keeps calling it {name}"),
+            Change::Gone => write!(f, "{name} is gone; captured packets are kept"),
         }
     }
 }

@@ -165,8 +165,8 @@ fn path_of(name: &str) -> Result<PathBuf, Error> {
         };
         Error::Namespace {
             name: name.to_owned(),
-            what: "there is none of that name".to_owned(),
-            mend: format!("{known}; a container's is known by the number of one of its processes"),
+            what: "no such namespace".to_owned(),
+            mend: format!("{known}; for a container, give the ID of one of its processes"),
         }
     })
 }
@@ -223,9 +223,9 @@ mod tests {
     #[test]
     fn what_is_no_namespace_is_told() {
         for (name, what) in [
-            ("no-such-name", "none of that name"),
-            ("", "none of that name"),
-            ("..", "none of that name"),
+            ("no-such-name", "no such namespace"),
+            ("", "no such namespace"),
+            ("..", "no such namespace"),
             ("4194305", "no process 4194305"), // beyond the largest that the kernel allows
             ("/no/such/file", "no file /no/such/file"),
             ("/dev/null", "/dev/null is not a network namespace"),

@@ -269,7 +269,7 @@ fn privileged_threads(kept: Capabilities) -> usize {
 pub(crate) fn say(confinement: Option<&Confinement>) {
     match confinement {
         Some(confinement) => style::say(format_args!("{confinement}")),
-        None => style::say(format_args!("not confined, as asked for")),
+        None => style::say(format_args!("not confined, as requested")),
     }
 }
 

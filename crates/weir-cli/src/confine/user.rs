@@ -42,7 +42,7 @@ impl UserArgs {
         };
         let user = found.ok_or_else(unknown)?;
         Ok(if user.uid == 0 && rustix::process::geteuid().is_root() {
-            Become::Nobody(Some("it is user 0, as asked for"))
+            Become::Nobody(Some("it is user 0, as requested"))
         } else {
             Become::Asked(user)
         })

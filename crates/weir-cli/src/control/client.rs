@@ -148,7 +148,7 @@ fn list() -> Result<(), Failure> {
         }
     }
     if running.is_empty() {
-        style::say(format_args!("no capture runs that may be asked"));
+        style::say(format_args!("no running capture accepts control connections"));
     }
     print(text.as_bytes())
 }
@@ -188,7 +188,7 @@ fn exchange(target: &TargetArgs, filter: Option<&Filter>, json: bool) -> Result<
     let whole = begun.elapsed();
     for set in &forgotten {
         style::say(format_args!(
-            "set `{}` is as its file says; what `weir ctl set` changed is forgotten",
+            "set `{}` is reloaded from its file; changes made with `weir ctl set` are lost",
             style::visible(set)
         ));
     }
@@ -203,13 +203,15 @@ fn exchange(target: &TargetArgs, filter: Option<&Filter>, json: bool) -> Result<
     let asks = |place: &&Place| matches!(place.kind, PlaceKind::Process);
     for place in places.iter().filter(asks).filter(|_| filter.is_some()) {
         style::say(format_args!(
-            "{}: {} asks in the process, which interprets classic BPF: slower than a filter that it begins with",
+            "{}: {} interprets the new filter in the process, which is slower than a filter given at the start",
             style::stderr().yellow("note"),
             place.seat.name
         ));
     }
-    let now = filter
-        .map_or_else(|| "every packet is wanted".to_owned(), |filter| format!("filter `{}`", filter.label()));
+    let now = filter.map_or_else(
+        || "no filter: every packet matches".to_owned(),
+        |filter| format!("filter `{}`", filter.label()),
+    );
     style::say(format_args!(
         "{now}: in force in {} us, {:.1} ms in all",
         nanoseconds.div_ceil(1000),
@@ -348,7 +350,7 @@ impl TargetArgs {
 fn the_only_one() -> Result<Capture, Failure> {
     let mut running = running();
     match (running.pop(), running.len()) {
-        (None, _) => Err(Failure::new("no capture runs that may be asked")),
+        (None, _) => Err(Failure::new("no running capture accepts control connections")),
         (Some(capture), 0) => Ok(capture),
         (Some(_), others) => {
             Err(Failure::usage(format!("{} captures run: say which by --target", others + 1))

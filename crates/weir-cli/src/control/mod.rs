@@ -230,7 +230,7 @@ impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Filter(Some(filter)) => write!(f, "filter changed to `{filter}`"),
-            Self::Filter(None) => write!(f, "filter removed: every packet is wanted"),
+            Self::Filter(None) => write!(f, "filter removed: no filter: every packet matches"),
             Self::NotTaken { filter: Some(filter), why } => {
                 write!(f, "filter `{filter}` was not taken: {why}")
             }

@@ -29,7 +29,7 @@ const INDENT: usize = 16;
 
 /// The page, in lines of at most `columns` where words allow it.
 pub(super) fn page(device: &Device, columns: usize, paint: Paint) -> String {
-    let not_told = || "not told by the driver".to_owned();
+    let not_told = || "not reported by the driver".to_owned();
     let mut lines = vec![
         ("hardware", hardware(device)),
         ("addresses", or_none(&device.addresses.join(", "))),
@@ -42,16 +42,16 @@ pub(super) fn page(device: &Device, columns: usize, paint: Paint) -> String {
             }),
         ),
         ("RSS", rss(device)),
-        ("XDP", device.xdp.map_or_else(|| "not told by this kernel (before Linux 6.3)".to_owned(), xdp)),
+        ("XDP", device.xdp.map_or_else(|| "not reported by this kernel (needs Linux 6.3)".to_owned(), xdp)),
         ("time stamps", device.time_stamping.map_or_else(not_told, stamps)),
         (
             "flow control",
             device.flow_control.map_or_else(not_told, |control| {
                 match (control.rx, control.tx) {
                     (false, false) => "off",
-                    (true, false) => "stops when asked",
-                    (false, true) => "asks the neighbour to stop",
-                    (true, true) => "stops when asked, asks the neighbour to stop",
+                    (true, false) => "obeys pause frames",
+                    (false, true) => "sends pause frames",
+                    (true, true) => "obeys and sends pause frames",
                 }
                 .to_owned()
             }),
@@ -62,8 +62,8 @@ pub(super) fn page(device: &Device, columns: usize, paint: Paint) -> String {
             "promiscuous",
             match device.promiscuity {
                 0 => "no".to_owned(),
-                1 => "yes, one asks for it".to_owned(),
-                more => format!("yes, {more} ask for it"),
+                1 => "yes (1 user)".to_owned(),
+                more => format!("yes ({more} users)"),
             },
         ),
     ];
@@ -78,7 +78,7 @@ pub(super) fn page(device: &Device, columns: usize, paint: Paint) -> String {
     }
     if let Some(room) = device.filter_room.filter(|&room| room < packet::ENOUGH_ROOM) {
         let room = format!(
-            "{} in a packet socket: af_packet asks longer filters in the process; {} makes more",
+            "{} in a packet socket; af_packet runs longer filters in the process; to raise it: {}",
             units::bytes(room),
             device.command(|_| format!("sysctl -w net.core.optmem_max={}", packet::ENOUGH_ROOM))
         );
@@ -104,7 +104,7 @@ pub(super) fn page(device: &Device, columns: usize, paint: Paint) -> String {
         }
     }
     if !device.not_told.is_empty() {
-        let not_told = format!("  kept from this user: {}", device.not_told.join(", "));
+        let not_told = format!("  not visible to this user: {}", device.not_told.join(", "));
         text.push_str(&paint.dim(not_told));
         text.push('\n');
     }
@@ -119,7 +119,7 @@ fn state(device: &Device) -> String {
     let mut words = vec![
         match (device.up, device.carrier) {
             (false, _) => "down",
-            (true, false) => "up, but no carrier: nothing arrives",
+            (true, false) => "up, no carrier: nothing arrives",
             (true, true) => "up",
         }
         .to_owned(),
@@ -169,31 +169,35 @@ fn queues(queues: &Queues) -> String {
 fn rss(device: &Device) -> String {
     match &device.rss {
         None if device.queues.rx <= 1 => "one queue: nothing to spread".to_owned(),
-        None => "not told by the driver".to_owned(),
+        None => "not reported by the driver".to_owned(),
         Some(rss) => format!(
             "over {} queue{} by a table of {}; {}",
             rss.queues,
             if rss.queues == 1 { "" } else { "s" },
             rss.table_entries,
-            if rss.symmetric { "symmetric" } else { "not symmetric: directions of a flow part" }
+            if rss.symmetric {
+                "symmetric"
+            } else {
+                "not symmetric: the directions of a flow use different queues"
+            }
         ),
     }
 }
 
 fn xdp(xdp: Xdp) -> String {
     if !xdp.native {
-        return "generic only: the driver has none".to_owned();
+        return "generic only: no driver support".to_owned();
     }
     let all = [
         (true, "native"),
         (xdp.redirect, "redirect"),
-        (xdp.redirect_target, "target of redirection"),
-        (xdp.several_buffers, "several buffers a packet"),
+        (xdp.redirect_target, "redirect target"),
+        (xdp.several_buffers, "multi-buffer"),
         (xdp.zero_copy, "zero-copy AF_XDP"),
-        (xdp.offload, "programs on the card"),
-        (xdp.tells_time_stamp, "tells time stamps"),
-        (xdp.tells_hash, "tells hashes"),
-        (xdp.tells_vlan_tag, "tells VLAN tags"),
+        (xdp.offload, "hardware offload"),
+        (xdp.tells_time_stamp, "reports timestamps"),
+        (xdp.tells_hash, "reports hashes"),
+        (xdp.tells_vlan_tag, "reports VLAN tags"),
     ];
     let (can, cannot): (Vec<_>, Vec<_>) = all.into_iter().partition(|&(can, _)| can);
     let list = |all: &[(bool, &str)]| all.iter().map(|&(_, what)| what).collect::<Vec<_>>().join(", ");
@@ -204,7 +208,7 @@ fn stamps(stamps: Stamps) -> String {
     let clock = stamps.clock.map(|clock| format!(", clock /dev/ptp{clock}")).unwrap_or_default();
     match (stamps.hardware_rx, stamps.all_packets) {
         (false, _) => format!("by the kernel only{clock}"),
-        (true, false) => format!("by the card, for packets of time protocols{clock}"),
+        (true, false) => format!("by the card, for PTP packets{clock}"),
         (true, true) => format!("by the card, for every packet{clock}"),
     }
 }
@@ -220,7 +224,7 @@ fn programs(programs: &[Program]) -> String {
 }
 
 fn program(program: &Program) -> String {
-    let name = program.name.as_deref().filter(|name| !name.is_empty()).unwrap_or("(no name told)");
+    let name = program.name.as_deref().filter(|name| !name.is_empty()).unwrap_or("(name unknown)");
     let id = program.id.map(|id| format!(" (id {id})")).unwrap_or_default();
     let owners: Vec<String> =
         program.owners.iter().map(|owner| format!("{} {}", owner.command, owner.pid)).collect();

@@ -25,9 +25,8 @@ fn state(device: &Device) -> Check {
     const NAME: &str = "state";
     match (device.up, device.carrier) {
         (true, true) => Check::ok(NAME, "up"),
-        (true, false) => {
-            Check::weak(NAME, "no carrier").why("nothing arrives until the cable, or the other end, is there")
-        }
+        (true, false) => Check::weak(NAME, "no carrier")
+            .why("nothing arrives until the cable or the other end is connected"),
         (false, _) => Check::missing(NAME, "down")
             .why("nothing can be captured on it")
             .mend(device.command(|name| format!("ip link set {name} up"))),
@@ -40,16 +39,16 @@ fn programs(device: &Device) -> Check {
     let list: Vec<String> = device
         .programs
         .iter()
-        .map(|program| format!("{} {}", program.hook, program.name.as_deref().unwrap_or("(no name told)")))
+        .map(|program| format!("{} {}", program.hook, program.name.as_deref().unwrap_or("(name unknown)")))
         .collect();
     match xdp {
         Some(xdp) => Check::weak(NAME, list.join(", "))
-            .why("the place of xdp is taken, and never taken away: use tc or af_packet")
+            .why("another XDP program is attached and weir never replaces it; use tc or af_packet")
             .mend(match &xdp.forward {
                 Some(path) => format!("weir forward --end {} ends it", path.display()),
-                None => format!("{} tells whose it is", page_of(device)),
+                None => format!("to see whose it is: {}", page_of(device)),
             }),
-        None if list.is_empty() => Check::ok(NAME, "none of others"),
+        None if list.is_empty() => Check::ok(NAME, "none"),
         None => Check::ok(NAME, list.join(", ")),
     }
 }
@@ -67,14 +66,14 @@ fn xdp(device: &Device) -> Option<Check> {
     if !xdp.native {
         return Some(
             Check::weak(NAME, "not in the driver")
-                .why("xdp then runs in the stack, which costs about what tc does"),
+                .why("xdp runs in the stack instead, at about the cost of tc"),
         );
     }
     if device.mtu > ONE_PAGE_MTU && !xdp.several_buffers {
         return Some(
             Check::weak(
                 NAME,
-                format!("native in {driver}, but an MTU of {} needs several buffers", device.mtu),
+                format!("native in {driver}, but an MTU of {} needs multi-buffer XDP", device.mtu),
             )
             .why("the driver will not attach a program with this MTU")
             .mend(device.command(|name| format!("ip link set {name} mtu {ONE_PAGE_MTU}"))),
@@ -105,7 +104,7 @@ fn offload(device: &Device, name: &'static str, offloads: &[(&str, &str)], off: 
         found.push(format!("{} on", switchable.join(", ")));
     }
     if !fixed.is_empty() {
-        found.push(format!("{} on for good", fixed.join(", ")));
+        found.push(format!("{} (cannot be turned off)", fixed.join(", ")));
     }
     let check = Check::weak(name, found.join("; ")).why(why);
     if switchable.is_empty() {
@@ -118,7 +117,7 @@ fn offload(device: &Device, name: &'static str, offloads: &[(&str, &str)], off: 
 fn merging(device: &Device) -> Check {
     const OFFLOADS: [(&str, &str); 3] = [("rx-gro", "gro"), ("rx-lro", "lro"), ("rx-gro-hw", "rx-gro-hw")];
     const WHY: &str = "tc and af_packet see received packets merged, up to 64 KiB";
-    offload(device, "merging", &OFFLOADS, "none: received packets are as on the wire", WHY)
+    offload(device, "merging", &OFFLOADS, "off: received packets are as on the wire", WHY)
 }
 
 fn cutting(device: &Device) -> Check {
@@ -127,15 +126,17 @@ fn cutting(device: &Device) -> Check {
         ("tx-generic-segmentation", "gso"),
         ("tx-udp-segmentation", "tx-udp-segmentation"),
     ];
-    const WHY: &str = "what this host sends is seen before it is cut, but with --segment";
-    offload(device, "cutting", &OFFLOADS, "none: sent packets are as on the wire", WHY)
+    const WHY: &str =
+        "packets this host sends are captured before they are segmented, unless --segment is given";
+    offload(device, "cutting", &OFFLOADS, "off: sent packets are as on the wire", WHY)
 }
 
 fn checksums(device: &Device) -> Check {
     const OFFLOADS: [(&str, &str); 3] =
         [("tx-checksum-ip-generic", "tx"), ("tx-checksum-ipv4", "tx"), ("tx-checksum-ipv6", "tx")];
-    const WHY: &str = "what this host sends is seen with unfinished checksums, but with --segment";
-    offload(device, "checksums", &OFFLOADS, "made before packets are seen", WHY)
+    const WHY: &str =
+        "packets this host sends are captured with incomplete checksums, unless --segment is given";
+    offload(device, "checksums", &OFFLOADS, "complete before packets are captured", WHY)
 }
 
 fn tags(device: &Device) -> Check {
@@ -144,11 +145,11 @@ fn tags(device: &Device) -> Check {
     let namespace = device.netns.as_deref().map(Namespace::find).transpose();
     let untold = namespace.and_then(|namespace| weir::untold_tags(namespace.as_ref(), &device.name));
     match untold {
-        Ok(Some(mend)) => Check::weak(NAME, "stripped, and not told to xdp")
-            .why("records of the xdp source lack them; tc and af_packet put them back")
+        Ok(Some(mend)) => Check::weak(NAME, "stripped, and not reported to XDP")
+            .why("xdp captures packets without them; tc and af_packet restore them")
             .mend(mend),
         Ok(None) if OFFLOADS.iter().any(|feature| device.has(feature)) => {
-            Check::ok(NAME, "stripped by the device, put back in records")
+            Check::ok(NAME, "stripped by the device, restored by weir")
         }
         Ok(None) => Check::ok(NAME, "left in packets"),
         Err(error) => Check::unknown(NAME, error.to_string()),
@@ -169,7 +170,7 @@ fn queues(device: &Device) -> Option<Check> {
     let kind = if queues.combined > 0 { "combined" } else { "rx" };
     Some(
         Check::weak(NAME, found)
-            .why("more processors could share the work of receiving")
+            .why("more CPUs could share the receive load")
             .mend(device.command(|name| format!("ethtool -L {name} {kind} {wanted}"))),
     )
 }
@@ -183,7 +184,7 @@ fn ring(device: &Device) -> Option<Check> {
     }
     Some(
         Check::weak(NAME, found)
-            .why("what comes while the processor is busy elsewhere waits there, or is lost as rx_missed")
+            .why("packets wait there while the CPU is busy, or are lost as rx_missed")
             .mend(device.command(|name| format!("ethtool -G {name} rx {}", rings.max_rx))),
     )
 }
@@ -192,11 +193,11 @@ fn flow_control(device: &Device) -> Option<Check> {
     const NAME: &str = "flow control";
     let control = device.flow_control?;
     if !control.tx {
-        return Some(Check::ok(NAME, "does not slow the sender down"));
+        return Some(Check::ok(NAME, "off: the sender is never paused"));
     }
     Some(
-        Check::weak(NAME, "asks the sender to pause when there is no room")
-            .why("capturing can slow down what it watches, and the loss happens in the switch, uncounted")
+        Check::weak(NAME, "pauses the sender when buffers are full")
+            .why("a slow capture can throttle the traffic it watches, and the switch drops packets uncounted")
             .mend(device.command(|name| format!("ethtool -A {name} rx off tx off"))),
     )
 }
@@ -210,7 +211,7 @@ fn spread(device: &Device) -> Option<Check> {
     }
     Some(
         Check::weak(NAME, format!("over {} queues, not symmetric", rss.queues))
-            .why("the two directions of a connection come on different queues, whose records are not in common order")
+            .why("the two directions of a connection arrive on different queues and are not sorted against each other")
             .mend(device.command(|name| format!("ethtool -X {name} xfrm symmetric-xor"))),
     )
 }
@@ -219,5 +220,5 @@ fn numa(device: &Device) -> Option<Check> {
     let node = device.numa_node?;
     let path = format!("/sys/devices/system/node/node{node}/cpulist");
     let near = super::kernel::read(&path).unwrap_or_default();
-    Some(Check::ok("NUMA", format!("node {node}, near to processors {near}")))
+    Some(Check::ok("NUMA", format!("node {node}, close to CPUs {near}")))
 }

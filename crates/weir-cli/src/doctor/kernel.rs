@@ -17,12 +17,12 @@ use super::privileges::SETCAP;
 
 /// What programs are made of, and what for.
 const PARTS: [(&str, Part, &str); 6] = [
-    ("XDP programs", Part::Xdp, "the xdp source needs them"),
-    ("tc programs", Part::Tc, "the tc source needs them"),
-    ("CLOCK_TAI in eBPF", Part::TaiClock, "xdp and tc stamp packets with it (Linux 6.1)"),
-    ("mappable arrays", Part::MappableArray(1 << 16), "the pool of xdp and tc is one (Linux 5.5)"),
-    ("BPF ring buffer", Part::RingBuffer, "it wakes the reader of xdp and tc (Linux 5.8)"),
-    ("tail calls", Part::TailCall, "filters in front of xdp need them"),
+    ("XDP programs", Part::Xdp, "required by the xdp source"),
+    ("tc programs", Part::Tc, "required by the tc source"),
+    ("CLOCK_TAI in eBPF", Part::TaiClock, "xdp and tc take timestamps from it (Linux 6.1)"),
+    ("mappable arrays", Part::MappableArray(1 << 16), "xdp and tc keep packets in one (Linux 5.5)"),
+    ("BPF ring buffer", Part::RingBuffer, "xdp and tc wake the reader with it (Linux 5.8)"),
+    ("tail calls", Part::TailCall, "required by filters"),
 ];
 
 /// All of it, with what the private network has shown.
@@ -54,7 +54,7 @@ fn refusal() -> String {
     }
     let status = read("/proc/thread-self/status").unwrap_or_default();
     if status.lines().any(|line| line.split_whitespace().eq(["Seccomp:", "2"])) {
-        words.push("a seccomp filter is on this process, as in most containers".to_owned());
+        words.push("this process runs under a seccomp filter, as in most containers".to_owned());
     }
     words.join("; ")
 }
@@ -71,8 +71,8 @@ fn tcx() -> Check {
     const NAME: &str = "tcx";
     match query::tcx(1, Side::Ingress) {
         Ok(Some(_)) => Check::ok(NAME, THERE),
-        Ok(None) => Check::weak(NAME, "not there (Linux 6.6 has it)")
-            .why("programs of the tc source go with the process only where it is attached by tcx"),
+        Ok(None) => Check::weak(NAME, "missing (needs Linux 6.6)")
+            .why("only tcx removes the tc source's programs when the process is killed"),
         Err(_) => Check::unknown(NAME, NOT_PERMITTED),
     }
 }
@@ -82,7 +82,7 @@ fn af_xdp() -> Check {
     match socket_with(AddressFamily::XDP, SocketType::RAW, SocketFlags::CLOEXEC, None) {
         Ok(_) => Check::ok(NAME, THERE),
         Err(Errno::PERM) => Check::unknown(NAME, NOT_PERMITTED),
-        Err(error) => Check::weak(NAME, error.to_string()).why("without it there is no source af_xdp"),
+        Err(error) => Check::weak(NAME, error.to_string()).why("required by the af_xdp source"),
     }
 }
 
@@ -94,7 +94,7 @@ fn grace() -> Check {
         Ok(()) if grace.is_sure() => Check::ok(NAME, "by a map of maps"),
         Ok(()) => Check::ok(NAME, "by membarrier"),
         Err(error) => Check::missing(NAME, error.source.to_string())
-            .why("without them the account of xdp and tc cannot be exact at the end"),
+            .why("required for exact final counts with xdp and tc"),
     }
 }
 
@@ -108,7 +108,8 @@ fn io_uring() -> Check {
                 Some(value) => format!("{error}; kernel.io_uring_disabled is {value}"),
                 None => error.to_string(),
             };
-            let check = Check::weak(NAME, found).why("files are written by plain calls, one at a time");
+            let check =
+                Check::weak(NAME, found).why("files are written with plain write calls, one at a time");
             if setting.is_some() { check.mend("sysctl -w kernel.io_uring_disabled=0") } else { check }
         }
     }
@@ -117,16 +118,16 @@ fn io_uring() -> Check {
 /// Restricts a thread that ends at once.
 fn landlock() -> Check {
     const NAME: &str = "landlock";
-    const WHY: &str = "a capture cannot keep itself from other files";
+    const WHY: &str = "a capture cannot deny itself access to other files";
     let restricted = std::thread::spawn(|| landlock::restrict(&Files::default())).join();
     match restricted {
         Ok(Ok(Enforced::Fully)) => Check::ok(NAME, THERE),
-        Ok(Ok(Enforced::Partly)) => Check::ok(NAME, "a part of it"),
-        Ok(Ok(Enforced::Not)) => Check::weak(NAME, "not there, or not among the security modules at boot")
+        Ok(Ok(Enforced::Partly)) => Check::ok(NAME, "partly supported"),
+        Ok(Ok(Enforced::Not)) => Check::weak(NAME, "missing, or not enabled at boot")
             .why(WHY)
-            .mend("add landlock to lsm= on the kernel's command line"),
+            .mend("add landlock to lsm= on the kernel command line"),
         Ok(Err(error)) => Check::weak(NAME, error.to_string()).why(WHY),
-        Err(_) => Check::weak(NAME, "the thread that tried it has failed").why(WHY),
+        Err(_) => Check::weak(NAME, "the test thread failed").why(WHY),
     }
 }
 
@@ -134,7 +135,7 @@ fn seccomp() -> Check {
     const NAME: &str = "seccomp";
     match read("/proc/sys/kernel/seccomp/actions_avail") {
         Some(actions) if actions.split(' ').any(|action| action == "errno") => Check::ok(NAME, THERE),
-        _ => Check::weak(NAME, "no filters").why("a capture cannot keep itself from system calls"),
+        _ => Check::weak(NAME, "no filters").why("a capture cannot deny itself system calls"),
     }
 }
 
@@ -143,8 +144,9 @@ fn btf() -> Check {
     const PATH: &str = "/sys/kernel/btf/vmlinux";
     match fs::metadata(PATH) {
         Ok(_) => Check::ok(NAME, THERE),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Check::weak(NAME, format!("no {PATH}"))
-            .why("xdp cannot ask drivers for VLAN tags that they strip"),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            Check::weak(NAME, format!("no {PATH}")).why("xdp cannot get stripped VLAN tags from drivers")
+        }
         Err(error) => Check::unknown(NAME, format!("{PATH}: {error}")),
     }
 }
@@ -152,8 +154,8 @@ fn btf() -> Check {
 fn jit() -> Check {
     const NAME: &str = "eBPF compiler";
     match read("/proc/sys/net/core/bpf_jit_enable").as_deref() {
-        Some("0") => Check::weak(NAME, "off: programs are interpreted")
-            .why("each packet costs several times as much in xdp and tc")
+        Some("0") => Check::weak(NAME, "off: eBPF is interpreted")
+            .why("every packet costs several times as much with xdp and tc")
             .mend("sysctl -w net.core.bpf_jit_enable=1"),
         Some(_) => Check::ok(NAME, THERE),
         None => Check::unknown(NAME, "net.core.bpf_jit_enable cannot be read"),

@@ -24,15 +24,17 @@ pub(super) fn checks() -> Vec<Check> {
 /// Makes the map that the pool of a queue would be.
 fn pool() -> Check {
     const NAME: &str = "a pool";
-    let Ok(bytes) = u32::try_from(POOL) else { return Check::unknown(NAME, "larger than one map") };
+    let Ok(bytes) = u32::try_from(POOL) else { return Check::unknown(NAME, "larger than a single map") };
     match make(Part::MappableArray(bytes)) {
-        Ok(()) => Check::ok(NAME, format!("{} for a queue can be had", units::bytes(POOL))),
+        Ok(()) => Check::ok(NAME, format!("{} per queue is available", units::bytes(POOL))),
         Err(error) if error.errno() == rustix::io::Errno::PERM.raw_os_error() => {
             Check::unknown(NAME, NOT_PERMITTED)
         }
-        Err(error) => Check::missing(NAME, format!("{} cannot be had: {}", units::bytes(POOL), error.source))
-            .why("xdp and tc capture into such a map")
-            .mend("ask for less with -B 8MiB, or raise the memory limit of the control group"),
+        Err(error) => {
+            Check::missing(NAME, format!("{} is not available: {}", units::bytes(POOL), error.source))
+                .why("xdp and tc keep packets in such a map")
+                .mend("use a smaller buffer (-B 8MiB), or raise the cgroup's memory limit")
+        }
     }
 }
 
@@ -43,7 +45,7 @@ fn memory() -> Check {
         line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
     });
     match available {
-        None => Check::unknown(NAME, "/proc/meminfo does not tell what is available"),
+        None => Check::unknown(NAME, "/proc/meminfo does not report available memory"),
         Some(bytes) => enough(NAME, bytes, "available"),
     }
 }
@@ -54,8 +56,8 @@ fn enough(name: &'static str, bytes: u64, what: &str) -> Check {
         return Check::ok(name, found);
     }
     Check::weak(name, found)
-        .why(format!("the pool of one queue is {} unless asked for otherwise", units::bytes(POOL)))
-        .mend("ask for less with -B 8MiB")
+        .why(format!("a queue takes {} by default", units::bytes(POOL)))
+        .mend("use a smaller buffer: -B 8MiB")
 }
 
 /// The least limit of the control groups that this process is in.
@@ -66,7 +68,7 @@ fn control_group() -> Check {
     // A limit beyond any memory is how version 1 says that there is none.
     match limits.filter(|&limit| limit < 1 << 60).min() {
         None => Check::ok(NAME, "no memory limit"),
-        Some(limit) => enough(NAME, limit, "at most, by its memory limit"),
+        Some(limit) => enough(NAME, limit, "at most (memory limit)"),
     }
 }
 
@@ -90,7 +92,7 @@ fn descriptors() -> Check {
     const ENOUGH: u64 = 256;
     match getrlimit(Resource::Nofile).current {
         Some(limit) if limit < ENOUGH => Check::weak(NAME, format!("{limit} at most"))
-            .why("each interface takes about twenty")
+            .why("each interface needs about twenty")
             .mend("ulimit -n 1024"),
         limit => {
             Check::ok(NAME, limit.map_or_else(|| "no limit".to_owned(), |limit| format!("{limit} at most")))
@@ -111,10 +113,10 @@ fn locked_memory() -> Check {
 fn filter_room() -> Check {
     const NAME: &str = "room for filters";
     match packet::filter_room() {
-        None => Check::unknown(NAME, "net.core.optmem_max is not told in this network namespace"),
+        None => Check::unknown(NAME, "net.core.optmem_max is not visible in this network namespace"),
         Some(bytes) if bytes < packet::ENOUGH_ROOM => {
             Check::weak(NAME, format!("{} in a packet socket", units::bytes(bytes)))
-                .why("af_packet asks filters that do not fit there twice in the process, which is slower")
+                .why("af_packet runs filters that do not fit in the process, which is slower")
                 .mend("sysctl -w net.core.optmem_max=131072")
         }
         Some(bytes) => Check::ok(NAME, format!("{} in a packet socket", units::bytes(bytes))),

@@ -38,12 +38,12 @@ fn container(captures: bool) -> Check {
     if signs.is_empty() {
         return Check::ok(NAME, "no sign of one");
     }
-    let found = format!("probably in one: {}", signs.join(", "));
+    let found = format!("probably: {}", signs.join(", "));
     if captures {
         return Check::ok(NAME, found);
     }
     Check::weak(NAME, found)
-        .why("it has the interfaces, capabilities and system calls that it was given")
+        .why("a container has only the interfaces, capabilities and system calls it was given")
         .mend("docker run --network host --cap-add BPF --cap-add PERFMON --cap-add NET_ADMIN --cap-add NET_RAW ...")
 }
 
@@ -66,7 +66,7 @@ fn clock_source() -> Check {
     }
     let others = read(&format!("{DIR}/available_clocksource")).unwrap_or_default();
     let check = Check::weak(NAME, format!("{current}; there are: {others}"))
-        .why("each packet's time stamp reads it, which takes about a microsecond");
+        .why("every timestamp reads it, which takes about a microsecond");
     match others.split(' ').find(|other| !slow.contains(other)) {
         Some(better) => check.mend(format!("echo {better} > {DIR}/current_clocksource")),
         None => check.mend("--timestamps batch"),
@@ -93,7 +93,7 @@ fn clock_cost() -> Check {
         return Check::ok(NAME, found);
     }
     Check::weak(NAME, found)
-        .why("each packet's time stamp costs about that much")
+        .why("every timestamp costs about that much")
         .mend("--timestamps batch, or another clock source")
 }
 
@@ -104,7 +104,7 @@ fn processors() -> Check {
     if usable > 1 {
         return Check::ok(NAME, found);
     }
-    Check::weak(NAME, found).why("the program that fills the pool and its reader share one")
+    Check::weak(NAME, found).why("the capturing program and its reader share a CPU")
 }
 
 /// The frequency governors in use, if the machine tells.
@@ -124,7 +124,7 @@ fn governor() -> Option<Check> {
         Check::ok("governor", found)
     } else {
         Check::weak("governor", found)
-            .why("a processor that has to speed up first loses the beginning of a burst")
+            .why("a CPU that must first speed up loses the start of a burst")
             .mend("cpupower frequency-set -g performance")
     })
 }
@@ -148,7 +148,7 @@ fn stack() -> Vec<Check> {
     } else {
         let more = backlog.parse::<u64>().map_or(10_000, |backlog| backlog.saturating_mul(4));
         Check::weak("backlog", found)
-            .why("loopback, tunnels and generic XDP with steering pass through it")
+            .why("loopback, tunnels and generic XDP with steering use it")
             .mend(format!("sysctl -w net.core.netdev_max_backlog={more}"))
     };
     let found = format!("{budget}; {squeezed} rounds cut short since the start");
@@ -158,7 +158,7 @@ fn stack() -> Vec<Check> {
     } else {
         let more = budget.parse::<u64>().map_or(600, |budget| budget.saturating_mul(2));
         Check::weak("budget", found)
-            .why("packets wait in the card's ring, which can overrun")
+            .why("packets wait in the card's ring, which may overflow")
             .mend(format!("sysctl -w net.core.netdev_budget={more}"))
     };
     vec![first, second]

@@ -95,8 +95,8 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
     }
     match diagnosis.missing {
         0 => Ok(()),
-        1 => Err(Failure::new("one thing that capturing needs is missing")),
-        more => Err(Failure::new(format_args!("{more} things that capturing needs are missing"))),
+        1 => Err(Failure::new("1 requirement for capturing is missing")),
+        more => Err(Failure::new(format_args!("{more} requirements for capturing are missing"))),
     }
 }
 
@@ -138,7 +138,11 @@ fn best(device: &Device, works: &[&'static str]) -> Best {
         Some(found) if Some(*found) == *source => Best { interface, source: *source, why: why.clone() },
         Some(found) => {
             let first = source.unwrap_or_default();
-            Best { interface, source: Some(found), why: format!("{first} would fit, but does not work here") }
+            Best {
+                interface,
+                source: Some(found),
+                why: format!("{first} would be best, but does not work here"),
+            }
         }
         None => Best { interface, source: None, why: "no source works".to_owned() },
     }
@@ -147,9 +151,9 @@ fn best(device: &Device, works: &[&'static str]) -> Best {
 /// The last line: what works, and what to take.
 fn conclusion(diagnosis: &Diagnosis) -> String {
     if diagnosis.works.is_empty() {
-        return "capture does not work here: mend what is missing above".to_owned();
+        return "capturing does not work here: fix what is missing above".to_owned();
     }
-    let mut text = format!("capture works by: {}", diagnosis.works.join(", "));
+    let mut text = format!("capturing works with: {}", diagnosis.works.join(", "));
     for best in &diagnosis.best {
         let source = best.source.unwrap_or("nothing");
         text.push_str(&format!("; best on {}: {source} ({})", best.interface, best.why));

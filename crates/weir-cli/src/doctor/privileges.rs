@@ -52,15 +52,15 @@ fn needs_lab(effective: Capabilities) -> Check {
         return Check::ok(NAME, "cap_sys_admin");
     }
     Check::weak(NAME, "without cap_sys_admin")
-        .why("other network namespaces cannot be entered, and none can be made to try things in")
+        .why("other network namespaces cannot be entered, and no test namespace can be created")
         .mend("run as root")
 }
 
 /// Capabilities that the file gives to whoever runs it.
 fn of_the_binary(effective: Capabilities) -> Check {
-    const NAME: &str = "of the binary";
+    const NAME: &str = "file capabilities";
     let Ok(path) = std::env::current_exe() else {
-        return Check::unknown(NAME, "its path is not told");
+        return Check::unknown(NAME, "its path is unknown");
     };
     let mut value = [0; 64];
     let granted = getxattr(&path, "security.capability", &mut value)
@@ -72,10 +72,10 @@ fn of_the_binary(effective: Capabilities) -> Check {
     let found = format!("{} grants {}", path.display(), listed(granted));
     if !effective.contains(granted) {
         let held_back = rustix::thread::no_new_privs().unwrap_or(false);
-        return Check::weak(NAME, format!("{found}, which this process has not got")).why(if held_back {
-            "no_new_privs is set on it, by a container, systemd or sudo"
+        return Check::weak(NAME, format!("{found}, but this process lacks them")).why(if held_back {
+            "no_new_privs is set, by a container, systemd or sudo"
         } else {
-            "its bounding set, or the mount option nosuid, keeps it from them"
+            "its bounding set or a nosuid mount blocks them"
         });
     }
     Check::ok(NAME, found)

@@ -74,15 +74,15 @@ impl Lab {
         match self.netns.run(|| self.capture_one(|builder| builder.source(source))) {
             Ok(detail) => {
                 let how = detail.split(',').next().unwrap_or_default();
-                Check::ok(name, format!("captures on a private veth: {how}"))
+                Check::ok(name, format!("captures on a private veth pair: {how}"))
             }
             Err(Trouble::Weir(error)) => {
                 let check = Check::missing(name, first_line(&error.to_string()));
                 error.hint().into_iter().fold(check, Check::mend)
             }
             Err(Trouble::Call(error)) => Check::missing(name, error.to_string()),
-            Err(Trouble::Silent) => Check::missing(name, "it opens, but a frame that was sent did not come")
-                .why("packets would be lost without being counted; please report this with `uname -a`"),
+            Err(Trouble::Silent) => Check::missing(name, "it opens, but a test frame did not arrive")
+                .why("packets would be lost uncounted; please report this with the output of `uname -a`"),
         }
     }
 
@@ -112,14 +112,14 @@ impl Lab {
     fn try_clsact(&self) -> Check {
         // As on a kernel without tcx.
         self.try_way("clsact", |builder| builder.source(SourceChoice::Tc).tc_filters(true))
-            .why("where the kernel has no tcx, the tc source needs it, and cls_bpf")
+            .why("without tcx, the tc source needs sch_ingress and cls_bpf")
             .mend("modprobe -a sch_ingress cls_bpf")
             .unless_ok()
     }
 
     fn try_segment(&self) -> Check {
         self.try_way("--segment", |builder| builder.source(SourceChoice::Tc).segment(true))
-            .why("super-frames of offloads cannot be captured as the segments of the wire")
+            .why("GSO packets cannot be captured as the segments on the wire")
             .unless_ok()
     }
 
@@ -133,7 +133,7 @@ impl Lab {
         let failed = tried.into_iter().find(|check| check.state != State::Ok);
         failed.map_or_else(
             || Check::ok("filters", THERE),
-            |check| check.why("only without a filter, or with another --source, are packets captured"),
+            |check| check.why("packets are captured only without a filter or with another --source"),
         )
     }
 
@@ -143,7 +143,7 @@ impl Lab {
             Ok(_) => Check::ok(name, THERE),
             Err(Trouble::Weir(error)) => Check::weak(name, first_line(&error.to_string())),
             Err(Trouble::Call(error)) => Check::weak(name, error.to_string()),
-            Err(Trouble::Silent) => Check::weak(name, "a frame that was sent did not come"),
+            Err(Trouble::Silent) => Check::weak(name, "a test frame did not arrive"),
         }
     }
 
@@ -152,7 +152,7 @@ impl Lab {
         match self.netns.run(|| weir::probe::load_bound(self.receiver)) {
             Ok(()) => Check::ok(NAME, THERE),
             Err(error) => Check::weak(NAME, first_line(&error.to_string()))
-                .why("where a driver strips VLAN tags, records of the xdp source lack them (Linux 6.8 tells them)")
+                .why("if a driver strips VLAN tags, xdp captures packets without them (Linux 6.8 reports them)")
                 .mend("ethtool -K IF rxvlan off, or --source tc"),
         }
     }
@@ -179,7 +179,7 @@ fn try_loading(name: &'static str, source: SourceChoice) -> Check {
         return match PacketRing::open(&options) {
             Ok(_) => Check::ok(name, "a TPACKET_V3 ring opens"),
             Err(error) if error.errno() == Errno::PERM.raw_os_error() => {
-                Check::missing(name, "a packet socket is not permitted").mend(SETCAP)
+                Check::missing(name, "not permitted to open a packet socket").mend(SETCAP)
             }
             Err(error) => Check::missing(name, error.to_string()),
         };
@@ -187,7 +187,7 @@ fn try_loading(name: &'static str, source: SourceChoice) -> Check {
     match weir::probe::load(source) {
         Ok(()) => Check::ok(name, format!("its program loads; {UNATTACHED}")),
         Err(weir::Error::Privilege { .. }) => {
-            Check::missing(name, "loading its program is not permitted").mend(SETCAP)
+            Check::missing(name, "not permitted to load its program").mend(SETCAP)
         }
         Err(error) => {
             let check = Check::missing(name, first_line(&error.to_string()));

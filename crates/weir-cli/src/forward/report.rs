@@ -16,7 +16,7 @@ pub(super) fn opened(forward: &Forward, (from, to): (&str, &str), paint: Paint) 
         let name = paint.bold(format!("{} -> {}", way.from, way.to));
         let _infallible = writeln!(text, "{name}: {}", way.detail);
         if let Some(filter) = way.filter {
-            let _infallible = writeln!(text, "{name}: filter `{filter}`; the rest goes to this host's stack");
+            let _infallible = writeln!(text, "{name}: filter `{filter}`; the host's stack gets the rest");
         }
         for note in way.notes {
             let _infallible = writeln!(text, "{}: {note}", paint.yellow("note"));
@@ -25,16 +25,16 @@ pub(super) fn opened(forward: &Forward, (from, to): (&str, &str), paint: Paint) 
     match forward.pinned() {
         Some(place) => {
             let (place, end) = (place.display(), end(from, to));
-            let _infallible = writeln!(text, "on exit: goes on in the kernel, as {place}, until: {end}");
+            let _infallible = writeln!(text, "on exit: keeps running in the kernel ({place}) until: {end}");
         }
-        None => text.push_str("on exit: ends, and packets go to this host's stack\n"),
+        None => text.push_str("on exit: ends, and the host's stack gets the packets\n"),
     }
     text
 }
 
 /// What is said at the end of a run that leaves something going on.
 pub(super) fn goes_on((from, to): (&str, &str)) -> String {
-    format!("It goes on in the kernel; to end it: {}\n", end(from, to))
+    format!("Still running in the kernel; to end it: {}\n", end(from, to))
 }
 
 /// The command that ends it.
@@ -91,18 +91,21 @@ pub(super) fn account(summary: &Summary, paint: Paint) -> String {
     let reasons = [
         (
             untold,
-            "VLAN tags: of some packets the driver did not say whether it had taken one off; let it leave them: \
+            "VLAN tags: for some packets the driver did not report whether it stripped a tag; to keep tags: \
              ethtool -K IN rxvlan off",
         ),
-        (nic, "NIC: the card or its driver had no room; more receive buffers help: ethtool -G IN rx N"),
-        (tally.no_room, "no room: the driver that sends took no more; it is slower than what arrives"),
-        (tally.too_long, "too long: more than the MTU of the interface that sends"),
-        (tally.unable, "unable: the interface that sends was down, or its driver took no redirected packets"),
+        (nic, "NIC: the card or its driver ran out of receive buffers; try more: ethtool -G IN rx N"),
+        (tally.no_room, "no room: the sending driver was full; it is slower than the arriving traffic"),
+        (tally.too_long, "too long: longer than the sending interface's MTU"),
+        (
+            tally.unable,
+            "unable: the sending interface was down, or its driver accepted no redirected packets",
+        ),
         (
             summary.counters.vanished,
-            "vanished: nobody reported what became of them; the kernel dropped them, or a handler ended early",
+            "vanished: dropped by the kernel without a report, or by a handler that ended early",
         ),
-        (tally.errors, "errors: the interface that sends was gone, or a VLAN tag could not be put back"),
+        (tally.errors, "errors: the sending interface was gone, or a VLAN tag could not be restored"),
     ];
     for (_, reason) in reasons.iter().filter(|(packets, _)| *packets > 0) {
         let _infallible = writeln!(text, "  {reason}");
@@ -110,7 +113,7 @@ pub(super) fn account(summary: &Summary, paint: Paint) -> String {
     if let Some(copy) = &summary.copy {
         let missing = copy.missing();
         let counts = format!(
-            "{} packets written, {} lost for want of room, {} errors",
+            "{} packets written, {} lost (buffer full), {} errors",
             units::grouped(copy.written),
             units::grouped(copy.lost),
             units::grouped(copy.errors)
@@ -183,8 +186,8 @@ mod tests {
             "way     queue       seen  filtered  forwarded  no room  too long  errors  lost",
             "a -> b      0  1,000,010         4  1,000,000        3         2       1     6",
             "13 of 1,000,013 packets lost (NIC 7, forwarding 6)",
-            "  too long: more than",
-            "  VLAN tags: of some",
+            "too long: longer than",
+            "  VLAN tags: for some",
         ] {
             assert!(text.contains(part), "{part}: {text}");
         }
@@ -204,7 +207,7 @@ mod tests {
         assert_eq!((summary.counters.lost, summary.counters.in_flight), (70, 0));
         let text = super::account(&summary, Paint::PLAIN);
         for part in
-            ["vanished", "70 of 90 packets lost (NIC 0, forwarding 70)", "  vanished: nobody reported"]
+            ["vanished", "70 of 90 packets lost (NIC 0, forwarding 70)", "  vanished: dropped by the kernel"]
         {
             assert!(text.contains(part), "{part}: {text}");
         }

@@ -211,12 +211,10 @@ fn link_type(link_type: u16) -> String {
 fn losses(summary: &Summary, paint: Paint, text: &mut String) {
     let verdict = match summary.loss {
         Loss::None => paint.green("none recorded"),
-        Loss::Unknown if summary.format == "pcap" => {
-            "this file cannot say: pcap has no place for it".to_owned()
-        }
-        Loss::Unknown => "this file does not say: it has no statistics".to_owned(),
+        Loss::Unknown if summary.format == "pcap" => "unknown: pcap files do not record it".to_owned(),
+        Loss::Unknown => "unknown: the file has no statistics".to_owned(),
         Loss::Some if summary.partial => paint.red(format_args!(
-            "{} packets; no share, since the statistics count packets that this file does not hold",
+            "{} packets; no percentage, as the statistics count packets that are not in this file",
             units::grouped(summary.lost)
         )),
         Loss::Some => {
@@ -237,7 +235,7 @@ fn losses(summary: &Summary, paint: Paint, text: &mut String) {
         line(&label, &columns, &format!(" {}", units::grouped(interface.lost())));
     }
     let step = Duration::from_nanos((last - first) / WIDTH as u64);
-    let _cannot_fail = writeln!(text, "  {:>11}  a column is {}", "", seconds(step.as_secs_f64()));
+    let _cannot_fail = writeln!(text, "  {:>11}  one column is {}", "", seconds(step.as_secs_f64()));
 }
 
 /// A character for each count: the more, the higher. One lost packet is seen, and ten times as many are higher.

@@ -280,8 +280,7 @@ impl Part {
     fn learn(&mut self, number: usize, interface: &FileInterface) -> Result<u32, End> {
         let own = self.writer.interface(interface).map_err(|error| match error {
             WriteError::LinkTypes { .. } => {
-                let hint =
-                    "write pcapng (--format pcapng), or a file for each interface: --split-by interface";
+                let hint = "use --format pcapng, or one file per interface: --split-by interface";
                 Failure::new(error).hint(hint).into()
             }
             error => End::from(error),
@@ -446,7 +445,7 @@ impl Sink for Files {
         if self.parts.pcap() {
             self.unheld.say();
         } else if !self.comments.is_empty() {
-            note(format_args!("the comments of a section without an interface of its own are left out"));
+            note(format_args!("comments of a section without interfaces are dropped"));
         }
         if self.parts.total.cut > 0 {
             note(format_args!(
@@ -457,7 +456,7 @@ impl Sink for Files {
         }
         if self.parts.total.too_long > 0 {
             style::say(format_args!(
-                "{}: {} cut to 262144 bytes: other programs refuse a file with longer ones",
+                "{}: {} cut to 262144 bytes: other programs reject files with longer packets",
                 style::stderr().yellow("warning"),
                 units::packets(self.parts.total.too_long)
             ));
@@ -472,7 +471,7 @@ impl Sink for Files {
         }
         if self.timeless > 0 {
             note(format_args!(
-                "{} without a time; this format has no way to say so, and gives 1970",
+                "{} without a timestamp; this format cannot express that and shows 1970",
                 units::packets(self.timeless)
             ));
         }
@@ -491,13 +490,13 @@ impl Unheld {
             (self.directions, "directions"),
             (self.losses, "losses"),
             (self.comments, "comments"),
-            (self.notes, "what else is said of packets"),
+            (self.notes, "other packet options"),
             (self.statistics, "statistics"),
             (self.blocks, "names and secrets"),
         ];
         let missing: Vec<&str> = table.iter().filter(|(there, _)| *there).map(|(_, what)| *what).collect();
         if !missing.is_empty() {
-            note(format_args!("pcap has no place for {}; pcapng keeps them", missing.join(", ")));
+            note(format_args!("pcap cannot store {}; pcapng can", missing.join(", ")));
         }
     }
 }

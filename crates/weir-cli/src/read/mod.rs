@@ -103,13 +103,13 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     if let Some((first, last)) = choice.missed() {
         let (first, last) = (local_time(first), local_time(last));
         style::say(format_args!(
-            "{}: no packet is between --from and --to; there are some from {first} to {last}",
+            "{}: no packets between --from and --to; the file covers {first} to {last}",
             style::stderr().cyan("note")
         ));
     }
     if let Some(why) = filter.and_then(|filter| filter.why_interpreted()) {
         style::say(format_args!(
-            "{}: the filter was interpreted, which is slower: {why}",
+            "{}: the filter was interpreted (slower): {why}",
             style::stderr().yellow("note")
         ));
     }
@@ -231,7 +231,7 @@ fn say_odd(input: &Input) {
     if input.late() > 0 {
         let late = units::grouped(input.late());
         style::say(format_args!(
-            "{}: {late} packets are earlier than one before; --sort with more time puts them in order",
+            "{}: {late} packets are out of order; a longer --sort puts them in order",
             paint.yellow("note")
         ));
     }

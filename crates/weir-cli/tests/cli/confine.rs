@@ -130,7 +130,7 @@ fn root_confinement_can_be_switched_off() {
     let network = network();
     let args = ["count", "-i", "rx0", "--source", "xdp", "--no-confine", "--no-control", "-v", "--json"];
     let running = start(&network, &args);
-    running.wait_for("not confined, as asked for");
+    running.wait_for("not confined, as requested");
     assert!(status(running.id(), "CapEff:").iter().all(|&capabilities| capabilities != 0));
     assert!(running.interrupt().succeeded().account().0["confinement"].is_null());
 }
@@ -274,9 +274,9 @@ fn root_who_captures_is_who_was_asked_for() {
     let cases = [
         (&[][..], None, "; user "),
         (&["-Z", "nobody"], Some(nobody.clone()), "; user nobody; writes no file"),
-        (&["-Z", "root"], Some(root.clone()), "it is user 0, as asked for"),
-        (&["--no-confine"], Some(root), "not confined, as asked for"),
-        (&["--no-confine", "-Z", "nobody"], Some(nobody), "not confined, as asked for"),
+        (&["-Z", "root"], Some(root.clone()), "it is user 0, as requested"),
+        (&["--no-confine"], Some(root), "not confined, as requested"),
+        (&["--no-confine", "-Z", "nobody"], Some(nobody), "not confined, as requested"),
     ];
     for command in [&["count"][..], &["capture", "-w", "/dev/null"]] {
         for (args, asked, said) in &cases {
@@ -431,7 +431,7 @@ fn root_who_may_capture_may_nothing_more() {
     ];
     for (args, what) in cases {
         let ended = Running::spawn(&network, &mut with_file_capabilities(place.path(), all, args)).wait();
-        ended.failed(&[what, "are for capturing", "run as root"]);
+        ended.failed(&[what, "only cover captures", "run as root"]);
     }
     let running = Running::spawn(
         &network,

@@ -114,7 +114,7 @@ fn a_running_capture_takes_another_filter_and_the_file_says_when(source: &str) {
     let changes = [
         place(&format!("filter changed to: {EVEN}")),
         place("filter changed to: tcp port 80"),
-        place("filter removed: every packet is wanted"),
+        place("filter removed: no filter: every packet matches"),
     ];
     assert!(changes.is_sorted(), "{changes:?}");
     // 60 bytes and a record's head and foot, with directions.
@@ -474,7 +474,7 @@ fn a_member_exchanges_filters_and_is_given_nothing_else(source: &str) {
     let wrong = filter(&["tcp", "prot", "80"]);
     assert_eq!(wrong.status.code(), Some(2), "{}", String::from_utf8_lossy(&wrong.stderr));
     succeeded(filter(&["--none"]));
-    running.wait_for("filter removed: every packet is wanted (by user 12345)");
+    running.wait_for("filter removed: no filter: every packet matches (by user 12345)");
     send(&network, 100);
     let account = ended_at(running);
     account.closes();

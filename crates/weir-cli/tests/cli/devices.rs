@@ -121,7 +121,7 @@ fn root_without_privilege_it_tells_what_it_can() {
     assert!(table.lines().all(|line| line.chars().count() <= 80), "{table}");
     let page = as_nobody(&network, &["devices", "rx0"]).succeeded();
     let page = String::from_utf8(page.stdout).expect("text");
-    assert!(page.contains("kept from this user: tcx programs (CAP_NET_ADMIN"), "{page}");
+    assert!(page.contains("not visible to this user: tcx programs (CAP_NET_ADMIN"), "{page}");
     as_nobody(&network, &["devices", "rx9"]).failed(&["no interface named `rx9`", "rx0"]);
 }
 

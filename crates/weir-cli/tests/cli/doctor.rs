@@ -66,7 +66,7 @@ fn root_all_sources_work_and_nothing_is_left() {
     assert_eq!(all["best"][0]["source"], "xdp", "it has no address: {all}");
     let text = String::from_utf8(run(&network, &["doctor", "-i", "rx0"]).succeeded().stdout).expect("text");
     let last = text.split("\n\n").last().expect("a last paragraph").replace('\n', " ");
-    assert!(last.starts_with("capture works by: xdp, tc, af_packet; best on rx0: xdp ("), "{text}");
+    assert!(last.starts_with("capturing works with: xdp, tc, af_packet; best on rx0: xdp ("), "{text}");
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn root_what_it_advises_for_another_namespace_is_done_there() {
         assert!(pasted.status.success(), "{mend}: {pasted:?}");
     }
     let mend = check(&all, group, "programs")["mend"].as_str().expect("a command");
-    assert!(mend.starts_with(&format!("weir devices --netns {path} rx0 tells")), "{mend}");
+    assert!(mend.starts_with(&format!("to see whose it is: weir devices --netns {path} rx0")), "{mend}");
     let all = look();
     for name in ["merging", "cutting", "checksums"] {
         assert_eq!(check(&all, group, name)["state"], "ok", "{}", check(&all, group, name));
@@ -143,7 +143,7 @@ fn root_without_privilege_it_says_what_is_missing() {
     }
     let network = network();
     let ended = as_nobody(&network, env!("CARGO_BIN_EXE_weir"), &["doctor", "--json"])
-        .failed(&["things that capturing needs are missing"]);
+        .failed(&["requirements for capturing are missing"]);
     let all = diagnosis(&ended);
     assert_eq!(all["works"], serde_json::json!([]), "{all}");
     for (group, name) in
@@ -161,7 +161,7 @@ fn root_without_privilege_it_says_what_is_missing() {
 
     let ended = as_nobody(&network, env!("CARGO_BIN_EXE_weir"), &["doctor"]).failed(&["are missing"]);
     let text = String::from_utf8_lossy(&ended.stdout);
-    assert!(text.contains("capture does not work here") && !text.contains("panicked"), "{text}");
+    assert!(text.contains("capturing does not work here") && !text.contains("panicked"), "{text}");
 }
 
 #[test]

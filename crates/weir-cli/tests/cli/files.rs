@@ -309,7 +309,7 @@ fn root_a_full_disk_costs_a_ring_its_oldest_files_and_no_packet() {
         let args = ["--source", source, "-w", "r", "-C", "50KB", "-W", "100"];
         let running = on_a_small_disk(&network, &directory, &args);
         send(&network, 20, 500);
-        running.wait_for("the disk is full: the oldest files go, one at a time");
+        running.wait_for("the disk is full; deleting the oldest files one by one");
         let ended = running.interrupt().succeeded();
         assert!(ended.stderr.contains(" because the disk was full)"), "{}", ended.stderr);
         let account = ended.account();
@@ -323,7 +323,7 @@ fn root_a_full_disk_costs_a_ring_its_oldest_files_and_no_packet() {
     for args in [&["-w", "f"][..], &["-w", "f", "-C", "50KB"]] {
         let running = on_a_small_disk(&network, &directory, args);
         send_off(&network, 5000);
-        running.wait().failed(&["no more room for f"]);
+        running.wait().failed(&["no space left for f"]);
     }
 }
 
@@ -421,7 +421,7 @@ fn root_a_fifo_is_written_to_once_somebody_reads_it() {
         let args = [&["-w", &pipe], args].concat();
         let ended = run(&network, &[&["capture", "-i", "rx0"], &args[..]].concat());
         ended.failed(&[&format!(
-            "cannot write to {pipe}: it is a FIFO and nobody reads it; start the reader first"
+            "cannot write to {pipe}: it is a FIFO without a reader; start the reader first"
         )]);
         let mut reader: File = open(&*pipe, OFlags::RDONLY | OFlags::NONBLOCK, Mode::empty())
             .expect("it waits for nobody")
@@ -517,9 +517,9 @@ fn root_a_program_for_each_finished_file() {
     let running = capture(&network, &args);
     send(&network, 3, 500);
     let ended = running.interrupt().succeeded();
-    assert_eq!(ended.stderr.matches("has failed: exit status: 7").count(), 1, "{}", ended.stderr);
-    assert!(ended.stderr.contains("has failed for 3 files"), "{}", ended.stderr);
-    run(&network, &["capture", "-i", "rx0", "-w", &file, "-z", "no-such"]).failed(&["no program `no-such`"]);
+    assert_eq!(ended.stderr.matches("failed: exit status: 7").count(), 1, "{}", ended.stderr);
+    assert!(ended.stderr.contains("failed for 3 files"), "{}", ended.stderr);
+    run(&network, &["capture", "-i", "rx0", "-w", &file, "-z", "no-such"]).failed(&["cannot run `no-such`"]);
 }
 
 #[test]

@@ -151,10 +151,10 @@ fn root_what_is_forwarded_is_in_a_file_as_well() {
     assert_eq!(told, vec!["rx0\t60\t40"; 1000]);
 
     let run = |args: &[&str]| Running::spawn(&network, &mut weir(args)).wait();
-    run(&["forward", "rx0", "rx1", "-w", "/dev/full"]).failed(&["no more room for /dev/full"]);
+    run(&["forward", "rx0", "rx1", "-w", "/dev/full"]).failed(&["no space left for /dev/full"]);
     let both = run(&["forward", "rx0", "rx1", "-w", &file, "--on-exit", "open"]);
     assert_eq!(both.status.code(), Some(2), "{}", both.stderr);
-    assert!(both.stderr.contains("a copy ends with the process"), "{}", both.stderr);
+    assert!(both.stderr.contains("outlives the process"), "{}", both.stderr);
     assert!(is_as_before(&network), "{}", links(&network));
 }
 
@@ -169,9 +169,9 @@ fn root_a_disk_that_fills_up_ends_the_copy_and_not_the_forwarding() {
     command.arg(directory.path()).arg(env!("CARGO_BIN_EXE_weir"));
     let running = start(&network, command.args(["forward", "rx0", "rx1", "--json", "-w", "copy.pcapng"]));
     assert_eq!(send(&network, 10_000), 10_000);
-    running.wait_for("the copy ends here, and forwarding goes on: no more room for copy.pcapng");
+    running.wait_for("the copy ends here, and forwarding goes on: no space left for copy.pcapng");
     assert_eq!(send(&network, 100), 100);
-    let account = account(&running.interrupt().failed(&["no more room for copy.pcapng"]));
+    let account = account(&running.interrupt().failed(&["no space left for copy.pcapng"]));
     assert_eq!((&account["forwarded"], &account["lost"]), (&10_100.into(), &0.into()));
     let of = |field: &str| account["copy"][field].as_u64().unwrap_or_else(|| panic!("{field}: {account}"));
     assert!((1000..10_000).contains(&of("written")), "{account}");
@@ -212,7 +212,7 @@ fn root_closed_is_closed_after_kill_9() {
     }
     let network = lab();
     let running = start(&network, &mut weir(&["forward", "rx0", "rx1", "--both"]));
-    running.wait_for("on exit: ends, and packets go to this host's stack");
+    running.wait_for("on exit: ends, and the host's stack gets the packets");
     assert_eq!(send(&network, 100), 100);
     running.signal(Signal::KILL);
     assert_eq!(running.wait().status.code(), None, "it was killed");
@@ -256,7 +256,7 @@ fn root_open_goes_on_until_it_is_ended() {
         assert!(is_as_before(&network), "{}", links(&network));
         assert_eq!(send(&network, 10), 0);
         let ended = Running::spawn(&network, &mut bpffs.weir(&["forward", "--end", "rx0", "rx1"])).wait();
-        ended.failed(&["nothing goes on from `rx0` to `rx1`"]);
+        ended.failed(&["nothing is forwarded from `rx0` to `rx1`"]);
     }
 }
 
@@ -279,7 +279,7 @@ fn root_what_is_ended_is_what_goes_on_in_the_namespaces_that_are_named() {
     };
     // By the names of another place nothing goes on here, and that place is looked into.
     leave_open(&bpffs, &here, "rx0", "rx1");
-    end(&here, &from, &to).failed(&["nothing goes on from", "another namespace"]);
+    end(&here, &from, &to).failed(&["nothing is forwarded from", "another namespace"]);
     assert_eq!(send(&here, 100), 100, "what goes on here was not ended");
 
     leave_open(&bpffs, &here, &from, &to);
@@ -327,7 +327,7 @@ fn root_what_goes_on_is_listed_and_ended_where_its_interface_is_gone() {
     let ended = account(&weir(&["forward", "--end", path, "--json"]).succeeded());
     assert_eq!(ended["forwarded"], 100);
     assert!(list().is_empty() && !links(&network).contains("PROMISC"), "{}", links(&network));
-    weir(&["forward", "--end", path]).failed(&["nothing goes on as"]);
+    weir(&["forward", "--end", path]).failed(&["no forwarding named"]);
 }
 
 #[test]
@@ -341,7 +341,7 @@ fn root_where_no_bpffs_is_seen_that_is_said() {
         let ended = Running::spawn(&network, &mut hidden.weir(args)).wait();
         ended.failed(&[
             "cannot see what the kernel forwards",
-            "`ip netns exec` hides it; outside of that: weir forward",
+            "`ip netns exec` hides it; outside it, run: weir forward",
         ]);
     }
 }
@@ -378,7 +378,7 @@ fn root_names_that_look_alike_are_not_taken_for_one_another() {
         end(second, second_to).succeeded();
         assert_eq!(send(&network, 100), 100, "what goes from {first} to {first_to} goes on");
         end(second, second_to)
-            .failed(&["nothing goes on from", &format!("what does: {first} to {first_to}")]);
+            .failed(&["nothing is forwarded from", &format!("currently forwarded: {first} to {first_to}")]);
         assert_eq!(account(&end(first, first_to).succeeded())["forwarded"], 100);
     }
 }

@@ -86,7 +86,7 @@ fn root_a_wrong_namespace_is_an_error_that_says_what_to_do() {
     }
     let network = network();
     for (arguments, parts) in [
-        (["-i", "no-such/rx0"], ["`no-such`: there is none of that name", "hint: "]),
+        (["-i", "no-such/rx0"], ["`no-such`: no such namespace", "hint: "]),
         (["-i", "4194305/rx0"], ["there is no process 4194305", "lsns"]),
         (["--netns", "/dev/null"], ["/dev/null is not a network namespace", "/run/netns/NAME"]),
         (

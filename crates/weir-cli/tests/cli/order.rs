@@ -70,7 +70,7 @@ fn files_are_in_the_order_of_time(name: &str, args: &[&str]) {
     assert_eq!((account.number("lost"), account.number("written")), (0, 4 * COUNT), "{args:?}");
     let told = &account.0["time_order"];
     assert_eq!((told["late"].as_u64(), told["early"].as_u64()), (Some(0), Some(0)), "{args:?} {told}");
-    assert!(ended.stderr.contains("In the order of time (held back for 500 ms)"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("Sorted by time (held back for 500 ms)"), "{}", ended.stderr);
 
     let mut checks: Vec<_> =
         traffic.iter().map(|traffic| SequenceCheck::new(traffic, 0..2 * COUNT)).collect();
@@ -110,7 +110,7 @@ fn root_a_file_that_is_not_in_order_says_how_to_sort_it() {
     send(&network, &traffic);
     let ended = running.interrupt().succeeded();
     let told = ended.stderr.lines().find_map(|line| line.split_once("; to sort: ")).expect("it is told");
-    assert!(told.0.contains("packets of 4 queues"), "{told:?}");
+    assert!(told.0.contains("within each of 4 queues"), "{told:?}");
     let sorted = path(&directory, "sorted.pcapng");
     let command = told.1.replace("SORTED", &sorted).replacen("weir", "\"$0\"", 1);
     let program = crate::harness::weir(&[]).get_program().to_owned();
@@ -141,7 +141,7 @@ fn root_standard_output_is_in_the_order_of_time() {
         });
         send(&network, &traffic);
         let ended = running.interrupt().succeeded();
-        assert_eq!(ended.stderr.contains("In the order of time"), sorted, "{}", ended.stderr);
+        assert_eq!(ended.stderr.contains("Sorted by time"), sorted, "{}", ended.stderr);
         let directory = directory();
         let file = directory.path().join("f");
         std::fs::write(&file, reading.join().expect("a thread").expect("a pipe")).expect("room");
@@ -149,7 +149,7 @@ fn root_standard_output_is_in_the_order_of_time() {
     }
     let (running, stdout) = start_piped(&network, &[&args[..], &["--timestamps", "none"]].concat());
     drop(stdout);
-    assert!(!running.interrupt().stderr.contains("In the order of time"));
+    assert!(!running.interrupt().stderr.contains("Sorted by time"));
 }
 
 /// The time stamps that tshark finds: seconds and nanoseconds.

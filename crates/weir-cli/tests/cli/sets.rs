@@ -154,7 +154,7 @@ fn root_one_who_changes_a_set_is_waited_for_and_told_of() {
     for forgotten in [true, false] {
         let output = ctl(&network, &["filter", "-t", &socket, "--", &filter]);
         let told = String::from_utf8_lossy(&output.stderr).into_owned();
-        let expected = format!("set `{set}` is as its file says");
+        let expected = format!("set `{set}` is reloaded from its file");
         assert!(output.status.success() && told.contains(&expected) == forgotten, "{told}");
     }
     let ended = running.interrupt().succeeded();

@@ -50,7 +50,7 @@ fn numbers_are_those_of_capinfos() {
         assert_eq!(info["interfaces"].as_array().map(Vec::len), Some(1));
     }
     let text = succeeds(&["info"], &[&plain]);
-    assert!(text.contains("pcap has no place for it"), "{text}");
+    assert!(text.contains("pcap files do not record it"), "{text}");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_part_of_a_capture_has_no_share_of_loss() {
         succeeds(&["read", "--from", "+1ms", "-w"], &[&part, &whole]);
         assert_eq!((&object(&part)["partial"], &object(&part)["lost"]), (&true.into(), &10.into()));
         let text = succeeds(&["info"], &[&part]);
-        assert!(text.contains("10 packets; no share"), "{text}");
+        assert!(text.contains("10 packets; no percentage"), "{text}");
     }
 }
 

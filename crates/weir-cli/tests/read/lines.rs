@@ -381,6 +381,6 @@ fn windows_of_time() {
     }
     let output = weir(&["read", "--from", "2023-11-16", "--to", "+1s"], &[&file]);
     assert_eq!(output.status.code(), Some(0));
-    let span = "from 2023-11-15 03:43:20.000000000 to 2023-11-15 03:43:29.000000000";
+    let span = "covers 2023-11-15 03:43:20.000000000 to 2023-11-15 03:43:29.000000000";
     assert!(stderr(&output).contains(span), "{}", stderr(&output));
 }

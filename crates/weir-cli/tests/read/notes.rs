@@ -92,7 +92,7 @@ fn what_is_said_of_packets_stays_with_them() {
         let pcap = place.path("e.pcap");
         let output = weir(&["read", "-w"], &[&pcap, &original]);
         assert!(
-            stderr(&output).contains("pcap has no place for directions, losses, comments"),
+            stderr(&output).contains("pcap cannot store directions, losses, comments"),
             "{}",
             stderr(&output)
         );

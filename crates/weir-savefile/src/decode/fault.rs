@@ -8,13 +8,13 @@ use crate::ByteOrder;
 #[non_exhaustive]
 pub enum Fault {
     /// The first four bytes are those of no format that is known.
-    #[error("this is no capture file: it begins with {}", hex(.0))]
+    #[error("not a capture file: it begins with {}", hex(.0))]
     Magic([u8; 4]),
     /// A format that is known by name only.
-    #[error("{0} is not read: its records are not publicly described")]
+    #[error("cannot read {0}: its format is not publicly documented")]
     Undocumented(&'static str),
     /// A version that nothing is known of.
-    #[error("version {major}.{minor} is not known")]
+    #[error("unknown version {major}.{minor}")]
     Version {
         /// In front of the dot.
         major: u16,
@@ -25,7 +25,7 @@ pub enum Fault {
     #[error("a section header whose byte-order magic is {}", hex(.0))]
     ByteOrder([u8; 4]),
     /// A block before the first section header.
-    #[error("a block of type {0:#x} where a section header has to be")]
+    #[error("a block of type {0:#x} where a section header is required")]
     NoSection(u32),
     /// A length that no block of this type has.
     #[error("a block of type {kind:#x} cannot have {length} bytes")]
@@ -36,7 +36,7 @@ pub enum Fault {
         length: u32,
     },
     /// A block or packet that is longer than any real one.
-    #[error("a length of {length} bytes; more than {limit} is taken for damage")]
+    #[error("a length of {length} bytes; more than {limit} counts as damage")]
     TooLong {
         /// As it says.
         length: u32,
@@ -44,10 +44,10 @@ pub enum Fault {
         limit: u32,
     },
     /// A run of zeros where a record of pcap has to be.
-    #[error("zeros where a packet has to be")]
+    #[error("zeros where a packet should be")]
     Zeros,
     /// The header of another pcap file where a record has to be.
-    #[error("another file begins here: two were put together")]
+    #[error("another file begins here: two files were concatenated")]
     AnotherFile,
     /// The two lengths of a block differ.
     #[error("a block of type {kind:#x} begins with length {length} and ends with {tail}")]
@@ -60,7 +60,7 @@ pub enum Fault {
         tail: u32,
     },
     /// The fixed part of a block is longer than the block.
-    #[error("a block of type {kind:#x} is too short for what it has to say")]
+    #[error("a block of type {kind:#x} is too short for its contents")]
     Short {
         /// Block type.
         kind: u32,
@@ -88,24 +88,24 @@ pub enum Fault {
 #[non_exhaustive]
 pub enum Doubt {
     /// An option is longer than its block, or not as long as its code asks for.
-    #[error("the options of a block of type {0:#x} are damaged; it is taken without them")]
+    #[error("the options of a block of type {0:#x} are damaged and were ignored")]
     Options(u32),
     /// Before 1970 or after 2554.
-    #[error("a time stamp out of range: the nearest that can be said is taken")]
+    #[error("a timestamp is out of range and was set to the nearest possible one")]
     Time,
     /// A resolution below a nanosecond.
-    #[error("time stamps are finer than nanoseconds: they are cut")]
+    #[error("timestamps are finer than nanoseconds and were truncated")]
     Finer,
     /// Bits that nobody has given a meaning.
-    #[error("the link type {0:#x} has bits that mean nothing: they are left out")]
+    #[error("the link type {0:#x} has undefined bits, which were ignored")]
     LinkType(u32),
     /// A time zone, which nobody ever used.
     #[error(
-        "the header says that time stamps are {0} seconds off; as everywhere, that is not taken into account"
+        "the header says that timestamps are off by {0} seconds; weir ignores this, as other programs do"
     )]
     Zone(i32),
     /// A block that only makes sense in the byte order of its writer.
-    #[error("a block of type {kind:#x} in {order} order is left out: what is inside is not known")]
+    #[error("a block of type {kind:#x} in {order} order was skipped: its layout is unknown")]
     Foreign {
         /// Block type.
         kind: u32,

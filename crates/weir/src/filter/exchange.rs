@@ -155,7 +155,7 @@ pub struct Program {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// None: every packet is wanted.
+    /// None: no filter: every packet matches.
     All,
     /// Classic BPF, an instruction as four numbers: `code`, `jt`, `jf`, `k`.
     Classic(Vec<[u32; 4]>),

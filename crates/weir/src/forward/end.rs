@@ -36,9 +36,7 @@ pub(super) struct End {
 impl End {
     pub(super) fn find(wanted: &Wanted, id: u32) -> Result<Self, Error> {
         if wanted.is_any() {
-            return Err(Error::Options(
-                "`any` is no interface that packets can be forwarded to or from".into(),
-            ));
+            return Err(Error::Options("cannot forward to or from `any`; name an interface".into()));
         }
         let site = Site::open(wanted.namespace.as_ref())?;
         let device = site::inside(wanted.namespace.as_ref(), || Device::find(wanted))??;
@@ -197,7 +195,7 @@ pub(super) fn check(ends: &[End; 2], both: bool) -> Result<(), Error> {
     let (here, there) = (from.device.link_type()?, to.device.link_type()?);
     if here != there {
         let what = format!(
-            "`{from_name}` has frames of link type {here}, `{to_name}` of {there}: none can go from one to the other"
+            "`{from_name}` has link type {here}, `{to_name}` has {there}: packets cannot go from one to the other"
         );
         return Err(Error::Forward { what, mend: "name two Ethernet interfaces".into() });
     }
@@ -217,7 +215,7 @@ fn receives(end: &End) -> Result<(), Error> {
     }
     if let Native::Processors(why) | Native::Nowhere(why) = writers::native(&end.device) {
         let what =
-            format!("`{}`: {why}; so packets of one queue may come from several at a time", end.name());
+            format!("`{}`: {why}; so packets of one queue may arrive on several CPUs at once", end.name());
         let mend = "forward from a port below it, or use a bridge".into();
         return Err(Error::Forward { what, mend });
     }
@@ -254,15 +252,13 @@ fn sends(end: &End) -> Result<(), Error> {
     let name = end.name();
     if end.device.driver.as_deref() == Some("veth") {
         let what = format!(
-            "`{name}` takes no redirected packets: its other end has neither GRO nor an XDP program, and veth hands \
-             them over to nothing else"
+            "`{name}` accepts no redirected packets: its other end has neither GRO nor an XDP program, which veth requires"
         );
-        let mend =
-            "switch GRO of the other end on, where that is, while it is up: ethtool -K PEER gro on".into();
+        let mend = "turn on GRO on the other end while it is up: ethtool -K PEER gro on".into();
         return Err(Error::Forward { what, mend });
     }
     let driver = end.device.driver.as_deref().unwrap_or("of unknown name");
-    let what = format!("`{name}`: its driver ({driver}) takes no redirected packets as things are");
+    let what = format!("`{name}`: its driver ({driver}) accepts no redirected packets in this configuration");
     let (inside, device) = command::place(name);
     let mend = format!(
         "some drivers do once there is an XDP program on the interface, or a queue for each processor: {inside}ethtool -l \

@@ -178,8 +178,7 @@ impl ForwardBuilder {
     ) -> Result<Forward, Error> {
         let [from, to] = &self.ends;
         if self.copied.is_some() && self.on_exit == OnExit::Open {
-            let why =
-                "a copy ends with the process, and forwarding that stays open does not: ask for one of them";
+            let why = "--on-exit open outlives the process, and a copy (-w) does not; choose one";
             return Err(Error::Options(why.into()));
         }
         let mut ends = [End::find(from, 0)?, End::find(to, 1)?];
@@ -291,7 +290,7 @@ impl Forward {
                 return Err(Error::InterfaceGone { name: end.name().to_owned() });
             }
             if self.ended.is_none() && self.pumps.as_ref().is_some_and(Pumps::is_broken) {
-                let what = "a handler has panicked, and its packets are not forwarded any more".to_owned();
+                let what = "a handler has panicked, and its packets are no longer forwarded".to_owned();
                 return Err(Error::Forward { what, mend: "its message says where".to_owned() });
             }
             let mut fds: Vec<PollFd<'_>> = self.ends.iter().filter_map(End::fd).collect();

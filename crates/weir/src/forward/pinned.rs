@@ -75,7 +75,7 @@ impl Pinned {
     /// There is none; it cannot be seen from here.
     pub fn at(directory: &Path) -> Result<Self, Error> {
         let all = Self::all()?;
-        let what = || format!("nothing goes on as {}", directory.display());
+        let what = || format!("no forwarding named {}", directory.display());
         let known = told(&all);
         let found = all.into_iter().find(|one| one.directory == directory);
         found.ok_or_else(|| Error::Forward { what: what(), mend: known })
@@ -108,7 +108,7 @@ impl Pinned {
         let directory = pins::place(&pins::root(), keys);
         if !directory.is_dir() {
             let what =
-                format!("nothing goes on from `{from}` to `{to}`: there is no {}", directory.display());
+                format!("nothing is forwarded from `{from}` to `{to}`: there is no {}", directory.display());
             // As seen from where the first is.
             let mend = inside(one.namespace.as_ref(), || Self::all().map(|all| told(&all)))??;
             return Err(Error::Forward { what, mend });
@@ -237,8 +237,8 @@ impl Site {
 fn told(all: &[Pinned]) -> String {
     let pairs: Vec<String> = all.iter().map(|one| one.ends().join(" to ")).collect();
     match pairs.as_slice() {
-        [] => "nothing goes on at all".to_owned(),
-        pairs => format!("what does: {}", pairs.join("; ")),
+        [] => "nothing is forwarded at all".to_owned(),
+        pairs => format!("currently forwarded: {}", pairs.join("; ")),
     }
 }
 
@@ -247,8 +247,8 @@ fn visible(again: impl FnOnce() -> String) -> Result<(), Error> {
     if pins::is_bpffs() {
         return Ok(());
     }
-    let what = format!("cannot see what the kernel forwards: {BPFFS} is no bpffs here");
-    let mend = format!("`ip netns exec` hides it; outside of that: {}", again());
+    let what = format!("cannot see what the kernel forwards: {BPFFS} is not a bpffs here");
+    let mend = format!("`ip netns exec` hides it; outside it, run: {}", again());
     Err(Error::Forward { what, mend })
 }
 
@@ -257,7 +257,7 @@ fn key(wanted: &Wanted) -> Result<Key, Error> {
     let index = site.links.into_iter().find(|link| link.name == wanted.name).map(|link| link.index);
     let gone = || Error::Forward {
         what: format!("there is no interface `{}`", wanted.label()),
-        mend: "what goes on, also between interfaces that are gone: weir forward --list".to_owned(),
+        mend: "list what is forwarded, even between deleted interfaces: weir forward --list".to_owned(),
     };
     Ok(Key { namespace: site.cookie, index: index.ok_or_else(gone)? })
 }

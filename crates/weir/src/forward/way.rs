@@ -82,13 +82,13 @@ impl Way {
             ));
         }
         if !bound && device.tags != Tags::InFrame {
-            let what = format!("the driver of `{name}` strips VLAN tags and does not tell them to XDP");
+            let what = format!("the driver of `{name}` strips VLAN tags and does not report them to XDP");
             if !lose_tags {
-                let what = format!("{what}: tagged packets would go on without their tags");
-                let mend = format!("let it leave them: {}; or accept that: --lose-tags", device.leave_tags());
+                let what = format!("{what}: tagged packets would lose their tags");
+                let mend = format!("keep the tags: {}; or accept the loss: --lose-tags", device.leave_tags());
                 return Err(Error::Forward { what, mend });
             }
-            notes.push(format!("{what}: tagged packets go on without their tags, as asked"));
+            notes.push(format!("{what}: tagged packets lose their tags, as requested"));
         }
         let target = to.index();
         let programs = to.inside(move || programs.set_target(target).map(|()| programs))??;
@@ -107,7 +107,7 @@ impl Way {
         let refused = |error| match xdp::refused(&from.device, error) {
             error @ Error::Unsupported { .. } if too_long => {
                 let what = format!(
-                    "{error}; this kernel cannot redirect packets that take several buffers, as an MTU of {} allows",
+                    "{error}; this kernel cannot redirect multi-buffer packets, which an MTU of {} allows",
                     from.device.link.mtu
                 );
                 let (inside, device) = command::place(from.name());

@@ -36,10 +36,10 @@ pub enum ReadReason {
     #[error("is a directory")]
     Directory,
     /// It has no bytes at all.
-    #[error("is empty: not even the header of a capture file")]
+    #[error("is empty: it lacks even a capture file header")]
     Empty,
     /// It ends in the middle of something.
-    #[error("ends too early: {missing} more bytes are missing at least")]
+    #[error("ends too early: at least {missing} bytes are missing")]
     Cut {
         /// How many would have been needed to go on.
         missing: u64,
@@ -48,7 +48,7 @@ pub enum ReadReason {
     #[error("{0}")]
     Damaged(Fault),
     /// All was read, but for blocks whose inside makes no sense.
-    #[error("{blocks} damaged blocks were left out, the first at byte {first}: {fault}")]
+    #[error("{blocks} damaged blocks were skipped, the first at byte {first}: {fault}")]
     LeftOut {
         /// How many.
         blocks: u64,
@@ -100,8 +100,8 @@ impl fmt::Display for ReadError {
         write!(f, "{}", self.reason)?;
         match (self.position, self.packets) {
             (None, _) => Ok(()),
-            (_, 1) => f.write_str("; 1 packet before that is whole"),
-            (_, packets) => write!(f, "; {packets} packets before that are whole"),
+            (_, 1) => f.write_str("; 1 packet before it is intact"),
+            (_, packets) => write!(f, "; {packets} packets before it are intact"),
         }
     }
 }
@@ -114,12 +114,12 @@ impl ReadError {
             | ReadReason::CompressedCut(_)
             | ReadReason::CompressedDamaged { .. }
             | ReadReason::LeftOut { .. } => {
-                Some("what is whole can be saved: weir read --repair FILE -w NEW")
+                Some("save the intact packets with: weir read --repair FILE -w NEW")
             }
             ReadReason::Damaged(Fault::Magic(_) | Fault::Undocumented(_) | Fault::Version { .. }) => {
                 Some("weir reads pcap and pcapng, also compressed by gzip, zstd or lz4")
             }
-            ReadReason::Damaged(_) => Some("what is whole can be saved: weir read --repair FILE -w NEW"),
+            ReadReason::Damaged(_) => Some("save the intact packets with: weir read --repair FILE -w NEW"),
             _ => None,
         }
     }

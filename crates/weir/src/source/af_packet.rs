@@ -130,7 +130,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         retire_ms: u32::try_from(retire.as_millis()).expect("at most a second"),
     };
     let (mut in_kernel, not_taken) = in_kernel(device, snap_len, refusals.as_ref())?;
-    let slower = |why| format!("slower than it could be, as the filter is asked in the process: {why}");
+    let slower = |why| format!("the filter runs in the process, which is slower: {why}");
     let mut warnings: Vec<String> = not_taken.map(slower).into_iter().collect();
     if let Some((filter, _)) = &in_kernel
         && packet::try_filter(&wanted, filter.program()).is_err_and(|error| error.errno() == ENOMEM)
@@ -141,7 +141,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     let in_pump = device.any || device.filter.is_some() && in_kernel.is_none();
     let sieve = device.filter.as_ref().filter(|_| in_pump).map(Sieve::new);
     let interpreted = sieve.as_ref().and_then(Sieve::why_interpreted);
-    let interpreted = interpreted.map(|why| format!(", filter interpreted, which is slower: {why}"));
+    let interpreted = interpreted.map(|why| format!(", filter interpreted (slower): {why}"));
     // A filter looks at packets before they are cut.
     // Of all interfaces a header goes that may be longer than the one that comes in its place.
     let kept_len = if device.any { snap_len.saturating_add(LONGEST_HEADER) } else { snap_len };

@@ -208,7 +208,7 @@ fn open_at(
     if frames.segments && longest <= frames.frame_size.room() && !takes_segments(device, frames)? {
         frames.segments = false;
         notes.push(format!(
-            "packets longer than {} bytes, which offloads make, are lost and counted: Linux 6.6 takes them",
+            "packets longer than {} bytes (from offloads) are lost and counted; Linux 6.6 captures them",
             frames.frame_size.room()
         ));
     }
@@ -261,7 +261,7 @@ fn open_at(
     let detail = format!(
         "{} XDP to AF_XDP sockets, {}{}, {queues} {} of {} frames of {} and {} chunks of {}",
         if hook == XdpHook::Native { "native" } else { "generic" },
-        if zero_copy { "zero-copy" } else { "the kernel copies (no zero-copy here)" },
+        if zero_copy { "zero-copy" } else { "copied by the kernel (no zero-copy)" },
         if how.active { ", busy polling" } else { "" },
         if queues == 1 { "queue" } else { "queues" },
         frames.frames,
@@ -328,7 +328,7 @@ fn refused(name: &str, error: CallError) -> Error {
         }
         Errno::BUSY => Error::Unsupported {
             name,
-            what: format!("another program has an AF_XDP socket there ({error})"),
+            what: format!("another program has an AF_XDP socket on the queue ({error})"),
             instead: "end that program, or use --source xdp or tc",
         },
         Errno::AFNOSUPPORT => Error::Unsupported {

@@ -55,7 +55,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
             (true, false) => "ingress",
             _ => "egress",
         },
-        describe(settings, &shape, writers, "processor"),
+        describe(settings, &shape, writers, "per-CPU queue"),
     );
     source.attached(hold);
     Ok(Opened { source, snap_len, detail, warnings: Vec::new() })

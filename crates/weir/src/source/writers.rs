@@ -52,13 +52,13 @@ pub(crate) fn native(device: &Device) -> Native {
     match device.driver.as_deref() {
         Some(driver) if ONE_A_QUEUE.contains(&driver) => Native::Queues,
         // bond_xdp_set (drivers/net/bonding/bond_main.c)
-        Some("bonding") => Native::Processors("a bond hands the program to each of its ports"),
+        Some("bonding") => Native::Processors("a bond runs the program on each of its ports"),
         // netvsc_vf_setxdp (drivers/net/hyperv/netvsc_bpf.c)
         Some("hv_netvsc") => {
-            Native::Processors("the driver hands the program to the interface's virtual function, too")
+            Native::Processors("the driver also runs the program on the interface's virtual function")
         }
         // tun_build_skb (drivers/net/tun.c)
-        Some("tun") => Native::Processors("whoever writes to it runs the program"),
+        Some("tun") => Native::Processors("the program runs in the process that writes"),
         // mtk_create_page_pool (drivers/net/ethernet/mediatek/mtk_eth_soc.c): receive queues are those of no interface.
         Some("mtk_soc_eth") => Native::Nowhere("the driver runs one program for all its interfaces"),
         _ => Native::Unknown,

@@ -64,7 +64,10 @@ pub(crate) fn open(
 
 /// What there is to say where XDP does not get the tags that the device takes off.
 pub(crate) fn without_tags(device: &Device) -> String {
-    format!("VLAN tags that the device strips are missing: XDP is not told of them ({})", device.leave_tags())
+    format!(
+        "VLAN tags are missing: the device strips them and does not report them to XDP; to keep them: {}",
+        device.leave_tags()
+    )
 }
 
 /// Whether the program is to take packets of several buffers, as far as the driver has any.
@@ -108,7 +111,7 @@ pub(crate) fn keep_vlans(device: &Device, settings: &Settings, always: bool) -> 
     let so = if settings.steering.is_some_and(|steering| steering.is_by_vlan()) {
         ", so packets cannot be steered by VLAN"
     } else if device.filter.as_ref().is_some_and(|filter| filter.asks_for_tags()) {
-        ", so the filter cannot ask for them"
+        ", so the filter cannot match them"
     } else if always {
         ""
     } else {
@@ -116,12 +119,13 @@ pub(crate) fn keep_vlans(device: &Device, settings: &Settings, always: bool) -> 
     };
     Err(Error::Unsupported {
         name: device.link.name.clone(),
-        what: format!("its VLAN tags are stripped and not told to XDP{so} ({})", device.leave_tags()),
+        what: format!(
+            "the device strips VLAN tags and does not report them to XDP{so}; to keep them: {}",
+            device.leave_tags()
+        ),
         instead: match settings.mode {
-            Mode::Pass => "use --source tc, or have the driver leave the tags",
-            Mode::Exclusive => {
-                "have the driver leave the tags; or use --source tc, which leaves packets to the host"
-            }
+            Mode::Pass => "use --source tc, or keep the tags",
+            Mode::Exclusive => "keep the tags, or use --source tc, which leaves packets to the host",
         },
     })
 }
@@ -136,14 +140,14 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
     let name = &device.link.name;
     let (kind, native) = match hook {
         XdpHook::Native => ("native", writers::native(device)),
-        XdpHook::Generic => ("generic", Native::Processors("the stack receives anywhere")),
+        XdpHook::Generic => ("generic", Native::Processors("generic XDP runs on any CPU")),
     };
     let (writers, count, writer) = match native {
         Native::Queues => (Writers::Queues(device.driven()), device.rx_queues, "queue"),
         Native::Unknown | Native::Processors(_) => {
             let processors = Processors::online()?;
             let count = processors.count();
-            (Writers::Processors(processors), count, "processor")
+            (Writers::Processors(processors), count, "per-CPU queue")
         }
         Native::Nowhere(why) => {
             return Err(Error::Unsupported {
@@ -175,7 +179,7 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
     let opened = Opened { source, snap_len, detail, warnings: Vec::new() };
     Ok(match native {
         Native::Processors(why) if hook == XdpHook::Native => opened.note(why),
-        Native::Unknown => opened.note("its driver is not known to have one context for each receive queue"),
+        Native::Unknown => opened.note("its driver is not known to use one context per receive queue"),
         _ => opened,
     })
 }
@@ -198,7 +202,7 @@ pub(crate) fn refused(device: &Device, error: CallError) -> Error {
         // `ENOSPC`: the other end of veth sends on more queues than this one receives on (veth_xdp_set).
         Errno::OPNOTSUPP | Errno::INVAL | Errno::RANGE | Errno::NOSPC => Error::Unsupported {
             what: format!(
-                "driver {} refuses native XDP as things are ({}; MTU {})",
+                "driver {} refuses native XDP in this configuration ({}; MTU {})",
                 device.driver.as_deref().unwrap_or("of unknown name"),
                 error.source,
                 device.link.mtu

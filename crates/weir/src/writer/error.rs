@@ -41,7 +41,7 @@ pub enum WriteError {
         parent: PathBuf,
     },
     /// The user may not write there.
-    #[error("cannot write to {}: {source}; choose a place that you may write to, or have its permissions changed", .path.display())]
+    #[error("cannot write to {}: {source}; choose a directory you may write to, or change its permissions", .path.display())]
     NotPermitted {
         /// As given.
         path: PathBuf,
@@ -57,7 +57,7 @@ pub enum WriteError {
         source: Arc<io::Error>,
     },
     /// The file is there, and must not be overwritten.
-    #[error("{} exists, and --no-clobber forbids to overwrite it; choose another name", .path.display())]
+    #[error("cannot overwrite {}: it exists, and --no-clobber is given; choose another name", .path.display())]
     Exists {
         /// As given.
         path: PathBuf,
@@ -71,13 +71,13 @@ pub enum WriteError {
         holder: String,
     },
     /// A file that was closed for a while is not what it was.
-    #[error("{} was changed by another program; what was written to it before stays, the rest is missing", .path.display())]
+    #[error("{} was changed by another program; what was written before is still there, the rest is missing", .path.display())]
     Changed {
         /// The file.
         path: PathBuf,
     },
     /// The path is no pattern of time.
-    #[error("cannot make a file name of {}: {reason}; a percent sign itself is written %%", .path.display())]
+    #[error("cannot make a file name of {}: {reason}; write %% for a percent sign", .path.display())]
     Pattern {
         /// As given.
         path: PathBuf,
@@ -86,22 +86,20 @@ pub enum WriteError {
     },
     /// What cannot be followed by a second file.
     #[error(
-        "{name} is no regular file: there can be no second one after it; name a file, or do without rotation"
+        "{name} is not a regular file and cannot be followed by a second one; name a file, or do not rotate"
     )]
     NoRotation {
         /// The pipe or device.
         name: String,
     },
     /// The program for finished files is not there.
-    #[error(
-        "there is no program `{command}` to run for finished files; name one that is in PATH, or by its path"
-    )]
+    #[error("cannot run `{command}` for finished files: no such program; name one in PATH, or give its path")]
     Command {
         /// As given.
         command: String,
     },
     /// Somebody else has put something there.
-    #[error("cannot write to {}: user {owner} has put a {what}; choose another place, or have it removed", .path.display())]
+    #[error("cannot write to {}: user {owner} has put a {what}; choose another place, or remove it", .path.display())]
     Foreign {
         /// As given.
         path: PathBuf,
@@ -111,13 +109,13 @@ pub enum WriteError {
         what: &'static str,
     },
     /// A FIFO that nobody reads.
-    #[error("cannot write to {}: it is a FIFO and nobody reads it; start the reader first", .path.display())]
+    #[error("cannot write to {}: it is a FIFO without a reader; start the reader first", .path.display())]
     Unread {
         /// As given.
         path: PathBuf,
     },
     /// The disk has refused what the kernel had taken for it.
-    #[error("cannot bring {} to the disk: {source}; what the file holds is not certain", .path.display())]
+    #[error("cannot fsync {}: {source}; its contents may be incomplete", .path.display())]
     Sync {
         /// The file.
         path: PathBuf,
@@ -133,7 +131,7 @@ pub enum WriteError {
         source: Arc<io::Error>,
     },
     /// The interfaces have several link types, and the format has room for one.
-    #[error("a pcap file holds one link type, but {each}; write pcapng, or a file for each interface")]
+    #[error("a pcap file holds a single link type, but {each}; write pcapng, or one file per interface")]
     LinkTypes {
         /// Each interface with its link type.
         each: String,
@@ -145,7 +143,7 @@ pub enum WriteError {
         reason: String,
     },
     /// No room for more.
-    #[error("no more room for {name}: {source}; {kept}. Make room, or choose another place")]
+    #[error("no space left for {name}: {source}; {kept}. Free some space, or choose another place")]
     Full {
         /// The file.
         name: String,
@@ -167,7 +165,7 @@ pub enum WriteError {
         kept: Kept,
     },
     /// Nobody reads the pipe any more.
-    #[error("the reader of {name} is gone; {kept}")]
+    #[error("the reader of {name} has closed it; {kept}")]
     Closed {
         /// The pipe.
         name: String,
@@ -185,7 +183,7 @@ pub enum WriteError {
         kept: Kept,
     },
     /// The writer was closed before.
-    #[error("nothing can be written any more: the file is finished")]
+    #[error("cannot write: the file is already closed")]
     Finished,
     /// A chunk that is to be rewritten is no run of records.
     #[error("a chunk holds a {0}; please report this: it is a bug, or something else writes to the pool")]

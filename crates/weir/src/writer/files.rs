@@ -208,7 +208,7 @@ impl Files {
         let Some(ring) = &self.ring else { return Ok(()) };
         if !self.template.is_exact() {
             self.finished.warn(format!(
-                "files of earlier runs are not counted: {} does not tell them from others; use %Y%m%d-%H%M%S",
+                "files of earlier runs are not counted: {} does not distinguish them from others; use %Y%m%d-%H%M%S",
                 self.template.path().display()
             ));
             return Ok(());
@@ -265,7 +265,7 @@ fn left_alone(others: &[Found]) -> String {
     if others.len() > MOST {
         names.push(format!("and {} more", others.len() - MOST));
     }
-    format!("left alone and not counted, as no captures of this ring: {}", names.join(", "))
+    format!("not part of this ring and left alone: {}", names.join(", "))
 }
 
 impl Written {

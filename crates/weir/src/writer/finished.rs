@@ -93,7 +93,7 @@ impl Finished {
         if waiting > self.shared.told.load(Ordering::Relaxed) {
             self.shared.told.store(waiting * 2, Ordering::Relaxed);
             self.warn(format!(
-                "{waiting} finished files wait: what is done with each takes longer than writing it"
+                "{waiting} finished files are waiting: processing a file takes longer than writing one"
             ));
         }
         if let Some(files) = &self.files {
@@ -120,7 +120,7 @@ impl Finished {
         let failures = self.shared.failures.swap(0, Ordering::Relaxed);
         if failures > 1 {
             let command = self.shared.command.as_deref().unwrap_or_default().to_string_lossy();
-            self.warn(format!("`{command}` has failed for {failures} files"));
+            self.warn(format!("`{command}` failed for {failures} files"));
         }
         self.shared.failed.lock().unwrap_or_else(PoisonError::into_inner).take().map_or(Ok(()), Err)
     }
@@ -165,10 +165,7 @@ impl Shared {
         let Err(reason) = self.keeper.run(command, path) else { return };
         if self.failures.fetch_add(1, Ordering::Relaxed) == 0 {
             let command = command.to_string_lossy();
-            self.warn(format!(
-                "`{command} {}` has failed: {reason}; the file itself is whole",
-                path.display()
-            ));
+            self.warn(format!("`{command} {}` failed: {reason}; the file itself is intact", path.display()));
         }
     }
 }

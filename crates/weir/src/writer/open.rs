@@ -59,7 +59,7 @@ pub(super) fn open(
     let others = exposed(&file, mode(options.group_readable));
     if let Some((owner, mode)) = others.filter(|_| !created) {
         warnings.push(format!(
-            "cannot keep others from {}: it belongs to user {owner}, and its mode stays {mode:04o}; choose another name",
+            "cannot make {} private: it belongs to user {owner} and keeps mode {mode:04o}; choose another name",
             path.display()
         ));
     }
@@ -108,7 +108,7 @@ fn lock(file: &File, path: &Path) -> Result<Option<String>, WriteError> {
             Err(WriteError::Locked { path: path.to_owned(), holder: holder(file).unwrap_or_default() })
         }
         Err(error) => Ok(Some(format!(
-            "cannot lock {}: {error}; a second capture into it would not be noticed",
+            "cannot lock {}: {error}; a second capture into it would go unnoticed",
             path.display()
         ))),
     }

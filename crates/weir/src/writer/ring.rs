@@ -95,7 +95,7 @@ impl Ring {
         if given {
             state.gone.for_room += 1;
             if state.gone.for_room == 1 {
-                state.warnings.push("the disk is full: the oldest files go, one at a time".to_owned());
+                state.warnings.push("the disk is full; deleting the oldest files one by one".to_owned());
             }
         }
         given
@@ -147,5 +147,8 @@ impl Ring {
 }
 
 fn told(path: &Path, error: &std::io::Error) -> String {
-    format!("cannot delete {}, the oldest file: {error}; it stays, and the capture goes on", path.display())
+    format!(
+        "cannot delete {}, the oldest file: {error}; the file stays, and the capture continues",
+        path.display()
+    )
 }

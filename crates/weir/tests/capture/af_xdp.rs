@@ -23,7 +23,7 @@ fn root_each_queue_has_its_socket_and_its_account() {
         let mut capture = on_rx(&network).source(SourceChoice::AfXdp).mode(Mode::Exclusive).open().unwrap();
         let interface = &capture.interfaces()[0];
         let detail = &interface.detail;
-        assert!(detail.starts_with("native XDP to AF_XDP sockets, the kernel copies"), "{detail}");
+        assert!(detail.starts_with("native XDP to AF_XDP sockets, copied by the kernel"), "{detail}");
         assert!(detail.contains("2 queues of 8192 frames of 2 KiB"), "{detail}");
         assert_eq!((interface.source, interface.mode, interface.queues), ("af_xdp", "exclusive", 2));
         let mut check = SequenceCheck::new(&traffic, 0..3 * COUNT);

@@ -32,7 +32,10 @@ fn root_a_program_of_someone_else_stays() {
         let interface = &capture.interfaces()[0];
         assert_eq!(interface.source, "tc");
         let why = &interface.why;
-        assert!(why.contains("has an XDP program already (id ") && why.contains("`pass_all`"), "{why}");
+        assert!(
+            why.contains("another XDP program is attached to `rx0` (id ") && why.contains("`pass_all`"),
+            "{why}"
+        );
         let sender = FrameSender::new(&network.pair().tx).unwrap();
         let mut packets = 0;
         take_of(&mut capture, || sender.send_frames(&frames).unwrap(), |chunk| packets += chunk.len());

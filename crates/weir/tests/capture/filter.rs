@@ -310,7 +310,7 @@ fn root_a_filter_that_is_too_long_is_asked_in_the_process_and_told() {
         let warnings = &capture.interfaces()[0].warnings;
         let [warning] = &warnings[..] else { panic!("{warnings:?}") };
         assert!(
-            warning.contains("asked in the process") && warning.contains("kernel takes 4096"),
+            warning.contains("runs in the process") && warning.contains("kernel takes 4096"),
             "{warning}"
         );
         let mut packets = 0;

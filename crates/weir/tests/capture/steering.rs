@@ -312,7 +312,7 @@ fn root_what_cannot_be_steered_is_refused() {
         for (source, mode) in [(SourceChoice::AfPacket, Mode::Pass), (SourceChoice::AfXdp, Mode::Exclusive)] {
             options(refusal(on_rx(&network).source(source).mode(mode).steer(Steer::Flow, 2)), "xdp and tc");
         }
-        options(refusal(common::capture().interface("any").steer(Steer::Flow, 2)), "not on all");
+        options(refusal(common::capture().interface("any").steer(Steer::Flow, 2)), "a named interface");
         // Of memory, chunks are made fewer at first; where that is not enough, it is said.
         let large = on_rx(&network).chunks(1 << 16).chunk_size(1 << 20).steer(Steer::Flow, 256);
         let large = refusal(large.source(SourceChoice::Xdp));

@@ -36,7 +36,7 @@ fn many_writers_of_a_tap_make_one_whole_file(source: SourceChoice, mode: Mode) {
         let builder = common::with_room_for(ALL, 520).interface("tap0").source(source).mode(mode);
         let mut capture = builder.open().expect("it opens");
         let interface = &capture.interfaces()[0];
-        assert!(interface.detail.contains("processor"), "{}", interface.detail);
+        assert!(interface.detail.contains("per-CPU"), "{}", interface.detail);
 
         let file = tempfile::NamedTempFile::new().expect("a file");
         let files: Vec<_> = capture.interfaces().iter().map(FileInterface::from).collect();

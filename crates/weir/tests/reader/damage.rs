@@ -200,7 +200,7 @@ fn what_is_no_capture_file_says_what_it_begins_with() {
         (b"\x7fELF\x02\x01", "begins with 7f 45 4c 46"),
         (b"\x4d\x3c\x2b\xa1rest", "Navtel"),
         (b"\x0a\x0d\x0d\x0a\x1c\0\0\0\x01\x02\x03\x04", "byte-order magic"),
-        (b"\xd4", "3 more bytes"),
+        (b"\xd4", "at least 3 bytes"),
     ] {
         let error = all(bytes).error.unwrap();
         assert!(error.to_string().contains(words), "{error}");

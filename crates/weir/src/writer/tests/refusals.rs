@@ -44,7 +44,7 @@ fn a_file_as_parent() {
 fn an_unwritable_place() {
     let (error, message) = refused(Path::new("/sys/c.pcapng"));
     assert!(matches!(error, WriteError::NotPermitted { .. }), "{error:?}");
-    assert!(message.contains("choose a place"));
+    assert!(message.contains("choose a directory"));
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn root_that_others_may_read_a_file_of_theirs_is_told() {
         let mut writer = Writer::create(&path, &interfaces(), &options(Format::Pcapng)).unwrap();
         let warnings = writer.warnings();
         assert_eq!(warnings.len(), usize::from(told), "{mode:o}: {warnings:?}");
-        let words = format!("it belongs to user {NOBODY}, and its mode stays {mode:04o}");
+        let words = format!("it belongs to user {NOBODY} and keeps mode {mode:04o}");
         assert!(warnings.iter().all(|warning| warning.contains(&words)), "{warnings:?}");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o7777, mode);
     }

@@ -406,7 +406,7 @@ fn a_file_that_cannot_be_deleted_stays_until_it_can_and_the_writer_goes_on() {
     let warnings = writer.warnings();
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert!(
-        warnings[0].contains("f0") && warnings[0].contains("it stays, and the capture goes on"),
+        warnings[0].contains("f0") && warnings[0].contains("the file stays, and the capture continues"),
         "{warnings:?}"
     );
     assert_eq!((writer.written().packets, writer.files().count), (90, 9));
@@ -427,7 +427,7 @@ fn fill_a_ring(disk: &SmallDisk, options: &WriterOptions) {
     let (list, warnings) = (writer.files(), writer.warnings());
     assert_eq!(writer.written().packets, 4000);
     assert!(list.deleted_for_room > 5 && list.deleted == list.deleted_for_room, "{list:?}");
-    assert_eq!(warnings, ["the disk is full: the oldest files go, one at a time"]);
+    assert_eq!(warnings, ["the disk is full; deleting the oldest files one by one"]);
     let there = names(&disk.path(""));
     assert_eq!(there.len() as u64, list.count - list.deleted);
     assert!(there.len() >= 3, "no more go than have to: {there:?}");
