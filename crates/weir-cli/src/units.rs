@@ -97,7 +97,7 @@ pub(crate) fn snap_len(text: &str) -> Result<u32, String> {
 /// A number of packets or chunks, above 0.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     match text.trim().parse::<u64>() {
-        Ok(0) | Err(_) => Err("allowed is a whole number from 1".to_owned()),
+        Ok(0) | Err(_) => Err("must be a whole number of at least 1".to_owned()),
         Ok(number) => Ok(number),
     }
 }
@@ -105,13 +105,13 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
 /// A number of files, above 0.
 pub(crate) fn files(text: &str) -> Result<u32, String> {
     let files = text.trim().parse().ok().filter(|&files: &u32| files > 0);
-    files.ok_or_else(|| "allowed is a whole number from 1".to_owned())
+    files.ok_or_else(|| "must be a whole number of at least 1".to_owned())
 }
 
 /// A number of chunks. Whether they fit into memory is for the engine to say.
 pub(crate) fn chunks(text: &str) -> Result<u32, String> {
     let chunks = text.trim().parse().ok().filter(|&chunks: &u32| chunks >= 2);
-    chunks.ok_or_else(|| "allowed is a whole number from 2, as far as memory goes".to_owned())
+    chunks.ok_or_else(|| "must be a whole number of at least 2".to_owned())
 }
 
 /// A duration; the unit must be named, because seconds and milliseconds are both usual.
@@ -322,7 +322,7 @@ mod tests {
         }
         assert_eq!(chunks("64"), Ok(64));
         for text in ["0", "1", "-2", "4294967296"] {
-            assert!(chunks(text).expect_err(text).contains("from 2"), "{text}");
+            assert!(chunks(text).expect_err(text).contains("at least 2"), "{text}");
         }
         assert_eq!(chunk_size("4K"), Ok(4096));
         for text in ["4095", "1025MiB", "8GiB"] {

@@ -14,7 +14,7 @@ pub fn lock(file: impl AsFd) -> io::Result<bool> {
         Ok(_) => Ok(true),
         Err(error) if error.kind() != io::ErrorKind::WouldBlock => Err(error),
         Err(_) if is_locked(&file)? => Ok(false),
-        Err(_) => Err(io::Error::new(io::ErrorKind::WouldBlock, "somebody who reads it holds a lock")),
+        Err(_) => Err(io::Error::new(io::ErrorKind::WouldBlock, "a reader holds a lock")),
     }
 }
 

@@ -194,10 +194,10 @@ impl Settings {
             return Err(Error::Options(format!("packets can be held back for {longest} s at most")));
         }
         if self.by_time.is_some() && self.timestamps == Timestamps::None {
-            return Err(Error::Options("without time stamps there is no order of time: ask for them".into()));
+            return Err(Error::Options("sorting by time needs timestamps".into()));
         }
         if self.pool.chunks.is_some() && self.pool.memory.is_some() {
-            let why = "chunks take what they take: ask for so many of them, or for so much memory in all";
+            let why = "choose either a number of chunks or a total amount of memory";
             return Err(Error::Options(why.into()));
         }
         if self.snap_len == 0 {

@@ -191,9 +191,9 @@ fn refused(name: &str, path: &Path, error: CallError) -> Error {
             };
         }
         Errno::NOENT | Errno::SRCH if is_process => {
-            (format!("there is no process {name}"), "`lsns -t net` lists namespaces with their processes")
+            (format!("no such process: {name}"), "`lsns -t net` lists namespaces with their processes")
         }
-        Errno::NOENT => (format!("there is no file {name}"), "`lsns -t net -n` lists namespaces"),
+        Errno::NOENT => (format!("no such file: {name}"), "`lsns -t net -n` lists namespaces"),
         Errno::INVAL => (
             format!("{} is not a network namespace", path.display()),
             "such files are /run/netns/NAME and /proc/PID/ns/net",
@@ -226,8 +226,8 @@ mod tests {
             ("no-such-name", "no such namespace"),
             ("", "no such namespace"),
             ("..", "no such namespace"),
-            ("4194305", "no process 4194305"), // beyond the largest that the kernel allows
-            ("/no/such/file", "no file /no/such/file"),
+            ("4194305", "no such process: 4194305"), // beyond the largest that the kernel allows
+            ("/no/such/file", "no such file: /no/such/file"),
             ("/dev/null", "/dev/null is not a network namespace"),
             ("/proc/self/ns/mnt", "is not a network namespace"),
         ] {

@@ -37,7 +37,7 @@ impl UserArgs {
         let Some(name) = &self.relinquish_privileges else { return own() };
         let found = User::find(name).map_err(|error| Failure::new(format_args!("-Z {name}: {error}")))?;
         let unknown = || {
-            Failure::usage(format!("-Z {name}: there is no user of this name"))
+            Failure::usage(format!("-Z {name}: no such user"))
                 .hint("getent passwd lists those that there are")
         };
         let user = found.ok_or_else(unknown)?;
@@ -52,7 +52,7 @@ impl UserArgs {
     pub(super) fn switch_to(user: &User) -> Result<(), Failure> {
         user.switch_to().map_err(|error| {
             Failure::new(format_args!("-Z {}: {error}", user.name))
-                .hint("only root, or who has CAP_SETUID and CAP_SETGID, may become another user")
+                .hint("changing the user takes root, or CAP_SETUID and CAP_SETGID")
         })
     }
 }

@@ -121,7 +121,7 @@ fn serve(stream: UnixStream, shared: &Shared, member: Option<Uid>) -> io::Result
     stream.set_write_timeout(Some(PATIENCE))?;
     let mut talk = Talk { stream, shared, member, changing: None };
     let ended = talk.until_ended();
-    let why = "who was changing it went away, or took too long".to_owned();
+    let why = "the client changing it disconnected or took too long".to_owned();
     if let Some(what) = talk.end_changing(|name| What::SetInPart { name, why }) {
         talk.changed(what, || ());
     }
@@ -233,8 +233,7 @@ impl<'a> Talk<'a> {
                 Err(error) => refused(error.into()),
             },
             Ask::Put { .. } if self.member.is_some() => Answer::Refused {
-                why: "only root and the user who captures may give it programs; say what is wanted"
-                    .to_owned(),
+                why: "only root and the capture's user may send it programs; send an expression".to_owned(),
             },
             Ask::Filter(filter) => {
                 let (answer, put) = self.filter(filter);

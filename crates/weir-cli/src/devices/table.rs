@@ -80,7 +80,7 @@ fn driver(device: &Device) -> String {
 /// The best that the driver can, and whether another program is there.
 fn xdp(device: &Device) -> String {
     let best = match device.xdp {
-        None => "not told",
+        None => "unknown",
         Some(xdp) if xdp.zero_copy => "zero-copy",
         Some(xdp) if xdp.native => "native",
         Some(_) => "generic",

@@ -139,7 +139,7 @@ fn stack() -> Vec<Check> {
     };
     let (received, dropped, squeezed) = (sum(0), sum(1), sum(2));
     let setting =
-        |name: &str| read(&format!("/proc/sys/net/core/{name}")).unwrap_or_else(|| "not told".into());
+        |name: &str| read(&format!("/proc/sys/net/core/{name}")).unwrap_or_else(|| "unknown".into());
     let backlog = setting("netdev_max_backlog");
     let budget = setting("netdev_budget");
     let found = format!("{backlog}; {dropped} packets dropped since the start");

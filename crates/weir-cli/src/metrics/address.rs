@@ -77,7 +77,7 @@ fn refused(address: &str, error: &io::Error) -> Failure {
             failure.hint("somebody listens there already; name another address with --metrics")
         }
         io::ErrorKind::AddrNotAvailable => {
-            failure.hint("that is no address of this machine; `ip address` lists them")
+            failure.hint("not an address of this machine; `ip address` lists them")
         }
         _ => failure,
     }

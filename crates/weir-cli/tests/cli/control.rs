@@ -456,7 +456,7 @@ fn a_member_exchanges_filters_and_is_given_nothing_else(source: &str) {
     let nothing = r#"{"interface":0,"form":{"classic":[[6,0,0,0]]},"sets":[],"descriptors":0}"#;
     let put = format!(r#"{{"version":3,"ask":{{"put":{{"filter":"all of it","programs":[{nothing}]}}}}}}"#);
     let (answer, _) = told_a_member(&socket, &put);
-    assert!(answer.contains("only root and the user who captures may give it programs"), "{answer}");
+    assert!(answer.contains("only root and the capture's user may send it programs"), "{answer}");
     // A file that only root may read, which a member's own `weir` would not open.
     let named = format!(
         r#"{{"text":"host in @{members}","pcap":false,"names":{{"hosts":{{}},"networks":{{}},"ethernets":{{}},"services":{{}},"protocols":{{}},"sets":{{}}}}}}"#
@@ -537,7 +537,7 @@ fn root_members_make_way_for_root() {
         [stream].into_iter().chain(idle).collect::<Vec<_>>()
     });
     ctl_succeeds(&network, &["set", "-t", &socket, &members, "add", "10.9.8.8"]);
-    running.wait_for("changed in part: who was changing it went away, or took too long (by user 12345)");
+    running.wait_for("changed in part: the client changing it disconnected or took too long (by user 12345)");
     running.wait_for("1 added, 0 removed");
     drop(connections);
     running.interrupt().succeeded();

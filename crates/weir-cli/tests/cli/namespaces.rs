@@ -87,7 +87,7 @@ fn root_a_wrong_namespace_is_an_error_that_says_what_to_do() {
     let network = network();
     for (arguments, parts) in [
         (["-i", "no-such/rx0"], ["`no-such`: no such namespace", "hint: "]),
-        (["-i", "4194305/rx0"], ["there is no process 4194305", "lsns"]),
+        (["-i", "4194305/rx0"], ["no such process: 4194305", "lsns"]),
         (["--netns", "/dev/null"], ["/dev/null is not a network namespace", "/run/netns/NAME"]),
         (
             ["-i", "/proc/self/ns/net/rx9"],

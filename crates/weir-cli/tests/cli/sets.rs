@@ -148,7 +148,7 @@ fn root_one_who_changes_a_set_is_waited_for_and_told_of() {
 
     // One who goes away in the middle.
     drop(say(&socket, &format!(r#"{{"version":3,"ask":{{"changing":{{"set":"{set}"}}}}}}"#)));
-    running.wait_for(&format!("set `{set}`: changed in part: who was changing it went away"));
+    running.wait_for(&format!("set `{set}`: changed in part: the client changing it disconnected"));
 
     // Another filter has the members that the file has.
     for forgotten in [true, false] {

@@ -31,7 +31,7 @@ pub(super) fn with_colons(rest: &str) -> Result<Option<(Kind<'static>, usize)>, 
     let whole = colons >= 7 || colons == 6 && run.contains('.');
     let found = if whole || run.contains("::") { ipv6() } else { mac() };
     let found = found.or_else(mac);
-    let wrong = || (format!("`{run}` is no MAC address and no IPv6 address"), run.len());
+    let wrong = || (format!("`{run}` is neither a MAC address nor an IPv6 address"), run.len());
     match found {
         Some((_, length))
             if run[length..].starts_with(|next: char| next.is_ascii_digit() || ":.".contains(next)) =>

@@ -291,7 +291,7 @@ impl Parser<'_, '_> {
                 | Protocol::Mopdl
                 | Protocol::Radio
         );
-        let message = || format!("bytes of `{}` cannot be asked for", self.source(token));
+        let message = || format!("bytes of `{}` cannot be accessed", self.source(token));
         if known { Ok(()) } else { Err(Error::new(message(), token.span())) }
     }
 

@@ -118,7 +118,7 @@ impl Parser<'_, '_> {
                 Self::decnet_host(direction, lower_half(number), token)
             }
             IdKind::Default | IdKind::Host | IdKind::Net if protocol == Some(Protocol::Link) => {
-                here("this is no link-layer address")
+                here("not a link-layer address")
             }
             IdKind::Net => {
                 let (address, mask) = left_justified(number);

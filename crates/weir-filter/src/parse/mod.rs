@@ -204,7 +204,7 @@ impl<'t, 'o> Parser<'t, 'o> {
             self.take()?;
             let token = self.token;
             let Kind::Name(name) = token.kind else {
-                return Err(self.expected("a name that is no word of the language"));
+                return Err(self.expected("a name that is not a keyword"));
             };
             self.take()?;
             if self.named.contains_key(name) {

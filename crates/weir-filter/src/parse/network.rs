@@ -83,7 +83,7 @@ impl Parser<'_, '_> {
     /// What a dotted number says of an IPv4 address, and the mask of the bits that it says.
     fn ipv4(&self, token: Token<'_>) -> Result<(u32, u32), Error> {
         let text = self.source(token);
-        let unusual = || Error::new(format!("`{text}` is no IPv4 address"), token.span());
+        let unusual = || Error::new(format!("`{text}` is not a valid IPv4 address"), token.span());
         let (address, bits) = dotted(text).ok_or_else(unusual)?;
         Ok((address << (32 - bits), prefix_mask(bits)))
     }
@@ -104,8 +104,8 @@ impl Parser<'_, '_> {
         let here = |message: &str| Err(Error::new(message, token.span()));
         match kind {
             IdKind::Default | IdKind::Host | IdKind::Net => {}
-            IdKind::Port | IdKind::PortRange => return here("an address is no port"),
-            IdKind::Proto | IdKind::ProtoChain => return here("an address is no protocol"),
+            IdKind::Port | IdKind::PortRange => return here("an address is not a port"),
+            IdKind::Proto | IdKind::ProtoChain => return here("an address is not a protocol"),
             IdKind::Gateway => return here("`gateway` needs a name, which has both kinds of addresses"),
         }
         match protocol {
@@ -113,7 +113,7 @@ impl Parser<'_, '_> {
                 Some(address) => Self::decnet_host(direction, address, token),
                 None => here("a DECnet address is an area up to 63 and a node up to 1023: `10.123`"),
             },
-            Some(Protocol::Link) => here("this is no link-layer address"),
+            Some(Protocol::Link) => here("not a link-layer address"),
             _ => {
                 let (address, mask) = self.ipv4(token)?;
                 Self::host(vec![Network::V4(address, mask)], token, qualifiers)
@@ -160,8 +160,10 @@ impl Parser<'_, '_> {
                 Self::host(vec![Network::V6(address, mask)], whole, qualifiers)
             }
             IdKind::Gateway => Err(Error::new("`gateway` needs a name", whole.span())),
-            IdKind::Port | IdKind::PortRange => Err(Error::new("an address is no port", whole.span())),
-            IdKind::Proto | IdKind::ProtoChain => Err(Error::new("an address is no protocol", whole.span())),
+            IdKind::Port | IdKind::PortRange => Err(Error::new("an address is not a port", whole.span())),
+            IdKind::Proto | IdKind::ProtoChain => {
+                Err(Error::new("an address is not a protocol", whole.span()))
+            }
         }
     }
 

@@ -150,7 +150,7 @@ impl Members<'_> {
             Holds::Macs => {
                 let mac = lex::mac(name).or_else(|| self.names.ethernet(name));
                 let mac = mac.ok_or_else(|| {
-                    format!("`{}` is no MAC address, and none is known of it", shortened(name))
+                    format!("`{}` is not a MAC address, and no MAC address is known for it", shortened(name))
                 });
                 mac.map(|[a, b, c, d, e, f]| {
                     self.macs.push([u32::from_be_bytes([0, 0, a, b]), u32::from_be_bytes([c, d, e, f])]);
@@ -167,8 +167,8 @@ impl Members<'_> {
     fn add_network(&mut self, word: &str) -> Result<(), String> {
         let (address, prefix) = match word.split_once('/') {
             Some((address, prefix)) => {
-                let bits =
-                    lex::number(prefix).unwrap_or_else(|| Err(format!("`{prefix}` is no number of bits")))?;
+                let bits = lex::number(prefix)
+                    .unwrap_or_else(|| Err(format!("`{prefix}` is not a number of bits")))?;
                 (address, Some(bits))
             }
             None => (word, None),
@@ -194,7 +194,7 @@ impl Members<'_> {
             let bits = u8::try_from(bits).expect("at most 128");
             self.ipv6.push(Member { key: words_of(address), bits });
         } else if prefix.is_some() || word.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.') {
-            return Err(format!("`{}` is no address", shortened(address)));
+            return Err(format!("`{}` is not an address", shortened(address)));
         } else {
             return self.add_name(word);
         }

@@ -103,7 +103,7 @@ impl Parser<'_, '_> {
             }
             (_, Kind::Number(_)) => Err(self.expected(&format!("`port`, `proto`, `host` behind `{name}`"))),
             (Protocol::Link | Protocol::Radio, _) => {
-                let message = format!("`{name}` is no term by itself");
+                let message = format!("`{name}` is not a term by itself");
                 Err(Error::new(message, token.span())
                     .help(format!("it stands before others: `{name} host`, `{name}[0]`")))
             }

@@ -358,8 +358,7 @@ impl PoolKind {
                 Ok(Loader::calls(hooks.iter().copied().map(HookKind::into).collect(), next()?))
             }
             Self::Bound { body, build, .. } if *build != Body::from(*body).build() => {
-                Err("another build of weir runs there, whose program is another: exchange it by that weir"
-                    .into())
+                Err("this capture was started by a different build of weir; use that build's `ctl`".into())
             }
             Self::Bound { body, index, fragments, .. } => {
                 let body = Body::from(*body);

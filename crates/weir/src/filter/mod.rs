@@ -219,7 +219,7 @@ impl FilterError {
 }
 
 fn tags_lost(text: &str) -> weir_filter::Error {
-    weir_filter::Error::new("VLAN tags are stripped and not told to XDP", 0..text.len())
+    weir_filter::Error::new("VLAN tags are stripped and not reported to XDP", 0..text.len())
         .help("capture with --source tc, or have the driver leave the tags")
 }
 

@@ -91,7 +91,7 @@ impl Plan {
         let wrong = |what: String| Err(Error::Options(what));
         let handlers = self.handlers;
         if handlers == 0 {
-            return wrong("0 handlers take no packet: 1 is the least".into());
+            return wrong("need at least one handler".into());
         }
         if !self.processors.is_empty() && self.processors.len() != handlers {
             let pins = self.processors.len();
@@ -149,7 +149,7 @@ impl Plan {
             }
             if members(group, queues, handlers) < 2 {
                 return wrong(format!(
-                    "group {number} has one handler: nobody could help it; ask for more handlers, or queues of others"
+                    "group {number} has a single handler, which nothing can help; use more handlers, or share queues"
                 ));
             }
         }
@@ -175,7 +175,7 @@ mod tests {
     #[test]
     fn plans_that_cannot_be_say_why() {
         let table = [
-            (Plan::new(0), "1 is the least"),
+            (Plan::new(0), "at least one"),
             (Plan::new(5), "nothing to do"),
             (Plan::new(2).pin([1]), "one processor for each"),
             (Plan::new(2).pin([1, 8]), "no processor 8"),
@@ -185,8 +185,8 @@ mod tests {
             (Plan::new(2).advanced(60).group([0, 4]), "no queue 4"),
             (Plan::new(2).advanced(60).group([0, 1]).group([1, 2]), "two groups"),
             (Plan::new(2).advanced(60).group([0, 0]), "named twice"),
-            (Plan::new(2).advanced(60).group([0, 2]), "one handler"),
-            (Plan::new(1).advanced(60), "one handler"),
+            (Plan::new(2).advanced(60).group([0, 2]), "a single handler"),
+            (Plan::new(1).advanced(60), "handler"),
         ];
         for (plan, part) in table {
             let told = refusal(&plan);

@@ -113,7 +113,7 @@ impl Writer {
         let Some(interface) = self.interfaces.get(packet.interface as usize) else {
             return Err(WriteError::Packet {
                 reason: format!(
-                    "it is of interface {}, of which the file has not been told",
+                    "it belongs to interface {}, which the file does not describe",
                     packet.interface
                 ),
             });

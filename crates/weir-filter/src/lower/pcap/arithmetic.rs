@@ -82,7 +82,7 @@ impl Lowering<'_> {
             P::Icmp6 => (self.base(self.layers.payload), self.network().plus(40).constant),
             _ if is_transport(protocol) => (Some(self.behind_ipv4()), self.network().constant),
             _ if is_network(protocol) => (self.base(self.layers.payload), self.network().constant),
-            _ => return Err("the bytes of this protocol cannot be asked for".to_owned()),
+            _ => return Err("the bytes of this protocol cannot be accessed".to_owned()),
         };
         let base = match base {
             Some(base) => self.graph.binary(Operation::Add, index, base),

@@ -191,7 +191,7 @@ impl Lowering<'_> {
         let version = match protocol {
             IP => 0x40,
             IP6 => 0x60,
-            _ => return Err("behind `mpls` only `ip` and `ip6` can be asked for".to_owned()),
+            _ => return Err("after `mpls`, only `ip` and `ip6` can be tested".to_owned()),
         };
         let last = self.masked((From::Network, 2u32.wrapping_neg(), Width::Byte), 1, 1);
         Ok(last.and(self.masked((From::Network, 0, Width::Byte), 0xf0, version)))

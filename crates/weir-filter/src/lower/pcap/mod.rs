@@ -201,9 +201,9 @@ impl<'a> Lowering<'a> {
     fn cannot(&self, what: &str) -> Refusal {
         let link_type = self.options.link_type;
         if self.layers.link == self.outermost {
-            format!("{what} cannot be asked for with link type {link_type}")
+            format!("{what} cannot be tested with link type {link_type}")
         } else {
-            format!("{what} cannot be asked for behind the terms in front, with link type {link_type}")
+            format!("{what} cannot be tested after the preceding terms, with link type {link_type}")
         }
     }
 

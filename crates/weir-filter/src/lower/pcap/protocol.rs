@@ -64,7 +64,7 @@ impl Lowering<'_> {
             P::IsisSnp => self.isis(&[PSNP_L2, PSNP_L1, CSNP_L1, CSNP_L2]),
             P::IsisCsnp => self.isis(&[CSNP_L1, CSNP_L2]),
             P::IsisPsnp => self.isis(&[PSNP_L1, PSNP_L2]),
-            P::Link | P::Radio => Err("this is no protocol that could be asked for alone".to_owned()),
+            P::Link | P::Radio => Err("this protocol cannot be tested alone".to_owned()),
         }
     }
 

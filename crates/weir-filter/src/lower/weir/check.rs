@@ -71,7 +71,7 @@ pub(super) fn check(ast: &Ast, term: &Term, level: &Level, options: &Options<'_>
             refused("only `ip` and `ip6` have chains of headers")
         }
         Primitive::Protocol(Protocol::Link | Protocol::Radio) => {
-            refused("what the link layer is, is no question: packets of a file or interface have it all")
+            refused("the link-layer type cannot be tested: all packets of a file or interface share it")
         }
         Primitive::Inbound | Primitive::Outbound
             if options.metadata == Beside::Nothing && !matches!(options.link_type, 113 | 276) =>
