@@ -11,63 +11,80 @@ use weir::writer::{Compression, Rotation, WriterOptions};
 use crate::units;
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Several files, compression")]
+#[command(next_help_heading = "File rotation and compression")]
 pub(crate) struct FilesArgs {
-    /// Begin the next file once one has this size, before compression: 100MB, 1GiB. The files are FILE, FILE1, FILE2 ...
+    /// Start a new file when the current one reaches SIZE: 100MB, 1GiB.
+    ///
+    /// SIZE is measured before compression. Files are named FILE, FILE1, FILE2 ...
     #[arg(short = 'C', long, value_name = "SIZE", value_parser = units::file_size, requires = "write")]
     #[arg(allow_hyphen_values = true)]
     rotate_size: Option<u64>,
 
-    /// Begin the next file each time this time is over, packets or not: 60s, 1h. For names that differ write a time into
-    /// FILE (%H%M%S); a name that comes again gets a number.
+    /// Start a new file every TIME, even without packets: 60s, 1h.
+    ///
+    /// Put a time into FILE (%H%M%S) to make names differ; a repeated name gets a number.
     #[arg(short = 'G', long, value_name = "TIME", value_parser = units::duration, requires = "write")]
     #[arg(allow_hyphen_values = true)]
     rotate_time: Option<Duration>,
 
-    /// With -G: files end when the local clock shows a multiple of TIME, such as the full hour.
+    /// With -G, rotate at multiples of TIME on the local clock, such as on the hour.
     #[arg(long, requires = "rotate_time")]
     align: bool,
 
-    /// Begin the next file once one has so many packets.
+    /// Start a new file after N packets.
     #[arg(long, value_name = "N", value_parser = units::count, allow_hyphen_values = true, requires = "write")]
     rotate_count: Option<u64>,
 
-    /// With -C or --rotate-count: keep the newest N files, FILE0 to FILE9 for 10, weir's captures of earlier runs under
-    /// these names counted; other files are left alone. The oldest goes, also where the disk is full. With -G alone: stop
-    /// after N files.
+    /// Keep only the newest N files; with -G alone, stop after N files.
+    ///
+    /// With -C or --rotate-count, files are named FILE0 to FILE9 if N is 10. The oldest file is
+    /// deleted when there are more than N or the disk is full. Captures that weir wrote under these
+    /// names in earlier runs count; other files are left alone.
     #[arg(short = 'W', long, value_name = "N", value_parser = units::files, allow_hyphen_values = true)]
     rotate_files: Option<u32>,
 
-    /// Delete the oldest files, those of earlier runs by the same FILE too, as soon as together they would have more than
-    /// this on the disk: 10GB; and where the disk is full.
+    /// Delete the oldest files to keep the total on disk within SIZE: 10GB.
+    ///
+    /// Files from earlier runs with the same FILE count, too. The oldest files also go when the
+    /// disk is full.
     #[arg(long, value_name = "SIZE", value_parser = units::file_size, allow_hyphen_values = true)]
     keep_size: Option<u64>,
 
-    /// Stop once the files have this size together, before compression: 1GB. The packet that reaches it is the last.
+    /// Stop once the files total SIZE: 1GB.
+    ///
+    /// SIZE is measured before compression. The packet that reaches it is the last.
     #[arg(long, value_name = "SIZE", value_parser = units::file_size, requires = "write")]
-    #[arg(allow_hyphen_values = true, help_heading = "When to stop")]
+    #[arg(allow_hyphen_values = true, help_heading = "Stop conditions")]
     size: Option<u64>,
 
-    /// Run `COMMAND FILE` for each finished file, without a shell, at the lowest priority; packets do not wait for it.
+    /// Run `COMMAND FILE` on each finished file.
+    ///
+    /// COMMAND runs without a shell, at the lowest priority; capturing does not wait for it.
     #[arg(short = 'z', long, value_name = "COMMAND", requires = "write")]
     postrotate: Option<OsString>,
 
-    /// Let the group of the files read them (0640); else they are their owner's alone (0600).
-    #[arg(short = 'g', long, requires = "write")]
+    /// Let the group read the files (mode 0640); the default is owner only (0600).
+    #[arg(hide_short_help = true, short = 'g', long, requires = "write")]
     group_readable: bool,
 
-    /// Compress: zstd, zstd:LEVEL (-100 fastest, -1 usual, 22 smallest), lz4 or gzip. A FILE that ends in .zst, .lz4 or .gz
-    /// asks for it, too. For Wireshark 4.0, which loses its way between frames: zstd -dc FILE | tshark -r -
+    /// Compress with zstd, zstd:LEVEL, lz4 or gzip.
+    ///
+    /// LEVEL ranges from -100 (fastest) to 22 (smallest); the default is -1. A FILE that ends in
+    /// .zst, .lz4 or .gz is compressed without this option. Wireshark 4.0 loses its place between
+    /// zstd frames: use `zstd -dc FILE | tshark -r -`.
     #[arg(long, value_name = "KIND", value_parser = compression, requires = "write")]
     compress: Option<Compression>,
 
-    /// Refuse to overwrite a file that is there. With -C, -G and --rotate-count no file is ever overwritten: they take the
-    /// next number.
+    /// Do not overwrite an existing file.
+    ///
+    /// With -C, -G and --rotate-count, weir never overwrites a file but takes the next number.
     #[arg(long, requires = "write")]
     no_clobber: bool,
 
-    /// Bring each finished file, and its name, to the disk before anything else is done with it (fsync).
-    #[arg(long, requires = "write")]
+    /// fsync each file when it is closed.
+    ///
+    /// Syncs the directory entry, too, before -z or anything else uses the file.
+    #[arg(hide_short_help = true, long, requires = "write")]
     fsync: bool,
 }
 

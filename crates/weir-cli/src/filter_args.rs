@@ -17,23 +17,26 @@ use crate::failure::Failure;
 #[derive(Clone, Debug, Default, Args)]
 #[command(next_help_heading = "Filter")]
 pub(crate) struct FilterArgs {
-    /// Take only packets that match this expression, given as one argument.
+    /// Select packets that match EXPRESSION, given as a single argument.
     #[arg(short = 'f', long, value_name = "EXPRESSION", conflicts_with = "filter_file")]
     #[arg(allow_hyphen_values = true)]
     filter: Option<String>,
 
-    /// Read the expression from a file, which may have comments and several lines; -: standard input.
+    /// Read the filter expression from FILE; - is standard input.
+    ///
+    /// The file may contain comments and span several lines.
     #[arg(short = 'F', long, value_name = "FILE")]
     filter_file: Option<PathBuf>,
 
-    /// What the words mean: weir (the same live and from a file, whatever the headers in between), or pcap (libpcap's
-    /// meaning to the letter).
-    #[arg(long, value_name = "DIALECT", value_enum, default_value_t, hide_possible_values = true)]
+    /// Select the filter language.
+    #[arg(hide_short_help = true, long, value_name = "DIALECT", value_enum, default_value_t)]
     dialect: DialectArg,
 
-    /// Mask of the IPv4 network, for `ip broadcast`: 255.255.255.0 or /24. Live it is else that of the interface's first IPv4
-    /// address; of files it is not known.
-    #[arg(long, value_name = "MASK", value_parser = netmask)]
+    /// IPv4 netmask for `ip broadcast`: 255.255.255.0 or /24.
+    ///
+    /// Default for live captures: the netmask of the interface's first IPv4 address. Files have no
+    /// default.
+    #[arg(hide_short_help = true, long, value_name = "MASK", value_parser = netmask)]
     netmask: Option<Ipv4Addr>,
 }
 
@@ -100,8 +103,10 @@ fn read(path: &Path) -> Result<String, Failure> {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum DialectArg {
+    /// Match the same packets live and in files, whatever headers lie in between.
     #[default]
     Weir,
+    /// Follow libpcap to the letter.
     Pcap,
 }
 

@@ -15,46 +15,59 @@ use crate::payload::{Findings, Payload};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Handlers")]
 pub(crate) struct HandlersArgs {
-    /// This many threads take packets, each by itself: those of queue q go to thread q modulo N. Queues are counted over
-    /// all interfaces, in their order.
+    /// Process packets with N threads.
+    ///
+    /// Thread q modulo N takes the packets of queue q. Queues are numbered across all interfaces,
+    /// in order.
     #[arg(long, value_name = "N")]
     handlers: Option<usize>,
 
-    /// Run them on these processors, one each: 0,1.
+    /// Pin the threads to these CPUs, one each: 0,1.
     #[arg(long, value_name = "CPUS", value_delimiter = ',', requires = "handlers")]
     pin: Vec<u32>,
 
-    /// Advanced mode: threads that have nothing to do take chunks of queues that fill. Packets of a flow may then be handled
-    /// at the same time, and out of order; unless --order says otherwise.
+    /// Let idle threads help busy queues.
+    ///
+    /// Packets of a flow may then be handled at the same time and out of order, unless --order flow
+    /// is given.
     #[arg(long, requires = "handlers")]
     advanced: bool,
 
-    /// How full a queue must be for that, in percent of the chunks that can wait in it; 50 unless set.
+    /// With --advanced, help queues fuller than PERCENT: 1% to 99%.
+    ///
+    /// PERCENT refers to the chunks that can wait in the queue. Default: 50.
     #[arg(long, value_name = "PERCENT", requires = "advanced")]
     threshold: Option<Percent>,
 
-    /// Queues whose threads help one another: 0-3, or 0,2,5-7. May be repeated; without it all are one group.
-    #[arg(long = "group", value_name = "QUEUES", requires = "advanced")]
+    /// Let only the threads of these queues help one another: 0-3 or 0,2,5-7.
+    ///
+    /// May be repeated. By default, all queues form one group.
+    #[arg(hide_short_help = true, long = "group", value_name = "QUEUES", requires = "advanced")]
     groups: Vec<QueueList>,
 
-    /// Have the sources xdp and tc spread packets over the threads themselves, where a device has one queue or cannot see the
-    /// flow: by flow, both ways (fragments follow the first of theirs); inner: by the flow inside of VXLAN, Geneve, GTP-U, GRE and
-    /// IP in IP, two deep; round-robin: in turn; vlan: by the outermost VLAN's number modulo N. Each receive queue (with tc each
-    /// processor) then has a pool for each thread.
-    #[arg(long, value_name = "BY", value_enum, hide_possible_values = true, requires = "handlers")]
+    /// Spread packets over the threads in the kernel (sources xdp and tc).
+    ///
+    /// Useful if a device has a single queue or cannot see the flow. Each receive queue (with tc,
+    /// each CPU) then has a pool for each thread.
+    #[arg(long, value_name = "BY", value_enum, requires = "handlers")]
     steer: Option<SteerArg>,
 
-    /// Steer to this many targets, a multiple of the threads; those of target t go to thread t modulo N. Without it a
-    /// target for each thread.
-    #[arg(long, value_name = "TARGETS", requires = "steer")]
+    /// Steer to TARGETS targets, a multiple of the number of threads.
+    ///
+    /// Thread t modulo N takes the packets of target t. Default: one target per thread.
+    #[arg(hide_short_help = true, long, value_name = "TARGETS", requires = "steer")]
     targets: Option<u32>,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum SteerArg {
+    /// By flow, both directions together; later fragments follow the first.
     Flow,
+    /// By the flow inside VXLAN, Geneve, GTP-U, GRE or IP-in-IP, up to two levels deep.
     Inner,
+    /// In turn.
     RoundRobin,
+    /// By the outermost VLAN ID, modulo N.
     Vlan,
 }
 

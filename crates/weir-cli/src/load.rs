@@ -17,12 +17,12 @@ use crate::failure::Failure;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Handlers")]
 pub(crate) struct LoadArgs {
-    /// Work for each packet: ask a filter X times, by the classic-BPF interpreter.
-    #[arg(long, value_name = "X", conflicts_with_all = ["touch", "verify"])]
+    /// Simulate work: run a filter X times on each packet in the classic BPF interpreter.
+    #[arg(hide_short_help = true, long, value_name = "X", conflicts_with_all = ["touch", "verify"])]
     load: Option<u32>,
 
-    /// The filter, in the dialect of libpcap.
-    #[arg(long, value_name = "EXPR", default_value = LOAD_FILTER, requires = "load")]
+    /// Filter for --load, in the pcap dialect.
+    #[arg(hide_short_help = true, long, value_name = "EXPR", default_value = LOAD_FILTER, requires = "load")]
     load_filter: String,
 }
 

@@ -6,9 +6,9 @@ use crate::failure::Failure;
 use crate::style;
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "What to print")]
+#[command(next_help_heading = "Output")]
 pub(crate) struct LossArgs {
-    /// Exit with status 3 if packets were lost, wherever that was.
+    /// Exit with status 3 if packets were lost anywhere.
     #[arg(long)]
     fail_on_loss: bool,
 }

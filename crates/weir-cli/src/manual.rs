@@ -16,7 +16,7 @@ use crate::failure::Failure;
 
 #[derive(Debug, Args)]
 pub(crate) struct ManualArgs {
-    /// The directory that they go into, which is there.
+    /// Directory to write them to; it must exist.
     dir: PathBuf,
 }
 
@@ -43,8 +43,9 @@ fn shown(command: &Command) -> impl Iterator<Item = &Command> {
 
 fn page(command: &Command, name: &str, above: Option<&str>) -> io::Result<Vec<u8>> {
     let version = concat!("weir ", env!("CARGO_PKG_VERSION"));
-    let man =
-        Man::new(command.clone()).title(name.to_uppercase()).manual("User Commands").source(version).date("");
+    // What `-h` leaves out for brevity has its place here.
+    let whole = command.clone().mut_args(|option| option.hide_short_help(false));
+    let man = Man::new(whole).title(name.to_uppercase()).manual("User Commands").source(version).date("");
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
@@ -61,7 +62,11 @@ fn page(command: &Command, name: &str, above: Option<&str>) -> io::Result<Vec<u8
             roff.text([bold(format!("{name}-{}(1)", one.get_name()))]).text([roman(about)]);
         }
     }
-    let help = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let help = command
+        .get_after_long_help()
+        .or_else(|| command.get_after_help())
+        .map(ToString::to_string)
+        .unwrap_or_default();
     for (title, lines) in sections(&help) {
         roff.control("SH", [title]);
         let literal = title == "EXAMPLES";
@@ -84,7 +89,7 @@ fn page(command: &Command, name: &str, above: Option<&str>) -> io::Result<Vec<u8
 
 /// The sections of the text behind the options; each with its lines, none is empty.
 fn sections(help: &str) -> Vec<(&'static str, Vec<&str>)> {
-    const STATUS: &str = "0 all well, 1 it went wrong, 2 the command line is wrong.";
+    const STATUS: &str = "0 success, 1 error, 2 usage error.";
     let (mut examples, mut notes, mut signals, mut status) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for paragraph in help.split("\n\n") {
         let mut within = None;
@@ -129,6 +134,7 @@ mod tests {
         for option in ["\\-\\-snapshot\\-length", "\\-\\-metrics", "\\-\\-no\\-confine"] {
             assert!(capture.contains(option), "{option}");
         }
+        assert!(capture.contains("Poll without sleeping"), "`-h` leaves it out, the page does not");
         let all: Vec<_> =
             Cli::command().get_subcommands().filter(|one| !one.is_hide_set()).cloned().collect();
         assert!(all.len() >= 5);

@@ -8,26 +8,30 @@ use weir::{Builder, Window};
 use crate::units;
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Order")]
+#[command(next_help_heading = "Capture")]
 pub(crate) struct OrderArgs {
-    /// Order of packets of several queues. none: each queue in order by itself. time: all queues and interfaces in order
-    /// of their time stamps, for one thread; packets are held back for that, and those that come too late are counted.
-    /// flow, for weir count --advanced: packets of a flow that come on one queue are handled in order, one at a time,
-    /// which costs a look at each packet while a queue is too full. Unless set: time where weir capture writes to standard
-    /// output or a FIFO, else none.
-    #[arg(long, value_name = "ORDER", value_enum, hide_possible_values = true)]
+    /// Order packets from several queues.
+    ///
+    /// Default: time if weir capture writes to standard output or a FIFO, otherwise none.
+    #[arg(long, value_name = "ORDER", value_enum)]
     order: Option<OrderArg>,
 
-    /// With --order time: how long packets are held back, so that older ones of other queues can go first. 2ms unless
-    /// set; 10ms with af_xdp, 30ms with af_packet, and 10ms more with --timestamps batch.
-    #[arg(long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true)]
+    /// With --order time, hold packets back for TIME so that older ones can go first.
+    ///
+    /// Default: 2ms; 10ms with af_xdp, 30ms with af_packet; --timestamps batch adds 10ms.
+    #[arg(hide_short_help = true, long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true)]
     window: Option<Duration>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OrderArg {
+    /// Each queue in its own order.
     None,
+    /// For weir count --advanced: handle packets of a flow on one queue in order, one at a time;
+    /// inspects each packet while a queue is too full.
     Flow,
+    /// All queues and interfaces by timestamp, on one thread; holds packets back for --window and
+    /// counts late ones.
     Time,
 }
 

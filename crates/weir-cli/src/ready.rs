@@ -20,11 +20,13 @@ use crate::style;
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "What to print")]
+#[command(next_help_heading = "Output")]
 pub(crate) struct ReadyArgs {
-    /// Write a newline to this open descriptor and close it once packets are taken: none that comes later is missed.
-    /// systemd ($NOTIFY_SOCKET) is told without an option.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(RawFd).range(0..))]
+    /// When ready, write a newline to file descriptor N and close it.
+    ///
+    /// No packet that arrives later is missed. systemd needs no option: weir notifies it through
+    /// $NOTIFY_SOCKET.
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(RawFd).range(0..))]
     ready_fd: Option<RawFd>,
 }
 

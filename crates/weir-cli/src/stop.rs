@@ -34,13 +34,13 @@ pub(crate) enum Stop {
 
 /// When to stop, as the command line says it.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "When to stop")]
+#[command(next_help_heading = "Stop conditions")]
 pub(crate) struct UntilArgs {
-    /// Stop after exactly this many packets.
+    /// Stop after exactly N packets.
     #[arg(short = 'c', long, value_name = "N", value_parser = units::count, allow_hyphen_values = true)]
     pub(crate) count: Option<u64>,
 
-    /// Stop after this time: 500ms, 10s, 5m, 1h.
+    /// Stop after TIME: 500ms, 10s, 5m, 1h.
     #[arg(long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true)]
     duration: Option<Duration>,
 }

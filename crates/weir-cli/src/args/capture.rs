@@ -19,63 +19,63 @@ use crate::units;
 const CAPTURE_EXAMPLES: &str = "\
 Examples:
   weir capture -i eth0 -w trace.pcapng
-        Everything on eth0 into a pcapng file, until Ctrl-C. The host keeps its traffic.
+        Capture everything on eth0 until Ctrl-C. The host keeps its traffic.
   weir capture -i eth0 -i eth1 -w both.pcapng --duration 10m
-        Two interfaces in one file, for ten minutes.
+        Capture two interfaces into one file for ten minutes.
   weir capture -i eth0 -i eth1 --order time -w both.pcapng
-        The same in the order of time: what one of them receives because the other has sent comes behind it.
+        Same, in timestamp order: replies follow the requests they answer.
   weir capture -i any --netns web -w web.pcapng
-        Every interface of network namespace `web`, each frame once; `--netns 4711`: where process 4711 is.
+        Capture on all interfaces in network namespace `web`, each frame once.
+        --netns 4711 selects the namespace of process 4711.
   weir capture -i eth0 -c 1000 -s 96 -w headers.pcap --format pcap
-        The first thousand packets, 96 bytes of each, for a program that reads only pcap.
+        Save the first 96 bytes of 1000 packets for a program that reads only pcap.
   weir capture -i eth0 -w - -U | tshark -r - -Y tls.handshake
-        Into another program, each batch as soon as it is there.
+        Feed packets to another program as they arrive.
   weir capture -i eth0 -w 'day-%Y%m%d-%H%M.pcapng.zst' -G 1h --align --keep-size 500GB
-        A compressed file for each hour of the clock; the oldest go when together they have 500 GB.
+        Write a compressed file every hour, on the hour. Delete the oldest files
+        when the total exceeds 500 GB.
   weir capture -i eth0 -w ring.pcapng -C 100MB -W 20 -Z pcap
-        The newest 20 files of 100 MB, restarts included, written by user pcap.
+        Keep the newest 20 files of 100 MB, across restarts, written as user pcap.
   weir capture -i eth0 -B 512MiB -w /mnt/nvme/burst.pcapng
-        Room for a burst of 512 MiB per queue while the disk is busy.
+        Buffer bursts of up to 512 MiB per queue while the disk is busy.
   weir capture -i mirror0 --mode exclusive --timestamps none -w all.pcapng
-        A mirror port: the packets are for weir alone, the stack never sees them.
+        Capture from a mirror port. Packets bypass the host's network stack.
   weir capture -i eth0 -w trace.pcapng --metrics 9464
-        The account so far for Prometheus, at http://127.0.0.1:9464/metrics.
+        Serve Prometheus metrics at http://127.0.0.1:9464/metrics.
   weir capture -i eth0 --duration 10s --json -q
-        The account as one JSON object; without -w packets are counted and let go.
+        Count packets for ten seconds and print a JSON summary.
 
-Once everything is attached, a line for each interface says so on standard error: `IF: ..., mode ...; source ...`.
-No packet that comes later is missed. Scripts wait for --ready-fd, systemd by Type=notify.
+Once capturing has started, weir prints a line for each interface on standard error: \
+`IF: ..., mode ...; source ...`. No packet that arrives later is missed. \
+Scripts can wait with --ready-fd, systemd with Type=notify.
 
-SIGINT (Ctrl-C) or SIGTERM finishes the file and ends; a second SIGINT ends at once.
-SIGUSR1 prints the account so far; SIGUSR2 brings what was captured so far to the file.
-Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong, 3 packets were lost (--fail-on-loss).";
+SIGINT (Ctrl-C) or SIGTERM completes the file and exits; a second SIGINT exits at once.
+SIGUSR1 prints the summary so far; SIGUSR2 flushes the packets captured so far to the file.
+Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss).";
 
 #[derive(Debug, Args)]
-#[command(after_help = CAPTURE_EXAMPLES)]
+#[command(after_help = super::MORE, after_long_help = CAPTURE_EXAMPLES)]
 pub(crate) struct CaptureArgs {
     #[command(flatten)]
     pub(crate) live: LiveArgs,
 
-    /// Cut packets to this many bytes; 0 means 262144, which is also the default.
+    /// Truncate packets to SIZE bytes.
+    ///
+    /// Default and maximum: 262144; 0 means the maximum.
     #[arg(short, long = "snapshot-length", alias = "snaplen", value_name = "SIZE", value_parser = units::snap_len)]
     #[arg(
         default_value = "0",
         hide_default_value = true,
         allow_hyphen_values = true,
-        help_heading = "What to capture"
+        help_heading = "Capture"
     )]
     snap_len: u32,
 
-    /// Which way packets go: in, out or inout. A source that sees one way only refuses the other. On the loopback each
-    /// packet goes both ways, and is taken once.
-    #[arg(
-        short = 'Q',
-        long,
-        value_name = "WAY",
-        value_enum,
-        hide_possible_values = true,
-        help_heading = "What to capture"
-    )]
+    /// Capture only packets in this direction.
+    ///
+    /// weir refuses a direction that the source cannot see. On loopback each packet travels both
+    /// ways but is captured once.
+    #[arg(short = 'Q', long, value_name = "WAY", value_enum, help_heading = "Capture")]
     direction: Option<DirectionArg>,
 
     #[command(flatten)]
@@ -83,48 +83,67 @@ pub(crate) struct CaptureArgs {
     #[command(flatten)]
     pub(crate) order: OrderArgs,
 
-    /// Write packets to this file; `-` is standard output. Without it packets are counted and let go. %Y%m%d-%H%M%S and the
-    /// like become the local time at which the file begins.
-    #[arg(short, long, value_name = "FILE", help_heading = "Where to write")]
+    /// Write packets to FILE; - is standard output.
+    ///
+    /// Without -w, packets are counted and discarded. strftime(3) sequences such as %Y%m%d-%H%M%S
+    /// in FILE expand to the local time when the file is started.
+    #[arg(short, long, value_name = "FILE", help_heading = "Output file")]
     pub(crate) write: Option<PathBuf>,
 
-    /// File format.
-    #[arg(long, value_enum, default_value_t, requires = "write", help_heading = "Where to write")]
+    /// Select the file format.
+    #[arg(long, value_enum, default_value_t, requires = "write", help_heading = "Output file")]
     format: FormatArg,
 
-    /// Nanosecond time stamps; pcapng always has them, `--format pcap` only with this.
-    #[arg(long, conflicts_with = "micro", requires = "write", help_heading = "Where to write")]
+    /// With `--format pcap`, write nanosecond timestamps.
+    ///
+    /// pcapng files always have them.
+    #[arg(
+        hide_short_help = true,
+        long,
+        conflicts_with = "micro",
+        requires = "write",
+        help_heading = "Output file"
+    )]
     nano: bool,
 
-    /// Microsecond time stamps, the default of `--format pcap` because every reader knows them.
-    #[arg(long, requires = "write", help_heading = "Where to write")]
+    /// With `--format pcap`, write microsecond timestamps, which every reader understands (the
+    /// default).
+    #[arg(hide_short_help = true, long, requires = "write", help_heading = "Output file")]
     micro: bool,
 
-    /// Write each batch through at once, so that a reader of the file or pipe sees it.
-    #[arg(short = 'U', long, requires = "write", help_heading = "Where to write")]
+    /// Write out each batch at once so that readers of the file or pipe see it.
+    #[arg(short = 'U', long, requires = "write", help_heading = "Output file")]
     pub(crate) packet_buffered: bool,
 
-    /// A comment for the head of the pcapng file.
-    #[arg(long, value_name = "TEXT", requires = "write", help_heading = "Where to write")]
+    /// Store TEXT as a comment in the pcapng header.
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "TEXT",
+        requires = "write",
+        help_heading = "Output file"
+    )]
     pub(crate) comment: Option<String>,
 
     #[command(flatten)]
     pub(crate) files: FilesArgs,
 
-    /// Print the account as one JSON object on standard output (standard error with `-w -`).
-    #[arg(long, help_heading = "What to print")]
+    /// Print the final summary as one JSON object.
+    ///
+    /// It goes to standard output, or to standard error with `-w -`.
+    #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 
-    /// Print errors, losses and the four closing lines only.
-    #[arg(short, long, help_heading = "What to print")]
+    /// Print only errors, losses and the four closing lines.
+    #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
 
-    /// Say more when it begins: what weir has confined itself to.
-    #[arg(short, long, conflicts_with = "quiet", help_heading = "What to print")]
+    /// Print more at startup, including how weir has sandboxed itself.
+    #[arg(short, long, conflicts_with = "quiet", help_heading = "Output")]
     pub(crate) verbose: bool,
 
-    /// List the interfaces (those of --netns) and exit.
-    #[arg(short = 'D', long, help_heading = "What to print")]
+    /// List the interfaces (with --netns, those in that namespace) and exit.
+    #[arg(short = 'D', long, help_heading = "Output")]
     #[arg(conflicts_with_all = ["interfaces", "write", "count", "duration"])]
     pub(crate) list_interfaces: bool,
 }
@@ -197,8 +216,11 @@ impl CaptureArgs {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum DirectionArg {
+    /// Received packets.
     In,
+    /// Sent packets.
     Out,
+    /// Both.
     Inout,
 }
 

@@ -17,27 +17,31 @@ use crate::units;
 const COUNT_EXAMPLES: &str = "\
 Examples:
   weir count -i eth0
-        Packets and bits per second and what was dropped, one line a second.
+        Print packets, bits and drops per second, one line a second.
   weir count -i eth0 --per-queue --interval 5s
-        The same for each receive queue, every five seconds.
+        Print the rates of each receive queue every five seconds.
   weir count -i eth0 --handlers 4 --advanced --threshold 60% --load 300
-        Four threads, each with its queues and some work for every packet; who is idle helps a queue that is 60 % full.
+        Run four threads with simulated work. Idle threads help queues
+        that are more than 60% full.
   weir count -i eth0 --handlers 4 --steer flow
-        A device with one queue: the kernel's program spreads flows over four threads, each flow, both ways, on one.
+        Spread the flows of a single-queue device over four threads, in the kernel.
+        Both directions of a flow go to the same thread.
   weir count -i mirror0 --mode exclusive --active
-        As fast as this machine can: the packets are for weir alone, and one core polls without sleep.
+        Run at full speed: packets bypass the host, and one core polls without sleeping.
   weir count -i eth0 --duration 1m --json > rates.jsonl
-        One JSON object per interval, the account as the last one.
+        Write one JSON object per interval, then the final summary.
 
-Once everything is attached, a line for each interface says so on standard error: `IF: ..., mode ...; source ...`.
-No packet that comes later is missed. Scripts wait for --ready-fd, systemd by Type=notify.
+Once counting has started, weir prints a line for each interface on standard error: \
+`IF: ..., mode ...; source ...`. No packet that arrives later is missed. \
+Scripts can wait with --ready-fd, systemd with Type=notify.
+To count the packets in a file, use weir read --count FILE.
 
-SIGINT (Ctrl-C) or SIGTERM ends it with the account; a second SIGINT ends at once.
-SIGUSR1 prints the account so far. The packets of a file: weir read --count FILE.
-Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong, 3 packets were lost (--fail-on-loss).";
+SIGINT (Ctrl-C) or SIGTERM prints the summary and exits; a second SIGINT exits at once.
+SIGUSR1 prints the summary so far.
+Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss).";
 
 #[derive(Debug, Args)]
-#[command(after_help = COUNT_EXAMPLES)]
+#[command(after_help = super::MORE, after_long_help = COUNT_EXAMPLES)]
 pub(crate) struct CountArgs {
     #[command(flatten)]
     pub(crate) live: LiveArgs,
@@ -51,25 +55,25 @@ pub(crate) struct CountArgs {
     #[command(flatten)]
     pub(crate) load: LoadArgs,
 
-    /// Time between two lines.
+    /// Print a line every TIME.
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1s")]
-    #[arg(allow_hyphen_values = true, help_heading = "What to print")]
+    #[arg(allow_hyphen_values = true, help_heading = "Output")]
     pub(crate) interval: Duration,
 
-    /// A line for each queue, too.
-    #[arg(long, help_heading = "What to print")]
+    /// Also print a line for each queue.
+    #[arg(long, help_heading = "Output")]
     pub(crate) per_queue: bool,
 
-    /// One JSON object per interval, the account as the last one, on standard output.
-    #[arg(long, help_heading = "What to print")]
+    /// Print a JSON object per interval and then the final summary on standard output.
+    #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 
-    /// Print errors, losses and the four closing lines only (and the JSON account).
-    #[arg(short, long, help_heading = "What to print")]
+    /// Print only errors, losses and the four closing lines (and the JSON summary).
+    #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
 
-    /// Say more when it begins: what weir has confined itself to.
-    #[arg(short, long, conflicts_with = "quiet", help_heading = "What to print")]
+    /// Print more at startup, including how weir has sandboxed itself.
+    #[arg(short, long, conflicts_with = "quiet", help_heading = "Output")]
     pub(crate) verbose: bool,
 
     /// For measurements: read every byte of every packet.

@@ -12,14 +12,17 @@ use crate::ready::ReadyArgs;
 
 #[derive(Debug, Args)]
 pub(crate) struct LiveArgs {
-    /// Which packets are wanted, as an expression (pcap-filter(7) and more): `tcp port 443 and net 10.0.0.0/8`.
+    #[command(flatten)]
+    pub(crate) origin: OriginArgs,
+
+    /// Filter expression, such as `tcp port 443 and net 10.0.0.0/8`.
+    ///
+    /// The language is that of pcap-filter(7), with extensions.
     #[arg(value_name = "EXPRESSION", help_heading = "Filter")]
     pub(crate) words: Vec<String>,
 
     #[command(flatten)]
     pub(crate) filter: FilterArgs,
-    #[command(flatten)]
-    pub(crate) origin: OriginArgs,
     #[command(flatten)]
     pub(crate) pool: PoolArgs,
     #[command(flatten)]

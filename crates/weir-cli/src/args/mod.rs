@@ -2,6 +2,9 @@
 //!
 //! Letters are those of tcpdump and dumpcap where these have one. Nothing here looks at the machine: that an
 //! interface exists or that the pool fits into memory is for the engine to say.
+//!
+//! `-h` shows the first paragraph of an option's comment, on one screen: options that few need are hidden there. `--help`
+//! and the manual pages show everything.
 
 mod capture;
 mod count;
@@ -38,26 +41,29 @@ const STYLES: Styles = Styles::styled()
 
 const EXAMPLES: &str = "\
 Examples:
-  weir capture -i eth0 -w trace.pcapng           everything on eth0, until Ctrl-C
-  weir capture -i eth0 -w - | tshark -r -        into another program
-  weir read trace.pcapng                         a line for each packet, as tcpdump prints it
-  weir info trace.pcapng                         what is in a file, and where packets were lost
-  weir count -i eth0 --per-queue                 rates and drops, once a second
-  weir forward eth1 eth2 --both                  a bridge past this host, every packet counted
-  weir devices                                   which interfaces there are, and what they can do
-  weir doctor                                    whether capturing works here, and what mends it
-  weir demo                                      see it work, in a network of its own
+  weir capture -i eth0 -w trace.pcapng       capture everything on eth0 until Ctrl-C
+  weir capture -i eth0 -w - | tshark -r -    feed packets to another program
+  weir read trace.pcapng                     print one line per packet, like tcpdump
+  weir info trace.pcapng                     show what a file contains and what was lost
+  weir count -i eth0 --per-queue             print rates and drops every second
+  weir forward eth1 eth2 --both              bridge two interfaces in the kernel
+  weir devices                               list interfaces and what they support
+  weir doctor                                check whether capturing works here
+  weir demo                                  see it work, in a private network
 
-Packets are never dropped silently: every command ends with an account in which
+Every packet is counted; each capture ends with a summary in which
   seen = filtered + sampled out + captured + lost + errors.
-Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong, 3 packets were lost (--fail-on-loss).";
+Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss).";
+
+/// The end of `-h` where it leaves out options and examples.
+const MORE: &str = "Use --help for all options and examples.";
 
 const DEMO_EXAMPLES: &str = "\
 Example:
   sudo weir demo --dir /var/tmp
-        Shows a capture of real traffic in a private network, and leaves only the capture file behind.";
+        Capture real traffic in a private network. Only the capture file remains.";
 
-/// Lossless packet capture for Linux: no kernel module, no special card, and an account that always adds up.
+/// Lossless packet capture for Linux: no kernel module, no special hardware, every packet counted.
 #[derive(Debug, Parser)]
 #[command(name = "weir", version, styles = STYLES, max_term_width = 110, after_help = EXAMPLES)]
 #[command(propagate_version = true, subcommand_required = true, arg_required_else_help = true)]
@@ -68,29 +74,29 @@ pub(crate) struct Cli {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Capture packets into a file, a pipe, or just count them.
+    /// Capture packets to a file or pipe, or just count them.
     Capture(CaptureArgs),
-    /// Count packets and drops: rates per second and per queue.
+    /// Show packet, bit and drop rates, in total or per queue.
     Count(CountArgs),
-    /// Ask running captures, and give them other filters.
+    /// Query running captures or change their filters.
     Ctl(CtlArgs),
-    /// Show the interfaces: state, queues, driver, XDP abilities, attached programs.
+    /// List interfaces: state, queues, driver, XDP support, attached programs.
     Devices(DevicesArgs),
-    /// Try every source and look at kernel, privileges and interfaces: what works, and what mends the rest.
+    /// Check sources, kernel, privileges and interfaces, and suggest fixes.
     Doctor(DoctorArgs),
-    /// Print packets of capture files, or write them to others: merged, cut, split, converted, repaired.
+    /// Print packets from capture files, or merge, cut, split, convert or repair the files.
     Read(ReadArgs),
-    /// Tell what is in capture files: packets, times, interfaces, and where packets were lost.
+    /// Show what capture files contain: packets, times, interfaces and losses.
     Info(InfoArgs),
-    /// Tell what a filter expression means, what it becomes, what it costs, and what it matches in a file.
+    /// Explain a filter expression, compile it, or test it on a file.
     Filter(FilterCommandArgs),
-    /// Forward what one interface receives to another, inside the kernel.
+    /// Forward packets from one interface to another in the kernel.
     Forward(ForwardArgs),
-    /// Show a capture of real traffic in a private network that vanishes afterwards.
+    /// Demonstrate a capture of real traffic in a temporary private network.
     Demo(DemoArgs),
-    /// Measure this machine: how fast weir and other programs capture, side by side.
+    /// Benchmark weir against other programs on this machine.
     Bench(BenchArgs),
-    /// Print what a shell needs to complete weir's command line.
+    /// Print a shell completion script.
     Completions(CompletionsArgs),
     /// Write the manual pages.
     #[command(hide = true)]
@@ -100,7 +106,7 @@ pub(crate) enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = DEMO_EXAMPLES)]
 pub(crate) struct DemoArgs {
-    /// Where the capture file goes.
+    /// Directory for the capture file.
     #[arg(long, value_name = "DIR", default_value = "/tmp")]
     pub(crate) dir: PathBuf,
 }

@@ -9,29 +9,35 @@ use crate::interfaces::Chosen;
 
 /// Where packets come from; the same for each command that captures.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "What to capture")]
+#[command(next_help_heading = "Capture")]
 pub(crate) struct OriginArgs {
-    /// Interface, or `any` for all of them; NAMESPACE/IF for one in another network namespace. May be repeated. Without
-    /// it: the first one that is up and is not loopback.
+    /// Capture on this interface, or on all of them with `any`; may be repeated.
+    ///
+    /// NAMESPACE/IF names an interface in another network namespace. Default: the first interface
+    /// that is up and is not loopback.
     #[arg(short, long = "interface", value_name = "IF")]
     pub(crate) interfaces: Vec<String>,
 
-    /// Network namespace in which the interfaces are: a name of `ip netns` or Docker, the number of a process in it, or a
-    /// path. May be repeated: then each interface is captured in each.
+    /// Capture in this network namespace; may be repeated.
+    ///
+    /// NS is a name known to `ip netns` or Docker, the PID of a process in the namespace, or a
+    /// path. With several namespaces, weir captures on each interface in each of them.
     #[arg(long = "netns", value_name = "NS")]
     pub(crate) namespaces: Vec<String>,
 
-    /// With `-i any`: a frame that passes a bridge, bond or VLAN also there, not only at the lowest interface.
-    #[arg(long)]
+    /// With `-i any`, capture a frame again on each bridge, bond or VLAN it passes.
+    ///
+    /// By default weir captures each frame once, on the lowest interface.
+    #[arg(hide_short_help = true, long)]
     stacked: bool,
 
-    /// What takes the packets: xdp (fastest, what arrives), tc (both directions), xdp+tc (each for one), af_packet
-    /// (works everywhere), af_xdp (with --mode exclusive; zero-copy where the driver has it), or auto, which says what it
-    /// chose and why.
-    #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
+    /// Select the packet source.
+    #[arg(long, value_enum, default_value_t)]
     source: SourceArg,
 
-    /// Capture TCP super-frames, which offloads build, as the segments that the wire carries, checksums filled in.
+    /// Split TCP super-frames built by offloads into the segments on the wire.
+    ///
+    /// Checksums are filled in.
     #[arg(long)]
     segment: bool,
 
@@ -39,20 +45,23 @@ pub(crate) struct OriginArgs {
     #[arg(long, hide = true)]
     tc_filters: bool,
 
-    /// pass: the host keeps its traffic. exclusive: captured packets go no further; for mirror ports. An interface that has
-    /// addresses of this host is refused then.
-    #[arg(long, value_enum, default_value_t, hide_possible_values = true)]
+    /// Set whether captured packets also reach the host.
+    #[arg(long, value_enum, default_value_t)]
     mode: ModeArg,
 
-    /// With --mode exclusive: take an interface that has addresses of this host all the same, and cut these off.
-    #[arg(long)]
+    /// With --mode exclusive, cut off this host's own addresses if need be.
+    #[arg(hide_short_help = true, long)]
     force: bool,
 
-    /// Time stamps: kernel (one per packet), batch (one per batch, cheaper) or none (cheapest).
-    #[arg(long, value_name = "KIND", value_enum, hide_possible_values = true)]
+    /// Select how packets are timestamped.
+    ///
+    /// Default: kernel; with weir count, none unless --order time is given.
+    #[arg(hide_short_help = true, long, value_name = "KIND", value_enum)]
     timestamps: Option<TimestampsArg>,
 
-    /// Leave the interface out of promiscuous mode (`any` never asks for it).
+    /// Do not enable promiscuous mode.
+    ///
+    /// `-i any` never enables it.
     #[arg(short = 'p', long)]
     pub(super) no_promiscuous_mode: bool,
 }
@@ -95,13 +104,19 @@ impl OriginArgs {
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 #[value(rename_all = "snake_case")]
 enum SourceArg {
+    /// Choose a source; report which one and why.
     #[default]
     Auto,
+    /// Fastest; received packets only.
     Xdp,
+    /// Both directions.
     Tc,
+    /// xdp for received packets, tc for sent ones.
     #[value(name = "xdp+tc")]
     XdpTc,
+    /// Both directions; works everywhere.
     AfPacket,
+    /// Requires --mode exclusive; zero-copy with driver support.
     AfXdp,
 }
 
@@ -120,8 +135,11 @@ impl From<SourceArg> for SourceChoice {
 
 #[derive(Clone, Copy, Debug, Default, ValueEnum)]
 enum ModeArg {
+    /// The host keeps its traffic.
     #[default]
     Pass,
+    /// Captured packets go no further, for mirror ports; refused on interfaces with addresses of
+    /// this host.
     Exclusive,
 }
 
@@ -136,8 +154,11 @@ impl From<ModeArg> for Mode {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum TimestampsArg {
+    /// One timestamp per packet.
     Kernel,
+    /// One timestamp per batch; cheaper.
     Batch,
+    /// No timestamps; cheapest.
     None,
 }
 

@@ -9,37 +9,48 @@ use crate::units;
 
 /// The pool's size and when packets are handed over.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Pool and delivery")]
+#[command(next_help_heading = "Buffering")]
 pub(crate) struct PoolArgs {
-    /// Chunks per queue.
-    #[arg(long, value_name = "R", value_parser = units::chunks, allow_hyphen_values = true)]
+    /// Set the number of chunks per queue, at least 2.
+    ///
+    /// Default: 64, or fewer if there are many queues or memory is short.
+    #[arg(hide_short_help = true, long, value_name = "R", value_parser = units::chunks, allow_hyphen_values = true)]
     chunks: Option<u32>,
 
-    /// Size of a chunk.
-    #[arg(long, value_name = "SIZE", value_parser = units::chunk_size, allow_hyphen_values = true)]
+    /// Set the chunk size: 4KiB to 1GiB.
+    ///
+    /// Default: 1MiB, or less if memory is short.
+    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = units::chunk_size, allow_hyphen_values = true)]
     chunk_size: Option<u32>,
 
-    /// The whole pool of a queue, instead of --chunks; needs a unit: 64MiB.
+    /// Set the size of each queue's packet pool, instead of --chunks: 64MiB.
+    ///
+    /// The unit is required.
     #[arg(short = 'B', long, value_name = "SIZE", value_parser = units::size_with_unit, allow_hyphen_values = true)]
     #[arg(conflicts_with = "chunks")]
     buffer_size: Option<u64>,
 
-    /// The most that the whole capture takes for packets, all interfaces and queues together; needs a unit: 512MiB. Unless
-    /// set, an eighth of the available memory.
-    #[arg(long, value_name = "SIZE", value_parser = units::size_with_unit, allow_hyphen_values = true)]
+    /// Limit the packet memory of all interfaces and queues together: 512MiB.
+    ///
+    /// The unit is required. Default: an eighth of the available memory.
+    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = units::size_with_unit, allow_hyphen_values = true)]
     #[arg(conflicts_with_all = ["chunks", "buffer_size"])]
     memory: Option<u64>,
 
-    /// Hand packets over once this much has come together ...
-    #[arg(long, value_name = "SIZE", value_parser = units::size_u32, allow_hyphen_values = true)]
+    /// Deliver packets once SIZE bytes are waiting.
+    ///
+    /// Default with --read-timeout: 16KiB. Without either option, delivery adapts to the load.
+    #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = units::size_u32, allow_hyphen_values = true)]
     min_bytes: Option<u32>,
 
-    /// ... or this long after the first of them. Without both, the load decides.
-    #[arg(long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true)]
+    /// Deliver packets no later than TIME after the first of them.
+    ///
+    /// Default with --min-bytes: 1s. Without either option, delivery adapts to the load.
+    #[arg(hide_short_help = true, long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true)]
     read_timeout: Option<Duration>,
 
-    /// Poll without sleep: the shortest latency, at the price of a core.
-    #[arg(long, conflicts_with_all = ["min_bytes", "read_timeout"])]
+    /// Poll without sleeping: lowest latency, but occupies a CPU core.
+    #[arg(hide_short_help = true, long, conflicts_with_all = ["min_bytes", "read_timeout"])]
     active: bool,
 }
 

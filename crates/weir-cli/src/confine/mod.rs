@@ -30,8 +30,8 @@ use crate::style;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Privileges")]
 pub(crate) struct ConfineArgs {
-    /// Keep every privilege while running; for finding out whether confinement is in the way.
-    #[arg(long)]
+    /// Do not drop privileges or sandbox (for troubleshooting).
+    #[arg(hide_short_help = true, long)]
     no_confine: bool,
 }
 

@@ -14,9 +14,12 @@ const LAST: &str = "nobody";
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Privileges")]
 pub(crate) struct UserArgs {
-    /// Become this user once the interfaces are open: all files are created by it and belong to it. Started by root, weir
-    /// becomes `weir` by itself, or a user that nobody else is where there is none, and the files are root's; `-Z root` keeps it from that.
-    #[arg(short = 'Z', long, value_name = "USER")]
+    /// Switch to USER once the interfaces are open.
+    ///
+    /// USER then creates and owns all files. Without -Z, weir started as root switches to the user
+    /// `weir`, or to an otherwise unused user if there is none, and root owns the files. `-Z root`
+    /// keeps weir running as root.
+    #[arg(hide_short_help = true, short = 'Z', long, value_name = "USER")]
     relinquish_privileges: Option<String>,
 }
 

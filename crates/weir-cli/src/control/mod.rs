@@ -40,20 +40,22 @@ const PERIOD: Duration = Duration::from_secs(1);
 const PACE: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Control")]
+#[command(next_help_heading = "Control socket")]
 pub(crate) struct ControlArgs {
-    /// Take questions and other filters from `weir ctl` at this Unix socket. Without it: at /run/weir/PID.sock, or below
-    /// $XDG_RUNTIME_DIR, if that can be had.
-    #[arg(long, value_name = "PATH", conflicts_with = "no_control")]
+    /// Listen for `weir ctl` on this Unix socket.
+    ///
+    /// Default: /run/weir/PID.sock, or a socket below $XDG_RUNTIME_DIR, if either can be created.
+    #[arg(hide_short_help = true, long, value_name = "PATH", conflicts_with = "no_control")]
     control: Option<PathBuf>,
 
-    /// Let members of this group ask and exchange filters, too: not only this user and root. A process that keeps the
-    /// privilege to load eBPF programs makes theirs.
-    #[arg(long, value_name = "GROUP", conflicts_with = "no_control")]
+    /// Let members of GROUP use `weir ctl`, not only root and the user running weir.
+    ///
+    /// A separate process keeps the privilege to load eBPF programs and builds their filters.
+    #[arg(hide_short_help = true, long, value_name = "GROUP", conflicts_with = "no_control")]
     control_group: Option<String>,
 
-    /// Take none.
-    #[arg(long)]
+    /// Do not listen for `weir ctl`.
+    #[arg(hide_short_help = true, long)]
     no_control: bool,
 }
 

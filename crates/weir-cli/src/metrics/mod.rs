@@ -28,8 +28,10 @@ const PERIOD: Duration = Duration::from_secs(1);
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Metrics")]
 pub(crate) struct MetricsArgs {
-    /// Serve the account to Prometheus, at http://ADDR/metrics: 9464, 127.0.0.1:9464, `[::]:9464`, or a path for a Unix
-    /// socket. A port alone is that of 127.0.0.1.
+    /// Serve Prometheus metrics at http://ADDR/metrics.
+    ///
+    /// ADDR is a port on 127.0.0.1 (9464), an address and port (127.0.0.1:9464, `[::]:9464`) or the
+    /// path of a Unix socket.
     #[arg(long, value_name = "ADDR", value_parser = address::parse)]
     metrics: Option<Address>,
 }

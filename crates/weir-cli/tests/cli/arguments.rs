@@ -28,6 +28,17 @@ fn version_and_help_succeed_and_teach() {
 }
 
 #[test]
+fn the_short_help_fits_a_screen() {
+    for command in ["capture", "completions", "count", "ctl", "demo", "devices", "doctor", "filter", "info"] {
+        let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
+        let help = weir.args([command, "-h"]).env("COLUMNS", "100").output().expect("run weir");
+        assert_eq!(help.status.code(), Some(0), "{command}");
+        let text = String::from_utf8_lossy(&help.stdout);
+        assert!(text.lines().count() <= 66, "{text}");
+    }
+}
+
+#[test]
 fn usage_errors_name_the_option_and_exit_with_2() {
     let table: [(&[&str], &[&str]); 31] = [
         (&[], &["Usage"]),
