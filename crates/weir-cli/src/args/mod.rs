@@ -56,7 +56,7 @@ Every packet is counted; each capture ends with a summary in which
 Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss).";
 
 /// The end of `-h` where it leaves out options and examples.
-const MORE: &str = "Use --help for all options and examples.";
+pub(crate) const MORE: &str = "Use --help for all options and examples.";
 
 const DEMO_EXAMPLES: &str = "\
 Example:

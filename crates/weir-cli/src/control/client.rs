@@ -25,16 +25,17 @@ const PATIENCE_FOR_FILTER: Duration = Duration::from_secs(30);
 
 const EXAMPLES: &str = "\
 Examples:
-  weir ctl list                                which captures run, and where they listen
-  weir ctl filter tcp port 443                 the one that runs takes only this from now on
-  weir ctl filter --target 4711 --none         process 4711 takes everything again
-  weir ctl set blocked add 10.9.8.7            of `host in @blocked`, without another filter
-  weir ctl set blocked replace @/etc/blocked   the members that the file lists, and no others
-  weir ctl status | jq .captured               its account so far, as JSON
+  weir ctl list                                list running captures and their sockets
+  weir ctl filter tcp port 443                 capture only this from now on
+  weir ctl filter --target 4711 --none         let process 4711 capture everything again
+  weir ctl set blocked add 10.9.8.7            extend the set in `host in @blocked`
+  weir ctl set blocked replace @/etc/blocked   replace its members with those in a file
+  weir ctl status | jq .captured               print a counter from the JSON summary
 
-No packet is lost or taken twice when the filter changes; the file says when it did.
-Root and the user who captures make the programs themselves, which takes cap_bpf and cap_net_admin. For members of its
---control-group the capture makes them: those need no privilege.";
+Changing the filter neither loses nor duplicates packets; the capture file records the change. \
+Root and the user who runs the capture build the filter programs themselves, which requires \
+CAP_BPF and CAP_NET_ADMIN. For members of its --control-group, the capture builds them, so \
+members need no privileges.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES, subcommand_required = true, arg_required_else_help = true)]
@@ -45,45 +46,45 @@ pub(crate) struct CtlArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// List the captures that run, with their sockets.
+    /// List running captures and their sockets.
     List,
-    /// Print the account so far as one JSON object.
+    /// Print the counters so far as one JSON object.
     Status {
         #[command(flatten)]
         target: TargetArgs,
     },
-    /// Exchange the filter.
+    /// Replace the filter of a running capture.
     Filter {
         #[command(flatten)]
         target: TargetArgs,
         #[command(flatten)]
         filter: FilterArgs,
 
-        /// Take everything from now on.
+        /// Capture everything from now on.
         #[arg(long, conflicts_with_all = ["words", "filter", "filter_file"])]
         none: bool,
 
-        /// Print the times that it took, as one JSON object.
+        /// Print how long the change took, as one JSON object.
         #[arg(long)]
         json: bool,
 
-        /// Which packets are wanted from now on.
+        /// New filter expression.
         #[arg(value_name = "EXPRESSION", required_unless_present_any = ["none", "filter", "filter_file"])]
         words: Vec<String>,
     },
-    /// Change a set of the filter that runs in the kernel, without exchanging it.
+    /// Change a set used by the running filter, without replacing the filter.
     Set {
         #[command(flatten)]
         target: TargetArgs,
 
-        /// What the expression calls it (in `host in @blocked` it is blocked).
+        /// Name of the set in the filter expression (`blocked` in `host in @blocked`).
         name: String,
 
-        /// What to do.
+        /// How to change the set.
         #[arg(value_enum, value_name = "CHANGE")]
         change: ChangeArg,
 
-        /// Members, or @FILE with members by line, blank or comma.
+        /// Members, or @FILE to read them from a file, separated by newlines, blanks or commas.
         #[arg(value_name = "MEMBER|@FILE", required = true)]
         members: Vec<String>,
     },
@@ -91,17 +92,17 @@ enum Command {
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum ChangeArg {
-    /// These come to those that are there.
+    /// Add these members.
     Add,
-    /// These go; a prefix only as a whole.
+    /// Remove these members; a prefix only as a whole.
     Remove,
-    /// These and no others.
+    /// Replace all members with these.
     Replace,
 }
 
 #[derive(Debug, Args)]
 struct TargetArgs {
-    /// The capture: its process, or its socket. Without it: the only one that runs.
+    /// Capture to talk to, by process ID or socket; default: the only one running.
     #[arg(short, long, value_name = "PID|PATH")]
     target: Option<String>,
 }

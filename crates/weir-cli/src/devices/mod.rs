@@ -21,28 +21,30 @@ use crate::style;
 const EXAMPLES: &str = "\
 Examples:
   weir devices
-        A line for each interface: state, speed, queues, driver, XDP, what `--source auto` takes.
+        Print a line for each interface: state, speed, queues, driver, XDP support,
+        and the source that `--source auto` chooses.
   weir devices eth0
-        All that the kernel and the driver tell of eth0.
+        Show everything the kernel and the driver report about eth0.
   weir devices --netns web
-        Those of the network namespace `web`.
+        List the interfaces in network namespace `web`.
   weir devices --json | jq -r '.devices[] | select(.xdp.zero_copy) | .name'
-        Interfaces whose driver has zero-copy AF_XDP.
+        List interfaces whose driver supports zero-copy AF_XDP.
 
-It needs no privilege; what only root is told is named where it would stand.";
+No privileges are required; the output marks what only root can see.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DevicesArgs {
-    /// Interfaces to show in full. Without: a line for each that there is.
+    /// Interfaces to show in full; default: one line for every interface.
     #[arg(value_name = "NAME")]
     names: Vec<String>,
 
-    /// Network namespace to look into: a name of `ip netns` or Docker, the number of a process in it, or a path.
+    /// Network namespace: a name known to `ip netns` or Docker, the PID of a process in it, or a
+    /// path.
     #[arg(long, value_name = "NS")]
     netns: Option<String>,
 
-    /// Everything as one JSON object.
+    /// Print everything as one JSON object.
     #[arg(long)]
     json: bool,
 }

@@ -26,28 +26,33 @@ use crate::style;
 const EXAMPLES: &str = "\
 Examples:
   weir doctor
-        Tries every source in a private network, and looks at the interfaces that are up.
+        Try every source in a private network and check the interfaces that are up.
   weir doctor -i eth0
-        The same, with eth0 alone.
+        Try every source, and check eth0 only.
   weir doctor --json | jq -r '.checks[] | select(.state == \"missing\") | .mend'
-        What to do about that which is missing.
+        Print how to fix everything that is missing.
 
-ok: as it should be. weak: it works, but slower, or packets are seen otherwise than they were on the wire.
-missing: a source needs it. ?: it could not be tried.
-Exit status: 0 every source works, 1 something is missing, 2 the command line is wrong.";
+Results:
+  ok       works as it should
+  weak     works, but slower, or packets differ from those on the wire
+  missing  required by a source
+  ?        could not be tested
+
+Exit status: 0 every source works, 1 something is missing, 2 usage error.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct DoctorArgs {
-    /// Interface to look at; may be repeated. Without it: those that are up and are not loopback.
+    /// Interface to check; may be repeated. Default: all that are up, except loopback.
     #[arg(short, long = "interface", value_name = "IF")]
     interfaces: Vec<String>,
 
-    /// Network namespace to look into: a name of `ip netns` or Docker, the number of a process in it, or a path.
+    /// Network namespace: a name known to `ip netns` or Docker, the PID of a process in it, or a
+    /// path.
     #[arg(long, value_name = "NS")]
     netns: Option<String>,
 
-    /// Everything as one JSON object.
+    /// Print everything as one JSON object.
     #[arg(long)]
     json: bool,
 }

@@ -27,80 +27,85 @@ const NEVER: &str = "No packet can match this.";
 const EXAMPLES: &str = "\
 Examples:
   weir filter tcp port 443 and net 10.0.0.0/8
-        What it asks, term by term, and which bytes of a packet it reads.
+        Explain the filter term by term, with the packet bytes that each reads.
   weir filter -d tcp port 443
-        Its classic BPF, as `tcpdump -d` prints it; -dd: for C, -ddd: as numbers.
+        Print classic BPF like `tcpdump -d`; -dd prints C, -ddd numbers.
   weir filter --emit ebpf 'host in {10.1.2.3, 192.168.0.0/16}'
-        Its eBPF for XDP; also asm (of this processor), ir, ast and cbpf.
+        Print eBPF for XDP.
   weir filter --run trace.pcapng 'udp port 53 and not host 10.1.2.3'
-        How many packets of a file match, and which term decided how often.
+        Count the packets in a file that match and how often each term decided.
   weir filter --cost tcp port 80
-        Instructions on the longest and on a typical path, libpcap's beside them.
+        Compare instruction counts with libpcap's, on the longest and a typical path.
   weir filter -y LINUX_SLL2 -d ifindex 2
-        For packets of another link type than Ethernet.
+        Compile for a link type other than Ethernet.
   tcpdump -ddd port 53 | weir filter --decode -
-        A program of classic BPF, read back.
+        Decode a classic BPF program.
 
-Exit status: 0 all well, 1 it went wrong, 2 the expression or the command line is wrong.";
+Exit status: 0 success, 1 error, 2 invalid expression or usage error.";
 
 /// What is asked of an expression.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 #[command(group = ArgGroup::new("question").args(["dump", "emit", "explain", "run", "cost", "decode"]))]
 pub(crate) struct FilterCommandArgs {
-    /// The expression (pcap-filter(7) and more); nothing: every packet.
+    /// Filter expression (pcap-filter(7), with extensions); default: match every packet.
     #[arg(value_name = "EXPRESSION")]
     words: Vec<String>,
 
     #[command(flatten)]
     filter: FilterArgs,
-    #[command(flatten)]
-    confine: ConfineArgs,
 
-    /// Link type of the packets, by its name or number.
+    /// Link type of the packets, by name or number.
     #[arg(short = 'y', long, value_name = "LINKTYPE", value_parser = link_types::parse, default_value = "EN10MB")]
     link_type: u16,
 
-    /// Print the classic BPF for the kernel; twice: as a fragment of C; thrice: as numbers.
-    #[arg(short = 'd', action = ArgAction::Count, help_heading = "What to tell")]
+    /// Print classic BPF for the kernel; -dd as a C fragment, -ddd as numbers.
+    #[arg(short = 'd', action = ArgAction::Count, help_heading = "Output")]
     dump: u8,
 
-    /// Print what it becomes: cbpf (classic BPF), ebpf (for XDP), asm (native code), ir (questions about bytes), ast (what was
-    /// understood).
-    #[arg(long, value_name = "FORM", value_enum, hide_possible_values = true, help_heading = "What to tell")]
+    /// Print the compiled filter in this form.
+    #[arg(long, value_name = "FORM", value_enum, help_heading = "Output")]
     emit: Option<Form>,
 
-    /// Tell what each term asks and which bytes it reads; this is what is told if nothing else is asked for.
-    #[arg(long, help_heading = "What to tell")]
+    /// Explain what each term matches and which bytes it reads (the default).
+    #[arg(long, help_heading = "Output")]
     explain: bool,
 
-    /// Tell how many packets of a file match, and how often each term decided; -: standard input.
-    #[arg(long, value_name = "FILE", help_heading = "What to tell")]
+    /// Count the packets in FILE that match and how often each term decided; - is standard input.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
     run: Option<PathBuf>,
 
-    /// Tell how many instructions it takes, and libpcap's compiler.
-    #[arg(long, help_heading = "What to tell")]
+    /// Count the instructions the filter needs, compared with libpcap's.
+    #[arg(long, help_heading = "Output")]
     cost: bool,
 
-    /// Read classic BPF, as `-ddd` prints it, and print it as a listing and as an expression; -: standard input.
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["words", "filter", "filter_file"], help_heading = "What to tell")]
+    /// Read classic BPF as printed by -ddd; print a listing and an expression; - is standard input.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["words", "filter", "filter_file"], help_heading = "Output")]
     decode: Option<PathBuf>,
 
-    /// One JSON object, for --explain, --run, --cost and --decode.
-    #[arg(long, conflicts_with_all = ["dump", "emit"])]
+    /// Print one JSON object (with --explain, --run, --cost and --decode).
+    #[arg(long, conflicts_with_all = ["dump", "emit"], help_heading = "Output")]
     json: bool,
 
-    /// Leave out what makes it shorter: for -d, --emit and --cost.
-    #[arg(short = 'O', long)]
+    /// Do not optimise (with -d, --emit and --cost).
+    #[arg(short = 'O', long, help_heading = "Output")]
     no_optimise: bool,
+
+    #[command(flatten)]
+    confine: ConfineArgs,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum Form {
+    /// Classic BPF.
     Cbpf,
+    /// eBPF for XDP.
     Ebpf,
+    /// Native code of this processor.
     Asm,
+    /// Intermediate representation: tests on bytes of the packet.
     Ir,
+    /// Syntax tree: the expression as understood.
     Ast,
 }
 

@@ -19,37 +19,38 @@ use crate::{json, style};
 const EXAMPLES: &str = "\
 Examples:
   weir info trace.pcapng
-        Format, packets, times, rates, sizes, interfaces, and a time line of losses.
+        Show format, packets, times, rates, sizes, interfaces and a timeline of losses.
   weir info *.pcapng
-        A line for each file, in the order in which they are named. -l tells all of each.
+        Print one line per file, in the order given. -l shows every file in full.
   weir info trace.pcapng --json | jq .packets
-        One JSON object a file, for programs.
+        Print one JSON object per file.
   zcat old.pcap.gz | weir info -
-        Standard input. Compressed files are read as they are, too: weir info old.pcap.gz
+        Read standard input. Compressed files can also be read directly:
+        weir info old.pcap.gz
 
-Losses are what the capture has left in the file: pcapng has a place for them, pcap has none.
-Events are what happened to the capture meanwhile, such as another filter by `weir ctl filter`.
-Exit status: 0 all well, 1 a file is damaged or cannot be read (the message says where and why),
-2 the command line is wrong.";
+Losses are those that the capture recorded in the file; pcapng can record them, pcap cannot. \
+Events are what happened to the capture, such as a new filter set by `weir ctl filter`.
+Exit status: 0 success, 1 a file is damaged or unreadable (the message says where and why), 2 usage error.";
 
 /// Which files, and for whom.
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct InfoArgs {
-    #[command(flatten)]
-    confine: ConfineArgs,
-
-    /// Capture files, pcap or pcapng, also compressed by gzip, zstd or lz4; -: standard input.
+    /// Capture files: pcap or pcapng, plain or compressed with gzip, zstd or lz4; - is standard
+    /// input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
 
-    /// One JSON object a file.
+    /// Print one JSON object per file.
     #[arg(long)]
     json: bool,
 
-    /// Each file in full, also where there are several.
+    /// Show every file in full, even if there are several.
     #[arg(short, long)]
     long: bool,
+
+    #[command(flatten)]
+    confine: ConfineArgs,
 }
 
 /// Tells what is in each file. Goes on after a file that cannot be read.

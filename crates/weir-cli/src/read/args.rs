@@ -14,6 +14,7 @@ use super::input::{Input, Sort};
 use super::lines::Below;
 use super::split::{self, Split};
 use super::when::{self, When};
+use crate::args::MORE;
 use crate::confine::ConfineArgs;
 use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
@@ -22,156 +23,178 @@ use crate::{files, units};
 const EXAMPLES: &str = "\
 Examples:
   weir read trace.pcapng
-        A line for each packet, in tcpdump's words.
+        Print one line per packet, like tcpdump.
   weir read eth0.pcapng eth1.pcap.zst -tttt
-        Two files merged by time, with dates. Compressed files are read as they are.
+        Merge two files by time and print dates. Compressed files are read directly.
   weir read trace.pcapng --from '2026-11-21 13:05:00' --to +2h -w evening.pcapng
-        What falls into a time; +2h counts from there, without --from from the first packet.
+        Extract two hours. +2h counts from --from, or from the first packet without it.
   weir read trace.pcapng -w trace.pcap
-        Convert: the name says the format, or --format does.
+        Convert to the format given by the extension (or by --format).
   tcpdump -w - | weir read - --json | jq 'select(.protocol == \"dns\") | .line'
-        Standard input, and an object a packet for programs.
+        Read standard input and print one JSON object per packet.
   weir read big.pcapng --split-by time:1h -w hour.pcapng
-        hour-00001.pcapng, hour-00002.pcapng, ... Or by size:100MB, count:1000000, flow, interface.
+        Split into hour-00001.pcapng, hour-00002.pcapng, ...
   weir read broken.pcapng --repair -w whole.pcapng
-        Everything that is whole in a cut or damaged file, and what had to be left out.
+        Save everything intact in a damaged or truncated file; report the rest.
   weir read trace.pcapng --count
-        The number of packets, and nothing else.
+        Print only the number of packets.
   weir read trace.pcapng -w web.pcapng -- tcp port 80 or tcp port 443
-        Only what matches a filter (pcap-filter(7), and more). Or -f 'tcp port 80', -F FILE, and as
-        tcpdump: weir read -r trace.pcapng tcp port 80.
+        Save matching packets. The filter can also be given with -f or -F, or as in
+        tcpdump: weir read -r trace.pcapng tcp port 80
 
-Addresses and ports are numbers always: nothing is looked up. In front stand the interface,
-where there are several, and In or Out, where the file knows. [N lost before]: there the
-capture lost packets.
-Exit status: 0 all well, 1 a file is damaged or cannot be read (what is whole was read),
-2 the command line is wrong.";
+Addresses and ports are always numeric; nothing is looked up. Lines start with the interface if \
+there are several, and with In or Out if the file records the direction. [N lost before] marks \
+where the capture lost packets.
+Exit status: 0 success, 1 a file is damaged or unreadable (intact parts were read), 2 usage error.";
 
 /// What to read, and what to make of it.
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = MORE, after_long_help = EXAMPLES)]
 pub(crate) struct ReadArgs {
-    #[command(flatten)]
-    pub(super) confine: ConfineArgs,
-
-    /// Capture files, pcap or pcapng, also compressed by gzip, zstd or lz4; several are merged by time. -: standard input.
+    /// Capture files to read; - is standard input.
+    ///
+    /// Files are pcap or pcapng, plain or compressed with gzip, zstd or lz4. Several files are
+    /// merged by time.
     #[arg(required_unless_present = "read", value_name = "FILE")]
     files: Vec<OsString>,
 
-    /// A filter expression behind --, as words: -- tcp port 80. With -r the -- is not needed.
+    /// Filter expression after --, such as -- tcp port 80.
+    ///
+    /// With -r, the -- can be omitted.
     #[arg(last = true, value_name = "EXPRESSION")]
     words: Vec<String>,
 
-    /// A capture file, as tcpdump has it: then all words that are no options are the filter.
-    #[arg(short = 'r', long, value_name = "FILE", help_heading = "What to take")]
+    /// Read this capture file, as in tcpdump; all other words form the filter.
+    #[arg(short = 'r', long, value_name = "FILE", help_heading = "Selection")]
     read: Vec<PathBuf>,
 
     #[command(flatten)]
     filter: FilterArgs,
 
-    /// Stop after this many packets.
-    #[arg(short = 'c', value_name = "N", value_parser = units::count, help_heading = "What to take")]
+    /// Stop after N packets.
+    #[arg(short = 'c', value_name = "N", value_parser = units::count, help_heading = "Selection")]
     pub(super) count: Option<u64>,
 
-    /// Leave out what is before: `2026-11-21 13:05:00`, with a zone or local; 13:05:00 on the day of
-    /// the first packet; seconds since 1970; +90s after the first packet.
-    #[arg(long, value_name = "TIME", value_parser = when::parse, help_heading = "What to take")]
+    /// Skip packets before TIME.
+    ///
+    /// TIME is a date and time such as `2026-11-21 13:05:00`, local or with a time zone; a time
+    /// such as 13:05:00 on the day of the first packet; seconds since 1970; or +90s after the first
+    /// packet.
+    #[arg(long, value_name = "TIME", value_parser = when::parse, help_heading = "Selection")]
     pub(super) from: Option<When>,
 
-    /// Leave out what is at this time or later. +90s counts from --from, unless that is +TIME: then from the first packet.
-    #[arg(long, value_name = "TIME", value_parser = when::parse, help_heading = "What to take")]
+    /// Skip packets at TIME or later.
+    ///
+    /// +90s counts from --from, or from the first packet if --from is itself relative.
+    #[arg(long, value_name = "TIME", value_parser = when::parse, help_heading = "Selection")]
     pub(super) to: Option<When>,
 
-    /// Cut packets to this many bytes.
+    /// Truncate packets to SIZE bytes.
     #[arg(short, long = "snapshot-length", alias = "snaplen", value_name = "SIZE", value_parser = units::snap_len)]
-    #[arg(help_heading = "What to take")]
+    #[arg(help_heading = "Selection")]
     pub(super) snap_len: Option<u32>,
 
-    /// Put packets in the order of time, as far as they are apart by less than this; none: leave them as they stand. A
-    /// capture from several queues is in order only queue by queue: unless told, printing sorts files of weir within 1s, and
-    /// -w however far queues are apart, for which it reads them once before. What comes by a pipe stays as it is.
-    #[arg(long, value_name = "TIME", value_parser = sort, help_heading = "What to take")]
+    /// Sort packets that are less than TIME out of order; none: do not sort.
+    ///
+    /// A capture from several queues is in order only within each queue. By default, printing sorts
+    /// files written by weir within 1s; -w sorts them however far apart the queues are, reading the
+    /// files once in advance; piped input is left as it is.
+    #[arg(long, value_name = "TIME", value_parser = sort, help_heading = "Selection")]
     sort: Option<Sort>,
 
-    /// Times: -t none, -tt seconds since 1970, -ttt since the packet before, -tttt with date, -ttttt since the first.
-    #[arg(short = 't', action = ArgAction::Count, help_heading = "Lines")]
+    /// Timestamps: -t none, -tt seconds since 1970, -ttt since the previous packet, -tttt with
+    /// date, -ttttt since the first packet.
+    #[arg(short = 't', action = ArgAction::Count, help_heading = "Line format")]
     times: u8,
 
-    /// The link-layer header, too: hardware addresses, VLAN tags.
-    #[arg(short = 'e', help_heading = "Lines")]
+    /// Print the link-layer header: hardware addresses, VLAN tags.
+    #[arg(short = 'e', help_heading = "Line format")]
     link: bool,
 
-    /// More: time to live, identification, whether checksums are right.
-    #[arg(short, long, help_heading = "Lines")]
+    /// Print more: TTL, IP identification, checksum results.
+    #[arg(short, long, help_heading = "Line format")]
     verbose: bool,
 
-    /// Less of each protocol; with -w no summary.
-    #[arg(short, long = "quiet", help_heading = "Lines")]
+    /// Print less about each protocol; with -w, omit the summary.
+    #[arg(short, long = "quiet", help_heading = "Line format")]
     pub(super) quick: bool,
 
-    /// Addresses and ports as numbers: always so, accepted for the habit.
+    /// Accepted for compatibility: addresses and ports are always numeric.
     #[arg(short = 'n', action = ArgAction::Count, hide = true)]
     _numeric: u8,
 
-    /// TCP sequence numbers as they are, not counted from the connection's first.
-    #[arg(short = 'S', long = "absolute-tcp-sequence-numbers", help_heading = "Lines")]
+    /// Print absolute TCP sequence numbers.
+    #[arg(short = 'S', long = "absolute-tcp-sequence-numbers", help_heading = "Line format")]
     absolute: bool,
 
     /// Number the lines.
-    #[arg(short = '#', long, help_heading = "Lines")]
+    #[arg(short = '#', long, help_heading = "Line format")]
     pub(super) number: bool,
 
-    /// Bytes in hexadecimal below each line; -xx with the link-layer header.
-    #[arg(short = 'x', action = ArgAction::Count, help_heading = "Lines")]
+    /// Print packets in hex; -xx includes the link-layer header.
+    #[arg(short = 'x', action = ArgAction::Count, help_heading = "Line format")]
     hex: u8,
 
-    /// The same with text beside; -XX with the link-layer header.
-    #[arg(short = 'X', action = ArgAction::Count, help_heading = "Lines")]
+    /// Print packets in hex and ASCII; -XX includes the link-layer header.
+    #[arg(short = 'X', action = ArgAction::Count, help_heading = "Line format")]
     hex_ascii: u8,
 
-    /// The packet as text below each line; -AA with the link-layer header.
-    #[arg(short = 'A', action = ArgAction::Count, help_heading = "Lines")]
+    /// Print packets in ASCII; -AA includes the link-layer header.
+    #[arg(short = 'A', action = ArgAction::Count, help_heading = "Line format")]
     ascii: u8,
 
-    /// One JSON object a packet; fields that a packet does not have are absent.
-    #[arg(long, conflicts_with_all = ["write", "only_count"], help_heading = "Other output")]
+    /// Print one JSON object per packet.
+    ///
+    /// Objects omit fields that the packet does not have.
+    #[arg(long, conflicts_with_all = ["write", "only_count"], help_heading = "Output")]
     pub(super) json: bool,
 
     /// Print only the number of packets.
-    #[arg(long = "count", conflicts_with = "write", help_heading = "Other output")]
+    #[arg(long = "count", conflicts_with = "write", help_heading = "Output")]
     pub(super) only_count: bool,
 
-    /// Write the packets to a file; -: standard output.
-    #[arg(short = 'w', long, value_name = "FILE", help_heading = "Other output")]
+    /// Write packets to FILE; - is standard output.
+    #[arg(short = 'w', long, value_name = "FILE", help_heading = "Output")]
     pub(super) write: Option<PathBuf>,
 
-    /// Format of the file; without it what the name ends in (.pcap, .pcapng), else that of the first file read.
-    #[arg(long, value_name = "FORMAT", value_enum, requires = "write", help_heading = "Other output")]
+    /// Select the file format.
+    ///
+    /// Default: by the extension of FILE (.pcap, .pcapng), otherwise that of the first input file.
+    #[arg(long, value_name = "FORMAT", value_enum, requires = "write", help_heading = "Output")]
     format: Option<FormatArg>,
 
-    /// Compress: zstd, zstd:LEVEL, lz4, gzip or none. A FILE that ends in .zst, .lz4 or .gz asks for it, too.
+    /// Compress with zstd, zstd:LEVEL, lz4 or gzip, or not at all with none.
+    ///
+    /// A FILE that ends in .zst, .lz4 or .gz is compressed without this option.
     #[arg(long, value_name = "KIND", value_parser = files::compression, requires = "write")]
-    #[arg(help_heading = "Other output")]
+    #[arg(help_heading = "Output")]
     compress: Option<Compression>,
 
-    /// Several files instead of one: time:1h, size:100MB, count:N, flow, interface; their labels go into the name.
+    /// Split by time:1h, size:100MB, count:N, flow or interface.
+    ///
+    /// Each file's label becomes part of its name.
     #[arg(long = "split-by", value_name = "WHAT", value_parser = split::parse, requires = "write")]
-    #[arg(help_heading = "Other output")]
+    #[arg(help_heading = "Output")]
     pub(super) split: Option<Split>,
 
-    /// Save what is whole of one cut or damaged file to a new one (-w), block by block as it stands; says what is lost.
-    #[arg(long, requires = "write", help_heading = "Other output")]
+    /// Save the intact parts of one damaged or truncated file to a new file (-w).
+    ///
+    /// Copies intact blocks unchanged and reports what is lost.
+    #[arg(long, requires = "write", help_heading = "Output")]
     #[arg(conflicts_with_all = ["count", "from", "to", "snap_len", "sort", "format", "split", "compress", "nano", "micro", "json"])]
     #[arg(conflicts_with_all = ["filter", "filter_file", "words"])]
     pub(super) repair: bool,
 
-    /// Nanoseconds: nine decimals in lines; a pcap file that keeps them.
-    #[arg(long, conflicts_with = "micro", help_heading = "Other output")]
+    /// Print nanoseconds; keep them when writing pcap.
+    #[arg(long, conflicts_with = "micro", help_heading = "Output")]
     pub(super) nano: bool,
 
-    /// Microseconds in a pcap file, as older programs want them.
-    #[arg(long, help_heading = "Other output")]
+    /// Write microsecond timestamps to pcap, for older programs.
+    #[arg(hide_short_help = true, long, help_heading = "Output")]
     micro: bool,
+
+    #[command(flatten)]
+    pub(super) confine: ConfineArgs,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]

@@ -29,7 +29,9 @@ fn version_and_help_succeed_and_teach() {
 
 #[test]
 fn the_short_help_fits_a_screen() {
-    for command in ["capture", "completions", "count", "ctl", "demo", "devices", "doctor", "filter", "info"] {
+    for command in
+        ["capture", "completions", "count", "ctl", "demo", "devices", "doctor", "filter", "info", "read"]
+    {
         let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
         let help = weir.args([command, "-h"]).env("COLUMNS", "100").output().expect("run weir");
         assert_eq!(help.status.code(), Some(0), "{command}");
