@@ -13,14 +13,14 @@ Examples:
   weir completions bash > ~/.local/share/bash-completion/completions/weir
   weir completions zsh > /usr/local/share/zsh/site-functions/_weir
   weir completions fish > ~/.config/fish/completions/weir.fish
-        For the next shell that is started.
 
-Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong.";
+Completions take effect in new shells.
+Exit status: 0 success, 1 error, 2 usage error.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct CompletionsArgs {
-    /// Which shell: bash, zsh or fish.
+    /// Shell: bash, zsh or fish.
     #[arg(value_enum, hide_possible_values = true)]
     shell: ShellArg,
 }

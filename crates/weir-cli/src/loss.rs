@@ -8,7 +8,7 @@ use crate::style;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Output")]
 pub(crate) struct LossArgs {
-    /// Exit with status 3 if packets were lost anywhere.
+    /// Exit with status 3 if packets were lost at any stage.
     #[arg(long)]
     fail_on_loss: bool,
 }

@@ -72,7 +72,7 @@ pub(crate) struct CountArgs {
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
 
-    /// Print more at startup, including how weir has sandboxed itself.
+    /// Print more at startup, including the sandbox in force.
     #[arg(short, long, conflicts_with = "quiet", help_heading = "Output")]
     pub(crate) verbose: bool,
 

@@ -17,7 +17,7 @@ pub(crate) struct LiveArgs {
 
     /// Filter expression, such as `tcp port 443 and net 10.0.0.0/8`.
     ///
-    /// The language is that of pcap-filter(7), with extensions.
+    /// The language extends pcap-filter(7).
     #[arg(value_name = "EXPRESSION", help_heading = "Filter")]
     pub(crate) words: Vec<String>,
 

@@ -11,7 +11,7 @@ use crate::interfaces::Chosen;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Capture")]
 pub(crate) struct OriginArgs {
-    /// Capture on this interface, or on all of them with `any`; may be repeated.
+    /// Capture on this interface, or on all with `any`; may be repeated.
     ///
     /// NAMESPACE/IF names an interface in another network namespace. Default: the first interface
     /// that is up and is not loopback.

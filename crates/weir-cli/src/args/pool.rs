@@ -23,14 +23,14 @@ pub(crate) struct PoolArgs {
     #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = units::chunk_size, allow_hyphen_values = true)]
     chunk_size: Option<u32>,
 
-    /// Set the size of each queue's packet pool, instead of --chunks: 64MiB.
+    /// Set the pool size per queue, such as 64MiB (instead of --chunks).
     ///
     /// The unit is required.
     #[arg(short = 'B', long, value_name = "SIZE", value_parser = units::size_with_unit, allow_hyphen_values = true)]
     #[arg(conflicts_with = "chunks")]
     buffer_size: Option<u64>,
 
-    /// Limit the packet memory of all interfaces and queues together: 512MiB.
+    /// Limit the packet memory of all interfaces and queues together, such as 512MiB.
     ///
     /// The unit is required. Default: an eighth of the available memory.
     #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = units::size_with_unit, allow_hyphen_values = true)]

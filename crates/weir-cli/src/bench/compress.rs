@@ -29,31 +29,31 @@ use crate::{style, units};
 const EXAMPLES: &str = "\
 Examples:
   weir bench compress
-        Three rounds with frames of 60 and 1514 bytes: about a minute.
+        Run three rounds with frames of 60 and 1514 bytes (about a minute).
   weir bench compress --rounds 1 --duration 100ms --sizes 60
-        Whether it works, not how fast.";
+        Check that the benchmark works; the rates mean little.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct CompressArgs {
-    /// How often both have their turn.
+    /// Number of rounds.
     #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// How long frames are sent in a turn.
+    /// Sending time per contestant and round.
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = units::duration)]
     duration: Duration,
 
-    /// Bytes of a frame, without its checksum: 60 to 1514.
+    /// Frame sizes in bytes, without the checksum: 60 to 1514.
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', default_value = "60,1514")]
     #[arg(value_parser = clap::value_parser!(u16).range(60..=1514))]
     sizes: Vec<u16>,
 
-    /// Where files are written: should be a tmpfs with two GiB to spare.
+    /// Directory for files; should be a tmpfs with 2 GiB to spare.
     #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
     dir: PathBuf,
 
-    /// Write all measurements to this file.
+    /// Write all measurements to FILE.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }

@@ -32,26 +32,27 @@ use crate::{style, units};
 const EXAMPLES: &str = "\
 Examples:
   weir bench read --json read.json
-        Five million packets, three rounds: about two minutes, and 3 GiB of memory for the files.
+        Run three rounds with five million packets (about two minutes, with 3 GiB of
+        memory for the files).
   weir bench read --packets 50000 --rounds 1
-        Whether it works, not how fast.";
+        Check that the benchmark works; the rates mean little.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct ReadArgs {
-    /// Packets of 60 bytes in the file.
+    /// Number of 60-byte packets in the file.
     #[arg(long, value_name = "N", default_value = "5000000", value_parser = clap::value_parser!(u64).range(1..=20_000_000))]
     packets: u64,
 
-    /// How often each contestant has its turn.
+    /// Number of rounds.
     #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// Where the files are: should be a tmpfs.
+    /// Directory for files; should be a tmpfs.
     #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
     dir: PathBuf,
 
-    /// Write all measurements to this file.
+    /// Write all measurements to FILE.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }

@@ -28,24 +28,24 @@ use crate::{style, units};
 const EXAMPLES: &str = "\
 Examples:
   weir bench host --json host.json
-        Five rounds of two seconds for each: about two minutes.
+        Run five rounds of two seconds for each contestant (about two minutes).
   weir bench host --rounds 1 --duration 200ms
-        Whether it works, not how fast.
+        Check that the benchmark works; the costs mean little.
 
-It needs root, iperf3 and tcpdump. The network is private and vanishes at the end.";
+Requires root, iperf3 and tcpdump. Runs in a private network that is removed at the end.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct HostArgs {
-    /// How often each contestant has its turn.
+    /// Number of rounds.
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// How long a turn sends small packets, and then TCP each way; TCP for a second at least.
+    /// Time to send small packets, and then TCP each way (TCP for at least 1s).
     #[arg(long, value_name = "TIME", default_value = "2s", value_parser = units::duration)]
     duration: Duration,
 
-    /// Write all measurements to this file.
+    /// Write all measurements to FILE.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }

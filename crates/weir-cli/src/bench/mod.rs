@@ -50,13 +50,13 @@ use sample::{Lab, Limits};
 const EXAMPLES: &str = "\
 Examples:
   weir bench capture --json bench.json --plot bench.svg
-        Everything, three rounds of one second each: about five minutes.
+        Run everything, three rounds of one second each (about five minutes).
   weir bench capture --quick
-        One short round with the smallest frames: whether it works, not how fast.
+        Check that the benchmark works; the rates mean little.
   weir bench capture --only weir-exclusive,tcpdump,limit --sizes 60 --rounds 9
-        A comparison of a few.
+        Compare selected contestants.
 
-It needs root and two processors with nothing else to do. The network is private and vanishes at the end.";
+Requires root and two otherwise idle processors. Runs in a private network that is removed at the end.";
 
 #[derive(Debug, Args)]
 #[command(arg_required_else_help = true)]
@@ -67,21 +67,22 @@ pub(crate) struct BenchArgs {
 
 #[derive(Debug, Subcommand)]
 enum What {
-    /// Measure capturing against the XDP limit, AF_XDP, tcpdump, dumpcap and netsniff-ng.
+    /// Compare capture rates with the XDP limit, AF_XDP, tcpdump, dumpcap and netsniff-ng.
     Capture(CaptureArgs),
-    /// Measure compressing on the way, at the rate that tcpdump holds without.
+    /// Measure compression on the fly at the highest rate tcpdump sustains without it.
     Compress(compress::CompressArgs),
-    /// Measure filters against libpcap's: length, speed, what compiling takes, what one adds to XDP.
+    /// Compare filters with libpcap's: size, speed, compile time, cost in XDP.
     Filter(filter::FilterArgs),
-    /// Measure forwarding against a bare XDP redirect, a bare AF_XDP loop, the Linux bridge and tc mirred.
+    /// Compare forwarding with a bare XDP redirect, a bare AF_XDP loop, the Linux bridge and tc
+    /// mirred.
     Forward(forward::ForwardArgs),
-    /// Measure what a capture costs a working host, against tcpdump.
+    /// Compare what weir and tcpdump cost a busy host.
     Host(host::HostArgs),
-    /// Measure handlers that help one another, against arithmetic: losses, throughput, hand-over, bursts.
+    /// Compare handlers that help one another with theory: losses, throughput, hand-over, bursts.
     Queues(queues::QueuesArgs),
-    /// Measure reading and rewriting capture files against tcpdump, tshark and editcap.
+    /// Compare reading and rewriting capture files with tcpdump, tshark and editcap.
     Read(files::ReadArgs),
-    /// Measure what steering adds to the xdp program.
+    /// Measure what steering adds to the XDP program.
     Steer(steer::SteerArgs),
     /// One compilation, which measures itself.
     #[command(hide = true)]
@@ -97,35 +98,35 @@ enum What {
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 struct CaptureArgs {
-    /// How often each contestant has its turn; 3 times unless asked.
+    /// Number of rounds; default: 3.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: Option<u32>,
 
-    /// How long frames are sent in a turn; 1s unless asked.
+    /// Sending time per contestant and round; default: 1s.
     #[arg(long, value_name = "TIME", value_parser = units::duration)]
     duration: Option<Duration>,
 
-    /// Bytes of a frame, without its checksum: 60 to 1514; 60,256,1514 unless asked.
+    /// Frame sizes in bytes, without the checksum: 60 to 1514; default: 60,256,1514.
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(60..=1514))]
     sizes: Option<Vec<u16>>,
 
-    /// Only these contestants, and no trials of other kinds.
+    /// Run only these contestants, and no other kinds of trials.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = contestants::name)]
     only: Vec<String>,
 
-    /// One short round with the smallest frames.
+    /// Run one short round with the smallest frames.
     #[arg(long)]
     quick: bool,
 
-    /// Where files are written: should be a tmpfs with two GiB to spare.
+    /// Directory for files; should be a tmpfs with 2 GiB to spare.
     #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
     dir: PathBuf,
 
-    /// Write all measurements to this file.
+    /// Write all measurements to FILE.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 
-    /// Draw the rates into this file (SVG).
+    /// Plot the rates to FILE (SVG).
     #[arg(long, value_name = "FILE")]
     plot: Option<PathBuf>,
 }

@@ -25,15 +25,15 @@ use crate::style;
 
 #[derive(Debug, Args)]
 pub(super) struct SteerArgs {
-    /// How often all begin anew.
+    /// Number of rounds.
     #[arg(long, value_name = "N", default_value = "9", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// Less of everything.
+    /// Run a shorter benchmark.
     #[arg(long)]
     quick: bool,
 
-    /// Write what was measured to this file.
+    /// Write all measurements to FILE.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }

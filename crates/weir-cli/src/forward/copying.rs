@@ -19,12 +19,15 @@ use crate::{style, units};
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Copy")]
 pub(super) struct CopyArgs {
-    /// Write a copy of what is forwarded to this file (pcapng), as it is sent. A disk that is too slow loses copies, which are
-    /// counted, and never packets.
+    /// Write a copy of the forwarded packets to FILE (pcapng).
+    ///
+    /// Packets are copied as sent. A slow disk loses copies, which are counted, but never packets.
     #[arg(short, long, value_name = "FILE")]
     write: Option<PathBuf>,
 
-    /// Cut copies to this many bytes; 0 means 262144, which is also the default.
+    /// Truncate copies to SIZE bytes.
+    ///
+    /// Default and maximum: 262144; 0 means the maximum.
     #[arg(short, long = "snapshot-length", alias = "snaplen", value_name = "SIZE", value_parser = units::snap_len)]
     #[arg(
         requires = "write",

@@ -17,6 +17,7 @@ use weir::{Event, Forward, Namespace};
 use self::copying::{CopyArgs, Copying};
 use self::live::Live;
 use self::summary::Summary;
+use crate::args::MORE;
 use crate::confine::{self, ConfineArgs, Confinement, Needs};
 use crate::control::{Control, ControlArgs, Listening, What};
 use crate::failure::Failure;
@@ -30,77 +31,88 @@ use crate::{grant, style, units};
 const EXAMPLES: &str = "\
 Examples:
   weir forward eth1 eth2 --both
-        A bridge of two ports, until Ctrl-C: whatever one receives goes out by the other, past this host.
+        Bridge two interfaces until Ctrl-C, bypassing this host.
   weir forward eth1 eth2 tcp port 443
-        One way, and only these; everything else that eth1 receives goes to this host's stack, as without weir.
+        Forward matching packets one way. Everything else that eth1 receives goes to
+        the host's stack, as it would without weir.
   weir ctl filter 'tcp port 443 or udp port 443'
-        Another filter while it runs: each packet meets the one or the other.
+        Change the filter while running. Each packet meets the old or the new one.
   weir forward eth1 eth2 --both -w both.pcapng
-        The same, and what goes through is in a file as well.
+        Bridge, and save a copy of the forwarded packets.
   weir forward eth1 eth2 --both --on-exit open
-        The same bridge stays in the kernel when the process ends, however it ends ...
+        Keep the bridge in the kernel however the process ends ...
   weir forward --end eth1 eth2
-        ... until this, which tells what became of every packet.
+        ... until this command, which prints what happened to every packet.
   weir forward --list
-        What goes on so, packets and paths; `weir forward --end PATH` ends it where interfaces are gone, too.
+        List bridges left running, with packet counts and paths. If an interface is
+        gone, stop its bridge with `weir forward --end PATH`.
 
-Without -w no packet comes to the process. Each ends in one counter:
+Without -w, packets never reach the process. Every packet is counted once:
   seen = filtered + forwarded + no room + too long + unable + errors.
-Once packets are forwarded, a line that begins with `on exit: ` says so on standard error, and --ready-fd to scripts.
-SIGINT (Ctrl-C) or SIGTERM ends it with the account; SIGUSR1 prints the account so far.
-Exit status: 0 all well, 1 it went wrong, 2 the command line is wrong, 3 packets were lost (--fail-on-loss).";
+Once forwarding has started, weir prints a line beginning with `on exit: ` on standard error. \
+Scripts can wait with --ready-fd.
+SIGINT (Ctrl-C) or SIGTERM prints the summary and exits; SIGUSR1 prints the summary so far.
+Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss).";
 
 #[derive(Debug, Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = MORE, after_long_help = EXAMPLES)]
 pub(crate) struct ForwardArgs {
-    /// The interface that receives; NAMESPACE/IF for one in another network namespace.
+    /// Interface to receive on; NAMESPACE/IF for one in another network namespace.
     #[arg(value_name = "IN", required_unless_present = "list")]
     from: Option<String>,
 
-    /// The interface that sends.
+    /// Interface to send on.
     #[arg(value_name = "OUT", required_unless_present_any = ["list", "end"])]
     to: Option<String>,
 
-    /// Which packets are forwarded (pcap-filter(7) and more); the others go to this host's stack.
+    /// Forward only packets that match this filter; the others go to the host's stack.
+    ///
+    /// The language extends pcap-filter(7).
     #[arg(value_name = "EXPRESSION", help_heading = "Filter")]
     words: Vec<String>,
 
     #[command(flatten)]
     filter: FilterArgs,
 
-    /// Forward from OUT to IN as well.
+    /// Also forward from OUT to IN.
     #[arg(short, long, help_heading = "Forwarding")]
     both: bool,
 
-    /// What becomes of it when the process ends, be it by kill -9. closed: it ends, packets go to this host's stack. open: it
-    /// goes on in the kernel until --end.
-    #[arg(long, value_name = "HOW", value_enum, default_value_t, hide_possible_values = true)]
-    #[arg(help_heading = "Forwarding")]
+    /// Behaviour on exit, including kill -9.
+    #[arg(long, value_name = "HOW", value_enum, default_value_t, help_heading = "Forwarding")]
     on_exit: OnExitArg,
 
-    /// End what `--on-exit open` has left going on, and print its account: from IN to OUT, or the one of the path that --list
-    /// shows, as IN.
+    /// Stop what `--on-exit open` left running and print its summary.
+    ///
+    /// Takes IN and OUT, or a path shown by --list in place of IN.
     #[arg(long, conflicts_with_all = ["words", "filter", "filter_file", "both", "on_exit", "duration", "no_promiscuous_mode", "lose_tags", "control", "write", "ready_fd"], help_heading = "Forwarding")]
     end: bool,
 
-    /// List what `--on-exit open` keeps going on in the kernel, here and in all network namespaces that have a name.
+    /// List what `--on-exit open` keeps running in the kernel.
+    ///
+    /// Includes all named network namespaces.
     #[arg(long, conflicts_with_all = ["from", "to", "words", "filter", "filter_file", "both", "on_exit", "end", "duration", "no_promiscuous_mode", "lose_tags", "control", "write", "ready_fd", "quiet"], help_heading = "Forwarding")]
     list: bool,
 
-    /// Leave the interfaces out of promiscuous mode: only frames for their own addresses are received.
+    /// Do not enable promiscuous mode.
+    ///
+    /// The interfaces then receive only frames for their own addresses.
     #[arg(short = 'p', long, help_heading = "Forwarding")]
     no_promiscuous_mode: bool,
 
-    /// Forward even if the driver strips VLAN tags and cannot report them: tagged packets go on without their tags.
-    #[arg(long, help_heading = "Forwarding")]
+    /// Forward even if VLAN tags get lost.
+    ///
+    /// Some drivers strip VLAN tags and cannot report them; tagged packets then leave without their
+    /// tags.
+    #[arg(hide_short_help = true, long, help_heading = "Forwarding")]
     lose_tags: bool,
 
     #[command(flatten)]
     copy: CopyArgs,
 
-    /// Stop after this time: 500ms, 10s, 5m, 1h.
+    /// Stop after TIME: 500ms, 10s, 5m, 1h.
     #[arg(long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true)]
-    #[arg(help_heading = "When to stop")]
+    #[arg(help_heading = "Stop conditions")]
     duration: Option<Duration>,
 
     #[command(flatten)]
@@ -112,23 +124,25 @@ pub(crate) struct ForwardArgs {
     #[command(flatten)]
     ready: ReadyArgs,
 
-    /// Print the account as one JSON object on standard output.
-    #[arg(long, help_heading = "What to print")]
+    /// Print the final summary as one JSON object on standard output.
+    #[arg(long, help_heading = "Output")]
     json: bool,
 
-    /// Print errors and losses only (and the JSON account).
-    #[arg(short, long, help_heading = "What to print")]
+    /// Print only errors and losses (and the JSON summary).
+    #[arg(short, long, help_heading = "Output")]
     quiet: bool,
 
-    /// Say more when it begins: what weir has confined itself to.
-    #[arg(short, long, conflicts_with = "quiet", help_heading = "What to print")]
+    /// Print more at startup, including the sandbox in force.
+    #[arg(short, long, conflicts_with = "quiet", help_heading = "Output")]
     verbose: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum OnExitArg {
+    /// Stop forwarding; packets go to the host's stack.
     #[default]
     Closed,
+    /// Keep forwarding in the kernel until --end.
     Open,
 }
 

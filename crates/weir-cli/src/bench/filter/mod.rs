@@ -29,25 +29,26 @@ use crate::style;
 const EXAMPLES: &str = "\
 Examples:
   weir bench filter
-        Five rounds: two minutes, most of them for libpcap to compile 1000 hosts once.
+        Run five rounds (two minutes, mostly for libpcap to compile 1000 hosts once).
   weir bench filter --rounds 1 --quick
-        Whether it works, not how fast.
+        Check that the benchmark works; the times mean little.
 
-Both compilers get the same expressions, both programs the same packets, in turns. Times are of this build: a debug build is
-many times slower. What is asked in user space and in XDP is told in processor time. XDP and captures take root.";
+Both compilers get the same expressions, and both programs the same packets, in turns. Times apply \
+to this build; a debug build is many times slower. Filtering in user space and in XDP is measured in \
+processor time. XDP and captures require root.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct FilterArgs {
-    /// How often each has its turn.
+    /// Number of rounds.
     #[arg(long, value_name = "N", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// Less of everything.
+    /// Run a shorter benchmark.
     #[arg(long)]
     quick: bool,
 
-    /// Write all measurements to this file.
+    /// Write all measurements to FILE.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }

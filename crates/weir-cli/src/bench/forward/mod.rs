@@ -43,35 +43,36 @@ use crate::{style, units};
 const EXAMPLES: &str = "\
 Examples:
   weir bench forward
-        Three rounds of one second for each contestant: a minute.
+        Run three rounds of one second for each contestant (about a minute).
   weir bench forward --check 1h
-        Both ways at once at full rate for so long, twice: each byte of each frame is looked at where it comes out.
+        Forward both ways at full rate for an hour, twice, and check every byte of
+        every frame on arrival.
   weir bench forward --rounds 1 --quick
-        Whether it works, not how fast.
+        Check that the benchmark works; the rates mean little.
 
-It needs root and two processors with nothing else to do. The networks are private and vanish.";
+Requires root and two otherwise idle processors. Runs in private networks that are removed at the end.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(in crate::bench) struct ForwardArgs {
-    /// How often all begin anew.
+    /// Number of rounds.
     #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// How long each sends in a round, slice by slice.
+    /// Sending time per contestant and round, divided into slices.
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "1s")]
     duration: Duration,
 
-    /// Short rounds.
+    /// Run short rounds.
     #[arg(long)]
     quick: bool,
 
-    /// Instead of measuring, send both ways at once for this time, through the kernel and then through a handler, and check each
-    /// frame at the far ends.
+    /// Instead of measuring, forward both ways at once for TIME, in the kernel and then through a
+    /// handler, and check every frame at the far ends.
     #[arg(long, value_name = "TIME", value_parser = units::duration, conflicts_with_all = ["rounds", "duration", "quick"])]
     check: Option<Duration>,
 
-    /// Write all measurements to this file.
+    /// Write all measurements to FILE.
     #[arg(long, value_name = "FILE")]
     json: Option<std::path::PathBuf>,
 }

@@ -34,40 +34,40 @@ use crate::{style, units};
 const EXAMPLES: &str = "\
 Examples:
   weir bench queues
-        Three rounds: four minutes.
+        Run three rounds (about four minutes).
   weir bench queues --rounds 1 --duration 60s
-        Whether advanced mode loses nothing for a minute.
+        Check that advanced mode loses nothing for a minute.
   weir bench queues --rounds 1 --quick
-        Whether it works, not how fast.
+        Check that the benchmark works; the rates mean little.
 
-All traffic, frames of 60 bytes in 64 flows, comes on one of two queues. Measured are:
-  what one handler can do, with the pool filled beforehand, and how much more two can;
-  what is lost where 1.6 times as much comes as one can do: basic, advanced, and with --order flow;
-  what handing a chunk to a buddy and back takes, and a look at each of its packets for --order flow;
-  the longest burst without loss, beside the law of pools: C a / (a - s), where C packets have room,
-  a arrive and s are handled in a second; and beside the same memory in cells of 2 KiB.
-It needs root and two processors with nothing else to do. The network is private and vanishes.";
+All traffic (60-byte frames in 64 flows) arrives on one of two queues. Measures:
+  throughput of one handler with a full pool, and the gain from a second;
+  loss at 1.6 times the rate one handler can process: basic, advanced, and with --order flow;
+  time to hand a chunk to a buddy and back, and to inspect each of its packets for --order flow;
+  longest burst without loss, compared with the pool formula C a / (a - s) (room for C packets,
+  arrival rate a, service rate s) and with the same memory in cells of 2 KiB.
+Requires root and two otherwise idle processors. Runs in a private network that is removed at the end.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXAMPLES)]
 pub(super) struct QueuesArgs {
-    /// How often each has its turn.
+    /// Number of rounds.
     #[arg(long, value_name = "N", default_value = "3", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
 
-    /// How long too much comes.
+    /// How long to overload the handlers.
     #[arg(long, value_name = "TIME", value_parser = units::duration, default_value = "5s")]
     duration: Duration,
 
-    /// Work for each packet, as in weir count: how often a filter is asked.
+    /// Simulated work: filter runs per packet, as in weir count.
     #[arg(long, value_name = "X", default_value = "300", value_parser = clap::value_parser!(u32).range(1..))]
     load: u32,
 
-    /// A small pool and short turns.
+    /// Use a small pool and short rounds.
     #[arg(long)]
     quick: bool,
 
-    /// Write all measurements to this file.
+    /// Write all measurements to FILE.
     #[arg(long, value_name = "FILE")]
     json: Option<PathBuf>,
 }
