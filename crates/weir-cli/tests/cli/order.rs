@@ -181,5 +181,5 @@ fn root_packets_are_counted_in_the_order_of_time() {
     assert_eq!(running.interrupt().succeeded().account().0["time_order"]["window_seconds"], 0.012);
     let refused = run(&network, &[&order[..], &["--timestamps", "none"]].concat());
     assert_eq!(refused.status.code(), Some(2), "{}", refused.stderr);
-    assert!(refused.stderr.contains("time stamps"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("timestamps"), "{}", refused.stderr);
 }
