@@ -63,7 +63,7 @@ mod tests {
         assert!(lock(&reader).is_err(), "it may not write");
         control(&reader, libc::F_OFD_SETLK, libc::F_RDLCK).unwrap();
         assert!(!is_locked(open()).unwrap());
-        assert!(lock(open()).unwrap_err().to_string().contains("reads"));
+        assert!(lock(open()).unwrap_err().to_string().contains("reader"));
         unlock(&reader).unwrap();
 
         let writer = open();

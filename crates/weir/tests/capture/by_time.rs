@@ -219,7 +219,7 @@ fn root_an_order_of_time_that_cannot_be_is_refused() {
     network.rx().run(|| {
         let by_time = |window| on_rx(&network).by_time(window);
         let none = by_time(Window::Usual).timestamps(Timestamps::None).open().unwrap_err().to_string();
-        assert!(none.contains("time stamps"), "{none}");
+        assert!(none.contains("timestamps"), "{none}");
         let long = by_time(Window::Of(Duration::from_secs(61))).open().unwrap_err().to_string();
         assert!(long.contains("60 s at most"), "{long}");
         let mut capture = by_time(Window::Usual).open().unwrap();
