@@ -13,6 +13,8 @@ mod convert;
 mod damage;
 #[path = "read/filter.rs"]
 mod filter;
+#[path = "read/hope.rs"]
+mod hope;
 #[path = "read/info.rs"]
 mod info;
 #[path = "read/lines.rs"]

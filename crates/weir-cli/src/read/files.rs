@@ -1,7 +1,7 @@
 //! Packets into capture files: one, or several (`--split-by`).
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use rustix::process::{Resource, getrlimit};
 use weir::reader::{self, InterfaceStatistics, Reader, Run};
@@ -10,6 +10,8 @@ use weir::{Account, Direction, FileInterface, Packet};
 
 use super::sink::{End, Sink};
 use super::split::{self, Sorter, Split};
+use super::unheld::Unheld;
+use super::{Hope, note};
 use crate::failure::Failure;
 use crate::{style, units};
 
@@ -29,6 +31,8 @@ pub(crate) struct Files {
     interfaces: Vec<FileInterface>,
     /// Whether pcap files keep nanoseconds; `None`: where there are any.
     nanoseconds: Option<bool>,
+    /// That packets are in order; `None`: they may come as they like.
+    hope: Option<Hope>,
     unheld: Unheld,
     /// Comments of sections that wait for an interface.
     comments: Vec<u8>,
@@ -42,6 +46,8 @@ struct Parts {
     options: WriterOptions,
     /// Those that are not finished.
     open: BTreeMap<usize, Part>,
+    /// The only one, to be begun again.
+    again: Option<Writer>,
     /// Those of them that have a descriptor, and how many may.
     awake: Vec<usize>,
     most_awake: usize,
@@ -76,18 +82,6 @@ struct Part {
     used: u64,
 }
 
-/// What was in the input and cannot be in a pcap file.
-#[derive(Debug, Default)]
-struct Unheld {
-    names: bool,
-    directions: bool,
-    losses: bool,
-    comments: bool,
-    notes: bool,
-    statistics: bool,
-    blocks: bool,
-}
-
 impl Files {
     /// `nanoseconds`: whether pcap files keep them; `None`: where there are any.
     pub(crate) fn new(
@@ -95,12 +89,14 @@ impl Files {
         options: WriterOptions,
         nanoseconds: Option<bool>,
         split: Option<Split>,
+        hope: Option<Hope>,
     ) -> Self {
         let comments = options.section.as_ref().is_some_and(|section| section.comments().next().is_some());
         let parts = Parts {
             path,
             options,
             open: BTreeMap::new(),
+            again: None,
             awake: Vec::new(),
             most_awake: descriptors(MOST_OPEN),
             gathered: 0,
@@ -113,6 +109,7 @@ impl Files {
             sorter: split.map(Sorter::new),
             interfaces: Vec::new(),
             nanoseconds,
+            hope,
             unheld: Unheld { comments, ..Unheld::default() },
             comments: Vec::new(),
             timeless: 0,
@@ -137,13 +134,6 @@ impl Files {
             self.parts.begin(0, path, known)?;
         }
         Ok(self.parts.open.get_mut(&0).expect("it was just begun"))
-    }
-
-    fn note(&mut self, packet: &Packet<'_>) {
-        self.unheld.directions |= packet.direction.is_some();
-        self.unheld.losses |= packet.lost_before > 0;
-        self.unheld.comments |= packet.comment.is_some();
-        self.unheld.notes |= !packet.notes.is_empty() && packet.comment.is_none();
     }
 }
 
@@ -171,7 +161,13 @@ impl Parts {
     }
 
     fn begin(&mut self, file: usize, path: PathBuf, known: &[FileInterface]) -> Result<(), End> {
-        let mut writer = Writer::create(&path, known, &self.options)?;
+        let mut writer = match self.again.take() {
+            Some(mut writer) => match writer.begin_again(known)? {
+                true => writer,
+                false => return Err(kept(&path).into()),
+            },
+            None => Writer::create(&path, known, &self.options)?,
+        };
         let note = style::stderr().yellow("note");
         writer.warnings().iter().for_each(|warning| style::say(format_args!("{note}: {warning}")));
         for (kind, body) in &self.blocks {
@@ -235,6 +231,16 @@ impl Parts {
         self.gathered = 0;
         Ok(())
     }
+}
+
+/// The file is none that can be emptied, though it was when it was looked at.
+#[cold]
+fn kept(path: &Path) -> Failure {
+    let path = style::visible(&path.display().to_string());
+    Failure::new(format_args!(
+        "cannot begin {path} again, whose packets have to be put in order: it is no regular file any more"
+    ))
+    .hint("name another file with -w")
 }
 
 /// So many of the descriptors that this process may have, at most a quarter.
@@ -323,8 +329,14 @@ impl Sink for Files {
 
     #[inline]
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End> {
+        if let Some(hope) = &mut self.hope
+            && !hope.holds(packet.timestamp, packet.timestamp)
+            && !packet.notes.is_timeless()
+        {
+            return Err(End::Unordered);
+        }
         if self.parts.pcap() {
-            self.note(packet);
+            self.unheld.note(packet);
         }
         let Some(interface) = self.interfaces.get(packet.interface as usize) else {
             return Err(
@@ -383,6 +395,9 @@ impl Sink for Files {
     }
 
     fn run(&mut self, run: &Run<'_>) -> Result<(), End> {
+        if self.hope.as_mut().is_some_and(|hope| !hope.holds(run.first, run.last)) {
+            return Err(End::Unordered);
+        }
         self.parts.clock += run.packets;
         Ok(self.whole()?.writer.run(run)?)
     }
@@ -426,6 +441,14 @@ impl Sink for Files {
             self.parts.open.get_mut(&file).map_or(Ok(()), |part| part.writer.block(kind, body))?;
             self.parts.settle(file)?;
         }
+        Ok(())
+    }
+
+    fn begin_again(&mut self) -> Result<(), End> {
+        let Parts { path, options, open, .. } = &mut self.parts;
+        let again = open.remove(&0).map(|part| part.writer);
+        *self = Self::new(path.clone(), options.clone(), self.nanoseconds, None, None);
+        self.parts.again = again;
         Ok(())
     }
 
@@ -476,27 +499,5 @@ impl Sink for Files {
             ));
         }
         Ok(())
-    }
-}
-
-fn note(text: std::fmt::Arguments<'_>) {
-    style::say(format_args!("{}: {text}", style::stderr().cyan("note")));
-}
-
-impl Unheld {
-    fn say(&self) {
-        let table = [
-            (self.names, "interface names"),
-            (self.directions, "directions"),
-            (self.losses, "losses"),
-            (self.comments, "comments"),
-            (self.notes, "other packet options"),
-            (self.statistics, "statistics"),
-            (self.blocks, "names and secrets"),
-        ];
-        let missing: Vec<&str> = table.iter().filter(|(there, _)| *there).map(|(_, what)| *what).collect();
-        if !missing.is_empty() {
-            note(format_args!("pcap cannot store {}; pcapng can", missing.join(", ")));
-        }
     }
 }

@@ -77,6 +77,11 @@ impl Input {
         })
     }
 
+    /// Whether a file may be in order queue by queue only.
+    pub(crate) fn is_by_queue(&self) -> bool {
+        self.readers().into_iter().any(by_queue)
+    }
+
     /// What comes next. After an error there may be more: of the other files.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<Item<'_>>, ReadError> {

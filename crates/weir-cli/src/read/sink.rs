@@ -34,6 +34,10 @@ pub(crate) trait Sink {
     }
     /// A file was refused, so that what is taken is not all that was asked for.
     fn refused(&mut self) {}
+    /// All begins again, after [`End::Unordered`]: nothing was taken.
+    fn begin_again(&mut self) -> Result<(), End> {
+        Err(Failure::new("what was taken cannot be taken back").into())
+    }
     /// It cannot go on: what was taken is brought to its place as far as that goes.
     fn give_up(&mut self) {}
     /// No more comes.
@@ -45,6 +49,8 @@ pub(crate) trait Sink {
 pub(crate) enum End {
     /// Whoever reads the output has enough (`| head`): no failure.
     Enough,
+    /// A packet is earlier than one before, which was [hoped](super::hope) not to be: it can begin again.
+    Unordered,
     /// It cannot go on.
     Failed(Failure),
 }

@@ -89,7 +89,7 @@ pub struct Reader {
     over: bool,
 }
 
-/// Packets of one interface and queue that stand side by side in a file, as they stand there.
+/// Packets of one interface and queue that stand side by side in a file, as they stand there: in the order of time.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {
     /// The records, each with its header.
@@ -100,6 +100,10 @@ pub struct Run<'a> {
     pub interface: u32,
     /// The queue that they came on.
     pub queue: u32,
+    /// The time stamp of the first.
+    pub first: u64,
+    /// The time stamp of the last.
+    pub last: u64,
 }
 
 /// What was found last; ranges count from [`Reader::place`].
@@ -367,13 +371,13 @@ impl Reader {
         if self.named < self.known.count() || self.known.sections.len() > 1 || !self.pass_over() {
             return None;
         }
-        let (mut run, mut passed_over) = (None, 0);
+        let (mut run, mut passed_over, mut last) = (None, 0, 0);
         let (sieve, interfaces) = (&mut self.sieve, &self.known.interfaces);
         let mut longest = 0;
         let length = self.decoder.plain_while(self.window.bytes(), |record, used| {
-            let (lane, packets) = run.get_or_insert_with(|| {
+            let (lane, _, packets) = run.get_or_insert_with(|| {
                 longest = longest_of(&interfaces[record.interface as usize]);
-                ((record.interface, record.queue), 0)
+                ((record.interface, record.queue), record.timestamp, 0)
             });
             // What is longer than the file says is for a writer to look at.
             if *lane != (record.interface, record.queue) || record.data.len() > longest {
@@ -381,18 +385,23 @@ impl Reader {
             }
             let wanted = sieve.as_mut().map_or(Some(true), |sieve| sieve.wants(record));
             // What was lost before others is not in the record.
-            let takes = wanted == Some(true) && !sieve.as_ref().is_some_and(|sieve| sieve.has_lost(lane.0));
-            *packets += u64::from(takes);
+            let takes = wanted == Some(true)
+                && !sieve.as_ref().is_some_and(|sieve| sieve.has_lost(lane.0))
+                && record.timestamp >= last;
+            if takes {
+                *packets += 1;
+                last = record.timestamp;
+            }
             if wanted == Some(false) {
                 passed_over = used;
             }
             takes
         });
-        let ((interface, queue), packets) = run.filter(|(_, packets)| *packets > 0)?;
+        let ((interface, queue), first, packets) = run.filter(|(.., packets)| *packets > 0)?;
         self.place = self.window.take(length);
         self.window.take(passed_over);
         self.packets += packets;
-        Some(Run { bytes: &self.window.since(self.place)[..length], packets, interface, queue })
+        Some(Run { bytes: &self.window.since(self.place)[..length], packets, interface, queue, first, last })
     }
 
     /// A packet of any kind, after anything else.

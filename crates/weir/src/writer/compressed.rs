@@ -174,6 +174,16 @@ impl Output for Compressed {
         Ok(state.map(|state| State { table: self.table.take(), ..state }))
     }
 
+    fn empty(&mut self) -> io::Result<bool> {
+        self.settle()?;
+        let emptied = self.output.empty();
+        let emptied = self.note(emptied)?;
+        if emptied {
+            self.table = self.table.take().map(|_| SeekTable::default());
+        }
+        Ok(emptied)
+    }
+
     fn written(&self) -> &Written {
         self.output.written()
     }

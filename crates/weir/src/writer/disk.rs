@@ -271,6 +271,13 @@ impl Output for Disk {
         Ok(Some(State { written: self.written.clone(), table: None }))
     }
 
+    fn empty(&mut self) -> io::Result<bool> {
+        self.settle()?;
+        self.file.set_len(0)?;
+        (self.end, self.written) = (0, Written::default());
+        Ok(true)
+    }
+
     fn written(&self) -> &Written {
         &self.written
     }

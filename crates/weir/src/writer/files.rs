@@ -52,6 +52,16 @@ impl OutFile {
         Ok(true)
     }
 
+    /// Takes away all that was put. Says whether it could.
+    pub(super) fn empty(&mut self) -> io::Result<bool> {
+        let emptied = self.output.empty()?;
+        if emptied {
+            (self.bytes, self.packets) = (0, 0);
+            self.by_interface.clear();
+        }
+        Ok(emptied)
+    }
+
     pub(super) fn put(&mut self, piece: Piece) -> io::Result<()> {
         self.bytes += piece.load.as_ref().len() as u64;
         for run in piece.content.runs() {

@@ -113,6 +113,10 @@ trait Output: Send {
     fn resting(&mut self) -> Option<(&mut rest::State, (u64, u64))> {
         None
     }
+    /// Empties the file, after what is in flight has come to its end: nothing was put. Says whether it could.
+    fn empty(&mut self) -> io::Result<bool> {
+        Ok(false)
+    }
     /// What is written without a gap.
     fn written(&self) -> &Written;
     /// An empty buffer, if possible one that has been used before.

@@ -1,12 +1,12 @@
-//! When a file ends and the next one begins.
+//! When a file ends and the next one begins, or the same one once more.
 
 use std::time::Instant;
 
-use super::encode::{self, Occasion};
-use super::piece::Load;
+use super::encode::{self, Counts, Occasion};
+use super::piece::{Load, Piece};
 use super::rotate::{Clock, Room};
 use super::{Rotation, WriteError, Writer, now};
-use crate::{Account, Chunk};
+use crate::{Account, Chunk, FileInterface};
 
 impl Writer {
     /// Whether the file will end in this chunk: the moment to [`note`](Self::note) an account.
@@ -78,6 +78,30 @@ impl Writer {
 
     fn size_in_all(&self) -> u64 {
         self.before.plain_bytes + self.size()
+    }
+
+    /// Empties the file and begins it once more, with these interfaces, as if nothing had been taken. Says whether it could: what
+    /// went into a pipe is gone by, and of files that follow one another there may be others.
+    ///
+    /// # Errors
+    ///
+    /// As [`create`](Self::create).
+    pub fn begin_again(&mut self, interfaces: &[FileInterface]) -> Result<bool, WriteError> {
+        self.usable()?;
+        encode::start(interfaces, &self.options)?;
+        let Some(file) = self.file.as_mut().filter(|_| !self.options.rotation.rotates()) else {
+            return Ok(false);
+        };
+        match file.empty() {
+            Ok(true) => {}
+            Ok(false) => return Ok(false),
+            Err(source) => return self.fail_write(source).map(|()| false),
+        }
+        self.batch = Piece::default();
+        self.interfaces = interfaces.to_vec();
+        (self.counts, self.base, self.began) = (None, Counts::default(), None);
+        (self.cut, self.too_long, self.too_late) = (0, 0, 0);
+        self.put_start().map(|()| true)
     }
 
     #[inline]

@@ -1,5 +1,6 @@
 //! Files as they come out, judged by other people's programs; and what happens when they cannot be written.
 
+mod again;
 mod compression;
 mod failures;
 mod gather;

@@ -1,0 +1,129 @@
+//! From the input to where packets go.
+
+use weir::filter::FileFilter;
+use weir::reader::{Item, ReadError, ReadReason};
+
+use super::choice::{Choice, Verdict};
+use super::input::{Input, Sort};
+use super::sink::{End, Sink};
+use super::{Progress, ReadArgs, failure};
+use crate::failure::Failure;
+
+/// What is read, and how far it is.
+pub(super) struct Pass<'a> {
+    args: &'a ReadArgs,
+    filter: Option<&'a FileFilter>,
+    pub(super) input: Input,
+    pub(super) choice: Choice,
+    progress: Progress,
+}
+
+impl<'a> Pass<'a> {
+    pub(super) fn open(
+        args: &'a ReadArgs,
+        filter: Option<&'a FileFilter>,
+        sort: Sort,
+    ) -> Result<Self, Failure> {
+        let input = Input::open(&args.files(), sort, filter)?;
+        let choice = Choice::new(args, input.meters());
+        let progress = Progress::new(input.meters(), input.size(), args.prints());
+        Ok(Self { args, filter, input, choice, progress })
+    }
+
+    /// Goes back to the start of the input, which is put in order.
+    fn again(&mut self) -> Result<(), Failure> {
+        self.progress.clear();
+        *self = Self::open(self.args, self.filter, self.args.sort())?;
+        Ok(())
+    }
+}
+
+/// Takes what is chosen of the input to where it goes. What is whole is taken even where the input is damaged.
+pub(super) fn pass(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
+    let mut result = work(pass, sink);
+    if let Err(End::Unordered) = result {
+        let again = pass.again().map_err(End::from).and_then(|()| sink.begin_again());
+        result = again.and_then(|()| work(pass, sink));
+    }
+    pass.progress.clear();
+    let mut damage = match result {
+        Ok(damage) => damage,
+        Err(why) => {
+            sink.give_up();
+            return end(Err(why));
+        }
+    };
+    // What is whole of a damaged file counts; of one that the filter has nothing to say of, nobody knows how much would.
+    if damage.iter().any(|damage| matches!(damage.reason, ReadReason::Filter { .. })) {
+        sink.refused();
+    }
+    let finished = sink.finish();
+    if finished.is_err() {
+        sink.give_up();
+    }
+    end(finished)?;
+    // The last one is told by who called us.
+    let last = damage.pop();
+    for damage in damage {
+        failure(damage).report();
+    }
+    last.map_or(Ok(()), |damage| Err(failure(damage)))
+}
+
+/// Gives the damage that files ended with.
+fn work(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<Vec<ReadError>, End> {
+    let Pass { input, choice, .. } = pass;
+    let mut damage = Vec::new();
+    // Whether what is chosen can go from file to file as it stands: everything, but for what the reader itself leaves out.
+    let mut runs = false;
+    let mut told = Vec::new();
+    loop {
+        while runs && let Some(run) = input.next_run() {
+            sink.run(&run)?;
+        }
+        let described = match input.next() {
+            Ok(Some(Item::Packet(packet))) => {
+                match choice.judge(packet) {
+                    Verdict::Take(packet) => sink.packet(&packet)?,
+                    Verdict::Last(packet) => {
+                        sink.packet(&packet)?;
+                        return Ok(damage);
+                    }
+                    Verdict::Leave => {}
+                }
+                None
+            }
+            Ok(Some(Item::Interface(number))) => Some(number),
+            Ok(Some(Item::Statistics(statistics))) => {
+                sink.statistics(&statistics)?;
+                None
+            }
+            Ok(Some(Item::Block { kind, body })) => {
+                sink.block(kind, body)?;
+                None
+            }
+            Ok(None) => {
+                sink.comments(&input.later_comments(&mut told));
+                return Ok(damage);
+            }
+            Err(error) => {
+                damage.push(error);
+                None
+            }
+        };
+        if let Some(interface) = described.and_then(|number| input.interfaces().get(number as usize)) {
+            sink.comments(&input.later_comments(&mut told));
+            sink.interface(&choice.described(interface), input.fine())?;
+            runs = choice.takes_whole() && input.one().is_some_and(|reader| sink.takes_runs(reader));
+        }
+    }
+}
+
+fn end(result: Result<(), End>) -> Result<(), Failure> {
+    match result {
+        // Whoever reads has enough.
+        Ok(()) | Err(End::Enough) => Ok(()),
+        Err(End::Failed(failure)) => Err(failure),
+        Err(End::Unordered) => unreachable!("what was put in order is hoped of nothing"),
+    }
+}
