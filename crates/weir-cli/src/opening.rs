@@ -1,4 +1,4 @@
-//! Progress while interfaces are opened.
+//! Shows progress while interfaces are opened, which takes seconds if there are many.
 
 use std::time::{Duration, Instant};
 
@@ -6,10 +6,10 @@ use weir::Opening;
 
 use crate::style;
 
-/// Nobody wants to know before.
+/// Time between two lines, and before the first.
 const PERIOD: Duration = Duration::from_secs(1);
 
-/// What to do with each interface that is being opened: say so once a second, the first time after one.
+/// Reports each second which interface is being opened.
 pub(crate) fn progress(quiet: bool) -> impl FnMut(Opening<'_>) {
     let mut told = Instant::now();
     move |Opening { name, before, all, .. }| {

@@ -1,4 +1,4 @@
-//! The other end of a veth pair: what it puts beside its frames comes beside them here.
+//! The other end of a veth pair. Tags that it leaves to its device arrive here beside the frame, not in it.
 
 use std::fs;
 
@@ -8,12 +8,12 @@ use weir_sys::netns::NetNs;
 
 use crate::namespace::DIRECTORIES;
 
-/// The other end, where it can be found.
+/// The other end, if it can be found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     /// As [`command::place`](crate::command::place) takes it.
     pub(crate) label: String,
-    /// Tags that it leaves to its device, so that they come beside the frames.
+    /// Which tags it leaves to its device.
     pub(crate) inserts: Stripping,
 }
 

@@ -1,38 +1,37 @@
-//! The hope that packets are in the order of time: files of weir mostly are, and to look first would take half as long as to
-//! convert them.
+//! Assumes that packets are sorted by time. Most files of weir are, and scanning one first takes half as long as converting it.
 //!
-//! A file is converted as it stands. At the first packet that is earlier than one before, the output is emptied, files are
-//! looked at from one end to the other, and all begins again, now put in order.
+//! weir converts the file as it is. At the first packet that is out of order it empties the output, scans the input, and starts
+//! again, this time sorting.
 
 use std::path::Path;
 
 use super::ReadArgs;
 use super::input::Sort;
 
-/// That no packet is earlier than one before.
+/// Checks that no packet is earlier than the one before.
 #[derive(Debug, Default)]
 pub(crate) struct Hope {
     latest: u64,
 }
 
 impl Hope {
-    /// Whether there may be one: all would be put in order, and both input and output are files of which nothing is gone by.
+    /// Whether to try: sorting is wanted, the input can be read twice, and the output can be emptied.
     pub(super) fn allowed(args: &ReadArgs) -> bool {
         let regular =
             |path: &Path| path != Path::new("-") && path.metadata().is_ok_and(|data| data.is_file());
-        // A link may lead to what was opened before, as that of `/dev/stdout` does.
+        // A link such as `/dev/stdout` may lead to a file that is already open.
         let writes = |path: &Path| match path.symlink_metadata() {
             Ok(data) => data.is_file(),
             Err(_) => true,
         };
         args.sort() == Sort::Looked
-            // The first in the order of time need not be those that stand first.
+            // The first N packets by time need not be the first N in the file.
             && args.count.is_none()
             && args.single().is_some_and(writes)
             && args.files().iter().all(|path| regular(path))
     }
 
-    /// Whether it holds with packets that are in order among themselves.
+    /// Takes the first and last time of a sorted run; false: the run begins too early.
     #[inline]
     pub(super) fn holds(&mut self, first: u64, last: u64) -> bool {
         let holds = first >= self.latest;

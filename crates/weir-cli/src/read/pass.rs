@@ -1,4 +1,4 @@
-//! From the input to where packets go.
+//! Moves what was chosen from the input to its sink.
 
 use weir::filter::FileFilter;
 use weir::reader::{Item, ReadError, ReadReason};
@@ -9,7 +9,7 @@ use super::sink::{End, Sink};
 use super::{Progress, ReadArgs, failure};
 use crate::failure::Failure;
 
-/// What is read, and how far it is.
+/// The input, what to take from it, and the progress.
 pub(super) struct Pass<'a> {
     args: &'a ReadArgs,
     filter: Option<&'a FileFilter>,
@@ -30,7 +30,7 @@ impl<'a> Pass<'a> {
         Ok(Self { args, filter, input, choice, progress })
     }
 
-    /// Goes back to the start of the input, which is put in order.
+    /// Starts over, sorting this time.
     fn again(&mut self) -> Result<(), Failure> {
         self.progress.clear();
         *self = Self::open(self.args, self.filter, self.args.sort())?;
@@ -38,7 +38,7 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// Takes what is chosen of the input to where it goes. What is whole is taken even where the input is damaged.
+/// Moves what was chosen to `sink`. Of a damaged input, the intact part counts.
 pub(super) fn pass(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
     let mut result = work(pass, sink);
     if let Err(End::Unordered) = result {
@@ -70,7 +70,7 @@ pub(super) fn pass(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<(), Failu
     last.map_or(Ok(()), |damage| Err(failure(damage)))
 }
 
-/// Gives the damage that files ended with.
+/// Reads to the end, and gives the damage found there.
 fn work(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<Vec<ReadError>, End> {
     let Pass { input, choice, .. } = pass;
     let mut damage = Vec::new();
@@ -124,6 +124,6 @@ fn end(result: Result<(), End>) -> Result<(), Failure> {
         // Whoever reads has enough.
         Ok(()) | Err(End::Enough) => Ok(()),
         Err(End::Failed(failure)) => Err(failure),
-        Err(End::Unordered) => unreachable!("what was put in order is hoped of nothing"),
+        Err(End::Unordered) => unreachable!("the second attempt sorts"),
     }
 }

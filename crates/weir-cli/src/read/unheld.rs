@@ -1,10 +1,10 @@
-//! What pcap has no place for.
+//! Notes what a pcap file cannot store.
 
 use weir::Packet;
 
 use super::note;
 
-/// What was in the input and cannot be in a pcap file.
+/// What the input contained and a pcap file cannot store.
 #[derive(Debug, Default)]
 pub(super) struct Unheld {
     pub(super) names: bool,

@@ -1,4 +1,4 @@
-//! What the kernel forwards without a process: which there is, from where to where, and its end.
+//! Forwarding that the kernel continues without a process: lists it, names its interfaces, and ends it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use crate::site::inside;
 use crate::source::programmed::off;
 use crate::{Error, Namespace, command, namespace};
 
-/// Forwarding that stays in the kernel until it is ended ([`OnExit::Open`](super::OnExit::Open)); its process may be there still.
+/// Forwarding that stays in the kernel until it is ended ([`OnExit::Open`](super::OnExit::Open)). Its process may still run.
 #[derive(Clone, Debug)]
 pub struct Pinned {
     directory: PathBuf,
@@ -43,19 +43,19 @@ enum Found {
     Elsewhere,
 }
 
-/// A namespace, with its interfaces.
-struct Site {
+/// A namespace and its interfaces, to name those of pinned forwarding.
+struct Scope {
     namespace: Option<Namespace>,
     cookie: u64,
     links: Vec<Link>,
 }
 
 impl Pinned {
-    /// All that there is, in the order of their directories.
+    /// Lists all pinned forwarding, ordered by directory.
     ///
     /// # Errors
     ///
-    /// It cannot be seen from here: no bpffs, or one that somebody else may have written to.
+    /// No bpffs is mounted here, or others may write to its directory.
     pub fn all() -> Result<Vec<Self>, Error> {
         visible(|| "weir forward --list".to_owned())?;
         pins::own_if_there(&pins::root())?;
@@ -64,15 +64,15 @@ impl Pinned {
         if all.is_empty() {
             return Ok(Vec::new());
         }
-        let sites = Site::all()?;
+        let sites = Scope::all()?;
         Ok(all.into_iter().map(|(directory, keys)| Self::of(directory, keys, &sites)).collect())
     }
 
-    /// The one of this directory, as [`directory`](Self::directory) gives it.
+    /// Finds the one with this [`directory`](Self::directory).
     ///
     /// # Errors
     ///
-    /// There is none; it cannot be seen from here.
+    /// There is none, or it is not visible here.
     pub fn at(directory: &Path) -> Result<Self, Error> {
         let all = Self::all()?;
         let what = || format!("no forwarding named {}", directory.display());
@@ -81,8 +81,7 @@ impl Pinned {
         found.ok_or_else(|| Error::Forward { what: what(), mend: known })
     }
 
-    /// The one that receives on this interface of the calling thread's network namespace, if there is one that can be seen from
-    /// here.
+    /// Finds the one that receives on this interface of the calling thread's network namespace, if it is visible here.
     pub fn receiving_on(index: u32) -> Option<Self> {
         let here = Key { namespace: netns::cookie().ok()?, index };
         let is_there = |one: &Self| {
@@ -118,7 +117,7 @@ impl Pinned {
         Ok(Self { directory, ends: [place(keys[0], from, one), place(keys[1], to, other)] })
     }
 
-    fn of(directory: PathBuf, keys: [Key; 2], sites: &[Site]) -> Self {
+    fn of(directory: PathBuf, keys: [Key; 2], sites: &[Scope]) -> Self {
         Self { directory, ends: keys.map(|key| Place::find(key, sites)) }
     }
 
@@ -137,7 +136,7 @@ impl Pinned {
         WAYS.iter().all(|way| self.directory.join(way).is_dir())
     }
 
-    /// Whether an interface is gone: what it received and what was sent there is not forwarded any more.
+    /// Whether one of its interfaces was deleted, so that it no longer forwards in both directions.
     pub fn is_dead(&self) -> bool {
         self.ends.iter().any(|end| matches!(end.found, Found::Gone))
     }
@@ -166,11 +165,11 @@ impl Pinned {
         Ok(ForwardAccount { elapsed: Duration::ZERO, ways })
     }
 
-    /// Ends it, whether its interfaces are there or not, and gives the account from its very beginning.
+    /// Ends it, even if its interfaces were deleted, and gives the account since it began.
     ///
     /// # Errors
     ///
-    /// Somebody else ends it in this moment; a lack of privilege.
+    /// Another process is ending it, or privileges are missing.
     pub fn end(self) -> Result<ForwardAccount, Error> {
         let [from, to] = self.ends();
         let Some(mut pins) = Pins::taken(&self.directory)? else {
@@ -202,7 +201,7 @@ impl Pinned {
 }
 
 impl Place {
-    fn find(key: Key, sites: &[Site]) -> Self {
+    fn find(key: Key, sites: &[Scope]) -> Self {
         let site = sites.iter().find(|site| site.cookie == key.namespace);
         let link = site.and_then(|site| site.links.iter().find(|link| link.index == key.index));
         let (label, found) = match (site, link) {
@@ -218,7 +217,7 @@ impl Place {
     }
 }
 
-impl Site {
+impl Scope {
     /// That of the calling thread, and all that have a name and may be entered.
     fn all() -> Result<Vec<Self>, Error> {
         let mut sites = vec![Self::look(None)?];
@@ -253,7 +252,7 @@ fn visible(again: impl FnOnce() -> String) -> Result<(), Error> {
 }
 
 fn key(wanted: &Wanted) -> Result<Key, Error> {
-    let site = Site::look(wanted.namespace.clone())?;
+    let site = Scope::look(wanted.namespace.clone())?;
     let index = site.links.into_iter().find(|link| link.name == wanted.name).map(|link| link.index);
     let gone = || Error::Forward {
         what: format!("there is no interface `{}`", wanted.label()),

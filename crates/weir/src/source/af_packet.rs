@@ -57,7 +57,7 @@ const SMALLEST_RING: u32 = 4 << 20;
 const SMALLEST_BLOCK: u32 = 256 << 10;
 /// What the heads of a block and of a packet take of it, and more.
 const BLOCK_OVERHEAD: u32 = 256;
-/// Bytes of a link-layer header, at most (`MAX_HEADER` of the kernel is less without tunnels).
+/// The largest link-layer header in bytes (`LL_MAX_HEADER`, linux/netdevice.h).
 const LONGEST_HEADER: u32 = 128;
 
 /// The kernel closes a block that is not full when it was there at two ends of a period, which is [`SOON`] at most where
@@ -143,7 +143,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     let interpreted = sieve.as_ref().and_then(Sieve::why_interpreted);
     let interpreted = interpreted.map(|why| format!(", filter interpreted (slower): {why}"));
     // A filter looks at packets before they are cut.
-    // Of all interfaces a header goes that may be longer than the one that comes in its place.
+    // `any` replaces each link-layer header, which may be longer than the cooked one.
     let kept_len = if device.any { snap_len.saturating_add(LONGEST_HEADER) } else { snap_len };
     let asked_len = if sieve.is_some() { DEFAULT_SNAP_LEN } else { kept_len };
     let wanted = RingOptions { snap_len: asked_len, ..wanted };

@@ -1,5 +1,5 @@
-//! The way to a file: its directories one by one, and links only where root or this user has made them. Who owns a link
-//! could otherwise lead a capture of root's to any place.
+//! Opens the directories on the way to a file one by one, and follows a symbolic link only if root or this user owns it.
+//! Otherwise the owner of a link could lead root's capture anywhere.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -25,7 +25,7 @@ pub(super) enum Goal {
     Path(PathBuf),
 }
 
-/// Opens it, whatever signals come while a file system takes its time.
+/// Opens `path`, and tries again after a signal.
 pub(super) fn openat(
     at: impl AsFd,
     path: impl AsRef<Path>,
@@ -43,12 +43,12 @@ pub(super) fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Holds the directory in which `path` is, from the working directory on.
+/// Opens the directory of `path`, which is relative to the working directory.
 pub(super) fn directory(path: &Path) -> Result<OwnedFd, Refusal> {
     walk(CWD, parent(path), &mut { MOST_LINKS })
 }
 
-/// Holds the directory `path`, which begins at `base` where it is relative; `links`: how many may be on the way.
+/// Opens the directory `path`, relative to `base`; `links`: how many more links may be followed.
 pub(super) fn walk(base: BorrowedFd<'_>, path: &Path, links: &mut u32) -> Result<OwnedFd, Refusal> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let begin = if path.has_root() { Path::new("/") } else { Path::new(".") };
@@ -70,7 +70,7 @@ pub(super) fn walk(base: BorrowedFd<'_>, path: &Path, links: &mut u32) -> Result
     Ok(here)
 }
 
-/// Where the link `name` leads, if the user itself or root has made it.
+/// Reads the link `name` if root or this user owns it.
 pub(super) fn goal(directory: BorrowedFd<'_>, name: &OsStr, links: &mut u32) -> Result<Goal, Refusal> {
     let link = openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     let there = fstat(&link)?;

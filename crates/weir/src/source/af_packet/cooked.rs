@@ -8,22 +8,22 @@ pub(super) const HEADER: usize = 20;
 
 /// Bytes of an Ethernet header.
 const ETHERNET: usize = 14;
-/// Whether an interface of this `ARPHRD_*` has Ethernet headers: Ethernet itself, and the loopback.
+/// Whether interfaces of this `ARPHRD_*` have Ethernet headers: Ethernet and loopback.
 fn is_ethernet(hardware: u16) -> bool {
     [1, 772].contains(&hardware)
 }
 
-/// What a packet is behind its link-layer header: the protocol, in network byte order, and the bytes of it.
+/// Splits off a packet's link-layer header: gives the protocol that follows, in network byte order, and its bytes.
 ///
-/// The kernel's own word for the protocol is that of the innermost of several tags, where it is one of the packets that this host
-/// sends (since Linux 6.10) or that came through the stack; what stands in the frame is always that of the outermost.
+/// For a frame with several VLAN tags the kernel may report the protocol behind the innermost tag (seen on Linux 6.18), although the
+/// bytes still begin with a tag. The frame itself always names the outermost.
 pub(super) fn behind_link_layer<'a>(packet: &Packet<'a>) -> ([u8; 2], &'a [u8]) {
     let (told, data) = (packet.origin.protocol(), packet.data);
     if is_ethernet(packet.origin.hardware())
         && packet.link_header >= ETHERNET
         && let Some((&[.., high, low], rest)) = data.split_first_chunk::<ETHERNET>()
     {
-        // Others than these, of no Ethertype, stand for what a driver knows, such as the tags of a switch.
+        // Any other value below the Ethertypes is a protocol of the driver's own, such as the tag of a switch.
         let of_a_frame =
             u16::from_be_bytes(told) >= FIRST_ETHERTYPE || [NOVELL, LLC, [high, low]].contains(&told);
         let protocol = match u16::from_be_bytes([high, low]) {

@@ -35,7 +35,8 @@ impl Form {
         packet: &Packet<'_>,
         lost: Option<u64>,
     ) -> Option<(usize, u32)> {
-        let original_len = self.original_len(packet);
+        let cooked = self.cooked.then(|| cooked(packet));
+        let original_len = original_len(packet, cooked.as_ref());
         let header = RecordHeader {
             interface: self.interface,
             timestamp: packet.timestamp,
@@ -45,39 +46,37 @@ impl Form {
             queue: None,
         };
         let mut left = self.snap_len;
-        let bytes = match &packet.tag {
-            _ if self.cooked => {
-                let parts = cooked(packet);
-                let parts = parts.all().map(|part| first(part, &mut left));
+        let bytes = match (&cooked, &packet.tag) {
+            (Some(cooked), _) => {
+                let parts = cooked.all().map(|part| first(part, &mut left));
                 record::encode(room, &header, &parts)
             }
-            None => record::encode(room, &header, &[first(packet.data, &mut left)]),
-            Some(tag) => {
+            (None, None) => record::encode(room, &header, &[first(packet.data, &mut left)]),
+            (None, Some(tag)) => {
                 let parts = with_tag(packet.data, tag).map(|part| first(part, &mut left));
                 record::encode(room, &header, &parts)
             }
         };
         Some((bytes?, original_len))
     }
+}
 
-    /// Puts a packet that gets a cooked header into `out`, whole. Gives its length on the wire.
-    pub(super) fn whole(&self, packet: &Packet<'_>, out: &mut Vec<u8>) -> u32 {
-        out.clear();
-        cooked(packet).all().iter().for_each(|part| out.extend_from_slice(part));
-        self.original_len(packet)
-    }
+/// Puts a packet into `out`, whole and with a cooked header. Gives its length on the wire.
+pub(super) fn whole(packet: &Packet<'_>, out: &mut Vec<u8>) -> u32 {
+    let cooked = cooked(packet);
+    out.clear();
+    cooked.all().iter().for_each(|part| out.extend_from_slice(part));
+    original_len(packet, Some(&cooked))
+}
 
-    /// The packet's length before anything was stripped or cut.
-    #[inline]
-    fn original_len(&self, packet: &Packet<'_>) -> u32 {
-        let tag = if packet.tag.is_some() { TAG } else { 0 };
-        let length = packet.original_len.saturating_add(tag);
-        if !self.cooked {
-            return length;
-        }
-        let header = packet.data.len() - cooked::behind_link_layer(packet).1.len();
-        length.saturating_sub(u32::try_from(header).unwrap_or(u32::MAX)).saturating_add(COOKED)
-    }
+/// The packet's length before anything was stripped or cut.
+#[inline]
+fn original_len(packet: &Packet<'_>, cooked: Option<&Cooked<'_>>) -> u32 {
+    let tag = if packet.tag.is_some() { TAG } else { 0 };
+    let length = packet.original_len.saturating_add(tag);
+    let Some(cooked) = cooked else { return length };
+    let header = packet.data.len() - cooked.rest.len();
+    length.saturating_sub(u32::try_from(header).unwrap_or(u32::MAX)).saturating_add(COOKED)
 }
 
 /// The parts of a packet that gets a cooked header.

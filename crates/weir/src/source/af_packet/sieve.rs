@@ -10,7 +10,7 @@ use weir_filter::cbpf;
 use weir_filter::interpret::{Metadata, Packet as Asked, VlanTag};
 use weir_sys::packet::Packet;
 
-use super::form::Form;
+use super::form::{self, Form};
 use crate::filter::{self, Compiled};
 
 /// Lets those packets through that are wanted.
@@ -56,7 +56,7 @@ impl Sieve {
     /// Whether `packet` is wanted.
     pub(super) fn wants(&mut self, packet: &Packet<'_>, form: &Form) -> bool {
         let asked = if form.cooked {
-            let length = form.whole(packet, &mut self.saved);
+            let length = form::whole(packet, &mut self.saved);
             Asked { data: &self.saved, length, meta: Metadata::default() }
         } else {
             let length = u32::try_from(packet.data.len()).ok();

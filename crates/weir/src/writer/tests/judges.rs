@@ -257,19 +257,7 @@ fn packets_one_by_one_into_pcap() {
     writer.block(4, &[0; 4]).unwrap();
     let packets = chunk(1, 0, 2000);
     for packet in &packets {
-        let Packet { interface, timestamp, original_len, ref data } = *packet;
-        let packet = crate::Packet {
-            data,
-            timestamp,
-            original_len,
-            interface,
-            queue: 0,
-            direction: None,
-            lost_before: 0,
-            comment: None,
-            notes: Notes::default(),
-        };
-        writer.packet(&packet).unwrap();
+        writer.packet(&packet.whole()).unwrap();
     }
     drop(writer);
     agree(file.path(), &packets, 1, false);

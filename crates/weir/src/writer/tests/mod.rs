@@ -65,6 +65,23 @@ fn packet(interface: u32, n: u32) -> Packet {
     }
 }
 
+impl Packet {
+    /// As a writer takes it one by one.
+    fn whole(&self) -> crate::Packet<'_> {
+        crate::Packet {
+            data: &self.data,
+            timestamp: self.timestamp,
+            original_len: self.original_len,
+            interface: self.interface,
+            queue: 0,
+            direction: None,
+            lost_before: 0,
+            comment: None,
+            notes: Notes::default(),
+        }
+    }
+}
+
 /// `packets` as a run of records, some with options.
 fn records(packets: &[Packet]) -> Vec<u8> {
     let mut run = vec![0; packets.len() * 1600];

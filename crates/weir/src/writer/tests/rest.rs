@@ -20,19 +20,8 @@ fn write(path: &Path, format: Format, compression: Compression, between: fn(&mut
     for round in 0..4 {
         put(&mut writer, &chunk(0, round * 100, 100)).unwrap();
         between(&mut writer);
-        let data = [7; 300];
-        let packet = crate::Packet {
-            data: &data,
-            timestamp: 1,
-            original_len: 300,
-            interface: 0,
-            queue: 0,
-            direction: None,
-            lost_before: 0,
-            comment: None,
-            notes: Notes::default(),
-        };
-        writer.packet(&packet).unwrap();
+        let packet = Packet { interface: 0, timestamp: 1, original_len: 300, data: vec![7; 300] };
+        writer.packet(&packet.whole()).unwrap();
         between(&mut writer);
     }
     let (written, result) = writer.finish(&Account::default());

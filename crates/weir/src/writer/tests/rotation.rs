@@ -128,20 +128,7 @@ fn packets_one_by_one_fill_files_exactly() {
     let mut writer = Writer::create(&directory.path().join("f"), &interfaces(), &options).unwrap();
     let packets = chunk(1, 0, 2000);
     for packet in &packets {
-        let Packet { interface, timestamp, original_len, ref data } = *packet;
-        let (queue, direction, lost_before, comment) = (0, None, 0, None);
-        let packet = crate::Packet {
-            data,
-            timestamp,
-            original_len,
-            interface,
-            queue,
-            direction,
-            lost_before,
-            comment,
-            notes: Notes::default(),
-        };
-        writer.packet(&packet).unwrap();
+        writer.packet(&packet.whole()).unwrap();
     }
     writer.finish(&Account::default()).1.unwrap();
     let names = names(directory.path());
