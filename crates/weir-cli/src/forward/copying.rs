@@ -130,7 +130,7 @@ fn write(
     if let Err(failure) = &result
         && !stop.load(Ordering::Relaxed)
     {
-        style::say(format_args!("weir: the copy ends here, and forwarding goes on: {}", failure.message()));
+        style::say(format_args!("weir: the copy ends here, and forwarding continues: {}", failure.message()));
     }
     // To the end, so that the account closes: what comes now is counted as an error.
     let stopped = drain(&mut capture, stop);

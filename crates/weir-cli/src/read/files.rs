@@ -238,7 +238,7 @@ impl Parts {
 fn kept(path: &Path) -> Failure {
     let path = style::visible(&path.display().to_string());
     Failure::new(format_args!(
-        "cannot begin {path} again, whose packets have to be put in order: it is no regular file any more"
+        "cannot rewrite {path} in time order: it is no longer a regular file; try another name"
     ))
     .hint("name another file with -w")
 }

@@ -169,7 +169,7 @@ fn root_a_disk_that_fills_up_ends_the_copy_and_not_the_forwarding() {
     command.arg(directory.path()).arg(env!("CARGO_BIN_EXE_weir"));
     let running = start(&network, command.args(["forward", "rx0", "rx1", "--json", "-w", "copy.pcapng"]));
     assert_eq!(send(&network, 10_000), 10_000);
-    running.wait_for("the copy ends here, and forwarding goes on: no space left for copy.pcapng");
+    running.wait_for("the copy ends here, and forwarding continues: no space left for copy.pcapng");
     assert_eq!(send(&network, 100), 100);
     let account = account(&running.interrupt().failed(&["no space left for copy.pcapng"]));
     assert_eq!((&account["forwarded"], &account["lost"]), (&10_100.into(), &0.into()));
