@@ -48,7 +48,7 @@ impl Way {
         let mut notes = Vec::new();
         if to.device.abilities.is_none() && to.device.driver.as_deref() == Some("veth") {
             notes.push(format!(
-                "this kernel does not tell whether {} takes redirected packets; it does where its other end has GRO: \
+                "this kernel does not report whether {} accepts redirected packets; turn on GRO on its other end to be sure: \
                  ethtool -K PEER gro on",
                 to.name()
             ));
@@ -77,7 +77,7 @@ impl Way {
         let is_veth = device.driver.as_deref() == Some("veth");
         if is_veth {
             notes.push(format!(
-                "checksums that the other end of {name} leaves to its device stay unfinished; let it make them: \
+                "checksums that the other end of {name} leaves to its device stay incomplete; turn that off: \
                  ethtool -K PEER tx off"
             ));
         }
