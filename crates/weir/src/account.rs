@@ -1,4 +1,4 @@
-//! What became of every packet.
+//! What happened to every packet.
 
 use std::time::Duration;
 
@@ -6,39 +6,38 @@ use serde::Serialize;
 
 use crate::handlers::HandlerState;
 
-/// Counters that close: each packet that reaches the hook ends in exactly one of them.
+/// Packet counters that add up: each packet that reaches the source ends in exactly one of them.
 ///
-/// `seen = filtered + sampled_out + captured + lost + errors`, and
-/// `captured = delivered + still queued + discarded`.
+/// `seen = filtered + sampled_out + captured + lost + errors`, and `captured = delivered + still queued + discarded`.
 ///
-/// All count packets, but for `bytes`.
+/// All but `bytes` count packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Tally {
-    /// Reached the hook; counted there, by the source.
+    /// Packets that reached the source.
     pub seen: u64,
-    /// Rejected by a filter. `None`: not counted, because the kernel does not tell how many (classic BPF on a packet
-    /// socket); then they are not in `seen` either.
+    /// Rejected by a filter. `None`: not counted, because the kernel does not report them (classic BPF on a packet
+    /// socket). They are not part of `seen` then.
     pub filtered: Option<u64>,
-    /// Passed over by sampling.
+    /// Skipped by sampling.
     pub sampled_out: u64,
-    /// Laid down as records in the pool.
+    /// Written to the pool as records.
     pub captured: u64,
-    /// Found no room: no empty chunk in the pool, or in the kernel's ring before it.
+    /// Lost for lack of room: there was no empty chunk in the pool, or no room in the kernel's ring before it.
     pub lost: u64,
-    /// Could not be read, or not be given to a queue ([`Strays`]).
+    /// Unreadable, or could not be assigned to a queue ([`Strays`]).
     pub errors: u64,
-    /// Handed to the handler.
+    /// Delivered to the handler.
     pub delivered: u64,
     /// Captured but cut off by the handler ([`crate::Chunk::keep_first`]).
     pub discarded: u64,
-    /// Surely in the file; filled in by whoever writes one.
+    /// Known to be in the file; filled in by whoever writes it.
     pub written: u64,
     /// Original bytes of the captured packets.
     pub bytes: u64,
 }
 
 impl Default for Tally {
-    /// Nothing, and all of it counted.
+    /// No packets, with all counters available.
     fn default() -> Self {
         Self {
             seen: 0,
@@ -70,7 +69,7 @@ impl std::ops::AddAssign for Tally {
     }
 }
 
-/// Where a queue's chunks are; they sum to `total` whenever nothing moves.
+/// Where the chunks of a queue are. The numbers add up to `total` while nothing moves.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct PoolFill {
     /// Empty.
@@ -79,37 +78,38 @@ pub struct PoolFill {
     pub open: u32,
     /// Full, and not yet taken.
     pub ready: u32,
-    /// With a handler.
+    /// Held by a handler.
     pub held: u32,
-    /// All of the queue.
+    /// All chunks of the queue.
     pub total: u32,
 }
 
 /// One queue's account.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct QueueAccount {
-    /// Receive queue; the processor for generic XDP and tc (and for native XDP where [`crate::Interface::detail`] says so), counted
-    /// among those that were online when the capture began; 0 for a source that does not tell queues apart. Where packets are
-    /// steered to t targets, those of receive queue (or processor) q are q * t to q * t + t - 1.
+    /// Number of the receive queue. With generic XDP and tc (and with native XDP if [`crate::Interface::detail`] says
+    /// so) it is the index of a CPU among those online when the capture started. It is 0 if the source does not
+    /// distinguish queues. If packets are steered to t targets, receive queue (or CPU) q has the numbers q * t to q * t
+    /// + t - 1.
     pub queue: u32,
-    /// Whom its packets are for, where they are steered.
+    /// The target of its packets, if they are steered.
     pub target: Option<u32>,
-    /// Packets.
+    /// Packet counters.
     pub tally: Tally,
     /// Chunks.
     pub pool: PoolFill,
-    /// Closed chunks that waited at once when somebody looked, at most.
+    /// Highest number of closed chunks that were seen waiting at once.
     pub most_ready: u32,
-    /// Closed chunks that waited, on average over time; up to when one was taken last.
+    /// Average number of closed chunks that waited, over the time until the last one was taken.
     pub mean_ready: f64,
-    /// Chunks that were taken by handlers of other queues.
+    /// Chunks taken by handlers of other queues.
     pub offloaded: u64,
-    /// Later fragments of datagrams whose first was not seen, so that they could not follow it, where packets are steered by
-    /// flow; for all targets of a receive queue or processor told with the first.
+    /// Later fragments of datagrams whose first fragment was not seen, if packets are steered by flow: they could not
+    /// follow it. Those of all targets of a receive queue or CPU are counted with the first target.
     pub orphans: u64,
 }
 
-/// Losses before the hook, as far as the device tells; growth since the capture began.
+/// Losses before the source, if the device reports them, since the capture started.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct NicCounters {
     /// `rx_missed_errors`: the device had no room.
@@ -120,43 +120,43 @@ pub struct NicCounters {
     pub dropped: u64,
 }
 
-/// Packets that were seen and could not be given to any queue; in the account they are seen, and errors, of the interface's
+/// Packets that could not be assigned to a queue. The account counts them as `seen` and `errors` of the interface's
 /// first queue.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Strays {
-    /// On a receive queue that did not exist when the capture began.
+    /// Arrived on a receive queue that did not exist when the capture started.
     pub no_queue: u64,
-    /// Of another interface: a driver has handed the program on, whose receive queues have the same numbers.
+    /// Belong to another interface, for which the driver ran the program too. Its receive queues have the same numbers.
     pub foreign: u64,
-    /// On a processor that came up after the capture began.
+    /// Arrived on a CPU that came online after the capture started.
     pub apart: u64,
 }
 
 /// One interface's account.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct InterfaceAccount {
-    /// Number in the capture and in its file.
+    /// Number of the interface in the capture and in its file.
     pub id: u32,
-    /// Name.
+    /// Name of the interface.
     pub name: String,
     /// `xdp`, `tc`, `xdp+tc`, `af_packet` or `af_xdp`.
     pub source: &'static str,
     /// `pass` or `exclusive`.
     pub mode: &'static str,
-    /// Per queue.
+    /// One account per queue.
     pub queues: Vec<QueueAccount>,
-    /// Packets that could not be given to any of them.
+    /// Packets that could not be assigned to a queue.
     pub strays: Strays,
-    /// Packets whose driver could not say whether it had taken a VLAN tag off, although it was to: they were captured without.
+    /// Packets captured without a VLAN tag because the driver, when asked, could not say whether it had stripped one.
     pub untold_tags: u64,
-    /// Bytes that its pools took, with what its source has beside them for packets.
+    /// Bytes that its pools and its source use for packets.
     pub memory: u64,
-    /// Losses before the hook: the last that were told, once the interface is gone; absent for `any`.
+    /// Losses before the source. Once the interface is gone, these are the last that were reported. Absent for `any`.
     pub nic: Option<NicCounters>,
 }
 
 impl InterfaceAccount {
-    /// The sum over the queues.
+    /// Returns the sum over the queues.
     pub fn total(&self) -> Tally {
         let mut total = Tally::default();
         for queue in &self.queues {
@@ -169,51 +169,52 @@ impl InterfaceAccount {
 /// One handler's account.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct HandlerAccount {
-    /// Which.
+    /// Number of the handler.
     pub handler: usize,
-    /// Where it was asked to run.
+    /// CPU it was asked to run on.
     pub processor: Option<u32>,
-    /// What has become of it.
+    /// State of the handler.
     pub state: HandlerState,
     /// Packets that it was given.
     pub packets: u64,
     /// Chunks, or parts of one, that it was given.
     pub chunks: u64,
-    /// Those of them that came from queues of other handlers.
+    /// Chunks, or parts of one, that came from queues of other handlers.
     pub taken_over: u64,
-    /// Time with a chunk in hand.
+    /// Time during which it held a chunk.
     pub busy_seconds: f64,
-    /// How long it has had the present one; `None`: it has none.
+    /// How long it has held the current chunk, if it has one.
     pub in_hand_seconds: Option<f64>,
 }
 
-/// What became of the order of time ([`crate::Builder::by_time`]). Packets.
+/// Packet counters of delivery in timestamp order ([`crate::Builder::by_time`]).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct TimeOrder {
-    /// How long packets were held back, at least.
+    /// Shortest time for which packets were held back.
     pub window_seconds: f64,
-    /// Handed over behind one with a later time stamp.
+    /// Delivered after a packet with a later timestamp.
     pub late: u64,
-    /// Handed over before it was sure that none older would come, since a pool was more than half in use.
+    /// Delivered while older packets could still arrive, because a pool was more than half in use.
     pub early: u64,
 }
 
 /// The whole account.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Account {
-    /// Since the capture began, until it was stopped.
+    /// Time since the capture started, until it was stopped.
     #[serde(skip)]
     pub elapsed: Duration,
-    /// Per interface.
+    /// One account per interface.
     pub interfaces: Vec<InterfaceAccount>,
-    /// Per handler, where there are any ([`crate::Capture::handlers`]). Their packets are in `delivered` of their queues.
+    /// One account per handler, if there are any ([`crate::Capture::handlers`]). Their packets are part of `delivered`
+    /// of their queues.
     pub handlers: Vec<HandlerAccount>,
-    /// Where packets are handed over in the order of time.
+    /// Set if packets are delivered in timestamp order.
     pub time_order: Option<TimeOrder>,
 }
 
 impl Account {
-    /// The sums over the queues of each target, where packets are steered.
+    /// Returns the sum for each target, if packets are steered.
     pub fn targets(&self) -> Vec<Tally> {
         let mut targets: Vec<Tally> = Vec::new();
         for queue in self.interfaces.iter().flat_map(|interface| &interface.queues) {
@@ -224,12 +225,12 @@ impl Account {
         targets
     }
 
-    /// Bytes that the capture took for packets.
+    /// Returns the bytes that the capture uses for packets.
     pub fn memory(&self) -> u64 {
         self.interfaces.iter().map(|interface| interface.memory).sum()
     }
 
-    /// The sum over the interfaces.
+    /// Returns the sum over the interfaces.
     pub fn total(&self) -> Tally {
         let mut total = Tally::default();
         for interface in &self.interfaces {

@@ -5,7 +5,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::event::{EventfdFlags, eventfd};
 use weir_sys::CallError;
 
-/// A descriptor that is readable once it was rung, until it is quieted.
+/// A descriptor that is readable after a ring, until it is quieted.
 #[derive(Debug)]
 pub(crate) struct EventBell {
     fd: OwnedFd,
@@ -19,12 +19,12 @@ impl EventBell {
     }
 
     pub(crate) fn ring(&self) {
-        // It cannot fail but by a counter of 64 bits that is full, and then it is readable.
+        // This fails only if the 64-bit counter is full, and then the descriptor is readable.
         let _ = rustix::io::write(&self.fd, &1u64.to_ne_bytes());
     }
 
     pub(crate) fn quiet(&self) {
-        // Nothing to read: it was not rung.
+        // If there is nothing to read, it was not rung.
         let _ = rustix::io::read(&self.fd, &mut [0; 8]);
     }
 }

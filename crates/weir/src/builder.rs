@@ -1,4 +1,4 @@
-//! How a capture is asked for.
+//! Options of a capture.
 
 use std::time::Duration;
 
@@ -6,115 +6,116 @@ use crate::memory::PoolSize;
 use crate::steering::Steering;
 use crate::{Capture, Error, Filter, Namespace, Steer};
 
-/// Chunks of one queue, unless many queues or interfaces make that a lot of memory.
+/// Chunks per queue, unless many queues or interfaces would make that too much memory.
 pub const DEFAULT_CHUNKS: u32 = 64;
-/// Bytes of a chunk in which records begin.
+/// Bytes of a chunk, not counting the extra room for one largest frame.
 pub const DEFAULT_CHUNK_SIZE: u32 = 1 << 20;
-/// Bytes kept of a packet: what tcpdump keeps.
+/// Bytes kept of each packet, as in tcpdump.
 pub const DEFAULT_SNAP_LEN: u32 = 262_144;
 
-/// The longest [`Window`] that can be asked for: more than any source takes.
+/// The longest [`Window`] accepted: more than any source needs.
 const LONGEST_WINDOW: Duration = Duration::from_secs(60);
 
-/// Which source captures.
+/// The source that captures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SourceChoice {
-    /// The one that fits the interface; [`crate::Interface::why`] says why.
+    /// The one that suits the interface; [`crate::Interface::why`] gives the reason.
     #[default]
     Auto,
-    /// An XDP program (Linux 6.1): fastest, sees what arrives.
+    /// An XDP program (Linux 6.1): the fastest source, for received packets only.
     Xdp,
-    /// Programs between the interface and the stack (Linux 6.1): both directions, any driver.
+    /// Programs between interface and stack (Linux 6.1): both directions, any driver.
     Tc,
-    /// What arrives by [`Xdp`](Self::Xdp), what is sent by [`Tc`](Self::Tc), each with a pool of its own.
+    /// [`Xdp`](Self::Xdp) for received packets and [`Tc`](Self::Tc) for sent ones, each with its own pool.
     XdpTc,
     /// A packet socket with `TPACKET_V3`: any driver, both directions.
     AfPacket,
-    /// AF_XDP sockets, one for each receive queue: what arrives, taken away from the host ([`Mode::Exclusive`]), and written
-    /// by the card itself where its driver can (zero-copy).
+    /// One AF_XDP socket per receive queue: received packets only. They are taken away from the host
+    /// ([`Mode::Exclusive`]), and the card writes them itself if its driver can (zero-copy).
     AfXdp,
 }
 
-/// What becomes of a packet after it was captured.
+/// What happens to a packet after it is captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
-    /// It goes on to the host's stack.
+    /// It continues to the host's stack.
     #[default]
     Pass,
-    /// It ends in the pool: the host does not see it. Only xdp and af_xdp can do that.
+    /// It ends in the pool, and the host does not see it. Only xdp and af_xdp can do that.
     Exclusive,
 }
 
-/// Where a packet's time stamp comes from. All are nanoseconds since the Unix epoch.
+/// The origin of timestamps, which are in nanoseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Timestamps {
     /// The kernel's clock, read for each packet.
     #[default]
     Kernel,
-    /// The same, but at more than 64 packets in a tick of the kernel's timer (1 to 10 ms) one reading serves 32
-    /// packets: never out of order, late by at most a tick. The af_packet source reads the clock for each.
+    /// As `Kernel`, but above 64 packets per tick of the kernel's timer (1 to 10 ms) one clock reading serves 32
+    /// packets. Timestamps are never out of order, and at most one tick old. The af_packet source reads the clock for
+    /// each packet.
     Batch,
-    /// None: time stamps are 0. The af_packet source has them anyway.
+    /// No timestamps: all are 0. The af_packet source provides them anyway.
     None,
 }
 
-/// Which packets, as seen from the host.
+/// The direction of the packets to capture, as seen from the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Direction {
-    /// Those that arrive.
+    /// Received packets.
     In,
-    /// Those that are sent.
+    /// Sent packets.
     Out,
-    /// Both, as far as the source sees them.
+    /// Both, if the source sees both.
     #[default]
     Both,
 }
 
-/// When captured packets are handed over.
+/// When captured packets are delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
-    /// At once when there are few, in batches when there are many: a lone packet within a millisecond, a full stream
-    /// with some thousand wake-ups a second, and no processor time when there is nothing.
+    /// Immediately at low rates, in batches at high rates. A lone packet is delivered within a millisecond, a full
+    /// stream causes a few thousand wake-ups per second, and an idle capture uses no CPU time.
     #[default]
     Adaptive,
-    /// Once a queue has `min_bytes` of records, or the oldest has waited for `timeout`.
+    /// Once a queue holds `min_bytes` of records, or the oldest record has waited for `timeout`.
     Batched {
-        /// Bytes of records that are worth a wake-up.
+        /// Bytes of records that justify a wake-up.
         min_bytes: u32,
-        /// Longest wait.
+        /// The longest wait.
         timeout: Duration,
     },
-    /// At once, without ever sleeping: one processor is busy all the time, and with [`SourceChoice::AfXdp`] another for each queue,
-    /// whose thread then drives the card itself (`SO_PREFER_BUSY_POLL`; the device's `napi_defer_hard_irqs` and
-    /// `gro_flush_timeout` keep its interrupts off meanwhile).
+    /// Immediately, without ever sleeping. This keeps one CPU busy all the time, and with [`SourceChoice::AfXdp`] one
+    /// more per queue, whose thread then drives the card itself (`SO_PREFER_BUSY_POLL`; the device's
+    /// `napi_defer_hard_irqs` and `gro_flush_timeout` keep its interrupts off meanwhile).
     Active,
 }
 
-/// How long packets are held back, so that older ones of other queues can go first.
+/// How long packets are held back so that older ones from other queues can go first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Window {
-    /// As long as it takes the sources to show what they have stamped, on a machine with a processor to spare: 2 ms with xdp
-    /// and tc, which stamp a packet microseconds before they show it, 10 ms more with [`Timestamps::Batch`]; 10 ms with
-    /// af_xdp, whose packets a thread takes over, and 30 ms with af_packet, where they come in blocks. The longest counts.
+    /// As long as the sources take to deliver a packet after its timestamp, provided that a CPU is idle. That is 2 ms
+    /// with xdp and tc, which need microseconds, and 10 ms more with [`Timestamps::Batch`]; 10 ms with af_xdp, where a
+    /// thread passes packets on; and 30 ms with af_packet, which delivers blocks. The longest applies.
     #[default]
     Usual,
-    /// As long as this.
+    /// A fixed time.
     Of(Duration),
 }
 
-/// An interface that is being opened: [`Builder::open_telling`].
+/// An interface that is about to be opened; see [`Builder::open_telling`].
 #[derive(Clone, Copy, Debug)]
 #[non_exhaustive]
 pub struct Opening<'a> {
-    /// Its name.
+    /// The interface's name.
     pub name: &'a str,
-    /// How many are open.
+    /// How many interfaces are open already.
     pub before: usize,
-    /// How many were asked for.
+    /// How many interfaces were requested.
     pub all: usize,
 }
 
-/// Asks for a capture: [`Capture::builder`].
+/// A builder for a [`Capture`]; see [`Capture::builder`].
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Builder {
@@ -122,16 +123,16 @@ pub struct Builder {
     settings: Settings,
 }
 
-/// An interface that was asked for.
+/// A requested interface.
 #[derive(Clone, Debug)]
 pub(crate) struct Wanted {
-    /// `None`: that of the calling thread.
+    /// `None`: the calling thread's namespace.
     pub(crate) namespace: Option<Namespace>,
     pub(crate) name: String,
 }
 
 impl Wanted {
-    /// As accounts, files and errors call it.
+    /// Returns the name used in accounts, files and errors.
     pub(crate) fn label(&self) -> String {
         match &self.namespace {
             Some(namespace) => format!("{}/{}", namespace.name(), self.name),
@@ -139,16 +140,16 @@ impl Wanted {
         }
     }
 
-    /// All interfaces of the namespace, rather than one.
+    /// Whether this stands for all interfaces of the namespace.
     pub(crate) fn is_any(&self) -> bool {
         self.name == ANY
     }
 }
 
-/// What stands for all interfaces of a namespace where a name is asked for.
+/// The name that stands for all interfaces of a namespace.
 const ANY: &str = "any";
 
-/// All that a source needs to know.
+/// Everything a source needs to know.
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     pub(crate) source: SourceChoice,
@@ -169,17 +170,17 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Whether records tell the direction; `both`: both are captured.
+    /// Whether records carry the direction. `both` says whether both directions are captured.
     pub(crate) fn tells_direction(&self, both: bool) -> bool {
         both || self.direction_in_records
     }
 
-    /// Queues that this many writers fill: one, or one for each target.
+    /// Returns the number of queues that `writers` writers fill: one per writer, or one per writer and target.
     pub(crate) fn queues_of(&self, writers: u32) -> u32 {
         writers.saturating_mul(self.targets().unwrap_or(1))
     }
 
-    /// Targets that packets are steered to, if they are.
+    /// Returns the number of targets, if packets are steered.
     pub(crate) fn targets(&self) -> Option<u32> {
         self.steering.map(|steering| steering.targets)
     }
@@ -235,155 +236,156 @@ impl Builder {
         Self { interfaces: Vec::new(), settings: Settings::default() }
     }
 
-    /// Adds an interface, by name, in the network namespace of the thread that calls [`open`](Self::open). They are
-    /// numbered in this order.
+    /// Adds an interface, by name, in the network namespace of the thread that calls [`open`](Self::open). Interfaces
+    /// are numbered in the order in which they are added.
     ///
-    /// `any` stands for all interfaces of the namespace, those that come later too: packets of all of them in one queue,
-    /// with a "Linux cooked" header (`LINKTYPE_LINUX_SLL2`) that tells the interface by its index. A frame that passes
-    /// several interfaces that stand on each other is taken at the lowest; see [`stacked`](Self::stacked).
+    /// `any` stands for all interfaces of the namespace, including those added later. Their packets share one queue and
+    /// have a "Linux cooked" header (`LINKTYPE_LINUX_SLL2`), which contains the interface index. A frame that passes
+    /// several stacked interfaces is captured at the lowest; see [`stacked`](Self::stacked).
     pub fn interface(mut self, name: impl Into<String>) -> Self {
         self.interfaces.push(Wanted { namespace: None, name: name.into() });
         self
     }
 
-    /// Adds an interface of another network namespace, or `any` for all that it has. It is called `NAMESPACE/NAME`.
+    /// Adds an interface of another network namespace, or `any` for all interfaces there. The capture calls it
+    /// `NAMESPACE/NAME`.
     pub fn interface_in(mut self, namespace: &Namespace, name: impl Into<String>) -> Self {
         self.interfaces.push(Wanted { namespace: Some(namespace.clone()), name: name.into() });
         self
     }
 
-    /// Which source captures.
+    /// Sets the source that captures.
     pub fn source(mut self, source: SourceChoice) -> Self {
         self.settings.source = source;
         self
     }
 
-    /// What becomes of a packet after it was captured.
+    /// Sets what happens to a packet after it is captured.
     pub fn mode(mut self, mode: Mode) -> Self {
         self.settings.mode = mode;
         self
     }
 
-    /// Where time stamps come from.
+    /// Sets the origin of timestamps.
     pub fn timestamps(mut self, timestamps: Timestamps) -> Self {
         self.settings.timestamps = timestamps;
         self
     }
 
-    /// Bytes kept of a packet, at least 1; [`DEFAULT_SNAP_LEN`] unless set.
+    /// Sets the bytes kept of each packet, at least 1. The default is [`DEFAULT_SNAP_LEN`].
     pub fn snap_len(mut self, bytes: u32) -> Self {
         self.settings.snap_len = bytes;
         self
     }
 
-    /// Chunks a queue, at least 2. Unless set, [`DEFAULT_CHUNKS`], or fewer where there are many queues or
-    /// [memory](Self::memory) is short.
+    /// Sets the number of chunks per queue, at least 2. The default is [`DEFAULT_CHUNKS`], or fewer if there are many
+    /// queues or [memory](Self::memory) is short.
     pub fn chunks(mut self, chunks: u32) -> Self {
         self.settings.pool.chunks = Some(chunks);
         self
     }
 
-    /// Bytes of a chunk, from 4 KiB to 1 GiB; unless set, [`DEFAULT_CHUNK_SIZE`], or less where [memory](Self::memory) is
-    /// short. Room for one largest frame is added.
+    /// Sets the size of a chunk in bytes, from 4 KiB to 1 GiB. The default is [`DEFAULT_CHUNK_SIZE`], or less if
+    /// [memory](Self::memory) is short. Room for one largest frame is added.
     pub fn chunk_size(mut self, bytes: u32) -> Self {
         self.settings.pool.chunk_size = Some(bytes);
         self
     }
 
-    /// Bytes that the whole capture takes for packets at most. Interfaces that would take more all together get as much as one
-    /// another, but never less than 8 chunks of 64 KiB a queue. Unless set, it is an eighth of what is available, to the
+    /// Sets the most bytes that the whole capture may use for packets. If its interfaces would use more, they get equal
+    /// shares, but never less than 8 chunks of 64 KiB per queue. The default is one eighth of what is available to the
     /// machine and to the control groups of the process.
     ///
-    /// Where [`chunks`](Self::chunks) says how many, the capture takes what they take. Whatever is asked for, a sixteenth of
-    /// all memory is left to others: at least 256 MiB, or a quarter of it where that is less.
+    /// If [`chunks`](Self::chunks) is set, the capture uses what those chunks need. In any case, one sixteenth of all
+    /// memory stays in reserve: at least 256 MiB, or a quarter of all memory if that is less.
     pub fn memory(mut self, bytes: u64) -> Self {
         self.settings.pool.memory = Some(bytes);
         self
     }
 
-    /// Which packets.
+    /// Sets the direction of the packets to capture.
     pub fn direction(mut self, direction: Direction) -> Self {
         self.settings.direction = direction;
         self
     }
 
-    /// Whether each record tells which way its packet went (`epb_flags`, 12 bytes). Unless this says so that is done where both
-    /// ways are captured. Chunks tell it in any case ([`Packet::direction`](crate::Packet)); who reads a file of packets that all
-    /// went one way knows it from the records alone.
+    /// Sets whether each record contains the direction of its packet (`epb_flags`, 12 bytes). By default it does if
+    /// both directions are captured. [`Packet::direction`](crate::Packet) is set in any case. In a file with packets of
+    /// one direction only, nothing but the records says which.
     pub fn direction_in_records(mut self, tell: bool) -> Self {
         self.settings.direction_in_records = tell;
         self
     }
 
-    /// Whether frames for other stations are captured too; they are unless this says no.
+    /// Sets whether frames for other stations are captured too (promiscuous mode). The default is yes.
     pub fn promiscuous(mut self, promiscuous: bool) -> Self {
         self.settings.promiscuous = promiscuous;
         self
     }
 
-    /// Whether `any` takes a frame also at each bridge, bond, VLAN or macvlan that stands on the interface where it is
-    /// taken. Unless this says so, those are counted as filtered.
+    /// Sets whether `any` captures a frame again at each bridge, bond, VLAN or macvlan on top of the interface where it
+    /// is captured first. By default these repetitions are counted as filtered.
     pub fn stacked(mut self, stacked: bool) -> Self {
         self.settings.stacked = stacked;
         self
     }
 
-    /// When packets are handed over.
+    /// Sets when packets are delivered.
     pub fn delivery(mut self, delivery: Delivery) -> Self {
         self.settings.delivery = delivery;
         self
     }
 
-    /// Packets of all queues and interfaces are handed over in the order of their time stamps, to one thread
-    /// ([`Capture::next`]), where else each queue is in order by itself. A [`Chunk`](crate::Chunk) is then as many packets
-    /// of one queue as come next, in the memory where they are: nothing is copied.
+    /// Delivers the packets of all queues and interfaces in timestamp order, to one thread ([`Capture::next`]). Without
+    /// this, only the packets of each queue are in order. A [`Chunk`](crate::Chunk) then holds consecutive packets of
+    /// one queue, up to the point where another queue is next. Nothing is copied.
     ///
-    /// A packet waits for a [`Window`], in which older ones may come; one that comes later than that goes next, and is
-    /// counted as late ([`crate::TimeOrder`]). A queue without packets delays nobody beyond that, and where a pool is more
-    /// than half in use nothing waits: those count as early.
+    /// Each packet waits for a [`Window`], so that older ones can still arrive. A packet that arrives later than that
+    /// is delivered next and counted as late ([`crate::TimeOrder`]). An idle queue delays the others by no more than
+    /// the window. If a pool is more than half in use, packets do not wait, and are counted as early.
     ///
-    /// All sources stamp by the same clock, in all namespaces. With [`Timestamps::Batch`] packets of different queues are in
-    /// order as far as their time stamps tell; with [`Timestamps::None`] there is nothing to order by.
+    /// All sources use the same clock, in all namespaces. With [`Timestamps::Batch`], packets of different queues are
+    /// ordered only as precisely as their timestamps. [`Timestamps::None`] cannot be combined with this.
     pub fn by_time(mut self, window: Window) -> Self {
         self.settings.by_time = Some(window);
         self
     }
 
-    /// Whether TCP super-frames, which offloads build, are captured as the segments that the wire carries, and checksums
-    /// that are left to the device are filled in. The tc source can do that.
+    /// Sets whether large TCP packets built by offloads (GSO, GRO) are captured as the segments on the wire, with the
+    /// checksums that are left to the device filled in. Only the tc source can do that.
     pub fn segment(mut self, segment: bool) -> Self {
         self.settings.segment = segment;
         self
     }
 
-    /// Which packets are wanted: the others are counted as filtered and go on as if nobody looked, in mode exclusive too.
+    /// Sets the filter. Packets that do not match are counted as filtered and pass unaffected, in exclusive mode too.
     ///
-    /// The kernel asks before it copies: with xdp and tc an eBPF program, with af_packet a filter of the socket. Where the
-    /// socket gets classic BPF, for want of the capability to load a program, nobody counts what it refuses
-    /// ([`crate::Tally::filtered`]). The packets of `any`, and filters that are too long for classic BPF, are asked about
-    /// before they are copied into the pool.
+    /// The kernel runs the filter before it copies a packet: as part of the eBPF program with xdp and tc, as a socket
+    /// filter with af_packet. If the socket gets classic BPF, for lack of the capability to load a program, the packets
+    /// it rejects are not counted ([`crate::Tally::filtered`]). For `any`, and if the filter is too long for classic
+    /// BPF, it runs before packets are copied into the pool.
     pub fn filter(mut self, filter: Filter) -> Self {
         self.settings.filter = Some(filter);
         self
     }
 
-    /// Has the source spread packets over `targets` targets, 1 to [`MOST_TARGETS`](crate::MOST_TARGETS), each of which is for one handler
-    /// ([`Capture::handlers`]): whoever writes has a queue for each target. The sources xdp and tc can do that. Packets that
-    /// the filter does not want have no target, and are counted with the first.
+    /// Spreads packets over `targets` targets, from 1 to [`MOST_TARGETS`](crate::MOST_TARGETS), each with one handler
+    /// ([`Capture::handlers`]). Each receive queue or CPU then fills one queue per target. Only the sources xdp and tc
+    /// can do that. Packets rejected by the filter have no target, and are counted with the first one.
     pub fn steer(mut self, by: Steer, targets: u32) -> Self {
         self.settings.steering = Some(Steering::new(by, targets));
         self
     }
 
-    /// Whether the tc source attaches as filters of a `clsact` discipline even where the kernel has tcx: for tests of what
-    /// older kernels get.
+    /// Sets whether the tc source attaches as `clsact` filters even if the kernel has tcx, to test what older kernels
+    /// use.
     #[doc(hidden)]
     pub fn tc_filters(mut self, filters: bool) -> Self {
         self.settings.tc_filters = filters;
         self
     }
 
-    /// What was asked for, where the interfaces follow from something else.
+    /// Returns the settings for a capture whose interfaces are determined elsewhere.
     pub(crate) fn into_settings(self) -> Result<Settings, Error> {
         match self {
             Self { interfaces, .. } if !interfaces.is_empty() => {
@@ -396,17 +398,18 @@ impl Builder {
         }
     }
 
-    /// Begins the capture.
+    /// Starts the capture.
     ///
     /// # Errors
     ///
-    /// An interface that is unknown, named twice or down; options that contradict each other; a lack of privilege, of
-    /// memory or of kernel support: each says what to do. Nothing is left attached.
+    /// An interface is unknown, named twice or down; options contradict each other; or privileges, memory or kernel
+    /// support are missing. Each error says what to do. Nothing stays attached.
     pub fn open(self) -> Result<Capture, Error> {
         self.open_telling(|_| {})
     }
 
-    /// The same, and tells before it opens an interface: their memory takes its time, which many interfaces make seconds.
+    /// Starts the capture like [`open`](Self::open), and calls `tell` before it opens each interface. Allocating their
+    /// memory takes time: seconds if there are many.
     ///
     /// # Errors
     ///

@@ -21,13 +21,13 @@ use crate::port::Port;
 use crate::site::{self, Site};
 use crate::{Error, choose};
 
-/// A running capture: gives chunks, and the account.
+/// A running capture, which yields chunks and the account.
 #[derive(Debug)]
 pub struct Capture {
     interfaces: Vec<Interface>,
     opened: Opened,
     patience: Patience,
-    /// Where packets come in the order of time.
+    /// Set if packets are delivered in timestamp order.
     merge: Option<Merge>,
     crew: Option<Crew>,
     began: Instant,
@@ -36,7 +36,7 @@ pub struct Capture {
     exchanging: Turn,
 }
 
-/// Handlers that have the queues. The watcher ends first.
+/// The handlers that have the queues. The watcher ends first.
 #[derive(Debug)]
 struct Crew {
     watcher: Option<Watcher>,
@@ -49,14 +49,14 @@ impl Drop for Crew {
     }
 }
 
-/// Between two looks at interfaces and namespaces where packets keep the capture from waiting.
+/// Interval for checking interfaces and namespaces while a busy capture never waits.
 const CHECK: Duration = Duration::from_secs(1);
 
-/// The longest tick of a kernel's timer: [`Timestamps::Batch`] may stamp a packet so much too early.
+/// The longest tick of a kernel's timer: with [`Timestamps::Batch`] a timestamp may be this old.
 const TICK: Duration = Duration::from_millis(10);
 
 impl Capture {
-    /// Asks for a capture.
+    /// Returns a builder with the default options.
     pub fn builder() -> Builder {
         Builder::new()
     }
@@ -83,7 +83,7 @@ impl Capture {
             }
             places.push(place);
         }
-        // All are found before the first is opened: a driver may pause its traffic for that.
+        // Find all devices before opening the first: opening one may make its driver pause traffic.
         let find = |one: &Wanted| site::inside(one.namespace.as_ref(), || Device::find(one))?;
         let mut devices = wanted.iter().map(find).collect::<Result<Vec<_>, Error>>()?;
         let mut settings = settings.clone();
@@ -111,7 +111,7 @@ impl Capture {
         Ok(Self::of(ports, sites, settings))
     }
 
-    /// One whose sources are open, each port in the site of its number.
+    /// Makes a capture of open sources. `Port::site` is an index into `sites`.
     pub(crate) fn of(mut ports: Vec<Port>, sites: Vec<Site>, settings: &Settings) -> Self {
         let window = |window| match window {
             Window::Of(window) => window,
@@ -140,23 +140,23 @@ impl Capture {
         }
     }
 
-    /// The interfaces, in the order in which they were asked for.
+    /// Returns the interfaces, in the order in which they were requested.
     pub fn interfaces(&self) -> &[Interface] {
         &self.interfaces
     }
 
-    /// Where the filters of the interfaces are exchanged: by any thread, and on the word of other processes.
+    /// Returns a handle that replaces the interfaces' filters, from any thread or on behalf of another process.
     pub fn exchange(&self) -> Exchange {
         Exchange::new(self.opened.ports.iter().map(Port::seat), &self.exchanging)
     }
 
-    /// Wants what `filter` says from now on, on all interfaces; `None`: everything. Each packet meets the filter before or
-    /// this one, never both and never none.
+    /// Replaces the filter of all interfaces; `None` captures everything. Each packet meets either the old or the new
+    /// filter, never both and never neither.
     ///
     /// # Errors
     ///
-    /// An expression that is wrong, a program that a source cannot take, or no privilege to load one. All interfaces keep the
-    /// filter before; [`Error::FilterPutBack`] if some had this one for a moment.
+    /// The expression is wrong, a source cannot run the program, or the process may not load one. All interfaces keep
+    /// the previous filter; [`Error::FilterPutBack`] if some had the new one for a moment.
     pub fn set_filter(&mut self, filter: Option<&Filter>) -> Result<(), Error> {
         let exchange = self.exchange();
         exchange.put(&Place::make_all(&exchange.places()?, filter)?)?;
@@ -166,8 +166,8 @@ impl Capture {
         Ok(())
     }
 
-    /// Gives the queues to handlers, each for a thread of its own, for good. From now on [`Capture::next`] waits for events
-    /// alone: somebody still has to call it. After [`Capture::stop`] handlers take what is left, and are done.
+    /// Moves the queues to handlers, one per thread, for good. From then on [`Capture::next`] only waits for events,
+    /// but must still be called. After [`Capture::stop`] the handlers take what is left and finish.
     ///
     /// ```no_run
     /// # fn main() -> Result<(), weir::Error> {
@@ -188,7 +188,7 @@ impl Capture {
     ///
     /// # Errors
     ///
-    /// A plan that does not fit the queues; handlers were asked for before; no resources for the thread that watches.
+    /// The plan does not fit the queues; handlers were requested before; or the watcher thread cannot be started.
     pub fn handlers(&mut self, plan: &Plan) -> Result<Vec<Handler>, Error> {
         if self.crew.is_some() {
             return Err(Error::Options("the queues have been given to handlers before".into()));
@@ -203,26 +203,27 @@ impl Capture {
         let delivery = self.patience.delivery();
         let (team, handlers) = Team::new(std::mem::take(&mut self.opened.outlets), seating, delivery);
         let crew = self.crew.insert(Crew { watcher: None, team });
-        // They are rung for the watcher now, and this thread has no queue to poll.
+        // The watcher waits for the bells now, and this thread has no queue to poll.
         crew.watcher = Some(Watcher::start(&crew.team, std::mem::take(&mut self.opened.bells))?);
         self.patience = Patience::new(Delivery::Adaptive);
         Ok(handlers)
     }
 
-    /// What has happened to the interfaces since the last call: the last thousand events, where nobody has asked for so
-    /// long. [`Capture::next`] finds it out, and comes back early for it where it waits.
+    /// Returns what has happened to the interfaces since the last call, up to the last thousand events.
+    /// [`Capture::next`] detects events, and returns early for them if it is waiting.
     pub fn events(&mut self) -> Vec<Event> {
         std::mem::take(&mut self.opened.events)
     }
 
-    /// The next chunk; waits for one no longer than `wait`. `None`: there was none, a signal came, or something has happened
-    /// to an interface ([`Capture::events`]). After [`Capture::stop`] it does not wait, and `None` means that nothing is
-    /// left.
+    /// Returns the next chunk, waiting up to `wait` for one. `None` means that there was no chunk, that a signal
+    /// arrived, or that something happened to an interface ([`Capture::events`]). After [`Capture::stop`] it does not
+    /// wait, and `None` means that nothing is left.
     ///
     /// # Errors
     ///
-    /// [`Error::InterfaceGone`], when the last interface is gone and what came from it was taken, by handlers perhaps not
-    /// yet; [`Error::NoHandlers`]; shared memory that was overwritten. What was captured before can still be taken after [`Capture::stop`].
+    /// [`Error::InterfaceGone`] once the last interface is gone and its packets were taken (handlers may still be
+    /// taking them); [`Error::NoHandlers`]; shared memory was overwritten. Call [`Capture::stop`] to take what was
+    /// captured before.
     pub fn next(&mut self, wait: Duration) -> Result<Option<Chunk>, Error> {
         if self.ended.is_some() {
             return match &self.crew {
@@ -247,13 +248,13 @@ impl Capture {
         }
     }
 
-    /// Has [`Capture::next`] hand over what is captured by now without waiting for the batch to fill
+    /// Makes [`Capture::next`] deliver what is captured by now instead of waiting for a full batch
     /// ([`Delivery::Batched`]).
     pub fn hurry(&mut self) {
         self.patience.hurry();
     }
 
-    /// What is left, when nothing arrives any more.
+    /// Returns the next of the remaining chunks, when nothing more arrives.
     fn rest(&mut self) -> Result<Option<Chunk>, Error> {
         match &mut self.merge {
             None => self.patience.rest(&mut self.opened),
@@ -261,8 +262,8 @@ impl Capture {
         }
     }
 
-    /// Calls `handler` with each chunk until it says [`ControlFlow::Break`], then stops the capture. What is left in the
-    /// pool can still be taken with [`Capture::next`].
+    /// Calls `handler` with each chunk until it returns [`ControlFlow::Break`], then stops the capture. What is left in
+    /// the pool can still be taken with [`Capture::next`].
     ///
     /// # Errors
     ///
@@ -277,12 +278,12 @@ impl Capture {
         }
     }
 
-    /// Ends the capture: nothing is captured any more, and the account is final but for what is still to be taken with
-    /// [`Capture::next`]. Does nothing the second time.
+    /// Stops the capture. Nothing more is captured, and the account is final except for what [`Capture::next`] still
+    /// returns. A second call does nothing.
     ///
     /// # Errors
     ///
-    /// If a source cannot be taken off; the others are.
+    /// A source cannot be detached; the others are detached nevertheless.
     pub fn stop(&mut self) -> Result<(), Error> {
         if self.ended.is_some() {
             return Ok(());
@@ -299,12 +300,12 @@ impl Capture {
         result
     }
 
-    /// What became of every packet so far. While packets arrive the counters are of slightly different moments; once
-    /// stopped, they close.
+    /// Returns the account of every packet so far. While packets arrive, the counters are read at slightly different
+    /// moments; once the capture is stopped, they add up.
     ///
     /// # Errors
     ///
-    /// If the kernel cannot be asked for the devices' counters.
+    /// The kernel does not report the devices' counters.
     pub fn account(&mut self) -> Result<Account, Error> {
         let links = self.opened.sites.iter().map(Site::links).collect::<Result<Vec<_>, Error>>()?;
         let elapsed = self.ended.unwrap_or_else(Instant::now) - self.began;
@@ -315,7 +316,7 @@ impl Capture {
         Ok(Account { elapsed, interfaces, handlers, time_order })
     }
 
-    /// Once a second.
+    /// Checks interfaces and namespaces once a second.
     fn check(&mut self) -> Result<(), Error> {
         let now = Instant::now();
         if now < self.checked + CHECK {
@@ -326,7 +327,7 @@ impl Capture {
     }
 }
 
-/// Refuses an interface that is asked for twice in the same namespace, be it by `any`.
+/// Rejects an interface that is requested twice in the same namespace, by name or by `any`.
 fn check_beside(one: &Wanted, other: &Wanted) -> Result<(), Error> {
     if one.name == other.name {
         return Err(Error::InterfaceTwice { name: one.label() });

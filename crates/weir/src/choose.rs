@@ -1,4 +1,4 @@
-//! Which source captures on which interface.
+//! The choice of a source for an interface.
 
 use weir_sys::bpf::XdpHook;
 use weir_sys::cpu::Processors;
@@ -13,7 +13,7 @@ use crate::{Error, Filter, Namespace, site};
 
 type Opening = Result<(Box<dyn Source>, Interface), Error>;
 
-/// Opens the source that the settings ask for on `device`; with `auto`, the one that fits, and says why.
+/// Opens the requested source on `device`; with `auto`, the most suitable one, and says why.
 pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
     if !device.link.is_up() {
         return Err(Error::InterfaceDown { name: device.link.name.clone() });
@@ -87,7 +87,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
     }
 }
 
-/// What has to be had for the source that [`open`] would open on `device`, or for one that is tried after that.
+/// Returns the memory needed by the source that [`open`] tries first, or by those it falls back to.
 pub(crate) fn needs(device: &Device, settings: &Settings) -> Result<Alternatives, Error> {
     let xdp = |hook| xdp::need(device, settings, hook).map(|need| vec![need]);
     let tc = || Ok::<_, Error>(vec![tc::need(device, settings, Processors::online()?.count())]);
@@ -111,7 +111,7 @@ pub(crate) fn needs(device: &Device, settings: &Settings) -> Result<Alternatives
     })
 }
 
-/// The source that the program of forwarding fills with copies; `snap_len` and what there is to say of it.
+/// Describes the source that the forwarding program fills with copies, with its snap length and details.
 pub(crate) fn copy(
     device: &Device,
     id: u32,
@@ -125,7 +125,7 @@ pub(crate) fn copy(
     Ok((source, Interface { mode: "forward", ..interface }))
 }
 
-/// Opens one source or another on the same interface.
+/// Opens any source on one interface.
 struct Opener<'a> {
     device: &'a Device,
     id: u32,
@@ -163,7 +163,7 @@ impl Opener<'_> {
         Ok(without_tags(described, opened.warnings))
     }
 
-    /// The source that fits; where it cannot be had, the next, with the reason.
+    /// Opens the most suitable source or, if it is not available, the next one, with the reason.
     fn auto(&self) -> Opening {
         let (first, mut why) = prefer(self.device, self.settings);
         let mut warnings = Vec::new();
@@ -222,7 +222,7 @@ impl Opener<'_> {
     }
 }
 
-/// The same with warnings in front of what it has.
+/// Puts `warnings` before the ones that the interface has.
 fn warned(
     (source, mut interface): (Box<dyn Source>, Interface),
     warnings: Vec<String>,
@@ -231,7 +231,7 @@ fn warned(
     (source, interface)
 }
 
-/// The same of a source that warns of nothing but tags that it does not get.
+/// Adds `warnings` of a source that warns only of missing VLAN tags.
 fn without_tags(
     (source, interface): (Box<dyn Source>, Interface),
     warnings: Vec<String>,
@@ -240,20 +240,21 @@ fn without_tags(
     warned((source, Interface { tags_lost, ..interface }), warnings)
 }
 
-/// What `auto` would take on an interface, as far as can be told without trying.
+/// What `auto` would choose on an interface, if that can be determined without trying.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// `xdp` or `tc`, `af_packet` for `any`; where the kernel refuses that, the next of `tc` and `af_packet` is taken.
+    /// `xdp` or `tc`, or `af_packet` for `any`. If the kernel rejects it, the next of `tc` and `af_packet` is used.
     pub source: &'static str,
-    /// Why this one.
+    /// Why this source.
     pub why: String,
 }
 
-/// What [`SourceChoice::Auto`] would take on the interface `name` of `namespace`, or of this thread's, everything else being as [`Builder`](crate::Builder) has it at first. Nothing is opened.
+/// Returns what [`SourceChoice::Auto`] would choose on the interface `name` of `namespace`, or of this thread's
+/// namespace, with all other options at [`Builder`](crate::Builder)'s defaults. Nothing is opened.
 ///
 /// # Errors
 ///
-/// An interface that is unknown or down, or of a kind that nothing captures on.
+/// The interface is unknown or down, or no source can capture on its kind.
 pub fn choice(namespace: Option<&Namespace>, name: &str) -> Result<Choice, Error> {
     let wanted = Wanted { namespace: namespace.cloned(), name: name.to_owned() };
     let device = site::inside(namespace, || Device::find(&wanted))??;
@@ -272,19 +273,19 @@ pub fn choice(namespace: Option<&Namespace>, name: &str) -> Result<Choice, Error
     })
 }
 
-/// The command after which xdp sees the VLAN tags on the interface `name` of `namespace`, or of this thread's; `None`: it sees them,
-/// or is told.
+/// Returns the command that makes VLAN tags visible to xdp on the interface `name` of `namespace`, or of this thread's
+/// namespace. Returns `None` if xdp sees the tags, or the driver reports them.
 ///
 /// # Errors
 ///
-/// An unknown interface.
+/// The interface is unknown.
 pub fn untold_tags(namespace: Option<&Namespace>, name: &str) -> Result<Option<String>, Error> {
     let wanted = Wanted { namespace: namespace.cloned(), name: name.to_owned() };
     let device = site::inside(namespace, || Device::find(&wanted))??;
     Ok(matches!(device.tags, Tags::Untold(_)).then(|| device.leave_tags()))
 }
 
-/// What is told beforehand that keeps `auto` from xdp.
+/// Returns what is known in advance to keep `auto` from using xdp.
 fn obstacle(device: &Device) -> Result<Option<&'static str>, Error> {
     if device.link.xdp_program.is_some() {
         return Ok(Some("another XDP program is attached"));
@@ -295,17 +296,17 @@ fn obstacle(device: &Device) -> Result<Option<&'static str>, Error> {
     Ok((!netdev::xdp_abilities()?.is_none_or(native)).then_some("the driver has no native XDP"))
 }
 
-/// Why there is but one source for all interfaces.
+/// Why there is only one source for all interfaces.
 const ANY: &str = "one socket captures all interfaces";
 
-/// What `auto` tries first. Where tc cannot be had, af_packet is next.
+/// What `auto` tries first. If tc is not available, af_packet is next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fit {
     Xdp,
     Tc,
 }
 
-/// The rule of `auto`: never disturb an interface that the host works with, be fast on one that is there to be captured.
+/// Chooses for `auto`: never disturb an interface that the host uses, but be fast on a capture port.
 fn prefer(device: &Device, settings: &Settings) -> (Fit, String) {
     let (fit, why) = if settings.mode == Mode::Exclusive {
         (Fit::Xdp, "only xdp can take packets away from the host (--mode exclusive)")
@@ -333,8 +334,9 @@ fn prefer(device: &Device, settings: &Settings) -> (Fit, String) {
     (fit, why.to_owned())
 }
 
-/// What `auto` warns of where it goes on without `source`: its programs were refused, and what is taken instead is slower. That
-/// an interface or driver has not what a source needs is told as the reason, and is no trouble.
+/// Returns the warning of `auto` if it continues without `source` because its programs were rejected, and the next
+/// source is slower. An interface or driver that lacks what a source needs is mentioned as the reason instead, without
+/// a warning.
 fn slower(source: &str, error: &Error) -> Option<String> {
     let refused = matches!(error, Error::Load { .. } | Error::Privilege { .. } | Error::FilterRefused { .. });
     let mend = error.hint().filter(|_| matches!(error, Error::Privilege { .. }));
@@ -342,12 +344,12 @@ fn slower(source: &str, error: &Error) -> Option<String> {
     refused.then(|| format!("slower than possible, without source {source}: {}; {mend}", first_line(error)))
 }
 
-/// What went wrong, without the kernel's lines about it.
+/// Returns the error without the kernel's messages.
 fn first_line(error: &Error) -> String {
     error.to_string().lines().next().unwrap_or_default().to_owned()
 }
 
-/// Whether another source would meet the same.
+/// Whether another source would fail in the same way.
 fn is_final(error: &Error) -> bool {
     matches!(error, Error::Shape(_) | Error::InterfaceGone { .. } | Error::Corrupt { .. })
 }
@@ -359,7 +361,7 @@ mod tests {
 
     use super::*;
 
-    /// A capture port of igb, which strips tags and has no function that tells them.
+    /// A capture port of igb, which strips tags and cannot report them.
     fn port(tags: Tags) -> Device {
         Device {
             link: Link { name: "enp1s0".into(), hardware: 1, mtu: 1500, ..Link::default() },
@@ -391,7 +393,7 @@ mod tests {
             assert_eq!(prefer(&port(Tags::Told(stripping)), &settings).0, Fit::Xdp);
         }
         assert_eq!(prefer(&port(Tags::InFrame), &settings).0, Fit::Xdp);
-        // Only xdp can do that, with or without.
+        // Only xdp can do that, with tags or without.
         let exclusive = Settings { mode: Mode::Exclusive, ..settings };
         assert_eq!(prefer(&port(Tags::Untold(both)), &exclusive).0, Fit::Xdp);
     }

@@ -9,34 +9,35 @@ use weir_savefile::record::{self, Malformed, Records};
 
 use crate::Direction;
 
-/// A run of captured packets, in the memory to which the kernel wrote them. Dropping it gives that memory back to the
-/// pool; any thread may.
+/// A run of captured packets, in the memory to which the kernel wrote them. Dropping it, on any thread, returns that
+/// memory to the pool.
 #[derive(Debug)]
 pub struct Chunk {
     part: Part,
     lane: Arc<Lane>,
 }
 
-/// What the chunks of one queue have in common. Counters: packets; written by whoever takes and cuts chunks.
+/// State shared by all chunks of a queue. The counters are updated by whoever takes and cuts chunks, and count packets
+/// unless noted.
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) interface: u32,
     pub(crate) queue: u32,
     /// `LINKTYPE_*`.
     pub(crate) link_type: u16,
-    /// The direction of all packets, where the source sees only one.
+    /// The direction of all packets, if the source sees only one.
     pub(crate) direction: Option<Direction>,
-    /// Handed to the handler, at [`Chunk::new`].
+    /// Delivered to the handler: added by [`Chunk::new`].
     pub(crate) delivered: AtomicU64,
-    /// Taken back out of `delivered`, at [`Chunk::keep_first`].
+    /// Moved here from `delivered` by [`Chunk::keep_first`].
     pub(crate) discarded: AtomicU64,
-    /// Closed chunks that waited at once, at most.
+    /// Highest number of closed chunks that waited at once.
     pub(crate) most_ready: AtomicU32,
-    /// Nanoseconds up to when a chunk was taken last.
+    /// Nanoseconds from the start until a chunk was last taken.
     pub(crate) watched: AtomicU64,
-    /// And for which closed chunks have waited in these, the sum of all.
+    /// Nanoseconds that closed chunks waited during that time, summed over all chunks.
     pub(crate) waited: AtomicU64,
-    /// Chunks that were taken by handlers of other queues.
+    /// Chunks taken by handlers of other queues.
     pub(crate) offloaded: AtomicU64,
 }
 
@@ -78,44 +79,44 @@ impl Chunk {
         Self { part, lane }
     }
 
-    /// Takes it apart. Its packets do not count as delivered, until a chunk is made of them again.
+    /// Takes the chunk apart. Its packets do not count as delivered until a chunk is made of them again.
     pub(crate) fn hold_back(self) -> (Part, Arc<Lane>) {
         self.lane.delivered.fetch_sub(u64::from(self.part.records()), Ordering::Relaxed);
         (self.part, self.lane)
     }
 
-    /// The records: a run of pcapng Enhanced Packet Blocks in native byte order, whose interface ids are those of
-    /// [`crate::Capture::interfaces`].
+    /// Returns the records: a run of pcapng Enhanced Packet Blocks in native byte order. Their interface IDs are those
+    /// of [`crate::Capture::interfaces`].
     pub fn bytes(&self) -> &[u8] {
         self.part.as_ref()
     }
 
-    /// Packets.
+    /// Returns the number of packets.
     pub fn len(&self) -> usize {
         self.part.records() as usize
     }
 
-    /// Whether there are none: only after [`Chunk::keep_first`] of none.
+    /// Whether the chunk has no packets, which happens only after [`Chunk::keep_first`] with 0.
     pub fn is_empty(&self) -> bool {
         self.part.records() == 0
     }
 
-    /// Number of the interface in the capture.
+    /// Returns the number of the interface in the capture.
     pub fn interface(&self) -> u32 {
         self.lane.interface
     }
 
-    /// The queue that they came on.
+    /// Returns the queue of the packets.
     pub fn queue(&self) -> u32 {
         self.lane.queue
     }
 
-    /// The packets, in the order in which they came.
+    /// Iterates over the packets, in the order in which they arrived.
     pub fn packets(&self) -> Packets<'_> {
         Packets { records: Records::new(self.bytes()), lane: &self.lane, error: None }
     }
 
-    /// Keeps the first `packets` packets; the rest count as discarded, no longer as delivered.
+    /// Keeps the first `packets` packets. The rest count as discarded, no longer as delivered.
     pub fn keep_first(&mut self, packets: usize) {
         if packets >= self.len() {
             return;
@@ -127,13 +128,13 @@ impl Chunk {
         self.discard(u64::from(all - keep));
     }
 
-    /// So many of its packets count as discarded, no longer as delivered.
+    /// Counts this many of its packets as discarded, no longer as delivered.
     pub(crate) fn discard(&self, packets: u64) {
         self.lane.delivered.fetch_sub(packets, Ordering::Relaxed);
         self.lane.discarded.fetch_add(packets, Ordering::Relaxed);
     }
 
-    /// The packets, and where their records begin.
+    /// Iterates over the packets, with the offset of each record.
     pub(crate) fn places(&self) -> impl Iterator<Item = (u32, Packet<'_>)> {
         let mut packets = self.packets();
         std::iter::from_fn(move || {
@@ -142,7 +143,7 @@ impl Chunk {
         })
     }
 
-    /// The packet whose record begins at `place`.
+    /// Returns the packet whose record begins at offset `place`.
     pub(crate) fn packet_at(&self, place: usize) -> Option<Packet<'_>> {
         let record = Records::new(self.bytes().get(place..)?).next()?.ok()?;
         Some(self.lane.packet(&record))
@@ -165,7 +166,7 @@ impl<'a> IntoIterator for &'a Chunk {
 }
 
 impl Direction {
-    /// From `epb_flags`.
+    /// Returns the direction in `epb_flags`.
     #[inline]
     pub(crate) fn of_flags(flags: u32) -> Option<Self> {
         match flags & record::DIRECTION {
@@ -176,31 +177,31 @@ impl Direction {
     }
 }
 
-/// One packet: a view of a record.
+/// A packet: a view of its record.
 #[derive(Clone, Copy, Debug)]
 pub struct Packet<'a> {
-    /// What was kept of the packet, from its link-layer header on.
+    /// The captured bytes, from the link-layer header on.
     pub data: &'a [u8],
-    /// Nanoseconds since the Unix epoch; 0: none.
+    /// Nanoseconds since the Unix epoch; 0 if there is no timestamp.
     pub timestamp: u64,
-    /// Bytes that it had on the wire; more than `data` has if the snap length cut it.
+    /// Length on the wire in bytes: more than `data` has if the snap length cut the packet.
     pub original_len: u32,
     /// Number of the interface in the capture.
     pub interface: u32,
-    /// The queue that it came on, as [`crate::QueueAccount::queue`] counts them.
+    /// The packet's queue, numbered as in [`crate::QueueAccount::queue`].
     pub queue: u32,
-    /// [`Direction::In`] or [`Direction::Out`], where the source knows.
+    /// [`Direction::In`] or [`Direction::Out`], if the source knows.
     pub direction: Option<Direction>,
-    /// Packets lost on this queue between the packet before and this one.
+    /// Packets lost on this queue between the previous packet and this one.
     pub lost_before: u64,
-    /// What somebody has written to it in a file; of several texts the last.
+    /// The packet's comment in a file; the last one if there are several.
     pub comment: Option<&'a str>,
-    /// What else a file says of it, as it stands there: all comments, hashes, how it was received. A packet that is written to
-    /// pcapng takes it along.
+    /// Other information about the packet in a file, in its original form: all comments, hashes, how it was received.
+    /// It is kept when the packet is written to pcapng.
     pub notes: Notes<'a>,
 }
 
-/// The packets of a chunk. Ends early if the pool's memory was overwritten: see [`Packets::error`].
+/// An iterator over the packets of a chunk. It ends early if the pool's memory was overwritten; see [`Packets::error`].
 #[derive(Clone, Debug)]
 pub struct Packets<'a> {
     records: Records<'a>,
@@ -209,7 +210,7 @@ pub struct Packets<'a> {
 }
 
 impl Packets<'_> {
-    /// Why the iteration ended before the chunk did.
+    /// Returns why the iteration ended before the end of the chunk.
     pub fn error(&self) -> Option<&Malformed> {
         self.error.as_ref()
     }

@@ -1,12 +1,12 @@
-//! Commands that people are told, so that they do what was meant when they are pasted into a shell: on that interface, in its
-//! network namespace.
+//! Shell commands in messages. Pasted into a shell, they work on the right interface, in its network namespace.
 
 use std::path::Path;
 
 use crate::namespace::{DIRECTORIES, is_process};
 
-/// The words that run a command where the interface is that captures call `label` (`eth0`, `web/eth0`, `4711/eth0`,
-/// `/run/netns/web/eth0`), with a space behind them if there are any; and the interface's own name, as a word of a shell.
+/// Returns the words that run a command in the namespace of the interface that a capture calls `label` (`eth0`,
+/// `web/eth0`, `4711/eth0`, `/run/netns/web/eth0`), followed by a space if there are any. Also returns the interface's
+/// own name, as a word of the shell.
 ///
 /// ```
 /// let (inside, name) = weir::command::place("4711/eth0");
@@ -16,7 +16,7 @@ pub fn place(label: &str) -> (String, String) {
     place_among(DIRECTORIES.map(Path::new), label)
 }
 
-/// The same where named namespaces are in these directories: those of `ip netns`, and Docker's.
+/// Does the same for named namespaces in these directories: the one of `ip netns`, and Docker's.
 fn place_among(directories: [&Path; 2], label: &str) -> (String, String) {
     let Some((namespace, interface)) = label.rsplit_once('/') else { return (String::new(), word(label)) };
     let [of_ip, of_docker] = directories.map(|directory| directory.join(namespace));
@@ -32,7 +32,7 @@ fn place_among(directories: [&Path; 2], label: &str) -> (String, String) {
     (inside, word(interface))
 }
 
-/// `text` as one word of a shell.
+/// Quotes `text` as one word of a shell, if necessary.
 pub fn word(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./@:+=,%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {

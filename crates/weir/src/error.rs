@@ -1,4 +1,4 @@
-//! What can go wrong with a capture, with what to do about it.
+//! Errors of a capture, with hints.
 
 use weir_bpf::LoadError;
 use weir_ring::{Corrupt, ShapeError};
@@ -8,83 +8,83 @@ use crate::command;
 use crate::filter::FilterError;
 use crate::size::binary;
 
-/// A capture that cannot begin, or cannot go on.
+/// An error that keeps a capture from starting or continuing.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// No interface was named.
     #[error("no interface to capture on")]
     NoInterface,
-    /// An interface that this network namespace does not have.
+    /// The network namespace has no such interface.
     #[error("no interface named `{name}`")]
     NoSuchInterface {
-        /// As asked for.
+        /// The name as given.
         name: String,
-        /// The one with the most similar name.
+        /// The most similar name.
         nearest: Option<String>,
-        /// All that there are.
+        /// All names there are.
         others: Vec<String>,
     },
-    /// The same interface twice.
+    /// An interface was named twice.
     #[error("interface `{name}` is named twice")]
     InterfaceTwice {
-        /// Its name.
+        /// The interface.
         name: String,
     },
-    /// An interface that is administratively down.
+    /// An interface is administratively down.
     #[error("interface `{name}` is down")]
     InterfaceDown {
-        /// Its name.
+        /// The interface.
         name: String,
     },
-    /// An interface that has disappeared while being captured.
+    /// An interface disappeared during the capture.
     #[error("interface `{name}` is gone")]
     InterfaceGone {
-        /// Its name.
+        /// The interface.
         name: String,
     },
-    /// A network namespace that is not there, or no namespace at all.
+    /// A network namespace does not exist, or the name refers to something else.
     #[error("network namespace `{name}`: {what}")]
     Namespace {
-        /// As asked for.
+        /// The name as given.
         name: String,
         /// What is wrong with it.
         what: String,
         /// What to do.
         mend: String,
     },
-    /// The process may not do this.
+    /// The process lacks privileges.
     #[error("{operation}: permission denied")]
     Privilege {
-        /// What was tried, on which interface.
+        /// What was attempted, on which interface.
         operation: String,
-        /// Capabilities that it takes.
+        /// The capabilities it takes.
         needs: &'static str,
     },
-    /// Another program's XDP program is on the interface; it is never replaced.
+    /// Another XDP program is attached to the interface; weir never replaces it.
     #[error("another XDP program is attached to `{name}`{}", known(*.program, .what.as_deref()))]
     Busy {
         /// The interface.
         name: String,
-        /// The program's id.
+        /// The program's ID.
         program: Option<u32>,
-        /// The program's name, where the kernel tells it: that takes `CAP_SYS_ADMIN`.
+        /// The program's name, if the kernel reports it, which takes `CAP_SYS_ADMIN`.
         what: Option<String>,
     },
-    /// The interface or its driver cannot do what was asked.
+    /// The interface or its driver does not support what was requested.
     #[error("interface `{name}`: {what}")]
     Unsupported {
         /// The interface.
         name: String,
-        /// What it cannot do, and why.
+        /// What is not supported, and why.
         what: String,
         /// What to do instead.
         instead: &'static str,
     },
-    /// A filter expression that is wrong, or not for packets of this interface.
+    /// A filter expression is wrong, or does not apply to packets of this interface.
     #[error("{0}")]
     Filter(#[from] FilterError),
-    /// A filter that the source cannot run.
+    /// The source cannot run a filter.
     #[error("filter of interface `{name}`: {what}")]
     FilterRefused {
         /// The interface.
@@ -92,7 +92,7 @@ pub enum Error {
         /// Why it cannot.
         what: String,
     },
-    /// Interfaces that packets cannot be forwarded between, as things are.
+    /// Packets cannot be forwarded between two interfaces in their present state.
     #[error("{what}")]
     Forward {
         /// Why.
@@ -100,23 +100,23 @@ pub enum Error {
         /// What to do.
         mend: String,
     },
-    /// A filter that one interface did not take after others had.
+    /// An interface did not accept a filter that others had accepted.
     #[error("{source}{}", had_it(back, kept))]
     FilterPutBack {
-        /// Interfaces that had it for a moment, and have the filter before again.
+        /// Interfaces that had it for a moment, and have the previous filter again.
         back: Vec<String>,
-        /// Interfaces that have it still, as what was before could not be put there again, and why.
+        /// Interfaces that keep it because the previous filter could not be restored, and why.
         kept: Vec<String>,
-        /// Why it was not taken.
+        /// Why it was not accepted.
         source: Box<Self>,
     },
     /// Options that contradict each other.
     #[error("{0}")]
     Options(String),
-    /// Measures that no pool can have.
+    /// No pool can have these dimensions.
     #[error("pool: {0}")]
     Shape(#[from] ShapeError),
-    /// More memory than there is.
+    /// There is not enough memory.
     #[error(
         "cannot capture on {what}: it needs {}, but {} is available, of which {} is kept in reserve",
         binary(*.asked), binary(*.available), binary(*.reserve)
@@ -124,16 +124,16 @@ pub enum Error {
     Memory {
         /// The interface, or how many there are.
         what: String,
-        /// Bytes that all of it takes.
+        /// Bytes needed in total.
         asked: u64,
-        /// Bytes that are available: to the machine, or to a control group.
+        /// Bytes available to the machine or to a control group.
         available: u64,
-        /// Those of them that are left to others.
+        /// How many of these are kept in reserve.
         reserve: u64,
-        /// An option that there is memory for.
+        /// An option with which the memory suffices.
         fit: Option<String>,
     },
-    /// More memory, with the smallest pools, than the capture may take.
+    /// Even with the smallest pools, the capture needs more memory than it may use.
     #[error(
         "cannot capture on {what}: it needs at least {}, but the capture may use only {}",
         binary(*.least), binary(*.budget)
@@ -141,38 +141,38 @@ pub enum Error {
     Budget {
         /// The interface, or how many there are.
         what: String,
-        /// Bytes that all of it takes, with the smallest pools.
+        /// Bytes needed in total with the smallest pools.
         least: u64,
-        /// What was asked for, or an eighth of what is available.
+        /// What was requested, or an eighth of what is available.
         budget: u64,
-        /// An option that is enough.
+        /// An option that suffices.
         fit: String,
     },
-    /// Handlers were asked for, and the last of them has gone while the capture went on.
+    /// The last handler has stopped while the capture continues.
     #[error("all handlers have stopped, and nothing takes packets")]
     NoHandlers,
-    /// A program that the kernel did not take.
+    /// The kernel rejected a program.
     #[error("interface `{name}`: {source}")]
     Load {
         /// The interface.
         name: String,
-        /// The kernel's and the verifier's words.
+        /// The messages of the kernel and the verifier.
         source: LoadError,
     },
-    /// Shared memory that contradicts itself.
+    /// Shared memory is inconsistent.
     #[error("interface `{name}`: {source}")]
     Corrupt {
         /// The interface.
         name: String,
-        /// Where.
+        /// Where it is inconsistent.
         source: Corrupt,
     },
-    /// Any other call that failed.
+    /// Another system call failed.
     #[error(transparent)]
     Call(#[from] CallError),
 }
 
-/// Which interfaces had a filter that was not taken by all.
+/// Says which interfaces had a filter that others did not accept.
 fn had_it(back: &[String], kept: &[String]) -> String {
     let mut text = String::new();
     if !back.is_empty() {
@@ -187,7 +187,7 @@ fn had_it(back: &[String], kept: &[String]) -> String {
     text
 }
 
-/// What there is to say of another's program.
+/// Returns what is known about somebody else's program.
 fn known(id: Option<u32>, name: Option<&str>) -> String {
     match (id, name) {
         (None, _) => String::new(),
@@ -200,7 +200,7 @@ fn known(id: Option<u32>, name: Option<&str>) -> String {
 }
 
 impl Error {
-    /// What to do about it, where there is something.
+    /// Returns what to do about the error, if there is something.
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::NoInterface => Some("name one with -i; `ip link` lists them".into()),

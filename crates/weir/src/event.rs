@@ -1,17 +1,17 @@
-//! What happens to interfaces while they are captured.
+//! Events of interfaces during a capture.
 
 use std::fmt;
 
 use weir_sys::link::Link;
 
-/// Something that has happened to an interface of a capture: [`crate::Capture::events`].
+/// Something that happened to an interface of a capture; see [`crate::Capture::events`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// Number of the interface in the capture.
     pub interface: u32,
-    /// Its name in the capture, which stays as it was at the beginning.
+    /// Its name in the capture, which never changes.
     pub name: String,
-    /// What has happened.
+    /// What happened.
     pub change: Change,
 }
 
@@ -19,20 +19,20 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
-    /// It was set down. Nothing arrives until it is set up; the capture waits for that.
+    /// It was set down. Nothing arrives until it is up again; the capture waits for that.
     Down,
-    /// It is up again, and captured again.
+    /// It is up and captured again.
     Up,
-    /// The cable is out, or the other end of a pair is down. Told also at the beginning.
+    /// The cable is unplugged, or the other end of a pair is down. Also reported at the start.
     NoCarrier,
-    /// The cable is in again.
+    /// The cable is plugged in again.
     Carrier,
-    /// It has another name now; the capture goes on and keeps the old one.
+    /// It was renamed. The capture continues, and keeps the old name.
     Renamed {
         /// The new name.
         to: String,
     },
-    /// It is gone for good, by itself or with its namespace. Its account is final; the others go on.
+    /// It is gone for good, alone or with its namespace. Its account is final; the other interfaces are still captured.
     Gone,
 }
 
@@ -52,7 +52,7 @@ impl fmt::Display for Event {
     }
 }
 
-/// What was last known of an interface, from which changes follow.
+/// The last known state of an interface, to detect changes.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
     name: String,
@@ -61,17 +61,17 @@ pub(crate) struct Known {
 }
 
 impl Known {
-    /// As an interface is when its capture begins.
+    /// Takes the state from `link`.
     pub(crate) fn of(link: &Link) -> Self {
         Self { name: link.name.clone(), up: link.is_up(), carrier: link.has_carrier() }
     }
 
-    /// Whether nothing can arrive for want of a carrier.
+    /// Whether the interface is up but without a carrier, so that nothing can arrive.
     pub(crate) fn lacks_carrier(&self) -> bool {
         self.up && !self.carrier
     }
 
-    /// Takes in what the interface is like now. Gives what has changed.
+    /// Updates the state and returns what has changed.
     pub(crate) fn follow(&mut self, link: &Link) -> Vec<Change> {
         let before = std::mem::replace(self, Self::of(link));
         let mut changes = Vec::new();
@@ -81,7 +81,7 @@ impl Known {
         match (before.up, self.up) {
             (true, false) => changes.push(Change::Down),
             (false, true) => changes.push(Change::Up),
-            // Without being up there is no carrier.
+            // An interface that is down has no carrier.
             (true, true) if before.carrier && !self.carrier => changes.push(Change::NoCarrier),
             (true, true) if !before.carrier && self.carrier => changes.push(Change::Carrier),
             _ => {}

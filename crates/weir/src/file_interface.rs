@@ -4,50 +4,51 @@ use std::collections::BTreeMap;
 
 use crate::Interface;
 
-/// One interface of a capture file: what pcapng's Interface Description Block says, or the head of a pcap file.
+/// An interface in a capture file, from pcapng's Interface Description Block or the header of a pcap file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FileInterface {
     /// `LINKTYPE_*` (tcpdump.org/linktypes.html): 1 Ethernet, 101 raw IP, 276 Linux cooked v2.
     pub link_type: u16,
-    /// Bytes kept of a packet; 0: no limit.
+    /// Bytes kept of each packet; 0: no limit.
     pub snap_len: u32,
     /// Name, such as `eth0`.
     pub name: Option<String>,
-    /// What kind of device it is, in words.
+    /// Kind of the device, in words.
     pub description: Option<String>,
     /// Hardware address.
     pub mac: Option<[u8; 6]>,
     /// Bits per second.
     pub speed_bits: Option<u64>,
-    /// The filter that its packets have passed, in words.
+    /// The filter with which its packets were captured, in words.
     pub filter: Option<String>,
-    /// Operating system that captured.
+    /// Operating system of the capturing host.
     pub os: Option<String>,
-    /// What the interface is made of.
+    /// Hardware of the interface.
     pub hardware: Option<String>,
-    /// Bytes of the frame check sequence with which packets end, if that is known.
+    /// Length in bytes of the frame check sequence at the end of packets, if it is known.
     pub fcs_len: Option<u8>,
     /// Free text.
     pub comment: Option<String>,
-    /// What else a pcapng file says of it and another one takes: options in native byte order, without their end mark.
+    /// Other information to carry over from one pcapng file to another: options in native byte order, without the end
+    /// of options.
     pub more: Vec<u8>,
 }
 
 impl FileInterface {
-    /// Of a file of `any`: the interfaces that there were at its beginning, by the index that packets tell. Names came later, so
-    /// there may be others.
+    /// Returns, for a file of `any`, the names of the interfaces at the start of the capture, by the index that packets
+    /// contain. Interfaces that were added later are missing.
     pub fn others(&self) -> BTreeMap<u32, String> {
         let listed = self.description.as_deref().filter(|_| self.link_type == LINUX_SLL2).unwrap_or_default();
         let one = |entry: &str| {
             let (index, name) = entry.split_once(' ')?;
             Some((index.parse().ok()?, name.to_owned()))
         };
-        // What is no such list tells nothing.
+        // Other descriptions contain no such list.
         listed.split(LIST).map(one).collect::<Option<_>>().unwrap_or_default()
     }
 }
 
-/// What stands between two in a list of interfaces.
+/// Separator in a list of interfaces.
 pub(crate) const LIST: &str = ", ";
 const LINUX_SLL2: u16 = 276;
 

@@ -1,4 +1,4 @@
-//! An interface of a capture, as files and people want it described.
+//! An interface of a capture, described for files and people.
 
 use std::sync::Arc;
 
@@ -14,20 +14,20 @@ use crate::filter::{Compiled, Filter, Receiver};
 use crate::peer::Peer;
 use crate::{command, file_interface};
 
-/// One interface of a capture.
+/// An interface of a capture.
 #[derive(Clone, Debug)]
 pub struct Interface {
     /// Number in the capture and in its file, from 0.
     pub id: u32,
-    /// Name; `NAMESPACE/NAME` where a namespace was named.
+    /// Name; `NAMESPACE/NAME` if the capture names a namespace.
     pub name: String,
-    /// For `any`: the interfaces that there were at the beginning, by index, since packets tell no names: `1 lo, 2 eth0`.
+    /// For `any`, the interfaces at the start of the capture, as packets contain only indexes: `1 lo, 2 eth0`.
     pub description: Option<String>,
     /// `LINKTYPE_*`: 1 Ethernet, 101 raw IP, 276 Linux cooked v2.
     pub link_type: u16,
-    /// Bytes kept of a packet.
+    /// Bytes kept of each packet.
     pub snap_len: u32,
-    /// Bits per second, where the driver tells.
+    /// Bits per second, if the driver reports it.
     pub speed_bits: Option<u64>,
     /// Hardware address.
     pub mac: Option<[u8; 6]>,
@@ -35,45 +35,45 @@ pub struct Interface {
     pub source: &'static str,
     /// `pass` or `exclusive`.
     pub mode: &'static str,
-    /// How the source runs, for people: hook, pool.
+    /// How the source runs, in words: attachment, pool.
     pub detail: String,
-    /// Why this source.
+    /// Why this source was chosen.
     pub why: String,
-    /// Queues with a pool of their own.
+    /// Number of queues, each with its own pool.
     pub queues: u32,
-    /// Targets that its packets are steered to; `None`: they are not.
+    /// Number of targets, if packets are steered.
     pub targets: Option<u32>,
-    /// The filter, as files and people are told of it.
+    /// The filter, as shown to people and written to files.
     pub filter: Option<String>,
-    /// No packet can ever pass the filter that the capture began with.
+    /// Whether the filter with which the capture started can never match.
     pub filter_is_never: bool,
-    /// What is worse than it could be, and why: a slower source than the one that fits, tags that are missing.
+    /// What is worse than it could be, and why: a slower source than the preferred one, missing VLAN tags.
     pub warnings: Vec<String>,
-    /// Its source does not get the VLAN tags that the device strips.
+    /// Whether VLAN tags stripped by the device are missing.
     pub tags_lost: bool,
 }
 
-/// What is known of an interface before a source is opened on it.
+/// What is known about an interface before a source is opened on it.
 #[derive(Clone, Debug)]
 pub(crate) struct Device {
-    /// Its name is that by which the capture calls it.
+    /// Contains the capture's name for the interface.
     pub(crate) link: Link,
     pub(crate) driver: Option<String>,
     pub(crate) rx_queues: u32,
     pub(crate) speed_bits: Option<u64>,
     pub(crate) tags: Tags,
-    /// Its other end, of veth.
+    /// The other end, for veth.
     pub(crate) peer: Option<Peer>,
-    /// None: the kernel is older than what tells (6.3).
+    /// `None`: the kernel cannot report them (before 6.3).
     pub(crate) abilities: Option<XdpAbilities>,
-    /// Has an IP address of more than link scope, or belongs to a bridge or bond: the host works with it.
+    /// It has an IP address of more than link scope, or belongs to a bridge or bond: the host uses it.
     pub(crate) in_use: bool,
-    /// Of its first IPv4 address, if it has one.
+    /// Netmask of the first IPv4 address, if there is one.
     pub(crate) netmask: Option<u32>,
     /// It stands for all interfaces of its namespace.
     pub(crate) any: bool,
     pub(crate) description: Option<String>,
-    /// What is wanted of its packets, compiled for them.
+    /// The filter, compiled for its packets.
     pub(crate) filter: Option<Arc<Compiled>>,
 }
 
@@ -82,16 +82,17 @@ pub(crate) struct Device {
 pub(crate) enum Tags {
     /// In the frames, as on the wire.
     InFrame,
-    /// The device takes these off, and its driver tells XDP of them.
+    /// The device strips these, and its driver reports them to XDP.
     Told(Stripping),
-    /// The same, but it does not.
+    /// The device strips these, and its driver does not report them.
     Untold(Stripping),
 }
 
 impl Tags {
-    /// What a device with this driver takes off, `stripping` by its own features. veth has tags beside its frames whatever these
-    /// say, since its other end has put them there: `peer` says which, and where nobody can tell it is all. With `blinded`
-    /// constants no program is bound to a device, as one that asks its driver has to be.
+    /// Returns where a device with this driver leaves VLAN tags; `stripping` is what its own features say. On veth
+    /// these do not matter: tags are beside the frame if its other end puts them there. `peer` says which ones it does;
+    /// without it, assume all. A program that asks the driver for tags must be bound to the device, which the kernel
+    /// does not allow with constant blinding (`blinded`).
     fn of(
         stripping: Stripping,
         driver: Option<&str>,
@@ -115,12 +116,12 @@ impl Tags {
 }
 
 impl Device {
-    /// As a program in its driver knows it. veth hands a program on to no other interface.
+    /// Describes the device for a program that runs in its driver. veth never runs a program for another interface.
     pub(crate) fn driven(&self) -> Driven {
         Driven { index: self.link.index, hands_on: self.driver.as_deref() != Some("veth") }
     }
 
-    /// What leaves VLAN tags in the frames for XDP to see, as a command.
+    /// Returns the command that leaves VLAN tags in the frames, where XDP sees them.
     pub(crate) fn leave_tags(&self) -> String {
         if self.driver.as_deref() == Some("veth") {
             let (inside, name, whose) = match &self.peer {
@@ -143,7 +144,7 @@ impl Device {
         }
     }
 
-    /// Finds an interface of this thread's namespace.
+    /// Finds an interface in this thread's namespace.
     pub(crate) fn find(wanted: &Wanted) -> Result<Self, Error> {
         let table = Links::open()?;
         let links = table.all()?;
@@ -159,7 +160,7 @@ impl Device {
             table.addresses()?.into_iter().filter(|address| address.interface == link.index).collect();
         let driver = ethtool.driver(name);
         let abilities = xdp_abilities()?.into_iter().flatten().find(|one| one.interface == link.index);
-        // Who may not find out may not load such a program either, and is told so then.
+        // Without the privilege to find out, loading such a program fails too, with an error that says so.
         let blinded = probe::blinds_constants().unwrap_or(false);
         let peer =
             (driver.as_deref() == Some("veth")).then(|| Peer::of(link, &links, &wanted.label())).flatten();
@@ -179,15 +180,15 @@ impl Device {
         })
     }
 
-    /// Has it want what `filter` says.
+    /// Sets the filter.
     pub(crate) fn want(&mut self, filter: &Filter) -> Result<(), Error> {
         let compiled = filter.compile(self.receiver()?).map_err(|error| error.on(&self.link.name))?;
         self.filter = Some(Arc::new(compiled));
         Ok(())
     }
 
-    /// What a filter is compiled for. The packets of `any` are met by a filter as they are saved; for the others the
-    /// kernel tells what is known beside their bytes.
+    /// Returns what a filter is compiled for. Filters for `any` see packets as they are saved; for other interfaces the
+    /// kernel also provides metadata.
     pub(crate) fn receiver(&self) -> Result<Receiver, Error> {
         let link_type = self.link_type()?;
         Ok(Receiver {
@@ -199,7 +200,7 @@ impl Device {
         })
     }
 
-    /// What stands for all interfaces: as large as the largest.
+    /// Returns the device that stands for all interfaces, with the dimensions of the largest.
     fn any(wanted: &Wanted, links: &[Link]) -> Self {
         const IFF_UP: u32 = 1;
         let all: Vec<_> = links.iter().map(|link| format!("{} {}", link.index, link.name)).collect();
@@ -227,7 +228,7 @@ impl Device {
         }
     }
 
-    /// `LINKTYPE_*` for what the kernel calls `ARPHRD_*`, if frames of that kind can be captured.
+    /// Maps the kernel's `ARPHRD_*` to `LINKTYPE_*`, if such frames can be captured.
     pub(crate) fn link_type(&self) -> Result<u16, Error> {
         const ARPHRD_ETHER: u16 = 1;
         const ARPHRD_LOOPBACK: u16 = 772;
@@ -252,8 +253,8 @@ impl Device {
         self.link_type().is_ok_and(|link_type| link_type == 1)
     }
 
-    /// The largest frame that can come, in bytes: a whole segment of an offload, either way, or the MTU, with Ethernet or cooked
-    /// header and two VLAN tags.
+    /// Returns the largest possible frame in bytes: a whole packet of an offload, in either direction, or the MTU, with
+    /// an Ethernet or cooked header and two VLAN tags.
     pub(crate) fn largest_frame(&self) -> u32 {
         const HEADERS: u32 = 20 + 8;
         self.link.mtu.max(self.link.gso_max_size).max(self.link.gro_max_size).saturating_add(HEADERS)
@@ -268,7 +269,7 @@ fn unknown(wanted: &Wanted, links: &[Link]) -> Error {
     Error::NoSuchInterface { name: wanted.label(), nearest, others }
 }
 
-/// Edits that turn one word into the other (Levenshtein).
+/// Returns the number of edits that turn one word into the other (Levenshtein distance).
 fn distance(from: &str, to: &str) -> usize {
     let to: Vec<char> = to.chars().collect();
     let mut row: Vec<usize> = (0..=to.len()).collect();

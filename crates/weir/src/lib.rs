@@ -6,10 +6,11 @@
 //!              <- next empty chunk             |  <- ring      | <-------------' dropped
 //! ```
 //!
-//! A [`Builder`] opens a [`Capture`]; a capture gives [`Chunk`]s; a chunk gives [`Packet`]s, which are slices of the memory
-//! that the kernel wrote. A chunk may be borrowed in a call-back ([`Capture::run`]) or owned and dropped later, by any
-//! thread ([`Capture::next`]). Many threads may take chunks at once, each as a [`Handler`]; or one takes the packets of all
-//! queues in the order of time ([`Builder::by_time`]). An [`Account`] tells what became of every packet.
+//! A [`Builder`] opens a [`Capture`]. A capture yields [`Chunk`]s, and a chunk yields [`Packet`]s: slices of the memory
+//! that the kernel wrote. Borrow each chunk in a callback ([`Capture::run`]), or own it and drop it later, on any
+//! thread ([`Capture::next`]). Several threads can take chunks at once, each through a [`Handler`]; or one thread can
+//! take the packets of all queues in timestamp order ([`Builder::by_time`]). An [`Account`] says what happened to every
+//! packet.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), weir::Error> {
@@ -33,7 +34,7 @@ pub mod probe;
 pub mod reader;
 pub mod writer;
 
-/// The interfaces that there are.
+/// The network interfaces of this host.
 pub mod link {
     pub use weir_sys::link::{Link, links};
 }

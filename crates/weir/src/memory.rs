@@ -1,4 +1,4 @@
-//! How much memory a capture takes: one budget for all of its interfaces and queues, reckoned before the first is opened.
+//! The memory of a capture: one budget for all interfaces and queues, calculated before the first is opened.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,20 +9,20 @@ use crate::Error;
 use crate::builder::{DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS};
 use crate::size::binary;
 
-/// A capture takes this part of what is available at most, unless it is asked for more.
+/// By default a capture may use the available memory divided by this.
 const BUDGET: u64 = 8;
-/// This part of all memory is left to others, whatever is asked for, ...
+/// All memory divided by this stays in reserve, whatever is requested, ...
 const RESERVE: u64 = 16;
-/// ... but so much at least, ...
+/// ... but at least this much, ...
 const LEAST_RESERVE: u64 = 256 << 20;
-/// ... unless that is more than this part.
+/// ... unless that exceeds all memory divided by this.
 const MOST_RESERVE: u64 = 4;
 
-/// What the default gives to the pools of a source, however many queues it has; but never fewer than [`FEWEST_CHUNKS`] chunks
-/// to one.
+/// Default size of all pools of a source together, however many queues it has. Each queue gets at least
+/// [`FEWEST_CHUNKS`] chunks.
 const DEFAULT_POOL: u64 = 512 << 20;
 const FEWEST_CHUNKS: u32 = 8;
-/// Where memory is short chunks become smaller before they become fewer than that, down to this.
+/// The smallest chunk size: if memory is short, chunks shrink, but a queue keeps [`FEWEST_CHUNKS`].
 const LEAST_CHUNK_SIZE: u32 = 64 << 10;
 
 /// The memory of the machine, or of a control group.
@@ -33,22 +33,22 @@ pub(crate) struct Memory {
 }
 
 impl Memory {
-    /// That which leaves the least for a capture. `None`: the kernel does not tell.
+    /// Returns the memory that leaves the least for a capture; `None` if the kernel does not report any.
     pub(crate) fn now() -> Option<Self> {
         machine().into_iter().chain(control_groups()).min_by_key(|memory| memory.usable())
     }
 
-    /// What is left to others.
+    /// Returns the bytes kept in reserve.
     fn reserve(self) -> u64 {
         (self.total / RESERVE).max(LEAST_RESERVE).min(self.total / MOST_RESERVE)
     }
 
-    /// What can be asked for.
+    /// Returns the bytes that can be requested.
     fn usable(self) -> u64 {
         self.available.saturating_sub(self.reserve())
     }
 
-    /// What a capture takes that is not asked for more.
+    /// Returns the bytes that a capture may use by default.
     fn budget(self) -> u64 {
         (self.available / BUDGET).min(self.usable())
     }
@@ -60,8 +60,8 @@ fn machine() -> Option<Memory> {
     Some(Memory { total: kib("MemTotal:")?, available: kib("MemAvailable:")? })
 }
 
-/// Where control groups are, and the names of limit, use and what of the use the kernel can drop: those of version 2, and of
-/// version 1.
+/// For control groups of version 2 and of version 1: their directory, the files with limit and use, and the part of the
+/// use that the kernel can drop.
 const VERSIONS: [(&str, [&str; 2], &[&str]); 2] = [
     (
         "/sys/fs/cgroup",
@@ -75,13 +75,13 @@ const VERSIONS: [(&str, [&str; 2], &[&str]); 2] = [
     ),
 ];
 
-/// Those that this process is in, and those in which these are, as far as they have a limit.
+/// Returns the control groups of this process, and the groups around them, that have a limit.
 fn control_groups() -> Vec<Memory> {
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     groups.lines().flat_map(levels_of).filter_map(|level| control_group(&level)).collect()
 }
 
-/// The directories from one line of `/proc/self/cgroup`, `ID:CONTROLLERS:PATH`, to the root.
+/// Returns the directories for a line of `/proc/self/cgroup`, `ID:CONTROLLERS:PATH`, up to the root.
 fn levels_of(line: &str) -> Vec<PathBuf> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { return Vec::new() };
@@ -104,19 +104,19 @@ fn control_group(directory: &Path) -> Option<Memory> {
     })
 }
 
-/// The number that a line begins with `name` for.
+/// Returns the number in the line that begins with `name`.
 fn value(text: &str, name: &str) -> Option<u64> {
     let mut lines = text.lines().map(str::split_ascii_whitespace);
     lines.find_map(|mut words| (words.next() == Some(name)).then(|| words.next()?.parse().ok()).flatten())
 }
 
-/// What a source has to have memory for, on one interface.
+/// What a source needs memory for on an interface.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Need {
     pub(crate) queues: u32,
-    /// Bytes of the largest record's data.
+    /// Size of the largest record's data in bytes.
     pub(crate) largest: u32,
-    /// Bytes that it takes beside the pool.
+    /// Bytes needed in addition to the pool.
     pub(crate) beside: u64,
 }
 
@@ -126,24 +126,25 @@ impl Need {
     }
 }
 
-/// What is asked for of pools.
+/// Requested pool sizes.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct PoolSize {
     pub(crate) chunks: Option<u32>,
     pub(crate) chunk_size: Option<u32>,
-    /// The most that all pools together take: those of a capture, or those of an interface once that is [divided](shares).
+    /// The most bytes that all pools may use together: those of a capture or, once [divided](shares), those of an
+    /// interface.
     pub(crate) memory: Option<u64>,
 }
 
 impl PoolSize {
-    /// The measures of a pool for `need`, if there is memory for it now. `name`: the interface.
+    /// Returns the dimensions of a pool for `need`, if there is memory for it now. `name` is the interface.
     pub(crate) fn shape(&self, name: &str, need: Need) -> Result<Shape, Error> {
         let shape = self.fitting(need)?;
         check(name, need.bytes(&shape))?;
         Ok(shape)
     }
 
-    /// The usual pool, or the largest that the memory is enough for, but no smaller than the [least](Self::least).
+    /// Returns the usual pool, or else the largest that fits the memory, but at least the [least](Self::least).
     fn fitting(&self, need: Need) -> Result<Shape, Error> {
         let (usual, least) = (self.usual(need)?, self.least(need)?);
         let memory = self.memory.unwrap_or(u64::MAX);
@@ -163,7 +164,7 @@ impl PoolSize {
         }
     }
 
-    /// What was asked for, or what there is unless many interfaces or little memory make it less.
+    /// Returns the requested pool or the default one, before many interfaces or little memory reduce it.
     fn usual(&self, need: Need) -> Result<Shape, Error> {
         let chunk_size = self.chunk_size.unwrap_or(DEFAULT_CHUNK_SIZE);
         let chunks = self.chunks.unwrap_or_else(|| {
@@ -173,7 +174,7 @@ impl PoolSize {
         Ok(Shape::new(need.queues, chunks, chunk_size, need.largest)?)
     }
 
-    /// The smallest pool of what was asked for.
+    /// Returns the smallest pool that satisfies the request.
     fn least(&self, need: Need) -> Result<Shape, Error> {
         let (chunks, chunk_size) = match *self {
             Self { chunks: Some(_), .. } => return self.usual(need),
@@ -183,16 +184,16 @@ impl PoolSize {
         Ok(Shape::new(need.queues, chunks, chunk_size, need.largest)?)
     }
 
-    /// Bytes that pools of `shape`'s making take together.
+    /// Returns the bytes of all pools together, with dimensions from `shape`.
     fn sum(&self, needs: &[Need], shape: impl Fn(&Self, Need) -> Result<Shape, Error>) -> Result<u64, Error> {
         needs.iter().try_fold(0, |sum: u64, &need| Ok(sum.saturating_add(need.bytes(&shape(self, need)?))))
     }
 }
 
-/// What may be opened on one interface: one of these, of which each has one pool or several.
+/// What may be opened on an interface: one of these alternatives, each with one pool or several.
 pub(crate) type Alternatives = Vec<Vec<Need>>;
 
-/// Bytes that somebody takes where there is enough, and where there is not.
+/// Bytes that an interface or source uses: the usual amount, and the least.
 #[derive(Clone, Copy, Debug)]
 struct Want {
     usual: u64,
@@ -200,7 +201,7 @@ struct Want {
 }
 
 impl Want {
-    /// Whichever is taken.
+    /// Takes the maximum over the alternatives.
     fn of(alternatives: &Alternatives, size: &PoolSize) -> Result<Self, Error> {
         let (mut usual, mut least) = (0, 0);
         for needs in alternatives {
@@ -211,8 +212,8 @@ impl Want {
     }
 }
 
-/// Divides `budget`: to everybody the usual, or else as much as to the others, but no less than the least. `None`: that is
-/// more.
+/// Divides `budget`. Each gets the usual amount or, if that does not fit, an equal share, but at least its minimum.
+/// Returns `None` if the minimums do not fit.
 fn divide(wants: &[Want], budget: u64) -> Option<Vec<u64>> {
     let at = |level: u64| wants.iter().map(move |want| want.usual.min(want.least.max(level)));
     let fits = |level| at(level).fold(0, u64::saturating_add) <= budget;
@@ -228,11 +229,11 @@ fn divide(wants: &[Want], budget: u64) -> Option<Vec<u64>> {
     fits(fitting).then(|| at(fitting).collect())
 }
 
-/// What of the memory each interface's pools may have, in the order of `interfaces`: their names, and what may be opened there.
+/// Divides the memory among the pools of `interfaces`, given by name with what may be opened there. The order is kept.
 ///
 /// # Errors
 ///
-/// What was asked for, or the least that it takes, is more than may be had.
+/// The request, or the minimum that it takes, exceeds the memory.
 pub(crate) fn shares(
     interfaces: &[(&str, Alternatives)],
     size: PoolSize,
@@ -248,7 +249,7 @@ pub(crate) fn shares(
         Err(Error::Memory { what: what.clone(), asked, available, reserve, fit })
     };
     if size.chunks.is_some() {
-        // What is taken instead of the first finds out by itself.
+        // The other alternatives check for themselves when they are opened.
         let first: Vec<Need> =
             interfaces.iter().filter_map(|(_, any)| any.first()).flatten().copied().collect();
         let asked = size.sum(&first, PoolSize::usual)?;
@@ -274,7 +275,7 @@ pub(crate) fn shares(
     Ok(shares.into_iter().map(|share| PoolSize { memory: Some(share), ..size }).collect())
 }
 
-/// What of the memory of an interface each of the sources may have that are opened there together.
+/// Divides an interface's memory among sources that are opened there together.
 pub(crate) fn shares_of<const N: usize>(
     sources: [Alternatives; N],
     size: PoolSize,
@@ -291,7 +292,7 @@ pub(crate) fn shares_of<const N: usize>(
     Ok(sizes)
 }
 
-/// The largest pool of a queue, smaller than the one asked for, that there is memory for.
+/// Returns the largest pool per queue for which there is memory, smaller than the requested one.
 fn fitting_pool(needs: &[Need], asked: PoolSize, usable: u64) -> Option<String> {
     let chunk_size = u64::from(asked.chunk_size.unwrap_or(DEFAULT_CHUNK_SIZE));
     let bytes = u64::from(asked.chunks?).saturating_mul(chunk_size);
@@ -304,19 +305,19 @@ fn fitting_pool(needs: &[Need], asked: PoolSize, usable: u64) -> Option<String> 
     sizes.into_iter().find(fits).map(|bytes| binary(bytes).replace(' ', ""))
 }
 
-/// A pool of at least `bytes` for a queue as chunks, and the size of one: that which was asked for, else the usual one, or
-/// smaller where the pool is.
+/// Returns the number and the size of the chunks for a pool of at least `bytes` per queue. The size is the requested
+/// one or the default, less in a small pool.
 pub fn pool_of(bytes: u64, chunk_size: Option<u32>) -> (u32, u32) {
     let chunk_size = chunk_size.map(u64::from).unwrap_or_else(|| {
         let share = (bytes / u64::from(FEWEST_CHUNKS)).max(1);
         (1 << share.ilog2()).clamp(4 << 10, u64::from(DEFAULT_CHUNK_SIZE))
     });
-    // What is beyond u32 is beyond any memory, and it is said when that is asked for.
+    // What exceeds u32 exceeds any memory, and is rejected when it is allocated.
     let fit = |number: u64| u32::try_from(number).unwrap_or(u32::MAX);
     (fit(bytes.div_ceil(chunk_size.max(1)).max(2)), fit(chunk_size))
 }
 
-/// Refuses to take more memory than the machine, or a control group, has left beyond its reserve.
+/// Rejects a request for more memory than the machine, or a control group, has left beyond its reserve.
 pub(crate) fn check(name: &str, asked: u64) -> Result<(), Error> {
     match Memory::now() {
         Some(memory) if asked > memory.usable() => {
@@ -334,7 +335,7 @@ mod tests {
     const MIB: u64 = 1 << 20;
     const GIB: u64 = 1 << 30;
 
-    /// A pool's need where packets are of this length at most.
+    /// The need of a pool for packets of up to this length.
     fn need(queues: u32, largest: u32) -> Need {
         Need { queues, largest, beside: 0 }
     }
@@ -343,12 +344,12 @@ mod tests {
         Some(Memory { total, available })
     }
 
-    /// So many interfaces, each with one pool of so many queues for super-frames.
+    /// Returns `count` interfaces, each with one pool of `queues` queues for GSO packets.
     fn interfaces(count: usize, queues: u32) -> Vec<(&'static str, Alternatives)> {
         vec![("eth0", vec![vec![need(queues, 65_549)]]); count]
     }
 
-    /// What the pools take that are then opened.
+    /// Returns the bytes used by the pools that are opened then.
     fn taken(interfaces: &[(&str, Alternatives)], sizes: &[PoolSize]) -> u64 {
         let opened = interfaces.iter().zip(sizes).flat_map(|((_, any), size)| {
             any.iter().map(|needs| size.sum(needs, PoolSize::fitting).expect("a pool")).max()
@@ -419,7 +420,7 @@ mod tests {
 
     #[test]
     fn what_is_tried_later_stays_within_the_budget_too() {
-        // One receive queue, or else sixteen processors, or else a ring.
+        // One receive queue, or sixteen CPUs, or a ring.
         let any = vec![
             vec![need(1, 4096)],
             vec![need(16, 65_549)],
@@ -454,11 +455,11 @@ mod tests {
         let error = shares(&all, asked(64 * MIB), memory).expect_err("too much");
         let said = "cannot capture on 60 interfaces: it needs 7.9 GiB, but 6 GiB is available, of which 1.5 GiB is kept in reserve";
         assert_eq!((error.to_string().as_str(), error.hint().as_deref()), (said, Some("try -B 32MiB")));
-        // It does fit, and the next does not.
+        // It fits, and the next size does not.
         assert!(shares(&all, asked(4 * MIB), machine(GIB, GIB)).is_ok());
         let error = shares(&all, asked(8 * MIB), machine(GIB, GIB)).expect_err("too much");
         assert_eq!(error.hint().as_deref(), Some("try -B 4MiB"));
-        // Nothing does.
+        // Nothing fits.
         let error = shares(&interfaces(1, 2), asked(8 * MIB), machine(GIB, 0)).expect_err("nothing");
         assert!(error.to_string().starts_with("cannot capture on `eth0`: "), "{error}");
     }
@@ -479,7 +480,7 @@ mod tests {
         let error = shares(&all, of(100 * GIB), memory).expect_err("too much");
         assert_eq!(error.hint().as_deref(), Some("try --memory 4608MiB"));
         assert!(shares(&all, of(4608 * MIB), memory).is_ok());
-        // The whole of what is available may be too little for the smallest pools.
+        // All available memory may be too little for the smallest pools.
         let error =
             shares(&interfaces(1000, 16), PoolSize::default(), machine(GIB, GIB)).expect_err("too many");
         assert!(error.hint().is_some_and(|hint| hint.contains("-i any")), "{error}");

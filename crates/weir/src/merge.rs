@@ -1,4 +1,4 @@
-//! Packets of all queues in the order of their time stamps, for one thread.
+//! Delivery of all queues' packets in timestamp order, to one thread.
 //!
 //! ```text
 //!  queues   a *look* takes what is there       heap of runs, the oldest packet on top
@@ -7,12 +7,13 @@
 //!  2 ----'                                      '------------------'
 //! ```
 //!
-//! When is it sure that nothing older can come? A source stamps a packet at most a *window* before it can be taken. So
-//! what a look did not find was stamped later than a window before it; hence all that an earlier look had found by then
-//! is older. Packets of a look are *due* once another has begun a window after it ended, however quiet some queues are. What is
-//! handed out is the oldest packet of all, as long as any that is due is left: what goes before it is older still.
+//! When is it certain that no older packet can come? A source makes a packet available at most one *window* after its
+//! timestamp. So whatever a look did not find has a timestamp later than one window before that look, and everything
+//! that an earlier look had found by then is older. The packets of a look are *due* once another look has started at
+//! least one window after it ended, even if some queues are idle. As long as any due packet is left, the oldest packet
+//! of all is delivered next: whatever precedes a due packet is older still.
 //!
-//! Clocks of both sides are never compared: a wall clock that is set makes packets late, and holds none back.
+//! The clocks of both sides are never compared: setting the wall clock makes packets late, but holds none back.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -27,20 +28,20 @@ use crate::account::TimeOrder;
 use crate::chunk::{Chunk, Lane};
 use crate::outlet::Outlet;
 
-/// What was taken from the queues and not handed out.
+/// Packets taken from the queues and not delivered yet.
 #[derive(Debug)]
 pub(crate) struct Merge {
     window: Duration,
     runs: BinaryHeap<Reverse<Run>>,
-    /// Those looks of which runs are left, the first one's number, and when the last look of all began.
+    /// The looks that have runs left, the number of the first one, and the start of the latest look.
     looks: VecDeque<Look>,
     first_look: u64,
     looked: Option<Instant>,
-    /// Nothing arrives any more.
+    /// Whether nothing more arrives.
     settled: bool,
-    /// Runs that were put in so far.
+    /// Number of runs so far.
     found: u64,
-    /// The largest time stamp that was handed out.
+    /// The latest timestamp delivered.
     newest: u64,
     late: u64,
     early: u64,
@@ -48,29 +49,29 @@ pub(crate) struct Merge {
 
 #[derive(Debug)]
 struct Look {
-    /// Runs that are left.
+    /// Number of runs left.
     runs: usize,
-    /// `None`: it goes on.
+    /// `None` while it continues.
     ended: Option<Instant>,
-    /// It is due before its time.
+    /// Whether it is due early.
     early: bool,
 }
 
-/// Packets of one queue whose time stamps do not go back.
+/// Packets of one queue with ascending timestamps.
 #[derive(Debug)]
 struct Run {
     part: Part,
     lane: Arc<Lane>,
-    /// Of its first packet.
+    /// Key of its first packet.
     key: Key,
     look: u64,
 }
 
-/// The place in the order of time: a time stamp, and when it is the same, which run was found first.
+/// Position in the order: the timestamp, and for equal ones the number of the run.
 type Key = (u64, u64);
 
 impl Merge {
-    /// `window`: how long after its time stamp a packet can be taken, at most.
+    /// Makes an empty merge. `window` is the longest time from a packet's timestamp until it can be taken.
     pub(crate) fn new(window: Duration) -> Self {
         Self {
             window,
@@ -86,7 +87,7 @@ impl Merge {
         }
     }
 
-    /// Takes what is in the queues.
+    /// Takes everything from the queues.
     pub(crate) fn look(&mut self, outlets: &mut [Outlet], clock: impl Fn() -> Instant) -> Result<(), Error> {
         self.looked = Some(clock());
         for outlet in outlets {
@@ -96,7 +97,7 @@ impl Merge {
                     break;
                 }
                 outlet.take()?.into_iter().for_each(|chunk| self.put(chunk));
-                // What is in the next chunk came after this look began.
+                // The next chunk was filled after this look started.
                 if !ready.closed {
                     break;
                 }
@@ -108,7 +109,7 @@ impl Merge {
         Ok(())
     }
 
-    /// Takes a chunk, which belongs to the next look.
+    /// Adds a chunk, which belongs to the next look.
     pub(crate) fn put(&mut self, chunk: Chunk) {
         let (mut part, lane) = chunk.hold_back();
         loop {
@@ -131,7 +132,7 @@ impl Merge {
         self.runs.push(Reverse(Run { part, lane, key: (timestamp, self.found), look }));
     }
 
-    /// Whether there are packets to be handed out.
+    /// Whether there are packets to deliver.
     pub(crate) fn is_due(&self) -> bool {
         self.looks.front().is_some_and(|look| look.early || self.is_in_time(look))
     }
@@ -141,13 +142,13 @@ impl Merge {
             || look.ended.zip(self.looked).is_some_and(|(ended, looked)| looked >= ended + self.window)
     }
 
-    /// When the oldest packets will be due. `None`: there are none.
+    /// Returns when the oldest packets are due; `None` if there are none.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.looks.front().and_then(|look| Some(look.ended? + self.window))
     }
 
-    /// Has the oldest packets go before their time where a pool is more than half in use: it must not lose packets because
-    /// others are held back.
+    /// Makes the oldest packets due early if a pool is more than half in use: it must not lose packets because others
+    /// are held back.
     pub(crate) fn relieve(&mut self, outlets: &[Outlet]) {
         let is_filling = |outlet: &Outlet| {
             let fill = outlet.gauge().fill();
@@ -160,7 +161,7 @@ impl Merge {
         }
     }
 
-    /// The packets that come next, if any are due.
+    /// Returns the next packets, if any are due.
     pub(crate) fn next(&mut self) -> Option<Chunk> {
         let look = self.looks.front()?;
         let in_time = self.is_in_time(look);
@@ -171,7 +172,7 @@ impl Merge {
         let limit = self.runs.peek().map(|Reverse(run)| run.key);
         let mut records = Records::new(run.part.as_ref());
         let (mut bytes, mut count, mut rest) = (0, 0, None);
-        // Where memory was overwritten, who walks the chunk finds out: what is behind goes with it.
+        // If memory was overwritten, the user of the chunk finds out. What follows stays with it.
         while let Some(Ok(record)) = records.next() {
             if limit.is_some_and(|limit| (record.timestamp, run.key.1) > limit) {
                 rest = Some(record.timestamp);
@@ -193,7 +194,7 @@ impl Merge {
         Some(Chunk::new(first, lane))
     }
 
-    /// What is left, when nothing arrives any more.
+    /// Returns the next of the remaining packets, when nothing more arrives.
     pub(crate) fn rest(&mut self, outlets: &mut [Outlet]) -> Result<Option<Chunk>, Error> {
         if !self.settled || self.runs.is_empty() {
             self.look(outlets, Instant::now)?;
@@ -202,7 +203,7 @@ impl Merge {
         Ok(self.next())
     }
 
-    /// A run of `look` is gone.
+    /// Notes that a run of `look` is used up.
     fn used_up(&mut self, look: u64) {
         if let Ok(place) = usize::try_from(look - self.first_look) {
             self.looks[place].runs -= 1;
@@ -213,17 +214,17 @@ impl Merge {
         }
     }
 
-    /// What has become of the order.
+    /// Returns the counters of the order.
     pub(crate) fn account(&self) -> TimeOrder {
         TimeOrder { window_seconds: self.window.as_secs_f64(), late: self.late, early: self.early }
     }
 }
 
-/// How far records go without going back in time.
+/// The part of some records with ascending timestamps.
 struct Ascent {
-    /// The first time stamp.
+    /// The first timestamp.
     begin: u64,
-    /// Bytes and records up to the first that goes back.
+    /// Bytes and records before the first timestamp that goes back.
     end: Option<(usize, u32)>,
 }
 

@@ -1,4 +1,4 @@
-//! Network namespaces: where interfaces are looked for.
+//! Network namespaces in which interfaces are captured.
 
 use std::fs;
 use std::os::fd::OwnedFd;
@@ -15,17 +15,17 @@ use weir_sys::netns::NetNs;
 
 use crate::Error;
 
-/// Where namespaces have names: `ip netns`, and containers of Docker.
+/// Directories with named namespaces: of `ip netns`, and of Docker's containers.
 pub(crate) const DIRECTORIES: [&str; 2] = ["/run/netns", "/var/run/docker/netns"];
-/// What it takes to enter one and open a packet socket there.
+/// Capabilities needed to enter a namespace and open a packet socket there.
 const TO_ENTER: &str = "cap_sys_admin,cap_net_raw";
-/// What it takes to look at that of another user's process.
+/// Capabilities needed to look at the namespace of another user's process.
 const TO_LOOK: &str = "cap_sys_ptrace,cap_sys_admin,cap_net_raw";
 
 /// A network namespace in which interfaces are captured; see [`crate::Builder::interface_in`].
 ///
-/// This value and a capture in it keep it alive. A capture lets go of it when that by which it was named is gone: the
-/// file, or the process.
+/// This value, and a capture in the namespace, keep it alive. A capture lets go of it when the file or process that
+/// named it is gone.
 #[derive(Clone, Debug)]
 pub struct Namespace {
     name: String,
@@ -35,12 +35,12 @@ pub struct Namespace {
 }
 
 impl Namespace {
-    /// Finds a namespace by what the user calls it: a name of `ip netns` or of Docker, the number of a process that is in
-    /// it, or the path of a file that stands for it (any name with a slash).
+    /// Finds a namespace: by its name in `ip netns` or Docker, by the ID of a process in it, or by the path of its file
+    /// (any name with a slash).
     ///
     /// # Errors
     ///
-    /// There is none, or it may not be looked at: each says what to do.
+    /// It does not exist, or access is denied. Each error says what to do.
     pub fn find(name: &str) -> Result<Self, Error> {
         let process = process_of(name)?;
         let path = path_of(name)?;
@@ -49,30 +49,31 @@ impl Namespace {
         Ok(Self { name: name.to_owned(), lease, identity: netns.identity()?, netns: Arc::new(netns) })
     }
 
-    /// As the user calls it.
+    /// Returns the name as given.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// The interfaces in it, by index.
+    /// Returns the interfaces in the namespace, by index.
     ///
     /// # Errors
     ///
-    /// It may not be entered, or the kernel does not tell.
+    /// The namespace cannot be entered, or the kernel does not list its interfaces.
     pub fn links(&self) -> Result<Vec<Link>, Error> {
         Ok(self.inside(link::links)??)
     }
 
-    /// What distinguishes it from all others.
+    /// Returns the namespace's unique identity.
     pub(crate) fn identity(&self) -> (u64, u64) {
         self.identity
     }
 
-    /// Does `work` inside: sockets and programs that it makes stay there. It takes no privilege if this thread is there.
+    /// Runs `work` inside the namespace: sockets and programs that it creates stay there. This takes no privileges if
+    /// the thread is in the namespace already.
     ///
     /// # Errors
     ///
-    /// It may not be entered.
+    /// The namespace cannot be entered.
     pub fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, Error> {
         if here() == Some(self.identity) {
             return Ok(work());
@@ -86,27 +87,27 @@ impl Namespace {
         })
     }
 
-    /// What tells when it is over; `None`: this thread is in it itself.
+    /// Returns what shows that the namespace is gone; `None` if this thread is in it.
     pub(crate) fn watch(&self) -> Option<Watch> {
         let foreign = here() != Some(self.identity);
         foreign.then(|| Watch { lease: self.lease.clone(), identity: self.identity })
     }
 }
 
-/// The identity of this thread's namespace, if `/proc` tells it.
+/// Returns the identity of this thread's namespace, if `/proc` shows it.
 pub(crate) fn here() -> Option<(u64, u64)> {
     NetNs::current().and_then(|netns| netns.identity()).ok()
 }
 
-/// That by which a namespace was named, and which stands for it.
+/// The file or process that named a namespace.
 #[derive(Clone, Debug)]
 enum Lease {
     File(PathBuf),
-    /// A descriptor of the process, which no other gets however often its number is given away again.
+    /// A pidfd: it never stands for another process, even if the ID is reused.
     Process(Arc<OwnedFd>),
 }
 
-/// Looks whether a namespace is still meant to be there; our own sockets in it keep it alive.
+/// Checks whether a namespace still exists for the user; our own sockets in it keep it alive.
 #[derive(Debug)]
 pub(crate) struct Watch {
     lease: Lease,
@@ -114,15 +115,15 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// That by which it was named is gone, or stands for another one.
+    /// Whether the file or process that named the namespace is gone, or stands for another one.
     pub(crate) fn is_over(&self) -> bool {
         match &self.lease {
             Lease::File(path) => match fs::metadata(path) {
                 Ok(file) => (file.dev(), file.ino()) != self.identity,
-                // Not to be allowed to look is no sign of anything.
+                // Being denied access proves nothing.
                 Err(error) => error.kind() == std::io::ErrorKind::NotFound,
             },
-            // Readable once the process has ended.
+            // A pidfd is readable once the process has ended.
             Lease::Process(process) => {
                 let mut fds = [PollFd::new(process, PollFlags::IN)];
                 poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
@@ -131,7 +132,7 @@ impl Watch {
     }
 }
 
-/// The process, if `name` is the number of one.
+/// Opens the process, if `name` is the ID of one.
 fn process_of(name: &str) -> Result<Option<OwnedFd>, Error> {
     let number = is_process(name).then(|| name.parse().ok()).flatten();
     let Some(process) = number.and_then(Pid::from_raw) else { return Ok(None) };
@@ -142,7 +143,7 @@ fn process_of(name: &str) -> Result<Option<OwnedFd>, Error> {
     }
 }
 
-/// Whether it is the number of a process by which a namespace is called.
+/// Whether `name` is a process ID.
 pub(crate) fn is_process(name: &str) -> bool {
     !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
 }
@@ -171,7 +172,7 @@ fn path_of(name: &str) -> Result<PathBuf, Error> {
     })
 }
 
-/// All names that there are.
+/// Returns all names of namespaces.
 pub(crate) fn names() -> Vec<String> {
     let entries = DIRECTORIES.iter().filter_map(|directory| fs::read_dir(directory).ok()).flatten().flatten();
     let mut names: Vec<String> =
@@ -180,7 +181,7 @@ pub(crate) fn names() -> Vec<String> {
     names
 }
 
-/// What the kernel means when it does not open one.
+/// Translates the kernel's error when it does not open a namespace.
 fn refused(name: &str, path: &Path, error: CallError) -> Error {
     let is_process = path.starts_with("/proc") && !name.contains('/');
     let (what, mend) = match Errno::from_raw_os_error(error.errno()) {
@@ -226,7 +227,7 @@ mod tests {
             ("no-such-name", "no such namespace"),
             ("", "no such namespace"),
             ("..", "no such namespace"),
-            ("4194305", "no such process: 4194305"), // beyond the largest that the kernel allows
+            ("4194305", "no such process: 4194305"), // beyond the largest ID that the kernel allows
             ("/no/such/file", "no such file: /no/such/file"),
             ("/dev/null", "/dev/null is not a network namespace"),
             ("/proc/self/ns/mnt", "is not a network namespace"),

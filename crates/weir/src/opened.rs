@@ -1,4 +1,4 @@
-//! What a capture has open: ports, their queues and bells, and the namespaces in which they are.
+//! The open resources of a capture: ports with their queues and bells, and the namespaces they are in.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -18,23 +18,23 @@ use crate::port::Port;
 use crate::site::Site;
 use crate::source::{Bell, Ready};
 
-/// Events that are kept for [`crate::Capture::events`].
+/// Events kept for [`crate::Capture::events`].
 const MOST_EVENTS: usize = 1000;
 
-/// What is open.
+/// The open resources of a capture.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) ports: Vec<Port>,
     pub(crate) sites: Vec<Site>,
-    /// Those of all ports, one port behind the other.
+    /// The outlets of all ports, port by port.
     pub(crate) outlets: Vec<Outlet>,
     pub(crate) bells: Vec<Arc<dyn Bell>>,
-    /// Not yet told.
+    /// Events not yet reported.
     pub(crate) events: Vec<Event>,
 }
 
 impl Opened {
-    /// Once a second: what the sources have to do, and what has happened to interfaces and namespaces.
+    /// Runs once a second: does the sources' periodic work, and looks for events of interfaces and namespaces.
     pub(crate) fn check(&mut self) -> Result<(), Error> {
         self.listen()?;
         for place in 0..self.sites.len() {
@@ -51,7 +51,7 @@ impl Opened {
         Ok(())
     }
 
-    /// The next packets in the order of time, once it is sure that they are.
+    /// Returns the next packets in timestamp order, once it is certain that no older ones can come.
     pub(crate) fn next_by_time(
         &mut self,
         merge: &mut Merge,
@@ -76,7 +76,7 @@ impl Opened {
         }
     }
 
-    /// Takes in what the kernel has told of interfaces.
+    /// Processes the kernel's messages about interfaces.
     fn listen(&mut self) -> Result<(), Error> {
         for (place, site) in self.sites.iter_mut().enumerate() {
             for change in site.changes()? {
@@ -130,7 +130,7 @@ impl Queues for Opened {
                 return Ok(Woken::Bell);
             }
             Ok(_) => {}
-            // A signal is news to the caller.
+            // The caller wants to know about a signal.
             Err(Errno::INTR) => return Ok(Woken::News),
             Err(error) => return Err(CallError::new("wait for packets", error).into()),
         }

@@ -1,4 +1,4 @@
-//! A queue of a capture, where its chunks come out.
+//! A queue of a capture, from which chunks are taken.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,14 +10,14 @@ use crate::Error;
 use crate::chunk::{Chunk, Lane};
 use crate::source::{Queue, Ready};
 
-/// A queue, and what its chunks have in common.
+/// A queue, with the state that its chunks share.
 #[derive(Debug)]
 pub(crate) struct Outlet {
     pub(crate) queue: Box<dyn Queue>,
     pub(crate) lane: Arc<Lane>,
     gauge: Gauge,
     waiting: u32,
-    /// When `waiting` was looked at.
+    /// When `waiting` was updated.
     looked: Instant,
 }
 
@@ -30,23 +30,23 @@ impl Outlet {
         &self.gauge
     }
 
-    /// Closed chunks that waited when one was taken last.
+    /// Returns the number of closed chunks that waited when one was last taken.
     pub(crate) fn waiting(&self) -> u32 {
         self.waiting
     }
 
-    /// What can be taken.
+    /// Returns what can be taken.
     pub(crate) fn ready(&mut self) -> Result<Ready, Error> {
         self.queue.ready()
     }
 
-    /// Takes it: delivered.
+    /// Takes it, and counts it as delivered.
     pub(crate) fn take(&mut self) -> Result<Option<Chunk>, Error> {
         let (waiting, now) = (self.gauge.fill().ready, Instant::now());
-        // As if they had come evenly since the one before was taken.
+        // Assume that they arrived evenly since the previous one was taken.
         let twice_the_mean = u64::from(self.waiting.saturating_sub(1)) + u64::from(waiting);
         let nanoseconds = u64::try_from((now - self.looked).as_nanos()).unwrap_or(u64::MAX);
-        // Relaxed: each is told for itself.
+        // Relaxed: each counter stands for itself.
         self.lane.watched.fetch_add(nanoseconds, Ordering::Relaxed);
         self.lane.waited.fetch_add(twice_the_mean.saturating_mul(nanoseconds) / 2, Ordering::Relaxed);
         self.lane.most_ready.fetch_max(waiting, Ordering::Relaxed);

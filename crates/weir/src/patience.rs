@@ -1,4 +1,4 @@
-//! When chunks are handed over: what a thread that takes from queues does between busy and asleep.
+//! Timing of delivery: what a thread that takes chunks does between busy and asleep.
 
 use std::time::{Duration, Instant};
 
@@ -9,35 +9,35 @@ use crate::Error;
 use crate::builder::Delivery;
 use crate::source::Ready;
 
-/// Between two looks at queues that have little, when delivery is adaptive: short enough for a lone packet to be handed
-/// over within a millisecond, long enough for thousands at full load.
+/// Time between two checks of nearly empty queues with adaptive delivery: short enough to deliver a lone packet within
+/// a millisecond, long enough to collect thousands at full load.
 const NAP: Duration = Duration::from_micros(250);
-/// Bytes of records that are handed over without a nap.
+/// Bytes of records that are delivered without a nap.
 const BATCH: u32 = 128 << 10;
-/// How long to sleep before looking once more after the doorbell was armed (`commit` in crates/weir-bpf/src/writer.h).
+/// How long to sleep before one more check after arming the doorbell (`commit` in crates/weir-bpf/src/writer.h).
 const RECHECK: Duration = Duration::from_millis(1);
 
-/// The queues from which one thread takes, numbered from 0, and what it sleeps on.
+/// The queues of one thread, numbered from 0, and what it sleeps on.
 pub(crate) trait Queues {
-    /// What is taken.
+    /// What is taken from a queue.
     type Taken;
 
-    /// How many there are.
+    /// Returns the number of queues.
     fn count(&self) -> usize;
 
-    /// What can be taken from one.
+    /// Returns what can be taken from a queue.
     fn ready(&mut self, queue: usize) -> Result<Ready, Error>;
 
     /// Takes it.
     fn take(&mut self, queue: usize) -> Result<Option<Self::Taken>, Error>;
 
-    /// Has the sleep ended once any queue has `bytes` more. Whether it surely will be.
+    /// Arms the bells, so that a sleep ends once any queue has `bytes` more. Returns whether they are certain to ring.
     fn arm(&mut self, bytes: u32) -> bool;
 
-    /// Ends what [`Queues::arm`] began.
+    /// Cancels [`Queues::arm`].
     fn disarm(&mut self);
 
-    /// Sleeps.
+    /// Sleeps for at most `longest`.
     fn sleep(&mut self, longest: Duration) -> Result<Woken, Error>;
 }
 
@@ -46,25 +46,25 @@ pub(crate) trait Queues {
 pub(crate) enum Woken {
     /// A queue has something.
     Bell,
-    /// Something else has: the caller wants to look.
+    /// Something else happened that the caller wants to know about.
     News,
-    /// It was long enough.
+    /// The time is up.
     Time,
 }
 
-/// Where the thread is between busy and asleep.
+/// The state of a thread between busy and asleep.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
     delivery: Delivery,
-    /// The queue to look at next.
+    /// The queue to check next.
     turn: usize,
-    /// Queues of the present round that are still to be looked at; in a round any amount is handed over.
+    /// Queues left in this round, in which any amount is delivered.
     round: usize,
     /// Whether this round has found anything.
     found: bool,
-    /// Whether the doorbells are armed, and were looked past once.
+    /// Whether the doorbells are armed, and the queues were checked since.
     armed: Option<Armed>,
-    /// When the next round of a batched delivery is due.
+    /// When the next round of batched delivery is due.
     due: Instant,
 }
 
@@ -83,17 +83,17 @@ impl Patience {
         self.delivery
     }
 
-    /// Hands over next what there is, without waiting for more.
+    /// Delivers what there is next, without waiting for more.
     pub(crate) fn hurry(&mut self) {
         self.due = Instant::now();
     }
 
-    /// The queues are others now.
+    /// Starts over with different queues.
     pub(crate) fn begin_anew(&mut self) {
         self.armed = None;
     }
 
-    /// The next chunk; waits for one until `deadline`. `None`: there was none, a signal came, or there is news.
+    /// Returns the next chunk, waiting until `deadline`. `None`: there was none, a signal arrived, or there is news.
     pub(crate) fn next<Q: Queues>(
         &mut self,
         queues: &mut Q,
@@ -108,7 +108,7 @@ impl Patience {
         }
     }
 
-    /// Whatever the next queue has that has anything, without a wait.
+    /// Returns what the next nonempty queue has, without waiting.
     pub(crate) fn rest<Q: Queues>(&mut self, queues: &mut Q) -> Result<Option<Q::Taken>, Error> {
         self.round = queues.count();
         self.round(queues)
@@ -178,13 +178,13 @@ impl Patience {
         }
     }
 
-    /// Begins a round: each queue may hand over whatever it has, once.
+    /// Starts a round, in which each queue may deliver any amount, once.
     fn begin_round(&mut self, queues: &impl Queues) {
         self.round = queues.count();
         self.found = false;
     }
 
-    /// What the next queue of the present round has.
+    /// Returns what the next queue in this round has.
     fn round<Q: Queues>(&mut self, queues: &mut Q) -> Result<Option<Q::Taken>, Error> {
         while self.round > 0 {
             self.round -= 1;
@@ -196,7 +196,7 @@ impl Patience {
         Ok(None)
     }
 
-    /// What the next queue with at least `min_bytes`, or with a chunk that is closed, has.
+    /// Returns what the next queue with at least `min_bytes` or a closed chunk has.
     fn sweep<Q: Queues>(&mut self, queues: &mut Q, min_bytes: u32) -> Result<Option<Q::Taken>, Error> {
         for _ in 0..queues.count() {
             if let Some(chunk) = self.take_turn(queues, min_bytes)? {
@@ -206,7 +206,7 @@ impl Patience {
         Ok(None)
     }
 
-    /// Looks at the queue whose turn it is, and passes the turn on.
+    /// Checks the queue whose turn it is, and passes the turn on.
     fn take_turn<Q: Queues>(&mut self, queues: &mut Q, min_bytes: u32) -> Result<Option<Q::Taken>, Error> {
         let queue = self.turn % queues.count();
         self.turn = queue + 1;
@@ -217,7 +217,8 @@ impl Patience {
         queues.take(queue)
     }
 
-    /// Sleeps until a queue has `bytes`, or until `deadline`; whether there is something. False also when there is news.
+    /// Sleeps until a queue has `bytes`, or until `deadline`. Returns whether there is something; false also if there
+    /// is news.
     fn sleep_until_ready(
         &mut self,
         queues: &mut impl Queues,
@@ -258,7 +259,7 @@ impl Patience {
     }
 }
 
-/// Sleeps; whether to the end, and not until a signal came.
+/// Sleeps. Returns false if a signal ended the sleep early.
 fn nap(length: Duration) -> bool {
     matches!(nanosleep(&timespec(length)), NanosleepRelativeResult::Ok)
 }

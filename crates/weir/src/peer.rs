@@ -1,4 +1,4 @@
-//! The other end of a veth pair. Tags that it leaves to its device arrive here beside the frame, not in it.
+//! The other end of a veth pair. VLAN tags that it leaves to its device arrive here beside the frame, not in it.
 
 use std::fs;
 
@@ -11,14 +11,15 @@ use crate::namespace::DIRECTORIES;
 /// The other end, if it can be found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
-    /// As [`command::place`](crate::command::place) takes it.
+    /// Its name, in the form for [`command::place`](crate::command::place).
     pub(crate) label: String,
-    /// Which tags it leaves to its device.
+    /// The tags that it leaves to its device.
     pub(crate) inserts: Stripping,
 }
 
 impl Peer {
-    /// That of `link`, one of the interfaces `here` of this thread's namespace; `label`: what the user calls `link`.
+    /// Finds the other end of `link`, one of the interfaces `here` of this thread's namespace. `label` is the user's
+    /// name for `link`.
     pub(crate) fn of(link: &Link, here: &[Link], label: &str) -> Option<Self> {
         let Some((index, number)) = link.far else {
             let other = here.iter().find(|other| Some(other.index) == link.lower)?;
@@ -31,7 +32,7 @@ impl Peer {
         let named = named.filter_map(|entry| {
             Some((entry.file_name().into_string().ok()?, NetNs::open(entry.path()).ok()?))
         });
-        // Where the system began is that of its first process.
+        // The system's initial namespace is that of its first process.
         let first = NetNs::open("/proc/1/ns/net").ok().map(|netns| ("1".to_owned(), netns));
         let (namespace, netns) = named.chain(first).find(|(_, netns)| netns.number_here() == Some(number))?;
         let found = move || {

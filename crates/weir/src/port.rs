@@ -1,4 +1,4 @@
-//! One interface of a capture: its source, what it has handed over, what is known of it.
+//! One interface of a capture: its source, its counters and its state.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -15,13 +15,13 @@ use crate::outlet::Outlet;
 use crate::source::Source;
 use crate::{Error, choose};
 
-/// One interface's source, and what it has handed over.
+/// An interface's source, with its counters.
 #[derive(Debug)]
 pub(crate) struct Port {
     pub(crate) interface: Interface,
     pub(crate) source: Box<dyn Source>,
     pub(crate) lanes: Vec<Arc<Lane>>,
-    /// Which namespace of the capture it is in.
+    /// Index of its namespace in the capture.
     pub(crate) site: usize,
     /// `None`: it stands for all interfaces.
     watched: Option<Watched>,
@@ -29,12 +29,12 @@ pub(crate) struct Port {
     receiver: Receiver,
 }
 
-/// An interface that is followed.
+/// An interface whose state is tracked.
 #[derive(Debug)]
 struct Watched {
     index: u32,
     known: Known,
-    /// The device's counters when the capture began, and as they were last heard.
+    /// The device's counters when the capture started, and the last ones reported.
     began: NicCounters,
     now: NicCounters,
 }
@@ -49,7 +49,7 @@ impl Port {
         settings: &Settings,
     ) -> Result<Self, Error> {
         let opened = choose::open(device, id, settings)?;
-        // Records say it where both directions come.
+        // If both directions are captured, each record contains its own.
         let direction = match settings.direction {
             _ if matches!(opened.1.source, "xdp" | "af_xdp") => Some(Direction::In),
             Direction::Both => None,
@@ -58,7 +58,7 @@ impl Port {
         Self::new(&wanted.name, device, site, direction, opened)
     }
 
-    /// One on `device`, which the user calls `name`; `direction`: that of all its packets.
+    /// Makes a port on `device`, which the user calls `name`. `direction` is that of all packets, if there is only one.
     pub(crate) fn new(
         name: &str,
         device: &Device,
@@ -84,29 +84,29 @@ impl Port {
         })
     }
 
-    /// Gives its queues away, once.
+    /// Gives away the queues, once.
     pub(crate) fn give_outlets(&mut self) -> Vec<Outlet> {
         let queues = self.source.give_queues().into_iter();
         queues.zip(&self.lanes).map(|(queue, lane)| Outlet::new(queue, Arc::clone(lane))).collect()
     }
 
-    /// Where its filter is exchanged.
+    /// Returns where the filter is replaced.
     pub(crate) fn seat(&self) -> (Seat, Arc<dyn Gate>) {
         (Seat::of(&self.interface, self.receiver), self.source.gate())
     }
 
-    /// Whether nothing comes from it any more.
+    /// Whether the interface is gone, so that nothing more arrives.
     pub(crate) fn is_gone(&self) -> bool {
         self.gone
     }
 
-    /// What there is to tell at the beginning.
+    /// Returns the event to report at the start.
     pub(crate) fn first_event(&self) -> Option<Event> {
         let lacks = self.watched.as_ref().is_some_and(|watched| watched.known.lacks_carrier());
         lacks.then(|| self.event(Change::NoCarrier))
     }
 
-    /// Takes in what was heard in its namespace. Gives what has happened to it.
+    /// Processes a change in its namespace, and returns the resulting events.
     pub(crate) fn hear(&mut self, change: &LinkChange) -> Result<Vec<Event>, Error> {
         let Some(watched) = self.watched.as_mut().filter(|_| !self.gone) else { return Ok(Vec::new()) };
         match change {
@@ -123,7 +123,7 @@ impl Port {
         }
     }
 
-    /// The same after a look at all interfaces of its namespace.
+    /// Does the same from a list of all interfaces in its namespace.
     pub(crate) fn look(&mut self, links: &[Link]) -> Result<Vec<Event>, Error> {
         let Some(index) = self.watched.as_ref().filter(|_| !self.gone).map(|watched| watched.index) else {
             return Ok(Vec::new());
@@ -134,7 +134,7 @@ impl Port {
         }
     }
 
-    /// The interface is gone: nothing more is captured, and what was can still be taken.
+    /// Ends the port, because the interface is gone. What was captured can still be taken.
     pub(crate) fn end(&mut self) -> Result<Event, Error> {
         self.gone = true;
         self.source.stop()?;
@@ -145,7 +145,7 @@ impl Port {
         Event { interface: self.interface.id, name: self.interface.name.clone(), change }
     }
 
-    /// What became of its packets; `links`: the interfaces of its namespace.
+    /// Returns the account of its packets. `links` are the interfaces of its namespace.
     pub(crate) fn account(&mut self, links: &[Link]) -> InterfaceAccount {
         if let Some(watched) = &mut self.watched
             && let Some(link) = links.iter().find(|link| link.index == watched.index)
@@ -153,7 +153,7 @@ impl Port {
             watched.now = nic_counters(link);
         }
         let mut queues: Vec<QueueAccount> = self.lanes.iter().map(|lane| self.queue_account(lane)).collect();
-        // Told with the first: packets that nobody's queue has, and those not wanted.
+        // Counted with the first queue: packets without a queue, and packets that the source filtered.
         let (strays, filtered) = (self.source.strays(), self.source.filtered());
         if let Some(first) = queues.first_mut() {
             first.tally.seen += strays.nobodys() + filtered.unwrap_or(0);

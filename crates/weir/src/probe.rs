@@ -1,4 +1,4 @@
-//! Whether the kernel takes a source's programs: they are loaded, attached to nothing, and let go again.
+//! Checks whether the kernel accepts a source's programs, by loading and releasing them without attaching.
 
 use weir_bpf::writers::{Driven, Writers};
 use weir_bpf::{LoadError, tc, xdp};
@@ -9,14 +9,14 @@ use crate::Error;
 use crate::builder::{Settings, SourceChoice};
 use crate::source::programmed::{NEEDS, pool_options};
 
-/// Bytes of a packet that the pool has room for.
+/// Bytes of a packet for which the pool has room.
 const SNAP_LEN: u32 = 256;
 
-/// Loads the programs of `source` with the smallest pool. Of sources without programs there is nothing to load.
+/// Loads the programs of `source` with the smallest pool. Does nothing for sources without programs.
 ///
 /// # Errors
 ///
-/// No privilege, no memory, or the kernel's and the verifier's words.
+/// Privileges or memory are missing, or the kernel or its verifier rejects a program.
 pub fn load(source: SourceChoice) -> Result<(), Error> {
     match source {
         SourceChoice::Tc => {
@@ -32,12 +32,12 @@ pub fn load(source: SourceChoice) -> Result<(), Error> {
     }
 }
 
-/// Loads the `xdp` source's program as one that asks the driver of the interface with index `interface` for stripped VLAN
-/// tags.
+/// Loads the `xdp` source's program in the form that asks the driver of interface `interface` (an index) for stripped
+/// VLAN tags.
 ///
 /// # Errors
 ///
-/// As [`load`]; also for a kernel (before Linux 6.8) or a driver that cannot tell them.
+/// As for [`load`]; also if the kernel (before Linux 6.8) or the driver cannot report tags.
 pub fn load_bound(interface: u32) -> Result<(), Error> {
     load_xdp(Some(interface))
 }
@@ -49,7 +49,7 @@ fn load_xdp(tags_of: Option<u32>) -> Result<(), Error> {
         steering: None,
         exclusive: false,
         fragments: true,
-        // Attached to nothing, it need not know the interface.
+        // The program is not attached, so it need not know the interface.
         writers: Writers::Queues(Driven { index: tags_of.unwrap_or(1), hands_on: true }),
         tags_of,
     };

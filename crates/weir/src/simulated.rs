@@ -1,4 +1,4 @@
-//! Queues whose other half a test plays.
+//! Queues that a test fills itself.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::chunk::Lane;
 use crate::outlet::Outlet;
 use crate::source::{Queue, Ready};
 
-/// A queue that a [`Writer`] of the test fills.
+/// A queue filled by a [`Writer`] of the test.
 #[derive(Debug)]
 struct Simulated(Reader);
 
@@ -37,7 +37,7 @@ impl Queue for Simulated {
     }
 }
 
-/// Queues of `chunks` chunks of 4 KiB each, and who fills them.
+/// Makes queues of `chunks` chunks of 4 KiB each, with their writers.
 pub(crate) fn queues(queues: u32, chunks: u32) -> (Vec<Writer>, Vec<Outlet>) {
     let shape = Shape::new(queues, chunks, 4096, 1514).expect("a pool can have these measures");
     let (writers, readers) = Pool::private(shape).expect("there is memory");
@@ -46,7 +46,7 @@ pub(crate) fn queues(queues: u32, chunks: u32) -> (Vec<Writer>, Vec<Outlet>) {
     (writers, (0..).zip(readers).map(outlet).collect())
 }
 
-/// Writes a packet, if there is room.
+/// Writes a packet and returns true, if there is room.
 pub(crate) fn write(writer: &mut Writer, timestamp: u64, packet: &[u8]) -> bool {
     let Some(room) = writer.room() else { return false };
     let original_len = u32::try_from(packet.len()).expect("a short packet");

@@ -1,4 +1,4 @@
-//! A namespace in which something is captured: what is asked there, and what is heard from there.
+//! A namespace of a capture: queries and notifications.
 
 use std::os::fd::{AsFd, BorrowedFd};
 
@@ -7,7 +7,7 @@ use weir_sys::link::{Link, LinkChange, LinkMonitor, Links};
 use crate::namespace::{Namespace, Watch, here};
 use crate::{Error, builder::Wanted};
 
-/// One namespace of a capture. Its sockets belong to the namespace, and are used from wherever the capture is.
+/// A namespace of a capture. Its sockets belong to the namespace, and can be used from any other.
 #[derive(Debug)]
 pub(crate) struct Site {
     identity: Option<(u64, u64)>,
@@ -20,7 +20,7 @@ pub(crate) struct Site {
 impl Site {
     /// Opens the sockets.
     pub(crate) fn open(namespace: Option<&Namespace>) -> Result<Self, Error> {
-        // First the monitor: what happens in between is heard.
+        // Open the monitor first: it catches changes in between.
         let open = || LinkMonitor::open().and_then(|monitor| Ok((Links::open()?, monitor)));
         Ok(Self {
             identity: namespace.map_or_else(here, |namespace| Some(namespace.identity())),
@@ -29,7 +29,7 @@ impl Site {
         })
     }
 
-    /// Whether that is where an interface is.
+    /// Whether `wanted` is in this namespace.
     pub(crate) fn is_of(&self, wanted: &Wanted) -> bool {
         match &wanted.namespace {
             Some(namespace) => self.identity == Some(namespace.identity()),
@@ -37,12 +37,12 @@ impl Site {
         }
     }
 
-    /// Whether both are of one namespace.
+    /// Whether both are the same namespace.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.identity == other.identity
     }
 
-    /// All interfaces; none once it is closed.
+    /// Returns all interfaces; none once it is closed.
     pub(crate) fn links(&self) -> Result<Vec<Link>, Error> {
         match &self.sockets {
             Some((links, _)) => Ok(links.all()?),
@@ -50,7 +50,7 @@ impl Site {
         }
     }
 
-    /// What has been heard since the last time.
+    /// Returns the changes since the last call.
     pub(crate) fn changes(&mut self) -> Result<Vec<LinkChange>, Error> {
         let mut changes = Vec::new();
         if let Some((_, monitor)) = &mut self.sockets {
@@ -59,23 +59,23 @@ impl Site {
         Ok(changes)
     }
 
-    /// Whether the namespace is not there any more but for this capture.
+    /// Whether only this capture keeps the namespace alive.
     pub(crate) fn is_over(&self) -> bool {
         self.sockets.is_some() && self.watch.as_ref().is_some_and(Watch::is_over)
     }
 
-    /// Lets go of the namespace.
+    /// Releases the namespace.
     pub(crate) fn close(&mut self) {
         self.sockets = None;
     }
 
-    /// Readable when there is something to hear.
+    /// Returns a descriptor that is readable when there are changes.
     pub(crate) fn fd(&self) -> Option<BorrowedFd<'_>> {
         self.sockets.as_ref().map(|(_, monitor)| monitor.as_fd())
     }
 }
 
-/// Does `work` in the namespace; on this thread, if none was named.
+/// Runs `work` in the namespace, or on this thread if `namespace` is `None`.
 pub(crate) fn inside<R: Send>(
     namespace: Option<&Namespace>,
     work: impl FnOnce() -> R + Send,

@@ -1,6 +1,6 @@
-//! Sizes for people.
+//! Sizes in readable form.
 
-/// Bytes in binary units: exact where a unit divides them, else to one decimal place.
+/// Formats bytes in binary units: exactly if the size is a multiple of the unit, otherwise to one decimal place.
 pub(crate) fn binary(bytes: u64) -> String {
     const UNITS: [&str; 6] = ["KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let Some(power) = bytes.max(1).ilog2().checked_div(10).filter(|&power| power > 0) else {
@@ -10,7 +10,7 @@ pub(crate) fn binary(bytes: u64) -> String {
     if bytes.is_multiple_of(unit) {
         return format!("{} {name}", bytes / unit);
     }
-    // Ten times less than an EiB fits into 64 bits.
+    // Ten times what remains below an EiB fits into 64 bits.
     format!("{}.{} {name}", bytes / unit, bytes % unit * 10 / unit)
 }
 

@@ -1,5 +1,5 @@
-//! Steering: the sources xdp and tc spread packets over targets themselves, where a device has one queue or cannot see the
-//! flow.
+//! Steering: the sources xdp and tc spread packets over targets themselves, for devices that have one queue or cannot
+//! see flows.
 
 use std::hash::{BuildHasher as _, RandomState};
 
@@ -7,31 +7,32 @@ use weir_bpf::pool::{self, SteerBy};
 
 use crate::Error;
 
-/// What a packet's target follows from.
+/// How a packet's target is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Steer {
-    /// Its flow: both endpoints, whichever way, and the protocol, also behind VLAN tags, labels of MPLS and the header of a
-    /// PPPoE session. Of a tunnel the outer one counts; later fragments follow the first of their datagram. What is not IP
-    /// goes by its Ethernet addresses.
+    /// By flow: both endpoints, in either direction, and the protocol. VLAN tags, MPLS labels and PPPoE session headers
+    /// are skipped. In a tunnel the outer flow counts. Later fragments follow the first one of their datagram. Packets
+    /// other than IP are spread by their Ethernet addresses.
     Flow,
-    /// The flow inside of a tunnel: VXLAN, Geneve, GTP-U, GRE or IP in IP, and one more of them in it. Elsewhere as [`Flow`](Self::Flow).
+    /// By the flow inside a tunnel: VXLAN, Geneve, GTP-U, GRE or IP in IP, up to two levels deep. Packets outside of
+    /// tunnels are spread as with [`Flow`](Self::Flow).
     Inner,
-    /// The target of the packet before: each is the next one's turn. Flows are divided.
+    /// To each target in turn, regardless of flows.
     RoundRobin,
-    /// The number of its outermost VLAN tag, modulo the number of targets; without a tag 0.
+    /// By the number of the outermost VLAN tag, modulo the number of targets; target 0 without a tag.
     Vlan,
 }
 
-/// What was asked for.
+/// The requested steering.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Steering {
     by: Steer,
     pub(crate) targets: u32,
-    /// Of all interfaces of a capture, so that a flow has one target wherever it passes.
+    /// Shared by all interfaces of a capture, so that a flow has the same target on each.
     seed: u64,
 }
 
-/// Most targets that a capture can have.
+/// The most targets that a capture can have.
 pub const MOST_TARGETS: u32 = 256;
 
 impl Steering {
@@ -47,7 +48,7 @@ impl Steering {
         Err(Error::Options(format!("steering to {targets} targets: there can be 1 to {MOST_TARGETS}")))
     }
 
-    /// As the programs are told of it.
+    /// Converts the settings for the programs.
     pub(crate) fn for_program(self) -> pool::Steering {
         let by = match self.by {
             Steer::Flow => SteerBy::Flow,
@@ -62,7 +63,7 @@ impl Steering {
         self.by == Steer::Vlan
     }
 
-    /// For people: `by flow to 4 targets`.
+    /// Describes the steering for people: `by flow to 4 targets`.
     pub(crate) fn describe(&self) -> String {
         let by = match self.by {
             Steer::Flow => "by flow",

@@ -1,4 +1,4 @@
-//! The merge at queues whose other half the test plays, by a clock of its own.
+//! Tests of the merge with simulated queues and a clock of its own.
 
 use std::sync::atomic::Ordering;
 
@@ -14,7 +14,7 @@ struct Bench {
     writers: Vec<Writer>,
     outlets: Vec<Outlet>,
     merge: Merge,
-    /// Since when the clock runs.
+    /// Start of the clock.
     began: Instant,
 }
 
@@ -24,30 +24,30 @@ fn bench(queues: u32, chunks: u32, window: Duration) -> Bench {
 }
 
 impl Bench {
-    /// Writes a packet that bears `number`, stamped `stamp` microseconds after the clock began.
+    /// Writes a packet with `number` and a timestamp `stamp` microseconds after the start.
     fn write(&mut self, queue: usize, stamp: u64, number: u64) -> bool {
         let mut packet = [0; 140];
         packet[..8].copy_from_slice(&number.to_be_bytes());
         simulated::write(&mut self.writers[queue], stamp, &packet)
     }
 
-    /// Looks at `time`, in microseconds.
+    /// Takes a look at `time`, in microseconds.
     fn look(&mut self, time: u64) {
         let now = self.began + Duration::from_micros(time);
         self.merge.look(&mut self.outlets, || now).expect("our own writers");
     }
 
-    /// Time stamps and numbers of what comes next.
+    /// Returns timestamps and numbers of the next packets.
     fn next(&mut self) -> Option<Vec<(u64, u64)>> {
         self.merge.next().map(|chunk| contents(&chunk))
     }
 
-    /// All that is due.
+    /// Returns everything that is due.
     fn due(&mut self) -> Vec<(u64, u64)> {
         std::iter::from_fn(|| self.next()).flatten().collect()
     }
 
-    /// All that is left.
+    /// Returns everything that is left.
     fn rest(&mut self) -> Vec<(u64, u64)> {
         let next = || self.merge.rest(&mut self.outlets).expect("our own writers");
         std::iter::from_fn(next).flat_map(|chunk| contents(&chunk)).collect()
@@ -61,7 +61,7 @@ impl Bench {
         self.outlets.iter().map(|outlet| outlet.lane.delivered.load(Ordering::Relaxed)).sum()
     }
 
-    /// All chunks are at home.
+    /// Whether all chunks are back in their pools.
     fn is_at_rest(&self) -> bool {
         self.gauges().all(|gauge| (gauge.fill().ready, gauge.fill().held) == (0, 0))
     }
@@ -72,7 +72,7 @@ fn contents(chunk: &Chunk) -> Vec<(u64, u64)> {
     chunk.packets().map(|packet| (packet.timestamp, number(packet.data))).collect()
 }
 
-/// Packets behind one with a later time stamp.
+/// Counts the packets after one with a later timestamp.
 fn out_of_order(packets: &[(u64, u64)]) -> u64 {
     let mut newest = 0;
     let goes_back = |&&(stamp, _): &&(u64, u64)| {
@@ -82,7 +82,7 @@ fn out_of_order(packets: &[(u64, u64)]) -> u64 {
     packets.iter().filter(goes_back).count() as u64
 }
 
-/// A packet: on which queue, how long after the one before, and how long before it can be seen. Microseconds.
+/// A packet: its queue, the time since the previous packet, and the time until it is visible. In microseconds.
 #[derive(Clone, Debug)]
 struct Sent {
     queue: prop::sample::Index,
@@ -95,7 +95,7 @@ fn sent(longest_lag: u64) -> impl Strategy<Value = Sent> {
         .prop_map(|(queue, gap, lag)| Sent { queue, gap, lag })
 }
 
-/// What happens, and when: a look after which so many chunks are taken, or a packet that is seen.
+/// An event with its time: a look, after which this many chunks are taken, or a packet that becomes visible.
 enum Event {
     Look(usize),
     Packet { queue: usize, stamp: u64, number: u64 },
@@ -123,8 +123,8 @@ fn history(queues: u32, packets: &[Sent], looks: &[(u64, usize)]) -> Vec<(u64, E
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]
 
-    /// Whatever comes when on which queue: if it can be seen within the window, packets come out as if they had been
-    /// sorted, even those that one queue has in the wrong order. What comes later is counted.
+    /// Whatever arrives on any queue: packets that are visible within the window come out sorted, even if they are out
+    /// of order within a queue. Later ones are counted.
     #[test]
     fn packets_come_in_the_order_of_time(
         packets in prop_oneof![
@@ -161,8 +161,8 @@ proptest! {
         prop_assert_eq!(bench.delivered(), packets.len() as u64);
     }
 
-    /// Pools that are small for what comes within the window: none is left more than half full, so none loses what it
-    /// would have had room for; and the packets that went early are counted.
+    /// If pools are small for a window's packets, none stays more than half full, so none loses packets for which it
+    /// would have had room. Packets that went early are counted.
     #[test]
     fn a_pool_that_fills_is_relieved(
         bursts in prop::collection::vec((any::<prop::sample::Index>(), 1usize..60), 1..100),
@@ -266,6 +266,6 @@ fn whoever_stops_early_leaves_no_chunk_behind() {
     bench.look(100);
     assert!(!bench.is_at_rest());
     bench.merge = Merge::new(WINDOW);
-    // The chunks that are written to are open still.
+    // The chunks being written are still open.
     assert!(bench.gauges().all(|gauge| gauge.fill().held == 0));
 }

@@ -5,12 +5,12 @@
 //!   kernel --> block, block, ... --> pump (a thread) --> chunk, chunk, ... --> AfPacket, a Source
 //! ```
 //!
-//! The thread is there for the time in which nobody asks for chunks. A lone packet has to be handed over within about a
-//! millisecond, so the kernel must close a block after one; then a ring of so many blocks lasts for as many milliseconds,
-//! at any rate. It is the pool that holds a burst, and somebody must fill it.
+//! The thread works while nobody asks for chunks. A lone packet must be delivered within about a millisecond, so the
+//! kernel has to close a block after that time. A ring of n blocks then lasts for n milliseconds, at any packet rate.
+//! So it is the pool that buffers bursts, and a thread has to fill it.
 //!
-//! Counters: the kernel's tell how many packets it has put into the ring and how many it has dropped; those that are in
-//! the ring are seen once they are copied.
+//! Counters: the kernel counts packets that it has put into the ring and packets that it has dropped. Packets in the
+//! ring are counted as seen once they are copied.
 
 mod cooked;
 mod form;
@@ -47,41 +47,42 @@ use crate::interface::Device;
 use crate::memory::Need;
 use crate::{Error, size};
 
-/// Bytes of the ring. Beside the pool a capture may take 64 MiB for everything.
+/// Size of the ring in bytes. A capture may use 64 MiB in addition to the pool.
 const RING: u32 = 32 << 20;
-/// What is tried at least where memory is short.
+/// The smallest ring to try if memory is short.
 const SMALLEST_RING: u32 = 4 << 20;
-/// Bytes of a block, at least; always a power of two, which is what the kernel takes for it anyway. The more blocks, the
-/// longer the pump may be kept from its processor: 128 are 128 ms. The larger they are, the less of them stays empty: three
-/// super-frames of 64 KiB fit into one of these.
+/// Least size of a block in bytes, always a power of two, to which the kernel rounds it anyway. With more blocks the
+/// pump may be kept off its CPU for longer: 128 blocks last 128 ms. With larger blocks less space is wasted: three GSO
+/// packets of 64 KiB fit into one of these.
 const SMALLEST_BLOCK: u32 = 256 << 10;
-/// What the heads of a block and of a packet take of it, and more.
+/// More than the headers of a block and of a packet take.
 const BLOCK_OVERHEAD: u32 = 256;
 /// The largest link-layer header in bytes (`LL_MAX_HEADER`, linux/netdevice.h).
 const LONGEST_HEADER: u32 = 128;
 
-/// The kernel closes a block that is not full when it was there at two ends of a period, which is [`SOON`] at most where
-/// packets are wanted in order of time; and a packet waits until the pump's thread runs.
+/// The kernel closes a block that is not full once two timer periods have ended while it was in use. A period is at
+/// most [`SOON`] if packets are delivered in timestamp order. After that, the packet waits for the pump's thread to
+/// run.
 const LAG: Duration = Duration::from_millis(30);
 const SOON: Duration = Duration::from_millis(10);
 
-/// Capability that it takes.
+/// The capability needed.
 const NEEDS: &str = "cap_net_raw";
 
 #[derive(Debug)]
 pub(crate) struct AfPacket {
-    /// Until it is given away.
+    /// `None` once it is given away.
     queue: Option<Box<PumpedQueue>>,
     gauge: Gauge,
     memory: u64,
     shared: Arc<Shared>,
     pump: Option<JoinHandle<Finished>>,
-    /// Until it is stopped.
+    /// Held until the source is stopped.
     promiscuous: Option<Promiscuous>,
     gate: Arc<SocketGate>,
 }
 
-/// A source and what there is to say of it.
+/// An open source with its description.
 pub(crate) struct Opened {
     pub(crate) source: AfPacket,
     pub(crate) snap_len: u32,
@@ -89,12 +90,12 @@ pub(crate) struct Opened {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Bytes kept of a packet.
+/// Returns the bytes kept of each packet.
 fn snap_len(device: &Device, settings: &Settings) -> u32 {
     settings.snap_len.min(DEFAULT_SNAP_LEN).min(device.largest_frame())
 }
 
-/// What has to be had for it.
+/// Returns the memory needed.
 pub(crate) fn need(device: &Device, settings: &Settings) -> Need {
     Need { queues: 1, largest: snap_len(device, settings) + DIRECTION_BYTES, beside: RING.into() }
 }
@@ -116,7 +117,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         Direction::In => Traffic::Received,
         Direction::Both => Traffic::Both,
     };
-    // Of what this host sends alone the program would refuse what it receives, and count that.
+    // If only sent packets are captured, the program would also reject, and count, received ones.
     let countable = !device.any && traffic != Traffic::Sent;
     let refusals = countable.then(Refusals::new).and_then(Result::ok);
     let largest = device.largest_frame().min(DEFAULT_SNAP_LEN);
@@ -124,7 +125,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         interface: (!device.any).then_some(device.link.index),
         traffic,
         snap_len,
-        // A filter that comes later may be asked in the process, of whole packets.
+        // A later filter may run in this process, on whole packets.
         block_bytes: (largest + BLOCK_OVERHEAD).next_power_of_two().max(SMALLEST_BLOCK),
         blocks: 0,
         retire_ms: u32::try_from(retire.as_millis()).expect("at most a second"),
@@ -142,8 +143,8 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     let sieve = device.filter.as_ref().filter(|_| in_pump).map(Sieve::new);
     let interpreted = sieve.as_ref().and_then(Sieve::why_interpreted);
     let interpreted = interpreted.map(|why| format!(", filter interpreted (slower): {why}"));
-    // A filter looks at packets before they are cut.
-    // `any` replaces each link-layer header, which may be longer than the cooked one.
+    // Filters see packets before they are cut. `any` replaces each link-layer header, which may be longer than the
+    // cooked one.
     let kept_len = if device.any { snap_len.saturating_add(LONGEST_HEADER) } else { snap_len };
     let asked_len = if sieve.is_some() { DEFAULT_SNAP_LEN } else { kept_len };
     let wanted = RingOptions { snap_len: asked_len, ..wanted };
@@ -151,7 +152,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     let (ring, options) = open_ring(wanted, front).map_err(|error| refused(name, error))?;
     let ring_bytes = options.blocks * options.block_bytes;
 
-    // There is no such mode for all interfaces at once.
+    // There is no promiscuous mode for all interfaces at once.
     let promiscuous = (settings.promiscuous && !device.any).then(|| Promiscuous::new(device.link.index));
     let promiscuous = promiscuous.transpose().map_err(|error| refused(name, error))?;
     let stack = (device.any && !settings.stacked).then(Stack::open).transpose()?;
@@ -210,7 +211,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
 /// A filter that the kernel runs, with its sets.
 type WithSets = (InKernel, Vec<Labelled>);
 
-/// The filter of `device`, if it has one that the kernel can run; or else why not.
+/// Returns the filter of `device` in a form that the kernel can run, or the reason why there is none.
 fn in_kernel(
     device: &Device,
     snap_len: u32,
@@ -227,7 +228,7 @@ fn in_kernel(
     })
 }
 
-/// The largest ring that there is memory for, and its measures.
+/// Opens the largest ring for which there is memory, and returns its dimensions.
 fn open_ring(
     mut options: RingOptions,
     front: packet::Program<'_>,
@@ -242,7 +243,7 @@ fn open_ring(
     }
 }
 
-/// What the kernel means.
+/// Translates the kernel's error.
 fn refused(name: &str, error: CallError) -> Error {
     let name = name.to_owned();
     match error.errno() {
@@ -260,7 +261,7 @@ const ENETDOWN: i32 = Errno::NETDOWN.raw_os_error();
 const ENODEV: i32 = Errno::NODEV.raw_os_error();
 
 impl AfPacket {
-    /// Gives the pump its last order and waits until it has carried it out.
+    /// Gives the pump its last order and waits until it has ended.
     fn end(&mut self, order: Order) -> Option<Finished> {
         let pump = self.pump.take()?;
         self.shared.signals.give(order);
@@ -314,7 +315,7 @@ impl Source for AfPacket {
 
     fn tick(&mut self) -> Result<(), Error> {
         if self.pump.as_ref().is_some_and(JoinHandle::is_finished) {
-            self.end(Order::Leave); // goes on with the pump's panic
+            self.end(Order::Leave); // continues the pump's panic
         }
         Ok(())
     }
@@ -324,7 +325,7 @@ impl Drop for AfPacket {
     fn drop(&mut self) {
         if let Some(pump) = self.pump.take() {
             self.shared.signals.give(Order::Leave);
-            let _ = pump.join(); // a panic has been printed, and a drop is no place for another
+            let _ = pump.join(); // the panic was printed already; do not panic in drop
         }
     }
 }

@@ -1,18 +1,19 @@
-//! The `af_xdp` source: a program in front of the network stack sends packets to AF_XDP sockets, one for each receive queue,
-//! and a thread for each socket copies them, as records, into the chunks of a pool.
+//! The `af_xdp` source: a program before the network stack sends packets to AF_XDP sockets, one per receive queue. For
+//! each socket a thread copies them, as records, into the chunks of a pool.
 //!
 //! ```text
 //!   program --> frame, frame, ... --> pump (a thread a queue) --> chunk, chunk, ... --> AfXdp, a Source
 //!          <-- frames, when copied --'
 //! ```
 //!
-//! Why it copies: a frame has 2 KiB whatever is in it, so a chunk that is a run of frames would hold 30 times fewer short
-//! packets, and whoever gets it would have to step over the gaps. Copied, a chunk is the same as everywhere, the pool is
-//! what holds a burst, and the frames are few and stay in the caches.
+//! Why packets are copied: a frame takes 2 KiB whatever it contains, so a chunk made of frames would hold 30 times
+//! fewer short packets, and its user would have to step over the gaps. With copies, chunks look the same for all
+//! sources, the pool buffers bursts, and the few frames stay in the caches.
 //!
-//! Counters: the program counts what it has seen and what the filter did not want, the pump what it has laid down, the
-//! socket what found no frame. While packets come, seen is the sum of the others, for those on the way are in none of
-//! them; once stopped, it is what the program says, and what is missing then was lost on the way.
+//! Counters: the program counts the packets that it sees and those that the filter rejects, the pump counts those that
+//! it copies, and the socket counts those for which it has no frame. During the capture, `seen` is the sum of the
+//! others, since packets in transit are in none of them. Once stopped, it is the program's count, and the difference
+//! was lost in transit.
 
 mod arrival;
 mod pump;
@@ -47,25 +48,25 @@ use crate::interface::{Device, Tags};
 use crate::memory::Need;
 use crate::{Error, size};
 
-/// Bytes of frames, all queues together, if that leaves each [`FEWEST_FRAMES`]. They hold what comes while a pump is kept
-/// from its processor.
+/// Bytes of the frames of all queues, if that leaves each at least [`FEWEST_FRAMES`]. They buffer what arrives while a
+/// pump is kept off its CPU.
 const FRAMES_BYTES: u32 = 32 << 20;
-/// Frames of a queue at least.
+/// Fewest frames per queue.
 const FEWEST_FRAMES: u32 = 1024;
-/// A packet waits until the pump's thread runs.
+/// A packet waits for the pump's thread to run.
 const LAG: Duration = Duration::from_millis(10);
-/// What stands before the bytes that an MTU counts: an Ethernet header and two VLAN tags.
+/// Bytes that the MTU does not include: an Ethernet header and two VLAN tags.
 const LINK_HEADERS: u32 = 14 + 8;
-/// With [`Delivery::Active`], for how long a call drives an empty queue, and packets that it takes from it at most.
+/// With [`Delivery::Active`]: how long a call drives an empty queue, and the most packets it takes from it.
 const BUSY_FOR: Duration = Duration::from_micros(20);
 const BUSY_BUDGET: u16 = 64;
-/// Capabilities that it takes.
+/// The capabilities needed.
 const NEEDS: &str = "cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw,cap_ipc_lock";
 
 #[derive(Debug)]
 pub(crate) struct AfXdp {
     maps: Maps,
-    /// Until it is stopped.
+    /// Held until the source is stopped.
     attached: Option<Arc<Attached>>,
     grace: Grace,
     promiscuous: Option<Promiscuous>,
@@ -75,19 +76,19 @@ pub(crate) struct AfXdp {
     gate: Arc<dyn Gate>,
 }
 
-/// What receives the packets of one queue.
+/// The receiver of one queue's packets.
 #[derive(Debug)]
 struct Socket {
-    /// Until it is given away.
+    /// `None` once it is given away.
     queue: Option<Box<PumpedQueue>>,
     gauge: Gauge,
     shared: Arc<Shared>,
     pump: Option<JoinHandle<Finished>>,
-    /// What the program has counted in all, once it is stopped.
+    /// The program's final counters, once it is stopped.
     met: Option<Met>,
 }
 
-/// What all pumps of a source have in common.
+/// Settings shared by all pumps of a source.
 #[derive(Clone, Copy, Debug)]
 struct How {
     form: Form,
@@ -96,14 +97,14 @@ struct How {
     shape: Shape,
 }
 
-/// What a pump and the source tell each other, beside the pool.
+/// State shared by a pump and the source, beside the pool.
 #[derive(Debug)]
 struct Shared {
     counts: Counts,
     signals: Arc<Signals>,
 }
 
-/// A source and what there is to say of it.
+/// An open source with its description.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) source: AfXdp,
@@ -124,12 +125,12 @@ impl Opened {
     }
 }
 
-/// Opens the source on `device`, in the driver if it can, else in the stack.
+/// Opens the source on `device`: in the driver if possible, otherwise in the stack.
 pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Opened, Error> {
     if device.link.xdp_program.is_some() {
         return Err(xdp::busy(device));
     }
-    // Bound to the device, the program can ask its driver for the tags it has stripped.
+    // Bound to the device, the program can ask its driver for stripped tags.
     let native = |tags| open_at(device, id, settings, XdpHook::Native, tags);
     let without = || {
         xdp::keep_vlans(device, settings, false)?;
@@ -139,7 +140,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         (Native::Processors(why) | Native::Nowhere(why), _) => {
             Err(Error::Unsupported { name: device.link.name.clone(), what: why.into(), instead: "" })
         }
-        // The kernel's own rings of a socket are for one context at a time, so drivers that are not known are trusted with them.
+        // The kernel's own rings of a socket serve one context at a time, so unknown drivers can be trusted with them.
         (Native::Queues | Native::Unknown, Tags::InFrame) => native(false),
         (Native::Queues | Native::Unknown, Tags::Untold(_)) => without(),
         (Native::Queues | Native::Unknown, Tags::Told(_)) => match native(true) {
@@ -160,21 +161,21 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     }
 }
 
-/// The longest packet that the program gets.
+/// Returns the longest packet that the program gets.
 fn largest(device: &Device, hook: XdpHook) -> u32 {
     match hook {
         XdpHook::Native => device.link.mtu.saturating_add(LINK_HEADERS),
-        // In the stack, packets of the size that offloads build come whatever the MTU is.
+        // In the stack, packets as large as offloads make them arrive whatever the MTU is.
         XdpHook::Generic => device.largest_frame(),
     }
 }
 
-/// Bytes of the frames of all queues.
+/// Returns the size in bytes of the frames of all queues.
 fn frame_bytes(queues: u32, frames: UmemOptions) -> u64 {
     u64::from(queues) * u64::from(frames.frames) * u64::from(frames.frame_size.bytes())
 }
 
-/// What has to be had for it, be it on a card.
+/// Returns the memory needed, assuming that a card fills the frames.
 pub(crate) fn need(device: &Device, settings: &Settings, hook: XdpHook) -> Need {
     let (queues, largest) = (device.rx_queues, largest(device, hook));
     let snap_len = settings.snap_len.min(largest);
@@ -194,7 +195,7 @@ fn open_at(
     let largest = largest(device, hook);
     let (snap_len, directions) = (settings.snap_len.min(largest), settings.tells_direction(false));
     let form = Form { interface: id, snap_len, directions };
-    // Where nobody tells: any driver but that of veth pairs may be a card's.
+    // If the kernel cannot report zero-copy support, any driver except veth's may belong to a card.
     let tells = |all: Vec<XdpAbilities>| {
         let mut all = all.into_iter();
         all.any(|abilities| abilities.interface == device.link.index && abilities.zero_copy())
@@ -202,7 +203,7 @@ fn open_at(
     let card = hook == XdpHook::Native
         && netdev::xdp_abilities()?.map_or_else(|| device.driver.as_deref() != Some("veth"), tells);
     let mut frames = frames(queues, largest, card);
-    // Before Linux 6.6 a packet has one frame. Super-frames of the host's own offloads are longer.
+    // Before Linux 6.6 a packet has one frame. GSO packets of the host itself are longer.
     let longest = device.link.mtu.saturating_add(LINK_HEADERS);
     let mut notes = Vec::new();
     if frames.segments && longest <= frames.frame_size.room() && !takes_segments(device, frames)? {
@@ -244,7 +245,7 @@ fn open_at(
     };
     let mut zero_copy = true;
     for ((queue, writer), reader) in (0..queues).zip(writers).zip(readers) {
-        // A memory for each: what one queue holds is not taken from the others.
+        // Each queue has its own memory: what one holds is not missing in the others.
         let umem = Umem::new(frames)?;
         let mut socket = bind(&umem, device, queue)?;
         if how.active {
@@ -273,11 +274,12 @@ fn open_at(
     Ok(notes.iter().fold(opened, |opened, note| opened.note(note)))
 }
 
-/// The frames of one queue. `card`: the card may fill them itself.
+/// Returns the frames of one queue. `card`: a card may fill them itself.
 ///
-/// A card writes to buffers that its driver cuts out of frames, and some (igb: whole KiB) make less of them than a frame has:
-/// of one of 2 KiB they use 1024 bytes, and hand a longer packet over in two that look like packets. So a card gets frames of
-/// 4 KiB, and fills them where a packet fits into 3 of them, or where the kernel makes sure that the driver can chain them.
+/// A card writes to buffers that its driver cuts out of frames, and some drivers use less than a whole frame (igb:
+/// whole KiB). Of a 2 KiB frame they use 1024 bytes, and deliver a longer packet in two parts that look like packets.
+/// So a card gets frames of 4 KiB. It fills them itself only if a packet fits into 3 KiB, or if the kernel ensures that
+/// the driver can chain frames.
 fn frames(queues: u32, largest: u32, card: bool) -> UmemOptions {
     let small = largest <= FrameSize::TwoKib.room() && !card;
     let frame_size = if small { FrameSize::TwoKib } else { FrameSize::FourKib };
@@ -286,10 +288,10 @@ fn frames(queues: u32, largest: u32, card: bool) -> UmemOptions {
     UmemOptions { frames, frame_size, zero_copy: segments || largest <= CARD_ROOM, segments }
 }
 
-/// Bytes of a frame of 4 KiB that each card's driver uses: what the headroom leaves, in whole KiB.
+/// Bytes of a 4 KiB frame that every card's driver uses: the whole KiB that the headroom leaves.
 const CARD_ROOM: u32 = 3 << 10;
 
-/// Whether the kernel takes packets of several frames: tried with the least memory on the first queue.
+/// Whether the kernel accepts packets of several frames, tested with minimal memory on the first queue.
 fn takes_segments(device: &Device, frames: UmemOptions) -> Result<bool, Error> {
     let umem = Umem::new(UmemOptions { frames: 1, zero_copy: false, ..frames })?;
     match XskSocket::bind(&umem, device.link.index, 0, XskOptions { receive: 1, send: 0 }) {
@@ -299,7 +301,7 @@ fn takes_segments(device: &Device, frames: UmemOptions) -> Result<bool, Error> {
     }
 }
 
-/// A socket on `queue`, to which all frames of `umem` are given.
+/// Binds a socket to `queue` and gives it all frames of `umem`.
 fn bind(umem: &Umem, device: &Device, queue: u32) -> Result<XskSocket, Error> {
     let UmemOptions { frames, segments, .. } = umem.options();
     let options = XskOptions { receive: frames, send: 0 };
@@ -319,7 +321,7 @@ fn bind(umem: &Umem, device: &Device, queue: u32) -> Result<XskSocket, Error> {
     Ok(socket)
 }
 
-/// What the kernel means.
+/// Translates the kernel's error.
 fn refused(name: &str, error: CallError) -> Error {
     let name = name.to_owned();
     match Errno::from_raw_os_error(error.errno()) {
@@ -369,7 +371,7 @@ impl Socket {
         Ok(Self { queue: Some(Box::new(queue)), gauge, shared, pump: Some(pump), met: None })
     }
 
-    /// Gives the pump its last order and waits until it has carried it out.
+    /// Gives the pump its last order and waits until it has ended.
     fn end(&mut self, order: Order) -> Option<Finished> {
         let pump = self.pump.take()?;
         self.shared.signals.give(order);
@@ -396,7 +398,7 @@ impl Source for AfXdp {
         self.promiscuous = None;
         let Some(attached) = self.attached.take() else { return Ok(()) };
         let detached = programmed::off(attached.detach());
-        // Its descriptor is another way to take it off.
+        // Closing the descriptor detaches the program as well.
         drop(attached);
         let waited = self.grace.wait();
         let mut result = detached.and(waited);
@@ -454,7 +456,7 @@ impl Source for AfXdp {
     fn tick(&mut self) -> Result<(), Error> {
         for socket in &mut self.sockets {
             if socket.pump.as_ref().is_some_and(JoinHandle::is_finished) {
-                socket.end(Order::Leave); // goes on with the pump's panic
+                socket.end(Order::Leave); // continues the pump's panic
             }
         }
         let offset = programmed::clock_offset()?;
@@ -473,7 +475,7 @@ impl Drop for AfXdp {
         for socket in &mut self.sockets {
             if let Some(pump) = socket.pump.take() {
                 socket.shared.signals.give(Order::Leave);
-                let _ = pump.join(); // a panic has been printed, and a drop is no place for another
+                let _ = pump.join(); // the panic was printed already; do not panic in drop
             }
         }
     }
@@ -496,7 +498,7 @@ mod tests {
         assert_eq!(told(1, 3818, false), (8192, 4096, false));
         assert_eq!(told(1, 3819, false), (8192, 4096, true));
         assert_eq!(told(2, 9000, false), (4096, 4096, true));
-        // What a card's driver may use of a frame of 2 KiB is not enough.
+        // The part of a 2 KiB frame that a card's driver may use is too small.
         assert_eq!(told(1, 1500, true), (8192, 4096, false));
         assert_eq!(told(2, 9000, true), (4096, 4096, true));
     }

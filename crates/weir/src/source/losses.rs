@@ -1,40 +1,41 @@
-//! Where among the captured packets the lost ones are missing.
+//! Where losses lie among the captured packets.
 
 use std::collections::VecDeque;
 
-/// Packets that the kernel has dropped, and the place where that is to be told: the number of a block of `TPACKET_V3`, or of
-/// a frame of an AF_XDP socket, which in the following is a block as well.
+/// Packets dropped by the kernel, with the block after the gap, whose first record reports them. A block is one of
+/// `TPACKET_V3`, or a frame of an AF_XDP socket.
 ///
-/// AF_XDP drops while the kernel has no empty frame: between the last one that it filled and the next.
+/// AF_XDP drops packets while the kernel has no empty frame: between the last one that it filled and the next.
 ///
-/// `TPACKET_V3` drops between two blocks: while all of them are full, and, if more than three quarters are
-/// (`__packet_rcv_has_room`), sometimes in the moment in which it closes one. When it closes a block it marks it if its
-/// counter of drops is not zero; a reading makes it zero. So what a reading finds was dropped before the first marked block
-/// of those that were closed since the reading before; if none is marked, before the block that was open then.
+/// `TPACKET_V3` drops packets between two blocks: while all blocks are full and, if more than three quarters are
+/// (`__packet_rcv_has_room`), sometimes at the moment when it closes one. The kernel marks a block that it closes if
+/// its counter of drops is not zero, and reading the counter resets it. So the drops in a reading happened before the
+/// first marked block among those closed since the previous reading or, if none is marked, before the block that was
+/// open at the time.
 #[derive(Debug, Default)]
 pub(super) struct Losses {
-    /// Packets since the beginning.
+    /// Packets dropped since the start.
     total: u64,
-    /// Those not yet told: the block before which packets were dropped, and how many. In order, and no more entries than
+    /// Losses not reported yet: the block after the gap, and the number of packets. In order, with no more entries than
     /// the ring has blocks.
     untold: VecDeque<(u64, u64)>,
-    /// Number of the block that was open at the last reading: marks of earlier ones have been followed.
+    /// Number of the block that was open at the last reading. Marks of earlier blocks have been handled.
     open: u64,
 }
 
 impl Losses {
-    /// None so far, in a ring in which there are so many places at most.
+    /// Starts without losses, for a ring with this many blocks.
     pub(super) fn new(blocks: u32) -> Self {
         Self { untold: VecDeque::with_capacity(blocks as usize + 1), ..Self::default() }
     }
 
-    /// The first block of which a mark would say something new.
+    /// Returns the first block whose mark has not been handled.
     pub(super) fn open(&self) -> u64 {
         self.open
     }
 
-    /// Takes in what the kernel's counter says. Before the counter was read, block `open` was open, and of those closed
-    /// since the reading before, `marked` was the first that is marked.
+    /// Processes a reading of the kernel's counter. Before it, block `open` was open, and `marked` was the first marked
+    /// block among those closed since the previous reading.
     pub(super) fn read(&mut self, total: u64, marked: Option<u64>, open: u64) {
         let fresh = total.saturating_sub(self.total);
         self.total += fresh;
@@ -47,12 +48,12 @@ impl Losses {
         }
     }
 
-    /// All of them.
+    /// Returns all losses so far.
     pub(super) fn total(&self) -> u64 {
         self.total
     }
 
-    /// How many to tell in the record of a packet of block `number`.
+    /// Returns the losses to report in the record of a packet of block `number`.
     #[inline]
     pub(super) fn to_tell(&self, number: u64) -> Option<u64> {
         let due =
@@ -60,7 +61,7 @@ impl Losses {
         Some(due.sum()).filter(|&packets| packets > 0)
     }
 
-    /// Those have been told.
+    /// Notes that the losses up to block `number` are reported.
     pub(super) fn told(&mut self, number: u64) {
         while self.untold.front().is_some_and(|&(before, _)| before <= number) {
             self.untold.pop_front();
@@ -76,7 +77,7 @@ mod tests {
     fn losses_are_told_in_the_block_behind_them() {
         let mut losses = Losses::new(4);
         losses.read(0, None, 2);
-        // One was dropped before block 3, which tells by its mark; many while block 5 could not be opened.
+        // One packet was dropped before block 3, as its mark says; several more while block 5 could not be opened.
         losses.read(1, Some(3), 5);
         losses.read(7, None, 5);
         losses.read(9, None, 5);

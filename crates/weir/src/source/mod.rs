@@ -1,5 +1,5 @@
-//! Sources: where packets come from. Each turns what it gets into chunks of records, so that nothing behind it can tell
-//! them apart.
+//! Sources of packets. Each turns its input into chunks of records, so that the rest of the library cannot tell sources
+//! apart.
 
 pub(crate) mod af_packet;
 pub(crate) mod af_xdp;
@@ -22,88 +22,89 @@ use weir_ring::{Counters, Fill, Gauge, Part};
 use crate::Error;
 use crate::filter::Gate;
 
-/// What the direction takes in a record, beyond what a [`weir_ring::Shape`] reckons with.
+/// Bytes of the direction in a record, which a [`weir_ring::Shape`] does not include.
 const DIRECTION_BYTES: u32 = 8;
 
-/// What can be taken from a queue at once.
+/// What can be taken from a queue in one go.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Ready {
     /// Bytes of records.
     pub(crate) bytes: u32,
-    /// Nothing can be added to them: waiting for more is of no use.
+    /// Nothing more will be added: there is no point in waiting.
     pub(crate) closed: bool,
 }
 
-/// One of a source's queues. One thread at a time has it, whichever.
+/// One of a source's queues. Any thread may use it, one at a time.
 pub(crate) trait Queue: std::fmt::Debug + Send {
-    /// What can be taken from it.
+    /// Returns what can be taken.
     fn ready(&mut self) -> Result<Ready, Error>;
 
-    /// Takes it, as far as one chunk reaches.
+    /// Takes it, up to the end of a chunk.
     fn take(&mut self) -> Result<Option<Part>, Error>;
 
-    /// Has a bell of the source rung once `bytes` more are ready. The caller looks at [`Queue::ready`] once more before it
+    /// Makes the source ring a bell once `bytes` more are ready. The caller checks [`Queue::ready`] again before it
     /// sleeps.
     fn wake_after(&mut self, bytes: u32);
 
-    /// Ends what [`Queue::wake_after`] began.
+    /// Cancels [`Queue::wake_after`].
     fn wake_never(&mut self);
 
-    /// What is to be seen of it from outside.
+    /// Returns a view of the queue for other threads.
     fn gauge(&self) -> Gauge;
 }
 
-/// What a source rings for queues that somebody waits for.
+/// What a source rings when somebody waits for its queues.
 pub(crate) trait Bell: std::fmt::Debug + Send + Sync {
-    /// Readable once it was rung.
+    /// Returns a descriptor that is readable after a ring.
     fn fd(&self) -> BorrowedFd<'_>;
 
-    /// Forgets all rings so far. Whoever does so looks at the queues next.
+    /// Clears all rings so far. The caller checks the queues next.
     fn quiet(&self);
 }
 
-/// One interface, opened. Queues are numbered from 0 without gaps.
+/// An open interface. Queues are numbered from 0 without gaps.
 pub(crate) trait Source: std::fmt::Debug + Send {
-    /// Queues that it fills.
+    /// Returns the number of queues.
     fn queues(&self) -> u32;
 
-    /// Gives its queues away, once; the source keeps what has nothing to do with taking packets.
+    /// Gives away the queues, once. The source keeps what is not needed to take packets.
     fn give_queues(&mut self) -> Vec<Box<dyn Queue>>;
 
-    /// What is rung when it is worth looking at queues.
+    /// Returns the bells that ring when queues should be checked.
     fn bells(&self) -> Vec<Arc<dyn Bell>>;
 
-    /// Ends the capture: when this returns nothing arrives any more, and the counters are final. What has arrived can
+    /// Stops the capture. Once this returns, nothing more arrives and the counters are final. What has arrived can
     /// still be taken.
     fn stop(&mut self) -> Result<(), Error>;
 
-    /// The counters of `queue`.
+    /// Returns the counters of `queue`.
     fn counters(&self, queue: u32) -> Counters;
 
-    /// Where the chunks of `queue` are.
+    /// Returns where the chunks of `queue` are.
     fn fill(&self, queue: u32) -> Fill;
 
-    /// Bytes that it has taken for packets.
+    /// Returns the bytes that the source uses for packets.
     fn memory(&self) -> u64;
 
-    /// Packets that are counted beside the queues.
+    /// Returns the packets that are counted outside of the queues.
     fn strays(&self) -> Strays {
         Strays::default()
     }
 
-    /// Packets that were seen and not wanted; they are in no queue's counters. `None`: nobody has counted them.
+    /// Returns the packets that the filter rejected and that are in no queue's counters; `None` if they were not
+    /// counted.
     fn filtered(&self) -> Option<u64> {
         Some(0)
     }
 
-    /// Where its filter is exchanged.
+    /// Returns where the filter is replaced.
     fn gate(&self) -> Arc<dyn Gate>;
 
-    /// How long after it was stamped a packet can be taken, at most, where no processor is overloaded. (Stamps that many
-    /// packets share are older.)
+    /// Returns the longest time from a packet's timestamp until it can be taken, if no CPU is overloaded. (Timestamps
+    /// shared by many packets are older.)
     fn lag(&self) -> Duration;
 
-    /// Does what is due about once a second.
+    /// Does periodic work, about once a second.
     fn tick(&mut self) -> Result<(), Error> {
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! A source whose pool is filled by an eBPF program, wherever that is attached.
+//! Sources whose pool is filled by an eBPF program, wherever it is attached.
 
 use std::fmt::Debug;
 use std::io;
@@ -21,12 +21,13 @@ use crate::interface::Device;
 use crate::memory::Need;
 use crate::{Error, Filter, size};
 
-/// The program shows a packet microseconds after it has stamped it, unless interrupts or a hypervisor come in between.
+/// The program makes a packet visible microseconds after it sets the timestamp, unless interrupts or a hypervisor
+/// intervene.
 const LAG: Duration = Duration::from_millis(2);
 
-/// What holds a program on its interface.
+/// What keeps a program attached to its interface.
 pub(super) trait Attachment: Debug + Send {
-    /// Takes it off; `ENOLINK`: it was off already.
+    /// Detaches it; `ENOLINK` if it was detached already.
     fn detach(&mut self) -> Result<(), CallError>;
 }
 
@@ -38,23 +39,23 @@ pub(crate) struct Programmed {
     maps: PoolMaps,
     attachment: Option<Box<dyn Attachment>>,
     grace: Grace,
-    /// Until they are given away.
+    /// Empty once they are given away.
     readers: Vec<Reader>,
     gauges: Vec<Gauge>,
     doorbell: Arc<Doorbell>,
-    /// Until it is stopped.
+    /// Held until the source is stopped.
     promiscuous: Option<Promiscuous>,
     clock_offset: i64,
     in_force: AtGateInForce,
 }
 
-/// A source and what there is to say of it.
+/// An open source with its description.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) source: Programmed,
     pub(crate) snap_len: u32,
     pub(crate) detail: String,
-    /// What is lost here and would not be elsewhere.
+    /// What this source misses and others would not.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -70,15 +71,15 @@ impl Opened {
     }
 }
 
-/// Least room for data: a tag that is put back is written as a whole even where the snap length cuts inside of it.
+/// Least room for data: a reinserted tag is written whole even if the snap length cuts through it.
 const LEAST_ROOM: u32 = 16;
 
-/// What a pool takes for records of up to `largest` bytes of data.
+/// Returns the memory for a pool with records of up to `largest` bytes of data.
 pub(crate) fn need(queues: u32, largest: u32) -> Need {
     Need { queues, largest: largest.max(LEAST_ROOM) + DIRECTION_BYTES, beside: 0 }
 }
 
-/// What a program has to know of its pool.
+/// Returns what a program needs to know about its pool.
 pub(crate) fn pool_options(
     shape: &Shape,
     settings: &Settings,
@@ -101,7 +102,7 @@ pub(crate) fn pool_options(
     }
 }
 
-/// What a pool is, for people; `writer`: what fills its queues.
+/// Describes a pool for people; `writer` is what fills a queue.
 pub(super) fn describe(settings: &Settings, shape: &Shape, writers: u32, writer: &str) -> String {
     let plural = if writers == 1 { "" } else { "s" };
     let steered = settings.steering.map(|steering| format!(", each steered {}", steering.describe()));
@@ -113,7 +114,7 @@ pub(super) fn describe(settings: &Settings, shape: &Shape, writers: u32, writer:
     )
 }
 
-/// When a program reads the clock.
+/// Returns when a program reads the clock.
 pub(super) fn stamp(settings: &Settings) -> Stamp {
     match settings.timestamps {
         Timestamps::Kernel => Stamp::Packet,
@@ -122,17 +123,17 @@ pub(super) fn stamp(settings: &Settings) -> Stamp {
     }
 }
 
-/// Nanoseconds from a program's clock to the Unix epoch, as the kernel's idea of TAI is now.
+/// Returns the nanoseconds from a program's clock to the Unix epoch, by the kernel's current TAI offset.
 pub(super) fn clock_offset() -> Result<i64, CallError> {
     const NANOSECONDS: i64 = 1_000_000_000;
     Ok(-clock::tai_offset()? * NANOSECONDS)
 }
 
-/// Capabilities that it takes: programs and their maps; a length as the difference of two pointers, which the verifier
-/// grants only to who may trace the kernel; attaching; and promiscuous mode.
+/// The capabilities needed: for programs and their maps; for a length as the difference of two pointers, which the
+/// verifier allows only to those who may trace the kernel; for attaching; and for promiscuous mode.
 pub(crate) const NEEDS: &str = "cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw";
 
-/// What the kernel means when it does not load a program.
+/// Translates the kernel's error when it does not load a program.
 pub(crate) fn not_loaded(name: &str, source: LoadError) -> Error {
     if source.is_permission() {
         return Error::Privilege { operation: format!("load eBPF program for `{name}`"), needs: NEEDS };
@@ -140,13 +141,13 @@ pub(crate) fn not_loaded(name: &str, source: LoadError) -> Error {
     Error::Load { name: name.to_owned(), source }
 }
 
-/// What comes of taking a program off, which may be off already, with its interface.
+/// Ignores the error if a program was detached already, along with its interface.
 pub(crate) fn off(result: Result<(), CallError>) -> Result<(), CallError> {
     result.or_else(|error| if error.errno() == Errno::NOLINK.raw_os_error() { Ok(()) } else { Err(error) })
 }
 
 impl Programmed {
-    /// The process's half of a pool whose program is loaded and not attached yet.
+    /// Makes the process's half of a pool whose program is loaded but not attached yet.
     pub(crate) fn new(
         device: &Device,
         promiscuous: bool,
@@ -185,24 +186,24 @@ impl Programmed {
         Ok(source)
     }
 
-    /// What is in force at its gate is known elsewhere, too.
+    /// Shares the state of its gate with another owner.
     pub(crate) fn filtered_by(self, in_force: &AtGateInForce) -> Self {
         Self { in_force: in_force.clone(), ..self }
     }
 
-    /// Keeps what holds the program on the interface.
+    /// Keeps what attaches the program to the interface.
     pub(super) fn attached(&mut self, attachment: impl Attachment + 'static) {
         self.attachment = Some(Box::new(attachment));
     }
 }
 
-/// Where the filter of `sources` is exchanged, which are those of one interface.
+/// Returns where the filter of `sources`, which belong to one interface, is replaced.
 pub(super) fn gate(name: &str, sources: &[&Programmed]) -> Arc<dyn Gate> {
     let at_gate = |source: &&Programmed| (Arc::clone(source.maps.gate()), source.in_force.clone());
     Arc::new(ProgramGate { name: name.to_owned(), gates: sources.iter().map(at_gate).collect() })
 }
 
-/// The same for a program that fills no pool.
+/// Does the same for a program that fills no pool.
 pub(crate) fn gate_of(name: &str, gate: &Arc<filter::Gate>, in_force: &AtGateInForce) -> Arc<dyn Gate> {
     Arc::new(ProgramGate { name: name.to_owned(), gates: vec![(Arc::clone(gate), in_force.clone())] })
 }
@@ -211,11 +212,12 @@ fn duplicating(error: io::Error) -> CallError {
     CallError::new("duplicate a descriptor", error)
 }
 
-/// At programs.
+/// The gate of programs.
 #[derive(Debug)]
 struct ProgramGate {
     name: String,
-    /// With what is in force at each. The sets of a filter that was exchanged are all with the first.
+    /// Each gate with what is in force there. After a filter is replaced, all sets of the new one are with the first
+    /// gate.
     gates: Vec<(Arc<filter::Gate>, AtGateInForce)>,
 }
 
@@ -246,7 +248,7 @@ impl Gate for ProgramGate {
 }
 
 impl ProgramGate {
-    /// What of `program` goes to each gate.
+    /// Divides `program` among the gates.
     fn divided(&self, program: &Program) -> Result<Vec<AtGate>, Error> {
         let refused = |what: &str| Error::FilterRefused { name: self.name.clone(), what: what.to_owned() };
         match program.form {
@@ -270,12 +272,12 @@ impl ProgramGate {
         }
     }
 
-    /// Puts a filter at each gate, and gives those before; if one is refused these are there still.
+    /// Puts a filter at each gate and returns the previous ones. If one is rejected, all previous ones stay in place.
     fn put_all(&self, filters: Vec<AtGate>) -> Result<Vec<AtGate>, Error> {
         let mut before: Vec<AtGate> = Vec::new();
         for ((gate, in_force), filter) in self.gates.iter().zip(filters) {
             if let Err(error) = gate.set(filter.0.as_ref()) {
-                // Of two hooks of this gate the first may have taken it.
+                // If this gate has two programs, the first one may have accepted the filter.
                 let mut back = in_force.ask(|now| gate.set(now.as_ref()));
                 for ((gate, in_force), filter) in self.gates.iter().zip(before) {
                     back = gate.set(filter.0.as_ref()).and(back);
@@ -290,13 +292,13 @@ impl ProgramGate {
 }
 
 impl Programmed {
-    /// Puts the filter that is asked for in place, before anything is attached.
+    /// Puts the requested filter in place before anything is attached.
     pub(super) fn filter(&self, device: &Device, wanted: Option<&Filter>) -> Result<(), Error> {
         put_first(&self.name, self.maps.gate(), &self.in_force, device, wanted)
     }
 }
 
-/// The same at `gate`, and notes the filter's sets.
+/// Does the same at `gate`, and keeps the filter's sets.
 pub(crate) fn put_first(
     name: &str,
     gate: &filter::Gate,
@@ -375,7 +377,7 @@ impl Source for Programmed {
         self.promiscuous = None;
         let Some(mut attachment) = self.attachment.take() else { return Ok(()) };
         let detached = off(attachment.detach());
-        // Its descriptors are another way to take it off.
+        // Closing the descriptors detaches the program as well.
         drop(attachment);
         let waited = self.grace.wait();
         Ok(detached.and(waited)?)
@@ -405,7 +407,7 @@ impl Source for Programmed {
         LAG
     }
 
-    /// Follows the kernel's idea of TAI, which a time daemon may tell it at any time.
+    /// Follows the kernel's TAI offset, which a time daemon may change at any time.
     fn tick(&mut self) -> Result<(), Error> {
         let offset = clock_offset()?;
         if offset != self.clock_offset {

@@ -1,4 +1,4 @@
-//! What a source, its queue and the thread that fills the queue's pool, the pump, tell each other beside the pool.
+//! Signals between a source, its queue and the pump (the thread that fills the queue's pool), beside the pool.
 
 use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Mutex;
@@ -13,35 +13,35 @@ use weir_sys::CallError;
 use super::Bell;
 use crate::bell::EventBell;
 
-/// What the pump is to do.
+/// An order to the pump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Order {
-    /// Go on.
+    /// Continue.
     Pump,
-    /// Let nothing more in, copy what is in, and end.
+    /// Let nothing more in, copy what is left, and end.
     Finish,
-    /// End.
+    /// End immediately.
     Leave,
 }
 
-/// Shared by all.
+/// State shared by source, queue and pump.
 #[derive(Debug)]
 pub(super) struct Signals {
-    /// Ring the bell once so many bytes of records have been laid down since the beginning; `u64::MAX`: do not. The
-    /// source writes, the pump takes it by exchange when it rings.
+    /// Ring the bell once this many bytes of records have been written since the start; `u64::MAX`: never. The source
+    /// writes it; the pump resets it by exchange when it rings.
     wake_at: AtomicU64,
-    /// Records have waited long enough. The pump sets it, the source clears it.
+    /// Records have waited long enough. Set by the pump, cleared by the source.
     aged: AtomicBool,
-    /// There is trouble to be told. The pump sets it, the source clears it.
+    /// There is an error to report. Set by the pump, cleared by the source.
     troubled: AtomicBool,
     trouble: Mutex<Option<CallError>>,
-    /// What a pump that has finished found no room for, until the queue takes it.
+    /// Records of a finished pump that did not fit into the pool, until the queue takes them.
     rest: Mutex<Option<Reader>>,
-    /// The source writes.
+    /// Written by the source.
     order: AtomicU8,
-    /// Rung by the pump: it is worth looking.
+    /// Rung by the pump when there is something to check.
     bell: EventBell,
-    /// Rung by the source: there is a new order.
+    /// Rung by the source when there is a new order.
     pub(super) call: EventBell,
 }
 
@@ -59,17 +59,18 @@ impl Signals {
         })
     }
 
-    /// The pump has laid down `written` bytes in all, and committed them: rings if the source sleeps for that.
+    /// Pump: has written and committed `written` bytes in total. Rings if the source sleeps until then.
     pub(super) fn ring_if_due(&self, written: u64) {
-        // With the fence in `wake_at`: the pump commits and then looks here, the source writes here and then looks for
-        // what is committed. Of two that fence between the one and the other at least one sees what the other did.
+        // Pairs with the fence in `wake_at`. The pump commits, then loads `wake_at`; the source stores `wake_at`, then
+        // checks what is committed. With a fence between these steps on both sides, at least one side sees what the
+        // other did.
         fence(Ordering::SeqCst);
         if written >= self.wake_at.load(Ordering::Relaxed) {
             self.ring();
         }
     }
 
-    /// The pump: the source must look, whatever it waits for.
+    /// Pump: makes the source check, whatever it waits for.
     fn ring(&self) {
         fence(Ordering::SeqCst); // as above
         if self.wake_at.swap(u64::MAX, Ordering::Relaxed) != u64::MAX {
@@ -77,36 +78,36 @@ impl Signals {
         }
     }
 
-    /// The source: have the bell rung, then look at what is ready, then sleep.
+    /// Source: requests a ring. The caller then checks what is ready before it sleeps.
     pub(super) fn wake_at(&self, written: u64) {
         self.wake_at.store(written, Ordering::Relaxed);
-        fence(Ordering::SeqCst); // with the one in `ring_if_due`
+        fence(Ordering::SeqCst); // pairs with the one in `ring_if_due`
     }
 
-    /// The source is awake.
+    /// Source: cancels `wake_at`.
     pub(super) fn wake_never(&self) {
         self.wake_at.store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// The pump: what is committed has waited long enough.
+    /// Pump: committed records have waited long enough.
     pub(super) fn set_aged(&self) {
-        // Release, with the exchange in `take_aged`.
+        // Release: pairs with the exchange in `take_aged`.
         self.aged.store(true, Ordering::Release);
         self.ring();
     }
 
-    /// The source: whether it has.
+    /// Source: whether committed records have waited long enough.
     pub(super) fn aged(&self) -> bool {
         self.aged.load(Ordering::Relaxed)
     }
 
-    /// The source takes what is committed, all that was meant by `set_aged` included.
+    /// Source: is about to take what is committed, including everything that `set_aged` referred to.
     pub(super) fn take_aged(&self) {
-        // Acquire, with the store in `set_aged`.
+        // Acquire: pairs with the store in `set_aged`.
         self.aged.swap(false, Ordering::Acquire);
     }
 
-    /// The pump has met with trouble.
+    /// Pump: reports an error.
     pub(super) fn report(&self, trouble: CallError) {
         if let Ok(mut place) = self.trouble.lock() {
             *place = Some(trouble);
@@ -115,36 +116,36 @@ impl Signals {
         self.ring();
     }
 
-    /// The source: whether it has.
+    /// Source: whether there is an error.
     pub(super) fn troubled(&self) -> bool {
         self.troubled.load(Ordering::Acquire)
     }
 
-    /// The source: which.
+    /// Source: takes the error.
     pub(super) fn take_trouble(&self) -> Option<CallError> {
         self.troubled.store(false, Ordering::Relaxed);
         self.trouble.lock().ok()?.take()
     }
 
-    /// The source: the pump has finished, and had no room for this.
+    /// Source: the pump has finished, and these records did not fit into the pool.
     pub(super) fn leave_rest(&self, rest: Option<Reader>) {
         if let Ok(mut place) = self.rest.lock() {
             *place = rest;
         }
     }
 
-    /// The queue: what was left, once.
+    /// Queue: takes those records, once.
     pub(super) fn take_rest(&self) -> Option<Reader> {
         self.rest.lock().ok()?.take()
     }
 
-    /// The source tells the pump what to do next.
+    /// Source: gives the pump an order.
     pub(super) fn give(&self, order: Order) {
         self.order.store(order as u8, Ordering::Relaxed);
         self.call.ring();
     }
 
-    /// The pump: what to do.
+    /// Pump: returns the current order.
     #[inline]
     pub(super) fn order(&self) -> Order {
         // Relaxed: an order carries no data.
@@ -166,7 +167,7 @@ impl Bell for Signals {
     }
 }
 
-/// Sleeps until one of `fds` is as it is wanted, for at most `longest`.
+/// Sleeps until one of `fds` is ready, for at most `longest`.
 pub(super) fn wait(fds: &mut [PollFd<'_>], longest: Option<Duration>) {
     const SHORT: Duration = Duration::from_millis(1);
     let longest = longest.map(|longest| Timespec {
@@ -175,7 +176,7 @@ pub(super) fn wait(fds: &mut [PollFd<'_>], longest: Option<Duration>) {
     });
     match poll(fds, longest.as_ref()) {
         Ok(_) | Err(Errno::INTR) => {}
-        // Only for want of kernel memory: worth another try.
+        // The kernel only lacks memory: try again.
         Err(_) => std::thread::sleep(SHORT),
     }
 }

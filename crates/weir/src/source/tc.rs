@@ -1,5 +1,5 @@
-//! The `tc` source: programs between an interface and the network stack, in both directions, write into a pool that this
-//! process has mapped. The host keeps its traffic.
+//! The `tc` source: programs between an interface and the network stack, for both directions, write into a pool that
+//! this process has mapped. The host keeps its traffic.
 
 use rustix::io::Errno;
 use weir_bpf::pool::PoolOptions;
@@ -23,7 +23,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         _ if settings.source == SourceChoice::XdpTc => (false, true),
         Direction::In => (true, false),
         Direction::Out => (false, true),
-        // What is sent there is received there: once is enough.
+        // What is sent on loopback is also received there: capture it once.
         Direction::Both if device.link.is_loopback() => (true, false),
         Direction::Both => (true, true),
     };
@@ -61,24 +61,24 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     Ok(Opened { source, snap_len, detail, warnings: Vec::new() })
 }
 
-/// Bytes kept of a packet.
+/// Returns the bytes kept of each packet.
 fn snap_len(device: &Device, settings: &Settings) -> u32 {
     settings.snap_len.min(DEFAULT_SNAP_LEN).min(device.largest_frame())
 }
 
-/// The segments that super-frames are cut into.
+/// Returns how GSO packets are cut into segments, if they are.
 fn segments(device: &Device, settings: &Settings) -> Option<Segments> {
     settings.segment.then_some(Segments { payload: device.link.mtu })
 }
 
-/// What has to be had for it, where there are so many processors.
+/// Returns the memory needed with this many CPUs.
 pub(crate) fn need(device: &Device, settings: &Settings, processors: u32) -> Need {
     let room =
         segments(device, settings).map_or(0, |segments| segments.payload.saturating_add(Segments::HEADERS));
     programmed::need(settings.queues_of(processors), snap_len(device, settings).max(room))
 }
 
-/// What holds the programs on the interface: a link for each, or filters where the kernel has no tcx.
+/// What attaches the programs to the interface: a link for each, or filters if the kernel has no tcx.
 #[derive(Debug)]
 enum Hold {
     Links(Vec<TcxLink>),
@@ -86,7 +86,8 @@ enum Hold {
 }
 
 impl Hold {
-    /// In front of others' programs: one that accepts a packet for good ends the run, and would hide it.
+    /// Attaches before others' programs, because a program that accepts a packet for good ends the run and would hide
+    /// the packet.
     fn attach(programs: &Programs, ifindex: u32, filters: bool) -> Result<Self, CallError> {
         let (ingress, egress) = (programs.ingress(), programs.egress());
         if !filters {
@@ -101,7 +102,7 @@ impl Hold {
         Clsact::attach(ingress, egress, ifindex).map(Self::Filters)
     }
 
-    /// The mechanism's name.
+    /// Returns the name of the mechanism.
     fn name(&self) -> &'static str {
         match self {
             Self::Links(_) => "tcx",
@@ -119,7 +120,7 @@ impl Attachment for Hold {
     }
 }
 
-/// What the kernel means when it does not attach a program.
+/// Translates the kernel's error when it does not attach a program.
 fn refused(device: &Device, error: CallError) -> Error {
     let name = device.link.name.clone();
     match error.errno() {

@@ -1,26 +1,26 @@
-//! Who may fill the queues of native XDP: what is known of drivers.
+//! Which contexts fill the queues of native XDP, depending on the driver.
 //!
-//! A driver runs the program with the number of a receive queue, but not each runs it for one packet of that queue at a time.
-//! On a processor it always does: the program runs with bottom halves disabled.
+//! A driver passes the number of a receive queue to the program, but not every driver runs the program for only one
+//! packet of that queue at a time. On one CPU each does, as the program runs with bottom halves disabled.
 
 use crate::interface::Device;
 
-/// What is certain of native XDP on a device.
+/// What is known about native XDP on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Native {
-    /// One NAPI context has a receive queue.
+    /// Each receive queue is polled by one NAPI context.
     Queues,
-    /// Nothing: a processor is one writer in any case.
+    /// Nothing is known. A CPU is a single writer in any case.
     Unknown,
-    /// Several have, for this reason.
+    /// Several contexts may share a receive queue, for this reason.
     Processors(&'static str),
-    /// Packets of other interfaces come as well, and cannot be told apart.
+    /// Packets of other interfaces arrive too and cannot be told apart, for this reason.
     Nowhere(&'static str),
 }
 
-/// Drivers (by ethtool's name) that register each receive queue with its interface and number (`xdp_rxq_info_reg`) and poll it
-/// from one NAPI context, which is all that runs the program. igb, veth, virtio_net and vmxnet3 were tried
-/// (`docs/kernels.md`); the others are known by their sources alone.
+/// Drivers (by ethtool's name) that register each receive queue with its interface and number (`xdp_rxq_info_reg`) and
+/// run the program only from the one NAPI context that polls the queue. igb, veth, virtio_net and vmxnet3 were tested
+/// (`docs/kernels.md`); for the others this comes from their source code.
 const ONE_A_QUEUE: [&str; 23] = [
     "atlantic",
     "bnxt_en",
@@ -47,7 +47,7 @@ const ONE_A_QUEUE: [&str; 23] = [
     "vmxnet3",
 ];
 
-/// What is known of the driver of `device`.
+/// Returns what is known about the driver of `device`.
 pub(crate) fn native(device: &Device) -> Native {
     match device.driver.as_deref() {
         Some(driver) if ONE_A_QUEUE.contains(&driver) => Native::Queues,
@@ -59,14 +59,14 @@ pub(crate) fn native(device: &Device) -> Native {
         }
         // tun_build_skb (drivers/net/tun.c)
         Some("tun") => Native::Processors("the program runs in the process that writes"),
-        // mtk_create_page_pool (drivers/net/ethernet/mediatek/mtk_eth_soc.c): receive queues are those of no interface.
+        // mtk_create_page_pool (drivers/net/ethernet/mediatek/mtk_eth_soc.c): receive queues belong to no interface.
         Some("mtk_soc_eth") => Native::Nowhere("the driver runs one program for all its interfaces"),
         _ => Native::Unknown,
     }
 }
 
-/// Whether a packet may be longer than a buffer of the device, though the program takes packets in one buffer alone.
+/// Whether a packet may exceed the device's buffer although the program only accepts packets in one buffer.
 pub(crate) fn beyond_buffers(device: &Device) -> bool {
-    // What was written to it as a super-frame is met in one piece.
+    // A GSO packet written to the device arrives in one piece.
     device.driver.as_deref() == Some("tun")
 }

@@ -1,4 +1,4 @@
-//! The `xdp` source: a program in front of the network stack writes into a pool that this process has mapped.
+//! The `xdp` source: a program before the network stack writes into a pool that this process has mapped.
 
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ use crate::interface::{Device, Tags};
 use crate::memory::Need;
 use crate::steering::Steering;
 
-/// Largest packet that `bpf_xdp_load_bytes` can be brought to copy, in two steps (`load` in xdp.bpf.c).
+/// Largest packet that `bpf_xdp_load_bytes` can copy, in two steps (`load` in xdp.bpf.c).
 pub(crate) const LARGEST_COPY: u32 = 32_768 + 65_535;
 
-/// Up to this a driver has each packet in one buffer.
+/// Up to this MTU, drivers keep each packet in one buffer.
 pub(crate) const STANDARD_MTU: u32 = 1500;
 
-/// Opens the source on `device`, in the driver if it can, else (unless `native_only`) in the stack.
+/// Opens the source on `device`: in the driver if possible, otherwise (unless `native_only`) in the stack.
 pub(crate) fn open(
     device: &Device,
     id: u32,
@@ -35,11 +35,11 @@ pub(crate) fn open(
         return Err(busy(device));
     }
     let without = |hook| {
-        // Who has not asked for it gets a source that loses none.
+        // A user who did not ask for xdp gets a source that loses no tags.
         keep_vlans(device, settings, native_only && settings.mode == Mode::Pass)?;
         attach(device, id, settings, hook, false).map(|opened| opened.warn(without_tags(device)))
     };
-    // Bound to the device, so that the driver can be asked for the tags it has stripped; where it cannot, without.
+    // Bind the program to the device, so that it can ask the driver for stripped tags; if that fails, do without.
     let native = match device.tags {
         Tags::InFrame => attach(device, id, settings, XdpHook::Native, false),
         Tags::Untold(_) => without(XdpHook::Native),
@@ -62,7 +62,7 @@ pub(crate) fn open(
     }
 }
 
-/// What there is to say where XDP does not get the tags that the device takes off.
+/// Returns the warning for an interface whose stripped tags XDP does not get.
 pub(crate) fn without_tags(device: &Device) -> String {
     format!(
         "VLAN tags are missing: the device strips them and does not report them to XDP; to keep them: {}",
@@ -70,33 +70,33 @@ pub(crate) fn without_tags(device: &Device) -> String {
     )
 }
 
-/// Whether the program is to take packets of several buffers, as far as the driver has any.
+/// Whether the program must accept packets in several buffers, provided that the driver supports them.
 pub(crate) fn takes_fragments(device: &Device) -> bool {
     device.link.mtu > STANDARD_MTU && device.abilities.is_none_or(|can| can.several_buffers())
 }
 
-/// The longest packet that a program in the driver may get, with its tag, as far as it can be copied.
+/// Returns the longest packet that a program in the driver may get, including its tag, limited to what can be copied.
 pub(crate) fn largest_native(device: &Device) -> u32 {
     if takes_fragments(device) || writers::beyond_buffers(device) {
         return device.largest_frame().min(LARGEST_COPY);
     }
-    // In one buffer, which is a page at most, with more room in front of the packet than a tag takes.
+    // A packet in one buffer is at most a page long, and the space before it exceeds a tag.
     u32::try_from(rustix::param::page_size())
         .unwrap_or(u32::MAX)
         .min(device.largest_frame())
         .min(LARGEST_COPY)
 }
 
-/// The longest packet that the program gets.
+/// Returns the longest packet that the program gets.
 fn largest(device: &Device, hook: XdpHook) -> u32 {
     match hook {
         XdpHook::Native => largest_native(device),
-        // In the stack, packets of the size that offloads build come whatever the MTU is.
+        // In the stack, packets as large as offloads make them arrive whatever the MTU is.
         XdpHook::Generic => device.largest_frame().min(LARGEST_COPY),
     }
 }
 
-/// What has to be had for it.
+/// Returns the memory needed.
 pub(crate) fn need(device: &Device, settings: &Settings, hook: XdpHook) -> Result<Need, Error> {
     let writers = match (hook, writers::native(device)) {
         (XdpHook::Native, Native::Queues) => device.rx_queues,
@@ -106,7 +106,8 @@ pub(crate) fn need(device: &Device, settings: &Settings, hook: XdpHook) -> Resul
     Ok(programmed::need(settings.queues_of(writers), snap_len))
 }
 
-/// Refuses to steer by VLANs that nobody tells, to ask for them, or (`always`) to miss them.
+/// Fails if steering or the filter needs VLAN tags that the driver does not report, or if any tags would be missing
+/// (`always`).
 pub(crate) fn keep_vlans(device: &Device, settings: &Settings, always: bool) -> Result<(), Error> {
     let so = if settings.steering.is_some_and(|steering| steering.is_by_vlan()) {
         ", so packets cannot be steered by VLAN"
@@ -184,14 +185,14 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
     })
 }
 
-/// Somebody else's program is there.
+/// Returns the error for somebody else's program.
 pub(crate) fn busy(device: &Device) -> Error {
     let program = device.link.xdp_program;
     let what = program.and_then(|id| query::program(id).ok().flatten()).map(|program| program.name);
     Error::Busy { name: device.link.name.clone(), program, what }
 }
 
-/// What the kernel means when it does not attach a program.
+/// Translates the kernel's error when it does not attach a program.
 pub(crate) fn refused(device: &Device, error: CallError) -> Error {
     let name = device.link.name.clone();
     match Errno::from_raw_os_error(error.errno()) {
@@ -199,7 +200,7 @@ pub(crate) fn refused(device: &Device, error: CallError) -> Error {
         Errno::PERM | Errno::ACCESS => {
             Error::Privilege { operation: format!("attach XDP program to `{name}`"), needs: NEEDS }
         }
-        // `ENOSPC`: the other end of veth sends on more queues than this one receives on (veth_xdp_set).
+        // `ENOSPC`: the other end of veth sends on more queues than this end receives on (veth_xdp_set).
         Errno::OPNOTSUPP | Errno::INVAL | Errno::RANGE | Errno::NOSPC => Error::Unsupported {
             what: format!(
                 "driver {} refuses native XDP in this configuration ({}; MTU {})",

@@ -1,4 +1,4 @@
-//! The `xdp+tc` source: what arrives by xdp, what is sent by tc. Its queues are those of the first, then those of the second.
+//! The `xdp+tc` source: xdp for received packets, tc for sent ones. The queues of xdp come first.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub(crate) struct XdpTc {
     tc: Programmed,
 }
 
-/// A source and what there is to say of it.
+/// An open source with its description.
 #[derive(Debug)]
 pub(crate) struct Opened {
     pub(crate) source: XdpTc,
@@ -31,7 +31,7 @@ pub(crate) struct Opened {
     pub(crate) warnings: Vec<String>,
 }
 
-/// Opens both on `device`.
+/// Opens both sources on `device`.
 pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Opened, Error> {
     let any_xdp =
         [XdpHook::Native, XdpHook::Generic].map(|hook| Ok(vec![xdp::need(device, settings, hook)?]));
@@ -50,7 +50,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
 }
 
 impl XdpTc {
-    /// Whose queue it is, and its number there.
+    /// Returns the source that has `queue`, and the queue's number there.
     fn find(&self, queue: u32) -> (&Programmed, u32) {
         match queue.checked_sub(self.xdp.queues()) {
             Some(queue) => (&self.tc, queue),

@@ -1,35 +1,36 @@
-//! The header in front of packets of all interfaces, where their own link-layer headers would be of different kinds:
-//! `LINKTYPE_LINUX_SLL2` (tcpdump.org/linktypes/LINKTYPE_LINUX_SLL2.html).
+//! The header of packets from all interfaces, in place of their different link-layer headers: `LINKTYPE_LINUX_SLL2`
+//! (tcpdump.org/linktypes/LINKTYPE_LINUX_SLL2.html).
 
 use weir_sys::packet::{Origin, Packet};
 
-/// Bytes of the header.
+/// Length of the header in bytes.
 pub(super) const HEADER: usize = 20;
 
-/// Bytes of an Ethernet header.
+/// Length of an Ethernet header in bytes.
 const ETHERNET: usize = 14;
 /// Whether interfaces of this `ARPHRD_*` have Ethernet headers: Ethernet and loopback.
 fn is_ethernet(hardware: u16) -> bool {
     [1, 772].contains(&hardware)
 }
 
-/// Splits off a packet's link-layer header: gives the protocol that follows, in network byte order, and its bytes.
+/// Splits off a packet's link-layer header. Returns the protocol that follows, in network byte order, and the bytes
+/// after the header.
 ///
-/// For a frame with several VLAN tags the kernel may report the protocol behind the innermost tag (seen on Linux 6.18), although the
-/// bytes still begin with a tag. The frame itself always names the outermost.
+/// For a frame with several VLAN tags the kernel may report the protocol after the innermost tag (seen on Linux 6.18),
+/// although the bytes still begin with a tag. The frame itself always names the outermost.
 pub(super) fn behind_link_layer<'a>(packet: &Packet<'a>) -> ([u8; 2], &'a [u8]) {
     let (told, data) = (packet.origin.protocol(), packet.data);
     if is_ethernet(packet.origin.hardware())
         && packet.link_header >= ETHERNET
         && let Some((&[.., high, low], rest)) = data.split_first_chunk::<ETHERNET>()
     {
-        // Any other value below the Ethertypes is a protocol of the driver's own, such as the tag of a switch.
+        // Any other value below the Ethertypes is a driver's own protocol, such as a switch tag.
         let of_a_frame =
             u16::from_be_bytes(told) >= FIRST_ETHERTYPE || [NOVELL, LLC, [high, low]].contains(&told);
         let protocol = match u16::from_be_bytes([high, low]) {
             _ if !of_a_frame => told,
             FIRST_ETHERTYPE.. => [high, low],
-            // A length: 802.3.
+            // A length: the frame is 802.3.
             _ if rest.starts_with(&[0xff, 0xff]) => NOVELL,
             _ => LLC,
         };
@@ -38,14 +39,14 @@ pub(super) fn behind_link_layer<'a>(packet: &Packet<'a>) -> ([u8; 2], &'a [u8]) 
     (told, data.get(packet.link_header..).unwrap_or_default())
 }
 
-/// The smallest Ethertype; what is less is a length, or one of the kernel's own.
+/// The smallest Ethertype. Smaller values are lengths, or the kernel's own protocols.
 const FIRST_ETHERTYPE: u16 = 0x0600;
 /// `ETH_P_802_3`: an 802.3 frame without LLC.
 const NOVELL: [u8; 2] = [0, 1];
-/// `ETH_P_802_2`: one with it.
+/// `ETH_P_802_2`: an 802.3 frame with LLC.
 const LLC: [u8; 2] = [0, 4];
 
-/// The header of a packet that was met at `origin`, with this protocol (network byte order) behind it.
+/// Returns the header of a packet captured at `origin`, followed by this protocol (network byte order).
 pub(super) fn header(origin: &Origin, protocol: [u8; 2]) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..2].copy_from_slice(&protocol);
@@ -72,7 +73,7 @@ mod tests {
         };
         for hardware in [1, 772] {
             assert_eq!(behind(&frame(&[8, 0]), 14, hardware, 0x0800), (0x0800, 8));
-            // The kernel says what is behind both tags, or counts one as header.
+            // The kernel reports the protocol after both tags, or counts one as part of the header.
             assert_eq!(behind(&frame(&[0x81, 0, 0, 5, 8, 0]), 14, hardware, 0x0800), (0x8100, 12));
             assert_eq!(behind(&frame(&[0x81, 0, 0, 5, 8, 0]), 18, hardware, 0x0800), (0x8100, 12));
             assert_eq!(behind(&frame(&[0, 9, 0x42, 0x42, 3]), 14, hardware, 4), (4, 11));
@@ -85,7 +86,7 @@ mod tests {
             assert_eq!(behind(&frame(&[8, 0]), 14, hardware, 0xf8), (0xf8, 8), "a tag of a switch");
             assert_eq!(behind(&frame(&[8, 0])[..13], 13, hardware, 0x0800), (0x0800, 0));
         }
-        // A tunnel has no header, others have another one.
+        // Tunnels have no link-layer header; other kinds have a different one.
         assert_eq!(behind(&frame(&[8, 0]), 0, 65534, 0x0800), (0x0800, 22));
         assert_eq!(behind(&frame(&[8, 0]), 20, 32, 0x86dd), (0x86dd, 2));
     }

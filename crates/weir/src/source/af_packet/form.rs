@@ -1,4 +1,4 @@
-//! How a packet of the kernel's ring becomes a record.
+//! Conversion of a packet in the kernel's ring to a record.
 
 use weir_savefile::record::{self, RecordHeader};
 use weir_sys::packet::Packet;
@@ -6,28 +6,29 @@ use weir_sys::packet::Packet;
 use super::cooked;
 use crate::source::pumped::{first, with_tag};
 
-/// Bytes of a tag.
+/// Length of a tag in bytes.
 const TAG: u32 = 4;
-/// Bytes of a cooked header.
+/// Length of a cooked header in bytes.
 const COOKED: u32 = 20;
 const _: () = assert!(COOKED as usize == cooked::HEADER);
 
-/// What all records of a source have in common.
+/// Settings shared by all records of a source.
 #[derive(Debug)]
 pub(super) struct Form {
     /// Number of the interface in the capture.
     pub(super) interface: u32,
-    /// Bytes kept of a packet.
+    /// Bytes kept of each packet.
     pub(super) snap_len: usize,
-    /// Whether each record tells the direction of its packet.
+    /// Whether each record contains the direction of its packet.
     pub(super) directions: bool,
-    /// Whether packets get a cooked header in place of that of their link layer.
+    /// Whether packets get a cooked header in place of their link-layer header.
     pub(super) cooked: bool,
 }
 
 impl Form {
-    /// Lays `packet` down at the start of `room`, a tag that was stripped in its place again. Gives the record's bytes and
-    /// the packet's length before anything was stripped or cut. `None`: there is not enough room.
+    /// Writes `packet` as a record to the start of `room`, with a stripped tag reinserted. Returns the size of the
+    /// record in bytes, and the packet's length before anything was stripped or cut. Returns `None` if there is not
+    /// enough room.
     #[inline]
     pub(super) fn lay(
         &self,
@@ -61,7 +62,7 @@ impl Form {
     }
 }
 
-/// Puts a packet into `out`, whole and with a cooked header. Gives its length on the wire.
+/// Writes the whole packet with a cooked header to `out`, and returns its length on the wire.
 pub(super) fn whole(packet: &Packet<'_>, out: &mut Vec<u8>) -> u32 {
     let cooked = cooked(packet);
     out.clear();
@@ -69,7 +70,7 @@ pub(super) fn whole(packet: &Packet<'_>, out: &mut Vec<u8>) -> u32 {
     original_len(packet, Some(&cooked))
 }
 
-/// The packet's length before anything was stripped or cut.
+/// Returns the packet's length before anything was stripped or cut.
 #[inline]
 fn original_len(packet: &Packet<'_>, cooked: Option<&Cooked<'_>>) -> u32 {
     let tag = if packet.tag.is_some() { TAG } else { 0 };
@@ -82,8 +83,8 @@ fn original_len(packet: &Packet<'_>, cooked: Option<&Cooked<'_>>) -> u32 {
 /// The parts of a packet that gets a cooked header.
 struct Cooked<'a> {
     head: [u8; cooked::HEADER],
-    /// What stands of a tag that was stripped behind the header: a tag begins with the protocol that says so, and ends with the
-    /// one behind it.
+    /// The part of a stripped tag that follows the header. The tag begins with the protocol in the header that
+    /// announces it, and ends with the protocol after it.
     tag: Option<[u8; TAG as usize]>,
     rest: &'a [u8],
 }

@@ -1,4 +1,4 @@
-//! Where the filter of a packet socket is exchanged.
+//! The place where the filter of a packet socket is replaced.
 
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
@@ -16,28 +16,28 @@ use crate::command;
 use crate::filter::{Form, Gate, InForce, Labelled, PlaceKind, Program, Undo, checked, for_the_kernel};
 use crate::{DEFAULT_SNAP_LEN, Error};
 
-/// The filter's place in the kernel or in the pump, whichever the capture has begun with.
+/// The filter's place: in the kernel or in the pump, depending on how the capture started.
 #[derive(Debug)]
 pub(super) struct SocketGate {
     pub(super) name: String,
     pub(super) socket: FilterPlace,
     pub(super) shared: Arc<Shared>,
     pub(super) snap_len: u32,
-    /// What the kernel's filter has refused; `None`: it cannot be counted.
+    /// Packets rejected by the kernel's filter; `None` if they cannot be counted.
     pub(super) refusals: Option<Refusals>,
-    /// The pump asks. Once it does, it goes on to.
+    /// Whether the filter runs in the pump. Once it does, it stays there.
     pub(super) in_pump: AtomicBool,
-    /// What the kernel asks.
+    /// The filter that the kernel runs.
     pub(super) in_force: InForce<InKernel>,
 }
 
 /// A filter that the kernel runs.
 #[derive(Debug, Default)]
 pub(super) enum InKernel {
-    /// None.
+    /// No filter.
     #[default]
     All,
-    /// eBPF: it counts what it refuses.
+    /// eBPF, which counts the packets that it rejects.
     Counting(OwnedFd),
     Classic(Vec<Instruction>),
 }
@@ -53,7 +53,7 @@ impl InKernel {
 }
 
 impl SocketGate {
-    /// Packets that the kernel's filter has refused; `None`: the count cannot be read.
+    /// Returns how many packets the kernel's filter has rejected; `None` if the count cannot be read.
     pub(super) fn refused_in_kernel(&self) -> Option<u64> {
         self.refusals.as_ref().map_or(Some(0), |refusals| refusals.count().ok())
     }
@@ -70,7 +70,7 @@ impl SocketGate {
                 Some(Sieve::classic(checked(instructions).map_err(|flaw| self.refused(flaw))?))
             }
         };
-        // The kernel cuts no more: a filter looks at packets before they are cut.
+        // The kernel no longer cuts packets, since a filter must see them whole.
         self.socket.open_to(DEFAULT_SNAP_LEN)?;
         let before = self.shared.exchange(sieve);
         Ok(Box::new(move || {
@@ -81,11 +81,12 @@ impl SocketGate {
         }))
     }
 
-    /// Has the pump ask from now on, of what the kernel has no room for. While both are asked a packet is captured that both
-    /// want: each was refused by the filter before or by this one, and neither is asked twice.
+    /// Moves the filter to the pump, because the kernel has no room for it. While both filters run, a packet is
+    /// captured if it matches both. A packet that is rejected was rejected by the old filter or by the new one, and
+    /// neither filter runs on it twice.
     fn move_to_pump(&self, instructions: &[[u32; 4]]) -> Result<Undo<'_>, Error> {
         let program = checked(instructions).map_err(|flaw| self.refused(flaw))?;
-        // The pump has ended: nothing comes any more.
+        // `None`: the pump has ended, and nothing more arrives.
         let _none_before = self.shared.exchange(Some(Sieve::classic(program).behind(self.snap_len)));
         if let Err(error) = self.socket.open_to(DEFAULT_SNAP_LEN) {
             self.shared.exchange(None);
@@ -101,12 +102,12 @@ impl SocketGate {
         }))
     }
 
-    /// Relaxed: exchanges are made one at a time ([`crate::filter::Turn`]).
+    /// Relaxed: exchanges happen one at a time ([`crate::filter::Turn`]).
     fn is_in_pump(&self) -> bool {
         self.in_pump.load(Ordering::Relaxed)
     }
 
-    /// What the kernel is to ask.
+    /// Returns the filter in the form that the kernel runs.
     fn for_kernel(&self, program: &Program) -> Result<InKernel, Error> {
         match (&program.form, program.programs()) {
             (Form::All, _) => Ok(InKernel::All),
@@ -123,7 +124,7 @@ impl SocketGate {
     }
 
     fn put_in_kernel(&self, filter: (InKernel, Vec<Labelled>)) -> Result<(InKernel, Vec<Labelled>), Error> {
-        // Before the first packet that it refuses.
+        // Do this before the first packet is rejected.
         let counted = matches!(filter.0, InKernel::Classic(_)) && self.shared.stop_counting();
         if let Err(error) = self.socket.put(filter.0.program()) {
             if counted {
@@ -135,7 +136,7 @@ impl SocketGate {
     }
 }
 
-/// Why a socket on the interface `name` does not take a filter, and what helps.
+/// Says why a socket on the interface `name` does not accept a filter, and how to fix it.
 pub(super) fn no_room(name: &str) -> String {
     let most = packet::filter_room().map_or_else(String::new, |most| format!(" = {most}"));
     let (inside, _) = command::place(name);
@@ -153,7 +154,7 @@ impl Gate for SocketGate {
         if self.is_in_pump() {
             return Ok(Some((PlaceKind::Process, Vec::new())));
         }
-        // Where two of the size have no room there is none for what may come.
+        // If there is no room for two filters of this size, there is none for the next filter.
         let roomy = self.in_force.ask(|filter| match filter {
             InKernel::Counting(program) => packet::has_room_for_two(program.as_fd()),
             _ => true,

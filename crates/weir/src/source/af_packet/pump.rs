@@ -21,63 +21,63 @@ use crate::source::losses::Losses;
 use crate::source::pumped::{self, Finished, Pump, STALL};
 use crate::source::signals::{Signals, wait};
 
-/// How long to wait for blocks where they become full before they become old: being woken for each would cost both sides
-/// more, and a block comes in the meantime anyway.
+/// How long to wait for more blocks if blocks fill up before they expire. A wake-up per block would cost both sides
+/// more, and a block arrives in the meantime anyway.
 const PAUSE: Duration = Duration::from_micros(250);
 /// How much later than promised the kernel may close its last block.
 const GRACE: Duration = Duration::from_millis(100);
-/// Blocks between two readings of the kernel's counters at least: those are of 32 bits, and a block holds some thousand
+/// Fewest blocks between two readings of the kernel's counters, which have 32 bits. A block holds a few thousand
 /// packets.
 const READ_EVERY: u64 = 4096;
 
-/// The only one that touches the kernel's ring, and the pool's writer.
+/// The pump: nothing else touches the kernel's ring or the pool's writer.
 pub(super) struct RingPump {
     pub(super) ring: PacketRing,
     pub(super) writer: Writer,
     pub(super) form: Form,
     pub(super) losses: Losses,
-    /// Whose frames are left out, since they are met below too.
+    /// The interfaces whose frames are skipped, because they are captured below too.
     pub(super) stack: Option<Stack>,
-    /// What is asked of the packets here.
+    /// The filter that runs here.
     pub(super) sieve: Option<Sieve>,
     pub(super) shared: Arc<Shared>,
-    /// The pool's measures.
+    /// Dimensions of the pool.
     pub(super) shape: Shape,
     /// Bytes and blocks of the ring.
     pub(super) ring_bytes: u32,
     pub(super) blocks: u32,
-    /// After which the kernel closes a block.
+    /// Time after which the kernel closes a block.
     pub(super) retire: Duration,
     pub(super) tally: Tally,
 }
 
-/// What has been done so far.
+/// Counters of the pump.
 #[derive(Default)]
 pub(super) struct Tally {
-    /// Packets laid down, and their original bytes.
+    /// Packets written to the pool, and their original bytes.
     captured: u64,
     bytes: u64,
-    /// Packets that could not be made sense of.
+    /// Unreadable packets.
     errors: u64,
-    /// Packets that are met elsewhere too, or not wanted.
+    /// Packets that are captured elsewhere too, or rejected by the filter.
     filtered: u64,
     /// Bytes of records.
     written: u64,
-    /// Blocks copied since the ring was last found empty, and whether any was full.
+    /// Blocks copied since the ring was last empty, and whether any was full.
     streak: u32,
     full: bool,
 }
 
 impl Tally {
-    /// Packets of the kernel's ring that have been looked at.
+    /// Returns the number of packets of the kernel's ring that were processed.
     fn met(&self) -> u64 {
         self.captured + self.errors + self.filtered
     }
 }
 
-/// What became of a block.
+/// What happened to a block.
 enum Step {
-    /// It was copied to its end.
+    /// It was copied completely.
     Copied,
     /// There was none.
     Empty,
@@ -91,8 +91,8 @@ impl RingPump {
         spawn_bare("weir-af_packet", move || pumped::run(self))
     }
 
-    /// Asks the kernel what has to be known before the next block is copied: what it has dropped, and whose frames are met
-    /// below too.
+    /// Reads what is needed before the next block is copied: the kernel's drop count, and changes of stacked
+    /// interfaces.
     fn ask_ahead(&mut self) -> Result<(), CallError> {
         let Some(block) = self.ring.ready() else { return Ok(()) };
         if block.losing && block.number >= self.losses.open() || block.number.is_multiple_of(READ_EVERY) {
@@ -101,7 +101,7 @@ impl RingPump {
         self.stack.as_mut().map_or(Ok(()), Stack::refresh)
     }
 
-    /// Copies the next block, or the rest of it, as far as the pool has room.
+    /// Copies the next block or the rest of it, as long as the pool has room.
     fn copy_block(&mut self) -> Step {
         let Some(block) = self.ring.ready() else { return Step::Empty };
         let Self { ring, writer, form, losses, stack, sieve, shared, tally, .. } = self;
@@ -146,9 +146,9 @@ impl RingPump {
         step
     }
 
-    /// Asks the kernel how many packets it has dropped. Gives how many it has put into the ring.
+    /// Reads the kernel's drop count, and returns how many packets the kernel has put into the ring.
     fn read_losses(&mut self) -> Result<u64, CallError> {
-        // In this order: what is dropped in between is told too early then, and never too late.
+        // In this order, drops in between are reported too early rather than too late.
         let (marked, open) = self.ring.look_ahead(self.losses.open());
         let statistics = self.ring.statistics()?;
         self.losses.read(statistics.drops, marked, open);
@@ -179,7 +179,7 @@ impl Pump for RingPump {
         match self.copy_block() {
             Step::Copied => {}
             Step::Empty => {
-                // With less than three quarters of its ring in use the kernel drops nothing.
+                // With less than three quarters of its ring in use, the kernel drops nothing.
                 if self.tally.streak > self.blocks / 2 {
                     self.read_losses()?;
                 }
@@ -194,19 +194,19 @@ impl Pump for RingPump {
         Ok(())
     }
 
-    /// Lets nothing more in. What is in is copied even where that fails, or nobody tells how much it is; what cannot be copied
-    /// is an error each.
+    /// Lets nothing more in, and copies what is in the ring, even if the first step fails or the kernel does not report
+    /// how much there is. Each packet that cannot be copied is an error.
     fn finish(&mut self, rest: &mut Option<Reader>) -> Result<(), CallError> {
         let mut trouble = self.ring.shut();
         let expected = self.read_losses();
-        // The block that the kernel was filling last is closed in its time.
+        // The kernel closes its last block when it expires.
         let deadline = Instant::now() + 2 * self.retire + GRACE;
         while expected.as_ref().map_or(true, |expected| self.tally.met() < *expected) {
             let asked = self.ask_ahead();
             trouble = trouble.and(asked);
             match self.copy_block() {
                 Step::Copied => {}
-                // A record takes less than its packet does in the ring.
+                // A record takes less space than its packet in the ring.
                 Step::Stalled => match pumped::last_pool(self.shape, self.ring_bytes.into()) {
                     Ok((writer, reader)) => {
                         self.writer = writer;
@@ -222,13 +222,13 @@ impl Pump for RingPump {
                     if left.is_zero() {
                         break;
                     }
-                    // Trouble would keep the socket readable, and is of no interest any more.
+                    // An error would keep the socket readable, and no longer matters.
                     let _ = self.ring.health();
                     wait(&mut [PollFd::new(&self.ring, PollFlags::IN)], Some(left));
                 }
             }
         }
-        // What was promised and is not there must not go uncounted.
+        // Packets that the kernel announced and that are not there must be counted.
         self.tally.errors +=
             expected.as_ref().map_or(0, |expected| expected.saturating_sub(self.tally.met()));
         self.shared.counts.count_missing(self.losses.total(), self.tally.errors);

@@ -1,4 +1,4 @@
-//! What the pump and the source tell each other, beside the pool.
+//! State shared by the pump and the source, beside the pool.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, SyncSender};
@@ -15,21 +15,21 @@ use crate::source::signals::Signals;
 #[derive(Debug)]
 enum Handover {
     Nothing,
-    /// One, or none is to be asked; and where the one before is left.
+    /// The new sieve, if any, and where to leave the old one.
     Wanted(Option<Sieve>, SyncSender<Option<Sieve>>),
-    /// There is no pump any more.
+    /// The pump has ended.
     Ended,
 }
 
-/// Shared by both.
+/// State shared by the pump and the source.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) counts: Counts,
-    /// Packets that were not wanted; the pump writes.
+    /// Packets rejected by the pump's filter. Written by the pump.
     filtered: AtomicU64,
-    /// The kernel has refused packets and told nobody how many. Once set it stays.
+    /// The kernel has rejected packets without a count. Never reset once packets were rejected.
     uncounted: AtomicBool,
-    /// The sieve that the pump is to take: there is one, and which.
+    /// Whether there is a sieve for the pump, and which.
     exchanged: AtomicBool,
     sieve: Mutex<Handover>,
     pub(super) signals: Arc<Signals>,
@@ -47,30 +47,30 @@ impl Shared {
         })
     }
 
-    /// The pump: so many packets were not wanted, in all.
+    /// Pump: sets the number of packets rejected so far.
     pub(super) fn count_filtered(&self, filtered: u64) {
-        // Relaxed: told for itself.
+        // Relaxed: the counter stands for itself.
         self.filtered.store(filtered, Ordering::Relaxed);
     }
 
-    /// The source: how many were not wanted, if that is known.
+    /// Source: returns the number of rejected packets, if it is known.
     pub(super) fn filtered(&self) -> Option<u64> {
         let uncounted = self.uncounted.load(Ordering::Relaxed);
         (!uncounted).then(|| self.filtered.load(Ordering::Relaxed))
     }
 
-    /// From now on the kernel refuses packets, and nobody counts them; whether they were counted up to now.
+    /// Notes that the kernel now rejects packets without a count. Returns whether they were counted until now.
     pub(super) fn stop_counting(&self) -> bool {
         !self.uncounted.swap(true, Ordering::Relaxed)
     }
 
-    /// No packet was refused since they are no longer counted.
+    /// Undoes `stop_counting`, if no packet was rejected since.
     pub(super) fn go_on_counting(&self) {
         self.uncounted.store(false, Ordering::Relaxed);
     }
 
-    /// Has the pump ask `sieve` from now on, and waits until it is done with the block that it may be in. Gives the one before;
-    /// `None`: the pump has ended.
+    /// Makes the pump use `sieve`, waits until it has finished the current block, and returns the old sieve; `None` if
+    /// the pump has ended.
     pub(super) fn exchange(&self, sieve: Option<Sieve>) -> Option<Option<Sieve>> {
         let (leave, left) = mpsc::sync_channel(1);
         {
@@ -80,14 +80,14 @@ impl Shared {
             }
             *place = Handover::Wanted(sieve, leave);
         }
-        // Release, with the exchange in `take_sieve`.
+        // Release: pairs with the exchange in `take_sieve`.
         self.exchanged.store(true, Ordering::Release);
         self.signals.call.ring();
         left.recv().ok()
     }
 
-    /// The pump, between two blocks: takes the sieve that it is to ask, if there is a new one. Before it looks for an order, as it
-    /// quiets the bell that is rung for both.
+    /// Pump, between two blocks: takes the new sieve, if there is one. Must be called before it checks for orders,
+    /// because this clears the bell that is rung for both.
     #[inline]
     pub(super) fn take_sieve(&self, sieve: &mut Option<Sieve>) {
         if !self.exchanged.load(Ordering::Relaxed) || !self.exchanged.swap(false, Ordering::Acquire) {
@@ -99,7 +99,7 @@ impl Shared {
         }
     }
 
-    /// The pump has ended: who waits for it waits no more.
+    /// The pump has ended: releases whoever waits for it.
     pub(super) fn end(&self) {
         *self.handover() = Handover::Ended;
     }
@@ -108,7 +108,8 @@ impl Shared {
         self.sieve.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The source: all counters of packets that were. A packet in the kernel's ring is seen when it is copied, so that they always close.
+    /// Source: returns all counters. A packet in the kernel's ring is counted as seen when it is copied, so that the
+    /// counters always add up.
     pub(super) fn counters(&self) -> Counters {
         let Pumped { captured, bytes, lost, errors } = self.counts.pumped();
         Counters { seen: captured + lost + errors, captured, bytes, lost, errors, ..Counters::default() }

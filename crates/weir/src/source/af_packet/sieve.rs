@@ -1,8 +1,8 @@
-//! The filter in the pump: for what the kernel's socket filter cannot be asked.
+//! The filter in the pump, for what the kernel's socket filter cannot do.
 //!
-//! The packets of `any` have no link-layer header in the kernel; here they are asked about as they will be saved. Those of
-//! one interface come here where no classic BPF can say what is wanted, and are asked about as in the kernel: with the tag
-//! that was stripped beside them.
+//! The packets of `any` have no link-layer header in the kernel; here the filter sees them as they will be saved. The
+//! packets of a single interface are filtered here if classic BPF cannot express the filter. It sees them as in the
+//! kernel: with the stripped tag beside them.
 
 use std::sync::Arc;
 
@@ -13,20 +13,20 @@ use weir_sys::packet::Packet;
 use super::form::{self, Form};
 use crate::filter::{self, Compiled};
 
-/// Lets those packets through that are wanted.
+/// A filter for packets of the ring.
 #[derive(Debug)]
 pub(super) struct Sieve {
     matcher: Matcher,
-    /// A packet as it will be saved.
+    /// Buffer for a packet as it will be saved.
     saved: Vec<u8>,
-    /// Packets that the kernel has cut to this length were let in by the filter before, which was asked in the kernel.
+    /// Packets that the kernel has cut to this length were accepted by the previous filter, which ran in the kernel.
     cut: Option<u32>,
 }
 
 #[derive(Debug)]
 enum Matcher {
     Own(filter::Matcher),
-    /// What another process has made: it takes no names, no sets and no compiler here.
+    /// A filter made by another process: it needs no names, sets or compiler here.
     Classic(cbpf::Program),
 }
 
@@ -35,17 +35,17 @@ impl Sieve {
         Self { matcher: Matcher::Own(filter::Matcher::new(filter)), saved: Vec::new(), cut: None }
     }
 
-    /// One that asks a program in classic BPF, which was checked.
+    /// Makes a sieve from a classic BPF program that was checked before.
     pub(super) fn classic(program: cbpf::Program) -> Self {
         Self { matcher: Matcher::Classic(program), saved: Vec::new(), cut: None }
     }
 
-    /// The same behind a filter in the kernel that has packets cut to `length`: they cannot be asked about any more.
+    /// Accepts packets that the kernel has cut to `length` for its previous filter: they can no longer be tested.
     pub(super) fn behind(self, length: u32) -> Self {
         Self { cut: Some(length), ..self }
     }
 
-    /// Why no machine code asks; `None`: it does.
+    /// Returns why the filter is interpreted; `None` if it is compiled to machine code.
     pub(super) fn why_interpreted(&self) -> Option<&str> {
         match &self.matcher {
             Matcher::Own(matcher) => matcher.why_interpreted(),
@@ -53,7 +53,7 @@ impl Sieve {
         }
     }
 
-    /// Whether `packet` is wanted.
+    /// Whether `packet` matches.
     pub(super) fn wants(&mut self, packet: &Packet<'_>, form: &Form) -> bool {
         let asked = if form.cooked {
             let length = form::whole(packet, &mut self.saved);

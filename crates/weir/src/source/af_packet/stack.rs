@@ -1,8 +1,8 @@
-//! Which interfaces stand on others, so that a capture on all of them takes each frame once.
+//! Stacked interfaces, so that a capture on all interfaces takes each frame once.
 //!
-//! A frame that a bridge, bond or VLAN passes on is met at the interface below as well, with the same bytes but for a tag:
-//! so what is met above is left out. Not so for a macvlan in bridge mode, which hands frames to its sisters past the
-//! interface below; nor for a tunnel, whose frames are others.
+//! A frame that passes a bridge, bond or VLAN also appears at the interface below, with the same bytes except for a
+//! tag. So frames of the upper interface are skipped. Exceptions are a macvlan in bridge mode, which passes frames to
+//! its siblings past the interface below, and a tunnel, whose frames differ.
 
 use std::collections::BTreeMap;
 
@@ -12,27 +12,27 @@ use weir_sys::link::{Link, LinkChange, LinkMonitor, Links};
 /// `MACVLAN_MODE_BRIDGE` (linux/if_link.h).
 const MACVLAN_BRIDGE: u32 = 4;
 
-/// The interfaces of a namespace, kept current, and those that stand on another one.
+/// The interfaces of a namespace, kept up to date, and the upper ones among them.
 #[derive(Debug)]
 pub(super) struct Stack {
     monitor: LinkMonitor,
     table: Links,
     links: BTreeMap<u32, Link>,
-    /// Indices, in order.
+    /// Sorted indexes.
     uppers: Vec<u32>,
 }
 
 impl Stack {
-    /// Looks at this thread's namespace.
+    /// Reads the interfaces of this thread's namespace.
     pub(super) fn open() -> Result<Self, CallError> {
-        // First the monitor: what happens in between is heard.
+        // Open the monitor first: it catches changes during the reading.
         let monitor = LinkMonitor::open()?;
         let mut stack = Self { monitor, table: Links::open()?, links: BTreeMap::new(), uppers: Vec::new() };
         stack.look()?;
         Ok(stack)
     }
 
-    /// Takes in what has happened since the last time.
+    /// Processes the changes since the last call.
     pub(super) fn refresh(&mut self) -> Result<(), CallError> {
         let (mut changed, mut missed) = (false, false);
         self.monitor.changes(|change| {
@@ -57,7 +57,7 @@ impl Stack {
         Ok(())
     }
 
-    /// Whether frames of this interface are met below it too.
+    /// Whether frames of this interface also appear below it.
     #[inline]
     pub(super) fn is_upper(&self, interface: u32) -> bool {
         self.uppers.binary_search(&interface).is_ok()
@@ -67,7 +67,7 @@ impl Stack {
 fn uppers(links: &BTreeMap<u32, Link>) -> Vec<u32> {
     let has_port = |index| links.values().any(|link| link.master == Some(index) && link.is_up());
     let upper = |link: &&Link| match link.kind.as_deref() {
-        // Without a port, what is sent through it is met nowhere else.
+        // Without a port, frames sent through it appear nowhere else.
         Some("bridge" | "bond" | "team") => has_port(link.index),
         Some("vlan") => link.lower.is_some(),
         Some("macvlan" | "macvtap") => link.lower.is_some() && link.macvlan_mode != Some(MACVLAN_BRIDGE),
@@ -95,12 +95,12 @@ mod tests {
             link(11, "bridge"), // its port is down
             link(12, "bond"),
             Link { lower: Some(10), ..link(20, "vlan") },
-            link(21, "vlan"), // what it stands on is in another namespace
+            link(21, "vlan"), // its lower interface is in another namespace
             Link { lower: Some(2), macvlan_mode: Some(2), ..link(22, "macvlan") },
             Link { lower: Some(2), macvlan_mode: Some(MACVLAN_BRIDGE), ..link(23, "macvlan") },
             Link { lower: Some(2), ..link(24, "vxlan") },
             Link { master: Some(25), ..link(26, "") },
-            link(25, "vrf"), // local traffic is met only there
+            link(25, "vrf"), // local traffic appears only there
         ];
         let links = links.into_iter().map(|link| (link.index, link)).collect();
         assert_eq!(uppers(&links), [10, 12, 20, 22]);

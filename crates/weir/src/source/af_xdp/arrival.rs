@@ -1,4 +1,4 @@
-//! What the program has left in front of each packet, and how both become a record.
+//! The data that the program leaves before each packet, and the conversion of both to a record.
 
 use rustix::time::{ClockId, clock_gettime};
 use weir_savefile::record::{self, RecordHeader};
@@ -6,27 +6,27 @@ use weir_sys::xsk::Frame;
 
 use crate::source::pumped::{first, with_tag};
 
-/// Bytes of `struct arrival` (`weir-bpf/src/af_xdp.bpf.c`).
+/// Size of `struct arrival` in bytes (`weir-bpf/src/af_xdp.bpf.c`).
 const BYTES: usize = 24;
-/// Its mark.
+/// Its magic number.
 const MARK: u32 = 0x7765_6972;
-/// Bytes of a tag.
+/// Length of a tag in bytes.
 const TAG: usize = 4;
 
-/// What is known of a packet beside its bytes.
+/// What is known about a packet beside its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Arrival {
-    /// Nanoseconds since the Unix epoch; 0: none taken.
+    /// Nanoseconds since the Unix epoch; 0 if there is no timestamp.
     timestamp: u64,
-    /// The VLAN tag that the device has stripped, as on the wire.
+    /// The VLAN tag stripped by the device, as on the wire.
     tag: Option<[u8; TAG]>,
-    /// Bytes of the packet where the program met it; `None`: it had no room to say so.
+    /// Length of the packet in bytes as seen by the program; `None` if it had no room to say so.
     length: Option<u32>,
 }
 
 impl Arrival {
-    /// What stands in front of `frame`, and clears the mark there, so that it is not taken for the next packet's where the
-    /// driver leaves the program no room. There the clock is read here, if `stamped`.
+    /// Reads the data before `frame`, and clears the magic number there. Otherwise it would be taken for the next
+    /// packet's if the driver leaves the program no room. Without data, the clock is read here, if `stamped`.
     #[inline]
     pub(super) fn take(frame: &mut Frame<'_>, stamped: bool) -> Self {
         if let Some(bytes) = frame.in_front(BYTES)
@@ -43,8 +43,8 @@ impl Arrival {
         Self { timestamp: if stamped { now() } else { 0 }, tag: None, length: None }
     }
 
-    /// Whether `packet` is what the program met, as far as it has said: a driver may hand it over in more pieces than it
-    /// shows, or in fewer.
+    /// Whether `packet` is what the program saw, if that is known. A driver may deliver a packet in more pieces than it
+    /// declares, or in fewer.
     #[inline]
     pub(super) fn is_whole(&self, packet: &[Frame<'_>]) -> bool {
         let bytes = || packet.iter().map(Frame::len).sum::<usize>();
@@ -52,27 +52,28 @@ impl Arrival {
     }
 }
 
-/// Nanoseconds since the Unix epoch.
+/// Returns the nanoseconds since the Unix epoch.
 fn now() -> u64 {
     let now = clock_gettime(ClockId::Realtime);
     let nanoseconds = i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec);
     u64::try_from(nanoseconds).unwrap_or(0)
 }
 
-/// What all records of a source have in common.
+/// Settings shared by all records of a source.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Form {
     /// Number of the interface in the capture.
     pub(super) interface: u32,
-    /// Bytes kept of a packet.
+    /// Bytes kept of each packet.
     pub(super) snap_len: u32,
-    /// Whether each record tells the direction of its packet.
+    /// Whether each record contains the direction of its packet.
     pub(super) directions: bool,
 }
 
 impl Form {
-    /// Lays a packet down at the start of `room`, a tag that was stripped in its place again. Gives the record's bytes and
-    /// the packet's length before anything was stripped or cut. `None`: there is not enough room.
+    /// Writes a packet as a record to the start of `room`, with a stripped tag reinserted. Returns the size of the
+    /// record in bytes, and the packet's length before anything was stripped or cut. Returns `None` if there is not
+    /// enough room.
     #[inline]
     pub(super) fn lay(
         &self,
@@ -97,7 +98,7 @@ impl Form {
             (frames, tag) => {
                 let mut parts: Vec<&[u8]> = frames.iter().map(Frame::bytes).collect();
                 if let (Some(tag), Some(&begin)) = (tag, parts.first()) {
-                    // The kernel fills each frame but the last.
+                    // The kernel fills every frame except the last.
                     parts.splice(..1, with_tag(begin, tag));
                 }
                 parts.iter_mut().for_each(|part| *part = first(part, &mut left));
@@ -154,7 +155,7 @@ mod tests {
         assert!(Arrival::take(frame, true).timestamp >= before);
         leave(frame, 0, [0; 4]);
         assert_eq!(Arrival::take(frame, true), Arrival { length: Some(6), ..nothing() });
-        // A packet at the very beginning of its frame.
+        // A packet at the very start of its frame.
         frame.grow_head(frame.headroom()).unwrap();
         assert_eq!(Arrival::take(frame, false), nothing());
     }

@@ -1,4 +1,4 @@
-//! The thread that copies what one socket receives into the pool, and gives the frames back.
+//! The thread that copies what a socket receives into the pool, and returns the frames.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
@@ -17,56 +17,56 @@ use crate::source::losses::Losses;
 use crate::source::pumped::{self, Finished, Pump, STALL};
 use crate::source::signals::Signals;
 
-/// Frames taken at once: few, so that they go back to the kernel while they are in the caches.
+/// Frames taken at once: few, so that they return to the kernel while they are in the caches.
 const BATCH: u32 = 64;
-/// How long to wait after a stream of packets before looking again. To be woken for the next one would cost both sides
-/// more, and there are frames for longer than that.
+/// How long to wait after a stream of packets before checking again. A wake-up for the next packet would cost both
+/// sides more, and the frames last longer than that.
 const PAUSE: Duration = Duration::from_micros(100);
-/// Packets without a pause that are a stream.
+/// Number of packets without a pause that make a stream.
 const STREAM: u32 = 256;
 
-/// The only one that touches the socket's rings, and the writer of its queue.
+/// The pump: nothing else touches the socket's rings or the writer of its queue.
 pub(super) struct SocketPump {
     pub(super) socket: XskSocket,
     pub(super) umem: Umem,
     pub(super) writer: Writer,
     pub(super) form: Form,
-    /// Each packet gets a time stamp.
+    /// Whether each packet gets a timestamp.
     pub(super) stamped: bool,
-    /// It never sleeps, and drives the queue itself.
+    /// Whether it never sleeps, and drives the queue itself.
     pub(super) active: bool,
     pub(super) losses: Losses,
     pub(super) shared: Arc<Shared>,
-    /// The pool's measures.
+    /// Dimensions of the pool.
     pub(super) shape: Shape,
     pub(super) tally: Tally,
 }
 
-/// What has been done so far.
+/// Counters of the pump.
 #[derive(Default)]
 pub(super) struct Tally {
-    /// Packets laid down, and their original bytes.
+    /// Packets written to the pool, and their original bytes.
     captured: u64,
     bytes: u64,
-    /// Packets that did not fit into a record, or came otherwise than the program had met them.
+    /// Packets that did not fit into a record, or differ from what the program saw.
     errors: u64,
     /// Bytes of records.
     written: u64,
-    /// Frames taken out of the receive ring, and those of them that were laid down.
+    /// Frames taken out of the receive ring, and how many of them are processed.
     taken: u64,
     done: u64,
-    /// Packets since the ring was last found empty.
+    /// Packets since the ring was last empty.
     streak: u32,
 }
 
-/// A pump at work.
+/// A running pump.
 struct Pumping<'u> {
     pump: SocketPump,
     umem: &'u Umem,
-    /// Taken and not copied.
+    /// Frames taken but not copied yet.
     frames: Vec<Frame<'u>>,
-    /// Empty, and not given to the kernel yet: it shows packets before it shows which of its frames it took for them, so
-    /// that the fill ring may still look full when they have been copied.
+    /// Empty frames not returned to the kernel yet. The kernel shows packets before it shows which frames it took for
+    /// them, so the fill ring may still look full when they are copied.
     spare: Vec<Frame<'u>>,
 }
 
@@ -93,7 +93,7 @@ impl Pump for Pumping<'_> {
             if std::mem::take(&mut pump.tally.streak) > 0 {
                 pump.read_losses()?;
             }
-            // The call drives the queue: the card's interrupts are off as long as somebody does.
+            // This call drives the queue: the card's interrupts are off as long as somebody does.
             return pumped::unless_gone(pump.socket.wake());
         }
         if frames.is_empty() {
@@ -106,7 +106,7 @@ impl Pump for Pumping<'_> {
             if spare.is_empty() {
                 return self.sleep();
             }
-            // They may be all that there is to receive into: nothing would end the sleep.
+            // These may be all the frames there are to receive into, and then nothing would end the sleep.
             self.nap(PAUSE);
             return Ok(());
         }
@@ -117,7 +117,7 @@ impl Pump for Pumping<'_> {
         Ok(())
     }
 
-    /// Nothing more comes. What is in is copied whatever fails; without room each packet is an error.
+    /// Copies what is left, whatever fails; nothing more arrives. Each packet without room is an error.
     fn finish(&mut self, rest: &mut Option<Reader>) -> Result<(), CallError> {
         let Self { pump, umem, frames, spare } = self;
         let mut result = pump.read_losses();
@@ -134,7 +134,7 @@ impl Pump for Pumping<'_> {
             if !room {
                 pump.tally.errors += frames.drain(..).filter(|frame| !frame.continues()).count() as u64;
             } else if !pump.copy(frames, spare) {
-                // A record takes less than its frames do.
+                // A record takes less space than its frames.
                 match pumped::last_pool(pump.shape, umem.bytes()) {
                     Ok((writer, reader)) => {
                         pump.writer = writer;
@@ -163,7 +163,7 @@ impl SocketPump {
 
     /// Takes a batch out of the receive ring.
     fn receive<'u>(&mut self, umem: &'u Umem, frames: &mut Vec<Frame<'u>>) -> Result<(), CallError> {
-        // The kernel has no frame left: it has been losing packets behind all those that are in the ring.
+        // If the kernel has no frame left, it has been dropping packets that belong after all those in the ring.
         let starved = self.socket.starved();
         let packets = self.socket.receive(umem, BATCH, frames);
         self.tally.taken += frames.len() as u64;
@@ -171,8 +171,8 @@ impl SocketPump {
         if starved { self.read_losses() } else { Ok(()) }
     }
 
-    /// Copies what it can of `frames`, and gives those back to the kernel, or leaves them in `spare` for later; whether
-    /// that is all.
+    /// Copies as many of `frames` as possible, and returns them to the kernel or, until later, to `spare`. Returns
+    /// whether all were copied.
     fn copy<'u>(&mut self, frames: &mut Vec<Frame<'u>>, spare: &mut Vec<Frame<'u>>) -> bool {
         let mut done = 0;
         while done < frames.len() {
@@ -181,7 +181,7 @@ impl SocketPump {
             let Some(room) = self.writer.room() else { break };
             let lost = self.losses.to_tell(self.tally.done);
             let arrival = Arrival::take(&mut packet[0], self.stamped);
-            // What is not the packet that came is an error, and not delivered.
+            // A packet that differs from the one that arrived is an error, and not delivered.
             let whole = arrival.is_whole(packet);
             match whole.then(|| self.form.lay(room, packet, arrival, lost)).flatten() {
                 Some((bytes, original_len)) => {
@@ -206,7 +206,7 @@ impl SocketPump {
         frames.is_empty()
     }
 
-    /// Asks the kernel how many packets it has dropped: behind all that were taken and all that are in the ring.
+    /// Reads the kernel's drop count. The drops belong after all packets that were taken or are in the ring.
     fn read_losses(&mut self) -> Result<(), CallError> {
         let behind = self.tally.taken + u64::from(self.socket.waiting());
         let loss = self.socket.loss()?;
@@ -239,10 +239,10 @@ mod tests {
         if !require_root("root_frames_without_room_in_the_ring_wait_and_no_packet_comes_twice") {
             return;
         }
-        // Three of four frames find no room in the fill ring at any time.
+        // Three of four frames never find room in the fill ring.
         const FRAMES: u32 = 256;
         const RING: u32 = 64;
-        // That many are in the ring even while those of the burst before are given back.
+        // This many are in the ring even while those of the previous burst are returned.
         const BURST: u32 = RING / 2;
         let network = Network::new(Veth::default()).unwrap();
         let (pair, traffic) = (network.pair(), Traffic::new(60).unwrap().between(network.pair()));
@@ -289,7 +289,7 @@ mod tests {
                     std::thread::sleep(Duration::from_millis(1));
                 }
             }
-            // It ends when it has taken all that is there: a packet more would be counted.
+            // The pump ends when it has taken everything: an extra packet would be counted.
             shared.signals.give(Order::Leave);
             assert!(pump.join().unwrap().result.is_ok());
             let Pumped { captured, lost, errors, .. } = shared.counts.pumped();

@@ -1,8 +1,8 @@
-//! What a pump counts, read by the source at any time.
+//! Counters of a pump, which the source can read at any time.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Written by the pump alone.
+/// Written only by the pump.
 #[derive(Debug, Default)]
 pub(in crate::source) struct Counts {
     captured: AtomicU64,
@@ -11,36 +11,37 @@ pub(in crate::source) struct Counts {
     errors: AtomicU64,
 }
 
-/// What a pump has counted.
+/// Values of a pump's counters.
 #[derive(Clone, Copy, Debug)]
 pub(in crate::source) struct Pumped {
-    /// Packets laid down.
+    /// Packets written to the pool.
     pub(in crate::source) captured: u64,
     /// Their original bytes.
     pub(in crate::source) bytes: u64,
     /// Packets for which the kernel had no room.
     pub(in crate::source) lost: u64,
-    /// Packets that made no sense.
+    /// Unreadable packets.
     pub(in crate::source) errors: u64,
 }
 
 impl Counts {
-    /// The pump: one more packet, of so many bytes, in all. Before it is committed: who sees the record sees it counted.
+    /// Pump: sets the packets and bytes captured so far. Called before the commit, so that whoever sees a record sees
+    /// it counted.
     #[inline]
     pub(in crate::source) fn count(&self, captured: u64, bytes: u64) {
-        // Relaxed: the commit releases these too.
+        // Relaxed: the commit also releases these.
         self.captured.store(captured, Ordering::Relaxed);
         self.bytes.store(bytes, Ordering::Relaxed);
     }
 
-    /// The pump: so many packets could not be had, in all.
+    /// Pump: sets the packets lost and the errors so far.
     pub(in crate::source) fn count_missing(&self, lost: u64, errors: u64) {
-        // Relaxed: each is told for itself.
+        // Relaxed: each counter stands for itself.
         self.lost.store(lost, Ordering::Relaxed);
         self.errors.store(errors, Ordering::Relaxed);
     }
 
-    /// The source: all of that.
+    /// Source: reads all counters.
     pub(in crate::source) fn pumped(&self) -> Pumped {
         Pumped {
             captured: self.captured.load(Ordering::Relaxed),

@@ -1,4 +1,5 @@
-//! Sources whose packets are laid down by a thread of this process, the pump: their queue, and what they have in common.
+//! Sources whose packets are written to the pool by a thread of this process, the pump: their queue and what they
+//! share.
 
 mod counts;
 mod parts;
@@ -16,17 +17,17 @@ use super::signals::Signals;
 use super::{Queue, Ready};
 use crate::Error;
 
-/// What a pump fills.
+/// A queue filled by a pump.
 #[derive(Debug)]
 pub(super) struct PumpedQueue {
     interface: String,
     reader: Reader,
     signals: Arc<Signals>,
-    /// What the pump's trouble with the interface means.
+    /// Converts the pump's error.
     meaning: fn(&str, CallError) -> Error,
-    /// Once stopped, the records that the pool had no room for.
+    /// After a stop, the records that did not fit into the pool.
     rest: Option<Reader>,
-    /// Bytes of records taken: the other side of what the pump has written.
+    /// Bytes of records taken, to compare with what the pump has written.
     taken: u64,
 }
 
@@ -56,7 +57,7 @@ impl Queue for PumpedQueue {
             {
                 return Err((self.meaning)(&self.interface, trouble));
             }
-            closed = true; // first what came before the trouble
+            closed = true; // deliver what came before the error first
         }
         Ok(Ready { bytes, closed: bytes > 0 && (closed || self.signals.aged()) })
     }

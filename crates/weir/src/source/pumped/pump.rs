@@ -1,4 +1,4 @@
-//! The thread that fills a queue's pool from a socket: what every one of them does in between its steps.
+//! The thread that fills a queue's pool from a socket: the part that all pumps share.
 
 use std::io;
 use std::os::fd::BorrowedFd;
@@ -11,26 +11,26 @@ use weir_sys::CallError;
 
 use crate::source::signals::{Order, Signals, wait};
 
-/// How long to wait for an empty chunk before looking again: nobody rings when one comes back.
+/// How long to wait for an empty chunk before checking again: nobody rings when one returns.
 pub(in crate::source) const STALL: Duration = Duration::from_millis(1);
 
-/// The only one that touches a socket's rings, and the writer of its queue.
+/// A pump: nothing else touches its socket's rings or the writer of its queue.
 pub(in crate::source) trait Pump {
     fn signals(&self) -> &Signals;
 
     /// Readable when there is something to copy.
     fn socket(&self) -> BorrowedFd<'_>;
 
-    /// What is wrong with the socket.
+    /// Returns the socket's pending error.
     fn health(&self) -> Result<(), CallError>;
 
-    /// Does what is to be done before an order is looked for.
+    /// Does what is necessary before the pump checks for orders.
     fn prepare(&mut self) {}
 
-    /// Copies a little, or waits until there is something to do.
+    /// Copies a few packets, or waits until there is something to do.
     fn step(&mut self) -> Result<(), CallError>;
 
-    /// Copies all that is in: what the pool has no room for goes into `rest`.
+    /// Copies everything that is left. What does not fit into the pool goes to `rest`.
     fn finish(&mut self, rest: &mut Option<Reader>) -> Result<(), CallError>;
 
     /// Sleeps until there is something to copy or a new order.
@@ -50,20 +50,20 @@ pub(in crate::source) trait Pump {
     }
 }
 
-/// That the interface is down or gone is no trouble: the capture hears of that itself.
+/// Ignores the error that the interface is down or gone: the capture learns of that by itself.
 pub(in crate::source) fn unless_gone(result: Result<(), CallError>) -> Result<(), CallError> {
     let gone = [Errno::NETDOWN, Errno::NODEV].map(Errno::raw_os_error);
     result.or_else(|error| if gone.contains(&error.errno()) { Ok(()) } else { Err(error) })
 }
 
-/// What is left of a pump that has finished.
+/// What a finished pump leaves.
 pub(in crate::source) struct Finished {
-    /// Records for which the pool had no room.
+    /// Records that did not fit into the pool.
     pub(in crate::source) rest: Option<Reader>,
     pub(in crate::source) result: Result<(), CallError>,
 }
 
-/// Copies until it is told to end.
+/// Runs the pump until it is told to end.
 pub(in crate::source) fn run(mut pump: impl Pump) -> Finished {
     loop {
         pump.prepare();
@@ -78,20 +78,20 @@ pub(in crate::source) fn run(mut pump: impl Pump) -> Finished {
         };
         if let Err(trouble) = done {
             pump.signals().report(trouble);
-            // It may last; the source decides whether to go on.
+            // The error may persist; the source decides whether to continue.
             pump.nap(STALL);
         }
     }
 }
 
-/// A pool of one queue.
+/// Makes a pool with one queue.
 pub(in crate::source) fn private_pool(shape: Shape) -> io::Result<(Writer, Reader)> {
     let (writers, readers) = Pool::private(shape)?;
     let one = writers.into_iter().zip(readers).next();
     Ok(one.expect("a shape has at least one queue"))
 }
 
-/// A pool of one queue with chunks as in `shape`, for the last records, of `bytes` at most.
+/// Makes a pool with one queue and chunks as in `shape`, for the last records of up to `bytes` in total.
 pub(in crate::source) fn last_pool(shape: Shape, bytes: u64) -> Result<(Writer, Reader), CallError> {
     let (limit, largest) = (shape.limit(), shape.stride() - shape.limit());
     let failed = |error| CallError::new("make room for the last packets", error);
