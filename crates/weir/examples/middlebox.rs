@@ -1,13 +1,12 @@
-//! A middlebox: sits between two interfaces and has UDP and TCP of one port arrive at another one, and the answers come from
-//! the first.
+//! A middlebox between two interfaces: it redirects TCP and UDP from one port to another, and changes the answers back.
 //!
 //! ```text
 //! middlebox IN OUT 8080 80
 //! ```
 //!
-//! Packets that come by IN for port 8080 leave by OUT for port 80; those that come by OUT from port 80 leave by IN as if they
-//! came from 8080. All others pass as they are. Checksums are brought up to date from what was changed alone (RFC 1624), so what
-//! was damaged before stays damaged, and is found out at the end.
+//! Packets that arrive on IN for port 8080 leave through OUT for port 80. Packets that arrive on OUT from port 80 leave
+//! through IN as if from port 8080. All others pass unchanged. Checksums are updated incrementally (RFC 1624), so a
+//! packet that was damaged before stays detectably damaged.
 #![allow(clippy::print_stdout, reason = "it is how it tells")]
 
 use std::env;
@@ -17,14 +16,14 @@ use std::time::Duration;
 use weir::Forward;
 use weir::forward::{Handler, Lane, Packet, Verdict};
 
-/// Changes one port of what goes one way.
+/// Changes a port of packets in one direction.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rewrite {
-    /// The port of the destination, or else of the source.
+    /// Whether this is the destination port rather than the source port.
     pub(crate) of_destination: bool,
-    /// The port that packets have.
+    /// The original port.
     pub(crate) from: u16,
-    /// The one that they get.
+    /// The new port.
     pub(crate) to: u16,
 }
 
@@ -38,7 +37,7 @@ impl Handler for Rewrite {
                     (None, _) | (Some(0), true) => {} // there is none
                     (Some(sum), optional) => {
                         let sum = updated(sum, self.from, self.to);
-                        // Where 0 says that there is none, a sum of 0 is written as its other form.
+                        // If 0 means "no checksum", a checksum of 0 is written in its other form.
                         put(packet.data_mut(), checksum.at, if sum == 0 && optional { !0 } else { sum });
                     }
                 }
@@ -48,14 +47,14 @@ impl Handler for Rewrite {
     }
 }
 
-/// Where a checksum is, and whether 0 says that there is none.
+/// The position of a checksum, and whether 0 means that there is none.
 struct Checksum {
     at: usize,
     optional: bool,
 }
 
-/// Where the ports of a packet begin, and its checksum: of TCP and UDP over IPv4 and IPv6, behind any VLAN tags. `None` for all
-/// else, for fragments but the first, and behind IPv6 extension headers.
+/// Returns the position of the ports, and the checksum, for TCP and UDP over IPv4 and IPv6, after any VLAN tags. `None`
+/// for everything else, including later fragments and packets with IPv6 extension headers.
 fn transport(data: &[u8]) -> Option<(usize, Checksum)> {
     let mut network = 14;
     while matches!(word(data, network - 2)?, 0x8100 | 0x88a8) {
@@ -75,7 +74,7 @@ fn transport(data: &[u8]) -> Option<(usize, Checksum)> {
     }
 }
 
-/// A checksum after a word under it has changed: RFC 1624, equation 3.
+/// Updates a checksum for a changed word (RFC 1624, equation 3).
 fn updated(sum: u16, before: u16, after: u16) -> u16 {
     let sum = u32::from(!sum) + u32::from(!before) + u32::from(after);
     let sum = (sum & 0xffff) + (sum >> 16);

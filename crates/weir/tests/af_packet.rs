@@ -1,4 +1,4 @@
-//! The `af_packet` source on real traffic: what is special about it. What it has in common with the others is in
+//! The `af_packet` source on real traffic: its special features. What all sources have in common is tested in
 //! `capture`.
 
 use std::collections::BTreeMap;

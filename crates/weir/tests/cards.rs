@@ -1,6 +1,6 @@
-//! Each source on each network driver that is there: each frame is delivered as it was on the wire, or the source says that it
-//! cannot. On any machine that is veth; `scripts/test-kernels cards` brings pairs of cards, each of which receives what the
-//! other sends, and makes a table of the lines that begin with `card |`.
+//! Each source with each available network driver: every frame is delivered as it was on the wire, or the source says
+//! that it cannot do that. On most machines the driver is veth. `scripts/test-kernels cards` provides pairs of cards,
+//! each of which receives what the other sends, and creates a table from the lines that begin with `card |`.
 
 use std::io::Write as _;
 use std::process::Command;

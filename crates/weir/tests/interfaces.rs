@@ -1,4 +1,4 @@
-//! Interfaces in other namespaces, all of them at once, and interfaces that come and go.
+//! Interfaces in other namespaces, all interfaces at once, and interfaces that come and go.
 
 use std::collections::BTreeMap;
 use std::fs;

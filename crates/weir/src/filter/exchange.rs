@@ -1,15 +1,15 @@
-//! Exchanging a filter while packets flow, by this process or by another one.
+//! Replacing a filter while packets flow, by this process or another one.
 //!
 //! ```text
-//!   asker, with privileges                          capture, confined
+//!   requester, with privileges                      capture, confined
 //!                         <--- Place, descriptors --- Exchange::places
 //!   Place::make(filter)
 //!                         --- Program, descriptors -> Exchange::put: one update of a map or a link, or one socket option
 //! ```
 //!
-//! A capture may have given up what it takes to load a program, so who asks for another filter makes the program, for a
-//! [`Place`] that the capture describes, and the capture only puts it there. Each packet meets the old filter or the new
-//! one, never both and never none.
+//! A capture may have dropped the privileges needed to load a program. So the process that wants another filter creates
+//! the program, for a [`Place`] that the capture describes, and the capture only installs it. Each packet meets either
+//! the old filter or the new one, never both or neither.
 
 use std::fmt::Debug;
 use std::io;
@@ -31,151 +31,151 @@ use super::{Compiled, Filter, FilterError, LiveSet, Receiver, SetLabel};
 use crate::source::programmed::NEEDS;
 use crate::{Error, Interface};
 
-/// Where the filters of a capture are exchanged. May be used by any thread.
+/// A handle for replacing the filters of a capture, usable from any thread.
 #[derive(Clone, Debug)]
 pub struct Exchange {
     seats: Vec<(Seat, Arc<dyn Gate>)>,
     turn: Turn,
 }
 
-/// Whose turn it is to put programs in place, and how who did so waits until they are met.
+/// Serializes replacements, and lets the caller wait until they take effect.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turn {
-    /// One at a time does, at all interfaces of a capture.
+    /// Held while replacing the filters of all interfaces of a capture.
     turn: Arc<Mutex<()>>,
     pub(crate) grace: Arc<Grace>,
 }
 
-/// An interface whose filter can be exchanged.
+/// An interface whose filter can be replaced.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Seat {
-    /// Number of the interface in the capture.
+    /// The number of the interface in the capture.
     pub interface: u32,
-    /// Its name.
+    /// The name of the interface.
     pub name: String,
-    /// What a filter is compiled for.
+    /// What filters are compiled for.
     pub receiver: Receiver,
 }
 
-/// The place of a filter, as whoever makes a program for it has to know it: what it is, and descriptors that belong to it.
+/// The place of a filter: everything needed to create a program for it.
 #[derive(Debug)]
 pub struct Place {
-    /// On which interface.
+    /// The interface.
     pub seat: Seat,
-    /// What it is.
+    /// The kind of place.
     pub kind: PlaceKind,
-    /// Maps, as the kind says.
+    /// Maps, depending on the kind.
     pub descriptors: Vec<OwnedFd>,
 }
 
-/// What a place is.
+/// The kind of a [`Place`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlaceKind {
-    /// At the programs that fill pools, for each pool. Descriptors: those of each.
+    /// In the programs that fill pools, one per pool. Descriptors: those of each pool.
     Programs(Vec<PoolKind>),
-    /// A packet socket's own filter, in the kernel. Descriptor: its refusals (`weir_bpf::filter::Refusals`), where they
-    /// can be counted.
+    /// A packet socket's own filter, in the kernel. Descriptor: the counter of rejected packets
+    /// (`weir_bpf::filter::Refusals`), if they can be counted.
     Socket {
-        /// Bytes that an accepted packet is cut to.
+        /// The length in bytes to which accepted packets are cut.
         snap_len: u32,
     },
-    /// The process itself, which asks before it copies.
+    /// In the process itself, which filters before copying.
     Process,
 }
 
-/// Where the filter of a pool is (`weir_bpf::filter`).
+/// The place of a pool's filter (`weir_bpf::filter`).
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PoolKind {
-    /// In front of the programs that are attached at these hooks. Descriptor: the array of outcomes.
+    /// Called by the programs attached to these hooks. Descriptor: the array of outcomes.
     Calls(Vec<HookKind>),
-    /// Inside of a program that is bound to its device. Descriptors: the device's network namespace, and the maps of the
+    /// Part of a program that is bound to its device. Descriptors: the device's network namespace, and the maps of the
     /// program.
     Bound {
-        /// What the filter is put into.
+        /// The program that contains the filter.
         body: BodyKind,
         /// Index of the interface.
         index: u32,
-        /// It takes packets of several buffers.
+        /// Whether it accepts packets in several buffers.
         fragments: bool,
-        /// Stands for the rest of the program ([`Body::build`]).
+        /// Identifies the rest of the program ([`Body::build`]).
         build: u64,
     },
 }
 
-/// A program that a filter is put into.
+/// A program that contains a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum BodyKind {
-    /// That of the source `xdp`.
+    /// The program of the source `xdp`.
     Capture,
-    /// That of the source `af_xdp`.
+    /// The program of the source `af_xdp`.
     AfXdp,
-    /// That of forwarding.
+    /// The forwarding program.
     Forward {
-        /// What is forwarded is copied into a pool as well.
+        /// Whether forwarded packets are also copied to a pool.
         copies: bool,
     },
 }
 
-/// Where a program is attached.
+/// A hook for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HookKind {
     /// XDP.
     Xdp {
-        /// It takes packets of several buffers.
+        /// Whether the program accepts packets in several buffers.
         fragments: bool,
-        /// Index of the interface that its packets come from, where packets are not to be asked.
+        /// Index of the receiving interface, if it is not to be read from each packet.
         interface: Option<u32>,
     },
-    /// tc, for what arrives.
+    /// tc, for received packets.
     Ingress,
-    /// tc, for what is sent.
+    /// tc, for sent packets.
     Egress,
 }
 
 /// A program for a [`Place`].
 #[derive(Debug)]
 pub struct Program {
-    /// Number of the interface.
+    /// The number of the interface.
     pub interface: u32,
-    /// What it is.
+    /// The form of the program.
     pub form: Form,
-    /// It is known that no packet is wanted. False of a program that another process has made.
+    /// Whether it is known that no packet can match; always false for a program from another process.
     pub is_never: bool,
-    /// Sets that can change while it runs.
+    /// The sets that can be changed while it runs.
     pub sets: Vec<SetLabel>,
-    /// Programs, as the form says, and behind them the maps of the sets.
+    /// The programs, depending on the form, followed by the maps of the sets.
     pub descriptors: Vec<OwnedFd>,
 }
 
-/// What a program is.
+/// The form of a [`Program`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Form {
-    /// None: no filter: every packet matches.
+    /// No filter: every packet matches.
     All,
-    /// Classic BPF, an instruction as four numbers: `code`, `jt`, `jf`, `k`.
+    /// Classic BPF; each instruction is four numbers: `code`, `jt`, `jf`, `k`.
     Classic(Vec<[u32; 4]>),
-    /// eBPF, loaded: a descriptor of a program for each hook.
+    /// Loaded eBPF: a program descriptor for each hook.
     Programs,
 }
 
-/// Puts the program there again that was there before.
+/// Restores the previous program.
 pub(crate) type Undo<'a> = Box<dyn FnOnce() -> Result<(), Error> + 'a>;
 
-/// What puts a program in its place.
+/// Installs programs in one place.
 pub(crate) trait Gate: Debug + Send + Sync {
-    /// What there is to know of the place; `None`: nothing is captured there any more.
+    /// Describes the place; `None`: nothing is captured there any more.
     fn place(&self) -> Result<Option<(PlaceKind, Vec<OwnedFd>)>, Error>;
 
-    /// Puts a program there, for every packet that comes from now on. Gives what puts the one before there again; where it
-    /// fails that one is there still.
+    /// Installs a program for all packets from now on. Returns how to restore the previous one, which stays if this
+    /// fails.
     fn put(&self, program: &Program) -> Result<Undo<'_>, Error>;
 
-    /// The sets that can change of the filter that is there.
+    /// Returns the changeable sets of the current filter.
     fn sets(&self) -> Result<Vec<Labelled>, Error>;
 }
 
@@ -184,7 +184,7 @@ impl Exchange {
         Self { seats: gates.collect(), turn: turn.clone() }
     }
 
-    /// What there is to know of each place, but for those where nothing is captured any more.
+    /// Describes each place, except where nothing is captured any more.
     ///
     /// # Errors
     ///
@@ -197,8 +197,8 @@ impl Exchange {
         self.seats.iter().filter_map(place).collect()
     }
 
-    /// The interfaces whose filters can be exchanged, with the sets that can change of the filters in force: those in maps
-    /// of the kernel.
+    /// Returns the interfaces whose filters can be replaced, with the changeable sets of their current filters: those
+    /// in kernel maps.
     ///
     /// # Errors
     ///
@@ -211,13 +211,13 @@ impl Exchange {
         self.seats.iter().map(sets).collect()
     }
 
-    /// Puts each program in its place, one behind the other. Packets that come from now on meet it; one that a CPU is in the
-    /// middle of may meet the one before: [`Exchange::settle`].
+    /// Installs each program in its place, one after another. All packets that arrive from now on meet the new program.
+    /// One that a CPU is just processing may still meet the old one: see [`Exchange::settle`].
     ///
     /// # Errors
     ///
-    /// A program that is none, or is not for its place: all interfaces have the filters before. [`Error::FilterPutBack`] if
-    /// some had had theirs for a moment.
+    /// A program is invalid or does not belong to its place. All interfaces then keep their previous filters;
+    /// [`Error::FilterPutBack`] if some had the new one for a moment.
     pub fn put(&self, programs: &[Program]) -> Result<(), Error> {
         let _turn = self.turn.turn.lock().unwrap_or_else(PoisonError::into_inner);
         let mut done: Vec<(&Seat, Undo<'_>)> = Vec::new();
@@ -235,8 +235,8 @@ impl Exchange {
         Ok(())
     }
 
-    /// Waits until no packet is in a program that was exchanged before: some milliseconds. Packets whose time stamp is later
-    /// than that have met the filters that are in place.
+    /// Waits until no packet is in a program that has been replaced, which takes some milliseconds. Packets with a
+    /// later timestamp have met the current filters.
     ///
     /// # Errors
     ///
@@ -266,23 +266,22 @@ impl Seat {
 }
 
 impl Place {
-    /// Makes a program of `filter` for each of `places`, which are all of a capture; `None`: of the filter that wants
-    /// everything.
+    /// Compiles `filter` for all `places` of a capture; `None`: every packet matches.
     ///
     /// # Errors
     ///
-    /// An expression that is wrong, or a program that a place cannot take.
+    /// The expression is invalid, or a place cannot take the program.
     pub fn make_all(places: &[Self], filter: Option<&Filter>) -> Result<Vec<Program>, Error> {
         let link_types = || places.iter().map(|place| place.seat.receiver.link_type);
         let filter = filter.map(|filter| filter.clone().among(link_types()));
         places.iter().map(|place| place.make(filter.as_ref())).collect()
     }
 
-    /// Makes a program of `filter` for this place; `None`: of the filter that wants everything.
+    /// Compiles `filter` for this place; `None`: every packet matches.
     ///
     /// # Errors
     ///
-    /// An expression that is wrong, or a program that the place cannot take.
+    /// The expression is invalid, or the place cannot take the program.
     pub fn make(&self, filter: Option<&Filter>) -> Result<Program, Error> {
         let interface = self.seat.interface;
         let Some(filter) = filter else {
@@ -315,7 +314,7 @@ impl Place {
                 if let (PlaceKind::Socket { snap_len }, Some(refusals)) =
                     (&self.kind, self.descriptors.first())
                     && let Ok(loaded) = counting(&compiled, *snap_len, refusals.as_fd())
-                    // Else the capture gets what its process can ask as well.
+                    // Otherwise the capture gets a program that its process can run as well.
                     && packet::has_room_for_two(loaded.program())
                 {
                     let (program, sets) = loaded.into_parts();
@@ -329,7 +328,7 @@ impl Place {
 }
 
 impl PoolKind {
-    /// What there is to know of a pool's gate, and descriptors; `None`: nothing fills it any more.
+    /// Describes the gate of a pool, with its descriptors; `None`: nothing fills the pool any more.
     pub(crate) fn of(gate: &filter::Gate) -> io::Result<Option<(Self, Vec<OwnedFd>)>> {
         match gate {
             filter::Gate::Calls(calls) => {
@@ -347,7 +346,7 @@ impl PoolKind {
         }
     }
 
-    /// What makes programs for the pool, of its descriptors, which come first.
+    /// Returns a loader for the pool, taking its descriptors from the front.
     fn loader(&self, descriptors: &mut slice::Iter<'_, OwnedFd>) -> Result<Loader, String> {
         let mut next = || {
             let descriptor = descriptors.next().ok_or("a descriptor is missing")?;
@@ -373,12 +372,12 @@ impl PoolKind {
 }
 
 impl Program {
-    /// One that is nothing but its form.
+    /// A program without sets and descriptors.
     fn plain(interface: u32, form: Form) -> Self {
         Self { interface, form, is_never: false, sets: Vec::new(), descriptors: Vec::new() }
     }
 
-    /// Loaded ones, with their sets.
+    /// A program of loaded descriptors and their sets.
     fn loaded(interface: u32, mut descriptors: Vec<OwnedFd>, sets: &[SetMap]) -> Result<Self, Error> {
         let (sets, maps): (Vec<_>, Vec<_>) = labelled(sets)?.into_iter().unzip();
         descriptors.extend(maps);
@@ -386,7 +385,7 @@ impl Program {
     }
 }
 
-/// What the kernel means when it does not load a filter.
+/// Converts the kernel's error on loading a filter.
 pub(crate) fn not_loaded(name: &str, error: NotLoaded) -> Error {
     let name = name.to_owned();
     if error.is_permission() {
@@ -437,14 +436,14 @@ impl From<Hook> for HookKind {
 }
 
 impl Form {
-    /// Of a program in classic BPF.
+    /// Converts a program in classic BPF.
     fn of(program: &cbpf::Program) -> Self {
         let numbers = |i: &cbpf::Instruction| [i.code.into(), i.jt.into(), i.jf.into(), i.k];
         Self::Classic(program.instructions.iter().map(numbers).collect())
     }
 }
 
-/// The filter of a packet socket as eBPF, which counts what it refuses.
+/// Loads the filter of a packet socket as eBPF that counts rejected packets.
 pub(crate) fn counting(
     filter: &Compiled,
     snap_len: u32,
@@ -455,12 +454,12 @@ pub(crate) fn counting(
     SocketFilter::load(&graph, &filter.ast.sets, refusals)
 }
 
-/// The filter in classic BPF, if there is room for it.
+/// Compiles the filter to classic BPF, if it fits.
 pub(crate) fn classic(filter: &Compiled) -> Result<cbpf::Program, EmitError> {
     emit(&filter.graph, &filter.ast.sets, Target::Kernel)
 }
 
-/// A program in classic BPF from elsewhere, if it is one.
+/// Checks a program in classic BPF from another process.
 pub(crate) fn checked(instructions: &[[u32; 4]]) -> Result<cbpf::Program, String> {
     let instruction = |&[code, jt, jf, k]: &[u32; 4]| {
         Some(cbpf::Instruction {
@@ -476,7 +475,7 @@ pub(crate) fn checked(instructions: &[[u32; 4]]) -> Result<cbpf::Program, String
     Ok(program)
 }
 
-/// The same as the kernel takes it.
+/// Converts a program for the kernel.
 pub(crate) fn for_the_kernel(program: &cbpf::Program) -> Vec<Instruction> {
     let one = |&cbpf::Instruction { code, jt, jf, k }: &cbpf::Instruction| Instruction { code, jt, jf, k };
     program.instructions.iter().map(one).collect()

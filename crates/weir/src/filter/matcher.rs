@@ -1,4 +1,4 @@
-//! Filters that this process runs itself.
+//! Filters that run in this process.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,7 +9,7 @@ use weir_native::Native;
 
 use super::{Compiled, Filter, FilterError};
 
-/// A compiled filter that can be asked: machine code, or an interpreter where there is none.
+/// A compiled filter that can be run: as machine code, or otherwise by an interpreter.
 #[derive(Debug)]
 pub struct Matcher {
     engine: Engine,
@@ -19,13 +19,13 @@ pub struct Matcher {
 #[derive(Debug)]
 enum Engine {
     Native(Box<Native>),
-    /// And why it is not machine code.
+    /// Also says why there is no machine code.
     Interpreter(Box<Interpreter<'static>>, String),
 }
 
 impl Matcher {
-    /// Makes machine code. Where that is not possible, because the filter is too large, the processor not served, or
-    /// executable memory forbidden, the filter is interpreted: many times slower, with the same answers.
+    /// Generates machine code. If the filter is too large, the processor is not supported, or executable memory is
+    /// forbidden, the filter is interpreted instead, which is many times slower but gives the same answers.
     pub fn new(compiled: &Compiled) -> Self {
         let engine = match Native::new(&compiled.graph, &compiled.ast.sets) {
             Ok(native) => Engine::Native(Box::new(native)),
@@ -37,7 +37,7 @@ impl Matcher {
         Self { engine, never: compiled.graph.root() == Graph::REFUSE }
     }
 
-    /// Whether the packet is wanted.
+    /// Returns whether the packet matches.
     #[inline]
     pub fn matches(&self, packet: &Packet<'_>) -> bool {
         match &self.engine {
@@ -46,12 +46,12 @@ impl Matcher {
         }
     }
 
-    /// It is known that no packet matches.
+    /// Returns whether it is known that no packet can match.
     pub fn never_matches(&self) -> bool {
         self.never
     }
 
-    /// Why it is interpreted; `None`: it is machine code.
+    /// Returns why the filter is interpreted; `None`: it is machine code.
     pub fn why_interpreted(&self) -> Option<&str> {
         match &self.engine {
             Engine::Native(_) => None,
@@ -60,13 +60,13 @@ impl Matcher {
     }
 }
 
-/// Link types (`LINKTYPE_*`) whose packets are told apart by terms, Ethernet first: a filter has to make sense for one of them.
+/// Link types (`LINKTYPE_*`) that filter terms distinguish, Ethernet first. A filter has to be valid for one of them.
 const KNOWN: [u16; 40] = [
     1, 276, 113, 127, 105, 101, 9, 0, 108, 104, 50, 51, 119, 163, 192, 228, 229, 123, 140, 139, 8, 7, 129, 6,
     10, 100, 106, 107, 182, 122, 102, 103, 109, 114, 117, 143, 165, 197, 226, 240,
 ];
 
-/// A filter for capture files: a program for each link type that they turn out to have. Clones share them.
+/// A filter for capture files, compiled for each link type they contain. Clones share the programs.
 #[derive(Clone, Debug)]
 pub struct FileFilter {
     filter: Filter,
@@ -75,19 +75,21 @@ pub struct FileFilter {
 
 #[derive(Debug, Default)]
 struct Programs {
-    /// Of all packets, as far as they are known.
+    /// The link types of all packets, if known.
     link_types: BTreeSet<u16>,
-    /// By link type, and whether byte order is swapped.
+    /// By link type, and whether the byte order is swapped.
     made: HashMap<(u16, bool), Arc<Matcher>>,
 }
 
 impl FileFilter {
-    /// Finds out whether the expression makes sense for packets of any kind, Ethernet first: so all names are looked up, and
-    /// who gives that up later has the answers. What the files have it is compiled for when that is known.
+    /// Checks that the expression is valid for some link type, trying Ethernet first.
+    ///
+    /// This looks up all names, so that they are still known when the process can no longer look them up. The filter is
+    /// compiled for the link types in the files once these are known.
     ///
     /// # Errors
     ///
-    /// The expression is wrong for all link types.
+    /// The expression is invalid for all link types.
     pub fn new(filter: Filter) -> Result<Self, FilterError> {
         let filter = filter.remembering_names();
         let [ethernet, others @ ..] = KNOWN;
@@ -98,21 +100,22 @@ impl FileFilter {
         if other { Ok(Self { filter, programs: Arc::default() }) } else { Err(error) }
     }
 
-    /// The filter as it was asked for.
+    /// Returns the original filter.
     pub fn filter(&self) -> &Filter {
         &self.filter
     }
 
-    /// There are packets of these link types: what can be asked of some of them only is false for the others.
+    /// Adds link types that occur. Terms that only apply to some of them are false for the others.
     pub fn expect(&self, link_types: impl IntoIterator<Item = u16>) {
         self.programs().link_types.extend(link_types);
     }
 
-    /// The program for packets of a link type; `swapped`: its headers in host byte order are in the other order.
+    /// Returns the program for packets of a link type; `swapped`: headers in host byte order are in the other order.
     ///
     /// # Errors
     ///
-    /// The expression asks for what no packets of this link type have, nor others that are [expected](Self::expect).
+    /// The expression tests something that packets of this link type do not have, nor those of any other
+    /// [expected](Self::expect) one.
     pub fn program(&self, link_type: u16, swapped: bool) -> Result<Arc<Matcher>, FilterError> {
         if !self.programs().made.contains_key(&(link_type, swapped)) {
             self.compile(link_type, swapped)?;
@@ -120,7 +123,7 @@ impl FileFilter {
         Ok(Arc::clone(&self.programs().made[&(link_type, swapped)]))
     }
 
-    /// Why packets of some link type are asked about by an interpreter; `None`: none are.
+    /// Returns why the filter is interpreted for some link type; `None`: it is not.
     pub fn why_interpreted(&self) -> Option<String> {
         self.programs().made.values().find_map(|program| program.why_interpreted()).map(str::to_owned)
     }
@@ -129,7 +132,7 @@ impl FileFilter {
         self.programs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Compiles for a link type.
+    /// Compiles the filter for a link type.
     fn compile(&self, link_type: u16, swapped: bool) -> Result<(), FilterError> {
         let link_types = self.programs().link_types.clone();
         let filter = self.filter.clone().among(link_types);

@@ -1,7 +1,7 @@
-//! Filters: what of the packets is wanted.
+//! Filters: which packets are wanted.
 //!
-//! A [`Filter`] is an expression and how it is to be understood. It becomes a program only where it is known what it filters:
-//! packets of a link type, met by a receiver. Each source takes it in its own way: see [`crate::Builder::filter`].
+//! A [`Filter`] is an expression and its context. It is compiled to a program once it is known what it filters: packets
+//! of a link type, seen by a receiver. Each source runs it in its own way: see [`crate::Builder::filter`].
 
 mod exchange;
 mod matcher;
@@ -30,14 +30,14 @@ pub use weir_filter::{Dialect, Filter as Compiled};
 
 use crate::DEFAULT_SNAP_LEN;
 
-/// An expression, and how it is to be understood.
+/// A filter expression and its context.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Filter {
     text: String,
     dialect: Dialect,
     names: Arc<dyn Names + Send + Sync>,
-    /// Link types of all packets that it is for, where there are several.
+    /// The link types of all packets, if there are several.
     link_types: Vec<u16>,
     netmask: Option<u32>,
 }
@@ -45,16 +45,16 @@ pub struct Filter {
 /// What a filter is compiled for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receiver {
-    /// `LINKTYPE_*` of the packets.
+    /// The link type of the packets (`LINKTYPE_*`).
     pub link_type: u16,
-    /// It knows of a packet what stands beside its bytes ([`weir_filter::graph::Meta`]).
+    /// Whether it knows a packet's metadata ([`weir_filter::graph::Meta`]).
     pub metadata: bool,
-    /// Headers of the link type that are in the byte order of the capturing host are in the other order.
+    /// Whether link-layer headers in the byte order of the capturing host are in the other order here.
     pub swapped: bool,
-    /// Mask of the IPv4 network, which says what addresses are broadcasts; of an interface that of its first address, as
-    /// libpcap's `pcap_lookupnet` tells it.
+    /// The IPv4 netmask, which determines the broadcast addresses. For an interface it is that of its first address, as
+    /// in libpcap's `pcap_lookupnet`.
     pub netmask: Option<u32>,
-    /// VLAN tags were taken off before, and nobody tells them.
+    /// Whether VLAN tags were stripped and not reported.
     #[serde(default)]
     pub tags_lost: bool,
 }
@@ -64,13 +64,13 @@ pub struct Receiver {
 pub struct FilterError {
     text: String,
     error: weir_filter::Error,
-    /// It is an expression, but not for packets of this link type.
+    /// The expression is valid, but not for packets of this link type.
     is_expression: bool,
     interface: Option<String>,
 }
 
 impl Filter {
-    /// The filter of this expression, in the default dialect, without names.
+    /// Creates a filter in the default dialect, without names.
     pub fn new(text: impl Into<String>) -> Self {
         Self {
             text: text.into(),
@@ -81,27 +81,27 @@ impl Filter {
         }
     }
 
-    /// In which dialect the expression is.
+    /// Sets the dialect of the expression.
     pub fn dialect(mut self, dialect: Dialect) -> Self {
         self.dialect = dialect;
         self
     }
 
-    /// Who knows the names in it.
+    /// Sets how names in the expression are looked up.
     pub fn names(mut self, names: impl Names + Send + Sync + 'static) -> Self {
         self.names = Arc::new(names);
         self
     }
 
-    /// The mask of the IPv4 network, for `ip broadcast`; `None`: a capture takes that of its interface, and of files it is not
-    /// known.
+    /// Sets the IPv4 netmask for `ip broadcast`; `None`: a capture uses that of its interface, and for files it is
+    /// unknown.
     pub fn netmask(mut self, netmask: Option<Ipv4Addr>) -> Self {
         self.netmask = netmask.map(u32::from);
         self
     }
 
-    /// The same for packets of these link types (`LINKTYPE_*`) side by side: a term that can be asked of some of them only is
-    /// false for the others, where alone it would be refused.
+    /// Sets the link types (`LINKTYPE_*`) of all packets to be filtered. A term that only applies to some of them is
+    /// then false for the others, instead of an error.
     pub fn among(mut self, link_types: impl IntoIterator<Item = u16>) -> Self {
         self.link_types = link_types.into_iter().collect();
         self.link_types.sort_unstable();
@@ -109,18 +109,18 @@ impl Filter {
         self
     }
 
-    /// The same with names that are looked up no more than once.
+    /// Looks up each name at most once.
     fn remembering_names(self) -> Self {
         Self { names: Arc::new(Remembered::new(self.names)), ..self }
     }
 
-    /// The expression as it was written.
+    /// Returns the original expression.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// As files and people are told: the expression in one line, with its dialect where it is not the default; cut where it
-    /// is longer than what is still read.
+    /// Returns the filter as shown in files and to the user: the expression on one line, with the dialect unless it is
+    /// the default. Expressions too long to read are cut.
     pub fn label(&self) -> String {
         const LONGEST: usize = 4096;
         let mut words = String::new();
@@ -138,11 +138,11 @@ impl Filter {
         }
     }
 
-    /// Compiles it as far as all machines have in common.
+    /// Compiles the filter to its machine-independent form.
     ///
     /// # Errors
     ///
-    /// An expression that is wrong, or that asks for what packets of this link type do not have.
+    /// The expression is invalid, or tests something that packets of this link type do not have.
     pub fn compile(&self, receiver: Receiver) -> Result<Compiled, FilterError> {
         let beside = if receiver.metadata { Beside::All } else { Beside::Nothing };
         self.compile_knowing(beside, receiver)
@@ -158,7 +158,8 @@ impl Filter {
             metadata,
             swapped: receiver.swapped,
             others: &others,
-            // tcpdump takes 0 where it is not known, for files and `any`, too: limited broadcasts and 0.0.0.0 are left.
+            // tcpdump uses 0 if it is unknown, even for files and `any`: only limited broadcasts and 0.0.0.0 match
+            // then.
             netmask: match self.dialect {
                 Dialect::Weir => self.netmask.or(receiver.netmask),
                 Dialect::Pcap => self.netmask.or(receiver.netmask).or(Some(0)),
@@ -179,13 +180,13 @@ impl Filter {
 }
 
 impl Filter {
-    /// Compiles it for the packets of a file, which may tell their direction
-    /// ([`Metadata::of_direction`](weir_filter::interpret::Metadata::of_direction)); not in libpcap's dialect, in which files
-    /// have none.
+    /// Compiles the filter for packets of a file, which may record their direction
+    /// ([`Metadata::of_direction`](weir_filter::interpret::Metadata::of_direction)). In libpcap's dialect, files have
+    /// none.
     ///
     /// # Errors
     ///
-    /// As [`Filter::compile`].
+    /// See [`Filter::compile`].
     pub fn compile_for_file(&self, link_type: u16, swapped: bool) -> Result<Compiled, FilterError> {
         let beside = match self.dialect {
             Dialect::Pcap => Beside::Nothing,
@@ -197,8 +198,8 @@ impl Filter {
         )
     }
 
-    /// Compiles it for the programs that `loader` makes. Where tags are in the packet, what else is known beside the bytes is
-    /// asked for only where the expression cannot do without.
+    /// Compiles the filter for programs made by `loader`. If tags are inside the packet, other metadata is used only if
+    /// the expression needs it.
     pub(crate) fn compile_for(&self, loader: &Loader, receiver: Receiver) -> Result<Compiled, FilterError> {
         let bare = Receiver { metadata: false, ..receiver };
         let compiled = loader.tag_is_inside().then(|| self.compile(bare)).and_then(Result::ok);
@@ -207,12 +208,12 @@ impl Filter {
 }
 
 impl FilterError {
-    /// What is wrong, and where in the expression.
+    /// Returns what is wrong, and where in the expression.
     pub fn error(&self) -> &weir_filter::Error {
         &self.error
     }
 
-    /// The same, naming the interface if it is wrong for that.
+    /// Adds the name of the interface, if the expression is only invalid for that.
     pub(crate) fn on(self, interface: &str) -> Self {
         Self { interface: self.is_expression.then(|| interface.to_owned()), ..self }
     }
@@ -223,7 +224,7 @@ fn tags_lost(text: &str) -> weir_filter::Error {
         .help("capture with --source tc, or have the driver leave the tags")
 }
 
-/// With the place marked under the expression.
+/// Marks the place of the error below the expression.
 impl fmt::Display for FilterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("the filter is wrong")?;

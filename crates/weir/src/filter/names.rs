@@ -1,4 +1,4 @@
-//! The names that expressions may use: the system's, and files for sets.
+//! Names in expressions: those known to the system, and files with sets.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -6,21 +6,21 @@ use std::path::PathBuf;
 use weir_filter::names::{Names, Service};
 use weir_sys::names;
 
-/// Whatever the system knows (nsswitch.conf(5)). The set `@NAME` is the file NAME.
+/// The names known to the system (nsswitch.conf(5)). The set `@NAME` is the file NAME.
 ///
-/// Looking up hosts may ask the network, and all of it reads files: a process that has given that up knows no names.
+/// Looking up hosts may use the network, and all lookups read files, so a confined process knows no names.
 #[derive(Clone, Debug, Default)]
 pub struct SystemNames {
     sets: PathBuf,
 }
 
 impl SystemNames {
-    /// Files of sets that are not given by a whole path are in the working directory.
+    /// Looks for files with sets in the working directory, unless their path is absolute.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// They are in `directory`.
+    /// Looks for files with sets in `directory`.
     pub fn sets_in(directory: impl Into<PathBuf>) -> Self {
         Self { sets: directory.into() }
     }

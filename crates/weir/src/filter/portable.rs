@@ -1,4 +1,4 @@
-//! A filter that another process can compile: the expression, and what its names stand for.
+//! A filter that another process can compile: the expression, and the values of its names.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 use super::remembered::{Answers, Remembered};
 use super::{Compiled, Dialect, Filter, FilterError, Receiver};
 
-/// A [`Filter`] whose names have been looked up, to be sent to who has no names, or is not to look for them: what compiles it
-/// reads no file and asks nobody.
+/// A [`Filter`] with resolved names, for another process that cannot or should not resolve them: compiling it reads no
+/// files and sends no queries.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct PortableFilter {
     text: String,
-    /// It is in libpcap's dialect.
+    /// Whether it is in libpcap's dialect.
     pcap: bool,
     #[serde(default)]
     netmask: Option<Ipv4Addr>,
@@ -22,11 +22,12 @@ pub struct PortableFilter {
 }
 
 impl Filter {
-    /// The same for elsewhere, where it is compiled for `receivers`. With it, whether none of those can ever want a packet.
+    /// Resolves the names in the filter, for compiling it elsewhere for `receivers`. Also returns whether no packet of
+    /// any receiver can match.
     ///
     /// # Errors
     ///
-    /// An expression that is wrong, or that asks for what packets of one of the link types do not have.
+    /// The expression is invalid, or tests something that packets of one of the link types do not have.
     pub fn portable(&self, receivers: &[Receiver]) -> Result<(PortableFilter, bool), FilterError> {
         let names = Arc::new(Remembered::new(Arc::clone(&self.names)));
         let filter = Self { names: Arc::clone(&names) as _, ..self.clone() };
@@ -51,7 +52,7 @@ impl From<PortableFilter> for Filter {
     }
 }
 
-/// Without the members of its sets.
+/// Omits the members of sets.
 impl fmt::Debug for PortableFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PortableFilter")

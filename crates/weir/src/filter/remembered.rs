@@ -1,5 +1,5 @@
-//! Names that are looked up once, so that a filter compiled again means the same, even where the system can no longer be
-//! asked.
+//! Names that are looked up only once, so that a filter compiled again has the same meaning, even if the system can no
+//! longer be queried.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -8,14 +8,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use weir_filter::names::{Names, Service};
 
-/// Answers as `names` did when it was asked first.
+/// Repeats the first answers of `names`.
 #[derive(Debug)]
 pub(super) struct Remembered {
     names: Arc<dyn Names + Send + Sync>,
     answers: Mutex<Answers>,
 }
 
-/// What was asked, and what the answers were.
+/// Names and the answers for them.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Answers {
     hosts: HashMap<String, Vec<IpAddr>>,
@@ -26,7 +26,7 @@ pub(super) struct Answers {
     sets: HashMap<String, Result<String, String>>,
 }
 
-/// A [`Service`]: over TCP, UDP and SCTP.
+/// A [`Service`]: its ports over TCP, UDP and SCTP.
 type Ports = [Option<u16>; 3];
 
 fn ports(Service { tcp, udp, sctp }: Service) -> Ports {
@@ -42,7 +42,7 @@ impl Remembered {
         Self { names, answers: Mutex::default() }
     }
 
-    /// The answers so far.
+    /// Returns the answers so far.
     pub(super) fn answers(&self) -> Answers {
         self.answers.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -88,7 +88,7 @@ impl Names for Remembered {
     }
 }
 
-/// Nothing else is known.
+/// All other names are unknown.
 impl Names for Answers {
     fn host(&self, name: &str) -> Vec<IpAddr> {
         self.hosts.get(name).cloned().unwrap_or_default()
@@ -121,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    /// Says something else each time.
+    /// Gives a different answer each time.
     #[derive(Debug, Default)]
     struct Moody(AtomicU16);
 

@@ -1,6 +1,6 @@
-//! Sets of the filters in force, which change while they run.
+//! Sets of the active filters, which can be changed while the filters run.
 //!
-//! A capture may not be permitted to change a map, but it may give somebody else a descriptor: who asks for a change makes it.
+//! A capture may not be allowed to change a map, but it can pass the descriptor to the process that wants the change.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,30 +17,31 @@ use weir_sys::CallError;
 use super::Program;
 use crate::Error;
 
-/// What is known of a set beside its map.
+/// The name and kind of a set.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SetLabel {
-    /// What the expression calls it, without `@`.
+    /// The name in the expression, without `@`.
     pub name: String,
-    /// What its members are.
+    /// The kind of its members.
     pub kind: MemberKind,
 }
 
-/// What the members of a set are, and how the words are read that list them. A set of addresses is two: one a family.
+/// The kind of a set's members, and how lists of them are parsed. A set of addresses is two sets, one per address
+/// family.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MemberKind {
-    /// Of `port in`.
+    /// Ports of `port in`.
     Ports,
-    /// Of `tcp port in`.
+    /// Ports of `tcp port in`.
     TcpPorts,
-    /// Of `udp port in`.
+    /// Ports of `udp port in`.
     UdpPorts,
-    /// Of `sctp port in`.
+    /// Ports of `sctp port in`.
     SctpPorts,
-    /// Of `vlan in`.
+    /// VLANs of `vlan in`.
     Vlans,
-    /// Of `ether host in`.
+    /// MAC addresses of `ether host in`.
     Macs,
     /// IPv4 addresses of `host in`.
     Ipv4Hosts,
@@ -52,14 +53,14 @@ pub enum MemberKind {
     Ipv6Networks,
 }
 
-/// A set of a filter that is in force.
+/// A set of an active filter.
 #[derive(Debug)]
 pub struct LiveSet {
-    /// Number of the interface.
+    /// The number of the interface.
     pub interface: u32,
-    /// What it is.
+    /// Its name and kind.
     pub label: SetLabel,
-    /// Its map.
+    /// The descriptor of its map.
     pub descriptor: OwnedFd,
 }
 
@@ -68,11 +69,11 @@ pub struct LiveSet {
 pub struct Members(Vec<Contents>);
 
 impl SetLabel {
-    /// Reads what `text` lists, as in the file of such a set.
+    /// Parses a list of members, in the format of set files.
     ///
     /// # Errors
     ///
-    /// A member that is none.
+    /// A member is invalid.
     pub fn members(&self, text: &str, names: &dyn Names) -> Result<Members, Error> {
         let read = parse::members(text, self.kind.holds(), names);
         let wrong = |error: weir_filter::Error| format!("members of `@{}`: {}", self.name, error.message);
@@ -81,11 +82,11 @@ impl SetLabel {
 }
 
 impl LiveSet {
-    /// Changes it. `members` are what its label has read; those of the other family are of no effect.
+    /// Changes the set. `members` must come from its label; those of the other address family are ignored.
     ///
     /// # Errors
     ///
-    /// No privilege, no room: then some may have changed.
+    /// Missing privileges, or no room; in the latter case some members may have changed.
     ///
     /// # Panics
     ///
@@ -100,23 +101,23 @@ impl LiveSet {
 /// The label of a set, and a descriptor of its map.
 pub(crate) type Labelled = (SetLabel, OwnedFd);
 
-/// The filter in force at a place, with its sets; shared by all who exchange it. What the sets are is for who changes them to
-/// check.
+/// The active filter in a place, with its sets, shared by all that replace it. Those who change the sets check what
+/// they are.
 #[derive(Debug, Default)]
 pub(crate) struct InForce<T>(Arc<Mutex<(T, Vec<Labelled>)>>);
 
 impl<T> InForce<T> {
-    /// This one comes into force; gives the one before.
+    /// Activates this filter; returns the previous one.
     pub(crate) fn replace(&self, filter: (T, Vec<Labelled>)) -> (T, Vec<Labelled>) {
         std::mem::replace(&mut *self.lock(), filter)
     }
 
-    /// What it is.
+    /// Asks about the active filter.
     pub(crate) fn ask<R>(&self, question: impl FnOnce(&T) -> R) -> R {
         question(&self.lock().0)
     }
 
-    /// The labels of its sets, with a descriptor for each.
+    /// Returns the labels and descriptors of its sets.
     pub(crate) fn sets(&self) -> Result<Vec<Labelled>, Error> {
         Ok(duplicated(self.lock().1.iter().map(|(label, map)| (label, map)))?)
     }
@@ -132,7 +133,7 @@ impl<T> Clone for InForce<T> {
     }
 }
 
-/// The sets that have a name, by which they can be changed.
+/// Returns the sets that have names, by which they can be changed.
 pub(crate) fn labelled(sets: &[SetMap]) -> Result<Vec<Labelled>, CallError> {
     let named = sets.iter().filter_map(|set| Some((set.name()?, set)));
     let labelled = |(name, set): (&SetName, &SetMap)| {
@@ -143,12 +144,12 @@ pub(crate) fn labelled(sets: &[SetMap]) -> Result<Vec<Labelled>, CallError> {
 }
 
 impl Program {
-    /// The descriptors of its programs.
+    /// Returns the descriptors of its programs.
     pub(crate) fn programs(&self) -> &[OwnedFd] {
         &self.descriptors[..self.descriptors.len().saturating_sub(self.sets.len())]
     }
 
-    /// Its sets.
+    /// Returns its sets.
     pub(crate) fn labelled(&self) -> Result<Vec<Labelled>, CallError> {
         duplicated(self.sets.iter().zip(&self.descriptors[self.programs().len()..]))
     }
@@ -164,7 +165,7 @@ fn duplicated<'a>(
 }
 
 impl MemberKind {
-    /// Of a set that is read so and is in such a map.
+    /// Returns the kind of a set with these members in such a map.
     fn new(holds: Holds, map: SetKind) -> Self {
         match (holds, map) {
             (Holds::Ports, _) => Self::Ports,

@@ -1,4 +1,4 @@
-//! What became of packets that were to be forwarded.
+//! What happened to packets that were to be forwarded.
 
 use std::time::Duration;
 
@@ -7,49 +7,49 @@ use weir_bpf::forward::Counters;
 
 use crate::account::NicCounters;
 
-/// Counters that close: each packet that reaches the program ends in exactly one of them.
+/// Counters that add up: each packet that reaches the program ends in exactly one of them.
 ///
-/// `seen = filtered + forwarded + dropped + passed + no_room + too_long + unable + errors`, and while packets arrive those that are just
-/// being handed over ([`in_flight`](Self::in_flight)).
+/// `seen = filtered + forwarded + dropped + passed + no_room + too_long + unable + errors`. While packets arrive, those
+/// [`in_flight`](Self::in_flight) have to be added.
 ///
-/// All count packets, but for `bytes`.
+/// All of them count packets, except `bytes`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct ForwardTally {
-    /// Reached the program.
+    /// Packets that reached the program.
     pub seen: u64,
-    /// Not wanted by the filter: gone on to the stack.
+    /// Rejected by the filter and left to this host's stack.
     pub filtered: u64,
-    /// Taken by the driver of the other interface.
+    /// Accepted by the driver of the other interface.
     pub forwarded: u64,
-    /// Of those forwarded, or still on their way out, the ones that a handler has changed.
+    /// Packets changed by a handler, among those forwarded or on their way out.
     pub changed: u64,
-    /// Ended by a handler.
+    /// Dropped by a handler.
     pub dropped: u64,
-    /// Given to this host's stack by a handler.
+    /// Passed to this host's stack by a handler.
     pub passed: u64,
-    /// Lost: that driver had no room, or the handler took too long.
+    /// Lost: the other driver had no room, or the handler took too long.
     pub no_room: u64,
-    /// Lost: longer than the other interface's MTU allows.
+    /// Lost: longer than the MTU of the other interface.
     pub too_long: u64,
-    /// Lost: the other interface was down, or its driver could not take redirected packets.
+    /// Lost: the other interface was down, or its driver could not send redirected packets.
     pub unable: u64,
-    /// Lost: could not be worked on, or the other interface was gone.
+    /// Lost: the packet could not be processed, or the other interface was gone.
     pub errors: u64,
-    /// Lengths of the packets that were to be forwarded.
+    /// Total length of the packets to be forwarded, in bytes.
     pub bytes: u64,
 }
 
-/// One receive queue's account.
+/// The account of one receive queue.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub struct ForwardQueue {
-    /// Its number.
+    /// The number of the queue.
     pub queue: u32,
-    /// Packets.
+    /// Its counters.
     pub tally: ForwardTally,
 }
 
-/// What the device that sends tells of itself; growth since forwarding began. Packets that its driver has not taken may be
-/// among them, and those that others have sent.
+/// Counters of the sending device since forwarding began. They may include packets that its driver did not accept, and
+/// packets from other senders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct SendCounters {
     /// `tx_errors`.
@@ -58,41 +58,41 @@ pub struct SendCounters {
     pub dropped: u64,
 }
 
-/// The account of one way.
+/// The account of one direction.
 #[derive(Clone, Debug, Serialize)]
 pub struct WayAccount {
-    /// The interface that receives.
+    /// The receiving interface.
     pub from: String,
-    /// The interface that sends.
+    /// The sending interface.
     pub to: String,
-    /// Per receive queue.
+    /// One entry per receive queue.
     pub queues: Vec<ForwardQueue>,
-    /// Packets of which the driver could not say whether it had taken a VLAN tag off: they went without.
+    /// Packets for which the driver did not report whether it had stripped a VLAN tag; they were forwarded without one.
     pub untold_tags: u64,
-    /// Losses before the program; absent where nobody has looked from the beginning.
+    /// Losses before the program; absent unless they were watched from the beginning.
     pub nic: Option<NicCounters>,
-    /// Of the device that sends; absent in the same case.
+    /// Counters of the sending device; absent in the same case.
     pub sender: Option<SendCounters>,
 }
 
-/// The whole account.
+/// The account of forwarding.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct ForwardAccount {
-    /// Since it began, until it was stopped; zero where nobody knows.
+    /// Time from the beginning until forwarding was stopped; zero if unknown.
     #[serde(skip)]
     pub elapsed: Duration,
-    /// Per way.
+    /// One entry per direction.
     pub ways: Vec<WayAccount>,
 }
 
 impl ForwardTally {
-    /// Packets that were to be forwarded and were not.
+    /// Returns the number of packets that should have been forwarded but were not.
     pub fn lost(&self) -> u64 {
         self.no_room + self.too_long + self.unable + self.errors
     }
 
-    /// Packets that are being handed over, or are with a handler. What is left of them once it was stopped is lost: a handler has
-    /// panicked, its process was killed, or the kernel dropped them and told nobody.
+    /// Returns the number of packets being handed over or processed by a handler. Any that remain after forwarding has
+    /// stopped are lost: a handler panicked, its process was killed, or the kernel dropped them without counting them.
     pub fn in_flight(&self) -> u64 {
         let ended = self.filtered + self.forwarded + self.dropped + self.passed + self.lost();
         self.seen.saturating_sub(ended)
@@ -124,7 +124,7 @@ impl std::ops::AddAssign for ForwardTally {
 }
 
 impl WayAccount {
-    /// The sum over the queues.
+    /// Returns the sum over all queues.
     pub fn total(&self) -> ForwardTally {
         let mut total = ForwardTally::default();
         self.queues.iter().for_each(|queue| total += queue.tally);
@@ -133,7 +133,7 @@ impl WayAccount {
 }
 
 impl ForwardAccount {
-    /// The sum over the ways.
+    /// Returns the sum over both directions.
     pub fn total(&self) -> ForwardTally {
         let mut total = ForwardTally::default();
         self.ways.iter().for_each(|way| total += way.total());

@@ -1,4 +1,4 @@
-//! The copy of what is forwarded: a pool that the program fills before it redirects, read as any capture is.
+//! The copy of forwarded packets: a pool that the program fills before redirecting, and that is read like any capture.
 
 use weir_bpf::pool::{PoolMaps, PoolOptions};
 use weir_ring::Shape;
@@ -12,24 +12,24 @@ use crate::source::programmed::{self, AtGateInForce, Programmed, pool_options};
 use crate::source::xdp;
 use crate::{Error, size};
 
-/// The copy of one way.
+/// The copy of one direction.
 #[derive(Debug)]
 pub(super) struct Copy<'a> {
     settings: &'a Settings,
-    /// Number of the way, and of its interface in the copy.
+    /// The number of the direction, which is also that of its interface in the copy.
     id: u32,
     snap_len: u32,
     shape: Shape,
 }
 
 impl<'a> Copy<'a> {
-    /// Plans the pool for what `from` receives.
+    /// Plans the pool for packets that `from` receives.
     pub(super) fn plan(from: &End, id: u32, settings: &'a Settings) -> Result<Self, Error> {
         let shape = settings.pool.shape(&from.device.link.name, Self::need(from, settings))?;
         Ok(Self { settings, id, snap_len: Self::snap_len(from, settings), shape })
     }
 
-    /// What has to be had for it.
+    /// Returns the resources needed.
     pub(super) fn need(from: &End, settings: &Settings) -> Need {
         programmed::need(from.device.rx_queues, Self::snap_len(from, settings))
     }
@@ -38,12 +38,12 @@ impl<'a> Copy<'a> {
         settings.snap_len.min(xdp::largest_native(&from.device))
     }
 
-    /// What the program has to know of it.
+    /// Returns the options for the program.
     pub(super) fn options(&self) -> PoolOptions {
         pool_options(&self.shape, self.settings, self.id, self.snap_len, false)
     }
 
-    /// The process's half; `in_force`: the filter of the way.
+    /// Opens the process's side; `in_force` is the filter of this direction.
     pub(super) fn port(self, from: &End, maps: PoolMaps, in_force: &AtGateInForce) -> Result<Port, Error> {
         let device = &from.device;
         let source = Programmed::new(device, false, self.shape, maps)?.filtered_by(in_force);

@@ -1,4 +1,4 @@
-//! One of the two interfaces: what is known of it, and what happens to it.
+//! One of the two interfaces: its properties, and changes to it.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ use crate::source::writers::{self, Native};
 use crate::source::xdp;
 use crate::{Error, Namespace};
 
-/// An interface, found and followed.
+/// An interface that is being watched.
 #[derive(Debug)]
 pub(super) struct End {
     id: u32,
@@ -54,7 +54,7 @@ impl End {
         })
     }
 
-    /// As the user calls it.
+    /// The name as given by the user.
     pub(super) fn name(&self) -> &str {
         &self.device.link.name
     }
@@ -63,18 +63,18 @@ impl End {
         self.device.link.index
     }
 
-    /// Another look at its namespace.
+    /// Opens its namespace again.
     pub(super) fn site(&self) -> Result<Site, Error> {
         Site::open(self.namespace.as_ref())
     }
 
-    /// Does `work` in its namespace.
+    /// Runs `work` in its namespace.
     pub(super) fn inside<R: Send>(&self, work: impl FnOnce() -> R + Send) -> Result<R, Error> {
         site::inside(self.namespace.as_ref(), work)
     }
 
-    /// Has it receive frames for other stations: as long as this process lives, or until somebody ends it, which is left to
-    /// be known by a directory, `lasting`.
+    /// Makes the interface promiscuous: while this process lives, or, with `lasting`, until forwarding is ended.
+    /// `lasting` is a directory to be created as a mark of that.
     pub(super) fn make_promiscuous(&mut self, lasting: Option<PathBuf>) -> Result<(), Error> {
         let index = self.index();
         let refused = |error: weir_sys::CallError| match Errno::from_raw_os_error(error.errno()) {
@@ -102,12 +102,12 @@ impl End {
         self.gone
     }
 
-    /// What there is to tell at the beginning.
+    /// Returns what to report at the start.
     pub(super) fn first_event(&self) -> Option<Event> {
         self.known.lacks_carrier().then(|| self.event(Change::NoCarrier))
     }
 
-    /// What has happened to it since the last time.
+    /// Returns what has changed since the last call.
     pub(super) fn listen(&mut self) -> Result<Vec<Event>, Error> {
         let mut events = Vec::new();
         for change in self.site.changes()? {
@@ -149,12 +149,12 @@ impl End {
         Event { interface: self.id, name: self.name().to_owned(), change }
     }
 
-    /// Readable when there is something to hear.
+    /// Returns a descriptor that is readable when something has changed.
     pub(super) fn fd(&self) -> Option<PollFd<'_>> {
         Some(PollFd::from_borrowed_fd(self.site.fd()?, PollFlags::IN))
     }
 
-    /// Looks at the device's own counters.
+    /// Reads the device's own counters.
     pub(super) fn count(&mut self) -> Result<(), Error> {
         let index = self.index();
         if let Some(link) = self.site.links()?.into_iter().find(|link| link.index == index) {
@@ -163,7 +163,7 @@ impl End {
         Ok(())
     }
 
-    /// What it has lost as it received.
+    /// Returns its losses while receiving.
     pub(super) fn nic(&self) -> NicCounters {
         let grown = |of: fn(&Link) -> u64| of(&self.now).saturating_sub(of(&self.began));
         NicCounters {
@@ -173,14 +173,14 @@ impl End {
         }
     }
 
-    /// What it has lost as it sent.
+    /// Returns its losses while sending.
     pub(super) fn sender(&self) -> SendCounters {
         let grown = |of: fn(&Link) -> u64| of(&self.now).saturating_sub(of(&self.began));
         SendCounters { errors: grown(|link| link.tx_errors), dropped: grown(|link| link.tx_dropped) }
     }
 }
 
-/// Refuses what does not go together, before anything is attached.
+/// Rejects combinations that do not work, before anything is attached.
 pub(super) fn check(ends: &[End; 2], both: bool) -> Result<(), Error> {
     let [from, to] = ends;
     let (from_name, to_name) = (from.name(), to.name());
@@ -208,7 +208,7 @@ pub(super) fn check(ends: &[End; 2], both: bool) -> Result<(), Error> {
     Ok(())
 }
 
-/// Whether a program can be put there.
+/// Checks that a program can be attached to the interface.
 fn receives(end: &End) -> Result<(), Error> {
     if end.device.link.xdp_program.is_some() {
         return Err(refused(xdp::busy(&end.device)));
@@ -228,7 +228,7 @@ fn receives(end: &End) -> Result<(), Error> {
     Ok(())
 }
 
-/// The same error, with what to do about it here: there is no other way to attach.
+/// Converts an error so that its advice fits forwarding, which has no other way to attach.
 pub(super) fn refused(error: Error) -> Error {
     let (what, mend) = match &error {
         Error::Busy { name, .. } => {
@@ -244,7 +244,7 @@ pub(super) fn refused(error: Error) -> Error {
     Error::Forward { what, mend }
 }
 
-/// Whether redirected packets can be sent there.
+/// Checks that the interface can send redirected packets.
 fn sends(end: &End) -> Result<(), Error> {
     if end.device.abilities.is_none_or(|can| can.redirect_target()) {
         return Ok(());
@@ -267,7 +267,7 @@ fn sends(end: &End) -> Result<(), Error> {
     Err(Error::Forward { what, mend })
 }
 
-/// Whether what one receives fits through the other.
+/// Checks that packets of one interface fit through the other.
 fn fits(from: &End, to: &End) -> Result<(), Error> {
     let (here, there) = (from.device.link.mtu, to.device.link.mtu);
     if here <= there {

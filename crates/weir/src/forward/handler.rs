@@ -1,25 +1,27 @@
-//! What a handler of packets on their way gets, and says.
+//! The interface of handlers of forwarded packets.
 
 use weir_sys::xsk::Frame;
 
-/// What becomes of a packet.
+/// What to do with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes on, as it is now.
+    /// Forward it as it is now.
     Forward,
-    /// It ends here.
+    /// Drop it.
     Drop,
-    /// It goes to this host's stack, as it is now, as if nobody had taken it. That copies it, and takes a system call in another
-    /// thread: for the few packets that are for the host itself, ARP among them. A filter spares the many the way here.
+    /// Pass it to this host's stack as it is now, as if it had not been taken. The packet is copied, and another thread
+    /// makes a system call. This is meant for the few packets addressed to the host itself, including ARP; a filter
+    /// keeps most others away from the handler.
     ///
-    /// It takes Linux 5.18 and `CAP_SYS_ADMIN`; without the latter each takes tens of milliseconds. Packets that find
-    /// [no room](super::ForwardTally::no_room) are lost, and so are those beyond some 3500 bytes ([errors](super::ForwardTally::errors)).
+    /// Requires Linux 5.18, and `CAP_SYS_ADMIN`, without which each packet takes tens of milliseconds. Packets are lost
+    /// if there is [no room](super::ForwardTally::no_room), or if they exceed about 3500 bytes
+    /// ([errors](super::ForwardTally::errors)).
     Stack,
 }
 
-/// Looks at each packet of one receive queue, and may change it, in a thread without privileges.
+/// A function that inspects, and may change, each packet of one receive queue, in a thread without privileges.
 pub trait Handler: Send + 'static {
-    /// What becomes of `packet`.
+    /// Decides what to do with `packet`.
     fn packet(&mut self, packet: &mut Packet<'_, '_>) -> Verdict;
 }
 
@@ -29,16 +31,16 @@ impl<F: FnMut(&mut Packet<'_, '_>) -> Verdict + Send + 'static> Handler for F {
     }
 }
 
-/// A receive queue, whose packets have a handler of their own.
+/// A receive queue with its own handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Lane {
-    /// Its way: 0 from the first interface to the second, 1 back.
+    /// The direction: 0 from the first interface to the second, 1 back.
     pub way: usize,
-    /// Its number on the interface that receives.
+    /// The number of the queue on the receiving interface.
     pub queue: u32,
 }
 
-/// A packet on its way: from its Ethernet header on, VLAN tags included.
+/// A packet being forwarded, from its Ethernet header, including VLAN tags.
 #[derive(Debug)]
 pub struct Packet<'a, 'memory> {
     frame: &'a mut Frame<'memory>,
@@ -54,36 +56,36 @@ impl<'a, 'memory> Packet<'a, 'memory> {
         self.changed
     }
 
-    /// Its bytes.
+    /// Returns the bytes of the packet.
     pub fn data(&self) -> &[u8] {
         self.frame.bytes()
     }
 
-    /// Its bytes, to be changed: it counts as changed from here on.
+    /// Returns the bytes of the packet for writing, and counts it as changed.
     pub fn data_mut(&mut self) -> &mut [u8] {
         self.changed = true;
         self.frame.bytes_mut()
     }
 
-    /// Begins it `count` bytes earlier, and gives these, which hold anything; `None`: there is no room (256 bytes).
+    /// Adds `count` bytes with arbitrary contents at the front, and returns them; `None`: no room (256 bytes at most).
     pub fn grow_head(&mut self, count: usize) -> Option<&mut [u8]> {
         self.changed = true;
         self.frame.grow_head(count)
     }
 
-    /// Takes its first `count` bytes off, or all if it has fewer.
+    /// Removes the first `count` bytes, or all if there are fewer.
     pub fn shrink_head(&mut self, count: usize) {
         self.changed = true;
         self.frame.shrink_head(count);
     }
 
-    /// Ends it `count` bytes later, and gives these, which hold anything; `None`: there is no room.
+    /// Adds `count` bytes with arbitrary contents at the end, and returns them; `None`: no room.
     pub fn grow_tail(&mut self, count: usize) -> Option<&mut [u8]> {
         self.changed = true;
         self.frame.grow_tail(count)
     }
 
-    /// Keeps its first `length` bytes, or all if it has fewer.
+    /// Keeps the first `length` bytes, or all if there are fewer.
     pub fn truncate(&mut self, length: usize) {
         self.changed = true;
         self.frame.truncate(length);

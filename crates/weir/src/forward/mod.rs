@@ -1,13 +1,13 @@
-//! Forwarding: what one interface receives is sent on another, inside the kernel or through a handler.
+//! Forwarding packets from one interface to another, inside the kernel or through a handler.
 //!
 //! ```text
-//!  from: driver -> filter, if any --+-- wanted ------> to: driver     counted once that has taken it
+//!  from: driver -> filter, if any --+-- wanted ------> to: driver     counted once the driver has taken it
 //!                                   '-- not wanted --> the stack of this host
 //! ```
 //!
-//! Without a handler no packet comes to this process: it attaches, counts, exchanges the filter and takes off. With one
-//! ([`ForwardBuilder::open_with`]) packets come by AF_XDP sockets in memory of the process, may be changed there, and are sent from
-//! where they lie.
+//! Without a handler no packet reaches this process: it attaches the program, counts, changes the filter, and detaches.
+//! With a handler ([`ForwardBuilder::open_with`]) packets arrive through AF_XDP sockets in memory of the process, may
+//! be changed there, and are sent from the same memory.
 
 mod account;
 mod copy;
@@ -38,17 +38,17 @@ use crate::filter::{Exchange, Turn};
 use crate::memory::{self, Memory};
 use crate::{Capture, Error, Event, Filter, Namespace};
 
-/// What becomes of forwarding when the process ends, however it does.
+/// What happens to forwarding when the process ends, for whatever reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum OnExit {
-    /// It ends, too: packets go to the stack of this host, as without it.
+    /// It ends too, and packets go to this host's stack as before.
     #[default]
     Closed,
-    /// It goes on in the kernel until [`ForwardBuilder::end`].
+    /// The kernel continues it until [`ForwardBuilder::end`].
     Open,
 }
 
-/// Asks for forwarding: [`Forward::between`].
+/// A builder for forwarding, created by [`Forward::between`].
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct ForwardBuilder {
@@ -61,7 +61,7 @@ pub struct ForwardBuilder {
     copied: Option<Builder>,
 }
 
-/// Forwarding that runs.
+/// Active forwarding between two interfaces.
 #[derive(Debug)]
 pub struct Forward {
     ends: [End; 2],
@@ -75,97 +75,101 @@ pub struct Forward {
     exchanging: Turn,
 }
 
-/// One way that packets go, as people want it described.
+/// A description of one direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WayInfo {
-    /// The interface that receives them.
+    /// The receiving interface.
     pub from: String,
-    /// The interface that sends them.
+    /// The sending interface.
     pub to: String,
-    /// How.
+    /// How packets are forwarded.
     pub detail: String,
-    /// What may go wrong with some packets, and what mends it.
+    /// Problems that some packets may have, and how to avoid them.
     pub notes: Vec<String>,
-    /// The filter, as people are told of it.
+    /// The filter, as shown to the user.
     pub filter: Option<String>,
 }
 
 impl ForwardBuilder {
-    /// In which network namespaces the interface that receives and the one that sends are; `None`: that of the calling thread.
+    /// Sets the network namespaces of the receiving and the sending interface; `None`: that of the calling thread.
     pub fn namespaces(mut self, from: Option<&Namespace>, to: Option<&Namespace>) -> Self {
         self.ends[0].namespace = from.cloned();
         self.ends[1].namespace = to.cloned();
         self
     }
 
-    /// Whether packets go the other way as well.
+    /// Sets whether packets are also forwarded in the other direction.
     pub fn both(mut self, both: bool) -> Self {
         self.both = both;
         self
     }
 
-    /// Which packets are forwarded: the others go on to the stack of this host.
+    /// Sets which packets are forwarded; all others go to this host's stack.
     pub fn filter(mut self, filter: Filter) -> Self {
         self.filter = Some(filter);
         self
     }
 
-    /// What becomes of it when the process ends.
+    /// Sets what happens when the process ends.
     pub fn on_exit(mut self, on_exit: OnExit) -> Self {
         self.on_exit = on_exit;
         self
     }
 
-    /// Whether frames for other stations are received, too; they are unless this says no.
+    /// Sets whether frames for other stations are received; the default is yes.
     pub fn promiscuous(mut self, promiscuous: bool) -> Self {
         self.promiscuous = promiscuous;
         self
     }
 
-    /// Whether packets may lose VLAN tags that the driver strips and nobody tells; they may not, unless this says so, and
-    /// [`open`](Self::open) refuses such an interface.
+    /// Sets whether packets may lose VLAN tags that the driver strips without reporting them. By default they may not,
+    /// and [`open`](Self::open) rejects such an interface.
     pub fn lose_tags(mut self, lose: bool) -> Self {
         self.lose_tags = lose;
         self
     }
 
-    /// Has what is forwarded copied, as it goes out, or to the handlers; [`Forward::take_copy`] gives the capture. `how` is a
-    /// capture's without interfaces and filter: its pool, snap length, time stamps and delivery. A full pool loses copies, never
-    /// packets.
+    /// Copies packets as they are forwarded or given to the handlers; [`Forward::take_copy`] returns the capture.
+    ///
+    /// `how` is a capture without interfaces and filter: its pool, snap length, timestamps and delivery are used. If
+    /// the pool is full, copies are lost, but never packets.
     pub fn copied(mut self, how: Builder) -> Self {
         self.copied = Some(how);
         self
     }
 
-    /// Ends what goes on between these two since its process has ended ([`OnExit::Open`]), and gives the account from its very
-    /// beginning.
+    /// Ends forwarding that the kernel has continued between these interfaces ([`OnExit::Open`]), and returns the
+    /// account since it began.
     ///
     /// # Errors
     ///
-    /// There is none; no such interfaces.
+    /// Nothing is forwarded between them, or the interfaces do not exist.
     pub fn end(self) -> Result<ForwardAccount, Error> {
         Pinned::between(&self.ends)?.end()
     }
 
-    /// Begins.
+    /// Starts forwarding.
     ///
     /// # Errors
     ///
-    /// Interfaces that are unknown, down, the same, or do not go together; a driver that cannot; another XDP program; a lack
-    /// of privilege or of kernel support: each says what to do. Nothing is left attached.
+    /// An interface does not exist, is down, is used twice, or does not match the other; its driver is not suitable;
+    /// another XDP program is attached; privileges or kernel support are missing. Each error says what to do. Nothing
+    /// stays attached.
     pub fn open(self) -> Result<Forward, Error> {
         self.begin(None, |_, _| Ok(None))
     }
 
-    /// Begins, with a handler for each receive queue, which `handler` makes. The handlers run in as many threads as the
-    /// interface with fewer queues has queues; packets of a queue stay in their order, and nothing is copied here.
+    /// Starts forwarding with a handler for each receive queue, created by `handler`.
     ///
-    /// Packets come in one piece, so an MTU of 3818 is the most. With [`OnExit::Open`] packets go on past the handlers when the process
-    /// ends.
+    /// The handlers run in as many threads as the interface with fewer queues has queues. Packets of a queue stay in
+    /// order, and nothing is copied.
+    ///
+    /// Packets arrive in one piece, so the MTU may be at most 3818. With [`OnExit::Open`] packets bypass the handlers
+    /// once the process has ended.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open).
+    /// See [`open`](Self::open).
     pub fn open_with<H: Handler>(self, handler: impl FnMut(Lane) -> H) -> Result<Forward, Error> {
         let on_exit = self.on_exit;
         self.begin(Some(on_exit), |ends, ways| Pumps::start(ends, ways, handler).map(Some))
@@ -183,8 +187,8 @@ impl ForwardBuilder {
         }
         let mut ends = [End::find(from, 0)?, End::find(to, 1)?];
         Pins::check(&ends)?;
-        // Locked before the interfaces are checked: of two processes that start at once, the later would otherwise find the other's
-        // program and blame an unknown one.
+        // Lock before checking the interfaces: if two processes start at once, the later one would otherwise find the
+        // program of the other and report an unknown one.
         let mut pins = match self.on_exit {
             OnExit::Open => Some(Pins::make(&ends)?),
             OnExit::Closed => None,
@@ -217,7 +221,7 @@ impl ForwardBuilder {
         }
         let copy = copied.map(|settings| Capture::of(ports, sites, &settings));
         let pumps = pumps(&ends, &ways)?;
-        // All are loaded before the first is attached: a driver may pause its traffic for that.
+        // Everything is loaded before anything is attached, since attaching may make a driver pause its traffic.
         for (way, name) in ways.iter_mut().zip(pins::WAYS) {
             way.attach(&ends[way.from()])?;
             if let Some(pins) = &pins {
@@ -238,8 +242,8 @@ impl ForwardBuilder {
 }
 
 impl Forward {
-    /// Asks for forwarding of what interface `from` receives to interface `to`, both in the network namespace of the thread
-    /// that calls [`ForwardBuilder::open`].
+    /// Prepares forwarding from interface `from` to interface `to`, both in the network namespace of the thread that
+    /// calls [`ForwardBuilder::open`].
     pub fn between(from: impl Into<String>, to: impl Into<String>) -> ForwardBuilder {
         let here = |name: String| Wanted { namespace: None, name };
         ForwardBuilder {
@@ -253,23 +257,24 @@ impl Forward {
         }
     }
 
-    /// The ways that packets go.
+    /// Returns the directions in which packets are forwarded.
     pub fn ways(&self) -> Vec<WayInfo> {
         self.ways.iter().map(|way| way.info(&self.ends, self.pumps.as_ref())).collect()
     }
 
-    /// The copy of what is forwarded, if it was asked for: once. It is complete when forwarding has been [stopped](Self::stop)
-    /// before it.
+    /// Returns the copy of forwarded packets, if requested; only once. It is complete if forwarding is
+    /// [stopped](Self::stop) before it.
     pub fn take_copy(&mut self) -> Option<Capture> {
         self.copy.take()
     }
 
-    /// Under which name in a bpffs the kernel keeps it, where it goes on without this process.
+    /// Returns the bpffs directory of forwarding that continues without this process.
     pub fn pinned(&self) -> Option<&std::path::Path> {
         self.pins.as_ref().map(Pins::directory)
     }
 
-    /// Where the filters are exchanged, by any thread; the number of a seat's interface is that of the way.
+    /// Returns a handle for changing the filters from any thread. The interface number of a seat is that of the
+    /// direction.
     ///
     /// # Errors
     ///
@@ -279,11 +284,11 @@ impl Forward {
         Ok(Exchange::new(seats.collect::<Result<Vec<_>, Error>>()?.into_iter(), &self.exchanging))
     }
 
-    /// Waits for what happens to the interfaces, no longer than `wait`; comes back early for a signal.
+    /// Waits up to `wait` for changes of the interfaces. Returns early on a signal.
     ///
     /// # Errors
     ///
-    /// [`Error::InterfaceGone`], once that was told.
+    /// [`Error::InterfaceGone`], after that event was returned.
     pub fn wait(&mut self, wait: Duration) -> Result<Vec<Event>, Error> {
         if self.events.is_empty() {
             if let Some(end) = self.ends.iter().find(|end| end.is_gone()) {
@@ -305,11 +310,11 @@ impl Forward {
         Ok(std::mem::take(&mut self.events))
     }
 
-    /// What became of every packet so far. Once stopped, the sums close.
+    /// Returns what happened to every packet so far. After [`stop`](Self::stop) the totals add up.
     ///
     /// # Errors
     ///
-    /// If the kernel cannot be asked.
+    /// The kernel could not be queried.
     pub fn account(&mut self) -> Result<ForwardAccount, Error> {
         for end in &mut self.ends {
             end.count()?;
@@ -321,12 +326,12 @@ impl Forward {
         Ok(ForwardAccount { elapsed, ways })
     }
 
-    /// Ends it, unless it is to go on ([`OnExit::Open`]): when this returns nothing is forwarded any more, and the account is
-    /// final. Does nothing the second time.
+    /// Stops forwarding, unless it should continue ([`OnExit::Open`]). When this returns, nothing is forwarded any more
+    /// and the account is final. Further calls do nothing.
     ///
     /// # Errors
     ///
-    /// If a program cannot be taken off; the others are.
+    /// A program cannot be detached; the others are.
     pub fn stop(&mut self) -> Result<(), Error> {
         if self.ended.is_some() || self.pins.is_some() {
             return Ok(());
@@ -336,7 +341,7 @@ impl Forward {
             let detached = way.detach();
             result = result.and(detached);
         }
-        // What was put aside for the other driver is handed over before the grace period ends, as it is in the same softirq.
+        // Packets queued for the other driver are handed over in the same softirq, so before the grace period ends.
         let waited = self.exchanging.grace.wait().map_err(Error::from);
         result = result.and(waited);
         self.pumps.iter_mut().for_each(Pumps::stop);
@@ -345,5 +350,5 @@ impl Forward {
     }
 }
 
-/// Longer than anybody waits.
+/// Practically infinite.
 const FOREVER: Timespec = Timespec { tv_sec: i64::MAX, tv_nsec: 0 };

@@ -19,14 +19,15 @@ use crate::site::inside;
 use crate::source::programmed::off;
 use crate::{Error, Namespace, command, namespace};
 
-/// Forwarding that stays in the kernel until it is ended ([`OnExit::Open`](super::OnExit::Open)). Its process may still run.
+/// Forwarding that stays in the kernel until it is ended ([`OnExit::Open`](super::OnExit::Open)). Its process may still
+/// be running.
 #[derive(Clone, Debug)]
 pub struct Pinned {
     directory: PathBuf,
     ends: [Place; 2],
 }
 
-/// One of its interfaces.
+/// One of the interfaces.
 #[derive(Clone, Debug)]
 struct Place {
     key: Key,
@@ -39,11 +40,11 @@ enum Found {
     /// In this namespace; `None`: that of the calling thread.
     There(Option<Namespace>),
     Gone,
-    /// In a namespace without a name, or that may not be entered.
+    /// In a namespace that has no name or may not be entered.
     Elsewhere,
 }
 
-/// A namespace and its interfaces, to name those of pinned forwarding.
+/// A namespace and its interfaces, used to name those of pinned forwarding.
 struct Scope {
     namespace: Option<Namespace>,
     cookie: u64,
@@ -91,7 +92,7 @@ impl Pinned {
         Self::all().ok()?.into_iter().find(is_there)
     }
 
-    /// The one between these two.
+    /// Finds the one between these interfaces.
     pub(super) fn between(ends: &[Wanted; 2]) -> Result<Self, Error> {
         let [from, to] = ends.each_ref().map(Wanted::label);
         visible(|| {
@@ -108,7 +109,7 @@ impl Pinned {
         if !directory.is_dir() {
             let what =
                 format!("nothing is forwarded from `{from}` to `{to}`: there is no {}", directory.display());
-            // As seen from where the first is.
+            // As seen from the namespace of the first interface.
             let mend = inside(one.namespace.as_ref(), || Self::all().map(|all| told(&all)))??;
             return Err(Error::Forward { what, mend });
         }
@@ -121,31 +122,31 @@ impl Pinned {
         Self { directory, ends: keys.map(|key| Place::find(key, sites)) }
     }
 
-    /// Where in a bpffs it is.
+    /// Returns its directory in a bpffs.
     pub fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The two interfaces, the one that receives first: as `weir` knows them, or in words.
+    /// Returns the names of the two interfaces, the receiving one first, or a description if they have none.
     pub fn ends(&self) -> [&str; 2] {
         self.ends.each_ref().map(|end| end.label.as_str())
     }
 
-    /// Whether packets go the other way as well.
+    /// Returns whether packets are also forwarded in the other direction.
     pub fn both(&self) -> bool {
         WAYS.iter().all(|way| self.directory.join(way).is_dir())
     }
 
-    /// Whether one of its interfaces was deleted, so that it no longer forwards in both directions.
+    /// Returns whether one of its interfaces was deleted, so that it no longer forwards in both directions.
     pub fn is_dead(&self) -> bool {
         self.ends.iter().any(|end| matches!(end.found, Found::Gone))
     }
 
-    /// What became of every packet so far.
+    /// Returns what happened to every packet so far.
     ///
     /// # Errors
     ///
-    /// If the kernel cannot be asked; it has just been ended.
+    /// The kernel could not be queried, or forwarding has just been ended.
     pub fn account(&self) -> Result<ForwardAccount, Error> {
         let mut ways = Vec::new();
         for (name, [from, to]) in WAYS.into_iter().zip([[0, 1], [1, 0]]) {
@@ -165,7 +166,7 @@ impl Pinned {
         Ok(ForwardAccount { elapsed: Duration::ZERO, ways })
     }
 
-    /// Ends it, even if its interfaces were deleted, and gives the account since it began.
+    /// Ends it, even if its interfaces were deleted, and returns the account since it began.
     ///
     /// # Errors
     ///
@@ -218,7 +219,7 @@ impl Place {
 }
 
 impl Scope {
-    /// That of the calling thread, and all that have a name and may be entered.
+    /// Returns the namespace of the calling thread, and all named ones that may be entered.
     fn all() -> Result<Vec<Self>, Error> {
         let mut sites = vec![Self::look(None)?];
         let named = namespace::names().into_iter().filter_map(|name| Namespace::find(&name).ok());
@@ -232,7 +233,7 @@ impl Scope {
     }
 }
 
-/// What there is, in words.
+/// Describes what is forwarded.
 fn told(all: &[Pinned]) -> String {
     let pairs: Vec<String> = all.iter().map(|one| one.ends().join(" to ")).collect();
     match pairs.as_slice() {
@@ -241,7 +242,7 @@ fn told(all: &[Pinned]) -> String {
     }
 }
 
-/// Refuses where nothing can be seen; `again`: the command for where it can.
+/// Fails if bpffs is not visible; `again` is the command to run where it is.
 fn visible(again: impl FnOnce() -> String) -> Result<(), Error> {
     if pins::is_bpffs() {
         return Ok(());
@@ -261,7 +262,7 @@ fn key(wanted: &Wanted) -> Result<Key, Error> {
     Ok(Key { namespace: site.cookie, index: index.ok_or_else(gone)? })
 }
 
-/// The directories, and the interfaces that their names stand for.
+/// Returns the directories, and the interfaces that their names stand for.
 fn keys() -> Vec<(PathBuf, [Key; 2])> {
     let entries = fs::read_dir(pins::root()).into_iter().flatten().flatten();
     entries

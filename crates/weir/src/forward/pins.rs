@@ -1,14 +1,15 @@
-//! Names under which forwarding goes on in the kernel, in a bpffs:
+//! The names in a bpffs under which forwarding continues in the kernel:
 //!
 //! ```text
 //! /sys/fs/bpf/weir/forward-NAMESPACE-INDEX-NAMESPACE-INDEX/{forth,back}/{link, queues, sent, refused, filters, outcomes, promiscuous}
 //! ```
 //!
-//! The numbers are those of the two interfaces and of the namespaces that they are in, the one that receives first: names change, and
-//! stand for others elsewhere. `promiscuous` is a directory, there if the interface has to be taken out of that mode at the end.
+//! The numbers are the network namespace and index of each interface, the receiving one first; interface names may
+//! change, and differ between namespaces. `promiscuous` is a directory that exists if promiscuous mode has to be
+//! switched off at the end.
 //!
-//! Who begins, and who ends, holds a lock on the directory, which nobody but its owner can open. So of two who begin at once one
-//! does, and the other has nothing that it could remove.
+//! A process that begins or ends forwarding holds a lock on the directory, which only its owner can open. If two begin
+//! at once, only one succeeds, and the other has nothing that it could remove.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
@@ -25,23 +26,23 @@ use crate::Error;
 
 pub(super) const BPFFS: &str = "/sys/fs/bpf";
 const BPF_FS_MAGIC: u32 = 0xcafe_4a11;
-/// Directories of the ways.
+/// Directories of the two directions.
 pub(super) const WAYS: [&str; 2] = ["forth", "back"];
-/// The program's own link, pinned last: without it the rest is of no effect.
+/// The program's link, pinned last: without it nothing else has any effect.
 pub(super) const LINK: &str = "link";
 pub(super) const PROMISCUOUS: &str = "promiscuous";
-/// How often another's directory is met that goes in the same moment.
+/// How often to retry when another process removes the directory at the same moment.
 const ATTEMPTS: u32 = 10;
 
-/// The directory of what goes on, and the right to change it.
+/// The directory of pinned forwarding, and the right to change it.
 #[derive(Debug)]
 pub(super) struct Pins {
     directory: PathBuf,
-    /// Until the directory stays as it is: otherwise it goes with this.
+    /// Held until the directory should stay; otherwise it is removed on drop.
     locked: Option<File>,
 }
 
-/// What tells an interface from all others, as long as the system runs.
+/// Identifies an interface while the system runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) namespace: u64,
@@ -49,7 +50,7 @@ pub(super) struct Key {
 }
 
 impl Pins {
-    /// Makes the directory, for forwarding that is about to begin.
+    /// Creates the directory for forwarding that is about to begin.
     pub(super) fn make(ends: &[End; 2]) -> Result<Self, Error> {
         if !is_bpffs() {
             return Err(Error::Forward {
@@ -69,41 +70,41 @@ impl Pins {
             return Err(already(from.name(), to.name()));
         }
         let pins = Self { directory, locked: Some(locked) };
-        // What somebody who was killed has left.
+        // Removes what a killed process has left.
         pins.empty()?;
         Ok(pins)
     }
 
-    /// Refuses what goes on already.
+    /// Fails if this is forwarded already.
     pub(super) fn check(ends: &[End; 2]) -> Result<(), Error> {
         let [from, to] = ends;
         own_if_there(&root())?;
         if goes_on(&place(&root(), keys(ends)?)) { Err(already(from.name(), to.name())) } else { Ok(()) }
     }
 
-    /// Where it is.
+    /// Returns the directory.
     pub(super) fn directory(&self) -> &Path {
         &self.directory
     }
 
-    /// The directory of a way, made.
+    /// Creates the directory of a direction.
     pub(super) fn way(&self, name: &str) -> Result<PathBuf, Error> {
         let directory = self.directory.join(name);
         make_directory(&directory)?;
         Ok(directory)
     }
 
-    /// What tells that the interface of a way was made promiscuous.
+    /// Returns the mark for an interface that was made promiscuous.
     pub(super) fn promiscuous(&self, name: &str) -> PathBuf {
         self.directory.join(name).join(PROMISCUOUS)
     }
 
-    /// Has the directory stay.
+    /// Keeps the directory.
     pub(super) fn keep(&mut self) {
         self.locked = None;
     }
 
-    /// The directory, held by nobody else; `None`: somebody has it.
+    /// Locks an existing directory; `None`: another process has the lock.
     pub(super) fn taken(directory: &Path) -> Result<Option<Self>, Error> {
         let locked = lock(directory, false)?;
         Ok(locked.map(|locked| Self { directory: directory.to_owned(), locked: Some(locked) }))
@@ -115,10 +116,10 @@ impl Pins {
 }
 
 impl Drop for Pins {
-    /// What could not be begun leaves nothing, and what has ended.
+    /// Removes forwarding that failed to begin or has ended.
     fn drop(&mut self) {
         if self.locked.is_some() {
-            // The lock goes last: who waits for it finds no directory then.
+            // The lock is released last: a process waiting for it finds no directory then.
             let _gone_already = removed(&self.directory);
         }
     }
@@ -133,7 +134,7 @@ pub(super) fn root() -> PathBuf {
     Path::new(BPFFS).join("weir")
 }
 
-/// No dot may be in a name there.
+/// bpffs does not allow dots in names.
 pub(super) fn place(root: &Path, [from, to]: [Key; 2]) -> PathBuf {
     let Key { namespace, index } = from;
     root.join(format!("forward-{namespace}-{index}-{}-{}", to.namespace, to.index))
@@ -148,7 +149,7 @@ fn already(from: &str, to: &str) -> Error {
     Error::Forward { what, mend: format!("end that: weir forward --end {from} {to}") }
 }
 
-/// Somebody else has the directory's lock.
+/// Returns the error if another process has the lock.
 pub(super) fn begins(directory: &Path, from: &str, to: &str) -> Error {
     if goes_on(directory) {
         return already(from, to);
@@ -157,7 +158,7 @@ pub(super) fn begins(directory: &Path, from: &str, to: &str) -> Error {
     Error::Forward { what, mend: "try again".to_owned() }
 }
 
-/// A lock on the directory, made if `make` says so. `None`: somebody has it.
+/// Locks the directory, creating it if `make` is set. `None`: another process has the lock.
 fn lock(directory: &Path, make: bool) -> Result<Option<File>, Error> {
     let failed = |error: Errno| privileged(CallError::new(format!("lock {}", directory.display()), error));
     for _ in 0..ATTEMPTS {
@@ -175,7 +176,7 @@ fn lock(directory: &Path, make: bool) -> Result<Option<File>, Error> {
             Err(Errno::WOULDBLOCK) => return Ok(None),
             Err(error) => return Err(failed(error)),
         }
-        // Whoever had it before may have removed the directory.
+        // The previous owner of the lock may have removed the directory.
         let same = |one: &fs::Metadata, other: &fs::Metadata| one.ino() == other.ino();
         if let (Ok(there), Ok(ours)) = (fs::symlink_metadata(directory), locked.metadata())
             && same(&there, &ours)
@@ -186,8 +187,8 @@ fn lock(directory: &Path, make: bool) -> Result<Option<File>, Error> {
     Ok(None)
 }
 
-/// Refuses a directory in which somebody else may have put something: a bpffs may be open to all users, as /tmp is, and what is
-/// there is taken off without another question.
+/// Rejects a directory in which others may have put something: a bpffs may be open to all users, like /tmp, and its
+/// contents are detached without further checks.
 fn own(directory: &Path) -> Result<(), Error> {
     let refused = |what: &str| Error::Forward {
         what: format!("{} {what}", directory.display()),
@@ -208,7 +209,7 @@ fn own(directory: &Path) -> Result<(), Error> {
     if found.mode() & 0o022 != 0 {
         return Err(refused("may be written to by others"));
     }
-    // What is in a directory that others may write to can be exchanged, but for a sticky one's.
+    // Unless it is sticky, a directory that others may write to lets them replace its contents.
     let parent = directory.parent().unwrap_or(directory);
     let around = fs::metadata(parent).map_err(failed)?;
     if around.mode() & 0o002 != 0 && around.mode() & 0o1000 == 0 {
@@ -221,7 +222,7 @@ fn own(directory: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// The same, if it is there at all.
+/// Calls [`own`] if the directory exists.
 pub(super) fn own_if_there(directory: &Path) -> Result<(), Error> {
     match fs::symlink_metadata(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -229,7 +230,7 @@ pub(super) fn own_if_there(directory: &Path) -> Result<(), Error> {
     }
 }
 
-/// For its owner alone.
+/// Creates a directory that only its owner may access.
 pub(super) fn make_directory(path: &Path) -> Result<(), Error> {
     match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
@@ -262,7 +263,7 @@ pub(super) fn is_bpffs() -> bool {
         .is_ok_and(|found| u64::try_from(found.f_type).is_ok_and(|kind| kind == u64::from(BPF_FS_MAGIC)))
 }
 
-/// The interfaces that the name of a directory stands for.
+/// Parses the interfaces from the name of a directory.
 pub(super) fn parsed(name: &str) -> Option<[Key; 2]> {
     let mut numbers = name.strip_prefix("forward-")?.split('-').map(str::parse::<u64>);
     let mut key = || {

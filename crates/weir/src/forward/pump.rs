@@ -1,4 +1,4 @@
-//! Threads that hand packets to handlers and send them on, frame by frame where they were received.
+//! The threads that pass packets to handlers and forward them, in the frames in which they were received.
 //!
 //! ```text
 //!  queue of `from` --> socket -- Frame -> handler -- forward --> socket --> queue of `to`
@@ -6,8 +6,9 @@
 //!                        '------------ spare frames <------+<-------' sent
 //! ```
 //!
-//! A thread has queue t of both interfaces, and of the one that has more of them each further queue whose number leaves t when it
-//! is divided by the number of threads. All its sockets share one memory, so nothing is copied here and nothing is locked.
+//! Thread t serves queue t of both interfaces. If one interface has more queues than there are threads, its queue q
+//! belongs to thread q modulo the number of threads. All sockets of a thread share one memory area, so nothing is
+//! copied or locked.
 
 use std::collections::VecDeque;
 use std::hint;
@@ -28,32 +29,32 @@ use super::stack::{Door, Stack};
 use super::way::Way;
 use crate::{Error, memory};
 
-/// Entries of each ring.
+/// Entries in each ring.
 const RING: u32 = 2048;
-/// Frames for each queue that is received from: all that the kernel can have, full or empty. Those on their way out are of these.
+/// Frames per receive queue: as many as the kernel can hold, filled or empty. This includes frames being sent.
 const FRAMES: u32 = 2 * RING;
-/// Packets that are taken from a queue before the next has its turn.
+/// Packets taken from a queue before the next queue has its turn.
 const BATCH: u32 = 64;
-/// Looks at all queues without finding anything before the thread sleeps.
+/// How often all queues are polled in vain before the thread sleeps.
 const PATIENCE: u32 = 200;
-/// Longest sleep, after which it looks whether it is to end; shorter where frames are still being sent.
+/// Maximum sleep before checking whether to stop; the second one applies while frames are being sent.
 const SLEEP: Timespec = Timespec { tv_sec: 0, tv_nsec: 50_000_000 };
 const NAP: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
-/// How long what is on its way out may take once nothing comes in any more.
+/// Time for sending what is left once nothing arrives any more.
 const LINGER: Duration = Duration::from_millis(500);
 
-/// The threads, and what they count.
+/// The threads and their counters.
 #[derive(Debug)]
 pub(super) struct Pumps {
     lanes: Vec<(Lane, Arc<Counters>)>,
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<()>>,
-    /// Those of the interfaces that packets come from, in the order of the ways.
+    /// The stacks of the receiving interfaces, by direction.
     stacks: Vec<Stack>,
     zero_copy: bool,
 }
 
-/// What became of the packets of one lane that came to its thread, which alone writes, but for the last two.
+/// Counters for the packets of one lane that reached its thread. Only that thread writes them, except for the last two.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     forwarded: AtomicU64,
@@ -61,20 +62,20 @@ pub(super) struct Counters {
     dropped: AtomicU64,
     pub(super) no_room: AtomicU64,
     pub(super) unable: AtomicU64,
-    /// These two the thread of the stack writes.
+    /// Written by the stack's thread, like `errors`.
     pub(super) passed: AtomicU64,
     pub(super) errors: AtomicU64,
 }
 
 impl Counters {
     pub(super) fn add(counter: &AtomicU64, packets: usize) {
-        // Relaxed: a number by itself, with one writer.
+        // Relaxed: an independent number with one writer.
         counter.store(counter.load(Relaxed) + packets as u64, Relaxed);
     }
 }
 
 impl Pumps {
-    /// Opens the sockets, has the ways redirect to them, and starts the threads.
+    /// Opens the sockets, redirects the directions to them, and starts the threads.
     pub(super) fn start<H: Handler>(
         ends: &[End; 2],
         ways: &[Way],
@@ -99,7 +100,7 @@ impl Pumps {
             let umem = Umem::new(UmemOptions { frames, frame_size, zero_copy: true, segments: false })?;
             let mut worker =
                 Worker { umem, sockets: Vec::new(), lanes: Vec::new(), stop: Arc::clone(&pumps.stop) };
-            // Where the sockets of each end begin; the first is that which packets are sent by.
+            // The index of the first socket of each end, which is the one used for sending.
             let mut first = [0; 2];
             for end in [0, 1] {
                 first[end] = worker.sockets.len();
@@ -135,14 +136,14 @@ impl Pumps {
         Ok(pumps)
     }
 
-    /// How packets come to the threads, for people.
+    /// Describes how packets reach the threads.
     pub(super) fn detail(&self) -> String {
         let threads = self.threads.len();
         let threads = format!("{threads} {}", if threads == 1 { "thread" } else { "threads" });
         format!("AF_XDP, {threads}, {}", if self.zero_copy { "zero-copy" } else { "copied by the kernel" })
     }
 
-    /// Adds what its thread has done with the packets of `lane` to what the kernel has counted.
+    /// Adds what the thread has done with packets of `lane` to the kernel's counters.
     pub(super) fn add_to(&self, lane: Lane, tally: &mut ForwardTally) {
         let Some((_, counters)) = self.lanes.iter().find(|(one, _)| *one == lane) else { return };
         tally.forwarded += counters.forwarded.load(Relaxed);
@@ -154,16 +155,16 @@ impl Pumps {
         tally.errors += counters.errors.load(Relaxed);
     }
 
-    /// Whether a thread has ended before it was told to: a handler has panicked.
+    /// Returns whether a thread has ended early, because a handler panicked.
     pub(super) fn is_broken(&self) -> bool {
         self.threads.iter().any(JoinHandle::is_finished)
     }
 
-    /// Has the threads end what they have begun with, and end. Nothing may come in any more.
+    /// Lets the threads finish what they have begun, and stops them. Nothing may arrive any more.
     pub(super) fn stop(&mut self) {
-        self.stop.store(true, Relaxed); // pairs with nothing: the threads come round and see it
+        self.stop.store(true, Relaxed); // Relaxed: the threads check it regularly
         for thread in self.threads.drain(..) {
-            // One that has panicked has said so, and has left its packets where `in_flight` tells of them.
+            // A panicked thread has reported that; its packets count as `in_flight`.
             let _panicked = thread.join();
         }
         self.stacks.clear();
@@ -176,7 +177,7 @@ impl Drop for Pumps {
     }
 }
 
-/// A frame that holds the longest packet, VLAN tags and room in front included.
+/// Chooses a frame size that holds the longest packet, with VLAN tags and headroom.
 fn frame_size(ends: &[End; 2]) -> Result<FrameSize, Error> {
     /// Ethernet header and two VLAN tags.
     const HEADERS: u32 = 14 + 8;
@@ -193,7 +194,7 @@ fn frame_size(ends: &[End; 2]) -> Result<FrameSize, Error> {
     }
 }
 
-/// What a thread has.
+/// The state of a thread.
 struct Worker<H> {
     umem: Umem,
     sockets: Vec<Socket>,
@@ -203,9 +204,9 @@ struct Worker<H> {
 
 struct Socket {
     xsk: XskSocket,
-    /// Whose packets are in the transmit ring: the lane, and how many of it follow each other. They come back in this order.
+    /// The packets in the transmit ring: lane, and number of consecutive packets. They complete in this order.
     leaving: VecDeque<(usize, usize)>,
-    /// Of the packets that the device did not take, those that a lane has on its account.
+    /// How many packets that the device did not accept are already counted for a lane.
     unsent: usize,
 }
 
@@ -213,7 +214,7 @@ struct Working<H> {
     handler: H,
     counters: Arc<Counters>,
     stack: Door,
-    /// Which socket receives, and which sends.
+    /// The sockets that receive and send.
     from: usize,
     to: usize,
 }
@@ -223,7 +224,8 @@ impl<H: Handler> Worker<H> {
         let umem = self.umem.clone();
         let mut spare = Vec::new();
         umem.take(usize::MAX, &mut spare);
-        // Of each lane what the transmit ring has no room for yet. Until that is gone nothing more is taken for it.
+        // Packets of each lane that did not fit into the transmit ring. Until they are gone, no more are received for
+        // that lane.
         let mut waiting: Vec<Vec<Frame<'_>>> = self.lanes.iter().map(|_| Vec::new()).collect();
         let (mut idle, mut ending) = (0, None);
         loop {
@@ -247,7 +249,7 @@ impl<H: Handler> Worker<H> {
                 _ => self.sleep(if leaving { &NAP } else { &SLEEP }),
             }
         }
-        // What could not be sent: the interface is down.
+        // These could not be sent because the interface is down.
         for (number, waiting) in waiting.iter().enumerate() {
             let left = self.sockets.iter().flat_map(|socket| &socket.leaving);
             let left: usize = left.filter(|(lane, _)| *lane == number).map(|(_, packets)| packets).sum();
@@ -255,7 +257,8 @@ impl<H: Handler> Worker<H> {
         }
     }
 
-    /// Takes what has come for a lane, asks its handler, and gives the kernel other frames. Whether there was anything.
+    /// Receives packets for a lane, calls its handler, and returns other frames to the kernel. Returns whether there
+    /// were any.
     fn receive<'u>(
         &mut self,
         number: usize,
@@ -289,7 +292,7 @@ impl<H: Handler> Worker<H> {
         came > 0
     }
 
-    /// Sends what waits, and takes back what was sent. Whether anything went.
+    /// Sends waiting packets and reclaims sent ones. Returns whether there was any progress.
     fn send<'u>(
         &mut self,
         number: usize,
@@ -308,11 +311,11 @@ impl<H: Handler> Worker<H> {
         if socket.leaving.is_empty() {
             return sent > 0;
         }
-        // An interface that is down says so each time, and its packets wait.
+        // While the interface is down, this fails each time and its packets wait.
         let _down = socket.xsk.kick();
         let mut done = socket.xsk.complete(umem, spare);
         let gone = done;
-        // Of those that come back the device has not taken as many as the socket knows of; which ones, nobody tells.
+        // The socket knows how many completed packets the device rejected, but not which ones.
         let unsent = usize::try_from(socket.xsk.counts().unsent).unwrap_or(usize::MAX);
         while done > 0
             && let Some((lane, packets)) = socket.leaving.front_mut()
@@ -332,11 +335,11 @@ impl<H: Handler> Worker<H> {
         sent > 0 || gone > 0
     }
 
-    /// Sleeps until something comes, or has to be looked at.
+    /// Sleeps until packets arrive, or until the next check is due.
     fn sleep(&self, longest: &Timespec) {
         let receivers = self.lanes.iter().map(|lane| &self.sockets[lane.from].xsk);
         let mut fds: Vec<PollFd<'_>> = receivers.map(|xsk| PollFd::new(xsk, PollFlags::IN)).collect();
-        // Whatever it says, the next look tells.
+        // The result does not matter: all queues are polled again.
         let _woken = poll(&mut fds, Some(longest));
     }
 }

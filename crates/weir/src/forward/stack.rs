@@ -1,7 +1,8 @@
-//! The way back to this host's stack, for packets that a handler gives it.
+//! Returns packets from a handler to this host's stack.
 //!
-//! What has come by a socket has left its driver's hands. So the kernel is made to receive it once more, as from the same
-//! interface, which takes privileges that threads of handlers do not have: a thread of its own does it, packet by packet.
+//! A packet received through a socket has left the driver. To give it to the stack, the kernel has to receive it again
+//! as if from the same interface. That takes privileges that handler threads lack, so a separate thread does it, one
+//! packet at a time.
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
@@ -14,21 +15,21 @@ use super::end::End;
 use super::pump::Counters;
 use crate::Error;
 
-/// Packets that may wait.
+/// Maximum number of waiting packets.
 const MOST_WAITING: usize = 1024;
 
-/// The thread for one interface. It ends when the last [`Door`] is gone.
+/// The thread for one interface. It ends when the last [`Door`] is dropped.
 #[derive(Debug)]
 pub(super) struct Stack {
     door: Option<Door>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Where packets are given to it.
+/// A handle for giving packets to the thread.
 #[derive(Clone, Debug)]
 pub(super) struct Door(SyncSender<Letter>);
 
-/// A packet, and who counts it.
+/// A packet, and the counters for it.
 #[derive(Debug)]
 struct Letter {
     packet: Vec<u8>,
@@ -36,7 +37,7 @@ struct Letter {
 }
 
 impl Stack {
-    /// Starts the thread, in the namespace of the interface that packets come from.
+    /// Starts the thread in the namespace of the receiving interface.
     pub(super) fn start(from: &End) -> Result<Self, Error> {
         let (sender, letters) = sync_channel(MOST_WAITING);
         let index = from.index();
@@ -53,7 +54,7 @@ impl Stack {
 }
 
 impl Drop for Stack {
-    /// What waits is given to the stack before.
+    /// Waiting packets are still given to the stack.
     fn drop(&mut self) {
         self.door = None;
         let _panicked = self.thread.take().map(JoinHandle::join);
@@ -61,7 +62,7 @@ impl Drop for Stack {
 }
 
 impl Door {
-    /// Gives it a packet: its counters tell what became of that.
+    /// Queues a packet for the stack; its counters record the result.
     pub(super) fn give(&self, packet: &[u8], counters: &Arc<Counters>) {
         match self.0.try_send(Letter { packet: packet.to_vec(), counters: Arc::clone(counters) }) {
             Ok(()) => {}
@@ -71,7 +72,7 @@ impl Door {
     }
 }
 
-/// The thread. The program is loaded for the first packet: most handlers never give one.
+/// Runs the thread. The program is loaded with the first packet, since most handlers never send one.
 fn receive(letters: &Receiver<Letter>, interface: u32) {
     let mut program = None;
     for Letter { packet, counters } in letters {

@@ -1,4 +1,4 @@
-//! One way: the program on the interface that receives, and its account.
+//! One direction: the program on the receiving interface, and its account.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -24,18 +24,18 @@ use crate::{Error, Filter, command};
 /// Forwarding in one direction.
 #[derive(Debug)]
 pub(super) struct Way {
-    /// Which of the two ends receives, and which sends.
+    /// The indexes of the receiving and the sending end.
     ends: [usize; 2],
     programs: Programs,
     attached: Option<Arc<Attached>>,
-    /// Of the filter in force.
+    /// The filter in force.
     in_force: AtGateInForce,
     notes: Vec<String>,
     filter: Option<String>,
 }
 
 impl Way {
-    /// Loads its programs, with the filter in place; and where packets are copied into a pool, that.
+    /// Loads the programs with the filter in place, and the pool if packets are copied.
     pub(super) fn load(
         ends: [usize; 2],
         [from, to]: [&End; 2],
@@ -53,15 +53,15 @@ impl Way {
                 to.name()
             ));
         }
-        // Bound to the device, so that the driver can be asked for the tags it has stripped.
+        // Bound to the device, so that it can ask the driver for stripped tags.
         let bound = matches!(device.tags, Tags::Told(_));
         let options = Options {
             from: device.driven(),
-            // All that the device can have, not only those in use: so each packet has an account.
+            // All queues that the device can have, not just those in use, so that every packet is counted.
             queues: device.link.rx_queues.max(device.rx_queues),
             fragments: takes_fragments(device),
             to_sockets: sockets.is_some(),
-            // Once the process is gone: on in the kernel, or nowhere.
+            // After the process has ended, the kernel either forwards packets itself or nothing does.
             past_sockets: sockets != Some(OnExit::Closed),
             tags_of: bound.then_some(device.link.index),
             copies: copy.as_ref().map(Copy::options),
@@ -99,7 +99,7 @@ impl Way {
         Ok((way, port))
     }
 
-    /// Puts the program on the interface that receives.
+    /// Attaches the program to the receiving interface.
     pub(super) fn attach(&mut self, from: &End) -> Result<(), Error> {
         let (programs, index) = (&self.programs, from.index());
         let attached = from.inside(|| programs.attach(index, XdpHook::Native))?;
@@ -122,7 +122,7 @@ impl Way {
         Ok(())
     }
 
-    /// Has it go on without this process, under names in `directory`.
+    /// Pins everything in `directory`, so that it continues without this process.
     pub(super) fn pin(&mut self, directory: &Path) -> Result<(), Error> {
         self.programs.pin(directory)?;
         let attached = self.attached.as_ref().expect("it is attached");
@@ -137,7 +137,7 @@ impl Way {
         self.ends[1]
     }
 
-    /// Has the packets of a queue go to a socket.
+    /// Redirects packets of a queue to a socket.
     pub(super) fn insert(&self, queue: u32, socket: &XskSocket) -> Result<(), Error> {
         Ok(self.programs.insert(queue, socket)?)
     }
@@ -158,13 +158,13 @@ impl Way {
         }
     }
 
-    /// Where its filter is exchanged.
+    /// Returns the place where its filter is changed.
     pub(super) fn seat(&self, from: &End, id: u32) -> Result<(Seat, Arc<dyn Gate>), Error> {
         let seat = Seat { interface: id, name: from.name().to_owned(), receiver: from.device.receiver()? };
         Ok((seat, programmed::gate_of(from.name(), self.programs.gate(), &self.in_force)))
     }
 
-    /// Its account; what `pumps` have done with packets belongs to this way as that of the number `way`.
+    /// Returns its account; `way` is its number in `pumps`.
     pub(super) fn account(
         &self,
         ends: &[End; 2],
@@ -188,19 +188,19 @@ impl Way {
         })
     }
 
-    /// Takes it off.
+    /// Detaches the program.
     pub(super) fn detach(&mut self) -> Result<(), Error> {
         Ok(self.attached.take().map_or(Ok(()), |attached| programmed::off(attached.detach()))?)
     }
 }
 
-/// Whether packets that take several buffers are taken. Linux redirects them since 6.3, the version that began to tell what drivers
-/// can. Older ones drop them and tell nobody.
+/// Returns whether packets in several buffers are accepted. Linux can redirect them since 6.3, which is also the
+/// version that began to report driver features. Older kernels drop them silently.
 fn takes_fragments(device: &Device) -> bool {
     device.abilities.is_some() && xdp::takes_fragments(device)
 }
 
-/// The accounts of all receive queues.
+/// Reads the counters of all receive queues.
 pub(super) fn queues(queues: &weir_bpf::forward::Queues) -> Result<Vec<ForwardQueue>, Error> {
     (0..queues.len()).map(|queue| Ok(ForwardQueue { queue, tally: queues.counters(queue)?.into() })).collect()
 }

@@ -1,4 +1,4 @@
-//! A queue, laid out for whoever claims it.
+//! A queue, from which handlers take packets.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,46 +13,46 @@ use crate::chunk::{Chunk, Lane};
 use crate::outlet::Outlet;
 use crate::source::Ready;
 
-/// A queue, and who takes from it.
+/// A queue, its home handler, and what helpers need.
 #[derive(Debug)]
 pub(super) struct Desk {
     stock: Claim<Stock>,
-    /// Where the order of flows is kept: what of it is laid out.
+    /// The chunks laid out by flow, if the order of flows is kept.
     strands: Option<Strands<Arc<Chunk>>>,
-    /// How many parts a chunk is given out in; and about how many chunks may be laid out.
+    /// Number of parts that a chunk is handed out in, and roughly how many chunks may be laid out.
     parts: usize,
-    /// Whether its flows are divided among handlers; written under the claim.
+    /// Whether its flows are divided among handlers; only written under the claim.
     divided: AtomicBool,
     gauge: Gauge,
     lane: Arc<Lane>,
-    /// The handler that takes from it as long as it can.
+    /// The handler that takes from it as long as that handler runs.
     home: AtomicUsize,
     group: Option<usize>,
-    /// More closed chunks than this, and others help.
+    /// Others help once more closed chunks than this are waiting.
     limit: u32,
 }
 
-/// What is claimed.
+/// The part of a queue that has to be claimed.
 #[derive(Debug)]
 pub(super) struct Stock {
     outlet: Outlet,
-    /// Where the order of flows is kept.
+    /// Present if the order of flows is kept.
     flows: Option<Flows>,
 }
 
 impl Stock {
-    /// The queue, and what is known of its flows.
+    /// Returns the queue and its flows.
     pub(super) fn both(&mut self) -> (&mut Outlet, Option<&mut Flows>) {
         (&mut self.outlet, self.flows.as_mut())
     }
 }
 
-/// The fullness of a queue that is just not too full.
+/// The fullness of a queue at its limit.
 pub(super) const FULL: u64 = 1000;
 
 impl Desk {
-    /// A queue at home with handler `home`, and helped by those of `group` once more than `threshold` percent of the
-    /// chunks that can wait are waiting. `keeps_flows`: how many handlers keep the order of flows while they take from it.
+    /// Creates a queue whose home is handler `home`. Handlers of `group` help once more than `threshold` percent of the
+    /// chunks that can wait are waiting. `keeps_flows`: how many handlers take from it, if the order of flows is kept.
     pub(super) fn new(
         outlet: Outlet,
         home: usize,
@@ -62,7 +62,7 @@ impl Desk {
     ) -> Self {
         let gauge = outlet.gauge().clone();
         let fill = gauge.fill();
-        // One is being written to, one is in its handler's hands.
+        // One chunk is being written, and one is held by its handler.
         let can_wait = (fill.free + fill.open + fill.ready + fill.held).saturating_sub(2).max(1);
         let lane = Arc::clone(&outlet.lane);
         let flows = keeps_flows.map(|_| Flows::new(lane.link_type));
@@ -79,7 +79,7 @@ impl Desk {
         }
     }
 
-    /// How full it is, in thousandths of what is not yet too full.
+    /// Returns how full the queue is, in thousandths of its limit.
     pub(super) fn fullness(&self) -> u64 {
         let (ready, limit) = (u64::from(self.gauge.fill().ready), u64::from(self.limit));
         match ready.checked_sub(limit + 1) {
@@ -104,12 +104,12 @@ impl Desk {
         &self.lane
     }
 
-    /// More closed chunks than this, and others help.
+    /// Others help once more closed chunks than this are waiting.
     pub(super) fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// Closed chunks that wait.
+    /// Returns the number of closed chunks that are waiting.
     pub(super) fn ready_chunks(&self) -> u32 {
         self.gauge.fill().ready
     }
@@ -118,7 +118,7 @@ impl Desk {
         self.divided.load(Ordering::Relaxed)
     }
 
-    /// Whether others have to finish something before its home handler may go on, or somebody has it.
+    /// Returns whether the home handler has to wait: for others to finish something, or for a claim to end.
     pub(super) fn is_unsettled(&self) -> bool {
         self.is_divided() || self.try_claim().is_none()
     }
@@ -127,7 +127,7 @@ impl Desk {
         self.strands.as_ref()
     }
 
-    /// How many parts a chunk is given out in; and about how many chunks may be laid out.
+    /// Number of parts that a chunk is handed out in, and roughly how many chunks may be laid out.
     pub(super) fn parts(&self) -> usize {
         self.parts
     }
@@ -140,7 +140,7 @@ impl Desk {
         self.stock.try_claim()
     }
 
-    /// For a handler that goes, and has time.
+    /// Waits for the claim: for a handler that leaves and is not in a hurry.
     pub(super) fn claim(&self) -> Claimed<'_, Stock> {
         loop {
             if let Some(stock) = self.stock.try_claim() {
@@ -150,7 +150,7 @@ impl Desk {
         }
     }
 
-    /// What the home handler can take as it is. Nothing of a queue that is divided, or that somebody has claimed.
+    /// Returns what the home handler can take; nothing if the queue is divided or claimed.
     pub(super) fn ready(&self) -> Result<Ready, Error> {
         match self.try_claim() {
             Some(mut stock) if !self.is_divided() => stock.outlet.ready(),
@@ -158,11 +158,11 @@ impl Desk {
         }
     }
 
-    /// Takes it; and how many closed chunks waited.
+    /// Takes a share for the home handler; also returns how many closed chunks were waiting.
     pub(super) fn take(&self) -> Result<(Option<Share>, u32), Error> {
         let Some(mut stock) = self.try_claim() else { return Ok((None, 0)) };
         let (outlet, flows) = stock.both();
-        // It may have been divided, or taken, since it was looked at.
+        // The queue may have been divided, or emptied, since it was checked.
         let lease = self.strands.as_ref().map(Strands::lease);
         if matches!(lease, Some(None)) || self.is_divided() || outlet.ready()?.bytes == 0 {
             return Ok((None, 0));
@@ -174,7 +174,8 @@ impl Desk {
         Ok((share, outlet.waiting()))
     }
 
-    /// For a handler that helps: a part of it where flows keep their order, else a whole chunk, or what is left of one.
+    /// Takes a share for a helping handler: a part if flows stay in order, otherwise a whole chunk, or what is left of
+    /// one.
     pub(super) fn help(&self, team: &Team, seat: usize) -> Result<Option<Share>, Error> {
         if self.strands.is_some() {
             return self.part(team, seat);
@@ -185,13 +186,13 @@ impl Desk {
         }
         let chunk = stock.outlet.take()?;
         if chunk.is_some() {
-            // Relaxed: told for itself.
+            // Relaxed: an independent counter.
             self.lane.offloaded.fetch_add(1, Ordering::Relaxed);
         }
         Ok(chunk.map(Share::from))
     }
 
-    /// Whether nobody has to come back for anything; `None`: somebody has it.
+    /// Returns whether nothing is left to do here; `None`: someone has claimed it.
     pub(super) fn is_empty(&self) -> Result<Option<bool>, Error> {
         let Some(mut stock) = self.try_claim() else { return Ok(None) };
         Ok(Some(!self.is_divided() && stock.outlet.ready()?.bytes == 0))

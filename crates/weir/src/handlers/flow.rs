@@ -1,7 +1,8 @@
-//! Flow groups: packets of one flow, both ways, are in one group.
+//! Flow groups: all packets of a flow, in both directions, are in the same group.
 //!
-//! A flow is what has the same two endpoints: addresses and, where the transport has them, ports; and the protocol. VLAN tags,
-//! labels of MPLS and sessions of PPPoE are looked behind; of a tunnel the outer flow counts. A later fragment, which has no ports, follows its first. Programs that steer mean the same
+//! A flow is defined by its two endpoints and the protocol. An endpoint is an address, and a port if the transport has
+//! ports. VLAN tags, MPLS labels and PPPoE session headers are skipped; for a tunnel the outer flow counts. Later
+//! fragments, which have no ports, follow the first one. The programs that steer packets use the same definition
 //! (`crates/weir-bpf/src/flow.h`).
 
 use std::collections::{HashMap, VecDeque};
@@ -10,28 +11,28 @@ use std::hash::BuildHasher;
 // Not `fast`: with one seed in a hundred it leaves groups empty.
 use foldhash::quality::RandomState;
 
-/// Datagrams in fragments that are remembered: the last so many.
+/// How many fragmented datagrams are remembered.
 const FRAGMENTED: usize = 1024;
-/// VLAN tags, labels of MPLS, or IPv6 extension headers, that are looked behind.
+/// Maximum number of VLAN tags, MPLS labels, or IPv6 extension headers to skip.
 const MOST_HEADERS: usize = 8;
 
-/// Sorts packets into groups. Which group a flow is in is drawn anew for each sorter, so that nobody can choose flows that
-/// meet in one.
+/// Sorts packets into groups. Each sorter assigns flows to groups at random, so that nobody can craft flows that all
+/// end up in one group.
 #[derive(Debug)]
 pub(super) struct Sorter {
     hasher: RandomState,
-    /// By a datagram's hash: the group of its first fragment.
+    /// The group of a datagram's first fragment, by the datagram's hash.
     fragmented: HashMap<u64, u8, RandomState>,
-    /// The same datagrams, the oldest first.
+    /// The same datagrams, oldest first.
     remembered: VecDeque<u64>,
 }
 
-/// Where a packet belongs.
+/// The group of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Place {
-    /// In this group.
+    /// The packet belongs to this group.
     Group(u8),
-    /// A later fragment of a datagram whose first was not seen: with the others of it, in this group.
+    /// A later fragment of a datagram whose first fragment was not seen; all of these are in this group.
     Orphan(u8),
 }
 
@@ -43,7 +44,7 @@ impl Place {
     }
 }
 
-/// What of a packet decides.
+/// The fields of a packet that determine its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Key {
     source: u128,
@@ -52,14 +53,14 @@ struct Key {
     part: Part,
 }
 
-/// Which part of a datagram a packet is.
+/// The part of a datagram in a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Part {
-    /// All of it; its ports, or zeros.
+    /// A whole datagram, with its ports, or zeros.
     Whole([u16; 2]),
-    /// The one with the ports; and the datagram's number.
+    /// The first fragment, with its ports and the datagram's identification.
     First([u16; 2], u64),
-    /// Another one.
+    /// A later fragment, with the datagram's identification.
     Later(u64),
 }
 
@@ -68,14 +69,14 @@ impl Sorter {
         Self { hasher: RandomState::default(), fragmented: HashMap::default(), remembered: VecDeque::new() }
     }
 
-    /// Packets were left out: what is remembered of datagrams may be of older ones with the same numbers.
+    /// Forgets all datagrams, because packets were skipped and identifications may have been reused.
     pub(super) fn forget(&mut self) {
         self.fragmented.clear();
         self.remembered.clear();
     }
 
-    /// The place of a packet with this link type (`LINKTYPE_*`). What is not IP goes by its link-layer addresses, where
-    /// it has some.
+    /// Returns the place of a packet with this link type (`LINKTYPE_*`). Packets other than IP are grouped by
+    /// link-layer addresses, if any.
     pub(super) fn place(&mut self, link_type: u16, packet: &[u8]) -> Place {
         let Some((network, rest)) = network(link_type, packet) else {
             let addresses = packet.get(..6).zip(packet.get(6..12)).filter(|_| link_type == ETHERNET);
@@ -87,7 +88,7 @@ impl Sorter {
             Network::V4 => Key::v4(rest),
             Network::V6 => Key::v6(rest),
         };
-        // A head that is cut: nothing is known of its flow.
+        // The header is truncated, so the flow is unknown.
         let Some(key) = key else { return Place::Group(0) };
         let datagram = |number: u64| self.hasher.hash_one((key.source, key.destination, number));
         match key.part {
@@ -134,7 +135,7 @@ enum Network {
 
 const ETHERNET: u16 = 1;
 
-/// The network header of an IP packet, and all behind.
+/// Finds the network header of an IP packet; returns everything from there.
 fn network(link_type: u16, packet: &[u8]) -> Option<(Network, &[u8])> {
     let (kind, rest) = match link_type {
         ETHERNET => {
@@ -150,7 +151,7 @@ fn network(link_type: u16, packet: &[u8]) -> Option<(Network, &[u8])> {
         // LINUX_SLL, LINUX_SLL2
         113 => (word(packet, 14)?, packet.get(16..)?),
         276 => (word(packet, 0)?, packet.get(20..)?),
-        // RAW, IPV4, IPV6; NULL and LOOP: the version says it as well as the family.
+        // RAW, IPV4, IPV6; in NULL and LOOP the IP version says the same as the address family.
         101 | 228 | 229 => (0, packet),
         0 | 108 => (0, packet.get(4..)?),
         _ => return None,
@@ -166,17 +167,17 @@ fn by_version(rest: &[u8]) -> Option<(Network, &[u8])> {
     }
 }
 
-/// By EtherType.
+/// Finds the network header by EtherType.
 fn by_kind(kind: u16, rest: &[u8]) -> Option<(Network, &[u8])> {
     match kind {
         0x0800 => Some((Network::V4, rest)),
         0x86dd => Some((Network::V6, rest)),
-        // MPLS (RFC 3032): behind the label that says it is the last.
+        // MPLS (RFC 3032): after the label marked as the last.
         0x8847 | 0x8848 => {
             let before = rest.chunks_exact(4).take(MOST_HEADERS).position(|label| label[2] & 1 == 1)?;
             by_version(&rest[(before + 1) * 4..])
         }
-        // A session of PPPoE (RFC 2516), and what PPP carries.
+        // A PPPoE session (RFC 2516), and the protocol that PPP carries.
         0x8864 => match rest.split_at_checked(8)? {
             ([0x11, 0, _, _, _, _, 0x00, 0x21], packet) => Some((Network::V4, packet)),
             ([0x11, 0, _, _, _, _, 0x00, 0x57], packet) => Some((Network::V6, packet)),
@@ -193,7 +194,7 @@ impl Key {
         let protocol = *header.get(9)?;
         let behind = header.get(usize::from(header[0] & 15) * 4..).unwrap_or_default();
         let (more, later) = (place & 0x2000 != 0, place & 0x1fff != 0);
-        // Numbers of IPv4's datagrams are counted for each protocol.
+        // In IPv4, each protocol numbers its datagrams separately.
         let number = u64::from(number) | u64::from(protocol) << 16;
         let part = Part::of(protocol, behind, (more || later).then_some((later, number)));
         Some(Self { source: address(12)?, destination: address(16)?, protocol, part })
@@ -211,7 +212,7 @@ impl Key {
                 44 => {
                     let place = u16::from_be_bytes([extension[2], extension[3]]);
                     let number = *extension[4..].first_chunk()?;
-                    // One that is all of its datagram is none (RFC 6946).
+                    // A fragment that is a whole datagram is not a fragment (RFC 6946).
                     let number = u64::from(u32::from_be_bytes(number));
                     fragment = (place & 0xfff9 != 0).then_some((place & 0xfff8 != 0, number));
                     8
@@ -230,7 +231,7 @@ impl Key {
 }
 
 impl Part {
-    /// `fragment`: whether it is a later one, and the datagram's number.
+    /// `fragment`: whether this is a later one, and the datagram's identification.
     fn of(protocol: u8, behind: &[u8], fragment: Option<(bool, u64)>) -> Self {
         // TCP, UDP, DCCP, SCTP, UDP-Lite.
         let has_ports = matches!(protocol, 6 | 17 | 33 | 132 | 136);

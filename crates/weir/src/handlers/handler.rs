@@ -1,4 +1,4 @@
-//! One handler.
+//! A single handler.
 
 use std::cmp::Reverse;
 use std::ops::ControlFlow;
@@ -16,9 +16,9 @@ use crate::builder::Delivery;
 use crate::patience::{Patience, Queues, Woken};
 use crate::source::Ready;
 
-/// Takes packets from a capture beside others, in a thread of its own: [`crate::Capture::handlers`].
+/// Takes packets from a capture, alongside other handlers and in its own thread: [`crate::Capture::handlers`].
 ///
-/// Dropped, also by a panic, it leaves its queues to the others, and what it holds goes back to the pool.
+/// When a handler is dropped, even by a panic, the others take over its queues and its chunks go back to the pool.
 #[derive(Debug)]
 pub struct Handler {
     team: Arc<Team>,
@@ -29,9 +29,9 @@ pub struct Handler {
     ended: bool,
 }
 
-/// The longest sleep, so that whatever keeps the watcher from its work is outlived.
+/// Maximum sleep, so that handlers continue even if the watcher is held up.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
-/// Between two looks at what others have to finish first.
+/// Interval for checking what other handlers have to finish first.
 const SOON: Duration = Duration::from_micros(100);
 
 impl Handler {
@@ -46,18 +46,20 @@ impl Handler {
         }
     }
 
-    /// Which it is, counted from 0.
+    /// Returns the number of the handler, counted from 0.
     pub fn number(&self) -> usize {
         self.number
     }
 
-    /// The next packets; waits for some no longer than `wait`. Asking says that the one before is done. `None`: there was
-    /// none, or nothing is left of a capture that was stopped ([`is_done`](Self::is_done)). The first call binds the
-    /// thread to its processor, if one was asked for.
+    /// Returns the next packets, waiting up to `wait`.
+    ///
+    /// Calling this also means that the previous share is done. `None`: there were no packets, or the capture was
+    /// stopped and nothing is left ([`is_done`](Self::is_done)). The first call binds the thread to its processor, if
+    /// one was requested.
     ///
     /// # Errors
     ///
-    /// A processor on which the thread may not run; shared memory that was overwritten.
+    /// The thread may not run on that processor, or shared memory was overwritten.
     pub fn next(&mut self, wait: Duration) -> Result<Option<Share>, Error> {
         self.begin()?;
         self.seat().end();
@@ -69,17 +71,17 @@ impl Handler {
         Ok(share)
     }
 
-    /// Whether the capture was stopped and this handler has taken what was left for it.
+    /// Returns whether the capture was stopped and this handler has taken everything left for it.
     pub fn is_done(&self) -> bool {
         self.ended
     }
 
-    /// Calls `work` with all shares until the capture has been stopped and everything is taken, or until `work` says
-    /// [`ControlFlow::Break`]: then this handler leaves.
+    /// Calls `work` with each share until the capture was stopped and everything is taken. If `work` returns
+    /// [`ControlFlow::Break`], this handler leaves.
     ///
     /// # Errors
     ///
-    /// Those of [`next`](Self::next).
+    /// See [`next`](Self::next).
     pub fn run(mut self, mut work: impl FnMut(Share) -> ControlFlow<()>) -> Result<(), Error> {
         while !self.ended {
             if let Some(share) = self.next(LONGEST_SLEEP)?
@@ -109,14 +111,14 @@ impl Handler {
         Ok(())
     }
 
-    /// The next share, and whether it is of another's queue.
+    /// Finds the next share; also returns whether it is from another handler's queue.
     fn find(&mut self, deadline: Instant) -> Result<(Option<Share>, bool), Error> {
         loop {
             if self.team.has_moved(&self.duties) {
                 self.duties = self.team.duties(self.number);
                 self.patience.begin_anew();
             }
-            // Before its own: the other may be about to lose packets.
+            // Help before taking from our own queues: the other one may be about to lose packets.
             if let Some(desk) = self.team.needy(&self.duties)
                 && let Some(share) = desk.help(&self.team, self.number)?
             {
@@ -140,7 +142,7 @@ impl Handler {
                     self.ended = true;
                     return Ok((None, false));
                 }
-                std::thread::sleep(SOON); // somebody has just claimed a queue, or is to be waited for
+                std::thread::sleep(SOON); // a queue is claimed, or others have to finish first
             }
             if Instant::now() >= deadline {
                 return Ok((None, false));
@@ -148,8 +150,8 @@ impl Handler {
         }
     }
 
-    /// A part of a queue that is divided, the fullest first, unless whole chunks of its own wait; and whether the queue is
-    /// another's.
+    /// Takes a part of the fullest divided queue, unless whole chunks are waiting in our own queues. Also returns
+    /// whether the queue is another handler's.
     fn part(&self) -> Result<Option<(Share, bool)>, Error> {
         if !self.team.keeps_flows() || self.team.has_whole(&self.duties) {
             return Ok(None);
@@ -164,12 +166,12 @@ impl Handler {
         Ok(None)
     }
 
-    /// Whether there is something to look for that no bell tells of.
+    /// Returns whether there may be work that no bell announces.
     fn may_be_due_soon(&self) -> bool {
         self.team.keeps_flows() && self.team.reachable(&self.duties).any(|desk| desk.is_unsettled())
     }
 
-    /// Whether nothing is left that this handler might have to do, for sure.
+    /// Returns whether certainly nothing is left for this handler to do.
     fn nothing_is_left(&mut self) -> Result<bool, Error> {
         for desk in self.team.reachable(&self.duties) {
             let helped = self.team.keeps_flows() || desk.home() == self.number;
@@ -193,7 +195,7 @@ impl Drop for Handler {
     }
 }
 
-/// A handler's own queues. One that somebody else has claimed for a moment looks empty.
+/// The queues of a handler. One that is claimed at the moment appears empty.
 struct Homes<'a> {
     team: &'a Team,
     seat: usize,

@@ -1,15 +1,15 @@
-//! Many threads take from one capture, each with a state of its own: *handlers*.
+//! Handlers: several threads that take packets from one capture, each with its own state.
 //!
 //! ```text
-//!   queue 0 --- claim --> handler 0        basic: queue q goes to handler q modulo their number
-//!   queue 1 --- claim --> handler 1        advanced: whoever is idle takes from the fullest queue of its group, once
-//!      \________ claim _____^                that holds more than the threshold
+//!   queue 0 --- claim --> handler 0        basic: queue q belongs to handler q modulo the number of handlers
+//!   queue 1 --- claim --> handler 1        advanced: an idle handler takes from the fullest queue of its group, once
+//!      \________ claim _____^                that is filled beyond the threshold
 //! ```
 //!
-//! Work is *taken*, not pushed: the chunks that are closed and not yet read are the capture queue, and an idle buddy
-//! claims the next of them. A claim is one compare-and-exchange, and nobody waits for one; the chunk goes home when it is
-//! dropped, as every chunk does. A thread of the library watches the bells, wakes handlers that sleep, and looks at all
-//! queues each millisecond while a handler is awake, so that one that is held up is relieved as well.
+//! Work is pulled, not pushed. The closed chunks that nobody has read yet form the capture queue, and an idle handler
+//! of the group claims the next one. A claim is a single compare-and-exchange, and nobody waits for one. A chunk goes
+//! back when it is dropped, as always. A thread of the library watches the bells and wakes sleeping handlers. While any
+//! handler is awake, it also checks all queues every millisecond, so that a handler that is held up gets help too.
 
 mod desk;
 mod flow;

@@ -1,91 +1,93 @@
-//! What is asked of handlers.
+//! The configuration of handlers.
 
 use std::collections::BTreeSet;
 
 use crate::Error;
 
-/// Percent of a queue that is full before buddies help.
+/// How full a queue may be before others help, in percent.
 ///
-/// WireCAP's authors advise 50 where loss is critical and 80 where the caches of one processor matter more. Nothing lost is
-/// what this is for; and a chunk is copied once by whoever writes it, so that its first reader meets it in no private cache
-/// anyway, unless it is read at once, and then no queue fills.
+/// The authors of WireCAP recommend 50 if loss is critical, and 80 if the caches of one processor matter more. Here
+/// nothing should be lost. Besides, the writer of a chunk copies it once, so its first reader does not find it in a
+/// private cache anyway, unless it reads the chunk at once; and then no queue fills up.
 pub const DEFAULT_THRESHOLD: u8 = 50;
 
-/// What is promised of packets of one queue, once it is helped.
+/// The order in which packets of one queue are handled when others help.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Order {
-    /// Nothing: packets of a flow may be handled side by side, and out of order. Costs nothing.
+    /// No guarantee: packets of a flow may be handled in parallel and out of order. This costs nothing.
     #[default]
     None,
-    /// Packets of a flow that come on one queue are handled in the order in which they came, by one handler at a time. While
-    /// a queue is too full each of its packets is looked at once more, to find its flow; a single flow is never divided.
+    /// Packets of a flow that arrive on one queue are handled in order, by one handler at a time. While a queue is too
+    /// full, each packet is parsed to find its flow; a single flow is never divided.
     Flow,
 }
 
-/// How many handlers there are to be, where they run, and who helps whom.
+/// How many handlers to run, on which processors, and which of them help each other.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Plan {
     handlers: usize,
     processors: Vec<u32>,
-    /// Percent; `None`: basic mode.
+    /// In percent; `None`: basic mode.
     threshold: Option<u8>,
     groups: Vec<Vec<usize>>,
     order: Order,
 }
 
-/// A plan that fits the queues that there are.
+/// A plan fitted to the existing queues.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Seating {
-    /// By handler: its processor.
+    /// The processor of each handler.
     pub(super) processors: Vec<Option<u32>>,
-    /// By group: its queues. Empty in basic mode.
+    /// The queues of each group. Empty in basic mode.
     pub(super) groups: Vec<Vec<usize>>,
-    /// Percent.
+    /// In percent.
     pub(super) threshold: u8,
     pub(super) order: Order,
 }
 
 impl Plan {
-    /// This many handlers in basic mode: the chunks of queue q go to handler q modulo their number. Queues are counted
-    /// over all interfaces, in their order. Where packets are steered ([`crate::Builder::steer`]) those of target t go to
-    /// handler t modulo their number, of which the number of targets has to be a multiple.
+    /// Creates a plan for this many handlers in basic mode: queue q belongs to handler q modulo the number of handlers.
+    ///
+    /// Queues are counted across all interfaces, in order. If packets are steered ([`crate::Builder::steer`]), target t
+    /// belongs to handler t modulo the number of handlers, and the number of targets has to be a multiple of the number
+    /// of handlers.
     pub fn new(handlers: usize) -> Self {
         Self { handlers, processors: Vec::new(), threshold: None, groups: Vec::new(), order: Order::None }
     }
 
-    /// Handler n is to run on the nth of these processors alone.
+    /// Pins handler n to the nth of these processors.
     pub fn pin(mut self, processors: impl IntoIterator<Item = u32>) -> Self {
         self.processors = processors.into_iter().collect();
         self
     }
 
-    /// Advanced mode: a queue whose closed chunks are more than `percent` of those that can wait there is helped by the
-    /// handlers of its group. All queues are one group unless [`group`](Self::group) says otherwise; in which order
-    /// packets are handled then, [`order`](Self::order) says.
+    /// Switches to advanced mode: if the closed chunks of a queue exceed `percent` of those that can wait, other
+    /// handlers of its group help. All queues form one group unless [`group`](Self::group) is called;
+    /// [`order`](Self::order) sets the order in which packets are then handled.
     pub fn advanced(mut self, percent: u8) -> Self {
         self.threshold = Some(percent);
         self
     }
 
-    /// These queues are a group; a queue that is in none is not helped.
+    /// Makes these queues a group. A queue without a group gets no help.
     pub fn group(mut self, queues: impl IntoIterator<Item = usize>) -> Self {
         self.groups.push(queues.into_iter().collect());
         self
     }
 
-    /// What is promised of the order, in advanced mode. In basic mode each queue's packets are handled in order.
+    /// Sets the order of packets in advanced mode. In basic mode the packets of each queue are handled in order.
     pub fn order(mut self, order: Order) -> Self {
         self.order = order;
         self
     }
 
-    /// Handlers that there are to be.
+    /// Returns the number of handlers.
     pub fn handlers(&self) -> usize {
         self.handlers
     }
 
-    /// Fits it to `queues` queues, which are for so many `targets`, if packets are steered, on a machine of `processors`
+    /// Fits the plan to `queues` queues, for `targets` targets if packets are steered, on a machine with `processors`
     /// processors.
     pub(crate) fn fit(&self, queues: usize, targets: Option<u32>, processors: u32) -> Result<Seating, Error> {
         let wrong = |what: String| Err(Error::Options(what));
@@ -102,7 +104,7 @@ impl Plan {
                 "there is no processor {missing}: this machine has {processors}, counted from 0"
             ));
         }
-        // Else queues of one target would be at home with several of them.
+        // Otherwise the queues of one target would belong to several handlers.
         if let Some(targets) = targets.filter(|&targets| !(targets as usize).is_multiple_of(handlers)) {
             return wrong(format!(
                 "{targets} targets for {handlers} handlers: as many for each are needed, or what is steered to one target is divided"
@@ -157,8 +159,8 @@ impl Plan {
     }
 }
 
-/// How many of `handlers` handlers take from the queues of a group, of `queues` that there are: those at home there, and those
-/// who are at home nowhere.
+/// Returns how many of `handlers` handlers take from the queues of a group: those whose own queues are in it, and those
+/// without any queue. `queues` is the total number of queues.
 pub(super) fn members(group: &[usize], queues: usize, handlers: usize) -> usize {
     let at_home = group.iter().map(|queue| queue % handlers);
     at_home.chain(queues..handlers).collect::<BTreeSet<_>>().len()

@@ -1,4 +1,4 @@
-//! Where one handler sits: how it is woken, and what is known of it.
+//! The state of a handler that others see, and how it is woken.
 
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -9,17 +9,17 @@ use serde::Serialize;
 use crate::account::HandlerAccount;
 use crate::patience::Woken;
 
-/// What has become of a handler.
+/// The state of a handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum HandlerState {
-    /// It takes chunks.
+    /// It is running.
     Running,
-    /// The capture has ended, and it has taken what was left.
+    /// The capture has ended, and it has taken everything left.
     Ended,
-    /// It was dropped while the capture went on; others have its queues.
+    /// It was dropped while the capture continued; others have taken over its queues.
     Left,
-    /// The same, by a panic.
+    /// It panicked; others have taken over its queues.
     Panicked,
 }
 
@@ -29,21 +29,21 @@ impl HandlerState {
     }
 }
 
-/// One handler's place. The handler writes, unless said otherwise.
+/// The seat of a handler. Only the handler writes, unless noted otherwise.
 #[derive(Debug)]
 pub(super) struct Seat {
     processor: Option<u32>,
     state: AtomicU8,
-    /// What it has been woken for and has not heard yet; anybody writes.
+    /// Why it was woken, until it notices; written by any thread.
     rung: Mutex<Option<Woken>>,
     bell: Condvar,
     asleep: AtomicBool,
     packets: AtomicU64,
     chunks: AtomicU64,
     taken_over: AtomicU64,
-    /// Nanoseconds with chunks in hand, the present one left out.
+    /// Time with chunks in hand, in nanoseconds, without the current one.
     busy: AtomicU64,
-    /// Since when it has the present one, in nanoseconds since `began`, plus one; 0: it has none.
+    /// When it took the current one, in nanoseconds since `began`, plus one; 0: none.
     since: AtomicU64,
     began: Instant,
 }
@@ -81,10 +81,11 @@ impl Seat {
         self.state() == HandlerState::Running
     }
 
-    /// Sleeps until it is rung for.
+    /// Sleeps until it is woken.
     pub(super) fn sleep(&self, longest: Duration) -> Woken {
         let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-        // Relaxed: who misses it rings a handler that looks before it sleeps, or at the next millisecond.
+        // Relaxed: if another thread misses this, the handler finds the work before it sleeps, or is rung a millisecond
+        // later.
         self.asleep.store(true, Ordering::Relaxed);
         let waited = self.bell.wait_timeout_while(rung, longest, |rung| rung.is_none());
         let (mut rung, _) = waited.unwrap_or_else(PoisonError::into_inner);
@@ -96,7 +97,7 @@ impl Seat {
         self.asleep.load(Ordering::Relaxed)
     }
 
-    /// Wakes it, or keeps it from the next sleep.
+    /// Wakes the handler, or prevents its next sleep.
     pub(super) fn ring(&self, what: Woken) {
         let mut rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
         if *rung != Some(Woken::News) {
@@ -105,7 +106,7 @@ impl Seat {
         self.bell.notify_one();
     }
 
-    /// It begins with `packets` packets, which were another's.
+    /// Records that it takes `packets` packets, perhaps from another handler's queue.
     pub(super) fn begin(&self, packets: usize, taken_over: bool) {
         self.since.store(self.now() + 1, Ordering::Relaxed);
         add(&self.packets, packets as u64);
@@ -113,7 +114,7 @@ impl Seat {
         add(&self.taken_over, u64::from(taken_over));
     }
 
-    /// It is through with them.
+    /// Records that it is done with them.
     pub(super) fn end(&self) {
         let since = self.since.swap(0, Ordering::Relaxed);
         if since > 0 {
@@ -142,9 +143,9 @@ impl Seat {
     }
 }
 
-/// Adds to a counter that the calling thread alone writes.
+/// Adds to a counter that only the calling thread writes.
 fn add(counter: &AtomicU64, more: u64) {
-    // Relaxed: each counter is told for itself.
+    // Relaxed: the counters are independent.
     counter.store(counter.load(Ordering::Relaxed) + more, Ordering::Relaxed);
 }
 

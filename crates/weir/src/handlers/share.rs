@@ -1,4 +1,4 @@
-//! What a handler is given at once.
+//! What a handler receives at once.
 
 use std::sync::Arc;
 
@@ -6,20 +6,22 @@ use weir_ring::{Lease, Taken};
 
 use crate::chunk::{Chunk, Packet, Packets};
 
-/// The packets of one chunk that one handler is given: all of them, or where the order of flows is kept
-/// ([`crate::Order::Flow`]), those of its flows. They are in the order in which they came. Dropped, it is done: packets
-/// of the same flows may then be given to another handler.
+/// The packets of a chunk that one handler receives: all of them, or, if the order of flows is kept
+/// ([`crate::Order::Flow`]), those of its flows.
+///
+/// They are in order of arrival. Dropping the share means that it is done: then packets of the same flows may go to
+/// another handler.
 #[derive(Debug)]
 pub struct Share {
     what: What,
-    /// Done when dropped; behind the chunk, so that this is back by then.
+    /// Ends when dropped. Declared after the chunk, so that the chunk goes back first.
     _lease: Option<Lease<Arc<Chunk>>>,
 }
 
 #[derive(Debug)]
 enum What {
     Chunk(Chunk),
-    /// Where the records begin in a chunk that others have shares in.
+    /// The offsets of records in a chunk that others have shares of.
     Records(Arc<Chunk>, Box<[u32]>),
 }
 
@@ -44,7 +46,7 @@ impl Share {
         }
     }
 
-    /// Packets.
+    /// Returns the number of packets.
     pub fn len(&self) -> usize {
         match &self.what {
             What::Chunk(chunk) => chunk.len(),
@@ -52,22 +54,22 @@ impl Share {
         }
     }
 
-    /// Whether there are none: only after [`Share::keep_first`] of none.
+    /// Returns whether there are no packets, which only happens after [`Share::keep_first`] with 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Number of the interface in the capture.
+    /// Returns the number of the interface in the capture.
     pub fn interface(&self) -> u32 {
         self.chunk().interface()
     }
 
-    /// The queue that they came on.
+    /// Returns the queue that received the packets.
     pub fn queue(&self) -> u32 {
         self.chunk().queue()
     }
 
-    /// The chunk, where all of it is given.
+    /// Returns the chunk if the share is all of it.
     pub fn whole(&self) -> Option<&Chunk> {
         match &self.what {
             What::Chunk(chunk) => Some(chunk),
@@ -75,7 +77,7 @@ impl Share {
         }
     }
 
-    /// The packets, in the order in which they came.
+    /// Returns the packets in order of arrival.
     pub fn packets(&self) -> SharePackets<'_> {
         SharePackets(match &self.what {
             What::Chunk(chunk) => Walk::All(chunk.packets()),
@@ -83,7 +85,7 @@ impl Share {
         })
     }
 
-    /// Keeps the first `packets` packets; the rest count as discarded, no longer as delivered.
+    /// Keeps the first `packets` packets; the others are counted as discarded instead of delivered.
     pub fn keep_first(&mut self, packets: usize) {
         match &mut self.what {
             What::Chunk(chunk) => chunk.keep_first(packets),
@@ -102,7 +104,7 @@ impl From<Chunk> for Share {
     }
 }
 
-/// The packets of a share.
+/// An iterator over the packets of a share.
 #[derive(Clone, Debug)]
 pub struct SharePackets<'a>(Walk<'a>);
 

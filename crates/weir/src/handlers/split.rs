@@ -1,11 +1,13 @@
-//! Keeping the order of flows while a queue is helped (`Order::Flow`).
+//! Keeps flows in order while a queue gets help (`Order::Flow`).
 //!
-//! A queue that is too full is *divided*: whoever runs out of work claims it, takes its next chunk, finds each packet's
-//! flow group, and lays the chunk out, each group a strand ([`weir_ring::Strands`]). Of strands everybody in the queue's buddy
-//! group takes a part at a time, and no strand is in two hands. Once no closed chunk waits, and all that was laid out is done,
-//! the queue is its home handler's again. While it is not divided no packet is looked at; so the first fragments of some
-//! datagrams may not have been seen when a division begins: of its first chunks those with such fragments are done whole,
-//! by one handler, after all before them and before all behind them.
+//! A queue that is too full is *divided*. An idle handler claims it, takes its next chunk, finds the flow group of each
+//! packet, and lays the chunk out, with a strand for each group ([`weir_ring::Strands`]). All handlers of the queue's
+//! group then take parts of the strands, and no two handlers have the same strand. When no closed chunk is waiting and
+//! everything laid out is done, the queue returns to its home handler.
+//!
+//! While a queue is not divided, its packets are not parsed, so the first fragments of some datagrams may have been
+//! missed when a division begins. Of the first chunks of a division, those with such fragments are therefore handled
+//! whole, by one handler, after everything before and before everything after them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,19 +22,19 @@ use crate::Error;
 use crate::chunk::Chunk;
 use crate::patience::Woken;
 
-/// What is known of a queue's flows.
+/// The flows of a queue.
 #[derive(Debug)]
 pub(super) struct Flows {
     link_type: u16,
     sorter: Sorter,
-    /// Chunks that were sorted since one was not looked at.
+    /// Number of chunks sorted since one was skipped.
     sorted: u32,
 }
 
-/// Parts of a chunk for each handler that may come for one: he who is slower, or is kept from his processor, takes fewer.
+/// Parts of a chunk per handler that may take one: a handler that is slower, or not running, takes fewer.
 pub(super) const PARTS: usize = 4;
-/// Chunks at the beginning of a division in which fragments may follow a first that nobody has looked at. Later ones are
-/// without a first, or late, and are not worth the time in which others have to wait.
+/// Number of chunks at the start of a division that may contain later fragments of datagrams whose first one was
+/// missed. Further on, the first fragment is lost or late, which does not justify making others wait.
 const MOST_WHOLE: u32 = 8;
 
 impl Flows {
@@ -40,12 +42,12 @@ impl Flows {
         Self { link_type, sorter: Sorter::new(), sorted: 0 }
     }
 
-    /// A chunk is taken as it is.
+    /// Notes that a chunk was taken without sorting.
     pub(super) fn skip(&mut self) {
         self.sorted = 0;
     }
 
-    /// Looks at each packet of `chunk`.
+    /// Finds the flow group of each packet of `chunk`.
     fn sort(&mut self, chunk: Chunk) -> Piece<Arc<Chunk>> {
         if self.sorted == 0 {
             self.sorter.forget();
@@ -68,10 +70,10 @@ impl Flows {
 }
 
 impl Desk {
-    /// A part of what is laid out, for handler `seat`.
+    /// Takes a part for handler `seat`.
     pub(super) fn part(&self, team: &Team, seat: usize) -> Result<Option<Share>, Error> {
         let Some(strands) = self.strands() else { return Ok(None) };
-        // Chunks laid out beside the one that is taken from, so that nobody waits while the packets of the next are looked at.
+        // Lays out one chunk beyond the current one, so that nobody waits while the next is sorted.
         let mut ahead = 1;
         loop {
             let more = strands.waiting() <= ahead && self.divide(team, strands)?;
@@ -81,12 +83,13 @@ impl Desk {
             if ahead == self.parts() && !more {
                 return Ok(None);
             }
-            // All of them have to wait for what others have in hand. Not without end: what is laid out looks like room.
+            // All strands are in use, so lay out more chunks, but only up to a limit: they no longer count as waiting.
             ahead = self.parts();
         }
     }
 
-    /// Lays out the next closed chunk; where none waits, and all is done, ends the division. Whether there is more now.
+    /// Lays out the next closed chunk. If none is waiting and everything is done, ends the division. Returns whether
+    /// there is more now.
     fn divide(&self, team: &Team, strands: &Strands<Arc<Chunk>>) -> Result<bool, Error> {
         let Some(mut stock) = self.try_claim() else { return Ok(false) };
         let (outlet, Some(flows)) = stock.both() else { return Ok(false) };
@@ -109,7 +112,7 @@ impl Desk {
         Ok(true)
     }
 
-    /// Nobody is left to do what was laid out.
+    /// Discards what was laid out, because no handler is left.
     pub(super) fn abandon(&self) {
         for (chunk, left) in self.strands().map(Strands::clear).unwrap_or_default() {
             chunk.discard(left.unwrap_or(chunk.len()) as u64);

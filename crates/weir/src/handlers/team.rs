@@ -1,4 +1,4 @@
-//! What all handlers of a capture share.
+//! The state shared by all handlers of a capture.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -14,24 +14,24 @@ use crate::chunk::Chunk;
 use crate::outlet::Outlet;
 use crate::patience::Woken;
 
-/// The queues, who takes from them, and who helps.
+/// The queues and handlers of a capture, and which handlers help each other.
 #[derive(Debug)]
 pub(crate) struct Team {
     pub(super) desks: Box<[Desk]>,
     pub(super) seats: Box<[Seat]>,
     groups: Box<[Group]>,
     keeps_flows: bool,
-    /// Nothing arrives any more: what is left is taken.
+    /// Nothing more arrives; the rest is being taken.
     stopped: AtomicBool,
-    /// Grows when a queue gets another handler.
+    /// Incremented when a queue gets another handler.
     moves: AtomicUsize,
 }
 
-/// Queues whose handlers help one another.
+/// Queues whose handlers help each other.
 #[derive(Debug)]
 struct Group {
     desks: Vec<usize>,
-    /// One of them is too full, or was a moment ago. A hint: whoever finds none clears it.
+    /// A hint that one of them is, or was just now, too full. Cleared by a handler that finds none.
     alarm: AtomicBool,
 }
 
@@ -63,19 +63,19 @@ impl Team {
         (team, handlers)
     }
 
-    /// What became of each handler so far.
+    /// Returns the account of each handler so far.
     pub(crate) fn account(&self) -> Vec<HandlerAccount> {
         self.seats.iter().enumerate().map(|(number, seat)| seat.account(number)).collect()
     }
 
-    /// Whether anybody still takes chunks.
+    /// Returns whether any handler is still running.
     pub(crate) fn is_manned(&self) -> bool {
         self.seats.iter().any(|seat| seat.is_running())
     }
 
-    /// Nothing arrives any more: handlers take what is left, and end.
+    /// Signals that nothing more arrives: handlers take the rest, and end.
     pub(crate) fn stop(&self) {
-        // Release, with the load in `is_stopped`: who sees it sees all that has arrived.
+        // Release, paired with the load in `is_stopped`: a thread that sees this sees everything that has arrived.
         self.stopped.store(true, Ordering::Release);
         self.seats.iter().for_each(|seat| seat.ring(Woken::News));
     }
@@ -84,7 +84,7 @@ impl Team {
         self.stopped.load(Ordering::Acquire)
     }
 
-    /// What no handler has taken, once none is left to take it.
+    /// Returns chunks that no handler has taken, once none is left to do so.
     pub(crate) fn rest(&self) -> Result<Option<Chunk>, Error> {
         if self.is_manned() {
             return Ok(None);
@@ -97,9 +97,9 @@ impl Team {
         Ok(None)
     }
 
-    /// The queues of handler `seat`, and the groups in which it helps; with a number that grows when they change.
+    /// Returns the queues of handler `seat`, and the groups in which it helps.
     pub(super) fn duties(&self, seat: usize) -> Duties {
-        // Acquire, with the addition in `leave`.
+        // Acquire, paired with the addition in `leave`.
         let moves = self.moves.load(Ordering::Acquire);
         let at_home = |desk: &usize| self.desks[*desk].home() == seat;
         let homes: Vec<usize> = (0..self.desks.len()).filter(at_home).collect();
@@ -110,15 +110,16 @@ impl Team {
         Duties { moves, homes, groups }
     }
 
-    /// Whether [`Team::duties`] would say something else now.
+    /// Returns whether [`Team::duties`] would return something else now.
     pub(super) fn has_moved(&self, duties: &Duties) -> bool {
         self.moves.load(Ordering::Acquire) != duties.moves
     }
 
-    /// Handler `seat` goes: others get its queues. Where none is left, nobody will do what was laid out.
+    /// Removes handler `seat`; others take over its queues. If none is left, what was laid out is discarded.
     pub(super) fn leave(&self, seat: usize, state: HandlerState) {
         self.seats[seat].end();
-        // Before any queue is claimed: who passes one on to this handler, and finds it running, has done so before it gets there.
+        // Set before claiming any queue: a leaving handler that passes its queue to this one, thinking it is running,
+        // has done so by the time this one claims that queue.
         self.seats[seat].set_state(state);
         let mut heir = seat;
         for desk in &self.desks {
@@ -133,12 +134,12 @@ impl Team {
                 desk.set_home(heir);
             }
         }
-        // Release, with the load in `duties`.
+        // Release, paired with the load in `duties`.
         self.moves.fetch_add(1, Ordering::Release);
         self.seats.iter().filter(|seat| seat.is_running()).for_each(|seat| seat.ring(Woken::News));
     }
 
-    /// The handler at `desk` has seen it filled so far: if that is too far, others are called.
+    /// Calls others if `waiting` closed chunks at `desk` are too many.
     pub(super) fn note(&self, desk: &Desk, waiting: u32) {
         if let Some(group) = desk.group()
             && waiting > desk.limit()
@@ -147,7 +148,7 @@ impl Team {
         }
     }
 
-    /// There is something to do at `desk` for all who help there.
+    /// Calls everyone who helps at `desk`, because there is work.
     pub(super) fn call(&self, desk: &Desk) {
         if let Some(group) = desk.group() {
             self.alarm(group);
@@ -169,8 +170,8 @@ impl Team {
         seat >= self.desks.len() || self.groups[group].desks.iter().any(home)
     }
 
-    /// The queue that needs help most, among those of `duties`' groups that are somebody else's: the fullest of those that
-    /// are too full, and fuller than all that the handler has itself.
+    /// Returns the queue that needs help most: the fullest one, among the queues of other handlers in `duties`' groups,
+    /// that is too full and fuller than all queues of this handler.
     pub(super) fn needy(&self, duties: &Duties) -> Option<&Desk> {
         let mut neediest: Option<(&Desk, u64)> = None;
         for group in duties.groups.iter().map(|&group| &self.groups[group]) {
@@ -196,15 +197,15 @@ impl Team {
         (own.unwrap_or(0) < fullness).then_some(desk)
     }
 
-    /// The watcher's look: wakes those who sleep beside a queue that has something, and calls help where a handler is held
-    /// up and cannot.
+    /// Checks all queues for the watcher. Wakes handlers that sleep although there is work, and calls others if a
+    /// handler is held up and cannot do so itself.
     pub(super) fn look(&self) {
         for desk in &self.desks {
             let seat = &self.seats[desk.home()];
             if seat.is_asleep()
                 && let Some(mut stock) = desk.try_claim()
             {
-                // An error is for the handler to meet.
+                // The handler will see the error.
                 if stock.both().0.ready().map_or(true, |ready| ready.bytes > 0) {
                     seat.ring(Woken::Bell);
                 }
@@ -217,36 +218,36 @@ impl Team {
         }
     }
 
-    /// Whether the order of flows is kept.
+    /// Returns whether the order of flows is kept.
     pub(super) fn keeps_flows(&self) -> bool {
         self.keeps_flows
     }
 
-    /// The queues of `duties`' groups that are divided.
+    /// Returns the divided queues in `duties`' groups.
     pub(super) fn divided<'a>(&'a self, duties: &'a Duties) -> impl Iterator<Item = &'a Desk> {
         self.reachable(duties).filter(|desk| desk.is_divided())
     }
 
-    /// All queues of `duties`' groups, and those at home.
+    /// Returns all queues in `duties`' groups, and the handler's own.
     pub(super) fn reachable<'a>(&'a self, duties: &'a Duties) -> impl Iterator<Item = &'a Desk> {
         let desks = duties.groups.iter().flat_map(|&group| &self.groups[group].desks);
         let alone = duties.homes.iter().filter(|&&home| self.desks[home].group().is_none());
         desks.chain(alone).map(|&desk| &self.desks[desk])
     }
 
-    /// Whether a closed chunk waits in a queue of its own that is not divided.
+    /// Returns whether a closed chunk is waiting in one of the handler's own queues that is not divided.
     pub(super) fn has_whole(&self, duties: &Duties) -> bool {
         let mut homes = duties.homes.iter().map(|&home| &self.desks[home]);
         homes.any(|desk| !desk.is_divided() && desk.ready_chunks() > 0)
     }
 
-    /// Whether a queue may fill without anybody's being rung.
+    /// Returns whether a queue may fill up without ringing a bell.
     pub(super) fn must_be_watched(&self) -> bool {
         !self.groups.is_empty() && self.seats.iter().any(|seat| seat.is_running() && !seat.is_asleep())
     }
 }
 
-/// What a handler has to do, as it was when `moves` was read.
+/// The duties of a handler at the time `moves` was read.
 #[derive(Debug, Default)]
 pub(super) struct Duties {
     moves: usize,

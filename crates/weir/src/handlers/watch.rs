@@ -1,4 +1,4 @@
-//! The thread that hears the bells for all handlers, so that one that sleeps is woken and one that is held up is noticed.
+//! The thread that waits for the bells of all handlers, wakes sleeping handlers, and notices handlers that are held up.
 
 use std::os::fd::AsFd as _;
 use std::sync::Arc;
@@ -15,12 +15,12 @@ use crate::bell::EventBell;
 use crate::patience::timespec;
 use crate::source::Bell;
 
-/// Between two looks while a queue may fill without anybody's being rung.
+/// Interval while a queue may fill up without ringing a bell.
 const LOOK: Duration = Duration::from_millis(1);
-/// And while nobody is awake, or nobody could help.
+/// Interval while no handler is awake, or none could help.
 const REST: Duration = Duration::from_millis(100);
 
-/// The thread, until dropped.
+/// The thread; it ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct Watcher {
     thread: Option<JoinHandle<()>>,
@@ -42,7 +42,7 @@ impl Drop for Watcher {
     fn drop(&mut self) {
         self.call.ring();
         if let Some(thread) = self.thread.take() {
-            let _ = thread.join(); // a panic has been printed, and a drop is no place for another
+            let _ = thread.join(); // a panic was already printed; do not panic again in drop
         }
     }
 }
@@ -53,7 +53,7 @@ fn watch(team: &Team, bells: &[Arc<dyn Bell>], call: &EventBell) {
         let mut fds: Vec<PollFd<'_>> = fds.map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN)).collect();
         let longest = if team.must_be_watched() { LOOK } else { REST };
         if poll(&mut fds, Some(&timespec(longest))).is_err() {
-            std::thread::sleep(LOOK); // only for want of kernel memory: worth another try
+            std::thread::sleep(LOOK); // the kernel is out of memory: worth another try
         }
         if !fds[bells.len()].revents().is_empty() {
             return;

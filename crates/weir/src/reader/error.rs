@@ -1,4 +1,4 @@
-//! Why a file could not be read, or not to its end.
+//! Why a file could not be read, or not completely.
 
 use std::fmt;
 use std::io;
@@ -9,18 +9,18 @@ use weir_savefile::decode::{Doubt, Fault};
 use super::Compression;
 use crate::filter::FilterError;
 
-/// A file that cannot be read, or not to its end. What is whole before the place was given out.
+/// A file that cannot be read, or not completely. All intact data before the error has been delivered.
 #[derive(Debug, Clone, thiserror::Error)]
 pub struct ReadError {
-    /// The file, as it was asked for; `standard input`.
+    /// The file name as given, or `standard input`.
     pub file: String,
-    /// Where the reading ended: bytes from the start of the capture, uncompressed. `None`: it never began.
+    /// Where reading stopped, in bytes from the start of the uncompressed capture. `None`: reading never began.
     pub position: Option<u64>,
-    /// Of a compressed file: bytes of the file itself that were taken until then. The place is near them.
+    /// For a compressed file: how many bytes of the file itself had been read. The problem is near there.
     pub compressed: Option<u64>,
-    /// Packets that were whole before it.
+    /// Number of intact packets before the error.
     pub packets: u64,
-    /// What was wrong.
+    /// The reason.
     #[source]
     pub reason: ReadReason,
 }
@@ -29,54 +29,54 @@ pub struct ReadError {
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReadReason {
-    /// It cannot be opened.
+    /// The file cannot be opened.
     #[error("cannot be opened: {0}")]
     Open(Arc<io::Error>),
-    /// It is a directory.
+    /// The file is a directory.
     #[error("is a directory")]
     Directory,
-    /// It has no bytes at all.
+    /// The file is empty.
     #[error("is empty: it lacks even a capture file header")]
     Empty,
-    /// It ends in the middle of something.
+    /// The file is truncated.
     #[error("ends too early: at least {missing} bytes are missing")]
     Cut {
-        /// How many would have been needed to go on.
+        /// How many bytes are missing, at least.
         missing: u64,
     },
-    /// What comes next makes no sense.
+    /// The next data in the file is invalid.
     #[error("{0}")]
     Damaged(Fault),
-    /// All was read, but for blocks whose inside makes no sense.
+    /// The file was read to the end, but blocks with invalid contents were skipped.
     #[error("{blocks} damaged blocks were skipped, the first at byte {first}: {fault}")]
     LeftOut {
-        /// How many.
+        /// Number of skipped blocks.
         blocks: u64,
-        /// Where the first begins.
+        /// Position of the first one, in bytes.
         first: u64,
-        /// What is wrong with the first.
+        /// What is wrong with the first one.
         fault: Fault,
     },
-    /// The compressed data end in the middle.
+    /// The compressed data is truncated.
     #[error("{0} data that end too early")]
     CompressedCut(Compression),
-    /// The compressed data are damaged, or something else follows them.
+    /// The compressed data is damaged, or followed by something else.
     #[error("{compression} data that are damaged: {source}")]
     CompressedDamaged {
-        /// What they say they are.
+        /// The compression format.
         compression: Compression,
-        /// The decoder's words.
+        /// The error from the decoder.
         source: Arc<io::Error>,
     },
-    /// The filter asks for what packets of this interface do not have.
+    /// The filter tests something that packets of this interface do not have.
     #[error("interface {interface}: {error}")]
     Filter {
-        /// Number of the interface.
+        /// The number of the interface.
         interface: u32,
-        /// What is wrong.
+        /// The error from the filter.
         error: Box<FilterError>,
     },
-    /// The system could not read.
+    /// Reading failed.
     #[error("cannot be read: {0}")]
     Io(Arc<io::Error>),
 }
@@ -85,7 +85,7 @@ impl fmt::Display for ReadError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: ", self.file)?;
         if let ReadReason::Filter { .. } = self.reason {
-            // Several lines, the last of which shows a place in the one before; and the file is in order.
+            // The error has several lines, the last of which points into the one above. The file itself is fine.
             return write!(f, "{}", self.reason);
         }
         if let Some(position) = self.position
@@ -107,7 +107,7 @@ impl fmt::Display for ReadError {
 }
 
 impl ReadError {
-    /// What to do about it, where there is something.
+    /// Returns advice on what to do, if there is any.
     pub fn hint(&self) -> Option<&'static str> {
         match &self.reason {
             ReadReason::Cut { .. }
@@ -125,25 +125,25 @@ impl ReadError {
     }
 }
 
-/// Something that was odd, but did not end the reading.
+/// Something unusual in a file that did not prevent reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Warning {
-    /// What.
+    /// What it is.
     pub what: Oddity,
-    /// Where it was met first: bytes from the start of the capture, uncompressed.
+    /// Where it first occurred, in bytes from the start of the uncompressed capture.
     pub position: u64,
-    /// How many times.
+    /// How often it occurred.
     pub times: u64,
 }
 
-/// What a [`Warning`] is about.
+/// The subject of a [`Warning`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Oddity {
-    /// Given out, but something of it is not to be believed.
+    /// The data was delivered, but part of it is doubtful.
     Doubt(Doubt),
-    /// Left out: its inside makes no sense.
+    /// A block with invalid contents was skipped.
     LeftOut(Fault),
-    /// No packet of an interface that begins here can match the filter.
+    /// No packet of an interface that starts here can match the filter.
     NeverMatches,
 }
 

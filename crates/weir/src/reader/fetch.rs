@@ -1,7 +1,7 @@
-//! Blocks of a file, read by two threads.
+//! Reads the blocks of a file with two threads.
 //!
-//! Most of the time that a file in the page cache takes goes into copying it out of there. So a second thread reads ahead,
-//! and whoever wants a block that is not there reads the next one that nobody has begun with, instead of waiting.
+//! Reading a file from the page cache mostly means copying it. A second thread reads ahead; if the next block is not
+//! there yet, the reader does not wait but reads the next unclaimed block itself.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,26 +12,26 @@ use std::thread;
 
 use super::Meter;
 
-/// Bytes of a block.
+/// Size of a block in bytes.
 const BLOCK: usize = 512 << 10;
-/// Room in front of a block, for what is left of the one before.
+/// Space before a block, for the rest of the previous one.
 pub(super) const HEADROOM: usize = 64 << 10;
-/// Blocks that are read or kept at a time, but for the one in use.
+/// Number of blocks being read or ready, besides the one in use.
 const AHEAD: usize = 4;
-/// Files from this size on are worth a thread.
+/// Files of at least this size are worth a thread.
 pub(super) const WORTH_IT: u64 = 8 << 20;
 
-/// The blocks of a file in their order.
+/// The blocks of a file, in order.
 pub(super) struct Fetch {
     shared: Arc<Shared>,
-    /// The block that is wanted next.
+    /// The number of the next block to return.
     wanted: u64,
-    /// Where the file ended, once a block was short. It may grow: from there on it is read as it comes.
+    /// The end of the file, once a block was short. The file may grow; anything further is read as it arrives.
     end: Option<u64>,
     meter: Meter,
 }
 
-/// A block: [`HEADROOM`], then `bytes` of the file.
+/// A block: [`HEADROOM`], then `bytes` bytes of the file.
 pub(super) struct Block {
     pub(super) buffer: Vec<u8>,
     pub(super) bytes: usize,
@@ -40,22 +40,22 @@ pub(super) struct Block {
 struct Shared {
     file: File,
     state: Mutex<State>,
-    /// Something in the state has changed.
+    /// Signals a change of `state`.
     changed: Condvar,
 }
 
 struct State {
-    /// The first block that nobody has begun with.
+    /// The first block that no thread is reading.
     next: u64,
-    /// Blocks that were read, by number.
+    /// Finished blocks by number.
     ready: BTreeMap<u64, io::Result<Block>>,
     spare: Vec<Vec<u8>>,
-    /// Nobody wants more.
+    /// The reader has stopped.
     over: bool,
 }
 
 impl Fetch {
-    /// Begins to read a file from its start, counting what it gives. `None`: the system has no thread to give.
+    /// Starts reading a file from the beginning, counting bytes in `meter`. `None`: a thread could not be started.
     pub(super) fn begin(file: File, meter: Meter) -> Option<Self> {
         let spare = (0..AHEAD).map(|_| vec![0; HEADROOM + BLOCK]).collect();
         let state = State { next: 0, ready: BTreeMap::new(), spare, over: false };
@@ -65,7 +65,7 @@ impl Fetch {
         Some(Self { shared, wanted: 0, end: None, meter })
     }
 
-    /// The next block, for a buffer that is no longer needed. One of no bytes is the end.
+    /// Returns the next block in exchange for a used buffer. An empty block is the end.
     pub(super) fn next(&mut self, used: Vec<u8>) -> io::Result<Block> {
         if let Some(end) = self.end {
             return self.grown(used, end);
@@ -93,7 +93,7 @@ impl Fetch {
         Ok(block)
     }
 
-    /// What has come to the file since its end was found.
+    /// Returns what was appended to the file since its end was found.
     fn grown(&mut self, buffer: Vec<u8>, end: u64) -> io::Result<Block> {
         let block = self.shared.read(buffer, end)?;
         self.end = Some(end + block.bytes as u64);
@@ -128,7 +128,7 @@ impl Shared {
         }
     }
 
-    /// Reads the first block that nobody has begun with; the state is free meanwhile.
+    /// Reads the first unclaimed block; the state is unlocked meanwhile.
     fn read_next<'a>(&'a self, mut state: MutexGuard<'a, State>, buffer: Vec<u8>) -> MutexGuard<'a, State> {
         let number = state.next;
         state.next += 1;
@@ -140,10 +140,10 @@ impl Shared {
         state
     }
 
-    /// As much of a block as there is from `offset` on.
+    /// Reads a block from `offset`, or less at the end of the file.
     fn read(&self, mut buffer: Vec<u8>, offset: u64) -> io::Result<Block> {
         if buffer.capacity() > 2 * (HEADROOM + BLOCK) {
-            buffer = Vec::new(); // it had grown for a large packet
+            buffer = Vec::new(); // it has grown for a large packet
         }
         buffer.resize(HEADROOM + BLOCK, 0);
         let room = &mut buffer[HEADROOM..];

@@ -1,4 +1,4 @@
-//! From a path to the bytes of a capture, uncompressed.
+//! From a path to the uncompressed bytes of a capture.
 
 use std::fs::{File, Metadata};
 use std::io::{self, BufReader, Chain, Cursor, Read};
@@ -11,21 +11,21 @@ use rustix::io::Errno;
 
 use super::{Compression, Meter, ReadReason, unpack};
 
-/// Where the bytes of a capture come from.
+/// The source of a capture's bytes.
 pub(super) struct Input {
-    /// The bytes, uncompressed.
+    /// The uncompressed bytes.
     pub(super) bytes: Box<dyn Read + Send>,
     pub(super) compression: Compression,
     /// Counts the bytes of the file itself.
     pub(super) meter: Meter,
 }
 
-/// The bytes of a file, with a buffer, for a decoder.
+/// The buffered bytes of a compressed file.
 pub(super) type Packed = BufReader<Whole>;
-/// The bytes of a file: those that told what it is, and the rest.
+/// The bytes of a file: those used to identify it, and the rest.
 type Whole = Chain<Cursor<Vec<u8>>, Counted>;
 
-/// Opens a path, or standard input for `-`. Gives the name for errors and the size of a regular file.
+/// Opens a path, or standard input for `-`. Returns the name for errors, and the size of a regular file.
 pub(super) fn open(path: &Path) -> (String, Result<(File, Option<u64>), ReadReason>) {
     let failed = |source| ReadReason::Open(Arc::new(source));
     if path == Path::new("-") {
@@ -41,7 +41,7 @@ pub(super) fn open(path: &Path) -> (String, Result<(File, Option<u64>), ReadReas
     (name, file)
 }
 
-/// A file that is opened for each piece that is read of it: a descriptor is taken for no longer.
+/// A file that is only open while a piece of it is read, so that it rarely takes a descriptor.
 pub(super) struct Sparing {
     path: PathBuf,
     /// Device and inode.
@@ -50,7 +50,7 @@ pub(super) struct Sparing {
 }
 
 impl Sparing {
-    /// `None`: it is no regular file, and what was read of it could not be found again.
+    /// `None`: the file is not a regular file, so it cannot be reopened at a position.
     pub(super) fn new(path: &Path, opened: &File) -> Option<Self> {
         let there = opened.metadata().ok().filter(Metadata::is_file)?;
         let named = path != Path::new("-");
@@ -76,7 +76,7 @@ fn sized(file: File) -> (File, Option<u64>) {
     (file, size)
 }
 
-/// Looks at the first bytes and puts the decoder in front that they ask for. `ahead`: it may have a thread.
+/// Identifies the compression by the first bytes and adds a decoder. `ahead`: the decoder may use a thread.
 pub(super) fn sniff(input: Box<dyn Read + Send>, ahead: bool) -> Result<Input, ReadReason> {
     let meter = Meter::new();
     let mut input = Counted { input, meter: meter.clone() };
@@ -87,7 +87,7 @@ pub(super) fn sniff(input: Box<dyn Read + Send>, ahead: bool) -> Result<Input, R
     }
     let mut magic = first.clone();
     let mut front = first;
-    // Both zstd and lz4 may begin with frames that are to be skipped; what is behind them tells which it is.
+    // Both zstd and lz4 files may begin with skippable frames; only what follows tells them apart.
     while let Some(length) = skippable(&magic, &mut input, &mut front).map_err(failed)? {
         let skipped = io::copy(&mut (&mut input).take(length), &mut io::sink()).map_err(failed)?;
         magic = up_to(&mut input, 4).map_err(failed)?;
@@ -114,7 +114,8 @@ pub(super) fn sniff(input: Box<dyn Read + Send>, ahead: bool) -> Result<Input, R
     Ok(Input { bytes: if ahead { unpack::ahead(bytes) } else { bytes }, compression, meter })
 }
 
-/// The length of the skippable frame that begins so, and that was read up to its content; `front` has what was read.
+/// Returns the length of a skippable frame with this magic number, up to whose content the input is read; `front`
+/// collects the bytes read.
 fn skippable(magic: &[u8], input: &mut Counted, front: &mut Vec<u8>) -> io::Result<Option<u64>> {
     let [0x50..=0x5f, 0x2a, 0x4d, 0x18] = *magic else { return Ok(None) };
     let length = up_to(input, 4)?;
@@ -122,16 +123,16 @@ fn skippable(magic: &[u8], input: &mut Counted, front: &mut Vec<u8>) -> io::Resu
     Ok(length[..].try_into().ok().map(|length| u64::from(u32::from_le_bytes(length))))
 }
 
-/// The next bytes; fewer at the end.
+/// Reads the next bytes, or fewer at the end.
 fn up_to(input: &mut Counted, bytes: u64) -> io::Result<Vec<u8>> {
     let mut found = Vec::new();
     input.take(bytes).read_to_end(&mut found)?;
     Ok(found)
 }
 
-/// Says what an error of [`Input::bytes`] means.
+/// Converts an error of [`Input::bytes`].
 pub(super) fn explain(compression: Compression, error: io::Error) -> ReadReason {
-    // Errors of the system have a number; those of decoders have not.
+    // Errors from the system have a number; errors from decoders do not.
     if compression == Compression::None || error.raw_os_error().is_some() {
         return ReadReason::Io(Arc::new(error));
     }
@@ -141,7 +142,7 @@ pub(super) fn explain(compression: Compression, error: io::Error) -> ReadReason 
     }
 }
 
-/// Counts what passes.
+/// A reader that counts bytes.
 pub(super) struct Counted {
     input: Box<dyn Read + Send>,
     meter: Meter,

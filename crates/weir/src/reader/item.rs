@@ -1,4 +1,4 @@
-//! What a file is, and what is in it.
+//! The format of a file, and the items in it.
 
 use std::fmt;
 
@@ -8,14 +8,14 @@ use weir_savefile::decode::{Header, TimeUnit};
 use super::InterfaceStatistics;
 use crate::Packet;
 
-/// What kind of file a [`Reader`](super::Reader) reads.
+/// The format of a file that a [`Reader`](super::Reader) reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FileFormat {
     /// pcap or pcapng.
     pub kind: FileKind,
-    /// Of the numbers in the file; of pcapng, in the present section.
+    /// Byte order of the file; for pcapng, of the current section.
     pub byte_order: ByteOrder,
-    /// What time stamps count; of pcapng those of the first interface, once it is known.
+    /// Resolution of the timestamps; for pcapng, of the first interface, once that is known.
     pub resolution: Option<TimeUnit>,
     /// How the file is compressed.
     pub compression: Compression,
@@ -24,22 +24,22 @@ pub struct FileFormat {
 /// pcap or pcapng.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileKind {
-    /// Classic pcap; what its header says.
+    /// Classic pcap, with its header.
     Pcap(Header),
     /// pcapng.
     Pcapng,
 }
 
-/// How a file is compressed.
+/// The compression of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     None,
-    /// gzip (RFC 1952), one or several members.
+    /// gzip (RFC 1952), with one or more members.
     Gzip,
-    /// zstd (RFC 8878), one or several frames.
+    /// zstd (RFC 8878), with one or more frames.
     Zstd,
-    /// The frame format of lz4, one or several frames.
+    /// The lz4 frame format, with one or more frames.
     Lz4,
 }
 
@@ -54,21 +54,21 @@ impl fmt::Display for Compression {
     }
 }
 
-/// What comes next in a file.
+/// The next item in a file.
 #[derive(Debug, Clone)]
 pub enum Item<'a> {
     /// A packet.
     Packet(Packet<'a>),
-    /// An interface, by its number in [`Reader::interfaces`](super::Reader::interfaces); comes before its first packet.
+    /// An interface, by its index in [`Reader::interfaces`](super::Reader::interfaces); precedes its first packet.
     Interface(u32),
-    /// Counters of an interface.
+    /// The counters of an interface.
     Statistics(InterfaceStatistics),
-    /// Any other block of pcapng, such as name resolution or decryption secrets, in native byte order. Of a file in
-    /// foreign order those whose inside is not known are left out, with a warning.
+    /// Any other pcapng block, such as name resolution or decryption secrets, in native byte order. From a file in the
+    /// other byte order, blocks of unknown structure are skipped with a warning.
     Block {
         /// Block type.
         kind: u32,
-        /// What is between the lengths.
+        /// The body, between the two lengths.
         body: &'a [u8],
     },
 }

@@ -1,4 +1,4 @@
-//! What a file has said of itself so far.
+//! What a file has said about itself so far.
 
 use weir_savefile::ByteOrder;
 use weir_savefile::decode::{self, Doubt, Fault, Found, Header, TimeUnit};
@@ -9,28 +9,28 @@ use super::Seen;
 use super::error::{Oddity, Warning};
 use crate::FileInterface;
 
-/// A section of a pcapng file: one run of a program that wrote it.
+/// A section of a pcapng file, written by one run of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Section {
-    /// The machine that captured.
+    /// The hardware of the capturing machine.
     pub hardware: Option<String>,
-    /// Its operating system.
+    /// The operating system of that machine.
     pub os: Option<String>,
     /// The program that wrote the section.
     pub user_application: Option<String>,
-    /// Free text: the first one.
+    /// The first comment.
     pub comment: Option<String>,
-    /// What else it says and another file takes: options in native byte order, without their end mark.
+    /// Other options that can be copied to another file, in native byte order, without the end marker.
     pub more: Vec<u8>,
 }
 
 impl Section {
-    /// All texts for people.
+    /// Returns all comments.
     pub fn comments(&self) -> impl Iterator<Item = &str> {
         self.comment.as_deref().into_iter().chain(options::comments(&self.more))
     }
 
-    /// Adds what another section has said, where it says something else: of a file that is made of both.
+    /// Adds what differs in another section, for a file made of both.
     pub fn add(&mut self, other: &Self) {
         self.hardware = self.hardware.take().or_else(|| other.hardware.clone());
         self.os = self.os.take().or_else(|| other.os.clone());
@@ -44,60 +44,60 @@ impl Section {
     }
 }
 
-/// Counters of an interface at one moment, as the file has them. Times are nanoseconds since the Unix epoch, counts are
-/// packets since the capture began.
+/// The counters of an interface at some time, as stored in the file. Times are nanoseconds since the Unix epoch,
+/// counters are packets since the start of the capture.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct InterfaceStatistics {
-    /// Number of the interface.
+    /// The number of the interface.
     pub interface: u32,
-    /// The moment.
+    /// Time of the counters.
     pub timestamp: u64,
-    /// When the capture began.
+    /// Start of the capture.
     pub start: Option<u64>,
-    /// When it ended.
+    /// End of the capture.
     pub end: Option<u64>,
-    /// Received by the interface.
+    /// Packets received by the interface.
     pub received: Option<u64>,
-    /// Dropped for want of room.
+    /// Packets dropped for lack of space.
     pub dropped: Option<u64>,
-    /// Accepted by the filter.
+    /// Packets accepted by the filter.
     pub accepted: Option<u64>,
-    /// Dropped by the operating system.
+    /// Packets dropped by the operating system.
     pub dropped_by_os: Option<u64>,
-    /// Delivered to the program.
+    /// Packets delivered to the program.
     pub delivered: Option<u64>,
-    /// Free text.
+    /// A comment.
     pub comment: Option<String>,
 }
 
-/// What a reader keeps. Bounded, since the decoder bounds what it finds.
+/// What a reader remembers. The decoder limits how much that can be.
 #[derive(Debug, Default)]
 pub(super) struct Known {
     pub(super) interfaces: Vec<FileInterface>,
-    /// By interface.
+    /// Details by interface.
     pub(super) details: Vec<Details>,
     pub(super) sections: Vec<Section>,
     pub(super) warnings: Vec<Warning>,
-    /// The first block that was left out and where, and how many were.
+    /// The first skipped block, its position, and the number of skipped blocks.
     pub(super) left_out: Option<(Fault, u64, u64)>,
-    /// The last block of foreign byte order, in native order.
+    /// The last block in the other byte order, converted to native order.
     pub(super) turned: Vec<u8>,
 }
 
-/// What [`FileInterface`] has no place for.
+/// Properties of an interface that [`FileInterface`] lacks.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Details {
     pub(super) time: TimeUnit,
 }
 
 impl Known {
-    /// Interfaces so far.
+    /// Number of interfaces so far.
     pub(super) fn count(&self) -> u32 {
         // Bounded by `decode::MOST_INTERFACES`.
         u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX)
     }
 
-    /// Keeps what is to be kept of what was found at `position`; gives what is to be given out. Not for packets.
+    /// Stores what was found at `position`, and returns what the caller should see.
     pub(super) fn keep(&mut self, bytes: &[u8], found: Found<'_>, position: u64) -> Option<Seen> {
         let (doubt, seen) = match found {
             Found::Packet(packet) => return Some(Seen::Packet(packet)),
@@ -140,7 +140,7 @@ impl Known {
         seen
     }
 
-    /// A pcap file has one interface, without a name.
+    /// Adds the single, unnamed interface of a pcap file.
     fn header(&mut self, header: Header) {
         let time = match header.variant.resolution {
             Resolution::Micro => TimeUnit::MICROSECONDS,
@@ -155,7 +155,7 @@ impl Known {
         self.details.push(Details { time });
     }
 
-    /// Warns, once of each kind.
+    /// Warns, or counts another occurrence of the same kind.
     #[cold]
     pub(super) fn warn(&mut self, what: Oddity, position: u64) {
         let kind = |what: &Oddity| match what {

@@ -1,4 +1,4 @@
-//! Several files as one, in the order of time.
+//! Several files merged in order of time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,31 +8,31 @@ use super::{Item, Lane, ReadError, Reader, Seen};
 use crate::{FileInterface, Packet};
 use weir_savefile::decode::PacketAt;
 
-/// The most bytes that packets held back for sorting may take: [`Merge::window`].
+/// Maximum memory for packets held back for sorting, in bytes: [`Merge::window`].
 pub const MOST_HELD: usize = 24 << 20;
 
-/// Several files read at once: always the packet with the smallest time stamp of those that come next in each file. Of
-/// equal ones that of the file that was named first.
+/// Several files read together, in order of their timestamps.
 ///
-/// Interfaces are counted anew. Two files share an interface where their descriptions are the same, so that pieces of
-/// one capture come together again; two interfaces of one file always stay two. (mergecap does that with `-I any`.)
+/// The next packet is always the earliest of the next packets of each file; if timestamps are equal, the file given
+/// first wins. Interfaces are renumbered. Files share an interface if its descriptions are identical, so that parts of
+/// one capture are joined; two interfaces of the same file are never joined. (mergecap does this with `-I any`.)
 ///
-/// A file that ends with an error says so once; the others are read on. Statistics and other blocks come where they
-/// stand in their file, and are not sorted.
+/// If a file ends with an error, that is reported once and the other files are still read. Statistics and other blocks
+/// are not sorted, and appear where they are in their file.
 ///
-/// Each file takes about 300 KiB of memory, and an open descriptor unless it is read
-/// [sparingly](Reader::open_sparing).
+/// Each file takes about 300 KiB of memory, and a descriptor unless it was opened with
+/// [`open_sparing`](Reader::open_sparing).
 #[derive(Debug)]
 pub struct Merge {
     inputs: Vec<Input>,
-    /// Inputs whose next packet is not known.
+    /// Inputs whose next packet is not known yet.
     hungry: Vec<usize>,
     interfaces: Vec<FileInterface>,
-    /// Interfaces that [`Item::Interface`] has named.
+    /// Number of interfaces already reported as [`Item::Interface`].
     named: usize,
     window: u64,
     held: Held,
-    /// The largest time stamp that was met, and the last that was given out.
+    /// The latest timestamp read, and the latest one returned.
     newest: u64,
     last: u64,
     late: u64,
@@ -41,13 +41,13 @@ pub struct Merge {
 #[derive(Debug)]
 struct Input {
     reader: Reader,
-    /// From the file's numbers of interfaces to those of the whole.
+    /// The merged interface number of each interface in the file.
     numbers: Vec<u32>,
     next: Option<PacketAt>,
     which: Which,
 }
 
-/// Which packets of a file an input gives out.
+/// Which packets of a file an input returns.
 #[derive(Debug)]
 enum Which {
     AllBut(Vec<Lane>),
@@ -82,19 +82,20 @@ impl Merge {
         }
     }
 
-    /// Sorts within each file as well: packets are held back for so long, by their own time stamps, that others may
-    /// go before them. For files of a capture from several queues, of which only each queue's packets are in order.
+    /// Also sorts within each file, by holding packets back for this long, measured by their timestamps. This is for
+    /// captures from several queues, where only the packets of each queue are in order.
     ///
-    /// What is held back is copied, up to [`MOST_HELD`] bytes; then the oldest goes out before its time.
+    /// Packets are copied, up to [`MOST_HELD`] bytes; beyond that the oldest are returned early.
     #[must_use]
     pub fn window(mut self, window: Duration) -> Self {
         self.window = u64::try_from(window.as_nanos()).unwrap_or(u64::MAX);
         self
     }
 
-    /// Reads the file `number`, which is not in order, but lane by lane: each lane by a reader of its own, which nothing
-    /// was read of, so that no packet need be held back. `others`: for all lanes but the first. Before anything is read.
-    /// What is of no lane comes with the first.
+    /// Reads the unsorted file `number` lane by lane, so that no packet has to be held back.
+    ///
+    /// Each lane has its own reader, from which nothing has been read; `others` are the readers for all lanes but the
+    /// first. Anything that belongs to no lane comes with the first. Call this before reading.
     #[must_use]
     pub fn lanes(
         mut self,
@@ -109,26 +110,26 @@ impl Merge {
         self
     }
 
-    /// The interfaces that are known by now, each at the place that its number says.
+    /// Returns the interfaces known so far, indexed by their number.
     pub fn interfaces(&self) -> &[FileInterface] {
         &self.interfaces
     }
 
-    /// The readers, in the order in which they were given: for positions, formats and warnings.
+    /// Returns the readers in their original order, for positions, formats and warnings.
     pub fn readers(&self) -> impl Iterator<Item = &Reader> {
         self.inputs.iter().filter(|input| !input.repeats()).map(|input| &input.reader)
     }
 
-    /// Packets that were given out although a later one had gone before.
+    /// Returns the number of packets returned after a later one.
     pub fn late(&self) -> u64 {
         self.late
     }
 
-    /// What comes next; `None` at the end of all files.
+    /// Returns the next item; `None` at the end of all files.
     ///
     /// # Errors
     ///
-    /// One of the files ends with this error; the next call goes on with the others.
+    /// One of the files ended with this error; the next call continues with the others.
     #[expect(clippy::should_implement_trait, reason = "what is given out borrows from the readers")]
     pub fn next(&mut self) -> Result<Option<Item<'_>>, ReadError> {
         loop {
@@ -139,7 +140,7 @@ impl Merge {
             if let Some(index) = self.hungry.pop() {
                 let input = &mut self.inputs[index];
                 let seen = match input.reader.advance() {
-                    // The same is told once.
+                    // The first input of the file reports this error.
                     Err(_) if input.repeats() => None,
                     seen => seen?,
                 };
@@ -181,7 +182,7 @@ impl Merge {
         Ok(self.release())
     }
 
-    /// The input with the smallest time stamp.
+    /// Returns the input with the earliest packet.
     fn first(&self) -> Option<usize> {
         let next = |(index, input): (usize, &Input)| Some((input.next.as_ref()?.timestamp, index));
         self.inputs.iter().enumerate().filter_map(next).min().map(|(_, index)| index)
@@ -204,17 +205,17 @@ impl Input {
         Self { reader, numbers: Vec::new(), next: None, which }
     }
 
-    /// Whether another input gives out all else that is in the file.
+    /// Returns whether another input returns everything else in the file.
     fn repeats(&self) -> bool {
         matches!(self.which, Which::Only(_))
     }
 
-    /// Whether it is a packet to be given out.
+    /// Returns whether this is a packet to return.
     fn wants(&self, seen: &Seen) -> bool {
         matches!(seen, Seen::Packet(packet) if self.which.has(packet))
     }
 
-    /// Gives numbers to the interfaces that are new.
+    /// Numbers new interfaces.
     fn number(&mut self, all: &mut Vec<FileInterface>) {
         for interface in &self.reader.interfaces()[self.numbers.len()..] {
             let same = (0..all.len()).find(|n| all[*n] == *interface && !self.numbers.contains(&number(*n)));
@@ -226,7 +227,7 @@ impl Input {
         }
     }
 
-    /// The packet that comes next. It stays readable until the reader goes on.
+    /// Takes the next packet, which is valid until the reader continues.
     fn take(&mut self) -> Option<Packet<'_>> {
         let packet = self.next.take()?;
         let mut packet = self.reader.view(&packet);
@@ -235,22 +236,22 @@ impl Input {
     }
 }
 
-/// Bounded by the number of files and of interfaces in each.
+/// The value is limited by the number of files and of interfaces in each.
 fn number(place: usize) -> u32 {
     u32::try_from(place).unwrap_or(u32::MAX)
 }
 
-/// Packets held back, the oldest first.
+/// Packets held back, in order of time.
 #[derive(Debug, Default)]
 struct Held {
-    /// Time stamp, order of arrival, place.
+    /// Timestamp, order of arrival, place.
     order: BinaryHeap<Reverse<(u64, u64, usize)>>,
     places: Vec<Owned>,
     free: Vec<usize>,
-    /// Given out last: free with the next call.
+    /// The place returned last, which is free at the next call.
     out: Option<usize>,
     arrived: u64,
-    /// What all of it takes.
+    /// Memory used.
     bytes: usize,
 }
 
@@ -259,7 +260,7 @@ struct Owned {
     /// The packet, then its notes.
     bytes: Vec<u8>,
     captured: usize,
-    /// With nothing in it that is borrowed.
+    /// The packet without borrowed data.
     facts: Option<Packet<'static>>,
 }
 
@@ -304,7 +305,7 @@ impl Held {
 }
 
 impl Owned {
-    /// Bytes of memory, with the entry in the order and what the allocator needs.
+    /// Returns the memory used, including the entry in `order` and the allocator's overhead.
     fn cost(&self) -> usize {
         size_of::<Self>() + 40 + self.bytes.capacity()
     }

@@ -1,10 +1,10 @@
-//! How far the reading of a file is.
+//! Progress of reading a file.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// How far the reading of a file is, for others than the thread that reads; also while what it was given borrows from the
-/// reader. Each number stands for itself, so all accesses are relaxed. The reader writes, all others read.
+/// The progress of reading a file, visible to other threads and while items borrow from the reader. The values are
+/// independent, so all accesses are relaxed. Only the reader writes them.
 #[derive(Debug, Clone)]
 pub struct Meter(Arc<Marks>);
 
@@ -14,7 +14,7 @@ struct Marks {
     began: AtomicU64,
 }
 
-/// No packet was met yet. As a time it would be in the year 2554.
+/// No packet yet. As a timestamp this would be in the year 2554.
 const NEVER: u64 = u64::MAX;
 
 impl Meter {
@@ -22,14 +22,14 @@ impl Meter {
         Self(Arc::new(Marks { taken: AtomicU64::new(0), began: AtomicU64::new(NEVER) }))
     }
 
-    /// Bytes of the file itself that were read by now, a little ahead of what was given out; of a compressed file the
-    /// compressed ones.
+    /// Returns the number of bytes read from the file itself, which is slightly ahead of what was returned. For a
+    /// compressed file these are compressed bytes.
     pub fn taken(&self) -> u64 {
         self.0.taken.load(Ordering::Relaxed)
     }
 
-    /// The time stamp of the first packet, whether it was given out or did not match the filter: nanoseconds since the Unix
-    /// epoch. `None`: no packet was met yet.
+    /// Returns the timestamp of the first packet, whether it matched the filter or not, in nanoseconds since the Unix
+    /// epoch. `None`: no packet was read yet.
     pub fn began(&self) -> Option<u64> {
         Some(self.0.began.load(Ordering::Relaxed)).filter(|&time| time != NEVER)
     }

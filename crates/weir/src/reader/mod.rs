@@ -1,7 +1,8 @@
 //! Capture files as a source of packets.
 //!
-//! A [`Reader`] reads pcap and pcapng, of either byte order and any resolution of time stamps, plain or compressed by
-//! gzip, zstd or lz4, from a file, a pipe or standard input; what it is the first bytes say, not the name.
+//! A [`Reader`] reads pcap and pcapng in either byte order, with timestamps of any resolution, from a file, a pipe or
+//! standard input. The data may be compressed with gzip, zstd or lz4. The format is detected from the first bytes, not
+//! from the name.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), weir::reader::ReadError> {
@@ -13,14 +14,16 @@
 //! # }
 //! ```
 //!
-//! A file that is cut off or damaged gives what is whole, then says once where and why it ends ([`ReadError`]); after
-//! that it is at its end. A file that is still being written is read up to its last whole block.
+//! If a file is truncated or damaged, all intact packets are returned, followed by a single error that says where and
+//! why the file ends ([`ReadError`]); after that the reader is at its end. A file that is still being written is read
+//! up to its last complete block.
 //!
-//! - `input`: from a path to uncompressed bytes; `unpack`: what decoders leave to do.
-//! - `window`: the part of the file that is in memory; `fetch`: the next parts of a large one.
+//! - `input`: from a path to uncompressed bytes; `unpack`: concatenated streams, and decompressing ahead.
+//! - `window`: the part of the file in memory; `fetch`: reads ahead in a large file.
 //! - `sieve`: which packets match a filter.
-//! - `meter`: how far the reading is.
-//! - `order`: whether a file is in the order of time; `merge`: several files in it; `repair`: what is whole of a damaged one.
+//! - `meter`: the progress of reading.
+//! - `order`: whether a file is in order of time; `merge`: several files in order of time; `repair`: the intact parts
+//!   of a damaged file.
 //! - [`weir_savefile::decode`]: what the bytes mean.
 
 mod error;
@@ -66,7 +69,7 @@ use crate::filter::FileFilter;
 use crate::writer::Format;
 use crate::{Direction, FileInterface, Packet};
 
-/// Reads one capture file. See the [module](self).
+/// A reader of one capture file. See the [module](self).
 pub struct Reader {
     name: String,
     size: Option<u64>,
@@ -75,43 +78,43 @@ pub struct Reader {
     window: Window,
     decoder: Decoder,
     known: Known,
-    /// Where in the window that begins which was found last.
+    /// The position in the window of the last item found.
     place: usize,
     packets: u64,
-    /// A packet was met.
+    /// A packet has been found.
     begun: bool,
-    /// What decides which packets are given out; `None`: all are.
+    /// The filter; `None`: all packets are returned.
     sieve: Option<Sieve>,
-    /// Packets lost before those that the sieve has held back in front of the one found last.
+    /// Losses recorded in packets that the filter rejected before the last match.
     lost: u64,
-    /// Interfaces that [`Item::Interface`] has named.
+    /// Number of interfaces already reported as [`Item::Interface`].
     named: u32,
     over: bool,
 }
 
-/// Packets of one interface and queue that stand side by side in a file, as they stand there: in the order of time.
+/// Consecutive packets of one interface and queue, as stored in the file, in order of time.
 #[derive(Debug, Clone, Copy)]
 pub struct Run<'a> {
-    /// The records, each with its header.
+    /// The records with their headers.
     pub bytes: &'a [u8],
-    /// How many.
+    /// Number of packets.
     pub packets: u64,
-    /// Number of their interface.
+    /// The number of the interface.
     pub interface: u32,
-    /// The queue that they came on.
+    /// The queue that received the packets.
     pub queue: u32,
-    /// The time stamp of the first.
+    /// Timestamp of the first packet.
     pub first: u64,
-    /// The time stamp of the last.
+    /// Timestamp of the last packet.
     pub last: u64,
 }
 
-/// What was found last; ranges count from [`Reader::place`].
+/// The last item found; ranges are relative to [`Reader::place`].
 enum Seen {
     Packet(PacketAt),
     Interface,
     Statistics(Box<InterfaceStatistics>),
-    /// `None`: it lies in [`Known::turned`].
+    /// `None`: the body is in [`Known::turned`].
     Block {
         kind: u32,
         body: Option<Range<usize>>,
@@ -123,12 +126,12 @@ impl Reader {
     ///
     /// # Errors
     ///
-    /// It cannot be opened or read, or is no capture file.
+    /// The file cannot be opened or read, or is not a capture file.
     pub fn open(path: &Path) -> Result<Self, ReadError> {
         let (name, opened) = input::open(path);
         match opened {
             Ok((file, size)) => {
-                // Standard input may be a file of which a part is read already.
+                // Standard input may be a file that was partly read already.
                 let named = path != Path::new("-") && size.is_some_and(|size| size >= fetch::WORTH_IT);
                 let blocks = if named { file.try_clone().ok() } else { None };
                 let input = input::sniff(Box::new(file), true);
@@ -138,11 +141,11 @@ impl Reader {
         }
     }
 
-    /// The same for one of very many: a regular file takes a descriptor only while a piece of it is read, and no thread.
+    /// Opens one of very many files: a regular file has a descriptor only while a piece of it is read, and no thread.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open).
+    /// See [`open`](Self::open).
     pub fn open_sparing(path: &Path) -> Result<Self, ReadError> {
         let (name, opened) = input::open(path);
         match opened {
@@ -157,16 +160,16 @@ impl Reader {
         }
     }
 
-    /// Reads from anything; `name` is what errors call it.
+    /// Reads from any source; `name` is used in errors.
     ///
     /// # Errors
     ///
-    /// As [`open`](Self::open).
+    /// See [`open`](Self::open).
     pub fn from_read(input: Box<dyn Read + Send>, name: impl Into<String>) -> Result<Self, ReadError> {
         Self::begin(input::sniff(input, true), None, name.into(), None)
     }
 
-    /// `blocks`: the same file once more, where reading it by blocks is worth it.
+    /// `blocks`: the same file again, if it is worth reading by blocks.
     fn begin(
         input: Result<Input, ReadReason>,
         blocks: Option<File>,
@@ -178,7 +181,7 @@ impl Reader {
             Err(reason) => return Err(unopened(name, reason)),
         };
         let blocks = blocks.filter(|_| input.compression == Compression::None);
-        // By blocks the file is read, and counted, from its start once more.
+        // Reading by blocks starts over at the beginning, and so does counting.
         let by_blocks = Meter::new();
         let blocks = blocks.and_then(|file| Fetch::begin(file, by_blocks.clone()));
         let mut reader = Self {
@@ -206,24 +209,25 @@ impl Reader {
         Ok(reader)
     }
 
-    /// Gives out from now on only packets that match. What was lost before others, the next one that matches says.
+    /// From now on, returns only packets that match the filter. Losses before other packets are reported with the next
+    /// match.
     ///
-    /// The filter is compiled at once for the interfaces that the file describes in front of its first packet, as far as
-    /// that was read: executable memory is not needed for them later.
+    /// The filter is compiled at once for the interfaces described before the first packet, if that part of the file
+    /// has been read; they need no executable memory later.
     #[must_use]
     pub fn filter(mut self, filter: FileFilter) -> Self {
         let link_types = self.link_types();
         filter.expect(link_types.iter().map(|&(link_type, _)| link_type));
         for (link_type, order) in link_types {
-            // What is wrong is told with the first packet.
+            // An error is reported with the first packet.
             let _made = filter.program(link_type, order != ByteOrder::NATIVE);
         }
         self.sieve = Some(Sieve::new(filter));
         self
     }
 
-    /// Those of the first interfaces, with their byte orders: of the known ones, and of those that what was read describes in
-    /// front of the next packet.
+    /// Returns the link types and byte orders of the first interfaces: those already known, and those described before
+    /// the next packet, in the part of the file that was read.
     fn link_types(&self) -> BTreeSet<(u16, ByteOrder)> {
         const MOST: usize = 16;
         let mut decoder = self.decoder.clone();
@@ -242,44 +246,46 @@ impl Reader {
         types
     }
 
-    /// The interfaces that are known by now, each at the place that its number says. pcapng may describe more while it
-    /// is read; the numbers run on from section to section.
+    /// Returns the interfaces known so far, indexed by their number. A pcapng file may describe more later; numbering
+    /// continues across sections.
     pub fn interfaces(&self) -> &[FileInterface] {
         &self.known.interfaces
     }
 
-    /// What the time stamps of an interface count in the file; [`Packet::timestamp`] is in nanoseconds always.
+    /// Returns the resolution of an interface's timestamps in the file; [`Packet::timestamp`] is always in nanoseconds.
     pub fn time_unit(&self, interface: u32) -> Option<TimeUnit> {
         Some(self.known.details.get(interface as usize)?.time)
     }
 
-    /// Bytes of the frame check sequence with which the packets of an interface end, where the file says so.
+    /// Returns the length in bytes of the frame check sequence at the end of an interface's packets, if the file says
+    /// so.
     pub fn fcs_len(&self, interface: u32) -> Option<u8> {
         self.known.interfaces.get(interface as usize)?.fcs_len
     }
 
-    /// The sections that have begun by now; none in a pcap file.
+    /// Returns the sections that have begun so far; a pcap file has none.
     pub fn sections(&self) -> &[Section] {
         &self.known.sections
     }
 
-    /// What kind of file it is.
+    /// Returns the format of the file.
     pub fn format(&self) -> FileFormat {
         let kind = match self.decoder.format() {
             Some(decode::Format::Pcap(header)) => FileKind::Pcap(header),
-            // `begin` has seen to it that it is known.
+            // `begin` makes sure that this is known.
             Some(decode::Format::Pcapng(_)) | None => FileKind::Pcapng,
         };
         let byte_order = order(&self.decoder);
         FileFormat { kind, byte_order, resolution: self.time_unit(0), compression: self.compression }
     }
 
-    /// As errors call the file.
+    /// Returns the file's name as used in errors.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Bytes of the file that are read: of a compressed one the compressed bytes, which are read a little ahead.
+    /// Returns the position in the file in bytes; in a compressed file, in compressed bytes, which are read slightly
+    /// ahead.
     pub fn position(&self) -> u64 {
         match self.compression {
             Compression::None => self.window.position(),
@@ -287,37 +293,37 @@ impl Reader {
         }
     }
 
-    /// How far the reading is, to be looked at from elsewhere meanwhile.
+    /// Returns the progress of reading, to be watched from elsewhere.
     pub fn meter(&self) -> Meter {
         self.meter.clone()
     }
 
-    /// Bytes of the file when it was opened; `None`: a pipe or the like.
+    /// Returns the size of the file in bytes when it was opened; `None`: not a regular file.
     pub fn size(&self) -> Option<u64> {
         self.size
     }
 
-    /// Packets given out so far.
+    /// Returns the number of packets returned so far.
     pub fn packets(&self) -> u64 {
         self.packets
     }
 
-    /// Packets that did not match the filter.
+    /// Returns the number of packets that did not match the filter.
     pub fn filtered(&self) -> u64 {
         self.sieve.as_ref().map_or(0, |sieve| sieve.filtered)
     }
 
-    /// What was odd so far, but did not end the reading.
+    /// Returns the warnings so far.
     pub fn warnings(&self) -> &[Warning] {
         &self.known.warnings
     }
 
-    /// What comes next; `None` at the end.
+    /// Returns the next item; `None` at the end.
     ///
     /// # Errors
     ///
-    /// The file ends too early, is damaged, or cannot be read: once, after everything that is whole. Also where all was
-    /// read, but for blocks that had to be left out.
+    /// The file is truncated, damaged, or cannot be read. This is reported once, after everything intact. It is also an
+    /// error if the whole file was read but blocks had to be skipped.
     #[expect(clippy::should_implement_trait, reason = "what is given out borrows from the reader")]
     pub fn next(&mut self) -> Result<Option<Item<'_>>, ReadError> {
         if self.named < self.known.count() {
@@ -339,12 +345,13 @@ impl Reader {
         }))
     }
 
-    /// The next packet; what stands before it is skipped, but for what [`interfaces`](Self::interfaces) and
-    /// [`sections`](Self::sections) keep. `None` at the end. The fastest way through a file.
+    /// Returns the next packet, or `None` at the end. Anything else is skipped, although
+    /// [`interfaces`](Self::interfaces) and [`sections`](Self::sections) are updated. This is the fastest way to read
+    /// packets.
     ///
     /// # Errors
     ///
-    /// As [`next`](Self::next).
+    /// See [`next`](Self::next).
     #[inline]
     pub fn next_packet(&mut self) -> Result<Option<Packet<'_>>, ReadError> {
         if let Some(plain) = self.plain() {
@@ -353,7 +360,7 @@ impl Reader {
         self.some_packet()
     }
 
-    /// Whether records may be copied to a file of this format as they stand ([`next_run`](Self::next_run)).
+    /// Returns whether records can be copied unchanged to a file of this format ([`next_run`](Self::next_run)).
     pub fn is_copied_to(&self, format: Format) -> bool {
         match self.decoder.format() {
             Some(decode::Format::Pcap(header)) => {
@@ -364,10 +371,10 @@ impl Reader {
         }
     }
 
-    /// The next packets, as many as need no thought and stand side by side; `None`: what comes next has to be asked for by
-    /// [`next`](Self::next). The fastest way through a file, and from it to one of the same format.
+    /// Returns the next consecutive packets that need no special handling; `None`: call [`next`](Self::next) for what
+    /// comes next. This is the fastest way to read a file, or to copy it to one of the same format.
     pub fn next_run(&mut self) -> Option<Run<'_>> {
-        // Records of later sections count interfaces from their section's first.
+        // Records in later sections count interfaces from the start of their section.
         if self.named < self.known.count() || self.known.sections.len() > 1 || !self.pass_over() {
             return None;
         }
@@ -379,12 +386,12 @@ impl Reader {
                 longest = longest_of(&interfaces[record.interface as usize]);
                 ((record.interface, record.queue), record.timestamp, 0)
             });
-            // What is longer than the file says is for a writer to look at.
+            // The writer has to handle packets longer than the file declares.
             if *lane != (record.interface, record.queue) || record.data.len() > longest {
                 return false;
             }
             let wanted = sieve.as_mut().map_or(Some(true), |sieve| sieve.wants(record));
-            // What was lost before others is not in the record.
+            // Losses before rejected packets are not in the record.
             let takes = wanted == Some(true)
                 && !sieve.as_ref().is_some_and(|sieve| sieve.has_lost(lane.0))
                 && record.timestamp >= last;
@@ -404,7 +411,7 @@ impl Reader {
         Some(Run { bytes: &self.window.since(self.place)[..length], packets, interface, queue, first, last })
     }
 
-    /// A packet of any kind, after anything else.
+    /// Returns the next packet of any kind, skipping everything else.
     #[inline(never)]
     fn some_packet(&mut self) -> Result<Option<Packet<'_>>, ReadError> {
         loop {
@@ -418,7 +425,7 @@ impl Reader {
         }
     }
 
-    /// Takes the next packet, if it is already there and needs no thought.
+    /// Takes the next packet, if it is in memory and needs no special handling.
     #[expect(clippy::inline_always, reason = "what it gives is as long as a call takes to hand over")]
     #[inline(always)]
     fn plain(&mut self) -> Option<Plain> {
@@ -434,7 +441,7 @@ impl Reader {
         Some(plain)
     }
 
-    /// Goes past packets that need no thought and are not wanted; `false`: to one that needs some, as the first one does.
+    /// Skips packets that do not match; `false`: the next item needs special handling, as the first packet does.
     #[inline]
     fn pass_over(&mut self) -> bool {
         self.begun && (self.sieve.is_none() || self.sift())
@@ -467,7 +474,7 @@ impl Reader {
         }
     }
 
-    /// Goes on until there is something to give out.
+    /// Continues until there is an item to return.
     fn advance(&mut self) -> Result<Option<Seen>, ReadError> {
         while !self.over {
             if let Some(seen) = self.step()? {
@@ -478,7 +485,7 @@ impl Reader {
         Ok(None)
     }
 
-    /// One step of the decoder; `None`: nothing to give out, or the end.
+    /// Decodes one item; `None`: nothing to return, or the end.
     fn step(&mut self) -> Result<Option<Seen>, ReadError> {
         let (used, found) = match self.decoder.step(self.window.bytes()) {
             Ok(Step::Found { used, found: Found::Packet(packet) }) => {
@@ -506,7 +513,7 @@ impl Reader {
         Ok(seen)
     }
 
-    /// Whether the packet that is next is to be given out.
+    /// Returns whether the next packet matches.
     fn wants(&mut self, packet: &PacketAt) -> Result<bool, ReadError> {
         let Some(sieve) = &mut self.sieve else { return Ok(true) };
         let asked = Record {
@@ -539,7 +546,7 @@ impl Reader {
         Ok(wanted)
     }
 
-    /// Reads on. Where there is no more: the end, or what is missing to it.
+    /// Reads more of the file. At the end of the file, ends the reading, or fails if something is missing.
     #[cold]
     fn more(&mut self, need: usize) -> Result<(), ReadError> {
         match self.window.fill(need) {
@@ -556,7 +563,7 @@ impl Reader {
         }
     }
 
-    /// Everything was read; says so if something had to be left out.
+    /// Ends the reading; fails if blocks were skipped.
     fn end(&mut self) -> Result<(), ReadError> {
         self.over = true;
         match self.known.left_out {
@@ -577,7 +584,7 @@ impl Reader {
         }
     }
 
-    /// The block that was found last.
+    /// Returns the block found last.
     fn block(&self, kind: u32, body: Option<Range<usize>>) -> Item<'_> {
         let body = match body {
             Some(body) => &self.window.since(self.place)[body],
@@ -586,7 +593,7 @@ impl Reader {
         Item::Block { kind, body }
     }
 
-    /// The packet that was found last.
+    /// Returns the packet found last.
     #[inline]
     fn view(&self, packet: &PacketAt) -> Packet<'_> {
         let bytes = self.window.since(self.place);
@@ -619,13 +626,13 @@ impl fmt::Debug for Reader {
     }
 }
 
-/// The most bytes that a packet of an interface has, and that every program reads.
+/// Returns the maximum packet length of an interface that every program can read.
 fn longest_of(interface: &FileInterface) -> usize {
     let longest = pcap::longest_packet(interface.link_type);
     if interface.snap_len == 0 { longest as usize } else { interface.snap_len.min(longest) as usize }
 }
 
-/// The byte order of what comes next.
+/// Returns the current byte order.
 fn order(decoder: &Decoder) -> ByteOrder {
     match decoder.format() {
         Some(decode::Format::Pcap(header)) => header.variant.order,

@@ -1,32 +1,32 @@
-//! Whether the packets of a file are in the order of time, and which of them are among themselves.
+//! Whether the packets of a file, and those of each queue, are in order of time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use super::Reader;
 
-/// The packets of one interface and queue: a capture writes these in their order.
+/// The packets of one interface and queue, which a capture writes in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lane {
-    /// Number of the interface in the file.
+    /// The number of the interface in the file.
     pub interface: u32,
-    /// The queue that they came on.
+    /// The queue that received the packets.
     pub queue: u32,
 }
 
-/// In which order the packets of a file stand.
+/// The order of the packets in a file.
 #[derive(Debug, Clone, Default)]
 pub struct Order {
-    /// Of each lane the latest time.
+    /// The latest time in each lane.
     lanes: BTreeMap<Lane, u64>,
     latest: u64,
     late: u64,
-    /// The farthest that a packet is behind one of its own lane: nanoseconds.
+    /// The longest time by which a packet is older than an earlier one in its lane, in nanoseconds.
     back: u64,
 }
 
 impl Order {
-    /// Reads a file to its end, or to where it is damaged.
+    /// Reads a file to its end, or up to the first damage.
     pub fn of(mut reader: Reader) -> Self {
         let mut order = Self::default();
         while let Ok(Some(packet)) = reader.next_packet() {
@@ -43,17 +43,17 @@ impl Order {
         order
     }
 
-    /// Whether no packet is earlier than one before.
+    /// Returns whether all packets are in order.
     pub fn is_strict(&self) -> bool {
         self.late == 0
     }
 
-    /// The lanes that it has.
+    /// Returns the lanes of the file.
     pub fn lanes(&self) -> impl ExactSizeIterator<Item = Lane> {
         self.lanes.keys().copied()
     }
 
-    /// How long packets have to be held back for their lanes to be in order: mostly not at all.
+    /// Returns how long packets have to be held back to sort the lanes; usually zero.
     pub fn within_lanes(&self) -> Duration {
         match self.back {
             0 => Duration::ZERO,

@@ -1,7 +1,7 @@
-//! What is whole of a damaged file, as a new file.
+//! The intact parts of a damaged file, as a new file.
 //!
-//! Blocks and records are copied as they stand, byte for byte: order, resolution and options stay what they were. Only
-//! a section header loses what it says of the section's length, which need not be true any more.
+//! Blocks and records are copied byte for byte, so byte order, resolution and options stay the same. Only the section
+//! length in a section header is removed, since it may no longer be correct.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -18,91 +18,90 @@ use weir_savefile::pcap::Resolution;
 use super::window::{Supply, Window};
 use super::{Compression, ReadError, ReadReason, input, unopened};
 
-/// Ranges of lost bytes that are told one by one.
+/// Maximum number of ranges of lost bytes to report.
 const MOST_RANGES: usize = 1000;
-/// Bytes that a search looks at before it lets go of them.
+/// Number of bytes that a search examines before it discards them.
 const PASS: usize = 64 << 10;
 
-/// What [`repair`] found. Positions are bytes from the start of the capture, uncompressed.
+/// The result of [`repair`]. Positions are bytes from the start of the uncompressed capture.
 #[derive(Debug, Clone, Default)]
 pub struct Repaired {
-    /// Packets saved.
+    /// Number of packets saved.
     pub packets: u64,
-    /// Bytes saved: of the new file.
+    /// Size of the new file in bytes.
     pub bytes: u64,
-    /// What could not be made sense of, in order; the first thousand ranges.
+    /// The ranges of invalid data in order; only the first thousand.
     pub lost: Vec<Range<u64>>,
-    /// Bytes of all ranges.
+    /// Total bytes in all ranges.
     pub lost_bytes: u64,
-    /// Further pcap files that begin inside of this one, in order; the first thousand.
+    /// Other pcap files that begin inside this one, in order; only the first thousand.
     pub further: Vec<Further>,
-    /// Why the input ended before its end: compressed data that are cut off or damaged, or an error of the system.
+    /// Why the input ended early: truncated or damaged compressed data, or a read error.
     pub ended: Option<ReadReason>,
 }
 
-/// A pcap file that begins inside of another: two were put together.
+/// A pcap file that begins inside another, because two files were concatenated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Further {
-    /// Where its header is.
+    /// The position of its header.
     pub position: u64,
-    /// `LINKTYPE_` number.
+    /// The `LINKTYPE_` number.
     pub link_type: u16,
-    /// What became of its packets.
+    /// What happened to its packets.
     pub packets: Joined,
 }
 
-/// What becomes of the packets of a [`Further`] file.
+/// What happened to the packets of a [`Further`] file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Joined {
-    /// They follow those in front.
+    /// They follow the packets before them.
     Whole,
-    /// The same, but their nanoseconds are cut to the microseconds of the first file.
+    /// They follow, but their timestamps are cut from nanoseconds to the microseconds of the first file.
     CutTimes,
-    /// They are lost: a pcap file has one link type.
+    /// They are lost, because a pcap file has only one link type.
     LeftOut,
 }
 
-/// Why a file could not be repaired.
+/// The reason why a file could not be repaired.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RepairError {
-    /// The input cannot be read, or is no capture file.
+    /// The input cannot be read, or is not a capture file.
     #[error(transparent)]
     Read(#[from] ReadError),
-    /// There is a file of this name; it is not touched.
+    /// The output file exists; it was not changed.
     #[error("{name} is there already, and a repaired file never takes the place of another")]
     Exists {
-        /// The output.
+        /// The name of the output.
         name: String,
     },
-    /// The input is cut off before anything is whole.
+    /// The input is truncated before anything intact.
     #[error("{name}: nothing in it is whole, so there is nothing to save")]
     Nothing {
-        /// The input.
+        /// The name of the input.
         name: String,
     },
     /// The output cannot be written.
     #[error("{name} cannot be written: {source}")]
     Write {
-        /// The output.
+        /// The name of the output.
         name: String,
-        /// The system's words.
+        /// The error from the system.
         source: io::Error,
     },
 }
 
-/// Copies everything that is whole from `input` to a new file `output`. Where something is damaged, it looks for the
-/// next place that makes sense. `-` is standard input and standard output.
+/// Copies everything intact from `input` to a new file `output`, skipping damaged parts.
 ///
-/// pcapng says of each block how long it is, twice, so that the next good block is found with certainty. pcap does not:
-/// there the next three records in a row that make sense and are of about the time of those in front are taken, or eight
-/// that are of about the same time. Zeros are no records. Where the header of another pcap file stands its records follow,
-/// written as the first file writes its own.
+/// `-` is standard input or standard output. Each pcapng block states its length twice, so the next intact block is
+/// found reliably. pcap does not: there the search looks for three valid records in a row with times close to those of
+/// earlier packets, or eight with times close to each other. Zeros are not records. If the header of another pcap file
+/// appears, its records follow, in the format of the first file.
 ///
 /// # Errors
 ///
-/// The input is no capture file or has nothing whole in it; the output is there already or cannot be written. Damage is
-/// no error.
+/// The input is not a capture file or contains nothing intact; the output exists or cannot be written. Damage is not an
+/// error.
 pub fn repair(input: &Path, output: &Path) -> Result<Repaired, RepairError> {
     let (name, opened) = input::open(input);
     let file = match opened {
@@ -125,11 +124,11 @@ pub fn repair(input: &Path, output: &Path) -> Result<Repaired, RepairError> {
     repair_stream(Box::new(file), &name, &mut Late { path: output, file: None }, failed)
 }
 
-/// The same from anything to anything. `name` is what errors call the input; `failed` makes an error of one of `out`.
+/// Repairs any stream. `name` is used in errors about the input; `failed` converts errors of `out`.
 ///
 /// # Errors
 ///
-/// As [`repair`].
+/// See [`repair`].
 pub fn repair_stream(
     input: Box<dyn Read + Send>,
     name: &str,
@@ -145,7 +144,7 @@ pub fn repair_stream(
         first: None,
         found: Repaired::default(),
     };
-    // What is no capture file at all is not searched for one.
+    // Data that does not begin like a capture file is not searched.
     let start = rescue.more(MAGIC).and_then(|_| match Decoder::new().step(rescue.window.bytes()) {
         Err(fault @ (Fault::Magic(_) | Fault::Undocumented(_))) => Err(ReadReason::Damaged(fault)),
         _ => Ok(()),
@@ -159,7 +158,7 @@ pub fn repair_stream(
     Ok(rescue.found)
 }
 
-/// A new file, which comes to be with the first bytes that are written.
+/// A new file, created with the first bytes written.
 struct Late<'a> {
     path: &'a Path,
     file: Option<File>,
@@ -179,7 +178,7 @@ impl Write for Late<'_> {
     }
 }
 
-/// What comes next, and how many bytes it is.
+/// The next item and its size in bytes.
 enum Next {
     Packet { bytes: usize, timestamp: u64 },
     Header { bytes: usize, header: Header },
@@ -194,9 +193,9 @@ struct Rescue {
     window: Window,
     compression: Compression,
     decoder: Decoder,
-    /// When packets were that are believed.
+    /// The times of trusted packets.
     times: Times,
-    /// The header of the new file, where it is pcap.
+    /// The header of the new file, if it is pcap.
     first: Option<Header>,
     found: Repaired,
 }
@@ -226,7 +225,7 @@ impl Rescue {
                 Next::Other { bytes } => self.save(bytes, out)?,
                 Next::Lose { bytes } => self.lose(bytes),
                 Next::Read { bytes } => {
-                    // A damaged length may ask for more than there is, though something good follows.
+                    // A damaged length may exceed the rest of the file, even though good data follows.
                     if !self.fill(bytes) && (self.window.bytes().is_empty() || !self.search()) {
                         return Ok(());
                     }
@@ -240,7 +239,7 @@ impl Rescue {
         }
     }
 
-    /// What comes next.
+    /// Decodes the next item.
     fn look(&mut self) -> Next {
         if self.first.is_some() && begins_file(self.window.bytes()) {
             self.decoder = Decoder::new();
@@ -267,7 +266,7 @@ impl Rescue {
         Ok(())
     }
 
-    /// The header of a pcap file: the first, or that of a further one.
+    /// Handles the header of a pcap file: the first one, or a further one.
     fn header(&mut self, bytes: usize, header: Header, out: &mut dyn Write) -> io::Result<()> {
         let Some(first) = self.first else {
             self.first = Some(header);
@@ -308,8 +307,8 @@ impl Rescue {
         out.write_all(&record)
     }
 
-    /// Whether a packet leads to others, and if not, and it is none either, where the file makes sense again: a damaged
-    /// length swallows what follows.
+    /// Returns whether this packet is followed by others. If not, also returns how far to skip: to a plausible place
+    /// inside, as a damaged length swallows what follows, or over the whole record if it is not credible.
     fn follow(&mut self, record: usize) -> (bool, Option<usize>) {
         if self.ask(0, |decoder, bytes, ended, _| decoder.goes_on(bytes, ended)) {
             return (true, None);
@@ -319,12 +318,12 @@ impl Rescue {
         (false, inside.or_else(|| (!credible).then_some(record)))
     }
 
-    /// Whether a place in the window makes sense.
+    /// Returns whether the data at `place` is plausible.
     fn is_plausible(&mut self, place: usize) -> bool {
         self.ask(place, Decoder::plausible)
     }
 
-    /// Asks about a place in the window; reads as far as it takes to answer.
+    /// Answers a question about `place`, reading as much as needed.
     fn ask(&mut self, place: usize, ask: impl Fn(&Decoder, &[u8], bool, &Times) -> Plausible) -> bool {
         let mut ended = false;
         loop {
@@ -337,7 +336,7 @@ impl Rescue {
         }
     }
 
-    /// Goes to the next place that makes sense, behind this one. `false`: there is none.
+    /// Skips to the next plausible place after this one. `false`: there is none.
     fn search(&mut self) -> bool {
         let mut place = 1;
         loop {
@@ -357,7 +356,7 @@ impl Rescue {
         }
     }
 
-    /// `false`: the input ends before that, or gives no more; then it says why in `found`.
+    /// Reads until there are `need` bytes; `false`: the input ends before that. The reason, if any, is in `found`.
     fn fill(&mut self, need: usize) -> bool {
         match self.more(need) {
             Ok(filled) => filled,
@@ -372,7 +371,7 @@ impl Rescue {
         self.window.fill(need).map_err(|error| input::explain(self.compression, error))
     }
 
-    /// Passes bytes that make no sense.
+    /// Skips invalid data.
     fn lose(&mut self, bytes: usize) {
         let start = self.window.position();
         self.window.take(bytes);

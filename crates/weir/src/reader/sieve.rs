@@ -1,4 +1,4 @@
-//! Which packets of a file are given out.
+//! Which packets of a file are returned.
 
 use std::sync::Arc;
 
@@ -13,16 +13,16 @@ use crate::{Direction, FileInterface};
 #[derive(Debug)]
 pub(super) struct Sieve {
     filter: FileFilter,
-    /// By number of the interface; made with its first packet.
+    /// Indexed by interface; created with its first packet.
     lanes: Vec<Option<Lane>>,
-    /// Packets that were not wanted.
+    /// Packets that did not match.
     pub(super) filtered: u64,
 }
 
 #[derive(Debug)]
 struct Lane {
     matcher: Arc<Matcher>,
-    /// Packets that were lost before ones that were not wanted: the next one that is says so.
+    /// Packets lost before packets that did not match; reported with the next match.
     lost: u64,
 }
 
@@ -31,8 +31,8 @@ impl Sieve {
         Self { filter, lanes: Vec::new(), filtered: 0 }
     }
 
-    /// Whether a packet is wanted; `None`: its interface, counted over all sections, has to be
-    /// [made ready](Self::prepare) first.
+    /// Returns whether a packet matches; `None`: call [`prepare`](Self::prepare) for its interface first. Interface
+    /// numbers continue across sections.
     #[inline]
     pub(super) fn wants(&mut self, packet: &Record<'_>) -> Option<bool> {
         let lane = self.lanes.get_mut(packet.interface as usize)?.as_mut()?;
@@ -47,21 +47,20 @@ impl Sieve {
         Some(wanted)
     }
 
-    /// Takes what was lost before packets of this interface that were not wanted.
+    /// Takes the number of packets lost before packets of this interface that did not match.
     #[inline]
     pub(super) fn take_lost(&mut self, interface: u32) -> u64 {
         let lane = self.lanes.get_mut(interface as usize).and_then(Option::as_mut);
         lane.map_or(0, |lane| std::mem::take(&mut lane.lost))
     }
 
-    /// Whether there is something to [take](Self::take_lost).
+    /// Returns whether [`take_lost`](Self::take_lost) would return any.
     #[inline]
     pub(super) fn has_lost(&self, interface: u32) -> bool {
         matches!(self.lanes.get(interface as usize), Some(Some(lane)) if lane.lost > 0)
     }
 
-    /// Compiles for the interface of this number, `interfaces` being those that are known; whether it is known now that
-    /// nothing of it is wanted.
+    /// Compiles the filter for the interface `number` of `interfaces`. Returns whether none of its packets can match.
     #[cold]
     pub(super) fn prepare(
         &mut self,

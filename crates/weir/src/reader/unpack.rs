@@ -1,4 +1,4 @@
-//! What the decoders of compressed data leave to do: several members one behind the other, and reading ahead.
+//! Additions to the decoders of compressed data: concatenated streams, and decompressing ahead.
 
 use std::io::{self, BufRead, Read};
 use std::sync::mpsc::{self, Receiver, Sender};
@@ -9,9 +9,9 @@ use lz4_flex::frame;
 
 use super::input::Packed;
 
-/// gzip: all members; zeros behind the last, with which tapes are filled up, mean nothing.
+/// gzip with all members. Zeros after the last one, which pad tapes, are ignored.
 pub(super) struct Gzip {
-    /// `None`: it is over.
+    /// `None`: at the end.
     member: Option<GzDecoder<Packed>>,
 }
 
@@ -53,14 +53,14 @@ fn next_member(mut packed: Packed) -> io::Result<Option<GzDecoder<Packed>>> {
     }
 }
 
-/// lz4: all frames, those that are to be skipped left out.
+/// lz4 with all frames, except skippable ones.
 pub(super) struct Lz4 {
     frames: frame::FrameDecoder<Metered>,
-    /// Where the last frame ended, in bytes of the input.
+    /// The end of the last frame, in bytes of the input.
     boundary: u64,
 }
 
-/// The decoder takes the end of the input for the end of a frame; this knows better.
+/// Notices the end of the input, which the decoder mistakes for the end of a frame.
 struct Metered {
     input: Packed,
     taken: u64,
@@ -115,7 +115,7 @@ impl Read for Lz4 {
     }
 }
 
-/// The length of a frame that is to be skipped, whose head the decoder has read.
+/// Returns the length of a skippable frame whose header the decoder has read.
 fn to_skip(error: &io::Error) -> Option<u64> {
     match error.get_ref()?.downcast_ref::<frame::Error>()? {
         frame::Error::SkippableFrame(length) => Some(u64::from(*length)),
@@ -123,16 +123,15 @@ fn to_skip(error: &io::Error) -> Option<u64> {
     }
 }
 
-/// Bytes that are decoded in one go, and how many such goes ahead of the reader.
+/// Bytes decoded at once, and how many such buffers may be ahead of the reader.
 const GO: usize = 256 << 10;
 const GOES: usize = 4;
 
-/// Decodes in a thread of its own, so that decoding and reading go on at once. Where no thread can be had, it is done
-/// by the reader.
+/// Decodes in a separate thread, in parallel with the reader. If no thread can be started, the reader decodes.
 pub(super) fn ahead(packed: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
     let (full, ready) = mpsc::sync_channel(GOES);
     let (back, empty) = mpsc::channel::<Vec<u8>>();
-    // The input goes over once the thread is there: a thread that cannot be had leaves it here.
+    // The input is handed over when the thread is running; if the thread cannot be started, it is still here.
     let (hand_over, handed_over) = mpsc::channel::<Box<dyn Read + Send>>();
     let decode = move || {
         let Ok(mut packed) = handed_over.recv() else { return };
@@ -148,7 +147,7 @@ pub(super) fn ahead(packed: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
                 Err(error) => Err(error),
             };
             let last = outcome.as_ref().map_or(true, Vec::is_empty);
-            // Nobody takes it: the reader was dropped.
+            // An error means that the reader was dropped.
             if full.send(outcome).is_err() || last {
                 return;
             }
@@ -163,13 +162,13 @@ pub(super) fn ahead(packed: Box<dyn Read + Send>) -> Box<dyn Read + Send> {
     }
 }
 
-/// The reader's end.
+/// The reader's side of [`ahead`].
 struct Ahead {
     ready: Receiver<io::Result<Vec<u8>>>,
     back: Sender<Vec<u8>>,
     buffer: Vec<u8>,
     at: usize,
-    /// The thread has said that this is the end, or why.
+    /// The thread has reported the end or an error.
     over: bool,
 }
 
@@ -179,11 +178,11 @@ impl Read for Ahead {
             if self.over {
                 return Ok(0);
             }
-            // Without a last word it is no end of the file.
+            // Without a final message this is not the end of the file.
             let died = |_| io::Error::other("the thread that decompresses has died");
             let next = self.ready.recv().map_err(died)?;
             self.over = next.as_ref().map_or(true, Vec::is_empty);
-            // The thread may be gone already; then nobody wants the buffer.
+            // The thread may have ended, and then the buffer is not needed.
             let _ = self.back.send(std::mem::replace(&mut self.buffer, next?));
             self.at = 0;
         }
@@ -198,7 +197,7 @@ impl Read for Ahead {
 mod tests {
     use super::*;
 
-    /// Gives some bytes, and then the thread that asks for more dies.
+    /// Returns some bytes, then panics.
     struct Dies(u32);
 
     impl Read for Dies {

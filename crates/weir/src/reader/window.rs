@@ -1,32 +1,32 @@
 //! The part of a file that is in memory.
 //!
-//! Files are read, not mapped: a mapped file kills its reader by a signal if somebody truncates it meanwhile, and it is not
-//! faster (docs/performance.md).
+//! Files are read rather than mapped: if someone truncates a mapped file, its reader is killed by a signal, and mapping
+//! is not faster (docs/performance.md).
 
 use std::io::{self, Read};
 
 use super::fetch::{Fetch, HEADROOM};
 
-/// How much is asked of a stream at once, in bytes: small enough for the second cache, large enough that the call costs
-/// nothing.
+/// Bytes requested from a stream at once: few enough for the second-level cache, and enough to make the cost of the
+/// call negligible.
 const PIECE: usize = 256 << 10;
 
-/// Where the bytes come from.
+/// The source of the bytes.
 pub(super) enum Supply {
-    /// Anything that can be read from.
+    /// Any stream.
     Stream(Box<dyn Read + Send>),
-    /// A large plain file.
+    /// A large uncompressed file.
     Blocks(Fetch),
 }
 
-/// A buffer with what was read and not yet taken, and where the rest comes from.
+/// A buffer with data that was read but not taken yet, and the source of the rest.
 pub(super) struct Window {
     supply: Supply,
     buffer: Vec<u8>,
-    /// What is not yet taken.
+    /// The range that is not taken yet.
     start: usize,
     end: usize,
-    /// Bytes read, from the start of the input.
+    /// Bytes read since the start of the input.
     read: u64,
 }
 
@@ -36,14 +36,14 @@ impl Window {
         Self { supply, buffer: vec![0; length], start: 0, end: 0, read: 0 }
     }
 
-    /// What was read and not yet taken.
+    /// Returns the bytes that are read but not taken.
     #[inline]
     pub(super) fn bytes(&self) -> &[u8] {
         &self.buffer[self.start..self.end]
     }
 
-    /// Takes so many of them; they stay where they are until [`fill`](Self::fill). Gives the place that
-    /// [`since`](Self::since) wants.
+    /// Takes `bytes` bytes, which stay in place until [`fill`](Self::fill). Returns their position for
+    /// [`since`](Self::since).
     #[inline]
     pub(super) fn take(&mut self, bytes: usize) -> usize {
         let place = self.start;
@@ -51,19 +51,20 @@ impl Window {
         place
     }
 
-    /// What lies behind a place that was taken.
+    /// Returns the bytes from a position returned by [`take`](Self::take).
     #[inline]
     pub(super) fn since(&self, place: usize) -> &[u8] {
         &self.buffer[place..self.end]
     }
 
-    /// Bytes taken, from the start of the input.
+    /// Returns the number of bytes taken since the start of the input.
     #[inline]
     pub(super) fn position(&self) -> u64 {
         self.read - (self.end - self.start) as u64
     }
 
-    /// Reads until there are `need` bytes, or the input ends: `false`. Memory grows with what is really there.
+    /// Reads until there are `need` bytes; `false`: the input has ended. Memory grows only with data that really
+    /// exists.
     #[cold]
     pub(super) fn fill(&mut self, need: usize) -> io::Result<bool> {
         while self.end - self.start < need {
@@ -79,7 +80,7 @@ impl Window {
         Ok(true)
     }
 
-    /// Reads behind what is there. Gives the bytes.
+    /// Reads more after the existing bytes. Returns how many.
     fn read_on(&mut self) -> io::Result<usize> {
         let Supply::Stream(input) = &mut self.supply else { return Ok(0) };
         self.buffer.copy_within(self.start..self.end, 0);
@@ -102,7 +103,7 @@ impl Window {
         }
     }
 
-    /// Puts what is left in front of the next block; where it is too long for that, the block behind it.
+    /// Copies the remaining bytes before the next block, or, if there are too many, the block after them.
     fn next_block(&mut self) -> io::Result<usize> {
         let Supply::Blocks(blocks) = &mut self.supply else { return Ok(0) };
         let left = self.end - self.start;
@@ -114,7 +115,7 @@ impl Window {
             (self.start, self.end) = (0, self.buffer.len());
             return Ok(block.bytes);
         }
-        // Few bytes, and the buffer goes back to be filled again.
+        // These are few bytes; the buffer is refilled.
         let kept = self.buffer[self.start..self.end].to_vec();
         let mut block = match blocks.next(std::mem::take(&mut self.buffer)) {
             Ok(block) => block,
@@ -134,7 +135,7 @@ impl Window {
 mod tests {
     use super::*;
 
-    /// Gives one byte at a time.
+    /// Returns one byte at a time.
     struct Drops(Vec<u8>);
 
     impl Read for Drops {

@@ -1,4 +1,4 @@
-//! Compression in front of an output: threads make a frame of each piece, and the frames go on in the pieces' order.
+//! Compression in front of an output: threads compress each piece into a frame, and frames are written in order.
 
 use std::collections::VecDeque;
 use std::io;
@@ -14,20 +14,20 @@ use super::piece::{Content, Load, Piece};
 use super::rest::State;
 use super::{Compression, Output, Written};
 
-/// More threads than this would compress faster than a disk writes.
+/// More threads would compress faster than a disk writes.
 const MOST_THREADS: usize = 4;
 
 pub(super) struct Compressed {
     output: Box<dyn Output>,
-    /// `None` once the threads are to end.
+    /// `None` once the threads should end.
     jobs: Option<Sender<Job>>,
     done: Receiver<Done>,
     threads: Vec<JoinHandle<()>>,
-    /// Pieces on their way, in their order; what is compressed before its turn waits here.
+    /// The pieces being compressed, in order; a finished one waits here for its turn.
     waiting: VecDeque<Option<Done>>,
-    /// Number of the first of `waiting`.
+    /// Number of the first piece in `waiting`.
     first: u64,
-    /// zstd alone has a table.
+    /// Only zstd files have a table.
     table: Option<SeekTable>,
     spare: Option<Vec<u8>>,
     failed: bool,
@@ -36,7 +36,7 @@ pub(super) struct Compressed {
 struct Job {
     number: u64,
     piece: Piece,
-    /// For the frame.
+    /// The buffer for the frame.
     out: Vec<u8>,
 }
 
@@ -44,15 +44,15 @@ struct Done {
     number: u64,
     result: io::Result<()>,
     frame: Vec<u8>,
-    /// What the frame holds.
+    /// Its size before compression.
     plain: u64,
     content: Content,
-    /// The piece's buffer, if it was one; a chunk has gone back to its pool.
+    /// The buffer of the piece, if it had one; a chunk has gone back to its pool.
     buffer: Option<Vec<u8>>,
 }
 
 impl Compressed {
-    /// `compression`: not [`Compression::None`].
+    /// `compression` is not [`Compression::None`].
     pub(super) fn new(output: Box<dyn Output>, compression: Compression) -> io::Result<Self> {
         let (jobs, queue) = channel();
         let (results, done) = channel();
@@ -78,13 +78,13 @@ impl Compressed {
         })
     }
 
-    /// Goes on behind the frames of this table.
+    /// Continues a file that has these frames.
     pub(super) fn with_table(mut self, table: Option<SeekTable>) -> Self {
         self.table = table;
         self
     }
 
-    /// Waits until no more than `most` pieces are on their way.
+    /// Waits until at most `most` pieces are in progress.
     fn wait(&mut self, most: usize) -> io::Result<()> {
         while self.waiting.len() > most {
             let done =
@@ -94,7 +94,7 @@ impl Compressed {
         Ok(())
     }
 
-    /// Puts a frame in its place, and passes on all whose turn it is.
+    /// Stores a finished frame, and writes all frames whose turn it is.
     fn place(&mut self, done: Done) -> io::Result<()> {
         let at = usize::try_from(done.number - self.first).expect("numbers of pieces on their way");
         self.waiting[at] = Some(done);
@@ -112,21 +112,21 @@ impl Compressed {
         Ok(())
     }
 
-    /// What came to fail leaves the output as it is.
+    /// Records a failure, after which the output is left alone.
     fn note<T>(&mut self, result: io::Result<T>) -> io::Result<T> {
         self.failed |= result.is_err();
         result
     }
 }
 
-/// One thread: until nobody has work any more.
+/// Runs one thread, until there are no more jobs.
 fn work(queue: &Mutex<Receiver<Job>>, results: &Sender<Done>, mut codec: Codec) {
     loop {
-        // Whoever waits for work holds the lock; the others wait for the lock.
+        // The thread waiting for a job holds the lock; the others wait for the lock.
         let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
         let Ok(Job { number, mut piece, mut out }) = job else { return };
         let plain = piece.load.as_ref().len() as u64;
-        // A thread that just died would be waited for without an end.
+        // If a panic ended the thread, its frame would never arrive.
         let result = catch_unwind(AssertUnwindSafe(|| codec.frame(piece.load.as_ref(), &mut out)))
             .unwrap_or_else(|_| Err(io::Error::other("a thread that compresses has died")));
         let content = std::mem::take(&mut piece.content);
@@ -194,7 +194,7 @@ impl Output for Compressed {
 }
 
 impl Drop for Compressed {
-    /// A writer that was not finished leaves whole frames all the same.
+    /// Leaves whole frames, even if the writer was not finished.
     fn drop(&mut self) {
         if !self.failed {
             let _ = self.settle();

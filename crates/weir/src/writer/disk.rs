@@ -1,8 +1,8 @@
-//! A regular file. Every piece has its place from the moment it is taken, so several can be on their way at once.
+//! A regular file. The position of each piece is known when it is accepted, so several can be in flight at once.
 //!
-//! Pieces go through io_uring, each from its own memory. They may be over in any order; they are counted in the order
-//! of their places, so that what is counted has no gap in front of it. Where io_uring is refused, and for a small piece
-//! with nothing in front of it, a plain write does the same.
+//! Pieces are written with io_uring, straight from their own memory. They may complete in any order, but are counted in
+//! the order of their positions, so that there is never a gap before what is counted. If io_uring is not available, and
+//! for a small piece with nothing in flight before it, a plain write is used.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -19,38 +19,40 @@ use super::rest::State;
 use super::ring::Ring;
 use super::{Format, Output, Written};
 
-/// Pieces in flight. Linux does the buffered writes to one file one after the other, so a few keep it busy; more would
-/// only keep chunks from the pool.
+/// Maximum number of pieces in flight. Linux executes buffered writes to one file one by one, so a few keep it busy;
+/// more would only withhold chunks from the pool.
 const DEPTH: u16 = 4;
 
-/// Up to here a plain write takes less time than handing the bytes to a kernel thread, which is what io_uring does for
-/// files on tmpfs and ext4 (Linux 6.18, tmpfs: 4 KiB 3 us against 8 us, 64 KiB 34 us both ways).
+/// Up to this size in bytes a plain write is faster than handing the data to a kernel thread, as io_uring does for
+/// files on tmpfs and ext4 (Linux 6.18, tmpfs: 4 KiB take 3 us instead of 8 us, 64 KiB take 34 us either way).
 const SMALL: usize = 32 * 1024;
 
 pub(super) struct Disk {
     file: Arc<File>,
-    /// `None`: io_uring is refused here, or all queues are in use.
+    /// `None`: io_uring is not available, or another file is using the queue.
     ring: Option<DiskRing<Part>>,
-    /// Where it goes back to.
+    /// The queue that `ring` is returned to.
     queue: DiskQueue,
-    /// The pieces behind `written`, in order of their places; those in flight have no outcome yet.
+    /// The pieces after `written`, ordered by position; those in flight have no outcome yet.
     pending: VecDeque<Pending>,
-    /// Where the next piece goes.
+    /// The position of the next piece.
     end: u64,
     format: Format,
     written: Written,
     spare: Vec<Vec<u8>>,
-    /// Whose files give way where the disk is full.
+    /// The ring whose files are deleted when the disk is full.
     ring_of_files: Option<Arc<Ring>>,
 }
 
-/// An io_uring through which files are written, one after the other: for a process that may make none any more, since with a
-/// new one it could do more than write to files that it has open. As long as one file uses it, others are written without.
+/// An io_uring that is used for one file after another.
+///
+/// It is meant for a process that may no longer create one, since a new one would allow more than writing to open
+/// files. While one file uses it, others are written without io_uring.
 #[derive(Clone)]
 pub struct DiskQueue(Arc<Mutex<Option<DiskRing<Part>>>>);
 
 impl DiskQueue {
-    /// Makes it, as far as the kernel lets us; else files are written by plain calls.
+    /// Creates the io_uring, if the kernel allows it; otherwise files are written with plain system calls.
     pub fn new() -> Self {
         Self(Arc::new(Mutex::new(DiskRing::new(DEPTH).ok())))
     }
@@ -72,11 +74,11 @@ impl fmt::Debug for DiskQueue {
     }
 }
 
-/// What is left to write of a piece.
+/// The part of a piece that is not written yet.
 struct Part {
     piece: Piece,
     from: usize,
-    /// How many files had gone for room when it was handed over.
+    /// How many files had been deleted for room when the write was submitted.
     gone: u64,
 }
 
@@ -87,13 +89,13 @@ impl AsRef<[u8]> for Part {
 }
 
 struct Pending {
-    /// Where the piece begins in the file.
+    /// The position of the piece in the file.
     place: u64,
     outcome: Option<Outcome>,
 }
 
 impl Disk {
-    /// `file`: empty.
+    /// `file` is empty.
     pub(super) fn new(file: Arc<File>, format: Format, queue: &DiskQueue) -> Self {
         let mut disk = Self::without_ring(file, format);
         disk.ring = queue.lock().take();
@@ -101,7 +103,7 @@ impl Disk {
         disk
     }
 
-    /// As where io_uring is refused.
+    /// Writes without io_uring.
     pub(super) fn without_ring(file: Arc<File>, format: Format) -> Self {
         Self {
             file,
@@ -116,31 +118,32 @@ impl Disk {
         }
     }
 
-    /// Files of this ring are deleted rather than that a write fails because the disk is full.
+    /// Deletes files of this ring when the disk is full, instead of failing.
     pub(super) fn with_ring(mut self, ring: Option<Arc<Ring>>) -> Self {
         self.ring_of_files = ring;
         self
     }
 
-    /// Goes on behind what is in the file.
+    /// Continues after what the file contains.
     pub(super) fn behind(mut self, written: Written) -> Self {
         self.end = written.bytes;
         self.written = written;
         self
     }
 
-    /// Whether the disk was full, and now is no more: a file has gone since there were `gone`, or one goes now.
+    /// Returns whether a full disk has room again: files have been deleted since `gone` was read, or one is deleted
+    /// now.
     fn made_room(&self, error: &io::Error, gone: u64) -> bool {
         let gives_way = |ring: &Arc<Ring>| ring.gone().for_room > gone || ring.give_way();
         is_full(error) && self.ring_of_files.as_ref().is_some_and(gives_way)
     }
 
-    /// Files that have gone so that this one has room.
+    /// How many files were deleted to make room on the disk.
     fn gone(&self) -> u64 {
         self.ring_of_files.as_ref().map_or(0, |ring| ring.gone().for_room)
     }
 
-    /// Writes a piece here and now.
+    /// Writes a piece synchronously.
     fn write_now(&self, piece: &mut Piece, place: u64) -> Outcome {
         let (arrived, result) =
             write_all(piece.load.as_ref(), |rest, at| match self.file.write_at(rest, place + at as u64) {
@@ -153,7 +156,7 @@ impl Disk {
         }
     }
 
-    /// Hands a part of the piece at `place`, all but `from` bytes of it, to the ring, which has room for it.
+    /// Submits the piece at `place`, except for its first `from` bytes, to the io_uring, which has room for it.
     fn submit(&mut self, piece: Piece, from: usize, place: u64) {
         let part = Part { piece, from, gone: self.gone() };
         let offset = place + from as u64;
@@ -161,8 +164,8 @@ impl Disk {
         assert!(taken, "the ring has room");
     }
 
-    /// Takes what is over, waiting until that is `wait` pieces, and counts it. After a failure it waits for all: only
-    /// then can the file be cut.
+    /// Handles completed writes, waiting for at least `wait`, and counts them. After a failure it waits for all,
+    /// because the file can only be truncated then.
     fn collect(&mut self, wait: usize) -> io::Result<()> {
         if self.land(wait)? {
             while self.in_flight() > 0 {
@@ -176,7 +179,7 @@ impl Disk {
         self.ring.as_ref().map_or(0, DiskRing::in_flight)
     }
 
-    /// Takes what is over, waiting until that is `wait` pieces. Says whether one has failed.
+    /// Handles completed writes, waiting for at least `wait`. Returns whether one has failed.
     fn land(&mut self, wait: usize) -> io::Result<bool> {
         let Some(ring) = &mut self.ring else {
             return Ok(false);
@@ -189,7 +192,7 @@ impl Disk {
         Ok(failed)
     }
 
-    /// Notes the outcome, or goes on where a piece was written in part. Says whether the piece has failed.
+    /// Records the outcome, or continues a partial write. Returns whether the piece has failed.
     fn landed(&mut self, completion: Completion<Part>) -> bool {
         let Completion { buffer: Part { mut piece, from, gone }, offset, result } = completion;
         let place = offset - from as u64;
@@ -217,14 +220,14 @@ impl Disk {
         failed
     }
 
-    /// Counts what is over up to the first piece that is not. Behind a failed piece nothing counts: the file ends there.
+    /// Counts pieces up to the first one in flight. Nothing counts after a failed piece, where the file ends.
     fn account(&mut self) -> io::Result<()> {
         while let Some(outcome) = self.pending.front_mut().and_then(|pending| pending.outcome.take()) {
             self.pending.pop_front();
             self.written.add(&outcome);
             if let Some(error) = outcome.error {
                 self.pending.clear();
-                // The write's own error says more than one of cutting could.
+                // The error of the write says more than one from truncating could.
                 let _ = self.file.set_len(self.written.bytes);
                 return Err(error);
             }
@@ -288,7 +291,7 @@ impl Output for Disk {
 }
 
 impl Drop for Disk {
-    /// A writer that was not finished leaves a file without gaps all the same.
+    /// Leaves a file without gaps, even if the writer was not finished.
     fn drop(&mut self) {
         let _ = self.settle();
         if let Some(ring) = self.ring.take().filter(|ring| ring.in_flight() == 0) {

@@ -1,4 +1,4 @@
-//! What stands in a file besides the chunks, and chunks rewritten for classic pcap.
+//! Encodes everything in a file except chunks, and converts chunks to classic pcap.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,12 +11,12 @@ use super::{Format, WriteError, WriterOptions};
 use crate::reader::Section;
 use crate::{Account, Direction, FileInterface, Packet, reader};
 
-/// Where the header of a pcap file names the snap length.
+/// Offset of the snap length in the header of a pcap file.
 const PCAP_SNAP: u64 = 16;
-/// Where the description of an interface does.
+/// Offset of the snap length in an Interface Description Block.
 pub(super) const DESCRIPTION_SNAP: u64 = 12;
 
-/// The start of a file, up to the first packet.
+/// The header of a file, up to the first packet.
 pub(super) fn start(interfaces: &[FileInterface], options: &WriterOptions) -> Result<Vec<u8>, WriteError> {
     match options.format.pcap() {
         None => Ok(pcapng_start(interfaces, options)),
@@ -43,13 +43,13 @@ fn pcapng_start(interfaces: &[FileInterface], options: &WriterOptions) -> Vec<u8
     out
 }
 
-/// This machine's operating system.
+/// The operating system of this machine.
 pub(crate) fn os() -> String {
     fs::read_to_string("/proc/sys/kernel/osrelease")
         .map_or_else(|_| "Linux".to_owned(), |release| format!("Linux {}", release.trim()))
 }
 
-/// The description of one interface.
+/// Appends the description of an interface.
 pub(super) fn interface(interface: &FileInterface, out: &mut Vec<u8>) {
     InterfaceDescription {
         link_type: interface.link_type,
@@ -75,13 +75,13 @@ fn pcap_start(interfaces: &[FileInterface], resolution: Resolution) -> Result<Ve
     Ok(pcap::file_header(resolution, pcap_snap_len(interfaces), link_type, fcs_len).to_vec())
 }
 
-/// The snap length that a pcap file of these interfaces names; 0: no limit.
+/// The snap length in the header of a pcap file with these interfaces; 0: unlimited.
 pub(super) fn pcap_snap_len(interfaces: &[FileInterface]) -> u32 {
     let lengths = interfaces.iter().map(|interface| interface.snap_len);
     if lengths.clone().any(|len| len == 0) { 0 } else { lengths.max().unwrap_or_default() }
 }
 
-/// Where the start of a file names snap lengths: that of a pcap file, or those of the interfaces.
+/// Offsets of the snap lengths in the header of a file: one in pcap, one per interface in pcapng.
 pub(super) fn snap_places(format: Format, start: &[u8]) -> Vec<u64> {
     if format != Format::Pcapng {
         return vec![PCAP_SNAP];
@@ -97,7 +97,7 @@ pub(super) fn snap_places(format: Format, start: &[u8]) -> Vec<u64> {
     places
 }
 
-/// The link type of all `interfaces`; Ethernet where there are none.
+/// The link type of all `interfaces`; Ethernet if there are none.
 pub(super) fn one_link_type(interfaces: &[FileInterface]) -> Result<u16, WriteError> {
     const ETHERNET: u16 = 1;
     let link_type = interfaces.first().map_or(ETHERNET, |interface| interface.link_type);
@@ -109,8 +109,8 @@ pub(super) fn one_link_type(interfaces: &[FileInterface]) -> Result<u16, WriteEr
     Ok(link_type)
 }
 
-/// Whether a pcapng file can tell of `packet` that it has no time: in a Simple Packet Block, which has room for nothing but a
-/// packet of the first interface, cut nowhere but at its snap length.
+/// Returns whether a pcapng file can record that `packet` has no timestamp. That takes a Simple Packet Block, which
+/// only holds packets of the first interface that are not cut except at its snap length.
 pub(super) fn stays_timeless(packet: &Packet<'_>, data: &[u8], snap_len: u32) -> bool {
     let limit = if snap_len == 0 { u32::MAX } else { snap_len };
     packet.notes.is_timeless()
@@ -120,7 +120,7 @@ pub(super) fn stays_timeless(packet: &Packet<'_>, data: &[u8], snap_len: u32) ->
         && data.len() == packet.original_len.min(limit) as usize
 }
 
-/// Appends one packet as a record, of its bytes these; `None`: it is too long for any. `snap_len`: of its interface.
+/// Appends a packet with these bytes as a record; `None`: it is too long. `snap_len`: that of its interface.
 #[inline]
 pub(super) fn packet(
     format: Format,
@@ -144,7 +144,7 @@ pub(super) fn packet(
             original_len: packet.original_len,
             flags,
             dropcount: Some(packet.lost_before).filter(|&lost| lost > 0),
-            // Records that name no queue read as queue 0.
+            // Without a queue, a record reads as queue 0.
             queue: Some(packet.queue).filter(|&queue| queue > 0),
         };
         return record::append(out, &header, data, packet.comment, &packet.notes);
@@ -155,26 +155,26 @@ pub(super) fn packet(
     Some(())
 }
 
-/// Why counters are written down.
+/// The reason for writing counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Occasion<'a> {
-    /// Somebody wants it so.
+    /// On request.
     Now,
-    /// The file ends here.
+    /// The end of the file.
     End,
-    /// Something has happened, which this says.
+    /// An event, described by this text.
     Event(&'a str),
 }
 
-/// What an account has counted of each interface.
+/// The counters of an account, by interface.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Counts(BTreeMap<u32, [u64; 3]>);
 
 impl Counts {
-    /// Seen by the interface, lost, and let pass by the filter.
+    /// The number of packets seen by the interface, lost, and accepted by the filter.
     ///
-    /// As in the files of dumpcap, what is lost is the sum of all losses, on the card and between card and program: it is
-    /// what Wireshark shows as dropped. `isb_osdrop` would name a part of them once more, so it is left out.
+    /// As in files of dumpcap, "lost" is the sum of all losses, on the card and between card and program; Wireshark
+    /// shows it as dropped. `isb_osdrop` would report part of them a second time, so it is omitted.
     pub(super) fn of(account: &Account) -> Self {
         let each = account.interfaces.iter().map(|interface| {
             let total = interface.total();
@@ -186,8 +186,8 @@ impl Counts {
     }
 }
 
-/// One Interface Statistics Block for each interface of `now`: what was counted since `before`, and `delivered`, the
-/// packets of each interface that the file has taken. Times are nanoseconds since the Unix epoch.
+/// Appends an Interface Statistics Block for each interface in `now`: the counters since `before`, and `delivered`, the
+/// packets of each interface in the file. Times are nanoseconds since the Unix epoch.
 pub(super) fn statistics(
     (before, began): (&Counts, u64),
     (counts, now): (&Counts, u64),
@@ -215,7 +215,7 @@ pub(super) fn statistics(
     }
 }
 
-/// Counters that another file had.
+/// Appends counters read from another file.
 pub(super) fn interface_statistics(statistics: &reader::InterfaceStatistics, out: &mut Vec<u8>) {
     InterfaceStatistics {
         interface: statistics.interface,
@@ -232,7 +232,7 @@ pub(super) fn interface_statistics(statistics: &reader::InterfaceStatistics, out
     .append_to(out);
 }
 
-/// Appends the packets of a run of records as pcap records.
+/// Converts a run of records to pcap records.
 pub(super) fn to_pcap(resolution: Resolution, records: &[u8], out: &mut Vec<u8>) -> Result<(), Malformed> {
     // A pcap record is never longer than the pcapng record of the same packet.
     out.reserve(records.len());

@@ -1,4 +1,4 @@
-//! What can go wrong with a file, each with what to do about it.
+//! Errors while writing files, each with advice on what to do.
 
 use std::fmt;
 use std::io;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use weir_savefile::record::Malformed;
 
-/// What was safely written before an error; it stays readable.
+/// What was safely written before an error, and stays readable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Bytes of the file.
+    /// Number of bytes.
     pub bytes: u64,
 }
 
@@ -22,69 +22,69 @@ impl fmt::Display for Kept {
     }
 }
 
-/// Why a [`Writer`](super::Writer) could not be made, or stopped.
+/// The reason why a [`Writer`](super::Writer) could not be created, or stopped.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum WriteError {
-    /// The path leads to a directory.
+    /// The path is a directory.
     #[error("cannot write to {}: it is a directory; name a file, for instance {}", .path.display(), .path.join("capture.pcapng").display())]
     Directory {
-        /// As given.
+        /// The path as given.
         path: PathBuf,
     },
-    /// The directory that the file is to be in does not exist.
+    /// The directory for the file does not exist.
     #[error("cannot create {}: there is no directory {}; make it with `mkdir -p {}`", .path.display(), .parent.display(), .parent.display())]
     NoParent {
-        /// As given.
+        /// The path as given.
         path: PathBuf,
-        /// What is missing.
+        /// The missing directory.
         parent: PathBuf,
     },
-    /// The user may not write there.
+    /// Permission denied.
     #[error("cannot write to {}: {source}; choose a directory you may write to, or change its permissions", .path.display())]
     NotPermitted {
-        /// As given.
+        /// The path as given.
         path: PathBuf,
-        /// The kernel's answer.
+        /// The error from the kernel.
         source: Arc<io::Error>,
     },
-    /// The file system does not take files.
+    /// The file system is read-only.
     #[error("cannot write to {}: {source}; choose a place on another file system", .path.display())]
     ReadOnly {
-        /// As given.
+        /// The path as given.
         path: PathBuf,
-        /// The kernel's answer.
+        /// The error from the kernel.
         source: Arc<io::Error>,
     },
-    /// The file is there, and must not be overwritten.
+    /// The file exists and must not be overwritten.
     #[error("cannot overwrite {}: it exists, and --no-clobber is given; choose another name", .path.display())]
     Exists {
-        /// As given.
+        /// The path as given.
         path: PathBuf,
     },
-    /// Another program, perhaps another capture, writes to the file.
+    /// Another program, perhaps another capture, is writing the file.
     #[error("{} is being written by another program{holder}; choose another file", .path.display())]
     Locked {
-        /// As given.
+        /// The path as given.
         path: PathBuf,
-        /// Who, in brackets and after a space, where the kernel says so.
+        /// That program, in parentheses after a space, if the kernel reports it.
         holder: String,
     },
-    /// A file that was closed for a while is not what it was.
+    /// A file was changed while it was closed temporarily.
     #[error("{} was changed by another program; what was written before is still there, the rest is missing", .path.display())]
     Changed {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
     },
-    /// The path is no pattern of time.
+    /// The path is not a valid time format.
     #[error("cannot make a file name of {}: {reason}; write %% for a percent sign", .path.display())]
     Pattern {
-        /// As given.
+        /// The path as given.
         path: PathBuf,
-        /// What is wrong.
+        /// The problem.
         reason: String,
     },
-    /// What cannot be followed by a second file.
+    /// A pipe or device cannot be rotated.
     #[error(
         "{name} is not a regular file and cannot be followed by a second one; name a file, or do not rotate"
     )]
@@ -92,106 +92,106 @@ pub enum WriteError {
         /// The pipe or device.
         name: String,
     },
-    /// The program for finished files is not there.
+    /// The program for finished files was not found.
     #[error("cannot run `{command}` for finished files: no such program; name one in PATH, or give its path")]
     Command {
-        /// As given.
+        /// The command as given.
         command: String,
     },
-    /// Somebody else has put something there.
+    /// Another user has created a file or link there.
     #[error("cannot write to {}: user {owner} has put a {what}; choose another place, or remove it", .path.display())]
     Foreign {
-        /// As given.
+        /// The path as given.
         path: PathBuf,
-        /// The number of the user.
+        /// The user ID.
         owner: u32,
-        /// What, and where.
+        /// What it is, and where.
         what: &'static str,
     },
-    /// A FIFO that nobody reads.
+    /// A FIFO has no reader.
     #[error("cannot write to {}: it is a FIFO without a reader; start the reader first", .path.display())]
     Unread {
-        /// As given.
+        /// The path as given.
         path: PathBuf,
     },
-    /// The disk has refused what the kernel had taken for it.
+    /// `fsync` failed for data that the kernel had accepted.
     #[error("cannot fsync {}: {source}; its contents may be incomplete", .path.display())]
     Sync {
-        /// The file.
+        /// The path of the file.
         path: PathBuf,
-        /// The kernel's answer.
+        /// The error from the kernel.
         source: Arc<io::Error>,
     },
     /// The file cannot be opened for another reason.
     #[error("cannot open {} for writing: {source}", .path.display())]
     Open {
-        /// As given.
+        /// The path as given.
         path: PathBuf,
-        /// The kernel's answer.
+        /// The error from the kernel.
         source: Arc<io::Error>,
     },
-    /// The interfaces have several link types, and the format has room for one.
+    /// The interfaces have several link types, but the format holds only one.
     #[error("a pcap file holds a single link type, but {each}; write pcapng, or one file per interface")]
     LinkTypes {
         /// Each interface with its link type.
         each: String,
     },
-    /// A packet or block that no file can hold.
+    /// A packet or block does not fit into any file.
     #[error("cannot write a packet: {reason}")]
     Packet {
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// No room for more.
+    /// No space left, or the quota is exceeded.
     #[error("no space left for {name}: {source}; {kept}. Free some space, or choose another place")]
     Full {
-        /// The file.
+        /// The name of the file.
         name: String,
-        /// The kernel's answer.
+        /// The error from the kernel.
         source: Arc<io::Error>,
-        /// What is safe.
+        /// What was safely written.
         kept: Kept,
     },
-    /// The file is as large as it may become.
+    /// The file has reached the maximum size.
     #[error(
         "{name} cannot grow further: {source}; {kept}. Raise the limit (`ulimit -f`) or write smaller files"
     )]
     TooLarge {
-        /// The file.
+        /// The name of the file.
         name: String,
-        /// The kernel's answer.
+        /// The error from the kernel.
         source: Arc<io::Error>,
-        /// What is safe.
+        /// What was safely written.
         kept: Kept,
     },
-    /// Nobody reads the pipe any more.
+    /// The reader has closed the pipe.
     #[error("the reader of {name} has closed it; {kept}")]
     Closed {
-        /// The pipe.
+        /// The name of the pipe.
         name: String,
-        /// What is safe.
+        /// What was safely written.
         kept: Kept,
     },
     /// The file cannot be written for another reason.
     #[error("cannot write to {name}: {source}; {kept}")]
     Write {
-        /// The file.
+        /// The name of the file.
         name: String,
-        /// The kernel's answer.
+        /// The error from the kernel.
         source: Arc<io::Error>,
-        /// What is safe.
+        /// What was safely written.
         kept: Kept,
     },
-    /// The writer was closed before.
+    /// The writer is already closed.
     #[error("cannot write: the file is already closed")]
     Finished,
-    /// A chunk that is to be rewritten is no run of records.
+    /// A chunk to be converted does not hold valid records.
     #[error("a chunk holds a {0}; please report this: it is a bug, or something else writes to the pool")]
     Malformed(Malformed),
 }
 
 impl WriteError {
-    /// From the error of a write.
+    /// Converts the error of a write.
     pub(super) fn from_write(name: &str, source: io::Error, kept: Kept) -> Self {
         use io::ErrorKind::{BrokenPipe, FileTooLarge};
         let name = name.to_owned();
@@ -206,7 +206,7 @@ impl WriteError {
     }
 }
 
-/// Whether room is what is missing.
+/// Returns whether the disk or quota is full.
 pub(super) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -17,22 +17,22 @@ use super::ring::Ring;
 use super::template::{Found, Template};
 use super::{Output, WriteError, WriterOptions, Written};
 
-/// The file that is being written.
+/// The file being written.
 pub(super) struct OutFile {
     pub(super) output: Box<dyn Output>,
-    /// As errors call it.
+    /// The name used in errors.
     pub(super) name: String,
     pub(super) path: PathBuf,
-    /// `None`: a pipe or the like, or a file that rests.
+    /// `None`: not a regular file, or closed temporarily.
     pub(super) regular: Option<Arc<File>>,
-    /// It is closed for a while.
+    /// Closed temporarily.
     pub(super) is_resting: bool,
-    /// It was not there before.
+    /// The file did not exist before.
     pub(super) created: bool,
-    /// Taken so far, before compression.
+    /// Bytes accepted so far, before compression.
     pub(super) bytes: u64,
     pub(super) packets: u64,
-    /// Packets taken by interface.
+    /// Packets accepted so far, by interface.
     pub(super) by_interface: Vec<u64>,
 }
 
@@ -43,8 +43,7 @@ impl OutFile {
         Self { output, name, path, regular, is_resting: false, created, bytes: 0, packets: 0, by_interface }
     }
 
-    /// Writes these bytes in place of others that the file has already. Says whether it could: a pipe is gone by, and
-    /// compressed bytes are not those that were taken.
+    /// Overwrites bytes of the file. Returns whether this was possible: it is not in a pipe or a compressed file.
     pub(super) fn put_over(&mut self, place: u64, bytes: &[u8]) -> io::Result<bool> {
         let Some(file) = &self.regular else { return Ok(false) };
         self.output.settle()?;
@@ -52,7 +51,7 @@ impl OutFile {
         Ok(true)
     }
 
-    /// Takes away all that was put. Says whether it could.
+    /// Removes all data from the file. Returns whether this was possible.
     pub(super) fn empty(&mut self) -> io::Result<bool> {
         let emptied = self.output.empty()?;
         if emptied {
@@ -76,20 +75,20 @@ impl OutFile {
     }
 }
 
-/// Which files there were.
+/// The files written by a [`Writer`](super::Writer).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileList {
-    /// Files begun.
+    /// Number of files begun.
     pub count: u64,
-    /// The first.
+    /// The first file.
     pub first: PathBuf,
-    /// The one begun last.
+    /// The file begun last.
     pub last: PathBuf,
-    /// The oldest ones, those of earlier runs among them, deleted because a ring or its disk is limited.
+    /// Number of files deleted because the ring or the disk was full, including files of earlier runs.
     pub deleted: u64,
-    /// Of these: because the disk was full.
+    /// How many of those were deleted because the disk was full.
     pub deleted_for_room: u64,
-    /// Files of earlier runs that were found, and belong to the ring.
+    /// Number of files of earlier runs that were added to the ring.
     pub adopted: u64,
 }
 
@@ -126,19 +125,19 @@ impl Files {
         })
     }
 
-    /// Which files there were, by now.
+    /// Returns the files so far.
     pub(super) fn list(&self) -> FileList {
         let gone = self.ring.as_ref().map(|ring| ring.gone()).unwrap_or_default();
         FileList { deleted: gone.deleted, deleted_for_room: gone.for_room, ..self.list.clone() }
     }
 
-    /// What was to be said since the last call.
+    /// Returns the warnings since the last call.
     pub(super) fn warnings(&self) -> Vec<String> {
         let of_ring = self.ring.as_ref().map(|ring| ring.warnings()).unwrap_or_default();
         self.finished.warnings().into_iter().chain(of_ring).collect()
     }
 
-    /// Opens the next file, after the oldest ones have made room for it.
+    /// Opens the next file, after deleting old ones to make room for it.
     pub(super) fn open(&mut self) -> Result<OutFile, WriteError> {
         if self.list.count == 0 {
             self.adopt()?;
@@ -156,7 +155,7 @@ impl Files {
         Ok(OutFile::new(opened, &path))
     }
 
-    /// Opens the first of the next names that is free; without rotation the only one, whatever is there.
+    /// Opens the first free name; without rotation the only name, even if the file exists.
     fn open_next(&mut self) -> Result<(PathBuf, Opened), WriteError> {
         let rotates = self.options.rotation.rotates();
         let opening = if rotates || self.options.no_clobber { Opening::New } else { Opening::Any };
@@ -189,7 +188,7 @@ impl Files {
         unreachable!("there is always another number")
     }
 
-    /// The name is taken; for the first file of a run it matters by what.
+    /// Checks what already has this name, which matters only for the first file of a run.
     fn passes_over(&self, path: &Path) -> Result<(), WriteError> {
         if self.list.count > 0 {
             return Ok(());
@@ -197,7 +196,7 @@ impl Files {
         if self.options.no_clobber && self.ring.is_none() {
             return Err(WriteError::Exists { path: path.to_owned() });
         }
-        // To open one would have its reader see an end.
+        // Opening and closing a FIFO would signal the end to its reader.
         if fs::metadata(path).is_ok_and(|there| there.file_type().is_fifo()) {
             return Err(WriteError::NoRotation { name: path.display().to_string() });
         }
@@ -213,7 +212,7 @@ impl Files {
         self.ring.as_ref().is_some_and(|ring| ring.give_way())
     }
 
-    /// Takes the files of earlier runs into the ring, whose number goes on.
+    /// Adds the files of earlier runs to the ring and continues their numbering.
     fn adopt(&mut self) -> Result<(), WriteError> {
         let Some(ring) = &self.ring else { return Ok(()) };
         if !self.template.is_exact() {
@@ -247,7 +246,7 @@ impl Files {
         Ok(())
     }
 
-    /// Sees to a file whose last piece is written.
+    /// Closes a file whose last piece is written.
     pub(super) fn finish(&mut self, file: OutFile) {
         let OutFile { output, path, regular, .. } = file;
         let bytes = output.written().bytes;
@@ -262,13 +261,13 @@ impl Files {
         }
     }
 
-    /// Takes a file away of which not even the start could be written.
+    /// Removes a file for which not even the header could be written.
     pub(super) fn discard(&self, path: &Path) {
         let _it_stays = self.keeper.remove(path);
     }
 }
 
-/// Names files that are called like those of a ring, and do not belong to it.
+/// Warns about files that look like files of a ring but do not belong to it.
 fn left_alone(others: &[Found]) -> String {
     const MOST: usize = 8;
     let mut names: Vec<_> = others.iter().take(MOST).map(|file| file.path.display().to_string()).collect();
@@ -279,7 +278,7 @@ fn left_alone(others: &[Found]) -> String {
 }
 
 impl Written {
-    /// Adds what is written in another file.
+    /// Adds what was written to another file.
     pub(super) fn add_file(&mut self, other: &Self) {
         self.packets += other.packets;
         self.bytes += other.bytes;

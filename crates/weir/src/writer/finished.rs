@@ -1,4 +1,4 @@
-//! What happens to a file once it is finished, away from the packets: it is brought to the disk, and a program is run for it.
+//! Processing of finished files, away from the packets: `fsync`, and a program that is run for each.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -13,13 +13,13 @@ use weir_sys::thread::spawn_deaf;
 use super::keeper::{Keeper, can_run};
 use super::{WriteError, WriterOptions};
 
-/// Programs that run at a time.
+/// Maximum number of programs that run at once.
 const MOST: usize = 4;
 
-/// Finished files that wait for a program before somebody should know.
+/// Number of waiting files that is worth a warning.
 const PILE: usize = 16;
 
-/// Threads that see to finished files; started with the first of them.
+/// The threads that process finished files; started with the first files.
 #[derive(Debug)]
 pub(super) struct Finished {
     shared: Arc<Shared>,
@@ -31,7 +31,7 @@ pub(super) struct Finished {
 #[derive(Debug)]
 struct FinishedFile {
     path: PathBuf,
-    /// What it is written through; `None`: a pipe, which no disk has.
+    /// The open file; `None`: a pipe, which needs no `fsync`.
     file: Option<Arc<File>>,
 }
 
@@ -40,23 +40,23 @@ struct Shared {
     keeper: Arc<dyn Keeper>,
     fsync: bool,
     command: Option<OsString>,
-    /// Finished files that nobody sees to yet.
+    /// Finished files that are waiting to be processed.
     waiting: AtomicUsize,
-    /// The largest number of them that was told.
+    /// The number of waiting files above which there is another warning.
     told: AtomicUsize,
-    /// Programs that did not succeed.
+    /// Programs that failed.
     failures: AtomicU64,
     warnings: Mutex<Vec<String>>,
-    /// The first file that could not be brought to the disk.
+    /// The first `fsync` that failed.
     failed: Mutex<Option<WriteError>>,
 }
 
 impl Finished {
     /// # Errors
     ///
-    /// The program is not there.
+    /// The program was not found.
     pub(super) fn new(options: &WriterOptions, keeper: &Arc<dyn Keeper>) -> Result<Self, WriteError> {
-        // Whoever is asked to run it has looked before: where this process cannot.
+        // Another keeper has checked this where it runs the program.
         let wanted = options.command.as_deref().filter(|_| options.keeper.is_none());
         if let Some(command) = wanted.filter(|command| !can_run(command)) {
             return Err(WriteError::Command { command: command.to_string_lossy().into_owned() });
@@ -76,7 +76,7 @@ impl Finished {
         Ok(Self { shared, files: Some(files), queue, threads: Vec::new() })
     }
 
-    /// Sees to a file that is whole.
+    /// Processes a complete file.
     pub(super) fn take(&mut self, path: &Path, file: Option<Arc<File>>) {
         if !self.shared.fsync && self.shared.command.is_none() {
             return;
@@ -89,7 +89,7 @@ impl Finished {
             }
         }
         let waiting = self.shared.waiting.fetch_add(1, Ordering::Relaxed) + 1;
-        // Told again whenever the pile has doubled.
+        // Warns again each time the backlog has doubled.
         if waiting > self.shared.told.load(Ordering::Relaxed) {
             self.shared.told.store(waiting * 2, Ordering::Relaxed);
             self.warn(format!(
@@ -97,7 +97,7 @@ impl Finished {
             ));
         }
         if let Some(files) = &self.files {
-            // The queue is there as long as this is.
+            // The channel lives as long as `self`.
             let _ = files.send(FinishedFile { path: path.to_owned(), file });
         }
     }
@@ -106,12 +106,12 @@ impl Finished {
         self.shared.warn(warning);
     }
 
-    /// What was to be said since the last call.
+    /// Returns the warnings since the last call.
     pub(super) fn warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.shared.warnings.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Waits until every file is seen to.
+    /// Waits until every file is processed.
     pub(super) fn wait(&mut self) -> Result<(), WriteError> {
         self.files = None;
         for thread in self.threads.drain(..) {
@@ -137,17 +137,17 @@ impl Shared {
         self.warnings.lock().unwrap_or_else(PoisonError::into_inner).push(warning);
     }
 
-    /// One thread: until there are no files any more.
+    /// Runs one thread, until there are no more files.
     fn work(&self, queue: &Mutex<Receiver<FinishedFile>>) {
         if self.command.is_some() {
-            // Of this thread alone, and of what it starts: packets come first.
+            // Lowers the priority of this thread and the programs it starts: packets come first.
             let _ = rustix::process::setpriority_process(None, 19);
         }
         loop {
             let file = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(FinishedFile { path, file }) = file else { return };
             self.waiting.fetch_sub(1, Ordering::Relaxed);
-            // The name is in the directory.
+            // The directory holds the name, so it needs `fsync` too.
             let synced = file
                 .filter(|_| self.fsync)
                 .map(|file| file.sync_all().and_then(|()| self.keeper.directory(&path)?.sync_all()));

@@ -1,4 +1,4 @@
-//! One piece of a file as one compressed frame, and the table of zstd frames.
+//! A piece of a file as one compressed frame, and the table of zstd frames.
 
 use std::io::{self, Write as _};
 
@@ -8,10 +8,10 @@ use zstd::zstd_safe::{CParameter, compress_bound};
 
 use super::Compression;
 
-/// The most bytes of records in one frame: what a reader has to decompress to find one packet.
+/// Maximum size of a frame before compression, in bytes: a reader has to decompress this much to find one packet.
 pub(super) const LARGEST: usize = 4 << 20;
 
-/// Compresses frames; each thread has its own.
+/// A compressor; each thread has its own.
 pub(super) enum Codec {
     Zstd(zstd::bulk::Compressor<'static>),
     Gzip,
@@ -19,7 +19,7 @@ pub(super) enum Codec {
 }
 
 impl Codec {
-    /// `None`: the file is not compressed.
+    /// `None`: no compression.
     pub(super) fn new(compression: Compression) -> io::Result<Option<Self>> {
         Ok(Some(match compression {
             Compression::None => return Ok(None),
@@ -34,7 +34,7 @@ impl Codec {
         }))
     }
 
-    /// Makes one frame of `plain` in `out`, whose old content goes.
+    /// Compresses `plain` into one frame, replacing the contents of `out`.
     pub(super) fn frame(&mut self, plain: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
         out.clear();
         #[cfg(test)]
@@ -64,7 +64,7 @@ impl Codec {
     }
 }
 
-/// Text in a frame at which a test has the thread die that compresses it.
+/// Makes the compressing thread panic, for a test.
 #[cfg(test)]
 pub(super) const POISON: &[u8] = b"the thread that compresses this dies";
 
@@ -73,11 +73,11 @@ fn is_poison(plain: &[u8]) -> bool {
     plain.windows(POISON.len()).any(|window| window == POISON)
 }
 
-/// Where the frames of a zstd file are (contrib/seekable_format of zstd, version 0.1.0): a skippable frame at the end of
-/// the file, which other readers pass over.
+/// The table of the frames in a zstd file (contrib/seekable_format of zstd, version 0.1.0). It is a skippable frame at
+/// the end of the file, which other readers ignore.
 #[derive(Debug, Default)]
 pub(super) struct SeekTable {
-    /// Sizes compressed and plain.
+    /// Compressed and uncompressed sizes.
     frames: Vec<(u32, u32)>,
 }
 
@@ -91,7 +91,7 @@ impl SeekTable {
         self.frames.push((size(compressed as u64), size(plain)));
     }
 
-    /// The table as bytes of the file, in little-endian as all of zstd.
+    /// Encodes the table; like everything in zstd, it is little-endian.
     pub(super) fn frame(&self) -> Vec<u8> {
         let size = self.frames.len() * 8 + Self::FOOTER;
         let number = |n: usize| u32::try_from(n).unwrap_or(u32::MAX).to_le_bytes();
@@ -103,7 +103,7 @@ impl SeekTable {
             out.extend_from_slice(&plain.to_le_bytes());
         }
         out.extend_from_slice(&number(self.frames.len()));
-        // No checksums here: each frame has its own.
+        // No checksums in the table, since each frame has its own.
         out.push(0);
         out.extend_from_slice(&Self::SEEKABLE.to_le_bytes());
         out

@@ -1,4 +1,5 @@
-//! Who opens and removes the files: this process, or one that it asks, so that whoever handles packets needs no directory.
+//! Opening and removing files: in this process, or through another one, so that the process that handles packets needs
+//! no access to directories.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -21,83 +22,85 @@ use weir_sys::lock;
 use super::template::{Found, Template};
 use super::way::{self, Goal, MOST_LINKS, openat, parent};
 
-/// Opens and removes the files of a [`Writer`](super::Writer), and runs the program for those that are finished.
+/// Opens and removes the files of a [`Writer`](super::Writer), and runs the program for finished files.
 pub trait Keeper: fmt::Debug + Send + Sync {
-    /// Opens `path` to be written, not emptied.
+    /// Opens `path` for writing, without truncating it.
     ///
     /// # Errors
     ///
-    /// The kernel's answer, or what somebody else has put there.
+    /// The error from the kernel, or what another user has put there.
     fn open(&self, path: &Path, opening: Opening) -> Result<Handed, Refusal>;
 
-    /// Removes a file. Its blocks are free once what this gives is dropped, which can take long. One that is gone already
-    /// is no error.
+    /// Removes a file.
+    ///
+    /// Its blocks are freed when the result is dropped, which can take long. A file that does not exist is not an
+    /// error.
     ///
     /// # Errors
     ///
-    /// The kernel's answer.
+    /// The error from the kernel.
     fn remove(&self, path: &Path) -> io::Result<Option<OwnedFd>>;
 
-    /// The directory that `path` is in, to be brought to the disk.
+    /// Opens the directory of `path`, for `fsync`.
     ///
     /// # Errors
     ///
-    /// The kernel's answer.
+    /// The error from the kernel.
     fn directory(&self, path: &Path) -> io::Result<File>;
 
-    /// The files that are there under the names of `template`, and under names like them.
+    /// Lists the existing files whose names match `template` or look like it.
     ///
     /// # Errors
     ///
     /// A directory cannot be read.
     fn list(&self, template: &Template) -> io::Result<Vec<Found>>;
 
-    /// Runs `command` with `path`, and waits for its end; what went wrong, in words.
+    /// Runs `command` with `path` as its argument and waits for it to exit.
     ///
     /// # Errors
     ///
-    /// It could not be started, or did not succeed.
+    /// The command could not be started, or failed; the error is a message.
     fn run(&self, command: &OsStr, path: &Path) -> Result<(), String>;
 }
 
-/// What a file is opened for.
+/// The purpose of opening a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Opening {
-    /// To be written, if nothing is there yet; else [`io::ErrorKind::AlreadyExists`].
+    /// Create a file to write; fails with [`io::ErrorKind::AlreadyExists`] if it exists.
     New,
-    /// To be written, whatever is there. A file of our own gets the mode that a new one has.
+    /// Write a file, whether it exists or not. An existing file of our own gets the mode of a new one.
     Any,
-    /// To see what is there.
+    /// Look at what is there.
     Look,
 }
 
-/// A file that was opened.
+/// An opened file.
 #[derive(Debug)]
 pub struct Handed {
-    /// To be written.
+    /// The file, open for writing.
     pub file: File,
-    /// Whether it was not there before.
+    /// Whether the file was created.
     pub created: bool,
-    /// Whether it was open before, as `/dev/stdout` is: it is written on from where it stands.
+    /// Whether the file was inherited, like `/dev/stdout`: writing continues at the current position.
     pub inherited: bool,
 }
 
-/// Why a file was not opened.
+/// The reason why a file was not opened.
 #[derive(Debug)]
 pub enum Refusal {
-    /// The kernel's answer.
+    /// The error from the kernel.
     Io(io::Error),
-    /// A symbolic link that another user has put there.
+    /// A symbolic link created by another user.
     Link {
-        /// That user.
+        /// The ID of that user.
         owner: u32,
     },
-    /// Another user's file in a directory in which everybody may make files.
+    /// Another user's file in a directory where everybody may create files.
     Foreign {
-        /// That user.
+        /// The ID of that user.
         owner: u32,
     },
-    /// A FIFO that nobody reads.
+    /// A FIFO without a reader.
     Unread,
 }
 
@@ -123,14 +126,14 @@ impl From<io::Error> for Refusal {
     }
 }
 
-/// This process does it itself.
+/// A [`Keeper`] that opens and removes files in this process.
 #[derive(Debug, Clone, Default)]
 pub struct Here {
-    /// Whether its group may read a new file, too.
+    /// Whether new files are also readable by their group.
     pub group_readable: bool,
 }
 
-/// The mode of a file that is its owner's alone, or its group's to read.
+/// The mode of a file that only its owner, or also its group, may read.
 pub(super) fn mode(group_readable: bool) -> Mode {
     let own = Mode::RUSR | Mode::WUSR;
     if group_readable { own | Mode::RGRP } else { own }
@@ -147,11 +150,11 @@ impl Keeper for Here {
             Err(Refusal::Io(error)) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             directory => directory?,
         };
-        // As long as somebody has it open, a deleted file keeps its blocks.
+        // A deleted file keeps its blocks while anybody has it open.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let held = openat(&directory, name, flags, Mode::empty());
         match unlinkat(&directory, name, AtFlags::empty()) {
-            // Somebody else, perhaps the program for finished files, has taken it away.
+            // Someone else, perhaps the program for finished files, has removed it.
             Ok(()) | Err(Errno::NOENT) => Ok(held.ok()),
             Err(error) => Err(error.into()),
         }
@@ -167,7 +170,7 @@ impl Keeper for Here {
     }
 
     fn run(&self, command: &OsStr, path: &Path) -> Result<(), String> {
-        // What it prints goes where messages go; standard output may be for a program that reads.
+        // Its output goes to standard error, since standard output may be read by another program.
         let stdout = io::stderr().as_fd().try_clone_to_owned().map_or_else(|_| Stdio::null(), Stdio::from);
         let status =
             Command::new(command).arg(path).stdin(Stdio::null()).stdout(stdout).process_group(0).status();
@@ -179,8 +182,8 @@ impl Keeper for Here {
     }
 }
 
-/// Opens `path`, which begins at `base` where it is relative. Between a look and what follows from it there is no name that
-/// somebody else could exchange: the directory is held open, and what is there is judged once it is open.
+/// Opens `path`, relative to `base`. No other user can swap a name between check and use: the directory is held open,
+/// and the file is checked after it is opened.
 fn open_in(
     base: BorrowedFd<'_>,
     path: &Path,
@@ -213,7 +216,7 @@ fn open_in(
     }
 }
 
-/// Opens what is there, and waits for nobody: not for who reads a FIFO, nor for a device. Writing to it may wait.
+/// Opens an existing file without waiting for the reader of a FIFO or for a device. Writes may block.
 fn open_there(directory: BorrowedFd<'_>, name: &OsStr, flags: OFlags) -> rustix::io::Result<OwnedFd> {
     let file = openat(directory, name, flags | OFlags::NONBLOCK, Mode::empty())?;
     fcntl_setfl(&file, fcntl_getfl(&file)? - OFlags::NONBLOCK)?;
@@ -225,11 +228,11 @@ fn is_fifo(directory: BorrowedFd<'_>, name: &OsStr) -> bool {
     there.is_ok_and(|there| FileType::from_raw_mode(there.st_mode) == FileType::Fifo)
 }
 
-/// Gives a file of our own that is to be overwritten this mode. Whether it has it then is for [`exposed`] to say.
+/// Sets the mode of our own file before it is overwritten. [`exposed`] tells whether that worked.
 fn restrict(file: &OwnedFd, there: &Stat, mode: Mode) {
     let regular = FileType::from_raw_mode(there.st_mode) == FileType::RegularFile;
     let ours = there.st_uid == rustix::process::geteuid().as_raw();
-    // One that somebody writes to will not be overwritten.
+    // A file that is being written will not be overwritten.
     if regular
         && ours
         && Mode::from_raw_mode(there.st_mode) != mode
@@ -239,7 +242,7 @@ fn restrict(file: &OwnedFd, there: &Stat, mode: Mode) {
     }
 }
 
-/// Whom a file belongs to, and its mode, where that lets others read it than `mode` does.
+/// Returns the owner and mode of a file if others may read it although `mode` does not allow that.
 pub(super) fn exposed(file: &File, mode: Mode) -> Option<(u32, u32)> {
     let there = fstat(file).ok()?;
     let mode_there = Mode::from_raw_mode(there.st_mode);
@@ -268,7 +271,7 @@ fn follow(
     }
 }
 
-/// What this process was started with, to be written, where `directory` has its descriptors.
+/// Returns a descriptor that this process has inherited and may write to, if `directory` is its `/proc/self/fd`.
 fn already_open(directory: BorrowedFd<'_>, name: &OsStr) -> Option<OwnedFd> {
     let own = openat(CWD, "/proc/self/fd", OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let place = |directory| fstat(directory).map(|there| (there.st_dev, there.st_ino)).ok();
@@ -280,8 +283,8 @@ fn already_open(directory: BorrowedFd<'_>, name: &OsStr) -> Option<OwnedFd> {
     (!to_read).then_some(file)
 }
 
-/// Who owns a file that stands where everybody may make files and nobody remove those of others, if it is neither we nor
-/// the directory's owner: as `fs.protected_regular` and `fs.protected_fifos` have it, which may be switched off.
+/// Returns the owner of a file in a sticky, world-writable directory, unless we or the directory's owner own it. This
+/// is the rule of `fs.protected_regular` and `fs.protected_fifos`, which may be switched off.
 fn foreigner(file: &Stat, directory: &Stat) -> Option<u32> {
     let everybodys = Mode::SVTX | Mode::WOTH;
     let kind = FileType::from_raw_mode(file.st_mode);
@@ -291,18 +294,18 @@ fn foreigner(file: &Stat, directory: &Stat) -> Option<u32> {
     (shared && !known).then_some(file.st_uid)
 }
 
-/// Opens what is called `path`, wherever no link leads, to look into it.
+/// Opens `path` for reading, without following a link.
 pub(super) fn look(path: &Path) -> io::Result<File> {
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(openat(CWD, path, flags, Mode::empty())?.into())
 }
 
-/// Whether somebody writes to the file.
+/// Returns whether the file is being written.
 pub(super) fn is_locked(path: &Path) -> bool {
     look(path).and_then(lock::is_locked).unwrap_or(false)
 }
 
-/// Whether there is such a program, as a path or in `PATH`.
+/// Returns whether the program exists and is executable, as a path or in `PATH`.
 pub fn can_run(command: &OsStr) -> bool {
     let executable = |path: &Path| {
         let mode = |file: std::fs::Metadata| file.is_file().then(|| Permissions::mode(&file.permissions()));

@@ -1,30 +1,31 @@
-//! Chunks into capture files.
+//! Writes chunks and packets to capture files.
 //!
-//! A pcapng file takes a chunk as it is: the bytes go from the pool's memory to the file, neither copied nor looked at.
-//! Only the chunk in which a file ends is looked at, to be divided behind a whole record. Classic pcap has another record
-//! header, so there each chunk is rewritten, and given back before its bytes are out. Packets that come one by one are put
-//! together into records of their own, and written when there is a piece of them.
+//! A pcapng file takes a chunk unchanged: the bytes go from the pool's memory to the file without being copied or
+//! parsed. Only the chunk in which a file ends is parsed, to split it after a whole record. Classic pcap has a
+//! different record header, so each chunk is converted, and returned to the pool before the result is written. Single
+//! packets are encoded into records and written in larger pieces.
 //!
 //! ```text
 //! chunks, packets -> Writer -> pieces -> [compressed: threads] -> disk, stream
 //!                      '-> files: names, open, finished; rotate: when one ends
 //! ```
 //!
-//! - `take`: what a writer takes; `told`: what it is told of the capture; `turn`: from one file to the next.
-//! - `options`: what can be asked for.
-//! - `piece`: what a file is put together from. `encode`: what stands in it besides the chunks; rewriting for pcap.
-//! - `rotate`: when a file is full. `files`: all files of a run; `names`: what they are called; `finished`: what is done
-//!   with them afterwards.
-//! - `keeper`: who opens and removes files, and what is refused; `way`: which links lead there; `open`: from an open file to an
-//!   output.
-//! - `rest`: files that are closed for a while.
-//! - `ring`: the files of which the oldest go; `template`: which files of earlier runs are among them.
-//! - `compressed`: frames instead of pieces, by threads of its own; `frame`: one of them.
-//! - `disk`: a regular file; several writes in flight. `stream`: everything else, such as a pipe; one write at a time.
+//! - `take`: accepting chunks and packets; `told`: statistics and events of the capture; `turn`: switching files.
+//! - `options`: the options of a writer.
+//! - `piece`: the pieces that make up a file. `encode`: everything in a file except chunks; conversion to pcap.
+//! - `rotate`: when a file is full. `files`: all files of a run; `names`: their names; `finished`: what happens to
+//!   finished files.
+//! - `keeper`: opens and removes files, with checks; `way`: which links are followed; `open`: turns an open file into
+//!   an output.
+//! - `rest`: files that are closed temporarily.
+//! - `ring`: deletes the oldest files; `template`: finds the files of earlier runs that belong to the ring.
+//! - `compressed`: compresses pieces into frames, in threads of its own; `frame`: a single frame.
+//! - `disk`: a regular file, with several writes in flight. `stream`: anything else, such as a pipe; one write at a
+//!   time.
 //!
-//! When a write fails, the writer lets those in flight come to their end, counts what arrived from the start of the
-//! file without a gap, and cuts the file there, behind a whole record or frame. From then on it takes chunks only to give
-//! them back, and answers each with the same error.
+//! When a write fails, the writer waits for the writes in flight, counts what arrived without a gap from the start of
+//! the file, and truncates the file there, after a whole record or frame. After that it only returns chunks to the
+//! pool, and every call fails with the same error.
 
 mod compressed;
 mod disk;
@@ -69,17 +70,18 @@ use self::rotate::Clock;
 pub use self::template::{Found, Template};
 use crate::{Account, FileInterface};
 
-/// What is surely in the files: whole records, in each file without a gap from its start on. The kernel has it; it need
-/// not be on the disk yet.
+/// What is known to be written: whole records, without a gap from the start of each file.
+///
+/// The kernel has accepted the data; it may not be on disk yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Written {
-    /// Packets.
+    /// Number of packets.
     pub packets: u64,
-    /// Bytes of the files, headers and statistics included.
+    /// File sizes in bytes, including headers and statistics.
     pub bytes: u64,
-    /// The same before compression.
+    /// File sizes in bytes before compression.
     pub plain_bytes: u64,
-    /// Packets by interface and queue.
+    /// Number of packets by interface and queue.
     pub queues: BTreeMap<(u32, u32), u64>,
 }
 
@@ -94,89 +96,91 @@ impl Written {
     }
 }
 
-/// Takes pieces of the file in their order.
+/// Writes pieces of a file in order.
 trait Output: Send {
-    /// Takes one piece; it need not be written yet. After an error everything that was good is counted, the rest is cut
-    /// off, and the output is not used again.
+    /// Accepts a piece, which may be written later. After an error all intact data is counted, the rest is truncated,
+    /// and the output is not used again.
     fn put(&mut self, piece: Piece) -> io::Result<()>;
     /// Waits until all pieces are written.
     fn settle(&mut self) -> io::Result<()>;
-    /// The same, and nothing comes any more.
+    /// Waits like [`settle`](Self::settle), and finishes the file.
     fn close(&mut self) -> io::Result<()> {
         self.settle()
     }
-    /// Waits as well, and gives what the output that goes on with the file has to know; `None`: none can.
+    /// Waits like [`settle`](Self::settle), and returns the state needed to continue the file later; `None`: not
+    /// supported.
     fn pause(&mut self) -> io::Result<Option<rest::State>> {
         Ok(None)
     }
-    /// That, and which file it is, where this stands for the output of a closed one.
+    /// Returns that state and the file's device and inode, if this stands in for the output of a closed file.
     fn resting(&mut self) -> Option<(&mut rest::State, (u64, u64))> {
         None
     }
-    /// Empties the file, after what is in flight has come to its end: nothing was put. Says whether it could.
+    /// Waits for the writes in flight, then empties the file. Returns whether this was possible.
     fn empty(&mut self) -> io::Result<bool> {
         Ok(false)
     }
-    /// What is written without a gap.
+    /// What is written, without a gap.
     fn written(&self) -> &Written;
-    /// An empty buffer, if possible one that has been used before.
+    /// Returns an empty buffer, recycled if possible.
     fn buffer(&mut self) -> Vec<u8>;
 }
 
-/// Writes chunks or packets to a file, to one file after the other, or to a pipe.
+/// Writes chunks or packets to a file, a series of files, or a pipe.
 ///
-/// Dropping it without [`finish`](Self::finish) leaves a readable file with all that was taken, without the closing
-/// statistics. Each call can fail: see [`WriteError`] and the module's text.
+/// Dropping a writer without calling [`finish`](Self::finish) leaves a readable file with everything accepted so far,
+/// but without the closing statistics. Any call can fail: see [`WriteError`] and the module documentation.
 pub struct Writer {
     options: WriterOptions,
     files: Files,
-    /// `None`: the last one is full, and the next begins with the next packet.
+    /// `None`: the last file is full, and the next one begins with the next packet.
     file: Option<OutFile>,
-    /// What each file is told of.
+    /// The interfaces described in each file.
     interfaces: Vec<FileInterface>,
-    /// Packets that came one by one and are not a piece yet.
+    /// Single packets that are not written as a piece yet.
     batch: Piece,
     clock: Option<Clock>,
     complete: bool,
-    /// What is in the files before the present one.
+    /// What the files before the current one contain.
     before: Written,
-    /// The last account that was told.
+    /// The counters of the latest account.
     counts: Option<Counts>,
-    /// What the accounts of the present file are counted from, and since when: nanoseconds since the Unix epoch, known of
-    /// the first file from the first account on.
+    /// The counters at the start of the current file, and when it began, in nanoseconds since the Unix epoch (for the
+    /// first file, known once there is an account).
     base: Counts,
     began: Option<u64>,
-    /// Packets that were cut at the snap length of their interface.
+    /// Packets cut at the snap length of their interface.
     cut: u64,
-    /// Packets that were cut because no other program reads any that are so long.
+    /// Packets cut because no other program reads longer ones.
     too_long: u64,
-    /// Where the present file names snap lengths: of its interfaces, or its only one.
+    /// Offsets of the snap lengths in the current file: one per interface, or a single one in pcap.
     snap_places: Vec<u64>,
-    /// That of a pcap file.
+    /// The snap length in the header of a pcap file.
     pcap_snap_len: u32,
-    /// The present file has a packet without a time that is cut at the snap length, as only that tells.
+    /// A packet in the current file has no timestamp and is cut, which only the snap length shows.
     cut_simple: bool,
-    /// Packets that are later than any time that the format holds.
+    /// Packets with a timestamp too late for the format.
     too_late: u64,
-    /// What every call answers after a failure.
+    /// The error that every call returns after a failure.
     failed: Option<WriteError>,
 }
 
 impl Writer {
-    /// Creates the file, or empties the one that is there, and writes its start. `-` is standard output. A file that
-    /// somebody else writes to is refused.
+    /// Creates the file, or truncates an existing one, and writes its header.
     ///
-    /// `interfaces`: all that chunks will come from, each at the place that its number says.
+    /// `-` is standard output. A file that another program is writing is refused. `interfaces` are all interfaces that
+    /// chunks will come from, indexed by their number.
     ///
     /// # Errors
     ///
-    /// The file cannot be created or written, its format cannot hold these interfaces, or the options contradict each other.
+    /// The file cannot be created or written, its format cannot hold these interfaces, or the options contradict each
+    /// other.
     pub fn create(
         path: &Path,
         interfaces: &[FileInterface],
         options: &WriterOptions,
     ) -> Result<Self, WriteError> {
-        // Before the file is touched.
+        // Fails before the file is touched.
         encode::start(interfaces, options)?;
         let mut files = Files::new(path, options)?;
         let file = files.open()?;
@@ -213,11 +217,11 @@ impl Writer {
         Ok(writer)
     }
 
-    /// Tells the file, and all that follow it, of another interface; gives the number by which packets name it.
+    /// Adds an interface to this file and all that follow, and returns the number by which packets refer to it.
     ///
     /// # Errors
     ///
-    /// [`WriteError::LinkTypes`]: a pcap file that has another link type; it can be written on.
+    /// [`WriteError::LinkTypes`]: a pcap file has another link type; the writer can still be used.
     pub fn interface(&mut self, interface: &FileInterface) -> Result<u32, WriteError> {
         self.usable()?;
         let number = u32::try_from(self.interfaces.len()).expect("fewer interfaces than fit into memory");
@@ -237,12 +241,14 @@ impl Writer {
         Ok(number)
     }
 
-    /// Waits until everything that was taken is in the file, so that the pool has its memory back. For a capture that
-    /// has nothing to hand out: call this before waiting for packets, or chunks stay away from the pool meanwhile.
+    /// Waits until everything accepted so far is written, so that the pool has its memory back.
+    ///
+    /// Call this before waiting for packets when a capture has none to deliver; otherwise the pool has to do without
+    /// these chunks in the meantime.
     ///
     /// # Errors
     ///
-    /// As [`write`](Self::write).
+    /// See [`write`](Self::write).
     pub fn flush(&mut self) -> Result<(), WriteError> {
         self.usable()?;
         self.put_batch()?;
@@ -250,7 +256,7 @@ impl Writer {
         settled.or_else(|source| self.fail_write(source))
     }
 
-    /// What is surely in the files by now.
+    /// Returns what is known to be written so far.
     pub fn written(&self) -> Written {
         let mut written = self.before.clone();
         if let Some(file) = &self.file {
@@ -259,33 +265,33 @@ impl Writer {
         written
     }
 
-    /// Bytes of the present file, with what was taken and is not written yet, before compression.
+    /// Returns the size of the current file in bytes before compression, including data not written yet.
     pub fn size(&self) -> u64 {
         self.file.as_ref().map_or(0, |file| file.bytes) + self.batch.load.as_ref().len() as u64
     }
 
-    /// Which files there were.
+    /// Returns which files were written.
     pub fn files(&self) -> FileList {
         self.files.list()
     }
 
-    /// What the user should know, and was not told by the last call.
+    /// Returns the warnings since the last call.
     pub fn warnings(&mut self) -> Vec<String> {
         self.files.warnings()
     }
 
-    /// [`close`](Self::close), and what is written in the end.
+    /// Calls [`close`](Self::close), and returns what was written in total.
     pub fn finish(mut self, account: &Account) -> (Written, Result<(), WriteError>) {
         let result = self.close(account);
         (self.written(), result)
     }
 
-    /// Writes the last account, waits until everything is in the file, closes it, and waits until the last finished file is
-    /// seen to. Every later call that writes fails.
+    /// Writes the final statistics, waits until everything is written, closes the file, and waits until all finished
+    /// files are processed. Every later write fails.
     ///
     /// # Errors
     ///
-    /// That of the first call that failed, if one did; else [`WriteError::Sync`].
+    /// The error of the first call that failed, if any; otherwise [`WriteError::Sync`].
     pub fn close(&mut self, account: &Account) -> Result<(), WriteError> {
         let result = self.usable().and_then(|()| {
             self.note(account);
@@ -297,7 +303,7 @@ impl Writer {
         result
     }
 
-    /// No call has failed so far.
+    /// Fails if an earlier call has failed.
     #[inline]
     fn usable(&self) -> Result<(), WriteError> {
         match &self.failed {
@@ -337,7 +343,7 @@ impl Writer {
         self.fail(WriteError::from_write(&name, source, Kept { packets, bytes }))
     }
 
-    /// From here on every call gives this error.
+    /// Makes every later call return this error.
     fn fail(&mut self, error: WriteError) -> Result<(), WriteError> {
         self.failed = Some(error.clone());
         Err(error)
@@ -363,7 +369,7 @@ impl fmt::Debug for Writer {
     }
 }
 
-/// Nanoseconds since the Unix epoch.
+/// Returns the time in nanoseconds since the Unix epoch.
 fn now() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)

@@ -1,7 +1,7 @@
-//! What the files of one run are called.
+//! The names of the files of one run.
 //!
-//! As with tcpdump, a number goes behind the name: `trace`, `trace1`, `trace2`; in a ring of a hundred files `trace00` to
-//! `trace99`. It goes in front of `.zst`, `.gz` and `.lz4`, by which other programs know what to do.
+//! As in tcpdump, a number is appended to the name: `trace`, `trace1`, `trace2`; in a ring of a hundred files `trace00`
+//! to `trace99`. It goes before `.zst`, `.gz` or `.lz4`, which other programs use to recognize the compression.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -14,15 +14,15 @@ use jiff::{Timestamp, Zoned};
 
 use super::{Compression, WriteError, WriterOptions};
 
-/// Gives each file of a run its name.
+/// Names each file of a run.
 #[derive(Debug)]
 pub(super) struct Names {
-    /// As given.
+    /// The path as given.
     path: PathBuf,
     strftime: bool,
-    /// Names of a ring: so many, numbered from 0.
+    /// The size of a ring; its files are numbered from 0.
     ring: Option<u32>,
-    /// The name of the file before, without its number, and that number.
+    /// The previous name without its number, and that number.
     last: Option<(PathBuf, u64)>,
 }
 
@@ -32,8 +32,7 @@ impl Names {
         Self { path: path.to_owned(), strftime: options.strftime, ring, last: None }
     }
 
-    /// The names that a file which begins at `time` may have, one after the other: those that are there already are
-    /// passed over.
+    /// Returns the candidate names for a file that begins at `time`, in order; names that exist are skipped.
     pub(super) fn next(
         &self,
         time: SystemTime,
@@ -43,13 +42,13 @@ impl Names {
             Some((last, number)) if *last == name => number + 1,
             _ => 0,
         };
-        // The names of a ring come round, unless time goes on in them.
+        // The names of a ring repeat, unless they contain the time.
         let round = self.ring.filter(|_| name == self.path).map(u64::from);
         let width = self.ring.map(width);
         Ok((0..).map(move |attempt: u64| {
             let number = match round {
                 Some(files) if attempt < files => (first + attempt) % files,
-                // Somebody else has put files where those of the ring should be.
+                // Other files have taken the names of the ring.
                 Some(_) => attempt,
                 None => first + attempt,
             };
@@ -57,32 +56,32 @@ impl Names {
         }))
     }
 
-    /// The last file has this name.
+    /// Records the name of the latest file.
     pub(super) fn took(&mut self, candidate: &Candidate) {
         self.last = Some((candidate.name.clone(), candidate.number));
     }
 
-    /// The newest file of the runs before has this number, where names differ by that alone.
+    /// Continues after the number of the newest file of earlier runs, if only the number differs.
     pub(super) fn go_on_after(&mut self, number: u64) {
         self.last = Some((self.path.clone(), number));
     }
 }
 
-/// A name that a file may have.
+/// A possible file name.
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) path: PathBuf,
-    /// Without the number.
+    /// The name without the number.
     name: PathBuf,
     number: u64,
 }
 
-/// Digits of the numbers in a ring of so many files.
+/// Number of digits in the names of a ring with `files` files.
 pub(super) fn width(files: u32) -> usize {
     files.saturating_sub(1).max(1).ilog10() as usize + 1
 }
 
-/// A number as it stands behind a name; `width`: in a ring.
+/// Formats the number in a name; `width`: in a ring.
 pub(super) fn digits(number: u64, width: Option<usize>) -> String {
     match width {
         None if number == 0 => String::new(),
@@ -109,7 +108,7 @@ fn numbered(name: &Path, number: u64, width: Option<usize>) -> PathBuf {
     numbered.into()
 }
 
-/// The path with its conversions replaced by parts of the local time.
+/// Replaces the conversions in the path with parts of the local time.
 fn expand(path: &Path, time: SystemTime) -> Result<PathBuf, WriteError> {
     let bytes = path.as_os_str().as_bytes();
     if !bytes.contains(&b'%') {
@@ -121,7 +120,7 @@ fn expand(path: &Path, time: SystemTime) -> Result<PathBuf, WriteError> {
     strtime::format(text, &zoned).map(PathBuf::from).map_err(|error| refused(error.to_string()))
 }
 
-/// `time` in this machine's time zone.
+/// Converts `time` to this machine's time zone.
 pub(super) fn local(time: SystemTime) -> Result<Zoned, jiff::Error> {
     Ok(Timestamp::try_from(time)?.to_zoned(TimeZone::system()))
 }

@@ -1,4 +1,4 @@
-//! From an open file to an output that nobody else writes to.
+//! Turns an open file into an output, locked against other writers.
 
 use std::fs::{self, File};
 use std::io;
@@ -21,17 +21,17 @@ use super::{Compression, Output, WriteError, WriterOptions};
 
 pub(super) struct Opened {
     pub(super) output: Box<dyn Output>,
-    /// How errors should call it.
+    /// The name used in errors.
     pub(super) name: String,
-    /// The file, locked, if it is a regular one.
+    /// The locked file, if it is a regular file.
     pub(super) regular: Option<Arc<File>>,
-    /// It was not there before.
+    /// The file did not exist before.
     pub(super) created: bool,
-    /// What the user should know.
+    /// Warnings for the user.
     pub(super) warnings: Vec<String>,
 }
 
-/// Standard output.
+/// Opens standard output.
 pub(super) fn stdout(options: &WriterOptions) -> Result<Opened, WriteError> {
     let refused = |source| refusal(Path::new("-"), Refusal::Io(source));
     let stdout = io::stdout().as_fd().try_clone_to_owned().map_err(refused)?;
@@ -43,7 +43,7 @@ fn stream(file: File, name: String, options: &WriterOptions) -> io::Result<Opene
     Ok(Opened { output, name, regular: None, created: false, warnings: Vec::new() })
 }
 
-/// Begins to write what was opened as `path`. `ring`: whose files give way to it where the disk is full.
+/// Starts writing the file opened as `path`. `ring`: its files are deleted if the disk is full.
 pub(super) fn open(
     Handed { file, created, inherited }: Handed,
     path: &Path,
@@ -63,7 +63,7 @@ pub(super) fn open(
             path.display()
         ));
     }
-    // It is emptied once nobody else writes to it.
+    // Truncated only now that no one else can be writing it.
     file.set_len(0).map_err(refused)?;
     let file = Arc::new(file);
     let output = Disk::new(Arc::clone(&file), options.format, &options.queue).with_ring(ring.cloned());
@@ -71,7 +71,7 @@ pub(super) fn open(
     Ok(Opened { output, name, regular: Some(file), created, warnings })
 }
 
-/// Goes on with a file that was closed as `state` says.
+/// Continues a file that was closed with this `state`.
 pub(super) fn go_on(
     file: Arc<File>,
     path: &Path,
@@ -96,11 +96,12 @@ fn compressed(output: Box<dyn Output>, compression: Compression) -> io::Result<B
     })
 }
 
-/// Makes sure that nobody else writes to the file as long as it is open; a file that cannot be locked is worth a word.
+/// Locks the file against other writers while it is open; returns a warning if it cannot be locked.
 fn lock(file: &File, path: &Path) -> Result<Option<String>, WriteError> {
     match lock::lock(file) {
         Ok(true) => {
-            // By this one `/proc/locks` tells whose it is. Who reads can have it as well: it keeps nobody from writing.
+            // `/proc/locks` shows the owner of this lock. A reader can hold it too, so it does not keep anyone from
+            // writing.
             let _ = flock(file, FlockOperation::NonBlockingLockExclusive);
             Ok(None)
         }
@@ -114,8 +115,8 @@ fn lock(file: &File, path: &Path) -> Result<Option<String>, WriteError> {
     }
 }
 
-/// Who has the lock, as ` (process 1234, weir)`, where the kernel says so. `/proc/locks` has lines such as
-/// `1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`, with the device in hexadecimal, in front of the inode.
+/// Returns the owner of the lock, as ` (process 1234, weir)`, if the kernel reports it. Lines in `/proc/locks` look
+/// like `1: FLOCK  ADVISORY  WRITE 1234 fd:01:5678 0 EOF`: the device in hexadecimal, then the inode.
 fn holder(file: &File) -> Option<String> {
     let meta = file.metadata().ok()?;
     let (major, minor) = (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev()));
@@ -130,13 +131,13 @@ fn holder(file: &File) -> Option<String> {
     Some(format!(" (process {process}{name})"))
 }
 
-/// Gives up what is locked: nothing is left to be protected, and else it would last as long as anybody has the file open.
+/// Releases the locks, which would otherwise last as long as anyone has the file open.
 pub(super) fn unlock(file: &File) {
     let _ = lock::unlock(file);
     let _ = flock(file, FlockOperation::Unlock);
 }
 
-/// What is said where `path` was not opened.
+/// Converts a refusal to open `path` to an error.
 pub(super) fn refusal(path: &Path, refused: Refusal) -> WriteError {
     let there = |owner, what| WriteError::Foreign { path: path.to_owned(), owner, what };
     let source = match refused {

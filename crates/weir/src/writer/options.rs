@@ -1,4 +1,4 @@
-//! What can be asked of a [`Writer`](super::Writer).
+//! Options of a [`Writer`](super::Writer).
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,21 +10,21 @@ use weir_savefile::pcap::Resolution;
 use super::{DiskQueue, Keeper};
 use crate::reader::Section;
 
-/// What kind of file a [`Writer`](super::Writer) writes.
+/// The format of a file written by a [`Writer`](super::Writer).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Format {
-    /// pcapng: several interfaces, losses and statistics in the file.
+    /// pcapng: several interfaces, losses and statistics in one file.
     #[default]
     Pcapng,
-    /// Classic pcap: packets of one link type, nothing else.
+    /// Classic pcap: packets of a single link type and nothing else.
     Pcap {
-        /// Whether time stamps keep their nanoseconds; else microseconds, which older readers want.
+        /// Whether timestamps have nanosecond precision; otherwise microseconds, which older readers require.
         nanoseconds: bool,
     },
 }
 
 impl Format {
-    /// What a pcap file of this format counts time in; `None`: it is no pcap file.
+    /// The timestamp resolution of a pcap file; `None`: not a pcap file.
     pub(crate) fn pcap(self) -> Option<Resolution> {
         match self {
             Self::Pcapng => None,
@@ -34,32 +34,32 @@ impl Format {
     }
 }
 
-/// How the file is compressed: in frames of at most 4 MiB, each whole by itself, so that a file that was cut off reads up
-/// to its last whole frame.
+/// How a file is compressed: in independent frames of at most 4 MiB, so that a truncated file is readable up to its
+/// last whole frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Compression {
-    /// Not at all.
+    /// No compression.
     #[default]
     None,
-    /// Zstandard, each frame with its size and a checksum, and at the end a table of all frames (zstd's seekable format),
-    /// by which a reader can begin in the middle.
+    /// Zstandard. Each frame has its size and a checksum. A table of all frames at the end (zstd's seekable format)
+    /// allows reading from the middle.
     Zstd {
-        /// [`Compression::ZSTD_LEVELS`]; lower is faster, below 0 faster still.
+        /// A level in [`Compression::ZSTD_LEVELS`]; lower is faster, and negative levels are faster still.
         level: i32,
     },
-    /// gzip, one member a frame; slower than the others.
+    /// gzip, one member per frame; slower than the others.
     Gzip,
     /// LZ4, the fastest.
     Lz4,
 }
 
 impl Compression {
-    /// The levels that zstd has.
+    /// The levels that zstd supports.
     pub const ZSTD_LEVELS: std::ops::RangeInclusive<i32> = -100..=22;
-    /// The usual level: of mixed traffic and of small packets it makes as little as level 1, and takes half the time.
+    /// The default level: as small as level 1 with mixed traffic and small packets, in half the time.
     pub const ZSTD_LEVEL: i32 = -1;
 
-    /// What the end of a file's name asks for.
+    /// Returns the compression that the suffix of a file name asks for.
     pub fn of_name(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()? {
             "zst" | "zstd" => Some(Self::Zstd { level: Self::ZSTD_LEVEL }),
@@ -70,73 +70,74 @@ impl Compression {
     }
 }
 
-/// When one file ends and the next begins, and which files are kept. Several criteria may be given; the first that is met
+/// When one file ends and the next begins, and which files are kept. If several conditions are given, the first one met
 /// ends a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rotation {
-    /// A file ends with the packet that brings it to this many bytes, before compression. Its closing statistics may come
-    /// on top.
+    /// A file ends with the packet that brings it to this many bytes before compression. Closing statistics may follow.
     pub size: Option<u64>,
     /// A file ends with this many packets.
     pub packets: Option<u64>,
-    /// A file ends when this time is over, counted from the beginning, whether packets come or not: see
+    /// A file ends after this time, counted from the start, even without packets: see
     /// [`Writer::tick`](super::Writer::tick).
     pub period: Option<Duration>,
-    /// Periods are those of the local clock: a period of an hour ends with the full hour.
+    /// Whether periods follow the local clock: a period of an hour ends on the hour.
     pub aligned: bool,
-    /// With `size` or `packets`: the newest files that are kept, the one being written included; older ones, of earlier
-    /// runs into files of the same names, too, are deleted. With `period` alone: the writer [is complete](super::Writer::is_complete) after so many files.
+    /// With `size` or `packets`: the number of files to keep, including the current one. Older ones, including those
+    /// that earlier runs wrote under the same names, are deleted. With `period` alone: the writer [is
+    /// complete](super::Writer::is_complete) after this many files.
     pub files: Option<u32>,
-    /// The newest files, of earlier runs, too, are kept as long as together they have no more than this many bytes on the disk.
+    /// The total size on disk of the files to keep, in bytes; older ones are deleted, including those of earlier runs.
     pub keep_bytes: Option<u64>,
-    /// The writer [is full](super::Writer::is_full) with the packet that brings all files together to this many bytes, before
-    /// compression; deleted ones count. Closing statistics may come on top, and the headers of files that begin within the last
-    /// chunk.
+    /// The writer [is full](super::Writer::is_full) with the packet that brings all files together to this many bytes
+    /// before compression; deleted files count. Closing statistics may follow, as may the headers of files that begin
+    /// within the last chunk.
     pub in_all: Option<u64>,
 }
 
 impl Rotation {
-    /// Whether there can be a second file.
+    /// Returns whether there can be a second file.
     pub fn rotates(&self) -> bool {
         self.size.is_some() || self.packets.is_some() || self.period.is_some()
     }
 
-    /// `files` is a number of files to keep, not one to write.
+    /// Returns whether `files` is the number of files to keep, rather than to write.
     pub(super) fn is_ring(&self) -> bool {
         self.size.is_some() || self.packets.is_some()
     }
 }
 
-/// How to write.
+/// Options of a [`Writer`](super::Writer).
 #[derive(Debug, Clone, Default)]
 pub struct WriterOptions {
-    /// What kind of file.
+    /// The format of the files.
     pub format: Format,
-    /// Whether each [`write`](super::Writer::write) comes back only when the chunk is in the file, so that who follows the
-    /// file sees it.
+    /// Whether each [`write`](super::Writer::write) waits until the chunk is in the file, so that a program following
+    /// the file sees it.
     pub flush_each: bool,
-    /// A text at the start of each file (pcapng only).
+    /// A comment at the start of each file (pcapng only).
     pub comment: Option<String>,
-    /// What the start of each file says else, where that is not of this machine but of the file that is rewritten (pcapng only).
+    /// The section header of the file being rewritten; `None`: the header describes this machine (pcapng only).
     pub section: Option<Section>,
-    /// Name and version of the program that captures, at the start of each file (pcapng only).
+    /// Name and version of the capturing program, stored at the start of each file (pcapng only).
     pub user_application: String,
     /// How files are compressed.
     pub compression: Compression,
     /// When one file ends and the next begins.
     pub rotation: Rotation,
-    /// Whether conversions such as `%H` in the path stand for the local time at which a file begins (`strftime`).
+    /// Whether conversions such as `%H` in the path are replaced with the local time at which a file begins
+    /// (`strftime`).
     pub strftime: bool,
-    /// Whether a file that is there already is an error; else it is emptied, or with rotation, where no file that was there
-    /// is overwritten, the next number is taken.
+    /// Whether an existing file is an error. Otherwise it is truncated; with rotation it is kept, and the next number
+    /// is used.
     pub no_clobber: bool,
-    /// Whether each finished file is brought to the disk (`fsync`), with its name.
+    /// Whether to `fsync` each finished file and its directory.
     pub fsync: bool,
-    /// Whether the group of a new file may read it; else its owner alone.
+    /// Whether new files are readable by their group, and not just by their owner.
     pub group_readable: bool,
-    /// Who opens and removes the files; `None`: the process itself ([`Here`](super::Here)).
+    /// Opens and removes the files; `None`: this process does ([`Here`](super::Here)).
     pub keeper: Option<Arc<dyn Keeper>>,
-    /// What regular files are written through.
+    /// The io_uring used to write regular files.
     pub queue: DiskQueue,
     /// A program to run for each finished file, with the file's path as its argument; no shell is involved.
     pub command: Option<OsString>,

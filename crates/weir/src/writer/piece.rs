@@ -1,4 +1,4 @@
-//! The pieces that a file is put together from.
+//! The pieces that make up a file.
 
 use std::io;
 use std::ops::Range;
@@ -9,27 +9,27 @@ use weir_savefile::{pcap, record};
 use super::Format;
 use crate::Chunk;
 
-/// Bytes of the file and what they hold.
+/// Bytes of a file, and which packets they hold.
 #[derive(Default)]
 pub(super) struct Piece {
     pub(super) load: Load,
     pub(super) content: Content,
 }
 
-/// Where the bytes are.
+/// The memory that holds the bytes.
 pub(super) enum Load {
-    /// In the pool. Dropping it gives the memory back.
+    /// In the pool; dropping the chunk returns the memory.
     Chunk(Chunk),
-    /// In a buffer of ours.
+    /// In our own buffer.
     Bytes(Vec<u8>),
-    /// A range of one of these, which goes when the last of its ranges does.
+    /// Part of another load, which is dropped with its last part.
     Range(Arc<Self>, Range<usize>),
-    /// A compressed frame of so many bytes: whole or worth nothing.
+    /// A compressed frame and its uncompressed size; worthless unless complete.
     Frame { bytes: Vec<u8>, plain: u64 },
 }
 
 impl Load {
-    /// The first `at` bytes, and the rest.
+    /// Splits after the first `at` bytes.
     pub(super) fn split(self, at: usize) -> (Self, Self) {
         let (whole, Range { start, end }) = match self {
             Self::Range(whole, range) => (whole, range),
@@ -53,14 +53,13 @@ impl AsRef<[u8]> for Load {
     }
 }
 
-/// The packets that the bytes hold, in their order; none for what stands around packets: the start of the file,
-/// statistics.
+/// The packets in a piece, in order; none for the file header and statistics.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Content {
     runs: Vec<Run>,
 }
 
-/// Packets of one queue, one behind the other.
+/// Consecutive packets of one queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) interface: u32,
@@ -74,7 +73,7 @@ impl Content {
         Self { runs: vec![Run { interface, queue, count }] }
     }
 
-    /// So many more packets.
+    /// Adds `count` packets.
     #[inline]
     pub(super) fn push(&mut self, interface: u32, queue: u32, count: u64) {
         match self.runs.last_mut() {
@@ -87,12 +86,12 @@ impl Content {
         &self.runs
     }
 
-    /// Packets.
+    /// The number of packets.
     pub(super) fn count(&self) -> u64 {
         self.runs.iter().map(|run| run.count).sum()
     }
 
-    /// Takes the first `packets` out.
+    /// Splits off the first `packets`.
     pub(super) fn split(&mut self, packets: u64) -> Self {
         let mut first = Self { runs: self.runs.clone() };
         first.truncate(packets);
@@ -106,7 +105,7 @@ impl Content {
         first
     }
 
-    /// Keeps the first `packets`.
+    /// Keeps only the first `packets`.
     fn truncate(&mut self, packets: u64) {
         let mut left = packets;
         for run in &mut self.runs {
@@ -117,16 +116,16 @@ impl Content {
     }
 }
 
-/// What became of a piece.
+/// The result of writing a piece.
 #[derive(Debug)]
 pub(super) struct Outcome {
-    /// Bytes, from its first on, that are good: all, or whole records of it.
+    /// Number of valid bytes from the start of the piece: all of it, or whole records.
     pub(super) bytes: u64,
     /// The same before compression.
     pub(super) plain: u64,
-    /// What those bytes hold.
+    /// The packets in those bytes.
     pub(super) content: Content,
-    /// Why they are not all.
+    /// Why some bytes are missing.
     pub(super) error: Option<io::Error>,
 }
 
@@ -137,21 +136,21 @@ impl Default for Load {
 }
 
 impl From<Load> for Piece {
-    /// Bytes that hold no packet.
+    /// Wraps bytes without packets.
     fn from(load: Load) -> Self {
         Self { load, content: Content::default() }
     }
 }
 
 impl Piece {
-    /// The piece is written from its first byte to its last.
+    /// The whole piece was written.
     pub(super) fn complete(&mut self) -> Outcome {
         let bytes = self.load.as_ref().len() as u64;
         let plain = if let Load::Frame { plain, .. } = self.load { plain } else { bytes };
         Outcome { bytes, plain, content: std::mem::take(&mut self.content), error: None }
     }
 
-    /// No more than its first `written` bytes could be written. This is the one case where records are looked at.
+    /// Only the first `written` bytes were written. Only here are the records of a piece parsed.
     pub(super) fn cut(&mut self, written: usize, error: io::Error, format: Format) -> Outcome {
         let mut content = std::mem::take(&mut self.content);
         let (count, bytes) = match self.load {
@@ -163,7 +162,7 @@ impl Piece {
         Outcome { bytes: bytes as u64, plain: bytes as u64, content, error: Some(error) }
     }
 
-    /// The buffer, emptied for its next use; a chunk goes back to its pool.
+    /// Returns the buffer, emptied for reuse; a chunk goes back to its pool.
     pub(super) fn into_buffer(self) -> Option<Vec<u8>> {
         match self.load {
             Load::Chunk(_) | Load::Range(..) => None,
@@ -175,7 +174,7 @@ impl Piece {
     }
 }
 
-/// How many whole records `bytes` begins with, and how many bytes they take.
+/// Counts the whole records at the start of `bytes`, and their bytes.
 fn whole_records(format: Format, bytes: &[u8]) -> (usize, usize) {
     match format {
         Format::Pcap { .. } => pcap::whole_records(bytes),
@@ -187,7 +186,7 @@ fn whole_records(format: Format, bytes: &[u8]) -> (usize, usize) {
     }
 }
 
-/// Calls `write` with what is left of `bytes` and where that begins, until all is written. Says how far it came.
+/// Calls `write` with the remaining bytes and their offset until everything is written. Returns how many bytes were.
 pub(super) fn write_all(
     bytes: &[u8],
     mut write: impl FnMut(&[u8], usize) -> io::Result<usize>,

@@ -1,4 +1,4 @@
-//! Files that are closed for a while, and written on later: so that there may be more of them than descriptors.
+//! Files that are closed temporarily and continued later, so that there can be more files than descriptors.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -11,15 +11,15 @@ use super::open::{go_on, refusal};
 use super::piece::{Load, Piece};
 use super::{Output, WriteError, Writer, Written};
 
-/// What an output leaves for the one that goes on with its file.
+/// The state needed to continue a closed file.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) written: Written,
-    /// Of the frames so far, where the file will end with such a table.
+    /// The table of the frames so far, if the file will have one.
     pub(super) table: Option<SeekTable>,
 }
 
-/// Stands for the output of a file that is closed.
+/// Stands in for the output of a closed file.
 struct Resting {
     state: State,
     /// Device and inode.
@@ -49,12 +49,13 @@ impl Output for Resting {
 }
 
 impl Writer {
-    /// Closes the file until it has to be written on: it takes no descriptor and hardly any memory meanwhile. Packets that come
-    /// one by one are gathered all the same. A pipe stays open.
+    /// Closes the file until the next write, so that it takes no descriptor and hardly any memory.
+    ///
+    /// Single packets are still gathered in memory. A pipe stays open.
     ///
     /// # Errors
     ///
-    /// As [`write`](Self::write).
+    /// See [`write`](Self::write).
     pub fn rest(&mut self) -> Result<(), WriteError> {
         self.usable()?;
         let rested = self.file.as_mut().map_or(Ok(()), rest);
@@ -64,17 +65,17 @@ impl Writer {
         rested.or_else(|source| self.fail_write(source))
     }
 
-    /// Whether the file takes a descriptor.
+    /// Returns whether the file is open.
     pub fn is_open(&self) -> bool {
         self.file.as_ref().is_some_and(|file| !file.is_resting)
     }
 
-    /// Bytes of packets that are gathered in memory.
+    /// Returns the number of bytes of single packets gathered in memory.
     pub fn gathered(&self) -> usize {
         self.batch.load.as_ref().len()
     }
 
-    /// Opens a file that rests.
+    /// Reopens a file closed by [`rest`](Self::rest).
     pub(super) fn wake(&mut self) -> Result<(), WriteError> {
         match &mut self.file {
             Some(file) if file.is_resting => match self.files.wake(file) {
@@ -96,7 +97,7 @@ fn rest(file: &mut OutFile) -> io::Result<()> {
 }
 
 impl Files {
-    /// Opens a file again, as it was left.
+    /// Reopens a file and continues where it ended.
     fn wake(&self, file: &mut OutFile) -> Result<(), WriteError> {
         let Some((state, place)) = file.output.resting() else { return Ok(()) };
         let path = &file.path;

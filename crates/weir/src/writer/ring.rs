@@ -1,4 +1,4 @@
-//! The finished files of a ring, those of earlier runs included: the oldest go where room is needed.
+//! The finished files of a ring, including those of earlier runs. The oldest are deleted to make room.
 
 use std::collections::VecDeque;
 use std::path::{Path, PathBuf};
@@ -10,10 +10,10 @@ use super::keeper::Keeper;
 use super::template::Found;
 use super::{Rotation, WriterOptions};
 
-/// Of the files that could not be removed, how many are tried again when there is to be another file.
+/// How many files that could not be deleted are retried before another file begins.
 const RETRIED_AT_ONCE: usize = 8;
 
-/// Shared by who begins files and who finds the disk full.
+/// Shared by the code that begins files and the code that finds the disk full.
 #[derive(Debug)]
 pub(super) struct Ring {
     keeper: Arc<dyn Keeper>,
@@ -25,19 +25,19 @@ pub(super) struct Ring {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The oldest first, with their bytes.
+    /// Paths and sizes, oldest first.
     files: VecDeque<(PathBuf, u64)>,
-    /// Those that could not be removed when it was their turn, with their bytes.
+    /// Files that could not be deleted when it was their turn.
     stuck: VecDeque<(PathBuf, u64)>,
     gone: Gone,
     warnings: Vec<String>,
 }
 
-/// How many files are no more.
+/// The number of deleted files.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Gone {
     pub(super) deleted: u64,
-    /// Of these: because the disk was full.
+    /// How many of those were deleted because the disk was full.
     pub(super) for_room: u64,
 }
 
@@ -55,12 +55,12 @@ impl Ring {
         })
     }
 
-    /// Takes in files of earlier runs, which come in their order.
+    /// Adds files of earlier runs, oldest first.
     pub(super) fn adopt(&self, found: Vec<Found>) {
         self.state().files.extend(found.into_iter().map(|file| (file.path, file.bytes)));
     }
 
-    /// Takes in a file that is finished.
+    /// Adds a finished file.
     pub(super) fn push(&self, path: PathBuf, bytes: u64) {
         self.state().files.push_back((path, bytes));
     }
@@ -69,12 +69,12 @@ impl Ring {
         self.state().gone
     }
 
-    /// What was to be said since the last call.
+    /// Returns the warnings since the last call.
     pub(super) fn warnings(&self) -> Vec<String> {
         std::mem::take(&mut self.state().warnings)
     }
 
-    /// Deletes the oldest files until there may be another, of `next` bytes.
+    /// Deletes the oldest files until another one of `next` bytes fits.
     pub(super) fn make_room(&self, next: u64) {
         let mut state = self.state();
         self.retry(&mut state);
@@ -88,7 +88,7 @@ impl Ring {
         }
     }
 
-    /// The disk is full: deletes the oldest file, whose blocks are free once this comes back. `false`: there is none.
+    /// Deletes the oldest file and frees its blocks, because the disk is full. `false`: there is none.
     pub(super) fn give_way(&self) -> bool {
         let mut state = self.state();
         let given = self.delete_oldest(&mut state, true);
@@ -101,7 +101,8 @@ impl Ring {
         given
     }
 
-    /// Deletes the oldest that can be deleted. `at_once`: its blocks are free then. `false`: there is none.
+    /// Deletes the oldest file that can be deleted. `at_once`: frees its blocks before returning. `false`: there is
+    /// none.
     fn delete_oldest(&self, state: &mut State, at_once: bool) -> bool {
         while let Some((oldest, bytes)) = state.files.pop_front() {
             match self.keeper.remove(&oldest) {
@@ -110,13 +111,13 @@ impl Ring {
                     let directory = self.fsync.then(|| self.keeper.directory(&oldest));
                     let rest = move || {
                         drop(held);
-                        // That a file is gone is nothing that a power cut may not undo, but it takes room.
+                        // A deleted file may reappear after a power cut and take up space, hence the `fsync`.
                         directory.map(|directory| directory.and_then(|directory| directory.sync_all()))
                     };
                     if at_once {
                         let _of_no_consequence = rest();
                     } else {
-                        // Freeing blocks can take long. Without a thread it is done here.
+                        // Freeing blocks can take long, so a thread does it; without one it happens here.
                         let _ = spawn_deaf("weir-discard", rest);
                     }
                     return true;
@@ -130,7 +131,7 @@ impl Ring {
         false
     }
 
-    /// Deletes of what was stuck what can be deleted by now, or is gone: some of it, since it may be much, in turns.
+    /// Tries again to delete files that could not be deleted: a few at a time, as there may be many.
     fn retry(&self, state: &mut State) {
         for _ in 0..state.stuck.len().min(RETRIED_AT_ONCE) {
             let Some((path, bytes)) = state.stuck.pop_front() else { return };

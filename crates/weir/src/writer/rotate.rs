@@ -1,4 +1,4 @@
-//! When a file is full, and where a run of records is divided so that it is full exactly there.
+//! When a file is full, and where to split a run of records so that the file ends exactly there.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -8,10 +8,10 @@ use weir_savefile::record::{OVERHEAD, Records};
 use super::piece::Content;
 use super::{Format, Rotation, frame, names};
 
-/// What still fits into a file.
+/// The room left in a file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Room {
-    /// The packet that reaches this many bytes is the file's last.
+    /// Remaining bytes; the packet that reaches this is the last.
     pub(super) bytes: u64,
     pub(super) packets: u64,
 }
@@ -28,13 +28,13 @@ impl Room {
         self.bytes == 0 || self.packets == 0
     }
 
-    /// Whether `bytes` of `content` fill the file.
+    /// Returns whether `bytes` of `content` fill the file.
     pub(super) fn holds_no_more_than(self, bytes: usize, content: &Content) -> bool {
         self.bytes <= bytes as u64 || (self.packets < u64::MAX && self.packets <= content.count())
     }
 
-    /// How much of `records`, which are `packets` packets, goes into this file and, where it is compressed, into one frame:
-    /// bytes of `records`, and packets. `None`: all.
+    /// Returns how many bytes and packets of `records` fit into this file and, if it is compressed, into one frame.
+    /// `packets` is the number of packets in `records`. `None`: everything fits.
     pub(super) fn cut(
         self,
         format: Format,
@@ -43,7 +43,7 @@ impl Room {
         packets: u64,
     ) -> Option<(usize, u64)> {
         let frame = if compressed { frame::LARGEST } else { usize::MAX };
-        // A record of pcap is never longer than the one of pcapng.
+        // A pcap record is never longer than the same pcapng record.
         if (records.len() as u64) < self.bytes && packets <= self.packets && records.len() <= frame {
             return None;
         }
@@ -63,12 +63,12 @@ impl Room {
                 break;
             }
         }
-        // Nothing taken: these are no records, which is for others to say.
+        // If nothing was taken, these are no records; the caller will notice.
         (taken >= OVERHEAD && taken < records.len()).then_some((taken, count))
     }
 }
 
-/// When periods end.
+/// The times at which periods end.
 #[derive(Debug)]
 pub(super) struct Clock {
     period: Duration,
@@ -77,14 +77,14 @@ pub(super) struct Clock {
 
 #[derive(Debug, Clone, Copy)]
 enum Due {
-    /// Counted from the beginning: setting the wall clock changes nothing.
+    /// Counted from the start, and independent of the wall clock.
     Steady(Instant),
-    /// As the wall clock shows it, also after it was set.
+    /// According to the wall clock, even if it is set.
     Wall(SystemTime),
 }
 
 impl Clock {
-    /// Begins now. `None`: there are no periods.
+    /// Starts now. `None`: no periods.
     pub(super) fn new(rotation: &Rotation) -> Option<Self> {
         let period = rotation.period.filter(|period| !period.is_zero())?;
         let due = if rotation.aligned {
@@ -95,7 +95,7 @@ impl Clock {
         Some(Self { period, due })
     }
 
-    /// When the present period ends.
+    /// When the current period ends.
     pub(super) fn due(&self) -> Instant {
         match self.due {
             Due::Steady(due) => due,
@@ -110,7 +110,7 @@ impl Clock {
         }
     }
 
-    /// On to the first period that is not over.
+    /// Skips to the first period that has not ended.
     pub(super) fn advance(&mut self) {
         self.due = match self.due {
             Due::Steady(due) => {
@@ -122,7 +122,7 @@ impl Clock {
     }
 }
 
-/// The next multiple of `period` on the local clock after `now`.
+/// Returns the next multiple of `period` on the local clock after `now`.
 fn boundary(now: SystemTime, period: Duration) -> SystemTime {
     let offset = names::local(now).map_or(0, |zoned| zoned.offset().seconds());
     let nanoseconds = |duration: Duration| i128::try_from(duration.as_nanos()).unwrap_or(i128::MAX);

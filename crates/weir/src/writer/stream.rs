@@ -1,5 +1,5 @@
-//! What is no regular file, and standard output whatever it is: pipes, terminals, devices. One write at a time, in
-//! order, where the file stands.
+//! Pipes, terminals, devices, and standard output, whatever it is. One write at a time, in order, at the current
+//! position.
 
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
@@ -11,7 +11,7 @@ use super::{Format, Output, Written};
 
 pub(super) struct Stream {
     file: File,
-    /// Standard output may be a regular file: a record that was written in part can be taken back.
+    /// Standard output may be a regular file, where a partial record can be removed.
     regular: bool,
     format: Format,
     written: Written,
@@ -24,7 +24,7 @@ impl Stream {
         Ok(Self { file, regular, format, written: Written::default(), spare: None })
     }
 
-    /// Takes back the last `bytes`, unless somebody else has written behind them.
+    /// Removes the last `bytes`, unless someone else has written after them.
     fn take_back(&mut self, bytes: u64) -> io::Result<()> {
         let end = self.file.stream_position()?;
         if bytes > 0 && end == self.file.metadata()?.len() {
@@ -39,7 +39,7 @@ impl Output for Stream {
     fn put(&mut self, mut piece: Piece) -> io::Result<()> {
         let file = &mut self.file;
         let (arrived, result) = write_all(piece.load.as_ref(), |rest, _| match file.write(rest) {
-            // Whoever started us may have made the pipe non-blocking.
+            // The process that started us may have made the pipe non-blocking.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
                 poll(&mut [PollFd::new(file, PollFlags::OUT)], None)?;
                 Err(io::ErrorKind::Interrupted.into())
@@ -56,7 +56,7 @@ impl Output for Stream {
             return Ok(());
         };
         if self.regular {
-            // The write's own error says more than one of taking back could.
+            // The error of the write says more than one from truncating could.
             let _ = self.take_back(arrived as u64 - outcome.bytes);
         }
         Err(error)

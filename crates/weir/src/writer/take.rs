@@ -1,4 +1,4 @@
-//! What a writer takes: chunks and packets, put together into pieces of the file.
+//! Accepting chunks and packets, and assembling them into pieces of the file.
 
 use weir_savefile::record::Malformed;
 use weir_savefile::{pcap, pcapng};
@@ -8,30 +8,33 @@ use super::{Compression, Format, WriteError, Writer, encode};
 use crate::reader::InterfaceStatistics;
 use crate::{Chunk, Packet, reader};
 
-/// Packets that come one by one are written once they are this many bytes.
+/// Single packets are written once there are this many bytes.
 const BATCH: usize = 1 << 20;
-/// Bytes of a chunk that are worth a write of their own: it takes as long as to copy them.
+/// Chunks of at least this many bytes are written directly: a write takes as long as copying them.
 const WORTH_A_WRITE: usize = 32 << 10;
 
 impl Writer {
-    /// Takes a chunk for the file. Its memory goes back to the pool when it is written or compressed: at once, or at one of
-    /// the next calls, or at [`flush`](Self::flush).
+    /// Writes a chunk.
+    ///
+    /// Its memory goes back to the pool when it is written or compressed: now, during one of the next calls, or at
+    /// [`flush`](Self::flush).
     ///
     /// # Errors
     ///
-    /// This write or one before failed.
+    /// This write or an earlier one failed.
     pub fn write(&mut self, chunk: Chunk) -> Result<(), WriteError> {
         let content = Content::of_queue(chunk.interface(), chunk.queue(), chunk.len() as u64);
         self.write_records(Load::Chunk(chunk), content)
     }
 
-    /// The same for chunks that may be a few packets each ([`crate::Builder::by_time`]): those are copied, so that they are
-    /// back in the pool at once, and written together: about 1 MiB, or what there is at [`flush`](Self::flush), also where
-    /// the options ask for each batch to be written at once.
+    /// Writes a chunk that may hold only a few packets ([`crate::Builder::by_time`]).
+    ///
+    /// Small chunks are copied, so that they go back to the pool at once. They are written together, about 1 MiB at a
+    /// time or at [`flush`](Self::flush), even if the options ask for each batch to be written at once.
     ///
     /// # Errors
     ///
-    /// As [`write`](Self::write).
+    /// See [`write`](Self::write).
     pub fn gather(&mut self, chunk: Chunk) -> Result<(), WriteError> {
         if chunk.bytes().len() >= WORTH_A_WRITE {
             return self.write(chunk);
@@ -91,22 +94,23 @@ impl Writer {
         }
     }
 
-    /// Records make no sense: what came before them is written.
+    /// Fails because of invalid records, after writing what came before them.
     fn fail_records(&mut self, malformed: Malformed) -> Result<(), WriteError> {
         self.flush()?;
         self.fail(WriteError::Malformed(malformed))
     }
 
-    /// Takes one packet for the file, with direction, queue, loss and comment where the packet has them and the format a
-    /// place for them, and with its [notes](Packet::notes). Packets are gathered to about 1 MiB before they are written.
+    /// Writes a packet with its [notes](Packet::notes), and with direction, queue, losses and comment, if the packet
+    /// has them and the format supports them. Packets are gathered up to about 1 MiB before they are written.
     ///
-    /// Where a packet is longer than the snap length that the file names, the file names a larger one from then on; it
-    /// cannot where it is compressed or a pipe, and the packet is cut and [counted](Self::cut). No packet is longer than
-    /// what other programs read ([`too_long`](Self::too_long)).
+    /// If a packet is longer than the snap length stored in the file, that is raised. In a compressed file or a pipe it
+    /// cannot be; there the packet is cut and [counted](Self::cut). Packets are always cut to the length that other
+    /// programs can read ([`too_long`](Self::too_long)).
     ///
     /// # Errors
     ///
-    /// [`WriteError::Packet`]: the file cannot hold this packet; it can be written on. Else as [`write`](Self::write).
+    /// [`WriteError::Packet`]: the file cannot hold this packet; the writer can still be used. Otherwise see
+    /// [`write`](Self::write).
     #[inline]
     pub fn packet(&mut self, packet: &Packet<'_>) -> Result<(), WriteError> {
         self.usable()?;
@@ -119,7 +123,7 @@ impl Writer {
             });
         };
         let (link_type, mut snap_len) = (interface.link_type, interface.snap_len);
-        // A packet is large enough for a copy of it to cost more than all that follows.
+        // A `Packet` is so large that copying it would cost more than everything below.
         let mut data = packet.data;
         self.ensure_file()?;
         let most = if self.options.format == Format::Pcapng { snap_len } else { self.pcap_snap_len };
@@ -145,8 +149,8 @@ impl Writer {
         if full { self.finish_full_file() } else { Ok(()) }
     }
 
-    /// What of a long packet the file takes: libpcap refuses pcapng from a record on that is longer than the snap length,
-    /// and of such a record in pcap it leaves out the end. `most`: that length; 0: none.
+    /// Returns how much of a long packet to write. libpcap refuses to read a pcapng file beyond a record longer than
+    /// the snap length; in pcap it drops the end of such a record. `most`: the snap length, 0: none.
     #[cold]
     fn fit<'a>(&mut self, packet: &Packet<'a>, most: u32, longest: u32) -> Result<&'a [u8], WriteError> {
         let data = &packet.data[..packet.data.len().min(longest as usize)];
@@ -158,7 +162,7 @@ impl Writer {
         Ok(&data[..most as usize])
     }
 
-    /// Has the file name a larger snap length for an interface; says whether it could.
+    /// Raises the snap length of an interface in the file; returns whether that was possible.
     fn raise(&mut self, interface: u32, snap_len: u32) -> Result<bool, WriteError> {
         let pcapng = self.options.format == Format::Pcapng;
         if self.options.compression != Compression::None || (pcapng && self.cut_simple) {
@@ -177,22 +181,24 @@ impl Writer {
         Ok(true)
     }
 
-    /// Packets that [`packet`](Self::packet) has cut at the snap length that the file names for their interface.
+    /// Returns the number of packets that [`packet`](Self::packet) has cut at the snap length of their interface.
     pub fn cut(&self) -> u64 {
         self.cut
     }
 
-    /// Packets that it has cut since other programs refuse a file with longer ones: to 262144 bytes, but for a few link types.
+    /// Returns the number of packets that [`packet`](Self::packet) has cut because other programs refuse files with
+    /// longer ones: to 262144 bytes, except for a few link types.
     pub fn too_long(&self) -> u64 {
         self.too_long
     }
 
-    /// Packets that [`packet`](Self::packet) has given the last time that a pcap file holds, in 2106, since theirs is later.
+    /// Returns the number of packets that [`packet`](Self::packet) has written with the latest time that pcap can hold,
+    /// in 2106, because theirs is later.
     pub fn too_late(&self) -> u64 {
         self.too_late
     }
 
-    /// Whether the file can tell that this packet has no time; else it is one of 1970 there.
+    /// Returns whether the file can record that this packet has no timestamp; otherwise it is dated 1970.
     pub fn stays_timeless(&self, packet: &Packet<'_>) -> bool {
         let interface = self.interfaces.get(packet.interface as usize);
         self.options.format == Format::Pcapng
@@ -200,13 +206,15 @@ impl Writer {
                 .is_some_and(|interface| encode::stays_timeless(packet, packet.data, interface.snap_len))
     }
 
-    /// Takes packets of a file as they stand there, whose records are those of this file's format
-    /// ([`Reader::is_copied_to`](reader::Reader::is_copied_to)) and whose interface has the same number here. Not for files
-    /// that end with the packet that fills them.
+    /// Copies records from another file without decoding them.
+    ///
+    /// The records must be in the format of this file ([`Reader::is_copied_to`](reader::Reader::is_copied_to)), and
+    /// their interface must have the same number here. This does not work for files that end at a given size or number
+    /// of packets.
     ///
     /// # Errors
     ///
-    /// As [`write`](Self::write).
+    /// See [`write`](Self::write).
     pub fn run(&mut self, run: &reader::Run<'_>) -> Result<(), WriteError> {
         self.usable()?;
         if run.interface as usize >= self.interfaces.len() || self.options.rotation.is_ring() {
@@ -221,12 +229,12 @@ impl Writer {
         if size >= BATCH || self.options.flush_each { self.put_batch() } else { Ok(()) }
     }
 
-    /// Takes any other pcapng block for the file: its type, and what stands between its lengths, in native byte order. A
-    /// pcap file has no place for one.
+    /// Writes any other pcapng block, given its type and its body in native byte order. A pcap file has no room for it.
     ///
     /// # Errors
     ///
-    /// [`WriteError::Packet`]: the block is too long; the file can be written on. Else as [`write`](Self::write).
+    /// [`WriteError::Packet`]: the block is too long; the writer can still be used. Otherwise see
+    /// [`write`](Self::write).
     pub fn block(&mut self, kind: u32, body: &[u8]) -> Result<(), WriteError> {
         self.usable()?;
         if self.options.format != Format::Pcapng {
@@ -241,12 +249,12 @@ impl Writer {
         self.put(Load::Bytes(buffer).into())
     }
 
-    /// Takes counters of an interface as another file had them, by the number that this file knows it by. A pcap file
-    /// has no place for them.
+    /// Writes the counters of an interface as read from another file, with the interface's number in this file. A pcap
+    /// file has no room for them.
     ///
     /// # Errors
     ///
-    /// As [`write`](Self::write).
+    /// See [`write`](Self::write).
     pub fn interface_statistics(&mut self, statistics: &InterfaceStatistics) -> Result<(), WriteError> {
         self.usable()?;
         if self.options.format != Format::Pcapng {

@@ -1,4 +1,4 @@
-//! Which names a run gives its files, and so which files of earlier runs are of the same kind.
+//! The pattern of the file names of a run, and the files of earlier runs that match it.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,38 +13,38 @@ use jiff::fmt::strtime::{self, BrokenDownTime};
 use super::{Compression, WriterOptions, keeper, names};
 use crate::reader::{FileKind, Reader};
 
-/// As much of a file tells whose it is.
+/// How many bytes of a file are read to find out which program wrote it.
 const START: u64 = 1 << 20;
 
-/// The names that a path stands for: with times, where `%` stands in it, and numbers behind.
+/// The file names that a path stands for: times in place of `%` conversions, and a number at the end.
 #[derive(Debug, Clone)]
 pub struct Template {
     path: PathBuf,
     strftime: bool,
     numbered: bool,
-    /// Files of the ring, as far as they are limited by number.
+    /// Number of files in the ring, if limited.
     ring: Option<u32>,
-    /// The program that writes, without its version.
+    /// The name of the program that writes, without its version.
     program: String,
 }
 
-/// A file that was found: one that an earlier run has written, or one that is only called like it.
+/// An existing file: written by an earlier run, or merely named like it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Where.
+    /// The path of the file.
     pub path: PathBuf,
-    /// Its length.
+    /// Size in bytes.
     pub bytes: u64,
-    /// When it was written to last.
+    /// Time of the last write.
     pub modified: SystemTime,
-    /// Whether somebody writes to it now.
+    /// Whether the file is being written now.
     pub locked: bool,
-    /// Whether it is a capture of the same program, under a name that this run could give. All others are left alone.
+    /// Whether the same program captured it, under a name that this run could use. All other files are left alone.
     pub ours: bool,
 }
 
 impl Template {
-    /// The names that a writer with these options gives.
+    /// Creates the template for a writer with these options.
     pub fn new(path: &Path, options: &WriterOptions) -> Self {
         let rotation = &options.rotation;
         Self {
@@ -56,17 +56,17 @@ impl Template {
         }
     }
 
-    /// The path that it was made from.
+    /// Returns the path of the template.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the names can be told from all others: there are conversions that do not say what they stand for (`%Z`).
+    /// Returns whether matching names can be told from all others. Some conversions are ambiguous (`%Z`).
     pub fn is_exact(&self) -> bool {
         self.path.iter().all(|part| !self.has_time(part) || reads_back(part))
     }
 
-    /// Whether `path` may be a file of this kind. What it cannot tell it takes for one: see [`is_exact`](Self::is_exact).
+    /// Returns whether `path` may match. In case of doubt it does: see [`is_exact`](Self::is_exact).
     pub fn matches(&self, path: &Path) -> bool {
         let (parts, names) = (self.path.iter(), path.iter());
         let last = parts.clone().count().saturating_sub(1);
@@ -77,12 +77,12 @@ impl Template {
                 .all(|(n, (part, name))| self.part_matches(part, name, n == last).is_some())
     }
 
-    /// The number behind the name of a file of this kind.
+    /// Returns the number in a matching name.
     pub(super) fn number(&self, path: &Path) -> Option<u64> {
         self.part_matches(self.path.file_name()?, path.file_name()?, true)
     }
 
-    /// The files that are there and called like those of this kind, the oldest first.
+    /// Lists the existing files with matching names, oldest first.
     pub(super) fn list(&self) -> io::Result<Vec<Found>> {
         if !self.is_exact() {
             return Ok(Vec::new());
@@ -123,7 +123,7 @@ impl Template {
                 continue;
             }
             let path = directory.join(&name);
-            // Not what a link leads to; and it may be gone by now.
+            // Links are not followed, and the file may be gone by now.
             let Ok(there) = entry.metadata() else { continue };
             if !rest.is_empty() {
                 if there.is_dir() {
@@ -133,15 +133,15 @@ impl Template {
             }
             let ours = self.part_matches(part, &name, true).is_some() && there.is_file() && there.uid() == us;
             let locked = ours && keeper::is_locked(&path);
-            // One that is being written may have no start yet.
+            // A file that is being written may have no header yet.
             let ours = ours && (locked || self.has_written(&path));
             found.push(Found { path, bytes: there.len(), modified: there.modified()?, locked, ours });
         }
         Ok(())
     }
 
-    /// The number at which the names of a ring end, where nothing but numbers is different in them: each that somebody else
-    /// has taken makes one more.
+    /// Returns the end of the numbers in a ring whose names only differ by number: each name taken by another file
+    /// makes it one higher.
     fn end_of_ring(&self, found: &[Found]) -> Option<u64> {
         let files = self.ring.filter(|_| !self.path.iter().any(|part| self.has_time(part)))?;
         let others = found.iter().filter(|file| !file.ours);
@@ -150,7 +150,7 @@ impl Template {
         Some(taken.iter().fold(files.into(), |end, &number| if number < end { end + 1 } else { end }))
     }
 
-    /// Whether the file begins as one that this program has written: a pcap file does not say who has.
+    /// Returns whether the file's header is from this program. A pcap file does not say which program wrote it.
     fn has_written(&self, path: &Path) -> bool {
         let Ok(file) = keeper::look(path) else { return false };
         let Ok(reader) = Reader::from_read(Box::new(file.take(START)), "") else { return false };
@@ -162,7 +162,7 @@ impl Template {
         self.strftime && part.as_bytes().contains(&b'%')
     }
 
-    /// The number behind `name`, 0 without one, if `part` of the path stands for such names.
+    /// Returns the number at the end of `name`, 0 without one, if `name` matches this `part` of the path.
     fn part_matches(&self, part: &OsStr, name: &OsStr, is_last: bool) -> Option<u64> {
         let width = self.ring.map(names::width);
         self.digits(part, name, is_last, |digits| {
@@ -171,12 +171,12 @@ impl Template {
         })
     }
 
-    /// The same, whatever digits are behind it.
+    /// Returns whether `name` matches with any digits at the end.
     fn is_alike(&self, part: &OsStr, name: &OsStr, is_last: bool) -> bool {
         self.digits(part, name, is_last, |_| Some(())).is_some()
     }
 
-    /// What `read` makes of the digits behind `name`.
+    /// Returns what `read` makes of the digits at the end of `name`.
     fn digits<T>(
         &self,
         part: &OsStr,
@@ -212,33 +212,33 @@ impl Template {
         }
         let (Some(format), Some(text)) = (part.to_str(), name.to_str()) else { return false };
         if matches!(text, "." | "..") {
-            return false; // no time, and a way out of the directory
+            return false; // not a time, and it leaves the directory
         }
         if reads_back(part) { is_time(format, text) } else { is_like(format, text) }
     }
 }
 
-/// Its name, of a name and a version.
+/// The name, given a name and a version.
 fn program(application: &str) -> &str {
     application.split_whitespace().next().unwrap_or_default()
 }
 
-/// Whether `text` is exactly what `format` makes of some time.
+/// Returns whether `text` is exactly how `format` prints some time.
 fn is_time(format: &str, text: &str) -> bool {
     let time = BrokenDownTime::parse(format, text);
     time.and_then(|time| time.to_string(format)).is_ok_and(|again| again == text)
 }
 
-/// Whether what `part` makes of a time can be read back.
+/// Returns whether a time printed with `part` can be read back.
 fn reads_back(part: &OsStr) -> bool {
     let Some(format) = part.to_str() else { return false };
     let now = names::local(SystemTime::now()).and_then(|now| strtime::format(format, &now));
     now.is_ok_and(|text| is_time(format, &text))
 }
 
-/// Whether `text` has what stands between the conversions of `format`, in this order.
+/// Returns whether `text` contains the literal parts of `format` in order.
 fn is_like(format: &str, text: &str) -> bool {
-    // Letter by letter: whether a conversion stands in front of it, which may be anything.
+    // Splits at the conversions, which may match anything.
     let mut letters = format.chars();
     let (mut pieces, mut piece) = (Vec::new(), String::new());
     while let Some(letter) = letters.next() {

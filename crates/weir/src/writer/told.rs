@@ -1,4 +1,4 @@
-//! What files say of the capture: accounts, and what has happened meanwhile.
+//! What files say about the capture: counters and events.
 
 use super::encode::{self, Counts, Occasion};
 use super::piece::Load;
@@ -6,25 +6,28 @@ use super::{Format, WriteError, Writer, now};
 use crate::Account;
 
 impl Writer {
-    /// Writes down the account as it stands (Interface Statistics Blocks): done now and then, above all after a loss,
-    /// it makes a time line. A pcap file has no place for it.
+    /// Writes the current counters (Interface Statistics Blocks).
+    ///
+    /// Repeated now and then, and above all after a loss, they form a timeline. A pcap file has no room for them.
     ///
     /// # Errors
     ///
-    /// As [`write`](Self::write).
+    /// See [`write`](Self::write).
     pub fn statistics(&mut self, account: &Account) -> Result<(), WriteError> {
         self.usable()?;
         self.note(account);
         self.put_statistics(Occasion::Now, now())
     }
 
-    /// Another filter came into force at `time` (nanoseconds since the Unix epoch), with the account as it stands; `None`:
-    /// everything is wanted. The file says so where it is now, in Interface Statistics Blocks, and those that come after it
-    /// name the filter in the descriptions of their interfaces.
+    /// Records that another filter took effect at `time` (nanoseconds since the Unix epoch); `None`: every packet is
+    /// wanted.
+    ///
+    /// The file says so at its current position, in Interface Statistics Blocks with the current counters. Later files
+    /// name the filter in their interface descriptions.
     ///
     /// # Errors
     ///
-    /// As [`write`](Self::write).
+    /// See [`write`](Self::write).
     pub fn filter_changed(
         &mut self,
         account: &Account,
@@ -42,19 +45,19 @@ impl Writer {
         self.said(account, time, &said)
     }
 
-    /// Something has happened at `time` (nanoseconds since the Unix epoch) that who reads the file is to know, with the
-    /// account as it stands: a comment of Interface Statistics Blocks, where the file is now.
+    /// Records an event at `time` (nanoseconds since the Unix epoch), as a comment on Interface Statistics Blocks with
+    /// the current counters, at the current position in the file.
     ///
     /// # Errors
     ///
-    /// As [`write`](Self::write).
+    /// See [`write`](Self::write).
     pub fn said(&mut self, account: &Account, time: u64, what: &str) -> Result<(), WriteError> {
         self.usable()?;
         self.note(account);
         self.put_statistics(Occasion::Event(what), time)
     }
 
-    /// What the statistics at the end of a file are to say, should it end before the next account is told.
+    /// Stores the counters for the closing statistics, in case the file ends before the next account.
     pub fn note(&mut self, account: &Account) {
         let elapsed = u64::try_from(account.elapsed.as_nanos()).unwrap_or(u64::MAX);
         self.began.get_or_insert_with(|| now().saturating_sub(elapsed));

@@ -1,4 +1,4 @@
-//! When a file ends and the next one begins, or the same one once more.
+//! Ending a file and beginning the next one, or starting the same one over.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use super::{Rotation, WriteError, Writer, now};
 use crate::{Account, Chunk, FileInterface};
 
 impl Writer {
-    /// Whether the file will end in this chunk: the moment to [`note`](Self::note) an account.
+    /// Returns whether the file will end within this chunk, which is the moment to [`note`](Self::note) an account.
     pub fn ends_with(&self, chunk: &Chunk) -> bool {
         let bytes = (chunk.bytes().len() + self.batch.load.as_ref().len()) as u64;
         let packets = chunk.len() as u64 + self.batch.content.count();
@@ -17,13 +17,13 @@ impl Writer {
         self.options.rotation.is_ring() && (room.bytes <= bytes || room.packets <= packets)
     }
 
-    /// When the present file ends by time, as far as clocks go on as they do: then [`tick`](Self::tick) has to be called.
-    /// `None`: it does not.
+    /// Returns when the current period ends and [`tick`](Self::tick) has to be called; setting the clock may change
+    /// this. `None`: no period is running.
     pub fn due(&self) -> Option<Instant> {
         self.clock.as_ref().filter(|_| !self.complete).map(Clock::due)
     }
 
-    /// Whether that time has come.
+    /// Returns whether the current period has ended.
     pub fn is_due(&self) -> bool {
         !self.complete && self.clock.as_ref().is_some_and(Clock::is_due)
     }
@@ -32,7 +32,7 @@ impl Writer {
     ///
     /// # Errors
     ///
-    /// As [`write`](Self::write).
+    /// See [`write`](Self::write).
     pub fn tick(&mut self, account: &Account) -> Result<(), WriteError> {
         self.usable()?;
         if !self.is_due() {
@@ -43,7 +43,7 @@ impl Writer {
         if !self.options.rotation.is_ring()
             && files.is_some_and(|files| self.files.list().count >= files.into())
         {
-            // What was captured up to now and comes after this call belongs to the last file.
+            // Packets captured before this call but delivered after it belong to the last file.
             self.complete = true;
             return Ok(());
         }
@@ -55,17 +55,18 @@ impl Writer {
         Ok(())
     }
 
-    /// All files that were asked for are written ([`Rotation::files`] with periods alone): nothing more should come.
+    /// Returns whether all requested files are written ([`Rotation::files`] with only a period); nothing more should
+    /// follow.
     pub fn is_complete(&self) -> bool {
         self.complete
     }
 
-    /// The files have the bytes that were asked for ([`Rotation::in_all`]): nothing more should come.
+    /// Returns whether the files have the requested size ([`Rotation::in_all`]); nothing more should follow.
     pub fn is_full(&self) -> bool {
         self.options.rotation.in_all.is_some_and(|most| self.size_in_all() >= most)
     }
 
-    /// How many packets of this chunk there should be in files whose size in all is limited.
+    /// Returns how many packets of this chunk fit within the total size of all files.
     pub fn fitting(&self, chunk: &Chunk) -> usize {
         let Some(most) = self.options.rotation.in_all else { return chunk.len() };
         let room = Room { bytes: most.saturating_sub(self.size_in_all()), packets: u64::MAX };
@@ -80,12 +81,12 @@ impl Writer {
         self.before.plain_bytes + self.size()
     }
 
-    /// Empties the file and begins it once more, with these interfaces, as if nothing had been taken. Says whether it could: what
-    /// went into a pipe is gone by, and of files that follow one another there may be others.
+    /// Empties the file and begins it again with these interfaces. Returns whether this was possible: a pipe cannot be
+    /// emptied, and rotated files are not.
     ///
     /// # Errors
     ///
-    /// As [`create`](Self::create).
+    /// See [`create`](Self::create).
     pub fn begin_again(&mut self, interfaces: &[FileInterface]) -> Result<bool, WriteError> {
         self.usable()?;
         encode::start(interfaces, &self.options)?;
@@ -110,7 +111,7 @@ impl Writer {
         Room::new(&self.options.rotation, bytes, packets)
     }
 
-    /// Begins a file where none is open.
+    /// Begins a file if none is open.
     #[inline]
     pub(super) fn ensure_file(&mut self) -> Result<(), WriteError> {
         if self.file.is_some() {
@@ -135,7 +136,7 @@ impl Writer {
         if self.room().is_full() { self.finish_file() } else { Ok(()) }
     }
 
-    /// Ends the file, if one is open.
+    /// Ends the current file, if any.
     pub(super) fn finish_file(&mut self) -> Result<(), WriteError> {
         self.put_batch()?;
         if self.file.is_none() {

@@ -1,5 +1,5 @@
-//! Opens the directories on the way to a file one by one, and follows a symbolic link only if root or this user owns it.
-//! Otherwise the owner of a link could lead root's capture anywhere.
+//! Opens the directories of a path one by one, and follows symbolic links only if root or this user owns them.
+//! Otherwise the owner of a link could redirect root's capture anywhere.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,21 +11,21 @@ use rustix::io::{Errno, retry_on_intr};
 
 use super::keeper::Refusal;
 
-/// Links that are followed, one behind the other (the kernel's own limit is 40).
+/// The maximum number of nested links (the kernel's own limit is 40).
 pub(super) const MOST_LINKS: u32 = 8;
 
-/// `PROC_SUPER_MAGIC` of linux/magic.h.
+/// `PROC_SUPER_MAGIC` from linux/magic.h.
 const PROC: i64 = 0x9fa0;
 
-/// Where a link leads.
+/// The target of a link.
 pub(super) enum Goal {
-    /// To what a process has open, such as `/dev/stdout`: no path leads there, and nobody can exchange it.
+    /// An open file of a process, such as `/dev/stdout`: it has no path, and nobody can replace it.
     Open,
     /// To another path.
     Path(PathBuf),
 }
 
-/// Opens `path`, and tries again after a signal.
+/// Opens `path`, retrying after signals.
 pub(super) fn openat(
     at: impl AsFd,
     path: impl AsRef<Path>,
@@ -35,7 +35,7 @@ pub(super) fn openat(
     retry_on_intr(|| rustix::fs::openat(&at, path.as_ref(), flags, mode))
 }
 
-/// The directory in which `path` is.
+/// Returns the directory of `path`.
 pub(super) fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,
@@ -43,12 +43,12 @@ pub(super) fn parent(path: &Path) -> &Path {
     }
 }
 
-/// Opens the directory of `path`, which is relative to the working directory.
+/// Opens the directory of `path`, relative to the working directory.
 pub(super) fn directory(path: &Path) -> Result<OwnedFd, Refusal> {
     walk(CWD, parent(path), &mut { MOST_LINKS })
 }
 
-/// Opens the directory `path`, relative to `base`; `links`: how many more links may be followed.
+/// Opens the directory `path`, relative to `base`. `links`: how many more links may be followed.
 pub(super) fn walk(base: BorrowedFd<'_>, path: &Path, links: &mut u32) -> Result<OwnedFd, Refusal> {
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let begin = if path.has_root() { Path::new("/") } else { Path::new(".") };
@@ -70,7 +70,7 @@ pub(super) fn walk(base: BorrowedFd<'_>, path: &Path, links: &mut u32) -> Result
     Ok(here)
 }
 
-/// Reads the link `name` if root or this user owns it.
+/// Reads the link `name`, if root or this user owns it.
 pub(super) fn goal(directory: BorrowedFd<'_>, name: &OsStr, links: &mut u32) -> Result<Goal, Refusal> {
     let link = openat(directory, name, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty())?;
     let there = fstat(&link)?;

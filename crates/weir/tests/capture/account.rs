@@ -1,4 +1,4 @@
-//! Each packet ends in one counter and the sums close, with readers that are slow, stopped or gone; chunks are conserved.
+//! Each packet ends in one counter and the totals add up, with slow, stopped or missing readers; no chunk is lost.
 
 use std::time::Duration;
 

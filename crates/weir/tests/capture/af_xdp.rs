@@ -1,4 +1,4 @@
-//! What is particular to AF_XDP: sockets for queues, frames that run out, others' sockets, the stack's share.
+//! Special features of AF_XDP: sockets per queue, exhausted frames, other programs' sockets, the stack's share.
 
 use std::net::UdpSocket;
 

@@ -1,4 +1,4 @@
-//! Packets of several queues and interfaces in the order of time.
+//! Packets of several queues and interfaces in order of time.
 
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! Others on the interface, and interfaces that come to harm.
+//! Other programs on the interface, and interfaces that fail.
 
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};

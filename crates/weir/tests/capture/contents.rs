@@ -1,4 +1,4 @@
-//! What is captured is what was sent: every byte, in order, with its lengths, its tags and its time.
+//! Captured packets equal sent ones: every byte, in order, with lengths, tags and times.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, UdpSocket};

@@ -1,4 +1,4 @@
-//! When packets are handed over: at once, in batches, and without processor time when there are none.
+//! When packets are delivered: at once, in batches, and without using the CPU while there are none.
 
 use std::thread;
 use std::time::{Duration, Instant};

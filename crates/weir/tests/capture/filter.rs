@@ -1,5 +1,5 @@
-//! Filters in front of each source: what they want is captured, the rest is counted, and an exchange at full rate loses
-//! and doubles nothing.
+//! Filters with each source: matching packets are captured, others are counted, and replacing a filter at full rate
+//! neither loses nor duplicates packets.
 
 use std::fs::File;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! Handlers in threads of their own: woken when packets come, relieved when they are held up, and each packet once.
+//! Handlers in their own threads: woken by packets, helped when held up, and each packet is handled once.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;

@@ -1,4 +1,4 @@
-//! Captures of real traffic in private networks: each test has its own, and nothing is left of it.
+//! Captures of real traffic in private networks; each test has its own and leaves nothing behind.
 
 #[path = "../common/mod.rs"]
 mod common;

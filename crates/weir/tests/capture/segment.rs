@@ -1,4 +1,4 @@
-//! Super-frames as segments: tshark finds every checksum good and every byte of the stream there.
+//! Splitting super-frames into segments: tshark finds every checksum correct and every byte of the stream.
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! Steering: on a device with one queue each flow, both ways and in fragments, is with one handler, and all handlers have some.
+//! Steering: on a device with one queue, each flow, in both directions and with fragments, has one handler, and every
+//! handler has some flows.
 
 use std::collections::{HashMap, HashSet};
 use std::net::UdpSocket;

@@ -1,5 +1,5 @@
-//! Filters and VLAN tags: wherever a tag is, in the frame or taken off by the device, a filter finds it, and it is in what is
-//! captured.
+//! Filters and VLAN tags: a filter finds a tag in the frame as well as one stripped by the device, and the captured
+//! packet contains it.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! The `tc` source: what is special about it.
+//! Special features of the `tc` source.
 
 use std::collections::BTreeMap;
 use std::process::Command;

@@ -1,4 +1,4 @@
-//! One writer a queue, whatever the driver does: several threads write to a tap interface, each of which runs the program.
+//! One writer per queue, whatever the driver does: several threads write to a tap interface, and each runs the program.
 
 use std::collections::HashMap;
 use std::process::Command;

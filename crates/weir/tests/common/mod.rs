@@ -1,4 +1,4 @@
-//! What tests of captures have in common: small pools, waits for what is known to come, and threads that end.
+//! Helpers for capture tests: small pools, waiting for expected packets, and threads that end.
 #![allow(dead_code, reason = "each test program needs some of it")]
 
 use std::ops::{Deref, DerefMut};

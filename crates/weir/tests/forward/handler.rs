@@ -1,4 +1,4 @@
-//! Packets that pass a handler: looked at, changed, ended; and a middlebox between real sockets.
+//! Packets that pass through a handler: inspected, changed, dropped; and a middlebox between real sockets.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};

@@ -1,4 +1,4 @@
-//! Forwarding between real interfaces: what was sent at one end and what came out at the other, packet by packet.
+//! Forwarding between real interfaces: what goes in at one end comes out at the other, packet by packet.
 //!
 //! ```text
 //!  namespace tx: tx0             tx1     sends at one, captures at the other

@@ -1,4 +1,5 @@
-//! The files that fuzzing begins with: from other programs, and corner cases. Read and repaired as they are, and cut.
+//! The files that fuzzing starts from: files of other programs, and corner cases. They are read and repaired, both
+//! whole and truncated.
 
 use std::fs;
 use std::io::Cursor;

@@ -1,4 +1,4 @@
-//! Damaged files: what is whole is given, then the place and the reason; no panic, no endless loop, bounded memory.
+//! Damaged files: intact data is returned, then the position and the reason; no panic, no endless loop, bounded memory.
 
 use weir::reader::{ByteOrder, Doubt, Fault, Item, Oddity, ReadReason};
 

@@ -1,4 +1,4 @@
-//! Capture files written by hand: nothing here shares code with the reader.
+//! Hand-written capture files: nothing here shares code with the reader.
 
 use weir::reader::ByteOrder;
 

@@ -1,4 +1,4 @@
-//! Every format, byte order and resolution, against what was written down by hand.
+//! Every format, byte order and resolution, compared with hand-written files.
 
 use weir::reader::{ByteOrder, Doubt, Fault, FileKind, Item, Oddity, ReadReason};
 

@@ -1,4 +1,4 @@
-//! tshark, tcpdump, capinfos and editcap, as Debian has them, read and write the same files.
+//! tshark, tcpdump, capinfos and editcap from Debian read and write the same files.
 
 use std::fs;
 use std::io::Write as _;

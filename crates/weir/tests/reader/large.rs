@@ -1,4 +1,4 @@
-//! A file large enough to be read by blocks, against the same bytes as a stream.
+//! A file large enough to be read by blocks, compared with the same bytes as a stream.
 
 use std::fs;
 use std::io::Cursor;

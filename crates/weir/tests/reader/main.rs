@@ -1,4 +1,4 @@
-//! What is in a file is read, all of it, whatever machine and program wrote it.
+//! The reader returns everything in a file, whichever machine and program wrote it.
 
 mod corpus;
 mod damage;

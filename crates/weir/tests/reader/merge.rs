@@ -1,4 +1,4 @@
-//! Several files as one.
+//! Merging several files.
 
 use std::io::Cursor;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Compressed files: told by their first bytes, whole or damaged.
+//! Compressed files, whole or damaged, recognized by their first bytes.
 
 use std::io::{self, Read, Write as _};
 

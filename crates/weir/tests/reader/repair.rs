@@ -1,4 +1,4 @@
-//! What is whole of a damaged file goes to a new one.
+//! Saving the intact parts of a damaged file.
 
 use std::fs;
 

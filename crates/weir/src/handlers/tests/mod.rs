@@ -1,4 +1,4 @@
-//! Handlers at queues whose other half the tests play: random schedules, many queues, handlers that go or are held up.
+//! Handlers of simulated queues: random schedules, many queues, handlers that leave or are held up.
 
 mod order;
 mod steering;
@@ -16,7 +16,7 @@ use crate::builder::Delivery;
 use crate::chunk::Lane;
 use crate::simulated;
 
-/// Bytes of a packet: 24 records fill a chunk of 4 KiB.
+/// Size of a packet in bytes: 24 records fill a chunk of 4 KiB.
 const PACKET: usize = 140;
 
 struct Bench {
@@ -36,13 +36,13 @@ fn bench(queues: u32, chunks: u32, plan: &Plan, delivery: Delivery) -> Bench {
     Bench { writers, team, handlers, lanes, gauges }
 }
 
-/// Writes a packet of UDP that bears `number`, of flow `flow`.
+/// Writes a UDP packet with this `number`, in flow `flow`.
 fn write_of(writer: &mut Writer, flow: u16, number: u64) -> bool {
     write_fragment(writer, flow, number, [0, 0])
 }
 
-/// The same, with the number of its datagram, and its place there as the header has it. Later fragments have no ports: the
-/// flow stands at the same place for the test.
+/// Writes a fragment, with its datagram's identification, and its offset as in the header. Later fragments have no
+/// ports; the flow is stored in the same place for the test.
 fn write_fragment(writer: &mut Writer, flow: u16, number: u64, [datagram, place]: [u16; 2]) -> bool {
     let mut packet = [0; PACKET];
     packet[12..14].copy_from_slice(&[8, 0]);
@@ -59,10 +59,10 @@ fn write(writer: &mut Writer, number: u64) -> bool {
     write_of(writer, 0, number)
 }
 
-/// Where a packet has its number: behind the headers.
+/// Where a packet stores its number, after the headers.
 const NUMBER: usize = 42;
 
-/// Flow and number of each packet.
+/// Returns the flow and number of each packet.
 fn contents(share: &Share) -> Vec<(u16, u64)> {
     let contents = |packet: crate::Packet<'_>| {
         let flow = u16::from_be_bytes(*packet.data[34..].first_chunk().expect("packets bear ports"));
@@ -77,13 +77,13 @@ fn numbers(share: &Share) -> Vec<u64> {
 
 #[derive(Clone, Debug)]
 enum Step {
-    /// So many packets on one of the queues.
+    /// Write this many packets to one of the queues.
     Write(prop::sample::Index, usize),
-    /// A handler asks.
+    /// A handler asks for its next share.
     Ask(prop::sample::Index),
-    /// Somebody drops a chunk that was taken.
+    /// A chunk that was taken is dropped.
     Drop(prop::sample::Index),
-    /// A handler goes.
+    /// A handler leaves.
     Leave(prop::sample::Index),
 }
 
@@ -99,8 +99,8 @@ fn step() -> impl Strategy<Value = Step> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Whatever the order of events, each packet is handled once, those of a queue in their order within a chunk, each
-    /// chunk comes home, and what is lost is what found no room.
+    /// For any order of events, each packet is handled once, packets of a queue are in order within a chunk, each chunk
+    /// goes back, and only packets without room are lost.
     #[test]
     fn every_packet_is_handled_once(
         steps in prop::collection::vec(step(), 1..400),
@@ -117,7 +117,7 @@ proptest! {
         for step in steps {
             match step {
                 Step::Write(queue, packets) => {
-                    // Few queues have nearly all of the traffic.
+                    // A few queues receive nearly all traffic.
                     let queue = queue.index(writers.len()) / 8;
                     for _ in 0..packets {
                         if write(&mut writers[queue], next) {
@@ -169,12 +169,12 @@ proptest! {
     }
 }
 
-/// Writes `packets` packets to the first queue, as fast as there is room.
+/// Writes `packets` packets to a queue, as fast as there is room.
 fn fill(writer: &mut Writer, packets: u64) {
     (0..packets).for_each(|number| until_there_is_room(|| write(writer, number)));
 }
 
-/// Writes until there is room.
+/// Writes as soon as there is room.
 fn until_there_is_room(mut write: impl FnMut() -> bool) {
     let began = Instant::now();
     while !write() {
@@ -183,7 +183,7 @@ fn until_there_is_room(mut write: impl FnMut() -> bool) {
     }
 }
 
-/// A team that is stopped when this goes, on unwinding too: then its handlers end, and a panic is told.
+/// Stops a team when dropped, even by a panic, so that its handlers end and the panic is reported.
 struct StoppedAtEnd<'a>(&'a Team);
 
 impl Drop for StoppedAtEnd<'_> {
@@ -233,7 +233,7 @@ fn a_handler_that_is_held_up_is_relieved() {
                 ControlFlow::Continue(())
             })
         });
-        // Many times what the pool holds: written to its end only if somebody reads.
+        // Many times what the pool holds: this only finishes if somebody reads.
         fill(&mut writers[0], PACKETS);
         drop(release);
         team.stop();
@@ -249,7 +249,7 @@ fn a_handler_that_is_held_up_is_relieved() {
 #[test]
 fn a_handler_that_panics_leaves_its_chunks_and_its_queues() {
     const PACKETS: u64 = 20_000;
-    // In basic mode too: nobody else would ever read that queue.
+    // In basic mode too, since nobody else would ever read that queue.
     for plan in [Plan::new(3), Plan::new(3).advanced(50)] {
         let Bench { mut writers, team, handlers, gauges, .. } = bench(3, 8, &plan, Delivery::Adaptive);
         let watcher = super::Watcher::start(&team, Vec::new()).unwrap();

@@ -1,4 +1,4 @@
-//! The order of flows, whatever the handlers do.
+//! The order of flows, with any schedule of handlers.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ const FLOWS: u16 = 64;
 
 #[derive(Clone, Debug)]
 enum Move {
-    /// So many packets on one of the queues, one flow after the other.
+    /// Write this many packets to one of the queues, cycling through the flows.
     Write(prop::sample::Index, usize),
-    /// A handler is done with what it has, and asks.
+    /// A handler finishes its share and asks for the next.
     Ask(prop::sample::Index),
-    /// A handler goes.
+    /// A handler leaves.
     Leave(prop::sample::Index),
 }
 
@@ -25,7 +25,7 @@ fn moves() -> impl Strategy<Value = Move> {
     ]
 }
 
-/// What handlers have in their hands, and how far each flow of each queue has come.
+/// The shares held by handlers, and the last packet of each flow in each queue.
 #[derive(Default)]
 struct Judge {
     last: BTreeMap<(u32, u16), u64>,
@@ -51,23 +51,23 @@ impl Judge {
     }
 }
 
-/// What one queue receives where all of it is datagrams in three fragments each, of which the same flows take turns.
+/// Traffic of one queue that consists of datagrams in three fragments each, with the flows taking turns.
 #[derive(Clone)]
 struct Datagrams {
     sent: usize,
-    /// By flow: the first fragment found no room.
+    /// By flow: whether the first fragment found no room.
     headless: [bool; Self::FLOWS],
 }
 
 impl Datagrams {
-    /// Few, so that the fragments of a datagram are no more chunks apart than a division waits for.
+    /// Few enough that the fragments of a datagram are never more chunks apart than a division waits for.
     const FLOWS: usize = 40;
 
     fn new() -> Self {
         Self { sent: 0, headless: [false; Self::FLOWS] }
     }
 
-    /// The next one, if it has a first, and finds room.
+    /// Writes the next fragment, if its datagram's first was written and there is room.
     fn write(&mut self, writer: &mut Writer, number: u64) -> bool {
         let (flow, round) = (self.sent % Self::FLOWS, self.sent / Self::FLOWS);
         self.sent += 1;
@@ -86,8 +86,8 @@ impl Datagrams {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Each packet is handled once, those of a flow in order, and no flow by two at a time; fragments, too, whose first came
-    /// before their queue was divided.
+    /// Each packet is handled once, packets of a flow are in order, and no two handlers have the same flow. This
+    /// includes fragments whose first one arrived before the queue was divided.
     #[test]
     fn flows_keep_their_order(
         steps in prop::collection::vec(moves(), 1..400),
@@ -117,7 +117,7 @@ proptest! {
         for step in steps {
             match step {
                 Move::Write(queue, packets) => {
-                    // The first has most of the traffic.
+                    // The first queue has most of the traffic.
                     let queue = queue.index(writers.len()) / 4;
                     for _ in 0..packets {
                         let writer = &mut writers[queue];
@@ -137,7 +137,7 @@ proptest! {
                 }
                 Move::Leave(handler) if handlers.iter().flatten().count() > 1 => {
                     let place = handler.index(handlers.len());
-                    // What it has in hand is done first, as when a thread unwinds.
+                    // Its share is done first, as when a thread unwinds.
                     if let Some((handler, in_hand)) = handlers[place].take() {
                         drop(in_hand);
                         judge.ends(place);
@@ -187,7 +187,7 @@ fn threads_that_share_a_queue_keep_its_flows_in_order() {
                         assert!(before < number + 1, "flow {flow}: {number} after {before}");
                         handled.fetch_add(1, Ordering::Relaxed);
                     }
-                    // Long enough that one alone is too slow.
+                    // Long enough that a single handler is too slow.
                     std::thread::sleep(Duration::from_micros(200));
                     ControlFlow::Continue(())
                 })

@@ -1,4 +1,4 @@
-//! What the programs steer by is what handlers sort by: packets of one flow for one are packets of one flow for the other.
+//! The programs that steer packets and the sorter of handlers agree on flows.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -22,7 +22,7 @@ impl Dice {
     }
 }
 
-/// Ports of one of a few flows, or something else.
+/// Ports of one of a few flows, or other data.
 fn transport(dice: &mut Dice) -> Vec<u8> {
     let (source, destination) = (dice.below(5), dice.below(5));
     vec![0, source, 0, destination, 0, 8, 0, 0]
@@ -33,7 +33,7 @@ fn ip4(dice: &mut Dice) -> Vec<u8> {
     let [high, low] = dice.of(&[0_u16, 0, 0x4000, 0x2000, 0x2001, 0x0002, 0x8000]).to_be_bytes();
     let options = dice.of(&[0, 0, 0, 1, 10]);
     let (number, source, destination) = (dice.below(2), dice.below(2), dice.below(2));
-    // A header that says it is shorter than it is is as wrong for one as for the other.
+    // Both treat a header whose length is too small in the same way.
     let first = if dice.below(20) == 0 { 0x42 } else { 0x45 + options };
     let head =
         [first, 0, 0, 60, 0, number, high, low, 64, protocol, 0, 0, 10, 0, 0, source, 10, 0, 0, destination];
@@ -49,7 +49,7 @@ fn ip6(dice: &mut Dice) -> Vec<u8> {
         let length = dice.below(2);
         let mut header = vec![next, length];
         header.extend(dice.of(&[[0, 0], [0, 1], [0, 9], [0, 8], [0, 6]]));
-        // 0 would be as if there were none, for the hash of sorters.
+        // For the hash of sorters, 0 would look like no identification.
         header.extend([0, 0, 0, 1 + dice.below(2)]);
         let bytes = match kind {
             44 => 8,
@@ -111,7 +111,7 @@ fn root_programs_and_handlers_have_one_idea_of_flows() {
     let network = Network::new(Veth::default()).expect("a private network");
     let mut dice = Dice(1);
     let frames: Vec<_> = (0..FRAMES).map(|_| frame(&mut dice)).collect();
-    // The target of each packet, in the order in which they came.
+    // The target of each packet, in order of arrival.
     let (mut packets, orphans) = network.rx().run(|| {
         let builder = Capture::builder().interface(&network.pair().rx.name).source(SourceChoice::Xdp);
         let builder = builder.chunks(2).chunk_size(1 << 20).steer(Steer::Flow, TARGETS);
@@ -135,7 +135,7 @@ fn root_programs_and_handlers_have_one_idea_of_flows() {
     let mut target_of: HashMap<Vec<Place>, (u32, &[u8])> = HashMap::new();
     let mut met = 0;
     for (_, target, data) in &packets {
-        // The places of eight sorters are as good as the flow itself.
+        // The places in eight sorters identify the flow.
         let flow: Vec<Place> = sorters.iter_mut().map(|sorter| sorter.place(ETHERNET, data)).collect();
         met += u64::from(matches!(flow[0], Place::Orphan(_)));
         let (known, first) = *target_of.entry(flow).or_insert((*target, data));

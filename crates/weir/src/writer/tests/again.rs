@@ -1,4 +1,4 @@
-//! A file that is begun once more.
+//! Starting a file over.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Compressed files, judged by the programs whose formats they are.
+//! Compressed files, checked with the reference programs.
 
 use std::fs;
 use std::process::Command;
@@ -14,7 +14,7 @@ const ALL: [(Compression, &str, &str); 4] = [
     (Compression::Gzip, "gzip", "f.pcapng.gz"),
 ];
 
-/// What `program -dc` makes of the file, and whether it is content.
+/// Returns the output of `program -dc`, and whether it succeeded.
 fn decompress(program: &str, file: &Path) -> Option<(Vec<u8>, bool)> {
     match Command::new(program).arg("-dc").stdin(File::open(file).unwrap()).output() {
         Ok(output) => Some((output.stdout, output.status.success())),
@@ -25,7 +25,7 @@ fn decompress(program: &str, file: &Path) -> Option<(Vec<u8>, bool)> {
     }
 }
 
-/// 12 000 packets as chunks of several sizes, some larger than a frame may be.
+/// 12 000 packets in chunks of several sizes, some larger than a frame may be.
 fn write(writer: &mut Writer) -> Vec<Packet> {
     let packets = chunk(0, 0, 12_000);
     let mut rest = &packets[..];
@@ -62,7 +62,7 @@ fn what_comes_out_is_what_an_uncompressed_file_holds() {
         assert!(written.bytes < written.plain_bytes / 2);
         let Some((back, content)) = decompress(program, &path) else { return };
         assert!(content && back == plain, "{program}");
-        // Wireshark 4.0 loses its way in any zstd file of several frames, zstd's own too, and reads no lz4.
+        // Wireshark 4.0 fails on any zstd file with several frames, even zstd's own, and does not read lz4.
         if program == "gzip" {
             agree_counts(&path, packets.len());
         }
@@ -76,7 +76,7 @@ fn agree_counts(path: &Path, packets: usize) {
     }
 }
 
-/// The table at the end says where each frame begins, and each can be decompressed alone.
+/// The table at the end says where each frame begins, and each frame can be decompressed alone.
 #[test]
 fn zstd_can_be_entered_anywhere() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -96,7 +96,7 @@ fn zstd_can_be_entered_anywhere() {
     for frame in 0..frames {
         let (compressed, plain) = (word(table + 8 * frame), word(table + 8 * frame + 4));
         assert!(plain <= 4 << 20);
-        // Without its size in the frame's own head, this would refuse.
+        // Fails if the frame's header lacks the size.
         let size = zstd::zstd_safe::get_frame_content_size(&bytes[at..at + compressed]).unwrap();
         assert_eq!(size, Some(plain as u64));
         all.extend(zstd::bulk::decompress(&bytes[at..at + compressed], plain).unwrap());
@@ -189,7 +189,7 @@ fn a_thread_that_dies_is_an_error_with_a_name_and_what_came_before_is_kept() {
         writer.flush().unwrap();
         let mut deadly = packet(0, 100);
         deadly.data[20..20 + POISON.len()].copy_from_slice(POISON);
-        // It may be told with the next packets, and is told at the latest where all are waited for.
+        // The error may already appear here, and appears at the latest when waiting for all packets.
         let _told_later = put(&mut writer, &[deadly]);
         let error = writer.flush().unwrap_err();
         assert!(error.to_string().contains("a thread that compresses has died"), "{error}");

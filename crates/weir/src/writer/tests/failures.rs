@@ -1,4 +1,4 @@
-//! Disks that fill up and pipes that close: what was written stays good, and the account says how much that is.
+//! Full disks and closed pipes: what was written stays intact, and is counted correctly.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -12,7 +12,7 @@ use super::super::open::Opened;
 use super::super::stream::Stream;
 use super::*;
 
-/// Writes until it fails; gives the error and all that was tried.
+/// Writes until it fails; returns the error and all packets tried.
 fn fill(writer: &mut Writer, chunk_packets: u32) -> (WriteError, Vec<Packet>) {
     let mut tried = Vec::new();
     loop {
@@ -26,8 +26,8 @@ fn fill(writer: &mut Writer, chunk_packets: u32) -> (WriteError, Vec<Packet>) {
     }
 }
 
-/// After `error`: the file ends behind a whole record, holds the first of what was tried and no more than is counted,
-/// the error tells the same, and every later call gives that error at once.
+/// Checks after `error` that the file ends after a whole record, that it holds the first packets tried and no more than
+/// counted, that the error reports this, and that every later call fails at once with the same error.
 fn check(mut writer: Writer, error: &WriteError, tried: &[Packet], path: &Path) {
     let written = writer.written();
     let WriteError::Full { kept, .. } = *error else { panic!("{error}") };
@@ -67,7 +67,7 @@ fn check(mut writer: Writer, error: &WriteError, tried: &[Packet], path: &Path) 
     assert_eq!(len_of(path), room);
 }
 
-/// A disk of 1 MiB under `output`, filled with chunks of `chunk_packets` packets.
+/// Fills a disk of 1 MiB under `output` with chunks of `chunk_packets` packets.
 fn fill_a_small_disk(format: Format, chunk_packets: u32, output: impl Fn(File, Format) -> Box<dyn Output>) {
     let Some(disk) = SmallDisk::new("1m", MountAttrFlags::empty()) else { return };
     let path = disk.path("capture");
@@ -161,7 +161,7 @@ fn a_slow_reader_of_a_pipe_that_does_not_block() {
     let reader = std::thread::spawn(move || {
         let (mut all, mut some) = (Vec::new(), vec![0; 50_000]);
         loop {
-            // So slow that the pipe, which holds 64 KiB, is full in between.
+            // So slow that the pipe, which holds 64 KiB, is full at times.
             std::thread::sleep(Duration::from_millis(5));
             match reader.read(&mut some).unwrap() {
                 0 => return all,
@@ -176,7 +176,7 @@ fn a_slow_reader_of_a_pipe_that_does_not_block() {
     assert!(reader.join().unwrap() == records(&packets));
 }
 
-/// What a thread has in flight when it ends is written all the same.
+/// Data in flight when a thread ends is still written.
 #[test]
 fn a_writer_that_changes_threads() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -221,7 +221,7 @@ fn a_chunk_that_is_no_run_of_records_ends_a_pcap_file() {
     assert_eq!(len_of(file.path()), writer.written().bytes);
 }
 
-/// Does everything but open directories as they are.
+/// Replaces the descriptors of directories.
 #[derive(Debug)]
 struct OtherDirectories(Here, fn() -> io::Result<File>);
 
@@ -258,7 +258,7 @@ fn a_name_that_cannot_be_brought_to_the_disk_is_an_error() {
         put(&mut writer, &chunk(0, 0, 10)).unwrap();
         writer.finish(&account()).1
     };
-    // A pipe refuses to be brought to any disk: so that is tried with what stands for the directory.
+    // `fsync` always fails on a pipe, so a pipe stands in for the directory.
     let pipe = || io::pipe().map(|(reader, _)| File::from(OwnedFd::from(reader)));
     for other in [pipe, || Err(rustix::io::Errno::IO.into())] {
         let error = finish(true, other).unwrap_err();

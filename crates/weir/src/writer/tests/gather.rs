@@ -6,7 +6,7 @@ use crate::simulated;
 
 const PACKETS: u64 = 300;
 
-/// Number and time stamp of each packet in `files`.
+/// Returns the number and timestamp of each packet in `files`.
 fn read(files: &[PathBuf]) -> Vec<(u64, u64)> {
     let mut found = Vec::new();
     for file in files {

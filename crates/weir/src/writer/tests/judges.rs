@@ -1,10 +1,10 @@
-//! tshark, capinfos and tcpdump, as Debian has them, read what was written.
+//! Checks files with tshark, capinfos and tcpdump from Debian.
 
 use std::process::Command;
 
 use super::*;
 
-/// What the program prints; `None`, and a word about it, where it is not installed.
+/// Returns the output of the program; `None`, with a message, if it is not installed.
 pub(super) fn output(program: &str, arguments: &[&str], file: &Path) -> Option<String> {
     let output = match Command::new(program).args(arguments).arg(file).output() {
         Ok(output) => output,
@@ -18,7 +18,7 @@ pub(super) fn output(program: &str, arguments: &[&str], file: &Path) -> Option<S
     Some(String::from_utf8(output.stdout).unwrap())
 }
 
-/// Time as `seconds.fraction`, lengths and bytes of each packet, as tcpdump prints them.
+/// Returns the time as `seconds.fraction`, lengths and bytes of each packet, as printed by tcpdump.
 fn tcpdump(file: &Path) -> Option<Vec<(String, Vec<u8>)>> {
     let arguments = ["-nn", "-tt", "-xx", "--time-stamp-precision=nano", "-r"];
     let text = output("tcpdump", &arguments, file)?;
@@ -36,7 +36,7 @@ fn tcpdump(file: &Path) -> Option<Vec<(String, Vec<u8>)>> {
     Some(packets)
 }
 
-/// Time, both lengths, interface name and payload of each packet, as tshark prints them.
+/// Returns the time, both lengths, interface name and payload of each packet, as printed by tshark.
 fn tshark(file: &Path) -> Option<Vec<String>> {
     let fields = ["frame.time_epoch", "frame.cap_len", "frame.len", "frame.interface_name", "data.data"];
     let mut arguments = vec!["-T", "fields"];
@@ -59,7 +59,7 @@ fn hex(bytes: &[u8]) -> String {
     String::from_utf8(text).unwrap()
 }
 
-/// All judges read `packets`, whose times are cut to `unit` nanoseconds, from `file`.
+/// Checks that all programs read `packets` from `file`, with times cut to `unit` nanoseconds.
 pub(super) fn agree(file: &Path, packets: &[Packet], unit: u64, with_interfaces: bool) {
     agree_quickly(file, packets, unit);
     if let Some(seen) = tshark(file) {
@@ -78,7 +78,7 @@ pub(super) fn agree(file: &Path, packets: &[Packet], unit: u64, with_interfaces:
     }
 }
 
-/// All judges but tshark, which takes long to start.
+/// Checks with all programs but tshark, which takes long to start.
 pub(super) fn agree_quickly(file: &Path, packets: &[Packet], unit: u64) {
     if let Some(seen) = tcpdump(file) {
         assert_eq!(seen.len(), packets.len());
@@ -92,7 +92,7 @@ pub(super) fn agree_quickly(file: &Path, packets: &[Packet], unit: u64) {
     }
 }
 
-/// Writes large and small chunks of both interfaces, with statistics between them, and finishes.
+/// Writes large and small chunks of both interfaces, with statistics in between, and finishes.
 fn write(file: &Path, options: &WriterOptions) -> Vec<Packet> {
     let mut writer = Writer::create(file, &interfaces(), options).unwrap();
     let mut packets = Vec::new();
@@ -190,7 +190,7 @@ fn the_blocks_around_the_packets_read_as_written() {
     assert!(!text.contains("Malformed"));
 }
 
-/// Packets one by one, with all that a record can say, between interfaces and blocks that come when they come.
+/// Single packets with everything that a record can store, mixed with new interfaces and other blocks.
 #[test]
 fn packets_one_by_one() {
     let file = tempfile::NamedTempFile::new().unwrap();
@@ -212,7 +212,7 @@ fn packets_one_by_one() {
     for n in 0..3000 {
         if n == 2000 {
             assert_eq!(writer.interface(&interfaces()[1]).unwrap(), 1);
-            // A name resolution block: 10.0.0.1 is `tester`; then the end mark.
+            // A name resolution block: 10.0.0.1 is `tester`; then the end marker.
             let body = [&[1, 0, 11, 0, 10, 0, 0, 1][..], b"tester\0\0", &[0; 4]].concat();
             writer.block(4, &body).unwrap();
         }

@@ -1,4 +1,4 @@
-//! Files as they come out, judged by other people's programs; and what happens when they cannot be written.
+//! Complete files, checked with other programs, and failures to write them.
 
 mod again;
 mod compression;
@@ -26,10 +26,10 @@ use super::piece::Content;
 use super::*;
 use crate::{InterfaceAccount, NicCounters, QueueAccount, Strays, Tally};
 
-/// Somebody: the number of `nobody` on Debian.
+/// Another user: `nobody` on Debian.
 const NOBODY: u32 = 65_534;
 
-/// A packet of a test, and the record's fields that the judges can see.
+/// A test packet, with the fields that other programs show.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Packet {
     interface: u32,
@@ -38,7 +38,7 @@ struct Packet {
     data: Vec<u8>,
 }
 
-/// 0 to 255, again and again: copied, since tests are not optimised and have many packets.
+/// The bytes 0 to 255, repeated; copied because unoptimized tests with many packets are slow.
 static COUNTING: [u8; 2048] = {
     let mut bytes = [0; 2048];
     let mut at = 0;
@@ -49,8 +49,8 @@ static COUNTING: [u8; 2048] = {
     bytes
 };
 
-/// The `n`th packet: Ethernet with a type for experiments, of any length from 60 to 1514, odd ones too, each byte known,
-/// every tenth cut by the snap length.
+/// Returns the `n`th packet: Ethernet with an experimental type, 60 to 1514 bytes, even or odd, with known contents.
+/// Every tenth is cut by the snap length.
 fn packet(interface: u32, n: u32) -> Packet {
     let len = 60 + (n * 37) % 1455;
     let mut data = vec![2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 0x88, 0xb5];
@@ -66,7 +66,7 @@ fn packet(interface: u32, n: u32) -> Packet {
 }
 
 impl Packet {
-    /// As a writer takes it one by one.
+    /// Returns the packet for writing it on its own.
     fn whole(&self) -> crate::Packet<'_> {
         crate::Packet {
             data: &self.data,
@@ -82,7 +82,7 @@ impl Packet {
     }
 }
 
-/// `packets` as a run of records, some with options.
+/// Encodes `packets` as a run of records, some with options.
 fn records(packets: &[Packet]) -> Vec<u8> {
     let mut run = vec![0; packets.len() * 1600];
     let mut at = 0;
@@ -102,7 +102,7 @@ fn records(packets: &[Packet]) -> Vec<u8> {
     run
 }
 
-/// What the tests write as one chunk.
+/// Creates what the tests write as one chunk.
 fn chunk(interface: u32, first: u32, count: u32) -> Vec<Packet> {
     (first..first + count).map(|n| packet(interface, n)).collect()
 }
@@ -137,7 +137,7 @@ fn options(format: Format) -> WriterOptions {
     }
 }
 
-/// Ten packets seen, of which the filter refused one and two were lost; one more was lost on the card.
+/// Ten packets seen, of which the filter rejected one and two were lost; another was lost on the card.
 fn account() -> Account {
     let tally = Tally { seen: 10, filtered: Some(1), captured: 7, lost: 2, delivered: 7, ..Tally::default() };
     let interfaces = [0, 1].map(|id| InterfaceAccount {
@@ -154,11 +154,11 @@ fn account() -> Account {
     Account { elapsed: Duration::from_secs(5), interfaces: interfaces.into(), ..Account::default() }
 }
 
-/// A tmpfs of its own that no name leads to and that goes with its descriptor.
+/// A private tmpfs that is not mounted anywhere, and that disappears with its descriptor.
 struct SmallDisk(OwnedFd);
 
 impl SmallDisk {
-    /// `None`, and a word about it, without root.
+    /// `None`, with a message, without root.
     fn new(size: &str, attributes: MountAttrFlags) -> Option<Self> {
         let context = match fsopen("tmpfs", FsOpenFlags::FSOPEN_CLOEXEC) {
             Ok(context) => context,
@@ -177,7 +177,7 @@ impl SmallDisk {
     }
 }
 
-/// A path that opens the file or pipe behind a descriptor.
+/// Returns a path that opens the file or pipe behind a descriptor.
 fn path_of(file: &impl std::os::fd::AsRawFd) -> PathBuf {
     Path::new("/proc/self/fd").join(file.as_raw_fd().to_string())
 }

@@ -1,4 +1,4 @@
-//! Outputs that cannot be made, each with an error that names it and says what to do.
+//! Outputs that cannot be created: each error names the output and says what to do.
 
 use std::fs;
 use std::io::{Seek as _, SeekFrom};
@@ -39,7 +39,7 @@ fn a_file_as_parent() {
     assert!(message.contains("Not a directory"));
 }
 
-/// Nobody, not even root, makes files in sysfs.
+/// Nobody, not even root, can create files in sysfs.
 #[test]
 fn an_unwritable_place() {
     let (error, message) = refused(Path::new("/sys/c.pcapng"));
@@ -76,13 +76,13 @@ fn what_is_captured_is_for_its_owner_alone_unless_asked_otherwise() {
         Writer::create(&path, &interfaces(), &options).unwrap();
         let mode_of = || fs::metadata(&path).unwrap().permissions().mode() & 0o7777;
         assert_eq!(mode_of(), mode);
-        // What was there before, too.
+        // This includes existing files.
         for before in [0o644, 0o666, 0o640] {
             fs::set_permissions(&path, fs::Permissions::from_mode(before)).unwrap();
             let mut writer = Writer::create(&path, &interfaces(), &options).unwrap();
             assert_eq!((mode_of(), writer.warnings()), (mode, Vec::new()));
         }
-        // Not what is not overwritten.
+        // Files that are not overwritten keep their mode.
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         let rotating = WriterOptions {
             rotation: Rotation { packets: Some(5), ..Rotation::default() },
@@ -105,7 +105,7 @@ fn what_is_open_already_is_written_on() {
     let mut file = File::options().read(true).write(true).open(&path).unwrap();
     file.seek(SeekFrom::End(0)).unwrap();
     let name = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
-    // As what a program is started with.
+    // Inheritable, like the descriptors that a program is started with.
     fcntl_setfd(&file, FdFlags::empty()).unwrap();
     let mut writer = Writer::create(&name, &interfaces(), &options(Format::Pcapng)).unwrap();
     put(&mut writer, &chunk(0, 0, 10)).unwrap();
@@ -148,7 +148,7 @@ fn root_what_somebody_else_has_put_there_is_refused() {
     fs::create_dir(&everybodys).unwrap();
     fs::set_permissions(&everybodys, fs::Permissions::from_mode(0o1777)).unwrap();
     fs::write(&goal, "mine").unwrap();
-    // Whatever fs.protected_symlinks and fs.protected_regular say.
+    // Independent of fs.protected_symlinks and fs.protected_regular.
     let (link, file) = (everybodys.join("link"), everybodys.join("file"));
     symlink(&goal, &link).unwrap();
     lchown(&link, Some(NOBODY), None).unwrap();
@@ -164,7 +164,7 @@ fn root_what_somebody_else_has_put_there_is_refused() {
     }
     assert_eq!((fs::read(&goal).unwrap(), len_of(&file)), (b"mine".to_vec(), 0));
 
-    // Nor does such a link lead on the way, whether to write, to delete or to bring a name to the disk.
+    // Such a link is not followed inside a path either, for writing, deleting or `fsync` of the directory.
     let (way, inside) = (everybodys.join("way"), disk.path("inside"));
     fs::create_dir(&inside).unwrap();
     fs::write(inside.join("f"), "mine").unwrap();
@@ -183,7 +183,8 @@ fn root_what_somebody_else_has_put_there_is_refused() {
         assert_eq!(inside.join("f").exists(), refused);
     }
 
-    // A link of our own is followed, also to where nothing is yet; and somebody's file in a place that is not everybody's.
+    // Our own link is followed, even to a new file; another user's file in a directory that is not world-writable is
+    // fine.
     let (own, theirs) = (everybodys.join("own"), disk.path("theirs"));
     symlink("../new", &own).unwrap();
     fs::write(&theirs, "").unwrap();

@@ -1,4 +1,4 @@
-//! Files that are closed for a while and written on.
+//! Files that are closed temporarily and continued.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ const ALL: [Compression; 4] = [
     Compression::Gzip,
 ];
 
-/// Records and a packet in turn, with `between` after each.
+/// Writes records and single packets alternately, calling `between` after each.
 fn write(path: &Path, format: Format, compression: Compression, between: fn(&mut Writer)) -> Vec<u8> {
     let options = WriterOptions { compression, ..options(format) };
     let interface = interface("eth0", 1);

@@ -1,4 +1,4 @@
-//! One file after the other: no packet is lost or doubled between two, and each is whole by itself.
+//! Rotation: no packet is lost or duplicated between files, and each file is complete.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, chown};
@@ -14,7 +14,7 @@ fn rotating(format: Format, rotation: Rotation) -> WriterOptions {
     WriterOptions { rotation, ..options(format) }
 }
 
-/// The names in a directory, in order.
+/// Returns the sorted names in a directory.
 fn names(directory: &Path) -> Vec<String> {
     let entries = fs::read_dir(directory).unwrap();
     let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
@@ -22,7 +22,7 @@ fn names(directory: &Path) -> Vec<String> {
     names
 }
 
-/// Bytes of packets in a pcapng file, without what stands around them.
+/// Returns the bytes of packets in a pcapng file, without everything around them.
 fn packet_bytes(file: &Path, options: &WriterOptions) -> u64 {
     let start = encode::start(&interfaces(), options).unwrap().len();
     record::whole_records(&fs::read(file).unwrap()[start..]) as u64 + start as u64
@@ -37,7 +37,7 @@ fn by_size_each_file_ends_with_the_packet_that_fills_it() {
     }
 }
 
-/// The number of packets in each of these files.
+/// Returns the number of packets in each of these files.
 fn counts(directory: &Path, names: &[String]) -> Option<Vec<usize>> {
     let (last, others) = names.split_last().unwrap();
     let others: Vec<String> = others.iter().map(|name| directory.join(name).display().to_string()).collect();
@@ -144,7 +144,7 @@ fn time_passes_without_packets() {
     let period = Duration::from_millis(40);
     let options =
         rotating(Format::Pcapng, Rotation { period: Some(period), files: Some(4), ..Rotation::default() });
-    // Periods count from within the call.
+    // Periods start during the call below.
     let began = Instant::now();
     let mut writer = Writer::create(&directory.path().join("f"), &interfaces(), &options).unwrap();
     while !writer.is_complete() {
@@ -177,7 +177,7 @@ fn a_ring_keeps_the_newest() {
         let width = if files > 10 { 2 } else { 1 };
         let expected: Vec<_> = (0..files).map(|n| format!("f{n:0width$}")).collect();
         assert_eq!(names(directory.path()), expected);
-        // Number 16, the last, is the one in place 16 modulo the ring's size.
+        // Number 16, the last, is in place 16 modulo the size of the ring.
         let last = directory.path().join(&expected[16 % files as usize]);
         agree(&last, &chunk(0, 160, 10), 1, format == Format::Pcapng);
         expected.iter().for_each(|name| fs::remove_file(directory.path().join(name)).unwrap());
@@ -205,7 +205,7 @@ fn a_ring_by_bytes() {
     assert!(list.deleted > 10 && names(directory.path()).len() >= 3);
 }
 
-/// Writes `files` of ten packets, the first of which is number `first`.
+/// Writes `files` files of ten packets, numbered from `first`.
 fn run(path: &Path, options: &WriterOptions, first: u32, files: u32) -> (FileList, Vec<String>) {
     let mut writer = Writer::create(path, &interfaces(), options).unwrap();
     for n in 0..files {
@@ -215,7 +215,7 @@ fn run(path: &Path, options: &WriterOptions, first: u32, files: u32) -> (FileLis
     (writer.files(), writer.warnings())
 }
 
-/// Has these files be written a second after one another, the last of them just now.
+/// Sets modification times one second apart, the last one now.
 fn age(directory: &Path, names: &[&str]) {
     for (name, seconds) in names.iter().rev().zip(0..) {
         let file = File::options().write(true).open(directory.join(name)).unwrap();
@@ -236,7 +236,7 @@ fn a_ring_takes_in_the_files_of_earlier_runs() {
     assert_eq!((list.adopted, list.deleted), (0, 2), "{warnings:?}");
     // A ring of three has no file without a number.
     fs::remove_file(path("f")).unwrap();
-    // What this run has left: files 2 to 4.
+    // This run has left files 2 to 4.
     age(directory.path(), &["f2", "f0", "f1"]);
     let (list, warnings) = run(&path("f"), &options, 100, 2);
     assert_eq!((list.adopted, list.count, list.deleted), (3, 2, 2), "{warnings:?}");
@@ -245,7 +245,7 @@ fn a_ring_takes_in_the_files_of_earlier_runs() {
     for (name, first) in [("f1", 40), ("f2", 100), ("f0", 110)] {
         agree_quickly(&path(name), &chunk(0, first, 10), 1);
     }
-    // However often that is.
+    // This can be repeated.
     for n in 0..5 {
         age(directory.path(), &["f1", "f2", "f0"]);
         run(&path("f"), &options, n, 1);
@@ -267,7 +267,7 @@ fn a_ring_leaves_alone_what_is_no_capture_of_its_own() {
         ("f00", start("weir tests")),
         ("f1", Vec::new()),
         ("f3", start("Dumpcap 4.0")),
-        // Only three names are taken below, so the ring does not come so far.
+        // Only three names are taken below, so the ring does not get this far.
         ("f7", start("weir tests")),
         ("f2024", start("weir tests")),
     ];
@@ -288,7 +288,7 @@ fn a_ring_leaves_alone_what_is_no_capture_of_its_own() {
         assert_eq!(names(directory.path()).len(), others.len() + 2);
         assert!(path("f2").exists() && path("f4").exists());
     }
-    // The same in any form that it writes.
+    // The same in every format.
     for (n, (format, compression)) in [
         (Format::Pcap { nanoseconds: true }, Compression::None),
         (Format::Pcapng, Compression::Zstd { level: 1 }),
@@ -403,8 +403,8 @@ fn a_file_that_cannot_be_deleted_stays_until_it_can_and_the_writer_goes_on() {
     agree_quickly(&last, &chunk(0, 80, 10), 1);
 }
 
-/// `disk`, of 1 MiB, as a ring leaves it that is told to keep more than there is room for: all that was written is in the files
-/// that are there, but for those that went.
+/// Fills `disk`, of 1 MiB, with a ring that should keep more than fits: everything written is in the files, except for
+/// those deleted.
 fn fill_a_ring(disk: &SmallDisk, options: &WriterOptions) {
     let mut writer = Writer::create(&disk.path("f"), &interfaces(), options).unwrap();
     let packets = chunk(0, 0, 4000);
@@ -483,7 +483,7 @@ fn a_rotation_overwrites_no_file() {
         put(&mut writer, &chunk(0, n * 5, 5)).unwrap();
     }
     writer.finish(&account()).1.unwrap();
-    // Neither what an earlier run has left nor what somebody puts in the way.
+    // Neither files of an earlier run nor those of others are overwritten.
     assert_eq!(names(directory.path()), ["f", "f1", "f2", "f3", "f4"]);
     assert_eq!(fs::read(path("f1")).unwrap(), [7; 9]);
     assert_eq!(fs::read(path("f2")).unwrap(), b"of somebody else");
@@ -526,7 +526,7 @@ fn who_reads_a_file_is_not_in_the_way_of_who_writes() {
     assert_eq!((list.count, warnings), (1, Vec::new()));
 }
 
-/// A program that does `what` with its argument.
+/// Creates a program that does `what` with its argument.
 fn script(directory: &Path, what: &str) -> PathBuf {
     let path = directory.join("script");
     fs::write(&path, format!("#!/bin/sh\n{what}\n")).unwrap();
@@ -534,7 +534,7 @@ fn script(directory: &Path, what: &str) -> PathBuf {
     path
 }
 
-/// Five files with `command`, after which `written` is called; what is to be said of it.
+/// Writes five files with `command`, calls `written`, and returns the warnings.
 fn with_command(directory: &Path, command: PathBuf, written: impl FnOnce()) -> Vec<String> {
     let options = WriterOptions {
         command: Some(command.into_os_string()),
@@ -554,7 +554,7 @@ fn with_command(directory: &Path, command: PathBuf, written: impl FnOnce()) -> V
 fn a_program_for_each_finished_file() {
     let (directory, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let moved = other.path().display();
-    // Packets do not wait for it: it ends only when all of them are written.
+    // Packets do not wait for the program, which ends only when all of them are written.
     let (gate, done) = (other.path().join("gate"), format!("{moved}/$(basename \"$1\").done"));
     let wait = format!("while ! [ -e {} ]; do sleep 0.01; done", gate.display());
     let command = script(other.path(), &format!("{wait}; cp \"$1\" {done}"));
@@ -600,7 +600,7 @@ fn root_the_disk_fills_up_in_the_middle() {
         };
         for name in names(&disk.path("")) {
             let (here, after) = rest.split_at(count(&disk.path(&name)));
-            // Where other programs find it.
+            // A copy that other programs can find.
             let copy = tempfile::NamedTempFile::new().unwrap();
             fs::copy(disk.path(&name), copy.path()).unwrap();
             agree_quickly(copy.path(), here, 1);
@@ -618,7 +618,7 @@ fn pipes_do_not_rotate() {
         let error = Writer::create(Path::new(name), &interfaces(), &options).unwrap_err();
         assert!(matches!(error, WriteError::NoRotation { .. }), "{error}");
     }
-    // Nobody reads this one, and nobody waits for it.
+    // A FIFO without a reader; nothing waits for one.
     let directory = tempfile::tempdir().unwrap();
     let pipe = directory.path().join("f");
     mknodat(CWD, &pipe, FileType::Fifo, Mode::RUSR | Mode::WUSR, 0).unwrap();
