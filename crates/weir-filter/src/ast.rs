@@ -1,6 +1,6 @@
-//! The expression as it was meant: names resolved, qualifiers inherited, nothing said yet about bytes.
+//! Syntax tree: names are resolved and qualifiers inherited, but nothing is said yet about bytes.
 //!
-//! Nodes are in one list and refer to each other by number, operands first, so that nothing here is recursive, however deep
+//! Nodes are in one list, operands first, and refer to each other by index. Nothing here is recursive, however deeply
 //! an expression is nested.
 
 mod explain;
@@ -15,58 +15,58 @@ use crate::graph::Operation;
 use crate::set::Set;
 use crate::set::SetId;
 
-/// A node of [`Ast::nodes`].
+/// An index into [`Ast::nodes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ExprId(pub u32);
 
-/// A node of [`Ast::arithmetic`].
+/// An index into [`Ast::arithmetic`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ArithId(pub u32);
 
-/// A whole filter.
+/// A parsed expression.
 #[derive(Clone, Debug)]
 pub struct Ast {
-    /// Operands first.
+    /// Expression nodes, operands first.
     pub nodes: Vec<Expr>,
-    /// Operands first.
+    /// Arithmetic nodes, operands first.
     pub arithmetic: Vec<Arith>,
-    /// The terms, in the order of the text.
+    /// Terms, in source order.
     pub terms: Vec<Term>,
-    /// The sets that terms look into.
+    /// Sets that terms look up.
     pub sets: Vec<Set>,
-    /// The whole; `None`: everything.
+    /// Root node; `None` for an empty expression, which matches everything.
     pub root: Option<ExprId>,
 }
 
-/// How terms are connected.
+/// An expression node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expr {
-    /// All of them, asked in this order; two at least.
+    /// True if all operands are true; tested in this order, at least two.
     And(Vec<ExprId>),
-    /// One of them, asked in this order; two at least.
+    /// True if any operand is true; tested in this order, at least two.
     Or(Vec<ExprId>),
-    /// Not this.
+    /// Negation.
     Not(ExprId),
-    /// The packet inside of a tunnel (dialect `weir`).
+    /// Applies to the packet inside a tunnel (dialect `weir`).
     Inner(ExprId),
-    /// One question: its index in [`Ast::terms`].
+    /// A term: an index into [`Ast::terms`].
     Term(u32),
 }
 
-/// One question of the text.
+/// A term of the expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Term {
-    /// Where it stands in the text, in bytes; an inherited qualifier is not part of it.
+    /// Byte range in the source, without inherited qualifiers.
     pub span: Range<usize>,
-    /// What it asks.
+    /// The condition it tests.
     pub primitive: Primitive,
 }
 
-/// Protocols that qualify or are asked for, in the words of pcap-filter(7).
+/// Protocols that qualify a term or are one, in the words of pcap-filter(7).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are those of the protocols")]
 pub enum Protocol {
-    /// `ether`, `fddi`, `tr`, `wlan`, `link`, `slip`: whatever the link layer is.
+    /// `ether`, `fddi`, `tr`, `wlan`, `link`, `slip`: the link layer, whatever its type.
     Link,
     Ip,
     Ip6,
@@ -119,10 +119,10 @@ pub enum Protocol {
     Radio,
 }
 
-/// Which of the addresses or ports.
+/// The address or port that a term applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// Nothing said: either.
+    /// Unspecified: either.
     Default,
     /// `src`.
     Source,
@@ -132,7 +132,7 @@ pub enum Direction {
     Or,
     /// `src and dst`.
     And,
-    /// `addr1` to `addr4` of 802.11, by number.
+    /// `addr1` to `addr4` of 802.11.
     Address(u8),
     /// `ra` of 802.11.
     Receiver,
@@ -140,58 +140,60 @@ pub enum Direction {
     Transmitter,
 }
 
-/// An IP network; of a host all bits count.
+/// An IP network; a host is a network with a full mask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Network {
-    /// Address and mask, which need not be a prefix (`net 10.0.0.1 mask 255.0.255.0`). Bits outside of the mask are zero.
+    /// Address and mask. The mask need not be contiguous (`net 10.0.0.1 mask 255.0.255.0`). Address bits outside it are
+    /// zero.
     V4(u32, u32),
-    /// Address and mask, most significant word first. Bits outside of the mask are zero.
+    /// Address and mask, most significant word first. Address bits outside the mask are zero.
     V6([u32; 4], [u32; 4]),
 }
 
-/// A question about a packet.
+/// The condition that a term tests.
 ///
-/// `protocol` is the qualifier in front, `None` if there is none: `tcp` in `tcp port 80`, `ether` in `ether host`. Which
-/// qualifiers may stand before which primitive the parser has checked, as far as it does not depend on the link type.
+/// `protocol` is the qualifier in front, if any: `tcp` in `tcp port 80`, `ether` in `ether host`. The parser has
+/// checked which qualifiers each primitive accepts, except where that depends on the link type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Primitive {
-    /// `host`, `net`, or an address alone. A name may have several; any of them will do.
+    /// `host`, `net`, or a bare address. A name may have several addresses; any may match.
     Host {
         /// `ip`, `arp`, `ip6`, ...
         protocol: Option<Protocol>,
-        /// Which address.
+        /// Which addresses to compare.
         direction: Direction,
-        /// `net`: in ARP, DECnet and others the same as `host`.
+        /// Whether it is `net`. For ARP, DECnet and others, `net` equals `host`.
         net: bool,
-        /// What to compare with.
+        /// Networks to match.
         networks: Vec<Network>,
     },
-    /// `ether host` and its kin: MAC addresses.
+    /// `ether host` and similar: MAC addresses.
     Mac {
-        /// Which address.
+        /// Which addresses to compare.
         direction: Direction,
-        /// What to compare with.
+        /// Addresses to match.
         addresses: Vec<[u8; 6]>,
     },
-    /// `$ab`: an address of ARCNET.
+    /// `$ab`: an ARCNET address.
     ArcNet {
-        /// Which address.
+        /// Which addresses to compare.
         direction: Direction,
-        /// What to compare with.
+        /// Address to match.
         address: u8,
     },
     /// `decnet host 1.2`.
     DecNetHost {
-        /// Which address.
+        /// Which addresses to compare.
         direction: Direction,
-        /// Area and node, as in the header.
+        /// Area and node, encoded as in the header.
         address: u16,
     },
-    /// `host in {…}`, `net in @file`: addresses of either family. A set that has no member of a family matches none of it.
+    /// `host in {…}`, `net in @file`: addresses of either family. If the set has no members of a family, no packet of
+    /// that family matches.
     HostIn {
         /// `ip`, `arp`, `ip6`, ...
         protocol: Option<Protocol>,
-        /// Which address.
+        /// Which addresses to compare.
         direction: Direction,
         /// The IPv4 members, [`crate::set::Contents::Ipv4`].
         ipv4: SetId,
@@ -200,70 +202,70 @@ pub enum Primitive {
     },
     /// `ether host in {…}`.
     MacIn {
-        /// Which address.
+        /// Which addresses to compare.
         direction: Direction,
-        /// [`crate::set::Contents::Macs`].
+        /// The members, [`crate::set::Contents::Macs`].
         set: SetId,
     },
     /// `port in {…}`.
     PortIn {
-        /// `tcp`, `udp`, `sctp`; else any of the three.
+        /// `tcp`, `udp` or `sctp`; `None` for any of the three.
         protocol: Option<Protocol>,
-        /// Which port.
+        /// Which ports to compare.
         direction: Direction,
-        /// [`crate::set::Contents::Numbers`].
+        /// The members, [`crate::set::Contents::Numbers`].
         set: SetId,
     },
     /// `vlan in {…}`.
     VlanIn {
-        /// [`crate::set::Contents::Numbers`].
+        /// The members, [`crate::set::Contents::Numbers`].
         set: SetId,
     },
     /// `port` and `portrange`.
     Port {
-        /// `tcp`, `udp`, `sctp`; else any of the three. A service's name may have set it.
+        /// `tcp`, `udp` or `sctp`; `None` for any of the three. A service name may imply it.
         protocol: Option<Protocol>,
-        /// Which port.
+        /// Which ports to compare.
         direction: Direction,
-        /// The lowest.
+        /// First port.
         first: u16,
-        /// The highest.
+        /// Last port.
         last: u16,
-        /// Written as `portrange`, which libpcap compiles otherwise than `port`.
+        /// Whether it was written as `portrange`, which libpcap compiles differently from `port`.
         range: bool,
     },
     /// `ip proto 6`, `ether proto 0x800`, `iso proto 0x83`; without a qualifier `proto 6`.
     Proto {
-        /// In which header.
+        /// Protocol whose header holds the number.
         protocol: Option<Protocol>,
-        /// Its number there.
+        /// Protocol number in that header.
         number: u32,
     },
     /// `ip protochain 6`.
     ProtoChain {
         /// `ip`, `ip6`, or both.
         protocol: Option<Protocol>,
-        /// What is looked for in the chain.
+        /// Protocol number to find in the chain of headers.
         number: u32,
     },
-    /// A protocol alone: `tcp`, `arp`, `l1`.
+    /// A bare protocol: `tcp`, `arp`, `l1`.
     Protocol(Protocol),
-    /// `gateway NAME`: to or from its MAC address, and neither to nor from its IP addresses.
+    /// `gateway NAME`: the host's MAC address matches, but none of its IP addresses does.
     Gateway {
         /// The qualifier in front.
         protocol: Option<Protocol>,
-        /// MAC addresses of the name.
+        /// MAC addresses of the host.
         macs: Vec<[u8; 6]>,
-        /// IP addresses of the name.
+        /// IP addresses of the host.
         addresses: Vec<Network>,
     },
     /// `broadcast`, `ether broadcast`, `ip broadcast`.
     Broadcast(Option<Protocol>),
     /// `multicast`, `ip multicast`, `ip6 multicast`.
     Multicast(Option<Protocol>),
-    /// `less N`: the packet has N bytes or fewer.
+    /// `less N`: packets of at most N bytes.
     Less(u32),
-    /// `greater N`: the packet has N bytes or more.
+    /// `greater N`: packets of at least N bytes.
     Greater(u32),
     /// `byte INDEX OP VALUE` (undocumented in pcap-filter(7)).
     Byte {
@@ -271,7 +273,7 @@ pub enum Primitive {
         index: u32,
         /// `=`, `<`, `>`, `&`, `|`.
         operator: ByteOperator,
-        /// What to compare with.
+        /// Number to compare with.
         value: u32,
     },
     /// `inbound`.
@@ -292,35 +294,35 @@ pub enum Primitive {
     Geneve(Option<u32>),
     /// `vxlan [VNI]`.
     Vxlan(Option<u32>),
-    /// `tunnel`: the packet carries another (dialect `weir`).
+    /// `tunnel`: the packet carries another packet (dialect `weir`).
     Tunnel,
     /// `llc`, `llc TYPE`.
     Llc(LlcKind),
     /// `type …`, `type … subtype …`, `subtype …` of 802.11: `frame_control & mask == value` on the first byte.
     WlanType {
-        /// The bits that were asked for.
+        /// Expected value of the bits in `mask`.
         value: u32,
-        /// Which bits count.
+        /// Bits to compare.
         mask: u32,
     },
     /// `dir nods|tods|fromds|dstods|N` of 802.11: the lowest two bits of the second byte.
     WlanDirection(u32),
-    /// ATM and signalling: `vpi`, `vci` and what stands for one of its values.
+    /// ATM and signalling: `vpi`, `vci`, and the keywords for particular values of them.
     Atm(AtmKind),
     /// SS7: `fisu`, `lssu`, `msu`, `sio`, `opc`, `dpc`, `sls` and their `h` forms.
     Mtp(MtpKind),
-    /// Two arithmetic expressions, compared.
+    /// A comparison of two arithmetic expressions.
     Relation {
-        /// On the left.
+        /// Left operand.
         left: ArithId,
-        /// The sign.
+        /// Comparison operator.
         comparison: Comparison,
-        /// On the right.
+        /// Right operand.
         right: ArithId,
     },
 }
 
-/// What `byte` does.
+/// Operator of `byte`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are the signs")]
 pub enum ByteOperator {
@@ -331,7 +333,7 @@ pub enum ByteOperator {
     Or,
 }
 
-/// The sign between two arithmetic expressions.
+/// Comparison operator between two arithmetic expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are the signs")]
 pub enum Comparison {
@@ -343,10 +345,10 @@ pub enum Comparison {
     AtLeast,
 }
 
-/// What `llc` asks for.
+/// The kind of LLC frame that `llc` tests for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LlcKind {
-    /// `llc`: an LLC header at all.
+    /// `llc`: any LLC header.
     Any,
     /// `llc i`.
     Information,
@@ -354,19 +356,19 @@ pub enum LlcKind {
     Supervisory,
     /// `llc u`.
     Unnumbered,
-    /// `llc rr`, `rnr`, `rej`: the supervisory function.
+    /// `llc rr`, `rnr`, `rej`: a supervisory function.
     SupervisoryKind(u8),
-    /// `llc ui`, `sabme`, `disc`, ...: the unnumbered function.
+    /// `llc ui`, `sabme`, `disc`, ...: an unnumbered function.
     UnnumberedKind(u8),
 }
 
-/// Questions of ATM.
+/// ATM terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are those of pcap-filter(7)")]
 pub enum AtmKind {
-    /// `vpi N`, or a comparison: any of these.
+    /// `vpi N` or comparisons, any of which may hold.
     Vpi(Vec<(Comparison, u32)>),
-    /// `vci N`, or a comparison: any of these.
+    /// `vci N` or comparisons, any of which may hold.
     Vci(Vec<(Comparison, u32)>),
     Lane,
     Llc,
@@ -382,7 +384,7 @@ pub enum AtmKind {
     Metaconnect,
 }
 
-/// Questions of SS7.
+/// SS7 terms.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are those of pcap-filter(7)")]
 pub enum MtpKind {
@@ -395,7 +397,7 @@ pub enum MtpKind {
     Msu {
         high_speed: bool,
     },
-    /// `sio`, `opc`, `dpc`, `sls`, and their `h` forms: any of these.
+    /// `sio`, `opc`, `dpc`, `sls`, and their `h` forms; any of the comparisons may hold.
     Field {
         field: MtpField,
         high_speed: bool,
@@ -403,7 +405,7 @@ pub enum MtpKind {
     },
 }
 
-/// A field of SS7.
+/// An SS7 field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are those of pcap-filter(7)")]
 pub enum MtpField {
@@ -413,7 +415,7 @@ pub enum MtpField {
     Sls,
 }
 
-/// An arithmetic expression.
+/// A node of an arithmetic expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Arith {
     /// A number.
@@ -422,22 +424,22 @@ pub enum Arith {
     Length,
     /// `proto[index:size]`.
     Accessor {
-        /// Whose header `index` counts from.
+        /// Protocol whose header `index` counts from.
         protocol: Protocol,
-        /// Bytes from there.
+        /// Offset in bytes.
         index: ArithId,
-        /// 1, 2 or 4.
+        /// Width in bytes: 1, 2 or 4.
         size: u8,
     },
     /// `-x`.
     Negate(ArithId),
     /// `left operation right`.
     Binary {
-        /// Which.
+        /// Operator.
         operation: Operation,
-        /// On the left.
+        /// Left operand.
         left: ArithId,
-        /// On the right.
+        /// Right operand.
         right: ArithId,
     },
 }

@@ -1,28 +1,28 @@
-//! What is wrong with an expression, and where.
+//! Compilation errors and their place in the text.
 
 mod render;
 
 use std::fmt;
 use std::ops::Range;
 
-/// An expression that cannot be compiled.
+/// An error in an expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Error {
-    /// What is wrong, in one sentence without a stop.
+    /// Message: one sentence without a full stop.
     pub message: String,
-    /// Where, in bytes of the text; empty at the end if something is missing there.
+    /// Byte range in the source; empty, at the end, if something is missing there.
     pub span: Range<usize>,
-    /// What would mend it: "did you mean `port`?"
+    /// A suggestion: "did you mean `port`?"
     pub help: Option<String>,
 }
 
 impl Error {
-    /// An error at `span`.
+    /// Creates an error at `span`.
     pub fn new(message: impl Into<String>, span: Range<usize>) -> Self {
         Self { message: message.into(), span, help: None }
     }
 
-    /// The same with what would mend it.
+    /// Adds a suggestion.
     pub fn help(mut self, help: impl Into<String>) -> Self {
         self.help = Some(help.into());
         self

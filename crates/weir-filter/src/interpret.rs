@@ -1,4 +1,4 @@
-//! The meaning of a graph, spelled out: slow, obvious, and what every back end is compared with.
+//! Reference interpreter: slow and obvious. Every back end is compared with it.
 
 use std::borrow::Cow;
 
@@ -10,13 +10,13 @@ use crate::set::{Lookup, Set};
 pub struct Packet<'a> {
     /// The captured bytes.
     pub data: &'a [u8],
-    /// Bytes on the wire.
+    /// Length on the wire, in bytes.
     pub length: u32,
-    /// What is known beside the bytes.
+    /// Metadata.
     pub meta: Metadata,
 }
 
-/// What is known of a packet beside its bytes: see [`Meta`].
+/// Metadata of a packet: see [`Meta`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Metadata {
     /// [`Meta::Protocol`].
@@ -25,57 +25,57 @@ pub struct Metadata {
     pub packet_type: u8,
     /// [`Meta::Interface`].
     pub interface: u32,
-    /// The tag that was taken off, and its EtherType.
+    /// The VLAN tag that was stripped, if any.
     pub vlan: Option<VlanTag>,
 }
 
-/// A VLAN tag beside its frame.
+/// A VLAN tag kept outside its frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct VlanTag {
     /// Its EtherType: 0x8100, 0x88a8 or 0x9100.
     pub protocol: u16,
-    /// Priority, drop eligibility and number.
+    /// Priority, drop eligible indicator and VLAN ID.
     pub tci: u16,
 }
 
-/// What became of a packet.
+/// The result of running a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outcome {
-    /// It is wanted.
+    /// Whether the packet matched.
     pub accepted: bool,
-    /// The term whose question was the last.
+    /// Term of the last test.
     pub decided_by: TermId,
-    /// Questions that were asked.
+    /// Number of tests evaluated.
     pub steps: u32,
 }
 
-/// A filter to be run by interpretation.
+/// Interprets a filter.
 #[derive(Debug)]
 pub struct Interpreter<'a> {
     graph: Cow<'a, Graph>,
     sets: Vec<Lookup>,
 }
 
-/// The packet is refused because a value cannot be computed.
+/// The packet is rejected because a value cannot be computed.
 struct Refused;
 
 impl<'a> Interpreter<'a> {
-    /// Prepares `graph`, whose sets are `sets`.
+    /// Creates an interpreter of `graph`, whose sets are `sets`.
     pub fn new(graph: &'a Graph, sets: &[Set]) -> Self {
         Self { graph: Cow::Borrowed(graph), sets: sets.iter().map(Lookup::new).collect() }
     }
 
-    /// The same with a graph of its own.
+    /// Creates an interpreter that owns its graph.
     pub fn owning(graph: Graph, sets: &[Set]) -> Interpreter<'static> {
         Interpreter { graph: Cow::Owned(graph), sets: sets.iter().map(Lookup::new).collect() }
     }
 
-    /// What the filter answers: the snap length, or 0.
+    /// Returns the filter's result: the snap length, or 0.
     pub fn run(&self, packet: &Packet<'_>) -> u32 {
         if self.trace(packet).accepted { self.graph.snap_len } else { 0 }
     }
 
-    /// Runs the filter and tells how it came to its answer.
+    /// Runs the filter and reports how it reached its result.
     pub fn trace(&self, packet: &Packet<'_>) -> Outcome {
         let mut slots = vec![0; self.graph.slots().into()];
         let mut outcome = Outcome { accepted: false, decided_by: TermId::NONE, steps: 0 };
@@ -124,7 +124,7 @@ impl<'a> Interpreter<'a> {
         }
     }
 
-    /// Evaluates without recursion: an expression may be nested as deep as its text is long.
+    /// Evaluates a value without recursion: an expression may be nested as deep as its text is long.
     fn evaluate(&self, id: ValueId, packet: &Packet<'_>, slots: &[u32]) -> Result<u32, Refused> {
         enum Task {
             Visit(ValueId),
@@ -170,7 +170,7 @@ impl<'a> Interpreter<'a> {
 }
 
 impl Packet<'_> {
-    /// The bytes at `offset`, if they were captured.
+    /// Returns the bytes at `offset`, if they were captured.
     pub(crate) fn load(&self, offset: u32, width: Width) -> Option<u32> {
         let bytes = self.data.get(offset as usize..)?.get(..width as usize)?;
         Some(bytes.iter().fold(0, |number, &byte| number << 8 | u32::from(byte)))
@@ -180,11 +180,11 @@ impl Packet<'_> {
 /// `PACKET_HOST` and `PACKET_OUTGOING` (linux/if_packet.h).
 const INCOMING: u8 = 0;
 const OUTGOING: u8 = 4;
-/// None of the kernel's, of which the last is 7.
+/// Not one of the kernel's packet types, which end at 7.
 const UNKNOWN_DIRECTION: u8 = 0xff;
 
 impl Metadata {
-    /// Of a packet of which nothing is known but perhaps the direction: whether it went out.
+    /// Creates metadata for a packet of which at most the direction is known: whether it is outgoing.
     pub fn of_direction(outgoing: Option<bool>) -> Self {
         let packet_type = match outgoing {
             Some(true) => OUTGOING,
@@ -194,7 +194,7 @@ impl Metadata {
         Self { packet_type, ..Self::default() }
     }
 
-    /// One of them as a number; what is not there is 0.
+    /// Returns one field as a number, 0 if it is absent.
     pub fn get(&self, meta: Meta) -> u32 {
         match meta {
             Meta::Protocol => self.protocol.into(),

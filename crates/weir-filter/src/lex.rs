@@ -1,4 +1,4 @@
-//! From text to tokens, cut where libpcap cuts them: the longest form that fits wins, a keyword over a name.
+//! Lexer. It splits text where libpcap does: the longest match wins, and a keyword beats a name.
 
 mod address;
 
@@ -9,29 +9,29 @@ use crate::{Dialect, Error};
 
 pub(crate) use address::{mac, words_of};
 
-/// A piece of the text.
+/// A token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Token<'t> {
-    /// What it is.
+    /// Kind and value.
     pub(crate) kind: Kind<'t>,
-    /// Where it begins, in bytes.
+    /// Start, in bytes.
     pub(crate) start: usize,
-    /// Where it ends.
+    /// End, in bytes.
     pub(crate) end: usize,
 }
 
-/// What a token is.
+/// The kind of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind<'t> {
-    /// The text is at its end.
+    /// End of the text.
     End,
-    /// A word of the language; `&&`, `||` and `!` are `and`, `or` and `not`.
+    /// A keyword; `&&`, `||` and `!` are `and`, `or` and `not`.
     Word(&'static str),
-    /// A name: a word that the language does not know, or one escaped by `\`.
+    /// A name: a word that is not a keyword, or one escaped with `\`.
     Name(&'t str),
-    /// A number, or a name for one.
+    /// A number, or a word that stands for one.
     Number(u32),
-    /// Two to four numbers with dots between.
+    /// Two to four numbers separated by dots.
     Dotted(&'t str),
     /// An IPv6 address.
     Ipv6([u32; 4]),
@@ -39,22 +39,22 @@ pub(crate) enum Kind<'t> {
     Mac([u8; 6]),
     /// `$ab`.
     ArcNet(u8),
-    /// A sign; `==` is `=`.
+    /// Punctuation; `==` is `=`.
     Sign(&'static str),
-    /// What stands between `{` and `}` (dialect `weir`).
+    /// The text between `{` and `}` (dialect `weir`).
     Members(&'t str),
-    /// The name behind `@` (dialect `weir`).
+    /// The name after `@` (dialect `weir`).
     SetName(&'t str),
 }
 
 impl Token<'_> {
-    /// Where it stands.
+    /// Returns the token's byte range.
     pub(crate) fn span(&self) -> Range<usize> {
         self.start..self.end
     }
 }
 
-/// Signs, the longer ones first. `;`, `{` and `@` belong to the dialect `weir` and are looked for elsewhere.
+/// Punctuation, longest first. `;`, `{` and `@` belong to the dialect `weir` and are handled separately.
 const SIGNS: &[(&str, Kind<'static>)] = &[
     ("&&", Kind::Word("and")),
     ("||", Kind::Word("or")),
@@ -83,7 +83,7 @@ const SIGNS: &[(&str, Kind<'static>)] = &[
     ("=", Kind::Sign("=")),
 ];
 
-/// Cuts a text into tokens.
+/// Splits a text into tokens.
 #[derive(Debug)]
 pub(crate) struct Lexer<'t> {
     text: &'t str,
@@ -92,12 +92,12 @@ pub(crate) struct Lexer<'t> {
 }
 
 impl<'t> Lexer<'t> {
-    /// Begins at the beginning of `text`.
+    /// Creates a lexer at the start of `text`.
     pub(crate) fn new(text: &'t str, dialect: Dialect) -> Self {
         Self { text, at: 0, dialect }
     }
 
-    /// The next token; [`Kind::End`] again and again at the end.
+    /// Returns the next token; at the end, [`Kind::End`] every time.
     pub(crate) fn next(&mut self) -> Result<Token<'t>, Error> {
         self.at = skip(self.text, self.at, self.dialect)?;
         let start = self.at;
@@ -106,7 +106,7 @@ impl<'t> Lexer<'t> {
         Ok(Token { kind, start, end: self.at })
     }
 
-    /// The token that `rest` begins with, and its length.
+    /// Returns the token at the start of `rest`, and its length.
     fn token(&self, rest: &'t str) -> Result<(Kind<'t>, usize), Error> {
         let Some(first) = rest.chars().next() else { return Ok((Kind::End, 0)) };
         let begin = self.at;
@@ -138,7 +138,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// A run of letters, digits and `-`, `_`, `.`.
+    /// Reads a run of letters, digits, `-`, `_` and `.`.
     fn word(&self, word: &'t str) -> Result<(Kind<'t>, usize), Error> {
         let here = self.at..self.at + word.len();
         let kind = if let Some(address) = mac(word) {
@@ -157,7 +157,7 @@ impl<'t> Lexer<'t> {
         Ok((kind, word.len()))
     }
 
-    /// `$ab`, one or two digits.
+    /// Reads `$ab`: one or two digits.
     fn arcnet(&self, rest: &'t str) -> Result<(Kind<'t>, usize), Error> {
         let digits = rest.bytes().skip(1).take(2).take_while(u8::is_ascii_hexdigit).count();
         match u8::from_str_radix(&rest[1..=digits], 16) {
@@ -168,7 +168,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// `\name`: a name whatever it looks like.
+    /// Reads `\name`, a name whatever it looks like.
     fn escaped(&self, rest: &'t str) -> Result<(Kind<'t>, usize), Error> {
         let ends = |letter: char| match letter {
             ' ' | '!' | '(' | ')' | '\n' | '\t' | '\r' => true,
@@ -183,7 +183,7 @@ impl<'t> Lexer<'t> {
         Ok((Kind::Name(name), 1 + name.len()))
     }
 
-    /// What the dialect `weir` adds.
+    /// Reads tokens that only the dialect `weir` has.
     fn added(&self, first: char, rest: &'t str) -> Result<Option<(Kind<'t>, usize)>, Error> {
         Ok(match first {
             ';' => Some((Kind::Sign(";"), 1)),
@@ -216,7 +216,7 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// Where the next token begins: behind blanks and, in the dialect `weir`, comments.
+/// Returns where the next token begins, after blanks and, in the dialect `weir`, comments.
 pub(crate) fn skip(text: &str, mut at: usize, dialect: Dialect) -> Result<usize, Error> {
     loop {
         let rest = &text[at..];
@@ -238,14 +238,14 @@ pub(crate) fn skip(text: &str, mut at: usize, dialect: Dialect) -> Result<usize,
     }
 }
 
-/// Length of the word that `rest` begins with: letters, digits and `-`, `_`, `.`, of which the first two do not end it.
+/// Returns the length of the word at the start of `rest`: letters, digits, `-`, `_` and `.`, not ending in `-` or `_`.
 fn word_length(rest: &str) -> usize {
     let inside = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let run = rest.bytes().take_while(|&byte| inside(byte)).count();
     rest[..run].trim_end_matches(['-', '_']).len()
 }
 
-/// A number in C's notation; `None` if the word is none.
+/// Parses a number in C notation; returns `None` if the word is not one.
 pub(crate) fn number(word: &str) -> Option<Result<u32, String>> {
     let (digits, radix) = match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
         Some(hex) => (hex, 16),

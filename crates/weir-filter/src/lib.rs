@@ -1,13 +1,13 @@
-//! Packet filter expressions: the language of [pcap-filter(7)] and more, compiled to every machine that weir filters on.
+//! Packet filter expressions, in the language of [pcap-filter(7)] and its extensions, and the back ends that run them.
 //!
 //! ```text
 //! text -> lex, parse -> Ast -> lower::{weir, pcap} -> Graph -> pass/* -> Graph -> emit::cbpf   classic BPF
 //!                                                                              -> emit::ebpf   eBPF for XDP, tc, sockets
-//!                                                                              -> interpret    the meaning of all
+//!                                                                              -> interpret    the reference semantics
 //! ```
 //!
-//! Native code is made of the same graph by the crate `weir-native`, which needs unsafe code. Nothing here does I/O; names are
-//! looked up through [`names::Names`].
+//! The crate `weir-native` compiles the same graph to native code; it is separate because it needs unsafe code. This
+//! crate does no I/O: it looks names up through [`names::Names`].
 //!
 //! [pcap-filter(7)]: https://www.tcpdump.org/manpages/pcap-filter.7.html
 
@@ -35,72 +35,73 @@ use crate::ast::{Ast, Expr, ExprId, Primitive, Protocol};
 use crate::graph::Graph;
 use crate::names::Names;
 
-/// What the words of an expression mean.
+/// The rules by which an expression is read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
-    /// What users expect, the same live and from a file.
+    /// The meaning users expect, identical for live capture and files.
     #[default]
     Weir,
-    /// What libpcap's compiler makes of them, to the letter, its optimiser aside.
+    /// Exactly what libpcap's compiler generates, before its optimiser.
     Pcap,
 }
 
-/// What a receiver knows of packets beside their bytes ([`graph::Meta`]).
+/// The metadata that a receiver has for a packet, beyond its bytes ([`graph::Meta`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beside {
-    /// Nothing.
+    /// None.
     Nothing,
-    /// Of some packets the direction, as files may ([`interpret::Metadata::of_direction`]).
+    /// The direction of some packets, as files may record it ([`interpret::Metadata::of_direction`]).
     Direction,
-    /// All, and the outer VLAN tag is there and not in the packet: the kernel.
+    /// All metadata. The outer VLAN tag is there and not in the packet, as in the kernel.
     All,
 }
 
-/// What to compile for.
+/// Compilation options.
 #[derive(Clone, Copy, Debug)]
 pub struct Options<'a> {
-    /// What the words mean.
+    /// Dialect of the expression.
     pub dialect: Dialect,
     /// Link type of the packets: a `LINKTYPE_` number of <https://www.tcpdump.org/linktypes.html>.
     pub link_type: u16,
-    /// Bytes that an accepted packet is cut to.
+    /// Snap length: accepted packets are cut to this many bytes.
     pub snap_len: u32,
-    /// What the receiver knows of packets beside their bytes.
+    /// Metadata that the receiver has for a packet.
     pub metadata: Beside,
-    /// Headers that the link type has in the byte order of the capturing host are in the other order (`LINKTYPE_NULL`).
+    /// Whether headers that the link type defines in the capturing host's byte order (`LINKTYPE_NULL`) are in the
+    /// opposite order.
     pub swapped: bool,
-    /// Link types of other packets that the same filter is for: a term that can be asked of those alone is false here, where
-    /// it would be refused.
+    /// Other link types that this filter is also compiled for. A term that applies only to those is false here;
+    /// otherwise it would be an error.
     pub others: &'a [u16],
-    /// Mask of the interface's IPv4 network, for `ip broadcast`.
+    /// Netmask of the interface's IPv4 network, for `ip broadcast`.
     pub netmask: Option<u32>,
-    /// Who knows names.
+    /// Name resolver.
     pub names: &'a dyn Names,
 }
 
-/// A filter, compiled as far as all back ends have in common.
+/// A compiled filter, up to the point where back ends differ.
 #[derive(Clone, Debug)]
 pub struct Filter {
-    /// The expression as it was written.
+    /// Source text.
     pub text: String,
-    /// What was understood.
+    /// Parsed expression.
     pub ast: Ast,
-    /// What it means in bytes, term by term, before any pass.
+    /// Graph of the expression, before any pass.
     pub lowered: Graph,
-    /// The same after all passes that every back end gains from.
+    /// `lowered` after all passes that help every back end.
     pub graph: Graph,
 }
 
-/// The link type of which VLAN tags are taken off.
+/// The link type whose VLAN tags are stripped.
 const ETHERNET: u16 = 1;
 
 impl Filter {
-    /// It is known that no packet is wanted.
+    /// Returns whether the filter is known to reject every packet.
     pub fn is_never(&self) -> bool {
         self.graph.root() == Graph::REFUSE
     }
 
-    /// It asks for VLAN tags of the packet itself: `vlan 5`, `ether proto 0x8100`.
+    /// Returns whether the filter tests for VLAN tags explicitly: `vlan 5`, `ether proto 0x8100`.
     pub fn asks_for_tags(&self) -> bool {
         let asks = |leaf: &Expr| match leaf {
             Expr::Term(term) => match self.ast.terms[*term as usize].primitive {
@@ -113,9 +114,11 @@ impl Filter {
         lower::leaves(&self.ast).iter().any(asks)
     }
 
-    /// Where no packet is wanted because of a term that asks for what packets of this link type never are, and those of Ethernet
-    /// may be: ARP in raw IP. `None`, too, where the filter is for others besides that can match; `options` are those that
-    /// it was compiled with.
+    /// Returns an error if the filter rejects every packet because a term can match Ethernet frames but never packets
+    /// of this link type, such as ARP in raw IP.
+    ///
+    /// `options` are those that it was compiled with. Returns `None` if the filter is also for other link types and can
+    /// match there.
     pub fn lacks(&self, options: &Options<'_>) -> Option<Error> {
         let can_match = |ast: &Ast, options: &Options<'_>| {
             let mut ast = ast.clone();
@@ -140,7 +143,7 @@ impl Filter {
     }
 }
 
-/// Compiles `text`. An empty one accepts everything.
+/// Compiles `text`. An empty expression accepts every packet.
 pub fn compile(text: &str, options: &Options<'_>) -> Result<Filter, Error> {
     let mut ast = parse::parse(text, options)?;
     let lowered = lower(&mut ast, text, options)?;
@@ -148,7 +151,7 @@ pub fn compile(text: &str, options: &Options<'_>) -> Result<Filter, Error> {
     Ok(Filter { text: text.to_owned(), ast, lowered, graph })
 }
 
-/// What the expression means in bytes. Sets that it is asked by are added to it.
+/// Lowers an expression to a graph, and adds the sets that the graph looks up to the expression.
 fn lower(ast: &mut Ast, text: &str, options: &Options<'_>) -> Result<Graph, Error> {
     Ok(match options.dialect {
         Dialect::Weir => {

@@ -1,62 +1,62 @@
-//! Sets of addresses and ports: what a filter can look up rather than compare one by one.
+//! Sets of addresses and ports, which a filter looks up instead of comparing members one by one.
 //!
-//! A set belongs to a filter under a number; in the kernel it is a map (a hash for exact members, a trie for prefixes), which
-//! may change while the filter runs.
+//! A filter refers to its sets by number. In the kernel a set is a map (a hash for exact members, a trie for prefixes),
+//! whose members may change while the filter runs.
 
 use std::collections::HashSet;
 use std::fmt;
 
-/// A set of a filter: its index in [`crate::ast::Ast::sets`], or behind those among what lowering added.
+/// The number of a set: an index into [`crate::ast::Ast::sets`], followed by the sets that lowering added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SetId(pub u32);
 
-/// A member: the key's words, most significant first. Of a prefix, the bits behind it are zero.
+/// A set member: the words of a key, most significant first. Bits after the prefix are zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Member<const WORDS: usize> {
     /// The key.
     pub key: [u32; WORDS],
-    /// How many of its bits count, from the most significant on.
+    /// Prefix length in bits, from the most significant bit.
     pub bits: u8,
 }
 
-/// What is in a set. Members are sorted and unique once [`Contents::normalise`] was called.
+/// The members of a set. They are sorted and unique after [`Contents::normalise`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Contents {
-    /// Ports and other small numbers, exact.
+    /// Ports and other small numbers, matched exactly.
     Numbers(Vec<u32>),
-    /// MAC addresses, exact: the first two bytes, then four.
+    /// MAC addresses, matched exactly: the first two bytes, then the other four.
     Macs(Vec<[u32; 2]>),
-    /// IPv4 networks; hosts are prefixes of 32 bits.
+    /// IPv4 networks; a host has a prefix length of 32.
     Ipv4(Vec<Member<1>>),
-    /// IPv6 networks; hosts are prefixes of 128 bits.
+    /// IPv6 networks; a host has a prefix length of 128.
     Ipv6(Vec<Member<4>>),
 }
 
-/// What the words that list members are.
+/// How the words in a member list are read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Holds {
-    /// IP addresses and networks; a number without dots is an address.
+    /// IP addresses and networks; a plain number is an address.
     Hosts,
-    /// The same, where a number without dots is that of a network: 10 is 10.0.0.0/8.
+    /// IP addresses and networks; a plain number is a network: 10 is 10.0.0.0/8.
     Networks,
     /// MAC addresses.
     Macs,
     /// Ports.
     Ports,
-    /// Ports of TCP, by whose names services are read.
+    /// TCP ports; service names are looked up for TCP.
     TcpPorts,
-    /// The same of UDP.
+    /// UDP ports; service names are looked up for UDP.
     UdpPorts,
-    /// The same of SCTP.
+    /// SCTP ports; service names are looked up for SCTP.
     SctpPorts,
-    /// VLANs.
+    /// VLAN IDs.
     Vlans,
 }
 
-/// The name of a set, by which it can be changed.
+/// The name of a set, used to change its members.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct SetName {
-    /// What the expression calls it: `@NAME` without the sign.
+    /// The name in the expression: `NAME` of `@NAME`.
     pub text: String,
     /// How its members are read.
     pub holds: Holds,
@@ -68,17 +68,17 @@ impl fmt::Display for SetName {
     }
 }
 
-/// A set of a filter.
+/// A set used by a filter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Set {
-    /// Its name, if it has one.
+    /// Name, if any.
     pub name: Option<SetName>,
-    /// What is in it.
+    /// Members.
     pub contents: Contents,
 }
 
 impl Set {
-    /// Words of a key.
+    /// Returns the number of words in a key.
     pub fn words(&self) -> usize {
         match self.contents {
             Contents::Numbers(_) | Contents::Ipv4(_) => 1,
@@ -87,7 +87,7 @@ impl Set {
         }
     }
 
-    /// Members.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         match &self.contents {
             Contents::Numbers(members) => members.len(),
@@ -97,12 +97,12 @@ impl Set {
         }
     }
 
-    /// Nothing is in it.
+    /// Returns whether the set has no members.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Whether `key`, of [`Set::words`] words, is a member: by looking at each, as the reference for what is faster.
+    /// Returns whether `key`, of [`Set::words`] words, is a member. A linear search: the reference for faster look-ups.
     pub fn contains(&self, key: &[u32]) -> bool {
         match &self.contents {
             Contents::Numbers(members) => members.contains(&key[0]),
@@ -114,7 +114,7 @@ impl Set {
 }
 
 impl Contents {
-    /// Sorts the members and drops those that are there twice.
+    /// Sorts the members and removes duplicates.
     pub fn normalise(&mut self) {
         fn sort<T: Ord>(members: &mut Vec<T>) {
             members.sort_unstable();
@@ -130,22 +130,22 @@ impl Contents {
 }
 
 impl<const WORDS: usize> Member<WORDS> {
-    /// Whether `key` begins with this prefix.
+    /// Returns whether `key` begins with this prefix.
     pub fn covers(&self, key: &[u32]) -> bool {
         masked(&self.key, self.bits.into()) == masked(&key[..WORDS], self.bits.into())
     }
 }
 
-/// The first `bits` bits of a word, or all.
+/// Returns a mask of the first `bits` bits of a word, at most all of them.
 pub fn prefix_mask(bits: u32) -> u32 {
     if bits == 0 { 0 } else { u32::MAX << (32 - bits.min(32)) }
 }
 
-/// A set that answers fast, whatever its size.
+/// A set prepared for fast look-up at any size.
 #[derive(Clone, Debug)]
 pub struct Lookup {
     words: usize,
-    /// Members by the number of bits that count; all bits for exact sets.
+    /// Members by prefix length; exact sets use the full length.
     lengths: Vec<(u32, HashSet<[u32; 4]>)>,
 }
 
@@ -171,13 +171,13 @@ impl Lookup {
         }
     }
 
-    /// Whether `key` is a member.
+    /// Returns whether `key` is a member.
     pub fn contains(&self, key: &[u32]) -> bool {
         self.lengths.iter().any(|(bits, members)| members.contains(&masked(&key[..self.words], *bits)))
     }
 }
 
-/// The first `bits` bits of a key, zeros behind them.
+/// Returns the first `bits` bits of a key, followed by zeros.
 fn masked(key: &[u32], mut bits: u32) -> [u32; 4] {
     let mut masked = [0; 4];
     for (to, from) in masked.iter_mut().zip(key) {

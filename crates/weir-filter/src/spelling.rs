@@ -1,13 +1,13 @@
-//! Words that were misspelt.
+//! Suggestions for misspelt words.
 
-/// Longest word that is compared, in bytes: all words of the language are shorter.
+/// Longest word to compare, in bytes; all keywords are shorter.
 const LONGEST: usize = 40;
 
-/// What of a text is shown within a message, in characters.
+/// Longest excerpt of a text in a message, in characters.
 const SHOWN: usize = 40;
 
-/// The word that `written` was probably meant for: a few letters differ, in few enough places for its length; of several
-/// rather one whose first letter is right.
+/// Returns the word that `written` was probably meant to be: the one with the fewest differing letters, if they are few
+/// for its length. Among equals, one with the same first letter is preferred.
 pub(crate) fn nearest<'w>(written: &str, words: impl Iterator<Item = &'w str>) -> Option<&'w str> {
     if written.len() > LONGEST {
         return None;
@@ -19,7 +19,7 @@ pub(crate) fn nearest<'w>(written: &str, words: impl Iterator<Item = &'w str>) -
     near.min_by_key(|&(distance, word)| (distance, !begins_alike(word))).map(|(_, word)| word)
 }
 
-/// How many letters have to be put in, left out, changed or exchanged with their neighbour to make one word of the other.
+/// Returns the number of letters to insert, delete, replace or swap with a neighbour to turn one word into the other.
 fn distance(from: &str, to: &str) -> usize {
     let (from, to) = (from.as_bytes(), to.as_bytes());
     let mut before = vec![0; to.len() + 1];
@@ -41,7 +41,7 @@ fn distance(from: &str, to: &str) -> usize {
     last[to.len()]
 }
 
-/// The beginning of a long text.
+/// Returns the beginning of a long text.
 pub(crate) fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN) {
         Some((end, _)) => format!("{}...", &text[..end]),

@@ -1,9 +1,9 @@
-//! The words of the language: what is no name unless escaped by `\`.
+//! The words of the language: names only if escaped with `\`.
 
 use crate::Dialect;
 use crate::ast::Protocol;
 
-/// Protocols, with all their names, sorted.
+/// Protocols with all their names, sorted.
 pub(crate) const PROTOCOLS: &[(&str, Protocol)] = &[
     ("aarp", Protocol::Aarp),
     ("ah", Protocol::Ah),
@@ -54,7 +54,7 @@ pub(crate) const PROTOCOLS: &[(&str, Protocol)] = &[
     ("wlan", Protocol::Link),
 ];
 
-/// All other words, sorted.
+/// All other keywords, sorted.
 const WORDS: &[&str] = &[
     "action",
     "addr1",
@@ -140,10 +140,10 @@ const WORDS: &[&str] = &[
     "vxlan",
 ];
 
-/// What the dialect `weir` adds, sorted.
+/// Keywords that the dialect `weir` adds, sorted.
 const ADDED: &[&str] = &["in", "inner", "let", "tunnel"];
 
-/// Numbers that have a name, sorted: offsets in headers and values of fields.
+/// Words for numbers (header offsets and field values), sorted.
 const NUMBERS: &[(&str, u32)] = &[
     ("icmp-echo", 8),
     ("icmp-echoreply", 0),
@@ -204,13 +204,13 @@ const NUMBERS: &[(&str, u32)] = &[
     ("tcpflags", 13),
 ];
 
-/// Values that have names.
+/// Named values.
 pub(crate) type Names = &'static [(&'static str, u32)];
 
-/// Supervisory functions of LLC (ISO 8802-2, 5.4.2.3), as in the control field.
+/// Supervisory functions of LLC (ISO 8802-2, 5.4.2.3), as encoded in the control field.
 pub(crate) const SUPERVISORY: Names = &[("rr", 0x01), ("rnr", 0x05), ("rej", 0x09)];
 
-/// Unnumbered functions of LLC, as in the control field without the poll bit.
+/// Unnumbered functions of LLC, as encoded in the control field without the poll bit.
 pub(crate) const UNNUMBERED: Names = &[
     ("ui", 0x03),
     ("ua", 0x63),
@@ -222,19 +222,19 @@ pub(crate) const UNNUMBERED: Names = &[
     ("frmr", 0x87),
 ];
 
-/// The protocol that a word names.
+/// Returns the protocol that a word names.
 pub(crate) fn protocol(word: &str) -> Option<Protocol> {
     let index = PROTOCOLS.binary_search_by_key(&word, |entry| entry.0).ok()?;
     Some(PROTOCOLS[index].1)
 }
 
-/// The number that a word names.
+/// Returns the number that a word names.
 pub(crate) fn number(word: &str) -> Option<u32> {
     let index = NUMBERS.binary_search_by_key(&word, |entry| entry.0).ok()?;
     Some(NUMBERS[index].1)
 }
 
-/// The word as it stands in the tables, if it is one of the language and no number.
+/// Returns the word from the tables, if it is a keyword and not a number.
 pub(crate) fn reserved(word: &str, dialect: Dialect) -> Option<&'static str> {
     let in_table = |table: &[&'static str]| table.binary_search(&word).ok().map(|index| table[index]);
     let protocol =
@@ -243,12 +243,12 @@ pub(crate) fn reserved(word: &str, dialect: Dialect) -> Option<&'static str> {
     in_table(WORDS).or_else(protocol).or_else(added)
 }
 
-/// The name of a value.
+/// Returns the name of a value.
 pub(crate) fn name_of(names: Names, value: u32) -> &'static str {
     names.iter().find(|entry| entry.1 == value).map_or("?", |entry| entry.0)
 }
 
-/// Every word of the dialect, numbers included: what a misspelt one may have been meant for.
+/// Returns every word of the dialect, including numbers, as candidates for suggestions.
 pub(crate) fn all(dialect: Dialect) -> impl Iterator<Item = &'static str> {
     let added = if dialect == Dialect::Weir { ADDED } else { &[] };
     let words = WORDS.iter().chain(added).copied();

@@ -1,8 +1,8 @@
-//! From graph to Cranelift's functions.
+//! Translation of a graph to Cranelift IR.
 //!
-//! Each node becomes a block. Blocks are made along the tree of dominators, so what a node has computed, or shown to lie
-//! within the packet, holds for all that it dominates and is kept in tables for them ([`Scope`]); what it only found out on
-//! the way of others (slots) are variables, of which Cranelift makes values.
+//! Each node becomes a block. Blocks are built along the dominator tree: values that a node has computed, and bytes it
+//! has shown to be in the packet, are available in everything it dominates and are tracked in [`Scope`]. Slots, which
+//! depend on the path taken, become Cranelift variables.
 
 use cranelift_codegen::ir::condcodes::IntCC;
 use cranelift_codegen::ir::types::{I16, I32, I64};
@@ -14,37 +14,37 @@ use weir_filter::set::SetId;
 use crate::plan::{NEVER, Plan, evaluated, operands};
 use crate::scope::Scope;
 
-/// Sets as code asks them: what becomes of a key.
+/// How code looks a key up in a set.
 pub(crate) enum Question {
-    /// One of few ranges of words, compared one by one.
+    /// Compares with each of a few ranges of one-word keys.
     Ranges(Vec<(u32, u32)>),
-    /// A bit in a table of 2^16 bits at this address.
+    /// Tests a bit in a table of 2^16 bits at this address.
     Bit(i64),
-    /// `function(table, words...)` is not zero.
+    /// Calls `function(table, words...)`; the result is nonzero for members.
     Call {
-        /// Its address.
+        /// Address of the function.
         function: i64,
-        /// What is looked into.
+        /// Address of the table.
         table: i64,
-        /// Words of a key.
+        /// Number of words in a key.
         words: usize,
     },
 }
 
-/// What the code of a filter takes.
+/// Arguments of a filter's function.
 #[derive(Clone, Copy)]
 struct Arguments {
     /// Address of the packet's first byte.
     data: ir::Value,
-    /// Captured bytes, 64 bits.
+    /// Captured length in bytes, 64 bits.
     captured: ir::Value,
-    /// Bytes on the wire.
+    /// Length on the wire in bytes.
     length: ir::Value,
-    /// Address of what is known beside the bytes, a word each in the order of [`place`].
+    /// Address of the metadata, one word per field in the order of [`place`].
     meta: ir::Value,
 }
 
-/// Which word of what is known beside the bytes.
+/// Returns the index of a metadata field.
 pub(crate) fn place(meta: Meta) -> u16 {
     match meta {
         Meta::Protocol => 0,
@@ -56,7 +56,7 @@ pub(crate) fn place(meta: Meta) -> u16 {
     }
 }
 
-/// Makes the body of a function whose first block is there, with the four arguments.
+/// Emits the body of a function whose entry block exists and has the four arguments.
 pub(crate) fn emit(
     graph: &Graph,
     questions: &[Option<Question>],
@@ -104,15 +104,15 @@ struct Maker<'a, 'f> {
     graph: &'a Graph,
     plan: Plan,
     questions: &'a [Option<Question>],
-    /// Signatures of [`Question::Call`], by words.
+    /// Signatures of [`Question::Call`], by number of words.
     calls: &'a [SigRef],
     builder: &'a mut FunctionBuilder<'f>,
     arguments: Arguments,
-    /// Answers no.
+    /// Block that returns the result for a rejected packet.
     refuse: Block,
-    /// Answers yes.
+    /// Block that returns the result for an accepted packet.
     accept: Block,
-    /// The packet is too short, or a divisor is zero.
+    /// Block for packets that are too short, and for divisors of zero.
     short: Block,
     slots: Vec<Variable>,
     blocks: Vec<Option<Block>>,
@@ -120,7 +120,7 @@ struct Maker<'a, 'f> {
 }
 
 impl Maker<'_, '_> {
-    /// The block of a node.
+    /// Returns the block of a node.
     fn block(&mut self, node: NodeId) -> Block {
         match node {
             node if self.graph.node(node) == Node::Accept => self.accept,
@@ -129,11 +129,11 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// Makes all nodes, each after the one that dominates it, and what that one knew known to it.
+    /// Emits all nodes, each after its immediate dominator and with that node's facts in scope.
     fn nodes(&mut self) {
         enum Task {
             Make(NodeId),
-            /// Forgets what was noted since.
+            /// Drops what was recorded since this mark.
             Forget(usize),
         }
         let root = self.graph.root();
@@ -186,7 +186,7 @@ impl Maker<'_, '_> {
                 match test {
                     Test::Compare { relation, left, right } => self.compare(relation, left, right, ways),
                     Test::Member { set, .. } => {
-                        // Of words side by side the last asks for the longest packet.
+                        // The last of adjacent words needs the longest packet: load it first.
                         let mut words: Vec<ValueId> = evaluated(node).collect();
                         words.reverse();
                         let mut words: Vec<ir::Value> =
@@ -199,7 +199,7 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// Goes on only with packets of so many bytes.
+    /// Continues only for packets of at least `bytes` bytes.
     fn require(&mut self, bytes: u64) {
         debug_assert_ne!(bytes, NEVER, "it leads nowhere");
         if bytes <= self.scope.length() {
@@ -212,7 +212,7 @@ impl Maker<'_, '_> {
         self.go_on_if(enough);
     }
 
-    /// Goes on only if `condition` holds.
+    /// Continues only if `condition` holds.
     fn go_on_if(&mut self, condition: ir::Value) {
         let next = self.builder.create_block();
         self.builder.ins().brif(condition, next, &[], self.short, &[]);
@@ -224,7 +224,7 @@ impl Maker<'_, '_> {
         self.builder.ins().iconst(I32, i64::from(number))
     }
 
-    /// Computes a value, unless that was done by what dominates this place. Not recursive: expressions may be deep.
+    /// Returns a value, computed unless a dominator already has. Not recursive: expressions may be deep.
     fn value(&mut self, id: ValueId) -> ir::Value {
         let mut pending = vec![id];
         while let Some(&id) = pending.last() {
@@ -247,7 +247,7 @@ impl Maker<'_, '_> {
         self.scope.value(id).expect("it was just made")
     }
 
-    /// A value whose operands are there.
+    /// Emits a value whose operands exist.
     fn make(&mut self, id: ValueId) -> ir::Value {
         match self.graph.get(id) {
             Value::Constant(number) => self.number(number),
@@ -268,7 +268,7 @@ impl Maker<'_, '_> {
         }
     }
 
-    /// The bytes of a load as they lie in memory, whose base is there.
+    /// Emits a load, without byte swapping, whose base exists.
     fn raw(&mut self, id: ValueId) -> ir::Value {
         if let Some(raw) = self.scope.raw(id) {
             return raw;
@@ -298,7 +298,7 @@ impl Maker<'_, '_> {
         raw
     }
 
-    /// Where a load from `base` on begins, and what is still to be added, both shown to lie within the packet.
+    /// Returns the address and remaining offset for a load from `base`, after checking that it lies within the packet.
     fn address(&mut self, base: ValueId, offset: u64, end: u64) -> (ir::Value, u64) {
         let start = self.made(base);
         let wraps = u64::from(self.plan.limits[base.0 as usize]) + end > u64::from(u32::MAX);
@@ -316,14 +316,14 @@ impl Maker<'_, '_> {
         (self.builder.ins().iadd(self.arguments.data, start), offset)
     }
 
-    /// Goes on only if `start + bytes` lies within the packet.
+    /// Continues only if `start + bytes` lies within the packet.
     fn within(&mut self, start: ir::Value, bytes: u64) {
         let end = self.builder.ins().iadd_imm_u(start, bytes.cast_signed());
         let enough = self.builder.ins().icmp(IntCC::UnsignedGreaterThanOrEqual, self.arguments.captured, end);
         self.go_on_if(enough);
     }
 
-    /// Bytes as they lie in memory as the number that they are in network byte order.
+    /// Converts bytes in memory order to the number they stand for in network byte order.
     fn ordered(&mut self, raw: ir::Value, width: Width) -> ir::Value {
         if cfg!(target_endian = "big") {
             return raw;
@@ -364,7 +364,7 @@ impl Maker<'_, '_> {
                 }
             }
             Operation::ShiftLeft | Operation::ShiftRight => {
-                // The machine takes the shift by its last five bits.
+                // Cranelift takes the shift amount modulo 32.
                 let shifted = match operation {
                     Operation::ShiftLeft => self.builder.ins().ishl(left, right),
                     _ => self.builder.ins().ushr(left, right),
@@ -400,8 +400,8 @@ impl Maker<'_, '_> {
         self.builder.ins().brif(condition, ways.0, &[], ways.1, &[]);
     }
 
-    /// Both sides in the order in which bytes lie in memory, where the left one is a load, perhaps masked, and the question is
-    /// one that does not care: so nothing has to be turned around.
+    /// Returns both operands in memory byte order, so that no swap is needed, if the left one is an optionally masked
+    /// load and the relation does not depend on byte order.
     fn as_it_lies(
         &mut self,
         relation: Relation,
@@ -474,7 +474,7 @@ impl Maker<'_, '_> {
                 let table = self.builder.ins().iconst(I64, table);
                 let address = self.builder.ins().iadd(table, offset);
                 let bits = self.builder.ins().load(I32, MemFlagsData::trusted(), address, 0);
-                // The machine takes the shift by its last five bits, as it is meant.
+                // The shift amount is taken modulo 32, as intended here.
                 let bit = self.builder.ins().ushr(bits, words[0]);
                 let bit = self.builder.ins().band_imm_u(bit, 1);
                 self.builder.ins().brif(bit, ways.0, &[], ways.1, &[]);

@@ -1,28 +1,30 @@
-//! Long alternatives become sets.
+//! Turns long alternatives into sets.
 //!
-//! `host a or host b or ...` asks whether the source is a, whether the destination is a, whether the source is b, ...: all yes
-//! to the same end. Once both addresses are known to be there, the order does not matter, so each address is asked for once,
-//! whether it is in the set of all. That makes a thousand hosts as fast as ten, and keeps code small and quickly made.
+//! `host a or host b or ...` tests whether the source is a, the destination is a, the source is b, and so on, each
+//! leading to the same node if true. Once both addresses are known to be in the packet, order does not matter, so one
+//! set look-up per address is enough. A thousand hosts are then as fast as ten, and the code stays small and compiles
+//! quickly.
 
 use weir_filter::graph::{Graph, Node, NodeId, Relation, Test, ValueId};
 use weir_filter::set::{Contents, Set, SetId};
 
-/// Questions from which on a set is worth it.
+/// Minimum number of tests to turn into a set.
 const FEWEST: usize = 8;
 
-/// Different values in an alternative, at most.
+/// Maximum number of distinct values in an alternative.
 const MOST_VALUES: usize = 4;
 
-/// Questions of one value each, in the order in which they are asked, all with the same way to go on if the answer is yes.
+/// Consecutive tests of values for equality, all with the same successor if true.
 struct Chain {
-    /// Value and number that it is compared with.
+    /// Value, and number to compare it with.
     questions: Vec<(ValueId, u32)>,
     first: NodeId,
     yes: NodeId,
     no: NodeId,
 }
 
-/// The graph with sets in place of long alternatives, and these sets, numbered from `sets` on; `None`: there are none.
+/// Returns the graph with sets in place of long alternatives, and these sets, numbered from `sets`; `None` if there are
+/// none.
 pub(crate) fn grouped(graph: &Graph, sets: usize) -> Option<(Graph, Vec<Set>)> {
     let callers = callers(graph);
     let mut chains: Vec<Option<Chain>> = Vec::new();
@@ -41,7 +43,7 @@ pub(crate) fn grouped(graph: &Graph, sets: usize) -> Option<(Graph, Vec<Set>)> {
     chains.iter().any(Option::is_some).then(|| rebuilt(graph, &callers, &chains, sets))
 }
 
-/// Of each node, how often it is gone on at, by nodes that are reached; the root once more.
+/// Counts, for each node, the reachable edges to it. The root has one more.
 pub(crate) fn callers(graph: &Graph) -> Vec<u32> {
     let mut callers = vec![0; graph.nodes().len()];
     callers[graph.root().0 as usize] = 1;
@@ -53,11 +55,12 @@ pub(crate) fn callers(graph: &Graph) -> Vec<u32> {
     callers
 }
 
-/// A chain that begins at `start` or, where values come up later that may refuse the packet, behind it. Its nodes are `seen`.
+/// Finds a chain that starts at `start`, or later if values that may reject the packet first appear there. Marks its
+/// nodes in `seen`.
 fn chain(graph: &Graph, start: NodeId, callers: &[u32], seen: &mut [bool]) -> Option<Chain> {
     let (mut questions, mut nodes) = (Vec::new(), Vec::new());
     let mut values: Vec<ValueId> = Vec::new();
-    // The first question at which all values are known.
+    // The first test at which all values are known.
     let mut complete = 0;
     let (mut at, mut yes) = (start, None);
     while let Node::Branch {
@@ -72,7 +75,7 @@ fn chain(graph: &Graph, start: NodeId, callers: &[u32], seen: &mut [bool]) -> Op
             break;
         }
         if !values.contains(&left) {
-            // What is long enough is not given up for one more value: so no question is looked at many times.
+            // Keep a chain that is long enough rather than add a value, so that no test is visited many times.
             if values.len() == MOST_VALUES || questions.len() - complete >= FEWEST {
                 break;
             }
@@ -120,7 +123,7 @@ fn rebuilt(graph: &Graph, callers: &[u32], chains: &[Option<Chain>], sets: usize
     (new, added)
 }
 
-/// A question for each value of the chain; that of its first question first, which may be the first to need it.
+/// Adds a test for each value of the chain, beginning with the value tested first, which may be the first to need it.
 fn members(
     chain: &Chain,
     (yes, no): (NodeId, NodeId),

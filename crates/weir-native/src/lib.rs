@@ -1,19 +1,21 @@
 //! Packet filters as native code, for files and user-space paths.
 //!
-//! A [`Graph`] becomes one function, made by [Cranelift]: nodes are blocks, values and slots registers, and a load is a load
-//! once the packet is known to be long enough. That is asked as rarely as possible: once for all bytes at fixed places that
-//! every way to acceptance reads, and once for what lies behind the same base. What it means is what
-//! [`weir_filter::interpret`] spells out.
+//! [Cranelift] compiles a [`Graph`] to one function: nodes are blocks, values and slots are registers, and a load is a
+//! plain load once the packet is known to be long enough. Length checks are rare: one for all bytes at fixed offsets
+//! that every path to acceptance reads, and one for the loads that share a base. [`weir_filter::interpret`] defines the
+//! semantics.
 //!
-//! Long alternatives become sets. Small sets are compared one by one, ports are a table of bits; for the rest the code calls back into safe code.
+//! Long alternatives become sets. Small sets are compared range by range, sets of ports are bit tables, and all others
+//! are looked up by calling back into safe code.
 //!
-//! # What unsafe code relies on
+//! # What the unsafe code relies on
 //!
-//! - N1: the function was made by this crate for the signature that it is called by, and lives as long as its [`Native`].
-//! - N2: it reads nothing but bytes of the packet that it has shown to be there, six words of metadata, and tables of its
-//!   [`Native`], which never move nor change.
-//! - N3: memory is never writable and executable at once: Cranelift's memory is mapped writable, filled, and made executable
-//!   and read-only before anyone has the function's address. A test looks into `/proc/self/maps`.
+//! - N1: this crate compiled the function for the signature it is called with, and the function lives as long as its
+//!   [`Native`].
+//! - N2: the function reads only bytes of the packet that it has checked to be there, six words of metadata, and tables
+//!   of its [`Native`], which never move or change.
+//! - N3: memory is never writable and executable at once. Cranelift maps it writable and fills it, then makes it
+//!   executable and read-only before anything has the function's address. A test checks `/proc/self/maps`.
 //!
 //! [Cranelift]: https://cranelift.dev
 
@@ -36,31 +38,31 @@ use weir_filter::set::Set;
 use self::machine::{Function, Machine};
 use self::table::Table;
 
-/// Questions that are still compiled, long alternatives counted as sets. Compiling takes some 10 microseconds each; what is
-/// larger is better interpreted, or written with sets.
+/// Maximum number of nodes to compile, with long alternatives counted as sets. Compiling takes some 10 microseconds per
+/// node; larger filters are better interpreted, or written with sets.
 pub const MOST_NODES: usize = 1 << 16;
 
-/// A filter as machine code. It may be run by several threads at once.
+/// A filter compiled to machine code. Several threads may run it at once.
 pub struct Native {
     machine: Machine,
-    /// Whether it asks for what is known beside the bytes.
+    /// Whether the code reads metadata.
     asks_metadata: bool,
     _tables: Vec<Option<Memory>>,
 }
 
-/// Something that code holds the address of: it stays where it is, as it is.
+/// Memory whose address is in the code. It neither moves nor changes.
 type Memory = Arc<dyn Any + Send + Sync>;
 
-/// Why there is no code.
+/// An error of compilation to native code.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// Cranelift makes no code for this processor.
+    /// Cranelift does not support this processor.
     #[error("no native code for this processor: {0}")]
     Processor(String),
     /// The graph has too many nodes.
     #[error("the filter is too large for native code: {0} questions, {MOST_NODES} at most")]
     TooLarge(usize),
-    /// Code generation or memory for it failed.
+    /// Cranelift could not generate the code or allocate memory for it.
     #[error("cannot make native code: {0}")]
     Code(String),
 }
@@ -70,7 +72,7 @@ impl Native {
     ///
     /// # Errors
     ///
-    /// The processor is not served, the graph is too large, or the process may not have executable memory.
+    /// Fails if the processor is not supported, the graph is too large, or the process may not have executable memory.
     pub fn new(graph: &Graph, sets: &[Set]) -> Result<Self, Error> {
         let Prepared { graph, questions, tables } = prepared(graph, sets)?;
         let machine = Machine::new(&graph, &questions)?;
@@ -78,40 +80,40 @@ impl Native {
         Ok(Self { machine, asks_metadata, _tables: tables })
     }
 
-    /// What the filter answers: the snap length, or 0.
+    /// Returns the filter's result: the snap length, or 0.
     #[inline]
     pub fn run(&self, packet: &Packet<'_>) -> u32 {
         self.runner().run(packet)
     }
 
-    /// The same for many packets, what does not change between them looked up once.
+    /// Returns a runner for many packets, which saves per-packet set-up.
     #[inline]
     pub fn runner(&self) -> Runner<'_> {
         Runner { function: self.machine.function(), asks_metadata: self.asks_metadata, _code: self }
     }
 
-    /// The code of `graph` in the notation of Cranelift's assembler, for people.
+    /// Returns the code of `graph` as a readable listing in the notation of Cranelift's assembler.
     ///
     /// # Errors
     ///
-    /// As [`Native::new`].
+    /// The same as [`Native::new`].
     pub fn listing(graph: &Graph, sets: &[Set]) -> Result<String, Error> {
         let prepared = prepared(graph, sets)?;
         machine::listing(&prepared.graph, &prepared.questions)
     }
 
-    /// Bytes of machine code.
+    /// Returns the size of the machine code in bytes.
     pub fn code_len(&self) -> usize {
         self.machine.code_len()
     }
 }
 
-/// What code is made of.
+/// Input of code generation.
 struct Prepared<'a> {
     graph: Cow<'a, Graph>,
-    /// How the code asks each set; none for those that it does not.
+    /// How the code looks up each set; `None` for unused sets.
     questions: Vec<Option<code::Question>>,
-    /// What questions hold the addresses of.
+    /// Tables whose addresses are in `questions`.
     tables: Vec<Option<Memory>>,
 }
 
@@ -149,18 +151,18 @@ pub struct Runner<'a> {
 }
 
 impl Runner<'_> {
-    /// What the filter answers: the snap length, or 0.
+    /// Returns the filter's result: the snap length, or 0.
     #[inline]
     pub fn run(&self, packet: &Packet<'_>) -> u32 {
         match self.asks_metadata {
             true => self.function.call(packet.data, packet.length, &words(&packet.meta)),
-            // Six words on the stack would be written for each packet.
+            // A constant, so that six words need not be written to the stack for each packet.
             false => self.function.call(packet.data, packet.length, const { &[0; 6] }),
         }
     }
 }
 
-/// What is known beside the bytes, as the code reads it.
+/// Returns the metadata in the layout that the code reads.
 fn words(metadata: &Metadata) -> [u32; 6] {
     let mut words = [0; 6];
     let all = [

@@ -1,4 +1,4 @@
-//! Machine code: made, kept, called, and what it calls.
+//! Machine code: generation, memory, calls, and the functions it calls back.
 
 use std::mem;
 use std::sync::{Arc, Mutex};
@@ -16,28 +16,28 @@ use crate::code::{self, Question};
 use crate::table::{Table, pair, quad};
 use crate::{Error, Memory};
 
-/// Ranges that are compared one by one.
+/// Maximum number of ranges to compare one by one.
 const MOST_COMPARED: usize = 6;
 
-/// The code of a filter: packet, captured bytes, bytes on the wire, metadata in six words; the answer.
+/// The signature of a filter: packet, captured bytes, bytes on the wire, six words of metadata. Returns the result.
 type Code = unsafe extern "C" fn(*const u8, u64, u32, *const u32) -> u32;
 
 /// The code of one filter.
 pub(crate) struct Machine {
-    /// What holds the memory. A lock only because it may not be shared, which nobody does.
+    /// Owns the memory. The lock only makes this `Sync`; nothing ever takes it.
     _module: Mutex<Module>,
     function: Function,
     code_len: usize,
 }
 
-/// Code that can be called as long as its [`Machine`] is there.
+/// Code that may be called while its [`Machine`] exists.
 #[derive(Clone, Copy)]
 pub(crate) struct Function(Code);
 
 impl Function {
     #[inline]
     pub(crate) fn call(self, data: &[u8], length: u32, metadata: &[u32; 6]) -> u32 {
-        // SAFETY: N1, N2; the slice is as long as is said, and nothing is kept.
+        // SAFETY: N1, N2; the length is that of the slice, and no pointer is kept.
         unsafe { (self.0)(data.as_ptr(), data.len() as u64, length, metadata.as_ptr()) }
     }
 }
@@ -59,14 +59,14 @@ impl Machine {
     }
 }
 
-/// The code in the notation of Cranelift's assembler.
+/// Returns the code in the notation of Cranelift's assembler.
 pub(crate) fn listing(graph: &Graph, questions: &[Option<Question>]) -> Result<String, Error> {
     let (_, context) = define(Module::new()?.get(), graph, questions, true)?;
     let listing = context.compiled_code().and_then(|code| code.vcode.clone());
     listing.ok_or_else(|| Error::Code("Cranelift gives no listing".to_owned()))
 }
 
-/// Memory for code, given back when this is dropped.
+/// Memory for code, freed on drop.
 struct Module(Option<JITModule>);
 
 impl Module {
@@ -82,7 +82,8 @@ impl Module {
 impl Drop for Module {
     fn drop(&mut self) {
         if let Some(module) = self.0.take() {
-            // SAFETY: N1: nobody has an address of it, or who could call the code borrows from a `Native` that is gone.
+            // SAFETY: N1: either nothing has an address in it, or whatever could call the code borrowed from a
+            // `Native`, which is gone.
             unsafe { module.free_memory() };
         }
     }
@@ -98,7 +99,7 @@ fn builder() -> Result<JITBuilder, Error> {
         ("use_colocated_libcalls", "false"),
         ("is_pic", "false"),
         ("unwind_info", "false"),
-        // What is called needs no more than the usual stack.
+        // The function needs no more than the usual stack.
         ("enable_probestack", "false"),
     ];
     for (name, value) in chosen {
@@ -112,7 +113,7 @@ fn builder() -> Result<JITBuilder, Error> {
     Ok(JITBuilder::with_isa(target, default_libcall_names()))
 }
 
-/// Compiles; the function and its length in bytes.
+/// Compiles a graph; returns the function and its length in bytes.
 fn fill(
     module: &mut JITModule,
     graph: &Graph,
@@ -122,12 +123,12 @@ fn fill(
     let code_len = context.compiled_code().map_or(0, |code| code.code_buffer().len());
     module.finalize_definitions().map_err(|error| Error::Code(error.to_string()))?;
     let address = module.get_finalized_function(id);
-    // SAFETY: N1: the function has the signature that it was declared with, in the C convention of this machine.
+    // SAFETY: N1: the function was declared with this signature, in the C calling convention of this machine.
     let code = unsafe { mem::transmute::<*const u8, Code>(address) };
     Ok((Function(code), code_len))
 }
 
-/// Makes the function, whose memory is not executable yet; with a listing, if wanted.
+/// Defines the function, whose memory is not executable yet; with a listing if requested.
 fn define(
     module: &mut JITModule,
     graph: &Graph,
@@ -160,7 +161,7 @@ fn signature(module: &JITModule, parameters: &[cranelift_codegen::ir::Type]) -> 
     signature
 }
 
-/// How code asks a set, and what has to be kept for it.
+/// Chooses how code looks a set up, and returns the memory that must be kept for it.
 pub(crate) fn question(table: Table) -> (Option<Question>, Option<Memory>) {
     if let Table::Words(ranges) = &table {
         if ranges.iter().len() <= MOST_COMPARED {
@@ -188,7 +189,7 @@ fn address<T>(pointer: *const T) -> i64 {
     (pointer.expose_provenance() as u64).cast_signed()
 }
 
-// N2: code calls these with a table of its filter, which is there.
+// N2: code calls these with a table of its own filter, which is alive.
 
 extern "C" fn has_word(table: &Table, key: u32) -> u32 {
     matches!(table, Table::Words(ranges) if ranges.contains(key)).into()

@@ -1,22 +1,21 @@
-//! What is known of a graph before code is made: which nodes are reached and which of them before which, how large values
-//! can be, and how long a packet has to be to be accepted.
+//! Analysis before code generation: reachable nodes, dominators, ranges of values, and the packet length needed for
+//! acceptance.
 
 use weir_filter::graph::{Graph, Meta, Node, NodeId, Operation, Test, Value, ValueId, Width};
 
-/// Needed by what no packet passes.
+/// The need of a node from which no packet is accepted.
 pub(crate) const NEVER: u64 = u64::MAX;
 
-/// How often limits of slots are refined; what still grows then is unlimited.
+/// Rounds of refining the limits of slots; limits that still grow after that are dropped.
 const ROUNDS: usize = 40;
 
-/// What is known of a graph.
+/// Facts about a graph.
 pub(crate) struct Plan {
-    /// Of each node that is reached and asks something, those that it is the last to dominate, in the order in which they
-    /// are asked.
+    /// For each reachable node that does something, the nodes that it immediately dominates, in execution order.
     pub(crate) dominated: Vec<Vec<NodeId>>,
-    /// Of each node, how many bytes a packet must have to be accepted from there on; [`NEVER`]: none is.
+    /// Bytes a packet needs to be accepted from each node on; [`NEVER`] if none is accepted.
     pub(crate) needs: Vec<u64>,
-    /// Of each value, the largest that it can be.
+    /// Upper bound of each value.
     pub(crate) limits: Vec<u32>,
 }
 
@@ -26,13 +25,13 @@ impl Plan {
         Self { dominated: dominated(graph, &needs), limits: limits(graph), needs }
     }
 
-    /// A packet gets no further than here.
+    /// Returns whether no packet that gets here is accepted.
     pub(crate) fn hopeless(&self, node: NodeId) -> bool {
         self.needs[node.0 as usize] == NEVER
     }
 }
 
-/// What a node evaluates.
+/// Returns the values that a node evaluates.
 pub(crate) fn evaluated(node: Node) -> impl Iterator<Item = ValueId> {
     let (values, count) = match node {
         Node::Refuse | Node::Accept => ([ValueId(0); 4], 0),
@@ -43,7 +42,7 @@ pub(crate) fn evaluated(node: Node) -> impl Iterator<Item = ValueId> {
     values.into_iter().take(count)
 }
 
-/// What a value is made of.
+/// Returns the operands of a value.
 pub(crate) fn operands(value: Value) -> impl Iterator<Item = ValueId> {
     let (first, second) = match value {
         Value::Load { base, .. } => (base, None),
@@ -53,8 +52,8 @@ pub(crate) fn operands(value: Value) -> impl Iterator<Item = ValueId> {
     first.into_iter().chain(second)
 }
 
-/// A load at a fixed place refuses shorter packets, wherever it stands on a path: so what all paths from here to acceptance
-/// load can be asked for here, at once.
+/// Computes the bytes that all paths from each node to acceptance load at fixed offsets. A load at a fixed offset
+/// rejects shorter packets wherever it stands on a path, so one check can cover all of them.
 fn needs(graph: &Graph) -> Vec<u64> {
     let mut reach: Vec<u64> = Vec::with_capacity(graph.values().len());
     for &value in graph.values() {
@@ -76,9 +75,9 @@ fn needs(graph: &Graph) -> Vec<u64> {
     needs
 }
 
-/// Of a node in the tree of dominators, where it is. Jumps lead to ancestors, as far as the structure of the depth's digits
-/// says, so that any ancestor is found in logarithmic time (Myers, "An applicative random-access stack", 1983): a long chain of
-/// terms with one way out costs no square of its length.
+/// A node's position in the dominator tree. Jump pointers, whose lengths follow the digits of the depth, lead to any
+/// ancestor in logarithmic time (Myers, "An applicative random-access stack", 1983). Without them, a long chain of
+/// terms with one common exit would take quadratic time.
 #[derive(Clone, Copy, Default)]
 struct Place {
     parent: usize,
@@ -86,14 +85,15 @@ struct Place {
     jump: usize,
 }
 
-/// Of each node, those that it is the last to dominate. Acceptance, refusal and what leads nowhere else are left out.
+/// Returns the nodes that each node immediately dominates, except acceptance, rejection, and nodes from which no packet
+/// is accepted.
 fn dominated(graph: &Graph, needs: &[u64]) -> Vec<Vec<NodeId>> {
     let count = graph.nodes().len();
     let (mut places, mut dominated) = (vec![Place::default(); count], vec![Vec::new(); count]);
     let root = graph.root().0 as usize;
     let mut dominators = vec![None; count];
     places[root] = Place { parent: root, depth: 0, jump: root };
-    // Who leads to a node has a larger number, so its dominator is known when its turn comes.
+    // Predecessors have larger numbers, so a node's dominator is known by the time it is visited.
     for index in (2..=root).rev() {
         if let Some(parent) = dominators[index] {
             let above: Place = places[parent];
@@ -115,7 +115,7 @@ fn dominated(graph: &Graph, needs: &[u64]) -> Vec<Vec<NodeId>> {
     dominated
 }
 
-/// The last node that dominates both.
+/// Returns the nearest common dominator.
 fn nearest(places: &[Place], mut one: usize, mut other: usize) -> usize {
     let raised = |mut node: usize, depth: usize| {
         while places[node].depth > depth {
@@ -137,7 +137,8 @@ fn graph_id(index: usize) -> NodeId {
     NodeId(u32::try_from(index).expect("nodes are counted in 32 bits"))
 }
 
-/// Of each value, the largest that it can be. A slot is as large as what is assigned to it, which may be made of other slots.
+/// Computes an upper bound of each value. A slot is bounded by the values assigned to it, which may depend on other
+/// slots.
 fn limits(graph: &Graph) -> Vec<u32> {
     let mut slots = vec![0; graph.slots().into()];
     for _ in 0..ROUNDS {
@@ -179,7 +180,7 @@ fn limits_with(graph: &Graph, slots: &[u32]) -> Vec<u32> {
     limits
 }
 
-/// The largest result for operands up to `left` and `right`; `constant`: what the right one is, if that is known.
+/// Returns the largest result for operands up to `left` and `right`. `constant` is the right operand, if known.
 fn largest(operation: Operation, left: u32, right: u32, constant: Option<u32>) -> u32 {
     let wraps = |result: Option<u32>| result.unwrap_or(u32::MAX);
     match operation {

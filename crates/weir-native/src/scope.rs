@@ -1,21 +1,21 @@
-//! What holds at a place in the graph because something that dominates it saw to it.
+//! Facts that hold at a node because a dominator has established them.
 
 use std::collections::HashMap;
 
 use cranelift_codegen::ir;
 use weir_filter::graph::ValueId;
 
-/// Tables with a memory of what they were.
+/// Facts with an undo log.
 pub(crate) struct Scope {
-    /// Numbers that are computed.
+    /// Computed numbers.
     values: Vec<Option<ir::Value>>,
-    /// Bytes that are loaded, as they lie in memory.
+    /// Loaded bytes, in memory byte order.
     raws: HashMap<ValueId, ir::Value>,
-    /// How many bytes from a load's base on are within the packet.
+    /// Bytes after a load's base that are known to be in the packet.
     reached: HashMap<ValueId, u64>,
-    /// How many bytes the packet has at least.
+    /// Minimum length of the packet.
     length: u64,
-    /// What was there before, newest last.
+    /// Undo log, newest last.
     undo: Vec<Undo>,
 }
 
@@ -32,7 +32,7 @@ impl Scope {
         Self { values: vec![None; values], raws, reached, length: 0, undo: Vec::new() }
     }
 
-    /// To [`forget`](Self::forget) what is noted from now on.
+    /// Returns a mark to which [`forget`](Self::forget) rolls back.
     pub(crate) fn mark(&self) -> usize {
         self.undo.len()
     }

@@ -1,19 +1,19 @@
-//! Sets for running code to look into: disjoint ranges of keys in their order, and an index of where to begin.
+//! Sets prepared for look-up: sorted, disjoint ranges of keys, and an index into them.
 //!
-//! A prefix is a range of keys, a host a range of one; ranges that touch are one. The index divides the keys between the
-//! first and the last into equal buckets, at least as many as there are ranges as far as [`MOST_BUCKETS`] allows, so that of
-//! members spread evenly one or two are looked at, and of 100 000 in one bucket 17.
+//! A prefix is a range of keys and a host is a range of one; adjacent ranges are merged. The index divides the keys
+//! between the first and the last into equal buckets, at least one per range up to [`MOST_BUCKETS`]. Among evenly
+//! spread members, a look-up examines one or two; among 100 000 in one bucket, it examines 17.
 
 use weir_filter::set::{Contents, Member, Set};
 
-/// Most buckets of an index.
+/// Maximum number of buckets in an index.
 const MOST_BUCKETS: usize = 1 << 17;
 
-/// A key of one, two or four words as a number.
+/// A key of one, two or four words, as one number.
 pub(crate) trait Key: Copy + Ord {
-    /// The next key, if there is one.
+    /// Returns the next key, if there is one.
     fn next(self) -> Option<Self>;
-    /// Which of the buckets of `1 << shift` keys, counted from `first`, this one is in.
+    /// Returns the key's bucket, for buckets of `1 << shift` keys counted from `first`.
     fn bucket(self, first: Self, shift: u32) -> usize;
 }
 
@@ -34,20 +34,20 @@ macro_rules! keys {
 }
 keys!(u32, u64, u128);
 
-/// Ranges of keys.
+/// Sorted ranges of keys.
 #[derive(Debug)]
 pub(crate) struct Ranges<K> {
-    /// The first key of each, ascending.
+    /// First key of each range, ascending.
     starts: Vec<K>,
-    /// The last key of each.
+    /// Last key of each range.
     ends: Vec<K>,
-    /// Of each bucket, how many ranges start in one before it; one more for the end.
+    /// For each bucket, the number of ranges that start in an earlier one, with one more entry for the end.
     index: Vec<u32>,
     shift: u32,
 }
 
 impl<K: Key> Ranges<K> {
-    /// Ranges as they come, in any order.
+    /// Builds a table of ranges in any order.
     pub(crate) fn new(mut ranges: Vec<(K, K)>) -> Self {
         ranges.sort_unstable();
         let (mut starts, mut ends): (Vec<K>, Vec<K>) = (Vec::new(), Vec::new());
@@ -83,12 +83,12 @@ impl<K: Key> Ranges<K> {
         self.index = index;
     }
 
-    /// First and last key of each range.
+    /// Returns the first and last key of each range.
     pub(crate) fn iter(&self) -> impl ExactSizeIterator<Item = (K, K)> {
         self.starts.iter().copied().zip(self.ends.iter().copied())
     }
 
-    /// Whether a range has the key.
+    /// Returns whether a range contains the key.
     #[inline]
     pub(crate) fn contains(&self, key: K) -> bool {
         let (Some(&first), Some(&last)) = (self.starts.first(), self.ends.last()) else { return false };
@@ -97,20 +97,20 @@ impl<K: Key> Ranges<K> {
         }
         let bucket = key.bucket(first, self.shift);
         let [from, to] = [self.index[bucket] as usize, self.index[bucket + 1] as usize];
-        // The last range that begins at the key or before it; the first one does.
+        // The last range that begins at or before the key. The first range does, so there is one.
         let begun = from + self.starts[from..to].partition_point(|&start| start <= key);
         begun > 0 && key <= self.ends[begun - 1]
     }
 }
 
-/// A set of any kind, to be looked into.
+/// A set of any kind, prepared for look-up.
 #[derive(Debug)]
 pub(crate) enum Table {
-    /// Keys of one word.
+    /// One-word keys.
     Words(Ranges<u32>),
-    /// Keys of two words.
+    /// Two-word keys.
     Pairs(Ranges<u64>),
-    /// Keys of four words.
+    /// Four-word keys.
     Quads(Ranges<u128>),
 }
 
@@ -140,13 +140,13 @@ fn network6(member: &Member<4>) -> (u128, u128) {
     (key & !mask, key | mask)
 }
 
-/// A key of two words as a number.
+/// Returns a two-word key as a number.
 #[inline]
 pub(crate) fn pair(words: [u32; 2]) -> u64 {
     u64::from(words[0]) << 32 | u64::from(words[1])
 }
 
-/// A key of four words as a number.
+/// Returns a four-word key as a number.
 #[inline]
 pub(crate) fn quad(words: [u32; 4]) -> u128 {
     words.into_iter().fold(0, |number, word| number << 32 | u128::from(word))
@@ -167,7 +167,7 @@ mod tests {
         assert!(Ranges::new(vec![(0, u128::MAX)]).contains(u128::MAX));
     }
 
-    /// Numbers that are close together, far apart and at the ends.
+    /// Numbers that are close together, far apart, and at either end.
     fn number() -> impl Strategy<Value = u32> {
         prop_oneof![0..50_u32, 1000..1010_u32, Just(u32::MAX), any::<u32>()]
     }

@@ -1,11 +1,11 @@
-//! Terms in English: what they match.
+//! Explanations of terms in English.
 
 use super::notation::mac;
 use super::{Ast, AtmKind, Direction, LlcKind, MtpKind, Network, Primitive, Protocol, Term};
 use crate::set::SetId;
 
 impl Ast {
-    /// What a term of this tree matches, as the end of the sentence "it matches ...".
+    /// Describes what a term matches, to complete the sentence "it matches ...".
     pub fn explain(&self, term: &Term) -> String {
         let shown = self.notation(&term.primitive);
         match &term.primitive {
@@ -123,7 +123,7 @@ impl Ast {
         self.sets[set.0 as usize].len()
     }
 
-    /// A set by its name and size.
+    /// Describes a set by its name and size.
     fn set(&self, set: SetId, members: usize) -> String {
         let members = format!("{members} member{}", if members == 1 { "" } else { "s" });
         match &self.sets[set.0 as usize].name {
@@ -133,7 +133,7 @@ impl Ast {
     }
 }
 
-/// Which of two ends has what.
+/// Describes which of two ends has a value.
 fn ends(direction: Direction, what: &str, relation: &str, value: &str) -> String {
     let ends = match direction {
         Direction::Default | Direction::Or => format!("source or destination {what}"),
@@ -154,12 +154,12 @@ fn numbered(packets: &str, what: &str, number: Option<u32>) -> String {
     number.map_or_else(|| packets.to_owned(), |number| format!("{packets} with {what} {number}"))
 }
 
-/// What has ports.
+/// Returns the name for packets with ports.
 fn segments(protocol: Option<Protocol>) -> &'static str {
     protocol.map_or("TCP, UDP and SCTP packets", packets)
 }
 
-/// What has addresses of these families.
+/// Returns the name for packets with addresses of these families.
 fn with_addresses(protocol: Option<Protocol>, networks: &[Network]) -> &'static str {
     let v4 = networks.iter().any(|network| matches!(network, Network::V4(..)));
     let v6 = networks.iter().any(|network| matches!(network, Network::V6(..)));
@@ -171,7 +171,7 @@ fn with_addresses(protocol: Option<Protocol>, networks: &[Network]) -> &'static 
     }
 }
 
-/// What a protocol's packets are called.
+/// Returns the name for a protocol's packets.
 fn packets(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::Link => "frames",

@@ -1,4 +1,4 @@
-//! Terms in the language again: what was understood, all qualifiers spelt out. Parsed, it is the same term.
+//! Text form of a term, with all qualifiers spelt out. It parses back to the same term.
 
 use std::fmt::{self, Display, Formatter, Write as _};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -11,10 +11,10 @@ use crate::graph::Operation;
 use crate::set::{Contents, SetId};
 use crate::words;
 
-/// Members of a set that are listed.
+/// Maximum number of members of a set to list.
 const LISTED: usize = 8;
 
-/// A term in words.
+/// A term as text.
 #[derive(Clone, Copy, Debug)]
 pub struct Notation<'a> {
     ast: &'a Ast,
@@ -22,7 +22,7 @@ pub struct Notation<'a> {
 }
 
 impl Ast {
-    /// A question of this tree, in the language.
+    /// Returns the text form of a term of this tree.
     pub fn notation<'a>(&'a self, primitive: &'a Primitive) -> Notation<'a> {
         Notation { ast: self, primitive }
     }
@@ -136,7 +136,7 @@ impl Display for Notation<'_> {
 }
 
 impl Notation<'_> {
-    /// A set by its name, or by its first members.
+    /// Writes a set as its name, or its first members.
     fn set(&self, f: &mut Formatter<'_>, sets: &[SetId]) -> fmt::Result {
         let sets = || sets.iter().map(|set| &self.ast.sets[set.0 as usize]);
         if let Some(name) = sets().find_map(|set| set.name.as_ref()) {
@@ -152,7 +152,8 @@ impl Notation<'_> {
         f.write_char('}')
     }
 
-    /// An arithmetic expression, with all its parentheses. Not recursive: it may be nested as deep as its text is long.
+    /// Writes an arithmetic expression with all parentheses. Not recursive: it may be nested as deep as its text is
+    /// long.
     fn arithmetic(&self, f: &mut Formatter<'_>, whole: ArithId) -> fmt::Result {
         enum Task {
             Show(ArithId),
@@ -174,7 +175,7 @@ impl Notation<'_> {
                     Arith::Accessor { protocol, index, size } => {
                         write!(f, "{}[", word(protocol))?;
                         tasks.push(Task::Size(size));
-                        // Offsets are thought of in tens, everything else in bits.
+                        // Offsets are easiest to read in decimal, other numbers in hexadecimal.
                         match self.ast.arithmetic[index.0 as usize] {
                             Arith::Number(offset) => write!(f, "{offset}")?,
                             _ => tasks.push(Task::Show(index)),
@@ -202,7 +203,7 @@ impl Notation<'_> {
     }
 }
 
-/// One of several things, in parentheses if there are more.
+/// Writes alternatives, in parentheses if there are several.
 fn any<T>(
     f: &mut Formatter<'_>,
     things: &[T],
@@ -216,7 +217,7 @@ fn any<T>(
     f.write_str(if things.len() > 1 { ")" } else { "" })
 }
 
-/// Qualifiers, each with a blank behind it.
+/// Writes qualifiers, each followed by a blank.
 fn qualified(f: &mut Formatter<'_>, protocol: Option<Protocol>, direction: Direction) -> fmt::Result {
     if let Some(protocol) = protocol {
         write!(f, "{} ", word(protocol))?;
@@ -287,7 +288,7 @@ fn mtp(f: &mut Formatter<'_>, kind: &MtpKind) -> fmt::Result {
     }
 }
 
-/// A field and what it may be.
+/// Writes a field and its possible values.
 fn field(f: &mut Formatter<'_>, name: &str, values: &[(Comparison, u32)]) -> fmt::Result {
     match values {
         [(comparison, value)] => write!(f, "{name} {} {value}", sign(*comparison)),
@@ -298,7 +299,7 @@ fn field(f: &mut Formatter<'_>, name: &str, values: &[(Comparison, u32)]) -> fmt
     }
 }
 
-/// The sign of a comparison.
+/// Returns the operator of a comparison.
 fn sign(comparison: Comparison) -> &'static str {
     match comparison {
         Comparison::Equal => "=",
@@ -310,7 +311,7 @@ fn sign(comparison: Comparison) -> &'static str {
     }
 }
 
-/// What a protocol is called in expressions.
+/// Returns the keyword of a protocol.
 fn word(protocol: Protocol) -> &'static str {
     match protocol {
         Protocol::Link => "ether",
@@ -318,7 +319,7 @@ fn word(protocol: Protocol) -> &'static str {
     }
 }
 
-/// Members of a set, one by one.
+/// Iterates over the members of a set.
 fn members(contents: &Contents) -> Box<dyn Iterator<Item = String> + '_> {
     match contents {
         Contents::Numbers(numbers) => Box::new(numbers.iter().map(u32::to_string)),
@@ -346,7 +347,7 @@ pub(super) fn mac(address: [u8; 6]) -> String {
 }
 
 impl Display for Network {
-    /// As pcap-filter(7) writes it: an address alone, with the number of bits that count, or with a mask.
+    /// Writes the notation of pcap-filter(7): a bare address, with a prefix length, or with a mask.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match *self {
             Self::V4(address, u32::MAX) => Ipv4Addr::from(address).fmt(f),

@@ -1,14 +1,14 @@
-//! A tree, printed: one node a line.
+//! Printing a tree, one node per line.
 
 use std::fmt::{self, Display, Formatter};
 
 use super::{Ast, Expr, ExprId};
 
-/// Levels that are indented. What is nested deeper stays there, or the text would be longer than anything it shows.
+/// Deepest level to indent; otherwise, the output for a deep tree would be mostly blanks.
 const INDENTED: usize = 40;
 
 impl Display for Ast {
-    /// Connectives with their operands below them, indented; terms as they were understood, with their numbers.
+    /// Writes connectives with their operands indented below them, and terms as understood, with their numbers.
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Some(root) = self.root else { return writeln!(f, "everything") };
         let mut nodes: Vec<(ExprId, usize)> = vec![(root, 0)];

@@ -1,30 +1,31 @@
-//! What a program must be for the kernel or for libpcap to take it.
+//! Validity of a program by the rules of the kernel or of libpcap.
 
 use super::opcode::ancillary_name;
 use super::{ANCILLARY, MEMORY_WORDS, MOST_INSTRUCTIONS, Opcode, Operand, Program};
 use crate::graph::Operation;
 
-/// By whose rules a program is checked.
+/// The rules to check a program by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rules {
     /// The kernel's: `bpf_check_classic` and `bpf_convert_filter` in net/core/filter.c.
     Kernel,
-    /// libpcap's for what it runs itself: longer programs, jumps backward and memory never written are in order.
+    /// libpcap's rules for programs it runs itself: longer programs, backward jumps and reads of memory never written
+    /// are allowed.
     Library,
 }
 
-/// What is wrong with a program.
+/// A flaw in a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("instruction {at}: {what}")]
 pub struct Flaw {
-    /// Where, the first instruction being 0.
+    /// Index of the instruction.
     pub at: usize,
-    /// What.
+    /// Description.
     pub what: &'static str,
 }
 
 impl Program {
-    /// The first flaw.
+    /// Checks the program; returns the first flaw.
     pub fn check(&self, rules: Rules) -> Result<(), Flaw> {
         let flaw = |at, what| Err(Flaw { at, what });
         if rules == Rules::Kernel && self.len() > MOST_INSTRUCTIONS {
@@ -86,9 +87,10 @@ impl Program {
         }
     }
 
-    /// The first instruction that reads memory which some way to it has not written. Jumps go forward where it matters.
+    /// Returns the first instruction that reads memory which some path to it has not written. Where this matters, all
+    /// jumps go forward.
     fn reads_unwritten(&self) -> Option<usize> {
-        // Bit k: M[k] was written on every way here.
+        // Bit k: M[k] was written on every path here.
         let mut written = vec![u16::MAX; self.len()];
         let mut now = 0;
         for (at, instruction) in self.instructions.iter().enumerate() {

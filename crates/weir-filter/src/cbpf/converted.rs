@@ -1,18 +1,19 @@
-//! How long a program becomes when the kernel makes eBPF of it (`bpf_convert_filter` in net/core/filter.c), where a jump is
-//! 32767 instructions at most.
+//! Length of a program after the kernel converts it to eBPF (`bpf_convert_filter` in net/core/filter.c), where a jump
+//! spans at most 32767 instructions.
 
 use super::{ANCILLARY, Instruction, Opcode, Operand, Program};
 use crate::graph::{Operation, Relation, Width};
 
-/// The furthest that a jump of eBPF goes, less eight: of programs of nearly 4096 instructions Linux 6.18 was seen to refuse jumps
-/// of six fewer.
+/// The range of an eBPF jump, less eight: in programs of nearly 4096 instructions, Linux 6.18 was seen to reject jumps
+/// six below the limit.
 const FURTHEST: usize = i16::MAX as usize - 8;
 
 impl Program {
-    /// The first jump that goes too far once the program is converted; of a program whose jumps lead forward and stay in it.
+    /// Returns the first jump that is too long once the program is converted. All jumps must go forward and stay within
+    /// the program.
     pub(crate) fn goes_too_far(&self) -> Option<usize> {
         let lengths = self.instructions.iter().map(|instruction| instruction.converted_len());
-        // Where each begins: the sum of those before.
+        // The start of each instruction: the sum of the lengths before it.
         let begins: Vec<usize> =
             lengths.scan(0, |sum, length| Some(std::mem::replace(sum, *sum + length))).collect();
         let is_far = |&(at, instruction): &(usize, &Instruction)| {
@@ -24,9 +25,10 @@ impl Program {
 }
 
 impl Instruction {
-    /// Instructions of eBPF that the kernel makes of it, on processors that load from any address.
+    /// Returns the number of eBPF instructions that the kernel makes of this one, on processors that allow unaligned
+    /// loads.
     fn converted_len(&self) -> usize {
-        /// The call of the slow way to bytes, and what is done with its answer.
+        /// The call that loads bytes by the slow path, and the check of its result.
         const CALL: usize = 8;
         let is_set = usize::from(self.k != 0);
         let load = |width: Width| {

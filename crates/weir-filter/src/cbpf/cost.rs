@@ -1,18 +1,18 @@
-//! What a program costs.
+//! Cost of a program.
 
 use super::Program;
 
-/// Instructions that are run for a packet.
+/// The number of instructions executed for a packet.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cost {
     /// On the longest path.
     pub longest: usize,
-    /// On average, if either answer to each question is as likely as the other.
+    /// On average, if both outcomes of each branch are equally likely.
     pub typical: f64,
 }
 
 impl Program {
-    /// What it costs, if its jumps go forward and stay within it.
+    /// Returns the cost of a program whose jumps go forward and stay within it.
     pub fn cost(&self) -> Cost {
         let mut costs = vec![Cost { longest: 0, typical: 0.0 }; self.len()];
         for at in (0..self.len()).rev() {

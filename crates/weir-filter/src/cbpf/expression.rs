@@ -1,35 +1,35 @@
-//! From a program to an expression that means the same, where pcap-filter(7) has words for what it asks.
+//! Decompiler from a program to an equivalent expression, where pcap-filter(7) has words for it.
 //!
-//! The program is [lifted](Program::lift), and its graph is told from the root on, each question in the words that fit what is
-//! known there: EtherTypes, protocols, addresses, ports; else as bytes, `ether[12:2] = 0x800`. Questions that several ways lead
-//! to are told once for each.
+//! The program is [lifted](Program::lift) and its graph written out from the root. Each test becomes the best wording
+//! for what is known there: EtherTypes, protocols, addresses and ports, or else bytes, `ether[12:2] = 0x800`. A test
+//! that several paths lead to is written once per path.
 
 use super::{LiftError, Program, Rules};
 use crate::graph::{Graph, Node, NodeId, Operation, Relation, Test, Value, ValueId, Width};
 use crate::pass;
 
-/// Longest text; a program that takes more has questions to which too many ways lead.
+/// Longest expression. In a program that needs more, too many paths lead to the same tests.
 const LONGEST: usize = 1 << 20;
 
-/// A program for which there is no expression.
+/// A program that has no expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoExpression {
-    /// It has not even a graph.
+    /// It has no graph.
     #[error(transparent)]
     Lift(#[from] LiftError),
-    /// It asks for something that the language has no word for.
+    /// It tests for something that the language cannot express.
     #[error("no expression asks for {what}")]
     Words {
-        /// What.
+        /// Description.
         what: &'static str,
     },
-    /// Told way by way, it would not end.
+    /// Its expression would be too long.
     #[error("its expression would be longer than a megabyte")]
     Long,
 }
 
 impl Program {
-    /// An expression of the dialect `pcap` that gives the kernel's verdicts on Ethernet.
+    /// Returns an expression of the dialect `pcap` with the kernel's verdicts on Ethernet frames.
     pub fn expression(&self) -> Result<String, NoExpression> {
         let graph = pass::optimise(&self.lift(Rules::Kernel)?, &[]);
         match graph.root() {
@@ -43,7 +43,7 @@ impl Program {
     }
 }
 
-/// What the questions asked so far have found out.
+/// Facts established by the tests so far.
 #[derive(Clone, Copy, Default)]
 struct Known {
     ether_type: Option<u32>,
@@ -51,7 +51,7 @@ struct Known {
     first_fragment: bool,
 }
 
-/// How parts are connected; the two words bind equally, so a part of the other kind stands in parentheses.
+/// The connective between parts. Both bind equally, so a part with the other connective needs parentheses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Whole,
@@ -115,7 +115,7 @@ impl Teller<'_> {
             (_, Graph::REFUSE) => (question, Some((then, if_so)), Kind::And),
             (Graph::REFUSE, _) => (no, Some((other, if_not)), Kind::And),
             _ => {
-                // Asked twice, in two parts of which one holds.
+                // Written as two alternatives, which exclude each other.
                 let close = if kind == Kind::Whole || kind == Kind::Or { ")" } else { "))" };
                 self.text.push_str(if close == ")" { "(" } else { "((" });
                 self.text.push_str(&question);
@@ -142,7 +142,7 @@ impl Teller<'_> {
         Ok(())
     }
 
-    /// What `answer` to `test` says.
+    /// Returns what is known after `answer` to `test`.
     fn learn(&self, test: Test, known: Known, answer: bool) -> Known {
         let Test::Compare { relation, left, right } = test else { return known };
         let (shape, number) = (self.graph.get(left), self.graph.as_constant(right));
@@ -178,7 +178,7 @@ impl Teller<'_> {
         })
     }
 
-    /// The words for `value == number`, if there are any.
+    /// Returns the words for `value == number`, if there are any.
     fn in_words(&self, value: ValueId, number: u32, known: Known) -> Option<String> {
         match self.graph.get(value) {
             Value::Load { base: None, offset: 12, width: Width::Half } => match number {
@@ -217,7 +217,7 @@ impl Teller<'_> {
         }
     }
 
-    /// Whether `value` is the length of the IPv4 header behind Ethernet's.
+    /// Returns whether `value` is the length of an IPv4 header after an Ethernet header.
     fn is_header_length(&self, value: ValueId) -> bool {
         let by = |value, wanted, number| match self.graph.get(value) {
             Value::Binary { operation, left, right } => {

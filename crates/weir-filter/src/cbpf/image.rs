@@ -1,4 +1,4 @@
-//! A program in the words of `tcpdump -d`, `-dd` and `-ddd`, byte for byte.
+//! Printing a program as `tcpdump -d`, `-dd` and `-ddd` do, byte for byte.
 
 use std::fmt::Write;
 
@@ -7,13 +7,13 @@ use super::{Instruction, Opcode, Operand, Program};
 use crate::graph::{Operation, Relation, Width};
 
 impl Program {
-    /// As `tcpdump -d` prints it: one instruction a line, for people.
+    /// Returns the output of `tcpdump -d`: a listing, one instruction per line.
     pub fn listing(&self) -> String {
         let line = |(at, instruction): (usize, &Instruction)| format!("{}\n", instruction.image(at));
         self.instructions.iter().enumerate().map(line).collect()
     }
 
-    /// As `tcpdump -dd` prints it: to be included in a C program.
+    /// Returns the output of `tcpdump -dd`: code to include in a C program.
     pub fn as_c(&self) -> String {
         let line = |&Instruction { code, jt, jf, k }: &Instruction| {
             format!("{{ {code:#x}, {jt}, {jf}, 0x{k:08x} }},\n")
@@ -21,7 +21,7 @@ impl Program {
         self.instructions.iter().map(line).collect()
     }
 
-    /// As `tcpdump -ddd` prints it: decimal numbers, their count first.
+    /// Returns the output of `tcpdump -ddd`: decimal numbers, preceded by their count.
     pub fn as_numbers(&self) -> String {
         let mut text = format!("{}\n", self.len());
         for Instruction { code, jt, jf, k } in &self.instructions {
@@ -32,11 +32,11 @@ impl Program {
 }
 
 impl Instruction {
-    /// The instruction, which is the program's `at`-th, as `tcpdump -d` prints it.
+    /// Returns the instruction, at index `at` of its program, as `tcpdump -d` prints it.
     pub fn image(&self, at: usize) -> String {
         let (name, operand) = self.words(at);
         let line = format!("({at:03}) {name:<8} ");
-        // The class and operation of a branch, even if the kernel knows none such.
+        // The class and operation of a branch, even of one unknown to the kernel.
         if self.code & 7 != Opcode::Jump.code() || self.code & 0xf0 == 0 {
             return line + &operand;
         }

@@ -1,56 +1,56 @@
-//! From a program back to a graph: what it asks of a packet, without registers.
+//! Decompiler from a program to a graph, without registers.
 //!
-//! Instructions are run with values in place of numbers. Where ways meet with different contents of a register that is still
-//! read, the register becomes a slot, assigned on each of these ways.
+//! Instructions are executed symbolically, on values instead of numbers. Where paths meet with different contents of a
+//! live register, the register becomes a slot, which each of these paths assigns.
 
 use super::opcode::{ANCILLARY_XOR_X, LINK_LAYER, ancillary_meta};
 use super::{ANCILLARY, Flaw, MEMORY_WORDS, Opcode, Operand, Program, Rules};
 use crate::graph::{Graph, MOST_SLOTS, Node, NodeId, Operation, Slot, TermId, Test, Value, ValueId, Width};
 use crate::pass::range::Ranges;
 
-/// A value that takes more operations gets a slot, so that values built of themselves stay small.
+/// Values of more operations than this get a slot, so that values built from each other stay small.
 const LARGEST_VALUE: u32 = 64;
 
-/// Registers by index: A, X, then memory.
+/// Register numbers: A, X, then memory.
 const A: usize = 0;
 const X: usize = 1;
 const REGISTERS: usize = 2 + MEMORY_WORDS;
 
-/// Contents of the registers.
+/// Register contents.
 type State = [ValueId; REGISTERS];
 
 /// A program that has no graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LiftError {
-    /// It is not valid, or jumps backward.
+    /// It is invalid or jumps backward.
     #[error(transparent)]
     Flaw(#[from] Flaw),
-    /// It takes something that no filter of packets asks for.
+    /// It loads metadata that packet filters cannot test.
     #[error("instruction {at}: what it takes beside the packet's bytes is known to the kernel alone")]
     Ancillary {
-        /// Where.
+        /// Index of the instruction.
         at: usize,
     },
-    /// It counts from the link or network header as the kernel knows them, or perhaps does.
+    /// It may load relative to the kernel's link or network header.
     #[error(
         "instruction {at}: the offset may be negative, and the kernel then counts from a header, not from the packet's first byte"
     )]
     Offset {
-        /// Where.
+        /// Index of the instruction.
         at: usize,
     },
-    /// Its ways meet with too many different contents of registers.
+    /// Its paths meet with too many different register contents.
     #[error("the program keeps too many numbers that depend on the way to them")]
     Slots,
-    /// It answers with a number that it computes, or with several.
+    /// It returns a computed number, or several different ones.
     #[error("instruction {at}: the answer is not the same length for all packets that it accepts")]
     Answer {
-        /// Where.
+        /// Index of the instruction.
         at: usize,
     },
 }
 
-/// What an instruction does to the graph, the registers aside.
+/// The effect of an instruction on the graph, apart from registers.
 #[derive(Clone, Copy)]
 enum Effect {
     None,
@@ -63,26 +63,28 @@ enum Effect {
 
 struct Lifter<'a> {
     program: &'a Program,
-    /// Who runs it.
+    /// The machine that runs the program.
     rules: Rules,
     graph: Graph,
-    /// Operations that each value takes, as far as asked.
+    /// Number of operations in each value, computed on demand.
     sizes: Vec<u32>,
-    /// Of each instruction, the registers that it or what follows reads before writing.
+    /// Registers that are live at each instruction.
     live: Vec<u32>,
-    /// What each instruction does.
+    /// Effect of each instruction.
     effects: Vec<Effect>,
-    /// On the way from an instruction to another, the slots to assign first.
+    /// For each instruction, the slots to assign on the way to a successor.
     moves: Vec<Vec<(usize, Slot, ValueId)>>,
     accepted: Option<u32>,
-    /// Loads at what is computed: the instruction, where from, and what is added.
+    /// Loads at computed addresses: instruction, base and offset.
     indirect: Vec<(usize, ValueId, u32)>,
 }
 
 impl Program {
-    /// The graph with the verdicts of who runs it by `rules`: the kernel, or libpcap, which gives zero for shifts by X of 32 and
-    /// more, of which the kernel takes the lowest five bits, and refuses packets at negative offsets, where the kernel may find
-    /// something. Only a program that [the kernel would take](Rules::Kernel) has one.
+    /// Lifts the program to a graph with the verdicts of the kernel or of libpcap, depending on `rules`.
+    ///
+    /// libpcap gives zero for shifts by X of 32 or more, where the kernel takes the lowest five bits of X, and rejects
+    /// packets at negative offsets, where the kernel may find something. Only a program that [the kernel would
+    /// take](Rules::Kernel) has a graph.
     pub fn lift(&self, rules: Rules) -> Result<Graph, LiftError> {
         self.check(Rules::Kernel)?;
         let mut lifter = Lifter {
@@ -109,7 +111,7 @@ impl Program {
         }
     }
 
-    /// Where instruction `at` goes on, without the return's nowhere.
+    /// Returns the successors of the instruction at `at`; none for a return.
     pub(super) fn successors(&self, at: usize) -> impl Iterator<Item = usize> {
         let instruction = self.instructions[at];
         let (first, second) = match instruction.opcode() {
@@ -136,7 +138,7 @@ impl Program {
     }
 }
 
-/// The registers that an instruction reads and writes, a bit each.
+/// Returns the registers that an instruction reads and writes, as bit masks.
 fn registers(opcode: Opcode, k: usize) -> (u32, u32) {
     const A_BIT: u32 = 1 << A;
     const X_BIT: u32 = 1 << X;
@@ -163,7 +165,7 @@ fn registers(opcode: Opcode, k: usize) -> (u32, u32) {
 impl Lifter<'_> {
     fn run(&mut self) -> Result<(), LiftError> {
         let zero = self.graph.constant(0);
-        // Of each instruction, from where it is reached and in which state.
+        // For each instruction, the states in which it is reached and from where.
         let mut arrivals: Vec<Vec<(usize, State)>> = vec![Vec::new(); self.program.len()];
         for at in 0..self.program.len() {
             if self.graph.slots() > MOST_SLOTS {
@@ -184,7 +186,7 @@ impl Lifter<'_> {
         Ok(())
     }
 
-    /// The state in which `at` is reached; `None` if it never is.
+    /// Merges the states in which `at` is reached; returns `None` if it is unreachable.
     fn meet(&mut self, at: usize, arrivals: Vec<(usize, State)>) -> Option<State> {
         let (_, mut state) = *arrivals.first()?;
         for (register, value) in state.iter_mut().enumerate() {
@@ -285,7 +287,7 @@ impl Lifter<'_> {
         Ok(Effect::Return(Graph::ACCEPT))
     }
 
-    /// What computing `value` does to the packet; a large one is put into a slot.
+    /// Returns the effect of computing `value`, which moves to a slot if it is large.
     fn kept_small(&mut self, value: &mut ValueId) -> Effect {
         let computed = *value;
         if self.size(computed) > LARGEST_VALUE {
@@ -304,7 +306,7 @@ impl Lifter<'_> {
         self.sizes[id.0 as usize]
     }
 
-    /// Nodes from the last instruction to the first.
+    /// Builds the nodes, from the last instruction to the first.
     fn build(mut self) -> Graph {
         self.graph.snap_len = self.accepted.unwrap_or(0);
         let mut begins = vec![Graph::REFUSE; self.program.len()];
@@ -331,7 +333,7 @@ impl Lifter<'_> {
         self.graph
     }
 
-    /// The way from one instruction to another.
+    /// Returns the node where the edge from one instruction to another begins.
     fn arrive(&mut self, from: usize, to: usize, begins: &[NodeId]) -> NodeId {
         let moves = self.moves[from].iter().filter(|(next, ..)| *next == to);
         moves.fold(begins[to], |next, &(_, slot, value)| self.graph.push(Node::Assign { slot, value, next }))

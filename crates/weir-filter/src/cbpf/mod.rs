@@ -1,4 +1,4 @@
-//! Classic BPF: the programs of packet sockets and of libpcap, as the kernel describes them in
+//! Classic BPF: programs for packet sockets and for libpcap, as described in the kernel's
 //! Documentation/networking/filter.rst.
 
 mod check;
@@ -20,49 +20,49 @@ pub use text::TextError;
 
 /// Words of scratch memory (`BPF_MEMWORDS`).
 pub const MEMORY_WORDS: usize = 16;
-/// Most instructions that the kernel takes (`BPF_MAXINSNS`).
+/// Maximum number of instructions that the kernel accepts (`BPF_MAXINSNS`).
 pub const MOST_INSTRUCTIONS: usize = 4096;
 
-/// `struct sock_filter`: one instruction.
+/// An instruction: `struct sock_filter`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Instruction {
-    /// What it does: an [`Opcode`], if it is valid.
+    /// Operation: the code of an [`Opcode`], if valid.
     pub code: u16,
-    /// Instructions to skip if its question is answered with yes.
+    /// Number of instructions to skip if a branch is taken.
     pub jt: u8,
-    /// And if with no.
+    /// Number of instructions to skip if it is not.
     pub jf: u8,
-    /// Its constant, offset or index.
+    /// Constant, offset or index.
     pub k: u32,
 }
 
 impl Instruction {
-    /// An instruction that does not branch.
+    /// Creates an instruction that does not branch.
     pub fn new(opcode: Opcode, k: u32) -> Self {
         Self { code: opcode.code(), jt: 0, jf: 0, k }
     }
 
-    /// What it does; `None` if nothing that the kernel knows.
+    /// Returns the operation; `None` if the kernel does not know it.
     pub fn opcode(self) -> Option<Opcode> {
         Opcode::decode(self.code)
     }
 }
 
-/// A program. It may come from anywhere: [`Program::check`] says what is wrong with it, and [`Program::run`] runs it whatever that
-/// is.
+/// A program, possibly from an untrusted source: [`Program::check`] finds flaws in it, and [`Program::run`] runs even
+/// flawed programs safely.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
-    /// From the first on.
+    /// Instructions in order.
     pub instructions: Vec<Instruction>,
 }
 
 impl Program {
-    /// Number of instructions.
+    /// Returns the number of instructions.
     pub fn len(&self) -> usize {
         self.instructions.len()
     }
 
-    /// Has no instruction, which no program may.
+    /// Returns whether the program has no instructions, which makes it invalid.
     pub fn is_empty(&self) -> bool {
         self.instructions.is_empty()
     }

@@ -1,8 +1,8 @@
-//! What an instruction does: the 16 bits of `code`, taken apart (linux/bpf_common.h).
+//! Operations of instructions: decoding and encoding the 16 bits of `code` (linux/bpf_common.h).
 
 use crate::graph::{Meta, Operation, Relation, Width};
 
-/// Where the second operand comes from.
+/// The source of the second operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Operand {
     /// The instruction's `k`.
@@ -11,26 +11,26 @@ pub enum Operand {
     X,
 }
 
-/// An instruction's meaning, for the accumulator A, the index register X, and scratch memory M.
+/// The operation of an instruction on the accumulator A, the index register X, and scratch memory M.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Opcode {
-    /// A = packet at `k`, or something [known beside it](ANCILLARY).
+    /// A = packet at `k`, or [metadata](ANCILLARY).
     LoadAbsolute(Width),
     /// A = packet at `X + k`.
     LoadIndirect(Width),
     /// A = `k`.
     LoadConstant,
-    /// A = length of the packet.
+    /// A = packet length.
     LoadLength,
     /// A = `M[k]`.
     LoadMemory,
     /// X = `k`.
     LoadXConstant,
-    /// X = length of the packet.
+    /// X = packet length.
     LoadXLength,
     /// X = `M[k]`.
     LoadXMemory,
-    /// X = 4 * (the packet's byte at `k` & 15): the length of an IPv4 header.
+    /// X = 4 * (packet byte at `k` & 15), the length of an IPv4 header.
     LoadXHeaderLength,
     /// `M[k]` = A.
     Store,
@@ -42,11 +42,11 @@ pub enum Opcode {
     Negate,
     /// Skips `k` instructions.
     Jump,
-    /// Asks about A and the operand.
+    /// Branches on a comparison of A with the operand.
     Branch(Relation, Operand),
-    /// The answer is `k`.
+    /// Returns `k`.
     ReturnConstant,
-    /// The answer is A.
+    /// Returns A.
     ReturnA,
     /// X = A.
     CopyToX,
@@ -88,7 +88,7 @@ const RELATIONS: [(Relation, u16); 4] =
     [(Relation::Equal, 0x10), (Relation::Greater, 0x20), (Relation::AtLeast, 0x30), (Relation::AnyBit, 0x40)];
 
 impl Opcode {
-    /// Takes `code` apart; `None` if the kernel knows no such instruction.
+    /// Decodes `code`; returns `None` if the kernel knows no such instruction.
     pub fn decode(code: u16) -> Option<Self> {
         let width = || WIDTHS.iter().find(|(_, bits)| *bits == code & 0x18).map(|(width, _)| *width);
         let operand = if code & X == 0 { Operand::Constant } else { Operand::X };
@@ -123,7 +123,7 @@ impl Opcode {
         (opcode.code() == code).then_some(opcode)
     }
 
-    /// The 16 bits.
+    /// Encodes the operation.
     pub fn code(self) -> u16 {
         match self {
             Self::LoadAbsolute(width) => LD | ABS | bits(&WIDTHS, width),
@@ -166,14 +166,15 @@ fn bits<T: PartialEq>(table: &[(T, u16)], meaning: T) -> u16 {
     table.iter().find(|(known, _)| *known == meaning).expect("all are in the table").1
 }
 
-/// Where offsets of an absolute load begin that stand for something beside the bytes (`SKF_AD_OFF`).
+/// First offset at which an absolute load reads metadata (`SKF_AD_OFF`).
 pub const ANCILLARY: u32 = 0xffff_f000;
 
-/// From here on the kernel counts from its link-layer header (`SKF_LL_OFF`), and from 0xfff00000 on from its network header
-/// (`SKF_NET_OFF`); below it, from 2^31 on, it finds nothing (`bpf_internal_load_pointer_neg_helper`).
+/// First offset that the kernel counts from its link-layer header (`SKF_LL_OFF`); from 0xfff00000 on, it counts from
+/// its network header (`SKF_NET_OFF`). Offsets from 2^31 up to this one find nothing
+/// (`bpf_internal_load_pointer_neg_helper`).
 pub(super) const LINK_LAYER: u32 = 0xffe0_0000;
 
-/// What Linux calls these (`SKF_AD_*`), four apart, in the words of `tcpdump -d`.
+/// Linux's metadata fields (`SKF_AD_*`), at offsets four apart, by their names in `tcpdump -d`.
 pub(super) const ANCILLARY_NAMES: [&str; 16] = [
     "proto",
     "type",
@@ -193,17 +194,17 @@ pub(super) const ANCILLARY_NAMES: [&str; 16] = [
     "vlan_tpid",
 ];
 
-/// A = A ^ X, disguised as a load (`SKF_AD_ALU_XOR_X`).
+/// A = A ^ X, encoded as a load (`SKF_AD_ALU_XOR_X`).
 pub(super) const ANCILLARY_XOR_X: u32 = ANCILLARY + 40;
 
-/// Name of what an absolute load at `offset` takes beside the bytes, if Linux knows it.
+/// Returns the name of the metadata field that an absolute load at `offset` reads, if Linux has one.
 pub(super) fn ancillary_name(offset: u32) -> Option<&'static str> {
     let index = offset.checked_sub(ANCILLARY)?;
     ANCILLARY_NAMES.get(index as usize / 4).filter(|_| index % 4 == 0).copied()
 }
 
-/// What an absolute load at `offset` takes beside the bytes, if a [`Meta`] says so. The others are of no use to a filter of
-/// packets, or known to the kernel alone.
+/// Returns the [`Meta`] that an absolute load at `offset` reads, if any. The other fields are useless to packet filters
+/// or known only to the kernel.
 pub fn ancillary_meta(offset: u32) -> Option<Meta> {
     const ALL: [Meta; 6] = [
         Meta::Protocol,
@@ -217,7 +218,7 @@ pub fn ancillary_meta(offset: u32) -> Option<Meta> {
 }
 
 impl Meta {
-    /// The offset that stands for it in classic BPF.
+    /// Returns the offset of the field in classic BPF.
     pub fn offset(self) -> u32 {
         ANCILLARY
             + match self {
@@ -240,7 +241,7 @@ mod tests {
         let known = (0..=u16::MAX).filter_map(|code| Some((code, Opcode::decode(code)?)));
         let codes: Vec<u16> =
             known.inspect(|(code, opcode)| assert_eq!(opcode.code(), *code)).map(|(code, _)| code).collect();
-        // As many as chk_code_allowed in net/core/filter.c lists.
+        // The number of instructions that chk_code_allowed in net/core/filter.c lists.
         assert_eq!(codes.len(), 49, "{codes:x?}");
     }
 }

@@ -1,15 +1,15 @@
-//! Runs a program: the meaning of the kernel and of libpcap's `bpf_filter`.
+//! Interpreter with the semantics of the kernel and of libpcap's `bpf_filter`.
 
 use super::opcode::{ANCILLARY_XOR_X, ancillary_meta};
 use super::{ANCILLARY, MEMORY_WORDS, Opcode, Operand, Program};
 use crate::graph::{Operation, Width};
 use crate::interpret::Packet;
 
-/// Jumps backward after which a packet is refused: libpcap walks chains of headers with them, each step at least a byte
-/// further on.
+/// Backward jumps after which a packet is rejected. libpcap uses them to walk chains of headers, advancing at least a
+/// byte per step.
 const MOST_JUMPS_BACK: u32 = 1 << 16;
-/// Offsets from here on are negative, and are no bytes of the packet, though Linux takes some of them for offsets from its
-/// network and its link-layer header (`SKF_NET_OFF`, `SKF_LL_OFF`).
+/// First negative offset. Negative offsets are not in the packet, although Linux counts some of them from its network
+/// and link-layer headers (`SKF_NET_OFF`, `SKF_LL_OFF`).
 const NEGATIVE: u32 = 1 << 31;
 
 #[derive(Default)]
@@ -22,11 +22,11 @@ struct Machine {
 }
 
 impl Program {
-    /// The answer for `packet`: how many of its bytes to keep, 0 for none. Registers and memory begin with zeros. A program
-    /// that breaks the rules refuses the packet where it does so.
+    /// Runs the program on `packet`; returns the number of bytes to keep, 0 for none.
     ///
-    /// Absolute loads from [`ANCILLARY`] on take what the packet's [metadata](crate::interpret::Metadata) says; of what it
-    /// does not know (the receiving CPU, a random number), they refuse the packet.
+    /// Registers and memory start as zeros. An invalid instruction rejects the packet when it is executed. Absolute
+    /// loads from [`ANCILLARY`] on read the packet's [metadata](crate::interpret::Metadata), and reject the packet for
+    /// fields it does not include (receiving CPU, random number).
     pub fn run(&self, packet: &Packet<'_>) -> u32 {
         let mut machine = Machine::default();
         loop {
@@ -40,7 +40,7 @@ impl Program {
 }
 
 impl Machine {
-    /// One instruction: `None` refuses the packet, `Some(Some)` answers.
+    /// Executes an instruction. `None` rejects the packet, `Some(Some)` is the result.
     fn step(&mut self, program: &Program, packet: &Packet<'_>) -> Option<Option<u32>> {
         let instruction = *program.instructions.get(self.at)?;
         let k = instruction.k;
@@ -78,7 +78,7 @@ impl Machine {
         Some(None)
     }
 
-    /// Jumps `distance` on, or back if that is negative.
+    /// Jumps by `distance`, backward if it is negative.
     fn jump(&mut self, distance: u32) -> Option<()> {
         if distance >= NEGATIVE {
             self.jumps_back += 1;

@@ -1,33 +1,33 @@
-//! Reads the text that `tcpdump -ddd` prints; iptables' form, with commas for line ends, as well.
+//! Parser for the output of `tcpdump -ddd`, and for iptables' variant with commas instead of line ends.
 
 use super::{Instruction, Program};
 
-/// Text that is no program.
+/// An error in the text of a program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TextError {
-    /// The first line is something else than a number.
+    /// The first line is not a number.
     #[error("the first line is not the number of instructions")]
     Count,
     /// A line is not four numbers.
     #[error("line {line} is not `CODE JT JF K`: `{text}`")]
     Line {
-        /// Number of the line, the first being 1.
+        /// Line number, from 1.
         line: usize,
-        /// What is there.
+        /// Content of the line.
         text: String,
     },
-    /// The number of instructions is another than the first line says.
+    /// The number of instructions differs from the first line's.
     #[error("the first line says {said} instructions, but there are {found}")]
     Length {
-        /// In the first line.
+        /// Number in the first line.
         said: usize,
-        /// Lines behind it.
+        /// Number of lines after it.
         found: usize,
     },
 }
 
 impl Program {
-    /// Reads `text`. What it says is not [checked](Program::check).
+    /// Parses `text`, without [checking](Program::check) the program.
     pub fn from_numbers(text: &str) -> Result<Self, TextError> {
         let mut lines = text.split(['\n', ',']).enumerate().filter(|(_, line)| !line.trim().is_empty());
         let said = lines.next().and_then(|(_, line)| line.trim().parse().ok()).ok_or(TextError::Count)?;

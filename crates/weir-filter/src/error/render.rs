@@ -1,22 +1,22 @@
-//! The place of an error, marked under the text.
+//! Rendering of errors, with their place marked in the text.
 
 use std::fmt::Write as _;
 use std::ops::Range;
 
 use super::Error;
 
-/// Characters of a long line that are shown.
+/// Characters of a long line to show.
 const WIDTH: usize = 100;
 
-/// How many of them stand before the marked place, if there are as many.
+/// Maximum number of characters to show before the marked place.
 const BEFORE: usize = 60;
 
-/// What stands for the part of a line that is not shown.
+/// Marks an omitted part of a line.
 const CUT: &str = "...";
 
 impl Error {
-    /// The error as people read it: what is wrong, the line of `text` with the place marked under it, what would mend it.
-    /// `text` is what was compiled.
+    /// Renders the error for people: the message, the line of `text` with the place marked under it, and the
+    /// suggestion. `text` is the source that was compiled.
     ///
     /// ```text
     /// expected `and`, `or` or the end, not `prot`
@@ -39,14 +39,14 @@ impl Error {
     }
 }
 
-/// The line in which a span begins.
+/// The line where a span begins.
 struct Place<'t> {
     line: &'t str,
-    /// Counted from 1.
+    /// Line number, from 1.
     number: usize,
-    /// How many lines the text has.
+    /// Number of lines in the text.
     lines: usize,
-    /// The part of the span that is in the line, in characters.
+    /// The part of the span on this line, in characters.
     marked: Range<usize>,
 }
 
@@ -59,7 +59,7 @@ impl<'t> Place<'t> {
             }
             at
         };
-        // What is missing at the end is missing behind the last word, not lines below.
+        // If something is missing at the end, mark the place after the last word, not some lines below.
         let start = if text[within(span.start)..].trim().is_empty() {
             within(span.start).min(text.trim_end().len())
         } else {
@@ -78,7 +78,7 @@ impl<'t> Place<'t> {
         }
     }
 
-    /// The part of the line that is shown, the blanks under it up to the marks, and the marks.
+    /// Returns the visible part of the line, the blanks under it up to the marks, and the marks.
     fn window(&self) -> (String, String, String) {
         let length = self.line.chars().count();
         let first =
@@ -99,7 +99,7 @@ impl<'t> Place<'t> {
     }
 }
 
-/// A character that takes one column: a tab is a blank, and nothing reaches the terminal that it would obey.
+/// Returns a character of width one: a blank for a tab, and nothing that could control the terminal.
 fn printable(letter: char) -> char {
     match letter {
         '\t' => ' ',

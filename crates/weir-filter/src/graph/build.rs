@@ -1,4 +1,4 @@
-//! Making and reading graphs.
+//! Building and reading graphs.
 
 use foldhash::HashMap;
 
@@ -8,7 +8,7 @@ use super::{
 use crate::set::SetId;
 
 impl Graph {
-    /// A graph that accepts everything.
+    /// Creates a graph that accepts every packet.
     pub fn new(snap_len: u32) -> Self {
         Self {
             values: Vec::new(),
@@ -21,7 +21,7 @@ impl Graph {
         }
     }
 
-    /// The same values and slots, and nothing asked.
+    /// Returns a graph with the same values and slots but no nodes.
     pub(crate) fn without_nodes(&self) -> Self {
         Self {
             values: self.values.clone(),
@@ -33,48 +33,48 @@ impl Graph {
         }
     }
 
-    /// Where it begins.
+    /// Returns the node where the filter begins.
     pub fn root(&self) -> NodeId {
         self.root
     }
 
-    /// Lets it begin at `root`.
+    /// Sets the node where the filter begins.
     pub fn set_root(&mut self, root: NodeId) {
         self.root = root;
     }
 
-    /// What is at `id`.
+    /// Returns the node at `id`.
     pub fn node(&self, id: NodeId) -> Node {
         self.nodes[id.0 as usize]
     }
 
-    /// All nodes, successors first.
+    /// Returns all nodes, successors first.
     pub fn nodes(&self) -> &[Node] {
         &self.nodes
     }
 
-    /// What `id` stands for.
+    /// Returns the value of `id`.
     pub fn get(&self, id: ValueId) -> Value {
         self.values[id.0 as usize]
     }
 
-    /// All values, operands first.
+    /// Returns all values, operands first.
     pub fn values(&self) -> &[Value] {
         &self.values
     }
 
-    /// Number of slots.
+    /// Returns the number of slots.
     pub fn slots(&self) -> u16 {
         self.slots
     }
 
-    /// A slot that nobody has.
+    /// Allocates a slot.
     pub fn slot(&mut self) -> Slot {
         self.slots += 1;
         Slot(self.slots - 1)
     }
 
-    /// The number of `value`, simplified where that changes nothing.
+    /// Returns the ID of `value`, simplified where that keeps its meaning. Adds it if it is new.
     pub fn value(&mut self, value: Value) -> ValueId {
         let value = self.simplified(value);
         if let Some(&id) = self.known.get(&value) {
@@ -87,38 +87,38 @@ impl Graph {
         id
     }
 
-    /// The number of `value`, if it is there.
+    /// Returns the ID of `value`, if the graph has it.
     pub fn known(&self, value: Value) -> Option<ValueId> {
         self.known.get(&value).copied()
     }
 
-    /// A number.
+    /// Adds a constant.
     pub fn constant(&mut self, number: u32) -> ValueId {
         self.value(Value::Constant(number))
     }
 
-    /// Bytes at `base + offset`.
+    /// Adds a load of the bytes at `base + offset`.
     pub fn load(&mut self, base: Option<ValueId>, offset: u32, width: Width) -> ValueId {
         self.value(Value::Load { base, offset, width })
     }
 
-    /// Something known beside the bytes.
+    /// Adds a metadata field.
     pub fn meta(&mut self, meta: Meta) -> ValueId {
         self.value(Value::Meta(meta))
     }
 
-    /// `left operation right`.
+    /// Adds `left operation right`.
     pub fn binary(&mut self, operation: Operation, left: ValueId, right: ValueId) -> ValueId {
         self.value(Value::Binary { operation, left, right })
     }
 
-    /// `left operation number`.
+    /// Adds `left operation number`.
     pub fn with(&mut self, operation: Operation, left: ValueId, number: u32) -> ValueId {
         let right = self.constant(number);
         self.binary(operation, left, right)
     }
 
-    /// The number that `id` is, if it is one.
+    /// Returns the number, if `id` is a constant.
     pub fn as_constant(&self, id: ValueId) -> Option<u32> {
         match self.get(id) {
             Value::Constant(number) => Some(number),
@@ -126,23 +126,23 @@ impl Graph {
         }
     }
 
-    /// Whether evaluating `id` can refuse a packet.
+    /// Returns whether evaluating `id` can reject a packet.
     pub fn may_refuse(&self, id: ValueId) -> bool {
         self.refusing[id.0 as usize]
     }
 
-    /// Adds a node, whose successors are there already.
+    /// Adds a node. Its successors must already exist.
     pub fn push(&mut self, node: Node) -> NodeId {
         self.nodes.push(node);
         NodeId(u32::try_from(self.nodes.len() - 1).expect("nodes are counted in 32 bits"))
     }
 
-    /// Asks `test`.
+    /// Adds a branch on `test`.
     pub fn branch(&mut self, test: Test, then: NodeId, other: NodeId, term: TermId) -> NodeId {
         self.push(Node::Branch { test, then, other, term })
     }
 
-    /// Asks `left relation right`.
+    /// Adds a branch on `left relation right`.
     pub fn compare(
         &mut self,
         relation: Relation,
@@ -154,13 +154,13 @@ impl Graph {
         self.branch(Test::Compare { relation, left, right }, then, other, term)
     }
 
-    /// Asks `left == number`.
+    /// Adds a branch on `left == number`.
     pub fn equals(&mut self, left: ValueId, number: u32, ways: (NodeId, NodeId), term: TermId) -> NodeId {
         let right = self.constant(number);
         self.compare(Relation::Equal, left, right, ways, term)
     }
 
-    /// Asks whether `key` is in `set`.
+    /// Adds a branch on whether `key` is in `set`.
     pub fn member(&mut self, set: SetId, key: &[ValueId], ways: (NodeId, NodeId), term: TermId) -> NodeId {
         let last = *key.last().expect("a key has a word");
         let mut words = [last; KEY_WORDS];
@@ -180,7 +180,7 @@ impl Graph {
         }
     }
 
-    /// The same value in a simpler form; never one that refuses less.
+    /// Returns an equal value in a simpler form, never one that rejects fewer packets.
     fn simplified(&self, value: Value) -> Value {
         match value {
             Value::Load { base: Some(base), offset, width } => match self.as_constant(base) {
@@ -208,7 +208,7 @@ impl Graph {
 }
 
 impl Operation {
-    /// What it makes of two numbers; `None` if it refuses the packet.
+    /// Applies the operation to two numbers; returns `None` if it rejects the packet.
     pub fn apply(self, left: u32, right: u32) -> Option<u32> {
         Some(match self {
             Self::Add => left.wrapping_add(right),
@@ -224,12 +224,12 @@ impl Operation {
         })
     }
 
-    /// Whether the operands may be exchanged.
+    /// Returns whether the operands may be swapped.
     pub fn commutes(self) -> bool {
         matches!(self, Self::Add | Self::Multiply | Self::And | Self::Or | Self::Xor)
     }
 
-    /// Whether it refuses if the right operand is zero.
+    /// Returns whether a right operand of zero rejects the packet.
     pub fn divides(self) -> bool {
         matches!(self, Self::Divide | Self::Remainder)
     }
@@ -240,7 +240,7 @@ impl Operation {
 }
 
 impl Relation {
-    /// Whether it holds.
+    /// Returns whether the relation holds.
     pub fn holds(self, left: u32, right: u32) -> bool {
         match self {
             Self::Equal => left == right,
@@ -250,7 +250,7 @@ impl Relation {
         }
     }
 
-    /// What to ask of the operands exchanged, and whether the ways are to be exchanged, too.
+    /// Returns the relation to use with swapped operands, and whether to swap the branch targets too.
     pub fn exchanged(self) -> (Self, bool) {
         match self {
             Self::Equal | Self::AnyBit => (self, false),
@@ -261,7 +261,7 @@ impl Relation {
 }
 
 impl Test {
-    /// The same of other values.
+    /// Returns the same test of other values.
     pub fn map(self, mut value: impl FnMut(ValueId) -> ValueId) -> Self {
         match self {
             Self::Compare { relation, left, right } => {
@@ -273,7 +273,7 @@ impl Test {
 }
 
 impl Value {
-    /// The same of other operands.
+    /// Returns the same operation on other operands.
     pub fn map(self, mut operand: impl FnMut(ValueId) -> ValueId) -> Self {
         match self {
             Self::Load { base: Some(base), offset, width } => {
@@ -292,7 +292,7 @@ impl Value {
 }
 
 impl Value {
-    /// What it is made of.
+    /// Returns the operands.
     pub fn operands(self) -> impl DoubleEndedIterator<Item = ValueId> {
         let (first, second) = match self {
             Self::Load { base, .. } => (base, None),
@@ -304,7 +304,7 @@ impl Value {
 }
 
 impl Node {
-    /// What it evaluates, in this order.
+    /// Returns the values it evaluates, in order.
     pub fn values(self) -> impl DoubleEndedIterator<Item = ValueId> {
         let (values, count) = match self {
             Self::Refuse | Self::Accept => ([ValueId(0); KEY_WORDS], 0),
@@ -315,7 +315,7 @@ impl Node {
         values.into_iter().take(count)
     }
 
-    /// The same of other values, going on at other nodes.
+    /// Returns the same node with other values and successors.
     pub fn map(
         self,
         mut value: impl FnMut(ValueId) -> ValueId,
@@ -333,7 +333,7 @@ impl Node {
         }
     }
 
-    /// Where it may go on.
+    /// Returns the successors.
     pub fn successors(self) -> impl Iterator<Item = NodeId> {
         let (first, second) = match self {
             Self::Refuse | Self::Accept => (None, None),

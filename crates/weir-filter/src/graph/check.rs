@@ -1,11 +1,11 @@
-//! The rules that a graph keeps: run after each pass, in tests and debug builds.
+//! Verifies the rules of a graph: run after each pass in tests and debug builds.
 
 use foldhash::HashSet;
 
 use super::{Graph, Node, Slot, Test, Value};
 use crate::set::Set;
 
-/// Which slots are assigned when a node is reached.
+/// The slots that are assigned when a node is reached.
 #[derive(Clone, PartialEq, Eq)]
 struct Assigned {
     surely: HashSet<Slot>,
@@ -13,7 +13,7 @@ struct Assigned {
 }
 
 impl Graph {
-    /// The first rule that the graph breaks, in words.
+    /// Checks the graph; the error describes the first rule it breaks.
     pub fn check(&self, sets: &[Set]) -> Result<(), String> {
         self.check_values()?;
         self.check_nodes(sets)?;
@@ -90,7 +90,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Of each value, the slots that it is made of.
+    /// Returns the slots that each value depends on.
     fn slots_read(&self) -> Vec<HashSet<Slot>> {
         let mut reads: Vec<HashSet<Slot>> = Vec::with_capacity(self.values.len());
         for value in &self.values {

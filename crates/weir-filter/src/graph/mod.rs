@@ -1,14 +1,14 @@
-//! The intermediate form of a filter: values that are functions of the packet, and a graph of questions about them.
+//! Intermediate representation of a filter: values, which are functions of the packet, and a graph of tests on them.
 //!
-//! A packet does not change while it is filtered, so a [`Value`] needs no place in time: whoever loads the half word at 12
-//! loads the same. Values are therefore kept once each ([`Graph::value`]), and two equal ones have one number. What has
-//! an effect is control: [`Node`]s ask, in order, until one accepts or refuses. The graph has no cycle; what walks a chain
-//! of headers is unrolled.
+//! A packet does not change while it is filtered, so a [`Value`] does not depend on when it is evaluated: every load of
+//! the half word at 12 gives the same result. Equal values are therefore stored once and have one ID
+//! ([`Graph::value`]). Only control flow has an effect: [`Node`]s are executed in order until one accepts or rejects
+//! the packet. The graph has no cycles; walks along a chain of headers are unrolled.
 //!
-//! A [`Slot`] is what a path has found out, say where the network header begins behind a varying number of tags. Each
-//! path assigns a slot at most once, and before it reads it, so that a slot, too, is a function of the packet.
+//! A [`Slot`] holds something that a path has found out, such as where the network header begins after a varying number
+//! of tags. Each path assigns a slot at most once, and before reading it, so a slot is a function of the packet too.
 //!
-//! # Rules, which [`Graph::check`] verifies
+//! # Rules, verified by [`Graph::check`]
 //!
 //! - G1: a node's successors have smaller numbers than the node; 0 is [`Node::Refuse`], 1 is [`Node::Accept`].
 //! - G2: a value's operands have smaller numbers than the value.
@@ -16,14 +16,14 @@
 //! - G4: on each path from the root, a slot is assigned at most once, and before it is read.
 //! - G5: a member test has as many key words as its set.
 //!
-//! # Meaning, on every back end
+//! # Semantics, on every back end
 //!
-//! - Arithmetic is of 32 bits, unsigned, and wraps; so does the address `base + offset` of a load.
-//! - A load that reaches beyond the captured bytes refuses the packet; so do division and remainder by zero.
+//! - Arithmetic is 32-bit, unsigned, and wraps. So does the address `base + offset` of a load.
+//! - A load beyond the captured bytes rejects the packet. So do division and remainder by zero.
 //! - A shift by 32 bits or more gives zero.
-//! - What is evaluated on the way to a node counts, even if its result is of no use ([`Node::Read`]): a pass may drop an
-//!   evaluation only if it cannot refuse, or if another on the same path refuses whenever it does.
-//!   Since refusing is final, evaluations may trade places along a path.
+//! - Every evaluation on the way to a node counts, even if its result is unused ([`Node::Read`]): a pass may drop an
+//!   evaluation only if it cannot reject, or if another one on the same path rejects whenever it does. Rejection is
+//!   final, so evaluations may be reordered along a path.
 
 mod build;
 mod check;
@@ -33,35 +33,35 @@ use foldhash::HashMap;
 
 use crate::set::SetId;
 
-/// A question or an answer of a [`Graph`].
+/// The number of a node in a [`Graph`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct NodeId(pub u32);
 
-/// A value of a [`Graph`].
+/// The number of a value in a [`Graph`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ValueId(pub u32);
 
-/// What a path has found out.
+/// A variable that paths assign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Slot(pub u16);
 
-/// Which term of the expression asked: its number in [`crate::ast::Ast::terms`].
+/// The term that a test belongs to: an index into [`crate::ast::Ast::terms`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TermId(pub u32);
 
 impl TermId {
-    /// Asked by no term, as what finds the headers for all of them.
+    /// Not a term: the test locates headers for all terms.
     pub const NONE: Self = Self(u32::MAX);
-    /// The same, of few packets.
+    /// Not a term either: the test locates headers, but few packets get that far.
     pub const RARE: Self = Self(u32::MAX - 1);
 
-    /// Whether it is a term.
+    /// Returns whether it is a term.
     pub fn is_some(self) -> bool {
         self < Self::RARE
     }
 }
 
-/// How much a load takes, in network byte order.
+/// The width of a load, in network byte order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Width {
     /// A byte.
@@ -72,25 +72,25 @@ pub enum Width {
     Word = 4,
 }
 
-/// What is known of a packet beside its bytes, where the receiver tells ([`crate::Options::metadata`]). The offsets are
-/// those of Linux's extensions to classic BPF (`SKF_AD_*`, linux/filter.h).
+/// A metadata field, available if the receiver provides it ([`crate::Options::metadata`]). Offsets are those of Linux's
+/// extensions to classic BPF (`SKF_AD_*`, linux/filter.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Meta {
-    /// The EtherType of the frame, after a tag that was taken off (`SKF_AD_PROTOCOL`).
+    /// EtherType of the frame, after a stripped tag (`SKF_AD_PROTOCOL`).
     Protocol,
-    /// For whom the packet was or where it goes (`SKF_AD_PKTTYPE`): `PACKET_HOST` 0 ... `PACKET_OUTGOING` 4.
+    /// Packet type (`SKF_AD_PKTTYPE`): `PACKET_HOST` 0 ... `PACKET_OUTGOING` 4.
     PacketType,
-    /// Number of the interface (`SKF_AD_IFINDEX`).
+    /// Interface index (`SKF_AD_IFINDEX`).
     Interface,
-    /// The tag that was taken off, 0 if none (`SKF_AD_VLAN_TAG`).
+    /// Stripped VLAN tag, 0 if none (`SKF_AD_VLAN_TAG`).
     VlanTag,
-    /// 1 if a tag was taken off, else 0 (`SKF_AD_VLAN_TAG_PRESENT`).
+    /// 1 if a VLAN tag was stripped, else 0 (`SKF_AD_VLAN_TAG_PRESENT`).
     VlanPresent,
-    /// The tag's EtherType (`SKF_AD_VLAN_TPID`).
+    /// EtherType of the stripped tag (`SKF_AD_VLAN_TPID`).
     VlanProtocol,
 }
 
-/// What two operands are made into.
+/// A binary operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs, reason = "the names are the operations")]
 pub enum Operation {
@@ -111,33 +111,33 @@ pub enum Operation {
 pub enum Value {
     /// A number.
     Constant(u32),
-    /// Bytes of the packet, from `base + offset` on; without a base from `offset`.
+    /// Bytes of the packet at `base + offset`; without a base, at `offset`.
     Load {
-        /// What is added to the offset.
+        /// Value to add to the offset.
         base: Option<ValueId>,
-        /// Bytes from the packet's beginning, or from `base`.
+        /// Offset in bytes from the start of the packet, or from `base`.
         offset: u32,
-        /// How many bytes.
+        /// Number of bytes.
         width: Width,
     },
     /// Length of the packet on the wire.
     Length,
-    /// What is known of it beside its bytes.
+    /// A metadata field.
     Meta(Meta),
-    /// What the path has found out.
+    /// The content of a slot.
     Slot(Slot),
-    /// An operation on two values.
+    /// A binary operation on two values.
     Binary {
-        /// Which.
+        /// Operation.
         operation: Operation,
-        /// On the left.
+        /// Left operand.
         left: ValueId,
-        /// On the right.
+        /// Right operand.
         right: ValueId,
     },
 }
 
-/// How two values are compared, unsigned. What is missing (`!=`, `<`, `<=`) is one of these with the ways exchanged.
+/// An unsigned comparison. The others (`!=`, `<`, `<=`) are one of these with the branch targets swapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Relation {
     /// `left == right`.
@@ -150,86 +150,86 @@ pub enum Relation {
     AnyBit,
 }
 
-/// Slots beyond which whoever makes a graph gives up, with a few thousand to spare for what is being made.
+/// Number of slots at which graph construction gives up, leaving a few thousand in reserve for work in progress.
 pub const MOST_SLOTS: u16 = 60_000;
 
-/// Most words of a set's key: an IPv6 address.
+/// Maximum number of words in a set's key: an IPv6 address.
 pub const KEY_WORDS: usize = 4;
 
-/// A question with two answers.
+/// A yes-or-no test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Test {
     /// Compares two values.
     Compare {
-        /// How.
+        /// Comparison.
         relation: Relation,
-        /// The first.
+        /// Left operand.
         left: ValueId,
-        /// The second.
+        /// Right operand.
         right: ValueId,
     },
-    /// Looks up a key, most significant word first, in a set.
+    /// Looks a key up in a set.
     Member {
-        /// The set.
+        /// Set.
         set: SetId,
-        /// The key; behind [`crate::set::Set::words`] words it repeats the last.
+        /// Words of the key, most significant first. After [`crate::set::Set::words`] words, the last one is repeated.
         key: [ValueId; KEY_WORDS],
     },
 }
 
-/// A place in the graph.
+/// A node of the graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Node {
-    /// The packet is not wanted.
+    /// Rejects the packet.
     Refuse,
-    /// The packet is wanted.
+    /// Accepts the packet.
     Accept,
-    /// Goes on at `then` if the answer is yes, else at `other`.
+    /// Continues at `then` if the test is true, else at `other`.
     Branch {
-        /// The question.
+        /// Test.
         test: Test,
-        /// If so.
+        /// Successor if true.
         then: NodeId,
-        /// If not.
+        /// Successor if false.
         other: NodeId,
-        /// For whom it is asked.
+        /// Term that the test belongs to.
         term: TermId,
     },
-    /// Notes a value.
+    /// Assigns a slot.
     Assign {
-        /// Where.
+        /// Slot.
         slot: Slot,
-        /// Which.
+        /// Value to assign.
         value: ValueId,
-        /// What comes next.
+        /// Successor.
         next: NodeId,
     },
-    /// Evaluates a value for no other reason than that it may refuse the packet.
+    /// Evaluates a value only because that may reject the packet.
     Read {
-        /// The value.
+        /// Value.
         value: ValueId,
-        /// What comes next.
+        /// Successor.
         next: NodeId,
     },
 }
 
-/// A filter between expression and program: see the [module](self).
+/// A filter in intermediate form: see the [module](self).
 #[derive(Clone, Debug)]
 pub struct Graph {
     values: Vec<Value>,
-    /// Of each value, whether evaluating it can refuse a packet.
+    /// For each value, whether evaluating it can reject a packet.
     refusing: Vec<bool>,
     known: HashMap<Value, ValueId>,
     nodes: Vec<Node>,
     root: NodeId,
     slots: u16,
-    /// Bytes that an accepted packet is cut to; what the filter answers.
+    /// Snap length: the result of the filter for an accepted packet.
     pub snap_len: u32,
 }
 
 impl Graph {
-    /// The filter's last word: not wanted.
+    /// The node that rejects the packet.
     pub const REFUSE: NodeId = NodeId(0);
-    /// The filter's last word: wanted.
+    /// The node that accepts the packet.
     pub const ACCEPT: NodeId = NodeId(1);
 }

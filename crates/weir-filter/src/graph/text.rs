@@ -1,11 +1,11 @@
-//! A graph as text: `weir filter --emit ir`.
+//! Text form of a graph, for `weir filter --emit ir`.
 
 use std::fmt;
 
 use super::{Graph, Node, NodeId, Operation, Relation, Test, Value, ValueId};
 
 impl fmt::Display for Graph {
-    /// One node a line, in the order in which they are asked, those that nobody reaches left out.
+    /// Writes one node per line in execution order, without unreachable nodes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut reached = vec![false; self.nodes.len()];
         reached[self.root.0 as usize] = true;
@@ -50,8 +50,8 @@ impl fmt::Display for Shown<'_> {
 }
 
 impl Graph {
-    /// A value in the notation of pcap-filter(7), as far as that goes. Not recursive: it may be nested as deep as the text is
-    /// long.
+    /// Formats a value in the notation of pcap-filter(7) where possible. Not recursive: it may be nested as deep as the
+    /// text is long.
     pub fn shown(&self, id: ValueId) -> String {
         enum Task {
             Show(ValueId),
@@ -75,7 +75,7 @@ impl Graph {
                 }
                 Value::Load { base: Some(base), offset, width } => {
                     text.push('[');
-                    // What lies in front of the base: its address wraps.
+                    // An address before the base: the sum wraps.
                     let (sign, distance) = match offset.cast_signed() {
                         before @ ..0 => ('-', before.unsigned_abs()),
                         _ => ('+', offset),

@@ -1,14 +1,14 @@
-//! Addresses in a text: which run of characters is one.
+//! Recognition of addresses in a text.
 
 use std::net::Ipv6Addr;
 
 use super::Kind;
 
-/// More than the longest IPv6 or MAC address has, in bytes.
+/// More bytes than the longest IPv6 or MAC address has.
 const LONGEST: usize = 64;
 
-/// A MAC or IPv6 address with colons at the beginning of `rest`, and its length. `Err`: something that libpcap's scanner
-/// takes for an address, too, but none is.
+/// Reads a MAC or IPv6 address with colons at the start of `rest`; returns it and its length. `Err` is text that
+/// libpcap's scanner takes for an address although it is not one.
 pub(super) fn with_colons(rest: &str) -> Result<Option<(Kind<'static>, usize)>, (String, usize)> {
     let digits = rest.bytes().take(5).take_while(u8::is_ascii_hexdigit).count();
     let next = rest.as_bytes().get(digits..).unwrap_or_default();
@@ -44,14 +44,15 @@ pub(super) fn with_colons(rest: &str) -> Result<Option<(Kind<'static>, usize)>, 
     }
 }
 
-/// Two groups of digits at least, each with colons behind it: libpcap then takes no shorter token.
+/// Returns whether the text has at least two groups of digits, each followed by colons: libpcap then accepts no shorter
+/// token.
 fn looks_like_a_mac(run: &str) -> bool {
     let mut groups = run.split(':');
     let short = |group: Option<&str>| group.is_some_and(|group| (1..=2).contains(&group.len()));
     short(groups.next()) && short(groups.next()) && groups.next().is_some()
 }
 
-/// Length of six groups of one or two digits, with colons between, at the beginning of `run`.
+/// Returns the length of six colon-separated groups of one or two digits at the start of `run`.
 fn colon_mac_length(run: &str) -> Option<usize> {
     let mut at = 0;
     for group in 0..6 {
@@ -64,7 +65,8 @@ fn colon_mac_length(run: &str) -> Option<usize> {
     Some(at)
 }
 
-/// The address that `word` is as a whole: six groups with `:`, `-` or `.`, three of four digits with `.`, or twelve digits.
+/// Parses a whole word as a MAC address: six groups with `:`, `-` or `.`, three of four digits with `.`, or twelve
+/// digits.
 pub(crate) fn mac(word: &str) -> Option<[u8; 6]> {
     let hex = |part: &str| part.bytes().all(|byte| byte.is_ascii_hexdigit());
     if word.len() == 12 && hex(word) {
@@ -88,7 +90,7 @@ pub(crate) fn mac(word: &str) -> Option<[u8; 6]> {
     parts.next().is_none().then_some(address)
 }
 
-/// Two to four numbers with dots between.
+/// Returns whether the word is two to four numbers separated by dots.
 pub(super) fn is_dotted(word: &str) -> bool {
     let is_number = |part: &str| super::number(part).is_some();
     let mut parts = word.split('.');
@@ -96,7 +98,7 @@ pub(super) fn is_dotted(word: &str) -> bool {
     (2..=4).contains(&count) && word.bytes().filter(|&byte| byte == b'.').count() == count - 1
 }
 
-/// An IPv6 address in words, the most significant first.
+/// Returns an IPv6 address as words, most significant first.
 pub(crate) fn words_of(address: Ipv6Addr) -> [u32; 4] {
     let bits = address.to_bits();
     std::array::from_fn(|index| {

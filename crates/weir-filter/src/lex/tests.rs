@@ -1,4 +1,4 @@
-//! What is cut where.
+//! Where tokens begin and end.
 
 use super::*;
 

@@ -1,4 +1,5 @@
-//! From expression to graph: what the terms mean in bytes. One module a dialect; this one knows how terms are connected.
+//! Lowering of expressions to graphs: the byte-level meaning of terms. Each dialect has a module; this one connects
+//! terms.
 
 pub(crate) mod pcap;
 pub(crate) mod weir;
@@ -7,10 +8,11 @@ use crate::ast::{Ast, Expr, ExprId};
 use crate::graph::{Graph, NodeId};
 use crate::{Dialect, Options};
 
-/// Where to go on: if the answer is yes, and if it is no.
+/// Where to continue if a test is true, and if it is false.
 pub(crate) type Ways<At = NodeId> = (At, At);
 
-/// An `and` or `or` whose operands are lowered from the last to the first, since each needs to know where to go on.
+/// An `and` or `or` in progress. Its operands are lowered from the last to the first, since each needs to know where to
+/// continue.
 struct Frame<'a, At> {
     operands: &'a [ExprId],
     all: bool,
@@ -18,8 +20,8 @@ struct Frame<'a, At> {
     ways: Ways<At>,
 }
 
-/// Lowers `expr` so that it goes on at `ways`, `leaf` being asked for each [`Expr::Term`] and [`Expr::Inner`], and answers
-/// where it begins. Not recursive: an expression may be nested as deep as its text is long.
+/// Lowers `expr` with the targets `ways`, calling `leaf` for each [`Expr::Term`] and [`Expr::Inner`]; returns where it
+/// begins. Not recursive: an expression may be nested as deep as its text is long.
 pub(crate) fn connect<At: Copy>(
     ast: &Ast,
     expr: ExprId,
@@ -52,7 +54,7 @@ pub(crate) fn connect<At: Copy>(
     }
 }
 
-/// The terms, in the order in which they are met in the text.
+/// Returns the leaves in source order.
 pub(crate) fn leaves(ast: &Ast) -> Vec<Expr> {
     let mut leaves = Vec::new();
     if let Some(root) = ast.root {
@@ -65,7 +67,8 @@ pub(crate) fn leaves(ast: &Ast) -> Vec<Expr> {
     leaves
 }
 
-/// Whether `leaf`, which is refused here, can be asked of other packets that the filter is for: here it is false then.
+/// Returns whether `leaf`, which is an error for this link type, applies to another one that the filter is for. It is
+/// then false here.
 pub(crate) fn is_asked_elsewhere(ast: &Ast, leaf: &Expr, options: &Options<'_>) -> bool {
     let can_ask = match options.dialect {
         Dialect::Weir => weir::can_ask,

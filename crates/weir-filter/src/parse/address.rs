@@ -1,12 +1,12 @@
-//! Numbers with dots, and what stands for a range of ports.
+//! Dotted numbers and port ranges.
 
 use std::net::IpAddr;
 
 use crate::ast::Network;
 use crate::lex::words_of;
 
-/// One to four decimal numbers with dots between, as libpcap reads them (a 0 in front means nothing), and how many bits
-/// that are: 10.1 is 0x0a01 and 16.
+/// Parses one to four decimal numbers separated by dots, as libpcap reads them (leading zeros mean nothing); returns
+/// the value and its number of bits: 10.1 is 0x0a01 and 16.
 pub(super) fn dotted(text: &str) -> Option<(u32, u32)> {
     let mut address = 0;
     let mut bits = 0;
@@ -22,7 +22,8 @@ pub(super) fn dotted(text: &str) -> Option<(u32, u32)> {
     Some((address, bits))
 }
 
-/// A DECnet address, area and node. libpcap takes no notice of what is beyond their six and ten bits, nor of a third number.
+/// Parses a DECnet address, area and node. libpcap ignores a third number and all bits beyond the six and ten of these
+/// two.
 pub(super) fn decnet(text: &str, pcap: bool) -> Option<u16> {
     let mut parts = text.split('.').map(str::parse::<u32>);
     let (area, node) = (parts.next()?.ok()?, parts.next()?.ok()?);
@@ -30,12 +31,12 @@ pub(super) fn decnet(text: &str, pcap: bool) -> Option<u16> {
     (fits || pcap).then(|| u16::try_from((area & 63) << 10 | node & 1023).expect("it has sixteen bits"))
 }
 
-/// The lower sixteen bits.
+/// Returns the lower sixteen bits.
 pub(super) fn lower_half(number: u32) -> u16 {
     u16::try_from(number & 0xffff).expect("sixteen bits are left")
 }
 
-/// A network number as written, moved up to where a network begins, with the mask that its length implies: `net 10`.
+/// Returns a network number (`net 10`), shifted to the most significant end, and the mask that its length implies.
 pub(super) fn left_justified(mut number: u32) -> (u32, u32) {
     let mut mask = u32::MAX;
     while number != 0 && number >> 24 == 0 {
@@ -44,8 +45,8 @@ pub(super) fn left_justified(mut number: u32) -> (u32, u32) {
     (number, mask)
 }
 
-/// The network of a number that the system has for a name. Zeros at its end are no part of it (networks(5)), but libpcap
-/// takes them for one, and 0 for a failure.
+/// Returns the network for a number that the system has for a name. Trailing zeros are not part of the network
+/// (networks(5)), but libpcap counts them in, and treats 0 as a failure.
 pub(super) fn named_network(number: u32, pcap: bool) -> Option<(u32, u32)> {
     match number {
         0 if pcap => None,
@@ -55,7 +56,7 @@ pub(super) fn named_network(number: u32, pcap: bool) -> Option<(u32, u32)> {
     }
 }
 
-/// The numbers in `80-90`. As libpcap reads them, whatever follows is of no matter.
+/// Parses `80-90`. As libpcap reads it, anything may follow.
 pub(super) fn port_numbers(text: &str, pcap: bool) -> Option<(u32, u32)> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let (first, rest) = text.split_at(digits(text));

@@ -1,4 +1,4 @@
-//! Arithmetic and relations: `ip[0] & 0xf != 5`.
+//! Parser for arithmetic and relations: `ip[0] & 0xf != 5`.
 
 use super::level::Place;
 use super::{Parser, is_pcap};
@@ -8,29 +8,29 @@ use crate::graph::Operation;
 use crate::lex::{Kind, Token};
 use crate::words;
 
-/// What waits for its right operand or its end.
+/// An operator waiting for its right operand, or an open bracket.
 #[derive(Clone, Copy, Debug)]
 enum Pending {
     Binary(Operation),
     Negate,
-    /// A parenthesis, which begins there.
+    /// An open parenthesis, and its position.
     Parenthesis(usize),
-    /// `protocol[`, which begins there.
+    /// `protocol[`, and its position.
     Accessor(Protocol, usize),
 }
 
-/// Operands and operations of an expression that is being read.
+/// Operands and operators of an expression being parsed.
 #[derive(Debug, Default)]
 pub(super) struct Stack {
     operands: Vec<ArithId>,
-    /// Each with where its sign stands.
+    /// Pending operators, each with the position of its sign.
     pending: Vec<(Pending, usize)>,
-    /// Parentheses and brackets among them.
+    /// Number of parentheses and brackets in `pending`.
     open: usize,
 }
 
 impl Parser<'_, '_> {
-    /// A number where an operand begins: an id, or the beginning of a relation.
+    /// Parses a number at the start of an operand: an id, or the beginning of a relation.
     pub(super) fn number(&mut self, number: u32) -> Result<(), Error> {
         let mut token = self.take()?;
         while self.at_sign(")") && self.top().is_fresh() {
@@ -45,14 +45,14 @@ impl Parser<'_, '_> {
         self.number_id(number, token)
     }
 
-    /// A relation that begins with bytes of `protocol`, which was taken.
+    /// Parses a relation that begins with bytes of `protocol`, which has been consumed.
     pub(super) fn accessor_relation(&mut self, protocol: Protocol, token: Token<'_>) -> Result<(), Error> {
         let mut stack = Stack::default();
         self.accessor(protocol, token, &mut stack)?;
         self.relation(stack, token.start)
     }
 
-    /// A relation, which begins at `start`, with what was taken of it already.
+    /// Parses a relation that begins at `start`, part of which has been consumed.
     pub(super) fn relation(&mut self, taken: Stack, mut start: usize) -> Result<(), Error> {
         if self.place() == Place::Id {
             let error = self.expected("an address, a port or a number");
@@ -69,8 +69,8 @@ impl Parser<'_, '_> {
         self.add_term(Primitive::Relation { left, comparison, right }, start, None)
     }
 
-    /// An arithmetic expression. On the left of a relation, which begins at `start`, parentheses that were opened before may
-    /// turn out to be part of it: it then begins at the first of them.
+    /// Parses an arithmetic expression. On the left of a relation that begins at `start`, parentheses opened earlier
+    /// may turn out to belong to it; `start` then moves to the first of them.
     fn arithmetic(&mut self, mut stack: Stack, mut start: Option<&mut usize>) -> Result<ArithId, Error> {
         if stack.operands.is_empty() {
             self.arithmetic_operand(&mut stack)?;
@@ -102,7 +102,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// An operand, with everything that may stand before it.
+    /// Parses an operand with everything in front of it.
     fn arithmetic_operand(&mut self, stack: &mut Stack) -> Result<(), Error> {
         loop {
             let token = self.token;
@@ -138,7 +138,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// `[` behind `protocol`, which was taken.
+    /// Parses `[` after `protocol`, which has been consumed.
     fn accessor(&mut self, protocol: Protocol, token: Token<'_>, stack: &mut Stack) -> Result<(), Error> {
         self.indexable(protocol, token)?;
         if !self.taken("[")? {
@@ -150,7 +150,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// What ends the innermost parenthesis or bracket.
+    /// Closes the innermost parenthesis or bracket.
     fn close_arithmetic(&mut self, stack: &mut Stack) -> Result<(), Error> {
         let opener = loop {
             match stack.pending.last() {
@@ -185,7 +185,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// The number of bytes behind `:`.
+    /// Parses the number of bytes after `:`.
     fn size(&mut self) -> Result<u8, Error> {
         let token = self.token;
         match self.demand_number("1, 2 or 4")? {
@@ -194,7 +194,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Applies the operation on top of the stack.
+    /// Applies the operator on top of the stack.
     fn reduce(&mut self, stack: &mut Stack) -> Result<(), Error> {
         let (pending, sign) = stack.pending.pop().expect("an operation is pending");
         let right = stack.operands.pop().expect("its operand was read");
@@ -211,10 +211,10 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Whether `before`, which is pending, is applied before `operation`, which follows its operand.
+    /// Returns whether the pending operator `before` applies before `operation`, which follows its operand.
     ///
-    /// libpcap's grammar gives `%` and `^` no rank, so that each takes everything that follows for its right operand, and
-    /// what stands before it waits. In the dialect `weir` they have the ranks that they have in C.
+    /// libpcap's grammar gives `%` and `^` no precedence: each takes everything after it as its right operand, and
+    /// operators before it wait. In the dialect `weir` they have the same precedence as in C.
     fn comes_first(&self, before: Pending, operation: Operation) -> bool {
         let rank = |operation| match operation {
             Operation::Or => Some(1),
@@ -234,7 +234,7 @@ impl Parser<'_, '_> {
         before.zip(rank(operation)).is_some_and(|(before, operation)| before >= operation)
     }
 
-    /// Refuses what cannot be calculated whatever the packet.
+    /// Rejects operations that fail for every packet.
     fn calculable(&self, operation: Operation, right: ArithId, sign: usize) -> Result<(), Error> {
         let operand = if is_pcap(self.options.dialect) { self.leftmost(right) } else { right };
         let Arith::Number(number) = self.ast.arithmetic[operand.0 as usize] else { return Ok(()) };
@@ -252,7 +252,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// What an operand begins with, which libpcap takes for all of it.
+    /// Returns the first number of an operand, which libpcap takes for all of it.
     fn leftmost(&self, mut operand: ArithId) -> ArithId {
         loop {
             operand = match self.ast.arithmetic[operand.0 as usize] {
@@ -264,7 +264,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Refuses protocols whose bytes cannot be read.
+    /// Rejects protocols whose bytes are not accessible.
     fn indexable(&self, protocol: Protocol, token: Token<'_>) -> Result<(), Error> {
         let known = matches!(
             protocol,
@@ -295,7 +295,7 @@ impl Parser<'_, '_> {
         if known { Ok(()) } else { Err(Error::new(message(), token.span())) }
     }
 
-    /// The operation that the token is.
+    /// Returns the current token as an operator.
     fn operation(&self) -> Option<Operation> {
         let Kind::Sign(sign) = self.token.kind else { return None };
         Some(match sign {
@@ -313,7 +313,7 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// The comparison that the token is.
+    /// Returns the current token as a comparison.
     pub(super) fn comparison(&self) -> Option<Comparison> {
         let Kind::Sign(sign) = self.token.kind else { return None };
         Some(match sign {

@@ -1,4 +1,4 @@
-//! Ids: an address, a port, a number or a name, and what its qualifiers make of it.
+//! Parser for ids: addresses, ports, numbers and names, read according to their qualifiers.
 
 use super::address::{left_justified, lower_half, named_network};
 use super::level::Place;
@@ -10,7 +10,7 @@ use crate::spelling::shortened;
 use crate::words;
 
 impl Parser<'_, '_> {
-    /// An id, which the token begins.
+    /// Parses an id at the current token.
     pub(super) fn id(&mut self) -> Result<(), Error> {
         let (qualifiers, start) = self.id_begins(self.token)?;
         let token = self.take()?;
@@ -25,14 +25,14 @@ impl Parser<'_, '_> {
         self.add_term(primitive, start, Some(qualifiers))
     }
 
-    /// An id that is a number, which was taken already.
+    /// Parses an id that is a number, which has been consumed.
     pub(super) fn number_id(&mut self, number: u32, token: Token<'_>) -> Result<(), Error> {
         let (qualifiers, start) = self.id_begins(token)?;
         let primitive = self.plain_number(number, token, qualifiers)?;
         self.add_term(primitive, start, Some(qualifiers))
     }
 
-    /// Settles that `token` begins an id. Answers its qualifiers and where the term begins.
+    /// Establishes that `token` begins an id; returns its qualifiers and the start of the term.
     fn id_begins(&mut self, token: Token<'_>) -> Result<(Qualifiers, usize), Error> {
         if self.place() == Place::Term {
             return Err(self.no_id(token));
@@ -42,7 +42,7 @@ impl Parser<'_, '_> {
         Ok((qualifiers, self.top().begin().unwrap_or(token.start)))
     }
 
-    /// The error that an id stands where none may, or where none was before it.
+    /// Returns the error for an unexpected id, or one without qualifiers to inherit.
     fn no_id(&self, token: Token<'_>) -> Error {
         let text = shortened(self.source(token));
         let error = Error::new(format!("expected a term, not `{text}`"), token.span());
@@ -104,7 +104,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// A number without dots.
+    /// Returns the term for a number without dots.
     fn plain_number(
         &self,
         number: u32,
@@ -148,7 +148,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// A MAC address.
+    /// Returns the term for a MAC address.
     fn mac(address: [u8; 6], token: Token<'_>, qualifiers: Qualifiers) -> Result<Primitive, Error> {
         match (qualifiers.protocol, qualifiers.kind) {
             (Some(Protocol::Link), IdKind::Default | IdKind::Host) => {
@@ -159,7 +159,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// An address of ARCNET.
+    /// Returns the term for an ARCNET address.
     fn arcnet(address: u8, token: Token<'_>, qualifiers: Qualifiers) -> Result<Primitive, Error> {
         match (qualifiers.protocol, qualifiers.kind) {
             (Some(Protocol::Link), IdKind::Default | IdKind::Host) => {
@@ -170,7 +170,7 @@ impl Parser<'_, '_> {
     }
 }
 
-/// Whether a name looks like a field of Wireshark: `tcp.port`.
+/// Returns whether a name looks like a Wireshark field: `tcp.port`.
 fn foreign(name: &str) -> bool {
     name.split_once('.').is_some_and(|(first, _)| words::protocol(first).is_some())
 }

@@ -1,54 +1,54 @@
-//! Parentheses, and how operands are connected within them.
+//! Nesting levels of parentheses, and the connectives of operands within them.
 
 use super::{Connective, DEEPEST, Parser, Qualifiers, is_pcap};
 use crate::Error;
 use crate::ast::{Expr, ExprId};
 
-/// What may stand where an operand begins.
+/// What may begin an operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Place {
     /// A term.
     Term,
     /// A bare address, port or number.
     Id,
-    /// Either of them.
+    /// A term or an id.
     Either,
 }
 
-/// What stands in a parenthesis.
+/// The content of a parenthesis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encloses {
-    /// It has yet to show, and the place where the parenthesis stands bounds what it may be.
+    /// Not known yet; limited by where the parenthesis is.
     Unknown,
-    /// Terms, and ids behind them.
+    /// Terms, each perhaps followed by ids.
     Terms,
-    /// Ids alone: `port (80 or 443)`.
+    /// Only ids: `port (80 or 443)`.
     Ids,
-    /// Terms about the packet inside: `inner(...)`.
+    /// Terms about the inner packet: `inner(...)`.
     Inner,
 }
 
-/// A parenthesis that is open, or the whole.
+/// An open parenthesis, or the whole expression.
 #[derive(Debug)]
 pub(super) struct Level {
     encloses: Encloses,
-    /// Where it stands.
+    /// What was allowed where it was opened.
     place: Place,
-    /// Opened right behind another one.
+    /// Whether it directly follows another opening parenthesis.
     directly: bool,
-    /// Where the text of it begins.
+    /// Start in the source.
     pub(super) open: usize,
-    /// Qualifiers that an id at its beginning takes over.
+    /// Qualifiers that an id at its start inherits.
     inherits: Option<Qualifiers>,
     /// Qualifiers of the last operand.
     last: Option<Qualifiers>,
-    /// Qualifiers that stand before the operand to come.
+    /// Qualifiers before the next operand.
     head: Option<Qualifiers>,
-    /// Where they begin, if nothing is between them and the operand.
+    /// Start of these qualifiers, if nothing is between them and the operand.
     begin: Option<usize>,
-    /// An odd number of `not` stands before the operand to come.
+    /// Whether an odd number of `not` precedes the next operand.
     negated: bool,
-    /// Nothing of the operand to come has been seen.
+    /// Whether no part of the next operand has been seen.
     untouched: bool,
     operands: Vec<ExprId>,
     connective: Connective,
@@ -72,37 +72,37 @@ impl Level {
         }
     }
 
-    /// A `not` before the operand.
+    /// Notes a `not` before the next operand.
     pub(super) fn turn(&mut self) {
         self.negated = !self.negated;
         (self.untouched, self.begin) = (false, None);
     }
 
-    /// Qualifiers, which begin at `start`, before the operand.
+    /// Notes qualifiers at `start` before the next operand.
     pub(super) fn qualify(&mut self, qualifiers: Qualifiers, start: usize) {
         (self.head, self.begin) = (Some(qualifiers), Some(start));
     }
 
-    /// Where the operand to come begins if it is an id right behind its qualifiers.
+    /// Returns the start of the next operand if it is an id that directly follows its qualifiers.
     pub(super) fn begin(&self) -> Option<usize> {
         self.begin
     }
 
-    /// Nothing is in it yet, and it may be anything.
+    /// Returns whether it is still empty and its content is unknown.
     pub(super) fn is_fresh(&self) -> bool {
         self.encloses == Encloses::Unknown && self.untouched
     }
 }
 
 impl Parser<'_, '_> {
-    /// The innermost level.
+    /// Returns the innermost level.
     pub(super) fn top(&mut self) -> &mut Level {
         self.levels.last_mut().expect("there is an outermost level")
     }
 
-    /// What may stand at the token.
+    /// Returns what may begin at the current token.
     pub(super) fn place(&self) -> Place {
-        // Between definitions nothing is open yet.
+        // Between definitions, no level is open.
         let Some(level) = self.levels.last() else { return Place::Term };
         match level.encloses {
             _ if level.head.is_some() => Place::Id,
@@ -113,7 +113,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// The qualifiers that an id at the token takes over.
+    /// Returns the qualifiers that an id at the current token inherits.
     pub(super) fn inherited(&self) -> Option<Qualifiers> {
         let level = self.levels.last().expect("there is an outermost level");
         level.head.or(level.last)
@@ -134,7 +134,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// Settles what open parentheses enclose: a term was found, or an id.
+    /// Fixes the content of open parentheses once a term or an id is found.
     pub(super) fn decide(&mut self, found: Place) -> Result<(), Error> {
         let what = if found == Place::Id { Encloses::Ids } else { Encloses::Terms };
         let pcap = is_pcap(self.options.dialect);
@@ -170,7 +170,7 @@ impl Parser<'_, '_> {
         self.top().operands.push(expr);
     }
 
-    /// Takes note of what connects the operands so far with the next.
+    /// Notes the connective between the operands so far and the next one.
     pub(super) fn connect(&mut self, connective: Connective) {
         if self.top().connective != connective {
             let operands = std::mem::take(&mut self.top().operands);
@@ -180,7 +180,7 @@ impl Parser<'_, '_> {
         self.top().connective = connective;
     }
 
-    /// The expression that operands of the innermost level make.
+    /// Returns the expression that connects the operands of the innermost level.
     pub(super) fn fold(&mut self, operands: Vec<ExprId>) -> ExprId {
         if let [operand] = operands[..] {
             return operand;
@@ -192,20 +192,20 @@ impl Parser<'_, '_> {
         self.node(expr)
     }
 
-    /// Ends the innermost level.
+    /// Closes the innermost level.
     pub(super) fn end(&mut self) -> (ExprId, Level) {
         let operands = std::mem::take(&mut self.top().operands);
         let expr = self.fold(operands);
         (expr, self.levels.pop().expect("a level is open"))
     }
 
-    /// The error that the innermost level has no end.
+    /// Returns the error for an innermost level that is not closed.
     pub(super) fn unclosed(&mut self) -> Error {
         let open = self.top().open;
         Error::new("the parenthesis is not closed", open..open + 1)
     }
 
-    /// Takes the `)` behind an operand.
+    /// Parses the `)` after an operand.
     pub(super) fn close(&mut self) -> Result<(), Error> {
         if self.levels.len() == 1 {
             return Err(Error::new("no parenthesis is open here", self.token.span()));

@@ -1,4 +1,4 @@
-//! Terms about the link layer: broadcast, 802.11, LLC.
+//! Parser for link-layer terms: broadcast, 802.11, LLC.
 
 use super::Parser;
 use crate::Error;
@@ -6,7 +6,7 @@ use crate::ast::{LlcKind, Primitive, Protocol};
 use crate::lex::{Kind, Token};
 use crate::words::{Names, SUPERVISORY, UNNUMBERED};
 
-/// Bits of the first byte of 802.11's frame control that are the type, and the subtype (IEEE 802.11, 9.2.4.1.3).
+/// Type and subtype bits in the first byte of 802.11's frame control (IEEE 802.11, 9.2.4.1.3).
 const TYPE: u32 = 0x0c;
 const SUBTYPE: u32 = 0xf0;
 
@@ -69,13 +69,13 @@ const DATA: Names = &[
 
 const DIRECTIONS: Names = &[("nods", 0), ("tods", 1), ("fromds", 2), ("dstods", 3)];
 
-/// The value of a name, in letters of either case.
+/// Returns the value of a name, ignoring case.
 fn value(names: Names, name: &str) -> Option<u32> {
     names.iter().find(|entry| entry.0.eq_ignore_ascii_case(name)).map(|entry| entry.1)
 }
 
 impl Parser<'_, '_> {
-    /// `broadcast`, `multicast`, `type`, `subtype`, `dir`, behind `protocol`.
+    /// Parses `broadcast`, `multicast`, `type`, `subtype` or `dir` after `protocol`.
     pub(super) fn link_term(&mut self, protocol: Option<Protocol>) -> Result<Primitive, Error> {
         let token = self.take()?;
         match token.kind {
@@ -115,7 +115,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// A number within `mask`, or a name of one.
+    /// Parses a number within `mask`, or a name for one.
     fn named_value(&mut self, what: &str, names: Names, mask: u32) -> Result<u32, Error> {
         let token: Token<'_> = self.token;
         let found = match token.kind {
@@ -133,7 +133,7 @@ impl Parser<'_, '_> {
         Ok(found)
     }
 
-    /// The error that the token, a name, names nothing.
+    /// Returns the error for an unknown name at the current token.
     fn unknown(&self, what: &str, words: impl Iterator<Item = &'static str>) -> Error {
         let name = self.source(self.token);
         let error = Error::new(format!("unknown {what} `{name}`"), self.token.span());
@@ -143,12 +143,12 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// `llc`, and perhaps what it should be.
+    /// Parses `llc` and an optional frame type.
     pub(super) fn llc(&mut self) -> Result<Primitive, Error> {
         self.take()?;
         let name = match self.token.kind {
             Kind::Name(name) => name,
-            // A word of its own elsewhere, so no name.
+            // A keyword elsewhere, and therefore not lexed as a name.
             Kind::Word("rnr") => "rnr",
             _ => return Ok(Primitive::Llc(LlcKind::Any)),
         };

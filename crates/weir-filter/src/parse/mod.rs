@@ -1,9 +1,9 @@
-//! From text to [`Ast`].
+//! Parser from text to [`Ast`].
 //!
-//! The grammar is that of libpcap 1.10: `and` and `or` bind equally and from the left, `not` binds tightest, and a bare
-//! address or port (an *id*) stands for the qualifiers in front of the operand before it, across parentheses: `port 80 and
-//! (udp) or 90`. What a parenthesis encloses (terms, ids, arithmetic) shows only later, so one is first opened as
-//! `Encloses::Unknown`. Nothing here is recursive, and each token is looked at once.
+//! The grammar is that of libpcap 1.10: `and` and `or` have equal precedence and associate to the left, and `not` binds
+//! tightest. A bare address or port (an *id*) inherits the qualifiers of the operand before it, even across
+//! parentheses: `port 80 and (udp) or 90`. Whether a parenthesis encloses terms, ids or arithmetic becomes clear only
+//! later, so it is first opened as `Encloses::Unknown`. Nothing here is recursive, and each token is visited once.
 //!
 //! The dialect `weir` adds `let NAME = EXPRESSION;`, `inner(EXPRESSION)`, `tunnel`, and sets.
 
@@ -30,13 +30,13 @@ use crate::{Dialect, Error, Options, spelling};
 use arithmetic::Stack;
 use level::{Encloses, Level, Place};
 
-/// Terms that a filter may have with all named expressions put in place.
+/// Maximum number of terms in a filter, with named expressions expanded.
 const MOST_TERMS: usize = 1 << 20;
 
-/// Parentheses that may be open at once.
+/// Maximum number of parentheses that may be open at once.
 const DEEPEST: usize = 1 << 17;
 
-/// Understands `text`.
+/// Parses `text`.
 pub fn parse(text: &str, options: &Options<'_>) -> Result<Ast, Error> {
     let mut parser = Parser::new(text, options)?;
     parser.definitions()?;
@@ -49,7 +49,7 @@ pub fn parse(text: &str, options: &Options<'_>) -> Result<Ast, Error> {
     Ok(parser.ast)
 }
 
-/// What stands in front of an address, port or number.
+/// Qualifiers of an address, port or number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Qualifiers {
     protocol: Option<Protocol>,
@@ -57,10 +57,10 @@ struct Qualifiers {
     kind: IdKind,
 }
 
-/// What an id is said to be.
+/// The kind of an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IdKind {
-    /// Only a direction was given: a host.
+    /// Only a direction is given: a host.
     Default,
     Host,
     Net,
@@ -71,18 +71,18 @@ enum IdKind {
     Gateway,
 }
 
-/// `and` or `or`.
+/// A connective: `and` or `or`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Connective {
     And,
     Or,
 }
 
-/// An expression with a name.
+/// A named expression.
 #[derive(Clone, Copy, Debug)]
 struct Named {
     expr: ExprId,
-    /// Terms that it stands for.
+    /// Number of terms in it.
     terms: usize,
 }
 
@@ -90,16 +90,16 @@ struct Parser<'t, 'o> {
     text: &'t str,
     options: &'o Options<'o>,
     lexer: Lexer<'t>,
-    /// The token to be looked at.
+    /// Current token.
     token: Token<'t>,
-    /// Where the token before it ends.
+    /// End of the previous token.
     behind: usize,
     ast: Ast,
     levels: Vec<Level>,
     named: HashMap<&'t str, Named>,
-    /// Terms so far, with those that names stand for.
+    /// Number of terms so far, with named expressions expanded.
     terms: usize,
-    /// Sets that have a name, by what they hold and that name.
+    /// Named sets, by kind of members and name.
     sets: HashMap<(Holds, &'t str), Vec<SetId>>,
 }
 
@@ -118,24 +118,24 @@ impl<'t, 'o> Parser<'t, 'o> {
         Ok(Self { text, options, lexer, token, behind: 0, ast, levels: Vec::new(), named, terms: 0, sets })
     }
 
-    /// Takes the token and looks at the next.
+    /// Consumes the current token.
     fn take(&mut self) -> Result<Token<'t>, Error> {
         let next = self.lexer.next()?;
         self.behind = self.token.end;
         Ok(std::mem::replace(&mut self.token, next))
     }
 
-    /// Whether the token is this word.
+    /// Returns whether the current token is this keyword.
     fn at_word(&self, word: &str) -> bool {
         matches!(self.token.kind, Kind::Word(found) if found == word)
     }
 
-    /// Whether the token is this sign.
+    /// Returns whether the current token is this sign.
     fn at_sign(&self, sign: &str) -> bool {
         self.token.kind.is_sign(sign)
     }
 
-    /// Takes the sign if it is there.
+    /// Consumes the sign if it is there.
     fn taken(&mut self, sign: &str) -> Result<bool, Error> {
         let there = self.at_sign(sign);
         if there {
@@ -144,24 +144,24 @@ impl<'t, 'o> Parser<'t, 'o> {
         Ok(there)
     }
 
-    /// Takes the sign, which has to be there.
+    /// Consumes a required sign.
     fn demand(&mut self, sign: &str) -> Result<(), Error> {
         if self.taken(sign)? { Ok(()) } else { Err(self.expected(&format!("`{sign}`"))) }
     }
 
-    /// Takes a number, which has to be there.
+    /// Consumes a required number.
     fn demand_number(&mut self, what: &str) -> Result<u32, Error> {
         let Kind::Number(number) = self.token.kind else { return Err(self.expected(what)) };
         self.take()?;
         Ok(number)
     }
 
-    /// The text of a token.
+    /// Returns the source of a token.
     fn source(&self, token: Token<'_>) -> &'t str {
         &self.text[token.span()]
     }
 
-    /// The error that something else should stand where the token is, with a word that may have been meant.
+    /// Returns the error that something else was expected at the current token, with a suggestion.
     fn expected(&self, what: &str) -> Error {
         let found = match self.token.kind {
             Kind::End => "the text ends here".to_owned(),
@@ -171,7 +171,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         Error { help: self.help(), ..error }
     }
 
-    /// What may mend it that the token should be another.
+    /// Returns a suggestion for an unexpected token.
     fn help(&self) -> Option<String> {
         let text = self.source(self.token);
         match self.token.kind {
@@ -184,7 +184,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         }
     }
 
-    /// The same where the token is a name.
+    /// Returns a suggestion for an unexpected name.
     fn help_for(&self, name: &str) -> Option<String> {
         match self.meant(name) {
             Some(word) => Some(format!("did you mean `{word}`?")),
@@ -192,13 +192,13 @@ impl<'t, 'o> Parser<'t, 'o> {
         }
     }
 
-    /// The word, of the language or defined in the text, that `name` may have been meant for.
+    /// Returns the keyword or defined name that `name` was probably meant to be.
     fn meant(&self, name: &str) -> Option<&str> {
         let words = crate::words::all(self.options.dialect).map(|word| -> &str { word });
         spelling::nearest(name, words.chain(self.named.keys().copied()))
     }
 
-    /// `let NAME = EXPRESSION;`, again and again.
+    /// Parses any number of `let NAME = EXPRESSION;`.
     fn definitions(&mut self) -> Result<(), Error> {
         while self.at_word("let") {
             self.take()?;
@@ -219,7 +219,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         Ok(())
     }
 
-    /// An expression, up to the end of the text or a `;` behind a definition.
+    /// Parses an expression, up to the end of the text or the `;` after a definition.
     fn expression(&mut self) -> Result<ExprId, Error> {
         self.levels.push(Level::new(Encloses::Terms, Place::Term, None, self.token.start));
         loop {
@@ -244,7 +244,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         }
     }
 
-    /// Everything up to a whole operand: `not`, `(`, a term, an id.
+    /// Parses a complete operand: any `not` and `(`, then a term or an id.
     fn operand(&mut self) -> Result<(), Error> {
         loop {
             let token = self.token;
@@ -298,14 +298,14 @@ impl<'t, 'o> Parser<'t, 'o> {
         }
     }
 
-    /// Whether `name`, written without `\`, is that of an expression, and one may stand here.
+    /// Returns whether `name`, written without `\`, is a named expression and may be used here.
     fn names_expression(&self, name: &str) -> bool {
         self.place() != Place::Id
             && self.named.contains_key(name)
             && !self.source(self.token).starts_with('\\')
     }
 
-    /// Adds a term, which began at `start` and ends before the token.
+    /// Adds a term that begins at `start` and ends before the current token.
     fn add_term(
         &mut self,
         primitive: Primitive,
@@ -327,7 +327,7 @@ impl<'t, 'o> Parser<'t, 'o> {
         ExprId(id)
     }
 
-    /// Counts terms, so that names within names cannot make a filter out of all bounds.
+    /// Counts terms, so that names within names cannot make a filter grow without bounds.
     fn count(&mut self, terms: usize, at: Token<'_>) -> Result<(), Error> {
         self.terms += terms;
         if self.terms > MOST_TERMS {
@@ -338,19 +338,19 @@ impl<'t, 'o> Parser<'t, 'o> {
 }
 
 impl Kind<'_> {
-    /// Whether it is this sign.
+    /// Returns whether it is this sign.
     fn is_sign(&self, sign: &str) -> bool {
         matches!(self, Self::Sign(found) if *found == sign)
     }
 }
 
-/// Whether a name looks like a subtraction: `len-14`, `2-1`.
+/// Returns whether a name looks like a subtraction: `len-14`, `2-1`.
 fn joined(name: &str) -> bool {
     let operand = |text: &str| crate::lex::number(text).is_some() || text == "len";
     name.split_once('-').is_some_and(|(left, _)| operand(left))
 }
 
-/// Whether `dialect` is libpcap's.
+/// Returns whether `dialect` is libpcap's.
 fn is_pcap(dialect: Dialect) -> bool {
     dialect == Dialect::Pcap
 }

@@ -1,4 +1,4 @@
-//! Hosts and networks.
+//! Parser for hosts and networks.
 
 use std::net::Ipv4Addr;
 
@@ -10,7 +10,7 @@ use crate::lex::{Kind, Token};
 use crate::set::prefix_mask;
 
 impl Parser<'_, '_> {
-    /// Addresses of a host, of the family that the qualifier allows.
+    /// Resolves a host's addresses, of the family that the qualifier allows.
     pub(super) fn resolve(
         &self,
         name: &str,
@@ -38,7 +38,7 @@ impl Parser<'_, '_> {
         Ok(networks)
     }
 
-    /// A dotted number, and a mask if one follows.
+    /// Parses a dotted number and an optional mask.
     pub(super) fn dotted(
         &mut self,
         text: &str,
@@ -71,7 +71,7 @@ impl Parser<'_, '_> {
                 .help(format!("the network is `{meant}{behind}`")));
         }
         match qualifiers.kind {
-            // libpcap forgets the mask, and of the network the upper half.
+            // libpcap ignores the mask, and the upper half of the network.
             IdKind::Net if qualifiers.protocol == Some(Protocol::DecNet) && is_pcap(self.options.dialect) => {
                 Self::decnet_host(qualifiers.direction, lower_half(network), whole)
             }
@@ -80,7 +80,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// What a dotted number says of an IPv4 address, and the mask of the bits that it says.
+    /// Returns a dotted number as part of an IPv4 address, and the mask of the bits it covers.
     fn ipv4(&self, token: Token<'_>) -> Result<(u32, u32), Error> {
         let text = self.source(token);
         let unusual = || Error::new(format!("`{text}` is not a valid IPv4 address"), token.span());
@@ -88,7 +88,7 @@ impl Parser<'_, '_> {
         Ok((address << (32 - bits), prefix_mask(bits)))
     }
 
-    /// The error that something other than a network has a mask.
+    /// Returns the error for a mask on something other than a network.
     fn no_mask(kind: IdKind, token: Token<'_>) -> Error {
         let error = Error::new("only networks have a mask", token.span());
         if matches!(kind, IdKind::Default | IdKind::Host) {
@@ -98,7 +98,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// A dotted number without a mask.
+    /// Returns the term for a dotted number without a mask.
     fn dotted_alone(&self, text: &str, token: Token<'_>, qualifiers: Qualifiers) -> Result<Primitive, Error> {
         let Qualifiers { protocol, direction, kind } = qualifiers;
         let here = |message: &str| Err(Error::new(message, token.span()));
@@ -167,7 +167,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Networks, if the qualifiers go with them.
+    /// Returns the term for networks, if the qualifiers fit.
     pub(super) fn host(
         networks: Vec<Network>,
         token: Token<'_>,
@@ -187,7 +187,7 @@ impl Parser<'_, '_> {
         Ok(Primitive::Host { protocol, direction, net: kind == IdKind::Net, networks })
     }
 
-    /// Refuses protocols that have no IP addresses.
+    /// Rejects protocols without IP addresses.
     pub(super) fn addressed(protocol: Option<Protocol>, token: Token<'_>) -> Result<(), Error> {
         match protocol {
             None | Some(Protocol::Ip | Protocol::Ip6 | Protocol::Arp | Protocol::Rarp) => Ok(()),
@@ -203,7 +203,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Refuses directions that only addresses of 802.11 have.
+    /// Rejects directions that only 802.11 addresses have.
     pub(super) fn wired(direction: Direction, token: Token<'_>) -> Result<(), Error> {
         match direction {
             Direction::Address(_) | Direction::Receiver | Direction::Transmitter => {

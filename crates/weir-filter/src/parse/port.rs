@@ -1,4 +1,4 @@
-//! Ports, and the services that stand for them.
+//! Parser for ports and service names.
 
 use super::address::port_numbers;
 use super::{Parser, Qualifiers, is_pcap};
@@ -8,14 +8,14 @@ use crate::lex::Token;
 use crate::names::Service;
 use crate::spelling;
 
-/// Signs in a range of services that are tried: a service's name may have a `-` of its own.
+/// Maximum number of hyphens to try as the sign of a service range: service names may contain `-`.
 const SIGNS: usize = 8;
 
-/// The port of a service, and the protocol if it has that port over one alone.
+/// The port of a service, and its protocol if it has that port for only one.
 type Known = (u16, Option<Protocol>);
 
 impl Parser<'_, '_> {
-    /// `port http`.
+    /// Returns the term for `port http`.
     pub(super) fn port(
         &self,
         name: &str,
@@ -34,7 +34,7 @@ impl Parser<'_, '_> {
         Ok(Primitive::Port { protocol, direction, first: port, last: port, range: false })
     }
 
-    /// `portrange 80-90`, `portrange http-https`.
+    /// Returns the term for `portrange 80-90` or `portrange http-https`.
     pub(super) fn port_range(
         &self,
         name: &str,
@@ -52,7 +52,7 @@ impl Parser<'_, '_> {
                     let (last, other) = self.service(&name[sign + 1..], protocol)?;
                     Some((first, last, over.filter(|_| over == other)))
                 };
-                // libpcap takes the first `-` for the sign, we take the first that makes sense.
+                // libpcap splits at the first `-`, weir at the first one that makes sense.
                 let mut signs = name.match_indices('-').take(if pcap { 1 } else { SIGNS });
                 let unknown = || Error::new(format!("unknown port in the range `{name}`"), token.span());
                 signs.find_map(ends).ok_or_else(unknown)?
@@ -68,15 +68,15 @@ impl Parser<'_, '_> {
         })
     }
 
-    /// The port that `name` stands for, in numbers or by a service.
+    /// Returns the port that `name` stands for: a number or a service.
     fn service(&self, name: &str, protocol: Option<Protocol>) -> Option<Known> {
         if let Ok(port) = name.parse() {
             return Some((port, None));
         }
         let Service { tcp, udp, sctp } = self.options.names.service(name);
         let pcap = is_pcap(self.options.dialect);
-        // A service may have another port over each protocol. libpcap looks at TCP's first, whatever was asked for, and at
-        // SCTP's never.
+        // A service may have a different port for each protocol. Whatever the qualifier, libpcap prefers TCP's, and
+        // never uses SCTP's.
         let asked = match protocol {
             Some(Protocol::Tcp) => tcp,
             Some(Protocol::Udp) => udp,
@@ -92,19 +92,19 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// The service that `name` was probably meant for.
+    /// Returns the service that `name` was probably meant to be.
     fn meant_service(&self, name: &str) -> Option<String> {
         let services = self.options.names.services();
         let nearest = spelling::nearest(name, services.iter().map(String::as_str))?;
         Some(format!("did you mean `{nearest}`?"))
     }
 
-    /// Whether `name` is a service.
+    /// Returns whether `name` is a service.
     pub(super) fn known_service(&self, name: &str) -> bool {
         self.service(name, None).is_some()
     }
 
-    /// The protocol that was asked for and that of a service, if they agree.
+    /// Returns the common protocol of a qualifier and a service, if they agree.
     fn agreed(
         asked: Option<Protocol>,
         over: Option<Protocol>,
@@ -123,13 +123,13 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// A port in numbers.
+    /// Checks a numeric port.
     pub(super) fn port_number(number: u32, token: Token<'_>) -> Result<u16, Error> {
         let message = || format!("port {number} is beyond the last, 65535");
         u16::try_from(number).map_err(|_| Error::new(message(), token.span()))
     }
 
-    /// Refuses ports of what has none, and where none are.
+    /// Rejects ports of protocols that have none, and directions that do not apply to ports.
     pub(super) fn transport(
         protocol: Option<Protocol>,
         direction: Direction,

@@ -1,14 +1,14 @@
-//! Protocols by their names.
+//! Parser for protocol names.
 
 use super::Parser;
 use crate::Error;
 use crate::ast::Protocol;
 use crate::lex::Token;
 
-/// Protocol numbers over ISO that have a name (ISO 9577).
+/// Named ISO protocol numbers (ISO 9577).
 const ISO: &[(&str, u32)] = &[("clnp", 0x81), ("esis", 0x82), ("isis", 0x83)];
 
-/// EtherTypes, and below 256 SAPs of LLC, that have a name.
+/// Named EtherTypes and, below 256, LLC SAPs.
 const LINK: &[(&str, u32)] = &[
     ("aarp", 0x80f3),
     ("arp", 0x0806),
@@ -29,7 +29,7 @@ const LINK: &[(&str, u32)] = &[
 ];
 
 impl Parser<'_, '_> {
-    /// The number of a protocol.
+    /// Returns the number of a protocol.
     pub(super) fn protocol_number(
         &self,
         name: &str,

@@ -1,4 +1,4 @@
-//! Sets: `in {…}` and `in @NAME`.
+//! Parser for sets: `in {…}` and `in @NAME`.
 
 use std::net::Ipv6Addr;
 use std::ops::Range;
@@ -12,7 +12,7 @@ use crate::set::{Contents, Holds, Member, Set, SetId, SetName, prefix_mask};
 use crate::spelling::shortened;
 use crate::{Dialect, Error};
 
-/// A set that is being read.
+/// A set being parsed.
 #[derive(Debug)]
 struct Members<'a> {
     holds: Holds,
@@ -20,12 +20,12 @@ struct Members<'a> {
     ipv4: Vec<Member<1>>,
     ipv6: Vec<Member<4>>,
     macs: Vec<[u32; 2]>,
-    /// Ports and VLANs, from the first to the last.
+    /// Ranges of ports or VLANs, with their first and last number.
     ranges: Vec<(u32, u32)>,
 }
 
 impl Parser<'_, '_> {
-    /// What an id with `qualifiers` is that has a set, which the token is, behind `in`.
+    /// Parses the set after `in`, at the current token, for an id with `qualifiers`.
     pub(super) fn members(&mut self, qualifiers: Qualifiers) -> Result<Primitive, Error> {
         let token = self.token;
         let Qualifiers { protocol, direction, kind } = qualifiers;
@@ -57,12 +57,12 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// The set behind `vlan in`.
+    /// Parses the set after `vlan in`.
     pub(super) fn vlan_members(&mut self) -> Result<Primitive, Error> {
         Ok(Primitive::VlanIn { set: self.set(Holds::Vlans)?[0] })
     }
 
-    /// Takes a set, which gives two where it holds addresses: those of IPv4, then those of IPv6.
+    /// Parses a set. A set of addresses gives two: IPv4, then IPv6.
     fn set(&mut self, holds: Holds) -> Result<Vec<SetId>, Error> {
         let token = self.token;
         match token.kind {
@@ -106,18 +106,18 @@ impl Parser<'_, '_> {
     }
 }
 
-/// The members that `text` lists, as in the file of a set. Addresses give two: those of IPv4, then those of IPv6.
+/// Parses a list of members, as in a set's file. A list of addresses gives two sets: IPv4, then IPv6.
 ///
 /// # Errors
 ///
-/// What is no member of such a set; places count from the beginning of the text.
+/// Fails if a word is not a member of such a set. Spans are relative to `text`.
 pub fn members(text: &str, holds: Holds, names: &dyn Names) -> Result<Vec<Contents>, Error> {
     let mut members = read(text, holds, names)?;
     members.iter_mut().for_each(Contents::normalise);
     Ok(members)
 }
 
-/// What a text lists, one member a line or with blanks or commas between; places of errors count from its beginning.
+/// Parses members, separated by line ends, blanks or commas. Spans of errors are relative to `text`.
 fn read(text: &str, holds: Holds, names: &dyn Names) -> Result<Vec<Contents>, Error> {
     let (ipv4, ipv6, macs, ranges) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     let mut members = Members { holds, names, ipv4, ipv6, macs, ranges };
@@ -138,7 +138,7 @@ fn read(text: &str, holds: Holds, names: &dyn Names) -> Result<Vec<Contents>, Er
 }
 
 impl Members<'_> {
-    /// Adds what `word`, at `span`, means.
+    /// Adds the members that `word`, at `span`, stands for.
     fn add(&mut self, word: &str, span: Range<usize>) -> Result<(), Error> {
         let (name, escaped) = match word.strip_prefix('\\') {
             Some(name) => (name, true),
@@ -163,7 +163,7 @@ impl Members<'_> {
         added.map_err(|message| Error::new(message, span))
     }
 
-    /// `10.0.0.0/8`, `fe80::/10`, `10.1`, or a name.
+    /// Adds `10.0.0.0/8`, `fe80::/10`, `10.1`, or the addresses of a name.
     fn add_network(&mut self, word: &str) -> Result<(), String> {
         let (address, prefix) = match word.split_once('/') {
             Some((address, prefix)) => {
@@ -201,7 +201,8 @@ impl Members<'_> {
         Ok(())
     }
 
-    /// An IPv4 address or the beginning of one, moved up, and how many bits that are.
+    /// Parses an IPv4 address or its beginning; returns it, shifted to the most significant end, and its number of
+    /// bits.
     fn ipv4(&self, word: &str) -> Result<Option<(u32, u32)>, String> {
         if !word.starts_with(|first: char| first.is_ascii_digit()) || word.contains(':') {
             return Ok(None);
@@ -237,7 +238,7 @@ impl Members<'_> {
         Ok(())
     }
 
-    /// `80`, `8000-8100`, or a service.
+    /// Adds `80`, `8000-8100`, or a service.
     fn add_numbers(&mut self, word: &str) -> Result<(), String> {
         let (most, what) = if self.holds == Holds::Vlans { (4095, "VLANs") } else { (65535, "ports") };
         let number = |word: &str| lex::number(word).transpose();
@@ -260,7 +261,7 @@ impl Members<'_> {
         Ok(())
     }
 
-    /// The port of a service, over the protocol that is asked for.
+    /// Returns the port of a service for the set's protocol.
     fn service(&self, name: &str) -> Option<u16> {
         let Service { tcp, udp, sctp } = self.names.service(name);
         match self.holds {

@@ -1,4 +1,4 @@
-//! Terms about ATM and SS7.
+//! Parser for ATM and SS7 terms.
 
 use super::Parser;
 use crate::Error;
@@ -6,7 +6,7 @@ use crate::ast::{AtmKind, Comparison, MtpField, MtpKind, Primitive};
 use crate::lex::Kind;
 
 impl Parser<'_, '_> {
-    /// The term that `word`, the token, begins, if it is one of these.
+    /// Parses the ATM or SS7 term that `word`, the current token, begins, if it does.
     pub(super) fn signalling(&mut self, word: &str) -> Result<Option<Primitive>, Error> {
         let atm = |kind| Some(Primitive::Atm(kind));
         let alone = match word {
@@ -26,7 +26,7 @@ impl Parser<'_, '_> {
         if let Some(primitive) = alone {
             return Ok(Some(self.alone(primitive)?));
         }
-        // The forms for high-speed links have an `h` in front.
+        // The forms for high-speed links begin with `h`.
         let high_speed = word.starts_with('h');
         let field = match word.trim_start_matches('h') {
             "vpi" | "vci" => {
@@ -52,7 +52,7 @@ impl Parser<'_, '_> {
         Ok(Some(Primitive::Mtp(MtpKind::Field { field, high_speed, values })))
     }
 
-    /// What stands behind a field: `5`, `> 5`, `(5 or 6)`.
+    /// Parses the values of a field: `5`, `> 5`, `(5 or 6)`.
     fn values(&mut self, most: u32) -> Result<Vec<(Comparison, u32)>, Error> {
         self.take()?;
         if let Some(comparison) = self.comparison() {

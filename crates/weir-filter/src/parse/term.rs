@@ -1,4 +1,4 @@
-//! Terms that a word begins, and the qualifiers before an id.
+//! Parser for terms that begin with a keyword, and for qualifiers of ids.
 
 use super::level::Place;
 use super::{IdKind, Parser, Qualifiers};
@@ -7,17 +7,18 @@ use crate::ast::{ByteOperator, Direction, Primitive, Protocol};
 use crate::lex::{Kind, Token};
 use crate::words;
 
-/// What may stand behind a keyword alone.
+/// Limits of the number after a keyword.
 #[derive(Clone, Copy, Debug)]
 struct Limit {
-    /// The largest number.
+    /// Largest number.
     most: u32,
-    /// What the number is.
+    /// Name of the number, for messages.
     what: &'static str,
 }
 
 impl Parser<'_, '_> {
-    /// What `word`, the token, begins. Answers whether that was a whole operand, and not qualifiers of an id to come.
+    /// Parses what `word`, the current token, begins. Returns whether that is a complete operand rather than qualifiers
+    /// of an id.
     pub(super) fn term(&mut self, word: &'static str) -> Result<bool, Error> {
         let start = self.token.start;
         if let Some(protocol) = words::protocol(word) {
@@ -71,7 +72,7 @@ impl Parser<'_, '_> {
         Ok(true)
     }
 
-    /// What a protocol begins: bytes of it, qualifiers, or a term.
+    /// Parses what a protocol begins: an accessor, qualifiers, or a term.
     fn protocol(&mut self, protocol: Protocol) -> Result<bool, Error> {
         let token = self.take()?;
         if self.at_sign("[") {
@@ -92,7 +93,7 @@ impl Parser<'_, '_> {
         Ok(true)
     }
 
-    /// A protocol without anything behind it.
+    /// Returns the term for a bare protocol.
     fn protocol_alone(&self, protocol: Protocol, token: Token<'_>) -> Result<Primitive, Error> {
         let name = self.source(token);
         let text = self.source(self.token);
@@ -111,14 +112,14 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// Takes note of qualifiers. The id is still to come, so the operand is not whole.
+    /// Notes qualifiers. The operand is not complete: its id follows.
     fn head(&mut self, qualifiers: Qualifiers, start: usize) -> Result<bool, Error> {
         self.decide(Place::Term)?;
         self.top().qualify(qualifiers, start);
         Ok(false)
     }
 
-    /// Direction and kind of an id, if the token begins any.
+    /// Parses the direction and kind of an id, if there are any.
     fn qualifiers(&mut self, protocol: Option<Protocol>) -> Result<Option<Qualifiers>, Error> {
         let Kind::Word(word) = self.token.kind else { return Ok(None) };
         let direction = match word {
@@ -154,7 +155,7 @@ impl Parser<'_, '_> {
         Ok(Some(Qualifiers { protocol, direction, kind: kind.unwrap_or(IdKind::Default) }))
     }
 
-    /// `src`, `src or dst`, `dst and src`, ...
+    /// Parses `src`, `src or dst`, `dst and src`, ...
     fn both_ends(&mut self, word: &str) -> Result<Direction, Error> {
         self.take()?;
         let direction = match self.token.kind {
@@ -172,25 +173,25 @@ impl Parser<'_, '_> {
         Ok(direction)
     }
 
-    /// A word that is a term by itself.
+    /// Parses a keyword that is a term by itself.
     pub(super) fn alone(&mut self, primitive: Primitive) -> Result<Primitive, Error> {
         self.take()?;
         Ok(primitive)
     }
 
-    /// A word and a number.
+    /// Parses a keyword and a number.
     fn with_number(&mut self, what: &str) -> Result<u32, Error> {
         self.take()?;
         self.demand_number(what)
     }
 
-    /// A word and perhaps a number.
+    /// Parses a keyword and an optional number.
     fn numbered(&mut self, limit: Limit) -> Result<Option<u32>, Error> {
         self.take()?;
         self.optional(limit)
     }
 
-    /// A number, if there is one, in any number of parentheses.
+    /// Parses an optional number in any number of parentheses.
     fn optional(&mut self, limit: Limit) -> Result<Option<u32>, Error> {
         let begin = self.token;
         let mut open = 0_usize;
@@ -220,7 +221,7 @@ impl Parser<'_, '_> {
         Ok(Some(number))
     }
 
-    /// `byte INDEX OPERATOR VALUE`.
+    /// Parses `byte INDEX OPERATOR VALUE`.
     fn byte(&mut self) -> Result<Primitive, Error> {
         let index = self.with_number("the number of a byte")?;
         let operator = match self.token.kind {

@@ -1,24 +1,24 @@
-//! Between which numbers each value is, whatever the packet; of slots, too.
+//! Ranges of values, including slots, over all packets.
 
 use crate::graph::{Graph, Node, Operation, Value, ValueId, Width};
 
-/// The least and the largest number.
+/// The smallest and the largest value.
 type Span = (u32, u32);
 
-/// Anything.
+/// The full range.
 const ALL: Span = (0, u32::MAX);
 
-/// Rounds until slots that still grow are taken for anything: more than chains of headers have.
+/// Rounds after which slots that still grow get the full range; more than there are headers in a chain.
 const ROUNDS: u32 = 64;
 
-/// Of each value of a graph, between which numbers it is; `None`: nobody can evaluate it.
+/// The range of each value in a graph; `None` for values that are never evaluated.
 #[derive(Debug)]
 pub(super) struct Bounds {
     values: Vec<Option<Span>>,
 }
 
 impl Bounds {
-    /// Finds them out for `graph`, of which only these nodes are `reached`.
+    /// Computes the ranges for `graph`, of which only the `reached` nodes count.
     pub(super) fn of(graph: &Graph, reached: &[bool]) -> Self {
         let mut slots: Vec<Option<Span>> = vec![None; graph.slots().into()];
         let mut bounds = Self { values: Vec::new() };
@@ -46,7 +46,7 @@ impl Bounds {
         bounds
     }
 
-    /// Where `base + offset` is, if it does not depend on the packet whether the sum wraps.
+    /// Returns the range of `base + offset`, unless the sum wraps for some packets only.
     pub(super) fn position(&self, base: Option<ValueId>, offset: u32) -> Option<Span> {
         let base = base.map_or((0, 0), |base| self.values[base.0 as usize].unwrap_or(ALL));
         added(base, (offset, offset))
@@ -67,13 +67,13 @@ impl Bounds {
     }
 }
 
-/// The sum, if all sums wrap, or none.
+/// Returns the range of a sum, if it either always or never wraps.
 fn added(a: Span, b: Span) -> Option<Span> {
     let ((least, low_wraps), (most, high_wraps)) = (a.0.overflowing_add(b.0), a.1.overflowing_add(b.1));
     (low_wraps == high_wraps).then_some((least, most))
 }
 
-/// The result of an operation; `None` if it may be anything. `number`, if the right operand is known.
+/// Returns the range of a result; `None` for the full range. `number` is the right operand, if known.
 fn combined(operation: Operation, left: Span, right: Span, number: Option<u32>) -> Option<Span> {
     match (operation, number) {
         (Operation::Add, _) => added(left, right),

@@ -1,14 +1,14 @@
-//! Nodes at which every packet is refused are [`Node::Refuse`].
+//! Turns nodes that reject every packet into [`Node::Refuse`].
 //!
-//! So filters that never match are seen to, and no machine is given an instruction that it does not take: a division by the
-//! number zero, or an offset that is negative to the kernel.
+//! Reason: filters that never match become recognisable, and no machine is given an instruction that it does not
+//! accept: a division by the constant zero, or an offset that is negative to the kernel.
 
 use crate::graph::{Graph, Operation, Value};
 
-/// Longer than any packet.
+/// Larger than any packet.
 const BEYOND: u32 = 1 << 31;
 
-/// The graph without nodes at which every packet is refused.
+/// Returns the graph without nodes that reject every packet.
 pub fn certain(graph: &Graph) -> Graph {
     let mut refuses: Vec<bool> = Vec::with_capacity(graph.values().len());
     for &value in graph.values() {

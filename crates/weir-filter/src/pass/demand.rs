@@ -1,11 +1,11 @@
-//! How many bytes a packet must have, from a node on, to be accepted.
+//! The bytes that a packet must have, from a node on, to be accepted.
 //!
-//! Who is refused for want of bytes may as well be refused later: what is loaded on all ways to acceptance need not be loaded
-//! early.
+//! A packet that is rejected for its length may as well be rejected later: bytes loaded on all paths to acceptance need
+//! not be loaded early.
 
 use crate::graph::{Graph, Node, NodeId, Value, ValueId};
 
-/// Of each node, the bytes that all ways from it to acceptance load.
+/// For each node, the bytes loaded on all paths from it to acceptance.
 #[derive(Debug)]
 pub(super) struct Demand {
     bytes: Vec<u64>,
@@ -27,12 +27,12 @@ impl Demand {
         Self { bytes }
     }
 
-    /// Bytes without which no way from `node` leads to acceptance.
+    /// Returns the length that a packet needs to be accepted from `node` on.
     pub(super) fn bytes(&self, node: NodeId) -> u64 {
         self.bytes[node.0 as usize]
     }
 
-    /// Whether what follows `node`, which reads `value`, refuses whenever that does.
+    /// Returns whether the nodes after `node`, which reads `value`, reject whenever that does.
     pub(super) fn covers(&self, graph: &Graph, node: Node, value: ValueId) -> bool {
         let Some(next) = node.successors().next() else { return false };
         match graph.get(value) {
@@ -43,7 +43,7 @@ impl Demand {
     }
 }
 
-/// Of each value, how many bytes loads from fixed places need.
+/// Computes the bytes that each value's loads from fixed offsets need.
 pub(super) fn ends(graph: &Graph) -> Vec<u64> {
     let mut ends: Vec<u64> = Vec::with_capacity(graph.values().len());
     for &value in graph.values() {
@@ -55,10 +55,10 @@ pub(super) fn ends(graph: &Graph) -> Vec<u64> {
     ends
 }
 
-/// How deep a value is looked for inside another.
+/// Depth to which a value is searched.
 const DEPTH: usize = 8;
 
-/// Whether evaluating `outer` evaluates `inner`, as far as it is easily seen.
+/// Returns whether evaluating `outer` clearly evaluates `inner`.
 fn contains(graph: &Graph, outer: ValueId, inner: ValueId) -> bool {
     let mut level = vec![outer];
     for _ in 0..DEPTH {

@@ -1,18 +1,18 @@
-//! Which nodes are on all ways to a node.
+//! Dominators: the nodes on all paths to a node.
 
 use crate::graph::{Graph, NodeId};
 
-/// The tree of dominators of what the root reaches: a node's parent is the last node that all ways to it pass.
+/// The dominator tree of the reachable nodes. A node's parent is its immediate dominator.
 #[derive(Debug)]
 pub(super) struct Dominators {
-    /// Of each node, the nodes that it is the parent of, in an order in which edges go forward.
+    /// Children of each node, in an order in which edges go forward.
     pub(super) children: Vec<Vec<NodeId>>,
-    /// Of each node, the edges to it: from where, and whether by the answer yes (or the only way).
+    /// Edges to each node: the source, and whether it is the yes branch or the only successor.
     pub(super) edges: Vec<Vec<(NodeId, bool)>>,
 }
 
-/// A tree in which common ancestors are found in logarithmic time: each node knows its parent and one far ancestor
-/// (Myers, "An applicative random-access stack", 1983).
+/// A tree that finds common ancestors in logarithmic time: each node knows its parent and one distant ancestor (Myers,
+/// "An applicative random-access stack", 1983).
 struct Tree {
     depth: Vec<u32>,
     parent: Vec<usize>,

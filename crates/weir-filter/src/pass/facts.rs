@@ -1,4 +1,4 @@
-//! What is known of a packet at a place in the graph, in scopes: what was learned is forgotten where the scope ends.
+//! Facts about a packet at a place in the graph, in scopes: what was learned in a scope is forgotten at its end.
 
 use std::collections::hash_map::Entry;
 use std::rc::Rc;
@@ -8,24 +8,24 @@ use foldhash::HashMap;
 use super::range::{Ranges, bits_below};
 use crate::graph::{Graph, Operation, Relation, Test, Value, ValueId};
 
-/// No packet is longer.
+/// Larger than any packet.
 const LONGEST: u32 = 1 << 30;
-/// How deep a value is looked into.
+/// Depth to which a value is examined.
 const DEPTH: usize = 4;
 
-/// What is known.
+/// The known facts.
 #[derive(Debug)]
 pub(super) struct Facts<'a> {
     graph: &'a Graph,
     ranges: Ranges,
     answers: HashMap<Test, bool>,
-    /// Of each value, least and most that it is, if that was learned.
+    /// Learned range of each value.
     bounds: Vec<Option<(u32, u32)>>,
-    /// All that a value may be.
+    /// Learned lists of possible values.
     members: HashMap<ValueId, Rc<[u32]>>,
-    /// Of each value, whether it did not refuse.
+    /// For each value, whether it was evaluated without rejecting the packet.
     evaluated: Vec<bool>,
-    /// Behind the packet's beginning, and behind each value as a base, the bytes that are surely there.
+    /// Bytes known to be in the packet, after its start and after each value as a base.
     ends: Vec<u64>,
     log: Vec<Undo>,
 }
@@ -39,12 +39,12 @@ enum Undo {
     End(Option<ValueId>, u64),
 }
 
-/// Where a scope began.
+/// A mark in the undo log.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Scope(usize);
 
 impl<'a> Facts<'a> {
-    /// Nothing is known of a packet yet.
+    /// Creates an empty set of facts.
     pub(super) fn new(graph: &'a Graph) -> Self {
         Self {
             graph,
@@ -58,12 +58,12 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// A scope begins.
+    /// Begins a scope.
     pub(super) fn scope(&self) -> Scope {
         Scope(self.log.len())
     }
 
-    /// A scope ends.
+    /// Ends a scope.
     pub(super) fn forget(&mut self, scope: Scope) {
         while self.log.len() > scope.0 {
             match self.log.pop().expect("there are more") {
@@ -77,7 +77,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// `value` did not refuse; so none that it is made of did.
+    /// Notes that `value`, and thus all its operands, did not reject.
     pub(super) fn evaluated(&mut self, value: ValueId) {
         let mut pending = vec![value];
         while let Some(value) = pending.pop() {
@@ -94,7 +94,7 @@ impl<'a> Facts<'a> {
                 if let (Some(base), 0) = (base, offset) {
                     self.bound(base, 0, LONGEST);
                 }
-                // Only where no address wraps is what comes before it there, too.
+                // The bytes before `end` are there too, but only if no address wraps.
                 if u64::from(most) + end <= u32::MAX.into() && self.end(base) < end {
                     let before = std::mem::replace(self.end_mut(base), end);
                     self.log.push(Undo::End(base, before));
@@ -111,7 +111,7 @@ impl<'a> Facts<'a> {
         &mut self.ends[base.map_or(0, |base| base.0 as usize + 1)]
     }
 
-    /// Whether `value` surely does not refuse.
+    /// Returns whether `value` is known not to reject.
     pub(super) fn is_evaluated(&self, value: ValueId) -> bool {
         let mut pending = vec![(value, DEPTH)];
         while let Some((value, depth)) = pending.pop() {
@@ -138,7 +138,7 @@ impl<'a> Facts<'a> {
         true
     }
 
-    /// Least and most that `value` is.
+    /// Returns the range of `value`.
     fn bounds(&mut self, value: ValueId) -> (u32, u32) {
         match self.bounds[value.0 as usize] {
             Some(bounds) => bounds,
@@ -148,7 +148,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Least and most that a sum with a number is, if something was learned of the other operand and nothing wraps.
+    /// Returns the range of a sum with a constant, if the other operand's range was learned and the sum does not wrap.
     fn sum_bounds(&self, value: ValueId) -> Option<(u32, u32)> {
         let Value::Binary { operation: Operation::Add, left, right } = self.graph.get(value) else {
             return None;
@@ -158,9 +158,9 @@ impl<'a> Facts<'a> {
         Some((least.checked_add(number)?, most.checked_add(number)?))
     }
 
-    /// The number that `value` is, if that is known.
+    /// Returns the number that `value` equals, if known.
     fn exact(&mut self, value: ValueId) -> Option<u32> {
-        // Down to an operand of which it is known, and up again.
+        // Descend to an operand whose value is known, and apply the operations on the way back.
         let mut operations: Vec<(Operation, u32)> = Vec::new();
         let mut at = value;
         for _ in 0..DEPTH {
@@ -179,14 +179,14 @@ impl<'a> Facts<'a> {
     fn bound(&mut self, value: ValueId, least: u32, most: u32) {
         let before = self.bounds(value);
         let now = (before.0.max(least), before.1.min(most));
-        // What contradicts itself is on a way that no packet takes.
+        // A contradiction is on a path that no packet takes.
         if now != before && now.0 <= now.1 {
             let before = self.bounds[value.0 as usize].replace(now);
             self.log.push(Undo::Bounds(value, before));
         }
     }
 
-    /// `value` is one of these.
+    /// Notes that `value` is one of `members`.
     pub(super) fn is_one_of(&mut self, value: ValueId, members: Rc<[u32]>) {
         let least = members.iter().min().copied().unwrap_or(0);
         let most = members.iter().max().copied().unwrap_or(u32::MAX);
@@ -195,20 +195,20 @@ impl<'a> Facts<'a> {
         self.log.push(Undo::Members(value, before));
     }
 
-    /// All that `value` may be.
+    /// Returns all possible values of `value`, if known.
     pub(super) fn members(&self, value: ValueId) -> Option<Rc<[u32]>> {
         self.members.get(&value).map(Rc::clone)
     }
 
-    /// `to` is what `from` is.
+    /// Notes that `to` equals `from`.
     pub(super) fn same(&mut self, to: ValueId, from: ValueId) {
         let (least, most) = self.bounds(from);
         self.bound(to, least, most);
     }
 
-    /// The answer to `test` is this.
+    /// Notes the answer to `test`.
     pub(super) fn answered(&mut self, test: Test, answer: bool) {
-        // What contradicts itself is on a way that no packet takes: the first answer stays, and what is undone is whole.
+        // A contradiction is on a path that no packet takes. Keep the first answer, so that undo stays exact.
         if let Entry::Vacant(place) = self.answers.entry(test) {
             place.insert(answer);
             self.log.push(Undo::Answer(test));
@@ -233,7 +233,7 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// What `masked == number` says of that which was masked.
+    /// Derives a range of the unmasked value from `masked == number`.
     fn masked(&mut self, masked: ValueId, number: u32) {
         let Value::Binary { operation: Operation::And, left, right } = self.graph.get(masked) else {
             return;
@@ -243,7 +243,7 @@ impl<'a> Facts<'a> {
         self.bound(left, number, number | possible & !mask);
     }
 
-    /// The answer to `test`, if there is only one.
+    /// Returns the answer to `test`, if only one is possible.
     pub(super) fn decide(&mut self, test: Test) -> Option<bool> {
         if let Some(&answer) = self.answers.get(&test) {
             return Some(answer);

@@ -1,9 +1,9 @@
-//! Questions one behind the other that leave by the same way are asked value by value, so that each value is loaded once.
+//! Reorders consecutive tests with a common exit by value, so that each value is loaded once.
 //!
-//! `host A or host B` asks for source and destination of A, then of B. Such questions may trade places, but for one thing: a
-//! load that refuses must not come before an answer that accepted without it, or behind one that accepts. So they stay in
-//! order up to the last value that is loaded for the first time, unless it is known to be there, or who leaves is asked
-//! for as much later. (libpcap's optimiser does not heed that.)
+//! `host A or host B` tests source and destination for A, then for B. Such tests may be reordered, with one
+//! restriction: a load that may reject must not move before a test that accepts without it, nor after one that accepts.
+//! Tests therefore stay in order up to the last value that is loaded for the first time, unless its bytes are known to
+//! be there, or the exit needs as many bytes anyway. (libpcap's optimiser ignores this.)
 
 use foldhash::{HashMap, HashSet};
 
@@ -11,16 +11,16 @@ use super::demand::{Demand, ends};
 use super::merge::reached;
 use crate::graph::{Graph, Node, NodeId, TermId, Test, Value, ValueId};
 
-/// One question of a chain.
+/// A test in a chain.
 #[derive(Clone, Copy)]
 struct Link {
     test: Test,
-    /// Who answers so, leaves.
+    /// The answer that leaves the chain.
     leaves_if: bool,
     term: TermId,
 }
 
-/// The graph with its chains of questions in order.
+/// Returns the graph with its chains of tests reordered.
 pub fn gather(graph: &Graph) -> Graph {
     let gatherer = Gatherer::new(graph);
     let mut nodes = graph.nodes().to_vec();
@@ -43,9 +43,9 @@ pub fn gather(graph: &Graph) -> Graph {
 struct Gatherer<'a> {
     graph: &'a Graph,
     demand: Demand,
-    /// Of each value, the bytes that it needs.
+    /// Bytes that each value needs.
     ends: Vec<u64>,
-    /// Of each node, the bytes that are there if it is reached.
+    /// Bytes known to be in the packet when each node is reached.
     there: Vec<u64>,
     reached: Vec<bool>,
     ways_to: Vec<u32>,
@@ -72,7 +72,7 @@ impl<'a> Gatherer<'a> {
         Self { graph, demand: Demand::new(graph), ends, there, reached, ways_to }
     }
 
-    /// The longest chain that begins with `head`, and where its questions leave to.
+    /// Returns the longest chain of tests that begins with `head`, and its common exit.
     fn chain(&self, head: NodeId) -> Option<(NodeId, Vec<NodeId>)> {
         let Node::Branch { then, other, .. } = self.graph.node(head) else { return None };
         let chain = [(then, other), (other, then)].into_iter().find_map(|(leave, next)| {
@@ -117,7 +117,7 @@ impl<'a> Gatherer<'a> {
         }
     }
 
-    /// How many links stay where they are; `known` bytes of the packet are there, or will be asked for.
+    /// Returns how many links must stay in place; `known` bytes of the packet are there or will be needed anyway.
     fn fixed(&self, links: &[Link], known: u64) -> usize {
         let mut there = known;
         let mut seen: HashSet<ValueId> = HashSet::default();
@@ -136,20 +136,20 @@ impl<'a> Gatherer<'a> {
                     }
                     last = Some(value);
                 }
-                // It comes behind all that leave without it.
+                // It must stay after all tests that leave without it.
                 fixed = index + 1;
             }
         }
         fixed
     }
 
-    /// Whether only loads from fixed places can refuse it.
+    /// Returns whether only a load from a fixed offset can make it reject.
     fn is_fixed_load(&self, value: ValueId) -> bool {
         let Value::Load { base: None, .. } = self.graph.get(self.root(value)) else { return false };
         true
     }
 
-    /// What `value` is made of by operations with numbers.
+    /// Strips operations with constants from `value`.
     fn root(&self, mut value: ValueId) -> ValueId {
         while let Value::Binary { operation, left, right } = self.graph.get(value) {
             if self.graph.as_constant(right).is_none_or(|number| operation.apply(1, number).is_none()) {
@@ -160,7 +160,7 @@ impl<'a> Gatherer<'a> {
         value
     }
 
-    /// Where each link belongs: with those that ask for the same value, beginning with what was loaded last.
+    /// Returns a sort key for each link that groups tests of the same value, beginning with the value loaded last.
     fn ranks(&self, links: &[Link], fixed: usize) -> Vec<(usize, usize)> {
         let mut roots: HashMap<ValueId, usize> = HashMap::default();
         let mut shapes: HashMap<Option<ValueId>, usize> = HashMap::default();

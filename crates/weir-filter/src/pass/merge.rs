@@ -1,13 +1,13 @@
-//! Nodes that are the same become one, questions whose ways are the same are dropped, and what nobody reaches is left out.
+//! Merges identical nodes, and drops branches with identical targets and unreachable nodes.
 //!
-//! Terms often end in the same questions, and threading leaves many behind.
+//! Reason: terms often end in the same tests, and threading leaves many behind.
 
 use foldhash::HashMap;
 
 use super::demand::Demand;
 use crate::graph::{Graph, Node, NodeId, TermId};
 
-/// The graph with each node once.
+/// Returns the graph without duplicate nodes.
 pub fn merge(graph: &Graph) -> Graph {
     let reached = reached(graph);
     let demand = Demand::new(graph);
@@ -33,7 +33,7 @@ pub fn merge(graph: &Graph) -> Graph {
     merged
 }
 
-/// The node that is the same but for its term, or a new one.
+/// Returns the existing node that differs at most in its term, or a new one.
 fn once(graph: &mut Graph, known: &mut HashMap<Node, NodeId>, node: Node) -> NodeId {
     let key = match node {
         Node::Branch { test, then, other, .. } => Node::Branch { test, then, other, term: TermId::NONE },
@@ -42,7 +42,7 @@ fn once(graph: &mut Graph, known: &mut HashMap<Node, NodeId>, node: Node) -> Nod
     *known.entry(key).or_insert_with(|| graph.push(node))
 }
 
-/// Of each node, whether the root leads there.
+/// Returns whether each node is reachable from the root.
 pub(super) fn reached(graph: &Graph) -> Vec<bool> {
     let mut reached = vec![false; graph.nodes().len()];
     reached[graph.root().0 as usize] = true;

@@ -1,4 +1,5 @@
-//! Passes: each makes one thing true of a graph and changes no verdict. Each states its reason, and is tested by that property.
+//! Optimisation passes. Each establishes one property of a graph without changing any verdict, states its reason, and
+//! is tested by that property.
 
 mod bounds;
 mod certain;
@@ -26,10 +27,10 @@ pub use thread::thread;
 use crate::graph::Graph;
 use crate::set::Set;
 
-/// Most rounds of all passes; after few of them nothing changes any more.
+/// Maximum number of rounds of all passes. Usually, nothing changes after a few.
 const ROUNDS: usize = 12;
 
-/// All passes that every back end gains from, again and again until they find nothing more to do.
+/// Runs all passes that help every back end until they find nothing more to do.
 pub fn optimise(graph: &Graph, sets: &[Set]) -> Graph {
     let mut graph = merge(graph);
     for _ in 0..ROUNDS {

@@ -1,20 +1,20 @@
-//! How large a value can be, whatever the packet.
+//! Upper bounds of values, over all packets.
 
 use crate::graph::{Graph, Meta, Node, Operation, Value, ValueId, Width};
 
-/// Rounds in which the bounds of slots may grow, each of which may depend on others, until they are given up.
+/// Rounds in which the bounds of slots, which may depend on each other, may grow before they are dropped.
 const ROUNDS: usize = 16;
 
-/// The largest number that each value can be; found out as far as it was asked.
+/// Upper bounds of values, computed on demand.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Ranges {
     most: Vec<u32>,
-    /// The same of slots; of those that are not in it, nothing is known.
+    /// Upper bounds of slots; slots beyond the end are unbounded.
     slots: Vec<u32>,
 }
 
 impl Ranges {
-    /// With what is assigned to the slots of `graph`.
+    /// Takes the slots of `graph` into account.
     pub(crate) fn with_slots(graph: &Graph) -> Self {
         let mut slots = vec![0; graph.slots().into()];
         for _ in 0..ROUNDS {
@@ -32,12 +32,12 @@ impl Ranges {
         Self::default()
     }
 
-    /// The same slots, for a graph with other values.
+    /// Keeps the bounds of slots, for a graph with other values.
     pub(crate) fn for_other_values(self) -> Self {
         Self { most: Vec::new(), ..self }
     }
 
-    /// The largest number that `id` can be.
+    /// Returns the upper bound of `id`.
     pub(crate) fn most(&mut self, graph: &Graph, id: ValueId) -> u32 {
         for index in self.most.len()..=id.0 as usize {
             self.most.push(self.bound(graph, graph.values()[index]));
@@ -62,12 +62,12 @@ impl Ranges {
     }
 }
 
-/// All bits that a number up to `bound` can have.
+/// Returns all bits that a number up to `bound` can have.
 pub(crate) fn bits_below(bound: u32) -> u32 {
     u32::MAX.checked_shr(bound.leading_zeros()).unwrap_or(0)
 }
 
-/// The largest result for operands up to `left` and `right`; `number`, if the right one is known.
+/// Returns the largest result for operands up to `left` and `right`. `number` is the right operand, if known.
 fn combined(operation: Operation, left: u32, right: u32, number: Option<u32>) -> u32 {
     match (operation, number) {
         (Operation::Add, _) => left.saturating_add(right),

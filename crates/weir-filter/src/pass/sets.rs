@@ -1,18 +1,17 @@
-//! Sets into comparisons, for machines that can look nothing up.
+//! Expands sets into comparisons, for machines without look-ups.
 //!
-//! Each question becomes a search by halves: of the ways from a member to a member, the longest is as long as the logarithm of
-//! their number.
+//! Each test becomes a binary search, whose longest path grows with the logarithm of the number of members.
 
 use crate::graph::{Graph, KEY_WORDS, Node, NodeId, Relation, TermId, Test, ValueId};
 use crate::set::{Contents, Member, Set, prefix_mask};
 
-/// Keys from the first to the last.
+/// An inclusive range of keys.
 type Interval = ([u32; KEY_WORDS], [u32; KEY_WORDS]);
 
-/// Few enough to be asked for one by one.
+/// Maximum number of intervals to compare one by one.
 const FEW: usize = 2;
 
-/// The graph without [`Test::Member`].
+/// Returns the graph without [`Test::Member`].
 pub fn expand_sets(graph: &Graph, sets: &[Set]) -> Graph {
     let intervals: Vec<Vec<Interval>> = sets.iter().map(intervals).collect();
     let mut expanded = graph.without_nodes();
@@ -25,7 +24,7 @@ pub fn expand_sets(graph: &Graph, sets: &[Set]) -> Graph {
                 let mut search =
                     Search { graph: &mut expanded, key: &key[..words], ways: (then, other), term };
                 let begin = search.among(&intervals[set.0 as usize]);
-                // All words of the key are evaluated, whatever the search asks.
+                // All words of the key are evaluated, even those that the search does not compare.
                 key[..words].iter().rev().fold(begin, |next, &value| {
                     if expanded.may_refuse(value) { expanded.push(Node::Read { value, next }) } else { next }
                 })
@@ -37,7 +36,7 @@ pub fn expand_sets(graph: &Graph, sets: &[Set]) -> Graph {
     expanded
 }
 
-/// The members of `set` as intervals that do not touch, in order.
+/// Returns the members of `set` as sorted intervals that neither overlap nor touch.
 fn intervals(set: &Set) -> Vec<Interval> {
     let mut all: Vec<Interval> = match &set.contents {
         Contents::Numbers(members) => members.iter().map(|&number| exact(&[number])).collect(),
@@ -76,7 +75,7 @@ fn prefix<const WORDS: usize>(member: &Member<WORDS>) -> Interval {
     (first, last)
 }
 
-/// The key that comes next; `None` behind the last.
+/// Returns the next key; `None` after the last.
 fn next_of(mut key: [u32; KEY_WORDS], words: usize) -> Option<[u32; KEY_WORDS]> {
     for word in key[..words].iter_mut().rev() {
         *word = word.wrapping_add(1);
@@ -87,17 +86,17 @@ fn next_of(mut key: [u32; KEY_WORDS], words: usize) -> Option<[u32; KEY_WORDS]> 
     None
 }
 
-/// The search for one question.
+/// The search for one test.
 struct Search<'a> {
     graph: &'a mut Graph,
     key: &'a [ValueId],
-    /// If the key is in the set, and if not.
+    /// Targets for members and for others.
     ways: (NodeId, NodeId),
     term: TermId,
 }
 
 impl Search<'_> {
-    /// Where the search among `intervals` begins. Its depth is the logarithm of their number.
+    /// Returns the start of the search among `intervals`. Its depth is the logarithm of their number.
     fn among(&mut self, intervals: &[Interval]) -> NodeId {
         if intervals.len() <= FEW {
             let (yes, no) = self.ways;
@@ -108,7 +107,7 @@ impl Search<'_> {
         self.at_least(&high[0].0, (above, below))
     }
 
-    /// Asks whether the key is in one interval.
+    /// Tests whether the key is in one interval.
     fn within(&mut self, (first, last): &Interval, ways: (NodeId, NodeId)) -> NodeId {
         let words = self.key.len();
         if first == last {
@@ -123,7 +122,7 @@ impl Search<'_> {
         if first[..words].iter().all(|word| *word == 0) { up } else { self.at_least(first, (up, ways.1)) }
     }
 
-    /// Asks whether the key is `bound` or more.
+    /// Tests whether the key is at least `bound`.
     fn at_least(&mut self, bound: &[u32; KEY_WORDS], (yes, no): (NodeId, NodeId)) -> NodeId {
         let words = self.key.len();
         let mut begin = yes;

@@ -1,15 +1,15 @@
-//! Values and questions in their simplest form, so that what means the same is the same, and what has only one answer is not
-//! asked.
+//! Reduces values and tests to their simplest form, so that equivalent ones become equal and tests with only one
+//! possible answer are dropped.
 
 use foldhash::HashSet;
 
 use super::range::{Ranges, bits_below};
 use crate::graph::{Graph, Node, NodeId, Operation, Relation, Test, Value, ValueId};
 
-/// Questions that a question may be reduced to, one behind the other: each takes an operation away.
+/// Maximum number of steps in reducing a test; each removes an operation.
 const MOST_STEPS: usize = 64;
 
-/// The graph with all values and questions simplified.
+/// Returns the graph with all values and tests simplified.
 pub fn simplify(graph: &Graph) -> Graph {
     let mut simple = Graph::new(graph.snap_len);
     (0..graph.slots()).for_each(|_| _ = simple.slot());
@@ -33,13 +33,13 @@ struct Simplifier {
     ranges: Ranges,
 }
 
-/// What became of a question.
+/// The result of reducing a test.
 enum Asked {
-    /// The same, or one that means the same.
+    /// The same or an equivalent test.
     Still(Relation, ValueId, ValueId),
-    /// One with the opposite answer.
+    /// A test with the opposite answer.
     Opposite(Relation, ValueId, ValueId),
-    /// There is only one answer.
+    /// The only possible answer.
     Decided(bool),
 }
 
@@ -48,7 +48,7 @@ impl Simplifier {
         self.ranges.most(&self.graph, id)
     }
 
-    /// The operation that makes `id`, if its right operand is a number.
+    /// Returns the operation that computes `id`, if its right operand is a constant.
     fn by_number(&self, id: ValueId) -> Option<(Operation, ValueId, u32)> {
         match self.graph.get(id) {
             Value::Binary { operation, left, right } => {
@@ -144,7 +144,7 @@ impl Simplifier {
         self.graph.compare(relation, left, right, ways, term)
     }
 
-    /// Goes on at `next`, the values being evaluated all the same: as far as they can refuse.
+    /// Continues at `next`, still evaluating the values that may reject.
     fn read(&mut self, mut values: Vec<ValueId>, mut next: NodeId) -> NodeId {
         let mut seen = HashSet::default();
         while let Some(value) = values.pop() {
@@ -164,7 +164,8 @@ impl Simplifier {
         next
     }
 
-    /// One step towards the simplest question. None changes what is evaluated, but for operations that cannot refuse.
+    /// Takes one step towards the simplest test. It changes nothing that is evaluated, except operations that cannot
+    /// reject.
     fn asked(&mut self, (relation, left, right): (Relation, ValueId, ValueId)) -> Asked {
         let as_it_is = Asked::Still(relation, left, right);
         match (self.graph.as_constant(left), self.graph.as_constant(right)) {

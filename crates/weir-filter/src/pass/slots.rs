@@ -1,13 +1,13 @@
-//! Slots that are always the same, and those that nobody reads, are no slots.
+//! Removes slots that are constant or never read.
 //!
-//! What remains once the ways that the expression does not need are gone is often one way to each header.
+//! Reason: once the paths that the expression does not need are gone, often only one path to each header remains.
 
 use foldhash::{HashMap, HashSet};
 
 use super::merge::reached;
 use crate::graph::{Graph, Node, Operation, Slot, Value, ValueId};
 
-/// The graph with only the slots that it needs, numbered anew.
+/// Returns the graph with only the slots that it needs, renumbered.
 pub fn slots(graph: &Graph) -> Graph {
     if graph.slots() == 0 {
         return graph.clone();
@@ -57,7 +57,8 @@ pub fn slots(graph: &Graph) -> Graph {
     slotted
 }
 
-/// Slots to which all ways assign one value that costs no more than a slot does: a number, or bytes at a fixed place.
+/// Returns the slots that are always assigned the same value, where it is no more expensive than a slot: a constant, or
+/// bytes at a fixed offset.
 fn always_the_same(graph: &Graph, nodes: impl Iterator<Item = Node>) -> HashMap<Slot, ValueId> {
     let mut assigned: HashMap<Slot, Option<ValueId>> = HashMap::default();
     for node in nodes {
@@ -80,13 +81,13 @@ fn always_the_same(graph: &Graph, nodes: impl Iterator<Item = Node>) -> HashMap<
         .collect()
 }
 
-/// `id` in another graph; it is [cheap](always_the_same), and so made of few.
+/// Copies `id` to another graph. It is [cheap](always_the_same), so it has few operands.
 fn copied(graph: &Graph, id: ValueId, to: &mut Graph) -> ValueId {
     let value = graph.get(id).map(|operand| copied(graph, operand, to));
     to.value(value)
 }
 
-/// The slots that `nodes` read.
+/// Returns the slots that `nodes` read.
 fn read(graph: &Graph, nodes: impl Iterator<Item = Node>) -> HashSet<Slot> {
     let mut slots = HashSet::default();
     let mut seen = vec![false; graph.values().len()];
@@ -104,7 +105,8 @@ fn read(graph: &Graph, nodes: impl Iterator<Item = Node>) -> HashSet<Slot> {
     slots
 }
 
-/// Four times the lower half of a byte at a fixed place, which classic BPF has an instruction for.
+/// Returns whether `value` is four times the lower half of a byte at a fixed offset, for which classic BPF has an
+/// instruction.
 fn is_header_length(graph: &Graph, value: ValueId) -> bool {
     let Value::Binary { operation: Operation::ShiftLeft, left, right } = graph.get(value) else {
         return false;

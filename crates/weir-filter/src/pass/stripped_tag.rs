@@ -1,11 +1,11 @@
-//! Frames whose outer VLAN tag was taken off and lies beside their bytes answer as they would with it.
+//! Makes frames whose outer VLAN tag was stripped match as they would with the tag.
 //!
-//! Reason: network cards and Linux take the tag off (`skb->vlan_tci`), so that the same frame is four bytes shorter live than
-//! in a file, and an expression would mean one thing here and another there. A graph is over frames as they were on the
-//! wire; this one asks first whether a tag was taken off, and has a copy for frames of which that is true, in which loads
-//! behind the tag are four bytes nearer, and loads of the tag ask the receiver.
+//! Reason: network cards and Linux strip the tag (`skb->vlan_tci`), so that a frame is four bytes shorter live than in
+//! a file. An expression would mean one thing live and another in a file. A graph describes frames as they were on the
+//! wire; the graph made here first tests whether a tag was stripped. If so, it continues in a copy, in which loads
+//! beyond the tag are four bytes closer, and loads of the tag read metadata.
 //!
-//! Property: a frame without its tag, which lies beside it, gets the answer of the frame with it.
+//! Property: a frame whose tag is in the metadata gets the same verdict as the frame with the tag.
 
 use foldhash::HashMap;
 
@@ -14,20 +14,20 @@ use crate::graph::{
     Graph, MOST_SLOTS, Meta, Node, NodeId, Operation, Relation, Slot, TermId, Test, Value, ValueId, Width,
 };
 
-/// Where the tag stood in the frame.
+/// Offset of the tag in the frame.
 const TAG: u32 = 12;
 
-/// Where what was behind it stood.
+/// Offset of what followed the tag.
 const BEHIND: u32 = 16;
 
-/// What the EtherType of a tag can be.
+/// Possible EtherTypes of a tag.
 const TAGS: [u32; 3] = [0x8100, 0x88a8, 0x9100];
 
-/// Bytes of a tag.
+/// Length of a tag in bytes.
 const LENGTH: u32 = 4;
 
-/// `graph`, over frames as they were on the wire, for a receiver that takes tags off; `None` if it would take too many slots,
-/// which are for offsets that are computed from the packet.
+/// Adapts `graph`, which describes frames as they were on the wire, to a receiver that strips tags. Returns `None` if
+/// that needs too many slots, which are used for offsets computed from the packet.
 pub fn stripped_tag(graph: &Graph) -> Option<Graph> {
     let reached = reached(graph);
     let mut copy =
@@ -44,7 +44,7 @@ pub fn stripped_tag(graph: &Graph) -> Option<Graph> {
     Some(graph)
 }
 
-/// Whether `node` asks for another EtherType where the tag was, as the tag's is known not to be: where it goes on.
+/// Returns where `node` continues if it compares the EtherType at the tag's offset with one that no tag has.
 fn asks_in_vain(graph: &Graph, node: Node) -> Option<NodeId> {
     let Node::Branch { test: Test::Compare { relation: Relation::Equal, left, right }, other, .. } = node
     else {
@@ -55,7 +55,7 @@ fn asks_in_vain(graph: &Graph, node: Node) -> Option<NodeId> {
     (graph.get(left) == of_tag && !TAGS.contains(&number)).then_some(other)
 }
 
-/// Of each node, whether a frame with a tag comes there.
+/// Returns whether each node is reachable for a tagged frame.
 fn reached(graph: &Graph) -> Vec<bool> {
     let mut reached = vec![false; graph.nodes().len()];
     reached[graph.root().0 as usize] = true;
@@ -70,24 +70,24 @@ fn reached(graph: &Graph) -> Vec<bool> {
     reached
 }
 
-/// A copy of a graph in the making, behind the graph itself.
+/// A copy of a graph under construction, added to the graph itself.
 struct Copy<'a> {
     bounds: Bounds,
     from: &'a Graph,
     to: Graph,
-    /// Of each value, what it is without the tag; `None` if that takes a slot at each node that evaluates it.
+    /// For each value, its equivalent without the tag; `None` if it needs a slot at each node that evaluates it.
     values: Vec<Option<ValueId>>,
 }
 
 /// Where a load reads.
 enum Reach {
-    /// In front of the tag.
+    /// Before the tag.
     Before,
-    /// Behind it.
+    /// After the tag.
     Behind,
-    /// In the tag, perhaps in part, at an offset that is known.
+    /// At this offset, at least partly in the tag.
     Tag(u32),
-    /// Only the packet knows.
+    /// Depends on the packet.
     Unknown,
 }
 
@@ -120,8 +120,8 @@ impl Copy<'_> {
         Some(nodes[self.from.root().0 as usize])
     }
 
-    /// Notes in slots what a node needs of `root` and cannot say in a value; `None` if too many are taken. Not recursive: values
-    /// are as deep as the text.
+    /// Assigns slots to those parts of `root` that cannot be expressed as values; returns `None` if that takes too
+    /// many. Not recursive: values are nested as deep as the text.
     fn note(
         &mut self,
         root: ValueId,
@@ -157,7 +157,7 @@ impl Copy<'_> {
         own.get(&id).copied().or(self.values[id.0 as usize])
     }
 
-    /// What `value` is without the tag, if that can be said in a value.
+    /// Returns the equivalent of `value` without the tag, if it can be expressed as a value.
     fn translate(&mut self, value: Value, own: &HashMap<ValueId, ValueId>) -> Option<ValueId> {
         Some(match value {
             Value::Constant(_) | Value::Meta(_) | Value::Slot(_) => self.to.value(value),
@@ -198,7 +198,7 @@ impl Copy<'_> {
         }
     }
 
-    /// A load of the tag, or across one of its ends: in the largest pieces that are on one side.
+    /// Loads bytes of the tag or across its boundary, in the largest pieces that do not cross it.
     fn tag(&mut self, offset: u32, width: Width) -> ValueId {
         let (end, mut at) = (offset + width as u32, offset);
         let mut number = None;
@@ -235,7 +235,7 @@ impl Copy<'_> {
         }
     }
 
-    /// A load at a place that only the packet knows, byte by byte: each is before the tag, in it, or behind it.
+    /// Loads bytes at an offset known only from the packet, one by one: each may be before, in, or after the tag.
     fn by_position(
         &mut self,
         value: Value,
@@ -264,14 +264,14 @@ impl Copy<'_> {
         self.noted(number, notes)
     }
 
-    /// The slot that holds `value` from here on.
+    /// Returns a slot that holds `value` from here on.
     fn noted(&mut self, value: ValueId, notes: &mut Vec<(Slot, ValueId)>) -> ValueId {
         let slot = self.to.slot();
         notes.push((slot, value));
         self.to.value(Value::Slot(slot))
     }
 
-    /// The byte that stood at `at`, without a branch.
+    /// Loads the byte that was at `at`, without a branch.
     fn byte_at(&mut self, at: ValueId) -> ValueId {
         let to = &mut self.to;
         let sixteens = to.with(Operation::ShiftRight, at, 4);
@@ -281,7 +281,8 @@ impl Copy<'_> {
         let outside = is_not_zero(to, other);
         let four = to.with(Operation::ShiftLeft, behind, 2);
         let nearer = to.binary(Operation::Subtract, at, four);
-        // In the tag, the first byte is read and not used: what is refused is what the frame with its tag would not have.
+        // If the byte is in the tag, load the first byte of the frame and discard it: this rejects only frames that
+        // would not have the byte even with their tag.
         let nearer = to.binary(Operation::Multiply, nearer, outside);
         let loaded = to.load(Some(nearer), 0, Width::Byte);
         let loaded = to.binary(Operation::Multiply, loaded, outside);
@@ -300,7 +301,7 @@ impl Copy<'_> {
     }
 }
 
-/// 1 if `value` is not zero, else 0.
+/// Returns 1 if `value` is not zero, else 0.
 fn is_not_zero(graph: &mut Graph, value: ValueId) -> ValueId {
     let zero = graph.constant(0);
     let negative = graph.binary(Operation::Subtract, zero, value);

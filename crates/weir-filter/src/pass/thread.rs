@@ -1,8 +1,8 @@
-//! Questions whose answer is known on the way to them are not asked: the way goes on where the answer leads.
+//! Skips tests whose answer is already known: paths continue where the answer leads.
 //!
-//! Each term of an expression finds the headers anew, so most questions were asked before. What is known at a node is what
-//! the nodes on all ways to it have found out. Graph by graph this takes time in proportion to the nodes: the nodes are
-//! visited along the tree of dominators, and only those are looked into to which some way is left.
+//! Reason: each term of an expression locates the headers again, so most tests repeat earlier ones. The facts known at
+//! a node are those established on all paths to it. Time is proportional to the number of nodes: they are visited along
+//! the dominator tree, and only if a path to them is left.
 
 use std::rc::Rc;
 
@@ -10,10 +10,10 @@ use super::dominators::Dominators;
 use super::facts::{Facts, Scope};
 use crate::graph::{Graph, Node, NodeId, Relation, Test, Value, ValueId};
 
-/// Most numbers that a value is followed with one by one.
+/// Maximum number of candidates for a value to follow one by one.
 const MOST_MEMBERS: usize = 16;
 
-/// The graph without questions whose answer is known.
+/// Returns the graph without tests whose answer is known.
 pub fn thread(graph: &Graph) -> Graph {
     let mut threader = Threader {
         graph,
@@ -32,19 +32,19 @@ struct Threader<'a> {
     graph: &'a Graph,
     dominators: Dominators,
     facts: Facts<'a>,
-    /// Of each node that some way leads to, what it becomes.
+    /// Replacement of each node that is still reachable.
     plans: Vec<Option<Plan>>,
-    /// Bounds the work: beyond it, questions stay.
+    /// Limits the work: once used up, tests stay.
     steps_left: usize,
 }
 
 #[derive(Clone)]
 enum Plan {
-    /// Nothing yet.
+    /// Not determined yet.
     Reached,
-    /// Goes on at these.
+    /// The node with these successors.
     Node(NodeId, NodeId),
-    /// Is not asked: the values are evaluated, and it goes on there.
+    /// No test: evaluates the values and continues.
     Reads(Vec<ValueId>, NodeId),
 }
 
@@ -99,7 +99,7 @@ impl Threader<'_> {
         }
     }
 
-    /// What is equal to which number, if `id` asks that.
+    /// Returns the value and number that `id` compares for equality, if it does.
     fn equality(&self, id: NodeId) -> Option<(ValueId, u32)> {
         match self.graph.node(id) {
             Node::Branch { test: Test::Compare { relation: Relation::Equal, left, right }, .. } => {
@@ -161,7 +161,7 @@ impl Threader<'_> {
         self.reach(next)
     }
 
-    /// Where a way to `id` leads, with what is known.
+    /// Returns where a path to `id` leads, given the known facts.
     fn follow(&mut self, mut id: NodeId) -> NodeId {
         loop {
             let Some(left) = self.steps_left.checked_sub(1) else { return id };
@@ -185,7 +185,7 @@ impl Threader<'_> {
         }
     }
 
-    /// Where all numbers lead that the value asked for may be, if that is one place.
+    /// Returns the common target for all possible values of the tested value, if there is one.
     fn follow_members(&mut self, id: NodeId, test: Test) -> Option<NodeId> {
         let Test::Compare { left: value, .. } = test else { return None };
         let members = self.facts.members(value)?;
@@ -197,7 +197,7 @@ impl Threader<'_> {
         (same && end != id).then_some(end)
     }
 
-    /// Where the number `number` for `value` leads from `id`.
+    /// Returns where `id` leads if `value` is `number`.
     fn lead(&self, mut id: NodeId, value: ValueId, number: u32) -> NodeId {
         for _ in 0..MOST_MEMBERS {
             let Node::Branch { test: Test::Compare { relation, left, right }, then, other, .. } =

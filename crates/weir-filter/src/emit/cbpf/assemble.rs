@@ -1,30 +1,31 @@
-//! From blocks to a program: distances, and returns where they are within reach.
+//! Assembly of blocks into a program: computes jump distances and keeps returns within reach.
 //!
-//! The program is written from its end to its beginning, so that where a jump goes is known. What is more than 255
-//! instructions away gets a landing place behind the instruction that asks, where nothing falls into it, and all that ask
-//! further up share it: a return once more, or a jump. The kernel (`check_load_and_stores`) takes what memory holds before a
-//! return for what it holds behind it, though nothing goes on there; so a program that uses memory has jumps alone.
+//! The program is written from end to start, so the targets of jumps are known. A target more than 255 instructions
+//! away gets a landing pad right after the branch, where control never falls through into it; branches further up share
+//! the pad. It is a copy of the return, or a jump. The kernel (`check_load_and_stores`) assumes that memory written
+//! before a return is written after it too, although control never continues there, so in a program that uses memory
+//! all pads are jumps.
 
 use super::select::{Block, End};
 use crate::cbpf::{Instruction, Opcode, Program};
 use crate::graph::{Graph, NodeId};
 
-/// Furthest that a branch jumps.
+/// Longest jump of a branch.
 const FURTHEST: usize = u8::MAX as usize;
 
 struct Assembler<'a> {
     graph: &'a Graph,
-    /// Whether it writes memory.
+    /// Whether the program writes memory.
     stores: bool,
-    /// Last instruction first.
+    /// Instructions, last first.
     reversed: Vec<Instruction>,
-    /// Where each node begins.
+    /// Start of each node.
     begins: Vec<usize>,
-    /// The same, or the nearest landing place for it.
+    /// Start of each node or its nearest landing pad.
     places: Vec<usize>,
 }
 
-/// Puts the blocks of `layout` together.
+/// Assembles the blocks of `layout`.
 pub(super) fn assemble(graph: &Graph, layout: &[NodeId], blocks: Vec<Block>) -> Program {
     let stores =
         |block: &Block| block.code.iter().any(|i| matches!(i.opcode(), Some(Opcode::Store | Opcode::StoreX)));
@@ -63,12 +64,12 @@ impl Assembler<'_> {
         }
     }
 
-    /// Instructions between the one to be written and where `next` begins.
+    /// Returns the distance from the next instruction to `next`, or to its landing pad.
     fn distance(&self, next: NodeId) -> usize {
         self.reversed.len() - self.places[next.0 as usize]
     }
 
-    /// Writes a landing place for `next`.
+    /// Writes a landing pad for `next`.
     fn land(&mut self, next: NodeId) {
         let instruction = match next {
             Graph::REFUSE if !self.stores => Instruction::new(Opcode::ReturnConstant, 0),

@@ -1,9 +1,9 @@
-//! Makes explicit what a machine would do otherwise than the graph means.
+//! Makes the graph's semantics explicit where the machine's differ.
 //!
-//! The kernel takes the lowest five bits of X for the distance of a shift, and an address of 2^31 or more for an offset from
-//! some other place than the packet's beginning (`bpf_internal_load_pointer_neg_helper`). What is shifted by a distance that
-//! may be 32 or more is multiplied by whether it is less, and nodes that load from such an address get a test in front of
-//! them. What is wrong with numbers, passes have seen to.
+//! The kernel takes the lowest five bits of X as the shift amount. It takes an address of 2^31 or more as an offset
+//! from somewhere other than the start of the packet (`bpf_internal_load_pointer_neg_helper`). A value shifted by an
+//! amount that may be 32 or more is therefore multiplied by 1 if the amount is less and 0 otherwise, and nodes that may
+//! load from such an address get a test in front. Passes handle constant shifts and addresses.
 
 use foldhash::HashSet;
 
@@ -11,10 +11,10 @@ use super::Target;
 use crate::graph::{Graph, Node, NodeId, Operation, Relation, TermId, Test, Value, ValueId};
 use crate::pass::range::Ranges;
 
-/// Addresses from here on are negative.
+/// First negative address.
 const NEGATIVE: u32 = 1 << 31;
 
-/// The graph with its guards.
+/// Returns the graph with guards.
 pub(super) fn guard(graph: &Graph, target: Target) -> Graph {
     let mut guarded = Graph::new(graph.snap_len);
     (0..graph.slots()).for_each(|_| _ = guarded.slot());
@@ -40,7 +40,7 @@ pub(super) fn guard(graph: &Graph, target: Target) -> Graph {
     guarded
 }
 
-/// A shift by what may be 32 or more: zero then.
+/// Makes a shift give zero if its amount is 32 or more.
 fn safe_shift(graph: &mut Graph, ranges: &mut Ranges, value: Value) -> ValueId {
     let Value::Binary { operation: Operation::ShiftLeft | Operation::ShiftRight, right, .. } = value else {
         return graph.value(value);
@@ -48,7 +48,8 @@ fn safe_shift(graph: &mut Graph, ranges: &mut Ranges, value: Value) -> ValueId {
     if graph.as_constant(right).is_some() || ranges.most(graph, right) < 32 {
         return graph.value(value);
     }
-    // None of the higher bits is set: less 1, that wraps, and only then is the highest bit set.
+    // 1 if the amount is below 32: only then are the higher bits zero, so that subtracting 1 wraps and sets the top
+    // bit.
     let high = graph.with(Operation::ShiftRight, right, 5);
     let less = graph.with(Operation::Subtract, high, 1);
     let within = graph.with(Operation::ShiftRight, less, 31);
@@ -56,7 +57,7 @@ fn safe_shift(graph: &mut Graph, ranges: &mut Ranges, value: Value) -> ValueId {
     graph.binary(Operation::Multiply, shifted, within)
 }
 
-/// Tests in front of node `id` that refuse where it would load from a negative address.
+/// Adds tests before node `id` that reject the packet if it would load from a negative address.
 fn before_loads(graph: &mut Graph, ranges: &mut Ranges, node: Node, id: NodeId) -> NodeId {
     let mut addresses = Vec::new();
     let mut seen = HashSet::default();
@@ -71,7 +72,7 @@ fn before_loads(graph: &mut Graph, ranges: &mut Ranges, node: Node, id: NodeId) 
             addresses.push((value, base, offset));
         }
     }
-    // The innermost load has the smallest number, and comes first.
+    // The innermost load has the smallest number, so it comes first.
     addresses.sort_unstable();
     let mut begin = id;
     for (_, base, offset) in addresses.into_iter().rev() {

@@ -1,11 +1,11 @@
-//! The order of the nodes in the program.
+//! Order of the nodes in the program.
 //!
-//! All jumps go forward. Behind a node come first the nodes that it goes on at if its answer is yes, as far as they were not
-//! needed further down, so that a node without a question stands in front of where it goes on.
+//! All jumps go forward. A node is followed by the nodes reached from its yes branch, except those also needed further
+//! down, so a node without a test stands right before its successor.
 
 use crate::graph::{Graph, NodeId};
 
-/// The nodes that are reached, in the order of the program; those that answer come last.
+/// Returns the reachable nodes in program order, those that return last.
 pub(super) fn layout(graph: &Graph) -> Vec<NodeId> {
     let mut seen = vec![false; graph.nodes().len()];
     for end in [Graph::REFUSE, Graph::ACCEPT] {
@@ -13,8 +13,7 @@ pub(super) fn layout(graph: &Graph) -> Vec<NodeId> {
     }
     let mut ends = Vec::new();
     let mut order = Vec::new();
-    // Each node with those of its successors that were not looked at: a walk in depth, in which a node is finished when all
-    // behind it are.
+    // A depth-first walk: each node with its unvisited successors. A node is finished once everything after it is.
     let mut path = Vec::new();
     let mut enter = |id: NodeId, path: &mut Vec<(NodeId, Vec<NodeId>)>| {
         if id == Graph::ACCEPT || id == Graph::REFUSE {
@@ -26,7 +25,7 @@ pub(super) fn layout(graph: &Graph) -> Vec<NodeId> {
     enter(graph.root(), &mut path);
     while let Some((id, pending)) = path.last_mut() {
         let id = *id;
-        // The way for no is looked at first, and so comes last.
+        // The no branch is visited first, and so comes last.
         match pending.pop() {
             Some(next) => enter(next, &mut path),
             None => {

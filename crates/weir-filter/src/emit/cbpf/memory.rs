@@ -1,4 +1,4 @@
-//! A word of scratch memory for each slot: two slots share one if no node needs both.
+//! Allocation of scratch memory to slots. Two slots share a word if no node needs both.
 
 use std::collections::BTreeSet;
 
@@ -8,28 +8,28 @@ use super::EmitError;
 use crate::cbpf::MEMORY_WORDS;
 use crate::graph::{Graph, Node, NodeId, Slot, Value, ValueId};
 
-/// Where slots are.
+/// The words of slots.
 #[derive(Debug, Default)]
 pub(super) struct Words {
     of: HashMap<Slot, u8>,
-    /// The first word that no slot has.
+    /// First word not used by a slot.
     pub(super) free: u8,
 }
 
 impl Words {
-    /// The slot's word.
+    /// Returns the slot's word.
     pub(super) fn of(&self, slot: Slot) -> u8 {
         self.of[&slot]
     }
 }
 
-/// Chooses a word for each slot that is read.
+/// Allocates a word to each slot that is read.
 pub(super) fn assign(graph: &Graph, layout: &[NodeId]) -> Result<Words, EmitError> {
     let mut words = Words::default();
     if graph.slots() == 0 {
         return Ok(words);
     }
-    // Of each slot, those that are needed while it is assigned.
+    // For each slot, the slots that are live when it is assigned.
     let mut beside: HashMap<Slot, BTreeSet<Slot>> = HashMap::default();
     let mut reads = HashMap::default();
     let mut needed: Vec<BTreeSet<Slot>> = vec![BTreeSet::new(); graph.nodes().len()];
@@ -47,7 +47,7 @@ pub(super) fn assign(graph: &Graph, layout: &[NodeId]) -> Result<Words, EmitErro
         for value in node.values() {
             now.extend(slots_of(graph, value, &mut reads)?);
         }
-        // Each is needed beside all others, so there is no need to look further, which would take the square of the time.
+        // All of these are live at once. Give up here, as going on would take quadratic time.
         if now.len() > MEMORY_WORDS {
             return Err(EmitError::Memory);
         }
@@ -67,7 +67,7 @@ pub(super) fn assign(graph: &Graph, layout: &[NodeId]) -> Result<Words, EmitErro
     Ok(words)
 }
 
-/// The slots that `id` is made of, if there is a word for each.
+/// Returns the slots that `id` depends on, if there is a word for each.
 fn slots_of<'a>(
     graph: &Graph,
     id: ValueId,

@@ -1,10 +1,10 @@
-//! From a graph to classic BPF.
+//! Code generation for classic BPF.
 //!
 //! ```text
-//! Graph -> expand sets -> guard what the machine does otherwise -> passes
+//! Graph -> expand sets -> guard: semantics that the machine lacks -> passes
 //!       -> layout: nodes in an order in which jumps go forward -> memory: a word for each slot
 //!       -> select: instructions for each node, reusing what A and X hold
-//!       -> share: the same instructions once -> assemble: jumps, returns
+//!       -> share: merge identical blocks -> assemble: jumps, returns
 //! ```
 
 mod assemble;
@@ -19,37 +19,38 @@ use crate::graph::Graph;
 use crate::pass;
 use crate::set::Set;
 
-/// Who runs the program.
+/// The machine that runs the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Target {
-    /// The kernel, which takes 4096 instructions, and takes offsets above 2^31 for something else than bytes of the packet.
+    /// The kernel, which limits programs to 4096 instructions and does not take offsets from 2^31 on as bytes of the
+    /// packet.
     Kernel,
     /// [`Program::run`], or libpcap.
     Library,
 }
 
-/// A graph that classic BPF has no room for.
+/// A graph that does not fit into classic BPF.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EmitError {
-    /// The kernel takes no more than 4096.
+    /// More than 4096 instructions, the kernel's limit.
     #[error(
         "the filter takes {instructions} instructions of classic BPF, and the kernel takes {MOST_INSTRUCTIONS}: use \
          sets; eBPF (the sources `xdp` and `tc`) has room for more, and in the process (`--source af_packet`) there is no limit"
     )]
     TooLong {
-        /// How many it takes.
+        /// Number of instructions.
         instructions: usize,
     },
-    /// A jump goes further than the kernel can.
+    /// A jump is longer than the kernel allows.
     #[error(
         "the filter takes {instructions} instructions of classic BPF, of which the kernel makes more than it can jump over: \
          use sets; eBPF (the sources `xdp` and `tc`) has room for more, and in the process (`--source af_packet`) there is no limit"
     )]
     TooFar {
-        /// How many it takes.
+        /// Number of instructions.
         instructions: usize,
     },
-    /// The arithmetic is nested too deep, or too many headers are found at varying places.
+    /// Arithmetic is nested too deeply, or too many headers are at varying offsets.
     #[error(
         "the filter keeps more than {MEMORY_WORDS} numbers at a time, and classic BPF has no room for more; eBPF \
          (the sources `xdp` and `tc`) has, and in the process (`--source af_packet`) there is no limit"
@@ -57,7 +58,7 @@ pub enum EmitError {
     Memory,
 }
 
-/// Makes the program.
+/// Generates a program.
 pub fn emit(graph: &Graph, sets: &[Set], target: Target) -> Result<Program, EmitError> {
     let expanded = pass::expand_sets(graph, sets);
     let guarded = guard::guard(&expanded, target);

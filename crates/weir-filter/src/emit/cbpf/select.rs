@@ -1,7 +1,7 @@
-//! Instructions for each node, with what A, X and memory hold in mind.
+//! Instruction selection, keeping track of the contents of A, X and memory.
 //!
-//! A packet does not change, so a register that holds a value holds it for good, until it is overwritten: at a node it holds
-//! what it held on all ways there.
+//! A packet does not change, so the value in a register stays valid until it is overwritten. At a node, a register is
+//! known to hold a value if it does on all paths there.
 
 mod evaluate;
 mod stores;
@@ -11,39 +11,39 @@ use super::memory::Words;
 use crate::cbpf::{Instruction, MEMORY_WORDS, Opcode, Operand};
 use crate::graph::{Graph, Node, NodeId, Relation, Test, Value, ValueId};
 
-/// Instructions that are run one behind the other.
+/// A sequence of instructions.
 #[derive(Debug)]
 pub(super) struct Block {
-    /// But for the last.
+    /// All instructions but the last.
     pub(super) code: Vec<Instruction>,
-    /// The last.
+    /// The last instruction.
     pub(super) end: End,
 }
 
-/// How a block ends.
+/// The end of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum End {
-    /// With an answer.
+    /// Returns a result.
     Return(u32),
-    /// With nothing, or a jump.
+    /// Falls through, or jumps.
     Goto(NodeId),
-    /// With a question.
+    /// Branches.
     Branch {
-        /// How A and the operand are compared.
+        /// Comparison of A with the operand.
         relation: Relation,
-        /// What with.
+        /// Operand.
         operand: Operand,
-        /// What with, if it is a constant.
+        /// Value of a constant operand.
         k: u32,
-        /// If so.
+        /// Target if it holds.
         then: NodeId,
-        /// If not.
+        /// Target if it does not.
         other: NodeId,
     },
 }
 
 impl End {
-    /// The same, going on at other nodes.
+    /// Returns the same end with other targets.
     pub(super) fn map(self, mut node: impl FnMut(NodeId) -> NodeId) -> Self {
         match self {
             Self::Return(_) => self,
@@ -55,15 +55,15 @@ impl End {
     }
 }
 
-/// Values that a register holds; more than one, where a slot was assigned from it.
+/// Values in a register: several if a slot was assigned from it.
 type Held = Vec<ValueId>;
 
-/// What is where.
+/// Known contents of registers and memory.
 #[derive(Clone, Debug, Default)]
 struct State {
     a: Held,
     x: Held,
-    /// Words that no slot has, used in between.
+    /// Temporary values, in words that no slot uses.
     memory: [Option<ValueId>; MEMORY_WORDS],
 }
 
@@ -82,13 +82,13 @@ struct Selector<'a> {
     words: &'a Words,
     state: State,
     code: Vec<Instruction>,
-    /// Words that hold something that an evaluation under way still needs.
+    /// Number of pending uses of each temporary.
     pinned: [u32; MEMORY_WORDS],
-    /// Of each value, whether evaluating it may overwrite X.
+    /// For each value, whether evaluating it may overwrite X.
     needs_x: Vec<bool>,
 }
 
-/// The block of each node of `layout`.
+/// Generates the block of each node in `layout`.
 pub(super) fn select(graph: &Graph, layout: &[NodeId], words: &Words) -> Result<Vec<Block>, EmitError> {
     let mut selector = Selector {
         graph,

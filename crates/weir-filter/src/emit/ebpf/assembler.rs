@@ -1,25 +1,25 @@
-//! Instructions one behind the other, with jumps to places that come later.
+//! Assembler with forward jumps.
 //!
-//! A jump's offset has 16 bits. Where its target is not known in time, an *island* is laid: a jump for each target that is
-//! awaited, which the program itself jumps over. All jumps go forward.
+//! A jump's offset has 16 bits. If its target is not known in time, the assembler lays an *island*: one jump per
+//! pending target, which normal control flow jumps over. All jumps go forward.
 
 use foldhash::HashMap;
 
 use super::instruction::Instruction;
 use super::{Relocation, Symbol};
 
-/// A place to jump to.
+/// A jump target.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Label {
-    /// A node, with direct access to the packet; nodes 0 and 1 are the ends of both kinds.
+    /// A node on the fast path, with direct access to the packet. Nodes 0 and 1 end both paths.
     Fast(u32),
-    /// A node, by way of helpers.
+    /// A node on the slow path, which uses helpers.
     Slow(u32),
-    /// A place inside of a node.
+    /// A place within a node.
     Local(u32),
 }
 
-/// Jumps older than this are looked at once one is older than [`AGE_MOST`], and led to an island. Both are well below 2^15,
+/// Once a jump is older than [`AGE_MOST`], all jumps older than this are led to an island. Both are well below 2^15,
 /// since an island itself takes room.
 const AGE_ISLAND: usize = 8_000;
 const AGE_MOST: usize = 16_000;
@@ -29,23 +29,23 @@ const AGE_MOST: usize = 16_000;
 pub(super) struct Assembler {
     pub(super) code: Vec<Instruction>,
     pub(super) relocations: Vec<Relocation>,
-    /// Jumps to each place that is not there yet.
+    /// Pending jumps to each label.
     awaited: HashMap<Label, Vec<usize>>,
-    /// No awaited jump is before this.
+    /// Lower bound of the index of every pending jump.
     oldest: usize,
     locals: u32,
-    /// A jump was too far, with all islands: the code is of no use.
+    /// Whether some jump was too long in spite of all islands, so that the code is unusable.
     pub(super) out_of_reach: bool,
 }
 
 impl Assembler {
-    /// A place that nobody has.
+    /// Allocates a local label.
     pub(super) fn local(&mut self) -> Label {
         self.locals += 1;
         Label::Local(self.locals)
     }
 
-    /// Adds an instruction that goes on at the next.
+    /// Adds an instruction that does not jump.
     pub(super) fn push(&mut self, instruction: Instruction) {
         self.keep_in_reach();
         self.code.push(instruction);
@@ -58,21 +58,21 @@ impl Assembler {
         self.code.push(high);
     }
 
-    /// Adds a jump, conditional or not, to a place that comes later.
+    /// Adds a conditional or unconditional jump to a label not yet bound.
     pub(super) fn jump(&mut self, instruction: Instruction, to: Label) {
         self.keep_in_reach();
         self.await_at(self.code.len(), to);
         self.code.push(instruction);
     }
 
-    /// The place is here.
+    /// Binds a label to the next instruction.
     pub(super) fn bind(&mut self, label: Label) {
         for at in self.awaited.remove(&label).unwrap_or_default() {
             self.aim(at, self.code.len());
         }
     }
 
-    /// Whether somebody has jumped to the place, which is not there yet.
+    /// Returns whether there are pending jumps to a label.
     pub(super) fn is_awaited(&self, label: Label) -> bool {
         self.awaited.contains_key(&label)
     }
@@ -97,7 +97,7 @@ impl Assembler {
         }
         let here = self.code.len();
         let old = |at: &usize| here - at >= AGE_ISLAND;
-        // Each list begins with its oldest.
+        // Each list begins with its oldest jump.
         let mut late: Vec<Label> = self
             .awaited
             .iter()

@@ -1,4 +1,4 @@
-//! The code of each node, one behind the other.
+//! Code generation, node by node.
 
 mod context;
 mod load;
@@ -15,46 +15,45 @@ use super::{Context, Ending, Program, Symbol};
 use crate::graph::{Graph, Node, NodeId, TermId, Test, ValueId};
 use crate::set::Set;
 
-/// What the program is called with.
+/// The program's argument.
 const CONTEXT: Register = Register(6);
-/// Where the packet begins, and where its first buffer ends.
+/// Start of the packet, and end of its first buffer.
 const DATA: Register = Register(7);
 const END: Register = Register(8);
 
-/// Conditional jumps up to which the verifier is left to its ways: it gives up when it keeps 8192 answers waiting
-/// (`BPF_COMPLEXITY_LIMIT_JMP_SEQ`). Filters of more have no fast way; if that is not enough, ways are laid out so that fewer
-/// wait. It then comes to an end of the program more often, and since Linux 6.18 each time costs as much as the program
-/// is long.
+/// Number of conditional jumps up to which code is laid out without regard to the verifier, which gives up with 8192
+/// pending branches (`BPF_COMPLEXITY_LIMIT_JMP_SEQ`). Larger filters have no fast path; if that is not enough, branches
+/// are laid out so that fewer are pending. The verifier then reaches the end of the program more often, and since Linux
+/// 6.18 each time costs as much as the program is long.
 const MOST_JUMPS: u64 = 8000;
 
-/// A value that many questions in a row may be asked about: a slot, or a load, and the mask put on it, in the packet's byte
-/// order.
+/// A value that consecutive tests may share: a slot, or a load in the packet's byte order, and the mask applied to it.
 type Held = (ValueId, Option<u32>);
 
-/// Makes the code.
+/// Code generator.
 pub(super) struct Code<'a> {
     graph: &'a Graph,
     sets: &'a [Set],
     context: Context,
     ending: Ending,
     plan: &'a Plan,
-    /// The cell of each slot.
+    /// Stack cell of each slot.
     cells: Vec<usize>,
     out: Assembler,
-    /// Of each fast node, the bytes of the packet that are known to be there when it is reached; `None`: nobody goes there.
+    /// For each node on the fast path, the bytes of the packet known to be there; `None` if it is unreachable.
     shown: Vec<Option<u32>>,
-    /// Of each node, in the way that we are on, what is in `r0` when it is reached, whoever comes.
+    /// For each node on the current path, the content of `r0` that is the same from all predecessors.
     held_at: Vec<Option<Held>>,
-    /// What is in `r0` now.
+    /// Current content of `r0`.
     held: Option<Held>,
-    /// Which slow nodes are reached.
+    /// Whether each node on the slow path is reachable.
     slow: Vec<bool>,
-    /// The node whose code is made, and whether in the fast way.
+    /// The node being generated, and whether it is on the fast path.
     node: u32,
     fast: bool,
-    /// Bytes that are known to be there.
+    /// Bytes of the packet known to be there.
     known: u32,
-    /// Whether the verifier must be spared: see [`MOST_JUMPS`].
+    /// Whether to keep few branches pending in the verifier: see [`MOST_JUMPS`].
     patient: bool,
 }
 
@@ -90,13 +89,13 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// The program, unless a jump would have to go further than jumps can.
+    /// Generates the program; returns `None` if a jump is too long.
     pub(super) fn run(mut self) -> Option<Program> {
         self.prologue();
         let root = self.graph.root();
         self.go(root, Some(root));
         if root.0 < 2 {
-            // Nothing is asked: the end must still be gone to.
+            // There are no tests, but the end must still be reached.
             self.out.jump(Instruction::always(), Label::Fast(root.0));
         }
         let last = root.0;
@@ -128,7 +127,7 @@ impl<'a> Code<'a> {
         if self.fast { self.shown[index as usize].is_some() } else { self.slow[index as usize] }
     }
 
-    /// The node whose code comes next; behind the last, that of acceptance.
+    /// Returns the node generated next: after the last one, the accepting end.
     fn next(&self) -> Option<NodeId> {
         let next = (2..self.node).rev().find(|&index| self.reached(index)).map(NodeId);
         let is_last = || !self.fast || !self.slow.contains(&true);
@@ -172,7 +171,7 @@ impl<'a> Code<'a> {
         self.out.push(Instruction::exit());
     }
 
-    /// One more packet is refused on this CPU.
+    /// Counts a rejected packet on this CPU.
     fn count(&mut self) {
         let none = self.out.local();
         self.out.push(Instruction::store_number(Size::Word, FP, KEY, 0));
@@ -184,7 +183,7 @@ impl<'a> Code<'a> {
         self.out.bind(none);
     }
 
-    /// `r0` = the address of the entry of `map` whose key is at [`KEY`], or 0.
+    /// Sets `r0` to the address of the entry of `map` whose key is at [`KEY`], or 0.
     fn look_up(&mut self, map: Symbol) {
         self.out.push_map(Instruction::map(R1), map);
         self.out.push(Instruction::alu64(Alu::Move, R2, FP));
@@ -221,7 +220,7 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Notes that these nodes are gone to, and says which node comes next.
+    /// Marks the nodes as reachable and returns the node generated next.
     fn next_after<const N: usize>(&mut self, nodes: [NodeId; N]) -> Option<NodeId> {
         nodes.iter().for_each(|node| self.note(*node));
         self.next()
@@ -242,17 +241,17 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// The place of a node in the way that we are on, or from which on it is slow.
+    /// Returns the label of a node on the current path, or where it enters the slow path.
     fn place(&self, node: NodeId) -> Label {
         if self.stays_fast(node) || node.0 < 2 { Label::Fast(node.0) } else { Label::Slow(node.0) }
     }
 
-    /// Whether a node that is gone to has code in the fast way: what is rarely asked has not, for the verifier's sake.
+    /// Returns whether a successor has code on the fast path. Rarely reached nodes do not, to spare the verifier.
     fn stays_fast(&self, node: NodeId) -> bool {
         self.fast && !matches!(self.graph.node(node), Node::Branch { term: TermId::RARE, .. })
     }
 
-    /// Goes on at `node`, while the code of `next` follows.
+    /// Continues at `node`, with `next` being generated next.
     fn go(&mut self, node: NodeId, next: Option<NodeId>) {
         self.note(node);
         if next != Some(node) {
@@ -260,7 +259,7 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Goes to `miss` if `fails`; the verifier looks at that first where it must be spared.
+    /// Jumps to `miss` if `fails`. If the verifier must be spared, lays the code out so that it follows `miss` first.
     fn check(&mut self, fails: Instruction, holds: Instruction, miss: Label) {
         if self.patient {
             let on = self.out.local();
@@ -272,13 +271,13 @@ impl<'a> Code<'a> {
         }
     }
 
-    /// Where a slot is on the stack.
+    /// Returns the stack offset of a slot.
     fn cell(&self, slot: u16) -> i16 {
         stack::cell(self.cells[usize::from(slot)])
     }
 }
 
-/// Whether a packet has one buffer.
+/// Returns whether packets have a single buffer.
 fn is_linear(context: Context) -> bool {
     matches!(context, Context::Xdp { fragments: false, .. } | Context::XdpTagged { fragments: false, .. })
 }

@@ -1,27 +1,28 @@
-//! Instructions of eBPF (RFC 9669), as far as filters are made of them, and their notation.
+//! The eBPF instructions (RFC 9669) that filters use, and their text form.
 
 use std::fmt;
 
-/// A register: `r0` answers, `r1` to `r5` are arguments and lost in calls, `r6` to `r9` are kept, `r10` is the stack's end.
+/// A register: `r0` holds results, `r1` to `r5` arguments (clobbered by calls), `r6` to `r9` are preserved, and `r10`
+/// is the end of the stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Register(pub u8);
 
-/// One instruction, or half of the only one that takes two: a load of 64 bits.
+/// An instruction, or half of a 64-bit load, the only one that takes two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {
-    /// What it does.
+    /// Operation code.
     pub code: u8,
-    /// The register that it changes or compares.
+    /// Register to change or compare.
     pub destination: Register,
-    /// The register that it reads.
+    /// Register to read.
     pub source: Register,
-    /// Instructions to jump over, or bytes to add to an address.
+    /// Number of instructions to jump over, or bytes to add to an address.
     pub offset: i16,
-    /// A number.
+    /// Immediate operand.
     pub immediate: i32,
 }
 
-/// Bytes that are moved between memory and a register.
+/// The size of a memory access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Size {
     Byte = 0x10,
@@ -30,7 +31,7 @@ pub(super) enum Size {
     Double = 0x18,
 }
 
-/// Operations, by their codes: those of the graph, and moving.
+/// An arithmetic operation, by its code: those of the graph, and moves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Alu {
     Add = 0x00,
@@ -46,7 +47,7 @@ pub(super) enum Alu {
     Move = 0xb0,
 }
 
-/// Unsigned comparisons, by their codes.
+/// An unsigned comparison, by its code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Jump {
     Equal = 0x10,
@@ -67,13 +68,13 @@ const CLASS_JUMP: u8 = 0x05;
 const CLASS_JUMP32: u8 = 0x06;
 const CLASS_ALU64: u8 = 0x07;
 const MODE_MEMORY: u8 = 0x60;
-/// The second operand is a register, not the immediate number.
+/// Flag: the second operand is a register rather than the immediate.
 const REGISTER: u8 = 0x08;
 const ALWAYS: u8 = 0x00;
 const CALL: u8 = 0x80;
 const EXIT: u8 = 0x90;
 const SWAP: u8 = 0xd0;
-/// A load of 64 bits: the size of a double word, an immediate number.
+/// A 64-bit load of an immediate.
 const WIDE: u8 = CLASS_LOAD | 0x18;
 
 pub(super) const R0: Register = Register(0);
@@ -84,7 +85,7 @@ pub(super) const R4: Register = Register(4);
 /// The frame pointer.
 pub(super) const FP: Register = Register(10);
 
-/// `BPF_PSEUDO_MAP_FD`: the number of a wide load is a map's descriptor.
+/// `BPF_PSEUDO_MAP_FD`: the immediate of a wide load is a map's file descriptor.
 const MAP: Register = Register(1);
 
 impl Instruction {
@@ -107,47 +108,47 @@ impl Instruction {
         Self::new(CLASS_STORE_NUMBER | MODE_MEMORY | size as u8, base, R0, offset, number)
     }
 
-    /// 32 bits, with zeros above: `destination = destination operation source`
+    /// `destination = destination operation source`, 32 bits, zero-extended
     pub(super) fn alu(operation: Alu, destination: Register, source: Register) -> Self {
         Self::new(CLASS_ALU | REGISTER | operation as u8, destination, source, 0, 0)
     }
 
-    /// 32 bits, with zeros above: `destination = destination operation number`
+    /// `destination = destination operation number`, 32 bits, zero-extended
     pub(super) fn alu_number(operation: Alu, destination: Register, number: u32) -> Self {
         Self::new(CLASS_ALU | operation as u8, destination, R0, 0, number.cast_signed())
     }
 
-    /// 64 bits: `destination = destination operation source`
+    /// `destination = destination operation source`, 64 bits
     pub(super) fn alu64(operation: Alu, destination: Register, source: Register) -> Self {
         Self::new(CLASS_ALU64 | REGISTER | operation as u8, destination, source, 0, 0)
     }
 
-    /// 64 bits: `destination = destination operation number`
+    /// `destination = destination operation number`, 64 bits
     pub(super) fn alu64_number(operation: Alu, destination: Register, number: i32) -> Self {
         Self::new(CLASS_ALU64 | operation as u8, destination, R0, 0, number)
     }
 
-    /// From network byte order: `destination = be16(destination)`, or of 32 bits.
+    /// `destination = be16(destination)`, or `be32`: from network byte order
     pub(super) fn swap(destination: Register, bits: i32) -> Self {
         Self::new(CLASS_ALU | REGISTER | SWAP, destination, R0, 0, bits)
     }
 
-    /// 32 bits: `if (destination jump source) goto ...`
+    /// `if (destination jump source) goto ...`, 32 bits
     pub(super) fn jump(jump: Jump, destination: Register, source: Register) -> Self {
         Self::new(CLASS_JUMP32 | REGISTER | jump as u8, destination, source, 0, 0)
     }
 
-    /// 32 bits: `if (destination jump number) goto ...`
+    /// `if (destination jump number) goto ...`, 32 bits
     pub(super) fn jump_number(jump: Jump, destination: Register, number: u32) -> Self {
         Self::new(CLASS_JUMP32 | jump as u8, destination, R0, 0, number.cast_signed())
     }
 
-    /// 64 bits: `if (destination jump source) goto ...`
+    /// `if (destination jump source) goto ...`, 64 bits
     pub(super) fn jump64(jump: Jump, destination: Register, source: Register) -> Self {
         Self::new(CLASS_JUMP | REGISTER | jump as u8, destination, source, 0, 0)
     }
 
-    /// 64 bits: `if (destination jump number) goto ...`
+    /// `if (destination jump number) goto ...`, 64 bits
     pub(super) fn jump64_number(jump: Jump, destination: Register, number: i32) -> Self {
         Self::new(CLASS_JUMP | jump as u8, destination, R0, 0, number)
     }
@@ -157,7 +158,7 @@ impl Instruction {
         Self::new(CLASS_JUMP | ALWAYS, R0, R0, 0, 0)
     }
 
-    /// `r0 = helper(r1, ...)`, by its number in `enum bpf_func_id`
+    /// `r0 = helper(r1, ...)`, where `helper` is a number of `enum bpf_func_id`
     pub(super) fn call(helper: i32) -> Self {
         Self::new(CLASS_JUMP | CALL, R0, R0, 0, helper)
     }
@@ -167,12 +168,12 @@ impl Instruction {
         Self::new(CLASS_JUMP | EXIT, R0, R0, 0, 0)
     }
 
-    /// `destination = map`, to be filled in with a descriptor; in two halves.
+    /// `destination = map`, in two halves; the descriptor is filled in later
     pub(super) fn map(destination: Register) -> [Self; 2] {
         [Self::new(WIDE, destination, MAP, 0, 0), Self::new(0, R0, R0, 0, 0)]
     }
 
-    /// As the kernel takes it: `struct bpf_insn` as a word of this machine.
+    /// Returns the kernel's encoding: `struct bpf_insn` as a word in native byte order.
     pub fn to_word(self) -> u64 {
         let (low, high) = if cfg!(target_endian = "little") {
             (self.destination.0, self.source.0)
@@ -187,12 +188,12 @@ impl Instruction {
         u64::from_ne_bytes(bytes)
     }
 
-    /// Whether the next one is its other half.
+    /// Returns whether the next instruction is its second half.
     pub fn is_wide(self) -> bool {
         self.code == WIDE
     }
 
-    /// Whether it calls a function of its own program; the number then counts instructions from the next one on.
+    /// Returns whether it calls a function of the same program. The immediate is then relative to the next instruction.
     pub fn is_local_call(self) -> bool {
         /// `BPF_PSEUDO_CALL`
         const LOCAL: Register = Register(1);
@@ -204,7 +205,7 @@ impl Instruction {
     }
 }
 
-/// A register in the notation of the kernel's verifier: `w3` for the lower half of `r3`.
+/// A register in the notation of the kernel's verifier: `w3` is the lower half of `r3`.
 struct Shown(Register, bool);
 
 impl fmt::Display for Shown {
@@ -214,7 +215,7 @@ impl fmt::Display for Shown {
 }
 
 impl fmt::Display for Instruction {
-    /// In the notation of the kernel's verifier.
+    /// Writes the notation of the kernel's verifier.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let destination = Shown(self.destination, self.is_32());
         let base = Shown(self.destination, false);
@@ -279,7 +280,7 @@ fn comparison(code: u8) -> &'static str {
     }
 }
 
-/// Numbers of helpers in `enum bpf_func_id` (linux/bpf.h).
+/// Helper numbers in `enum bpf_func_id` (linux/bpf.h).
 pub(super) const MAP_LOOKUP_ELEM: i32 = 1;
 pub(super) const TAIL_CALL: i32 = 12;
 pub(super) const SKB_LOAD_BYTES: i32 = 26;

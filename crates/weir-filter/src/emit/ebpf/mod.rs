@@ -1,14 +1,15 @@
-//! eBPF: programs for XDP, for tc, and for sockets.
+//! Code generation for eBPF: programs for XDP, tc and sockets.
 //!
-//! The verifier looks at each path to each place unless it has seen the same or a more general state there, so code is made
-//! so that states at a place are alike: what is known at compile time alone is said once, and what a path has found out is
-//! on the stack, where the verifier forgets it.
+//! The verifier follows every path to a place unless it has seen the same or a more general state there. The code is
+//! therefore written so that states at a place are alike: facts known only at compile time are stated once, and what a
+//! path has found out is kept on the stack, where the verifier forgets it.
 //!
-//! Bytes of the packet are read in one of two ways. *Fast*: from where the packet lies, once a comparison has shown that
-//! they are there; a comparison reaches as far as every way to acceptance needs, and holds for all that follows. *Slow*:
-//! by a helper, which also finds bytes behind the first buffer. Where a packet may have several buffers, a program has
-//! its nodes in both ways, but for those that are rarely asked: when a comparison fails, the same node is asked in the slow way,
-//! and so are those below it. So "beyond the first buffer" is never taken for "beyond the packet".
+//! Packet bytes are read on one of two paths. The *fast* path reads them directly, once a comparison has shown that
+//! they are there. A comparison covers all bytes needed on every path to acceptance, and holds for everything that
+//! follows. The *slow* path calls a helper, which also finds bytes beyond the first buffer. Where packets may have
+//! several buffers, a program contains its nodes on both paths, except those rarely reached. If a comparison fails, the
+//! same node is executed again on the slow path, and so are the nodes after it. Bytes beyond the first buffer are thus
+//! never mistaken for bytes beyond the packet.
 
 mod assembler;
 mod code;
@@ -27,125 +28,128 @@ use crate::graph::Graph;
 use crate::set::{Set, SetId};
 use plan::Plan;
 
-/// Where a program runs: what it is called with, and how it reads the packet.
+/// Where a program runs, which determines its argument and how it reads the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Context {
-    /// `struct xdp_md`. No tag was taken off, and packets arrive ([`crate::graph::Meta::PacketType`] 0).
+    /// `struct xdp_md`. There is no stripped tag, and all packets are incoming ([`crate::graph::Meta::PacketType`] 0).
     Xdp {
-        /// Packets may come in several buffers; the program is then loaded with `BPF_F_XDP_HAS_FRAGS`.
+        /// Whether packets may have several buffers. If so, the program is loaded with `BPF_F_XDP_HAS_FRAGS`.
         fragments: bool,
-        /// Index of the interface that all packets come from, which then is not asked for: drivers are that may have forgotten
-        /// it while the program is taken off (veth with GRO), and the kernel would follow a null pointer.
+        /// Index of the interface that all packets come from, used instead of the context's. While a program is being
+        /// detached, some drivers (veth with GRO) no longer know the interface, and the kernel would follow a null
+        /// pointer.
         interface: Option<u32>,
     },
-    /// A function that an XDP program calls: `r1` is its context, `r2` whether a tag was taken off, `r3` its EtherType and
-    /// `r4` the tag, in host byte order.
+    /// A function called by an XDP program: `r1` is its context, `r2` whether a tag was stripped, `r3` the tag's
+    /// EtherType and `r4` the tag, in host byte order.
     XdpTagged {
-        /// As above.
+        /// The same as in [`Context::Xdp`].
         fragments: bool,
-        /// As above.
+        /// The same as in [`Context::Xdp`].
         interface: Option<u32>,
     },
-    /// `struct __sk_buff` of tc and tcx, from the link-layer header on.
+    /// `struct __sk_buff` of tc and tcx, with the packet from its link-layer header on.
     Tc {
-        /// At egress: every packet goes out ([`crate::graph::Meta::PacketType`] 4), as packet sockets see it.
+        /// Whether it runs at egress, where all packets are outgoing ([`crate::graph::Meta::PacketType`] 4), as packet
+        /// sockets see them.
         outgoing: bool,
     },
     /// `struct __sk_buff` of a socket filter (`SO_ATTACH_BPF`).
     Socket,
 }
 
-/// How a program answers.
+/// How a program reports its result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// By what it returns.
+    /// Returns a number.
     Return {
-        /// If the packet is wanted.
+        /// Return value for an accepted packet.
         accept: u32,
-        /// If not.
+        /// Return value for a rejected packet.
         refuse: u32,
     },
-    /// By what it returns, 0 if the packet is not wanted, which it counts in [`Symbol::Refused`].
+    /// Returns a number, 0 for a rejected packet, and counts rejected packets in [`Symbol::Refused`].
     Counted {
-        /// If the packet is wanted.
+        /// Return value for an accepted packet.
         accept: u32,
     },
-    /// By the program that goes on, one of [`Symbol::Outcomes`].
+    /// Tail-calls one of the programs in [`Symbol::Outcomes`].
     Call {
-        /// Index of that for packets that are wanted.
+        /// Index of the program for accepted packets.
         accept: u32,
-        /// Index of that for others.
+        /// Index of the program for rejected packets.
         refuse: u32,
-        /// What is returned if it is not there.
+        /// Return value if that program is missing.
         otherwise: u32,
     },
 }
 
-/// A map that a program needs; its descriptor is the immediate number of the load ([`Relocation::at`]).
+/// A map that a program needs. Its descriptor is the immediate of the load ([`Relocation::at`]).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Symbol {
-    /// A set: a hash if its members are exact, with a key of [`Set::words`] words in host byte order; else a trie
-    /// (`BPF_MAP_TYPE_LPM_TRIE`) whose key is the number of bits in host byte order and the address as in packets.
+    /// A set. Exact members are in a hash whose key is [`Set::words`] words in host byte order; others in a trie
+    /// (`BPF_MAP_TYPE_LPM_TRIE`) whose key is the prefix length in host byte order and the address as in packets.
     Set(SetId),
-    /// The programs of [`Ending::Call`]: `BPF_MAP_TYPE_PROG_ARRAY`.
+    /// Programs for [`Ending::Call`]: `BPF_MAP_TYPE_PROG_ARRAY`.
     Outcomes,
-    /// One counter of 64 bits per CPU: `BPF_MAP_TYPE_PERCPU_ARRAY`.
+    /// A 64-bit counter per CPU: `BPF_MAP_TYPE_PERCPU_ARRAY`.
     Refused,
 }
 
-/// A place where the address of a map is loaded.
+/// An instruction that loads the address of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Relocation {
     /// Index of the instruction.
     pub at: usize,
-    /// Which map.
+    /// Map.
     pub symbol: Symbol,
 }
 
-/// A program for the kernel.
+/// An eBPF program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Program {
-    /// For whom.
+    /// Where it runs.
     pub context: Context,
-    /// What it does.
+    /// Code.
     pub instructions: Vec<Instruction>,
-    /// The maps it needs, where they are needed.
+    /// Maps it needs, and where.
     pub relocations: Vec<Relocation>,
 }
 
-/// A graph that no program can be made of.
+/// A graph that does not fit into an eBPF program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// More than the kernel looks at.
+    /// Too many instructions for the verifier.
     #[error(
         "the filter takes {0} eBPF instructions, and the kernel takes up to {MOST_INSTRUCTIONS}: use sets; in \
          the process (`--source af_packet`) there is no limit"
     )]
     TooLong(u64),
-    /// More results at a time than the stack has room for.
+    /// Too many intermediate results for the stack.
     #[error(
         "the filter keeps {needed} results at a time, and an eBPF program has room for {most}: nest its arithmetic less deep"
     )]
     TooManyResults {
-        /// Results.
+        /// Number of results to keep at a time.
         needed: usize,
-        /// Room for them.
+        /// Number that the stack has room for.
         most: usize,
     },
 }
 
-/// `BPF_COMPLEXITY_LIMIT_INSNS`: what the verifier of Linux 5.2 and later takes, and looks at.
+/// `BPF_COMPLEXITY_LIMIT_INSNS`: limit of the verifier of Linux 5.2 and later on the instructions in a program, and on
+/// those it processes.
 pub const MOST_INSTRUCTIONS: u64 = 1_000_000;
 
-/// Bytes up to which a packet is read directly. The verifier lets an address go 65 535 bytes beyond the packet's beginning;
-/// an instruction's offset has half of that.
+/// Number of bytes at the start of a packet that can be read directly. The verifier allows addresses up to 65 535 bytes
+/// from the packet's start; an instruction's offset reaches half as far.
 const LINEAR_MOST: u32 = 0x7fff;
 
-/// Makes a program of `graph`, whose sets are `sets`.
+/// Generates a program from `graph`, whose sets are `sets`.
 ///
 /// # Errors
 ///
-/// It would be too long for the kernel, or needs more memory than a program has.
+/// Fails if the program would be too long for the kernel or needs more memory than a program has.
 pub fn emit(graph: &Graph, sets: &[Set], context: Context, ending: Ending) -> Result<Program, Error> {
     let plan = Plan::new(graph);
     if plan.size > MOST_INSTRUCTIONS {
@@ -166,7 +170,7 @@ pub fn emit(graph: &Graph, sets: &[Set], context: Context, ending: Ending) -> Re
 }
 
 impl Program {
-    /// The instructions as the kernel takes them, with the descriptor that `descriptor` gives for each map.
+    /// Returns the program in the kernel's encoding, with map descriptors from `descriptor`.
     pub fn words(&self, mut descriptor: impl FnMut(Symbol) -> i32) -> Vec<u64> {
         let mut instructions = self.instructions.clone();
         for relocation in &self.relocations {
@@ -175,7 +179,7 @@ impl Program {
         instructions.into_iter().map(Instruction::to_word).collect()
     }
 
-    /// The maps it needs, each once.
+    /// Returns the maps it needs, each once.
     pub fn symbols(&self) -> Vec<Symbol> {
         let mut symbols: Vec<Symbol> = self.relocations.iter().map(|relocation| relocation.symbol).collect();
         symbols.sort_unstable();
@@ -185,7 +189,7 @@ impl Program {
 }
 
 impl fmt::Display for Program {
-    /// One instruction a line, with its number, in the notation of the kernel's verifier.
+    /// Writes one numbered instruction per line, in the notation of the kernel's verifier.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut relocations = self.relocations.iter().peekable();
         let mut second_half = false;

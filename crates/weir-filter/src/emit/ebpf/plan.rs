@@ -1,25 +1,26 @@
-//! What is known of a graph before code is made: which nodes are reached, how far into the packet they look, how they are
-//! nested.
+//! Analysis before code generation: reachable nodes, how far into the packet they look, and how deeply they are nested.
 
 use super::LINEAR_MOST;
 use crate::graph::{Graph, Node, Operation, Value, ValueId};
 
-/// Answers about each node or value, by its number.
+/// Facts about each node or value, by number.
 #[derive(Debug)]
 pub(super) struct Plan {
-    /// Bytes that a packet must have, or it is refused from here on whatever else is true of it. `u32::MAX`: it is refused.
+    /// For each node, the length that a packet needs to be accepted from there on, whatever its content; `u32::MAX` if
+    /// none is accepted.
     pub(super) certain: Vec<u32>,
-    /// How many answers the verifier keeps waiting below a node if it looks at the simpler way first.
+    /// For each node, the branches that the verifier keeps pending below it if it follows the simpler one first.
     pub(super) waiting: Vec<u32>,
-    /// Of each value, the results that are kept while it is computed, the heavier operand first (Sethi and Ullman).
+    /// For each value, the number of intermediate results during its evaluation, heavier operand first (Sethi and
+    /// Ullman).
     pub(super) kept: Vec<usize>,
-    /// Most of these for a value that is computed.
+    /// Maximum of `kept` over the evaluated values.
     pub(super) most_kept: usize,
-    /// Values that are computed, those of several nodes several times.
+    /// Number of value evaluations, counting a value once for each node.
     pub(super) size: u64,
-    /// Conditional jumps that code for the nodes has, about: in the fast way and in the slow one.
+    /// Approximate number of conditional jumps, on the fast path and on the slow path.
     pub(super) jumps: [u64; 2],
-    /// Whether the fast way alone may not do, even for packets of one buffer.
+    /// Whether the fast path may not suffice even for packets with a single buffer.
     pub(super) needs_slow: bool,
 }
 
@@ -76,8 +77,8 @@ impl Plan {
     }
 }
 
-/// Conditional jumps for a value alone, its operands aside, in the fast way and in the slow one. What is at a fixed place
-/// is shown to be there once for many.
+/// Returns the conditional jumps for a value without its operands, on the fast path and on the slow path. One check
+/// covers many loads at fixed offsets.
 fn own_jumps(value: Value) -> [u64; 2] {
     match value {
         Value::Load { base: Some(_), .. } => [2, 1],
@@ -90,7 +91,7 @@ fn own_jumps(value: Value) -> [u64; 2] {
     }
 }
 
-/// Where the furthest load at a fixed place ends that is part of the value.
+/// Returns the end of the furthest load at a fixed offset within the value.
 fn end(value: Value, ends: &[u32]) -> u32 {
     let own = match value {
         Value::Load { base: None, offset, width } => {
@@ -120,7 +121,7 @@ fn keeps(graph: &Graph, value: Value, kept: &[usize]) -> usize {
     }
 }
 
-/// Whether a value is had without a call and without a result in between, whatever the context.
+/// Returns whether a value needs neither a call nor an intermediate result in any context.
 fn is_leaf(graph: &Graph, id: ValueId) -> bool {
     matches!(graph.get(id), Value::Constant(_) | Value::Slot(_) | Value::Meta(_))
 }

@@ -1,12 +1,12 @@
-//! Where slots live on the stack: slots that are never needed at the same time share a cell.
+//! Allocation of stack cells to slots. Slots that are never live at the same time share a cell.
 
 use crate::graph::{Graph, Node, Value};
 
-/// The cell of each slot, and the number of cells.
+/// Returns the cell of each slot, and the number of cells.
 ///
-/// Nodes are asked from the highest number to the lowest. A slot is assigned before it is read on each path, so between
-/// the highest node that assigns it and the lowest that reads or assigns it, it has its cell to itself: an assignment that
-/// nobody reads must not hit another slot either.
+/// Nodes are executed from the highest number to the lowest. On each path a slot is assigned before it is read, so it
+/// owns its cell from the highest node that assigns it to the lowest that reads or assigns it: even an assignment that
+/// is never read must not overwrite another slot.
 pub(super) fn cells(graph: &Graph) -> (Vec<usize>, usize) {
     let count = usize::from(graph.slots());
     let reads = last_reads(graph);
@@ -20,7 +20,7 @@ pub(super) fn cells(graph: &Graph) -> (Vec<usize>, usize) {
     }
     let mut order: Vec<usize> = (0..count).filter(|&slot| assigned[slot].is_some()).collect();
     order.sort_by_key(|&slot| std::cmp::Reverse(assigned[slot]));
-    // Of each cell, the node from which on downwards it is free.
+    // For each cell, the node below which it is free.
     let mut free_below: Vec<usize> = Vec::new();
     let mut cells = vec![0; count];
     for slot in order {
@@ -36,9 +36,9 @@ pub(super) fn cells(graph: &Graph) -> (Vec<usize>, usize) {
     (cells, free_below.len())
 }
 
-/// Of each slot, the lowest node that reads it.
+/// Returns the lowest node that reads each slot.
 fn last_reads(graph: &Graph) -> Vec<Option<usize>> {
-    // Which slots a value is made of: few have any, so the lists are short.
+    // The slots each value depends on. Few have any, so the lists are short.
     let mut made_of: Vec<Vec<u16>> = Vec::with_capacity(graph.values().len());
     for value in graph.values() {
         let mut slots: Vec<u16> = match value {

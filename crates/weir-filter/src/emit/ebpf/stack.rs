@@ -1,47 +1,47 @@
-//! What is where on the stack, from its end on downwards: bytes from a helper; a key; what is kept while a value is
-//! computed; the tag that was taken off; slots.
+//! Stack layout, from the end downwards: bytes loaded by a helper, the key of a look-up, intermediate results, the
+//! stripped tag, slots.
 
-/// Bytes that a helper has loaded.
+/// Bytes loaded by a helper.
 pub(super) const BUFFER: i16 = -8;
-/// The key of a look-up.
+/// Key of a look-up.
 pub(super) const KEY: i16 = BUFFER - 24;
 const TEMPORARY: i16 = KEY - 4 * 12;
-/// Results that can be kept while a value is computed: enough for thousands of operations, however they are nested.
+/// Intermediate results of an evaluation: enough for thousands of operations, however they are nested.
 pub(super) const TEMPORARIES: usize = 12;
 const TAG: i16 = TEMPORARY - 16;
 const CELL_BYTES: i16 = 8;
-/// The upper halves of double words are given away first: what is not aligned the verifier does not remember.
+/// Upper halves of double words are allocated first: the verifier does not track values that are not aligned.
 const CELL_PLACE: i16 = 4;
-/// Double words that slots are in.
+/// Double words for slots.
 const DOUBLES: i16 = 48;
-/// Slots that can be needed at a time.
+/// Slots that can be live at a time.
 pub(super) const CELLS: usize = 2 * 48;
-/// The stack has 512 bytes. A function shares it with the program that calls it, to which the rest is left.
+/// The stack has 512 bytes. A function shares it with its caller, which gets the rest.
 const _: () = assert!(TAG - CELL_BYTES * DOUBLES == -(512 - 32) && TEMPORARY == -80 && CELLS == 96);
 
-/// The place of a slot that has this cell.
+/// Returns the offset of a slot's cell.
 pub(super) fn cell(cell: usize) -> i16 {
     let cell = i16::try_from(cell).expect("there are few cells");
     let place = if cell < DOUBLES { CELL_PLACE } else { 0 };
     TAG - CELL_BYTES * (cell % DOUBLES + 1) + place
 }
 
-/// A result that is kept.
+/// Returns the offset of an intermediate result.
 pub(super) fn temporary(index: usize) -> i16 {
     word_at(TEMPORARY, index)
 }
 
-/// A word of the key.
+/// Returns the offset of a word of the key.
 pub(super) fn key_word(index: usize) -> i16 {
     word_at(KEY, index)
 }
 
-/// Whether there was a tag, its EtherType, and the tag.
+/// Returns the offset of the tag's presence, EtherType or value.
 pub(super) fn tag(index: usize) -> i16 {
     word_at(TAG, index)
 }
 
-/// The place of one of a few things of four bytes from `from` on.
+/// Returns the offset of a four-byte item in an array at `from`.
 fn word_at(from: i16, index: usize) -> i16 {
     from + 4 * i16::try_from(index).expect("there are few")
 }

@@ -1,11 +1,11 @@
-//! What can be said of code without a kernel; that the kernel takes it, and what it answers, is tested in `weir-bpf`.
+//! Tests that need no kernel. `weir-bpf` tests that the kernel accepts the code, and its results.
 
 use super::*;
 use crate::graph::{Graph, Node, Operation, TermId, Value, Width};
 
 const RETURN: Ending = Ending::Return { accept: 1, refuse: 0 };
 
-/// `tcp port 443`, IPv4 alone, without options.
+/// `tcp port 443`, IPv4 only, without options.
 fn port_443() -> Graph {
     let mut graph = Graph::new(65_535);
     let ways = (Graph::ACCEPT, Graph::REFUSE);
@@ -117,7 +117,7 @@ fn what_several_questions_in_a_row_are_about_is_loaded_once() {
     for number in [0x800, 0x806, 0x86dd] {
         node = graph.equals(ethertype, number, (Graph::ACCEPT, node), TermId(0));
     }
-    // Who comes this way has another byte in the register.
+    // This path arrives with another byte in the register.
     let other = graph.load(None, 0, Width::Byte);
     let (below, root) = (node, graph.equals(ethertype, 0x8100, (Graph::ACCEPT, node), TermId(0)));
     graph.set_root(root);

@@ -1,4 +1,4 @@
-//! Addresses: of hosts and networks, of link layers, and those that mean many.
+//! Addresses of hosts, networks and link layers, broadcast and multicast.
 
 use super::condition::Condition;
 use super::kind::{ARP, DECNET, IP, IP6, RARP};
@@ -11,7 +11,7 @@ use crate::graph::{Relation, Width};
 const BROADCAST: [u8; 6] = [0xff; 6];
 
 impl Lowering<'_> {
-    /// The condition that `test` makes for the source (`true`), for the destination, or for what of both is meant.
+    /// Combines `test` of the source (`true`) and of the destination (`false`) according to the direction.
     pub(super) fn ends(
         &mut self,
         direction: Direction,
@@ -28,7 +28,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// `host` and `net`: any of `networks`.
+    /// Lowers `host` and `net`: any of `networks`.
     pub(super) fn host(
         &mut self,
         protocol: Option<Protocol>,
@@ -52,7 +52,7 @@ impl Lowering<'_> {
     }
 
     fn ipv4(&mut self, protocol: Option<Protocol>, direction: Direction, address: u32, mask: u32) -> Lowered {
-        // The headers to look into, with the places of source and destination.
+        // The protocols to look at, each with the offsets of source and destination.
         let headers: &[_] = match protocol {
             None if self.layers.labels > 0 => &[(IP, 12, 16)],
             None => &[(IP, 12, 16), (ARP, 14, 24), (RARP, 14, 24)],
@@ -94,12 +94,12 @@ impl Lowering<'_> {
         Ok(carries.and(ends))
     }
 
-    /// A word of the network header has a value under a mask.
+    /// Tests a word of the network header under a mask.
     fn word(&mut self, offset: u32, mask: u32, number: u32) -> Condition {
         self.masked((From::Network, offset, Width::Word), mask, number)
     }
 
-    /// `decnet host`: in data packets with a long or short header, with one byte of padding or none. The header is
+    /// Lowers `decnet host`: data packets with a long or short header, after one byte of padding or none. The header is
     /// little-endian.
     pub(super) fn decnet_host(&mut self, direction: Direction, address: u16) -> Lowered {
         self.ends(direction, |this, is_source| {
@@ -119,7 +119,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// `ether host`: any of these MAC addresses.
+    /// Lowers `ether host`: any of these MAC addresses.
     pub(super) fn mac(&mut self, direction: Direction, addresses: &[[u8; 6]]) -> Lowered {
         addresses
             .iter()
@@ -144,7 +144,7 @@ impl Lowering<'_> {
         Ok(if link.is_ethernet() { self.in_frame(condition) } else { condition })
     }
 
-    /// An address of ARCNET.
+    /// Tests an ARCNET address.
     pub(super) fn arcnet(&mut self, direction: Direction, address: u8) -> Lowered {
         if self.layers.link != Link::ArcNet {
             return Err(self.cannot("addresses of ARCNET"));
@@ -154,7 +154,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// `gateway`: the MAC address of a host, and none of its IPv4 addresses.
+    /// Lowers `gateway`: the MAC address of a host, but none of its IPv4 addresses.
     pub(super) fn gateway(
         &mut self,
         protocol: Option<Protocol>,
@@ -177,7 +177,7 @@ impl Lowering<'_> {
         Ok(passes.and(Condition::Any(ends).negated()))
     }
 
-    /// `broadcast`.
+    /// Lowers `broadcast`.
     pub(super) fn broadcast(&mut self, protocol: Option<Protocol>) -> Lowered {
         match protocol {
             None | Some(Protocol::Link) if self.layers.link == Link::ArcNet => {
@@ -188,7 +188,7 @@ impl Lowering<'_> {
                 let Some(netmask) = self.options.netmask else {
                     return Err("`ip broadcast` needs the network mask, which is not known".to_owned());
                 };
-                // The mask of one address is libpcap's PCAP_NETMASK_UNKNOWN.
+                // A /32 mask is libpcap's PCAP_NETMASK_UNKNOWN.
                 if netmask == u32::MAX {
                     return Err(
                         "`ip broadcast` needs a network, and the interface's is of one address (/32)"
@@ -203,7 +203,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// `multicast`.
+    /// Lowers `multicast`.
     pub(super) fn multicast(&mut self, protocol: Option<Protocol>) -> Lowered {
         match protocol {
             None | Some(Protocol::Link) => self.mac_multicast(),

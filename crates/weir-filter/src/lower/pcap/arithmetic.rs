@@ -1,7 +1,7 @@
 //! Comparisons of arithmetic expressions.
 //!
-//! An accessor implies that its protocol is there. libpcap asks for that before anything is computed, and only for the
-//! accessors on the far left of either side: in `1 + tcp[0]` nobody asks for TCP.
+//! An accessor implies that its protocol is present. libpcap tests for that before it computes anything, and only for
+//! the leftmost accessors of either side: `1 + tcp[0]` does not test for TCP.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::ast::{Arith, ArithId, Comparison, Protocol};
 use crate::graph::{Operation, Relation, Value, ValueId, Width};
 
 impl Lowering<'_> {
-    /// `left comparison right`.
+    /// Lowers `left comparison right`.
     pub(super) fn relation(&mut self, left: ArithId, comparison: Comparison, right: ArithId) -> Lowered {
         let mut parts = self.implied(left)?;
         parts.extend(self.implied(right)?);
@@ -26,11 +26,11 @@ impl Lowering<'_> {
         Ok(Condition::All(parts))
     }
 
-    /// What an expression computes. Not recursive: it is as deep as its text.
+    /// Returns the value of an expression. Not recursive: it is nested as deep as its text is long.
     fn arithmetic(&mut self, root: ArithId) -> Result<ValueId, Refusal> {
         let ast = self.ast;
         let node = |id: ArithId| &ast.arithmetic[id.0 as usize];
-        // Operands have smaller numbers, so the order of numbers is one in which all can be computed.
+        // Operands have smaller numbers, so computing values in numerical order works.
         let mut needed = BTreeSet::new();
         let mut pending = vec![root];
         while let Some(id) = pending.pop() {
@@ -61,10 +61,10 @@ impl Lowering<'_> {
         Ok(values[&root])
     }
 
-    /// Bytes of a header, from `index` on.
+    /// Loads bytes of a header at `index`.
     fn accessor(&mut self, protocol: Protocol, index: ValueId, size: u8) -> Result<ValueId, Refusal> {
         use Protocol as P;
-        // What is implied must be possible, even where it is not asked.
+        // The implied test must be possible, even where it is not made.
         let _ = self.implied_by(protocol)?;
         let width = match size {
             1 => Width::Byte,
@@ -91,7 +91,7 @@ impl Lowering<'_> {
         Ok(self.graph.load(Some(base), constant, width))
     }
 
-    /// What the accessors on the far left imply, in the order in which it is asked.
+    /// Returns the tests implied by the leftmost accessors, in their order.
     fn implied(&mut self, root: ArithId) -> Result<Vec<Condition>, Refusal> {
         let ast = self.ast;
         let (mut before, mut after) = (Vec::new(), Vec::new());
@@ -102,7 +102,7 @@ impl Lowering<'_> {
                 Arith::Negate(operand) | Arith::Binary { left: operand, .. } => *operand,
                 Arith::Accessor { protocol, index, .. } => {
                     let mut implied = self.implied_by(*protocol)?;
-                    // What the index implies is asked in between.
+                    // The tests implied by the index come in between.
                     if is_transport(*protocol) {
                         before.push(implied.remove(0));
                     }
@@ -115,7 +115,7 @@ impl Lowering<'_> {
         Ok(before)
     }
 
-    /// What an accessor implies.
+    /// Returns the tests implied by an accessor.
     fn implied_by(&mut self, protocol: Protocol) -> Result<Vec<Condition>, Refusal> {
         Ok(match protocol {
             Protocol::Link | Protocol::Radio => Vec::new(),
@@ -130,13 +130,13 @@ impl Lowering<'_> {
     }
 }
 
-/// The protocols whose bytes are counted from the end of the IPv4 header.
+/// Returns whether accessors of the protocol count from the end of the IPv4 header.
 fn is_transport(protocol: Protocol) -> bool {
     use Protocol as P;
     matches!(protocol, P::Sctp | P::Tcp | P::Udp | P::Icmp | P::Igmp | P::Igrp | P::Pim | P::Vrrp | P::Carp)
 }
 
-/// The protocols whose bytes are counted from the network header.
+/// Returns whether accessors of the protocol count from the network header.
 fn is_network(protocol: Protocol) -> bool {
     use Protocol as P;
     matches!(
@@ -145,7 +145,7 @@ fn is_network(protocol: Protocol) -> bool {
     )
 }
 
-/// The relation of a graph, and whether it is the opposite that is meant.
+/// Returns the graph's relation for a comparison, and whether to negate it.
 pub(super) fn relation(comparison: Comparison) -> (Relation, bool) {
     match comparison {
         Comparison::Equal => (Relation::Equal, false),

@@ -1,4 +1,4 @@
-//! ATM with the header of SunATM: direction and traffic class, path, channel, then the packet.
+//! ATM with a SunATM header: direction and traffic type, VPI, VCI, then the packet.
 
 use super::arithmetic::relation;
 use super::condition::Condition;
@@ -9,9 +9,9 @@ use crate::Dialect;
 use crate::ast::{AtmKind, Comparison};
 use crate::graph::{ValueId, Width};
 
-/// Where the packet begins.
+/// Offset of the packet.
 const PACKET: u32 = 4;
-/// Kinds of traffic.
+/// Traffic types.
 const LANE: u32 = 1;
 const LLC: u32 = 2;
 
@@ -24,7 +24,7 @@ const SETUP: u32 = 0x05;
 const CALL_PROCEEDING: u32 = 0x02;
 
 impl Lowering<'_> {
-    /// Questions of ATM.
+    /// Lowers ATM terms.
     pub(super) fn atm(&mut self, kind: &AtmKind) -> Lowered {
         if self.outermost != Link::SunAtm {
             return Err(self.cannot("what is in cells of ATM"));
@@ -74,7 +74,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// LLC, not frames of LAN emulation.
+    /// Tests for LLC frames, as opposed to frames of LAN emulation.
     pub(super) fn atm_is_llc(&mut self) -> Condition {
         self.traffic(LLC)
     }
@@ -91,19 +91,19 @@ impl Lowering<'_> {
         self.field(From::Link, 2, Width::Half, number)
     }
 
-    /// A channel of the path 0.
+    /// Tests for a channel of path 0.
     fn circuit(&mut self, channel: u32) -> Condition {
         self.path().and(self.channel(channel))
     }
 
-    /// Any of these messages.
+    /// Tests for any of these messages.
     fn messages(&mut self, types: &[u32]) -> Condition {
         Condition::Any(
             types.iter().map(|&number| self.field(From::Link, PACKET + 5, Width::Byte, number)).collect(),
         )
     }
 
-    /// A value that compares like this with any of `values`. In libpcap 1.10 `!=` does what `=` does.
+    /// Tests a value against any of the comparisons. In libpcap 1.10, `!=` does the same as `=`.
     pub(super) fn any_of(
         &mut self,
         values: &[(Comparison, u32)],

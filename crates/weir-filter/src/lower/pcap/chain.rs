@@ -1,7 +1,8 @@
 //! `protochain`: a protocol anywhere in the chain of headers.
 //!
-//! libpcap's program loops. A graph does not: it has a step for each header, [`LONGEST`] at most, and a packet with a longer
-//! chain is refused. libpcap's slip is kept: where an authentication header ends is not counted from where it begins.
+//! libpcap's program loops. A graph cannot loop, so it has a step per header, at most [`LONGEST`], and rejects packets
+//! with longer chains. A bug of libpcap is reproduced: the end of an authentication header is not computed relative to
+//! its start.
 
 use super::condition::Condition;
 use super::kind::{IP, IP6};
@@ -10,7 +11,7 @@ use super::{Lowered, Lowering};
 use crate::ast::Protocol;
 use crate::graph::{Operation, Relation, ValueId, Width};
 
-/// Headers that are looked at.
+/// Maximum number of headers to examine.
 pub(super) const LONGEST: usize = 16;
 
 const NO_NEXT_HEADER: u32 = 59;
@@ -19,7 +20,7 @@ const AUTHENTICATION: u32 = 51;
 const EXTENSIONS: [u32; 4] = [0, 60, 43, 44];
 
 impl Lowering<'_> {
-    /// `protochain`, in IPv4, IPv6 or both.
+    /// Lowers `protochain` in IPv4, IPv6 or both.
     pub(super) fn chain(&mut self, protocol: Option<Protocol>, number: u32) -> Lowered {
         match protocol {
             None => {
@@ -40,7 +41,8 @@ impl Lowering<'_> {
         }
     }
 
-    /// The steps, beginning with a header of protocol `kind` whose place in the packet behind the link layer is `place`.
+    /// Builds the steps, beginning with a header of protocol `kind` at `place`, which counts from the end of the link
+    /// layer.
     fn steps(&mut self, is_ipv4: bool, number: u32, kind: ValueId, place: ValueId) -> Condition {
         let (mut kind, mut place) = (kind, place);
         let mut questions = Vec::new();

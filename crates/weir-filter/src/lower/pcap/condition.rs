@@ -1,53 +1,54 @@
-//! What a term asks: questions put together, not yet knowing where to go on.
+//! Conditions: what a term tests, before it is known where to continue.
 
 use crate::graph::{Graph, Node, NodeId, Relation, Slot, TermId, Test, ValueId};
 use crate::lower::Ways;
 
-/// A condition on a packet. It is asked from left to right, and only as far as needed: what is loaded on the way counts.
+/// A condition on a packet. It is evaluated from left to right, and only as far as needed: every load on the way
+/// counts.
 #[derive(Clone, Debug)]
 pub(super) enum Condition {
-    /// Holds, or does not, without a look at the packet.
+    /// Constant.
     Always(bool),
-    /// The packet is refused, whatever else is asked.
+    /// Rejects the packet, whatever else is tested.
     Refuse,
-    /// Two values compared.
+    /// True if the relation between two values holds.
     Compare(Relation, ValueId, ValueId),
-    /// Holds, and notes a value.
+    /// Assigns a value to a slot; always true.
     Note(Slot, ValueId),
-    /// All of them.
+    /// True if all conditions are.
     All(Vec<Self>),
-    /// One of them.
+    /// True if any condition is.
     Any(Vec<Self>),
-    /// Not this.
+    /// Negation.
     Not(Box<Self>),
-    /// If the first holds the second, else the third.
+    /// The second condition if the first is true, else the third.
     Choose(Box<[Self; 3]>),
 }
 
 impl Condition {
-    /// Both.
+    /// Returns the conjunction of both.
     pub(super) fn and(self, other: Self) -> Self {
         Self::All(vec![self, other])
     }
 
-    /// One of both.
+    /// Returns the disjunction of both.
     pub(super) fn or(self, other: Self) -> Self {
         Self::Any(vec![self, other])
     }
 
-    /// Not this.
+    /// Returns the negation.
     pub(super) fn negated(self) -> Self {
         Self::Not(Box::new(self))
     }
 
-    /// `then` if this holds, else `other`.
+    /// Returns a condition that equals `then` if this one is true, else `other`.
     pub(super) fn choose(self, then: Self, other: Self) -> Self {
         Self::Choose(Box::new([self, then, other]))
     }
 
-    /// Puts the condition into a graph, in front of `ways`, and answers where it begins.
+    /// Adds the condition to a graph, with the targets `ways`; returns where it begins.
     ///
-    /// Recursive: what a term asks is nested as deep as the headers that it knows, not as its text.
+    /// Recursive: conditions are nested as deep as the headers of a term, not as its text.
     pub(super) fn place(&self, graph: &mut Graph, ways: Ways, term: TermId) -> NodeId {
         match self {
             Self::Always(true) => ways.0,

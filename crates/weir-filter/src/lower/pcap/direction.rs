@@ -1,4 +1,4 @@
-//! `inbound`, `outbound`, `ifindex`: in headers of cooked link types, or known beside the bytes.
+//! `inbound`, `outbound` and `ifindex`, from cooked headers or metadata.
 
 use super::layers::From;
 use super::link::Link;
@@ -6,11 +6,11 @@ use super::{Lowered, Lowering};
 use crate::Beside;
 use crate::graph::{Meta, Relation, Width};
 
-/// Sent by this host: `PACKET_OUTGOING` (linux/if_packet.h).
+/// `PACKET_OUTGOING` (linux/if_packet.h): sent by this host.
 const OUTGOING: u32 = 4;
 
 impl Lowering<'_> {
-    /// `outbound`, or `inbound`.
+    /// Lowers `outbound` or `inbound`.
     pub(super) fn is_outbound(&mut self, outbound: bool) -> Lowered {
         let is_outgoing = match self.layers.link {
             Link::Slip => self.field(From::Link, 0, Width::Byte, 0).negated(),
@@ -33,7 +33,7 @@ impl Lowering<'_> {
         Ok(if outbound { is_outgoing } else { is_outgoing.negated() })
     }
 
-    /// `ifindex`.
+    /// Lowers `ifindex`.
     pub(super) fn interface(&mut self, index: u32) -> Lowered {
         match self.layers.link {
             Link::Sll2 => Ok(self.field(From::Link, 4, Width::Word, index)),

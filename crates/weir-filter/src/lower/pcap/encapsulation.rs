@@ -8,14 +8,14 @@ use super::{Lowered, Lowering};
 use crate::Beside;
 use crate::graph::{Meta, Operation, Relation, Width};
 
-/// EtherTypes of tags: IEEE 802.1Q, 802.1ad, and what was used before the latter.
+/// EtherTypes of VLAN tags: IEEE 802.1Q, 802.1ad, and the one used before 802.1ad.
 const TAGS: [u32; 3] = [0x8100, 0x88a8, 0x9100];
 const VLAN_NUMBER: u32 = 0xfff;
 /// MPLS in PPP (RFC 3032).
 const MPLS_IN_PPP: u32 = 0x0281;
 
 impl Lowering<'_> {
-    /// `vlan`: what comes later is behind the tag.
+    /// Lowers `vlan`: later terms look behind the tag.
     pub(super) fn vlan(&mut self, number: Option<u32>) -> Lowered {
         if self.layers.labels > 0 {
             return Err("`vlan` cannot be asked behind `mpls`".to_owned());
@@ -49,8 +49,8 @@ impl Lowering<'_> {
         })
     }
 
-    /// The receiver may have taken the tag off: then the headers stay where they are. Else they move, whether there is a
-    /// tag or not.
+    /// Handles a tag that the receiver may have stripped: if so, the headers stay where they are. Otherwise they move,
+    /// whether or not there is a tag.
     fn tag_beside(&mut self, inline: Condition) -> Condition {
         let slot = self.graph.slot();
         self.assigned_always.insert(slot);
@@ -61,7 +61,7 @@ impl Lowering<'_> {
         beside.or(Condition::Note(slot, moved).and(inline))
     }
 
-    /// The number of the tag, wherever it is.
+    /// Tests the VLAN ID, wherever the tag is.
     fn number_beside(&mut self, inline: Condition, number: u32) -> Condition {
         let tag = self.graph.meta(Meta::VlanTag);
         let tag = self.graph.with(Operation::And, tag, VLAN_NUMBER);
@@ -74,10 +74,10 @@ impl Lowering<'_> {
         self.compare(Relation::Equal, present, 1)
     }
 
-    /// `mpls`: what comes later is behind the label.
+    /// Lowers `mpls`: later terms look behind the label.
     pub(super) fn mpls(&mut self, label: Option<u32>) -> Lowered {
         let labelled = if self.layers.labels > 0 {
-            // The label before must not be the last of its stack.
+            // The previous label must not be at the bottom of the stack.
             self.masked((From::Network, 2u32.wrapping_neg(), Width::Byte), 1, 0)
         } else {
             match self.layers.link {
@@ -97,7 +97,7 @@ impl Lowering<'_> {
         })
     }
 
-    /// `pppoes`: what comes later is in PPP, behind six bytes of PPPoE.
+    /// Lowers `pppoes`: later terms look at PPP, behind six bytes of PPPoE.
     pub(super) fn pppoe_session(&mut self, session: Option<u32>) -> Lowered {
         let carries = self.carries(PPPOE_SESSION)?;
         let numbered = session.map(|session| self.masked((From::Network, 0, Width::Word), 0xffff, session));

@@ -1,6 +1,6 @@
-//! Which protocol the payload of the link layer is of.
+//! Tests of the protocol in the link layer's payload.
 //!
-//! The protocols are named by EtherTypes and, up to 1500, by service access points of LLC (IEEE 802.2).
+//! Protocols are identified by EtherTypes or, up to 1500, by LLC service access points (IEEE 802.2).
 
 use super::condition::Condition;
 use super::layers::{From, NOWHERE};
@@ -9,7 +9,7 @@ use super::{Lowered, Lowering};
 use crate::Beside;
 use crate::graph::{Relation, Width};
 
-/// Highest value of a length field of IEEE 802.3; above it it is an EtherType.
+/// Largest length in an IEEE 802.3 header; larger numbers are EtherTypes.
 const LONGEST: u32 = 1500;
 
 pub(super) const IP: u32 = 0x0800;
@@ -38,7 +38,7 @@ pub(super) const ESIS: u32 = 0x82;
 pub(super) const ISIS: u32 = 0x83;
 
 impl Lowering<'_> {
-    /// The payload is of `protocol`.
+    /// Tests whether the payload is of `protocol`.
     pub(super) fn carries(&mut self, protocol: u32) -> Lowered {
         if self.layers.labels > 0 {
             return self.carries_in_mpls(protocol);
@@ -65,14 +65,14 @@ impl Lowering<'_> {
             },
             Link::Ipv4 => Condition::Always(protocol == IP),
             Link::Ipv6 => Condition::Always(protocol == IP6),
-            // IP may be compressed with Van Jacobson's method there.
+            // IP may be compressed by Van Jacobson's method.
             Link::PppBsdOs if protocol == IP => self.kind(0x21).or(self.kind(0x2d)).or(self.kind(0x2f)),
             Link::Ppp | Link::PppWithDirection | Link::PppSerial | Link::PppEther | Link::PppBsdOs => {
                 self.kind(in_ppp(protocol))
             }
             Link::Null | Link::Loop | Link::Enc => match protocol {
                 IP => self.family(2),
-                // Each system has its own number: a file may come from any.
+                // The number depends on the operating system, and a file may come from any.
                 IP6 if self.options.metadata != Beside::All => {
                     self.family(30).or(self.family(24)).or(self.family(28))
                 }
@@ -104,30 +104,30 @@ impl Lowering<'_> {
         })
     }
 
-    /// A half word that tells the protocol.
+    /// Tests the half word that identifies the protocol.
     fn kind(&mut self, number: u32) -> Condition {
         self.field(From::Kind, 0, Width::Half, number)
     }
 
-    /// The half word that tells the protocol is a length: LLC follows.
+    /// Tests whether that half word is a length, so that LLC follows.
     pub(super) fn is_length(&mut self) -> Condition {
         let kind = self.load(From::Kind, 0, Width::Half);
         self.compare(Relation::Greater, kind, LONGEST).negated()
     }
 
-    /// The two access points of LLC.
+    /// Tests both LLC access points.
     pub(super) fn access_points(&mut self, number: u32) -> Condition {
         self.field(From::Payload, 0, Width::Half, number)
     }
 
-    /// LLC with SNAP, the organisation and the protocol (RFC 1042).
+    /// Tests an LLC/SNAP header: organisation and protocol (RFC 1042).
     fn snap(&mut self, organisation: u32, protocol: u32) -> Condition {
         let [_, o1, o2, o3] = organisation.to_be_bytes();
         let [_, _, p1, p2] = protocol.to_be_bytes();
         self.bytes(From::Payload, 0, &[0xaa, 0xaa, 0x03, o1, o2, o3, p1, p2])
     }
 
-    /// AppleTalk and its ARP over LLC.
+    /// Tests for AppleTalk or AARP over LLC.
     fn apple_snap(&mut self, protocol: u32) -> Condition {
         self.snap(if protocol == APPLETALK { 0x08_0007 } else { 0 }, protocol)
     }
@@ -152,7 +152,7 @@ impl Lowering<'_> {
     }
 
     fn carries_in_sll(&mut self, protocol: u32) -> Condition {
-        // What Linux calls a frame with LLC, and one of Novell without (linux/if_ether.h).
+        // Linux's protocol numbers for frames with LLC, and for Novell's without (linux/if_ether.h).
         const LLC: u32 = 4;
         const NOVELL: u32 = 1;
         match protocol {
@@ -181,12 +181,12 @@ impl Lowering<'_> {
             ISO_SAP | IP_SAP | NETBEUI_SAP => self.access_points(protocol << 8 | protocol),
             APPLETALK => self.apple_snap(APPLETALK),
             0..=LONGEST => self.field(From::Payload, 0, Width::Byte, protocol),
-            // It is taken for granted that the header is one of SNAP.
+            // A SNAP header is taken for granted.
             _ => self.field(From::Payload, 6, Width::Half, protocol),
         }
     }
 
-    /// Behind the last label comes IP, or nothing that can be known.
+    /// Tests the packet after the last label, which can be identified only as IPv4 or IPv6.
     fn carries_in_mpls(&mut self, protocol: u32) -> Lowered {
         let version = match protocol {
             IP => 0x40,
@@ -198,7 +198,7 @@ impl Lowering<'_> {
     }
 
     fn carries_in_arcnet(&mut self, protocol: u32) -> Condition {
-        // Of RFC 1201, and for IP and ARP of RFC 1051 too.
+        // The numbers of RFC 1201 and, for IP and ARP, also of RFC 1051.
         let numbers: &[u32] = match protocol {
             IP => &[212, 240],
             ARP => &[213, 241],
@@ -210,12 +210,12 @@ impl Lowering<'_> {
         Condition::Any(numbers.iter().map(|&number| self.field(From::Kind, 0, Width::Byte, number)).collect())
     }
 
-    /// The control field for unnumbered information, and a protocol (RFC 2427).
+    /// Tests the control field for unnumbered information, and a protocol (RFC 2427).
     pub(super) fn frame_relay(&mut self, protocol: u32) -> Condition {
         self.field(From::Link, 2, Width::Half, 0x0300 | protocol)
     }
 
-    /// An address family, in the byte order of the capturing host but for `LINKTYPE_LOOP`.
+    /// Tests the address family, which is in the capturing host's byte order except in `LINKTYPE_LOOP`.
     fn family(&mut self, number: u32) -> Condition {
         let number = match self.layers.link {
             Link::Loop => number,
@@ -225,8 +225,8 @@ impl Lowering<'_> {
         self.field(From::Link, 0, Width::Word, number)
     }
 
-    /// `condition` on an Ethernet header, where there is one: not in what else a tunnel carries, and not in control
-    /// frames of ATM's LAN emulation.
+    /// Restricts a condition on an Ethernet header to where there is one: not to other payloads of a tunnel, nor to
+    /// control frames of ATM's LAN emulation.
     pub(super) fn in_frame(&mut self, condition: Condition) -> Condition {
         if self.layers.tunnel {
             let (header, payload) = (self.layers.link_header, self.layers.payload);
@@ -242,7 +242,7 @@ impl Lowering<'_> {
     }
 }
 
-/// The number that PPP has for a protocol (RFC 1661 and others).
+/// Returns PPP's number for a protocol (RFC 1661 and others).
 fn in_ppp(protocol: u32) -> u32 {
     match protocol {
         IP => 0x21,

@@ -1,79 +1,79 @@
-//! Where the headers are that terms ask about.
+//! Places of the headers that terms test.
 //!
-//! In libpcap's language some terms (`vlan`, `mpls`, `pppoes`, `geneve`, ...) move the headers for all terms that come later
-//! in the text, whatever connects them. So this is a state, changed in the order of the text.
+//! In libpcap's language some terms (`vlan`, `mpls`, `pppoes`, `geneve`, ...) move the headers for all later terms in
+//! the text, regardless of the connectives. The places are therefore a state that changes in source order.
 
 use super::Lowering;
 use super::condition::Condition;
 use super::link::Link;
 use crate::graph::{Operation, Relation, Slot, Value, ValueId, Width};
 
-/// Where a header is that the link type does not have. Sums with it wrap, as libpcap's do.
+/// Offset of a header that the link type does not have. Sums with it wrap, as in libpcap.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// A place in the packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
-    /// What it counts from, besides the beginning of the packet.
+    /// Slot with the base; without one, the place counts from the start of the packet.
     pub(super) variable: Option<Slot>,
-    /// Bytes from there.
+    /// Offset in bytes.
     pub(super) constant: u32,
 }
 
 impl Place {
-    /// At a fixed place.
+    /// Returns a fixed place.
     pub(super) fn at(constant: u32) -> Self {
         Self { variable: None, constant }
     }
 
-    /// Where a slot says.
+    /// Returns the place in a slot.
     pub(super) fn in_slot(slot: Slot) -> Self {
         Self { variable: Some(slot), constant: 0 }
     }
 
-    /// Some bytes further.
+    /// Returns the place `bytes` further on.
     pub(super) fn plus(self, bytes: u32) -> Self {
         Self { constant: self.constant.wrapping_add(bytes), ..self }
     }
 }
 
-/// Where the headers are.
+/// Places of the headers.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Layers {
-    /// The innermost link layer.
+    /// Innermost link layer.
     pub(super) link: Link,
-    /// The one outside of it.
+    /// Link layer around it.
     pub(super) previous_link: Link,
-    /// Where the innermost link layer begins.
+    /// Start of the innermost link layer.
     pub(super) link_header: Place,
-    /// Where the one outside of it begins.
+    /// Start of the link layer around it.
     pub(super) previous_link_header: Place,
-    /// Where the first one begins, as far as that is constant.
+    /// Start of the outermost link layer, if constant.
     pub(super) outermost: u32,
-    /// What tells the protocol of the payload: an EtherType, or what stands for it.
+    /// Place of the number that identifies the payload: an EtherType or its equivalent.
     pub(super) kind: Place,
-    /// What comes behind the link layer: for 802 networks, LLC.
+    /// End of the link layer: for 802 networks, the LLC header.
     pub(super) payload: Place,
-    /// Where the network header begins in the payload; behind SNAP, where that is usual.
+    /// Offset of the network header in the payload, after SNAP where that is usual.
     pub(super) network: u32,
-    /// The same without SNAP.
+    /// Offset of the network header in the payload if there is no SNAP header.
     pub(super) network_without_snap: u32,
-    /// MPLS labels passed.
+    /// Number of MPLS labels passed.
     pub(super) labels: u32,
-    /// VLAN tags passed.
+    /// Number of VLAN tags passed.
     pub(super) tags: u32,
-    /// The innermost link layer is in a tunnel that need not carry frames.
+    /// Whether the innermost link layer is in a tunnel that may carry other things than frames.
     pub(super) tunnel: bool,
 }
 
 impl Layers {
-    /// Goes into the frame or packet of `link` that begins at `place`.
+    /// Enters a frame or packet of type `link` at `place`.
     pub(super) fn enter(&mut self, link: Link, place: Place) {
         (self.previous_link, self.previous_link_header) = (self.link, self.link_header);
         (self.link, self.link_header, self.tunnel) = (link, place, false);
     }
 
-    /// What the places count from.
+    /// Returns the slots that places count from.
     pub(super) fn slots(&self) -> impl Iterator<Item = Slot> {
         [self.link_header, self.previous_link_header, self.kind, self.payload]
             .into_iter()
@@ -81,52 +81,52 @@ impl Layers {
     }
 }
 
-/// What an offset counts from.
+/// The base of an offset.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum From {
-    /// The beginning of the packet.
+    /// Start of the packet.
     Packet,
-    /// The innermost link layer.
+    /// Innermost link layer.
     Link,
-    /// The link layer outside of it.
+    /// Link layer around it.
     PreviousLink,
-    /// What tells the protocol.
+    /// The number that identifies the payload.
     Kind,
-    /// What is behind the link layer.
+    /// End of the link layer.
     Payload,
-    /// The network header.
+    /// Network header.
     Network,
-    /// The network header, there being no SNAP.
+    /// Network header, without SNAP.
     NetworkWithoutSnap,
-    /// Behind the IPv4 header, however long.
+    /// End of the IPv4 header, whatever its length.
     Transport4,
-    /// Behind the first 40 bytes of the IPv6 header.
+    /// End of the fixed IPv6 header, 40 bytes.
     Transport6,
 }
 
 impl Lowering<'_> {
-    /// What a slot holds.
+    /// Returns the content of a slot.
     pub(super) fn slot(&mut self, slot: Slot) -> ValueId {
         self.graph.value(Value::Slot(slot))
     }
 
-    /// What a place counts from, if it does.
+    /// Returns the base of a place, if it has one.
     pub(super) fn base(&mut self, place: Place) -> Option<ValueId> {
         place.variable.map(|slot| self.slot(slot))
     }
 
-    /// Bytes at a place.
+    /// Loads bytes at a place.
     pub(super) fn load_at(&mut self, place: Place, width: Width) -> ValueId {
         let base = self.base(place);
         self.graph.load(base, place.constant, width)
     }
 
-    /// Where the network header begins.
+    /// Returns the start of the network header.
     pub(super) fn network(&self) -> Place {
         self.layers.payload.plus(self.layers.network)
     }
 
-    /// Bytes of a header.
+    /// Loads bytes of a header.
     pub(super) fn load(&mut self, from: From, offset: u32, width: Width) -> ValueId {
         let layers = &self.layers;
         let place = match from {
@@ -147,7 +147,7 @@ impl Lowering<'_> {
         self.load_at(place.plus(offset), width)
     }
 
-    /// Length of the IPv4 header, plus what the network header's place counts from.
+    /// Returns the length of the IPv4 header plus the base of the network header's place.
     pub(super) fn behind_ipv4(&mut self) -> ValueId {
         let first = self.load(From::Network, 0, Width::Byte);
         let words = self.graph.with(Operation::And, first, 0xf);
@@ -158,19 +158,19 @@ impl Lowering<'_> {
         }
     }
 
-    /// `value relation number`.
+    /// Tests `value relation number`.
     pub(super) fn compare(&mut self, relation: Relation, value: ValueId, number: u32) -> Condition {
         let number = self.graph.constant(number);
         Condition::Compare(relation, value, number)
     }
 
-    /// A field that has a value.
+    /// Tests whether a field has a value.
     pub(super) fn field(&mut self, from: From, offset: u32, width: Width, number: u32) -> Condition {
         let value = self.load(from, offset, width);
         self.compare(Relation::Equal, value, number)
     }
 
-    /// A field that has a value under a mask.
+    /// Tests whether a field has a value under a mask.
     pub(super) fn masked(
         &mut self,
         (from, offset, width): (From, u32, Width),
@@ -184,13 +184,13 @@ impl Lowering<'_> {
         self.compare(Relation::Equal, value, number)
     }
 
-    /// A byte of which some of these bits are set.
+    /// Tests whether any of these bits of a byte is set.
     pub(super) fn bits(&mut self, from: From, offset: u32, mask: u32) -> Condition {
         let value = self.load(from, offset, Width::Byte);
         self.compare(Relation::AnyBit, value, mask)
     }
 
-    /// Bytes that are these: compared from the last to the first, as many at once as can be.
+    /// Compares bytes, from the last to the first, in pieces as large as possible.
     pub(super) fn bytes(&mut self, from: From, offset: u32, bytes: &[u8]) -> Condition {
         let mut parts = Vec::new();
         let mut rest = bytes;

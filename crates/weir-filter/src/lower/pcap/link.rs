@@ -1,8 +1,8 @@
-//! Link types: how packets begin.
+//! Link types.
 
 use super::layers::{Layers, NOWHERE, Place};
 
-/// How packets begin, as far as the meaning of a filter depends on it. The numbers are those of
+/// How packets begin, where that affects the meaning of a filter. Numbers are those of
 /// <https://www.tcpdump.org/linktypes.html>.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "the names are those of the link types")]
@@ -39,42 +39,42 @@ pub(super) enum Link {
     LocalTalk,
     FrameRelay,
     MultilinkFrameRelay,
-    /// With an EtherType at a fixed place: IP over FireWire, Symantec's firewall.
+    /// Other headers with an EtherType at a fixed offset: IP over FireWire, Symantec's firewall.
     Typed,
     Ipnet,
     Pflog,
     Juniper,
     BacnetMsTp,
-    /// Messages of signalling system 7.
+    /// Signalling System 7.
     Mtp,
-    /// Nothing is known but where it begins.
+    /// Only the start of the packet is known.
     Other,
 }
 
 impl Link {
-    /// 802.11, whatever is in front.
+    /// Returns whether it is 802.11, with or without a header in front.
     pub(super) fn is_wlan(self) -> bool {
         self.has_wlan_types() || self == Self::Ppi
     }
 
-    /// 802.11 as far as libpcap knows its frame types and tags, which leaves PPI out.
+    /// Returns whether libpcap knows 802.11 frame types and tags for it, which excludes PPI.
     pub(super) fn has_wlan_types(self) -> bool {
         matches!(self, Self::Wlan | Self::Radiotap | Self::Prism | Self::Avs)
     }
 
-    /// Ethernet, whatever is in front.
+    /// Returns whether it is Ethernet, with or without a header in front.
     pub(super) fn is_ethernet(self) -> bool {
         matches!(self, Self::Ethernet | Self::NetAnalyzer)
     }
 
-    /// A header about the radio is in front of 802.11, whose length is in it.
+    /// Returns whether a radio header, which contains its own length, precedes 802.11.
     pub(super) fn has_radio_header(self) -> bool {
         matches!(self, Self::Radiotap | Self::Prism | Self::Avs | Self::Ppi)
     }
 }
 
-/// Where the headers of packets of `link_type` are, if it is known at all: `kind`, `payload`, `network`, and the network
-/// header without SNAP. What is of variable length counts from a slot that the caller provides.
+/// Returns the places of headers in packets of `link_type`, or `None` if it is unknown: `kind`, `payload`, `network`,
+/// and the network header without SNAP. For headers of variable length, the caller provides slots.
 pub(super) fn layers(link_type: u16) -> Option<Layers> {
     use Link as L;
     const NO: u32 = NOWHERE;

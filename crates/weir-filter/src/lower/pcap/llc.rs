@@ -1,4 +1,4 @@
-//! `llc` and the kinds of its frames (IEEE 802.2).
+//! `llc` and its frame types (IEEE 802.2).
 
 use super::condition::Condition;
 use super::layers::From;
@@ -8,7 +8,7 @@ use crate::ast::LlcKind;
 use crate::graph::Width;
 
 impl Lowering<'_> {
-    /// An LLC header, of this kind.
+    /// Lowers `llc`: an LLC header of this kind.
     pub(super) fn llc(&mut self, kind: LlcKind) -> Lowered {
         let is_llc = self.is_llc()?;
         let mut control = |mask, value| {

@@ -1,8 +1,8 @@
-//! The dialect `pcap`: what libpcap 1.10 makes of an expression, its optimiser aside, and `vxlan` of 1.11.
+//! The dialect `pcap`: expressions as libpcap 1.10 compiles them, before its optimiser, plus `vxlan` of 1.11.
 //!
-//! Two things make it what it is. Terms may move the headers for all terms behind them in the text ([`layers`]): so terms
-//! are understood in the order of the text, each into a [`Condition`], and then put into the graph from the last to the
-//! first. And a load past the end refuses the packet, so each condition loads what libpcap's code loads, in its order.
+//! Two properties shape it. Terms may move the headers for all later terms ([`layers`]), so terms are turned into
+//! [`Condition`]s in source order and then added to the graph from the last to the first. And a load past the end
+//! rejects the packet, so each condition loads what libpcap's code loads, in the same order.
 
 mod address;
 mod arithmetic;
@@ -33,35 +33,35 @@ use crate::ast::{Ast, ByteOperator, Expr, ExprId, Primitive};
 use crate::graph::{Graph, MOST_SLOTS, Node, NodeId, Operation, Relation, Slot, TermId, Value, Width};
 use crate::{Error, Options};
 
-/// Why a term cannot be asked, in one sentence without a stop.
+/// Why a term cannot be tested: one sentence without a full stop.
 type Refusal = String;
 
-/// A term as it was understood.
+/// The condition of a term.
 type Lowered = Result<Condition, Refusal>;
 
-/// What is known while terms are understood.
+/// State while terms are lowered.
 struct Lowering<'a> {
     ast: &'a Ast,
     options: &'a Options<'a>,
     graph: Graph,
     layers: Layers,
-    /// The outermost link type.
+    /// Outermost link type.
     outermost: Link,
-    /// Bytes in front of the message transfer part's header.
+    /// Bytes before the header of the message transfer part.
     mtp_header: u32,
-    /// Slots that are assigned whatever the answer of their term is; others are only if it is yes.
+    /// Slots that their term assigns whatever its answer. Other slots are assigned only if it is true.
     assigned_always: HashSet<Slot>,
 }
 
-/// A term where it stands in the text.
+/// A term at its place in the text.
 struct Occurrence {
     term: TermId,
     condition: Condition,
-    /// What places count from where the term stands.
+    /// Slots that places count from at that place.
     before: Vec<Slot>,
 }
 
-/// What `ast` means in bytes.
+/// Lowers `ast` to a graph.
 pub(crate) fn lower(ast: &Ast, options: &Options<'_>) -> Result<Graph, Error> {
     let Some(root) = ast.root else { return Ok(Graph::new(options.snap_len)) };
     let leaves = leaves(ast);
@@ -82,7 +82,7 @@ pub(crate) fn lower(ast: &Ast, options: &Options<'_>) -> Result<Graph, Error> {
     Ok(lowering.graph)
 }
 
-/// Whether `leaf` can be asked of packets of the link type in `options`, if it stands first.
+/// Returns whether `leaf`, as the first term, applies to the link type in `options`.
 pub(crate) fn can_ask(ast: &Ast, leaf: &Expr, options: &Options<'_>) -> bool {
     let (Some(layers), Expr::Term(term)) = (link::layers(options.link_type), leaf) else { return false };
     Lowering::new(ast, options, layers).term(&ast.terms[*term as usize].primitive).is_ok()
@@ -112,8 +112,8 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Understands the terms in the order of the text. The second answer tells which of them assigns a slot that places
-    /// count from.
+    /// Turns terms into conditions, in source order. Also returns, for each slot that places count from, the term that
+    /// assigns it.
     fn understand(&mut self, leaves: &[Expr]) -> Result<(Vec<Occurrence>, HashMap<Slot, usize>), Error> {
         let mut occurrences = Vec::with_capacity(leaves.len());
         let mut owners = HashMap::default();
@@ -148,7 +148,7 @@ impl<'a> Lowering<'a> {
         Ok((occurrences, owners))
     }
 
-    /// Puts the conditions into the graph, from the last to the first.
+    /// Adds the conditions to the graph, from the last to the first.
     fn put_together(
         &mut self,
         root: ExprId,
@@ -164,8 +164,7 @@ impl<'a> Lowering<'a> {
             let occurrence = &occurrences[index];
             let mut way = |to: NodeId, answer: bool| {
                 let Some(&next) = begins.get(&to) else { return to };
-                // What a term that is passed over would have found counts as zero: libpcap reads a register there that
-                // nobody has set.
+                // Slots of a skipped term are zero: libpcap reads a register there that nothing has set.
                 let unset = |slot: &Slot| {
                     owners.get(slot).is_some_and(|&owner| {
                         let own = owner == index && !answer && !assigned_always.contains(slot);
@@ -187,8 +186,8 @@ impl<'a> Lowering<'a> {
         })
     }
 
-    /// Packets with a PPI header may be of any link type: that of 802.11 is asked for, unless `pppoes` or a tunnel has gone
-    /// further in.
+    /// Tests the link type in a PPI header, which may be any: it must be 802.11, unless `pppoes` or a tunnel has
+    /// entered another layer.
     fn check_ppi(&mut self, root: NodeId) -> NodeId {
         if self.layers.link != Link::Ppi {
             return root;
@@ -197,7 +196,7 @@ impl<'a> Lowering<'a> {
         self.graph.equals(link_type, 105u32.swap_bytes(), (root, Graph::REFUSE), TermId::NONE)
     }
 
-    /// That `what` cannot be asked for here.
+    /// Returns the message that `what` cannot be tested here.
     fn cannot(&self, what: &str) -> Refusal {
         let link_type = self.options.link_type;
         if self.layers.link == self.outermost {
@@ -259,7 +258,8 @@ impl<'a> Lowering<'a> {
         self.compare(relation, length, number)
     }
 
-    /// `byte`: `&` and `|` ask whether the result is not zero. libpcap 1.10 forgets to load the byte for them; 1.11 does not.
+    /// Lowers `byte`: `&` and `|` test whether the result is not zero. libpcap 1.10 forgets to load the byte for them;
+    /// 1.11 does not.
     fn byte(&mut self, index: u32, operator: ByteOperator, number: u32) -> Condition {
         let byte = self.load(From::Link, index, Width::Byte);
         match operator {

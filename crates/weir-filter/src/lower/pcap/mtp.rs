@@ -1,4 +1,4 @@
-//! Signalling system 7: message transfer part, levels 2 and 3 (ITU-T Q.703, Q.704), whose numbers are little-endian.
+//! Signalling System 7: message transfer part, levels 2 and 3 (ITU-T Q.703, Q.704), little-endian.
 
 use super::condition::Condition;
 use super::layers::From;
@@ -8,7 +8,7 @@ use crate::ast::{MtpField, MtpKind};
 use crate::graph::{Operation, Relation, ValueId, Width};
 
 impl Lowering<'_> {
-    /// Questions of SS7.
+    /// Lowers SS7 terms.
     pub(super) fn mtp(&mut self, kind: &MtpKind) -> Lowered {
         if self.layers.link != Link::Mtp {
             return Err(self.cannot("what is in messages of SS7"));
@@ -46,7 +46,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// The length indicator, where it is in the header.
+    /// Returns the length indicator, without shifting it.
     fn signal_length(&mut self, high_speed: bool) -> ValueId {
         let (offset, width, mask) =
             if high_speed { (4, Width::Half, 0xff80) } else { (2, Width::Byte, 0x3f) };
@@ -60,7 +60,7 @@ impl Lowering<'_> {
     }
 }
 
-/// A number as the bytes of the header, read as big-endian, have it.
+/// Returns a number as it is in the header's bytes when they are read as big-endian.
 fn in_header(field: MtpField, number: u32) -> u32 {
     match field {
         MtpField::Sio => number,

@@ -1,4 +1,4 @@
-//! Ports: of TCP, UDP and SCTP, in IPv4 where the packet is no later fragment, in IPv6 right behind the fixed header.
+//! TCP, UDP and SCTP ports: in IPv4 if the packet is not a later fragment, in IPv6 directly after the fixed header.
 
 use super::condition::Condition;
 use super::kind::{IP, IP6};
@@ -11,17 +11,17 @@ pub(super) const TCP: u32 = 6;
 pub(super) const UDP: u32 = 17;
 pub(super) const SCTP: u32 = 132;
 
-/// What is asked of ports.
+/// Ports to test for.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ports {
-    /// It is this one.
+    /// One port.
     One(u16),
-    /// It is from the first to the last.
+    /// First and last port of a range.
     Range(u16, u16),
 }
 
 impl Lowering<'_> {
-    /// `port`, `portrange`.
+    /// Lowers `port` and `portrange`.
     pub(super) fn port(&mut self, protocol: Option<Protocol>, direction: Direction, ports: Ports) -> Lowered {
         let protocols: &[u32] = match protocol {
             None => &[SCTP, TCP, UDP],
@@ -34,7 +34,7 @@ impl Lowering<'_> {
         Ok(ipv6.or(self.ports_in(From::Transport4, protocols, direction, ports)?))
     }
 
-    /// Ports of any of `protocols`, in the family that `transport` belongs to.
+    /// Tests ports of any of `protocols`, in the family that `transport` belongs to.
     pub(super) fn ports_in(
         &mut self,
         transport: From,
@@ -65,7 +65,7 @@ impl Lowering<'_> {
         Ok(carries.and(Condition::Any(parts)))
     }
 
-    /// The fragment offset of IPv4 is zero.
+    /// Tests whether the IPv4 fragment offset is zero.
     pub(super) fn is_first_fragment(&mut self) -> Condition {
         let offset = self.load(From::Network, 6, Width::Half);
         self.compare(Relation::AnyBit, offset, 0x1fff).negated()

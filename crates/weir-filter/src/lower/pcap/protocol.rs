@@ -1,4 +1,4 @@
-//! Protocols: alone, and as a number in the header of another.
+//! Bare protocols, and protocol numbers in other headers.
 
 use super::condition::Condition;
 use super::kind::{
@@ -12,7 +12,7 @@ use super::{Lowered, Lowering};
 use crate::ast::Protocol;
 use crate::graph::Width;
 
-/// Types of IS-IS packets (ISO/IEC 10589).
+/// IS-IS PDU types (ISO/IEC 10589).
 const HELLO_L1: u32 = 15;
 const HELLO_L2: u32 = 16;
 const HELLO_POINT_TO_POINT: u32 = 17;
@@ -24,7 +24,7 @@ const PSNP_L1: u32 = 26;
 const PSNP_L2: u32 = 27;
 
 impl Lowering<'_> {
-    /// A protocol alone.
+    /// Lowers a bare protocol.
     pub(super) fn protocol(&mut self, protocol: Protocol) -> Lowered {
         use Protocol as P;
         match protocol {
@@ -68,13 +68,13 @@ impl Lowering<'_> {
         }
     }
 
-    /// IS-IS packets of any of these types.
+    /// Tests for IS-IS packets of any of these types.
     fn isis(&mut self, types: &[u32]) -> Lowered {
         let types = types.iter().map(|&number| self.number_in(Some(Protocol::Isis), number));
         types.collect::<Result<_, _>>().map(Condition::Any)
     }
 
-    /// `proto`: a number in the header of `protocol`, or of IPv4 or IPv6 if there is none.
+    /// Lowers `proto`: a number in the header of `protocol`, or of IPv4 or IPv6 if it is `None`.
     pub(super) fn number_in(&mut self, protocol: Option<Protocol>, number: u32) -> Lowered {
         match protocol {
             None => {
@@ -86,7 +86,7 @@ impl Lowering<'_> {
                 Ok(self.carries(IP)?.and(self.field(From::Network, 9, Width::Byte, number)))
             }
             Some(Protocol::Ip6) => {
-                // Directly, or behind a fragment header that comes first.
+                // Directly, or after a fragment header that comes first.
                 let carries = self.carries(IP6)?;
                 let direct = self.field(From::Network, 6, Width::Byte, number);
                 let fragment = self.field(From::Network, 6, Width::Byte, 44);
@@ -95,7 +95,7 @@ impl Lowering<'_> {
             }
             Some(Protocol::Iso) => match self.layers.link {
                 Link::FrameRelay => Ok(self.frame_relay(number)),
-                // There is a byte of padding in front.
+                // A byte of padding comes first.
                 Link::CiscoHdlc => {
                     let carries = self.carries(ISO_SAP << 8 | ISO_SAP)?;
                     Ok(carries.and(self.field(From::NetworkWithoutSnap, 1, Width::Byte, number)))

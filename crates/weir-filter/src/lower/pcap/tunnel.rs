@@ -1,4 +1,4 @@
-//! `geneve` and `vxlan`: what comes later is in the frame inside, whose place depends on the length of the IP header.
+//! `geneve` and `vxlan`: later terms look at the inner frame, whose place depends on the length of the IP header.
 
 use super::condition::Condition;
 use super::kind::TRANSPARENT_BRIDGING;
@@ -10,7 +10,7 @@ use crate::ast::Direction;
 use crate::graph::{Operation, Relation, ValueId, Width};
 
 impl Lowering<'_> {
-    /// `geneve` (RFC 8926): version 0, with options or without, and a frame or a packet inside.
+    /// Lowers `geneve` (RFC 8926): version 0, with or without options, carrying a frame or a packet.
     pub(super) fn geneve(&mut self, network: Option<u32>) -> Lowered {
         let (is_geneve, header) = self
             .over_udp(6081, network, |this, transport| this.masked((transport, 8, Width::Byte), 0xc0, 0))?;
@@ -38,7 +38,7 @@ impl Lowering<'_> {
         Ok(found)
     }
 
-    /// `vxlan` (RFC 7348), which libpcap knows from 1.11 on: always a frame inside.
+    /// Lowers `vxlan` (RFC 7348), which libpcap supports since 1.11. It always carries a frame.
     pub(super) fn vxlan(&mut self, network: Option<u32>) -> Lowered {
         let (is_vxlan, header) =
             self.over_udp(4789, network, |this, transport| this.field(transport, 8, Width::Byte, 0x08))?;
@@ -54,8 +54,8 @@ impl Lowering<'_> {
         Ok(found)
     }
 
-    /// A header behind UDP to `port`, over IPv4 or IPv6, that `test` holds for, with a network number in its second word;
-    /// and where it begins.
+    /// Tests for UDP to `port`, over IPv4 or IPv6, followed by a header for which `test` is true and whose second word
+    /// holds the network identifier. Also returns the place of that header.
     fn over_udp(
         &mut self,
         port: u16,

@@ -1,4 +1,4 @@
-//! 802.11: a header whose length and addresses depend on its first two bytes, often behind a radio header.
+//! 802.11: a header whose length and addresses depend on its first two bytes, often preceded by a radio header.
 
 use super::condition::Condition;
 use super::layers::{From, Place};
@@ -7,7 +7,7 @@ use super::{Lowered, Lowering};
 use crate::ast::Direction;
 use crate::graph::{Operation, Relation, Slot, Value, ValueId, Width};
 
-/// Bits of the frame control field's first byte.
+/// Bits in the first byte of frame control.
 const CONTROL: u32 = 0x04;
 const DATA: u32 = 0x08;
 const QOS: u32 = 0x80;
@@ -15,21 +15,21 @@ const TYPE_MASK: u32 = 0x0c;
 const SUBTYPE_MASK: u32 = 0xf0;
 const CTS: u32 = 0xc0;
 const ACK: u32 = 0xd0;
-/// Bits of its second byte.
+/// Bits in its second byte.
 const TO_DS: u32 = 0x01;
 const FROM_DS: u32 = 0x02;
 
-/// Where what is of variable length is noted, before any term is asked.
+/// Slots for places after headers of variable length, assigned before any term is tested.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Prefix {
-    /// Where 802.11 begins, behind the radio header.
+    /// Start of 802.11, after the radio header.
     header: Option<Slot>,
-    /// Where its payload begins.
+    /// Start of its payload.
     payload: Slot,
 }
 
 impl Lowering<'_> {
-    /// Lets the places count from slots where the link type's headers are of variable length.
+    /// Makes places count from slots if the link type's headers are of variable length.
     pub(super) fn find_prefix(&mut self) -> Option<Prefix> {
         let link = self.layers.link;
         if !link.is_wlan() && link != Link::Pflog {
@@ -45,7 +45,7 @@ impl Lowering<'_> {
         Some(Prefix { header, payload })
     }
 
-    /// What notes the places that terms use, to be asked before the first of them.
+    /// Assigns the places that terms use. This must come before the first term.
     pub(super) fn note_prefix(&mut self, prefix: Prefix) -> Condition {
         let payload_used = self.is_used(prefix.payload);
         if !payload_used && !prefix.header.is_some_and(|slot| self.is_used(slot)) {
@@ -69,10 +69,10 @@ impl Lowering<'_> {
         self.graph.values().contains(&Value::Slot(slot))
     }
 
-    /// Notes the length of the header in front of 802.11.
+    /// Assigns the length of the radio header.
     fn note_radio_header(&mut self, slot: Slot) -> Condition {
         match self.outermost {
-            // Drivers that say Prism may send the header of AVS, which begins with its version.
+            // Drivers that claim Prism may send an AVS header, which begins with its version.
             Link::Prism => {
                 let cookie = self.masked((From::Packet, 0, Width::Word), 0xffff_f000, 0x8021_1000);
                 let (avs, prism) = (self.graph.load(None, 4, Width::Word), self.graph.constant(144));
@@ -87,7 +87,7 @@ impl Lowering<'_> {
         }
     }
 
-    /// Notes where the payload is: 24 bytes behind the header's beginning, 26 in data frames with quality of service.
+    /// Assigns the start of the payload: 24 bytes after the header's start, 26 in QoS data frames.
     fn note_payload(&mut self, prefix: Prefix) -> Condition {
         let header = match prefix.header {
             Some(slot) => self.slot(slot),
@@ -101,15 +101,16 @@ impl Lowering<'_> {
         data.choose(other.choose(plain.clone(), qos.choose(long, short)), plain)
     }
 
-    /// Notes where the 802.11 header of a data frame ends, and the padding behind it of which radiotap's flags tell.
+    /// Assigns the end of a data frame's 802.11 header, including padding if radiotap's flags announce any.
     ///
-    /// Asked of the innermost link type, as libpcap does, so not if `pppoes` or a tunnel is in the expression.
+    /// Like libpcap, it checks the innermost link type, so padding is ignored if `pppoes` or a tunnel is in the
+    /// expression.
     fn note_padded(&mut self, slot: Slot, end: ValueId) -> Condition {
         let unpadded = Condition::Note(slot, end);
         if self.layers.link != Link::Radiotap {
             return unpadded;
         }
-        // The first word of presence bits, little-endian: flags, a further word, a time stamp of eight bytes.
+        // First word of presence bits, little-endian: flags, another word, an eight-byte timestamp.
         let present = self.graph.load(None, 4, Width::Word);
         let [flags, further, stamp] =
             [0x0200_0000, 0x80, 0x0100_0000].map(|bit| self.compare(Relation::AnyBit, present, bit));
@@ -119,19 +120,18 @@ impl Lowering<'_> {
         padded.choose(Condition::Note(slot, rounded), unpadded)
     }
 
-    /// `value`, rounded up to a multiple of four.
+    /// Rounds `value` up to a multiple of four.
     fn rounded_up(&mut self, value: ValueId) -> ValueId {
         let value = self.graph.with(Operation::Add, value, 3);
         self.graph.with(Operation::And, value, !3)
     }
 
-    /// A data frame.
+    /// Tests for data frames.
     pub(super) fn is_wlan_data(&mut self) -> Condition {
         self.bits(From::Link, 0, CONTROL).negated().and(self.bits(From::Link, 0, DATA))
     }
 
-    /// The condition that `test` makes for the address that is meant: the destination or source of data and management
-    /// frames, which is not always at the same place.
+    /// Applies `test` to the source or destination address of data and management frames, whose offset varies.
     pub(super) fn wlan_end(
         &mut self,
         source: bool,
@@ -141,7 +141,7 @@ impl Lowering<'_> {
         let to_ds = self.bits(From::Link, 1, TO_DS);
         let near = if source { 10 } else { 4 };
         let in_data = if source {
-            // From the distribution system: behind the address of the access point.
+            // From the distribution system: after the address of the access point.
             let relayed =
                 Condition::Any(vec![to_ds.clone().negated().and(test(self, 16)), to_ds.and(test(self, far))]);
             let from_ds = self.bits(From::Link, 1, FROM_DS);
@@ -154,7 +154,7 @@ impl Lowering<'_> {
         self.bits(From::Link, 0, CONTROL).negated().and(either)
     }
 
-    /// A MAC address of 802.11.
+    /// Tests a MAC address of 802.11.
     pub(super) fn wlan_address(&mut self, address: [u8; 6], direction: Direction) -> Lowered {
         let is_at = |this: &mut Self, place| this.bytes(From::Link, place, &address);
         Ok(match direction {
@@ -177,19 +177,19 @@ impl Lowering<'_> {
         })
     }
 
-    /// Any frame but the two that are answered without saying by whom.
+    /// Tests for frames with a transmitter address, which CTS and ACK frames lack.
     fn has_transmitter(&mut self) -> Condition {
         let other = self.first(TYPE_MASK, CONTROL).negated();
         let named = self.first(SUBTYPE_MASK, CTS).negated().and(self.first(SUBTYPE_MASK, ACK).negated());
         other.or(named)
     }
 
-    /// The first byte has a value under a mask.
+    /// Tests the first byte under a mask.
     fn first(&mut self, mask: u32, value: u32) -> Condition {
         self.masked((From::Link, 0, Width::Byte), mask, value)
     }
 
-    /// `type`, `subtype`: the first byte.
+    /// Lowers `type` and `subtype`: the first byte.
     pub(super) fn wlan_type(&mut self, value: u32, mask: u32) -> Lowered {
         if !self.layers.link.has_wlan_types() {
             return Err(self.cannot("the type of 802.11 frames"));
@@ -197,7 +197,7 @@ impl Lowering<'_> {
         Ok(self.first(mask, value))
     }
 
-    /// `dir`: two bits of the second byte.
+    /// Lowers `dir`: two bits of the second byte.
     pub(super) fn wlan_direction(&mut self, direction: u32) -> Lowered {
         if !self.layers.link.has_wlan_types() {
             return Err(self.cannot("the direction of 802.11 frames"));

@@ -1,4 +1,4 @@
-//! IPv6 extension headers (RFC 8200, section 4; AH: RFC 4302), unrolled: a graph has no cycle.
+//! IPv6 extension headers (RFC 8200, section 4; AH: RFC 4302), unrolled because a graph has no cycles.
 
 use super::find::{Arrive, Search};
 use super::place::{MOST_EXTENSIONS, Place, assign};
@@ -7,27 +7,28 @@ use super::terms::Chain;
 use crate::graph::{Graph, NodeId, Operation, Relation, Slot, TermId, Test, Value, ValueId, Width};
 use crate::lower::Ways;
 
-/// Hop-by-hop options, routing, destination options, mobility, HIP, shim6: their second byte counts units of eight bytes
-/// behind the first eight.
+/// Hop-by-hop options, routing, destination options, mobility, HIP, shim6: their second byte counts units of eight
+/// bytes after the first eight.
 pub(super) const OPTIONS: [u32; 6] = [0, 43, 60, 135, 139, 140];
 
 /// Fragment header: eight bytes.
 pub(super) const FRAGMENT: u32 = 44;
 
-/// Authentication header: its second byte counts units of four bytes behind the first eight.
+/// Authentication header: its second byte counts units of four bytes after the first eight.
 pub(super) const AUTHENTICATION: u32 = 51;
 
-/// Whether a header of IPv6 that is walked has this number.
+/// Returns whether this is the number of an IPv6 extension header that is walked.
 pub(super) fn is_extension(number: u32) -> bool {
     OPTIONS.contains(&number) || number == FRAGMENT || number == AUTHENTICATION
 }
 
-/// Few packets have more than one extension header.
+/// Returns the term of tests on the header at `index`: few packets have more than one extension header.
 fn further(index: usize) -> TermId {
     if index == 0 { TermId::NONE } else { TermId::RARE }
 }
 
-/// Length of the extension header at `header`: so many bytes a unit, and one or two units more.
+/// Returns the length of the extension header at `header`: its length field plus `more`, in units of `1 << shift`
+/// bytes.
 fn length(graph: &mut Graph, header: Place, more: u32, shift: u32) -> ValueId {
     let units = header.load(graph, 1, Width::Byte);
     let units = graph.with(Operation::Add, units, more);
@@ -35,12 +36,12 @@ fn length(graph: &mut Graph, header: Place, more: u32, shift: u32) -> ValueId {
 }
 
 impl Search<'_> {
-    /// Where the transport header of an IPv6 packet is, and which it is.
+    /// Locates the transport header of an IPv6 packet.
     pub(super) fn chain(&mut self, stage: Stage, to: Arrive<'_>) -> NodeId {
         if matches!(stage, Stage::Fixed(_)) { self.first(to) } else { self.walk(to) }
     }
 
-    /// Whether there is an extension header at all.
+    /// Tests whether there is an extension header at all.
     fn first(&mut self, to: Arrive<'_>) -> NodeId {
         let stage = Stage::Fixed(Kind::Ip6);
         let network = self.level.network(self.graph, stage);
@@ -54,7 +55,7 @@ impl Search<'_> {
         self.one_of(next, &[6, 17], plain, node)
     }
 
-    /// Each header in turn.
+    /// Walks the headers.
     fn walk(&mut self, to: Arrive<'_>) -> NodeId {
         let network = self.level.network(self.graph, Stage::Moved(Kind::Ip6));
         let steps = self.level.slots.steps;
@@ -80,7 +81,7 @@ impl Search<'_> {
         deeper.expect("there is a first header")
     }
 
-    /// To `ways`, as the header that is wanted is in the chain.
+    /// Branches to `ways` on whether the chain contains the wanted header.
     pub(super) fn contains(
         &mut self,
         chain: Chain,
@@ -114,7 +115,7 @@ impl Search<'_> {
         (Place::noted(self.graph, at), self.graph.value(Value::Slot(number)))
     }
 
-    /// Passes over the header at `header`, if `number` is one that is walked.
+    /// Skips the header at `header` if `number` is one that is walked.
     fn extension(
         &mut self,
         header: Place,
@@ -138,13 +139,13 @@ impl Search<'_> {
         self.equals(number, FRAGMENT, fragment, node)
     }
 
-    /// Passes over an authentication header.
+    /// Skips an authentication header.
     fn authentication(&mut self, header: Place, step: (Slot, Slot), next: NodeId) -> NodeId {
         let length = length(self.graph, header, 2, 2);
         self.pass(header, length, step, next)
     }
 
-    /// Notes where the header behind one of this length begins, and which it is.
+    /// Assigns the start and number of the header that follows one of this length.
     fn pass(&mut self, header: Place, length: ValueId, (at, number): (Slot, Slot), next: NodeId) -> NodeId {
         let behind = header.load(self.graph, 0, Width::Byte);
         let next = assign(self.graph, number, behind, next);
@@ -152,7 +153,7 @@ impl Search<'_> {
         assign(self.graph, at, place, next)
     }
 
-    /// Notes where the transport header is and which it is.
+    /// Assigns the start and number of the transport header.
     pub(super) fn note_transport(&mut self, place: Place, number: ValueId, next: NodeId) -> NodeId {
         let place = place.value(self.graph);
         let next = assign(self.graph, self.level.slots.protocol, number, next);

@@ -1,4 +1,4 @@
-//! Terms that make no sense on a link type are refused, with what would.
+//! Rejects terms that make no sense for a link type, and suggests others.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::terms::accessors;
 use crate::ast::{Ast, Direction, Primitive, Protocol, Term};
 use crate::{Beside, Error, Options};
 
-/// Refuses `term` if it cannot be asked of packets at `level`.
+/// Returns an error if `term` does not apply to packets at `level`.
 pub(super) fn check(ast: &Ast, term: &Term, level: &Level, options: &Options<'_>) -> Result<(), Error> {
     let refused = |message: &str| Err(Error::new(message, term.span.clone()));
     let addressed = level.link.has_addresses();
@@ -104,7 +104,7 @@ pub(super) fn check(ast: &Ast, term: &Term, level: &Level, options: &Options<'_>
     }
 }
 
-/// Refuses directions that only 802.11 has.
+/// Rejects directions that only 802.11 has.
 fn directed(direction: Direction, span: &Range<usize>) -> Result<(), Error> {
     match direction {
         Direction::Address(_) | Direction::Receiver | Direction::Transmitter => {
@@ -114,7 +114,7 @@ fn directed(direction: Direction, span: &Range<usize>) -> Result<(), Error> {
     }
 }
 
-/// Whether `ast` uses only words of pcap-filter(7), so that the dialect `pcap` understands it.
+/// Returns whether `ast` uses only words of pcap-filter(7), so that the dialect `pcap` understands it.
 pub(super) fn is_of_pcap(ast: &Ast) -> bool {
     use crate::ast::Expr;
     let inner = ast.nodes.iter().any(|node| matches!(node, Expr::Inner(_)));

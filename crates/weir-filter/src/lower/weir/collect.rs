@@ -1,5 +1,6 @@
-//! Many hosts, addresses or ports in a row, `host a or host b or ...`, become one question: whether the packet's is in a set.
-//! And `inner(a) or inner(b)` becomes `inner(a or b)`, with `and` as with `or`: a packet carries one other at most.
+//! Turns long alternatives of hosts, MAC addresses or ports, `host a or host b or ...`, into one test of set
+//! membership. Also turns `inner(a) or inner(b)` into `inner(a or b)`, and likewise for `and`: a packet carries at most
+//! one other packet.
 
 use foldhash::HashMap;
 use std::borrow::Cow;
@@ -7,19 +8,19 @@ use std::borrow::Cow;
 use crate::ast::{Ast, Direction, Expr, ExprId, Network, Primitive, Protocol, Term};
 use crate::set::{Contents, Member, Set, SetId};
 
-/// Fewer are asked for one by one.
+/// Minimum number of alternatives to turn into a set.
 const FEWEST: usize = 8;
 
 /// An expression with sets in place of long alternatives.
 pub(super) struct Collected<'a> {
     pub(super) ast: Cow<'a, Ast>,
-    /// Of each term that stands for several, the first of them.
+    /// For each term that replaces several, the first of them.
     pub(super) terms: HashMap<u32, u32>,
-    /// The sets that were made, numbered behind those of the expression.
+    /// The new sets, numbered after those of the expression.
     pub(super) sets: Vec<Set>,
 }
 
-/// What alternatives must have in common.
+/// The property that alternatives must share.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Sort {
     Host(Option<Protocol>, Direction),
@@ -27,7 +28,7 @@ enum Sort {
     Port(Option<Protocol>, Direction),
 }
 
-/// Collects what can be collected in `ast`.
+/// Collects alternatives in `ast`.
 pub(super) fn collect(ast: &Ast) -> Collected<'_> {
     let mut collected = Collected { ast: Cow::Borrowed(ast), terms: HashMap::default(), sets: Vec::new() };
     for (index, node) in ast.nodes.iter().enumerate() {
@@ -60,13 +61,13 @@ pub(super) fn collect(ast: &Ast) -> Collected<'_> {
     collected
 }
 
-/// Whether neighbours can become one.
+/// Returns whether neighbours can be merged.
 fn alike(ast: &Ast, a: ExprId, b: ExprId) -> bool {
     let of_a_sort = sort(ast, a).is_some_and(|of_a| Some(of_a) == sort(ast, b));
     of_a_sort || (inside(ast, a).is_some() && inside(ast, b).is_some())
 }
 
-/// What an operand asks of the packet inside, if it does.
+/// Returns the condition on the inner packet, if the operand is one.
 fn inside(ast: &Ast, operand: ExprId) -> Option<ExprId> {
     match ast.nodes[operand.0 as usize] {
         Expr::Inner(inside) => Some(inside),
@@ -74,7 +75,7 @@ fn inside(ast: &Ast, operand: ExprId) -> Option<ExprId> {
     }
 }
 
-/// What an operand must have in common with its neighbours, if it is one that can be collected.
+/// Returns the property that an operand must share with its neighbours, if it can be collected.
 fn sort(ast: &Ast, operand: ExprId) -> Option<Sort> {
     let Expr::Term(term) = ast.nodes[operand.0 as usize] else { return None };
     let one_of_two = |direction: Direction| {
@@ -97,7 +98,7 @@ fn sort(ast: &Ast, operand: ExprId) -> Option<Sort> {
     }
 }
 
-/// How many bits of a network's mask are set, if none is behind one that is not.
+/// Returns the prefix length of a network, if its mask is contiguous.
 fn prefix(network: &Network) -> Option<u8> {
     let words: &[u32] = match network {
         Network::V4(_, mask) => &[*mask],
@@ -112,7 +113,7 @@ fn prefix(network: &Network) -> Option<u8> {
 }
 
 impl Collected<'_> {
-    /// A term that stands for `run`.
+    /// Adds a term that replaces `run`.
     fn replace(&mut self, ast: &Ast, sort: Sort, run: &[ExprId]) -> ExprId {
         let mut terms = run.iter().filter_map(|operand| match ast.nodes[operand.0 as usize] {
             Expr::Term(term) => Some(term),

@@ -1,4 +1,4 @@
-//! The steps that find headers, each made of nodes that lead to the stages of what can be found.
+//! Steps that locate headers. Their nodes lead to a stage for each possible outcome.
 
 use super::link::{MOST_TAGS, Numbers, TAGS};
 use super::place::{Level, Place, assign};
@@ -9,13 +9,13 @@ use crate::graph::{Graph, NodeId, Operation, Relation, Slot, TermId, Test, Value
 pub(super) struct Search<'a> {
     pub(super) graph: &'a mut Graph,
     pub(super) level: &'a Level,
-    /// The kinds that the expression tells apart.
+    /// Kinds of network header that the expression distinguishes.
     pub(super) asked: &'a [Kind],
-    /// For whom headers are looked for: [`TermId::NONE`] or [`TermId::RARE`].
+    /// Term to attribute tests to: [`TermId::NONE`] or [`TermId::RARE`].
     pub(super) term: TermId,
 }
 
-/// Where to go on when a stage is reached.
+/// Returns where to continue when a stage is reached.
 pub(super) type Arrive<'a> = &'a mut dyn FnMut(Stage) -> NodeId;
 
 impl<'a> Search<'a> {
@@ -25,7 +25,7 @@ impl<'a> Search<'a> {
 }
 
 impl Search<'_> {
-    /// The step `find` from `stage`.
+    /// Builds the step `find` from `stage`.
     pub(super) fn find(&mut self, find: Find, stage: Stage, to: Arrive<'_>) -> NodeId {
         match find {
             Find::Kept => self.kept(to),
@@ -40,7 +40,7 @@ impl Search<'_> {
         self.graph.equals(value, number, (then, other), self.term)
     }
 
-    /// Whether `value` has one of the bits of `mask`.
+    /// Branches on whether any bit of `mask` is set in `value`.
     pub(super) fn any_bit(&mut self, value: ValueId, mask: u32, then: NodeId, other: NodeId) -> NodeId {
         let right = self.graph.constant(mask);
         let test = Test::Compare { relation: Relation::AnyBit, left: value, right };
@@ -65,7 +65,7 @@ impl Search<'_> {
         assign(self.graph, slot, number, next)
     }
 
-    /// Back from the packet inside: slots say what was found before.
+    /// Returns from the inner packet: slots hold what was found before.
     fn kept(&mut self, to: Arrive<'_>) -> NodeId {
         let kind = self.level.kind(self.graph, Stage::Kept);
         let mut node = to(Stage::Held(Kind::Other));
@@ -76,7 +76,7 @@ impl Search<'_> {
         node
     }
 
-    /// Whether there is a tag.
+    /// Tests for a VLAN tag.
     fn tags(&mut self, to: Arrive<'_>) -> NodeId {
         let header = self.level.link_header(self.graph);
         let kind = header.load(self.graph, self.level.link.kind, Width::Half);
@@ -84,7 +84,7 @@ impl Search<'_> {
         self.one_of(kind, &TAGS, tagged, untagged)
     }
 
-    /// What the network header is, and where.
+    /// Locates and identifies the network header.
     fn network(&mut self, stage: Stage, to: Arrive<'_>) -> NodeId {
         let link = self.level.link;
         match link.numbers {
@@ -97,7 +97,7 @@ impl Search<'_> {
             _ if link.unframed => {
                 let framed = self.behind(0, None, to);
                 let unframed = self.unframed(to);
-                // The first byte of a number is even (RFC 1661); that of an address is not.
+                // The first byte of a protocol number is even (RFC 1661), that of an address is odd.
                 let first = self.graph.load(None, 0, Width::Byte);
                 let odd = self.graph.with(Operation::And, first, 1);
                 self.equals(odd, 0, unframed, framed)
@@ -114,7 +114,7 @@ impl Search<'_> {
         }
     }
 
-    /// The version in the first byte of an IP header: to one of IPv4, IPv6 and something else.
+    /// Branches on the version in an IP header's first byte: IPv4, IPv6 or other.
     pub(super) fn version(&mut self, header: Place, [ip4, ip6, other]: [NodeId; 3]) -> NodeId {
         let first = header.load(self.graph, 0, Width::Byte);
         let version = self.graph.with(Operation::And, first, 0xf0);
@@ -122,7 +122,7 @@ impl Search<'_> {
         self.equals(version, 0x40, ip4, not_ip4)
     }
 
-    /// The number behind `tags` tags; one tag more goes on at `deeper`.
+    /// Tests the number after `tags` tags; another tag continues at `deeper`.
     fn behind(&mut self, tags: u32, deeper: Option<NodeId>, to: Arrive<'_>) -> NodeId {
         let link = self.level.link;
         let header = self.level.link_header(self.graph);
@@ -143,7 +143,7 @@ impl Search<'_> {
         node
     }
 
-    /// PPP that begins with its number.
+    /// Handles PPP that begins with the protocol number.
     fn unframed(&mut self, to: Arrive<'_>) -> NodeId {
         let link = self.level.link;
         let number = self.graph.load(None, 0, link.width());
@@ -168,7 +168,7 @@ impl Search<'_> {
         self.note_network(place, number, next)
     }
 
-    /// Notes where the network header is and which it is.
+    /// Assigns the start and number of the network header.
     pub(super) fn note_network(&mut self, place: Place, number: ValueId, next: NodeId) -> NodeId {
         let place = place.value(self.graph);
         let next = assign(self.graph, self.level.slots.kind, number, next);

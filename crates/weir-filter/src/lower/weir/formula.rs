@@ -1,69 +1,69 @@
-//! What a term asks, as a formula of tests; made into nodes when it is known where to go on.
+//! Formulas: what a term tests, turned into nodes once it is known where to continue.
 
 use crate::graph::{Graph, NodeId, Operation, Relation, TermId, Test, ValueId};
 use crate::lower::Ways;
 use crate::set::SetId;
 
-/// Tests and how they are connected. As deep as a term's meaning, never as deep as the text.
+/// Tests and their connectives. Formulas are nested as deep as the meaning of a term, never as deep as the text.
 #[derive(Clone, Debug)]
 pub(super) enum Formula {
-    /// Holds without a question.
+    /// True.
     Always,
-    /// Never holds.
+    /// False.
     Never,
-    /// One question.
+    /// A single test.
     Test(Test),
-    /// Not this.
+    /// Negation.
     Not(Box<Self>),
-    /// All of them, asked in this order.
+    /// True if all parts are, tested in this order.
     All(Vec<Self>),
-    /// One of them, asked in this order.
+    /// True if any part is, tested in this order.
     Any(Vec<Self>),
 }
 
 impl Formula {
-    /// `left relation right`.
+    /// Tests `left relation right`.
     pub(super) fn compare(relation: Relation, left: ValueId, right: ValueId) -> Self {
         Self::Test(Test::Compare { relation, left, right })
     }
 
-    /// `value == number`.
+    /// Tests `value == number`.
     pub(super) fn equals(graph: &mut Graph, value: ValueId, number: u32) -> Self {
         let right = graph.constant(number);
         Self::compare(Relation::Equal, value, right)
     }
 
-    /// `value & mask == number`.
+    /// Tests `value & mask == number`.
     pub(super) fn masked(graph: &mut Graph, value: ValueId, mask: u32, number: u32) -> Self {
         let value = graph.with(Operation::And, value, mask);
         Self::equals(graph, value, number)
     }
 
-    /// `value` has one of the bits of `mask`.
+    /// Tests `value & mask != 0`.
     pub(super) fn any_bit(graph: &mut Graph, value: ValueId, mask: u32) -> Self {
         let mask = graph.constant(mask);
         Self::compare(Relation::AnyBit, value, mask)
     }
 
-    /// `value >= number`.
+    /// Tests `value >= number`.
     pub(super) fn at_least(graph: &mut Graph, value: ValueId, number: u32) -> Self {
         let right = graph.constant(number);
         Self::compare(Relation::AtLeast, value, right)
     }
 
-    /// `value` is one of `numbers`.
+    /// Tests whether `value` is one of `numbers`.
     pub(super) fn one_of(graph: &mut Graph, value: ValueId, numbers: &[u32]) -> Self {
         Self::any(numbers.iter().map(|&number| Self::equals(graph, value, number)).collect())
     }
 
-    /// `key` is in `set`.
+    /// Tests whether `key` is in `set`.
     pub(super) fn member(set: SetId, key: &[ValueId]) -> Self {
         let mut words = [*key.last().expect("a key has a word"); crate::graph::KEY_WORDS];
         words[..key.len()].copy_from_slice(key);
         Self::Test(Test::Member { set, key: words })
     }
 
-    /// All of them.
+    /// Returns the conjunction of `parts`.
     pub(super) fn all(mut parts: Vec<Self>) -> Self {
         if parts.iter().any(|part| matches!(part, Self::Never)) {
             return Self::Never;
@@ -76,7 +76,7 @@ impl Formula {
         }
     }
 
-    /// One of them.
+    /// Returns the disjunction of `parts`.
     pub(super) fn any(mut parts: Vec<Self>) -> Self {
         if parts.iter().any(|part| matches!(part, Self::Always)) {
             return Self::Always;
@@ -89,7 +89,7 @@ impl Formula {
         }
     }
 
-    /// Not this.
+    /// Returns the negation.
     pub(super) fn not(self) -> Self {
         match self {
             Self::Always => Self::Never,
@@ -99,7 +99,7 @@ impl Formula {
         }
     }
 
-    /// Whether it is known without a question.
+    /// Returns the answer, if it is constant.
     pub(super) fn known(&self) -> Option<bool> {
         match self {
             Self::Always => Some(true),
@@ -108,7 +108,7 @@ impl Formula {
         }
     }
 
-    /// The nodes that ask it, and where they begin.
+    /// Adds the nodes of the formula to the graph; returns where it begins.
     pub(super) fn build(&self, graph: &mut Graph, ways: Ways, term: TermId) -> NodeId {
         match self {
             Self::Always => ways.0,

@@ -1,67 +1,68 @@
-//! What this dialect knows of a link type: where its header says what comes next, and where that begins.
+//! Link types as this dialect knows them: where the header identifies its payload, and where that begins.
 
 use super::stage::Kind;
 use crate::graph::Width;
 
-/// VLAN tags that are looked through: IEEE 802.1Q, 802.1ad, and what was used before 802.1ad.
+/// EtherTypes of VLAN tags: IEEE 802.1Q, 802.1ad, and the one used before 802.1ad.
 pub(super) const TAGS: [u32; 3] = [0x8100, 0x88a8, 0x9100];
 
-/// Most tags that are looked through.
+/// Maximum number of VLAN tags to look through.
 pub(super) const MOST_TAGS: u32 = 4;
 
-/// What the numbers in the link header are.
+/// The meaning of the number in a link header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Numbers {
-    /// EtherTypes; up to 1500 the length of an LLC packet.
+    /// EtherTypes; up to 1500, the length of an LLC packet.
     EtherType,
-    /// EtherTypes; of ISO's protocols Cisco's 0xfefe, with a byte of padding behind (`LINKTYPE_C_HDLC`).
+    /// EtherTypes; ISO protocols have Cisco's 0xfefe, followed by a byte of padding (`LINKTYPE_C_HDLC`).
     Hdlc,
-    /// EtherTypes; 1 is Novell's raw 802.3, 4 LLC (`LINKTYPE_LINUX_SLL`).
+    /// EtherTypes; 1 is Novell's raw 802.3, 4 is LLC (`LINKTYPE_LINUX_SLL`).
     Cooked,
-    /// PPP protocol numbers (RFC 1661), or EtherTypes where a line speaks Cisco's HDLC.
+    /// PPP protocol numbers (RFC 1661), or EtherTypes on lines that use Cisco HDLC.
     Ppp,
-    /// Address families of BSD, in this byte order.
+    /// BSD address families.
     Family {
-        /// Read with the wrong byte order by a load.
+        /// Whether loads read them in the wrong byte order.
         swapped: bool,
     },
-    /// No number but the version in the first four bits of the packet.
+    /// No number; the packet's first four bits are the IP version.
     Version,
-    /// Nothing to ask: always this.
+    /// No number; the kind is always the same.
     Only(Kind),
 }
 
 /// A link type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Link {
-    /// What its numbers are.
+    /// Meaning of the number.
     pub(super) numbers: Numbers,
-    /// Where the number is.
+    /// Offset of the number.
     pub(super) kind: u32,
-    /// Where what comes next begins.
+    /// Offset of the payload.
     pub(super) header: u32,
-    /// The header of PPP may begin without the bytes 0xff 0x03, with the number.
+    /// Whether a PPP header may lack the bytes 0xff 0x03 and begin with the number.
     pub(super) unframed: bool,
-    /// Frames of 802.11, and what is in front of them. The number is that of SNAP in their payload, if they have one.
+    /// For 802.11, the header in front of the frame. The number is then that of a SNAP header in the frame's payload,
+    /// if there is one.
     pub(super) wlan: Option<Radio>,
 }
 
-/// What is in front of a frame of 802.11.
+/// The header in front of an 802.11 frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Radio {
-    /// Nothing.
+    /// None.
     None,
     /// <https://www.radiotap.org>
     Radiotap,
-    /// 144 bytes, or AVS.
+    /// Prism, 144 bytes, or AVS.
     Prism,
-    /// The header of the AVS project.
+    /// AVS.
     Avs,
-    /// Per-packet information, which names the link type of what follows.
+    /// PPI (per-packet information), which contains the link type of what follows.
     Ppi,
 }
 
-/// Ethernet, which is also what tunnels carry.
+/// Ethernet, which tunnels also carry.
 pub(super) const ETHERNET: Link = plain(Numbers::EtherType, 12, 14);
 
 const fn plain(numbers: Numbers, kind: u32, header: u32) -> Link {
@@ -73,13 +74,13 @@ const fn wlan(radio: Radio) -> Link {
 }
 
 impl Link {
-    /// What is known of the `LINKTYPE_` number `link_type`; see <https://www.tcpdump.org/linktypes.html>.
+    /// Returns the description of the `LINKTYPE_` number `link_type`; see <https://www.tcpdump.org/linktypes.html>.
     pub(super) fn of(link_type: u16, swapped: bool) -> Option<Self> {
         Some(match link_type {
             1 => ETHERNET,
             113 => plain(Numbers::Cooked, 14, 16),
             276 => plain(Numbers::Cooked, 0, 20),
-            // DLT_RAW has other numbers on some systems.
+            // Some systems use other numbers for DLT_RAW.
             101 | 12 | 14 => plain(Numbers::Version, 0, 0),
             228 => plain(Numbers::Only(Kind::Ip4), 0, 0),
             229 => plain(Numbers::Only(Kind::Ip6), 0, 0),
@@ -98,7 +99,7 @@ impl Link {
         })
     }
 
-    /// Whether frames can have VLAN tags that are understood.
+    /// Returns whether frames may have VLAN tags that are understood.
     pub(super) fn has_tags(self) -> bool {
         match self.numbers {
             Numbers::EtherType => self.has_addresses(),
@@ -107,12 +108,12 @@ impl Link {
         }
     }
 
-    /// Whether its frames have Ethernet addresses.
+    /// Returns whether frames have Ethernet addresses.
     pub(super) fn has_addresses(self) -> bool {
         self == ETHERNET || self.wlan.is_some()
     }
 
-    /// How wide a number is.
+    /// Returns the width of the number.
     pub(super) fn width(self) -> Width {
         match self.numbers {
             Numbers::Family { .. } => Width::Word,
@@ -121,12 +122,12 @@ impl Link {
         }
     }
 
-    /// Where the number behind `tags` tags is.
+    /// Returns the offset of the number after `tags` tags.
     pub(super) fn kind_behind(self, tags: u32) -> u32 {
         if tags == 0 { self.kind } else { self.header - 2 + 4 * tags }
     }
 
-    /// The numbers that `kind` has in this header, as a load reads them.
+    /// Returns the numbers of `kind` in this header, as a load reads them.
     pub(super) fn numbers_of(self, kind: Kind) -> Vec<u32> {
         let ether_type = kind.ether_type().map(u32::from);
         match self.numbers {
@@ -134,14 +135,14 @@ impl Link {
             Numbers::Ppp => match kind {
                 Kind::Ip4 => vec![0x21, 0x0800],
                 Kind::Ip6 => vec![0x57, 0x86dd],
-                // Where the line speaks Cisco's HDLC.
+                // On lines that use Cisco HDLC.
                 Kind::Arp => vec![0x0806],
                 Kind::Other => Vec::new(),
             },
             Numbers::Family { swapped } => {
                 let families: &[u32] = match kind {
                     Kind::Ip4 => &[2],
-                    // NetBSD and OpenBSD, FreeBSD, macOS; and Linux, which writes its own.
+                    // NetBSD and OpenBSD, FreeBSD, macOS, and Linux, which writes its own.
                     Kind::Ip6 => &[24, 28, 30, 10],
                     Kind::Arp | Kind::Other => &[],
                 };
@@ -151,7 +152,7 @@ impl Link {
         }
     }
 
-    /// The number that stands for `ether_type` in this header, if there is one.
+    /// Returns the number of `ether_type` in this header, if it has one.
     pub(super) fn number_of(self, ether_type: u32) -> Option<u32> {
         match self.numbers {
             Numbers::Hdlc if ether_type == 0xfe => Some(0xfefe),
@@ -176,7 +177,7 @@ impl Link {
     }
 }
 
-/// The EtherType of what PPP numbers so, of those that frames are told apart by.
+/// Returns the EtherType of a PPP number, for the kinds that frames are distinguished by.
 pub(super) fn of_ppp(number: u32) -> Option<u32> {
     match number {
         0x21 => Some(0x0800),

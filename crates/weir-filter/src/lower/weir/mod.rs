@@ -1,13 +1,14 @@
-//! The dialect `weir`: what users expect, the same live and from a file.
+//! The dialect `weir`: the meaning users expect, identical for live capture and files.
 //!
 //! ```text
-//! collect   many hosts or ports in a row become sets
-//! plan      positions (terms, in the order of the text) x stages (what is known of the headers there)
-//! find      between stages: payload of 802.11 (wlan), tags, network header (chain: IPv6 extension headers), packets inside (tunnel)
-//! terms     the formula that a term asks at a stage
+//! collect   turns long lists of hosts or ports into sets
+//! plan      positions (terms, in source order) x stages (what is known of the headers there)
+//! find      steps between stages: 802.11 payload (wlan), tags, network header, IPv6 extension headers (chain), tunnels
+//! terms     formulas that terms test at a stage
 //! ```
 //!
-//! A header is looked for by the first term that needs it, and never again; a term that needs none loads none.
+//! The first term that needs a header locates it, and no other term does so again. A term that needs no header loads
+//! none.
 
 mod chain;
 mod check;
@@ -37,12 +38,12 @@ use crate::lower::{Ways, is_asked_elsewhere, pcap};
 use crate::set::Set;
 use crate::{Error, Options};
 
-/// Most terms that walk chains of headers of their own.
+/// Maximum number of terms that walk a chain of headers themselves.
 const MOST_CHAINS: usize = 1000;
 
-/// What `ast` means in bytes, and sets to be added to those of `ast`, which the graph looks into.
+/// Lowers `ast` to a graph. Also returns the sets to add to those of `ast`, which the graph looks up.
 ///
-/// Link types of which this dialect knows nothing of its own are left to the dialect `pcap`, if all words are.
+/// Link types that this dialect does not know are left to the dialect `pcap`, if that has all the words.
 pub(crate) fn lower(ast: &Ast, options: &Options<'_>) -> Result<(Graph, Vec<Set>), Error> {
     let Some(root) = ast.root else { return Ok((Graph::new(options.snap_len), Vec::new())) };
     let Some(link) = Link::of(options.link_type, options.swapped) else {
@@ -95,12 +96,12 @@ pub(crate) fn lower(ast: &Ast, options: &Options<'_>) -> Result<(Graph, Vec<Set>
     Ok((graph, collected.sets))
 }
 
-/// Whether this EtherType is that of a VLAN tag.
+/// Returns whether this is the EtherType of a VLAN tag.
 pub(crate) fn is_tag(number: u32) -> bool {
     link::TAGS.contains(&number)
 }
 
-/// Whether `leaf` can be asked of packets of the link type in `options`.
+/// Returns whether `leaf` applies to the link type in `options`.
 pub(crate) fn can_ask(ast: &Ast, leaf: &Expr, options: &Options<'_>) -> bool {
     match (Link::of(options.link_type, options.swapped), leaf) {
         (None, _) => pcap::can_ask(ast, leaf, options),
@@ -112,7 +113,7 @@ pub(crate) fn can_ask(ast: &Ast, leaf: &Expr, options: &Options<'_>) -> bool {
     }
 }
 
-/// The kinds of network header that the terms tell apart.
+/// Returns the kinds of network header that the terms distinguish.
 fn asked(ast: &Ast) -> Vec<Kind> {
     let inner = ast.nodes.iter().any(|node| matches!(node, Expr::Inner(_)));
     let mut kinds: Vec<Kind> = ast.terms.iter().flat_map(|term| asks(ast, &term.primitive)).collect();
@@ -122,19 +123,20 @@ fn asked(ast: &Ast) -> Vec<Kind> {
     Kind::ASKED.into_iter().filter(|kind| kinds.contains(kind)).collect()
 }
 
-/// Makes the nodes of a plan.
+/// Builds the nodes of a plan.
 struct Builder<'a, TermOf: Fn(u32) -> u32> {
     graph: Graph,
     ast: &'a Ast,
     options: &'a Options<'a>,
     plan: &'a Plan<'a>,
     term_of: TermOf,
-    /// Slots of the positions that walk a chain of headers themselves.
+    /// Slots for each position that walks a chain of headers itself.
     steps: HashMap<Position, [(Slot, Slot); MOST_EXTENSIONS]>,
 }
 
 impl<TermOf: Fn(u32) -> u32> Builder<'_, TermOf> {
-    /// Positions from the last to the first, at each the latest stage first: where to go on is always there already.
+    /// Builds positions from the last to the first, and at each the latest stage first, so that successors always
+    /// exist.
     fn build(&mut self, layers: &[Layer]) -> NodeId {
         let plan = self.plan;
         let mut nodes = Nodes::new(plan.steps.len());

@@ -1,10 +1,10 @@
-//! Places in a packet, and the slots of a level in which found ones are kept.
+//! Places in a packet, and the slots in which a level keeps those it has found.
 
 use super::link::{ETHERNET, Link, Radio};
 use super::stage::{Kind, Stage};
 use crate::graph::{Graph, Node, NodeId, Operation, Slot, Value, ValueId, Width};
 
-/// A place in the packet: bytes from its beginning, or from what only the packet knows.
+/// A place in the packet: an offset from its start, or from a value known only at run time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Place {
     base: Option<ValueId>,
@@ -12,22 +12,22 @@ pub(super) struct Place {
 }
 
 impl Place {
-    /// So many bytes from the packet's beginning.
+    /// Returns the place at a fixed offset.
     pub(super) fn fixed(offset: u32) -> Self {
         Self { base: None, offset }
     }
 
-    /// Where `slot` says.
+    /// Returns the place in a slot.
     pub(super) fn noted(graph: &mut Graph, slot: Slot) -> Self {
         Self { base: Some(graph.value(Value::Slot(slot))), offset: 0 }
     }
 
-    /// So many bytes on.
+    /// Returns the place `bytes` further on.
     pub(super) fn plus(self, bytes: u32) -> Self {
         Self { offset: self.offset.wrapping_add(bytes), ..self }
     }
 
-    /// As many bytes on as `value` says.
+    /// Returns the place `value` bytes further on.
     pub(super) fn plus_value(self, graph: &mut Graph, value: ValueId) -> Self {
         if let Some(number) = graph.as_constant(value) {
             return self.plus(number);
@@ -39,12 +39,12 @@ impl Place {
         Self { base: Some(base), ..self }
     }
 
-    /// What is `bytes` behind it.
+    /// Loads the bytes at an offset from the place.
     pub(super) fn load(self, graph: &mut Graph, bytes: u32, width: Width) -> ValueId {
         graph.load(self.base, self.offset.wrapping_add(bytes), width)
     }
 
-    /// The place as a number.
+    /// Returns the place as a number.
     pub(super) fn value(self, graph: &mut Graph) -> ValueId {
         match self.base {
             Some(base) => graph.with(Operation::Add, base, self.offset),
@@ -53,41 +53,41 @@ impl Place {
     }
 }
 
-/// Most IPv6 extension headers that are walked.
+/// Maximum number of IPv6 extension headers to walk.
 pub(super) const MOST_EXTENSIONS: usize = 8;
 
-/// Most extension headers of GTP-U that are walked.
+/// Maximum number of GTP-U extension headers to walk.
 pub(super) const MOST_GTP_EXTENSIONS: usize = 4;
 
-/// In the slots `link` and `llc`: the packet has no such header. Behind all packets, but not so far that what is counted from
-/// it wraps.
+/// Place in the slots `link` and `llc` if the packet has no such header: beyond all packets, but not so far that
+/// offsets from it wrap.
 pub(super) const NO_LINK: u32 = 1 << 28;
 
-/// What the paths through a level note.
+/// Slots that the paths through a level assign.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slots {
-    /// Where the Ethernet header begins, on inner levels; SNAP, in frames of 802.11; or [`NO_LINK`].
+    /// Start of the Ethernet header, on inner levels; of SNAP, in 802.11 frames; or [`NO_LINK`].
     pub(super) link: Slot,
-    /// Where the frame of 802.11 begins.
+    /// Start of the 802.11 frame.
     pub(super) frame: Slot,
-    /// Where its LLC header begins, or [`NO_LINK`].
+    /// Start of its LLC header, or [`NO_LINK`].
     pub(super) llc: Slot,
-    /// Where the network header begins.
+    /// Start of the network header.
     pub(super) network: Slot,
-    /// Its number in the header before: an EtherType if it is IPv4, IPv6 or ARP.
+    /// Number of the network protocol in the header before; the EtherType for IPv4, IPv6 and ARP.
     pub(super) kind: Slot,
-    /// Where the transport header begins.
+    /// Start of the transport header.
     pub(super) transport: Slot,
-    /// Its number.
+    /// Number of the transport protocol.
     pub(super) protocol: Slot,
-    /// Of each extension header but the first, where it begins and which it is.
+    /// Start and number of each extension header except the first.
     pub(super) steps: [(Slot, Slot); MOST_EXTENSIONS],
-    /// Where each extension header of the tunnel before (GTP-U) begins.
+    /// Start of each extension header of the enclosing tunnel (GTP-U).
     pub(super) options: [Slot; MOST_GTP_EXTENSIONS],
 }
 
 impl Slots {
-    /// For a level that notes nothing.
+    /// For a level that assigns no slots.
     pub(super) const NONE: Self = Self {
         link: Slot(0),
         frame: Slot(0),
@@ -100,8 +100,8 @@ impl Slots {
         options: [Slot(0); MOST_GTP_EXTENSIONS],
     };
 
-    /// Slots for what a level notes: where its network header is, and more if its IPv6 extension headers are walked, if it is
-    /// inside of another, or a frame of 802.11.
+    /// Allocates the slots of a level: the start of its network header, and more if its IPv6 extension headers are
+    /// walked, or if it is an inner packet or an 802.11 frame.
     pub(super) fn new(graph: &mut Graph, walked: bool, inside: bool, wlan: bool) -> Self {
         let mut slots = Self { network: graph.slot(), kind: graph.slot(), ..Self::NONE };
         if walked {
@@ -119,45 +119,45 @@ impl Slots {
         slots
     }
 
-    /// Slots for a walk through extension headers.
+    /// Allocates slots for walking extension headers.
     pub(super) fn steps(graph: &mut Graph) -> [(Slot, Slot); MOST_EXTENSIONS] {
         std::array::from_fn(|_| (graph.slot(), graph.slot()))
     }
 }
 
-/// A packet among those that are one inside the other: the captured one, or what an `inner(...)` looks at.
+/// A level of encapsulation: the captured packet, or the one that an `inner(...)` tests.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Level {
     /// Its link layer, if it has one.
     pub(super) link: Link,
-    /// Whether it is inside of another.
+    /// Whether it is an inner packet.
     pub(super) inside: bool,
-    /// What its paths note.
+    /// Slots that its paths assign.
     pub(super) slots: Slots,
 }
 
 impl Level {
-    /// The captured packet.
+    /// Creates the level of the captured packet.
     pub(super) fn outermost(link: Link, slots: Slots) -> Self {
         Self { link, inside: false, slots }
     }
 
-    /// What a tunnel carries.
+    /// Creates the level of a tunnel's payload.
     pub(super) fn within(slots: Slots) -> Self {
         Self { link: ETHERNET, inside: true, slots }
     }
 
-    /// Whether the packet alone tells where its link header begins.
+    /// Returns whether its link header begins at a varying offset.
     pub(super) fn is_noted(&self) -> bool {
         self.inside || self.link.wlan.is_some()
     }
 
-    /// Where its link header begins, with the number of what comes next.
+    /// Returns the start of its link header, where the number of the payload is.
     pub(super) fn link_header(&self, graph: &mut Graph) -> Place {
         if self.is_noted() { Place::noted(graph, self.slots.link) } else { Place::fixed(0) }
     }
 
-    /// Where its frame begins, with the addresses.
+    /// Returns the start of its frame, where the addresses are.
     pub(super) fn frame(&self, graph: &mut Graph) -> Place {
         match self.link.wlan {
             None => self.link_header(graph),
@@ -166,7 +166,7 @@ impl Level {
         }
     }
 
-    /// Where its network header begins, at a stage at which that is known.
+    /// Returns the start of its network header, at a stage where that is known.
     pub(super) fn network(&self, graph: &mut Graph, stage: Stage) -> Place {
         match stage {
             Stage::Fixed(_) | Stage::Plain => Place::fixed(self.link.header),
@@ -174,7 +174,7 @@ impl Level {
         }
     }
 
-    /// Where its transport header begins, at a stage at which that is known.
+    /// Returns the start of its transport header, at a stage where that is known.
     pub(super) fn transport(&self, graph: &mut Graph, stage: Stage) -> Place {
         let network = self.network(graph, stage);
         match stage {
@@ -189,7 +189,7 @@ impl Level {
         }
     }
 
-    /// The number of the transport protocol, at a stage at which that is known.
+    /// Returns the number of the transport protocol, at a stage where that is known.
     pub(super) fn protocol(&self, graph: &mut Graph, stage: Stage) -> ValueId {
         match stage {
             Stage::Chained | Stage::Later => graph.value(Value::Slot(self.slots.protocol)),
@@ -198,7 +198,7 @@ impl Level {
         }
     }
 
-    /// The number of the network protocol in the header before.
+    /// Returns the number of the network protocol in the header before.
     pub(super) fn kind(&self, graph: &mut Graph, stage: Stage) -> ValueId {
         match stage {
             Stage::Fixed(Kind::Other) => graph.load(None, self.link.kind, self.link.width()),
@@ -207,7 +207,7 @@ impl Level {
     }
 }
 
-/// Notes `value` before going on at `next`.
+/// Adds an assignment of `value` that continues at `next`.
 pub(super) fn assign(graph: &mut Graph, slot: Slot, value: ValueId, next: NodeId) -> NodeId {
     graph.push(Node::Assign { slot, value, next })
 }

@@ -1,4 +1,4 @@
-//! How terms follow each other, and at which stages each is reached.
+//! The order of terms, and the stages in which each is reached.
 
 use super::find::Search;
 use super::link::Link;
@@ -11,37 +11,37 @@ use crate::graph::{Graph, NodeId};
 use crate::lower::{Ways, connect};
 use foldhash::HashMap;
 
-/// Most `inner(...)` and `tunnel` that are one inside the other.
+/// Deepest nesting of `inner(...)` and `tunnel`.
 const DEEPEST: u16 = 8;
 
-/// Most `inner(...)` and `tunnel` in an expression: each notes places of its own.
+/// Maximum number of `inner(...)` and `tunnel` in an expression: each needs slots of its own.
 const MOST_LEVELS: usize = 100;
 
-/// A place in the expression: its index in [`Plan::positions`], where it goes on being at smaller ones.
+/// A position in the expression: an index into [`Plan::steps`]. Successors have smaller indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Position(pub(super) u32);
 
 impl Position {
-    /// The packet is not wanted.
+    /// The packet is rejected.
     pub(super) const REFUSE: Self = Self(0);
-    /// The packet is wanted.
+    /// The packet is accepted.
     pub(super) const ACCEPT: Self = Self(1);
 }
 
-/// What is to be done at a position.
+/// The action at a position.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum What {
-    /// The end, one way or the other.
+    /// Accepts or rejects the packet.
     End,
-    /// A term asks.
+    /// Tests a term.
     Term(u32),
-    /// A term asks for what packets here never have: false.
+    /// A term that packets of this link type never match.
     Lacking,
-    /// The packet inside is looked for.
+    /// Looks for the inner packet.
     Enter {
-        /// Where it is asked about.
+        /// Position at which the inner packet is tested.
         entry: Position,
-        /// Its level.
+        /// Level of the inner packet.
         within: u16,
     },
 }
@@ -51,25 +51,25 @@ pub(super) enum What {
 pub(super) struct Step {
     pub(super) what: What,
     pub(super) ways: Ways<Position>,
-    /// Which packet it asks about.
+    /// Level of the packet it tests.
     pub(super) level: u16,
-    /// The stages at which it can be reached.
+    /// Stages in which it may be reached.
     pub(super) stages: Stages,
 }
 
-/// An expression, laid out.
+/// An expression laid out as positions.
 pub(super) struct Plan<'a> {
     ast: &'a Ast,
     pub(super) steps: Vec<Step>,
-    /// The captured packet, then that of each `inner(...)`.
+    /// The captured packet, then the packet of each `inner(...)`.
     pub(super) levels: Vec<Level>,
     pub(super) root: Position,
-    /// The kinds of network header that are told apart.
+    /// Kinds of network header to distinguish.
     pub(super) asked: Vec<Kind>,
     failed: Option<Error>,
 }
 
-/// Where a search may lead, by level and stage; looked up rather than found again for each term.
+/// The stages that a search may lead to, by level and stage: cached, as terms share them.
 type Outcomes = HashMap<(u16, Stage), Stages>;
 
 impl<'a> Plan<'a> {
@@ -90,7 +90,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Lays out `expr`, so that it goes on at `ways`. Calls itself for what is inside of a tunnel, to [`DEEPEST`].
+    /// Lays out `expr` with the targets `ways`. Recursive for inner packets, up to [`DEEPEST`].
     fn lay(&mut self, expr: ExprId, ways: Ways<Position>, level: u16, depth: u16) -> Position {
         let ast = self.ast;
         connect(ast, expr, ways, |leaf, ways| {
@@ -116,7 +116,7 @@ impl<'a> Plan<'a> {
         matches!(self.ast.terms[term as usize].primitive, crate::ast::Primitive::Tunnel)
     }
 
-    /// A level inside of one at `depth`.
+    /// Adds a level inside one at `depth`.
     fn within(&mut self, depth: u16) -> Option<u16> {
         let message = if depth >= DEEPEST {
             format!("more than {DEEPEST} tunnels, one inside the other")
@@ -130,18 +130,18 @@ impl<'a> Plan<'a> {
         None
     }
 
-    /// The stage at which the first term is reached.
+    /// Returns the stage at the first term.
     pub(super) fn begin(&self) -> Stage {
         if self.levels[0].link.wlan.is_some() { Stage::Bare } else { Stage::Unknown }
     }
 
-    /// The stage at which `to` is reached from `level`: a packet outside was left with all in its slots.
+    /// Returns the stage at which `to` is reached from `level`. On return to an outer packet, everything is in slots.
     pub(super) fn arrival(&self, level: u16, to: Position, stage: Stage) -> Stage {
         if self.steps[to.0 as usize].level == level { stage } else { Stage::Kept }
     }
 
-    /// Finds at which stages each position is reached, and gives the levels the slots that this takes. `layer` tells what a
-    /// term needs; `answer` what it answers without a question at a stage.
+    /// Computes the stages of each position, and allocates the slots that levels need. `layer` returns the headers that
+    /// a term needs, `answer` its answer at a stage if that is constant.
     pub(super) fn reach(
         &mut self,
         graph: &mut Graph,
@@ -202,7 +202,7 @@ impl<'a> Plan<'a> {
         self.steps[to.0 as usize].stages.insert(stage);
     }
 
-    /// Where `find` may lead, found by making its nodes in a graph that nobody keeps.
+    /// Returns the stages that `find` may lead to, by building its nodes in a temporary graph.
     fn outcomes(&self, level: &Level, find: Find, stage: Stage) -> Stages {
         let mut stages = Stages::default();
         let mut graph = Graph::new(0);
@@ -213,7 +213,7 @@ impl<'a> Plan<'a> {
         stages
     }
 
-    /// The stages from which the packet inside is looked for once more, and those at which it is reached.
+    /// Returns the stages from which to look for the inner packet again, and those at which it is reached.
     fn doors(&self, level: &Level, stage: Stage, within: u16) -> (Stages, Stages) {
         let (mut again, mut inside) = (Stages::default(), Stages::default());
         let mut graph = Graph::new(0);
@@ -246,23 +246,23 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The nodes of each position at each stage at which it is reached.
+/// The nodes of each position, by stage.
 pub(super) struct Nodes(Vec<[NodeId; Stage::ALL.len()]>);
 
 impl Nodes {
-    /// None yet.
+    /// Creates an empty table.
     pub(super) fn new(positions: usize) -> Self {
         let mut nodes = vec![[Graph::REFUSE; Stage::ALL.len()]; positions];
         nodes[Position::ACCEPT.0 as usize] = [Graph::ACCEPT; Stage::ALL.len()];
         Self(nodes)
     }
 
-    /// Where `position` begins at `stage`.
+    /// Returns where `position` begins at `stage`.
     pub(super) fn get(&self, position: Position, stage: Stage) -> NodeId {
         self.0[position.0 as usize][stage.index()]
     }
 
-    /// `position` begins at `node`.
+    /// Sets where `position` begins at `stage`.
     pub(super) fn set(&mut self, position: Position, stage: Stage, node: NodeId) {
         self.0[position.0 as usize][stage.index()] = node;
     }

@@ -1,23 +1,23 @@
-//! What is known of a packet's headers at a point of the expression, and which step finds out more.
+//! Stages: what is known of a packet's headers at a point of the expression, and which step finds out more.
 //!
-//! Each term is lowered once for each stage in which it can be reached, so that what one term has found no other asks again,
-//! and the common packet (no tag, no extension header) has its headers at fixed offsets.
+//! Each term is lowered once per stage in which it can be reached. No term repeats a search that another has made, and
+//! in the common case (no tag, no extension header) headers are at fixed offsets.
 
-/// What a header's number for the next one says, as far as the expression tells it apart.
+/// The kind of a network header, by its number in the header before, as far as the expression distinguishes it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Kind {
     Ip4,
     Ip6,
     Arp,
-    /// Anything else, or one of these in which no term is interested.
+    /// Anything else, or a kind that no term tests for.
     Other,
 }
 
 impl Kind {
-    /// Those that are asked for, in the order of the questions.
+    /// Kinds that can be tested for, in the order of the tests.
     pub(super) const ASKED: [Self; 3] = [Self::Ip4, Self::Ip6, Self::Arp];
 
-    /// The EtherType.
+    /// Returns the EtherType.
     pub(super) fn ether_type(self) -> Option<u16> {
         match self {
             Self::Ip4 => Some(0x0800),
@@ -28,35 +28,36 @@ impl Kind {
     }
 }
 
-/// How much of a packet's headers has been found. Finding more leads from a stage to later ones.
+/// How many of a packet's headers have been found. Finding more leads to later stages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) enum Stage {
-    /// All is in slots, since the terms in between were about the packet inside.
+    /// Everything is in slots: the terms in between were about the inner packet.
     Kept,
-    /// Nothing, not even whether a frame of 802.11 carries data.
+    /// Nothing is known, not even whether an 802.11 frame carries data.
     Bare,
-    /// Nothing, but that there is a header with an EtherType or what stands for it.
+    /// Only that there is a header with an EtherType or its equivalent.
     Unknown,
-    /// The link layer's header has no VLAN tag.
+    /// The link header has no VLAN tag.
     Untagged,
-    /// It has one at least.
+    /// The link header has at least one VLAN tag.
     Tagged,
-    /// The network header, which is where it always is on this link.
+    /// The network header is known, at the usual offset for this link type.
     Fixed(Kind),
-    /// The network header, where the slot `network` says; its number is in `kind`.
+    /// The network header is known, at the offset in the slot `network`; its number is in `kind`.
     Moved(Kind),
-    /// The same of IPv4 and others, again in front of terms about this packet: all else is in slots, too.
+    /// Like `Moved`, for IPv4 and others, back at terms about this packet: everything else is in slots too.
     Held(Kind),
-    /// IPv6 without extension headers, at the fixed place: the transport header, too.
+    /// IPv6 without extension headers, at the fixed offset, so the transport header is known too.
     Plain,
-    /// IPv6: the transport header, where the slot `transport` says; its number is in `protocol`.
+    /// IPv6: the transport header is known, at the offset in the slot `transport`; its number is in `protocol`.
     Chained,
-    /// IPv6, a fragment other than the first: no transport header; the number of what is cut in pieces is in `protocol`.
+    /// IPv6, a fragment other than the first: there is no transport header; the number of the fragmented protocol is in
+    /// `protocol`.
     Later,
 }
 
 impl Stage {
-    /// All, later ones behind.
+    /// All stages, in order.
     pub(super) const ALL: [Self; 18] = [
         Self::Kept,
         Self::Bare,
@@ -78,7 +79,7 @@ impl Stage {
         Self::Later,
     ];
 
-    /// Its index in [`Stage::ALL`].
+    /// Returns the index in [`Stage::ALL`].
     pub(super) fn index(self) -> usize {
         match self {
             Self::Kept => 0,
@@ -96,7 +97,7 @@ impl Stage {
         }
     }
 
-    /// What the network header is, once it was found.
+    /// Returns the kind of network header, if known.
     pub(super) fn kind(self) -> Option<Kind> {
         match self {
             Self::Fixed(kind) | Self::Moved(kind) | Self::Held(kind) => Some(kind),
@@ -105,7 +106,7 @@ impl Stage {
         }
     }
 
-    /// The step that comes before a term that needs the headers up to `layer`.
+    /// Returns the step to take before a term that needs the headers up to `layer`.
     pub(super) fn need(self, layer: Layer, has_tags: bool) -> Option<Find> {
         match (layer, self) {
             (Layer::Frame, _) => None,
@@ -120,16 +121,16 @@ impl Stage {
     }
 }
 
-/// Up to where a term needs the headers to be found.
+/// How many headers a term needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Layer {
-    /// Fixed places in the frame, or no header at all.
+    /// Fixed offsets in the frame, or no header at all.
     Frame,
     /// Whether there are VLAN tags.
     Tags,
-    /// What the network header is.
+    /// The network header.
     Network,
-    /// What the transport header is, behind IPv6 extension headers.
+    /// The transport header, after IPv6 extension headers.
     Transport,
 }
 
@@ -148,22 +149,22 @@ pub(super) enum Find {
 pub(super) struct Stages(u32);
 
 impl Stages {
-    /// Adds one.
+    /// Adds a stage.
     pub(super) fn insert(&mut self, stage: Stage) {
         self.0 |= 1 << stage.index();
     }
 
-    /// Those that are in it, later ones behind.
+    /// Iterates over the stages in order.
     pub(super) fn iter(self) -> impl DoubleEndedIterator<Item = Stage> {
         Stage::ALL.into_iter().filter(move |stage| self.contains(*stage))
     }
 
-    /// Whether it is in it.
+    /// Returns whether it contains a stage.
     pub(super) fn contains(self, stage: Stage) -> bool {
         self.0 & 1 << stage.index() != 0
     }
 
-    /// All of both.
+    /// Adds all stages of another set.
     pub(super) fn extend(&mut self, other: Self) {
         self.0 |= other.0;
     }

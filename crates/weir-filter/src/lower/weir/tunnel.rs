@@ -1,22 +1,22 @@
-//! Entering what a packet carries.
+//! Steps into the packet that a tunnel carries.
 
 use super::find::Search;
 use super::place::{Level, MOST_GTP_EXTENSIONS, NO_LINK, Place, assign};
 use super::stage::{Kind, Stage};
 use crate::graph::{Graph, NodeId, Operation, ValueId, Width};
 
-/// Where a step to the packet inside leads.
+/// The outcome of a step to the inner packet.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Door {
-    /// There is none: on as before.
+    /// There is none: continue as before.
     None,
-    /// There may be one. What is known of the packet outside is noted now; the same step is made from this stage.
+    /// There may be one. The facts about the outer packet have been saved; repeat the step at this stage.
     Again(Stage),
-    /// It is reached at this stage.
+    /// The inner packet is reached at this stage.
     Inside(Stage),
 }
 
-/// Where to go on behind a door.
+/// Returns where to continue after an outcome.
 pub(super) type Enter<'a> = &'a mut dyn FnMut(Door) -> NodeId;
 
 const GRE: u32 = 47;
@@ -24,27 +24,27 @@ const UDP: u32 = 17;
 const IP_IN_IP: u32 = 4;
 const IP6_IN_IP: u32 = 41;
 const MPLS: u32 = 0x8847;
-/// Labels that the upstream router assigned (RFC 5332).
+/// Upstream-assigned labels (RFC 5332).
 const MPLS_UPSTREAM: u32 = 0x8848;
 const PPPOE: u32 = 0x8864;
 /// Transparent Ethernet bridging (RFC 7637).
 const BRIDGED: u32 = 0x6558;
-/// Most labels of an MPLS stack that are walked.
+/// Maximum number of labels of an MPLS stack to walk.
 pub(super) const MOST_LABELS: u32 = 8;
 const BOTTOM: u32 = 1;
 
-/// A step from a packet to the one inside.
+/// A step from a packet to the inner one.
 pub(super) struct Entry<'a> {
-    /// The packet outside.
+    /// Search at the level of the outer packet.
     pub(super) search: Search<'a>,
-    /// How far its headers are known.
+    /// Stage of the outer packet.
     pub(super) stage: Stage,
-    /// The level of the packet inside.
+    /// Level of the inner packet.
     pub(super) within: &'a Level,
 }
 
 impl Entry<'_> {
-    /// Goes to the packet inside, if there is one.
+    /// Enters the inner packet, if there is one.
     pub(super) fn enter(&mut self, to: Enter<'_>) -> NodeId {
         let kind = match (self.stage, self.stage.kind()) {
             (Stage::Later, _) | (_, None | Some(Kind::Arp)) => return to(Door::None),
@@ -58,7 +58,7 @@ impl Entry<'_> {
         }
     }
 
-    /// Whether a protocol is one that may carry a packet: few are, and the others have no need of notes.
+    /// Tests for the few protocols that may carry a packet, before saving anything.
     fn perhaps_over_ip(&mut self, to: Enter<'_>) -> NodeId {
         let protocol = self.search.level.protocol(self.search.graph, self.stage);
         let four = self.stage.kind() == Some(Kind::Ip4);
@@ -68,7 +68,7 @@ impl Entry<'_> {
         self.search.one_of(protocol, &[UDP, GRE, IP_IN_IP, IP6_IN_IP], again, none)
     }
 
-    /// The same of what an EtherType tells.
+    /// Tests for the few EtherTypes that may carry a packet, before saving anything.
     fn perhaps_over_link(&mut self, to: Enter<'_>) -> NodeId {
         let level = self.search.level;
         let number = level.kind(self.search.graph, self.stage);
@@ -97,7 +97,7 @@ impl Entry<'_> {
         self.equals(value, number, then, other)
     }
 
-    /// Tunnels over IP: by protocol, and over UDP by port.
+    /// Handles tunnels over IP: by protocol, and over UDP by port.
     fn over_ip(&mut self, to: Enter<'_>) -> NodeId {
         let none = to(Door::None);
         let level = self.search.level;
@@ -115,7 +115,7 @@ impl Entry<'_> {
         node
     }
 
-    /// Goes to `then` if this is no fragment or the first.
+    /// Continues at `then` unless this is a later fragment.
     fn unless_later(&mut self, then: NodeId, other: NodeId) -> NodeId {
         if self.stage.kind() != Some(Kind::Ip4) {
             return then;
@@ -125,7 +125,7 @@ impl Entry<'_> {
         self.any_bit(piece, 0x1fff, other, then)
     }
 
-    /// VXLAN (RFC 7348), Geneve (RFC 8926), GTP-U (3GPP TS 29.281).
+    /// Handles VXLAN (RFC 7348), Geneve (RFC 8926) and GTP-U (3GPP TS 29.281).
     fn udp(&mut self, transport: Place, to: Enter<'_>) -> NodeId {
         let none = to(Door::None);
         let port = transport.load(self.graph(), 2, Width::Half);
@@ -148,13 +148,13 @@ impl Entry<'_> {
         self.equals(port, 4789, vxlan, node)
     }
 
-    /// GRE (RFC 2784, 2890), version 0, without source routing.
+    /// Handles GRE (RFC 2784, 2890), version 0, without source routing.
     fn gre(&mut self, header: Place, to: Enter<'_>) -> NodeId {
         let none = to(Door::None);
         let graph = &mut *self.search.graph;
         let flags = header.load(graph, 0, Width::Half);
         let mut inside = header.plus(4);
-        // Checksum, key and sequence number have four bytes each if their bit is set.
+        // Checksum, key and sequence number take four bytes each if their bit is set.
         for shift in [13, 11, 10] {
             let bit = graph.with(Operation::ShiftRight, flags, shift);
             let four = graph.with(Operation::And, bit, 4);
@@ -165,7 +165,7 @@ impl Entry<'_> {
         self.masked(flags, 0x4007, 0, there, none)
     }
 
-    /// A payload that an EtherType tells.
+    /// Enters a payload identified by an EtherType.
     fn carried(&mut self, inside: Place, ether_type: ValueId, to: Enter<'_>) -> NodeId {
         let mut node = self.other_at(inside, ether_type, to);
         let ethernet = self.ethernet_at(inside, to);
@@ -178,14 +178,14 @@ impl Entry<'_> {
         node
     }
 
-    /// GTP-U: user data, behind optional fields and extension headers.
+    /// Handles GTP-U user data, after optional fields and extension headers.
     fn gtp(&mut self, header: Place, to: Enter<'_>) -> NodeId {
         let none = to(Door::None);
         let flags = header.load(self.graph(), 0, Width::Byte);
         let message = header.load(self.graph(), 1, Width::Byte);
         let mut deeper = none;
         for index in (0..=MOST_GTP_EXTENSIONS).rev() {
-            // The byte before a header or the payload says what it is; 0 for the payload.
+            // The byte before a header or the payload is its type, 0 for the payload.
             let place = match index.checked_sub(1) {
                 None => header.plus(12),
                 Some(step) => Place::noted(self.search.graph, self.within.slots.options[step]),
@@ -204,7 +204,7 @@ impl Entry<'_> {
             };
             deeper = self.equals(next, 0, payload, more);
         }
-        // Sequence and N-PDU number alone fill the same four bytes.
+        // The sequence number and the N-PDU number take the same four bytes, even if only one is there.
         let behind_options = self.versioned(header.plus(12), to);
         let extended = self.any_bit(flags, 4, deeper, behind_options);
         let short = self.versioned(header.plus(8), to);
@@ -213,7 +213,7 @@ impl Entry<'_> {
         self.masked(flags, 0xf0, 0x30, node, none)
     }
 
-    /// MPLS (RFC 3032) and PPPoE sessions (RFC 2516).
+    /// Handles MPLS (RFC 3032) and PPPoE sessions (RFC 2516).
     fn over_link(&mut self, to: Enter<'_>) -> NodeId {
         let none = to(Door::None);
         let level = self.search.level;
@@ -247,7 +247,8 @@ impl Entry<'_> {
         node
     }
 
-    /// What is behind a stack of labels says its first four bits: IP, or Ethernet behind a control word (RFC 4385).
+    /// Identifies the payload after a label stack by its first four bits: IP, or Ethernet after a control word (RFC
+    /// 4385).
     fn behind_labels(&mut self, inside: Place, to: Enter<'_>) -> NodeId {
         let ethernet = self.ethernet_at(inside.plus(4), to);
         let none = to(Door::None);
@@ -258,7 +259,7 @@ impl Entry<'_> {
         self.search.version(inside, [ip4, ip6, other])
     }
 
-    /// IP of whatever version.
+    /// Enters an IP packet of either version.
     fn versioned(&mut self, inside: Place, to: Enter<'_>) -> NodeId {
         let none = to(Door::None);
         let ip4 = self.network_at(inside, Kind::Ip4, to);
@@ -291,7 +292,7 @@ impl Entry<'_> {
         assign(self.search.graph, self.within.slots.link, place, next)
     }
 
-    /// Notes what is known of the packet outside and not noted yet, for the packet inside and the terms behind.
+    /// Saves facts about the outer packet that are not in slots yet, for the inner packet and the terms after it.
     fn keep(&mut self, mut next: NodeId) -> NodeId {
         let (level, stage) = (self.search.level, self.stage);
         let graph = &mut *self.search.graph;
@@ -300,7 +301,7 @@ impl Entry<'_> {
             let protocol = level.protocol(graph, stage);
             next = self.search.note_transport(transport, protocol, next);
         } else {
-            // Read for IPv6 alone, but each path assigns what some path reads.
+            // Read only for IPv6, but each path must assign what some path reads.
             let none = graph.constant(0);
             next = self.search.note_transport(Place::fixed(40), none, next);
         }

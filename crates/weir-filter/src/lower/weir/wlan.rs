@@ -1,4 +1,4 @@
-//! Frames of 802.11: where they begin, and where what they carry begins.
+//! 802.11 frames: where they begin, and where their payload begins.
 
 use super::find::{Arrive, Search};
 use super::link::Radio;
@@ -6,19 +6,19 @@ use super::place::{NO_LINK, Place, assign};
 use super::stage::{Kind, Stage};
 use crate::graph::{Graph, NodeId, Operation, Value, ValueId, Width};
 
-/// `LINKTYPE_IEEE802_11`, as PPI has it: little-endian.
+/// `LINKTYPE_IEEE802_11`, in PPI's byte order: little-endian.
 const WLAN: u32 = 105u32.swap_bytes();
-/// Header of a frame with three addresses.
+/// Length of a header with three addresses.
 const SHORTEST: u32 = 24;
-/// LLC of SNAP, unnumbered, and the organisation's first byte.
+/// LLC for SNAP, unnumbered, and the first byte of the organisation.
 const SNAP: u32 = 0xaaaa_0300;
-/// The rest of the organisation: EtherTypes as they are (RFC 1042), and those of which a bridge has to know (IEEE 802.1H).
+/// The rest of the organisation: plain EtherTypes (RFC 1042), and those that bridges treat specially (IEEE 802.1H).
 const ORGANISATIONS: [u32; 2] = [0, 0xf8];
-/// In place of an EtherType: none.
+/// Stands for the lack of an EtherType.
 const NO_NUMBER: u32 = u32::MAX;
 
 impl Search<'_> {
-    /// Notes where the frame begins behind the header of the radio, in front of everything.
+    /// Assigns the start of the frame, after the radio header. This must come before everything else.
     pub(super) fn radio(&mut self, next: NodeId) -> NodeId {
         let slot = self.level.slots.frame;
         let read = self.graph.known(Value::Slot(slot)).is_some();
@@ -31,7 +31,7 @@ impl Search<'_> {
             Radio::None => next,
             Radio::Radiotap => assign(self.graph, slot, little_endian, next),
             Radio::Avs => assign(self.graph, slot, avs, next),
-            // Drivers that say Prism may send the header of AVS, which begins with its version.
+            // Drivers that claim Prism may send an AVS header, which begins with its version.
             Radio::Prism => {
                 let first = self.graph.load(None, 0, Width::Word);
                 let version = self.graph.with(Operation::And, first, 0xffff_f000);
@@ -47,14 +47,14 @@ impl Search<'_> {
         }
     }
 
-    /// The length of a radio header, in bytes 2 and 3.
+    /// Returns the length of a radio header, from bytes 2 and 3.
     fn little_endian(&mut self) -> ValueId {
         let [low, high] = [2, 3].map(|place| self.graph.load(None, place, Width::Byte));
         let high = self.graph.with(Operation::ShiftLeft, high, 8);
         self.graph.binary(Operation::Or, low, high)
     }
 
-    /// Whether the frame carries data, and whether an EtherType says which.
+    /// Tests whether the frame carries data, and whether an EtherType identifies it.
     pub(super) fn payload(&mut self, to: Arrive<'_>) -> NodeId {
         let slots = self.level.slots;
         let frame = self.level.frame(self.graph);
@@ -74,20 +74,20 @@ impl Search<'_> {
         let node = self.equals(first, SNAP, node, other);
         let with_data = self.note_payload(frame, node);
         let without = self.assign_number(slots.llc, NO_LINK, other);
-        // Of version 0, data, and not of a subtype without.
+        // Version 0, a data frame, and not of a subtype without data.
         let control = frame.load(self.graph, 0, Width::Byte);
         let kind = self.graph.with(Operation::And, control, 0x4f);
         self.equals(kind, 0x08, with_data, without)
     }
 
-    /// Notes where a data frame's payload begins: behind three or four addresses and what comes with quality of service.
+    /// Assigns the start of a data frame's payload: after three or four addresses and the QoS fields.
     fn note_payload(&mut self, frame: Place, next: NodeId) -> NodeId {
         let slot = self.level.slots.llc;
         let graph = &mut *self.graph;
         let [control, flags] = [0, 1].map(|place| frame.load(graph, place, Width::Byte));
         let quality = graph.with(Operation::ShiftRight, control, 7);
         let two = graph.with(Operation::ShiftLeft, quality, 1);
-        // The bit for order says there that four bytes of high-throughput control follow.
+        // In QoS frames, the order bit announces four bytes of high-throughput control.
         let order = graph.with(Operation::ShiftRight, flags, 7);
         let throughput = graph.binary(Operation::And, quality, order);
         let four = graph.with(Operation::ShiftLeft, throughput, 2);
@@ -112,8 +112,9 @@ impl Search<'_> {
         self.padded(padded, plain)
     }
 
-    /// Whether radiotap says that the header of 802.11 is padded to a multiple of four bytes. Its flags come first, behind a
-    /// time stamp of eight bytes; where there are further words of presence bits, nobody pads.
+    /// Branches on whether radiotap says that the 802.11 header is padded to a multiple of four bytes. The flags are
+    /// the first field, or follow an eight-byte timestamp. With more than one word of presence bits, padding is not
+    /// assumed.
     fn padded(&mut self, padded: NodeId, plain: NodeId) -> NodeId {
         let present = self.graph.load(None, 4, Width::Word);
         let flags = [8, 16].map(|place| {
@@ -121,7 +122,7 @@ impl Search<'_> {
             self.any_bit(flags, 0x20, padded, plain)
         });
         let node = self.any_bit(present, 0x0100_0000, flags[1], flags[0]);
-        // Of the first word, little-endian: flags are there, and no further word is.
+        // In the first word, little-endian: flags are present, another word is not.
         let wanted = self.graph.with(Operation::And, present, 0x0200_0080);
         self.equals(wanted, 0x0200_0000, node, plain)
     }

@@ -1,24 +1,24 @@
-//! Values into registers, without recursion: arithmetic may be nested as deep as the text is long.
+//! Evaluation of values into registers, without recursion: arithmetic may be nested as deep as the text is long.
 
 use super::{EmitError, Held, Selector};
 use crate::cbpf::{MEMORY_WORDS, Opcode, Operand};
 use crate::graph::{Graph, Operation, Value, ValueId, Width};
 
-/// What remains to be done for a value.
+/// A pending step of an evaluation.
 enum Task {
-    /// Bring it into A; X may be overwritten if [`needs_x`] says so.
+    /// Load the value into A. X may be overwritten if [`needs_x`] says so.
     ToA(ValueId),
-    /// Bring it into X; A may be overwritten, unless it [gets there alone](Selector::reaches_x_alone).
+    /// Load the value into X. A may be overwritten, unless the value [reaches X directly](Selector::reaches_x_alone).
     ToX(ValueId),
-    /// Put A, which holds the value, into memory until it is [taken](Task::Take).
+    /// Store the value, which is in A, until it is [taken](Task::Take).
     Keep(ValueId),
-    /// Take what was kept into X.
+    /// Load the stored value into X.
     Take(ValueId),
-    /// An instruction that leaves the value in A.
+    /// Emit an instruction that leaves the value in A.
     Run(Opcode, u32, ValueId),
 }
 
-/// Of each value, whether bringing it into A may overwrite X.
+/// Computes, for each value, whether loading it into A may overwrite X.
 pub(super) fn needs_x(graph: &Graph) -> Vec<bool> {
     let mut needs: Vec<bool> = Vec::with_capacity(graph.values().len());
     for &value in graph.values() {
@@ -33,7 +33,7 @@ pub(super) fn needs_x(graph: &Graph) -> Vec<bool> {
     needs
 }
 
-/// The offset of the byte of which `value` is the length of an IPv4 header.
+/// Returns the offset of the length byte, if `value` is the length of an IPv4 header.
 fn header_length(graph: &Graph, value: Value) -> Option<u32> {
     let Value::Binary { operation, left, right } = value else { return None };
     match (operation, graph.as_constant(right)?) {
@@ -50,17 +50,17 @@ fn header_length(graph: &Graph, value: Value) -> Option<u32> {
 }
 
 impl Selector<'_> {
-    /// Brings `value` into A.
+    /// Loads `value` into A.
     pub(super) fn load_a(&mut self, value: ValueId) -> Result<(), EmitError> {
         self.work(vec![Task::ToA(value)])
     }
 
-    /// Brings `value` into X.
+    /// Loads `value` into X.
     pub(super) fn load_x(&mut self, value: ValueId) -> Result<(), EmitError> {
         self.work(vec![Task::ToX(value)])
     }
 
-    /// Brings one value into A and the other into X; says whether it is `left` that is in X.
+    /// Loads one value into A and the other into X; returns whether `left` is the one in X.
     pub(super) fn load_both(&mut self, left: ValueId, right: ValueId) -> Result<bool, EmitError> {
         let mut tasks = Vec::new();
         let swapped = self.pair(left, right, true, &mut tasks);
@@ -68,7 +68,7 @@ impl Selector<'_> {
         Ok(swapped)
     }
 
-    /// Whether `value` gets into X without A.
+    /// Returns whether `value` can be loaded into X without using A.
     pub(super) fn reaches_x_alone(&self, value: ValueId) -> bool {
         match self.graph.get(value) {
             Value::Constant(_) | Value::Length | Value::Slot(_) => true,
@@ -106,7 +106,7 @@ impl Selector<'_> {
         self.state.x = held;
     }
 
-    /// The word of memory that holds `value`.
+    /// Returns the word of memory that holds `value`.
     fn kept(&self, value: ValueId) -> Option<u8> {
         if let Value::Slot(slot) = self.graph.get(value) {
             return Some(self.words.of(slot));
@@ -194,12 +194,13 @@ impl Selector<'_> {
         self.pair(left, right, operation.commutes(), tasks);
     }
 
-    /// Plans one value into A, the other into X; if `either` will do, says whether it is `left` that will be in X.
+    /// Plans to load one value into A and the other into X. If `either` order will do, returns whether `left` is the
+    /// one in X.
     fn pair(&mut self, left: ValueId, right: ValueId, either: bool, tasks: &mut Vec<Task>) -> bool {
         let needs_x = |value: ValueId| self.needs_x[value.0 as usize];
         let alone = |value| self.reaches_x_alone(value);
         let stays = |value, other| self.state.x.contains(&value) && !needs_x(other);
-        // Whether the second gets into X behind the first in A.
+        // Whether the second can be loaded into X after the first is in A.
         let behind = |first, second| first == second || alone(second) || stays(second, first);
         let orders = [(left, right, false), (right, left, true)];
         let orders = &orders[..if either { 2 } else { 1 }];

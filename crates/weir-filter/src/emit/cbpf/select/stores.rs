@@ -1,12 +1,12 @@
-//! Drops what is stored and never loaded: a slot may live in X all its life.
+//! Removes stores of values that are never loaded: a slot may stay in X for its whole lifetime.
 
 use super::{Block, End};
 use crate::cbpf::{Instruction, Opcode};
 use crate::graph::NodeId;
 
-/// Drops needless stores of the blocks of `layout`, which are of `nodes` nodes.
+/// Removes dead stores from the blocks of `layout`, in a graph of `nodes` nodes.
 pub(super) fn drop_needless(layout: &[NodeId], blocks: &mut [Block], nodes: usize) {
-    // Bit k: M[k] is loaded from there on, before it is stored.
+    // Bit k: M[k] is loaded from here on before it is stored.
     let mut needed = vec![0u16; nodes];
     for (id, block) in layout.iter().zip(blocks).rev() {
         let mut now = match block.end {

@@ -1,4 +1,4 @@
-//! What is read of the context: where the packet is, and what is known of it beside its bytes.
+//! Reading the context: the packet's location and metadata.
 
 use super::{CONTEXT, Code, DATA, END};
 use crate::emit::ebpf::Context;
@@ -8,7 +8,7 @@ use crate::emit::ebpf::instruction::{
 use crate::emit::ebpf::stack::tag;
 use crate::graph::Meta;
 
-/// Offsets in `struct xdp_md` and `struct __sk_buff` (linux/bpf.h).
+/// Field offsets in `struct xdp_md` and `struct __sk_buff` (linux/bpf.h).
 mod field {
     pub(super) const XDP_DATA: i16 = 0;
     pub(super) const XDP_DATA_END: i16 = 4;
@@ -30,7 +30,7 @@ const OUTGOING: u32 = 4;
 const ETHERTYPE_AT: i16 = 12;
 
 impl Code<'_> {
-    /// Where the packet is, and the tag that was taken off.
+    /// Loads the packet's location and saves the stripped tag.
     pub(super) fn prologue(&mut self) {
         self.out.push(Instruction::alu64(Alu::Move, CONTEXT, R1));
         let (data, end) = match self.context {
@@ -47,7 +47,7 @@ impl Code<'_> {
         }
     }
 
-    /// Whether only a call tells the packet's length.
+    /// Returns whether the packet's length needs a helper call.
     pub(super) fn length_by_call(&self) -> bool {
         matches!(
             self.context,
@@ -55,7 +55,7 @@ impl Code<'_> {
         )
     }
 
-    /// The packet's length, where no call is needed, into a register.
+    /// Loads the packet's length into a register, where no call is needed.
     pub(super) fn length(&mut self, register: Register) {
         match self.context {
             Context::Tc { .. } | Context::Socket => {
@@ -69,7 +69,7 @@ impl Code<'_> {
         }
     }
 
-    /// The packet's length into `r0`, by a call.
+    /// Loads the packet's length into `r0` by a call.
     pub(super) fn length_of_all_buffers(&mut self) {
         self.out.push(Instruction::alu64(Alu::Move, R1, CONTEXT));
         self.out.push(Instruction::call(XDP_GET_BUFF_LEN));
@@ -116,7 +116,7 @@ impl Code<'_> {
                 let at = field::XDP_INGRESS_IFINDEX;
                 self.out.push(Instruction::load(Size::Word, register, CONTEXT, at));
             }
-            // What the driver would make of it, once the packet goes on to the stack.
+            // What the driver would set when the packet goes on to the stack.
             Meta::Protocol => {
                 let short = self.out.local();
                 self.out.push(Instruction::alu_number(Alu::Move, register, 0));
@@ -142,8 +142,8 @@ impl Code<'_> {
         }
     }
 
-    /// Zero, without the verifier's knowing: it remembers zeros on the stack, and would look at what follows once more for
-    /// each path that has another number there.
+    /// Sets `r0` to zero without the verifier knowing. It tracks zeros on the stack, and would verify the code that
+    /// follows again for each path with another number there.
     pub(super) fn forgettable_zero(&mut self) {
         let any = match self.context {
             Context::Xdp { .. } | Context::XdpTagged { .. } => field::XDP_RX_QUEUE_INDEX,

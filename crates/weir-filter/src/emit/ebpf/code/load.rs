@@ -1,4 +1,4 @@
-//! Loads: bytes of the packet, directly or by a helper.
+//! Loads of packet bytes, direct or by a helper.
 
 use super::{CONTEXT, Code, DATA, END, is_linear};
 use crate::emit::ebpf::assembler::Label;
@@ -10,14 +10,14 @@ use crate::emit::ebpf::{Context, LINEAR_MOST};
 use crate::graph::{Graph, Width};
 
 pub(super) enum Form {
-    /// As a number.
+    /// The number they stand for.
     Number,
-    /// As they are in the packet, because they are compared with a number that was turned round instead.
+    /// The bytes in packet order: the number they are compared with was swapped instead.
     Wire,
 }
 
 impl Code<'_> {
-    /// Loads from a fixed place; changes no other register than `r2` where [`Code::is_leaf`] says so.
+    /// Loads from a fixed offset. Where [`Code::is_leaf`] holds, no register except `r2` is clobbered.
     pub(super) fn load_fixed(&mut self, offset: u32, width: Width, form: Form, register: Register) {
         if let Some(end) = self.end_of_direct(offset, width) {
             self.show(end);
@@ -30,13 +30,13 @@ impl Code<'_> {
         }
     }
 
-    /// Where a load from a fixed place ends, if it is made without a call.
+    /// Returns the end of a load from a fixed offset, if it needs no call.
     pub(super) fn end_of_direct(&self, offset: u32, width: Width) -> Option<u32> {
         let end = offset.checked_add(width as u32).filter(|end| *end <= LINEAR_MOST)?;
         self.fast.then_some(end)
     }
 
-    /// Makes sure that the packet has `end` bytes, and as many as are needed later in any case.
+    /// Checks that the packet has `end` bytes, and all that are needed later in any case.
     fn show(&mut self, end: u32) {
         if self.known >= end {
             return;
@@ -51,18 +51,18 @@ impl Code<'_> {
         self.known = end;
     }
 
-    /// Where to go on if bytes are not in the first buffer.
+    /// Returns where to continue if bytes are not in the first buffer.
     fn beyond_first_buffer(&mut self) -> Label {
         if is_linear(self.context) { Label::Fast(Graph::REFUSE.0) } else { self.slow_way() }
     }
 
-    /// Where the question is asked again, by way of helpers.
+    /// Returns the label of this node on the slow path.
     fn slow_way(&mut self) -> Label {
         self.slow[self.node as usize] = true;
         Label::Slow(self.node)
     }
 
-    /// `r0` = what is in the packet at `r0 + offset`.
+    /// Sets `r0` to the bytes of the packet at `r0 + offset`.
     pub(super) fn load(&mut self, offset: u32, width: Width, form: Form) {
         if offset != 0 {
             self.out.push(Instruction::alu_number(Alu::Add, R0, offset));
@@ -120,11 +120,11 @@ impl Code<'_> {
     }
 }
 
-/// Whether the verifier may refuse `r0`, to which `offset` was just added, as an offset into the packet.
+/// Returns whether the verifier may reject `r0`, to which `offset` was just added, as an offset into the packet.
 ///
-/// It tracks the constant last added to a copy of another register (`BPF_ADD_CONST`) and refuses 2^29 or more, even after a
-/// bounds check (seen on Linux 6.18.44). A second addition clears what it tracks. Without an offset of ours, the base may
-/// have been computed by such an addition.
+/// The verifier tracks the constant last added to a copy of another register (`BPF_ADD_CONST`) and rejects 2^29 or
+/// more, even after a bounds check (seen on Linux 6.18.44). A second addition resets this. If `offset` is 0, the base
+/// itself may have been computed by such an addition.
 fn may_be_refused(offset: u32) -> bool {
     offset == 0 || offset.cast_signed().unsigned_abs() >= 1 << 29
 }

@@ -1,4 +1,4 @@
-//! Questions: what is compared, looked up, and jumped to.
+//! Tests: comparisons, look-ups and branches.
 
 use super::Code;
 use super::load::Form;
@@ -37,7 +37,7 @@ impl Code<'_> {
                 {
                     self.out.push(Instruction::alu_number(Alu::And, R0, mask));
                 }
-                // Asking for one of several bits may leave other bits behind.
+                // Testing for any of several bits may leave other bits in the register.
                 self.held = Some((value, mask)).filter(|_| relation == Relation::Equal);
                 Some(number)
             }
@@ -54,7 +54,7 @@ impl Code<'_> {
         self.branch(relation, number, ways);
     }
 
-    /// The value, mask and number of a comparison that can as well be made in the packet's byte order. A slot is in none.
+    /// Returns value, mask and number of a comparison that works in packet byte order. Slots have no byte order.
     fn wire_form(
         &self,
         relation: Relation,
@@ -89,7 +89,7 @@ impl Code<'_> {
         Some((value, mask, turned(number)?))
     }
 
-    /// Asks how `r0` compares with a number, or with `r1`.
+    /// Branches on a comparison of `r0` with a number, or with `r1`.
     fn branch(&mut self, relation: Relation, number: Option<u32>, (then, other): (NodeId, NodeId)) {
         let next = self.next_after([then, other]);
         let (jump, target, straight) = match (relation, self.jumps_to_other(then, other, next)) {
@@ -117,7 +117,8 @@ impl Code<'_> {
         self.go(straight, next);
     }
 
-    /// Which way is jumped to. The verifier goes straight on first, and keeps the jump waiting.
+    /// Returns whether to jump to `other` and fall through to `then`. The verifier follows the fall-through first and
+    /// keeps the jump pending.
     fn jumps_to_other(&self, then: NodeId, other: NodeId, next: Option<NodeId>) -> bool {
         let waiting = |node: NodeId| self.plan.waiting[node.0 as usize];
         if self.patient { waiting(other) > waiting(then) } else { next == Some(then) }

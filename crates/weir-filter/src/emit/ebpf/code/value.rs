@@ -1,4 +1,4 @@
-//! Values: what is computed of the packet, without recursion.
+//! Evaluation of values, without recursion.
 
 use super::Code;
 use super::load::Form;
@@ -7,17 +7,17 @@ use crate::emit::ebpf::instruction::{Alu, FP, Instruction, Jump, R0, R1, Registe
 use crate::emit::ebpf::stack::temporary;
 use crate::graph::{Graph, Operation, Value, ValueId, Width};
 
-/// A step in the computation of a value.
+/// A step in the evaluation of a value.
 pub(super) enum Task {
-    /// Computes the value into `r0`; temporaries from the number on are free.
+    /// Computes a value into `r0`. Temporaries from this index on are free.
     Value(ValueId, usize),
     /// Loads what is at `r0 + offset` into `r0`.
     Load { offset: u32, width: Width, form: Form },
-    /// Puts a value that needs no computation into a register, without touching `r0` otherwise.
+    /// Loads a value that needs no computation into a register, without clobbering `r0` unless it is that register.
     Leaf(ValueId, Register),
-    /// Keeps `r0`.
+    /// Saves `r0` to a temporary.
     Save(usize),
-    /// Takes it back.
+    /// Restores a temporary to a register.
     Restore(usize, Register),
     /// `r1 = r0`
     Move,
@@ -28,7 +28,7 @@ pub(super) enum Task {
 }
 
 impl Code<'_> {
-    /// Two values into `r0` and `r1`.
+    /// Computes two values into `r0` and `r1`.
     pub(super) fn pair(&mut self, left: ValueId, right: ValueId) {
         let tasks = self.operands(left, right, 0);
         self.tasks(tasks);
@@ -38,7 +38,8 @@ impl Code<'_> {
         self.tasks(vec![Task::Value(id, 0)]);
     }
 
-    /// Works through tasks, the last first. Not recursive: an expression may be nested as deep as its text is long.
+    /// Executes tasks from the last to the first. Not recursive: an expression may be nested as deep as its text is
+    /// long.
     pub(super) fn tasks(&mut self, mut tasks: Vec<Task>) {
         while let Some(task) = tasks.pop() {
             match task {
@@ -82,7 +83,7 @@ impl Code<'_> {
         }
     }
 
-    /// What puts `left` into `r0` and `right` into `r1`, the last first.
+    /// Returns the tasks that compute `left` into `r0` and `right` into `r1`, in reverse order.
     fn operands(&self, left: ValueId, right: ValueId, free: usize) -> Vec<Task> {
         let kept = |id: ValueId| self.plan.kept[id.0 as usize];
         if self.is_leaf(right) {
@@ -98,7 +99,7 @@ impl Code<'_> {
         }
     }
 
-    /// Whether a value is put into a register without a call, and without touching `r0` and `r1` otherwise.
+    /// Returns whether a value can be loaded into a register without a call and without clobbering `r0` or `r1`.
     pub(super) fn is_leaf(&self, id: ValueId) -> bool {
         match self.graph.get(id) {
             Value::Constant(_) | Value::Slot(_) | Value::Meta(_) => true,
@@ -124,7 +125,7 @@ impl Code<'_> {
         }
     }
 
-    /// `r0 = r0 operation r1`, with the corners that eBPF has otherwise.
+    /// Emits `r0 = r0 operation r1`, with extra code where eBPF's semantics differ.
     fn combine(&mut self, operation: Operation) {
         match operation {
             Operation::Divide | Operation::Remainder => {
@@ -149,7 +150,7 @@ impl Code<'_> {
     }
 }
 
-/// Whether an operation by this number has no corner.
+/// Returns whether an operation by this number has the same semantics in eBPF.
 fn takes(operation: Operation, number: u32) -> bool {
     match operation {
         Operation::Divide | Operation::Remainder => number != 0,

@@ -8,10 +8,10 @@ use crate::lower::weir::place::{NO_LINK, Place};
 use crate::lower::weir::stage::{Kind, Layer};
 use crate::set::SetId;
 
-/// Protocols with ports, in the order in which they are asked for.
+/// Protocols with ports, in the order of testing.
 const WITH_PORTS: [u32; 3] = [6, 17, 132];
 
-/// The versions of IP and their like that `networks` are compared in.
+/// Returns the kinds of network header in which to look for `networks`.
 pub(super) fn asked(protocol: Option<Protocol>, networks: &[Network]) -> Vec<Kind> {
     let mut kinds = Vec::new();
     if networks.iter().any(|network| matches!(network, Network::V4(..))) {
@@ -22,7 +22,7 @@ pub(super) fn asked(protocol: Option<Protocol>, networks: &[Network]) -> Vec<Kin
     kinds
 }
 
-/// `source` and `destination`, as the direction connects them.
+/// Combines tests of source (`true`) and destination (`false`) according to the direction.
 pub(super) fn directed(direction: Direction, mut ask: impl FnMut(bool) -> Formula) -> Formula {
     match direction {
         Direction::Source => ask(true),
@@ -33,7 +33,8 @@ pub(super) fn directed(direction: Direction, mut ask: impl FnMut(bool) -> Formul
 }
 
 impl Site<'_> {
-    /// Where the addresses of the network header are, and what must be asked before, if `protocol` is looked at there.
+    /// Returns the places of source and destination in the network header, and a test to make first, if `protocol`
+    /// applies to this header.
     fn addresses(&mut self, protocol: Option<Protocol>) -> Option<(Formula, Place, Place)> {
         let network = self.network();
         let wanted = |own: Protocol| protocol.is_none_or(|protocol| protocol == own);
@@ -104,13 +105,13 @@ impl Site<'_> {
         Formula::all(vec![guard, member])
     }
 
-    /// Where `ether[...]` and its kin count from, and what must be asked before.
+    /// Returns the place that `ether[...]` and similar accessors count from, and a test to make first.
     pub(super) fn frame(&mut self) -> (Formula, Place) {
         let guard = if self.level.inside { self.has_link() } else { Formula::Always };
         (guard, self.level.frame(self.graph))
     }
 
-    /// What `ask` asks of the link addresses that `direction` means.
+    /// Applies `ask` to the link-layer addresses that `direction` selects.
     fn link_addresses(
         &mut self,
         direction: Direction,
@@ -126,7 +127,7 @@ impl Site<'_> {
         Formula::all(vec![guard, asked])
     }
 
-    /// The packet has a link header.
+    /// Tests whether the packet has a link header.
     pub(super) fn has_link(&mut self) -> Formula {
         if !self.level.is_noted() {
             return Formula::Always;
@@ -158,7 +159,7 @@ impl Site<'_> {
         })
     }
 
-    /// To or from one of the MAC addresses, and neither to nor from one of the IP addresses.
+    /// Tests for one of the MAC addresses as source or destination, and none of the IP addresses.
     pub(super) fn gateway(
         &mut self,
         protocol: Option<Protocol>,
@@ -170,7 +171,7 @@ impl Site<'_> {
         Formula::all(vec![mac, host.not()])
     }
 
-    /// The header has ports: one of the protocols, and not a later fragment.
+    /// Tests whether the packet has ports: one of the protocols, and not a later fragment.
     fn ported(&mut self, protocol: Option<Protocol>) -> Formula {
         let over = |number| OverIp { number, ip4: true, ip6: true };
         let protocol = match protocol.and_then(super::over_ip) {
@@ -228,7 +229,8 @@ impl Site<'_> {
         self.ports(protocol, direction, |_, port| Formula::member(set, &[port]))
     }
 
-    /// A tunnel over UDP to `port`, in whose first byte `value` is what `mask` leaves; with this network identifier.
+    /// Tests for a tunnel over UDP to `port` whose first byte is `value` under `mask`, with this network identifier if
+    /// given.
     pub(super) fn over_udp(&mut self, port: u16, mask: u32, value: u32, network: Option<u32>) -> Formula {
         let udp = self.port(Some(Protocol::Udp), Direction::Destination, port, port);
         if udp.known().is_some() {
@@ -246,7 +248,7 @@ impl Site<'_> {
     }
 
     pub(super) fn ip_broadcast(&mut self) -> Formula {
-        // Of a network of one address or two (RFC 3021) none is a broadcast: only the one of all networks is.
+        // Networks of one or two addresses (RFC 3021) have no broadcast address, so only the all-ones address counts.
         let host = match self.options.netmask.map(|mask| !mask) {
             Some(0 | 1) => u32::MAX,
             Some(host) => host,

@@ -1,4 +1,4 @@
-//! Protocols beside IP, by EtherType, by LLC and by SNAP (IEEE 802.2).
+//! Protocols other than IP, by EtherType, LLC and SNAP (IEEE 802.2).
 
 use super::Site;
 use crate::ast::{ByteOperator, Direction, LlcKind, Protocol};
@@ -8,10 +8,10 @@ use crate::lower::weir::link::Numbers;
 use crate::lower::weir::place::{NO_LINK, Place};
 use crate::lower::weir::stage::Kind;
 
-/// Up to here the number in an Ethernet header is a length.
+/// Largest length in an Ethernet header.
 const LONGEST: u32 = 1500;
 
-/// Service access points of LLC.
+/// LLC service access points.
 const SAP_IP: u32 = 0x06;
 const SAP_STP: u32 = 0x42;
 const SAP_IPX: u32 = 0xe0;
@@ -23,17 +23,17 @@ const APPLETALK: u32 = 0x809b;
 const AARP: u32 = 0x80f3;
 const DECNET: u32 = 0x6003;
 
-/// PDU types of IS-IS (ISO/IEC 10589).
+/// IS-IS PDU types (ISO/IEC 10589).
 const LAN_HELLO: [u32; 2] = [15, 16];
 const HELLO: u32 = 17;
 const LINK_STATE: [u32; 2] = [18, 20];
 const COMPLETE: [u32; 2] = [24, 25];
 const PARTIAL: [u32; 2] = [26, 27];
-/// The bits of the byte that are the type.
+/// Bits of the byte that hold the type.
 const PDU_TYPE: u32 = 0x1f;
 
 impl Site<'_> {
-    /// A protocol that is not over IP, by its word.
+    /// Tests for a protocol that is not carried over IP, by its keyword.
     pub(super) fn frame_word(&mut self, protocol: Protocol) -> Formula {
         let of_level =
             |index: usize| [LAN_HELLO[index], HELLO, LINK_STATE[index], COMPLETE[index], PARTIAL[index]];
@@ -63,7 +63,7 @@ impl Site<'_> {
         }
     }
 
-    /// The frame carries the protocol of this EtherType; up to 1500 of this service access point.
+    /// Tests whether the frame carries the protocol of this EtherType or, up to 1500, of this service access point.
     pub(super) fn frame_protocol(&mut self, number: u32) -> Formula {
         if self.kind() != Kind::Other {
             return self.is_kind(number);
@@ -99,12 +99,12 @@ impl Site<'_> {
         }
     }
 
-    /// Whether frames of this link can have an LLC header.
+    /// Returns whether frames of this link type may have an LLC header.
     fn has_llc(&self) -> bool {
         self.level.link.has_tags()
     }
 
-    /// Where the LLC header is, if there is one.
+    /// Returns the start of the LLC header, if there is one.
     fn llc_header(&mut self) -> Place {
         match self.level.link.wlan {
             Some(_) => Place::noted(self.graph, self.level.slots.llc),
@@ -112,7 +112,7 @@ impl Site<'_> {
         }
     }
 
-    /// What follows is an LLC header.
+    /// Tests whether an LLC header follows.
     fn is_llc(&mut self) -> Formula {
         if self.level.link.wlan.is_some() {
             let place = self.llc_header().value(self.graph);
@@ -128,7 +128,7 @@ impl Site<'_> {
         }
     }
 
-    /// What follows is IPX as Novell put it into 802.3, without LLC.
+    /// Tests for Novell's raw 802.3: IPX without LLC.
     fn is_novell(&mut self, llc: Place) -> Formula {
         match self.level.link.numbers {
             Numbers::Cooked => {
@@ -142,7 +142,7 @@ impl Site<'_> {
         }
     }
 
-    /// A SNAP header of this organisation and protocol.
+    /// Tests for a SNAP header of this organisation and protocol.
     fn snap(&mut self, llc: Place, organisation: u32, protocol: u32) -> Formula {
         let first = llc.load(self.graph, 0, Width::Word);
         let second = llc.load(self.graph, 4, Width::Word);
@@ -152,7 +152,7 @@ impl Site<'_> {
         ])
     }
 
-    /// `llc`, and which.
+    /// Tests for an LLC frame of this kind.
     pub(super) fn llc(&mut self, kind: LlcKind) -> Formula {
         let wlan = self.level.link.wlan.is_some();
         if self.kind() != Kind::Other && !wlan {
@@ -181,7 +181,7 @@ impl Site<'_> {
         Formula::all(all)
     }
 
-    /// Where the first byte of an ISO network protocol is: behind LLC, where there is one.
+    /// Returns the place of the first byte of an ISO network protocol, after LLC if there is any.
     fn iso_header(&mut self) -> Place {
         match self.level.link.numbers {
             _ if self.has_llc() => self.llc_header().plus(3),
@@ -190,7 +190,7 @@ impl Site<'_> {
         }
     }
 
-    /// A protocol of ISO, by its number in ISO/IEC TR 9577.
+    /// Tests for an ISO protocol, by its number in ISO/IEC TR 9577.
     pub(super) fn iso(&mut self, number: u32) -> Formula {
         let iso = self.frame_protocol(SAP_ISO);
         if iso.known().is_some() {
@@ -200,7 +200,7 @@ impl Site<'_> {
         Formula::all(vec![iso, Formula::equals(self.graph, first, number)])
     }
 
-    /// IS-IS, of one of these PDU types.
+    /// Tests for IS-IS packets of any of these PDU types.
     pub(super) fn isis(&mut self, types: &[u32]) -> Formula {
         let isis = self.iso(0x83);
         if isis.known().is_some() {
@@ -211,13 +211,14 @@ impl Site<'_> {
         Formula::all(vec![isis, Formula::one_of(self.graph, kind, types)])
     }
 
-    /// A DECnet node, in the long or short header of a routed packet, with or without a byte of padding before it.
+    /// Tests for a DECnet node, in the long or short header of a routed packet, with or without a byte of padding
+    /// before it.
     pub(super) fn decnet_host(&mut self, direction: Direction, address: u16) -> Formula {
         let decnet = self.frame_protocol(DECNET);
         if decnet.known().is_some() {
             return decnet;
         }
-        // A length of two bytes, perhaps the padding, and a byte of flags come first; numbers are little-endian.
+        // First come a length of two bytes, perhaps padding, and a byte of flags. Numbers are little-endian.
         let (header, address) = (self.network().plus(2), u32::from(address.swap_bytes()));
         let padded = header.load(self.graph, 0, Width::Half);
         let flags = header.load(self.graph, 0, Width::Byte);
@@ -243,7 +244,7 @@ impl Site<'_> {
         Formula::all(vec![decnet, Formula::any(any)])
     }
 
-    /// `byte INDEX OP VALUE`.
+    /// Tests `byte INDEX OP VALUE`.
     pub(super) fn byte(&mut self, index: u32, operator: ByteOperator, value: u32) -> Formula {
         let (guard, frame) = self.frame();
         let byte = frame.load(self.graph, index, Width::Byte);

@@ -1,4 +1,4 @@
-//! What each term asks, at a stage at which all is known that it needs.
+//! The formula of each term, at a stage where everything it needs is known.
 
 mod address;
 mod frame;
@@ -16,10 +16,10 @@ use crate::ast::{Arith, ArithId, Ast, Primitive, Protocol};
 use crate::graph::{Graph, Meta, Value, ValueId, Width};
 use crate::{Beside, Options};
 
-/// `PACKET_OUTGOING` (linux/if_packet.h): a packet that this host sent.
+/// `PACKET_OUTGOING` (linux/if_packet.h): a packet sent by this host.
 const OUTGOING: u32 = 4;
 
-/// Where a term asks.
+/// A place in the plan where a term is tested.
 pub(super) struct Site<'a> {
     pub(super) graph: &'a mut Graph,
     pub(super) ast: &'a Ast,
@@ -29,7 +29,7 @@ pub(super) struct Site<'a> {
     pub(super) asked: &'a [Kind],
 }
 
-/// A protocol over IP: its number, and which versions of IP carry it.
+/// A protocol over IP: its number, and the IP versions that carry it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct OverIp {
     pub(super) number: u32,
@@ -37,7 +37,7 @@ pub(super) struct OverIp {
     pub(super) ip6: bool,
 }
 
-/// The protocol over IP that a word stands for, if it is one.
+/// Returns the protocol over IP that a keyword stands for, if any.
 pub(super) fn over_ip(protocol: Protocol) -> Option<OverIp> {
     let (number, ip4, ip6) = match protocol {
         Protocol::Tcp => (6, true, true),
@@ -56,7 +56,7 @@ pub(super) fn over_ip(protocol: Protocol) -> Option<OverIp> {
     Some(OverIp { number, ip4, ip6 })
 }
 
-/// The versions of IP and their like that a term tells apart.
+/// Returns the kinds of network header that a term distinguishes.
 pub(super) fn asks(ast: &Ast, primitive: &Primitive) -> Vec<Kind> {
     const BOTH: [Kind; 2] = [Kind::Ip4, Kind::Ip6];
     let of = |protocol: Protocol| match protocol {
@@ -90,13 +90,13 @@ pub(super) fn asks(ast: &Ast, primitive: &Primitive) -> Vec<Kind> {
     }
 }
 
-/// The kind that a number in the frame's header stands for, as an EtherType or as PPP has it.
+/// Returns the kind that a number in the frame's header stands for, as an EtherType or a PPP number.
 fn kind_of(number: u32) -> Option<Kind> {
     let number = of_ppp(number).unwrap_or(number);
     Kind::ASKED.into_iter().find(|kind| kind.ether_type().map(u32::from) == Some(number))
 }
 
-/// Up to where the headers must be found before a term can ask.
+/// Returns how many headers must be found before a term can be tested.
 pub(super) fn layer(ast: &Ast, primitive: &Primitive) -> Layer {
     let of = |protocol: Protocol| match protocol {
         Protocol::Link | Protocol::Radio => Layer::Frame,
@@ -141,7 +141,7 @@ pub(super) fn layer(ast: &Ast, primitive: &Primitive) -> Layer {
     }
 }
 
-/// Whether a term looks through a chain of headers by itself: where it does not, as in IPv4, its formula says so.
+/// Returns whether a term walks a chain of headers itself. Where it does not, as in IPv4, its formula is used.
 pub(super) fn walks_chain(primitive: &Primitive) -> bool {
     match *primitive {
         Primitive::ProtoChain { .. } | Primitive::Protocol(Protocol::Ah) => true,
@@ -150,20 +150,20 @@ pub(super) fn walks_chain(primitive: &Primitive) -> bool {
     }
 }
 
-/// A chain of headers that a term looks through.
+/// A chain of headers that a term walks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chain {
-    /// Where the first header begins.
+    /// Start of the first header.
     pub(super) header: Place,
-    /// Its number.
+    /// Number of the first header.
     pub(super) number: ValueId,
-    /// The number that is looked for.
+    /// Number to look for.
     pub(super) wanted: u32,
-    /// Whether all extension headers of IPv6 are walked, or the authentication header alone.
+    /// Whether to walk all IPv6 extension headers, or only the authentication header.
     pub(super) ip6: bool,
 }
 
-/// The accessors of arithmetic, from left to right, those of an index behind the one that it belongs to.
+/// Returns the accessors in arithmetic expressions, from left to right, an index after its accessor.
 pub(super) fn accessors(ast: &Ast, roots: [ArithId; 2]) -> Vec<(Protocol, ArithId)> {
     let mut found = Vec::new();
     let mut open: Vec<ArithId> = roots.into_iter().rev().collect();
@@ -182,7 +182,7 @@ pub(super) fn accessors(ast: &Ast, roots: [ArithId; 2]) -> Vec<(Protocol, ArithI
 }
 
 impl Site<'_> {
-    /// What `primitive` asks here, if it is not what [`Site::chain`] answers.
+    /// Returns the formula that `primitive` tests here, unless [`Site::chain`] returns a chain.
     pub(super) fn formula(&mut self, primitive: &Primitive) -> Formula {
         match primitive {
             Primitive::Host { protocol, direction, networks, .. } => {
@@ -230,7 +230,7 @@ impl Site<'_> {
         }
     }
 
-    /// The chain of headers that `primitive` looks through here, if it does.
+    /// Returns the chain of headers that `primitive` walks here, if any.
     pub(super) fn chain(&mut self, primitive: &Primitive) -> Option<Chain> {
         let (protocol, wanted) = match *primitive {
             Primitive::ProtoChain { protocol, number } => (protocol, number),
@@ -261,7 +261,7 @@ impl Site<'_> {
         self.level.network(self.graph, self.stage)
     }
 
-    /// The frame's number for what comes next is that of `ether_type`.
+    /// Tests whether the frame's payload is of type `ether_type`.
     fn is_kind(&mut self, ether_type: u32) -> Formula {
         let kind = self.kind();
         let ether_type = match self.level.link.numbers {
@@ -279,7 +279,7 @@ impl Site<'_> {
         Formula::equals(self.graph, kind, number)
     }
 
-    /// The packet is this protocol, over one of the versions of IP that carry it.
+    /// Tests for a protocol, over one of the IP versions that carry it.
     fn carries(&mut self, over: OverIp) -> Formula {
         let there = match self.kind() {
             Kind::Ip4 => over.ip4,
@@ -293,7 +293,7 @@ impl Site<'_> {
         Formula::equals(self.graph, protocol, over.number)
     }
 
-    /// The packet is whole or the first of its fragments, so that it has the transport header.
+    /// Tests whether the packet is not a later fragment, and so has the transport header.
     fn has_transport(&mut self) -> Formula {
         match self.stage {
             Stage::Later => Formula::Never,
@@ -336,7 +336,7 @@ impl Site<'_> {
         Formula::at_least(self.graph, length, bound).not()
     }
 
-    /// For whom the packet was or where it goes, in the numbers of [`Meta::PacketType`].
+    /// Returns the packet type, with the numbers of [`Meta::PacketType`].
     fn packet_type(&mut self) -> ValueId {
         match self.options.link_type {
             113 => self.graph.load(None, 0, Width::Half),
@@ -345,18 +345,18 @@ impl Site<'_> {
         }
     }
 
-    /// The packet is one that this host sent.
+    /// Tests for packets sent by this host.
     fn outbound(&mut self) -> Formula {
         let packet_type = self.packet_type();
         Formula::equals(self.graph, packet_type, OUTGOING)
     }
 
-    /// It is known to be one that this host did not send.
+    /// Tests for packets known not to be sent by this host.
     fn inbound(&mut self) -> Formula {
         let packet_type = self.packet_type();
         let perhaps_unknown = self.options.metadata == Beside::Direction;
         match self.graph.get(packet_type) {
-            // What is not known is beyond all that is.
+            // The number for an unknown direction is larger than all others.
             Value::Meta(_) if perhaps_unknown => Formula::at_least(self.graph, packet_type, OUTGOING).not(),
             _ => Formula::equals(self.graph, packet_type, OUTGOING).not(),
         }

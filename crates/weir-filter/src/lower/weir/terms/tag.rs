@@ -1,4 +1,4 @@
-//! What may stand between the link header and the network header: VLAN tags, MPLS labels, PPPoE.
+//! Headers between the link header and the network header: VLAN tags, MPLS labels, PPPoE.
 
 use super::Site;
 use crate::graph::{Graph, Operation, ValueId, Width};
@@ -8,7 +8,7 @@ use crate::lower::weir::stage::Stage;
 use crate::lower::weir::tunnel::MOST_LABELS;
 
 impl Site<'_> {
-    /// One of the VLAN tags has a number for which `matches` holds.
+    /// Tests whether `matches` holds for the VLAN ID of any tag.
     pub(super) fn tagged(&mut self, matches: impl Fn(&mut Graph, ValueId) -> Formula) -> Formula {
         self.tags(|graph, _, control| {
             let number = graph.with(Operation::And, control, 0x0fff);
@@ -16,7 +16,7 @@ impl Site<'_> {
         })
     }
 
-    /// One of the VLAN tags has this EtherType.
+    /// Tests whether any VLAN tag has this EtherType.
     pub(super) fn tag_type(&mut self, number: u32) -> Formula {
         if !self.level.link.has_tags() {
             return Formula::Never;
@@ -24,9 +24,9 @@ impl Site<'_> {
         self.tags(|graph, ether_type, _| Formula::equals(graph, ether_type, number))
     }
 
-    /// One of the VLAN tags is as `matches` asks: its EtherType and its control information.
+    /// Tests whether `matches` holds for any VLAN tag, given its EtherType and control information.
     fn tags(&mut self, matches: impl Fn(&mut Graph, ValueId, ValueId) -> Formula) -> Formula {
-        // At the fixed place there is a network header only if there is no tag.
+        // The network header is at the fixed offset only if there is no tag.
         if matches!(self.stage, Stage::Untagged | Stage::Fixed(_) | Stage::Plain) {
             return Formula::Never;
         }
@@ -47,7 +47,7 @@ impl Site<'_> {
         Formula::all(vec![self.has_link(), deeper])
     }
 
-    /// A stack of MPLS labels, of which one is `label`.
+    /// Tests for a stack of MPLS labels, with `label` among them if given.
     pub(super) fn mpls(&mut self, label: Option<u32>) -> Formula {
         let is_mpls = Formula::any(vec![self.is_kind(0x8847), self.is_kind(0x8848)]);
         let (Some(label), None) = (label, is_mpls.known()) else { return is_mpls };
@@ -63,7 +63,7 @@ impl Site<'_> {
         Formula::all(vec![is_mpls, deeper])
     }
 
-    /// A PPPoE session, with this number.
+    /// Tests for a PPPoE session, with this number if given.
     pub(super) fn pppoe(&mut self, session: Option<u32>) -> Formula {
         let is_session = self.is_kind(0x8864);
         let (Some(session), None) = (session, is_session.known()) else { return is_session };

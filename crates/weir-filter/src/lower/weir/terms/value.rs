@@ -1,4 +1,4 @@
-//! Arithmetic on the packet's bytes.
+//! Arithmetic on packet bytes.
 
 use foldhash::HashMap;
 
@@ -9,7 +9,7 @@ use crate::lower::weir::formula::Formula;
 use crate::lower::weir::place::Place;
 
 impl Site<'_> {
-    /// Two expressions, compared, if the packet has all headers that they count from.
+    /// Tests a comparison of two expressions, if the packet has all the headers they refer to.
     pub(super) fn relation(&mut self, left: ArithId, comparison: Comparison, right: ArithId) -> Formula {
         let mut guards = Vec::new();
         let mut asked: Vec<Protocol> = Vec::new();
@@ -37,7 +37,7 @@ impl Site<'_> {
         Formula::all(vec![guard, compared])
     }
 
-    /// The packet has the header that `protocol[...]` counts from.
+    /// Tests whether the packet has the header that `protocol[...]` counts from.
     fn has_header(&mut self, protocol: Protocol) -> Formula {
         match protocol {
             Protocol::Link => self.frame().0,
@@ -49,7 +49,7 @@ impl Site<'_> {
         }
     }
 
-    /// Where that header begins.
+    /// Returns the start of that header.
     fn header(&mut self, protocol: Protocol) -> Place {
         match protocol {
             Protocol::Link => self.level.frame(self.graph),
@@ -59,7 +59,7 @@ impl Site<'_> {
         }
     }
 
-    /// The value of an expression; not recursive, since it may be nested as deep as the text is long.
+    /// Returns the value of an expression. Not recursive: it may be nested as deep as the text is long.
     fn evaluate(&mut self, root: ArithId, values: &mut HashMap<ArithId, ValueId>) -> ValueId {
         let mut open = vec![root];
         while let Some(&id) = open.last() {

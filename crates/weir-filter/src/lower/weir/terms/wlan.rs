@@ -7,18 +7,18 @@ use crate::graph::Width;
 use crate::lower::weir::formula::Formula;
 use crate::lower::weir::place::Place;
 
-/// Bits of the frame control field's first byte: neither is set in management frames, both in extensions.
+/// Bits in the first byte of frame control: neither is set in management frames, both are set in extension frames.
 const CONTROL: u32 = 0x04;
 const DATA: u32 = 0x08;
 const TYPE: u32 = CONTROL | DATA;
-/// Clear to send, acknowledgement: type and subtype.
+/// Type and subtype of clear-to-send and acknowledgement frames.
 const WITHOUT_TRANSMITTER: [u32; 2] = [0xc4, 0xd4];
-/// Bits of its second byte.
+/// Bits in the second byte of frame control.
 pub(super) const TO_DS: u32 = 0x01;
 pub(super) const FROM_DS: u32 = 0x02;
 
 impl Site<'_> {
-    /// A byte of the frame is `value` under `mask`.
+    /// Tests a byte of the frame under a mask.
     pub(super) fn wlan_byte(&mut self, at: u32, mask: u32, value: u32) -> Formula {
         let byte = self.level.frame(self.graph).load(self.graph, at, Width::Byte);
         Formula::masked(self.graph, byte, mask, value)
@@ -29,14 +29,14 @@ impl Site<'_> {
         Formula::any_bit(self.graph, byte, bit)
     }
 
-    /// What `ask` asks of the addresses that `direction` means.
+    /// Applies `ask` to the addresses that `direction` selects.
     pub(super) fn wlan_addresses(
         &mut self,
         direction: Direction,
         mut ask: impl FnMut(&mut Self, Place) -> Formula,
     ) -> Formula {
         let frame = self.level.frame(self.graph);
-        // Addresses 1 to 4, the last behind the sequence control.
+        // Addresses 1 to 4; the last one follows the sequence control.
         let address = |number: usize| frame.plus([4, 10, 16, 24][number - 1]);
         let managing = self.wlan_byte(0, TYPE, 0);
         let guard = match direction {
@@ -70,7 +70,7 @@ impl Site<'_> {
         Formula::all(vec![guard, ask(self, address(number))])
     }
 
-    /// Source or destination of a data frame, which may be relayed on either side.
+    /// Tests the source or destination of a data frame, which may be relayed on either side.
     fn data_address(
         &mut self,
         of_source: bool,
