@@ -1,4 +1,4 @@
-//! `weir capture`: packets from interfaces into a file, a pipe, or just a number.
+//! `weir capture`: captures packets to a file or a pipe, or just counts them.
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -19,10 +19,10 @@ use crate::metrics::{Bound, Metrics};
 use crate::stop::{Stop, Until};
 use crate::{cut_off, interfaces, opening, report, style};
 
-/// How often a loss is looked for, to mark it in the file as a point of time.
+/// Time between checks for losses, which are marked in the file.
 const LOSS_PERIOD: Duration = Duration::from_secs(1);
 
-/// How long SIGUSR2 waits for packets that are held back to be put in order.
+/// Longest wait of SIGUSR2 for packets that are held back for sorting.
 const LONGEST_FLUSH: Duration = Duration::from_millis(100);
 
 /// Runs the command.
@@ -47,23 +47,23 @@ fn to_stdout(args: &CaptureArgs) -> bool {
     args.write.as_deref() == Some(Path::new("-"))
 }
 
-/// A capture that runs, and what is to become of its packets.
+/// A running capture and the destination of its packets.
 struct Run<'a> {
     args: &'a CaptureArgs,
     until: Until,
     capture: Capture,
     interfaces: Vec<Interface>,
-    /// None: not confined.
+    /// `None`: not confined.
     confinement: Option<Confinement>,
     writer: Option<Writer>,
     live: Option<Live>,
     metrics: Option<Metrics>,
     control: Option<Control>,
-    /// Last, for it removes the sockets of what is above.
+    /// Last, because dropping it removes the sockets of the fields above.
     _helpers: Option<Arc<Helpers>>,
-    /// Filters that have come into force, and are not marked in the file yet.
+    /// Filter changes that are not marked in the file yet.
     marks: Marks,
-    /// Packets that were taken from the engine to be kept: written, or counted where no file is asked for.
+    /// Packets taken from the engine to be kept: written, or counted if there is no file.
     handled: u64,
 }
 
@@ -73,8 +73,8 @@ impl<'a> Run<'a> {
         let metrics = args.live.metrics.bind()?;
         let listening = args.live.control.listen()?;
         let user = args.live.user.find()?;
-        // What files are written through is made, and who opens them is started, while that is possible: before there are
-        // other threads and other rights.
+        // The means to write files, and the process that opens them, must exist before there are other threads and
+        // fewer rights.
         let mut options = args.writer_options();
         let sockets = metrics.as_ref().and_then(Bound::path).into_iter();
         let sockets = sockets.chain(listening.iter().map(Listening::path)).map(Path::to_owned).collect();
@@ -95,7 +95,7 @@ impl<'a> Run<'a> {
         until.begin();
         listening.iter().try_for_each(|listening| listening.prepare(&capture.exchange()))?;
         let interfaces = capture.interfaces().to_vec();
-        // Before the first file, so that it can be written as all that follow it.
+        // Before the first file, so that it can be written in the same way as all later ones.
         let confinement = args.live.confine.confine_as(&user, Needs::to_capture)?;
         let writer = args.write.as_deref().map(|path| {
             let described: Vec<_> = interfaces.iter().map(FileInterface::from).collect();
@@ -135,7 +135,7 @@ impl<'a> Run<'a> {
         Ok(run)
     }
 
-    /// Takes chunks until there is a reason to stop.
+    /// Processes chunks until there is a reason to stop.
     fn until_stopped(&mut self) -> Result<Stop, Failure> {
         let start = Instant::now();
         let mut redraw = self.live.is_some().then_some(start);
@@ -191,7 +191,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// The next chunk. Before it sleeps for one, chunks that are on their way to the disk go back to the pool.
+    /// Returns the next chunk. Before sleeping, it completes pending writes, so that their chunks return to the pool.
     fn next(&mut self, wait: Duration) -> Result<Option<Chunk>, Failure> {
         if let Some(writer) = &mut self.writer {
             if let Some(chunk) = self.capture.next(Duration::ZERO)? {
@@ -215,7 +215,7 @@ impl<'a> Run<'a> {
         Ok(if self.args.is_by_time() { writer.gather(chunk) } else { writer.write(chunk) }?)
     }
 
-    /// Brings what was captured up to now to the file.
+    /// Writes everything captured so far to the file.
     fn flush(&mut self) -> Result<(), Failure> {
         let captured = self.capture.account()?.total().captured;
         self.capture.hurry();
@@ -227,7 +227,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Takes in filters that have come into force, and marks those that `due` gives.
+    /// Collects filter changes, and marks those that `due` returns.
     fn follow_filter(&mut self, due: impl Fn(&mut Marks, &Account) -> Option<Change>) -> Result<(), Failure> {
         let changes = self.control.as_ref().map(Control::changes).unwrap_or_default();
         if changes.is_empty() && self.marks.is_empty() {
@@ -257,14 +257,14 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Begins the next file, whose time has come.
+    /// Starts the next file when its time has come.
     fn rotate_by_time(&mut self) -> Result<(), Failure> {
         let account = self.capture.account()?;
         self.writer.iter_mut().try_for_each(|writer| writer.tick(&account))?;
         Ok(())
     }
 
-    /// Says what there is to say of finished files.
+    /// Prints the warnings about finished files.
     fn warn(&mut self) {
         let warnings = self.writer.as_mut().map(Writer::warnings).unwrap_or_default();
         if let Some(live) = self.live.as_ref().filter(|_| !warnings.is_empty()) {
@@ -275,7 +275,7 @@ impl<'a> Run<'a> {
         }
     }
 
-    /// Stops the engine, brings everything that was captured to the file, closes it, and says how it went.
+    /// Stops the engine, writes everything captured to the file, closes it, and reports the result.
     fn finish(mut self, end: Result<Stop, Failure>) -> Result<(), Failure> {
         let stopped = self.capture.stop().map_err(Failure::from);
         let drained = self.drain();
@@ -294,7 +294,7 @@ impl<'a> Run<'a> {
             live.clear();
         }
         self.warn();
-        // The first thing that went wrong is the reason for the others.
+        // The first error is the cause of the others.
         let result = end.and_then(|stop| stopped.and(drained).and(closed).and(counted).map(|()| stop));
         let mut summary = self.summary(&account);
         summary.close(self.handled, &result);
@@ -306,7 +306,7 @@ impl<'a> Run<'a> {
         self.args.live.loss.end(result.and(printed), report::loss(&summary), !self.args.quiet)
     }
 
-    /// Takes what is still in the pool: all of it, for what the writer refuses has to be counted, too.
+    /// Takes everything left in the pool, because packets that the writer rejects must be counted, too.
     fn drain(&mut self) -> Result<(), Failure> {
         let mut result = Ok(());
         while let Some(chunk) = self.capture.next(Duration::ZERO)? {
@@ -326,7 +326,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Writes the counters into the file when a loss has happened since they were last looked at.
+    /// Writes the counters to the file if packets have been lost since the last check.
     fn mark_loss(&mut self, lost: &mut u64) -> Result<(), Failure> {
         let account = self.capture.account()?;
         let total = account.total();
@@ -340,7 +340,7 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Writes the counters into the file as they stand: a point of time at which something has happened.
+    /// Writes the current counters to the file, to mark an event.
     fn mark(&mut self) -> Result<(), Failure> {
         if let Some(writer) = &mut self.writer {
             writer.statistics(&self.capture.account()?)?;

@@ -1,4 +1,4 @@
-//! `weir completions SHELL`: what a shell needs to complete the command line, from the same definitions that read it.
+//! `weir completions SHELL`: prints a shell completion script, generated from the definitions of the command line.
 
 use std::io::{self, Write};
 

@@ -1,6 +1,6 @@
-//! `weir count`: how many packets, how fast, how many lost; each interval, in total and per queue.
+//! `weir count`: packets, rates and losses per interval, in total and per queue.
 //!
-//! Payload is not read unless asked to: a chunk knows how many packets it holds.
+//! Payload is not read unless requested, because a chunk knows its number of packets.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     let user = args.live.user.find()?;
     let sockets = metrics.as_ref().and_then(Bound::path).into_iter();
     let sockets = sockets.chain(listening.iter().map(Listening::path)).map(Path::to_owned).collect();
-    // Before there are other threads and other rights.
+    // Before there are other threads and fewer rights.
     let _removes_sockets = match args.live.confine.is_on() || user.asked_for().is_some() {
         true => Helpers::start(None, &WriterOptions::default(), user.asked_for(), sockets)?,
         false => None,
@@ -78,20 +78,20 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     run.finish(end)
 }
 
-/// A capture that is counted.
+/// A running count.
 struct Run<'a> {
     args: &'a CountArgs,
     until: Until,
     capture: Capture,
     interfaces: Vec<Interface>,
-    /// None: not confined.
+    /// `None`: not confined.
     confinement: Option<Confinement>,
     metrics: Option<Metrics>,
     control: Option<Control>,
     lines: Lines<'a>,
-    /// What this thread does with what it takes.
+    /// The work of this thread.
     own: Work,
-    /// Those that take everything; none: this thread does.
+    /// The handlers, which receive all packets; `None`: this thread does.
     crew: Option<Crew>,
 }
 
@@ -110,7 +110,7 @@ impl Run<'_> {
                 style::print(&report::account(&summary, style::stderr()));
             }
             if now >= tick {
-                // From the plan, so that lines do not drift; but what was missed is not made up for.
+                // Lines follow the schedule, so that they do not drift; missed ones are skipped.
                 tick = if now < tick + interval { tick + interval } else { now + interval };
                 let account = self.capture.account()?;
                 match self.lines.print(&account) {
@@ -134,7 +134,7 @@ impl Run<'_> {
         }
     }
 
-    /// Leaves the account for who asks, and tells of filters that have come into force.
+    /// Publishes the account for clients, and reports filter changes.
     fn follow_filter(&mut self, now: Instant) -> Result<(), Failure> {
         let Some(control) = &mut self.control else { return Ok(()) };
         for change in control.changes() {
@@ -152,7 +152,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Takes what is left. What the handlers have done, if there are any.
+    /// Processes what is left. Returns the work of the handlers, if there are any.
     fn drain(&mut self) -> (Vec<Work>, Result<(), Failure>) {
         let stopped = self.capture.stop().map_err(Failure::from);
         let (done, joined) = self.crew.take().map_or((Vec::new(), Ok(())), Crew::join);
@@ -170,9 +170,9 @@ impl Run<'_> {
         let (others, drained) = self.drain();
         interfaces::tell_events(&mut self.capture, None);
         let account = self.capture.account()?;
-        // Whoever has closed the pipe wants to read no more.
+        // Whoever closed the pipe wants no more output.
         let piped = matches!(end, Ok(Stop::Pipe));
-        // The interval that was cut short: so the intervals add up to the account.
+        // The last, shorter interval, so that the intervals add up to the account.
         let printed = if piped { Ok(()) } else { self.lines.print(&account).map_err(cannot_print) };
         let result = end.and_then(|stop| drained.and(printed).map(|()| stop));
 
@@ -200,30 +200,30 @@ fn cannot_print(error: io::Error) -> Failure {
     Failure::new(format_args!("write to standard output: {error}"))
 }
 
-/// One interval, in numbers.
+/// The numbers of an interval.
 #[derive(Debug, Serialize)]
 struct Interval {
     /// Always `interval`.
     r#type: &'static str,
-    /// Since the capture began.
+    /// Time since the start of the capture.
     elapsed_seconds: f64,
     /// Length of this interval.
     seconds: f64,
     #[serde(flatten)]
     growth: Growth,
-    /// Missed by the card or its driver.
+    /// Packets missed by the card or its driver.
     nic_lost: u64,
     queues: Vec<QueueGrowth>,
 }
 
-/// What came in an interval.
+/// The packets of an interval.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 struct Growth {
     packets: u64,
     bytes: u64,
     packets_per_second: f64,
     bits_per_second: f64,
-    /// At the hook: no free chunk, or an error.
+    /// Packets lost at the hook: no free chunk, or an error.
     lost: u64,
 }
 
@@ -233,7 +233,7 @@ struct QueueGrowth {
     queue: u32,
     #[serde(flatten)]
     growth: Growth,
-    /// Closed chunks that wait, at the end of the interval.
+    /// Closed chunks that are waiting at the end of the interval.
     ready: u32,
 }
 
@@ -250,7 +250,7 @@ impl Growth {
     }
 }
 
-/// Prints an interval at a time and remembers the last, from which growth follows.
+/// Prints intervals. It remembers the last counters, from which the growth is computed.
 struct Lines<'a> {
     args: &'a CountArgs,
     last: Option<Account>,
@@ -341,7 +341,7 @@ fn growth_row(name: &str, growth: &Growth, nic: &str) -> String {
     )
 }
 
-/// Columns wide enough for 100 Mpps and interface names of the kernel's 15 bytes.
+/// Columns are wide enough for 100 Mpps and interface names of up to 15 bytes, the kernel's limit.
 fn row(name: &str, packets_rate: &str, bit_rate: &str, packets: &str, lost: &str, nic: &str) -> String {
     let row = format!("{name:>18}  {packets_rate:>9}  {bit_rate:>12}  {packets:>13}  {lost:>11}  {nic:>11}");
     row.trim_end().to_owned()

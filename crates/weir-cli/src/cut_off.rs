@@ -1,4 +1,4 @@
-//! What `--mode exclusive` would take from this host: its own addresses, and the login through which weir was started.
+//! What the host would lose with `--mode exclusive`: traffic for its own addresses, and the login that started weir.
 
 use std::env;
 use std::net::IpAddr;
@@ -12,7 +12,7 @@ use crate::failure::Failure;
 use crate::interfaces::Chosen;
 use crate::style;
 
-/// Refuses to capture on interfaces through which this host is reached, if nothing would be left of what arrives there.
+/// Rejects interfaces whose addresses the host uses, if it would lose all traffic for them.
 pub(crate) fn check(origin: &OriginArgs, interfaces: &[Chosen]) -> Result<(), Failure> {
     if !origin.may_cut_off() {
         return Ok(());
@@ -38,16 +38,16 @@ pub(crate) fn check(origin: &OriginArgs, interfaces: &[Chosen]) -> Result<(), Fa
     Ok(())
 }
 
-/// The address of this host in `SSH_CONNECTION`: client, its port, server, its port.
+/// Returns this host's address from `SSH_CONNECTION`: client, its port, server, its port.
 fn login(connection: &str) -> Option<IpAddr> {
     let server = connection.split_whitespace().nth(2)?;
-    // Behind it may be the interface of a link-local one.
+    // A link-local address may be followed by its interface.
     let address: IpAddr = server.split('%').next()?.parse().ok()?;
     Some(address.to_canonical())
 }
 
-/// The addresses that get what `interface` receives, and the interfaces that have them: itself and those that stand on it.
-/// Each IPv6 interface has a link-local address by itself: those do not count, but for that of a login.
+/// Returns the addresses reached through `interface`, and the interfaces that have them: itself and those on top of it.
+/// Every IPv6 interface has a link-local address, which counts only if a login uses it.
 fn cut_off<'a>(
     interface: &str,
     links: &'a [Link],
@@ -59,7 +59,7 @@ fn cut_off<'a>(
     while let Some(&below) = through.get(looked_at) {
         looked_at += 1;
         for link in links {
-            // The lower end of a veth pair is the other one.
+            // The lower link of a veth interface is its peer.
             let stands_on = link.lower == Some(below.index) && link.kind.as_deref() != Some("veth");
             let above = stands_on || below.master == Some(link.index);
             if above && through.iter().all(|one| one.index != link.index) {
@@ -78,7 +78,7 @@ fn cut_off<'a>(
     through.into_iter().flat_map(of).collect()
 }
 
-/// One address, as people are told of it.
+/// Returns the description of an address.
 fn said(&(name, ip): &(&str, IpAddr), interface: &str, login: Option<IpAddr>) -> String {
     let place = if name == interface { String::new() } else { format!(" on {name}") };
     let own = if Some(ip) == login { " (this login goes through it)" } else { "" };

@@ -1,6 +1,6 @@
-//! `weir demo`: a capture of real traffic, in a network of its own, of which only the capture file is left.
+//! `weir demo`: a capture of real traffic in a private network. Only the capture file remains.
 //!
-//! The capture is the command that a user would type, run as a program of its own in the receiving namespace.
+//! The capture is the command that a user would type, run as a separate program in the receiving namespace.
 
 use std::env;
 use std::fs;
@@ -17,22 +17,22 @@ use crate::args::DemoArgs;
 use crate::failure::Failure;
 use crate::{style, units};
 
-/// Bytes of the TCP transfer.
+/// Size of the TCP transfer in bytes.
 const TRANSFER: u64 = 64 << 20;
-/// Packets of the burst.
+/// Number of packets in the burst.
 const BURST: u64 = 1_000_000;
-/// The smallest Ethernet frame, without its checksum.
+/// Size of the smallest Ethernet frame, without its checksum.
 const SMALL: usize = 60;
-/// How long the capture may take to begin; some hundred milliseconds is normal.
+/// Longest wait for the capture to begin; normally, it takes some hundred milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// What is on its way when the sender has finished arrives within this.
+/// Time for packets in transit to arrive, after the sender has finished.
 const SETTLE: Duration = Duration::from_millis(300);
 
 /// Runs the command.
 pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let paint = style::stderr();
     let file = args.dir.join("weir-demo.pcapng");
-    // Removed and not overwritten, so that a link that somebody left in /tmp leads nowhere.
+    // Removed rather than overwritten, in case somebody has planted a link in /tmp.
     match fs::remove_file(&file) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             return Err(Failure::new(format_args!("remove {}: {error}", file.display())));
@@ -107,7 +107,7 @@ struct Capture {
     file: PathBuf,
 }
 
-/// Of the account, what the demo looks at.
+/// The part of the account that the demo uses.
 #[derive(serde::Deserialize)]
 struct Account {
     captured: u64,
@@ -119,7 +119,7 @@ struct Account {
 impl Capture {
     fn start(network: &Network, file: &Path) -> Result<Self, Failure> {
         let port = &network.pair().rx;
-        // An interface with an address is one that the host works with, where `auto` would rather disturb nothing.
+        // An interface with an address is in use by the host, so `auto` would choose an unobtrusive source.
         let mut words = vec!["capture", "-i", &port.name, "--source", "xdp", "-B", "128MiB", "-w"];
         let name = file.display().to_string();
         words.push(&name);
@@ -135,7 +135,7 @@ impl Capture {
         Ok(capture)
     }
 
-    /// The file has a start once the capture is attached.
+    /// Waits for the start of the file, which is written once the capture is attached.
     fn wait_until_begun(&mut self) -> Result<(), Failure> {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
@@ -143,7 +143,7 @@ impl Capture {
                 return Ok(());
             }
             if let Ok(Some(status)) = self.program.try_wait() {
-                // It has said why.
+                // It has printed the reason.
                 return Err(Failure::new(format_args!("weir capture ended: {status}")));
             }
             thread::sleep(Duration::from_millis(5));
@@ -151,7 +151,7 @@ impl Capture {
         Err(Failure::new(format_args!("weir capture did not begin within {} s", PATIENCE.as_secs())))
     }
 
-    /// Ctrl-C, and the account.
+    /// Sends Ctrl-C and returns the account.
     fn finish(&mut self) -> Result<Account, Failure> {
         let cannot = |what: &str, error: &dyn std::fmt::Display| {
             Failure::new(format_args!("{what} weir capture: {error}"))
@@ -170,7 +170,7 @@ impl Capture {
 
 impl Drop for Capture {
     fn drop(&mut self) {
-        // Whatever has gone wrong, nothing is left running. It fails where the program has ended already.
+        // Whatever went wrong, nothing is left running. This fails if the program has ended already.
         let _ended = self.program.kill().and_then(|()| self.program.wait());
     }
 }
@@ -192,7 +192,7 @@ impl Account {
     }
 }
 
-/// A line of the demo, over whatever the live line of the capture has drawn.
+/// Prints a line of the demo over the capture's live line.
 fn say(line: &str) {
     if style::terminal() {
         style::draw("\r\x1b[K");

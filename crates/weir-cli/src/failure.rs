@@ -1,4 +1,4 @@
-//! Why a command did not succeed: one message, perhaps what to do about it, and the exit status.
+//! A failed command: a message, an optional hint, and the exit status.
 
 use std::fmt::Display;
 use std::process::ExitCode;
@@ -7,7 +7,7 @@ use weir::writer::WriteError;
 
 use crate::style;
 
-/// The end of a command that did not succeed.
+/// The failure of a command.
 #[derive(Debug)]
 pub(crate) struct Failure {
     status: u8,
@@ -16,32 +16,32 @@ pub(crate) struct Failure {
 }
 
 impl Failure {
-    /// The command line was wrong: exit status 2.
+    /// Creates a failure for a wrong command line: exit status 2.
     pub(crate) fn usage(message: impl Into<String>) -> Self {
         Self { status: 2, message: message.into(), hint: None }
     }
 
-    /// All went well, and packets were lost: exit status 3.
+    /// Creates a failure for a successful run with lost packets: exit status 3.
     pub(crate) fn loss(message: String) -> Self {
         Self { status: 3, message, hint: None }
     }
 
-    /// Everything else: exit status 1. `message` is `operation object: cause`.
+    /// Creates any other failure: exit status 1. `message` is `operation object: cause`.
     pub(crate) fn new(message: impl Display) -> Self {
         Self { status: 1, message: message.to_string(), hint: None }
     }
 
-    /// Adds what the user can do about it.
+    /// Adds advice for the user.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The message alone, for the account.
+    /// Returns the message without the hint, for the account.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
-    /// Prints it on standard error and gives the exit status.
+    /// Prints the failure on standard error and returns the exit status.
     pub(crate) fn report(&self) -> ExitCode {
         let paint = style::stderr();
         style::say(format_args!("{}: {}", paint.red("weir"), self.message));
@@ -71,7 +71,7 @@ impl From<weir::Error> for Failure {
             Error::Shape(_) => Some("the pool of a queue is -B, or --chunks times --chunk-size".to_owned()),
             _ => error.hint(),
         };
-        // That of a filter shows the place in lines below one another, that of a program the verifier's last words.
+        // A filter error points at its position, on separate lines; a load error ends with the verifier's last lines.
         let message = match error {
             Error::Filter(_) | Error::Load { .. } | Error::FilterRefused { .. } => error.to_string(),
             _ => style::visible(&error.to_string()),
@@ -82,7 +82,7 @@ impl From<weir::Error> for Failure {
 
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
-        // Its text says what to do, too.
+        // The text includes advice.
         Self::new(style::visible(&error.to_string()))
     }
 }

@@ -1,5 +1,5 @@
-//! The options of `weir capture` for its files: when one ends and the next begins, which are kept, and compression. Letters
-//! and meanings are tcpdump's, sizes and times have units.
+//! The options of `weir capture` for its files: rotation, retention and compression. Letters and meanings are
+//! tcpdump's, except that sizes and times have units.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -89,7 +89,7 @@ pub(crate) struct FilesArgs {
 }
 
 impl FilesArgs {
-    /// Rules between values; `file`: that of -w.
+    /// Checks rules between values; `file`: that of -w.
     pub(crate) fn check(&self, file: Option<&Path>) -> Result<(), String> {
         let rotates = self.rotation().rotates();
         if self.rotate_files.is_some() && !rotates {
@@ -123,7 +123,7 @@ impl FilesArgs {
         }
     }
 
-    /// `options`, with what these arguments say of them.
+    /// Applies these arguments to `options`.
     pub(crate) fn apply(&self, options: WriterOptions, file: Option<&Path>) -> WriterOptions {
         WriterOptions {
             compression: self.compress.or_else(|| file.and_then(Compression::of_name)).unwrap_or_default(),
@@ -138,7 +138,7 @@ impl FilesArgs {
     }
 }
 
-/// A name that says another compression than `--compress` misleads who reads it.
+/// Rejects a file name whose ending contradicts `--compress`, as it would mislead readers.
 pub(crate) fn named_as_asked(asked: Option<Compression>, file: Option<&Path>) -> Result<(), String> {
     let named = file.and_then(Compression::of_name);
     if let (Some(asked), Some(named)) = (asked, named)
@@ -149,7 +149,8 @@ pub(crate) fn named_as_asked(asked: Option<Compression>, file: Option<&Path>) ->
     Ok(())
 }
 
-/// Where files of this name are made: the part of it in which no time stands, or a file beside them.
+/// Returns the place where files of this name are created: the part of the path without time conversions, or a file
+/// beside them.
 pub(crate) fn place(file: &Path) -> PathBuf {
     let steady = |path: &&Path| {
         path.parent().is_none_or(|parent| !parent.as_os_str().as_encoded_bytes().contains(&b'%'))

@@ -1,7 +1,7 @@
-//! The filter on the command line: as one argument (`-f`), as the words behind everything else, or in a file (`-F`).
+//! The filter on the command line: as one argument (`-f`), as the last words, or in a file (`-F`).
 //!
-//! Words are the command's own argument, because where they stand differs: `weir capture -i eth0 tcp port 80`, but
-//! `weir read FILE... -- tcp port 80`, where any word might be the name of another file.
+//! The words are arguments of each command, because their position differs: `weir capture -i eth0 tcp port 80`, but
+//! `weir read FILE... -- tcp port 80`, where any word could be another file name.
 
 use std::fs;
 use std::io::{self, Read};
@@ -40,7 +40,7 @@ pub(crate) struct FilterArgs {
     netmask: Option<Ipv4Addr>,
 }
 
-/// A mask, or how many bits it has.
+/// Parses a mask or a prefix length.
 fn netmask(text: &str) -> Result<Ipv4Addr, String> {
     let bits = text.strip_prefix('/').unwrap_or(text).parse::<u32>().ok().filter(|&bits| bits <= 32);
     let mask = match bits {
@@ -51,7 +51,7 @@ fn netmask(text: &str) -> Result<Ipv4Addr, String> {
     mask.filter(is_mask).ok_or_else(|| "a mask is 255.255.255.0, or /24".to_owned())
 }
 
-/// A filter as it was written.
+/// A filter as the user wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Expression {
     pub(crate) text: String,
@@ -59,7 +59,7 @@ pub(crate) struct Expression {
 }
 
 impl FilterArgs {
-    /// What is asked for, `words` being those that the command itself has taken; `None`: every packet.
+    /// Returns the requested expression; `None`: every packet. `words`: those that the command itself has received.
     pub(crate) fn expression(&self, words: &[String]) -> Result<Option<Expression>, Failure> {
         let given = [self.filter.is_some(), self.filter_file.is_some(), !words.is_empty()];
         if given.into_iter().filter(|&given| given).count() > 1 {
@@ -76,7 +76,7 @@ impl FilterArgs {
         Ok(Some(Expression { text, dialect: self.dialect.into() }))
     }
 
-    /// The same as the engine takes it.
+    /// Returns the requested filter for the engine.
     pub(crate) fn filter(&self, words: &[String]) -> Result<Option<Filter>, Failure> {
         let expression = self.expression(words)?;
         let filter = |Expression { text, dialect }| {

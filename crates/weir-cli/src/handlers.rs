@@ -1,4 +1,4 @@
-//! `--handlers`: many threads take packets, each by itself.
+//! `--handlers`: several threads process packets independently.
 
 use std::ops::ControlFlow;
 use std::str::FromStr;
@@ -83,20 +83,20 @@ impl From<SteerArg> for Steer {
 }
 
 impl HandlersArgs {
-    /// Whether there are to be any, and whether they are to help one another.
+    /// Returns whether there are handlers, and whether they help each other.
     pub(crate) fn wanted(&self) -> (bool, bool) {
         (self.handlers.is_some(), self.advanced)
     }
 
-    /// Has packets steered as asked for.
+    /// Configures steering as requested.
     pub(crate) fn apply(&self, builder: Builder) -> Builder {
         let Some((by, handlers)) = self.steer.zip(self.handlers) else { return builder };
-        // What is beyond u32 is beyond what there can be, and the engine says so.
+        // A number beyond u32 is too large in any case, and the engine rejects it.
         let targets = self.targets.unwrap_or_else(|| u32::try_from(handlers).unwrap_or(u32::MAX));
         builder.steer(by.into(), targets)
     }
 
-    /// What is asked of handlers; `None`: one thread does everything.
+    /// Returns the plan for the handlers; `None`: one thread does everything.
     pub(crate) fn plan(&self, order: Order) -> Option<Plan> {
         let plan = Plan::new(self.handlers?).pin(self.pin.iter().copied()).order(order);
         let percent = self.threshold.map_or(DEFAULT_THRESHOLD, |threshold| threshold.0);
@@ -105,7 +105,7 @@ impl HandlersArgs {
     }
 }
 
-/// `60%` or `60`.
+/// A percentage, `60%` or `60`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Percent(u8);
 
@@ -121,7 +121,7 @@ impl FromStr for Percent {
     }
 }
 
-/// `0-3,6`.
+/// A list of queues, such as `0-3,6`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct QueueList(Vec<usize>);
 
@@ -129,7 +129,7 @@ impl FromStr for QueueList {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        /// No device has more.
+        /// Most queues; no device has more.
         const MOST: usize = 1 << 16;
         let wrong = || format!("allowed are numbers of queues below {MOST}, such as 0-3 or 0,2,5-7");
         let mut queues = Vec::new();
@@ -145,12 +145,12 @@ impl FromStr for QueueList {
     }
 }
 
-/// Packets that are still wanted, by whichever thread takes them.
+/// The number of packets still wanted, shared by all threads.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget(Option<Arc<AtomicU64>>);
 
 impl Budget {
-    /// `None`: all.
+    /// `None`: no limit.
     pub(crate) fn new(packets: Option<u64>) -> Self {
         Self(packets.map(|packets| Arc::new(AtomicU64::new(packets))))
     }
@@ -159,23 +159,23 @@ impl Budget {
         self.0.as_ref().is_some_and(|left| left.load(Ordering::Relaxed) == 0)
     }
 
-    /// How many of `packets` packets are still wanted; they are counted.
+    /// Returns how many of `packets` packets are still wanted, and deducts them.
     pub(crate) fn take(&self, packets: usize) -> usize {
         let Some(left) = &self.0 else { return packets };
         let all = packets as u64;
-        // Relaxed: whoever takes from it gets what nobody else does, and that is all.
+        // Relaxed, because each thread only needs a share that no other thread gets.
         let taken = |left: u64| Some(left.saturating_sub(all));
         let before = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).unwrap_or(0);
         usize::try_from(before).unwrap_or(usize::MAX).min(packets)
     }
 }
 
-/// What one thread does with packets, and has found.
+/// The work of one thread on packets, with its results.
 #[derive(Debug)]
 pub(crate) struct Work {
     budget: Budget,
     payload: Payload,
-    /// Packets that were taken.
+    /// Packets processed.
     pub(crate) handled: u64,
 }
 
@@ -190,7 +190,7 @@ impl Work {
         self.payload.take(&share);
     }
 
-    /// What has been found by this and by `others`.
+    /// Returns the combined results of this and `others`.
     pub(crate) fn finish(self, others: impl IntoIterator<Item = Self>) -> (u64, Findings) {
         let first = (self.handled, self.payload.finish());
         others.into_iter().fold(first, |(handled, findings), other| {
@@ -199,7 +199,7 @@ impl Work {
     }
 }
 
-/// The threads.
+/// The handler threads.
 #[derive(Debug)]
 pub(crate) struct Crew(Vec<JoinHandle<Result<Work, weir::Error>>>);
 
@@ -227,7 +227,7 @@ impl Crew {
         Ok(Self(threads))
     }
 
-    /// Waits until all have taken what was left. What they have done, and the first thing that went wrong.
+    /// Waits until all remaining packets are processed. Returns the results, and the first error.
     pub(crate) fn join(self) -> (Vec<Work>, Result<(), Failure>) {
         let (mut done, mut result) = (Vec::new(), Ok(()));
         for (number, thread) in self.0.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Which interfaces there are, and which one is meant when none is named.
+//! Finds the interfaces to capture on.
 
 use std::io::{self, Write};
 
@@ -10,7 +10,7 @@ use crate::failure::Failure;
 use crate::live::Live;
 use crate::style;
 
-/// An interface to capture on, and where it is: `None` is here.
+/// An interface to capture on, and its namespace; `None`: the current one.
 #[derive(Debug)]
 pub(crate) struct Chosen {
     namespace: Option<Namespace>,
@@ -18,12 +18,12 @@ pub(crate) struct Chosen {
 }
 
 impl Chosen {
-    /// Its own name.
+    /// Returns its name.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
 
-    /// Does `look` where it is.
+    /// Runs `look` in its namespace.
     pub(crate) fn inside<R: Send>(&self, look: impl FnOnce() -> R + Send) -> Result<R, Failure> {
         match &self.namespace {
             Some(namespace) => Ok(namespace.inside(look)?),
@@ -31,7 +31,7 @@ impl Chosen {
         }
     }
 
-    /// Adds it to what a capture is asked for.
+    /// Adds the interface to a capture.
     pub(crate) fn add_to(&self, builder: Builder) -> Builder {
         match &self.namespace {
             Some(namespace) => builder.interface_in(namespace, &self.name),
@@ -40,8 +40,8 @@ impl Chosen {
     }
 }
 
-/// The interfaces named on the command line, in each of the namespaces named there, or those that are meant when none is;
-/// says which.
+/// Returns the interfaces named on the command line, in each of the namespaces named there. If none is named, chooses
+/// defaults and prints them.
 pub(crate) fn chosen(origin: &OriginArgs) -> Result<Vec<Chosen>, Failure> {
     let namespaces = namespaces(&origin.namespaces)?;
     let mut chosen = Vec::new();
@@ -53,7 +53,7 @@ pub(crate) fn chosen(origin: &OriginArgs) -> Result<Vec<Chosen>, Failure> {
         return Ok(chosen);
     }
     for name in &origin.interfaces {
-        // An interface's own name has no slash.
+        // An interface name has no slash.
         if let Some((namespace, name)) = name.rsplit_once('/') {
             chosen.push(Chosen { namespace: Some(Namespace::find(namespace)?), name: name.to_owned() });
             continue;
@@ -64,7 +64,7 @@ pub(crate) fn chosen(origin: &OriginArgs) -> Result<Vec<Chosen>, Failure> {
     Ok(chosen)
 }
 
-/// Those of `--netns`, or the one that we are in.
+/// Returns the namespaces from `--netns`, or the current one.
 fn namespaces(named: &[String]) -> Result<Vec<Option<Namespace>>, Failure> {
     if named.is_empty() {
         return Ok(vec![None]);
@@ -72,7 +72,7 @@ fn namespaces(named: &[String]) -> Result<Vec<Option<Namespace>>, Failure> {
     named.iter().map(|name| Ok(Some(Namespace::find(name)?))).collect()
 }
 
-/// The first interface that is up and not the loopback.
+/// Returns the first interface that is up and is not loopback.
 fn first_up(namespace: Option<&Namespace>) -> Result<String, Failure> {
     let links = links(namespace)?;
     let place = namespace.map(|namespace| format!(" in {}", namespace.name())).unwrap_or_default();
@@ -86,7 +86,7 @@ fn first_up(namespace: Option<&Namespace>) -> Result<String, Failure> {
     Ok(first.name.clone())
 }
 
-/// Prints what has happened to the interfaces of `capture` since the last time. Whether something has.
+/// Prints events on the interfaces of `capture` since the last call. Returns whether there were any.
 pub(crate) fn tell_events(capture: &mut Capture, live: Option<&Live>) -> bool {
     let events = capture.events();
     if let Some(live) = live.filter(|_| !events.is_empty()) {
@@ -98,7 +98,7 @@ pub(crate) fn tell_events(capture: &mut Capture, live: Option<&Live>) -> bool {
     !events.is_empty()
 }
 
-/// Prints all interfaces, with the numbers and words of `tcpdump -D`.
+/// Prints all interfaces in the format of `tcpdump -D`.
 pub(crate) fn list(named: &[String]) -> Result<(), Failure> {
     let mut lines = Vec::new();
     for namespace in namespaces(named)? {
@@ -113,7 +113,7 @@ pub(crate) fn list(named: &[String]) -> Result<(), Failure> {
         .zip(lines)
         .try_for_each(|(number, line)| writeln!(stdout, "{number}.{}", style::visible(&line)));
     match printed.and_then(|()| stdout.flush()) {
-        // Whoever read it has seen enough.
+        // The reader of the output has enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.map_err(|error| Failure::new(format_args!("write to standard output: {error}"))),
     }

@@ -1,6 +1,6 @@
-//! The account as plain values: what `--json` prints, and what the tables are made from.
+//! The account as plain values, for `--json` and the tables.
 //!
-//! Field names are a promise to scripts: they may be added to, not changed.
+//! Scripts rely on field names: they may be added to, not changed.
 
 use std::io::{self, Write};
 
@@ -19,37 +19,37 @@ use crate::style;
 /// The account of a whole run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Summary {
-    /// Always `account`: tells it from the lines of `weir count --json`.
+    /// Always `account`, which distinguishes it from the lines of `weir count --json`.
     r#type: &'static str,
     pub(crate) version: &'static str,
-    /// `xdp`, `tc`, `xdp+tc`, `af_packet`, `af_xdp`, or `mixed` when interfaces differ.
+    /// `xdp`, `tc`, `xdp+tc`, `af_packet`, `af_xdp`, or `mixed` if interfaces differ.
     pub(crate) source: &'static str,
     /// `pass`, `exclusive`, or `mixed`.
     pub(crate) mode: &'static str,
     #[serde(flatten)]
     pub(crate) counters: Counters,
     pub(crate) elapsed_seconds: f64,
-    /// Bytes that the capture took for packets.
+    /// Memory used for packets, in bytes.
     pub(crate) memory: u64,
-    /// As given with -w; null without.
+    /// As given with -w; null without it.
     pub(crate) file: Option<String>,
-    /// Of all files of the run, deleted ones included.
+    /// Size of all files of the run, including deleted ones.
     pub(crate) file_bytes: u64,
-    /// The same before compression.
+    /// Size of these files before compression.
     pub(crate) plain_bytes: u64,
-    /// Which files there were; null without -w.
+    /// The files; null without -w.
     pub(crate) files: Option<FilesSummary>,
-    /// Handed over for the file and surely not in it: a write failed.
+    /// Packets delivered for the file that are known not to be in it, because a write failed.
     pub(crate) not_written: u64,
-    /// Why it ended.
+    /// Reason for the end.
     pub(crate) stopped_by: Option<Stop>,
-    /// What went wrong; null when nothing did.
+    /// The error; null if there is none.
     pub(crate) error: Option<String>,
-    /// What the process was confined to; null with `--no-confine`.
+    /// The restrictions of the process; null with `--no-confine`.
     pub(crate) confinement: Option<Confinement>,
     pub(crate) interfaces: Vec<InterfaceSummary>,
     pub(crate) queues: Vec<QueueSummary>,
-    /// Sums over the queues of each target, where packets are steered: `weir count --steer` only.
+    /// Sums over the queues of each target, if packets are steered: `weir count --steer` only.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) targets: Vec<Counters>,
     /// `weir count --handlers` only.
@@ -61,7 +61,7 @@ pub(crate) struct Summary {
     /// `weir count --load`, `--touch` and `--verify` only.
     #[serde(flatten)]
     pub(crate) findings: Findings,
-    /// What the user now has: packets in the file, or packets counted where there is none.
+    /// Packets in the file, or packets counted if there is no file.
     #[serde(skip)]
     pub(crate) kept: u64,
 }
@@ -69,16 +69,16 @@ pub(crate) struct Summary {
 /// The files of a run.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct FilesSummary {
-    /// Files begun.
+    /// Files started.
     pub(crate) count: u64,
     pub(crate) first: String,
-    /// The one begun last.
+    /// The last file started.
     pub(crate) last: String,
-    /// The oldest ones, those of earlier runs among them, deleted by -W or --keep-size, or because the disk was full.
+    /// Oldest files, including those of earlier runs, deleted because of -W, --keep-size or a full disk.
     pub(crate) deleted: u64,
-    /// Of these: because the disk was full.
+    /// Those deleted because of a full disk.
     pub(crate) deleted_for_room: u64,
-    /// Files of earlier runs that were there and count as -W and --keep-size have it.
+    /// Existing files of earlier runs that count for -W and --keep-size.
     pub(crate) adopted: u64,
 }
 
@@ -90,12 +90,12 @@ impl From<FileList> for FilesSummary {
     }
 }
 
-/// The counters of [`Tally`] and what follows from them.
+/// The counters of [`Tally`] and values derived from them.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Counters {
     #[serde(flatten)]
     pub(crate) tally: Tally,
-    /// Captured and not yet handed over.
+    /// Packets captured but not yet delivered.
     pub(crate) queued: u64,
 }
 
@@ -107,23 +107,24 @@ pub(crate) struct InterfaceSummary {
     pub(crate) mode: &'static str,
     /// How the source is attached.
     pub(crate) detail: String,
-    /// Why this source.
+    /// Reason for this source.
     pub(crate) why: String,
-    /// What is worse than it could be.
+    /// Problems that do not prevent capturing.
     pub(crate) warnings: Vec<String>,
     pub(crate) link_type: u16,
     pub(crate) snap_len: u32,
-    /// The filter; null: everything is wanted.
+    /// The filter; null: no filter.
     pub(crate) filter: Option<String>,
     #[serde(flatten)]
     pub(crate) counters: Counters,
-    /// Packets that could not be given to a queue: by processors or receive queues that came later, or of other interfaces.
+    /// Packets that could not be assigned to a queue: from processors or receive queues that were added later, or of
+    /// other interfaces.
     pub(crate) strays: Strays,
-    /// Packets that may have lost a VLAN tag, since the driver did not say.
+    /// Packets that may have lost a VLAN tag, because the driver did not report it.
     pub(crate) untold_tags: u64,
-    /// Bytes that its pools took, with what the source has beside them for packets.
+    /// Memory of its pools in bytes, with the source's own packet memory.
     pub(crate) memory: u64,
-    /// Growth of the card's and driver's own counters; null where there are none.
+    /// Growth of the card's and driver's own counters; null if there are none.
     pub(crate) nic: Option<NicCounters>,
 }
 
@@ -131,20 +132,20 @@ pub(crate) struct InterfaceSummary {
 pub(crate) struct QueueSummary {
     pub(crate) interface: String,
     pub(crate) queue: u32,
-    /// Whom its packets are for; null where they are not steered.
+    /// The target of its packets; null if they are not steered.
     pub(crate) target: Option<u32>,
     pub(crate) source: &'static str,
     pub(crate) mode: &'static str,
     #[serde(flatten)]
     pub(crate) counters: Counters,
     pub(crate) pool: PoolFill,
-    /// Closed chunks that waited at once, at most.
+    /// Most closed chunks that waited at the same time.
     pub(crate) most_ready: u32,
-    /// And on average over time.
+    /// Average number of closed chunks that waited.
     pub(crate) mean_ready: f64,
-    /// Chunks that were taken by handlers of other queues.
+    /// Chunks taken by handlers of other queues.
     pub(crate) offloaded: u64,
-    /// Later fragments of datagrams whose first was not seen, where packets are steered by flow.
+    /// Later fragments of datagrams whose first fragment was not seen, if packets are steered by flow.
     pub(crate) orphans: u64,
 }
 
@@ -161,7 +162,7 @@ impl Counters {
 }
 
 impl Summary {
-    /// The engine's account joined with what the interfaces say of themselves and with what is surely in the file.
+    /// Combines the engine's account with the descriptions of the interfaces, and with what is known to be in the file.
     pub(crate) fn new(interfaces: &[Interface], account: &Account, written: Option<&Written>) -> Self {
         let mut summary = Self {
             r#type: "account",
@@ -232,7 +233,7 @@ impl Summary {
         summary
     }
 
-    /// Ends the account: `handled` packets were taken from the engine, and this is how it went.
+    /// Completes the account: `handled` packets were taken from the engine, and this is the result of the run.
     pub(crate) fn close(&mut self, handled: u64, result: &Result<Stop, Failure>) {
         self.kept = if self.file.is_some() { self.counters.tally.written } else { handled };
         self.not_written = handled.saturating_sub(self.kept);
@@ -245,14 +246,14 @@ impl Summary {
         }
     }
 
-    /// As one line of JSON.
+    /// Writes the account as one line of JSON.
     pub(crate) fn write_to(&self, mut output: impl Write) -> io::Result<()> {
         to_writer(&mut output, self)?;
         output.write_all(b"\n")?;
         output.flush()
     }
 
-    /// The card's own losses over all interfaces.
+    /// Returns the card's losses over all interfaces.
     pub(crate) fn nic(&self) -> NicCounters {
         self.interfaces.iter().filter_map(|interface| interface.nic).fold(
             NicCounters::default(),
@@ -270,7 +271,8 @@ fn one_or_mixed(mut names: impl Iterator<Item = &'static str>) -> &'static str {
     if names.all(|name| name == first) { first } else { "mixed" }
 }
 
-/// Writes JSON that is no order to a terminal, either: what somebody else has put into strings is escaped, which says the same.
+/// Writes JSON that is safe to print on a terminal: control characters in strings are escaped, which does not change
+/// their meaning.
 pub(crate) fn to_writer(output: impl Write, value: &impl Serialize) -> io::Result<()> {
     Ok(value.serialize(&mut Serializer::with_formatter(output, Harmless))?)
 }
@@ -284,7 +286,7 @@ impl Formatter for Harmless {
             let (plain, order) = rest.split_at(at);
             let mut letters = order.chars();
             writer.write_all(plain.as_bytes())?;
-            // None of them takes more than four digits.
+            // None of them has more than four digits.
             letters.next().map_or(Ok(()), |letter| write!(writer, "\\u{:04x}", u32::from(letter)))?;
             rest = letters.as_str();
         }

@@ -1,4 +1,4 @@
-//! The line that lives while a capture runs: one row at the bottom of the terminal, redrawn twice a second.
+//! The live status line of a capture: one row at the bottom of the terminal, redrawn twice a second.
 
 use std::io::{self, Write};
 use std::time::Duration;
@@ -8,15 +8,15 @@ use weir::{Account, PoolFill, Tally};
 use crate::style::{self, Paint};
 use crate::units;
 
-/// Time between two drawings.
+/// Time between two updates.
 pub(crate) const PERIOD: Duration = Duration::from_millis(500);
 
-/// How full a queue's pool is, from empty to full.
+/// Fill levels of a queue's pool, from empty to full.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
-/// The same where the locale has ASCII only.
+/// Fill levels in an ASCII locale.
 const DIGITS: [char; 8] = ['0', '1', '2', '3', '4', '5', '6', '7'];
 
-/// The live line and what it showed last, from which rates follow.
+/// The live line and its last counters, from which rates are computed.
 #[derive(Debug)]
 pub(crate) struct Live {
     paint: Paint,
@@ -25,7 +25,7 @@ pub(crate) struct Live {
 }
 
 impl Live {
-    /// A live line, when standard error is a terminal that can redraw one.
+    /// Returns a live line if standard error is a terminal that can redraw one.
     pub(crate) fn on_terminal() -> Option<Self> {
         let bars = if style::unicode() { BARS } else { DIGITS };
         style::terminal().then(|| Self {
@@ -35,18 +35,18 @@ impl Live {
         })
     }
 
-    /// Draws over what was drawn before, unless the shell has the terminal for something else. `file_bytes` only when a
-    /// file is written.
+    /// Redraws the line, unless the shell is using the terminal for something else. `file_bytes` only if a file is
+    /// written.
     pub(crate) fn draw(&mut self, account: &Account, file_bytes: Option<u64>) {
         if !style::foreground() {
             return;
         }
-        // One column stays free: a full row would wrap in some terminals.
+        // One column stays free, because a full row would wrap in some terminals.
         let line = self.line(account, file_bytes, style::columns().saturating_sub(1));
         put(&format!("\r{line}\x1b[K"));
     }
 
-    /// Takes the line away, so that other text can be printed.
+    /// Clears the line before other output.
     pub(crate) fn clear(&self) {
         if !style::foreground() {
             return;
@@ -62,7 +62,7 @@ impl Live {
         let bits = rate(before.bytes, total.bytes, seconds) * 8.0;
         let lost = total.lost + total.errors;
 
-        // In the order of the row; the number says which goes first when the row is too long (0 never does).
+        // In the order of the row. If the row is too long, the piece with the highest number goes first; 0 never does.
         let mut pieces: Vec<(u8, Piece)> = vec![
             (0, Piece::plain(format!("{:>11}", format!("{}pps", units::scaled(packets))))),
             (3, Piece::plain(format!("{:>12}", format!("{}bit/s", units::scaled(bits))))),
@@ -90,7 +90,7 @@ impl Live {
         row.join(GAP)
     }
 
-    /// One bar per queue, and the fullest in percent.
+    /// Returns a bar per queue, and the fullest one in percent.
     fn pool(&self, account: &Account) -> Piece {
         let fills = account
             .interfaces
@@ -123,12 +123,12 @@ impl Live {
     }
 }
 
-/// More bars than this tell nobody anything.
+/// Most bars in the row; more would tell nobody anything.
 const QUEUES_SHOWN: usize = 16;
 
 const GAP: &str = "  ";
 
-/// A part of the row: its text with colours, and how many columns that takes.
+/// A part of the row: its text with colours, and its width.
 struct Piece {
     width: usize,
     painted: String,
@@ -149,13 +149,13 @@ fn row_width(pieces: &[(u8, Piece)]) -> usize {
     text + GAP.len() * pieces.len().saturating_sub(1)
 }
 
-/// What is waiting or in use, of all chunks; the open one counts as room.
+/// Returns the percentage of chunks that are waiting or in use; the open one counts as free.
 fn percent(pool: PoolFill) -> u32 {
     let used = u64::from(pool.ready) + u64::from(pool.held);
     u32::try_from(used * 100 / u64::from(pool.total.max(1))).unwrap_or(100).min(100)
 }
 
-/// Growth per second.
+/// Returns the growth per second.
 #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
 pub(crate) fn rate(before: u64, now: u64, seconds: f64) -> f64 {
     if seconds > 0.0 { now.saturating_sub(before) as f64 / seconds } else { 0.0 }

@@ -1,5 +1,5 @@
-//! `--load`: a filter is asked many times about each packet, as WireCAP's `pkt_handler` does. Work of a known size, by the
-//! classic-BPF interpreter, so that it is comparable.
+//! `--load`: runs a filter many times on each packet, as WireCAP's `pkt_handler` does. The classic BPF interpreter
+//! makes it a known and comparable amount of work.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -26,17 +26,17 @@ pub(crate) struct LoadArgs {
     load_filter: String,
 }
 
-/// That of WireCAP's `pkt_handler`.
+/// The filter of WireCAP's `pkt_handler`.
 pub(crate) const LOAD_FILTER: &str = "net 131.225.2 and udp";
 
 impl LoadArgs {
-    /// The load for packets of `interfaces`, if one is asked for.
+    /// Returns the load for packets of `interfaces`, if requested.
     pub(crate) fn on(&self, interfaces: &[Interface]) -> Result<Option<Load>, Failure> {
         self.load.map(|times| Load::new(times, &self.load_filter, interfaces)).transpose()
     }
 }
 
-/// The load, and what came of it.
+/// The load and its result.
 #[derive(Debug)]
 pub(crate) struct Load {
     /// By interface.
@@ -45,17 +45,17 @@ pub(crate) struct Load {
     matched: u64,
 }
 
-/// The result, which no compiler can leave out.
+/// The result, which keeps the compiler from omitting the work.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct LoadFindings {
-    /// How often each packet was asked about.
+    /// Number of filter runs per packet.
     times: u32,
     /// Packets that matched.
     matched: u64,
 }
 
 impl Load {
-    /// Asks `filter` `times` times about each packet of `interfaces`.
+    /// Prepares to run `filter` `times` times on each packet of `interfaces`.
     pub(crate) fn new(times: u32, filter: &str, interfaces: &[Interface]) -> Result<Self, Failure> {
         let filter = Filter::new(filter).dialect(Dialect::Pcap);
         let program = |interface: &Interface| {
@@ -86,7 +86,7 @@ impl Load {
 }
 
 impl LoadFindings {
-    /// The same, and what another thread has found.
+    /// Returns the sum of this result and another thread's.
     pub(crate) fn and(self, other: Self) -> Self {
         Self { matched: self.matched + other.matched, ..self }
     }

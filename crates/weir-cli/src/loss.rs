@@ -1,4 +1,4 @@
-//! Loss is said however quiet a run is, and is its exit status where that is asked for.
+//! Reports losses, even in quiet runs, and as the exit status if requested.
 
 use clap::Args;
 
@@ -14,8 +14,8 @@ pub(crate) struct LossArgs {
 }
 
 impl LossArgs {
-    /// The result of a run that ended with `result`, given what it lost, if anything. `told`: the account was printed, which
-    /// has it.
+    /// Returns the result of a run that ended with `result` and these losses, if any. `told`: the account, which
+    /// includes them, has been printed.
     pub(crate) fn end(
         &self,
         result: Result<(), Failure>,

@@ -1,4 +1,4 @@
-//! The `weir` command: arguments in, an engine run, words and numbers out.
+//! The `weir` command.
 #![forbid(unsafe_code)]
 
 mod args;
@@ -46,7 +46,7 @@ use clap::Parser;
 use crate::args::{Cli, Command};
 
 fn main() -> ExitCode {
-    // Wrong usage ends here, with clap's message and exit status 2.
+    // A usage error ends here, with clap's message and exit status 2.
     let cli = Cli::parse();
     let result = match &cli.command {
         Command::Bench(args) => bench::run(args),

@@ -1,7 +1,7 @@
-//! `weir manual DIR` (hidden): a manual page for weir and for each of its commands, from what `--help` says.
+//! `weir manual DIR` (hidden): writes manual pages for weir and each of its commands, from the `--help` text.
 //!
-//! Options come from their definitions; the text behind them is divided by its words: `Examples:`, `Exit status:`, what
-//! begins with a signal's name; the rest are notes.
+//! Options come from their definitions. The text after them is divided into sections by keywords: `Examples:`, `Exit
+//! status:`, lines that begin with the name of a signal; the rest are notes.
 
 use std::fs;
 use std::io;
@@ -28,7 +28,7 @@ pub(crate) fn run(args: &ManualArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::new(format_args!("write manual pages to {}: {error}", args.dir.display())))
 }
 
-/// The page of `command`, whose page is called `name`, and those of the commands below it.
+/// Writes the page of `command`, called `name`, and those of its subcommands.
 fn write_all(command: &Command, name: &str, above: Option<&str>, dir: &Path) -> io::Result<()> {
     fs::write(dir.join(format!("{name}.1")), page(command, name, above)?)?;
     for below in shown(command) {
@@ -43,7 +43,7 @@ fn shown(command: &Command) -> impl Iterator<Item = &Command> {
 
 fn page(command: &Command, name: &str, above: Option<&str>) -> io::Result<Vec<u8>> {
     let version = concat!("weir ", env!("CARGO_PKG_VERSION"));
-    // What `-h` leaves out for brevity has its place here.
+    // Includes the options that `-h` hides for brevity.
     let whole = command.clone().mut_args(|option| option.hide_short_help(false));
     let man = Man::new(whole).title(name.to_uppercase()).manual("User Commands").source(version).date("");
     let mut page = Vec::new();
@@ -87,7 +87,7 @@ fn page(command: &Command, name: &str, above: Option<&str>) -> io::Result<Vec<u8
     Ok(page)
 }
 
-/// The sections of the text behind the options; each with its lines, none is empty.
+/// Returns the sections of the text after the options, each with its lines; none is empty.
 fn sections(help: &str) -> Vec<(&'static str, Vec<&str>)> {
     const STATUS: &str = "0 success, 1 error, 2 usage error.";
     let (mut examples, mut notes, mut signals, mut status) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());

@@ -1,4 +1,4 @@
-//! `--order`: in which order packets of several queues are taken.
+//! `--order`: the order in which packets of several queues are processed.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(crate) enum OrderArg {
 }
 
 impl OrderArgs {
-    /// What clap cannot say: rules between values.
+    /// Checks rules that clap cannot express.
     pub(crate) fn check(&self, handlers: bool, advanced: bool) -> Result<(), String> {
         match self.order {
             Some(OrderArg::Time) if handlers => {
@@ -53,12 +53,12 @@ impl OrderArgs {
         }
     }
 
-    /// Whether it is that of time; `usual`: where nothing was said.
+    /// Returns whether packets are in time order; `usual`: the default.
     pub(crate) fn is_by_time(&self, usual: bool) -> bool {
         self.order.map_or(usual, |order| order == OrderArg::Time)
     }
 
-    /// Asks for it where a capture is asked for; `usual`: that of time where nothing was said.
+    /// Configures time order if requested; `usual`: whether it is the default.
     pub(crate) fn apply(&self, builder: Builder, usual: bool) -> Builder {
         if !self.is_by_time(usual) {
             return builder;
@@ -66,7 +66,7 @@ impl OrderArgs {
         builder.by_time(self.window.map_or(Window::Usual, Window::Of))
     }
 
-    /// What is asked of handlers.
+    /// Returns the order for handlers.
     pub(crate) fn of_handlers(&self) -> weir::Order {
         match self.order {
             Some(OrderArg::Flow) => weir::Order::Flow,

@@ -1,4 +1,4 @@
-//! What `weir count` does with packets: nothing, read them, prove them whole, or work of a known size.
+//! What `weir count` does with packets: nothing, read them, verify them, or a known amount of work.
 
 use serde::Serialize;
 use weir::{Interface, Share};
@@ -8,20 +8,20 @@ use crate::args::CountArgs;
 use crate::failure::Failure;
 use crate::load::{Load, LoadFindings};
 
-/// A look at each packet.
+/// The processing of each packet.
 #[derive(Debug)]
 pub(crate) enum Payload {
-    /// None: a chunk knows how many packets it holds.
+    /// None, because a chunk knows its number of packets.
     Ignored,
-    /// Every byte is read: the least that any real use does.
+    /// Every byte is read, the minimum for any real application.
     Summed(u64),
-    /// Every byte is compared, and the numbers in it tell what is missing or out of order.
+    /// Every byte is compared, and the numbers in packets show which are missing or out of order.
     Verified(Box<SequenceCheck>),
-    /// A filter is asked about it, many times.
+    /// A filter is run on it many times.
     Loaded(Load),
 }
 
-/// The traffic of the lab that is expected: `SIZE,FLOWS,FRAMES`.
+/// The expected traffic of the lab: `SIZE,FLOWS,FRAMES`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Expected {
     size: usize,
@@ -29,10 +29,10 @@ pub(crate) struct Expected {
     frames: u64,
 }
 
-/// What was found; fields that were not asked for are absent.
+/// The results; fields that were not requested are absent.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(crate) struct Findings {
-    /// Sum of all payload, as 64-bit words: proof that it was read.
+    /// Sum of all payload as 64-bit words, which proves that it was read.
     #[serde(skip_serializing_if = "Option::is_none")]
     payload_sum: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -42,12 +42,12 @@ pub(crate) struct Findings {
 }
 
 impl Findings {
-    /// The same, and what another thread has found.
+    /// Returns the sum of these results and another thread's.
     pub(crate) fn and(self, other: Self) -> Self {
         let sums = self.payload_sum.zip(other.payload_sum);
         Self {
             payload_sum: sums.map(|(one, other)| one.wrapping_add(other)),
-            // Never with several threads: what is in order is seen by one that sees all.
+            // Never with several threads, because only one that sees all packets can check their order.
             verified: self.verified,
             load: self.load.zip(other.load).map(|(one, other)| one.and(other)),
         }
@@ -64,7 +64,7 @@ struct Verified {
 }
 
 impl Payload {
-    /// As asked for, of packets of `interfaces`.
+    /// Returns the requested processing for packets of `interfaces`.
     pub(crate) fn new(args: &CountArgs, interfaces: &[Interface]) -> Result<Self, Failure> {
         if let Some(load) = args.load.on(interfaces)? {
             return Ok(Self::Loaded(load));
@@ -103,7 +103,7 @@ impl Payload {
     }
 }
 
-/// The sum of all bytes, eight at a time.
+/// Returns the sum of all bytes, eight at a time.
 pub(crate) fn words(data: &[u8]) -> u64 {
     let (words, rest) = data.as_chunks();
     let sum = words.iter().fold(0, |sum: u64, word| sum.wrapping_add(u64::from_ne_bytes(*word)));

@@ -1,4 +1,4 @@
-//! `--ready-fd` and `$NOTIFY_SOCKET`: whoever has started weir is told once it takes packets.
+//! `--ready-fd` and `$NOTIFY_SOCKET`: report that weir has started to capture.
 
 use std::env;
 use std::ffi::OsStr;
@@ -16,7 +16,7 @@ use weir_sys::inherited;
 use crate::failure::Failure;
 use crate::style;
 
-/// How long systemd may take to be told; packets wait in the pool meanwhile.
+/// Longest time for notifying systemd; packets wait in the pool meanwhile.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
@@ -31,8 +31,8 @@ pub(crate) struct ReadyArgs {
 }
 
 impl ReadyArgs {
-    /// Takes the descriptor and connects to systemd. To be called before other processes are forked, which would keep the
-    /// descriptor open, and before privileges are given up.
+    /// Takes the descriptor and connects to systemd. Must be called before other processes are forked, which would keep
+    /// the descriptor open, and before privileges are dropped.
     pub(crate) fn take(&self) -> Result<Ready, Failure> {
         let take = |number| match inherited::taken(number) {
             Ok(descriptor) => Ok(File::from(descriptor)),
@@ -43,7 +43,7 @@ impl ReadyArgs {
     }
 }
 
-/// Who is told that the capture has begun.
+/// The recipients of the notification.
 #[derive(Debug)]
 pub(crate) struct Ready {
     descriptor: Option<File>,
@@ -51,7 +51,7 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    /// Tells them that every packet is taken from now on. A capture goes on even if nobody hears it.
+    /// Reports that every packet is captured from now on. The capture continues even if this fails.
     pub(crate) fn tell(self) {
         if let Some(Err(error)) = self.descriptor.map(|mut file| file.write_all(b"\n")) {
             warn(format_args!("cannot write to --ready-fd: {error}"));
@@ -62,7 +62,7 @@ impl Ready {
     }
 }
 
-/// The service manager that has started this process and waits.
+/// Connects to the service manager that started this process and is waiting.
 fn manager() -> Option<UnixDatagram> {
     let name = env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty())?;
     let said = |error: &io::Error| {
@@ -71,7 +71,7 @@ fn manager() -> Option<UnixDatagram> {
     connect(&name).inspect_err(said).ok()
 }
 
-/// Connected, because seccomp later refuses to name an address.
+/// Connected, because seccomp later forbids sending to an address.
 fn connect(name: &OsStr) -> io::Result<UnixDatagram> {
     let address = match name.as_bytes() {
         [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,

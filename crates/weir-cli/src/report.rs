@@ -1,4 +1,4 @@
-//! The account in words: what was opened, the table, where packets were lost, and the four lines that scripts parse.
+//! Reports the account as text: opened sources, the table, losses by stage, and the four lines that scripts parse.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -9,14 +9,14 @@ use crate::json::{Counters, Summary};
 use crate::style::Paint;
 use crate::units;
 
-/// Where in a packet's life it was lost.
+/// Packets lost at each stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Losses {
-    /// By the card or its driver, before weir could see it.
+    /// By the card or its driver, before weir could see them.
     pub(crate) nic: u64,
     /// At the hook: no free chunk, or a record that could not be written.
     pub(crate) pool: u64,
-    /// Handed over, but surely not in the file.
+    /// Delivered, but known not to be in the file.
     pub(crate) disk: u64,
 }
 
@@ -31,7 +31,7 @@ impl Losses {
     }
 }
 
-/// One line for each interface: what was opened, and why so.
+/// Returns a line for each interface: what was opened, and why.
 pub(crate) fn opened(interfaces: &[Interface], paint: Paint) -> String {
     let mut text = String::new();
     for interface in interfaces {
@@ -50,7 +50,7 @@ pub(crate) fn opened(interfaces: &[Interface], paint: Paint) -> String {
     text
 }
 
-/// What is said with -q, too: warnings of interfaces whose packets lack VLAN tags.
+/// Returns warnings of interfaces whose packets lack VLAN tags, which are printed even with -q.
 pub(crate) fn lost_tags(interfaces: &[Interface], paint: Paint) -> String {
     let lost = interfaces.iter().filter(|interface| interface.tags_lost);
     lost.map(|interface| warned(&interface.name, &interface.warnings, paint)).collect()
@@ -61,7 +61,7 @@ fn warned(name: &str, warnings: &[String], paint: Paint) -> String {
     warnings.iter().map(line).collect()
 }
 
-/// The table, with a line per queue that saw packets, and below it what was lost where.
+/// Returns the table, with a line for each queue that saw packets, followed by losses by stage.
 pub(crate) fn account(summary: &Summary, paint: Paint) -> String {
     let mut text = format!("\n{}\n", table(summary, paint));
     text.push_str(&targets(summary));
@@ -72,7 +72,7 @@ pub(crate) fn account(summary: &Summary, paint: Paint) -> String {
     text
 }
 
-/// A line for each target, and what could not be steered as it should.
+/// Returns a line for each target, and a note on packets that could not be steered properly.
 fn targets(summary: &Summary) -> String {
     let mut text = String::new();
     for (target, Counters { tally, .. }) in summary.targets.iter().enumerate() {
@@ -91,7 +91,7 @@ fn targets(summary: &Summary) -> String {
     text
 }
 
-/// A line for each handler, and for each queue that was helped.
+/// Returns a line for each handler, and for each queue that was helped.
 fn handlers(summary: &Summary, paint: Paint) -> String {
     let mut text = String::new();
     for one in &summary.handlers {
@@ -131,7 +131,7 @@ fn handlers(summary: &Summary, paint: Paint) -> String {
     text
 }
 
-/// How far the order of time was kept.
+/// Returns how well time order was kept.
 fn time_order(summary: &Summary, paint: Paint) -> String {
     let Some(TimeOrder { window_seconds, late, early }) = summary.time_order else { return String::new() };
     let window = units::elapsed(Duration::from_secs_f64(window_seconds));
@@ -155,13 +155,13 @@ fn time_order(summary: &Summary, paint: Paint) -> String {
     text
 }
 
-/// Seconds in one chunk after which a handler is told of.
+/// Seconds in one chunk after which a handler is reported.
 const STALLED: f64 = 1.0;
 
-/// The closing lines of tcpdump, word for word.
+/// Returns the closing lines of tcpdump, word for word.
 pub(crate) fn closing(summary: &Summary) -> String {
     let tally = summary.counters.tally;
-    // As with libpcap on Linux: what passed the filter, whether there was room for it or not.
+    // As with libpcap on Linux: packets that passed the filter, whether or not there was space for them.
     let received = tally.captured + tally.lost + tally.errors;
     let losses = Losses::of(summary);
     let lines = [
@@ -177,13 +177,13 @@ fn plural(number: u64) -> &'static str {
     if number == 1 { "" } else { "s" }
 }
 
-/// A column: its title, its value (`None`: not counted), and whether it is shown even when it is zero everywhere.
+/// A column: its title, its value (`None`: not counted), and whether it is shown even if all values are zero.
 type Column = (&'static str, fn(&Counters) -> Option<u64>, bool);
 
-/// What stands for a number that nobody has counted.
+/// Stands for a number that was not counted.
 const NOT_COUNTED: &str = "?";
 
-/// In the order of a packet's life.
+/// In the order in which a packet passes the stages.
 const COLUMNS: [Column; 10] = [
     ("seen", |counters| Some(counters.tally.seen), true),
     ("filtered", |counters| counters.tally.filtered, false),
@@ -253,24 +253,24 @@ fn table(summary: &Summary, paint: Paint) -> String {
     text
 }
 
-/// What was lost, of how many packets, and where, in a line; `None`: nothing was.
+/// Returns a line on losses: how many of how many packets, and where; `None`: nothing was lost.
 pub(crate) fn loss(summary: &Summary) -> Option<String> {
     lost(summary).map(|lost| format!("{lost} ({})", stages(summary)))
 }
 
-/// What was lost, of the packets that should be there.
+/// Returns the number lost of the packets that should be there.
 fn lost(summary: &Summary) -> Option<String> {
     let (tally, losses) = (summary.counters.tally, Losses::of(summary));
     let all = tally.captured + losses.pool + losses.nic;
     (losses.total() > 0).then(|| some_lost(losses.total(), all, "packet"))
 }
 
-/// So many of all were lost.
+/// Returns the number lost out of all.
 pub(crate) fn some_lost(lost: u64, all: u64, what: &str) -> String {
     format!("{} of {} {what}{} lost", units::grouped(lost), units::grouped(all), plural(all))
 }
 
-/// How many were lost where.
+/// Returns the number of packets lost at each stage.
 fn stages(summary: &Summary) -> String {
     let losses = Losses::of(summary);
     let mut stages = format!("NIC {}, pool {}", losses.nic, losses.pool);
@@ -322,7 +322,7 @@ fn verdict(summary: &Summary, paint: Paint) -> String {
     text
 }
 
-/// Why packets are counted as errors.
+/// Returns why packets are counted as errors.
 fn errors(summary: &Summary) -> String {
     let sum = |of: fn(&Strays) -> u64| summary.interfaces.iter().map(|interface| of(&interface.strays)).sum();
     let known = [
@@ -350,7 +350,7 @@ fn errors(summary: &Summary) -> String {
     text
 }
 
-/// What is in the files, and which there are.
+/// Returns the contents and names of the files.
 fn files(summary: &Summary) -> String {
     let Some(file) = &summary.file else { return String::new() };
     let elapsed = Duration::try_from_secs_f64(summary.elapsed_seconds).unwrap_or_default();
@@ -383,7 +383,7 @@ fn files(summary: &Summary) -> String {
     text
 }
 
-/// How to put files in order that are not, since their packets came on several queues.
+/// Returns how to sort files whose packets came on several queues.
 fn sorting(summary: &Summary, file: &str) -> String {
     let queues = summary.queues.iter().filter(|queue| queue.counters.tally.written > 0).count();
     if queues < 2 || summary.time_order.is_some() {

@@ -1,4 +1,4 @@
-//! Signals as flags that the loops look at. A signal also ends `Capture::next` early (EINTR), so none waits long.
+//! Signals as flags that the loops check. A signal also ends `Capture::next` early (EINTR), so none waits long.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::flag;
 
-/// What signals have asked for.
+/// Requests made by signals.
 #[derive(Debug)]
 pub(crate) struct Signals {
     stop: Arc<AtomicBool>,
@@ -17,14 +17,14 @@ pub(crate) struct Signals {
 }
 
 impl Signals {
-    /// Takes over SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2. SIGPIPE stays ignored, as the Rust runtime leaves it: a closed
-    /// pipe is an error of the write.
+    /// Installs handlers for SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2. SIGPIPE stays ignored, as by default in
+    /// Rust: writing to a closed pipe returns an error.
     pub(crate) fn install() -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let account = Arc::new(AtomicBool::new(false));
         let flush = Arc::new(AtomicBool::new(false));
-        // Registered first, so it sees the flag as it was before this signal: the second SIGINT ends the process at
-        // once. What the kernel holds for it (programs, maps, sockets) goes with its descriptors.
+        // Registered first, so that it sees the flag from before this signal: the second SIGINT ends the process at
+        // once. The process's kernel objects (programs, maps, sockets) go with its descriptors.
         flag::register_conditional_shutdown(SIGINT, 1, Arc::clone(&stop))?;
         flag::register(SIGINT, Arc::clone(&stop))?;
         flag::register(SIGTERM, Arc::clone(&stop))?;
@@ -36,23 +36,23 @@ impl Signals {
         Ok(Self { stop, account, flush })
     }
 
-    /// Somebody wants the command to end.
+    /// Returns whether the command is to stop.
     pub(crate) fn stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Somebody wants to see the account; true once per request.
+    /// Returns whether the account is requested; true once per request.
     pub(crate) fn take_account(&self) -> bool {
         self.account.swap(false, Ordering::Relaxed)
     }
 
-    /// Somebody wants everything captured so far to be in the file; true once per request.
+    /// Returns whether everything captured so far is to be written; true once per request.
     pub(crate) fn take_flush(&self) -> bool {
         self.flush.swap(false, Ordering::Relaxed)
     }
 }
 
-/// The parent had `signal` ignored, as nohup(1) does with SIGHUP: it stays so.
+/// Returns whether the parent process had `signal` ignored, as nohup(1) does with SIGHUP; it stays ignored.
 fn ignored(signal: i32) -> bool {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));

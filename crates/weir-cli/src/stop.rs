@@ -1,4 +1,4 @@
-//! When a run ends: a number of packets, a time, a signal.
+//! When a run ends: after a number of packets or a time, or on a signal.
 
 use std::time::{Duration, Instant};
 
@@ -9,7 +9,7 @@ use crate::units;
 use clap::Args;
 use serde::Serialize;
 
-/// Longest sleep in `Capture::next`. A signal ends the sleep early; this is for the one that arrives just before it.
+/// Longest sleep in `Capture::next`. A signal ends the sleep early, but not one that arrives just before it.
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
 
 /// Why a run ended.
@@ -24,9 +24,9 @@ pub(crate) enum Stop {
     Signal,
     /// `-G` with `-W`: all files are written.
     Files,
-    /// `--size`: the files have the size that was asked for.
+    /// `--size`: the files have reached the requested size.
     Size,
-    /// Whoever read our output has closed it.
+    /// The reader of our output has closed it.
     Pipe,
     /// Something failed.
     Error,
@@ -45,7 +45,7 @@ pub(crate) struct UntilArgs {
     duration: Option<Duration>,
 }
 
-/// The conditions under which a run goes on.
+/// The conditions for a run to continue.
 #[derive(Debug)]
 pub(crate) struct Until {
     pub(crate) signals: Signals,
@@ -55,25 +55,25 @@ pub(crate) struct Until {
 }
 
 impl Until {
-    /// Until there were so many packets or the time is over, whichever is first, or a signal comes. Signals are heeded from
-    /// here on.
+    /// Runs until the number of packets or the time is reached, whichever is first, or until a signal. Signals are
+    /// handled from here on.
     pub(crate) fn new(args: &UntilArgs) -> Result<Self, Failure> {
         let signals =
             Signals::install().map_err(|error| Failure::new(format_args!("take over signals: {error}")))?;
         Ok(Self { signals, duration: args.duration, deadline: None, budget: Budget::new(args.count) })
     }
 
-    /// Until the time is over, or a signal comes.
+    /// Runs until the time is over, or until a signal.
     pub(crate) fn for_time(duration: Option<Duration>) -> Result<Self, Failure> {
         Self::new(&UntilArgs { count: None, duration })
     }
 
-    /// The capture has begun: the time runs.
+    /// Starts the time, when the capture has begun.
     pub(crate) fn begin(&mut self) {
         self.deadline = self.duration.map(|duration| Instant::now() + duration);
     }
 
-    /// The reason to stop now, if there is one.
+    /// Returns the reason to stop now, if there is one.
     pub(crate) fn reached(&self, now: Instant) -> Option<Stop> {
         if self.budget.is_spent() {
             Some(Stop::Count)
@@ -84,7 +84,7 @@ impl Until {
         }
     }
 
-    /// How long to wait for packets when there is other work at `tick`.
+    /// Returns how long to wait for packets if there is other work at `tick`.
     pub(crate) fn wait(&self, now: Instant, tick: Option<Instant>) -> Duration {
         let times = [self.deadline, tick];
         let waits = times.iter().flatten().map(|time| time.saturating_duration_since(now));

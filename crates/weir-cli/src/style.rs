@@ -1,11 +1,11 @@
-//! What the terminal can show, and the few colours that weir uses.
+//! Terminal capabilities, and the few colours that weir uses.
 
 use std::borrow::Cow;
 use std::env;
 use std::fmt::{Arguments, Display};
 use std::io::{self, IsTerminal, Write};
 
-/// Writes one line to standard error. There is nobody left to tell when that fails.
+/// Writes a line to standard error. If that fails, there is no way to report it.
 pub(crate) fn say(line: Arguments<'_>) {
     let _nobody_left = writeln!(io::stderr().lock(), "{}", lines(&line.to_string()));
 }
@@ -15,28 +15,29 @@ pub(crate) fn print(text: &str) {
     draw(&lines(text));
 }
 
-/// Writes what moves the cursor to standard error: nothing in it may be somebody else's.
+/// Writes cursor movements to standard error. The text must not contain data from others.
 pub(crate) fn draw(text: &str) {
     let _nobody_left = io::stderr().lock().write_all(text.as_bytes());
 }
 
-/// Colours, or none where nobody would see them.
+/// Colours, or none if nobody would see them.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Paint {
     colours: bool,
 }
 
-/// Colours for standard error; none when it is no terminal, or `NO_COLOR` (<https://no-color.org>) or `TERM=dumb` is set.
+/// Returns colours for standard error; none if it is not a terminal, or if `NO_COLOR` (<https://no-color.org>) or
+/// `TERM=dumb` is set.
 pub(crate) fn stderr() -> Paint {
     Paint { colours: wanted() && terminal() }
 }
 
-/// Colours for standard output, by the same rule.
+/// Returns colours for standard output, by the same rule.
 pub(crate) fn stdout() -> Paint {
     Paint { colours: wanted() && io::stdout().is_terminal() && capable() }
 }
 
-/// Standard error is a terminal that understands escape sequences.
+/// Returns whether standard error is a terminal that understands escape sequences.
 pub(crate) fn terminal() -> bool {
     io::stderr().is_terminal() && capable()
 }
@@ -49,12 +50,13 @@ fn capable() -> bool {
     env::var_os("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// This process is in the foreground of the terminal behind standard error, so that it may draw there at any time.
+/// Returns whether this process is in the foreground of standard error's terminal, so that it may draw there at any
+/// time.
 pub(crate) fn foreground() -> bool {
     rustix::termios::tcgetpgrp(io::stderr()).is_ok_and(|group| group == rustix::process::getpgrp())
 }
 
-/// Columns of the terminal behind standard error.
+/// Returns the width of standard error's terminal.
 pub(crate) fn columns() -> usize {
     match rustix::termios::tcgetwinsize(io::stderr()) {
         Ok(size) if size.ws_col > 0 => usize::from(size.ws_col),
@@ -62,7 +64,7 @@ pub(crate) fn columns() -> usize {
     }
 }
 
-/// The locale can show more than ASCII. The first variable that is set decides, as in setlocale(3).
+/// Returns whether the locale can show more than ASCII. The first variable that is set decides, as in setlocale(3).
 pub(crate) fn unicode() -> bool {
     let locale =
         ["LC_ALL", "LC_CTYPE", "LANG"].iter().filter_map(env::var_os).find(|value| !value.is_empty());
@@ -72,14 +74,14 @@ pub(crate) fn unicode() -> bool {
     })
 }
 
-/// Would be an order to the terminal: to do something, to break the line, or to show what follows in another order
-/// (Unicode's UAX #9).
+/// Returns whether a character would control the terminal: as a command, as a line break, or by changing the order of
+/// what follows (Unicode's UAX #9).
 pub(crate) fn is_order(letter: char) -> bool {
     let turns = matches!(letter, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     letter.is_control() || turns || matches!(letter, '\u{2028}' | '\u{2029}')
 }
 
-/// What somebody else has said, with orders to the terminal as `\u{1b}`. One line, whatever it is.
+/// Returns text from others on one line, with control characters as `\u{1b}`.
 pub(crate) fn visible(text: &str) -> String {
     let shown = |letter: char| {
         if is_order(letter) { letter.escape_default().to_string() } else { letter.to_string() }
@@ -87,7 +89,8 @@ pub(crate) fn visible(text: &str) -> String {
     text.chars().map(shown).collect()
 }
 
-/// Lines of ours, in which somebody else may have said something: as [`visible`], but for line feeds, tabs and our colours.
+/// Does what [`visible`] does, for lines of our own that may include text from others: line feeds, tabs and our colours
+/// stay.
 pub(crate) fn lines(text: &str) -> Cow<'_, str> {
     if !text.contains(|letter| is_order(letter) && letter != '\n') {
         return Cow::Borrowed(text);
@@ -111,7 +114,7 @@ pub(crate) fn lines(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// Lines of at most `width` letters, where the spaces of `text` allow it.
+/// Wraps text at spaces to lines of at most `width` characters.
 pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split(' ') {
@@ -128,11 +131,11 @@ pub(crate) fn wrap(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// Of the colours, and of their end (ECMA-48, SGR).
+/// Codes of the colours, and of their end (ECMA-48, SGR).
 const CODES: [&str; 7] = ["1;31", "32", "33", "36", "1", "2", "0"];
 
 impl Paint {
-    /// No colours at all, for text that is measured or compared.
+    /// No colours, for text that is measured or compared.
     #[cfg(test)]
     pub(crate) const PLAIN: Self = Self { colours: false };
 

@@ -1,11 +1,11 @@
-//! Sizes, durations and counts as people write them: parsing with answers that say what is allowed, and printing.
+//! Parses sizes, durations and counts, with error messages that say what is allowed, and prints them.
 
 use std::time::Duration;
 
-/// One year: nothing that takes a duration means more.
+/// One year, the longest duration that makes sense.
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
-/// Units of a size in bytes. A bare letter is binary, as in every capture tool; `KB` is what the standard says.
+/// Units of a size in bytes. A single letter is binary, as in every capture tool; `KB` is decimal, as in the standard.
 const SIZE_UNITS: [(&str, u64); 13] = [
     ("b", 1),
     ("k", 1 << 10),
@@ -33,7 +33,7 @@ const DURATION_UNITS: [(&str, u64); 7] = [
     ("d", 86_400_000_000_000),
 ];
 
-/// A size in bytes; a bare number is bytes.
+/// Parses a size in bytes, the default unit.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
     const ALLOWED: &str = "allowed is a size above 0 such as 65536, 256K, 4MiB or 1GB";
     let (number, unit) = split(text).map_err(|what| format!("{what}; {ALLOWED}"))?;
@@ -44,7 +44,7 @@ pub(crate) fn size(text: &str) -> Result<u64, String> {
     scale(number, factor).map_err(|what| format!("{what}; {ALLOWED}"))
 }
 
-/// A size whose unit must be named, for options where other tools count in units of their own.
+/// Parses a size with a mandatory unit, for options where other tools have units of their own.
 pub(crate) fn size_with_unit(text: &str) -> Result<u64, String> {
     let bytes = size(text)?;
     if text.trim().ends_with(|c: char| c.is_ascii_digit()) {
@@ -56,7 +56,7 @@ pub(crate) fn size_with_unit(text: &str) -> Result<u64, String> {
     Ok(bytes)
 }
 
-/// The size of a file, whose unit must be named: other tools count in units of their own.
+/// Parses the size of a file with a mandatory unit, because other tools have units of their own.
 pub(crate) fn file_size(text: &str) -> Result<u64, String> {
     let bytes = size(text)?;
     if text.trim().ends_with(|c: char| c.is_ascii_digit()) {
@@ -68,20 +68,20 @@ pub(crate) fn file_size(text: &str) -> Result<u64, String> {
     Ok(bytes)
 }
 
-/// A size that must fit 32 bits.
+/// Parses a size that fits 32 bits.
 pub(crate) fn size_u32(text: &str) -> Result<u32, String> {
     let bytes = size(text)?;
     u32::try_from(bytes).map_err(|_| "too large; allowed is less than 4GiB".to_owned())
 }
 
-/// The size of a chunk.
+/// Parses the size of a chunk.
 pub(crate) fn chunk_size(text: &str) -> Result<u32, String> {
     let bytes = size(text)?;
     let bytes = u32::try_from(bytes).ok().filter(|bytes| (4 << 10..=1 << 30).contains(bytes));
     bytes.ok_or_else(|| "allowed is 4KiB to 1GiB".to_owned())
 }
 
-/// A snap length in bytes; 0 asks for the largest, as in tcpdump.
+/// Parses a snap length in bytes; 0 means the maximum, as in tcpdump.
 pub(crate) fn snap_len(text: &str) -> Result<u32, String> {
     const LARGEST: u32 = 262_144;
     if text.trim() == "0" {
@@ -94,7 +94,7 @@ pub(crate) fn snap_len(text: &str) -> Result<u32, String> {
     .ok_or_else(|| format!("allowed is 1 to {LARGEST} bytes; 0 means {LARGEST}"))
 }
 
-/// A number of packets or chunks, above 0.
+/// Parses a number of packets or chunks, above 0.
 pub(crate) fn count(text: &str) -> Result<u64, String> {
     match text.trim().parse::<u64>() {
         Ok(0) | Err(_) => Err("must be a whole number of at least 1".to_owned()),
@@ -102,19 +102,19 @@ pub(crate) fn count(text: &str) -> Result<u64, String> {
     }
 }
 
-/// A number of files, above 0.
+/// Parses a number of files, above 0.
 pub(crate) fn files(text: &str) -> Result<u32, String> {
     let files = text.trim().parse().ok().filter(|&files: &u32| files > 0);
     files.ok_or_else(|| "must be a whole number of at least 1".to_owned())
 }
 
-/// A number of chunks. Whether they fit into memory is for the engine to say.
+/// Parses a number of chunks. Whether they fit into memory is checked by the engine.
 pub(crate) fn chunks(text: &str) -> Result<u32, String> {
     let chunks = text.trim().parse().ok().filter(|&chunks: &u32| chunks >= 2);
     chunks.ok_or_else(|| "must be a whole number of at least 2".to_owned())
 }
 
-/// A duration; the unit must be named, because seconds and milliseconds are both usual.
+/// Parses a duration with a mandatory unit, because seconds and milliseconds are both common.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     const ALLOWED: &str = "allowed is a time above 0 such as 500ms, 10s, 1.5m or 1h";
     let (number, unit) = split(text).map_err(|what| format!("{what}; {ALLOWED}"))?;
@@ -128,14 +128,14 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
     if duration > LONGEST { Err("too long; allowed is up to 365d".to_owned()) } else { Ok(duration) }
 }
 
-/// A decimal number, exact: `whole + fraction / 10^digits`.
+/// An exact decimal number: `whole + fraction / 10^digits`.
 struct Decimal {
     whole: u64,
     fraction: u64,
     digits: u32,
 }
 
-/// Splits `1.5GiB` into the number and the unit.
+/// Splits `1.5GiB` into number and unit.
 fn split(text: &str) -> Result<(Decimal, &str), String> {
     let text = text.trim();
     if text.starts_with('-') {
@@ -171,7 +171,7 @@ fn scale(number: Decimal, factor: u64) -> Result<u64, String> {
     }
 }
 
-/// `1234567` as `1,234,567`.
+/// Formats `1234567` as `1,234,567`.
 pub(crate) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
@@ -184,24 +184,24 @@ pub(crate) fn grouped(number: u64) -> String {
     text
 }
 
-/// `1 packet`, `1,234 packets`.
+/// Formats a number of packets: `1 packet`, `1,234 packets`.
 pub(crate) fn packets(number: u64) -> String {
     format!("{} packet{}", grouped(number), if number == 1 { "" } else { "s" })
 }
 
-/// Three significant digits with a decimal prefix: `12.4 M`, `950 `. The unit follows directly.
+/// Formats three significant digits with a decimal prefix: `12.4 M`, `950 `. The unit follows directly.
 pub(crate) fn scaled(value: f64) -> String {
     prefixed(value, 1000.0, &["", "k", "M", "G", "T", "P"])
 }
 
-/// Bytes with binary prefixes: `3.17 GiB`.
+/// Formats bytes with a binary prefix: `3.17 GiB`.
 pub(crate) fn bytes(value: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
     let value = value as f64;
     prefixed(value, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB", "PiB"])
 }
 
-/// A duration with the unit that reads best: `850 ms`, `12.3 s`, `1 h 02 min`.
+/// Formats a duration in the most readable unit: `850 ms`, `12.3 s`, `1 h 02 min`.
 pub(crate) fn elapsed(duration: Duration) -> String {
     let seconds = duration.as_secs();
     match seconds {
@@ -216,7 +216,7 @@ fn prefixed(mut value: f64, step: f64, prefixes: &[&str]) -> String {
     let mut prefixes = prefixes.iter();
     let mut prefix = prefixes.next().copied().unwrap_or_default();
     let unscaled = value;
-    // 999.5 is where three digits would round up to four.
+    // From 999.5, three digits would round up to four.
     while value >= 999.5 {
         let Some(next) = prefixes.next() else { break };
         value /= step;

@@ -1,10 +1,10 @@
-//! A word about what TCP and UDP carry, where tcpdump has one and the port tells.
+//! A few words about TCP and UDP payloads, where tcpdump prints them and the port identifies the protocol.
 
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
 use crate::text::put;
 
-/// The methods of HTTP (RFC 9110) and of WebDAV (RFC 4918), as they begin a request.
+/// Request methods of HTTP (RFC 9110) and WebDAV (RFC 4918).
 const METHODS: [&[u8]; 15] = [
     b"GET",
     b"HEAD",
@@ -24,7 +24,7 @@ const METHODS: [&[u8]; 15] = [
 ];
 
 impl Printer<'_> {
-    /// A segment that is not empty.
+    /// Prints the payload of a TCP segment, which is not empty.
     pub(crate) fn tcp_payload(
         &mut self,
         source: u16,
@@ -33,7 +33,7 @@ impl Printer<'_> {
     ) -> Result<(), Cut> {
         let either = |port| source == port || destination == port;
         if either(53) {
-            // Each message behind its length; only a whole one at the start of a segment is read.
+            // Each message follows its length. Only a whole message at the start of a segment is read.
             if payload.len > 2 && usize::from(payload.u16(0)?) + 2 <= payload.len {
                 self.text(" ");
                 return self.dns(payload.from(2).first(payload.u16(0)?.into()), false);
@@ -44,7 +44,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// The first line of a request or an answer; of other segments only what they belong to.
+    /// Prints the first line of a request or response; for other segments, only the protocol.
     fn http(&mut self, payload: Bytes<'_>) {
         self.facts.protocol = Some("http");
         self.text(": HTTP");
@@ -58,7 +58,7 @@ impl Printer<'_> {
         }
     }
 
-    /// BOOTP and DHCP (RFC 951, RFC 2131).
+    /// Prints BOOTP and DHCP (RFC 951, RFC 2131).
     pub(crate) fn bootp(&mut self, payload: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "bootp";
         self.facts.protocol = Some("dhcp");
@@ -77,7 +77,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// RFC 5905.
+    /// Prints NTP (RFC 5905).
     pub(crate) fn ntp(&mut self, payload: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "ntp";
         self.facts.protocol = Some("ntp");

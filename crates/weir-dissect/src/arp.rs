@@ -15,7 +15,7 @@ impl Printer<'_> {
         let (sender_ip, target_mac) =
             (8 + usize::from(mac_len), 8 + usize::from(mac_len) + usize::from(ip_len));
         let target_ip = target_mac + usize::from(mac_len);
-        // Whole or not at all: an address of half an ARP packet is of no use.
+        // All or nothing: the addresses in half an ARP packet are useless.
         bytes.get(0, target_ip + usize::from(ip_len))?;
         if !self.options.link {
             self.text("ARP, ");

@@ -1,4 +1,4 @@
-//! Bytes of a packet, of which the end may not have been captured.
+//! The bytes of a packet, which may be truncated.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -6,11 +6,11 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cut;
 
-/// What was captured of a header and all behind it, and how long that was on the wire.
+/// The captured bytes of a header and everything after it, and their length on the wire.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Bytes<'a> {
     pub(crate) data: &'a [u8],
-    /// Bytes on the wire: `data.len()` or more.
+    /// Length on the wire: `data.len()` or more.
     pub(crate) len: usize,
 }
 
@@ -19,17 +19,17 @@ impl<'a> Bytes<'a> {
         Self { data, len: len.max(data.len()) }
     }
 
-    /// The bytes from `at` on.
+    /// Returns the bytes from `at` on.
     pub(crate) fn from(self, at: usize) -> Self {
         Self { data: self.data.get(at..).unwrap_or_default(), len: self.len.saturating_sub(at) }
     }
 
-    /// At most `len` bytes: what a length field says that there is, without padding behind.
+    /// Returns at most `len` bytes, the number in a length field, without the padding after them.
     pub(crate) fn first(self, len: usize) -> Self {
         Self { data: &self.data[..self.data.len().min(len)], len: self.len.min(len) }
     }
 
-    /// Whether all was captured.
+    /// Returns whether all bytes were captured.
     pub(crate) fn whole(self) -> bool {
         self.data.len() == self.len
     }
@@ -50,7 +50,7 @@ impl<'a> Bytes<'a> {
         self.array(at).map(u16::from_be_bytes)
     }
 
-    /// 24 bits.
+    /// Reads 24 bits.
     pub(crate) fn u24(self, at: usize) -> Result<u32, Cut> {
         let [a, b, c] = self.array(at)?;
         Ok(u32::from_be_bytes([0, a, b, c]))

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// Sum of 16-bit words in one's complement; 0xffff over bytes that hold their own right checksum.
+/// Returns the one's complement sum of 16-bit words; 0xffff if the bytes include their own correct checksum.
 pub(crate) fn sum(pieces: &[&[u8]]) -> u16 {
     let mut sum = 0_u64;
     for piece in pieces {
@@ -16,7 +16,7 @@ pub(crate) fn sum(pieces: &[&[u8]]) -> u16 {
     u16::try_from(sum).unwrap_or(0)
 }
 
-/// The right checksum of a segment whose checksum stands at `at`. Pieces but the last have an even length.
+/// Returns the correct checksum of a segment whose checksum field is at `at`, an even offset.
 pub(crate) fn right(source: IpAddr, destination: IpAddr, protocol: u8, segment: &[u8], at: usize) -> u16 {
     let length = u32::try_from(segment.len()).unwrap_or(u32::MAX).to_be_bytes();
     let tail = [0, protocol];

@@ -5,11 +5,11 @@ use crate::bytes::{Bytes, Cut};
 use crate::text::put;
 
 const HEADER: usize = 12;
-/// Pointers followed in one name; a longer chain is a loop, or made to annoy.
+/// Most pointers followed in one name. A longer chain is a loop or malicious.
 const POINTERS: usize = 64;
-/// The bytes of a name, with lengths (RFC 1035, section 2.3.4).
+/// Longest name in bytes, including label lengths (RFC 1035, section 2.3.4).
 const NAME: usize = 255;
-/// Questions or answers in one line.
+/// Most questions or answers in one line.
 const SHOWN: usize = 32;
 
 const INTERNET: u16 = 1;
@@ -54,7 +54,7 @@ impl Printer<'_> {
         if flags & 0x0010 != 0 {
             self.text("%");
         }
-        // Bits that only answers have.
+        // Only responses have these bits.
         if flags & 0x06cf != 0 {
             put!(self, " [b2&3=0x{flags:x}]");
         }
@@ -160,7 +160,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// A resource record; gives where the next begins.
+    /// Prints a resource record; returns the position of the next one.
     fn record(&mut self, bytes: Bytes<'_>, at: usize, multicast: bool) -> Result<usize, Cut> {
         let end = skip_name(bytes, at)?;
         let (kind, mut class, len) = (bytes.u16(end)?, bytes.u16(end + 2)?, usize::from(bytes.u16(end + 8)?));
@@ -225,7 +225,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// A name with a dot behind each label.
+    /// Prints a name with a dot after each label.
     fn domain(&mut self, bytes: Bytes<'_>, mut at: usize) -> Result<(), Cut> {
         if bytes.u8(at)? == 0 {
             self.text(".");
@@ -307,7 +307,7 @@ fn counts(bytes: Bytes<'_>) -> Result<[u16; 4], Cut> {
     Ok([bytes.u16(4)?, bytes.u16(6)?, bytes.u16(8)?, bytes.u16(10)?])
 }
 
-/// Where what follows a name begins. Each step goes forward, so it ends.
+/// Returns the position after a name. Every step advances, so the loop ends.
 fn skip_name(bytes: Bytes<'_>, mut at: usize) -> Result<usize, Cut> {
     loop {
         match bytes.u8(at)? {

@@ -1,38 +1,38 @@
-//! What programs want to know of a packet.
+//! Packet fields for programs.
 
 use std::net::IpAddr;
 
-/// What was read of a packet. Of headers in headers, the outermost that has the field.
+/// The fields of a packet. In nested headers, each value comes from the outermost one that has the field.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Facts {
-    /// Bytes before the network layer.
+    /// Length of everything before the network layer, in bytes.
     pub link_len: usize,
-    /// Hardware addresses.
+    /// Source hardware address.
     pub mac_source: Option<[u8; 6]>,
-    /// See [`Facts::mac_source`].
+    /// Destination hardware address.
     pub mac_destination: Option<[u8; 6]>,
-    /// The outer VLAN identifier.
+    /// VLAN ID of the outer tag.
     pub vlan: Option<u16>,
-    /// The inner VLAN identifier, of two tags.
+    /// VLAN ID of the inner of two tags.
     pub inner_vlan: Option<u16>,
-    /// The network layer as an Ethernet type, where the link layer says it in one way or another.
+    /// Network protocol as an EtherType, if the link layer names it in any form.
     pub ethertype: Option<u16>,
-    /// Addresses of the IP header.
+    /// Source address in the IP header.
     pub source: Option<IpAddr>,
-    /// See [`Facts::source`].
+    /// Destination address in the IP header.
     pub destination: Option<IpAddr>,
     /// Time to live, or hop limit.
     pub ttl: Option<u8>,
-    /// What IP carries (IANA's protocol numbers), behind extension headers.
+    /// Protocol number of the IP payload (IANA), after extension headers.
     pub ip_protocol: Option<u8>,
-    /// A fragment other than the first: it has no ports.
+    /// Whether it is a fragment other than the first, which has no ports.
     pub later_fragment: bool,
-    /// Ports of TCP, UDP or SCTP.
+    /// Source port of TCP, UDP or SCTP.
     pub source_port: Option<u16>,
-    /// See [`Facts::source_port`].
+    /// Destination port of TCP, UDP or SCTP.
     pub destination_port: Option<u16>,
-    /// TCP flags, as the header has them: 1 FIN, 2 SYN, 4 RST, 8 PSH, 16 ACK, 32 URG, 64 ECE, 128 CWR.
+    /// TCP flags as in the header: 1 FIN, 2 SYN, 4 RST, 8 PSH, 16 ACK, 32 URG, 64 ECE, 128 CWR.
     pub tcp_flags: Option<u8>,
     /// TCP sequence number, absolute.
     pub tcp_sequence: Option<u32>,
@@ -40,8 +40,8 @@ pub struct Facts {
     pub tcp_acknowledgement: Option<u32>,
     /// TCP window, unscaled.
     pub tcp_window: Option<u16>,
-    /// Bytes that TCP or UDP carries, on the wire.
+    /// Length of the TCP or UDP payload on the wire, in bytes.
     pub payload_len: Option<usize>,
-    /// The protocol furthest inside that was recognised: `arp`, `tcp`, `dns`, `vxlan`, ...
+    /// The innermost protocol that was recognised: `arp`, `tcp`, `dns`, `vxlan`, ...
     pub protocol: Option<&'static str>,
 }

@@ -1,24 +1,24 @@
-//! Bytes as hexadecimal digits and as text, laid out as tcpdump does.
+//! Hex and text dumps, in tcpdump's layout.
 
 use crate::Printer;
 use crate::text::hex_byte;
 
-/// Bytes in a line of a dump.
+/// Bytes per line.
 const WIDTH: usize = 16;
 
-/// How bytes are shown below a line.
+/// The format of a dump.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dump {
-    /// Offset and hexadecimal digits (`-x`).
+    /// Offset and hex digits (`-x`).
     Hex,
-    /// The same with the text beside (`-X`).
+    /// Offset, hex digits and text (`-X`).
     HexAscii,
-    /// Only the text (`-A`).
+    /// Text only (`-A`).
     Ascii,
 }
 
 impl Dump {
-    /// Appends the bytes: a line feed before each line, none at the end.
+    /// Appends the dump: a line feed before each line, none at the end.
     pub fn write(self, data: &[u8], line: &mut Vec<u8>) {
         if self == Self::Ascii {
             return ascii(data, line);
@@ -47,7 +47,7 @@ impl Dump {
     }
 }
 
-/// Text as it is; what cannot be printed becomes a dot.
+/// Appends text, with a dot in place of each unprintable byte.
 fn ascii(data: &[u8], line: &mut Vec<u8>) {
     line.push(b'\n');
     for (at, &byte) in data.iter().enumerate() {
@@ -61,7 +61,7 @@ fn ascii(data: &[u8], line: &mut Vec<u8>) {
 }
 
 impl Printer<'_> {
-    /// What nothing is known of, unless the caller shows each packet's bytes anyway.
+    /// Dumps bytes of an unknown protocol, unless the caller dumps every packet anyway.
     pub(crate) fn unknown(&mut self, data: &[u8]) {
         if !self.options.no_dump && !self.options.quick {
             Dump::HexAscii.write(data, self.line);

@@ -14,7 +14,7 @@ impl Printer<'_> {
         let start = self.line.len();
         self.text("ICMP ");
         if self.icmp_words(kind, code, bytes).is_err() {
-            // Half a message says too little: only that it is cut.
+            // Half a message is of little use: show only that it is truncated.
             self.line.truncate(start);
             return Err(Cut);
         }
@@ -26,7 +26,7 @@ impl Printer<'_> {
         }
         if self.options.verbose && matches!(kind, 3..=5 | 11 | 12) && bytes.len > 8 {
             self.text("\n\t");
-            // What it quotes is another packet, of which it has no ports.
+            // The message quotes another packet, whose ports and other fields are not its own.
             let own = self.facts;
             let result = self.nested(|printer| printer.ip4(bytes.from(8)));
             self.facts = own;
@@ -103,13 +103,13 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// Milliseconds since midnight.
+    /// Prints milliseconds since midnight as a time of day.
     fn milliseconds(&mut self, time: u32) {
         let seconds = time / 1000;
         put!(self, "{:02}:{:02}:{:02}.{:03}", seconds / 3600, seconds / 60 % 60, seconds % 60, time % 1000);
     }
 
-    /// The message names the packet that did not arrive; of it there is at least the IP header (RFC 792).
+    /// Prints the packet that did not arrive. The message quotes at least its IP header (RFC 792).
     fn icmp_unreachable(&mut self, code: u8, bytes: Bytes<'_>) -> Result<(), Cut> {
         let subject = bytes.ip4(24)?;
         let (before, behind) = match code {

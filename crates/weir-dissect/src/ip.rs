@@ -1,4 +1,4 @@
-//! What IP carries, by protocol number, and the parts that both versions share.
+//! IP payloads by protocol number, and what IPv4 and IPv6 have in common.
 
 use std::net::IpAddr;
 
@@ -19,20 +19,20 @@ pub(crate) const NO_NEXT: u8 = 59;
 pub(crate) const DESTINATION: u8 = 60;
 pub(crate) const SCTP: u8 = 132;
 
-/// The IP header around a segment.
+/// The IP header of a segment.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Around {
     pub(crate) source: IpAddr,
     pub(crate) destination: IpAddr,
-    /// A first fragment: the rest of the segment is elsewhere, and so its checksum cannot be judged.
+    /// Whether it is a first fragment: without the rest of the segment, its checksum cannot be verified.
     pub(crate) fragment: bool,
-    /// A header between IP and the segment has shown the addresses.
+    /// Whether a header between IP and the segment has printed the addresses.
     pub(crate) shown: bool,
 }
 
 impl Printer<'_> {
-    /// The payload of an IP packet behind its extension headers. The addresses were printed unless the protocol has
-    /// ports, and prints them itself.
+    /// Prints the payload of an IP packet, after the extension headers. Protocols with ports print the addresses
+    /// themselves; for all others, they have been printed already.
     pub(crate) fn ip_payload(&mut self, protocol: u8, around: Around, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.facts.ip_protocol.get_or_insert(protocol);
         match protocol {
@@ -64,7 +64,7 @@ impl Printer<'_> {
         }
     }
 
-    /// `a > b: `, unless the protocol shows its ports with them.
+    /// Prints `a > b: `, unless the protocol prints the addresses with its ports.
     pub(crate) fn addresses(&mut self, source: IpAddr, destination: IpAddr) {
         self.address(source);
         self.text(" > ");
@@ -72,7 +72,7 @@ impl Printer<'_> {
         self.text(": ");
     }
 
-    /// `a.1 > b.2: `, or only the ports where a header before has shown the addresses.
+    /// Prints `a.1 > b.2: `, or only the ports if an earlier header has printed the addresses.
     pub(crate) fn ports(&mut self, around: Around, source: u16, destination: u16) {
         self.facts.source_port.get_or_insert(source);
         self.facts.destination_port.get_or_insert(destination);
@@ -90,7 +90,7 @@ impl Printer<'_> {
         self.text(": ");
     }
 
-    /// Encrypted: only the head can be read (RFC 4303).
+    /// Prints ESP (RFC 4303), of which only the header is readable.
     fn esp(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "esp";
         self.facts.protocol = Some("esp");
@@ -99,7 +99,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// RFC 4302.
+    /// Prints the authentication header (RFC 4302).
     pub(crate) fn authentication(&mut self, around: Around, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "ah";
         let (next, words) = (bytes.u8(0)?, usize::from(bytes.u8(1)?));

@@ -29,7 +29,7 @@ impl Printer<'_> {
             return Ok(());
         }
         let mut len = usize::from(bytes.u16(2)?);
-        // Segments that the card has yet to cut have no length.
+        // Packets awaiting segmentation by the network card have a length of 0.
         if len == 0 {
             len = bytes.len;
         }
@@ -86,14 +86,14 @@ impl Printer<'_> {
         self.ip_payload(protocol, around, bytes.from(header))
     }
 
-    /// A header that is not what it was announced to be.
+    /// Prints that a header has an unexpected value in `field`.
     pub(crate) fn wrong(&mut self, field: &str) -> Result<(), Cut> {
         put!(self, "[invalid {field}]");
         Ok(())
     }
 }
 
-/// Explicit congestion notification (RFC 3168), as tcpdump adds it to the type of service.
+/// Returns explicit congestion notification (RFC 3168) as tcpdump appends it to the type of service.
 fn congestion(tos: u8) -> &'static str {
     match tos & 3 {
         1 => ",ECT(1)",

@@ -19,7 +19,7 @@ impl Printer<'_> {
             return self.wrong("version");
         }
         let (mut len, next, hops) = (usize::from(bytes.u16(4)?), bytes.u8(6)?, bytes.u8(7)?);
-        // A jumbogram says its length elsewhere.
+        // A jumbogram has its length in an option.
         if len == 0 {
             len = bytes.len - 40;
         }
@@ -46,7 +46,7 @@ impl Printer<'_> {
         self.extensions(next, around, bytes.from(40).first(len))
     }
 
-    /// Extension headers in their order, then what they extend.
+    /// Prints the extension headers, then the payload.
     fn extensions(&mut self, mut next: u8, mut around: Around, mut bytes: Bytes<'_>) -> Result<(), Cut> {
         if !matches!(next, TCP | UDP | SCTP) {
             self.addresses(around.source, around.destination);

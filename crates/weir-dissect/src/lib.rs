@@ -1,7 +1,7 @@
-//! Packets as lines of text, in tcpdump's words, and what programs want to know of them as [`Facts`].
+//! Packets as lines of text in tcpdump's format, and their fields as [`Facts`].
 //!
-//! Bytes in, text out: no I/O, no names looked up, no allocation but the caller's buffer and the table of TCP
-//! connections. Whatever the bytes are, there is a line; where the packet ends too early the line ends in `[|protocol]`.
+//! No I/O, no name lookups, no allocation except the caller's buffer and the table of TCP connections. Any input
+//! results in a line; if the packet is truncated, the line ends in `[|protocol]`.
 //!
 //! ```
 //! let mut dissector = weir_dissect::Dissector::new(weir_dissect::Options::default());
@@ -10,12 +10,12 @@
 //! assert_eq!(line, b" [|ether]");
 //! ```
 //!
-//! | module | what it reads |
+//! | module | contents |
 //! |---|---|
 //! | `link` | Ethernet with tags and 802.2, Linux cooked v1 and v2, BSD loopback, raw IP, PPP |
-//! | `ip4`, `ip6` | the network layer, and what an IP packet carries: `ip` |
+//! | `ip4`, `ip6` | the network layer, and IP payloads: `ip` |
 //! | `tcp`, `udp`, `sctp`, `icmp`, `icmp6`, `igmp`, `arp` | one protocol each |
-//! | `dns`, `application` | what TCP and UDP carry, where a line gains by it |
+//! | `dns`, `application` | TCP and UDP payloads that are worth a few words |
 //! | `tunnel` | GRE, VXLAN, Geneve, MPLS, PPPoE |
 
 #![forbid(unsafe_code)]
@@ -50,28 +50,28 @@ use std::collections::BTreeMap;
 use bytes::{Bytes, Cut};
 use streams::Streams;
 
-/// Headers in headers that are looked into; tunnels beyond are only named.
+/// Nesting depth of headers. Deeper tunnels are only named.
 const DEEPEST: u8 = 16;
 
-/// Interfaces by index.
+/// Interface names by index.
 pub type Names = BTreeMap<u32, String>;
 
-/// How a packet becomes a line.
+/// The format of a line.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
-    /// The link-layer header, too (tcpdump's `-e`).
+    /// Prints the link-layer header as well (tcpdump's `-e`).
     pub link: bool,
-    /// Time to live, identification, and whether checksums are right (`-v`).
+    /// Prints time to live and identification, and verifies checksums (`-v`).
     pub verbose: bool,
-    /// Less of each protocol (`-q`).
+    /// Prints less of each protocol (`-q`).
     pub quick: bool,
-    /// TCP sequence numbers as they are; else relative to the connection's first (`-S`).
+    /// Prints absolute TCP sequence numbers instead of relative ones (`-S`).
     pub absolute: bool,
-    /// No hexadecimal lines where a protocol is unknown, for instance because the caller dumps each packet.
+    /// Prints no hex dump of unknown protocols, for instance because the caller dumps every packet.
     pub no_dump: bool,
 }
 
-/// Makes lines of packets. It remembers TCP connections, at most some hundred thousand of them.
+/// Formats packets as lines. It remembers at most some hundred thousand TCP connections.
 #[derive(Debug)]
 pub struct Dissector {
     options: Options,
@@ -79,20 +79,21 @@ pub struct Dissector {
 }
 
 impl Dissector {
-    /// One that knows no connection yet.
+    /// Creates a dissector that knows no connections yet.
     pub fn new(options: Options) -> Self {
         Self { options, streams: Streams::default() }
     }
 
-    /// Appends the line of a packet, without time and without line feed, to `line`. More than one line comes with
-    /// [`Options::verbose`], as from tcpdump, and for unknown protocols, unless [`Options::no_dump`].
+    /// Appends the line of a packet to `line`, without timestamp and line feed. There is more than one line with
+    /// [`Options::verbose`], as in tcpdump, and for unknown protocols, unless [`Options::no_dump`] is set.
     ///
-    /// `link_type`: `LINKTYPE_*` (tcpdump.org/linktypes.html); `original_len`: bytes on the wire.
+    /// `link_type`: `LINKTYPE_*` (tcpdump.org/linktypes.html); `original_len`: length on the wire.
     pub fn packet(&mut self, link_type: u16, data: &[u8], original_len: u32, line: &mut Vec<u8>) -> Facts {
         self.packet_among(&Names::new(), link_type, data, original_len, line)
     }
 
-    /// The same of a packet that may be of any of these interfaces, which it names by index (`LINKTYPE_LINUX_SLL2`).
+    /// Does what [`packet`](Self::packet) does, with names for the interface indices in packets
+    /// (`LINKTYPE_LINUX_SLL2`).
     pub fn packet_among(
         &mut self,
         names: &Names,
@@ -120,20 +121,20 @@ impl Dissector {
     }
 }
 
-/// The line that grows, and what is known so far. Each protocol adds a method.
+/// The line so far, and what is known about the packet. Each protocol adds a method.
 struct Printer<'a> {
     line: &'a mut Vec<u8>,
     options: Options,
     names: &'a Names,
     streams: &'a mut Streams,
     facts: Facts,
-    /// The protocol that is being read: what a line that ends early names.
+    /// The current protocol, named at the end of a truncated line.
     protocol: &'static str,
     depth: u8,
 }
 
 impl Printer<'_> {
-    /// Reads what a tunnel or an extension carries, unless headers are nested too deep.
+    /// Reads the payload of a tunnel or extension, unless headers are nested too deep.
     fn nested(&mut self, read: impl FnOnce(&mut Self) -> Result<(), Cut>) -> Result<(), Cut> {
         if self.depth == DEEPEST {
             self.text("[nested too deep]");

@@ -5,12 +5,12 @@ use crate::bytes::{Bytes, Cut};
 use crate::names;
 use crate::text::put;
 
-/// The largest number in an Ethernet header that is a length; above are types.
+/// Largest value in an Ethernet header that is a length; larger values are types.
 const LARGEST_LENGTH: u16 = 1500;
 const ARPHRD_LOOPBACK: u16 = 772;
 
 impl Printer<'_> {
-    /// A packet with link type `LINKTYPE_*`.
+    /// Prints a packet with link type `LINKTYPE_*`.
     pub(crate) fn link(&mut self, link_type: u16, bytes: Bytes<'_>) -> Result<(), Cut> {
         match link_type {
             1 => self.ethernet(bytes),
@@ -65,22 +65,22 @@ impl Printer<'_> {
         put!(self, "ethertype {} (0x{ethertype:04x})", names::ethertype(ethertype).unwrap_or("Unknown"));
     }
 
-    /// Bytes of the link layer, as long as the network layer was not reached.
+    /// Counts bytes of the link layer, until the network layer is reached.
     fn header(&mut self, len: usize) {
         if self.depth == 0 {
             self.facts.link_len += len;
         }
     }
 
-    /// What an Ethernet type announces, behind any number of VLAN tags. `ends`: the Ethernet header's addresses and
-    /// the frame's length, which are shown only if nothing better is known.
+    /// Prints the payload of an EtherType, after any number of VLAN tags. `ends`: the Ethernet addresses and the length
+    /// of the frame, which are printed only if the payload is unknown.
     fn tagged(
         &mut self,
         mut ethertype: u16,
         mut bytes: Bytes<'_>,
         ends: Option<([u8; 6], [u8; 6], usize)>,
     ) -> Result<(), Cut> {
-        // Tags of one frame: the outermost that has any.
+        // VLAN IDs come from the outermost frame that has a tag.
         let first = self.facts.vlan.is_none();
         while matches!(ethertype, names::VLAN | names::QINQ | 0x9100 | 0x9200) {
             self.protocol = "vlan";
@@ -122,7 +122,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// What an Ethernet type announces, if it is known.
+    /// Prints the payload of an EtherType, if it is known.
     pub(crate) fn carried(&mut self, ethertype: u16, bytes: Bytes<'_>) -> Result<bool, Cut> {
         self.facts.ethertype.get_or_insert(ethertype);
         match ethertype {
@@ -144,7 +144,7 @@ impl Printer<'_> {
         Ok(true)
     }
 
-    /// IEEE 802.2, of which SNAP leads on to an Ethernet type.
+    /// Prints IEEE 802.2; with SNAP, an EtherType follows.
     fn llc(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "llc";
         self.facts.protocol = Some("llc");
@@ -184,7 +184,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// `LINKTYPE_LINUX_SLL`.
+    /// Prints `LINKTYPE_LINUX_SLL`.
     fn cooked(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "sll";
         let (kind, hardware, address_len) = (bytes.u16(0)?, bytes.u16(2)?, bytes.u16(4)?);
@@ -204,7 +204,7 @@ impl Printer<'_> {
         self.cooked_content(protocol, hardware, source, bytes, 16, announce)
     }
 
-    /// `LINKTYPE_LINUX_SLL2`.
+    /// Prints `LINKTYPE_LINUX_SLL2`.
     fn cooked2(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "sll2";
         let (protocol, index, hardware) = (bytes.u16(0)?, bytes.u32(4)?, bytes.u16(8)?);
@@ -241,7 +241,7 @@ impl Printer<'_> {
         self.facts.mac_source = source.filter(|_| hardware != ARPHRD_LOOPBACK);
         self.facts.protocol = Some("cooked");
         let inner = bytes.from(header);
-        // Numbers below 1536 are not Ethernet types; 4 is 802.2 (if_ether.h).
+        // Numbers below 1536 are not EtherTypes; 4 is 802.2 (if_ether.h).
         if protocol == 4 {
             if self.options.link {
                 put!(self, "802.2, length {}: ", bytes.len);
@@ -266,7 +266,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// `LINKTYPE_NULL`, in the byte order of the machine that wrote it, and `LINKTYPE_LOOP` in network order.
+    /// Prints `LINKTYPE_NULL`, in the byte order of its writer, or `LINKTYPE_LOOP`, in network byte order.
     fn loopback(&mut self, bytes: Bytes<'_>, network_order: bool) -> Result<(), Cut> {
         self.protocol = "null";
         let mut family = bytes.u32(0)?;
@@ -276,7 +276,7 @@ impl Printer<'_> {
         self.header(4);
         self.facts.protocol = Some("loopback");
         let inner = bytes.from(4);
-        // Each BSD has its own number for IPv6.
+        // Each BSD has a different number for IPv6.
         let (name, ethertype) = match family {
             2 => ("IPv4", Some(names::IP4)),
             24 | 28 | 30 => ("IPv6", Some(names::IP6)),
@@ -294,7 +294,7 @@ impl Printer<'_> {
         }
     }
 
-    /// `LINKTYPE_RAW`: the version is in the packet.
+    /// Prints `LINKTYPE_RAW`: the packet has the IP version.
     fn raw_ip(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "raw";
         if self.options.link {
@@ -314,7 +314,8 @@ impl Printer<'_> {
         self.carried(ethertype, bytes).map(drop)
     }
 
-    /// PPP, with or without HDLC's address and control, and with a protocol of one or two bytes (RFC 1661).
+    /// Prints PPP, with or without HDLC's address and control fields, with a protocol field of one or two bytes (RFC
+    /// 1661).
     pub(crate) fn ppp(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "ppp";
         let framing = if matches!((bytes.u8(0)?, bytes.u8(1)?), (0xff, 3)) { 2 } else { 0 };
@@ -361,7 +362,7 @@ impl Printer<'_> {
         }
     }
 
-    /// A control protocol of PPP: all have LCP's codes (RFC 1661, section 5).
+    /// Prints a PPP control protocol. All of them use LCP's codes (RFC 1661, section 5).
     fn ppp_control(&mut self, name: &str, len: usize, bytes: Bytes<'_>) -> Result<(), Cut> {
         let (code, id) = (bytes.u8(0)?, bytes.u8(1)?);
         let word = match code {
@@ -384,7 +385,7 @@ impl Printer<'_> {
     }
 }
 
-/// Where a cooked packet went, as tcpdump says it (`if_packet.h`).
+/// Returns the direction of a cooked packet in tcpdump's words (`if_packet.h`).
 fn cooked_way(kind: u16) -> &'static str {
     match kind {
         0 => "In",

@@ -13,7 +13,7 @@ pub(crate) const PPPOE_SESSION: u16 = 0x8864;
 pub(crate) const ETHERNET: u16 = 0x6558;
 pub(crate) const PPP: u16 = 0x880b;
 
-/// What tcpdump calls an Ethernet type.
+/// Returns tcpdump's name of an EtherType.
 pub(crate) fn ethertype(number: u16) -> Option<&'static str> {
     Some(match number {
         IP4 => "IPv4",
@@ -46,7 +46,7 @@ pub(crate) fn ethertype(number: u16) -> Option<&'static str> {
     })
 }
 
-/// The short name of an Ethernet type whose content is not read further.
+/// Returns the short name of an EtherType whose payload is not dissected.
 pub(crate) fn unread(ethertype: u16) -> Option<&'static str> {
     Some(match ethertype {
         0x88cc => "LLDP",
@@ -61,7 +61,7 @@ pub(crate) fn unread(ethertype: u16) -> Option<&'static str> {
     })
 }
 
-/// The name of a protocol over IP, as in tcpdump's `-v`.
+/// Returns the name of an IP protocol, as in tcpdump's `-v`.
 pub(crate) fn ip_protocol(number: u8) -> Option<&'static str> {
     Some(match number {
         0 => "Options",

@@ -5,7 +5,7 @@ use crate::bytes::{Bytes, Cut};
 use crate::ip::Around;
 use crate::text::put;
 
-/// What follows in the line of the third chunk and later ones; a packet has room for hundreds.
+/// Most chunks in a line; a packet can contain hundreds.
 const SHOWN: usize = 16;
 
 impl Printer<'_> {

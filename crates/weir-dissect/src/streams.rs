@@ -1,13 +1,13 @@
-//! First sequence numbers of TCP connections, so that lines can tell relative ones.
+//! Initial sequence numbers of TCP connections, for relative numbers.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
 
-/// Connections remembered in one generation: about 12 MiB of memory for both.
+/// Connections in one generation; two of them take about 12 MiB of memory.
 const GENERATION: usize = 1 << 16;
 
-/// Connections, by both ends in a fixed order. When a generation is full the one before is forgotten, so that a file
-/// with any number of connections needs no more memory; a connection in use moves on to the new one.
+/// Connections by their two ends in a fixed order. When a generation is full, the previous one is forgotten, which
+/// limits the memory for a file with any number of connections. A connection in use moves to the new generation.
 #[derive(Debug, Default)]
 pub(crate) struct Streams {
     young: Generation,
@@ -22,19 +22,19 @@ struct Key {
     ports: u32,
 }
 
-/// What relative numbers count from: of the end with the smaller port, and of the other.
+/// The initial sequence numbers: of the end with the smaller port, and of the other.
 #[derive(Clone, Copy, Debug)]
 struct Start {
     low: u32,
     high: u32,
 }
 
-/// What to subtract from absolute numbers in a packet.
+/// The values to subtract from the absolute numbers in a packet.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Relative {
-    /// From sequence numbers.
+    /// Subtracted from sequence numbers.
     pub(crate) sequence: u32,
-    /// From acknowledgement numbers.
+    /// Subtracted from acknowledgement numbers.
     pub(crate) acknowledgement: u32,
 }
 
@@ -42,9 +42,9 @@ pub(crate) struct Relative {
 pub(crate) type End = (IpAddr, u16);
 
 impl Streams {
-    /// The numbers that those of a segment with ACK are relative to; zeroes, and what is given is remembered, if the
-    /// connection is new (`syn`, or never seen): the first segment is shown as it is. The second value is what numbers
-    /// in selective acknowledgements are relative to, known from the first segment on.
+    /// Returns the offsets for a segment with ACK. For a new connection (`syn`, or seen for the first time) they are
+    /// zero, so that the first segment has absolute numbers, and the given numbers are stored. The second value is the
+    /// offset for selective acknowledgements, which applies from the first segment on.
     pub(crate) fn relative(
         &mut self,
         from: End,

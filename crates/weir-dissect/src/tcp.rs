@@ -13,7 +13,7 @@ const RST: u8 = 4;
 const ACK: u8 = 16;
 const URG: u8 = 32;
 
-/// The letters of flags, lowest bit first.
+/// The letters for TCP flags, lowest bit first.
 const LETTERS: &[u8; 8] = b"FSRP.UEW";
 
 impl Printer<'_> {
@@ -122,7 +122,7 @@ impl Printer<'_> {
         }
     }
 
-    /// `peer`: what selective acknowledgements are relative to.
+    /// Prints the options. `peer`: the offset of numbers in selective acknowledgements.
     fn tcp_options(&mut self, options: Bytes<'_>, peer: u32) -> Result<(), Cut> {
         let mut rest = options;
         let mut first = true;
@@ -155,7 +155,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// One option with kind and length.
+    /// Prints an option that has a length.
     fn tcp_option(&mut self, kind: u8, option: Bytes<'_>, peer: u32) -> Result<(), Cut> {
         match (kind, option.len) {
             (2, 4) => put!(self, "mss {}", option.u16(2)?),

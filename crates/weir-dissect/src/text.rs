@@ -1,4 +1,4 @@
-//! Text and numbers at the end of the line, without `core::fmt` where every packet passes.
+//! Appends text and numbers to the line, without `core::fmt` on the path of every packet.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -21,12 +21,12 @@ impl Printer<'_> {
         self.line.extend_from_slice(text.as_bytes());
     }
 
-    /// In decimal.
+    /// Appends a decimal number.
     pub(crate) fn number(&mut self, number: impl Into<u64>) {
         decimal(self.line, number.into());
     }
 
-    /// A count of bytes.
+    /// Appends a number of bytes.
     pub(crate) fn size(&mut self, size: usize) {
         decimal(self.line, size as u64);
     }
@@ -47,7 +47,8 @@ impl Printer<'_> {
         }
     }
 
-    /// As `inet_ntop` does: the longest run of zeroes is left out; an IPv4 address behind is written as one.
+    /// Appends an address as `inet_ntop` does: without the longest run of zeros, and with an embedded IPv4 address in
+    /// dotted form.
     pub(crate) fn ip6_address(&mut self, address: Ipv6Addr) {
         let words = address.segments();
         let (start, len) = longest_zeroes(&words);
@@ -101,7 +102,7 @@ impl Printer<'_> {
         }
     }
 
-    /// Bytes from the packet, made harmless: what is not printable ASCII becomes `^A` or `M-a`, as in tcpdump.
+    /// Appends bytes from the packet with `^A` or `M-a` in place of all but printable ASCII, as in tcpdump.
     pub(crate) fn harmless(&mut self, bytes: &[u8]) {
         for &byte in bytes {
             if byte & 0x80 != 0 {
@@ -137,7 +138,7 @@ fn decimal(line: &mut Vec<u8>, mut number: u64) {
     }
 }
 
-/// Where the first of the longest runs of two zeroes or more begins, and its length; (8, 0) if there is none.
+/// Returns the start and length of the first of the longest runs of two or more zeros; (8, 0) if there is none.
 fn longest_zeroes(words: &[u16; 8]) -> (usize, usize) {
     let mut best = (8, 0);
     let mut at = 0;

@@ -1,4 +1,4 @@
-//! Packets in packets: GRE, VXLAN, Geneve, MPLS, PPPoE.
+//! Encapsulated packets: GRE, VXLAN, Geneve, MPLS, PPPoE.
 
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
@@ -6,7 +6,7 @@ use crate::names;
 use crate::text::put;
 
 impl Printer<'_> {
-    /// RFC 2784, RFC 2890, and version 1 of PPTP (RFC 2637).
+    /// Prints GRE (RFC 2784, RFC 2890) and version 1, used by PPTP (RFC 2637).
     pub(crate) fn gre(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "gre";
         self.facts.protocol = Some("gre");
@@ -67,7 +67,7 @@ impl Printer<'_> {
         Ok(known || self.depth == crate::DEEPEST)
     }
 
-    /// RFC 7348. tcpdump breaks the line before the inner packet; here a packet is one line.
+    /// Prints VXLAN (RFC 7348). tcpdump breaks the line before the inner packet; weir prints one line per packet.
     pub(crate) fn vxlan(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "vxlan";
         self.facts.protocol = Some("vxlan");
@@ -79,7 +79,7 @@ impl Printer<'_> {
         self.nested(|printer| printer.ethernet(bytes.from(8)))
     }
 
-    /// RFC 8926.
+    /// Prints Geneve (RFC 8926).
     pub(crate) fn geneve(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "geneve";
         self.facts.protocol = Some("geneve");
@@ -111,7 +111,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    /// RFC 3032. The stack does not say what is below it; an IP version is told by its first byte.
+    /// Prints MPLS (RFC 3032). The label stack does not name its payload; the first byte shows an IP version.
     pub(crate) fn mpls(&mut self, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "mpls";
         self.facts.protocol = Some("mpls");
@@ -130,7 +130,7 @@ impl Printer<'_> {
                 break label;
             }
         };
-        // Explicit null says which protocol follows; all others are guessed, as routers do.
+        // Explicit null labels name the next protocol; for all others it is guessed, as routers do.
         let ethertype = match (label, rest.u8(0)? >> 4) {
             (0, _) | (_, 4) => names::IP4,
             (2, _) | (_, 6) => names::IP6,
@@ -144,7 +144,7 @@ impl Printer<'_> {
         self.inner(ethertype, rest).map(drop)
     }
 
-    /// RFC 2516.
+    /// Prints PPPoE (RFC 2516).
     pub(crate) fn pppoe(&mut self, ethertype: u16, bytes: Bytes<'_>) -> Result<(), Cut> {
         self.protocol = "pppoe";
         self.facts.protocol = Some("pppoe");
@@ -210,7 +210,7 @@ impl Printer<'_> {
     }
 }
 
-/// RFC 3032, section 2.1.
+/// Returns the name of a reserved label (RFC 3032, section 2.1).
 fn reserved_label(label: u32) -> Option<&'static str> {
     match label {
         0 => Some("IPv4 explicit NULL"),

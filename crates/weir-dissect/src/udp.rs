@@ -1,4 +1,4 @@
-//! UDP (RFC 768), and what its ports announce.
+//! UDP (RFC 768), and the protocols that its ports identify.
 
 use crate::Printer;
 use crate::bytes::{Bytes, Cut};
@@ -19,7 +19,7 @@ impl Printer<'_> {
         self.ports(around, source, destination);
         let given = bytes.u16(4)?;
         let checksum = bytes.u16(6)?;
-        // A length of 0 is that of a jumbogram, or of what the card has yet to cut.
+        // The length is 0 in jumbograms and in packets awaiting segmentation by the network card.
         let len = if given == 0 { bytes.len } else { usize::from(given) };
         if len < 8 {
             put!(self, "truncated-udplength {len}");
@@ -30,7 +30,7 @@ impl Printer<'_> {
         self.facts.payload_len.get_or_insert(len - 8);
         if self.options.verbose && !around.fragment && datagram.whole() {
             let right = checksum::right(around.source, around.destination, UDP, datagram.data, 6);
-            // Zero means that there is none, so a sum of zero is written as its other form.
+            // Zero means no checksum, so a sum of zero is sent in its other form.
             let right = if right == 0 { 0xffff } else { right };
             match checksum {
                 0 => self.text("[no cksum] "),

@@ -1,4 +1,4 @@
-//! What programs are told of a packet is of the packet itself, and not of what it quotes.
+//! Facts describe the packet itself, not a packet that it quotes.
 #![forbid(unsafe_code)]
 
 use weir_dissect::{Dissector, Facts, Options};
@@ -48,7 +48,7 @@ fn two_tags_are_of_one_frame() {
         (&[5], &[], (Some(5), None)),
         (&[5, 6], &[], (Some(5), Some(6))),
         (&[5, 6, 7], &[], (Some(5), Some(6))),
-        // Of frames in frames, the outermost that has any.
+        // In nested frames, the outermost that has tags.
         (&[5], &[9], (Some(5), None)),
         (&[5], &[9, 10], (Some(5), None)),
         (&[5, 6], &[9], (Some(5), Some(6))),

@@ -1,4 +1,4 @@
-//! Whatever the bytes are, there is a line: no panic, bounded in length, harmless to a terminal.
+//! Any input results in a line: no panic, limited length, safe for a terminal.
 #![forbid(unsafe_code)]
 
 use std::sync::LazyLock;
@@ -10,7 +10,7 @@ const LINK_TYPES: [u16; 12] = [0, 1, 9, 12, 50, 101, 108, 113, 147, 228, 229, 27
 
 static FRAMES: LazyLock<Vec<(u16, Vec<u8>)>> = LazyLock::new(frames);
 
-/// The frames of `frames.txt`.
+/// Returns the frames of `frames.txt`.
 fn frames() -> Vec<(u16, Vec<u8>)> {
     let lines = include_str!("frames.txt").lines().filter(|line| !line.starts_with('#'));
     let frame = |line: &str| {
@@ -33,7 +33,7 @@ fn all_options() -> impl Iterator<Item = Options> {
     })
 }
 
-/// Dissects with a connection table that has seen the packet before.
+/// Dissects the packet twice; the second time, its connection is known.
 fn check(options: Options, link_type: u16, data: &[u8], original_len: u32) {
     let mut dissector = Dissector::new(options);
     for _ in 0..2 {
@@ -69,7 +69,7 @@ fn every_frame_in_every_way() {
     }
 }
 
-/// MPLS stacks, IP in IP and names of DNS can be made to nest, to loop and to grow.
+/// MPLS stacks, IP in IP and DNS names can nest, loop and grow.
 #[test]
 fn packets_made_to_annoy() {
     let ip = |protocol: u8, payload: &[u8]| {

@@ -1,4 +1,4 @@
-//! Lines compared with those of Debian's tcpdump, which is the judge, packet by packet.
+//! Compares lines with those of Debian's tcpdump, packet by packet.
 #![forbid(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ struct Frame {
     data: Vec<u8>,
 }
 
-/// The frames of `frames.txt`.
+/// Returns the frames of `frames.txt`.
 fn frames() -> Vec<Frame> {
     let lines = include_str!("frames.txt").lines().filter(|line| !line.starts_with('#'));
     lines
@@ -32,7 +32,7 @@ fn bytes(hex: &str) -> Vec<u8> {
     digits.chunks(2).map(|pair| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap()).collect()
 }
 
-/// A pcap file, little-endian, microseconds.
+/// Returns a pcap file: little-endian, microseconds.
 fn pcap(link_type: u16, frames: &[&Frame]) -> Vec<u8> {
     let mut file = Vec::new();
     for word in [0xa1b2_c3d4, 0x0004_0002, 0, 0, 262_144, u32::from(link_type)] {
@@ -48,7 +48,7 @@ fn pcap(link_type: u16, frames: &[&Frame]) -> Vec<u8> {
     file
 }
 
-/// What tcpdump prints; `None`, and a word about it, where it is not installed.
+/// Returns the output of tcpdump; `None`, with a message, if it is not installed.
 fn tcpdump(link_type: u16, frames: &[&Frame], options: &[&str]) -> Option<String> {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("frames.pcap");
@@ -75,7 +75,7 @@ fn ours(link_type: u16, frames: &[&Frame], options: Options, dump: Option<(Dump,
     String::from_utf8(text).expect("only ASCII")
 }
 
-/// Compares all frames that `keep` keeps, by link type, as one file each: numbers of TCP depend on what came before.
+/// Compares all frames that `keep` selects, in one file per link type because TCP numbers depend on earlier packets.
 fn agree(letters: &[&str], options: Options, dump: Option<(Dump, bool)>, keep: impl Fn(&Frame) -> bool) {
     let frames = frames();
     let mut by_link = BTreeMap::<u16, Vec<&Frame>>::new();
@@ -85,7 +85,7 @@ fn agree(letters: &[&str], options: Options, dump: Option<(Dump, bool)>, keep: i
     assert!(!by_link.is_empty());
     for (link_type, frames) in by_link {
         let Some(theirs) = tcpdump(link_type, &frames, letters) else { return };
-        // tcpdump gives this verdict on UDP over IPv4 only with -vv.
+        // tcpdump prints this result for UDP over IPv4 only with -vv.
         let ours = ours(link_type, &frames, options, dump).replace("[udp sum ok] ", "");
         for (ours, theirs) in ours.lines().zip(theirs.lines()) {
             assert_eq!(ours, theirs, "link type {link_type}, {letters:?}");
@@ -118,7 +118,7 @@ fn dumps_are_those_of_tcpdump() {
     agree(&["-A"], PLAIN, Some((Dump::Ascii, false)), whole);
 }
 
-/// Over TCP and ICMP; for others tcpdump's `-v` opens the payload, too.
+/// For TCP and ICMP only: for other protocols, tcpdump's `-v` also prints the payload.
 #[test]
 fn verbose_lines_are_those_of_tcpdump() {
     let verbose = Options { verbose: true, ..PLAIN };
@@ -132,7 +132,7 @@ fn verbose_lines_are_those_of_tcpdump() {
     });
 }
 
-/// Where a line is not tcpdump's, on purpose.
+/// Lines that differ from tcpdump's on purpose.
 #[test]
 fn lines_that_are_better_or_shorter() {
     let inner = "4500001d00010000401166cd0a0000010a000002000100020009ebf278";
@@ -154,15 +154,15 @@ fn lines_that_are_better_or_shorter() {
             ethernet("0800", &vxlan(4789)),
             format!("IP 10.0.0.1.40000 > 10.0.0.2.4789: VXLAN, flags [I] (0x08), vni 100: {carried}"),
         ),
-        // The port that Linux took before there was a number.
+        // The port that Linux used before one was assigned.
         (
             1,
             ethernet("0800", &vxlan(8472)),
             format!("IP 10.0.0.1.40000 > 10.0.0.2.8472: VXLAN, flags [I] (0x08), vni 100: {carried}"),
         ),
-        // Named, but not read.
+        // Named, but not dissected.
         (1, ethernet("888e", "0201000000000000"), "EAPOL, length 8".to_owned()),
-        // No names are looked up, so an index stays one.
+        // Names are not looked up, so the index is printed.
         (276, format!("0800000000000007000104060200000000010000{inner}"), format!("if7   Out {carried}")),
         (
             147,

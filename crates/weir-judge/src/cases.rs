@@ -1,50 +1,50 @@
-//! Disagreements between weir and libpcap, or of libpcap with itself, and who was right.
+//! Cases where weir and libpcap disagree, or libpcap disagrees with itself, and the right answer.
 
 use std::collections::HashMap;
 use std::fmt;
 
 use crate::packets::Captured;
 
-/// What a filter says of a packet.
+/// The answer of a filter for a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It is wanted.
+    /// The packet matches.
     Yes,
-    /// It is not.
+    /// The packet does not match.
     No,
-    /// There is no filter: the compiler refuses the expression.
+    /// There is no filter: the compiler rejects the expression.
     Refused,
 }
 
-/// One expression, asked of one packet.
+/// An expression and a packet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Case {
     /// A `LINKTYPE_` number.
     pub link_type: u16,
     /// The expression.
     pub text: &'static str,
-    /// Its name among the packets.
+    /// Name of the packet.
     pub name: &'static str,
-    /// The bytes on the wire.
+    /// The packet, with its length on the wire.
     pub packet: Captured,
-    /// As from an interface, whose receiver takes the outer VLAN tag off.
+    /// Whether the packet comes from an interface, where the receiver strips the outer VLAN tag.
     pub live: bool,
-    /// Of the dialect `weir`.
+    /// Answer of the dialect `weir`.
     pub weir: Verdict,
-    /// Of the dialect `pcap`.
+    /// Answer of the dialect `pcap`.
     pub pcap: Verdict,
-    /// Of libpcap without its optimiser.
+    /// Answer of libpcap without its optimiser.
     pub libpcap: Verdict,
-    /// Of libpcap with it.
+    /// Answer of libpcap with its optimiser.
     pub optimised: Verdict,
-    /// What is right.
+    /// The right answer.
     pub right: Verdict,
-    /// Why.
+    /// The reason.
     pub because: &'static str,
 }
 
 impl Verdict {
-    /// Of a filter that was compiled, if it was, and run.
+    /// Converts the answer of a filter; `None`: it did not compile.
     pub fn of(answer: Option<bool>) -> Self {
         match answer {
             None => Self::Refused,
@@ -73,11 +73,11 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// All of them.
+/// Returns all cases.
 ///
 /// # Panics
 ///
-/// If the file (corpus/cases.txt, which describes itself) is not in its form.
+/// If the file is malformed (corpus/cases.txt, which documents its format).
 pub fn all() -> Vec<Case> {
     let (mut bytes, mut link_type, mut cases) = (HashMap::new(), None, Vec::new());
     let lines = include_str!("../corpus/cases.txt").lines().map(str::trim);

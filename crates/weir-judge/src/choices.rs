@@ -1,9 +1,9 @@
-//! Where what is made at random takes its decisions from.
+//! The source of decisions for generated material.
 
-/// Decisions, one after the other: of bytes that a fuzzer or a test gives, or of a seed.
+/// A sequence of decisions, from a fuzzer's or a test's bytes or from a seed.
 ///
-/// Bytes that are used up go on as zeros, and 0 is always the plainest choice: so shorter bytes make simpler things, and a
-/// failing test shrinks.
+/// When the bytes are used up, zeros follow, and 0 always makes the simplest choice: shorter input generates simpler
+/// things, and a failing test shrinks.
 #[derive(Clone, Debug)]
 pub struct Choices<'a> {
     bytes: &'a [u8],
@@ -11,17 +11,17 @@ pub struct Choices<'a> {
 }
 
 impl<'a> Choices<'a> {
-    /// Of bytes.
+    /// Takes decisions from bytes.
     pub fn of(bytes: &'a [u8]) -> Self {
         Self { bytes, state: None }
     }
 
-    /// Without an end, of `seed`: always the same.
+    /// Takes endless decisions from `seed`, always the same ones.
     pub fn seeded(seed: u64) -> Self {
         Self { bytes: &[], state: Some(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15)) }
     }
 
-    /// Any byte.
+    /// Returns any byte.
     pub fn byte(&mut self) -> u8 {
         if let Some(state) = &mut self.state {
             // splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number generators, 2014).
@@ -35,37 +35,37 @@ impl<'a> Choices<'a> {
         first
     }
 
-    /// Any half word.
+    /// Returns any 16-bit number.
     pub fn half(&mut self) -> u16 {
         u16::from_be_bytes([self.byte(), self.byte()])
     }
 
-    /// Any word.
+    /// Returns any 32-bit number.
     pub fn word(&mut self) -> u32 {
         u32::from_be_bytes([self.byte(), self.byte(), self.byte(), self.byte()])
     }
 
-    /// Any number of bytes.
+    /// Returns `count` arbitrary bytes.
     pub fn bytes(&mut self, count: usize) -> Vec<u8> {
         (0..count).map(|_| self.byte()).collect()
     }
 
-    /// A number less than `limit`, which is 256 at most.
+    /// Returns a number less than `limit`, which is 256 at most.
     pub fn below(&mut self, limit: usize) -> usize {
         usize::from(self.byte()) % limit
     }
 
-    /// Yes, in one of `times` cases.
+    /// Returns true in one of `times` cases.
     pub fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == times - 1
     }
 
-    /// One of `options`, of which the first is the plainest and the most frequent.
+    /// Returns one of `options`, of which the first is the simplest and most frequent.
     pub fn pick<T: Copy>(&mut self, options: &[T]) -> T {
         options[self.below(options.len()).min(self.below(options.len()))]
     }
 
-    /// Whether all bytes are used up.
+    /// Returns whether all bytes are used up.
     pub fn is_exhausted(&self) -> bool {
         self.state.is_none() && self.bytes.is_empty()
     }

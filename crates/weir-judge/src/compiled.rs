@@ -1,4 +1,4 @@
-//! Expressions compiled by weir and by libpcap, as for the same files.
+//! Expressions compiled by weir and by libpcap, for the same files.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use weir_filter::{Beside, Dialect, Options};
 
 use crate::{Libpcap, Setup};
 
-/// Knows the protocols that the corpus names, as every system does, and no other name.
+/// A resolver that knows the protocols in the corpus, as every system does, and no other names.
 #[derive(Clone, Copy, Debug)]
 pub struct Protocols;
 
@@ -20,7 +20,7 @@ impl Names for Protocols {
     }
 }
 
-/// For files of this machine with packets of `link_type`.
+/// Returns options for files of this machine with packets of `link_type`.
 pub fn options(dialect: Dialect, link_type: u16) -> Options<'static> {
     Options {
         dialect,
@@ -34,7 +34,8 @@ pub fn options(dialect: Dialect, link_type: u16) -> Options<'static> {
     }
 }
 
-/// What libpcap compiles for the same files as `options`: what `text` means in the dialect `pcap`, if it is not optimised.
+/// Compiles with libpcap for the same files as `options`. Unless it is optimised, this is the meaning of `text` in the
+/// dialect `pcap`.
 ///
 /// # Errors
 ///
@@ -52,12 +53,12 @@ pub fn by_libpcap(
     Ok(cbpf::Program { instructions })
 }
 
-/// What libpcap compiles for packets of an interface with Ethernet headers, whose tags and directions are beside them. tcpdump
-/// asks it, since libpcap has to open the interface: the loopback device.
+/// Compiles with libpcap for packets of an interface with Ethernet headers, whose tags and directions are metadata.
+/// Runs tcpdump on the loopback device, because libpcap must open the interface for this.
 ///
 /// # Errors
 ///
-/// tcpdump's message: there is no tcpdump, no privilege, or no such expression.
+/// tcpdump's message: tcpdump is not installed, privileges are missing, or the expression is invalid.
 pub fn by_libpcap_live(text: &str, optimise: bool) -> Result<cbpf::Program, String> {
     let mut command = Command::new("tcpdump");
     command.args(["-i", "lo", "-ddd"]).args((!optimise).then_some("-O")).arg(text);
@@ -68,24 +69,24 @@ pub fn by_libpcap_live(text: &str, optimise: bool) -> Result<cbpf::Program, Stri
     cbpf::Program::from_numbers(&String::from_utf8_lossy(&output.stdout)).map_err(|error| error.to_string())
 }
 
-/// Whether headers of the link type are of variable length.
+/// Returns whether headers of the link type have a variable length.
 fn is_variable(link_type: u16) -> bool {
     matches!(link_type, 105 | 117 | 119 | 127 | 163 | 192)
 }
 
-/// Whether the dialect `pcap` parts from libpcap 1.10 on purpose (docs/filter-pcap.md).
+/// Returns whether the dialect `pcap` differs from libpcap 1.10 on purpose (docs/filter-pcap.md).
 ///
 /// - `byte` with `&` and `|`: libpcap 1.10 does not load the byte, 1.11 does.
-/// - Arithmetic before the first term that needs the payload, where its place is variable: libpcap computes both in the same
-///   register, so that `5 = 5 and ip` finds no IP in 802.11.
+/// - Arithmetic before the first term that needs the payload, if the payload's offset is variable: libpcap computes
+///   both in the same register, so that `5 = 5 and ip` finds no IP in 802.11.
 pub fn is_mended(link_type: u16, text: &str) -> bool {
     let first = text.split(" and ").flat_map(|part| part.split(" or ")).next().unwrap_or_default();
     (text.contains("byte") && text.contains(['&', '|']))
         || (is_variable(link_type) && first.contains(['=', '<', '>', '[']))
 }
 
-/// Whether it may part from libpcap in an expression made at random, in the ways above or because libpcap reads a register that
-/// nothing has set or that holds something else by then: in tunnels, and where the payload's place is variable.
+/// Returns whether a generated expression may differ from libpcap: in the ways above, or because libpcap reads a
+/// register that is unset or has been overwritten, in tunnels and with a variable payload offset.
 pub fn may_be_mended(link_type: u16, text: &str) -> bool {
     let tunnel = text.contains("geneve") || text.contains("pppoes");
     is_mended(link_type, text)

@@ -1,4 +1,4 @@
-//! Expressions that everything is tried on.
+//! Expressions for all tests and benchmarks.
 
 /// An expression of the corpus.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -9,12 +9,12 @@ pub struct Entry {
     pub text: &'static str,
 }
 
-/// Expressions of pcap-filter(7), all of them valid for libpcap 1.10.3.
+/// Returns expressions of pcap-filter(7), all of them valid for libpcap 1.10.3.
 pub fn pcap() -> Vec<Entry> {
     entries(include_str!("../corpus/pcap.txt"))
 }
 
-/// Expressions that only the dialect `weir` has.
+/// Returns expressions that only the dialect `weir` accepts.
 pub fn weir() -> Vec<Entry> {
     entries(include_str!("../corpus/weir.txt"))
 }

@@ -1,4 +1,4 @@
-//! eBPF in the kernel: test runs of the program that a graph becomes.
+//! Test runs in the kernel of eBPF programs compiled from graphs.
 
 use std::fmt;
 use std::os::fd::{AsFd, OwnedFd, RawFd};
@@ -10,7 +10,7 @@ use weir_filter::set::{Set, SetId};
 use weir_sys::bpf::program::{self, ProgramKind};
 use weir_sys::{skip, testrun};
 
-/// Every context that a test run can make.
+/// All contexts that a test run supports.
 pub const CONTEXTS: [Context; 7] = [
     Context::Xdp { fragments: false, interface: None },
     Context::Xdp { fragments: true, interface: None },
@@ -21,13 +21,13 @@ pub const CONTEXTS: [Context; 7] = [
     Context::Socket,
 ];
 
-/// What a program answers for a packet that is wanted, and for another.
+/// Return values of a program for a packet that matches and one that does not.
 const ENDING: Ending = Ending::Return { accept: 77, refuse: 66 };
-/// Bytes of an Ethernet header.
+/// Length of an Ethernet header.
 const ETHERNET: usize = 14;
 
-/// Calls the function behind it with the packet's metadata, if it has any, as the EtherType and contents of a tag that was
-/// taken off.
+/// Calls the function that follows it. The packet's metadata, if any, is passed as the EtherType and contents of a
+/// stripped tag.
 const CALLER: [Instruction; 13] = [
     instruction(0xb7, 2, 0, 0, 0), // tagged = 0
     instruction(0xb7, 3, 0, 0, 0), // protocol = 0
@@ -49,11 +49,11 @@ const fn instruction(code: u8, destination: u8, source: u8, offset: i16, immedia
     Instruction { code, destination, source, offset, immediate }
 }
 
-/// Whether eBPF programs can be loaded. If not, says so, past the test harness.
+/// Returns whether eBPF programs can be loaded. If not, reports it past the test harness.
 ///
 /// # Panics
 ///
-/// Where the environment demands that nothing is skipped.
+/// If the environment demands that no test is skipped.
 pub fn can_load(test: &str) -> bool {
     // r0 = 0; exit
     let Err(error) = program::load(ProgramKind::Socket, "probe", &[0xb7, 0x95]) else { return true };
@@ -61,20 +61,20 @@ pub fn can_load(test: &str) -> bool {
     false
 }
 
-/// A program in the kernel.
+/// A program loaded into the kernel.
 #[derive(Debug)]
 pub struct Loaded {
-    /// Where it runs.
+    /// Context of the program.
     pub context: Context,
     program: OwnedFd,
 }
 
-/// There is no program in the kernel.
+/// The reason why no program was loaded.
 #[derive(Debug)]
 pub enum NotLoaded {
-    /// The graph is too large for one.
+    /// The graph is too large for an eBPF program.
     Size(ebpf::Error),
-    /// The kernel does not take it.
+    /// The kernel rejects the program.
     Refused(Box<(program::Refused, ebpf::Program)>),
 }
 
@@ -88,11 +88,11 @@ impl fmt::Display for NotLoaded {
 }
 
 impl Loaded {
-    /// Loads `graph`, which looks into `sets` by maps of these descriptors.
+    /// Loads `graph`, which refers to `sets` by map descriptors.
     ///
     /// # Errors
     ///
-    /// The graph is too large, the privilege to load it is missing, or the verifier does not take it.
+    /// The graph is too large, privileges are missing, or the verifier rejects the program.
     pub fn new(
         graph: &Graph,
         sets: &[Set],
@@ -114,15 +114,16 @@ impl Loaded {
         }
     }
 
-    /// Whether the packet is wanted, of which `tag` was taken off; only a function can be told so. `None` where the kernel runs
-    /// nothing on such a packet: one without an Ethernet header, or, for tc, one that ends within its IP header (Linux 6.18).
+    /// Returns whether the packet matches. `tag` was stripped from it; only a function can be passed one. `None` if the
+    /// kernel rejects such a packet for a test run: one without an Ethernet header, or, for tc, one that ends within
+    /// its IP header (Linux 6.18).
     ///
     /// # Panics
     ///
-    /// If the kernel does not run the program for another reason, or the program answers neither yes nor no.
+    /// If the test run fails for another reason, or the program returns neither yes nor no.
     pub fn accepts(&self, data: &[u8], tag: Option<VlanTag>) -> Option<bool> {
         let answer = match self.context {
-            // A socket filter is not shown the Ethernet header that a test run begins with.
+            // A socket filter does not see the Ethernet header that a test run begins with.
             Context::Socket => testrun::run(self.program.as_fd(), &[&[0; ETHERNET], data].concat(), 1),
             context if !is_run(context, data) => return None,
             Context::XdpTagged { .. } => {
@@ -140,8 +141,8 @@ impl Loaded {
         }
     }
 
-    /// What a test run tells the program of a packet beside its bytes, of which `tag` was taken off. It comes from the loopback
-    /// device.
+    /// Returns the metadata that a program sees in a test run of a packet from which `tag` was stripped. The packet
+    /// comes from the loopback device.
     pub fn metadata(&self, data: &[u8], tag: Option<VlanTag>) -> Metadata {
         let kind = data.get(12..ETHERNET).map_or(0, |bytes| u16::from_be_bytes([bytes[0], bytes[1]]));
         let (protocol, packet_type) = match self.context {
@@ -175,7 +176,7 @@ fn is_run(context: Context, data: &[u8]) -> bool {
     data.len() >= ETHERNET + header
 }
 
-/// `eth_type_trans()` takes what is no EtherType for 802.2 (4) or Novell's (1).
+/// `eth_type_trans()` turns anything that is not an EtherType into 802.2 (4) or Novell's (1).
 fn protocol(kind: u16, data: &[u8]) -> u16 {
     match kind {
         0x600.. => kind,
@@ -184,7 +185,7 @@ fn protocol(kind: u16, data: &[u8]) -> u16 {
     }
 }
 
-/// It knows for whom the packet is by its address; the loopback device has none.
+/// The kernel classifies the packet by its destination address; the loopback device's own address is all zeros.
 fn packet_type(data: &[u8]) -> u8 {
     match data {
         [0, 0, 0, 0, 0, 0, ..] => 0,

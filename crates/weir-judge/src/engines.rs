@@ -1,4 +1,4 @@
-//! One filter on every machine that runs filters.
+//! A filter on all engines.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd};
@@ -15,12 +15,12 @@ use weir_sys::bpf::map::{Map, MapKind};
 use crate::KernelFilter;
 use crate::ebpf::{CONTEXTS, Loaded, NotLoaded};
 
-/// A graph on every machine: the interpreter is the reference, which all others must agree with.
+/// A graph on all engines. The interpreter is the reference for all others.
 #[derive(Debug)]
 pub struct Engines<'a> {
     graph: &'a Graph,
     reference: Interpreter<'a>,
-    /// Behind the passes.
+    /// The graph after the optimiser's passes.
     optimised: Interpreter<'static>,
     native: Option<Native>,
     native_optimised: Option<Native>,
@@ -31,29 +31,29 @@ pub struct Engines<'a> {
     _maps: Vec<Map>,
 }
 
-/// Where else than in this process a filter is run.
+/// The filters that also run in the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kernel {
-    /// Nowhere.
+    /// None.
     No,
-    /// In classic BPF, which anybody may do.
+    /// Classic BPF, which needs no privileges.
     Classic,
-    /// In eBPF too, which takes privileges.
+    /// Classic BPF and eBPF, which needs privileges.
     Full,
 }
 
 impl<'a> Engines<'a> {
-    /// Puts `graph` on each of them. Those are left out that have no room for it.
+    /// Loads `graph` on every engine. Engines for which it is too large are left out.
     ///
     /// # Panics
     ///
-    /// If the graph, before or behind the passes, breaks the rules, or a machine does not take it for another reason than
-    /// that it is too large.
+    /// If the graph breaks the rules, before or after the passes, or an engine rejects it for any reason other than its
+    /// size.
     pub fn new(graph: &'a Graph, sets: &[Set], kernel: Kernel) -> Self {
         graph.check(sets).expect("the graph keeps the rules");
         let optimised = pass::optimise(graph, sets);
         optimised.check(sets).expect("the optimised graph keeps the rules");
-        // `TooLong` and `Memory`, which are all that can be wrong: classic BPF has no room for the graph.
+        // `TooLong` and `Memory`, the only possible errors, both mean that the graph is too large for classic BPF.
         let classic = |target| cbpf::emit(&optimised, sets, target).ok();
         let for_kernel = classic(Target::Kernel);
         if let Some(program) = &for_kernel {
@@ -64,7 +64,7 @@ impl<'a> Engines<'a> {
             let raw: Vec<_> = program.instructions.iter().map(|i| (i.code, i.jt, i.jf, i.k)).collect();
             match KernelFilter::attach(&raw) {
                 Ok(filter) => Some(filter),
-                // A socket has room for `net.core.optmem_max` bytes beside its packets.
+                // A socket has `net.core.optmem_max` bytes for data other than its packets.
                 Err(error) if error.kind() == io::ErrorKind::OutOfMemory => None,
                 Err(error) => panic!(
                     "the kernel does not take what was made for it: {error}\n{graph}{}",
@@ -88,11 +88,11 @@ impl<'a> Engines<'a> {
         }
     }
 
-    /// The interpreter's verdict, which all others must share.
+    /// Returns the interpreter's result, which all others must match.
     ///
     /// # Errors
     ///
-    /// Who does not share it, and on what.
+    /// A report of the first engine that disagrees, and on which packet.
     pub fn verdict(&self, packet: &Packet<'_>) -> Result<bool, String> {
         let wanted = self.reference.run(packet);
         let classic =
@@ -114,7 +114,7 @@ impl<'a> Engines<'a> {
         Ok(wanted != 0)
     }
 
-    /// In the kernel a packet is as long as its bytes, and what is beside them is for the kernel to say, but for a tag.
+    /// In the kernel, the length is the number of bytes, and the kernel sets the metadata, except for a tag.
     fn in_kernel(&self, data: &[u8], tag: Option<VlanTag>) -> Result<(), String> {
         let length = u32::try_from(data.len()).expect("packets are short");
         let packet = |meta| Packet { data, length, meta };
@@ -149,7 +149,7 @@ impl<'a> Engines<'a> {
     }
 }
 
-/// Native code, if it has room for the graph.
+/// Compiles native code, unless the graph is too large.
 fn native(graph: &Graph, sets: &[Set]) -> Option<Native> {
     match Native::new(graph, sets) {
         Ok(native) => Some(native),
@@ -158,7 +158,7 @@ fn native(graph: &Graph, sets: &[Set]) -> Option<Native> {
     }
 }
 
-/// A packet between unix sockets has no interface, and is refused if a program asks for it.
+/// Returns whether a program reads the interface, which makes it reject any packet between unix sockets.
 fn asks_interface(graph: &Graph) -> bool {
     graph.values().contains(&Value::Meta(Meta::Interface))
 }
@@ -173,7 +173,7 @@ fn loaded(graph: &Graph, sets: &[Set], maps: &[Map]) -> Vec<Loaded> {
     CONTEXTS.into_iter().filter_map(load).collect()
 }
 
-/// The set as eBPF programs ask for it.
+/// Returns the set as a map for eBPF programs.
 fn map(set: &Set) -> Map {
     let entries = u32::try_from(set.len().max(1)).expect("a small set");
     let words = u32::try_from(set.words()).expect("few words") * 4;

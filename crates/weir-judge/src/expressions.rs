@@ -1,18 +1,18 @@
-//! Expressions made at random, of the grammar of pcap-filter(7) and of the dialect `weir`. Most are valid; some are not
-//! (`udp[0:4] / 0 = 1`, `ether port 80`), which every compiler of them has to notice.
+//! Random expressions in the grammar of pcap-filter(7) and of the dialect `weir`. Most are valid; some are not
+//! (`udp[0:4] / 0 = 1`, `ether port 80`), and every compiler has to reject these.
 
 use crate::choices::Choices;
 
-/// Which words there are.
+/// The vocabulary of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Words {
-    /// Those of pcap-filter(7).
+    /// pcap-filter(7).
     Pcap,
-    /// With sets, `inner` and `tunnel`.
+    /// pcap-filter(7) plus sets, `inner` and `tunnel`.
     Weir,
 }
 
-/// An expression for Ethernet.
+/// Returns an expression for Ethernet.
 pub fn expression(words: Words, choices: &mut Choices<'_>) -> String {
     let terms = 1 + choices.below(5);
     let mut text = term(words, choices);

@@ -1,5 +1,5 @@
-//! Graphs at random, which keep the rules of [`weir_filter::graph`], with sets and packets for them: what all that runs graphs
-//! must agree on.
+//! Random graphs that obey the rules of [`weir_filter::graph`], with sets and packets for them. All engines must agree
+//! on them.
 
 use weir_filter::graph::{
     Graph, Meta, Node, NodeId, Operation, Relation, Slot, TermId, Test, Value, ValueId, Width,
@@ -7,17 +7,17 @@ use weir_filter::graph::{
 use weir_filter::interpret::{Metadata, VlanTag};
 use weir_filter::set::{Contents, Member, Set, SetId};
 
-/// xorshift64*: what a seed means must not change with a dependency.
+/// A random number generator (xorshift64*). Seeds must keep their meaning when dependencies change.
 #[derive(Clone, Debug)]
 pub struct Dice(u64);
 
 impl Dice {
-    /// What falls is decided by `seed`.
+    /// Creates a generator from `seed`.
     pub fn new(seed: u64) -> Self {
         Self(seed | 1)
     }
 
-    /// Anything.
+    /// Returns any number.
     pub fn word(&mut self) -> u32 {
         self.0 ^= self.0 >> 12;
         self.0 ^= self.0 << 25;
@@ -25,17 +25,17 @@ impl Dice {
         u32::try_from(self.0.wrapping_mul(0x2545_f491_4f6c_dd1d) >> 32).expect("in range")
     }
 
-    /// A number below `limit`.
+    /// Returns a number below `limit`.
     pub fn below(&mut self, limit: usize) -> usize {
         self.word() as usize % limit
     }
 
-    /// One of a few.
+    /// Returns one of a few values.
     pub fn one<T: Copy>(&mut self, of: &[T]) -> T {
         of[self.below(of.len())]
     }
 
-    /// Small numbers, single bits, all bits, anything.
+    /// Returns a small number, a single bit, all bits, or any number.
     pub fn number(&mut self) -> u32 {
         match self.below(6) {
             0 => self.word() & 0x1f,
@@ -64,17 +64,17 @@ const RELATIONS: [Relation; 4] = [Relation::Equal, Relation::Greater, Relation::
 const METAS: [Meta; 6] =
     [Meta::Protocol, Meta::PacketType, Meta::Interface, Meta::VlanTag, Meta::VlanPresent, Meta::VlanProtocol];
 
-/// Slots by bit.
+/// A bit set of slots.
 type Slots = u32;
 const SLOTS: u16 = 4;
 
-/// Makes a graph that keeps the rules: who reads a slot is reached only behind who assigns it.
+/// Builds a graph that obeys the rules: a node that reads a slot comes after one that assigns it.
 struct Maker {
     dice: Dice,
     graph: Graph,
-    /// Of each value, the slots that it reads.
+    /// The slots that each value reads.
     reads: Vec<Slots>,
-    /// Of each node, the slots that have to be assigned before it, and those that may be behind it.
+    /// For each node, the slots that must be assigned before it, and those that may be assigned after it.
     nodes: Vec<(Slots, Slots)>,
 }
 
@@ -130,7 +130,7 @@ impl Maker {
         self.note(value);
     }
 
-    /// A value that does not read what is assigned behind.
+    /// Returns a value that reads none of the slots that are assigned later.
     fn value(&mut self, assigned: Slots) -> ValueId {
         for _ in 0..8 {
             let index = self.dice.below(self.reads.len());
@@ -197,12 +197,12 @@ impl Maker {
         }
     }
 
-    /// Every fifth node is one that is rarely asked.
+    /// Marks every fifth node as rarely reached.
     fn term(&self) -> TermId {
         if self.nodes.len() % 5 == 4 { TermId::RARE } else { TermId(0) }
     }
 
-    /// Several values, each compared with many numbers, all yes to the same end.
+    /// Adds a chain of comparisons of several values with many numbers. All matches lead to the same node.
     fn new_chain(&mut self) {
         let (mut next, yes) = (self.nodes.len() - 1, self.dice.below(self.nodes.len()));
         let values: Vec<ValueId> = (0..=self.dice.below(5)).map(|_| self.value(Slots::MAX)).collect();
@@ -222,7 +222,7 @@ impl Maker {
         }
     }
 
-    /// Begins at the last node, with what it needs assigned.
+    /// Makes the last node the root, after assignments of the slots that it needs.
     fn finish(mut self) -> Graph {
         let mut root = NodeId(u32::try_from(self.nodes.len() - 1).expect("in range"));
         let needs = self.nodes[root.0 as usize].0;
@@ -235,7 +235,7 @@ impl Maker {
     }
 }
 
-/// Sets of all kinds.
+/// Returns sets of all kinds.
 pub fn sets(dice: &mut Dice) -> Vec<Set> {
     let mut contents = Vec::new();
     for most in [3, 40, 300] {
@@ -262,7 +262,7 @@ pub fn sets(dice: &mut Dice) -> Vec<Set> {
     sets
 }
 
-/// A graph of about `nodes` nodes that looks into `sets`.
+/// Returns a graph of about `nodes` nodes that refers to `sets`.
 pub fn graph(dice: Dice, sets: &[Set], nodes: usize) -> Graph {
     let mut graph = Graph::new(262_144);
     for _ in 0..SLOTS {
@@ -281,13 +281,13 @@ pub fn graph(dice: Dice, sets: &[Set], nodes: usize) -> Graph {
     maker.finish()
 }
 
-/// Up to 69 bytes of a packet.
+/// Returns up to 69 bytes of a packet.
 pub fn bytes(dice: &mut Dice) -> Vec<u8> {
     let length = dice.below(70);
     (0..length).map(|_| u8::try_from(dice.number() & 0xff).expect("in range")).collect()
 }
 
-/// What is known of a packet.
+/// Returns packet metadata.
 pub fn metadata(dice: &mut Dice) -> Metadata {
     let tag = VlanTag { protocol: 0x8100, tci: u16::try_from(dice.number() & 0xffff).expect("in range") };
     Metadata {

@@ -1,4 +1,4 @@
-//! Classic BPF in the kernel: a filter on one end of a pair of unix datagram sockets.
+//! Classic BPF in the kernel: a filter on one of a pair of unix datagram sockets.
 
 use std::io;
 use std::os::unix::net::UnixDatagram;
@@ -7,11 +7,11 @@ use weir_sys::packet;
 
 use crate::Instruction;
 
-/// A filter that the kernel has taken (`SO_ATTACH_FILTER`, socket(7)).
+/// A filter attached to a socket (`SO_ATTACH_FILTER`, socket(7)).
 ///
-/// A datagram between unix sockets is filtered and queued before `send` returns (`unix_dgram_sendmsg`), so what cannot be
-/// read then was refused. Beside the bytes the kernel knows nothing of such a packet: its protocol and type are 0, it has
-/// no tag, and to ask for its interface refuses it.
+/// A datagram between unix sockets is filtered and queued before `send` returns (`unix_dgram_sendmsg`), so if none can
+/// be read afterwards, the filter rejected it. Such a packet has no metadata: its protocol and type are 0, it has no
+/// tag, and a program that reads its interface rejects it.
 #[derive(Debug)]
 pub struct KernelFilter {
     sender: UnixDatagram,
@@ -19,11 +19,11 @@ pub struct KernelFilter {
 }
 
 impl KernelFilter {
-    /// Hands `instructions` to the kernel.
+    /// Attaches `instructions` to a socket.
     ///
     /// # Errors
     ///
-    /// The kernel does not take the program (`EINVAL`), or there are too many descriptors.
+    /// The kernel rejects the program (`EINVAL`), or there are too many open descriptors.
     pub fn attach(instructions: &[Instruction]) -> io::Result<Self> {
         let (sender, receiver) = UnixDatagram::pair()?;
         receiver.set_nonblocking(true)?;
@@ -34,7 +34,7 @@ impl KernelFilter {
         Ok(Self { sender, receiver })
     }
 
-    /// How many bytes of `packet` the filter lets through; `None` if it refuses the packet.
+    /// Returns the number of bytes of `packet` that the filter accepts; `None` if it rejects the packet.
     ///
     /// # Errors
     ///

@@ -1,11 +1,12 @@
-//! The system's libpcap and the kernel's own filters, as judges for tests and benchmarks, and what they judge: expressions
-//! and packets, on every machine that runs filters.
+//! The system's libpcap and the kernel's own filters as references for tests and benchmarks, and the expressions and
+//! packets to compare on all filter engines.
 //!
-//! libpcap is loaded when it is asked for ([`Libpcap::open`], by `weir_sys`), so that nothing that is built here needs it. The
-//! kernel runs classic BPF for anybody, without root and without a network ([`KernelFilter`]), and eBPF for root ([`ebpf`]);
-//! [`engines`] has all machines, [`compiled`] both compilers. [`corpus`] has expressions, [`cases`] those that were disputed,
-//! [`expressions`] makes more, and [`packets`] packets with the values that they ask for; [`graphs`] makes the form between
-//! expression and program without either. [`mod@share`] says how much of it a run takes.
+//! libpcap is loaded at run time ([`Libpcap::open`], by `weir_sys`), so that no binary depends on it. The kernel runs
+//! classic BPF without root and without a network ([`KernelFilter`]), and eBPF as root ([`ebpf`]); [`engines`] has all
+//! filter engines, [`compiled`] both compilers. [`corpus`] has expressions, [`cases`] disputed ones, and
+//! [`expressions`] generates more. [`packets`] generates packets with the values that the expressions test. [`graphs`]
+//! generates the intermediate form between expressions and programs directly. [`mod@share`] selects how much of this a
+//! test run uses.
 
 #![forbid(unsafe_code)]
 

@@ -1,10 +1,10 @@
-//! How much of a large material a run of the tests takes.
+//! Selects the part of a large data set that a test run uses.
 
 use std::env;
 use std::io::{self, Write};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// What the environment says, or the day.
+/// The share selected by the environment or by the date.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Turn {
     All,
@@ -22,19 +22,20 @@ fn turn() -> Turn {
         }
     };
     if let Turn::Of(day) = turn {
-        // A test that fails shows it. A closed standard error is no reason to fail.
+        // Failing tests print it. A closed standard error is not a failure.
         let _ = writeln!(io::stderr(), "a share of the material; to have the same again: WEIR_SHARE={day}");
     }
     turn
 }
 
-/// One of `parts` shares of `material`, the next each day, so that all of it has its turn in as many days.
+/// Returns one of `parts` shares of `material`, a different one each day, so that all of it is used within `parts`
+/// days.
 ///
-/// With `WEIR_SHARE=all` (`make test-all`) it is everything, with `WEIR_SHARE=N` that of day N since 1970.
+/// `WEIR_SHARE=all` (`make test-all`) selects everything, `WEIR_SHARE=N` the share of day N since 1970.
 ///
 /// # Panics
 ///
-/// Panics if `WEIR_SHARE` is something else.
+/// Panics if `WEIR_SHARE` has any other value.
 pub fn share<T>(parts: u16, material: impl IntoIterator<Item = T>) -> Vec<T> {
     part(turn(), parts, material)
 }
@@ -50,7 +51,7 @@ fn part<T>(turn: Turn, parts: u16, material: impl IntoIterator<Item = T>) -> Vec
     }
 }
 
-/// How many cases made at random a property is tried on: `usual`, and twenty times as many with `WEIR_SHARE=all`.
+/// Returns the number of random cases for a property test: `usual`, or twenty times as many with `WEIR_SHARE=all`.
 ///
 /// # Panics
 ///

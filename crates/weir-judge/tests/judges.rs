@@ -1,8 +1,8 @@
-//! Both judges, on programs and packets whose verdict is plain.
+//! Both references, on programs and packets with obvious results.
 
 use weir_judge::{Instruction, KernelFilter, Libpcap, Setup};
 
-/// Accepts IPv4, and cuts it to 20 bytes.
+/// Accepts IPv4, truncated to 20 bytes.
 const IPV4: [Instruction; 4] = [(0x28, 0, 0, 12), (0x15, 0, 1, 0x800), (0x6, 0, 0, 20), (0x6, 0, 0, 0)];
 
 fn frame(kind: u16) -> Vec<u8> {

@@ -1,11 +1,11 @@
-//! The expressions of the corpus and the packets are good for something: they are valid, and they tell each other apart.
+//! The expressions of the corpus are valid, and the packets tell them apart.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use weir_judge::expressions::{self, Words};
 use weir_judge::{Choices, Libpcap, Setup, corpus, packets};
 
-/// Expressions whose answer is the same for every packet: by design, or because libpcap will have it so.
+/// Expressions with the same result for every packet, by design or because of libpcap.
 const CONSTANT: [(u16, &str); 16] = [
     (1, "tcp and udp"),
     (1, "5 = 5"),

@@ -1,4 +1,4 @@
-//! What the kernel counted: the proof that the network stack still got every packet.
+//! Kernel counters, which prove that the network stack still received every packet.
 
 use std::collections::HashMap;
 use std::fs;
@@ -14,22 +14,22 @@ pub struct StackCounters {
 }
 
 impl StackCounters {
-    /// Reads them.
+    /// Reads the counters.
     ///
     /// # Errors
     ///
-    /// No `/proc`.
+    /// `/proc` is not available.
     pub fn read(netns: &NetNs) -> Result<Self, Error> {
         let text = read(netns, "/proc/thread-self/net/snmp")?;
         let lines: Vec<&str> = text.lines().collect();
         let mut counters = HashMap::new();
-        // Lines come in twos: `Udp: InDatagrams ...` and `Udp: 17 ...`.
+        // Lines come in pairs: `Udp: InDatagrams ...` and `Udp: 17 ...`.
         for pair in lines.chunks_exact(2) {
             let (names, values) = (pair[0].split_whitespace(), pair[1].split_whitespace());
             let mut both = names.zip(values);
             let Some((protocol, _)) = both.next() else { continue };
             for (name, value) in both {
-                // A few of them are settings, and may be negative.
+                // Some are settings, which may be negative.
                 let Ok(value) = value.parse() else { continue };
                 counters.insert(format!("{}{name}", protocol.trim_end_matches(':')), value);
             }
@@ -37,11 +37,11 @@ impl StackCounters {
         Ok(Self { counters })
     }
 
-    /// A counter by the name that `nstat` has for it: `IpInReceives`, `UdpInDatagrams`, `TcpRetransSegs`, ... .
+    /// Returns a counter by its name in `nstat`: `IpInReceives`, `UdpInDatagrams`, `TcpRetransSegs`, ...
     ///
     /// # Panics
     ///
-    /// Panics where there is no such counter.
+    /// Panics if there is no such counter.
     pub fn get(&self, name: &str) -> u64 {
         *self.counters.get(name).unwrap_or_else(|| panic!("the kernel has no counter {name}"))
     }
@@ -50,30 +50,30 @@ impl StackCounters {
 /// The counters of one interface, `/proc/net/dev`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
-    /// Packets received, those that an XDP program dropped included.
+    /// Packets received, including those that an XDP program dropped.
     pub rx_packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub rx_bytes: u64,
-    /// Packets received that found no room.
+    /// Packets received but dropped for lack of space.
     pub rx_dropped: u64,
-    /// Packets sent that the peer took.
+    /// Packets sent that the peer accepted.
     pub tx_packets: u64,
-    /// Their bytes.
+    /// Bytes of these packets.
     pub tx_bytes: u64,
-    /// Packets sent that the peer had no room for.
+    /// Packets sent that the peer dropped for lack of space.
     pub tx_dropped: u64,
 }
 
 impl LinkCounters {
-    /// Reads them.
+    /// Reads the counters.
     ///
     /// # Errors
     ///
-    /// No `/proc`.
+    /// `/proc` is not available.
     ///
     /// # Panics
     ///
-    /// Panics where the interface is gone.
+    /// Panics if the interface no longer exists.
     pub fn read(port: &Port) -> Result<Self, Error> {
         let text = read(&port.netns, "/proc/thread-self/net/dev")?;
         let counters = text.lines().find_map(|line| line.trim().strip_prefix(&port.name)?.strip_prefix(':'));

@@ -1,4 +1,4 @@
-//! What can go wrong while a network is made or used.
+//! Errors of making and using a network.
 
 use std::io;
 use std::time::Duration;
@@ -10,46 +10,46 @@ use weir_sys::CallError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// A kernel call has failed.
+    /// A kernel call failed.
     #[error("{0}{remedy}", remedy = remedy(.0))]
     Call(#[from] CallError),
-    /// The driver does not count what the lab needs.
+    /// The driver lacks a counter that the lab needs.
     #[error("the driver of {interface} has no counter {counter}: the generator needs veth")]
     NoCounter {
-        /// The interface.
+        /// Interface name.
         interface: String,
-        /// The counter's name.
+        /// Counter name.
         counter: String,
     },
-    /// The kernel did not take an eBPF program.
+    /// The kernel rejected an eBPF program.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// Something with files or sockets has failed.
+    /// A file or socket operation failed.
     #[error("{operation}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation.
         operation: String,
-        /// The answer.
+        /// The operating system's error.
         source: io::Error,
     },
     /// An interface has no carrier.
     #[error("interface {interface} did not come up within {waited:?}")]
     NoCarrier {
-        /// The interface.
+        /// Interface name.
         interface: String,
-        /// How long it had.
+        /// How long the lab waited for it.
         waited: Duration,
     },
-    /// A number that cannot be.
+    /// A number outside its range.
     #[error("{what} of {value}: must be from {least} to {most}")]
     OutOfRange {
-        /// What the number says.
+        /// Meaning of the number.
         what: &'static str,
         /// The number.
         value: u64,
-        /// The smallest that can be.
+        /// The smallest valid number.
         least: u64,
-        /// The largest that can be.
+        /// The largest valid number.
         most: u64,
     },
     /// A frame for the generator is too long.
@@ -57,12 +57,12 @@ pub enum Error {
         "frames of {size} bytes do not fit into a page as live frames must (about 3400 of 4096 bytes): send them one by one, with a FrameSender"
     )]
     TooLongForLiveFrames {
-        /// Bytes of a frame.
+        /// Frame length in bytes.
         size: usize,
     },
 }
 
-/// What can be done about an answer of the kernel, where that is known.
+/// Returns advice on a kernel error, if there is any.
 fn remedy(error: &CallError) -> &'static str {
     match error.errno() {
         libc::EPERM => ": run as root, or with CAP_SYS_ADMIN, CAP_NET_ADMIN and CAP_BPF",
@@ -74,13 +74,13 @@ fn remedy(error: &CallError) -> &'static str {
 }
 
 impl Error {
-    /// Gives an `io::Error` the operation that met it; for `map_err`.
+    /// Adds the failed operation to an `io::Error`; for `map_err`.
     pub(crate) fn io(operation: impl Into<String>) -> impl FnOnce(io::Error) -> Self {
         let operation = operation.into();
         move |source| Self::Io { operation, source }
     }
 
-    /// `value` if it lies in the range, else the error that says so.
+    /// Returns `value` if it is in the range, otherwise an error that names the range.
     pub(crate) fn check_range(what: &'static str, value: u64, least: u64, most: u64) -> Result<(), Self> {
         if (least..=most).contains(&value) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! Frames at the full rate of the machine, or at a chosen one.
+//! Generates frames at full or limited rate.
 
 use std::hint;
 use std::ops::Range;
@@ -17,25 +17,26 @@ use weir_sys::testrun;
 
 use crate::{Error, Pair, Traffic};
 
-/// How fast a generator sends.
+/// The rate of a generator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rate {
     /// As fast as the machine can.
     Full,
-    /// So many frames a second on average, in bursts of 500 microseconds' worth (one frame, below 2000 a second) unless
-    /// [`Generator::bursts`] says otherwise. After a delay the generator catches up.
+    /// This many frames per second on average, in bursts of 500 microseconds' worth (one frame at a time below 2000 per
+    /// second), unless [`Generator::bursts`] sets another number. The generator catches up after a delay.
     PerSecond(u64),
 }
 
-/// Sends numbered frames from the `tx` end of a pair.
+/// A generator of numbered frames from the `tx` end of a pair.
 ///
-/// The kernel makes the frames, 64 at a time, and an XDP program numbers them and sends them on the device: 7 to 15 million
-/// a second, by machine, from one CPU that has nothing else to do. On that CPU the receiving end's NAPI runs too, in
-/// between, and with it any XDP program there; so 64 frames meet a ring of 256 that is empty, and unless something holds
-/// up NAPI none is refused. How many were is in the report.
+/// The kernel creates 64 frames at a time, and an XDP program numbers them and sends them through the device: 7 to 15
+/// million per second, depending on the machine, from one otherwise idle CPU. The receiving end's NAPI, and with it any
+/// XDP program there, runs on that CPU in between, so 64 frames meet an empty ring of 256. Unless something delays
+/// NAPI, none is refused; the report has the number of refused frames.
 ///
-/// Frames arrive on the receive queue that is the CPU's number modulo the queues. Two generators that send through one
-/// pair at the same time must use CPUs of different queues, since reports are made from the driver's counters per queue.
+/// Frames arrive on the receive queue given by the CPU number modulo the number of queues. Reports are based on the
+/// driver's per-queue counters, so two generators that send through one pair at the same time must use CPUs of
+/// different queues.
 #[derive(Debug)]
 pub struct Generator {
     netns: Arc<NetNs>,
@@ -50,57 +51,56 @@ pub struct Generator {
     _parked: Parked,
 }
 
-/// What became of the frames of one call.
+/// The result of one call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SendReport {
-    /// The numbers of the frames that were made.
+    /// Numbers of the frames that were generated.
     pub sequences: Range<u64>,
-    /// How many the receiving end took: what a receiver has to account for.
+    /// Frames that the receiving end accepted, which a receiver has to account for.
     pub accepted: u64,
-    /// How many the receiving end had no room for.
+    /// Frames that the receiving end had no space for.
     pub refused: u64,
-    /// From the first frame to the return of the last call.
+    /// Time from the first frame to the return of the last call.
     pub elapsed: Duration,
-    /// CPU time that the sending thread used meanwhile. The kernel puts down to it (unless built to keep interrupts apart,
-    /// CONFIG_IRQ_TIME_ACCOUNTING) the work of the receiving end's NAPI and XDP program too.
+    /// CPU time of the sending thread. It includes the receiving end's NAPI and XDP program, unless the kernel accounts
+    /// interrupts separately (CONFIG_IRQ_TIME_ACCOUNTING).
     pub cpu_time: Duration,
 }
 
 impl SendReport {
-    /// Frames made.
+    /// Returns the number of frames generated.
     pub fn sent(&self) -> u64 {
         self.sequences.end - self.sequences.start
     }
 
-    /// Frames made per second.
+    /// Returns the number of frames generated per second.
     pub fn rate(&self) -> f64 {
         self.sent() as f64 / self.elapsed.as_secs_f64()
     }
 }
 
-/// Frames handed from the kernel's maker of frames to the driver at once.
+/// Frames that the kernel passes to the driver at once.
 const BATCH: u32 = 64;
-/// Frames made in one call at most: some milliseconds of work, so that setting it up does not count.
+/// Most frames generated in one call: some milliseconds of work, so that the setup is negligible.
 const CALL: u64 = 1 << 16;
-/// At a chosen rate, how often in a second frames are made where they are many, unless asked. A call costs about 60
-/// microseconds besides its frames.
+/// Default number of bursts per second at a limited rate. A call costs about 60 microseconds in addition to its frames.
 const BURSTS: u64 = 2000;
-/// Sleeping is late by up to this much; the rest of a pause is spent spinning.
+/// Longest delay of a wake-up; the rest of a pause is spent spinning.
 const OVERSLEEP: Duration = Duration::from_micros(120);
-/// Frames that no kernel finds too long.
+/// Longest frame that every kernel accepts.
 const SURELY_FITS: usize = 3000;
 
 impl Generator {
-    /// Prepares to send from the pair's `tx`, on CPU 0 and at full rate, frames that are numbered from 0.
+    /// Prepares to send frames from the pair's `tx`, numbered from 0, on CPU 0 at full rate.
     ///
     /// # Errors
     ///
-    /// No privilege (`CAP_BPF`, `CAP_NET_ADMIN`).
+    /// Missing privileges (`CAP_BPF`, `CAP_NET_ADMIN`).
     pub fn new(pair: &Pair, traffic: &Traffic) -> Result<Self, Error> {
         Self::numbered_from(0, pair, traffic)
     }
 
-    /// The same with another first number, for several generators of one traffic.
+    /// Does what [`new`](Self::new) does, with another first number, for several generators of the same traffic.
     ///
     /// # Errors
     ///
@@ -132,17 +132,17 @@ impl Generator {
         })
     }
 
-    /// Sends on this CPU, which also decides the receive queue.
+    /// Sets the CPU to send on, which also determines the receive queue.
     #[must_use]
     pub fn cpu(self, cpu: u32) -> Self {
         Self { cpu, ..self }
     }
 
-    /// Sends at this rate.
+    /// Sets the rate.
     ///
     /// # Errors
     ///
-    /// A rate of 0.
+    /// The rate is 0.
     pub fn rate(self, rate: Rate) -> Result<Self, Error> {
         if let Rate::PerSecond(rate) = rate {
             Error::check_range("frames per second", rate, 1, u64::MAX)?;
@@ -150,33 +150,33 @@ impl Generator {
         Ok(Self { rate, ..self })
     }
 
-    /// At a chosen rate, makes frames so often in a second. Few bursts leave more of the CPU to others: each costs up to 200
-    /// microseconds besides its frames, most of them the end of the pause before it.
+    /// Sets the number of bursts per second at a limited rate. Fewer bursts leave more of the CPU to others: each costs
+    /// up to 200 microseconds in addition to its frames, mostly at the end of the preceding pause.
     ///
     /// # Errors
     ///
-    /// 0 of them.
+    /// The number is 0.
     pub fn bursts(self, per_second: u64) -> Result<Self, Error> {
         Error::check_range("bursts per second", per_second, 1, u64::MAX)?;
         Ok(Self { bursts: per_second, ..self })
     }
 
-    /// The queue on which the frames arrive.
+    /// Returns the receive queue of the frames.
     pub fn queue(&self) -> u32 {
         self.cpu % self.queues
     }
 
-    /// Makes exactly `count` frames.
+    /// Sends exactly `count` frames.
     ///
     /// # Errors
     ///
-    /// The frames are too long for this way of sending ([`Error::TooLongForLiveFrames`]), the CPU does not exist, or the
-    /// kernel has no live frames (5.18).
+    /// The frames are too long for this way of sending ([`Error::TooLongForLiveFrames`]), the CPU does not exist, or
+    /// the kernel has no live frames (5.18).
     pub fn send(&mut self, count: u64) -> Result<SendReport, Error> {
         self.send_until(|sent, _| count - sent)
     }
 
-    /// Makes frames for as long as `time`, to within the time of 65536 frames.
+    /// Sends frames for `time`, to within the duration of 65536 frames.
     ///
     /// # Errors
     ///
@@ -185,7 +185,7 @@ impl Generator {
         self.send_until(|_, elapsed| if elapsed < time { CALL } else { 0 })
     }
 
-    /// Sends until `left`, given the frames made and the time gone, says that none is left.
+    /// Sends until `left`, which receives the number of frames sent and the elapsed time, returns 0.
     fn send_until(&mut self, left: impl Fn(u64, Duration) -> u64 + Send) -> Result<SendReport, Error> {
         let before = self.accepted()?;
         let mut report = self.netns.run(|| self.run(left))?;
@@ -194,7 +194,7 @@ impl Generator {
         Ok(report)
     }
 
-    /// The work of a thread in the namespace. It knows what it sent, but not what became of that.
+    /// Runs in a thread in the namespace. It counts the frames sent, but not those accepted.
     fn run(&self, left: impl Fn(u64, Duration) -> u64) -> Result<SendReport, Error> {
         pin(self.cpu)?;
         let first = self.program.next_sequence();
@@ -214,7 +214,7 @@ impl Generator {
         }
     }
 
-    /// Has the kernel make frames. After a signal there are fewer, as the next sequence number tells.
+    /// Makes the kernel send frames. A signal cuts the call short; the next sequence number shows how far it came.
     fn make(&self, frames: u64) -> Result<(), Error> {
         let frames = u32::try_from(frames).expect("a call makes few frames");
         let made = testrun::live_frames(self.program.program(), &self.template, self.index, BATCH, frames);
@@ -227,7 +227,8 @@ impl Generator {
         }
     }
 
-    /// Frames that the receiving end's ring has taken, ever. The driver counts them for the receive queue.
+    /// Returns the total number of frames accepted by the receiving end's ring. The driver counts them per receive
+    /// queue.
     fn accepted(&self) -> Result<u64, Error> {
         let counter = format!("tx_queue_{}_xdp_xmit", self.queue());
         let ethtool = self.netns.run(Ethtool::new)?;
@@ -238,7 +239,7 @@ impl Generator {
 }
 
 impl Rate {
-    /// How many frames may be made now, of `bursts` bursts a second, or how long to wait until some may.
+    /// Returns the number of frames due now, in `bursts` bursts per second, or the time until some are due.
     fn due(self, sent: u64, elapsed: Duration, bursts: u64) -> Result<u64, Duration> {
         const SECOND: u128 = 1_000_000_000;
         let Self::PerSecond(rate) = self else { return Ok(CALL) };
@@ -252,7 +253,7 @@ impl Rate {
     }
 }
 
-/// Waits for `time` at most: the coarse part asleep, the rest by coming back at once.
+/// Waits for at most `time`: sleeps for the most part and spins for the rest.
 fn pause(time: Duration) {
     match time.checked_sub(OVERSLEEP) {
         Some(time) => thread::sleep(time),
@@ -260,13 +261,13 @@ fn pause(time: Duration) {
     }
 }
 
-/// CPU time that the calling thread has used.
+/// Returns the CPU time of the calling thread.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     Duration::try_from(time).expect("it is not negative")
 }
 
-/// Keeps the calling thread on one CPU.
+/// Pins the calling thread to one CPU.
 fn pin(cpu: u32) -> Result<(), Error> {
     Error::check_range("CPU number", cpu.into(), 0, CpuSet::MAX_CPU as u64 - 1)?;
     let mut only = CpuSet::new();

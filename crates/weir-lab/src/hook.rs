@@ -1,4 +1,4 @@
-//! The smallest receivers: XDP programs that only count, or that check each frame.
+//! Minimal receivers: XDP programs that only count, or that check every frame.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use weir_sys::bpf::{XdpHook, XdpLink};
 
 use crate::{Error, Port, Traffic};
 
-/// A counting XDP program, attached to a port in native mode for as long as this lives.
+/// A counting XDP program, attached to a port in native mode until it is dropped.
 #[derive(Debug)]
 pub struct Hook {
     count: Count,
@@ -16,30 +16,30 @@ pub struct Hook {
 }
 
 impl Hook {
-    /// Attaches a program that drops every packet (the limit for anything that receives) or passes every packet to the
-    /// stack (the limit for anything that lets it through).
+    /// Attaches a program that drops every packet (the upper limit for any receiver) or passes every packet to the
+    /// stack (the upper limit for anything that lets packets through).
     ///
     /// # Errors
     ///
-    /// No privilege (`CAP_BPF`, `CAP_NET_ADMIN`), or another XDP program is attached already.
+    /// Missing privileges (`CAP_BPF`, `CAP_NET_ADMIN`), or another XDP program is attached.
     pub fn attach(port: &Port, verdict: Verdict) -> Result<Self, Error> {
         let count = Count::load(verdict, port.queues)?;
         let _link = port.netns.run(|| XdpLink::attach(count.program(), port.index, XdpHook::Native))?;
         Ok(Self { count, _link })
     }
 
-    /// Packets seen so far.
+    /// Returns the number of packets seen so far.
     pub fn packets(&self) -> u64 {
         self.by_queue().iter().sum()
     }
 
-    /// Packets seen so far, by receive queue.
+    /// Returns the number of packets seen so far on each receive queue.
     pub fn by_queue(&self) -> Vec<u64> {
         self.count.packets()
     }
 
-    /// Waits until `packets` were seen, at most for `patience`; gives what was seen. Frames are still on their way when
-    /// their sender has returned.
+    /// Waits up to `patience` for `packets` packets and returns the number seen. Frames may still be in transit when
+    /// their sender returns.
     pub fn wait_for(&self, packets: u64, patience: Duration) -> u64 {
         let start = Instant::now();
         loop {
@@ -52,7 +52,7 @@ impl Hook {
     }
 }
 
-/// Looks at each byte of each frame that comes to a port, and at their order, at the full rate; then drops it.
+/// An XDP program that checks every byte of every frame at a port, and their order, at full rate, and drops them.
 #[derive(Debug)]
 pub struct FrameCheck {
     check: Check,
@@ -60,11 +60,11 @@ pub struct FrameCheck {
 }
 
 impl FrameCheck {
-    /// Attaches the program, in native mode, for as long as this lives. `traffic`: untagged frames of 60 bytes.
+    /// Attaches the program in native mode until it is dropped. `traffic`: untagged frames of 60 bytes.
     ///
     /// # Errors
     ///
-    /// Other traffic, no privilege (`CAP_BPF`, `CAP_NET_ADMIN`), or another XDP program is attached already.
+    /// Other traffic, missing privileges (`CAP_BPF`, `CAP_NET_ADMIN`), or another XDP program is attached.
     pub fn attach(port: &Port, traffic: &Traffic) -> Result<Self, Error> {
         let bytes = CHECKED as u64;
         Error::check_range("frame size", traffic.size() as u64, bytes, bytes)?;
@@ -75,7 +75,7 @@ impl FrameCheck {
         Ok(Self { check, _link })
     }
 
-    /// What has come so far.
+    /// Returns the result so far.
     pub fn checked(&self) -> Checked {
         self.check.checked()
     }

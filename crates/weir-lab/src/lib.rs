@@ -1,12 +1,12 @@
-//! Private networks for tests, demonstrations and measurements, and traffic whose every packet is known beforehand.
+//! Private networks for tests, demonstrations and measurements, with traffic that is known packet by packet.
 //!
-//! A [`Network`] is two namespaces, `tx` and `rx`, joined by veth pairs. A [`Generator`] fills a pair with numbered
-//! frames at the full rate of the machine or at a chosen one, a [`FrameSender`] sends any frame of any size, and
-//! [`tcp_transfer`] moves bytes between real sockets. A [`SequenceCheck`] proves of what was received that nothing is
-//! missing, doubled, out of order or changed. A [`Hook`] is the smallest possible receiver, the limit for all others.
+//! A [`Network`] consists of two namespaces, `tx` and `rx`, connected by veth pairs. A [`Generator`] fills a pair with
+//! numbered frames at full or limited rate, a [`FrameSender`] sends any frame of any size, and [`tcp_transfer`] moves
+//! bytes between real sockets. A [`SequenceCheck`] proves that nothing received is missing, duplicated, out of order or
+//! changed. A [`Hook`] is the smallest possible receiver, the upper limit for all others.
 //!
-//! Nothing of it has a name in the system and nothing has to be removed: namespaces, devices and programs are gone when
-//! the process that made them is, however it ends.
+//! Namespaces, devices and programs have no names in the system and need no cleanup: they disappear with the process
+//! that created them, however it ends.
 //!
 //! ```no_run
 //! use weir_lab::{Generator, Hook, Network, Traffic, Verdict, Veth};

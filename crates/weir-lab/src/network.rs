@@ -14,10 +14,10 @@ use weir_sys::veth::{self, End};
 
 use crate::{Error, root};
 
-/// How a veth pair is made. Both ends are alike.
+/// The configuration of a veth pair. Both ends are the same.
 ///
-/// By default a pair is silent: the kernel sends nothing of its own through it, so that counts are exact. IPv6 is off,
-/// or comes without autoconfiguration, and neighbours are known beforehand instead of being asked for.
+/// By default a pair is silent: the kernel sends nothing of its own through it, so counts are exact. IPv6 is off, or
+/// runs without autoconfiguration, and neighbours are set in advance instead of being resolved.
 #[derive(Clone, Debug)]
 pub struct Veth {
     queues: u32,
@@ -30,8 +30,8 @@ pub struct Veth {
 }
 
 impl Default for Veth {
-    /// One queue, an MTU of 1500, no IP addresses, the kernel's offloads and GRO: without GRO or an XDP program on the
-    /// receiving end, veth refuses the generator's frames.
+    /// One queue, an MTU of 1500, no IP addresses, the kernel's default offloads, and GRO: without GRO or an XDP
+    /// program on the receiving end, veth refuses the generator's frames.
     fn default() -> Self {
         let features = vec![("gro".to_owned(), true)];
         Self { queues: 1, mtu: 1500, macs: None, ipv4: false, ipv6: false, chatter: false, features }
@@ -39,44 +39,45 @@ impl Default for Veth {
 }
 
 impl Veth {
-    /// Receive and transmit queues of each end. Of frames that the generator redirects, those sent on CPU `c` arrive on
-    /// queue `c` modulo this number; frames of the stack choose theirs by flow hash.
+    /// Sets the number of receive and transmit queues of each end. A generator's frames sent on CPU `c` arrive on queue
+    /// `c` modulo this number; the stack's frames are assigned by flow hash.
     #[must_use]
     pub fn queues(self, queues: u32) -> Self {
         Self { queues, ..self }
     }
 
-    /// Largest layer-3 packet, 68 to 65535 bytes.
+    /// Sets the largest layer-3 packet, 68 to 65535 bytes.
     #[must_use]
     pub fn mtu(self, mtu: u32) -> Self {
         Self { mtu, ..self }
     }
 
-    /// Hardware addresses of the `tx` and the `rx` end, instead of 02:77:00:00:NN:01 and :02 (NN: the pair's number).
+    /// Sets the hardware addresses of the `tx` and `rx` ends, by default 02:77:00:00:NN:01 and :02 (NN: the pair's
+    /// number).
     #[must_use]
     pub fn macs(self, tx: [u8; 6], rx: [u8; 6]) -> Self {
         Self { macs: Some((tx, rx)), ..self }
     }
 
-    /// Gives the ends 10.77.NN.1/24 and 10.77.NN.2/24.
+    /// Assigns 10.77.NN.1/24 and 10.77.NN.2/24 to the ends.
     #[must_use]
     pub fn ipv4(self) -> Self {
         Self { ipv4: true, ..self }
     }
 
-    /// Gives the ends fd77:NN::1/64 and fd77:NN::2/64.
+    /// Assigns fd77:NN::1/64 and fd77:NN::2/64 to the ends.
     #[must_use]
     pub fn ipv6(self) -> Self {
         Self { ipv6: true, ..self }
     }
 
-    /// Leaves IPv6 autoconfiguration, address resolution and multicast reports as the kernel has them.
+    /// Keeps the kernel's defaults for IPv6 autoconfiguration, address resolution and multicast reports.
     #[must_use]
     pub fn chatter(self) -> Self {
         Self { chatter: true, ..self }
     }
 
-    /// Switches an offload of both ends by ethtool's name: `gro`, `tso`, `tx`, `rxvlan`, ... .
+    /// Switches an offload of both ends by its ethtool name: `gro`, `tso`, `tx`, `rxvlan`, ...
     #[must_use]
     pub fn feature(mut self, name: &str, on: bool) -> Self {
         self.features.retain(|(known, _)| known != name);
@@ -84,7 +85,7 @@ impl Veth {
         self
     }
 
-    /// Switches off what lets packets larger than the MTU, or with checksums still to be made, reach the receiver.
+    /// Switches off the offloads that let packets larger than the MTU or without a checksum reach the receiver.
     #[must_use]
     pub fn wire_packets(self) -> Self {
         self.feature("tso", false).feature("gso", false).feature("tx", false)
@@ -94,32 +95,32 @@ impl Veth {
 /// One end of a pair.
 #[derive(Clone, Debug)]
 pub struct Port {
-    /// The namespace.
+    /// Its namespace.
     pub netns: Arc<NetNs>,
-    /// Name in it.
+    /// Interface name.
     pub name: String,
-    /// Interface index in it.
+    /// Interface index.
     pub index: u32,
     /// Hardware address.
     pub mac: [u8; 6],
-    /// Address, if one was asked for.
+    /// IPv4 address, if configured.
     pub ipv4: Option<Ipv4Addr>,
-    /// Address, if one was asked for.
+    /// IPv6 address, if configured.
     pub ipv6: Option<Ipv6Addr>,
-    /// Receive queues.
+    /// Number of receive queues.
     pub queues: u32,
 }
 
-/// Two interfaces, each of which receives what the other sends.
+/// Two connected interfaces.
 #[derive(Clone, Debug)]
 pub struct Pair {
-    /// The end that sends, in the lab's experiments.
+    /// The end that sends in experiments.
     pub tx: Port,
-    /// The end that receives: where captures run.
+    /// The end that receives, where captures run.
     pub rx: Port,
 }
 
-/// Two network namespaces, `tx` and `rx`, and the pairs between them. All of it is gone when the last holder is.
+/// Two network namespaces, `tx` and `rx`, and the pairs between them. They exist until the last reference is dropped.
 #[derive(Debug)]
 pub struct Network {
     tx: Arc<NetNs>,
@@ -127,23 +128,23 @@ pub struct Network {
     pairs: Vec<Pair>,
 }
 
-/// How long an interface may take to get its carrier: nothing is normal for veth, seconds for cards.
+/// Longest wait for a carrier: veth normally needs none, network cards need seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Network {
-    /// Makes the namespaces and a first pair, `tx0` and `rx0`, which is up when this returns.
+    /// Creates the namespaces and a first pair, `tx0` and `rx0`, and waits until it is up.
     ///
     /// # Errors
     ///
-    /// No privilege (`CAP_SYS_ADMIN`, `CAP_NET_ADMIN`), or a [`Veth`] that the kernel refuses.
+    /// Missing privileges (`CAP_SYS_ADMIN`, `CAP_NET_ADMIN`), or the kernel rejects the [`Veth`].
     pub fn new(veth: Veth) -> Result<Self, Error> {
         let mut network = Self::empty()?;
         network.connect(veth)?;
         Ok(network)
     }
 
-    /// Moves two network cards, each of which receives what the other sends, out of the caller's namespace. They keep their
-    /// names, are as silent as a pair of [`Veth`], and go back to the first namespace of the system after the network's end.
+    /// Creates a network from two connected network cards in the caller's namespace. They keep their names, are as
+    /// silent as a [`Veth`] pair, and return to the system's initial namespace when the network is dropped.
     ///
     /// # Errors
     ///
@@ -176,7 +177,7 @@ impl Network {
         Ok(network)
     }
 
-    /// Adds one more pair: `tx1` and `rx1`, and so on.
+    /// Adds another pair: `tx1` and `rx1`, and so on.
     ///
     /// # Errors
     ///
@@ -191,22 +192,22 @@ impl Network {
         Ok(self.pairs.last().expect("just added"))
     }
 
-    /// The namespace that sends.
+    /// Returns the sending namespace.
     pub fn tx(&self) -> &NetNs {
         &self.tx
     }
 
-    /// The namespace that receives.
+    /// Returns the receiving namespace.
     pub fn rx(&self) -> &NetNs {
         &self.rx
     }
 
-    /// The first pair.
+    /// Returns the first pair.
     pub fn pair(&self) -> &Pair {
         &self.pairs[0]
     }
 
-    /// All pairs.
+    /// Returns all pairs.
     pub fn pairs(&self) -> &[Pair] {
         &self.pairs
     }
@@ -246,8 +247,8 @@ fn end<'a>(port: &'a Port, veth: &Veth) -> End<'a> {
     }
 }
 
-/// Sets up an end that is there. Without chatter an interface neither asks for hardware addresses nor joins the multicast
-/// groups in which it could be asked for its own; so the peer's has to be known.
+/// Configures an existing end. A silent interface neither resolves hardware addresses nor joins the multicast groups
+/// for the resolution of its own, so the peer's address is set.
 fn configure(port: &Port, peer: &Port, veth: &Veth) -> Result<(), Error> {
     let (links, ethtool) = port.netns.run(|| Ok::<_, CallError>((Links::open()?, Ethtool::new()?)))?;
     let name = &port.name;
@@ -264,18 +265,19 @@ fn configure(port: &Port, peer: &Port, veth: &Veth) -> Result<(), Error> {
     for (ip, _) in addresses(peer).filter(|_| !veth.chatter) {
         links.add_neighbour(index, ip, peer.mac)?;
     }
-    // Now that it is up: GRO that is switched on before does not make the peer a target of redirection (Linux 6.18).
+    // This comes after bringing the interface up: GRO that is enabled earlier does not make the peer a redirection
+    // target (Linux 6.18).
     let features: Vec<_> = veth.features.iter().map(|(feature, on)| (feature.as_str(), *on)).collect();
     Ok(ethtool.set_features(name, &features)?)
 }
 
-/// The addresses of a port, and the bits of their networks.
+/// Returns the addresses of a port with their prefix lengths.
 fn addresses(port: &Port) -> impl Iterator<Item = (IpAddr, u8)> {
     let (v4, v6) = (port.ipv4.map(|ip| (ip.into(), 24)), port.ipv6.map(|ip| (ip.into(), 64)));
     v4.into_iter().chain(v6)
 }
 
-/// Keeps IPv6 from sending by itself, or switches it off. Kernels without it have nothing to switch.
+/// Stops IPv6 from sending on its own, or disables it. Kernels without IPv6 need neither.
 fn silence(netns: &NetNs, name: &str, ipv6: bool) -> Result<(), Error> {
     let settings: &[(&str, &str)] = if ipv6 {
         &[("addr_gen_mode", "1"), ("accept_ra", "0"), ("accept_dad", "0"), ("router_solicitations", "0")]
@@ -296,7 +298,7 @@ fn silence(netns: &NetNs, name: &str, ipv6: bool) -> Result<(), Error> {
     })
 }
 
-/// Waits until packets can pass, and gives the interface.
+/// Waits until packets can pass and returns the interface.
 fn with_carrier(netns: &NetNs, name: &str) -> Result<Link, Error> {
     let link = netns.run(|| wait_for_carrier(name, PATIENCE))?;
     link.ok_or_else(|| Error::NoCarrier { interface: name.to_owned(), waited: PATIENCE })

@@ -1,4 +1,4 @@
-//! System calls that are refused, as by a kernel with other settings or in trouble.
+//! System calls that fail on purpose, as on a kernel with other settings or in trouble.
 
 use std::env::consts::ARCH;
 
@@ -7,7 +7,7 @@ use seccompiler::{
     SeccompFilter, SeccompRule as Rule, TargetArch,
 };
 
-/// What can be refused.
+/// A system call that can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Call {
     /// `membarrier(2)`, with `EINVAL`, as on a kernel with `nohz_full` processors.
@@ -18,11 +18,11 @@ pub enum Call {
     Code,
 }
 
-/// Has `call` fail in this thread and in those that it starts from now on, for good.
+/// Makes `call` fail from now on in this thread and in those that it starts.
 ///
 /// # Panics
 ///
-/// Where the kernel has no seccomp.
+/// If the kernel has no seccomp.
 pub fn refuse(call: Call) {
     const BPF_LINK_DETACH: u64 = 34;
     let first =

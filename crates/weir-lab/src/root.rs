@@ -1,21 +1,22 @@
-//! Whether tests that need root can run.
+//! Detects whether tests that need root can run.
 
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use weir_sys::netns::NetNs;
 use weir_sys::{CallError, kernel, skip};
 
-/// The namespace that [`require_root`] has tried with, until it is used.
+/// The namespace from [`require_root`]'s trial, until it is used.
 static SPARE: Mutex<Option<NetNs>> = Mutex::new(None);
 
-/// Whether `test`, which needs a private network, can run. If not, prints `SKIP:` and the reason ([`skip::unless_required`]).
+/// Returns whether `test`, which needs a private network, can run. If not, prints `SKIP:` and the reason
+/// ([`skip::unless_required`]).
 ///
 /// # Panics
 ///
-/// Panics instead of skipping where the environment says `WEIR_REQUIRE_ROOT=1` or `CI=true`.
+/// Panics instead of skipping if the environment has `WEIR_REQUIRE_ROOT=1` or `CI=true`.
 pub fn require_root(test: &str) -> bool {
-    // Only a trial tells: a container may have the capabilities, and be refused the call. It is made once, and the first
-    // network takes what has come of it.
+    // Only a trial is reliable, because a container may have the capabilities and still be denied the call. The trial
+    // runs once, and the first network uses its namespace.
     static REFUSED: OnceLock<Option<String>> = OnceLock::new();
     let refused = REFUSED.get_or_init(|| {
         let made = NetNs::new().map(|netns| *spare() = Some(netns));
@@ -27,7 +28,7 @@ pub fn require_root(test: &str) -> bool {
     refused.is_none()
 }
 
-/// A namespace that nobody has used.
+/// Returns an unused namespace.
 pub(crate) fn namespace() -> Result<NetNs, CallError> {
     let spare = spare().take();
     spare.map_or_else(NetNs::new, Ok)
@@ -37,8 +38,8 @@ fn spare() -> MutexGuard<'static, Option<NetNs>> {
     SPARE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Whether this is Linux `version` or newer, in which there is `what` that `test` needs. If not, says so ([`skip::report`]),
-/// and never fails: another machine has to run it.
+/// Returns whether this is Linux `version` or later, the first with `what`, which `test` needs. If not, reports it
+/// ([`skip::report`]) and never fails, because another machine has to run the test.
 pub fn require_kernel(test: &str, version: (u32, u32), what: &str) -> bool {
     let there = kernel::version() >= version;
     if !there {

@@ -1,12 +1,12 @@
-//! Proof of what became of numbered frames.
+//! Verifies numbered frames on arrival.
 
 use std::ops::Range;
 
 use crate::{Checker, Corrupt, Traffic};
 
-/// Takes received frames one by one and tells which are missing, doubled, out of order or changed.
+/// A check of received frames, which reports missing, duplicate, reordered and changed ones.
 ///
-/// Every number is remembered (a bit each), so that the answer is exact whatever the order of arrival.
+/// Every number is remembered (one bit each), so the report is exact in any order of arrival.
 #[derive(Debug)]
 pub struct SequenceCheck {
     traffic: Traffic,
@@ -22,38 +22,38 @@ pub struct SequenceCheck {
 #[derive(Clone, Debug, Default)]
 struct Flow {
     tally: FlowTally,
-    /// The highest number that arrived.
+    /// Highest number that has arrived.
     last: Option<u64>,
 }
 
-/// What became of the frames of one flow, or of all. `sent = received - duplicated + lost`.
+/// Counters for one flow or all flows. `sent = received - duplicated + lost`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlowTally {
-    /// Whole frames that arrived.
+    /// Intact frames received.
     pub received: u64,
-    /// Numbers that never arrived in a whole frame.
+    /// Numbers for which no intact frame arrived.
     pub lost: u64,
-    /// Frames that arrived once more.
+    /// Duplicates.
     pub duplicated: u64,
-    /// Frames that arrived, for the first time, behind one of the same flow that was sent later.
+    /// Frames whose first arrival was after a later frame of the same flow.
     pub reordered: u64,
 }
 
-/// The answer of a [`SequenceCheck`].
+/// The result of a [`SequenceCheck`].
 #[derive(Clone, Debug)]
 pub struct SequenceReport {
-    /// The sums of all flows.
+    /// Sums over all flows.
     pub total: FlowTally,
-    /// By flow number.
+    /// Counters by flow number.
     pub flows: Vec<FlowTally>,
-    /// Frames that are not one of those that were sent: changed, of another length, or foreign.
+    /// Frames that match none of those sent: changed, of another length, or foreign.
     pub corrupt: u64,
-    /// What was wrong with the first of them.
+    /// The error in the first of them.
     pub first_corrupt: Option<Corrupt>,
 }
 
 impl SequenceReport {
-    /// Everything that was sent arrived once, whole, in order in its flow, and nothing else did.
+    /// Returns whether every frame arrived once, intact and in order within its flow, and nothing else did.
     pub fn is_perfect(&self) -> bool {
         let FlowTally { lost, duplicated, reordered, .. } = self.total;
         lost == 0 && duplicated == 0 && reordered == 0 && self.corrupt == 0
@@ -61,7 +61,7 @@ impl SequenceReport {
 }
 
 impl SequenceCheck {
-    /// Expects the frames with these numbers.
+    /// Expects the frames with the numbers in `sent`.
     pub fn new(traffic: &Traffic, sent: Range<u64>) -> Self {
         let numbers = usize::try_from(sent.end - sent.start).expect("numbers fit into memory");
         let flows = usize::try_from(traffic.flow_count()).expect("flows fit into memory");
@@ -76,12 +76,12 @@ impl SequenceCheck {
         }
     }
 
-    /// Takes one received frame.
+    /// Checks a received frame.
     pub fn frame(&mut self, frame: &[u8]) {
         self.take(self.checker.check(frame));
     }
 
-    /// Takes one received frame of which only the first bytes were kept.
+    /// Checks a received frame that was truncated.
     pub fn cut_frame(&mut self, start: &[u8]) {
         self.take(self.checker.check_cut(start));
     }
@@ -115,7 +115,7 @@ impl SequenceCheck {
         }
     }
 
-    /// The answer, when nothing more will arrive.
+    /// Returns the report, after the last frame.
     pub fn finish(mut self) -> SequenceReport {
         for sequence in self.sent.clone() {
             let (word, bit) = place(sequence - self.sent.start);
@@ -134,7 +134,7 @@ impl SequenceCheck {
     }
 }
 
-/// Word and bit of the `n`th number.
+/// Returns the word and bit of the `n`th number.
 fn place(n: u64) -> (usize, u64) {
     (usize::try_from(n / 64).expect("numbers fit into memory"), 1 << (n % 64))
 }
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn order_matters_only_inside_a_flow() {
         assert!(report(&[101, 102, 100, 103, 105, 104, 106, 109, 107, 108]).is_perfect());
-        // 100 and 103 are of one flow.
+        // 100 and 103 belong to the same flow.
         let report = report(&[103, 101, 102, 100, 104, 105, 106, 107, 108, 109]);
         assert_eq!(report.total, FlowTally { received: 10, reordered: 1, ..FlowTally::default() });
     }
@@ -176,7 +176,7 @@ mod tests {
     fn gaps_and_doubles_are_counted_in_their_flows() {
         let report = report(&[100, 100, 101, 103, 104, 106, 107, 109, 109, 109]);
         assert_eq!(report.total, FlowTally { received: 10, lost: 3, duplicated: 3, reordered: 0 });
-        // 102, 105 and 108 are of flow 0, 100 and 109 of flow 1.
+        // 102, 105 and 108 belong to flow 0, 100 and 109 to flow 1.
         assert_eq!(report.flows[0].lost, 3);
         assert_eq!(report.flows[1].duplicated, 3);
         assert_eq!(report.total.received - report.total.duplicated + report.total.lost, 10);

@@ -1,28 +1,28 @@
-//! VLAN tags beside the frames, without VLAN interfaces.
+//! VLAN tags as metadata of frames, without VLAN interfaces.
 
 use weir_bpf::tag::Tag;
 use weir_sys::bpf::{Place, TcxHook, TcxLink};
 
 use crate::{Error, Port};
 
-/// Tags everything that a port's stack sends, as a VLAN interface would: the tag travels beside the frame, and the
-/// receiving end meets it as one that its device has stripped. Ends when dropped.
+/// Tags everything that a port's stack sends, until it is dropped. As with a VLAN interface, the tag is metadata of the
+/// frame, and to the receiving end it looks like a tag stripped by the device.
 #[derive(Debug)]
 pub struct Tagging {
     _link: TcxLink,
 }
 
 impl Tagging {
-    /// Begins to tag with this protocol (0x8100 or 0x88a8) and control information.
+    /// Starts tagging with this protocol (0x8100 or 0x88a8) and control information.
     ///
     /// # Errors
     ///
-    /// No privilege, or a kernel without tcx (6.6).
+    /// Missing privileges, or a kernel without tcx (6.6).
     pub fn on(port: &Port, protocol: u16, tci: u16) -> Result<Self, Error> {
         Self::at(port, protocol, tci, Place::Last)
     }
 
-    /// The same in front of programs that are there already, such as a capture.
+    /// Does what [`on`](Self::on) does, before existing programs such as a capture.
     ///
     /// # Errors
     ///
@@ -37,8 +37,8 @@ impl Tagging {
         Ok(Self { _link: port.netns.run(attach)? })
     }
 
-    /// Begins to take the tags off what arrives at a port, so that its stack takes it; behind captures that are there
-    /// and those that come.
+    /// Starts removing the tags of packets that arrive at a port, so that its stack accepts them. Runs after existing
+    /// and future captures.
     ///
     /// # Errors
     ///

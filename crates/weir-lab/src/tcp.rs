@@ -1,4 +1,4 @@
-//! Real TCP between the two ends of a pair.
+//! TCP transfers between the two ends of a pair.
 
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -9,24 +9,24 @@ use rustix::net::sockopt;
 
 use crate::{Error, Pair};
 
-/// What a transfer came to.
+/// The result of a transfer.
 #[derive(Clone, Copy, Debug)]
 pub struct TcpReport {
-    /// Bytes that arrived.
+    /// Bytes received.
     pub bytes: u64,
-    /// From the first byte written to the end of the stream read.
+    /// Time from the first write to the end of the received stream.
     pub elapsed: Duration,
-    /// Checksum (64-bit FNV-1a) of what was sent.
+    /// Checksum (64-bit FNV-1a) of the data sent.
     pub sent_checksum: u64,
-    /// The same of what arrived.
+    /// Checksum of the data received.
     pub received_checksum: u64,
 }
 
-/// Bytes written and read at a time.
+/// Size of each write and read in bytes.
 const BLOCK: usize = 64 << 10;
 
-/// Bytes that may wait to be read. TCP fills a super-frame to at most half of the window: with this much of it, frames
-/// become as long as the interface lets them, however busy the machine is.
+/// Size of the receive buffer in bytes. TCP fills a super-frame to at most half of the window: with this size, frames
+/// become as long as the interface allows, even on a busy machine.
 const RECEIVE_BUFFER: usize = 8 << 20;
 
 /// Sends `bytes` bytes over a new connection from the pair's `tx` to its `rx`, which must have addresses, and waits for
@@ -34,16 +34,16 @@ const RECEIVE_BUFFER: usize = 8 << 20;
 ///
 /// # Errors
 ///
-/// The connection fails, or stands still for ten seconds.
+/// The connection fails, or makes no progress for ten seconds.
 ///
 /// # Panics
 ///
-/// Panics where the pair has no addresses.
+/// Panics if the pair has no addresses.
 pub fn tcp_transfer(pair: &Pair, bytes: u64) -> Result<TcpReport, Error> {
     let address = pair.rx.ipv4.map(IpAddr::V4).or_else(|| pair.rx.ipv6.map(IpAddr::V6));
     let address = SocketAddr::new(address.expect("TCP needs a pair with addresses"), 0);
     let listener = pair.rx.netns.run(|| TcpListener::bind(address)).map_err(Error::io("listen"))?;
-    // The kernel's own choice of a buffer grows only as fast as a reader reads.
+    // The kernel's automatic buffer size grows only as fast as the reader reads.
     sockopt::set_socket_recv_buffer_size_force(&listener, RECEIVE_BUFFER)
         .map_err(|errno| Error::io("give the listener a large receive buffer")(errno.into()))?;
     let address = listener.local_addr().map_err(Error::io("listen"))?;

@@ -1,17 +1,17 @@
 //! Frames that are a pure function of their number.
 //!
-//! Each frame is Ethernet (with a VLAN tag if wanted), IPv4 and UDP. Its payload begins with the frame's number (64 bits)
-//! and its flow (32 bits), then comes filler that depends only on the place in the payload, and the last four bytes are
-//! the low half of the number, exclusive-or the flow; all in network byte order. So a receiver can tell of each frame
-//! whether it is whole and which one it is, and a copy that stopped early, or that has bytes of two frames, shows.
+//! Each frame is Ethernet (with an optional VLAN tag), IPv4 and UDP. The payload begins with the frame's number (64
+//! bits) and its flow (32 bits). Filler follows, which depends only on its position in the payload. The last four bytes
+//! are the low half of the number XOR the flow. All numbers are in network byte order. From any frame a receiver can
+//! tell whether it is intact and which one it is; a partial copy, or a mix of two frames, is detected.
 //!
-//! Flows differ in source port (1024 + the low 15 bits) and source address (198.18.0.0 + the rest).
+//! Flows differ in source port (1024 + the low 15 bits) and source address (198.18.0.0 + the other bits).
 
 use std::net::Ipv4Addr;
 
 use crate::{Error, Pair};
 
-/// What a generator sends: the size of its frames, its flows and its addresses.
+/// A description of generated traffic: the size of its frames, its flows and its addresses.
 #[derive(Clone, Debug)]
 pub struct Traffic {
     size: usize,
@@ -30,14 +30,15 @@ const UDP: usize = 8;
 const SEQUENCE: usize = 8;
 const FLOW: usize = 4;
 const TAIL: usize = 4;
-/// The longest IPv4 packet.
+/// Longest IPv4 packet in bytes.
 const LONGEST: usize = 65535;
 
 impl Traffic {
-    /// UDP in frames of `size` bytes, from the destination address to the end of the payload: 60 to 65549. One flow.
+    /// Describes one flow of UDP in frames of `size` bytes, 60 to 65549, from the destination address to the end of the
+    /// payload.
     ///
-    /// The destination is 198.19.0.1, port 9: an address for benchmarks that nobody has, so that a network stack counts
-    /// each packet in `IpInReceives`, drops it and answers nothing.
+    /// The destination is port 9 of 198.19.0.1, an unused benchmark address: a network stack counts each packet in
+    /// `IpInReceives`, drops it and sends no reply.
     ///
     /// # Errors
     ///
@@ -49,19 +50,19 @@ impl Traffic {
         Ok(Self { size, flows: 1, scattered: false, vlan: None, macs, destination })
     }
 
-    /// Takes hardware addresses from the pair's ends.
+    /// Uses the hardware addresses of a pair.
     #[must_use]
     pub fn between(self, pair: &Pair) -> Self {
         Self { macs: [pair.rx.mac, pair.tx.mac], ..self }
     }
 
-    /// The address and port to which the packets are addressed.
+    /// Sets the destination address and port.
     #[must_use]
     pub fn to(self, address: Ipv4Addr, port: u16) -> Self {
         Self { destination: (address, port), ..self }
     }
 
-    /// Frame `n` belongs to flow `n` modulo `flows`: 1 to 2^31.
+    /// Sets the number of flows, 1 to 2^31. Frame `n` belongs to flow `n` modulo `flows`.
     ///
     /// # Errors
     ///
@@ -71,44 +72,44 @@ impl Traffic {
         Ok(Self { flows, ..self })
     }
 
-    /// Flows follow each other in pseudo-random order instead of in turn.
+    /// Sends the flows in pseudo-random order instead of in turn.
     #[must_use]
     pub fn scattered(self) -> Self {
         Self { scattered: true, ..self }
     }
 
-    /// Puts an 802.1Q tag with this control information (priority, DEI and id) into each frame. The size stays: it must be
-    /// 64 or more.
+    /// Puts an 802.1Q tag with this control information (priority, DEI and ID) into each frame. The frame size does not
+    /// change and must be at least 64.
     ///
     /// # Errors
     ///
-    /// [`Error::OutOfRange`], of the size.
+    /// [`Error::OutOfRange`] for the size.
     pub fn vlan(self, tci: u16) -> Result<Self, Error> {
         Error::check_range("tagged frame size", self.size as u64, 64, (MACS + TAG + TYPE + LONGEST) as u64)?;
         Ok(Self { vlan: Some(tci), ..self })
     }
 
-    /// Bytes of each frame.
+    /// Returns the size of each frame in bytes.
     pub fn size(&self) -> usize {
         self.size
     }
 
-    /// Number of flows.
+    /// Returns the number of flows.
     pub fn flow_count(&self) -> u32 {
         self.flows
     }
 
-    /// Whether flows come in pseudo-random order.
+    /// Returns whether flows come in pseudo-random order.
     pub fn is_scattered(&self) -> bool {
         self.scattered
     }
 
-    /// Whether frames have a VLAN tag.
+    /// Returns whether frames have a VLAN tag.
     pub fn is_tagged(&self) -> bool {
         self.vlan.is_some()
     }
 
-    /// The flow of frame `sequence`.
+    /// Returns the flow of frame `sequence`.
     pub fn flow(&self, sequence: u64) -> u32 {
         let flow = if self.scattered {
             ((scatter(sequence) >> 32) * u64::from(self.flows)) >> 32
@@ -118,12 +119,13 @@ impl Traffic {
         u32::try_from(flow).expect("less than the number of flows")
     }
 
-    /// Where the IPv4 header begins.
+    /// Returns the offset of the IPv4 header.
     pub fn ip_offset(&self) -> usize {
         MACS + TYPE + if self.vlan.is_some() { TAG } else { 0 }
     }
 
-    /// Frame `sequence`, byte by byte: slow, and plain enough to be right. All else is checked against it.
+    /// Builds frame `sequence` byte by byte: slow, but simple enough to be right. It is the reference for everything
+    /// else.
     pub fn frame(&self, sequence: u64) -> Vec<u8> {
         let flow = self.flow(sequence);
         let host = u16::try_from(flow >> 15).expect("at most 2^31 flows");
@@ -141,7 +143,7 @@ impl Traffic {
         let ip = frame.len();
         frame.extend([0x45, 0]);
         frame.extend(length(self.size - ip));
-        // Together with the source address always the same sum: see lab.bpf.c.
+        // Its sum with the source address is constant: see lab.bpf.c.
         frame.extend((0xffff - host).to_be_bytes());
         frame.extend([0, 0, 64, 17, 0, 0]);
         frame.extend([198, 18]);
@@ -166,43 +168,43 @@ impl Traffic {
         frame
     }
 
-    /// The frames of a range of numbers.
+    /// Returns the frames with these numbers.
     pub fn frames(&self, sequences: std::ops::Range<u64>) -> Vec<Vec<u8>> {
         sequences.map(|sequence| self.frame(sequence)).collect()
     }
 }
 
-/// Tells whole frames of one [`Traffic`] from all others.
+/// Recognises intact frames of a [`Traffic`].
 #[derive(Clone, Debug)]
 pub struct Checker {
     traffic: Traffic,
     template: Vec<u8>,
 }
 
-/// What is wrong with a frame.
+/// An error in a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Corrupt {
     /// It has the wrong length.
     #[error("{found} bytes instead of {expected}")]
     Length {
-        /// Bytes of each frame of the traffic.
+        /// Length of the traffic's frames in bytes.
         expected: usize,
-        /// Bytes of this one.
+        /// Length of this frame in bytes.
         found: usize,
     },
-    /// It has a wrong byte.
+    /// A byte is wrong.
     #[error("byte {offset} is {found:#04x} instead of {expected:#04x}, if this is frame {sequence}")]
     Byte {
-        /// The number that the frame bears.
+        /// The number in the frame.
         sequence: u64,
-        /// Where the first wrong byte is.
+        /// Offset of the first wrong byte.
         offset: usize,
-        /// What frame `sequence` has there.
+        /// The byte in frame `sequence`.
         expected: u8,
-        /// What this one has.
+        /// The byte in this frame.
         found: u8,
     },
-    /// It is whole, but its number is not one that was sent.
+    /// The frame is intact, but its number was not sent.
     #[error("frame {sequence} was never sent")]
     Unsent {
         /// The number.
@@ -216,11 +218,11 @@ impl Checker {
         Self { traffic: traffic.clone(), template: traffic.frame(0) }
     }
 
-    /// The number of a frame, if every byte of it is right.
+    /// Returns the number of a frame, if all of its bytes are right.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The first error in the frame.
     pub fn check(&self, frame: &[u8]) -> Result<u64, Corrupt> {
         let size = self.traffic.size;
         if frame.len() != size {
@@ -246,12 +248,12 @@ impl Checker {
         if whole { Ok(sequence) } else { Err(self.difference(sequence, frame)) }
     }
 
-    /// The number of a frame of which only the first bytes were kept, if those are right: at least the headers and 8
-    /// bytes more.
+    /// Returns the number of a truncated frame, if its bytes are right. It must contain at least the headers and 8 more
+    /// bytes.
     ///
     /// # Errors
     ///
-    /// What is wrong with it.
+    /// The first error in the frame.
     pub fn check_cut(&self, start: &[u8]) -> Result<u64, Corrupt> {
         let least = self.traffic.ip_offset() + IPV4 + UDP + SEQUENCE;
         if start.len() < least || start.len() > self.traffic.size {
@@ -265,14 +267,14 @@ impl Checker {
         }
     }
 
-    /// The number that a frame bears, right or wrong.
+    /// Returns the number in a frame, right or wrong.
     fn sequence(&self, frame: &[u8]) -> u64 {
         let payload = self.traffic.ip_offset() + IPV4 + UDP;
         let number = frame[payload..].first_chunk().expect("frames are long enough for their numbers");
         u64::from_be_bytes(*number)
     }
 
-    /// The first byte in which `frame` is not frame `sequence`.
+    /// Returns the first byte in which `frame` differs from frame `sequence`.
     fn difference(&self, sequence: u64, frame: &[u8]) -> Corrupt {
         let expected = self.traffic.frame(sequence);
         let mut pairs = expected.into_iter().zip(frame.iter().copied()).enumerate();
@@ -281,14 +283,14 @@ impl Checker {
     }
 }
 
-/// splitmix64's finaliser: each number to a pseudo-random one. Twin: `scatter` in scatter.h.
+/// splitmix64's finaliser, which maps each number to a pseudo-random one. Same as `scatter` in scatter.h.
 fn scatter(x: u64) -> u64 {
     let x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     x ^ (x >> 31)
 }
 
-/// The byte at `place` of a payload: without a period, so that bytes that have moved show.
+/// Returns the filler byte at `place` in a payload. The filler has no period, so shifted bytes are detected.
 fn filler(place: usize) -> u8 {
     scatter(place as u64).to_be_bytes()[0]
 }
@@ -297,7 +299,7 @@ fn low_half(sequence: u64) -> u32 {
     u32::try_from(sequence & 0xffff_ffff).expect("32 bits")
 }
 
-/// RFC 1071.
+/// Returns the Internet checksum (RFC 1071).
 fn internet_checksum(bytes: &[u8]) -> u16 {
     let words =
         bytes.chunks(2).map(|pair| u64::from(pair[0]) << 8 | pair.get(1).map_or(0, |&low| u64::from(low)));
@@ -347,7 +349,7 @@ mod tests {
             let ip = traffic.ip_offset();
             let frame = traffic.frame(sequence);
             prop_assert_eq!(internet_checksum(&frame[ip..ip + IPV4]), 0);
-            // As the kernel program has it: the checksum is the template's.
+            // As in the kernel program, the checksum is the template's.
             prop_assert_eq!(&frame[ip + 10..ip + 12], &traffic.frame(0)[ip + 10..ip + 12]);
         }
 

@@ -1,4 +1,4 @@
-//! A socket that takes datagrams.
+//! A socket that receives datagrams.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -11,27 +11,27 @@ use rustix::net::sockopt;
 
 use crate::{Error, Port};
 
-/// A UDP socket in a port's namespace, emptied by a thread of its own.
+/// A UDP socket in a port's namespace, read by its own thread.
 #[derive(Debug)]
 pub struct UdpSink {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<u64>>,
 }
 
-/// How long nothing has to arrive until a sink that was told to stop believes that it is empty.
+/// A sink that is told to stop is considered empty if nothing arrives for this long.
 const SILENCE: Duration = Duration::from_millis(50);
-/// Room for datagrams that wait, with the kernel's overhead.
+/// Size of the receive buffer, including the kernel's overhead.
 const BUFFER: usize = 64 << 20;
-/// The longest datagram.
+/// Longest datagram in bytes.
 const LONGEST: usize = 65535;
 
 impl UdpSink {
-    /// Opens a socket on the port's IPv4 address (any, if it has none) and gives each datagram's payload and sender to
-    /// `handler`.
+    /// Opens a socket on the port's IPv4 address (any address, if it has none) and passes each datagram's payload and
+    /// sender to `handler`.
     ///
     /// # Errors
     ///
-    /// The UDP port is taken.
+    /// The UDP port is in use.
     pub fn start(
         port: &Port,
         udp_port: u16,
@@ -51,7 +51,7 @@ impl UdpSink {
                         datagrams += 1;
                         handler(&buffer[..length], sender);
                     }
-                    // Relaxed: nothing but the flag itself passes between the threads.
+                    // Relaxed, because the threads share nothing but the flag itself.
                     Err(_) if stopping.load(Ordering::Relaxed) => return datagrams,
                     Err(_) => {}
                 }
@@ -60,7 +60,7 @@ impl UdpSink {
         Ok(Self { stop, thread: Some(thread) })
     }
 
-    /// Takes what is still there and gives the number of all datagrams. A panic of the handler goes on here.
+    /// Receives the remaining datagrams and returns the total number. A panic of the handler propagates.
     pub fn stop(mut self) -> u64 {
         self.stop.store(true, Ordering::Relaxed);
         let thread = self.thread.take().expect("a sink is stopped once");

@@ -1,4 +1,4 @@
-//! Nothing stays behind, however the process that made it ends.
+//! Nothing is left behind, however the process ends.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader};
@@ -11,13 +11,14 @@ use libbpf_rs::query::{LinkInfoIter, MapInfoIter, ProgInfoIter};
 use weir_lab::{Generator, Hook, NetNs, Network, Traffic, Verdict, Veth, require_root};
 use weir_sys::link::links;
 
-/// How the process of [`child`] ends: by a `panic` when its standard input ends, or not by itself; as `sending` it is ready once
-/// its frames arrive.
+/// How the process of [`child`] ends: with a `panic` when its standard input ends, or not on its own; with `sending`,
+/// it is ready once its frames arrive.
 const END: &str = "WEIR_LAB_TEST_END";
-/// A device whose peer is in a namespace of the child: it is there as long as that namespace is.
+/// A device whose peer is in a namespace of the child, so that it exists as long as that namespace does.
 const WITNESS: &str = "witness";
 
-/// Not a test, and done at once when run as one: what the tests below start in a process of its own, in a namespace that they watch.
+/// Not a test, and returns at once when run as one. The tests below run it in a separate process and watch its
+/// namespace.
 #[test]
 #[expect(clippy::zombie_processes, reason = "that it is killed with this process is what is tested")]
 fn child() {
@@ -50,7 +51,7 @@ fn child() {
     });
 }
 
-/// What a process holds in the kernel: programs, maps and links by their ids.
+/// The IDs of a process's programs, maps and links in the kernel.
 #[derive(Debug, Default)]
 struct Held {
     programs: Vec<u32>,
@@ -62,7 +63,7 @@ impl Held {
     fn by(process: u32) -> Self {
         let mut held = Self::default();
         for entry in fs::read_dir(format!("/proc/{process}/fdinfo")).expect("it lives") {
-            // A descriptor may be closed meanwhile.
+            // The descriptor may have been closed meanwhile.
             let Ok(text) = fs::read_to_string(entry.expect("an entry").path()) else { continue };
             let number = |name| {
                 let line = text.lines().find_map(|line| line.strip_prefix(name))?;
@@ -78,7 +79,7 @@ impl Held {
         held
     }
 
-    /// What of it is still there.
+    /// Returns those that still exist.
     fn left(&self) -> Vec<String> {
         let programs = ProgInfoIter::default().filter(|info| self.programs.contains(&info.id));
         let maps = MapInfoIter::default().filter(|info| self.maps.contains(&info.id));
@@ -89,7 +90,7 @@ impl Held {
     }
 }
 
-/// Starts [`child`], lets `finish` bring it to its end, and looks at what is left.
+/// Starts [`child`], ends it with `finish`, and checks that nothing is left.
 fn nothing_is_left(end: &str, finish: impl FnOnce(&mut Child)) {
     let outside = NetNs::new().expect("namespace");
     let mut command = Command::new(std::env::current_exe().expect("this program"));
@@ -119,7 +120,7 @@ fn nothing_is_left(end: &str, finish: impl FnOnce(&mut Child)) {
     }
 }
 
-/// Whether there is such a process that is not only waiting to be collected.
+/// Returns whether the process exists and is not a zombie.
 fn running(process: &str) -> bool {
     let stat = fs::read_to_string(format!("/proc/{process}/stat"));
     stat.is_ok_and(|stat| !stat.contains(") Z "))

@@ -1,4 +1,4 @@
-//! What `weir-sys` says of devices, against what the network was made with and what iproute2 says.
+//! Compares `weir-sys`'s view of devices with the network's configuration and with iproute2.
 #![forbid(unsafe_code)]
 
 use std::process::{Command, Stdio};
@@ -32,7 +32,7 @@ fn root_a_pair_made_here_is_one_for_iproute2() {
     assert_eq!(error.source.kind(), std::io::ErrorKind::AlreadyExists, "{error}");
 }
 
-/// What a program prints in the namespace.
+/// Returns the output of a program in the namespace.
 fn told(netns: &NetNs, program: &str, arguments: &str) -> String {
     let mut command = Command::new(program);
     command.args(arguments.split(' ')).stdout(Stdio::piped());
@@ -131,6 +131,6 @@ fn root_veth_runs_xdp_programs() {
     let Some(all) = port.netns.run(netdev::xdp_abilities).expect("netlink answers") else { return };
     let veth = all.iter().find(|abilities| abilities.interface == port.index).expect("it is listed");
     assert!(veth.native() && veth.redirect() && !veth.zero_copy(), "{veth:?}");
-    // A redirection to it needs NAPI on this end, which GRO has switched on.
+    // Redirection to it requires NAPI on this end, which GRO has enabled.
     assert!(veth.redirect_target(), "{veth:?}");
 }

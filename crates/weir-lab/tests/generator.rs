@@ -1,4 +1,4 @@
-//! The generator, counted by the smallest receiver there is.
+//! The generator, counted by the smallest possible receiver.
 
 use std::time::{Duration, Instant};
 use std::{iter, thread};
@@ -76,7 +76,8 @@ fn root_a_rate_is_kept() {
     for rate in [1_000, 100_000, 1_000_000] {
         let generator = Generator::new(network.pair(), &traffic).expect("generator");
         let mut generator = generator.rate(Rate::PerSecond(rate)).expect("rate");
-        // A busy machine may delay the last burst of a try, or be too slow for the rate; but nothing makes it early.
+        // A busy machine may delay the last burst of an attempt, or be too slow for the rate, but nothing makes it
+        // early.
         let reached = retry(|| {
             let reached = generator.send(rate / 5).expect("send").rate();
             assert!(reached < 1.1 * rate as f64, "{reached} instead of {rate} frames a second");
@@ -103,7 +104,7 @@ fn root_time_is_kept() {
     assert!(in_time, "it never ends in time");
 }
 
-/// Tries until it is so, on a machine that may have other things to do.
+/// Repeats until it succeeds, on a machine that may be busy.
 fn retry(is_so: impl FnMut() -> bool) -> bool {
     let start = Instant::now();
     iter::repeat_with(is_so).take_while(|_| start.elapsed() < PATIENCE).any(|so| so)

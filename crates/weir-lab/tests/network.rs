@@ -1,4 +1,4 @@
-//! Networks: what passes through them, and what does not.
+//! Tests of what passes through a network and what does not.
 
 use std::collections::HashSet;
 use std::process::{Command, Stdio};
@@ -62,15 +62,16 @@ fn wait_until(done: impl Fn() -> bool, what: &str) {
     }
 }
 
-/// Whether no connection is left that would still send something.
+/// Returns whether no open connection can still send anything.
 fn is_closed(netns: &NetNs) -> bool {
     const TIME_WAIT: &str = "06";
     let sockets = netns.run(|| fs::read_to_string("/proc/thread-self/net/tcp")).expect("it can be read");
     sockets.lines().skip(1).all(|socket| socket.split_whitespace().nth(3) == Some(TIME_WAIT))
 }
 
-/// Makes a network that is not silent, and waits until each end has said all that comes of itself: that it looks for others
-/// with its address, which groups it is in, and last that it looks for routers. One that was made before would have, too.
+/// Creates a network that is not silent, and waits until each end has sent everything that it sends on its own:
+/// duplicate address detection, group membership reports, and finally router solicitations. A network created earlier
+/// would have done so, too.
 fn wait_until_another_has_spoken() {
     let loud = Network::new(Veth::default().ipv4().ipv6().chatter()).expect("network");
     let spoken = |netns: &NetNs| {

@@ -1,4 +1,4 @@
-//! What was sent, byte by byte, as others receive it: tcpdump, the network stack, sockets.
+//! Compares sent frames, byte by byte, with what tcpdump, the network stack and sockets receive.
 
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, Command, Stdio};
@@ -15,8 +15,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// Ethernet, IPv4 and UDP headers.
 const HEADERS: usize = 42;
 
-/// tcpdump on a port until it has `packets` packets, ready to receive. Its ring has places of the frames' size, so that
-/// it holds thousands of them.
+/// Starts tcpdump on a port for `packets` packets and waits until it is ready. Its ring has slots of the frames' size,
+/// to hold thousands of them.
 fn tcpdump(port: &Port, packets: usize, traffic: &Traffic) -> Child {
     let (packets, size) = (packets.to_string(), (traffic.size() + 4).to_string());
     let mut command = Command::new("timeout");
@@ -34,7 +34,7 @@ fn tcpdump(port: &Port, packets: usize, traffic: &Traffic) -> Child {
     child
 }
 
-/// The packets of a capture file in this machine's byte order.
+/// Returns the packets of a capture file in native byte order.
 fn packets(mut child: Child) -> Vec<Vec<u8>> {
     let mut file = Vec::new();
     child.stdout.take().expect("a pipe").read_to_end(&mut file).expect("tcpdump writes");
@@ -52,7 +52,7 @@ fn packets(mut child: Child) -> Vec<Vec<u8>> {
     packets
 }
 
-/// Gives up after a while: what is looked at then says what is missing.
+/// Waits for a limited time; a later assertion shows what is missing.
 fn wait_until(done: impl Fn() -> bool) {
     let start = Instant::now();
     while !done() && start.elapsed() < PATIENCE {
@@ -68,7 +68,7 @@ fn root_each_byte_of_a_frame_is_checked() {
     const COUNT: u64 = 100_000;
     let network = Network::new(Veth::default()).expect("network");
     let pair = network.pair();
-    // So many flows that addresses differ, too.
+    // With this many flows, addresses differ, too.
     let traffic = Traffic::new(60).unwrap().flows(70_000).unwrap().between(pair);
     let check = FrameCheck::attach(&pair.rx, &traffic).expect("it is attached");
     let accepted = Generator::new(pair, &traffic).expect("generator").send(COUNT).expect("frames").accepted;
@@ -150,12 +150,12 @@ fn root_the_stack_gets_what_the_hook_passes() {
     let pair = network.pair();
     let hook = Hook::attach(&pair.rx, Verdict::Pass).expect("hook");
 
-    // To nobody: counted, dropped, not answered.
+    // The address does not exist: packets are counted and dropped without a reply.
     let before = StackCounters::read(network.rx()).expect("counters");
     let traffic = Traffic::new(60).expect("size").between(pair).flows(50_000).expect("flows");
     let report = Generator::new(pair, &traffic).expect("generator").send(200_000).expect("send");
     assert_eq!(hook.wait_for(report.accepted, PATIENCE), report.accepted);
-    // The hook has seen them before the stack.
+    // The hook sees them before the stack.
     let grown = |name| StackCounters::read(network.rx()).expect("counters").get(name) - before.get(name);
     wait_until(|| grown("IpInReceives") >= report.accepted);
     assert_eq!(grown("IpInReceives"), report.accepted);

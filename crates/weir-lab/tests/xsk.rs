@@ -1,4 +1,4 @@
-//! AF_XDP sockets and the program that redirects to them, on real traffic.
+//! AF_XDP sockets and the redirecting program, with real traffic.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// A socket on one queue of a port.
 struct Receiver {
-    // First: the program is taken off before the socket closes.
+    // First, so that the program is detached before the socket is closed.
     _link: XdpLink,
     _redirect: Redirect,
     socket: XskSocket,
@@ -31,7 +31,7 @@ impl Receiver {
         receiver
     }
 
-    /// With every frame of `umem` that is free, and room to send `send`.
+    /// Uses all free frames of `umem`, and a send ring of `send` entries.
     fn on(umem: Umem, port: &Port, queue: u32, hook: XdpHook, send: u32) -> Self {
         let options = XskOptions { receive: umem.options().frames, send };
         port.netns.run(|| {
@@ -47,7 +47,7 @@ impl Receiver {
         })
     }
 
-    /// Receives until `packets` were seen, then makes sure that nothing follows. Gives what was seen.
+    /// Receives until `packets` packets have arrived, then makes sure that no more follow. Returns the number seen.
     fn receive(&mut self, packets: usize, mut each: impl FnMut(&[u8])) -> usize {
         let start = Instant::now();
         let mut seen = 0;
@@ -70,7 +70,7 @@ impl Receiver {
         self.socket.loss().expect("counters")
     }
 
-    /// Waits until so many were dropped. Frames are still on their way when their sender has returned.
+    /// Waits for `packets` drops. Frames may still be in transit when their sender returns.
     fn wait_for_dropped(&self, packets: u64) -> XskLoss {
         let start = Instant::now();
         while self.loss().dropped < packets && start.elapsed() < PATIENCE {
@@ -92,7 +92,7 @@ fn root_every_byte_arrives_in_order_on_both_hooks_and_queues() {
             let mut receiver = Receiver::new(&pair.rx, queue, hook, 1 << 11, FrameSize::TwoKib);
             let traffic = Traffic::new(size).expect("size").flows(16).expect("flows").between(pair);
             let mut generator = Generator::new(pair, &traffic).expect("generator").cpu(queue);
-            // The rings go round five times.
+            // The rings wrap around five times.
             for round in 0..8 {
                 let sent = generator.send(1500).expect("send");
                 assert_eq!(sent.refused, 0);
@@ -173,7 +173,8 @@ fn root_a_queue_without_socket_passes_to_the_stack() {
     let mut receiver = Receiver::new(&pair.rx, 0, XdpHook::Native, 256, FrameSize::TwoKib);
     send(100, 1);
     assert_eq!(wait_for_stack(100), 100, "queue 1 has no socket");
-    // Queue 0 has one, which gets every packet; those for the stack pass the program at the same time.
+    // Queue 0 has a socket, which receives every packet. Packets for the stack pass through the program at the same
+    // time.
     send(100, 0);
     assert_eq!(receiver.receive(100, |_| {}), 100);
     send(1, 1);
@@ -209,7 +210,7 @@ fn root_what_cannot_be_bound_says_why() {
     redirect.insert(0, std::io::stdin()).expect_err("not a socket");
 }
 
-/// Two pairs with `mtu`.
+/// Returns a network of two pairs with `mtu`.
 fn two_pairs(mtu: u32) -> Network {
     let mut network = Network::new(Veth::default().mtu(mtu)).expect("network");
     network.connect(Veth::default().mtu(mtu)).expect("second pair");
@@ -225,7 +226,7 @@ fn root_what_one_device_receives_another_sends_from_the_same_memory() {
     let [one, two] = network.pairs() else { unreachable!() };
     let umem = umem(1 << 10, FrameSize::TwoKib, false);
     let mut inward = Receiver::on(umem.clone(), &one.rx, 0, XdpHook::Native, 0);
-    // It receives nothing, and needs no frames for that.
+    // It receives nothing, so it needs no frames.
     let outward = XskOptions { receive: 0, send: 256 };
     let mut outward =
         two.rx.netns.run(|| XskSocket::bind(&umem, two.rx.index, 0, outward)).expect("share the memory");

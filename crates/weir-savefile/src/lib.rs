@@ -1,13 +1,13 @@
-//! The bytes of capture files: pcapng ([draft-ietf-opsawg-pcapng]) and classic pcap.
+//! The formats of capture files: pcapng ([draft-ietf-opsawg-pcapng]) and classic pcap.
 //!
 //! Nothing here does I/O. Encoders append to a `Vec<u8>` or fill a slice, in native byte order; decoders borrow from a
-//! slice and answer any input with a value or an error.
+//! slice and return a value or an error for any input.
 //!
-//! - [`record`]: the Enhanced Packet Block, one packet. A chunk of the pool is a run of these.
+//! - [`record`]: the Enhanced Packet Block, one packet. A chunk of the pool is a sequence of these.
 //! - [`pcapng`]: the blocks around the packets: section header, interface description, interface statistics.
-//! - [`options`]: the list of options that any pcapng block may end with.
+//! - [`options`]: the list of options that may end any pcapng block.
 //! - [`pcap`]: the classic format.
-//! - [`decode`]: files of either format, from whatever machine, byte by byte.
+//! - [`decode`]: a decoder for files of either format and any byte order.
 //!
 //! [draft-ietf-opsawg-pcapng]: https://datatracker.ietf.org/doc/draft-ietf-opsawg-pcapng/
 
@@ -25,7 +25,7 @@ mod order;
 pub use notes::Notes;
 pub use order::ByteOrder;
 
-/// Bytes of zeros that follow `len` bytes up to the next multiple of four, as pcapng aligns data and option values.
+/// Returns the number of zero bytes that pad `len` bytes of data or option value to a multiple of four.
 #[inline]
 const fn padding(len: usize) -> usize {
     len.wrapping_neg() & 3

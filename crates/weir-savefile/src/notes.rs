@@ -1,4 +1,4 @@
-//! What a file says of a packet beside what everybody asks: comments, hashes, verdicts.
+//! Less common per-packet information in a file: comments, hashes, verdicts.
 
 use crate::ByteOrder;
 use crate::options::{self, Options};
@@ -6,17 +6,17 @@ use crate::record::{DIRECTION, DROP_COUNT, FLAGS, QUEUE};
 
 /// `epb_packetid`, 8 bytes.
 const PACKET_ID: u16 = 5;
-/// `epb_hash`: the algorithm, then bytes.
+/// `epb_hash`: the algorithm, then the hash.
 const HASH: u16 = 3;
-/// `epb_verdict`: who has spoken, then what.
+/// `epb_verdict`: the kind of verdict, then its value.
 const VERDICT: u16 = 7;
-/// Of verdicts, those of eBPF in tc and in XDP: 8 bytes.
+/// Kinds of verdict from eBPF in tc and XDP, whose value is an 8-byte number.
 const VERDICT_NUMBERS: [u8; 2] = [1, 2];
-/// `epb_processid_threadid`, twice 4 bytes.
+/// `epb_processid_threadid`, two 4-byte numbers.
 const PROCESS: u16 = 8;
 
-/// The options of a record, in the byte order of their file, where there are some that a [`Record`](crate::record::Record)
-/// has no field for. By them nothing is lost when a record is written anew.
+/// The options of a record, in the byte order of their file, if some of them have no field in
+/// [`Record`](crate::record::Record). They preserve all information when a record is rewritten.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Notes<'a> {
     list: &'a [u8],
@@ -31,41 +31,41 @@ impl Default for Notes<'_> {
 }
 
 impl<'a> Notes<'a> {
-    /// Of this list of options.
+    /// Wraps a list of options.
     #[inline]
     pub fn new(order: ByteOrder, list: &'a [u8]) -> Self {
         Self { list, order, timeless: false }
     }
 
-    /// Of a packet that has no time: a Simple Packet Block.
+    /// Returns the notes of a packet without a timestamp, from a Simple Packet Block.
     pub fn of_no_time() -> Self {
         Self { timeless: true, ..Self::default() }
     }
 
-    /// Whether the file says nothing of the kind.
+    /// Returns whether there are no options.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.list.is_empty()
     }
 
-    /// Whether the packet has no time, rather than one that is 0.
+    /// Returns whether the packet has no timestamp, as opposed to a timestamp of 0.
     #[inline]
     pub fn is_timeless(&self) -> bool {
         self.timeless
     }
 
-    /// Bytes of the list.
+    /// Returns the bytes of the list.
     pub fn as_bytes(&self) -> &'a [u8] {
         self.list
     }
 
-    /// The same, said by other bytes: a copy of [`as_bytes`](Self::as_bytes).
+    /// Returns the same notes backed by `list`, a copy of [`as_bytes`](Self::as_bytes).
     #[must_use]
     pub fn moved<'b>(&self, list: &'b [u8]) -> Notes<'b> {
         Notes { list, order: self.order, timeless: self.timeless }
     }
 
-    /// Texts for people, those that are UTF-8.
+    /// Returns the comments that are valid UTF-8.
     #[inline]
     pub fn comments(&self) -> impl Iterator<Item = &'a str> + use<'a> {
         let options = Options::in_order(self.order, self.list).map_while(Result::ok);
@@ -74,7 +74,7 @@ impl<'a> Notes<'a> {
             .filter_map(|option| std::str::from_utf8(option.value).ok())
     }
 
-    /// `epb_flags` without the direction: how the packet was received, and errors of the link layer.
+    /// Returns `epb_flags` without the direction: how the packet was received, and link-layer errors.
     pub(crate) fn flags(&self) -> u32 {
         let mut options = Options::in_order(self.order, self.list).map_while(Result::ok);
         let flags =
@@ -82,8 +82,8 @@ impl<'a> Notes<'a> {
         flags.map_or(0, |flags| self.order.u32(flags) & !DIRECTION)
     }
 
-    /// Appends all but what [`RecordHeader`](crate::record::RecordHeader) says, in native byte order. What is known to its
-    /// maker only is left out, where its bytes would have to be turned.
+    /// Appends all options that [`RecordHeader`](crate::record::RecordHeader) does not cover, in native byte order. If
+    /// the byte order differs, options whose layout is private to their writer are left out.
     pub(crate) fn append_to(&self, out: &mut Vec<u8>) {
         let turns = self.order != ByteOrder::NATIVE;
         for option in Options::in_order(self.order, self.list).map_while(Result::ok) {

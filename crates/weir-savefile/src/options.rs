@@ -2,35 +2,35 @@
 
 use crate::{ByteOrder, padding};
 
-/// Ends a list. Writers must put it; readers must also take the end of the block for it.
+/// Ends a list. Writers must include it; readers must also accept the end of the block instead.
 pub const END: u16 = 0;
-/// Text for people, in any block (`opt_comment`).
+/// `opt_comment`, a comment in any block.
 pub const COMMENT: u16 = 1;
 
-/// Custom options, of any block (draft, section 3.5.1): texts and bytes, each by the number of who made it; and such as must
-/// not be copied to another file.
+/// Custom options, of any block (draft, section 3.5.1): text or bytes after the number of the organisation that defined
+/// them. Each has a variant that must not be copied to another file.
 const CUSTOM_TEXT: u16 = 2988;
 const CUSTOM_BYTES: u16 = 2989;
 const CUSTOM_STAYS: [u16; 2] = [19372, 19373];
 
-/// Code and length, two bytes each, in front of every value.
+/// Length of the code and length fields in front of every value, two bytes each.
 const HEAD: usize = 4;
 
-/// One option, its value without the padding.
+/// An option, its value without the padding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RawOption<'a> {
-    /// What it means depends on the block type, but for [`END`] and [`COMMENT`].
+    /// Option code. All codes but [`END`] and [`COMMENT`] depend on the block type.
     pub code: u16,
-    /// The bytes as they stand in the block.
+    /// The bytes in the block.
     pub value: &'a [u8],
 }
 
-/// An option says that it is longer than what is left of its block.
+/// An option is longer than the rest of its block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("an option is longer than its block")]
 pub struct Overrun;
 
-/// Walks an option list; ends at [`END`], at the end of the bytes or after an error.
+/// An iterator over an option list. It ends at [`END`], at the end of the bytes or after an error.
 #[derive(Debug, Clone)]
 pub struct Options<'a> {
     rest: &'a [u8],
@@ -38,13 +38,13 @@ pub struct Options<'a> {
 }
 
 impl<'a> Options<'a> {
-    /// `bytes`: what lies between a block's fixed part and its trailing length.
+    /// Walks `bytes`, the part of a block between its fixed part and its trailing length.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self::in_order(ByteOrder::NATIVE, bytes)
     }
 
-    /// The same in the byte order of a file. Values are left as they are.
+    /// Walks a list of this byte order. Values are not converted.
     #[inline]
     pub fn in_order(order: ByteOrder, bytes: &'a [u8]) -> Self {
         Self { rest: bytes, order }
@@ -79,7 +79,7 @@ impl<'a> Iterator for Options<'a> {
     }
 }
 
-/// Appends one option. A value longer than an option can hold is cut.
+/// Appends an option. A value that is too long is truncated.
 pub(crate) fn append(out: &mut Vec<u8>, code: u16, value: &[u8]) {
     let value = &value[..value.len().min(usize::from(u16::MAX))];
     let len = u16::try_from(value.len()).unwrap_or(u16::MAX);
@@ -89,8 +89,8 @@ pub(crate) fn append(out: &mut Vec<u8>, code: u16, value: &[u8]) {
     out.resize(out.len() + padding(value.len()), 0);
 }
 
-/// Appends what another file may take of an option, in native byte order. Of foreign order it takes `bytes`, codes of options
-/// without a byte order, and `numbers`, which are turned; of others only their makers know what to turn.
+/// Appends an option in native byte order, if it may be copied to another file. If its own byte order differs, only
+/// known options can be converted: those in `bytes` have no byte order, and those in `numbers` are byte-swapped.
 pub(crate) fn append_copy(
     out: &mut Vec<u8>,
     order: ByteOrder,
@@ -113,24 +113,24 @@ pub(crate) fn append_copy(
     }
 }
 
-/// Appends an option with a number in it that has the other byte order.
+/// Appends an option with a number that has to be byte-swapped.
 pub(crate) fn append_turned(out: &mut Vec<u8>, code: u16, before: &[u8], number: &[u8], behind: &[u8]) {
     let number: Vec<u8> = number.iter().rev().copied().collect();
     append(out, code, &[before, &number, behind].concat());
 }
 
-/// The texts for people in a list of native order, those that are UTF-8.
+/// Returns the comments in a native-order list that are valid UTF-8.
 pub fn comments(list: &[u8]) -> impl Iterator<Item = &str> {
     let options = Options::new(list).map_while(Result::ok).filter(|option| option.code == COMMENT);
     options.filter_map(|option| std::str::from_utf8(option.value).ok())
 }
 
-/// Appends a text for people to a list of native order. One longer than an option can hold is cut.
+/// Appends a comment to a native-order list. A comment that is too long is truncated.
 pub fn append_comment(list: &mut Vec<u8>, text: &str) {
     append_text(list, COMMENT, Some(text));
 }
 
-/// Appends a text, if there is one. A text longer than an option can hold is cut between two characters.
+/// Appends a text, if there is one. A text that is too long is truncated between two characters.
 pub(crate) fn append_text(out: &mut Vec<u8>, code: u16, text: Option<&str>) {
     if let Some(text) = text {
         append(out, code, &text.as_bytes()[..text.floor_char_boundary(usize::from(u16::MAX))]);

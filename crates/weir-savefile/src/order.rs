@@ -1,19 +1,19 @@
-//! The byte order of a file, which is that of the machine that wrote it.
+//! The byte order of a file, set by the machine that wrote it.
 
-/// Which byte of a number comes first.
+/// The order of the bytes in a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ByteOrder {
-    /// The lowest: x86, ARM.
+    /// Lowest byte first: x86, ARM.
     Little,
-    /// The highest: old SPARC, PowerPC, network equipment.
+    /// Highest byte first: old SPARC, PowerPC, network equipment.
     Big,
 }
 
 impl ByteOrder {
-    /// That of this machine.
+    /// The byte order of this machine.
     pub const NATIVE: Self = if cfg!(target_endian = "little") { Self::Little } else { Self::Big };
 
-    /// The other one.
+    /// Returns the opposite byte order.
     pub const fn swapped(self) -> Self {
         match self {
             Self::Little => Self::Big,
@@ -21,7 +21,7 @@ impl ByteOrder {
         }
     }
 
-    /// The number that these bytes are.
+    /// Decodes a 16-bit number.
     #[inline]
     pub const fn u16(self, bytes: [u8; 2]) -> u16 {
         match self {
@@ -30,7 +30,7 @@ impl ByteOrder {
         }
     }
 
-    /// The number that these bytes are.
+    /// Decodes a 32-bit number.
     #[inline]
     pub const fn u32(self, bytes: [u8; 4]) -> u32 {
         match self {
@@ -39,7 +39,7 @@ impl ByteOrder {
         }
     }
 
-    /// The number that these bytes are.
+    /// Decodes a 64-bit number.
     #[inline]
     pub const fn u64(self, bytes: [u8; 8]) -> u64 {
         match self {
@@ -48,19 +48,19 @@ impl ByteOrder {
         }
     }
 
-    /// The number at `at`; `None`: the bytes end before it does.
+    /// Decodes the number at `at`; `None` if the bytes end before it does.
     #[inline]
     pub(crate) fn u16_at(self, bytes: &[u8], at: usize) -> Option<u16> {
         bytes.get(at..)?.first_chunk().map(|chunk| self.u16(*chunk))
     }
 
-    /// The number at `at`; `None`: the bytes end before it does.
+    /// Decodes the number at `at`; `None` if the bytes end before it does.
     #[inline]
     pub(crate) fn u32_at(self, bytes: &[u8], at: usize) -> Option<u32> {
         bytes.get(at..)?.first_chunk().map(|chunk| self.u32(*chunk))
     }
 
-    /// A time stamp of pcapng, high half first; `None`: the bytes end before it does.
+    /// Decodes a pcapng timestamp, high half first; `None` if the bytes end before it does.
     #[inline]
     pub(crate) fn time_at(self, bytes: &[u8], at: usize) -> Option<u64> {
         Some(u64::from(self.u32_at(bytes, at)?) << 32 | u64::from(self.u32_at(bytes, at + 4)?))

@@ -4,35 +4,35 @@ use std::fmt;
 
 use crate::decode::LONGEST_BLOCK;
 
-/// Bytes of the header of a file.
+/// Length of the file header.
 pub const FILE_HEADER: usize = 24;
-/// Bytes of the header of a record; the packet follows without padding.
+/// Length of a record header; the packet follows without padding.
 pub const RECORD_HEADER: usize = 16;
 
 const MICROSECONDS: u32 = 0xa1b2_c3d4;
 const NANOSECONDS: u32 = 0xa1b2_3c4d;
 const NANOS_PER_SECOND: u64 = 1_000_000_000;
 
-/// The last time that a record holds, in nanoseconds since the Unix epoch: the end of 2106-02-07 06:28:15 UTC.
+/// The last timestamp that a record can hold, in nanoseconds since the Unix epoch: the end of 2106-02-07 06:28:15 UTC.
 pub const LAST_TIME: u64 = ((1 << 32) * NANOS_PER_SECOND) - 1;
 
-/// What libpcap and Wireshark take for the longest packet: they refuse a file with a longer one.
+/// Longest packet that libpcap and Wireshark accept; they reject a file with a longer one.
 const LONGEST_PACKET: u32 = 262_144;
-/// Link types whose packets are longer, whatever the snap length says: USB (three), D-Bus.
+/// Link types with longer packets, regardless of the snap length: USB (three), D-Bus.
 const LONG_PACKETS: [u16; 4] = [189, 220, 249, 231];
 
-/// The longest packet of a link type that other programs read, in bytes.
+/// Returns the longest packet of a link type that other programs accept, in bytes.
 #[inline]
 pub fn longest_packet(link_type: u16) -> u32 {
     if LONG_PACKETS.contains(&link_type) { LONGEST_BLOCK } else { LONGEST_PACKET }
 }
 
-/// What the fraction in a record's time stamp counts.
+/// The unit of the subsecond part of a timestamp.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resolution {
-    /// Microseconds: what every reader knows.
+    /// Microseconds, which all readers support.
     Micro,
-    /// Nanoseconds: what most readers know.
+    /// Nanoseconds, which most readers support.
     Nano,
 }
 
@@ -45,8 +45,8 @@ impl fmt::Display for Resolution {
     }
 }
 
-/// The start of a file, version 2.4. `fcs_len`: bytes of the frame check sequence at the end of each packet, if that is
-/// known; the format holds even numbers up to 30.
+/// Encodes a file header, version 2.4. `fcs_len`: length of the frame check sequence at the end of each packet, if
+/// known; the format can store even numbers up to 30.
 pub fn file_header(
     resolution: Resolution,
     snap_len: u32,
@@ -69,8 +69,8 @@ pub fn file_header(
     header
 }
 
-/// What stands in front of a packet of `captured_len` bytes. `timestamp` is in nanoseconds since the Unix epoch; what
-/// is later than [`LAST_TIME`] is written as that.
+/// Encodes the record header of a packet of `captured_len` bytes. `timestamp` is in nanoseconds since the Unix epoch,
+/// limited to [`LAST_TIME`].
 #[inline]
 pub fn record_header(
     resolution: Resolution,
@@ -93,7 +93,7 @@ pub fn record_header(
     header
 }
 
-/// How many whole records `bytes` begins with, and how many bytes they take.
+/// Returns the number of whole records at the start of `bytes`, and their total length.
 pub fn whole_records(bytes: &[u8]) -> (usize, usize) {
     let (mut records, mut at) = (0, 0);
     while let Some(header) = bytes[at..].first_chunk::<RECORD_HEADER>() {

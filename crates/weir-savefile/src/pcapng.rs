@@ -1,15 +1,15 @@
-//! The pcapng blocks around the packets.
+//! The pcapng blocks other than packets.
 //!
-//! Each block is a struct of what it can say; `append_to` writes it whole, with the options that are set.
+//! Each block is a struct of its fields; `append_to` encodes it, with the options that are set.
 
 use crate::options::{self, append, append_end, append_text};
 use crate::padding;
 
-/// Section Header Block, section 4.1 of the draft. Reads the same in both byte orders.
+/// Section Header Block, section 4.1 of the draft. The number is the same in both byte orders.
 pub const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 /// Interface Description Block, section 4.2.
 pub const INTERFACE_DESCRIPTION: u32 = 1;
-/// Packet Block, which the Enhanced Packet Block has replaced: appendix A.
+/// Packet Block, replaced by the Enhanced Packet Block: appendix A.
 pub const PACKET: u32 = 2;
 /// Simple Packet Block, section 4.4.
 pub const SIMPLE_PACKET: u32 = 3;
@@ -19,32 +19,32 @@ pub const NAME_RESOLUTION: u32 = 4;
 pub const INTERFACE_STATISTICS: u32 = 5;
 /// Decryption Secrets Block, section 4.7.
 pub const DECRYPTION_SECRETS: u32 = 10;
-/// Custom Block that a program may copy to another file, section 4.8.
+/// Custom Block that may be copied to another file, section 4.8.
 pub const CUSTOM: u32 = 0xbad;
-/// Custom Block that only makes sense in the file in which it was found.
+/// Custom Block that must not be copied to another file.
 pub const CUSTOM_STAYS: u32 = 0x4000_0bad;
-/// Tells readers the byte order of a section.
+/// Shows readers the byte order of a section.
 pub const BYTE_ORDER_MAGIC: u32 = 0x1a2b_3c4d;
-/// `if_tsresol` of everything that weir writes: time stamps count 10^-9 seconds.
+/// `if_tsresol` of everything that weir writes: timestamps count 10^-9 seconds.
 pub const NANOSECONDS: u8 = 9;
 
-/// The start of a file: what made it, where and why.
+/// The start of a section, with the origin of the capture.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SectionHeader<'a> {
-    /// The machine, for instance its processor.
+    /// The machine, such as its processor.
     pub hardware: Option<&'a str>,
-    /// Operating system and its version.
+    /// The operating system and its version.
     pub os: Option<&'a str>,
     /// The program that wrote the file, and its version.
     pub user_application: Option<&'a str>,
-    /// What a person wants to remember.
+    /// A comment.
     pub comment: Option<&'a str>,
-    /// Any other options: a list of native byte order without its end mark.
+    /// Other options: a list in native byte order without its end mark.
     pub more: &'a [u8],
 }
 
 impl SectionHeader<'_> {
-    /// Appends the block. Its length field says "unknown", so that the section can grow.
+    /// Appends the block. Its section length is "unknown", so that the section can grow.
     pub fn append_to(&self, out: &mut Vec<u8>) {
         block(out, SECTION_HEADER, |out| {
             out.extend_from_slice(&BYTE_ORDER_MAGIC.to_ne_bytes());
@@ -61,37 +61,37 @@ impl SectionHeader<'_> {
     }
 }
 
-/// One interface. Records name it by the position of its description in the section, from 0.
+/// An interface. Records refer to it by the position of its description in the section, from 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InterfaceDescription<'a> {
     /// `LINKTYPE_` number, 1 for Ethernet.
     pub link_type: u16,
-    /// The most bytes kept of a packet; 0: no limit.
+    /// Snap length in bytes; 0: no limit.
     pub snap_len: u32,
-    /// As the system names it, for instance `eth0`.
+    /// Interface name, such as `eth0`.
     pub name: Option<&'a str>,
-    /// As people describe it.
+    /// A description for people.
     pub description: Option<&'a str>,
     /// Hardware address.
     pub mac: Option<[u8; 6]>,
     /// Bits per second.
     pub speed_bits: Option<u64>,
-    /// The filter in front of the capture, in libpcap's language.
+    /// The capture filter, in libpcap's language.
     pub filter: Option<&'a str>,
-    /// Operating system of the machine that has the interface.
+    /// The operating system of the machine that has the interface.
     pub os: Option<&'a str>,
-    /// What the interface is made of.
+    /// The interface hardware.
     pub hardware: Option<&'a str>,
-    /// Bytes of the frame check sequence at the end of each packet.
+    /// Length of the frame check sequence at the end of each packet.
     pub fcs_len: Option<u8>,
-    /// Free text.
+    /// A comment.
     pub comment: Option<&'a str>,
-    /// Any other options: a list of native byte order without its end mark.
+    /// Other options: a list in native byte order without its end mark.
     pub more: &'a [u8],
 }
 
 impl InterfaceDescription<'_> {
-    /// Appends the block, with nanoseconds as the resolution of time stamps.
+    /// Appends the block, with timestamps in nanoseconds.
     pub fn append_to(&self, out: &mut Vec<u8>) {
         block(out, INTERFACE_DESCRIPTION, |out| {
             out.extend_from_slice(&self.link_type.to_ne_bytes());
@@ -105,7 +105,7 @@ impl InterfaceDescription<'_> {
             append_u64(out, 8, self.speed_bits);
             append(out, 9, &[NANOSECONDS]);
             if let Some(filter) = self.filter {
-                // The leading zero says: a libpcap expression, not byte code.
+                // The leading zero marks a libpcap expression, as opposed to byte code.
                 append(out, 11, &[&[0], filter.as_bytes()].concat());
             }
             append_text(out, 12, self.os);
@@ -120,21 +120,21 @@ impl InterfaceDescription<'_> {
     }
 }
 
-/// Counters of one interface since the capture began, as they stood at one moment. All times are nanoseconds since the
-/// Unix epoch.
+/// The counters of one interface since the start of the capture, at one point in time. All times are nanoseconds since
+/// the Unix epoch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct InterfaceStatistics<'a> {
     /// Position of the interface's description in the section.
     pub interface: u32,
-    /// The moment.
+    /// When the counters were read.
     pub timestamp: u64,
-    /// When the capture began.
+    /// Start of the capture.
     pub start: Option<u64>,
-    /// When the capture ended.
+    /// End of the capture.
     pub end: Option<u64>,
     /// `isb_ifrecv`: packets that the interface received.
     pub received: Option<u64>,
-    /// `isb_ifdrop`: packets that the interface dropped for want of room. What Wireshark shows as dropped.
+    /// `isb_ifdrop`: packets that the interface dropped for lack of space. Wireshark shows this number as dropped.
     pub dropped: Option<u64>,
     /// `isb_filteraccept`: packets that the filter accepted.
     pub accepted: Option<u64>,
@@ -142,7 +142,7 @@ pub struct InterfaceStatistics<'a> {
     pub dropped_by_os: Option<u64>,
     /// `isb_usrdeliv`: packets that reached the capturing program.
     pub delivered: Option<u64>,
-    /// What a person should know.
+    /// A comment.
     pub comment: Option<&'a str>,
 }
 
@@ -168,10 +168,10 @@ impl InterfaceStatistics<'_> {
     }
 }
 
-/// Appends a block of any type. `body` is what stands between the two lengths, in native byte order; it is filled up to a
+/// Appends a block of any type. `body` is the part between the two lengths, in native byte order; it is padded to a
 /// multiple of four.
 ///
-/// `None`: no block can be that long, and `out` is as before.
+/// `None`: the block would be too long, and `out` is unchanged.
 pub fn append_block(out: &mut Vec<u8>, kind: u32, body: &[u8]) -> Option<()> {
     u32::try_from(body.len() + padding(body.len()) + 12).ok()?;
     block(out, kind, |out| {
@@ -181,9 +181,10 @@ pub fn append_block(out: &mut Vec<u8>, kind: u32, body: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// Appends a packet of the section's first interface without a time, cut at that interface's snap length or not at all.
+/// Appends a packet of the section's first interface without a timestamp. The packet must be truncated at that
+/// interface's snap length or not at all.
 ///
-/// `None`: no block can be that long, and `out` is as before.
+/// `None`: the block would be too long, and `out` is unchanged.
 pub fn append_simple_packet(out: &mut Vec<u8>, original_len: u32, data: &[u8]) -> Option<()> {
     u32::try_from(data.len() + padding(data.len()) + 16).ok()?;
     block(out, SIMPLE_PACKET, |out| {
@@ -194,7 +195,7 @@ pub fn append_simple_packet(out: &mut Vec<u8>, original_len: u32, data: &[u8]) -
     Some(())
 }
 
-/// A time stamp as pcapng stores it: the high 32 bits, then the low ones, each in native byte order.
+/// Encodes a timestamp as in pcapng: the high 32 bits, then the low 32 bits, each in native byte order.
 #[inline]
 pub(crate) const fn halves(timestamp: u64) -> [u8; 8] {
     timestamp.rotate_left(if cfg!(target_endian = "little") { 32 } else { 0 }).to_ne_bytes()
@@ -206,13 +207,14 @@ fn append_u64(out: &mut Vec<u8>, code: u16, value: Option<u64>) {
     }
 }
 
-/// Appends one block: its type, its body and, before and behind the body, the length of it all.
+/// Appends a block: its type and body, with the total length before and after the body.
 fn block(out: &mut Vec<u8>, kind: u32, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&kind.to_ne_bytes());
     out.extend_from_slice(&[0; 4]);
     body(out);
-    // At most ten options of at most 64 KiB each and those of another file, which were bounded there, or a body that was measured before.
+    // There are at most ten options of at most 64 KiB each, plus options copied from a file, where their length was
+    // limited, or a body whose length was checked.
     let total = u32::try_from(out.len() + 4 - start).expect("a block's options are bounded");
     out[start + 4..start + 8].copy_from_slice(&total.to_ne_bytes());
     out.extend_from_slice(&total.to_ne_bytes());
@@ -226,7 +228,7 @@ mod tests {
 
     type OwnedOptions = Vec<(u16, Vec<u8>)>;
 
-    /// Checks the frame of the only block in `bytes`; gives its type, its fixed part and its options.
+    /// Checks the frame of the only block in `bytes`; returns its type, its fixed part and its options.
     fn open(bytes: &[u8], fixed: usize) -> (u32, &[u8], OwnedOptions) {
         let word = |at: usize| u32::from_ne_bytes(bytes[at..at + 4].try_into().unwrap());
         assert_eq!(bytes.len() % 4, 0);

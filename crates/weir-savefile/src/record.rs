@@ -1,19 +1,19 @@
 //! The record: one packet as a pcapng Enhanced Packet Block (draft, section 4.3).
 //!
-//! The kernel program and the user-space sources lay it down the same way, so a chunk can be read as a run of records
-//! and written to a file as it is:
+//! The kernel program and the user-space sources use the same layout, so a chunk can be read as a sequence of records
+//! and written to a file unchanged:
 //!
 //! ```text
 //! offset  0  type = 6
-//!         4  total length, of the whole block
+//!         4  total length of the block
 //!         8  interface
-//!        12  time stamp, high half        nanoseconds since the Unix epoch; 0: none taken
-//!        16  time stamp, low half
+//!        12  timestamp, high half         nanoseconds since the Unix epoch; 0: none
+//!        16  timestamp, low half
 //!        20  captured length
 //!        24  original length
-//!        28  the packet, zeros up to a multiple of four
-//!            options, if any, closed by their end mark
-//!            total length once more
+//!        28  the packet, padded with zeros to a multiple of four
+//!            options, if any, with their end mark
+//!            total length again
 //! ```
 //!
 //! All fields are `u32` in native byte order.
@@ -24,18 +24,18 @@ use crate::{ByteOrder, Notes, padding};
 
 /// Block type.
 pub const KIND: u32 = 6;
-/// Bytes in front of the packet.
+/// Length of the part before the packet.
 pub const HEAD: usize = 28;
-/// Bytes behind packet and options: the length once more.
+/// Length of the part after the packet and options: the total length again.
 pub const TAIL: usize = 4;
-/// Bytes that a record without options adds to the padded packet.
+/// Length that a record without options adds to the padded packet.
 pub const OVERHEAD: usize = HEAD + TAIL;
 
 /// `epb_flags`, 4 bytes: bits 0 and 1 hold the direction, [`INBOUND`] or [`OUTBOUND`].
 pub const FLAGS: u16 = 2;
-/// `epb_dropcount`, 8 bytes: packets lost on this interface and queue since the record before.
+/// `epb_dropcount`, 8 bytes: packets lost on this interface and queue since the previous record.
 pub const DROP_COUNT: u16 = 4;
-/// `epb_queue`, 4 bytes: the interface's queue that the packet came through.
+/// `epb_queue`, 4 bytes: the receive queue of the packet.
 pub const QUEUE: u16 = 6;
 
 /// The bits of `epb_flags` that hold the direction.
@@ -45,25 +45,25 @@ pub const INBOUND: u32 = 1;
 /// The packet was sent.
 pub const OUTBOUND: u32 = 2;
 
-/// What a record says about its packet, but for the captured length, which [`encode`] finds out.
+/// The fields of a record, except the captured length, which [`encode`] computes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct RecordHeader {
     /// Position of the interface's description in the section.
     pub interface: u32,
-    /// Nanoseconds since the Unix epoch; 0: none taken.
+    /// Nanoseconds since the Unix epoch; 0 if there is no timestamp.
     pub timestamp: u64,
     /// Length on the wire.
     pub original_len: u32,
-    /// `epb_flags`, left out where `None`.
+    /// `epb_flags`, omitted if `None`.
     pub flags: Option<u32>,
-    /// `epb_dropcount`, left out where `None`.
+    /// `epb_dropcount`, omitted if `None`.
     pub dropcount: Option<u64>,
-    /// `epb_queue`, left out where `None`.
+    /// `epb_queue`, omitted if `None`.
     pub queue: Option<u32>,
 }
 
 impl RecordHeader {
-    /// Bytes of the option list with its end mark; 0 where there is no option.
+    /// Returns the length of the option list with its end mark; 0 if there are no options.
     #[inline]
     fn options_len(&self) -> usize {
         let len = usize::from(self.flags.is_some()) * 8
@@ -73,10 +73,10 @@ impl RecordHeader {
     }
 }
 
-/// Lays a record at the start of `buf`. The packet is `parts` one behind the other, so that a stripped VLAN tag can be
-/// put back between addresses and type without a copy of its own.
+/// Encodes a record at the start of `buf`. The packet is the concatenation of `parts`, so that a stripped VLAN tag can
+/// be restored between the addresses and the type without an extra copy.
 ///
-/// Returns the bytes used. `None`: it does not fit, and `buf` is untouched.
+/// Returns the number of bytes used. `None`: the record does not fit, and `buf` is unchanged.
 #[inline]
 pub fn encode(buf: &mut [u8], header: &RecordHeader, parts: &[&[u8]]) -> Option<usize> {
     let captured = parts.iter().map(|part| part.len()).sum::<usize>();
@@ -112,10 +112,10 @@ pub fn encode(buf: &mut [u8], header: &RecordHeader, parts: &[&[u8]]) -> Option<
     Some(total)
 }
 
-/// Appends a record with all that it can say; `comment` is a text for people, cut where it is longer than an option; `notes`
-/// what another file has said, with flags that the header then need not have, and comments, of which that may be one.
+/// Appends a record with all its options. `comment` is truncated to the longest possible option. `notes` come from
+/// another file; their flags are added to those of `header`, and `comment` is omitted if it is among their comments.
 ///
-/// `None`: no block can be that long, and `out` is as before.
+/// `None`: the block would be too long, and `out` is unchanged.
 #[inline]
 pub fn append(
     out: &mut Vec<u8>,
@@ -157,7 +157,7 @@ pub fn append(
     if out.len() > list {
         options::append_end(out);
     }
-    // A packet whose length is too much for its field is too much for the block's, too.
+    // If the packet is too long for its length field, so is the block.
     let Ok(total) = u32::try_from(out.len() + TAIL - start) else {
         out.truncate(start);
         return None;
@@ -167,7 +167,7 @@ pub fn append(
     Some(())
 }
 
-/// Fills a slice from its start; the caller has checked that everything fits.
+/// A writer that fills a slice from its start; the caller has checked that everything fits.
 struct Cursor<'a> {
     rest: &'a mut [u8],
 }
@@ -180,7 +180,7 @@ impl Cursor<'_> {
         self.rest = rest;
     }
 
-    /// `value`: 0, 4 or 8 bytes, which need no padding.
+    /// Appends an option. `value` has 0, 4 or 8 bytes, which need no padding.
     #[inline]
     fn put_option<const N: usize>(&mut self, code: u16, value: &[u8; N]) {
         self.put(&code.to_ne_bytes());
@@ -189,39 +189,39 @@ impl Cursor<'_> {
     }
 }
 
-/// One packet, borrowed from the bytes of its record.
+/// A packet, borrowed from the bytes of its record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
     /// The packet, up to the snap length.
     pub data: &'a [u8],
-    /// Nanoseconds since the Unix epoch; 0: none taken.
+    /// Nanoseconds since the Unix epoch; 0 if there is no timestamp.
     pub timestamp: u64,
-    /// Packets lost on this interface and queue since the record before.
+    /// Packets lost on this interface and queue since the previous record.
     pub dropcount: u64,
     /// Position of the interface's description in the section.
     pub interface: u32,
     /// Length on the wire.
     pub original_len: u32,
-    /// The queue that the packet came through; 0 where the record does not name it.
+    /// The receive queue, or 0 if the record does not name it.
     pub queue: u32,
-    /// `epb_flags`, where the record has them.
+    /// `epb_flags`, if present.
     pub flags: Option<u32>,
-    /// All options, as they stand there, if they say more than the fields above: comments, hashes, how the packet was
-    /// received ([`Notes`]). Else empty.
+    /// All options, encoded, if they say more than the fields above: comments, hashes, how the packet was received
+    /// ([`Notes`]). Otherwise empty.
     pub notes: &'a [u8],
 }
 
-/// Where a run of records stops being one.
+/// An error in a sequence of records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("malformed record at byte {offset}: {reason}")]
 pub struct Malformed {
-    /// Where the bad record begins.
+    /// Offset of the bad record.
     pub offset: usize,
-    /// What is wrong with it.
+    /// The error.
     pub reason: Reason,
 }
 
-/// What is wrong with a record.
+/// An error in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Reason {
@@ -231,7 +231,7 @@ pub enum Reason {
     /// A block of another type.
     #[error("block type {0:#x} is no packet")]
     Kind(u32),
-    /// The block length is no multiple of four or too small for a record.
+    /// The block length is not a multiple of four, or too small for a record.
     #[error("no record has {0} bytes")]
     Length(u32),
     /// The packet is longer than the block.
@@ -240,30 +240,30 @@ pub enum Reason {
     /// The two block lengths differ.
     #[error("it ends with length {0}, which is not the length that it begins with")]
     Tail(u32),
-    /// An option is longer than the block or has not the length that its code asks for.
+    /// An option is longer than the block, or its length is invalid for its code.
     #[error("its options are damaged")]
     Options,
 }
 
-/// Walks a run of records; ends with the bytes, or after the first [`Malformed`] one.
+/// An iterator over a sequence of records. It ends with the bytes, or after the first [`Malformed`] record.
 ///
-/// Whatever the bytes are, it reads nothing outside them and every step but the last goes forward.
+/// Whatever the input, it reads nothing outside the bytes, and every step but the last advances.
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
-    /// From the next record on.
+    /// The bytes from the next record on.
     rest: &'a [u8],
-    /// Bytes of the records given out.
+    /// Length of the records returned so far.
     offset: usize,
 }
 
 impl<'a> Records<'a> {
-    /// Begins at the start of `bytes`.
+    /// Starts at the beginning of `bytes`.
     #[inline]
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes, offset: 0 }
     }
 
-    /// How many bytes the records given out so far take.
+    /// Returns the total length of the records returned so far.
     #[inline]
     pub fn offset(&self) -> usize {
         self.offset
@@ -294,19 +294,19 @@ impl<'a> Iterator for Records<'a> {
 
 impl std::iter::FusedIterator for Records<'_> {}
 
-/// The first record of `bytes` and what follows it.
+/// Splits `bytes` into the first record and the rest.
 #[inline]
 pub(crate) fn first(bytes: &[u8]) -> Result<(Record<'_>, &[u8]), Reason> {
     first_in(ByteOrder::NATIVE, bytes)
 }
 
-/// The same in the byte order of a file.
+/// Does what [`first`] does, for records of any byte order.
 #[inline]
 pub(crate) fn first_in(order: ByteOrder, bytes: &[u8]) -> Result<(Record<'_>, &[u8]), Reason> {
     decode(order, bytes, true)
 }
 
-/// The same without the options, which need not make sense.
+/// Does what [`first_in`] does, but ignores the options, which may be invalid.
 pub(crate) fn bare(order: ByteOrder, bytes: &[u8]) -> Result<(Record<'_>, &[u8]), Reason> {
     decode(order, bytes, false)
 }
@@ -341,14 +341,14 @@ fn decode(order: ByteOrder, bytes: &[u8], with_options: bool) -> Result<(Record<
         flags: None,
         notes: &[],
     };
-    // The body is a multiple of four, so the padding is there, and only options can be behind it.
+    // The body is a multiple of four, so the padding is present, and only options can follow it.
     if with_options && behind.len() >= 4 {
         read_options(order, &behind[padding(data.len())..], &mut record)?;
     }
     Ok((record, rest))
 }
 
-/// Fills in what the option list says.
+/// Sets the fields that come from the option list.
 #[inline]
 fn read_options<'a>(order: ByteOrder, list: &'a [u8], record: &mut Record<'a>) -> Result<(), Reason> {
     let mut more = false;
@@ -376,12 +376,12 @@ fn fixed<const N: usize>(value: &[u8]) -> Result<[u8; N], Reason> {
     value.try_into().map_err(|_| Reason::Options)
 }
 
-/// Length of the longest start of `bytes` that is made of whole records: what is good after a write was cut short.
+/// Returns the length of the whole records at the start of `bytes`: the valid part after a short write.
 pub fn whole_records(bytes: &[u8]) -> usize {
     first_records(bytes, usize::MAX)
 }
 
-/// Where the first `records` records of `bytes` end; sooner if fewer are whole.
+/// Returns the length of the first `records` records of `bytes`, or of all whole ones if there are fewer.
 pub fn first_records(bytes: &[u8], records: usize) -> usize {
     let mut run = Records::new(bytes);
     run.by_ref().take(records).for_each(drop);

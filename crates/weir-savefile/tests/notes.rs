@@ -1,4 +1,4 @@
-//! What a file says of a packet beside what everybody asks, taken into another file.
+//! Options that have no field of their own are copied to another file.
 #![forbid(unsafe_code)]
 
 use weir_savefile::options::Options;
@@ -6,12 +6,12 @@ use weir_savefile::record::{self, INBOUND, RecordHeader, Records};
 use weir_savefile::{ByteOrder, Notes};
 
 const ORDERS: [ByteOrder; 2] = [ByteOrder::Little, ByteOrder::Big];
-/// Bytes of an Enhanced Packet Block before its packet.
+/// Length of an Enhanced Packet Block before its packet.
 const FIXED: usize = 28;
 const HEADER: RecordHeader =
     RecordHeader { interface: 1, timestamp: 7, original_len: 4, flags: None, dropcount: None, queue: None };
 
-/// Numbers in the order of a file.
+/// Returns a number in the byte order of a file.
 fn number<const BYTES: usize>(order: ByteOrder, big: [u8; BYTES]) -> Vec<u8> {
     match order {
         ByteOrder::Big => big.to_vec(),
@@ -30,7 +30,7 @@ fn list(order: ByteOrder, options: &[(u16, Vec<u8>)]) -> Vec<u8> {
     bytes
 }
 
-/// The options of a record that is made of these notes.
+/// Returns the options of a record written with these notes.
 fn kept(header: &RecordHeader, comment: Option<&str>, notes: &Notes<'_>) -> Vec<(u16, Vec<u8>)> {
     let mut bytes = Vec::new();
     record::append(&mut bytes, header, &[9; 4], comment, notes).expect("it is short");
@@ -58,7 +58,7 @@ fn all_is_kept_in_native_order() {
             (1, b"two".to_vec()),
         ]
     };
-    // Loss and queue are for the header to say, and flags come behind.
+    // The drop count and queue come from the header, and flags are written last.
     let mut expected = told(ByteOrder::NATIVE);
     let flags = expected.remove(1);
     expected.retain(|(code, _)| ![4, 6].contains(code));
@@ -69,16 +69,16 @@ fn all_is_kept_in_native_order() {
         assert_eq!(notes.comments().collect::<Vec<_>>(), ["one", "two"], "{order}");
         let header = RecordHeader { flags: Some(INBOUND), ..HEADER };
         assert_eq!(kept(&header, None, &notes), expected, "{order}");
-        // A comment that is there already is not said twice; another one is.
+        // A comment that is present already is not repeated; any other is added.
         assert_eq!(kept(&header, Some("two"), &notes), expected, "{order}");
         assert_eq!(kept(&header, Some("three"), &notes)[0], (1, b"three".to_vec()), "{order}");
-        // How it was received is no matter of the header.
+        // How the packet was received does not depend on the header.
         let flags = number(ByteOrder::NATIVE, [1, 0, 0, 8]);
         assert_eq!(kept(&HEADER, None, &notes).last(), Some(&(2, flags)), "{order}");
     }
 }
 
-/// Numbers of unknown width in the other byte order, and options that their maker does not want to be copied.
+/// Numbers of unknown width in the other byte order, and options that must not be copied.
 #[test]
 fn what_cannot_be_taken_along_is_left_out() {
     for order in ORDERS {
@@ -89,7 +89,7 @@ fn what_cannot_be_taken_along_is_left_out() {
         let list = list(order, &[&custom[..], &unknown, &comment].concat());
         let codes: Vec<u16> =
             kept(&HEADER, None, &Notes::new(order, &list)).into_iter().map(|(code, _)| code).collect();
-        // Of foreign order a text is known all the same.
+        // Text can be converted from the other byte order.
         let native: &[u16] = &[2988, 2989, 0x1234, 1];
         assert_eq!(codes, if order == ByteOrder::NATIVE { native } else { &[2988, 1] }, "{order}");
         let text = [number(ByteOrder::NATIVE, [0, 0, 0x7e, 0xd9]), b"abcd".to_vec()].concat();
@@ -97,7 +97,7 @@ fn what_cannot_be_taken_along_is_left_out() {
     }
 }
 
-/// What is wrong in a list ends it.
+/// An error ends a list.
 #[test]
 fn a_list_that_is_cut_does_no_harm() {
     let whole =

@@ -1,4 +1,4 @@
-//! Properties of the record: what was encoded is decoded, and no input does harm.
+//! Properties of records: encoded records decode, and any input is safe.
 
 use proptest::collection::vec;
 use proptest::option;
@@ -29,7 +29,7 @@ fn packets() -> impl Strategy<Value = Vec<(RecordHeader, Vec<Vec<u8>>)>> {
     vec((header(), vec(vec(any::<u8>(), 0..40), 0..4)), 0..20)
 }
 
-/// The run of records and where each one ends.
+/// Returns the sequence of records and the end of each one.
 fn run(packets: &[(RecordHeader, Vec<Vec<u8>>)]) -> (Vec<u8>, Vec<usize>) {
     let mut buf = vec![0xee; 1 << 16];
     let (mut at, mut ends) = (0, vec![0]);
@@ -116,7 +116,7 @@ proptest! {
         walk(&bytes);
     }
 
-    /// Random words with small values pass for lengths and types far more often than random bytes do.
+    /// Small random words pass for lengths and types far more often than random bytes do.
     #[test]
     fn random_words_do_no_harm(words in vec(prop_oneof![Just(6u32), 0..80u32, any::<u32>()], 0..100)) {
         walk(&words.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<_>>());

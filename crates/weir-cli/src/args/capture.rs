@@ -149,7 +149,7 @@ pub(crate) struct CaptureArgs {
 }
 
 impl CaptureArgs {
-    /// What clap cannot say: rules between values.
+    /// Checks rules that clap cannot express.
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.micro && self.format == FormatArg::Pcapng {
             return Err(
@@ -163,7 +163,7 @@ impl CaptureArgs {
         self.files.check(self.write.as_deref())
     }
 
-    /// How the files are to be written.
+    /// Returns the options of the writer.
     pub(crate) fn writer_options(&self) -> WriterOptions {
         let options = WriterOptions {
             format: self.format(),
@@ -175,7 +175,7 @@ impl CaptureArgs {
         self.files.apply(options, self.write.as_deref())
     }
 
-    /// The file format with its time stamp resolution.
+    /// Returns the file format with its timestamp resolution.
     fn format(&self) -> Format {
         match self.format {
             FormatArg::Pcapng => Format::Pcapng,
@@ -183,7 +183,7 @@ impl CaptureArgs {
         }
     }
 
-    /// Whether packets are taken in the order of time: somebody who reads them as they come cannot sort them.
+    /// Returns whether packets are taken in time order. Whoever reads them live cannot sort them.
     pub(crate) fn is_by_time(&self) -> bool {
         self.order.is_by_time(self.to_reader())
     }
@@ -195,9 +195,9 @@ impl CaptureArgs {
         self.write.as_deref().is_some_and(is_read) && self.live.origin.has_times()
     }
 
-    /// The builder that these arguments describe.
+    /// Returns a builder for these arguments.
     pub(crate) fn builder(&self, interfaces: &[Chosen]) -> Builder {
-        // A file is written in large pieces; a live reader wants packets as they come.
+        // Files are written in large pieces; a live reader wants packets as they arrive.
         let usual = if self.write.is_some() && !self.packet_buffered {
             Delivery::Batched { min_bytes: 256 << 10, timeout: Duration::from_millis(200) }
         } else {
@@ -207,7 +207,7 @@ impl CaptureArgs {
         if let Some(direction) = self.direction {
             builder = builder.direction(direction.into());
         }
-        // Who reads the file has nothing else to know it from.
+        // A reader of the file has no other way to know the direction.
         let keeps_direction = self.write.is_some() && self.format == FormatArg::Pcapng;
         builder = builder.direction_in_records(keeps_direction);
         self.live.pool.apply(self.order.apply(builder, self.to_reader()), usual)

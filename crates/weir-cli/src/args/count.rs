@@ -86,13 +86,14 @@ pub(crate) struct CountArgs {
 }
 
 impl CountArgs {
-    /// What clap cannot say: rules between values.
+    /// Checks rules that clap cannot express.
     pub(crate) fn check(&self) -> Result<(), String> {
         let (handlers, advanced) = self.handlers.wanted();
         self.order.check(handlers, advanced)
     }
 
-    /// The builder that these arguments describe: no time stamps unless asked, for nobody else reads them.
+    /// Returns a builder for these arguments. Packets have no timestamps unless requested, since nothing else reads
+    /// them.
     pub(crate) fn builder(&self, interfaces: &[Chosen]) -> Builder {
         let usual = if self.order.is_by_time(false) { Timestamps::Kernel } else { Timestamps::None };
         let builder =

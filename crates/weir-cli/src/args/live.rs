@@ -1,4 +1,4 @@
-//! What commands share that take packets until they are told to end.
+//! Options shared by commands that receive packets until they are stopped.
 
 use clap::Args;
 

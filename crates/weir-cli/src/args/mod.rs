@@ -1,10 +1,10 @@
-//! The command line: what the user typed, checked as far as words alone can be checked.
+//! The command line, checked as far as possible without looking at the machine.
 //!
-//! Letters are those of tcpdump and dumpcap where these have one. Nothing here looks at the machine: that an
-//! interface exists or that the pool fits into memory is for the engine to say.
+//! Option letters are those of tcpdump and dumpcap where these have one. Whether an interface exists or the pool fits
+//! into memory is checked by the engine.
 //!
-//! `-h` shows the first paragraph of an option's comment, on one screen: options that few need are hidden there. `--help`
-//! and the manual pages show everything.
+//! `-h` shows the first paragraph of an option's comment, on one screen, and hides options that few users need.
+//! `--help` and the manual pages show everything.
 
 mod capture;
 mod count;
@@ -55,7 +55,7 @@ Every packet is counted; each capture ends with a summary in which
   seen = filtered + sampled out + captured + lost + errors.
 Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss).";
 
-/// The end of `-h` where it leaves out options and examples.
+/// The end of `-h`, which leaves out options and examples.
 pub(crate) const MORE: &str = "Use --help for all options and examples.";
 
 const DEMO_EXAMPLES: &str = "\

@@ -1,4 +1,4 @@
-//! Where packets come from.
+//! The source of packets.
 
 use clap::{Args, ValueEnum};
 use weir::{Builder, Capture, Mode, SourceChoice, Timestamps};
@@ -67,7 +67,7 @@ pub(crate) struct OriginArgs {
 }
 
 impl OriginArgs {
-    /// Whether whoever runs weir may ask for this.
+    /// Checks that the user may request this.
     pub(crate) fn check(&self) -> Result<(), Failure> {
         match self.mode {
             ModeArg::Exclusive => grant::more_than_capture("use --mode exclusive"),
@@ -75,19 +75,19 @@ impl OriginArgs {
         }
     }
 
-    /// Whether packets get times, where they do unless somebody says otherwise.
+    /// Returns whether packets have timestamps, where they have them by default.
     pub(super) fn has_times(&self) -> bool {
         !matches!(self.timestamps, Some(TimestampsArg::None))
     }
 
-    /// Whether the host may lose what arrives for its own addresses, and nobody has said that it should. What sources refuse by
-    /// themselves is theirs to explain.
+    /// Returns whether the host may lose traffic for its own addresses without the user's consent. Sources explain
+    /// their own refusals.
     pub(crate) fn may_cut_off(&self) -> bool {
         let takes_all = matches!(self.source, SourceArg::Auto | SourceArg::Xdp | SourceArg::AfXdp);
         matches!(self.mode, ModeArg::Exclusive) && takes_all && !self.force
     }
 
-    /// A builder for this origin on `interfaces`, which are the ones asked for or the one found.
+    /// Returns a builder for this origin on `interfaces`, which were named or found.
     pub(crate) fn builder(&self, interfaces: &[Chosen], timestamps: Timestamps) -> Builder {
         let builder = Capture::builder()
             .source(self.source.into())

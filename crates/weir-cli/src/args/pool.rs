@@ -1,4 +1,4 @@
-//! The pool's size, and when packets are handed over.
+//! The size of the pool, and the delivery of packets.
 
 use std::time::Duration;
 
@@ -55,11 +55,11 @@ pub(crate) struct PoolArgs {
 }
 
 impl PoolArgs {
-    /// WinPcap's defaults for what the user left out of the two: 16 KiB, one second.
+    /// WinPcap's defaults if only one of the two is given: 16 KiB, one second.
     const MIN_BYTES: u32 = 16 << 10;
     const TIMEOUT: Duration = Duration::from_secs(1);
 
-    /// Sets pool and delivery; `usual` is the delivery when the user asked for none.
+    /// Sets pool and delivery; `usual` is the delivery if the user requested none.
     pub(crate) fn apply(&self, mut builder: Builder, usual: Delivery) -> Builder {
         if let Some(bytes) = self.buffer_size {
             let (chunks, chunk_size) = weir::pool_of(bytes, self.chunk_size);

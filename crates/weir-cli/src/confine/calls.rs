@@ -1,8 +1,8 @@
-//! The system calls that may be made, by seccomp.
+//! Restricts system calls with seccomp.
 //!
-//! One that is not on the list answers `ENOSYS`, as on a kernel that has never heard of it: the C library then takes its
-//! other way where it has one (`clone3` becomes `clone`, whose flags can be looked at), and else the error goes where all
-//! errors go, with the name of what was tried. Killing the process would tell nobody anything, and lose packets.
+//! A call that is not listed fails with `ENOSYS`, as on a kernel that lacks it. The C library then uses its fallback if
+//! it has one (`clone3` becomes `clone`, whose flags a filter can check). Otherwise, the error is reported like any
+//! other, with the name of the failed operation. Killing the process would be less informative, and lose packets.
 
 use std::env::consts::ARCH;
 
@@ -12,18 +12,18 @@ use seccompiler::{
     SeccompFilter, SeccompRule as Rule, TargetArch,
 };
 
-/// What a command does once it is confined.
+/// The work of a process after it is confined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Calls {
-    /// Takes packets from the kernel and writes files.
+    /// Receives packets from the kernel and writes files.
     Capture,
-    /// Opens and removes files for somebody else.
+    /// Opens and removes files for another process.
     Keep,
-    /// Loads eBPF programs for somebody else, each in a process of its own.
+    /// Loads eBPF programs for another process, each in a child process.
     Make,
     /// Reads and writes files.
     Files,
-    /// The same, and makes code, until [`no_code`].
+    /// Reads and writes files, and generates code until [`no_code`].
     FilesAndCode,
 }
 
@@ -66,8 +66,8 @@ const PROCESS: &[c::c_long] = &[
     c::SYS_waitid,
 ];
 
-/// Files, pipes and terminals; which ones is for landlock to say. An io_uring is there already: it does nothing but write
-/// (`weir_sys::uring`), which a new one would not have to.
+/// Files, pipes and terminals. Landlock restricts which ones. The existing io_uring can only write (`weir_sys::uring`);
+/// a new one would have no such limit.
 const FILES: &[c::c_long] = &[
     c::SYS_read,
     c::SYS_readv,
@@ -115,7 +115,7 @@ const FILES: &[c::c_long] = &[
     c::SYS_io_uring_enter,
 ];
 
-/// The same under the names that only x86-64 has.
+/// The same calls under names that only x86-64 has.
 #[cfg(target_arch = "x86_64")]
 const OLD_NAMES: &[c::c_long] = &[
     c::SYS_stat,
@@ -134,10 +134,10 @@ const OLD_NAMES: &[c::c_long] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OLD_NAMES: &[c::c_long] = &[];
 
-/// What is asked of a process that opens files, and what it answers.
+/// Requests to a process that opens files, and its answers.
 const ASKING: &[c::c_long] = &[c::SYS_sendmsg, c::SYS_recvmsg];
 
-/// Sockets that are open, and connections that they accept. A packet socket stops by `bind`.
+/// Open sockets, and connections that they accept. A packet socket is stopped by `bind`.
 const SOCKETS: &[c::c_long] = &[
     c::SYS_bind,
     c::SYS_accept4,
@@ -148,17 +148,17 @@ const SOCKETS: &[c::c_long] = &[
     c::SYS_shutdown,
 ];
 
-/// On terminals, pipes and sockets: what they are and how large, whether they block. Not `TIOCSTI`, which types.
+/// For terminals, pipes and sockets: type, size, blocking mode. `TIOCSTI`, which injects input, is missing on purpose.
 const IOCTLS: &[u64] = &[c::TCGETS, c::TIOCGWINSZ, c::FIONBIO, c::FIONREAD, c::FIOCLEX, SIOCETHTOOL];
 const SIOCETHTOOL: u64 = 0x8946;
-/// What kind of namespace it is: ioctl_ns(2).
+/// Type of a namespace: ioctl_ns(2).
 const NS_GET_NSTYPE: u64 = 0xb703;
 
-/// On maps, programs and links that are open: a filter is exchanged by an update, and taken off by a deletion. Not loading or
-/// making one, nor attaching one where none is.
+/// For open maps, programs and links: an update replaces a filter, and a deletion removes it. Loading or creating them
+/// is not allowed, nor is attaching a program where there is none.
 const BPF_COMMANDS: &[u64] =
     &[MAP_LOOKUP_ELEM, MAP_UPDATE_ELEM, MAP_DELETE_ELEM, OBJ_GET_INFO_BY_FD, LINK_UPDATE, LINK_DETACH];
-/// Making them: not attaching programs, and none of others.
+/// Creates programs and maps; does not attach programs, or use those of others.
 const BPF_MAKES: &[u64] = &[
     MAP_CREATE,
     MAP_LOOKUP_ELEM,
@@ -181,10 +181,11 @@ const MAP_UPDATE_BATCH: u64 = 26;
 const LINK_UPDATE: u64 = 29;
 const LINK_DETACH: u64 = 34;
 
-/// Names for threads and for memory.
+/// Names of threads and memory areas.
 const PRCTLS: &[u64] = &[c::PR_SET_NAME as u64, c::PR_GET_NAME as u64, c::PR_SET_VMA as u64];
 
-/// What a descriptor is, copies of it, and locks that it holds. Not whom the kernel sends a signal about it, and which (`F_SETOWN`, `F_SETSIG`).
+/// Flags, copies and locks of a descriptor. Not the signals that the kernel sends about it, nor their recipient
+/// (`F_SETOWN`, `F_SETSIG`).
 const FCNTLS: &[u64] = &[
     c::F_DUPFD as u64,
     c::F_DUPFD_CLOEXEC as u64,
@@ -198,10 +199,10 @@ const FCNTLS: &[u64] = &[
     c::F_OFD_GETLK as u64,
 ];
 
-/// Modes that files which are overwritten get: their owner's alone, or their group's to read.
+/// Modes set on overwritten files: access for the owner only, or read access for the group as well.
 const FILE_MODES: &[u64] = &[0o600, 0o640];
 
-/// Modes of new files that would lend the owner's rights to whoever executes them, and the sticky bit.
+/// Mode bits of new files that would lend the owner's rights to whoever executes them, and the sticky bit.
 const SPECIAL_MODES: u64 = 0o7000;
 
 const EXECUTABLE: u64 = c::PROT_EXEC as u64;
@@ -215,7 +216,7 @@ const NAMESPACES: u64 = (c::CLONE_NEWCGROUP
     | c::CLONE_NEWUSER
     | c::CLONE_NEWUTS) as u64;
 
-/// Lets all threads of the process make the calls of `calls` alone, for good. The number of these calls.
+/// Restricts all threads of the process to the calls of `calls`, permanently. Returns the number of allowed calls.
 pub(super) fn allow_only(calls: Calls) -> Result<usize, String> {
     let rules = rules(calls).map_err(|error| error.to_string())?;
     let number = rules.len();
@@ -223,7 +224,7 @@ pub(super) fn allow_only(calls: Calls) -> Result<usize, String> {
     Ok(number)
 }
 
-/// Takes executable memory from all threads, for good, besides what is taken already.
+/// Denies executable memory to all threads, permanently, in addition to earlier restrictions.
 pub(super) fn no_code() -> Result<(), String> {
     let code = || masked(2, EXECUTABLE, EXECUTABLE).map(|rule| vec![rule]).map_err(|error| error.to_string());
     apply(vec![(c::SYS_mmap, code()?), (c::SYS_mprotect, code()?)], UNKNOWN, SeccompAction::Allow)
@@ -241,14 +242,14 @@ fn apply(rules: Rules, matching: SeccompAction, others: SeccompAction) -> Result
 
 type Rules = Vec<(c::c_long, Vec<Rule>)>;
 
-/// A call without a rule is allowed whatever its arguments are.
+/// A call without a rule is allowed with any arguments.
 fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
     let mut rules: Rules =
         [PROCESS, FILES, OLD_NAMES, ASKING].concat().into_iter().map(|call| (call, Vec::new())).collect();
     let clone = match calls {
-        // A process, too, in the namespaces that there are.
+        // Includes processes, in the existing namespaces.
         Calls::Make => masked(0, NAMESPACES, 0)?,
-        // A thread, not a process.
+        // Threads, not processes.
         _ => masked(0, THREAD, THREAD)?,
     };
     #[cfg(target_arch = "x86_64")]
@@ -259,14 +260,14 @@ fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
         // Signals to its own threads (`raise`, `abort`), and its own limits.
         (c::SYS_tgkill, one_of(0, &[std::process::id().into()])?),
         (c::SYS_prlimit64, one_of(0, &[0])?),
-        // Where a thread runs: for itself.
+        // CPU affinity of the calling thread only.
         (c::SYS_sched_setaffinity, vec![masked(0, u64::MAX, 0)?]),
         (c::SYS_clone, vec![clone]),
         (c::SYS_ioctl, one_of(1, if calls == Calls::Make { &[NS_GET_NSTYPE] } else { IOCTLS })?),
     ]);
     let mut prctls = PRCTLS.to_vec();
     if calls == Calls::FilesAndCode {
-        // For `no_code`; who is confined can only be confined further.
+        // For `no_code`; a confined process can only be restricted further.
         rules.push((c::SYS_seccomp, Vec::new()));
         prctls.push(c::PR_SET_NO_NEW_PRIVS as u64);
     }
@@ -276,7 +277,7 @@ fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
         Calls::Capture | Calls::Keep | Calls::Make | Calls::Files => Ok(vec![masked(2, EXECUTABLE, 0)?]),
     };
     rules.extend([(c::SYS_mmap, harmless()?), (c::SYS_mprotect, harmless()?)]);
-    // To who is connected: no address of anybody else.
+    // To connected peers only, not to an address.
     let to_connected = || Rule::new(vec![Condition::new(4, Length::Qword, Compare::Eq, 0)?]);
     if calls == Calls::Make {
         rules.extend([
@@ -284,7 +285,7 @@ fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
             (c::SYS_sendto, vec![to_connected()?]),
             (c::SYS_recvfrom, Vec::new()),
             (c::SYS_setsockopt, Vec::new()),
-            // libbpf's: a descriptor to be replaced, and what may be done.
+            // For libbpf: a descriptor to be replaced, and the process's capabilities.
             (c::SYS_memfd_create, Vec::new()),
             (c::SYS_capget, Vec::new()),
             (c::SYS_socketpair, vec![domain(c::AF_UNIX)?]),
@@ -296,38 +297,38 @@ fn rules(calls: Calls) -> Result<Rules, seccompiler::BackendError> {
     }
     rules.extend(SOCKETS.iter().map(|&call| (call, Vec::new())));
     rules.extend([
-        // Links and their counters; and what `ethtool` asks.
+        // Links and their counters, and `ethtool` queries.
         (c::SYS_socket, vec![netlink(c::NETLINK_ROUTE)?]),
         (c::SYS_sendto, vec![to_connected()?]),
         (c::SYS_setsockopt, not_an_option(c::SOL_PACKET, c::PACKET_ADD_MEMBERSHIP)?),
         (c::SYS_bpf, one_of(0, BPF_COMMANDS)?),
-        // A thread that may wait takes a lower priority: itself alone.
+        // Lowers the priority of the calling thread, for threads whose work can wait.
         (c::SYS_setpriority, vec![itself()?]),
-        // The offset of TAI: read; to set it takes a capability.
+        // Reads the TAI offset; setting it requires a capability.
         (c::SYS_adjtimex, Vec::new()),
         (c::SYS_clock_adjtime, Vec::new()),
     ]);
     Ok(rules)
 }
 
-/// The argument at `place` has the bits of `value` where `mask` has any.
+/// Allows an argument that equals `value` in the bits of `mask`.
 fn masked(place: u8, mask: u64, value: u64) -> Result<Rule, seccompiler::BackendError> {
     Rule::new(vec![Condition::new(place, Length::Dword, Compare::MaskedEq(mask), value)?])
 }
 
-/// The argument at `place` is one of `values`.
+/// Allows an argument that is one of `values`.
 fn one_of(place: u8, values: &[u64]) -> Result<Vec<Rule>, seccompiler::BackendError> {
     let rule = |&value| Rule::new(vec![Condition::new(place, Length::Dword, Compare::Eq, value)?]);
     values.iter().map(rule).collect()
 }
 
-/// The calling thread, for `setpriority`.
+/// Allows only the calling thread, for `setpriority`.
 fn itself() -> Result<Rule, seccompiler::BackendError> {
     let process = Condition::new(0, Length::Dword, Compare::Eq, c::PRIO_PROCESS.into())?;
     Rule::new(vec![process, Condition::new(1, Length::Dword, Compare::Eq, 0)?])
 }
 
-/// Any option of a socket but this: packet sockets have others' packets by it.
+/// Allows any socket option except this one, by which packet sockets receive packets for others.
 #[expect(clippy::cast_sign_loss, reason = "constants, none below zero")]
 fn not_an_option(level: c::c_int, option: c::c_int) -> Result<Vec<Rule>, seccompiler::BackendError> {
     let other = |place, value: c::c_int| {
@@ -336,13 +337,13 @@ fn not_an_option(level: c::c_int, option: c::c_int) -> Result<Vec<Rule>, seccomp
     Ok(vec![other(1, level)?, other(2, option)?])
 }
 
-/// Sockets of this kind.
+/// Allows sockets of this domain.
 #[expect(clippy::cast_sign_loss, reason = "constants, none below zero")]
 fn domain(domain: c::c_int) -> Result<Rule, seccompiler::BackendError> {
     Rule::new(vec![Condition::new(0, Length::Dword, Compare::Eq, domain as u64)?])
 }
 
-/// A netlink socket of this protocol.
+/// Allows netlink sockets of this protocol.
 #[expect(clippy::cast_sign_loss, reason = "constants, none below zero")]
 fn netlink(protocol: c::c_int) -> Result<Rule, seccompiler::BackendError> {
     let domain = Condition::new(0, Length::Dword, Compare::Eq, c::AF_NETLINK as u64)?;

@@ -1,8 +1,8 @@
-//! The process keeps what it has opened, and gives up the rest: capabilities, files, system calls.
+//! Confines the process to what it has opened. It gives up everything else: capabilities, file access, system calls.
 //!
-//! That happens once, when sources are open and before the first packet is looked at, so that whoever finds a fault in
-//! what handles packets has gained as little as can be. Threads that start afterwards inherit it; those of a source that
-//! run already have given up everything by themselves (`weir_sys::thread::spawn_bare`).
+//! This happens once, after the sources are open and before the first packet is read, so that an attacker who exploits
+//! a bug in packet handling gains as little as possible. Threads that start later inherit the restrictions; threads of
+//! a source that are already running have dropped everything themselves (`weir_sys::thread::spawn_bare`).
 
 mod calls;
 #[cfg(test)]
@@ -36,19 +36,19 @@ pub(crate) struct ConfineArgs {
 }
 
 impl ConfineArgs {
-    /// Confines the process to what the rest of the run needs, unless the user has asked not to.
+    /// Confines the process to what the rest of the run needs, unless the user disabled it.
     pub(crate) fn confine(&self, needs: impl FnOnce() -> Needs) -> Result<Option<Confinement>, Failure> {
         if self.no_confine { Ok(None) } else { confine(&needs(), None).map(Some) }
     }
 
-    /// The same, as another user.
+    /// Does what [`confine`](Self::confine) does, and switches to another user.
     pub(crate) fn confine_as(
         &self,
         other: &Become,
         needs: impl FnOnce() -> Needs,
     ) -> Result<Option<Confinement>, Failure> {
         if self.no_confine {
-            // Whoever asks for a user gets it all the same.
+            // A requested user applies even without a sandbox.
             other.asked_for().map_or(Ok(()), UserArgs::switch_to)?;
             return Ok(None);
         }
@@ -57,54 +57,54 @@ impl ConfineArgs {
         Ok(Some(held))
     }
 
-    /// Whether anything is given up.
+    /// Returns whether the process is to be confined.
     pub(crate) fn is_on(&self) -> bool {
         !self.no_confine
     }
 
-    /// Gives up [executable memory](Needs::make_code), once there is all the code that the rest of the run needs. `held`:
-    /// what [`confine`](Self::confine) came to.
+    /// Gives up [executable memory](Needs::make_code), once no more code has to be generated. `held`: the result of
+    /// [`confine`](Self::confine).
     pub(crate) fn end_of_code(held: Option<&Confinement>) -> Result<(), Failure> {
-        // Where there is no seccomp, that was told.
+        // A lack of seccomp has been reported already.
         let restricted = held.is_some_and(|held| held.system_calls.is_some());
         if restricted { calls::no_code().map_err(refused) } else { Ok(()) }
     }
 }
 
-/// What the rest of the run needs.
+/// The access that the rest of the run needs.
 #[derive(Debug)]
 pub(crate) struct Needs {
     files: Files,
     calls: Calls,
-    /// Besides those that it takes to reach the files.
+    /// In addition to those that are required to access the files.
     capabilities: Capabilities,
 }
 
-/// Read by the C library, the standard library or by us, at any time.
+/// Files that the C library, the standard library or weir may read at any time.
 const ALWAYS_READ: [&str; 4] =
     ["/usr/share/zoneinfo", "/etc/localtime", "/proc/self", "/proc/sys/kernel/osrelease"];
-/// What the system tells of its memory, processors and interfaces.
+/// Kernel information about memory, processors and interfaces.
 const SYSTEM: [&str; 2] = ["/proc", "/sys"];
 
 impl Needs {
-    /// To take packets from the kernel.
+    /// Needs of a capture: packets from the kernel.
     pub(crate) fn to_capture() -> Self {
         SYSTEM.iter().fold(Self::of(Calls::Capture), |needs, path| needs.read(Path::new(path)))
     }
 
-    /// To open and remove files for who captures.
+    /// Needs of a process that opens and removes files for a capture.
     pub(crate) fn to_keep() -> Self {
         Self::of(Calls::Keep)
     }
 
-    /// To load programs for who captures.
+    /// Needs of a process that loads programs for a capture.
     pub(crate) fn to_make() -> Self {
         let capabilities = Capabilities::BPF | Capabilities::PERFMON | Capabilities::NET_ADMIN;
         let needs = SYSTEM.iter().fold(Self::of(Calls::Make), |needs, path| needs.read(Path::new(path)));
         Self { capabilities, ..needs }
     }
 
-    /// To read these files, and to write that one and others beside it; nothing else, no socket above all.
+    /// Needs of a process that reads these files and writes `output` and files beside it; in particular, no sockets.
     pub(crate) fn to_read(files: &[PathBuf], output: Option<&Path>) -> Self {
         let needs = files.iter().fold(Self::of(Calls::Files), |needs, path| needs.read(path));
         output.into_iter().fold(needs, Self::write)
@@ -116,7 +116,7 @@ impl Needs {
         Self { files, calls, capabilities: Capabilities::empty() }
     }
 
-    /// To read `path`. `-` is standard input, which is open.
+    /// Adds reading `path`. `-` is standard input, which is open.
     fn read(mut self, path: &Path) -> Self {
         if path != Path::new("-") {
             self.files.read.push(path.to_owned());
@@ -124,12 +124,12 @@ impl Needs {
         self
     }
 
-    /// To write `path`, and to make, rename and remove files beside it. `-` is standard output, which is open.
+    /// Adds writing `path`, and creating, renaming and removing files beside it. `-` is standard output, which is open.
     pub(crate) fn write(mut self, path: &Path) -> Self {
         if path == Path::new("-") {
             return self;
         }
-        // A device or a pipe is written as it is; anything else may be removed and made again.
+        // Devices and pipes are written in place; any other file may be removed and recreated.
         let special = fs::metadata(path).is_ok_and(|data| {
             let kind = data.file_type();
             kind.is_char_device() || kind.is_block_device() || kind.is_fifo()
@@ -138,20 +138,20 @@ impl Needs {
         self
     }
 
-    /// To make machine code until [`ConfineArgs::end_of_code`]; for who reads files.
+    /// Adds generating machine code until [`ConfineArgs::end_of_code`]; for processes that read files.
     pub(crate) fn make_code(self) -> Self {
         debug_assert_eq!(self.calls, Calls::Files, "captures have their code");
         Self { calls: Calls::FilesAndCode, ..self }
     }
 
-    /// To remove `path`.
+    /// Adds removing `path`.
     pub(crate) fn remove(mut self, path: &Path) -> Self {
         self.files.removed.push(directory_of(path));
         self
     }
 }
 
-/// The directory in which `path` is or would be.
+/// Returns the directory that contains, or would contain, `path`.
 fn directory_of(path: &Path) -> PathBuf {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent.to_owned(),
@@ -159,24 +159,24 @@ fn directory_of(path: &Path) -> PathBuf {
     }
 }
 
-/// What holds from now on.
+/// The restrictions in force.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Confinement {
-    /// Capabilities that are kept.
+    /// Remaining capabilities.
     capabilities: Vec<&'static str>,
     no_new_privileges: bool,
-    /// Who it has become; null: it is who started it.
+    /// The user that the process switched to; null if it did not.
     user: Option<String>,
     landlock: Level,
-    /// Where files may be written.
+    /// Directories or files that it may write.
     written: Vec<PathBuf>,
-    /// The number of system calls that may be made; null: all.
+    /// Number of allowed system calls; null: all.
     system_calls: Option<usize>,
-    /// What is weaker here than it could be.
+    /// Restrictions that are weaker than they could be.
     weaknesses: Vec<String>,
 }
 
-/// How much of the restriction to files holds.
+/// The part of the file restrictions that is in force.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Level {
@@ -185,7 +185,7 @@ enum Level {
     None,
 }
 
-/// Confines the process for good. Called by the thread that starts all others, before it does.
+/// Confines the process permanently. The thread that starts all others must call this before it does.
 pub(crate) fn confine(needs: &Needs, user: Option<&User>) -> Result<Confinement, Failure> {
     let kept = for_programs(needs, user)?;
     let mut weaknesses = Vec::new();
@@ -221,9 +221,10 @@ pub(crate) fn confine(needs: &Needs, user: Option<&User>) -> Result<Confinement,
     })
 }
 
-/// Gives up capabilities alone, and the user: other programs need files and system calls that nobody knows. Gives what is kept.
+/// Drops only capabilities and switches the user, because other programs need unknown files and system calls. Returns
+/// the remaining capabilities.
 pub(crate) fn for_programs(needs: &Needs, user: Option<&User>) -> Result<Capabilities, Failure> {
-    // Where somebody else is to be asked, it is that user's rights that count.
+    // After a switch of the user, that user's rights apply.
     let for_files =
         if user.is_some() { Capabilities::empty() } else { kept(&needs.files).map_err(refused)? };
     let kept = for_files | (needs.capabilities & privilege::effective().map_err(refused)?);
@@ -235,8 +236,8 @@ fn refused(error: impl fmt::Display) -> Failure {
     Failure::new(format_args!("confine weir: {error}")).hint("--no-confine runs it with all privileges")
 }
 
-/// `CAP_DAC_OVERRIDE`, if without it files could not be made where they are to be made: root writes where only somebody
-/// else may, and every file of a rotation is a new one. `CAP_DAC_READ_SEARCH`, if a file could not be read.
+/// Returns `CAP_DAC_OVERRIDE` if files cannot be created in their directory without it: root writes where only another
+/// user may, and every rotation creates a file. Returns `CAP_DAC_READ_SEARCH` if a file cannot be read without it.
 fn kept(files: &Files) -> Result<Capabilities, weir_sys::CallError> {
     let may_write = |path: &PathBuf| {
         let wanted = if path.is_dir() { Access::WRITE_OK | Access::EXEC_OK } else { Access::WRITE_OK };
@@ -253,7 +254,7 @@ fn kept(files: &Files) -> Result<Capabilities, weir_sys::CallError> {
     Ok(kept & privilege::effective()?)
 }
 
-/// Threads of the process with more than `kept`.
+/// Returns the number of threads with more capabilities than `kept`.
 fn privileged_threads(kept: Capabilities) -> usize {
     let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
     let more = |task: fs::DirEntry| {
@@ -265,7 +266,7 @@ fn privileged_threads(kept: Capabilities) -> usize {
     tasks.filter_map(more).count()
 }
 
-/// What `-v` says of it.
+/// Prints the restrictions, for `-v`.
 pub(crate) fn say(confinement: Option<&Confinement>) {
     match confinement {
         Some(confinement) => style::say(format_args!("{confinement}")),

@@ -1,5 +1,5 @@
-//! A process that is confined, looked at from within. It cannot be undone, so each test runs in a child: this same
-//! program, with the directory it may write named in the environment.
+//! Tests of a confined process from the inside. Confinement cannot be undone, so each test runs in a child: this
+//! program again, with its writable directory named in the environment.
 
 use std::env;
 use std::fs::{self, File};
@@ -59,7 +59,7 @@ fn a_confined_capture_does_its_work_and_no_more() {
     let held = confine(&Needs::to_capture().write(&mine.join("out.pcapng")), None).expect("confined");
     assert_eq!((held.no_new_privileges, held.system_calls.is_some()), (true, true), "{held}");
 
-    // Its work.
+    // Allowed.
     fs::write(mine.join("new"), "1").expect("a file may be made");
     fs::rename(mine.join("new"), mine.join("old")).expect("and renamed");
     fs::write(mine.join("old"), "22").expect("and emptied and written");
@@ -72,7 +72,7 @@ fn a_confined_capture_does_its_work_and_no_more() {
     assert!(!weir::link::links().expect("interfaces").is_empty());
     drop((files, sockets)); // What was open stays usable.
 
-    // No more.
+    // Denied.
     unknown_call(Command::new("/bin/true").spawn());
     unknown_call(TcpListener::bind("127.0.0.1:0"));
     unknown_call(UnixStream::pair());
@@ -87,12 +87,12 @@ fn a_confined_capture_does_its_work_and_no_more() {
     denied(File::create(other.join("new")));
     denied(fs::remove_file(other.join("secret")));
     denied(fs::rename(mine.join("other"), other.join("moved")).map_err(|error| {
-        // A rename to another directory says EXDEV, so that who moves can copy; which is denied.
+        // A rename to another directory fails with EXDEV, so that the caller can copy instead, which is denied.
         if error.kind() == ErrorKind::CrossesDevices { ErrorKind::PermissionDenied.into() } else { error }
     }));
 }
 
-/// In a child that runs the test `name`: what would reach beyond files of its own is refused to who has these needs.
+/// In a child that runs the test `name`, a process with these needs is denied anything beyond its own files.
 fn reaches_nobody_else(name: &str, needs: fn() -> Needs) {
     let Some(mine) = env::var_os(INSIDE).map(PathBuf::from) else {
         let mine = tempfile::tempdir().expect("a directory");
@@ -106,7 +106,7 @@ fn reaches_nobody_else(name: &str, needs: fn() -> Needs) {
     let parent = getppid().expect("a parent");
     let limit = || getrlimit(Resource::Core);
     confine(&needs().write(&mine.join("out")), None).expect("confined");
-    // Files whose owner's rights others would have.
+    // Files that would lend their owner's rights to others.
     for mode in [0o4755, 0o2755, 0o1755, 0o4000] {
         let mode = Mode::from_raw_mode(mode);
         unknown_call(rustix::fs::open(mine.join("other"), OFlags::CREATE | OFlags::WRONLY, mode));
@@ -115,7 +115,7 @@ fn reaches_nobody_else(name: &str, needs: fn() -> Needs) {
     unknown_call(fchmod(&file, Mode::from_raw_mode(0o4755)));
     unknown_call(fchmod(&file, Mode::from_raw_mode(0o644)));
     unknown_call(fs::set_permissions(mine.join("file"), fs::Permissions::from_mode(0o4755)));
-    // Other processes, and their limits; its own are its own.
+    // Other processes and their limits are out of reach; its own limits are not.
     unknown_call(kill_process(parent, Signal::CONT));
     for other in [parent, Pid::INIT] {
         unknown_call(prlimit(Some(other), Resource::Core, limit()));
@@ -123,14 +123,14 @@ fn reaches_nobody_else(name: &str, needs: fn() -> Needs) {
     setrlimit(Resource::Core, limit()).expect("of itself");
     unknown_call(setpriority_process(Some(parent), 19));
     unknown_call(setpriority_pgrp(None, 19));
-    // What a descriptor does to others.
+    // Operations on a descriptor that affect others.
     unknown_call(fcntl_add_seals(&file, SealFlags::WRITE));
-    // What the kernel tells of links, and nothing else of what it is asked by netlink.
+    // Netlink returns information about links, and nothing else.
     let ask = |protocol| socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, protocol);
     for protocol in [netlink::GENERIC, netlink::NETFILTER, netlink::XFRM, netlink::AUDIT] {
         unknown_call(ask(Some(protocol)));
     }
-    // Anybody's address, by what is open or is new; and rings that do more than to write.
+    // Sending to arbitrary addresses, through open or new sockets; and rings that do more than write.
     unknown_call(here.send_to(b"after", &there));
     unknown_call(UdpSocket::bind("127.0.0.1:0"));
     unknown_call(weir_sys::uring::available());
@@ -201,7 +201,7 @@ fn code_is_made_until_there_is_all() {
     assert!(native());
     ConfineArgs::end_of_code(held.as_ref()).expect("no more code");
     assert!(!native());
-    // Memory that is not executable is to be had as before.
+    // Memory that is not executable is still available.
     assert_eq!(vec![1_u8; 64 << 20].iter().map(|&byte| usize::from(byte)).sum::<usize>(), 64 << 20);
 }
 

@@ -1,4 +1,4 @@
-//! Who a command is while it runs: somebody who may do nothing, if it was root who started it.
+//! The user of a running command: an unprivileged one, if root started it.
 
 use clap::Args;
 use weir_sys::privilege::{self, Capabilities};
@@ -6,9 +6,9 @@ use weir_sys::user::User;
 
 use crate::failure::Failure;
 
-/// The user that the package makes for no other program.
+/// The user that the package creates for weir alone.
 const OWN: &str = "weir";
-/// Who is everywhere: others may be it, too.
+/// The user that exists everywhere and may be in use by others.
 const LAST: &str = "nobody";
 
 #[derive(Debug, Args)]
@@ -23,19 +23,19 @@ pub(crate) struct UserArgs {
     relinquish_privileges: Option<String>,
 }
 
-/// Who to become.
+/// The user to switch to.
 #[derive(Debug)]
 pub(crate) enum Become {
-    /// Somebody who was named.
+    /// The user who was requested.
     Asked(User),
-    /// A user of weir's own; files stay with who started it.
+    /// A user for weir alone; files belong to the user who started it.
     Own(User),
-    /// Nobody else; with a word about it, where that is weaker than it could be.
+    /// No switch, with a note if that weakens the sandbox.
     Nobody(Option<&'static str>),
 }
 
 impl UserArgs {
-    /// Who to become, looked up while that is possible.
+    /// Finds the user to switch to, while lookups are possible.
     pub(crate) fn find(&self) -> Result<Become, Failure> {
         let Some(name) = &self.relinquish_privileges else { return own() };
         let found = User::find(name).map_err(|error| Failure::new(format_args!("-Z {name}: {error}")))?;
@@ -51,7 +51,7 @@ impl UserArgs {
         })
     }
 
-    /// Becomes that user, with nothing else given up.
+    /// Switches to the user and drops nothing else.
     pub(super) fn switch_to(user: &User) -> Result<(), Failure> {
         user.switch_to().map_err(|error| {
             Failure::new(format_args!("-Z {}: {error}", user.name))
@@ -73,7 +73,7 @@ fn own() -> Result<Become, Failure> {
 }
 
 impl Become {
-    /// Who takes packets.
+    /// Returns the user who captures packets.
     pub(super) fn user(&self) -> Option<&User> {
         match self {
             Self::Asked(user) | Self::Own(user) => Some(user),
@@ -81,7 +81,7 @@ impl Become {
         }
     }
 
-    /// Whose files are, if that is not who started us.
+    /// Returns the owner of the files, if it is not the user who started weir.
     pub(crate) fn asked_for(&self) -> Option<&User> {
         match self {
             Self::Asked(user) => Some(user),
@@ -96,7 +96,7 @@ impl Become {
         }
     }
 
-    /// Threads of the sources, which give everything up by themselves, become it too.
+    /// Makes the threads of sources, which drop their privileges themselves, switch as well.
     pub(crate) fn threads_too(&self) {
         self.user().into_iter().for_each(privilege::become_nobody_as);
     }

@@ -1,4 +1,4 @@
-//! `weir ctl`: asks running captures, and gives them other filters.
+//! `weir ctl`: queries running captures and replaces their filters.
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
@@ -19,7 +19,7 @@ use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
 use crate::{json, style};
 
-/// How long a capture may take to answer, and to make a filter.
+/// Longest time for a capture to answer, or to compile a filter.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE_FOR_FILTER: Duration = Duration::from_secs(30);
 
@@ -124,7 +124,7 @@ pub(crate) fn run(args: &CtlArgs) -> Result<(), Failure> {
     }
 }
 
-/// A capture that answers.
+/// A connection to a running capture.
 struct Capture {
     stream: UnixStream,
     path: PathBuf,
@@ -221,7 +221,8 @@ fn exchange(target: &TargetArgs, filter: Option<&Filter>, json: bool) -> Result<
     Ok(())
 }
 
-/// What to ask for the filter to be made there; whether no packet can match it, and no descriptors.
+/// Builds a request for a filter that the capture compiles itself. Returns whether no packet can match it, and no
+/// descriptors.
 fn said(places: &[Place], filter: Option<&Filter>) -> Result<(Ask, bool, Vec<OwnedFd>), Failure> {
     let receivers: Vec<_> = places.iter().map(|place| place.seat.receiver).collect();
     let portable = filter.map(|filter| filter.portable(&receivers)).transpose().map_err(weir::Error::from)?;
@@ -229,7 +230,8 @@ fn said(places: &[Place], filter: Option<&Filter>) -> Result<(Ask, bool, Vec<Own
     Ok((Ask::Filter(portable.map(Box::new)), is_never == Some(true), Vec::new()))
 }
 
-/// What to ask for programs that are made here; the same of them.
+/// Builds a request with programs that are compiled here. Returns the request, whether no packet can match, and the
+/// descriptors.
 fn made(places: &[Place], filter: Option<&Filter>) -> Result<(Ask, bool, Vec<OwnedFd>), Failure> {
     let programs = Place::make_all(places, filter)?;
     let is_never = !programs.is_empty() && programs.iter().all(|program| program.is_never);
@@ -279,7 +281,7 @@ fn set(target: &TargetArgs, name: &str, change: SetChange, text: &str) -> Result
     }
 }
 
-/// Changes the set at all of its places. Each kind of members is counted where most has changed.
+/// Changes the set everywhere. For each kind of members, the largest change counts.
 fn change_all(sets: Vec<(Members, LiveSet)>, change: SetChange) -> Result<Changed, weir::Error> {
     let mut changed: BTreeMap<MemberKind, Changed> = BTreeMap::new();
     for (members, set) in sets {
@@ -294,7 +296,7 @@ fn change_all(sets: Vec<(Members, LiveSet)>, change: SetChange) -> Result<Change
     Ok(Changed { added, removed })
 }
 
-/// The members as in one file.
+/// Joins the members into one text, as in a file.
 fn text_of(members: &[String]) -> Result<String, Failure> {
     let texts = members.iter().map(|member| match member.strip_prefix('@') {
         None => Ok(member.clone()),
@@ -314,7 +316,7 @@ impl From<ChangeArg> for SetChange {
     }
 }
 
-/// All captures that answer.
+/// Returns all captures that answer.
 fn running() -> Vec<Capture> {
     let directories = socket::directories();
     directories.iter().for_each(|directory| socket::sweep(directory));
@@ -380,7 +382,7 @@ impl Capture {
         }
     }
 
-    /// Where the filters are, and whether their programs are made there.
+    /// Returns where the filters are, and whether the capture compiles their programs.
     fn places(&self) -> Result<(Vec<Place>, bool), Failure> {
         self.send(Ask::Places, &[])?;
         match self.receive()? {
@@ -398,7 +400,7 @@ impl Capture {
                 let mut descriptors = descriptors.into_iter();
                 let live = |(seat, labels): (Seat, Vec<SetLabel>)| {
                     let interface = seat.interface;
-                    // Where a descriptor is missing there are fewer sets.
+                    // Missing descriptors shorten the list of sets.
                     let sets = labels.into_iter().zip(descriptors.by_ref());
                     let set = |(label, descriptor)| LiveSet { interface, label, descriptor };
                     (seat, sets.map(set).collect())

@@ -1,13 +1,13 @@
-//! Programs for members of the control group: a process makes them that has kept the privilege to load them.
+//! Builds programs for members of the control group, in a process that keeps the privilege to load them.
 //!
 //! ```text
 //!   member                        capture, confined                  weir-programs
-//!     --- an expression, names --->  --- the same ------------------>  has the places from before the first packet,
-//!                                    <-- programs, descriptors ------  a process of its own for each expression
+//!     --- an expression, names --->  --- the same ------------------>  learns the places before the first packet,
+//!                                    <-- programs, descriptors ------  uses a separate process for each expression
 //!     <-- done -------------------  Exchange::put
 //! ```
 //!
-//! So a member needs no privilege and is given no map, and what a filter does is what its text says.
+//! Members need no privileges and receive no maps, and a filter can do only what its expression says.
 
 use std::fmt::Display;
 use std::io;
@@ -27,30 +27,30 @@ use super::wire;
 use crate::confine::{Needs, confine};
 use crate::failure::Failure;
 
-/// What one expression may take: the kernel's verifier and large sets included.
+/// Limits for one expression, including the kernel's verifier and large sets.
 const LIMITS: Limits = Limits { memory: 1 << 30, seconds: 4 };
-/// How long that may last on a processor that others use, too.
+/// Longest time for this on a busy processor.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The process. One expression at a time.
+/// The process. It handles one expression at a time.
 #[derive(Debug)]
 pub(super) struct Maker {
-    /// `None`: it has not answered, and what it says next would be the answer to another question.
+    /// `None`: it failed to answer in time, so its next message would answer an earlier request.
     stream: Mutex<Option<UnixStream>>,
-    /// Last: dropping it waits for the process, which waits for the stream.
+    /// Last, because dropping it waits for the process, which waits for the stream.
     _process: Forked,
 }
 
-/// What it says.
+/// A message from the process.
 #[derive(Debug, Serialize, Deserialize)]
 enum Said {
-    /// It is confined, has the places and waits.
+    /// It is confined, knows the places and is ready.
     Begun,
     /// One of the programs.
     Program(SentProgram),
-    /// All have been said.
+    /// All programs have been sent.
     All,
-    /// It does not, and why.
+    /// It failed, and why.
     Refused(String),
 }
 
@@ -58,7 +58,7 @@ enum Said {
 type Made = (Vec<SentProgram>, Vec<OwnedFd>);
 
 impl Maker {
-    /// Starts the process, before this one has other threads.
+    /// Starts the process. Must be called before this one has other threads.
     pub(super) fn start() -> Result<Self, Failure> {
         let process = fork_with(SocketType::STREAM, c"weir-programs", |socket| work(&socket.into()));
         let process = process.map_err(|error| not_started(&error))?;
@@ -66,7 +66,7 @@ impl Maker {
         Ok(Self { stream: Mutex::new(Some(stream.into())), _process: process })
     }
 
-    /// Tells it the places, once: it takes no others later. To be called while places can still be had.
+    /// Sends the places, which can be done only once, and while they are still accessible.
     pub(super) fn begin(&self, exchange: &Exchange) -> Result<(), Failure> {
         let said = self.ask(|stream| {
             for place in exchange.places().map_err(io::Error::other)? {
@@ -78,7 +78,7 @@ impl Maker {
         said.map(drop).map_err(|why| not_started(&why))
     }
 
-    /// Makes the programs of this filter.
+    /// Builds the programs of this filter.
     pub(super) fn make(&self, filter: &PortableFilter) -> Result<Vec<Program>, String> {
         let (programs, descriptors) = self.ask(|stream| wire::send(stream, filter, &[]))?;
         SentProgram::received(programs, descriptors).map_err(|failure| failure.message().to_owned())
@@ -106,7 +106,7 @@ fn not_started(why: &dyn Display) -> Failure {
     Failure::new(format_args!("cannot start the process that makes filters for --control-group: {why}"))
 }
 
-/// An answer, until it ends.
+/// Receives a complete answer.
 fn heard(stream: &UnixStream) -> io::Result<Result<Made, String>> {
     let (mut programs, mut descriptors) = (Vec::new(), Vec::new());
     loop {
@@ -122,7 +122,7 @@ fn heard(stream: &UnixStream) -> io::Result<Result<Made, String>> {
     }
 }
 
-/// Makes programs until the capture ends.
+/// Builds programs until the capture ends.
 fn work(stream: &UnixStream) {
     let Some(places) = places(stream) else { return };
     if let Err(failure) = confine(&Needs::to_make(), None) {
@@ -141,7 +141,7 @@ fn work(stream: &UnixStream) {
     }
 }
 
-/// `None`: the capture has not begun.
+/// Receives the places. `None`: the capture did not start.
 fn places(stream: &UnixStream) -> Option<Vec<Place>> {
     let mut places = Vec::new();
     loop {
@@ -154,7 +154,7 @@ fn places(stream: &UnixStream) -> Option<Vec<Place>> {
     }
 }
 
-/// Makes the programs of one filter, and says them.
+/// Builds the programs of one filter and sends them.
 fn make(places: &[Place], filter: &str, to: &UnixStream) {
     let made = || -> Result<Vec<Program>, String> {
         let filter: PortableFilter = serde_json::from_str(filter)
@@ -173,7 +173,7 @@ fn make(places: &[Place], filter: &str, to: &UnixStream) {
     let _nobody_listens = wire::send(to, &last, &[]);
 }
 
-/// Says what the process has made, if it has come to an end with it.
+/// Passes on what the process has built, if it has finished.
 fn pass_on(process: &Forked, to: &UnixStream) -> io::Result<()> {
     let heard_from = UnixStream::from(process.socket().try_clone_to_owned()?);
     let (programs, descriptors) = match heard(&heard_from) {

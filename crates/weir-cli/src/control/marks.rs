@@ -1,7 +1,8 @@
-//! Where in the stream of packets an exchanged filter is marked.
+//! Positions in the packet stream where a filter change is marked.
 //!
-//! What a queue has captured when the change is noticed may have met the filter before; so the mark comes behind all of it.
-//! What was captured meanwhile may stand in front of it: the mark tells the time of the change ([`Change::time`]), which decides.
+//! Packets that a queue had captured when the change was noticed may have met the previous filter, so the mark follows
+//! all of them. Packets captured in the meantime may precede the mark; it contains the time of the change
+//! ([`Change::time`]), which is what counts.
 
 use std::collections::VecDeque;
 
@@ -9,25 +10,25 @@ use weir::Account;
 
 use super::Change;
 
-/// Changes that are not marked yet, the oldest first.
+/// Changes that are not marked yet, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     waiting: VecDeque<(Vec<u64>, Change)>,
 }
 
 impl Marks {
-    /// Takes in a change, with the account of now.
+    /// Adds a change, with the current account.
     pub(crate) fn wait(&mut self, account: &Account, change: Change) {
         let captured = tallies(account).map(|tally| tally.captured).collect();
         self.waiting.push_back((captured, change));
     }
 
-    /// Whether there is one to be marked.
+    /// Returns whether no changes are waiting.
     pub(crate) fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
-    /// The oldest, if everything that was captured before it has been handed over.
+    /// Returns the oldest change, if everything captured before it has been delivered.
     pub(crate) fn due(&mut self, account: &Account) -> Option<Change> {
         let (captured, _) = self.waiting.front()?;
         let handed = tallies(account).map(|tally| tally.delivered + tally.discarded);
@@ -35,7 +36,7 @@ impl Marks {
         if due { self.waiting.pop_front().map(|(_, change)| change) } else { None }
     }
 
-    /// The oldest, be it due or not: nothing more is handed over.
+    /// Returns the oldest change, due or not, when nothing more will be delivered.
     pub(crate) fn last(&mut self) -> Option<Change> {
         self.waiting.pop_front().map(|(_, change)| change)
     }

@@ -1,5 +1,5 @@
-//! What is said over the socket of a running capture. Descriptors beside a message belong to its places or programs, in
-//! their order, as many to each as it says.
+//! Messages on the socket of a running capture. The descriptors that accompany a message belong to its places or
+//! programs in order; each states how many are its own.
 
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
@@ -9,41 +9,41 @@ use weir::filter::{Form, Place, PlaceKind, PortableFilter, Program, Seat, SetLab
 
 use crate::failure::Failure;
 
-/// The version of all this, which changes with the form of anything below, or of what it is made of. Another one is refused.
+/// Version of the protocol. It changes with the format of any message, or of its parts. Other versions are rejected.
 pub(super) const VERSION: u32 = 3;
 
-/// A question. What is asked is of the form [`Ask`] if the version is [`VERSION`], so this is read first.
+/// A request. Its body has the format of [`Ask`] only if the version is [`VERSION`], so the version is read first.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Request<A> {
     pub(super) version: u32,
     pub(super) ask: A,
 }
 
-/// What is asked.
+/// The body of a request.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Ask {
-    /// Who are you?
+    /// Describe the capture.
     About,
     /// The account so far.
     Status,
-    /// Where are the filters?
+    /// List the places of filters.
     Places,
-    /// Put these programs there. `filter`: as files and people are told of it; null: everything is wanted.
+    /// Install these programs. `filter`: its text for files and people; null: no filter.
     Put { filter: Option<String>, programs: Vec<SentProgram> },
-    /// Make programs of this, and put them there; null: everything is wanted.
+    /// Build programs of this filter and install them; null: no filter.
     Filter(Option<Box<PortableFilter>>),
-    /// Which sets can be changed?
+    /// List the sets that can change.
     Sets,
-    /// Who asks is going to change this set. Until it says what has become of that, or goes away, nobody else is answered.
+    /// The client is about to change this set. Nobody else is answered until it reports the result or disconnects.
     Changing { set: String },
-    /// It has been changed: so many members more, and fewer.
+    /// The set has changed, by this many members.
     Changed { added: usize, removed: usize },
-    /// It may have been changed in part, and why not all of it.
+    /// Part of the set may have changed, and why not all of it.
     ChangedInPart { why: String },
 }
 
-/// What is answered.
+/// An answer to a request.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Answer {
@@ -52,21 +52,21 @@ pub(super) enum Answer {
     Status(Box<RawValue>),
     Places {
         places: Vec<SentPlace>,
-        /// Who asks is given no descriptors, and says by [`Ask::Filter`] what is wanted there.
+        /// The client receives no descriptors and must send its filter as [`Ask::Filter`].
         made_here: bool,
     },
     /// The programs are in force.
     Done {
-        /// So long after they were asked for.
+        /// Time from the request to this, in nanoseconds.
         nanoseconds: u64,
-        /// Sets that had been changed, and have the members again with which the programs were made.
+        /// Sets that had been changed and are back to the members in the filter.
         forgotten: Vec<String>,
     },
-    /// So it is.
+    /// Acknowledged.
     Noted,
-    /// Of each interface its name and the sets that can change; a descriptor belongs to each.
+    /// The name of each interface, and its sets that can change, with a descriptor for each.
     Sets(Vec<(Seat, Vec<SetLabel>)>),
-    /// It cannot be done, and why.
+    /// The request failed, and why.
     Refused {
         why: String,
     },
@@ -99,7 +99,7 @@ pub(super) struct SentProgram {
 }
 
 impl SentPlace {
-    /// Where and what it is, and nothing that it is made of.
+    /// Returns the description of a place without its descriptors.
     pub(super) fn described(place: &Place) -> Self {
         Self { descriptors: 0, ..Self::of(place) }
     }
@@ -137,7 +137,7 @@ impl SentProgram {
 }
 
 fn take(descriptors: &mut impl Iterator<Item = OwnedFd>, count: usize) -> Result<Vec<OwnedFd>, Failure> {
-    // Not by the count: that is the other side's word.
+    // Memory is not allocated by the count, which is the peer's claim.
     let taken: Vec<OwnedFd> = descriptors.take(count).collect();
     if taken.len() == count {
         Ok(taken)
@@ -146,7 +146,7 @@ fn take(descriptors: &mut impl Iterator<Item = OwnedFd>, count: usize) -> Result
     }
 }
 
-/// All of them, in their order.
+/// Returns all descriptors in order.
 pub(super) fn borrowed<'a>(each: impl Iterator<Item = &'a Vec<OwnedFd>>) -> Vec<BorrowedFd<'a>> {
     each.flatten().map(OwnedFd::as_fd).collect()
 }

@@ -1,8 +1,8 @@
-//! `--control`: a running capture is asked for its account, and given another filter, over a Unix socket; `weir ctl` asks.
+//! `--control`: a running capture reports its account and accepts another filter over a Unix socket, for `weir ctl`.
 //!
-//! Threads of their own answer, and exchange the filter themselves: the loop that takes packets is neither asked nor held up.
-//! It finds what has been exchanged when it comes round, and marks it in the file; and who asks for the account waits until it has
-//! come round.
+//! Separate threads answer requests and replace the filter themselves, so the loop that receives packets is never
+//! interrupted. On its next round, the loop finds the replaced filter and marks it in the file. A request for the
+//! account waits for that round.
 
 mod client;
 mod maker;
@@ -34,9 +34,9 @@ use crate::failure::Failure;
 use crate::json::Summary;
 use crate::style;
 
-/// Between two copies of the account.
+/// Time between two copies of the account.
 const PERIOD: Duration = Duration::from_secs(1);
-/// The same while somebody asks for it: whoever asks without a pause takes no more of the loop's time than this.
+/// Time between copies while there are requests, which limits the load that constant requests put on the loop.
 const PACE: Duration = Duration::from_millis(20);
 
 #[derive(Debug, Args)]
@@ -60,7 +60,8 @@ pub(crate) struct ControlArgs {
 }
 
 impl ControlArgs {
-    /// Takes the socket; nobody is answered yet. Done before the capture opens, and before there are threads. Says so where the usual places cannot be had.
+    /// Creates the socket, which is not served yet. Must be called before the capture opens and before there are
+    /// threads. Prints a message if the default locations are not available.
     pub(crate) fn listen(&self) -> Result<Option<Listening>, Failure> {
         if self.no_control {
             return Ok(None);
@@ -89,13 +90,13 @@ impl ControlArgs {
     }
 }
 
-/// The number of a group.
+/// Returns the ID of a group.
 fn group_of(name: &str) -> Result<u32, Failure> {
     let found = weir_sys::user::group(name).map_err(Failure::new)?;
     found.ok_or_else(|| Failure::usage(format!("there is no group `{name}`")).hint("getent group lists them"))
 }
 
-/// The socket is there.
+/// A socket that is not served yet.
 #[derive(Debug)]
 pub(crate) struct Listening {
     listener: UnixListener,
@@ -104,7 +105,7 @@ pub(crate) struct Listening {
     maker: Option<Maker>,
 }
 
-/// A socket that goes with the capture.
+/// A socket file that is removed at the end of the capture.
 #[derive(Debug)]
 pub(crate) struct Removed(pub(crate) PathBuf);
 
@@ -115,22 +116,22 @@ impl Drop for Removed {
 }
 
 impl Listening {
-    /// Where.
+    /// Returns the path of the socket.
     pub(crate) fn path(&self) -> &Path {
         &self.path.0
     }
 
-    /// Says where.
+    /// Prints the path of the socket.
     pub(crate) fn say(&self) {
         style::say(format_args!("control: {}", self.path().display()));
     }
 
-    /// Tells who makes filters where they go, while privileges are still there.
+    /// Passes the places of filters to the process that builds them, while privileges are still available.
     pub(crate) fn prepare(&self, exchange: &Exchange) -> Result<(), Failure> {
         self.maker.as_ref().map_or(Ok(()), |maker| maker.begin(exchange))
     }
 
-    /// Starts the threads that answer, for `command`.
+    /// Starts the threads that serve `command`.
     pub(crate) fn serve(
         self,
         command: &'static str,
@@ -167,15 +168,15 @@ impl Listening {
     }
 }
 
-/// An account, as who asks for it is told.
+/// An account, as reported to clients.
 pub(crate) trait Told: fmt::Debug + Send + Sync {
-    /// The interfaces.
+    /// Returns the interface names.
     fn interfaces(&self) -> Vec<String>;
-    /// The filter.
+    /// Returns the filter.
     fn filter(&self) -> Option<String>;
-    /// The file that is written.
+    /// Returns the output file.
     fn file(&self) -> Option<String>;
-    /// All of it.
+    /// Returns the whole account.
     fn json(&self) -> serde_json::Result<Box<RawValue>>;
 }
 
@@ -197,27 +198,27 @@ impl Told for Summary {
     }
 }
 
-/// What of the filter has changed.
+/// A change of the filter.
 #[derive(Clone, Debug)]
 pub(crate) struct Change {
-    /// Nanoseconds since the Unix epoch. No packet whose time stamp is later has met what was before.
+    /// Nanoseconds since the Unix epoch. No packet with a later timestamp has met the previous filter.
     pub(crate) time: u64,
-    /// Who has asked for it, if it was a member of the group.
+    /// The group member who requested it, if it was one.
     pub(crate) by: Option<Uid>,
-    /// What.
+    /// The kind of change.
     pub(crate) what: What,
 }
 
-/// What can change.
+/// The kinds of change.
 #[derive(Clone, Debug)]
 pub(crate) enum What {
-    /// Another filter has come into force, as files and people are told; `None`: everything is wanted.
+    /// Another filter is in force, described for files and people; `None`: no filter.
     Filter(Option<String>),
-    /// Another filter was to come into force and was not taken everywhere, and why; where it was it is gone again.
+    /// Not every interface accepted a new filter, and why; it was removed from the others.
     NotTaken { filter: Option<String>, why: String },
-    /// Members of a set have come and gone.
+    /// Members of a set were added or removed.
     Set { name: String, added: usize, removed: usize },
-    /// Some of those may have come and gone that should have, and why not all of them.
+    /// Some of the changes to a set may have been made, and why not all of them.
     SetInPart { name: String, why: String },
 }
 
@@ -245,28 +246,28 @@ impl fmt::Display for What {
     }
 }
 
-/// What is being answered.
+/// A control socket that is being served.
 #[derive(Debug)]
 pub(crate) struct Control {
     shared: Arc<Shared>,
-    /// When the last copy of the account was.
+    /// Time of the last copy of the account.
     published: Instant,
-    /// So many questions have had a copy that is newer than they are.
+    /// Number of requests that are older than the last copy.
     answered: u64,
-    /// And will have with the next one.
+    /// The value of `answered` after the next copy.
     answering: u64,
     _path: Removed,
 }
 
 impl Control {
-    /// When the account is wanted next.
+    /// Returns when the next account is due.
     pub(crate) fn due(&self) -> Instant {
         let nobody_waits = self.shared.asked.load(Ordering::SeqCst) == self.answered;
         self.published + if nobody_waits { PERIOD } else { PACE }
     }
 
-    /// Whether the account is wanted now. One that is taken from here on has all that was there before whoever waits for it has
-    /// asked.
+    /// Returns whether an account is due. An account taken after this call includes everything that happened before the
+    /// requests that wait for it.
     pub(crate) fn is_due(&mut self, now: Instant) -> bool {
         let due = now >= self.due();
         if due {
@@ -275,7 +276,7 @@ impl Control {
         due
     }
 
-    /// Answers with this account from now on.
+    /// Replaces the account for later answers.
     pub(crate) fn publish(&mut self, now: Instant, account: impl Told + 'static) {
         (self.published, self.answered) = (now, self.answering);
         let latest = Latest { account: Arc::new(account), answered: self.answered };
@@ -283,12 +284,12 @@ impl Control {
         self.shared.published.notify_all();
     }
 
-    /// Waits until of each change that somebody has been told of [`Control::changes`] can tell.
+    /// Waits until [`Control::changes`] includes every change that a client knows of.
     pub(crate) fn settle(&self) {
         drop(self.shared.settling.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// What has been exchanged since the last call, the oldest first.
+    /// Returns the changes since the last call, oldest first.
     pub(crate) fn changes(&self) -> Vec<Change> {
         std::mem::take(&mut *self.shared.changes.lock().unwrap_or_else(PoisonError::into_inner))
     }

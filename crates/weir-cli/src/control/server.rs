@@ -1,5 +1,5 @@
-//! Answers who asks: root and the owner on a thread of their own, members of the group on another, one after the other. Of two who
-//! change filters or sets one waits; a member makes way.
+//! Answers clients: root and the owner on one thread, members of the group on another, one client at a time. Only one
+//! client can change filters or sets at a time; a member gives way to root and the owner.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -24,52 +24,52 @@ use super::message::{About, Answer, Ask, Request, SentPlace, SentProgram, VERSIO
 use super::{Change, Told, What, wire};
 use crate::failure::Failure;
 
-/// How long somebody may take to send or receive a piece of a message, and to ask at all.
+/// Longest time for a client to start a request, or to send or receive part of a message.
 const PATIENCE: Duration = Duration::from_millis(500);
-/// How long one connection may last, and one of a member, for whom others wait.
+/// Longest duration of a connection, and of one from a member, since other members wait for it.
 const LONGEST: Duration = Duration::from_secs(60);
 const LONGEST_OF_MEMBER: Duration = Duration::from_secs(10);
-/// Between two changes by members: each is a line in log and file.
+/// Time between two changes by members: each adds a line to the log and the file.
 const PACE: Duration = Duration::from_millis(100);
-/// Members who wait for an answer; others are not answered.
+/// Most members that wait for an answer; others are turned away.
 pub(super) const WAITING: usize = 32;
-/// How long who asks for the account waits for one that is newer than the question. The loop comes round in a quarter of a second,
-/// unless it is held up.
+/// Longest wait for an account that is newer than the request. The loop takes at most a quarter of a second per round
+/// unless it is delayed.
 const FRESH: Duration = Duration::from_millis(400);
-/// What a packet takes in a program, and far more, where it cannot be waited for.
+/// Replaces waiting for programs to finish, if that is not possible: far longer than a packet spends in a program.
 const UNSETTLED: Duration = Duration::from_millis(20);
-/// What somebody says of a filter or a change goes into logs, files and accounts: so many bytes of it, as much as the label of an
-/// honest filter has, and more.
+/// Longest text from a client that is copied to logs, files and accounts, in bytes. The label of any genuine filter is
+/// shorter.
 const LONGEST_WORD: usize = 8 << 10;
-/// After an error of `accept` that may last, such as too many open files.
+/// Pause after an error of `accept` that may persist, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What the thread shares with the loop that takes packets. Locks are held to move a pointer.
+/// State shared with the loop that receives packets. Locks are held only to move a pointer.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) command: &'static str,
     pub(super) file: Option<String>,
     pub(super) exchange: Exchange,
-    /// Who may ask, beside root.
+    /// User who may connect besides root.
     pub(super) owner: Uid,
-    /// Who makes filters for members of a group; `None`: those may not ask.
+    /// Builds filters for members of a group; `None`: members may not connect.
     pub(super) maker: Option<Maker>,
-    /// Whoever changes filters or sets holds it.
+    /// Held while changing filters or sets.
     pub(super) turn: Mutex<()>,
-    /// The member who is being answered.
+    /// Connection of the member who is being answered.
     pub(super) member: Mutex<Option<UnixStream>>,
     pub(super) latest: Mutex<Latest>,
-    /// There is another one.
+    /// Notified when there is a new account.
     pub(super) published: Condvar,
-    /// How often it was asked for.
+    /// Number of requests for the account.
     pub(super) asked: AtomicU64,
-    /// What has been exchanged and is not marked in the file yet.
+    /// Changes that are not marked in the file yet.
     pub(super) changes: Mutex<Vec<Change>>,
-    /// Held while somebody has been told of a change that is not among these yet.
+    /// Held while a client has been told of a change that is not in `changes` yet.
     pub(super) settling: Mutex<()>,
-    /// The filter that is in force.
+    /// The filter in force.
     pub(super) filter: Mutex<Option<String>>,
-    /// Its sets whose members are others than those with which it was made.
+    /// Its sets whose members differ from those in the filter.
     pub(super) touched: Mutex<BTreeSet<String>>,
 }
 
@@ -77,15 +77,15 @@ pub(super) struct Shared {
 #[derive(Debug)]
 pub(super) struct Latest {
     pub(super) account: Arc<dyn Told>,
-    /// So many questions were asked before it was taken.
+    /// Number of requests made before it was taken.
     pub(super) answered: u64,
 }
 
-/// Answers until the process ends: root and the owner. Others go to `members`, as many as have room there.
+/// Serves root and the owner until the process ends. Other clients are passed to `members`, as long as it has room.
 pub(super) fn run(listener: &UnixListener, shared: &Shared, members: Option<&SyncSender<(UnixStream, Uid)>>) {
     loop {
         match listener.accept() {
-            // What goes wrong with one who asks is for that one to see.
+            // Errors on a connection concern only its client.
             Ok((stream, _)) => drop(take(stream, shared, members)),
             Err(_) => thread::sleep(PAUSE),
         }
@@ -101,12 +101,12 @@ fn take(
     if peer.is_root() || peer == shared.owner {
         return serve(stream, shared, None);
     }
-    // Whoever may connect is a member: the socket's mode has let nobody else.
+    // Whoever can connect is a member, because the socket's mode excludes all others.
     let _too_many = members.map(|members| members.try_send((stream, peer)));
     Ok(())
 }
 
-/// Answers members until the process ends.
+/// Serves members until the process ends.
 pub(super) fn run_for_members(members: &Receiver<(UnixStream, Uid)>, shared: &Shared) {
     for (stream, peer) in members {
         let may_be_shut = stream.try_clone().ok();
@@ -128,7 +128,7 @@ fn serve(stream: UnixStream, shared: &Shared, member: Option<Uid>) -> io::Result
     ended
 }
 
-/// What is asked, or why it cannot be told.
+/// Returns the request, or the reason why it cannot be decoded.
 fn understood(Request { version, ask }: Request<Box<RawValue>>) -> Result<Ask, String> {
     if version != VERSION {
         let process = std::process::id();
@@ -140,7 +140,7 @@ fn understood(Request { version, ask }: Request<Box<RawValue>>) -> Result<Ask, S
     serde_json::from_str(ask.get()).map_err(|error| format!("a question that it does not know: {error}"))
 }
 
-/// As much of it as is told further, in one line: of a second one nobody would know who has said it.
+/// Shortens a text from a client to one line of limited length. A second line could pass for weir's own.
 fn shortened(word: &str) -> String {
     let mut word = word.replace(char::is_control, " ");
     if word.len() > LONGEST_WORD {
@@ -150,13 +150,13 @@ fn shortened(word: &str) -> String {
     word
 }
 
-/// What is said with one who asks.
+/// A conversation with a client.
 struct Talk<'a> {
     stream: UnixStream,
     shared: &'a Shared,
-    /// Who it is, unless it is root or who captures: both may write to the capture's maps anyway.
+    /// The client, unless it is root or the capture's user, both of whom may write to the capture's maps anyway.
     member: Option<Uid>,
-    /// The set that is being changed, and the turn to do so.
+    /// The set that is being changed, and the lock to do so.
     changing: Option<(String, MutexGuard<'a, ()>)>,
 }
 
@@ -173,13 +173,13 @@ impl<'a> Talk<'a> {
                 Ok(ask) => self.answer(ask, descriptors)?,
                 Err(why) => return self.say(&Answer::Refused { why }),
             }
-            // To make a program of a long filter, or to change a large set, takes its time.
+            // Building a program for a long filter, or changing a large set, takes time.
             patience = until.saturating_duration_since(Instant::now());
         }
         Ok(())
     }
 
-    /// The turn to change filters and sets. A member who has it loses it to others.
+    /// Acquires the lock to change filters and sets. A member who holds it loses it to root and the owner.
     fn turn(&self) -> MutexGuard<'a, ()> {
         match self.shared.turn.try_lock() {
             Ok(turn) => return turn,
@@ -194,7 +194,7 @@ impl<'a> Talk<'a> {
         self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// This is so from now on, as [`Shared::changed`].
+    /// Records a change, as [`Shared::changed`] does.
     fn changed<T>(&self, what: What, told: impl FnOnce() -> T) -> T {
         let told = self.shared.changed(what, self.member, told);
         if self.member.is_some() {
@@ -262,7 +262,7 @@ impl<'a> Talk<'a> {
             },
             Ask::Changing { set } => match shared.has_set(&set) {
                 Ok(true) => {
-                    // One at a time: who holds the turn may not wait for it.
+                    // One at a time: a client that holds the lock must not wait for it.
                     if let Some((name, _)) = &mut self.changing {
                         *name = set;
                     } else {
@@ -291,7 +291,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Puts programs of `filter` in place, which are made for that.
+    /// Builds the programs of `filter` and installs them.
     fn filter(&self, filter: Option<Box<PortableFilter>>) -> (Result<Answer, Failure>, Option<What>) {
         let made = match &filter {
             None => self
@@ -311,10 +311,10 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// Puts programs in place. What has changed by that, if anything has.
+    /// Installs programs. Also returns the resulting change, if there is one.
     fn put(&self, filter: Option<String>, programs: &[Program]) -> (Result<Answer, Failure>, Option<What>) {
         let shared = self.shared;
-        // Who is changing a set has the turn already.
+        // A client that is changing a set holds the lock already.
         let _turn = self.changing.is_none().then(|| self.turn());
         let begun = Instant::now();
         match shared.exchange.put(programs) {
@@ -332,7 +332,7 @@ impl<'a> Talk<'a> {
         }
     }
 
-    /// The set that was being changed is no more; `what` has become of it.
+    /// Ends the change of a set; `what` makes its result.
     fn end_changing(&mut self, what: impl FnOnce(String) -> What) -> Option<What> {
         let (name, _turn) = self.changing.take()?;
         self.shared.touch(&name);
@@ -345,7 +345,7 @@ impl Shared {
         Arc::clone(&self.latest.lock().unwrap_or_else(PoisonError::into_inner).account)
     }
 
-    /// The account as it is after this was called; the last one, if the loop does not come round.
+    /// Returns an account taken after this call, or the last one if the loop is delayed.
     fn fresh(&self) -> Arc<dyn Told> {
         let question = self.asked.fetch_add(1, Ordering::SeqCst) + 1;
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -365,25 +365,26 @@ impl Shared {
         }
     }
 
-    /// Whether a filter in force has such a set. Of others nothing is noted, or whoever asks could fill memory and log with names.
+    /// Returns whether a filter in force has this set. Changes to other names are ignored, or a client could fill
+    /// memory and logs with names.
     fn has_set(&self, name: &str) -> Result<bool, weir::Error> {
         let seats = self.exchange.sets()?;
         Ok(seats.iter().flat_map(|(_, sets)| sets).any(|set| set.label.name == name))
     }
 
-    /// This set has not the members any more with which the filter was made.
+    /// Records that the set's members differ from those in the filter.
     fn touch(&self, set: &str) {
         self.touched.lock().unwrap_or_else(PoisonError::into_inner).insert(set.to_owned());
     }
 
-    /// Another filter is there: its sets, if they had been changed.
+    /// Clears the records of changed sets for a new filter, and returns those of its sets that had been changed.
     fn forget(&self, sets: &BTreeSet<&str>) -> Vec<String> {
         let touched = std::mem::take(&mut *self.touched.lock().unwrap_or_else(PoisonError::into_inner));
         touched.into_iter().filter(|set| sets.contains(set.as_str())).collect()
     }
 
-    /// This is so from now on, and who asked for it is `told`. The time is taken when no packet is in a program that was there
-    /// before: one that has met it has its time stamp by then.
+    /// Records a change after its client is `told`. The time is taken when no packet is in a previous program any more;
+    /// a packet that has met one has its timestamp by then.
     fn changed<T>(&self, what: What, by: Option<Uid>, told: impl FnOnce() -> T) -> T {
         let _settling = self.settling.lock().unwrap_or_else(PoisonError::into_inner);
         if let What::Filter(filter) = &what {

@@ -1,5 +1,5 @@
-//! Where the socket of a running capture is: `/run/weir/PID.sock`, under `$XDG_RUNTIME_DIR` for others than root, and for a service
-//! in the directory that its manager has made for it, which is below `/run/weir`.
+//! Location of a running capture's socket: `/run/weir/PID.sock`, or below `$XDG_RUNTIME_DIR` for users other than root.
+//! A service uses the directory created by its service manager, below `/run/weir`.
 
 use std::fs::{self, DirBuilder, File, Permissions};
 use std::io;
@@ -19,16 +19,16 @@ use rustix::net::{
     socket_with,
 };
 
-/// The system's directory.
+/// The system-wide directory.
 const SYSTEM: &str = "/run/weir";
-/// How long another may take to sweep a directory, or to replace a socket.
+/// Longest wait for another process to clean up a directory, or to replace a socket.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Between two looks whether it has.
+/// Time between two attempts.
 const PAUSE: Duration = Duration::from_millis(2);
-/// Who ask at a time, before they are answered.
+/// Most connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
-/// The directories in which a capture of this user may have its socket, the best first.
+/// Returns the directories in which a capture of this user may put its socket, best first.
 fn homes() -> Vec<PathBuf> {
     let named = |variable: &str| {
         let path = PathBuf::from(std::env::var_os(variable)?);
@@ -36,14 +36,14 @@ fn homes() -> Vec<PathBuf> {
     };
     let own = named("XDG_RUNTIME_DIR").map(|base| base.join("weir"));
     let system = Some(PathBuf::from(SYSTEM));
-    // What systemd.exec(5) calls RuntimeDirectory=; where it names several, none of them is ours alone.
+    // RuntimeDirectory= in systemd.exec(5). If it names several, none of them belongs to weir alone.
     let service = named("RUNTIME_DIRECTORY").filter(|path| path.starts_with(SYSTEM) && path.is_dir());
     let homes =
         if rustix::process::geteuid().is_root() { [service, system, own] } else { [service, own, system] };
     homes.into_iter().flatten().collect()
 }
 
-/// The directories in which captures have their sockets, that of this user first.
+/// Returns the directories in which captures have their sockets, those of this user first.
 pub(super) fn directories() -> Vec<PathBuf> {
     let mut all = homes();
     let entries = fs::read_dir(SYSTEM).into_iter().flatten().flatten();
@@ -55,12 +55,13 @@ pub(super) fn directories() -> Vec<PathBuf> {
     all
 }
 
-/// The socket of process `process`, were it in `directory`.
+/// Returns the path that the socket of `process` would have in `directory`.
 pub(super) fn of_process(directory: &Path, process: u32) -> PathBuf {
     directory.join(format!("{process}.sock"))
 }
 
-/// Listens at the usual place, for the owner, and for `group` if there is one. Where that cannot be: the first place, and why.
+/// Listens at the default location, for the owner and an optional `group`. If that fails, returns the first location
+/// and the error.
 pub(super) fn listen_somewhere(group: Option<u32>) -> Result<(UnixListener, PathBuf), (PathBuf, io::Error)> {
     let mut why = None;
     for directory in homes() {
@@ -75,18 +76,19 @@ pub(super) fn listen_somewhere(group: Option<u32>) -> Result<(UnixListener, Path
     Err(why.expect("there is one place at least"))
 }
 
-/// Listens at `path`, for the owner alone, and for `group` if there is one. A socket on which nobody listens any more is replaced.
+/// Listens at `path`, for the owner and an optional `group`. Replaces a socket that nobody listens on.
 ///
-/// It is made elsewhere and moved: who finds it at `path` finds it with its mode and listened on, or would take it for one
-/// that was left. Others may be able to rename what is in the directory, or the directory itself; so that is held, and the
-/// socket is made inside of another one that nobody else may write to.
+/// The socket is created elsewhere and then moved. A client that finds it at `path` must find it with its final mode
+/// and listening, or it would take it for a leftover. Others may be able to rename files in the directory, or the
+/// directory itself. So the directory is held open, and the socket is created in a subdirectory that nobody else may
+/// write to.
 pub(crate) fn listen(path: &Path, group: Option<u32>) -> io::Result<UnixListener> {
     listen_as(path, std::process::id(), group)
 }
 
-/// The same for process `process`.
+/// Listens as process `process`.
 fn listen_as(path: &Path, process: u32, group: Option<u32>) -> io::Result<UnixListener> {
-    // Through a held directory the way is short, but not for who asks.
+    // The path through a held directory is short, but clients need one that fits an address.
     SocketAddrUnix::new(path)?;
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
     let directory = Held::open(path.parent().unwrap_or(path), OFlags::empty())?;
@@ -94,7 +96,7 @@ fn listen_as(path: &Path, process: u32, group: Option<u32>) -> io::Result<UnixLi
     let cradle = directory.join(format!(".{process}"));
     let _of_a_process_that_was_killed = remove_cradle(&cradle);
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-    // A file that is made by `bind` has the mode of the socket: at no moment may others write to it.
+    // `bind` creates a file with the socket's mode, so others can never write to it.
     fchmod(&socket, Mode::RUSR | Mode::WUSR)?;
     DirBuilder::new().mode(0o700).create(&cradle)?;
     let moved = (|| {
@@ -120,10 +122,10 @@ fn listen_as(path: &Path, process: u32, group: Option<u32>) -> io::Result<UnixLi
     moved.map(|()| socket.into())
 }
 
-/// What a socket is called until it is moved.
+/// Name of a socket until it is moved.
 const UNBORN: &str = "socket";
 
-/// Removes the directory in which a socket was made, and what it may hold. One that somebody else has put there stays.
+/// Removes the directory in which a socket was created, and its contents. A directory of another user stays.
 fn remove_cradle(cradle: &Path) -> io::Result<()> {
     let ours = Held::open(cradle, OFlags::NOFOLLOW)?;
     if ours.is_ours_alone()? {
@@ -133,17 +135,17 @@ fn remove_cradle(cradle: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// A directory that stays the same one, whatever is renamed meanwhile.
+/// A directory that stays the same even if it is renamed.
 #[derive(Debug)]
 struct Held {
     directory: OwnedFd,
-    /// The way to it, through the descriptor.
+    /// Path to it through the descriptor.
     path: PathBuf,
 }
 
 impl Held {
     fn open(path: &Path, flags: OFlags) -> io::Result<Self> {
-        // Of a path without a directory the parent is empty.
+        // A relative path without a directory has an empty parent.
         let path = if path.as_os_str().is_empty() { Path::new(".") } else { path };
         let flags = flags | OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let directory = open(path, flags, Mode::empty())?;
@@ -164,7 +166,7 @@ impl Held {
     }
 }
 
-/// A connection to who listens at `path`. Does not wait for one who has no time to take it: `EAGAIN`.
+/// Connects to the listener at `path`. Does not wait for a busy one: `EAGAIN`.
 pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
     let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None)?;
@@ -173,9 +175,10 @@ pub(super) fn connect(path: &Path) -> io::Result<UnixStream> {
     Ok(socket.into())
 }
 
-/// Keeps others from finding a socket left in a directory, and from removing what has taken its place since, until it is dropped.
+/// A lock that keeps others from cleaning up a socket in a directory, or removing its replacement, until it is dropped.
 ///
-/// It is on a file that nobody but its owner can open: whoever may open a directory may lock it, and hold that for ever.
+/// It is taken on a file that only its owner can open. Anyone who can open a directory could lock it and hold the lock
+/// forever.
 #[derive(Debug)]
 struct Lock {
     path: PathBuf,
@@ -195,7 +198,7 @@ impl Lock {
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
             }
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
-                // Whoever had it before has removed the file.
+                // The previous holder has removed the file.
                 Ok(()) if fs::symlink_metadata(&path).map_or(0, |there| there.ino()) != found.ino() => {}
                 Ok(()) => return Ok(Self { path, _file: file }),
                 Err(Errno::WOULDBLOCK) if Instant::now() < until => thread::sleep(PAUSE),
@@ -211,13 +214,13 @@ impl Lock {
 
 impl Drop for Lock {
     fn drop(&mut self) {
-        // While it is locked: who has opened the file meanwhile sees that it is not the one that is there.
+        // Removed while it is locked: a process that has opened it notices that it is not the current file.
         let _gone_already = fs::remove_file(&self.path);
     }
 }
 
-/// Removes the sockets of captures that were killed, as far as they are ours: a lock of root's in a service's directory would be in
-/// the way of the service.
+/// Removes the sockets of killed captures, but only in our own directory: a lock file owned by root in a service's
+/// directory would block the service.
 pub(super) fn sweep(directory: &Path) {
     let Ok(directory) = Held::open(directory, OFlags::empty()) else { return };
     if sockets(&directory.path).is_empty() || !directory.is_ours().is_ok_and(|ours| ours) {
@@ -231,7 +234,7 @@ pub(super) fn sweep(directory: &Path) {
     }
 }
 
-/// The sockets in `directory`, in the order of their names.
+/// Returns the sockets in `directory`, sorted by name.
 pub(super) fn sockets(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.path()).filter(|path| is_socket(path)).collect();
@@ -244,7 +247,7 @@ fn is_socket(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok_and(|data| data.file_type().is_socket())
 }
 
-/// A socket on which nobody listens.
+/// Returns whether `path` is a socket that nobody listens on.
 fn is_left(path: &Path) -> bool {
     is_socket(path) && connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
@@ -302,11 +305,11 @@ mod tests {
         let path = directory.path().join("1.sock");
         let start = Barrier::new(2);
         for _ in 0..2000 {
-            // Nobody has ever listened: a child that another test is just starting may have copies of what listens here.
+            // Without ever listening: a child that another test is starting may hold a copy of a listening descriptor.
             let left = socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None);
             let address = SocketAddrUnix::new(&path).expect("a short path");
             bind(left.expect("a socket"), &address).expect("nothing is there");
-            // Each in a name of its own, as processes would.
+            // Each under a different name, as separate processes would use.
             let listeners = thread::scope(|scope| {
                 let one = |number: u32| {
                     let (path, start) = (&path, &start);
@@ -356,7 +359,7 @@ mod tests {
         assert_eq!(error.kind(), io::ErrorKind::TimedOut);
         drop(held);
         assert_eq!(fs::read_dir(directory.path()).expect("a directory").count(), 0);
-        // One that others may open, and so hold, is not locked at all.
+        // A file that others may open, and so hold, is not used as a lock.
         fs::write(directory.path().join(".lock"), "").expect("writes");
         let _heard = listen(&directory.path().join("1.sock"), None).expect_err("not ours alone");
     }
@@ -374,7 +377,7 @@ mod tests {
         thread::scope(|scope| {
             let renames = scope.spawn(|| {
                 while !over.load(Ordering::Relaxed) {
-                    // Under the name of what is made, in the place of the directory in which it is.
+                    // Under the name of the new directory, in place of the directory that contains it.
                     let _there_already = std::os::unix::fs::symlink(path("victim"), trap.join(".7"));
                     let both = (path("wanted"), path("trap"));
                     renameat_with(CWD, &both.0, CWD, &both.1, RenameFlags::EXCHANGE).expect("exchanges");

@@ -1,4 +1,4 @@
-//! Messages over a Unix socket: a length of four bytes, then JSON, and descriptors beside the first byte.
+//! Messages over a Unix socket: a four-byte length, then JSON. Descriptors accompany the first byte.
 
 use std::io::{self, IoSlice, IoSliceMut, Read, Write};
 use std::mem::MaybeUninit;
@@ -15,12 +15,12 @@ use serde::de::DeserializeOwned;
 
 /// Longest message: an account of some thousand queues.
 const LONGEST: usize = 4 << 20;
-/// How long a whole message may take, in however many pieces it comes or goes.
+/// Longest time for a whole message, in any number of pieces.
 const WHOLE: Duration = Duration::from_secs(5);
-/// Most descriptors beside a message (`SCM_MAX_FD` is 253).
+/// Most descriptors per message (`SCM_MAX_FD` is 253).
 const MOST_DESCRIPTORS: usize = 128;
 
-/// A stream that takes part in a message until its time is over.
+/// A stream with a deadline for the current message.
 struct Timed<'a> {
     stream: &'a UnixStream,
     until: Instant,
@@ -52,7 +52,7 @@ impl Write for Timed<'_> {
     }
 }
 
-/// Sends one message.
+/// Sends a message.
 pub(super) fn send(
     stream: &UnixStream,
     message: &impl Serialize,
@@ -74,7 +74,7 @@ pub(super) fn send(
     timed.write_all(&text)
 }
 
-/// Receives one message. `None`: the other side has closed.
+/// Receives a message. `None`: the peer has closed the connection.
 pub(super) fn receive<T: DeserializeOwned>(stream: &UnixStream) -> io::Result<Option<(T, Vec<OwnedFd>)>> {
     let mut length = [0; 4];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MOST_DESCRIPTORS))];
@@ -101,7 +101,7 @@ pub(super) fn receive<T: DeserializeOwned>(stream: &UnixStream) -> io::Result<Op
         return Err(wrong("a message that is too long"));
     }
     let mut text = Vec::new();
-    // Not so much memory as is announced, but as much as comes.
+    // Memory is allocated for the bytes that arrive, not for the announced length.
     timed.take(length as u64).read_to_end(&mut text)?;
     if text.len() < length {
         return Err(wrong("a message that breaks off"));

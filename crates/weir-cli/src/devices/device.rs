@@ -1,4 +1,4 @@
-//! An interface as the kernel and its driver describe it: gathered once, then printed as a line, a page or JSON.
+//! An interface as described by the kernel and its driver, for output as a line, a page or JSON.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,15 +13,15 @@ use weir_sys::{address, link, packet};
 use super::programs::{self, Program};
 use crate::failure::Failure;
 
-/// One interface. What the kernel or the driver does not tell is null.
+/// An interface. Values that the kernel or the driver does not report are null.
 #[derive(Debug, Serialize)]
 pub(crate) struct Device {
     pub(crate) name: String,
-    /// The network namespace in which it is, as the user calls it; `None`: that of this process.
+    /// Its network namespace, by the user's name for it; `None`: that of this process.
     #[serde(skip)]
     pub(crate) netns: Option<String>,
     pub(crate) index: u32,
-    /// What makes it, if that is software: `veth`, `bridge`, ... .
+    /// Its kind, if it is implemented in software: `veth`, `bridge`, ...
     pub(crate) kind: Option<String>,
     pub(crate) up: bool,
     pub(crate) carrier: bool,
@@ -30,14 +30,14 @@ pub(crate) struct Device {
     pub(crate) full_duplex: Option<bool>,
     pub(crate) mtu: u32,
     pub(crate) mac: Option<String>,
-    /// With the length of the network's prefix.
+    /// With prefix length.
     pub(crate) addresses: Vec<String>,
     pub(crate) driver: Option<Driver>,
     pub(crate) numa_node: Option<u32>,
     pub(crate) queues: Queues,
     pub(crate) rings: Option<RingSizes>,
     pub(crate) rss: Option<Spread>,
-    /// Null where the kernel is older than Linux 6.3.
+    /// Null before Linux 6.3.
     pub(crate) xdp: Option<Xdp>,
     pub(crate) programs: Vec<Program>,
     pub(crate) time_stamping: Option<Stamps>,
@@ -46,14 +46,14 @@ pub(crate) struct Device {
     pub(crate) offloads: BTreeMap<String, Offload>,
     /// The bridge or bond that it belongs to.
     pub(crate) master: Option<String>,
-    /// How many ask for promiscuous mode.
+    /// Number of users of promiscuous mode.
     pub(crate) promiscuity: u32,
-    /// The network namespace, as `readlink /proc/self/ns/net` has it.
+    /// The network namespace, as shown by `readlink /proc/self/ns/net`.
     pub(crate) namespace: Option<String>,
-    /// Bytes that a packet socket may have for filters (`net.core.optmem_max`); null where this namespace does not tell.
+    /// Most bytes for filters of a packet socket (`net.core.optmem_max`); null if not readable in this namespace.
     pub(crate) filter_room: Option<u64>,
     pub(crate) auto: Auto,
-    /// What was kept from this user, and what it takes to see it.
+    /// Information that this user may not see, and the privileges that are required to see it.
     pub(crate) not_told: Vec<String>,
 }
 
@@ -62,28 +62,28 @@ pub(crate) struct Driver {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) firmware: String,
-    /// The bus that the device sits on, if any: `pci`, `virtio`, `usb`, ... .
+    /// The bus of the device, if any: `pci`, `virtio`, `usb`, ...
     pub(crate) bus: Option<String>,
-    /// Its name there.
+    /// Name of the device on the bus.
     pub(crate) bus_device: Option<String>,
-    /// Where the driver says that it is; may be empty.
+    /// Bus address according to the driver; may be empty.
     pub(crate) bus_address: String,
 }
 
-/// Receive and transmit queues; those that serve both count as each.
+/// Numbers of receive and transmit queues; combined queues count as both.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct Queues {
     pub(crate) rx: u32,
     pub(crate) tx: u32,
-    /// Of both, those that are one.
+    /// Queues for both directions.
     pub(crate) combined: u32,
-    /// Null where the driver does not tell.
+    /// Null if the driver does not report it.
     pub(crate) max_rx: Option<u32>,
     pub(crate) max_tx: Option<u32>,
     pub(crate) max_combined: Option<u32>,
 }
 
-/// Descriptors of each queue's ring.
+/// Numbers of descriptors in each queue's ring.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct RingSizes {
     pub(crate) rx: u32,
@@ -92,13 +92,13 @@ pub(crate) struct RingSizes {
     pub(crate) max_tx: u32,
 }
 
-/// How packets are spread over receive queues.
+/// The distribution of packets over receive queues.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Spread {
-    /// Queues in the table.
+    /// Number of queues in the table.
     pub(crate) queues: usize,
     pub(crate) table_entries: usize,
-    /// Both directions of a flow come to the same queue.
+    /// Whether both directions of a flow arrive on the same queue.
     pub(crate) symmetric: bool,
 }
 
@@ -126,9 +126,9 @@ pub(crate) struct Stamps {
 
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct FlowControl {
-    /// It stops sending when its neighbour asks.
+    /// Whether it stops sending at the neighbour's request.
     pub(crate) rx: bool,
-    /// It asks its neighbour to stop when it has no room.
+    /// Whether it asks the neighbour to stop when it runs out of space.
     pub(crate) tx: bool,
 }
 
@@ -138,29 +138,29 @@ pub(crate) struct Offload {
     pub(crate) fixed: bool,
 }
 
-/// What `--source auto` tries first.
+/// The first choice of `--source auto`.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Auto {
-    /// Null where nothing can capture on it.
+    /// Null if no source can capture on it.
     pub(crate) source: Option<&'static str>,
     pub(crate) why: String,
 }
 
 impl Device {
-    /// A command on it, which is given its name, as it is to be run from here.
+    /// Returns a command for this interface, to be run from here. `command` receives the interface name.
     pub(crate) fn command(&self, command: impl FnOnce(&str) -> String) -> String {
         let label = self.netns.iter().chain([&self.name]).map(String::as_str).collect::<Vec<_>>().join("/");
         let (inside, name) = command::place(&label);
         format!("{inside}{}", command(&name))
     }
 
-    /// Whether the offload is switched on.
+    /// Returns whether the offload is enabled.
     pub(crate) fn has(&self, offload: &str) -> bool {
         self.offloads.get(offload).is_some_and(|offload| offload.on)
     }
 }
 
-/// What is asked once for all interfaces of the namespace.
+/// Information that is queried once for all interfaces of the namespace.
 #[derive(Debug)]
 pub(crate) struct Survey {
     links: Vec<Link>,
@@ -172,7 +172,7 @@ pub(crate) struct Survey {
 }
 
 impl Survey {
-    /// Asks, in this thread's network namespace, which is `netns`.
+    /// Queries this thread's network namespace, which is `netns`.
     pub(crate) fn take(netns: Option<&Namespace>) -> Result<Self, Failure> {
         let failed = |error: weir_sys::CallError| Failure::new(error);
         let namespace = fs::read_link("/proc/thread-self/ns/net").ok();
@@ -186,7 +186,7 @@ impl Survey {
         })
     }
 
-    /// The interfaces of these names, or all.
+    /// Returns the named interfaces, or all if there are no names.
     pub(crate) fn devices(&self, names: &[String]) -> Result<Vec<Device>, Failure> {
         let mut chosen = Vec::new();
         for name in names {
@@ -292,7 +292,7 @@ impl Auto {
 
 impl Queues {
     fn of(link: &Link, channels: Option<Channels>) -> Self {
-        // A driver that counts none has those that the kernel has allocated.
+        // If a driver reports no queues, the kernel's number of allocated queues is used.
         let told = channels.filter(|told| told.rx + told.tx + told.combined > 0);
         let max = |number: fn(&Channels) -> u32| told.as_ref().map(number).filter(|&max| max > 0);
         Self {
@@ -333,8 +333,8 @@ fn mac(address: &[u8]) -> Option<String> {
     (!bytes.is_empty()).then(|| bytes.join(":"))
 }
 
-/// The memory that the card is near to; null where the machine has one kind only. `/sys` may show another network
-/// namespace, in which a card of this name has another index.
+/// Returns the NUMA node of the card; `None` if the machine has only one. `/sys` may show another network namespace, in
+/// which a card of this name has another index.
 fn numa_node(link: &Link) -> Option<u32> {
     let read = |file: &str| fs::read_to_string(format!("/sys/class/net/{}/{file}", link.name)).ok();
     let index: u32 = read("ifindex")?.trim().parse().ok()?;

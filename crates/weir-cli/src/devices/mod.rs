@@ -1,4 +1,4 @@
-//! `weir devices`: what can be captured on, and what each interface and its driver can do.
+//! `weir devices`: lists interfaces and the capabilities of each and its driver.
 
 mod device;
 mod page;
@@ -49,7 +49,7 @@ pub(crate) struct DevicesArgs {
     json: bool,
 }
 
-/// What `--json` prints. Field names are a promise to scripts: they may be added to, not changed.
+/// The output of `--json`. Scripts rely on field names: they may be added to, not changed.
 #[derive(Debug, Serialize)]
 struct Listing<'a> {
     /// Always `devices`.
@@ -58,7 +58,7 @@ struct Listing<'a> {
     devices: &'a [Device],
 }
 
-/// The interfaces of these names, or all, in the namespace of that name, or in this thread's.
+/// Returns the named interfaces, or all if there are no names, in the given or this thread's namespace.
 pub(crate) fn find(netns: Option<&str>, names: &[String]) -> Result<Vec<Device>, Failure> {
     let Some(netns) = netns else { return Survey::take(None)?.devices(names) };
     let netns = Namespace::find(netns)?;
@@ -80,7 +80,7 @@ pub(crate) fn run(args: &DevicesArgs) -> Result<(), Failure> {
     };
     let mut stdout = io::stdout().lock();
     match stdout.write_all(style::lines(&text).as_bytes()).and_then(|()| stdout.flush()) {
-        // Whoever read it has seen enough.
+        // The reader of the output has enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         result => result.map_err(|error| Failure::new(format_args!("write to standard output: {error}"))),
     }

@@ -1,4 +1,4 @@
-//! All that is known of one interface, a line for each subject.
+//! Everything known about an interface, with a line for each subject.
 
 use weir_sys::packet;
 
@@ -8,7 +8,7 @@ use super::programs::Program;
 use crate::style::{Paint, wrap};
 use crate::units;
 
-/// Offloads that change what is seen, and those that people look for.
+/// Offloads that change what a capture sees, and those that users look for.
 const SHOWN: [&str; 12] = [
     "rx-gro",
     "rx-gro-hw",
@@ -24,10 +24,10 @@ const SHOWN: [&str; 12] = [
     "hw-tc-offload",
 ];
 
-/// Columns in front of what is said of a subject.
+/// Width of the subject column.
 const INDENT: usize = 16;
 
-/// The page, in lines of at most `columns` where words allow it.
+/// Returns the page, wrapped at `columns` between words.
 pub(super) fn page(device: &Device, columns: usize, paint: Paint) -> String {
     let not_told = || "not reported by the driver".to_owned();
     let mut lines = vec![

@@ -1,4 +1,4 @@
-//! The programs that packets of an interface meet, what they are called, and which processes hold them.
+//! The programs attached to an interface, their names, and the processes that hold them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -19,13 +19,14 @@ const NATIVE: &str = "xdp native";
 pub(crate) struct Program {
     /// `xdp native`, `tcx ingress`, `clsact egress`, ... .
     pub(crate) hook: &'static str,
-    /// Id of the eBPF program; null for filters of other kinds.
+    /// ID of the eBPF program; null for other filters.
     pub(crate) id: Option<u32>,
-    /// Null where that is not told.
+    /// Null if not available.
     pub(crate) name: Option<String>,
-    /// Processes that hold it, as far as this user may see them. None: it is pinned, or held by its interface alone.
+    /// Processes that hold it, as far as this user may see them. If there are none, it is pinned, or held only by its
+    /// interface.
     pub(crate) owners: Vec<Owner>,
-    /// The directory by which `weir forward --on-exit open` keeps it there; null: none that can be seen.
+    /// The directory by which `weir forward --on-exit open` keeps it attached; null if none is visible.
     pub(crate) forward: Option<PathBuf>,
 }
 
@@ -36,8 +37,8 @@ pub(crate) struct Owner {
     pub(crate) command: String,
 }
 
-/// The programs of an interface, in the order in which a packet that comes in, then one that goes out, meets them. What
-/// only others may see is added to `not_told`.
+/// Returns the programs of an interface in the order in which packets meet them, incoming first, then outgoing.
+/// Information that only others may see is added to `not_told`.
 pub(crate) fn attached(link: &Link, not_told: &mut Vec<String>) -> Vec<Program> {
     let program = |hook, id| Program { hook, id, name: None, owners: Vec::new(), forward: None };
     let xdp =
@@ -52,7 +53,7 @@ pub(crate) fn attached(link: &Link, not_told: &mut Vec<String>) -> Vec<Program> 
             Err(_) if side == Side::Ingress => not_told.push("tcx programs (CAP_NET_ADMIN, CAP_BPF)".into()),
             Err(_) => {}
         }
-        // An interface that has gone meanwhile has no filters.
+        // An interface that no longer exists has no filters.
         for filter in filter::filters(link.index, side).unwrap_or_default() {
             let name = filter.name.unwrap_or(filter.kind);
             all.push(Program { name: Some(name), ..program(clsact, filter.program) });
@@ -61,7 +62,7 @@ pub(crate) fn attached(link: &Link, not_told: &mut Vec<String>) -> Vec<Program> 
     all
 }
 
-/// Adds names and owners, for all devices at once: looking through `/proc` takes its time.
+/// Adds names and owners for all devices at once, because searching `/proc` takes time.
 pub(crate) fn identify(devices: &mut [Device]) {
     let programs = devices.iter().flat_map(|device| &device.programs);
     let ids: BTreeSet<u32> = programs.filter_map(|program| program.id).collect();
@@ -90,7 +91,7 @@ pub(crate) fn identify(devices: &mut [Device]) {
     }
 }
 
-/// Processes with a descriptor of one of these programs, or of a link that keeps it attached.
+/// Returns the processes that have a descriptor of one of these programs, or of a link that attaches it.
 fn owners(ids: &BTreeSet<u32>) -> BTreeMap<u32, Vec<Owner>> {
     let mut owners: BTreeMap<u32, Vec<Owner>> = BTreeMap::new();
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
@@ -109,7 +110,7 @@ fn owners(ids: &BTreeSet<u32>) -> BTreeMap<u32, Vec<Owner>> {
     owners
 }
 
-/// The program that a descriptor stands for, by what `/proc/PID/fdinfo` says of it.
+/// Returns the program behind a descriptor, according to `/proc/PID/fdinfo`.
 fn program_of(info: &str) -> Option<u32> {
     info.lines().find_map(|line| line.strip_prefix("prog_id:")?.trim().parse().ok())
 }

@@ -1,4 +1,4 @@
-//! A line for each interface.
+//! Prints interfaces as a table.
 
 use super::Device;
 use crate::style::Paint;
@@ -6,7 +6,7 @@ use crate::units;
 
 const HEAD: [&str; 9] = ["name", "state", "speed", "MTU", "queues", "driver", "XDP", "auto", "address"];
 
-/// The table; its last column, the address, is cut where a line would have more than `columns`.
+/// Returns the table. The last column, the address, is truncated to fit into `columns`.
 pub(super) fn table(devices: &[Device], columns: usize, paint: Paint) -> String {
     let rows: Vec<[String; 9]> = devices.iter().map(row).collect();
     let width = |column: usize| {
@@ -62,7 +62,7 @@ fn row(device: &Device) -> [String; 9] {
     ]
 }
 
-/// `10G`: the unit is bits per second, as everybody knows of a card.
+/// Formats a speed as `10G`, in bits per second as usual for network cards.
 fn speed(bits: u64) -> String {
     #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
     let text = units::scaled(bits as f64);
@@ -77,7 +77,7 @@ fn driver(device: &Device) -> String {
     driver.or_else(|| device.kind.clone()).unwrap_or_else(|| "-".to_owned())
 }
 
-/// The best that the driver can, and whether another program is there.
+/// Returns the driver's best mode, and whether another program is attached.
 fn xdp(device: &Device) -> String {
     let best = match device.xdp {
         None => "unknown",
@@ -89,7 +89,7 @@ fn xdp(device: &Device) -> String {
     if busy { "in use".to_owned() } else { best.to_owned() }
 }
 
-/// The first address, and how many more there are.
+/// Returns the first address, and the number of others.
 fn address(device: &Device) -> String {
     match device.addresses.as_slice() {
         [] => device.master.as_ref().map(|master| format!("in {master}")).unwrap_or_default(),

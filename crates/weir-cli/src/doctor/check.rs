@@ -1,26 +1,26 @@
-//! One thing that was looked at: what was found, why that matters, and what mends it.
+//! A single check: what was found, why it matters, and how to fix it.
 
 use serde::Serialize;
 
-/// How it is.
+/// The result of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum State {
-    /// As it should be.
+    /// Good.
     Ok,
-    /// Capturing works; something is slower, or seen otherwise than it was on the wire.
+    /// Capturing works, but something is slower, or looks different from what is on the wire.
     Weak,
-    /// Something that a source needs is not there.
+    /// Something that a source needs is missing.
     Missing,
-    /// It could not be tried.
+    /// It could not be checked.
     Unknown,
 }
 
-/// All that there is to say of some things: the report puts those of a group in one line.
+/// A result without details; the report combines those of a group in one line.
 pub(super) const THERE: &str = "there";
 pub(super) const NOT_PERMITTED: &str = "not permitted";
 
-/// A check and its answer. Field names are a promise to scripts: they may be added to, not changed.
+/// A check and its result. Scripts rely on field names: they may be added to, not changed.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Check {
     /// `sources`, `kernel`, `privileges`, `limits`, `machine`, or `interface NAME`.
@@ -29,9 +29,9 @@ pub(crate) struct Check {
     pub(crate) state: State,
     /// What was found.
     pub(crate) found: String,
-    /// Why it matters; null where nothing is wrong.
+    /// Why it matters; null if nothing is wrong.
     pub(crate) why: Option<String>,
-    /// The command or the step that mends it.
+    /// The command or step that fixes it.
     pub(crate) mend: Option<String>,
 }
 
@@ -60,7 +60,7 @@ impl Check {
         Self { mend: Some(mend.into()), ..self }
     }
 
-    /// Takes back why it matters and what mends it, where nothing is wrong.
+    /// Removes the reason and the fix if nothing is wrong.
     pub(crate) fn unless_ok(self) -> Self {
         if self.state == State::Ok { Self { why: None, mend: None, ..self } } else { self }
     }
@@ -70,7 +70,7 @@ impl Check {
     }
 }
 
-/// The checks of one group.
+/// Assigns checks to a group.
 pub(crate) fn group(name: &str, checks: Vec<Check>) -> Vec<Check> {
     checks.into_iter().map(|check| Check { group: name.to_owned(), ..check }).collect()
 }

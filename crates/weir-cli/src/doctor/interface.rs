@@ -1,12 +1,12 @@
-//! What an interface does to packets before or after anybody can see them.
+//! Checks how an interface changes packets before or after anybody can see them.
 
 use weir::{Namespace, command};
 
 use super::check::Check;
 use crate::devices::Device;
 
-/// Largest MTU with which drivers that take packets in one buffer run XDP: a page without the headroom for programs
-/// (256), the kernel's tail (320), the Ethernet header and a VLAN tag (18), rounded down; drivers differ by some bytes.
+/// Largest MTU with which drivers that use one buffer per packet run XDP: a page minus the headroom for programs (256),
+/// the kernel's tail (320), the Ethernet header and a VLAN tag (18), rounded down; drivers differ by some bytes.
 const ONE_PAGE_MTU: u32 = 3498;
 
 pub(super) fn checks(device: &Device) -> Vec<Check> {
@@ -53,7 +53,7 @@ fn programs(device: &Device) -> Check {
     }
 }
 
-/// The command that tells all of it.
+/// Returns the command that shows the whole interface.
 fn page_of(device: &Device) -> String {
     let netns = device.netns.iter().map(|netns| format!("--netns {} ", command::word(netns)));
     format!("weir devices {}{}", netns.collect::<String>(), command::word(&device.name))
@@ -85,7 +85,7 @@ fn xdp(device: &Device) -> Option<Check> {
     ))
 }
 
-/// A check of offloads, each by the kernel's name and by the word with which ethtool switches it.
+/// Checks offloads, each given by the kernel's name and ethtool's keyword.
 fn offload(device: &Device, name: &'static str, offloads: &[(&str, &str)], off: &str, why: &str) -> Check {
     let words = |fixed: bool| -> Vec<&str> {
         let on = offloads.iter().filter(|(kernel, _)| {

@@ -1,4 +1,4 @@
-//! What the kernel can do: found out by making it, not by its version.
+//! Checks the kernel's features by using them, not by its version.
 
 use std::fs;
 use std::io;
@@ -15,7 +15,7 @@ use weir_sys::uring;
 use super::check::{Check, NOT_PERMITTED, THERE};
 use super::privileges::SETCAP;
 
-/// What programs are made of, and what for.
+/// The features that programs use, and their purpose.
 const PARTS: [(&str, Part, &str); 6] = [
     ("XDP programs", Part::Xdp, "required by the xdp source"),
     ("tc programs", Part::Tc, "required by the tc source"),
@@ -25,7 +25,7 @@ const PARTS: [(&str, Part, &str); 6] = [
     ("tail calls", Part::TailCall, "required by filters"),
 ];
 
-/// All of it, with what the private network has shown.
+/// Returns all checks, including those from the private network.
 pub(super) fn checks(shown: Vec<Check>) -> Vec<Check> {
     let mut checks = vec![syscall()];
     checks.extend(PARTS.map(|(name, part, why)| made(name, part, why)));
@@ -46,7 +46,7 @@ fn syscall() -> Check {
     }
 }
 
-/// Who refuses `bpf(2)`.
+/// Returns possible reasons why `bpf(2)` is denied.
 fn refusal() -> String {
     let mut words = vec!["not permitted".to_owned()];
     if let Some(value) = read("/proc/sys/kernel/unprivileged_bpf_disabled") {
@@ -86,7 +86,7 @@ fn af_xdp() -> Check {
     }
 }
 
-/// How it is known that a program that was taken off has returned.
+/// Checks how weir can tell that a detached program has returned.
 fn grace() -> Check {
     const NAME: &str = "grace periods";
     let grace = Grace::new();
@@ -115,7 +115,7 @@ fn io_uring() -> Check {
     }
 }
 
-/// Restricts a thread that ends at once.
+/// Tries landlock in a thread that ends immediately.
 fn landlock() -> Check {
     const NAME: &str = "landlock";
     const WHY: &str = "a capture cannot deny itself access to other files";
@@ -166,7 +166,7 @@ fn is(error: &weir_sys::CallError, errno: Errno) -> bool {
     error.errno() == errno.raw_os_error()
 }
 
-/// A small file without its last line end.
+/// Reads a small file without its final line feed.
 pub(super) fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }

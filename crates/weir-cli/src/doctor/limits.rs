@@ -1,4 +1,4 @@
-//! Memory and descriptors that a capture can have.
+//! Checks memory and descriptors for a capture.
 
 use std::fs;
 
@@ -11,17 +11,17 @@ use super::check::{Check, NOT_PERMITTED};
 use super::kernel::read;
 use crate::units;
 
-/// The pool of one queue, as it is unless asked for otherwise.
+/// Default size of one queue's pool.
 const POOL: u64 = DEFAULT_CHUNK_SIZE as u64 * DEFAULT_CHUNKS as u64;
 
-/// What a pool needs beside the capture: the program, a file's buffers.
+/// Memory for everything but the pool: the program, file buffers.
 const HEADROOM: u64 = 32 << 20;
 
 pub(super) fn checks() -> Vec<Check> {
     vec![pool(), memory(), control_group(), descriptors(), locked_memory(), filter_room()]
 }
 
-/// Makes the map that the pool of a queue would be.
+/// Creates a map of the size of a queue's pool.
 fn pool() -> Check {
     const NAME: &str = "a pool";
     let Ok(bytes) = u32::try_from(POOL) else { return Check::unknown(NAME, "larger than a single map") };
@@ -60,19 +60,19 @@ fn enough(name: &'static str, bytes: u64, what: &str) -> Check {
         .mend("use a smaller buffer: -B 8MiB")
 }
 
-/// The least limit of the control groups that this process is in.
+/// Checks the lowest limit of this process's control groups.
 fn control_group() -> Check {
     const NAME: &str = "control group";
     let groups = read("/proc/self/cgroup").unwrap_or_default();
     let limits = groups.lines().flat_map(limits_of);
-    // A limit beyond any memory is how version 1 says that there is none.
+    // In version 1, a limit beyond any memory means none.
     match limits.filter(|&limit| limit < 1 << 60).min() {
         None => Check::ok(NAME, "no memory limit"),
         Some(limit) => enough(NAME, limit, "at most (memory limit)"),
     }
 }
 
-/// The limits on the way from one line of `/proc/self/cgroup`, `ID:CONTROLLERS:PATH`, to the root.
+/// Returns the limits from one line of `/proc/self/cgroup`, `ID:CONTROLLERS:PATH`, up to the root.
 fn limits_of(line: &str) -> Vec<u64> {
     let mut fields = line.splitn(3, ':').skip(1);
     let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { return Vec::new() };
@@ -88,7 +88,7 @@ fn limits_of(line: &str) -> Vec<u64> {
 
 fn descriptors() -> Check {
     const NAME: &str = "descriptors";
-    /// A capture on one interface takes about twenty.
+    /// A capture on one interface needs about twenty.
     const ENOUGH: u64 = 256;
     match getrlimit(Resource::Nofile).current {
         Some(limit) if limit < ENOUGH => Check::weak(NAME, format!("{limit} at most"))
@@ -100,7 +100,7 @@ fn descriptors() -> Check {
     }
 }
 
-/// Only AF_XDP asks for it: maps count against the control group since Linux 5.11.
+/// Only AF_XDP needs it: maps count against the control group since Linux 5.11.
 fn locked_memory() -> Check {
     const NAME: &str = "locked memory";
     match getrlimit(Resource::Memlock).current {
@@ -109,7 +109,7 @@ fn locked_memory() -> Check {
     }
 }
 
-/// What a packet socket may have for a filter.
+/// Checks the space for a packet socket's filter.
 fn filter_room() -> Check {
     const NAME: &str = "room for filters";
     match packet::filter_room() {

@@ -1,4 +1,4 @@
-//! The machine below: container or not, clock, processors, the stack's budgets.
+//! Checks the machine: container, clock, processors, the network stack's budgets.
 
 use std::fs;
 use std::path::Path;
@@ -9,7 +9,7 @@ use rustix::time::{DynamicClockId, clock_gettime_dynamic};
 use super::check::Check;
 use super::kernel::read;
 
-/// All of it; `captures` says that every source works.
+/// Returns all checks; `captures`: every source works.
 pub(super) fn checks(captures: bool) -> Vec<Check> {
     let mut checks = vec![container(captures), clock_source(), clock_cost(), processors()];
     checks.extend(governor());
@@ -47,7 +47,8 @@ fn container(captures: bool) -> Check {
         .mend("docker run --network host --cap-add BPF --cap-add PERFMON --cap-add NET_ADMIN --cap-add NET_RAW ...")
 }
 
-/// A line of `mountinfo`: the fifth field is where, and the one behind the lone dash what.
+/// Returns whether a line of `mountinfo` is an overlay root. The fifth field is the mount point, and the field after
+/// the lone dash is the type.
 fn is_overlay_root(line: &str) -> bool {
     let place = line.split(' ').nth(4);
     let kind = line.split(" - ").nth(1).and_then(|rest| rest.split(' ').next());
@@ -73,7 +74,8 @@ fn clock_source() -> Check {
     }
 }
 
-/// Nanoseconds that a read of `CLOCK_TAI` takes here: the least of several runs, since others use the processor too.
+/// Returns the time to read `CLOCK_TAI`, in nanoseconds. It is the minimum of several runs, because others use the
+/// processor, too.
 fn clock_cost() -> Check {
     const NAME: &str = "clock read";
     const RUNS: u32 = 5;
@@ -107,7 +109,7 @@ fn processors() -> Check {
     Check::weak(NAME, found).why("the capturing program and its reader share a CPU")
 }
 
-/// The frequency governors in use, if the machine tells.
+/// Returns the frequency governors in use, if they are known.
 fn governor() -> Option<Check> {
     let cpus = fs::read_dir("/sys/devices/system/cpu").ok()?.flatten();
     let mut governors: Vec<String> = cpus
@@ -129,8 +131,8 @@ fn governor() -> Option<Check> {
     })
 }
 
-/// What `/proc/net/softnet_stat` has counted since the machine started: packets for which the backlog had no room, and
-/// rounds that ended with work left.
+/// Checks the counters in `/proc/net/softnet_stat` since boot: packets dropped because the backlog was full, and rounds
+/// that ended with work left.
 fn stack() -> Vec<Check> {
     let Ok(table) = fs::read_to_string("/proc/thread-self/net/softnet_stat") else { return Vec::new() };
     let sum = |column: usize| -> u64 {
@@ -152,7 +154,7 @@ fn stack() -> Vec<Check> {
             .mend(format!("sysctl -w net.core.netdev_max_backlog={more}"))
     };
     let found = format!("{budget}; {squeezed} rounds cut short since the start");
-    // Now and then is normal under load.
+    // An occasional one is normal under load.
     let second = if squeezed <= received / 10_000 {
         Check::ok("budget", found)
     } else {

@@ -1,7 +1,7 @@
-//! `weir doctor`: whether this kernel, this user and these interfaces let packets be captured, and what mends it.
+//! `weir doctor`: checks whether this kernel, this user and these interfaces allow capturing, and suggests fixes.
 //!
-//! Everything is found out by trying, in a network namespace of its own where something has to be attached. No interface
-//! of the host is touched, and nothing is left.
+//! Everything is found out by trying, in a private network namespace if something has to be attached. The host's
+//! interfaces are not touched, and nothing is left behind.
 
 mod check;
 mod interface;
@@ -57,7 +57,7 @@ pub(crate) struct DoctorArgs {
     json: bool,
 }
 
-/// What `--json` prints. Field names are a promise to scripts: they may be added to, not changed.
+/// The output of `--json`. Scripts rely on field names: they may be added to, not changed.
 #[derive(Debug, Serialize)]
 struct Diagnosis {
     /// Always `doctor`.
@@ -66,16 +66,16 @@ struct Diagnosis {
     checks: Vec<Check>,
     missing: usize,
     weak: usize,
-    /// Sources that work here.
+    /// Sources that work on this machine.
     works: Vec<&'static str>,
     best: Vec<Best>,
 }
 
-/// The source for an interface.
+/// The best source for an interface.
 #[derive(Debug, Serialize)]
 struct Best {
     interface: String,
-    /// Null where none works.
+    /// Null if none works.
     source: Option<&'static str>,
     why: String,
 }
@@ -130,7 +130,7 @@ fn diagnose(devices: &[Device]) -> Diagnosis {
     }
 }
 
-/// What `auto` would end up with: its first choice, or the next one that works.
+/// Returns the source that `auto` would use: its first choice, or the next one that works.
 fn best(device: &Device, works: &[&'static str]) -> Best {
     let Auto { source, why } = &device.auto;
     let interface = device.name.clone();
@@ -153,7 +153,7 @@ fn best(device: &Device, works: &[&'static str]) -> Best {
     }
 }
 
-/// The last line: what works, and what to take.
+/// Returns the last line: what works, and what to use.
 fn conclusion(diagnosis: &Diagnosis) -> String {
     if diagnosis.works.is_empty() {
         return "capturing does not work here: fix what is missing above".to_owned();

@@ -1,11 +1,11 @@
-//! What this process may do, against what each source needs.
+//! Compares the privileges of this process with those that the sources need.
 
 use rustix::fs::getxattr;
 use weir_sys::privilege::{self, Capabilities};
 
 use super::check::Check;
 
-/// Gives the program what all sources need.
+/// Gives the program the privileges for all sources.
 pub(super) const SETCAP: &str =
     "run as root, or: setcap cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw+ep $(command -v weir)";
 
@@ -17,7 +17,7 @@ const PROGRAMS: Capabilities = Capabilities::BPF
 
 pub(super) fn checks() -> Vec<Check> {
     let effective = match privilege::effective() {
-        // CAP_SYS_ADMIN is what the two newer ones were split off from.
+        // CAP_SYS_ADMIN includes the two newer capabilities, which were split off from it.
         Ok(effective) if effective.contains(Capabilities::SYS_ADMIN) => {
             effective | Capabilities::BPF | Capabilities::PERFMON
         }
@@ -56,7 +56,7 @@ fn needs_lab(effective: Capabilities) -> Check {
         .mend("run as root")
 }
 
-/// Capabilities that the file gives to whoever runs it.
+/// Checks the capabilities that the program file grants.
 fn of_the_binary(effective: Capabilities) -> Check {
     const NAME: &str = "file capabilities";
     let Ok(path) = std::env::current_exe() else {
@@ -81,14 +81,14 @@ fn of_the_binary(effective: Capabilities) -> Check {
     Check::ok(NAME, found)
 }
 
-/// The permitted set of `struct vfs_cap_data` (linux/capability.h), little-endian: a word with the revision, then for
-/// each 32 capabilities permitted and inheritable.
+/// Returns the permitted set of `struct vfs_cap_data` (linux/capability.h), little-endian: a word with the revision,
+/// then permitted and inheritable sets for each 32 capabilities.
 fn permitted(value: &[u8]) -> Option<Capabilities> {
     let word = |at: usize| Some(u64::from(u32::from_le_bytes(value.get(at..at + 4)?.try_into().ok()?)));
     Some(Capabilities::from_bits_retain(word(4)? | word(12)? << 32))
 }
 
-/// By their names for `setcap`.
+/// Formats capabilities by their names for `setcap`.
 fn listed(capabilities: Capabilities) -> String {
     let names = capabilities.iter_names().map(|(name, _)| format!("cap_{}", name.to_ascii_lowercase()));
     names.collect::<Vec<_>>().join(", ")

@@ -1,14 +1,14 @@
-//! The checks as people read them.
+//! Prints the checks.
 
 use super::check::{Check, NOT_PERMITTED, State, THERE};
 use crate::style::{Paint, wrap};
 
-/// Width of the states and the names in front of what was found.
+/// Widths of the state and name columns.
 const STATE: usize = 7;
 const NAME: usize = 17;
 const INDENT: usize = 2 + STATE + 2 + NAME + 2;
 
-/// The report, in lines of at most `columns` where words allow it.
+/// Returns the report, wrapped at `columns` between words.
 pub(super) fn report(checks: &[Check], conclusion: &str, columns: usize, paint: Paint) -> String {
     let width = columns.clamp(60, 120) - INDENT;
     let mut text = String::new();
@@ -34,7 +34,7 @@ pub(super) fn report(checks: &[Check], conclusion: &str, columns: usize, paint: 
         if is(check, State::Ok, THERE) || is(check, State::Unknown, NOT_PERMITTED) {
             continue;
         }
-        // Once is enough.
+        // A repeated fix is printed once.
         let repeated = check.mend.is_some() && check.mend.as_ref() == last_mend;
         let shown = if repeated { Check { mend: None, ..check.clone() } } else { check.clone() };
         last_mend = check.mend.as_ref().or(last_mend);
@@ -51,7 +51,7 @@ fn is(check: &Check, state: State, found: &str) -> bool {
     check.state == state && check.found == found
 }
 
-/// With a capital first letter, except in a name.
+/// Capitalises the first letter, except in a name.
 fn title(group: &str) -> String {
     let mut letters = group.chars();
     letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
@@ -75,7 +75,7 @@ fn line(check: &Check, width: usize, paint: Paint) -> String {
             _ => text.push_str(&format!("{:INDENT$}{words}\n", "")),
         }
     }
-    // Not wrapped: it is there to be copied.
+    // Not wrapped, so that it can be copied.
     if let Some(mend) = &check.mend {
         text.push_str(&format!("{:INDENT$}{} {mend}\n", "", paint.cyan("->")));
     }

@@ -1,5 +1,5 @@
-//! Each source, tried for real: on a pair of interfaces in a network namespace of its own, which is gone afterwards. Who
-//! may not make one tries what can be tried without touching an interface.
+//! Tries each source on a pair of interfaces in a temporary network namespace. Users who may not create one get the
+//! checks that need no interface.
 
 use std::time::{Duration, Instant};
 
@@ -13,20 +13,20 @@ use weir_sys::{CallError, link, veth};
 use super::check::{Check, NOT_PERMITTED, State, THERE};
 use super::privileges::SETCAP;
 
-/// Names in the private namespace.
+/// Interface names in the private namespace.
 const RECEIVER: &str = "doctor0";
 const SENDER: &str = "doctor1";
 
-/// In the order of preference where nothing speaks for another.
+/// In order of preference, if nothing favours another.
 const SOURCES: [(&str, SourceChoice); 3] =
     [("xdp", SourceChoice::Xdp), ("tc", SourceChoice::Tc), ("af_packet", SourceChoice::AfPacket)];
 
-/// What trying has shown.
+/// The results.
 #[derive(Debug)]
 pub(super) struct Tried {
-    /// One for each source, by its name.
+    /// One check per source, with its name.
     pub(super) sources: Vec<Check>,
-    /// What else the kernel showed in the private network.
+    /// Other kernel features that the private network has shown.
     pub(super) kernel: Vec<Check>,
 }
 
@@ -86,7 +86,7 @@ impl Lab {
         }
     }
 
-    /// Captures a frame as `ask` has it, and gives what the source says of itself.
+    /// Captures a frame with the configuration from `ask`, and returns the source's description of itself.
     fn capture_one(&self, ask: impl FnOnce(Builder) -> Builder) -> Result<String, Trouble> {
         const PATIENCE: Duration = Duration::from_secs(2);
         let builder = Capture::builder().interface(RECEIVER).chunks(2).chunk_size(64 << 10);
@@ -95,7 +95,7 @@ impl Lab {
         let sender = RawSender::open(self.sender).map_err(Trouble::Call)?;
         let mut frame = [0; 60];
         frame[..6].fill(0xff);
-        // EtherType 0x88b5: for experiments (IEEE 802).
+        // EtherType 0x88b5: local experiments (IEEE 802).
         frame[12..14].copy_from_slice(&[0x88, 0xb5]);
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
@@ -124,7 +124,7 @@ impl Lab {
     }
 
     fn try_filter(&self) -> Check {
-        // It wants the frame that is sent.
+        // It accepts the frame that is sent.
         let front = |builder: Builder| builder.filter(Filter::new("ether proto 0x88b5"));
         let tried = SOURCES.map(|(name, source)| {
             let check = self.try_way("filters", |builder| front(builder.source(source)));
@@ -137,7 +137,7 @@ impl Lab {
         )
     }
 
-    /// A way to capture which is not the only one.
+    /// Tries an alternative way to capture.
     fn try_way(&self, name: &'static str, way: impl FnOnce(Builder) -> Builder + Send) -> Check {
         match self.netns.run(|| self.capture_one(way)) {
             Ok(_) => Check::ok(name, THERE),
@@ -164,7 +164,7 @@ enum Trouble {
     Silent,
 }
 
-/// Without a private network: the kernel's opinion of the program, or of the socket.
+/// Tries a source without a private network: whether the kernel accepts the program, or the socket.
 fn try_loading(name: &'static str, source: SourceChoice) -> Check {
     const UNATTACHED: &str = "not attached without cap_sys_admin";
     if matches!(source, SourceChoice::AfPacket) {

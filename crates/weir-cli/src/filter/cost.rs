@@ -1,4 +1,4 @@
-//! What an expression costs: instructions of ours, and of libpcap's compiler.
+//! The cost of an expression in instructions, with weir's and libpcap's compilers.
 
 use serde::Serialize;
 use weir::filter::Compiled;
@@ -14,28 +14,28 @@ use crate::style;
 struct Costs<'a> {
     expression: &'a str,
     link_type: u16,
-    /// Null: classic BPF has no room for it.
+    /// Null: the expression is too large for classic BPF.
     cbpf: Option<Cost>,
-    /// Null: libpcap is not installed, or does not take the expression.
+    /// Null: libpcap is not installed, or rejects the expression.
     libpcap: Option<Cost>,
-    /// The same without its optimiser, which is known to miscompile.
+    /// Cost without libpcap's optimiser, which is known to miscompile.
     libpcap_unoptimised: Option<Cost>,
-    /// Why there is nothing of libpcap.
+    /// Why there is no result from libpcap.
     libpcap_error: Option<String>,
     /// eBPF instructions, for XDP.
     ebpf_instructions: Option<usize>,
     native_bytes: Option<usize>,
-    /// Questions of the graph that all are made of.
+    /// Number of tests in the graph from which all programs are generated.
     questions: usize,
 }
 
-/// Instructions of classic BPF.
+/// Numbers of classic BPF instructions.
 #[derive(Clone, Copy, Serialize)]
 struct Cost {
     instructions: usize,
-    /// Run on the longest path; null: the program has a loop.
+    /// Instructions executed on the longest path; null: the program has a loop.
     longest: Option<usize>,
-    /// Run on average, if either answer to each question is as likely as the other.
+    /// Average number of instructions executed, if both results of each test are equally likely.
     typical: Option<f64>,
 }
 

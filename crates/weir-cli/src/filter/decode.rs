@@ -1,4 +1,4 @@
-//! Classic BPF, read back.
+//! Decodes classic BPF.
 
 use std::fs;
 use std::io::{self, Read as _};
@@ -15,11 +15,11 @@ use crate::style;
 struct Decoded {
     instructions: usize,
     listing: String,
-    /// An expression of the dialect `pcap`, for Ethernet, with the same verdicts; null: there is none.
+    /// An equivalent expression in the dialect `pcap`, for Ethernet; null: there is none.
     expression: Option<String>,
     /// Why there is none.
     no_expression: Option<String>,
-    /// What the kernel would say of the program; null: it takes it.
+    /// Why the kernel would reject the program; null: it accepts it.
     flaw: Option<String>,
 }
 

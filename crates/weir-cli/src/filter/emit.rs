@@ -1,4 +1,4 @@
-//! What an expression becomes, as text.
+//! Prints the compiled form of an expression.
 
 use weir::filter::Compiled;
 use weir_filter::cbpf::Program;
@@ -9,10 +9,10 @@ use weir_native::Native;
 use super::Form;
 use crate::failure::Failure;
 
-/// `XDP_DROP` and `XDP_PASS` (linux/bpf.h): a program that filters and does nothing else.
+/// `XDP_DROP` and `XDP_PASS` (linux/bpf.h), for a program that only filters.
 const ENDING: Ending = Ending::Return { accept: 2, refuse: 1 };
 
-/// In the form that is asked for.
+/// Returns the requested form.
 pub(super) fn text(compiled: &Compiled, form: Form) -> Result<String, Failure> {
     let (graph, sets) = (&compiled.graph, &compiled.ast.sets);
     match form {
@@ -24,7 +24,7 @@ pub(super) fn text(compiled: &Compiled, form: Form) -> Result<String, Failure> {
     }
 }
 
-/// As `tcpdump -d`, `-dd` or `-ddd` prints it.
+/// Returns the output of `tcpdump -d`, `-dd` or `-ddd`.
 pub(super) fn classic(compiled: &Compiled, times: u8) -> Result<String, Failure> {
     let program = program(compiled)?;
     Ok(match times {
@@ -34,12 +34,12 @@ pub(super) fn classic(compiled: &Compiled, times: u8) -> Result<String, Failure>
     })
 }
 
-/// Classic BPF for the kernel.
+/// Compiles classic BPF for the kernel.
 pub(super) fn program(compiled: &Compiled) -> Result<Program, Failure> {
     cbpf::emit(&compiled.graph, &compiled.ast.sets, Target::Kernel).map_err(Failure::new)
 }
 
-/// For XDP.
+/// Compiles eBPF for XDP.
 pub(super) fn ebpf(compiled: &Compiled) -> Result<ebpf::Program, Failure> {
     let context = Context::Xdp { fragments: true, interface: None };
     ebpf::emit(&compiled.graph, &compiled.ast.sets, context, ENDING).map_err(Failure::new)

@@ -1,4 +1,4 @@
-//! What each term asks, in words, and the bytes that it reads.
+//! Explains what each term matches, and which bytes it reads.
 
 use serde::Serialize;
 use weir::filter::Compiled;
@@ -12,18 +12,18 @@ use crate::style;
 struct Explained<'a> {
     expression: &'a str,
     link_type: u16,
-    /// No packet can match.
+    /// Whether no packet can match.
     never_matches: bool,
     needs: Needs,
     terms: Vec<Term<'a>>,
-    /// What is read to find the headers, for all terms.
+    /// What is read to find the headers for all terms.
     headers: Vec<String>,
 }
 
 #[derive(Serialize)]
 struct Term<'a> {
     text: &'a str,
-    /// What it matches, in English.
+    /// Explanation of what it matches.
     matches: String,
     reads: Vec<String>,
 }
@@ -83,7 +83,7 @@ impl Explained<'_> {
     }
 }
 
-/// The items behind `before`, and in lines below it where one has no room for them.
+/// Prints `items` after `before`, wrapped onto further lines if necessary.
 fn listed(before: &str, items: &[String]) -> impl Iterator<Item = String> {
     let indent = before.len() - before.trim_start().len() + 4;
     let width = style::columns().clamp(40, 110);

@@ -1,6 +1,6 @@
-//! Link types by the names that tcpdump has for them (`-y`).
+//! Link types by tcpdump's names (`-y`).
 
-/// Name, `LINKTYPE_` number, and what it is.
+/// Name, `LINKTYPE_` number and description.
 const NAMES: [(&str, u16, &str); 41] = [
     ("EN10MB", 1, "Ethernet"),
     ("LINUX_SLL", 113, "Linux cooked v1"),
@@ -49,7 +49,7 @@ const NAMES: [(&str, u16, &str); 41] = [
     ("BACNET_MS_TP", 165, "BACnet MS/TP"),
 ];
 
-/// The number of a link type: by name, with or without `DLT_` or `LINKTYPE_` in front, or by number.
+/// Parses a link type: a name, with or without the prefix `DLT_` or `LINKTYPE_`, or a number.
 pub(crate) fn parse(text: &str) -> Result<u16, String> {
     if let Ok(number) = text.parse() {
         return Ok(number);
@@ -68,7 +68,7 @@ pub(crate) fn parse(text: &str) -> Result<u16, String> {
     })
 }
 
-/// The name of a link type, and what it is, in tcpdump's words.
+/// Returns the name and description of a link type, in tcpdump's words.
 pub(crate) fn name(link_type: u16) -> String {
     let known = NAMES.iter().find(|&&(_, number, _)| number == link_type);
     known.map_or_else(|| format!("link type {link_type}"), |(name, _, words)| format!("{name} ({words})"))
@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
 
-    /// tcpdump says what it takes the file's link type for.
+    /// tcpdump prints the link type of the file that it reads.
     #[test]
     fn names_are_those_of_tcpdump() {
         for (name, number, words) in NAMES {

@@ -1,4 +1,4 @@
-//! `weir filter`: what an expression means, and what it becomes.
+//! `weir filter`: explains, compiles and tests expressions.
 
 mod cost;
 mod decode;
@@ -21,7 +21,7 @@ use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
 use crate::style;
 
-/// What is said of a filter that refuses all packets.
+/// Message for a filter that rejects all packets.
 const NEVER: &str = "No packet can match this.";
 
 const EXAMPLES: &str = "\
@@ -109,14 +109,14 @@ enum Form {
     Ast,
 }
 
-/// Answers what is asked.
+/// Runs the command.
 pub(crate) fn run(args: &FilterCommandArgs) -> Result<(), Failure> {
     if let Some(path) = &args.decode {
         return decode::run(path, args.json);
     }
     let filter = args.filter.filter(&args.words)?.unwrap_or_else(|| Filter::new(""));
     if let Some(path) = &args.run {
-        // What it reads may be from anybody. It makes no code: each term is asked by itself.
+        // The input may come from anybody. No code is generated, because each term is evaluated separately.
         args.confine.confine(|| confine::Needs::to_read(std::slice::from_ref(path), None))?;
         return run::run(&filter, path, args.json);
     }
@@ -137,7 +137,8 @@ pub(crate) fn run(args: &FilterCommandArgs) -> Result<(), Failure> {
 }
 
 impl FilterCommandArgs {
-    /// Compiled for who has the least that it can do with. BPF is the kernel's, which knows nothing of files.
+    /// Compiles for the receiver with the least metadata that the filter works with. BPF is for the kernel, which knows
+    /// nothing of files.
     fn compile(&self, filter: &Filter) -> Result<(Compiled, Needs), FilterError> {
         let link_type = self.link_type;
         let receiver =
@@ -156,15 +157,15 @@ impl FilterCommandArgs {
     }
 }
 
-/// What a filter has to know of packets.
+/// The information about packets that a filter needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Needs {
     /// Their bytes.
     Bytes,
-    /// Which way they went, too.
+    /// Their bytes and direction.
     Direction,
-    /// What a live capture alone knows.
+    /// Information that only a live capture has.
     Live,
 }
 
@@ -180,19 +181,19 @@ impl Needs {
     }
 }
 
-/// A wrong expression, shown where it is wrong.
+/// Reports an invalid expression with the position of the error.
 fn wrong(error: &FilterError) -> Failure {
     Failure::usage(error.to_string())
 }
 
-/// Says that no packet can match, where what is printed does not.
+/// Warns that no packet can match, if the output does not show it.
 fn warn_of_never(compiled: &Compiled) {
     if compiled.graph.root() == Graph::REFUSE {
         style::say(format_args!("{NEVER}"));
     }
 }
 
-/// The words of each term, as they stand in the text.
+/// Returns the text of each term.
 fn terms(compiled: &Compiled) -> Vec<&str> {
     let text = compiled.text.as_str();
     compiled.ast.terms.iter().map(|term| text.get(term.span.clone()).unwrap_or_default()).collect()

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use weir_filter::graph::{Graph, Node, NodeId, TermId, Test, Value, ValueId};
 
-/// Of each term, what it reads, in the order in which it is asked: `[12:2]` as in an expression, from the beginning of the
-/// frame. What finds the headers for all of them is under [`TermId::NONE`].
+/// Returns what each term reads, in order of evaluation and in the notation of expressions: `[12:2]`, relative to the
+/// start of the frame. What finds the headers for all terms is under [`TermId::NONE`].
 pub(crate) fn of_terms(graph: &Graph) -> BTreeMap<TermId, Vec<String>> {
     let mut reads: BTreeMap<TermId, Vec<String>> = BTreeMap::new();
     let mut seen = HashSet::new();
@@ -33,7 +33,7 @@ pub(crate) fn of_terms(graph: &Graph) -> BTreeMap<TermId, Vec<String>> {
     reads
 }
 
-/// What the packet or its receiver has to tell for a value.
+/// Returns the parts of the packet or its metadata on which a value depends.
 fn parts(graph: &Graph, value: ValueId) -> Vec<String> {
     let mut texts = Vec::new();
     let mut values = vec![value];
@@ -49,7 +49,7 @@ fn parts(graph: &Graph, value: ValueId) -> Vec<String> {
     texts
 }
 
-/// A slot holds where a header was found, or what kind it is: which one says nothing to people.
+/// Replaces slots, which hold the position or type of a header, because their numbers mean nothing to users.
 fn without_slots(text: &str) -> String {
     let mut rest = text;
     let mut shown = String::new();

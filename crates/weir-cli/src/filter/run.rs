@@ -1,4 +1,4 @@
-//! How many packets of a file match, and which term decided how often.
+//! Counts the packets of a file that match, and how often each term decided.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -16,17 +16,17 @@ use crate::read::failure;
 use crate::style;
 use crate::units::grouped;
 
-/// Packets by what became of them.
+/// Numbers of packets by result.
 #[derive(Debug, Default, Serialize)]
 struct Tally {
     packets: u64,
     matched: u64,
     terms: Vec<Decided>,
-    /// Packets about which no term was asked.
+    /// Packets for which no term was evaluated.
     without_term: u64,
 }
 
-/// Packets for which a term had the last word.
+/// Packets for which a term was decisive.
 #[derive(Debug, Serialize)]
 struct Decided {
     text: String,
@@ -41,7 +41,7 @@ pub(super) fn run(filter: &Filter, path: &Path, json: bool) -> Result<(), Failur
     let mut compiled: HashMap<u16, (Compiled, Interpreter<'static>)> = HashMap::new();
     let mut link_types: Vec<u16> = Vec::new();
     loop {
-        // The packet borrows from the reader, so what interfaces there are is asked before.
+        // The packet borrows from the reader, so its interfaces are read first.
         link_types
             .extend(reader.interfaces()[link_types.len()..].iter().map(|interface| interface.link_type));
         let filter = filter.clone().among(link_types.iter().copied());
@@ -69,7 +69,7 @@ pub(super) fn run(filter: &Filter, path: &Path, json: bool) -> Result<(), Failur
 }
 
 impl Tally {
-    /// The terms are the same for each link type.
+    /// Adds the terms, which are the same for each link type.
     fn know(&mut self, compiled: &Compiled) {
         if self.terms.is_empty() {
             let decided = |text: &str| Decided { text: text.to_owned(), accepted: 0, refused: 0 };

@@ -1,4 +1,4 @@
-//! `-w`: the copy of what is forwarded, written to a file by a thread of its own.
+//! `-w`: a copy of the forwarded packets, written to a file by a separate thread.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -41,31 +41,31 @@ pub(super) struct CopyArgs {
     pool: PoolArgs,
 }
 
-/// What became of the copy.
+/// The result of the copy.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct CopySummary {
     pub(super) file: String,
-    /// Packets that were to be copied.
+    /// Packets to be copied.
     seen: u64,
     /// Packets in the file.
     pub(super) written: u64,
-    /// Packets that found no room in the pool.
+    /// Packets for which the pool had no space.
     pub(super) lost: u64,
-    /// Packets that could not be read, or written.
+    /// Packets that could not be read or written.
     pub(super) errors: u64,
 }
 
 impl CopySummary {
-    /// Packets that were to be copied and are not in the file.
+    /// Returns the number of packets that should be in the file but are not.
     pub(super) fn missing(&self) -> u64 {
         self.lost + self.errors
     }
 }
 
-/// Longest time until the order to stop is seen.
+/// Longest delay in noticing the request to stop.
 const WAIT: Duration = Duration::from_millis(100);
 
-/// A copy that is being written.
+/// A copy in progress.
 #[derive(Debug)]
 pub(super) struct Copying {
     thread: JoinHandle<(CopySummary, Result<(), Failure>)>,
@@ -73,12 +73,12 @@ pub(super) struct Copying {
 }
 
 impl CopyArgs {
-    /// The file that is written, if one is.
+    /// Returns the output file, if there is one.
     pub(super) fn file(&self) -> Option<&Path> {
         self.write.as_deref()
     }
 
-    /// How it is written.
+    /// Returns the writer's options.
     pub(super) fn options() -> WriterOptions {
         WriterOptions {
             user_application: concat!("weir ", env!("CARGO_PKG_VERSION")).to_owned(),
@@ -86,14 +86,14 @@ impl CopyArgs {
         }
     }
 
-    /// How the pool is to be, if there is one.
+    /// Returns the configuration of the pool, if there is a copy.
     pub(super) fn builder(&self) -> Option<Builder> {
         self.write.as_ref()?;
         let usual = Delivery::Batched { min_bytes: 256 << 10, timeout: Duration::from_millis(200) };
         Some(self.pool.apply(Capture::builder().snap_len(self.snap_len), usual))
     }
 
-    /// Begins to write what `capture` brings.
+    /// Starts writing packets from `capture`.
     pub(super) fn begin(
         &self,
         capture: Option<Capture>,
@@ -113,7 +113,7 @@ impl CopyArgs {
 }
 
 impl Copying {
-    /// Ends it, once forwarding has ended: all that is in the pool goes to the file.
+    /// Ends the copy, after forwarding has ended: everything in the pool is written.
     pub(super) fn finish(self) -> (CopySummary, Result<(), Failure>) {
         self.stop.store(true, Ordering::Relaxed);
         self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -132,7 +132,7 @@ fn write(
     {
         style::say(format_args!("weir: the copy ends here, and forwarding continues: {}", failure.message()));
     }
-    // To the end, so that the account closes: what comes now is counted as an error.
+    // Reads to the end so that the totals add up: packets from here on count as errors.
     let stopped = drain(&mut capture, stop);
     let account = capture.account();
     let total = account.as_ref().map(weir::Account::total).unwrap_or_default();
@@ -151,7 +151,7 @@ fn write(
     (summary, result.and(stopped).and(closed))
 }
 
-/// Takes what comes until it is to stop, and what is left, and lets it go.
+/// Discards packets until it is told to stop, and those that are left.
 fn drain(capture: &mut Capture, stop: &AtomicBool) -> Result<(), Failure> {
     while !stop.load(Ordering::Relaxed) {
         drop(capture.next(WAIT)?);
@@ -161,13 +161,13 @@ fn drain(capture: &mut Capture, stop: &AtomicBool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Writes until it is to stop, and then what is left.
+/// Writes packets until it is told to stop, then those that are left.
 fn take(capture: &mut Capture, writer: &mut Writer, stop: &AtomicBool) -> Result<(), Failure> {
     while !stop.load(Ordering::Relaxed) {
         match capture.next(Duration::ZERO)? {
             Some(chunk) => writer.write(chunk)?,
             None => {
-                // Chunks that are on their way to the disk go back to the pool before it sleeps.
+                // Completes pending writes before sleeping, so that their chunks return to the pool.
                 writer.flush()?;
                 if let Some(chunk) = capture.next(WAIT)? {
                     writer.write(chunk)?;

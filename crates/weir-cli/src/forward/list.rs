@@ -1,4 +1,4 @@
-//! `weir forward --list`: what goes on in the kernel without a process.
+//! `weir forward --list`: forwarding that runs in the kernel without a process.
 
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -10,7 +10,7 @@ use weir::forward::Pinned;
 use crate::failure::Failure;
 use crate::{json, style, units};
 
-/// What `--json` prints. Field names are a promise to scripts: they may be added to, not changed.
+/// The output of `--json`. Scripts rely on field names: they may be added to, not changed.
 #[derive(Debug, Serialize)]
 struct Listing {
     /// Always `forwards`.
@@ -26,13 +26,13 @@ struct One {
     both: bool,
     forwarded: u64,
     lost: u64,
-    /// An interface is gone.
+    /// Whether an interface no longer exists.
     dead: bool,
-    /// What `weir forward --end` takes.
+    /// The path for `weir forward --end`.
     path: PathBuf,
 }
 
-/// Prints them on standard output.
+/// Prints the list on standard output.
 pub(super) fn print(as_json: bool) -> Result<(), Failure> {
     let forwards = Pinned::all()?.iter().map(One::of).collect::<Result<Vec<_>, Failure>>()?;
     let mut text = Vec::new();

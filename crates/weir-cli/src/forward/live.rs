@@ -1,4 +1,4 @@
-//! The line that lives while packets are forwarded.
+//! The live status line of forwarding.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use super::rates;
 use crate::style::{self, Paint};
 use crate::units;
 
-/// Time between two drawings.
+/// Time between two updates.
 pub(super) const PERIOD: Duration = Duration::from_millis(500);
 
-/// The line, and what it showed last, from which rates follow.
+/// The line, and the last counters, from which rates are computed.
 #[derive(Debug)]
 pub(super) struct Live {
     paint: Paint,
@@ -19,22 +19,22 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// A live line, when standard error is a terminal that can redraw one.
+    /// Returns a live line if standard error is a terminal that can redraw one.
     pub(super) fn on_terminal() -> Option<Self> {
         style::terminal().then(|| Self { paint: style::stderr(), last: ForwardAccount::default() })
     }
 
-    /// Draws over what was drawn before, unless the shell has the terminal for something else.
+    /// Redraws the line, unless the shell is using the terminal for something else.
     pub(super) fn draw(&mut self, account: &ForwardAccount) {
         let line = self.line(account);
         self.last = account.clone();
-        // A row that wraps could not be drawn over.
+        // A line that wraps could not be redrawn.
         if style::foreground() && style::columns() > WIDEST {
             style::draw(&format!("\r{line}\x1b[K"));
         }
     }
 
-    /// Takes the line away, so that other text can be printed.
+    /// Clears the line before other output.
     pub(super) fn clear(&self) {
         if style::foreground() {
             style::draw("\r\x1b[K");
@@ -56,7 +56,7 @@ impl Live {
     }
 }
 
-/// Columns of the longest line: two numbers of 64 bits, two rates and a time.
+/// Width of the longest line: two 64-bit numbers, two rates and a time.
 const WIDEST: usize = 110;
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! `weir forward`: what one interface receives is sent on another, inside the kernel.
+//! `weir forward`: sends the packets received on one interface out on another, inside the kernel.
 
 mod copying;
 mod list;
@@ -147,12 +147,12 @@ enum OnExitArg {
 }
 
 impl ForwardArgs {
-    /// What the two interfaces are called.
+    /// Returns the names of the two interfaces.
     fn names(&self) -> (&str, &str) {
         (self.from.as_deref().unwrap_or_default(), self.to.as_deref().unwrap_or_default())
     }
 
-    /// Between which two.
+    /// Returns a builder for the two interfaces.
     fn between(&self) -> Result<ForwardBuilder, Failure> {
         let (from, to) = self.names();
         let ((here, from), (there, to)) = (place(from)?, place(to)?);
@@ -173,7 +173,7 @@ impl ForwardArgs {
     }
 }
 
-/// The namespace that is named in front of an interface, and the interface's own name.
+/// Splits the namespace, if there is one, from the name of an interface.
 fn place(name: &str) -> Result<(Option<Namespace>, String), Failure> {
     Ok(match name.rsplit_once('/') {
         Some((namespace, name)) => (Some(Namespace::find(namespace)?), name.to_owned()),
@@ -229,7 +229,7 @@ pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
     run.finish(end)
 }
 
-/// Ends what goes on without a process.
+/// Ends forwarding that runs without a process.
 fn end(args: &ForwardArgs) -> Result<(), Failure> {
     let account = match (&args.from, &args.to) {
         (Some(path), None) if path.contains('/') => Pinned::at(Path::new(path))?.end()?,
@@ -248,13 +248,13 @@ fn end(args: &ForwardArgs) -> Result<(), Failure> {
     args.loss.end(print_json(args, &summary), report::loss(&summary), !args.quiet)
 }
 
-/// Forwarding that is looked at.
+/// A run that is being monitored.
 struct Run<'a> {
     args: &'a ForwardArgs,
     until: Until,
     forward: Forward,
     copying: Option<Copying>,
-    /// None: not confined.
+    /// `None`: not confined.
     confinement: Option<Confinement>,
     live: Option<Live>,
     control: Option<Control>,
@@ -288,7 +288,7 @@ impl Run<'_> {
         }
     }
 
-    /// Leaves the account for who asks, and tells of filters that have come into force.
+    /// Publishes the account for clients, and reports new filters.
     fn follow_filter(&mut self, now: Instant) -> Result<(), Failure> {
         for change in self.control.as_ref().map(Control::changes).unwrap_or_default() {
             self.live.iter().for_each(Live::clear);
@@ -351,7 +351,7 @@ fn print_json(args: &ForwardArgs, summary: &Summary) -> Result<(), Failure> {
     printed.map_err(|error| Failure::new(format_args!("print the account as JSON: {error}")))
 }
 
-/// Packets and bits that were forwarded in a second.
+/// Returns the packets and bits forwarded per second.
 fn rates(before: &ForwardAccount, now: &ForwardAccount) -> (f64, f64) {
     let seconds = now.elapsed.saturating_sub(before.elapsed).as_secs_f64();
     let (then, total) = (before.total(), now.total());

@@ -1,4 +1,4 @@
-//! The account in words.
+//! Reports the account as text.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use crate::report::some_lost;
 use crate::style::Paint;
 use crate::units;
 
-/// A line for each way, what may go wrong on it, and how it ends.
+/// Returns a line for each direction, with possible problems and how it ends.
 pub(super) fn opened(forward: &Forward, (from, to): (&str, &str), paint: Paint) -> String {
     let mut text = String::new();
     for way in forward.ways() {
@@ -32,20 +32,20 @@ pub(super) fn opened(forward: &Forward, (from, to): (&str, &str), paint: Paint) 
     text
 }
 
-/// What is said at the end of a run that leaves something going on.
+/// Returns the message at the end of a run that leaves forwarding running.
 pub(super) fn goes_on((from, to): (&str, &str)) -> String {
     format!("Still running in the kernel; to end it: {}\n", end(from, to))
 }
 
-/// The command that ends it.
+/// Returns the command that ends it.
 fn end(from: &str, to: &str) -> String {
     format!("weir forward --end {} {}", command::word(from), command::word(to))
 }
 
-/// A column: its title, its value, and whether it is shown even when it is zero everywhere.
+/// A column: its title, its value, and whether it is shown even if all values are zero.
 type Column = (&'static str, fn(&Counters) -> u64, bool);
 
-/// In the order of a packet's life.
+/// In the order in which a packet passes the stages.
 const COLUMNS: [Column; 9] = [
     ("seen", |counters| counters.tally.seen, true),
     ("filtered", |counters| counters.tally.filtered, false),
@@ -58,7 +58,7 @@ const COLUMNS: [Column; 9] = [
     ("lost", |counters| counters.lost, true),
 ];
 
-/// What was lost, packets and copies, in a line; `None`: nothing was.
+/// Returns a line on lost packets and copies; `None`: nothing was lost.
 pub(super) fn loss(summary: &Summary) -> Option<String> {
     let packets = lost(summary).map(|lost| format!("{lost} ({})", stages(summary)));
     let copies = summary.copy.as_ref().and_then(|copy| {
@@ -69,19 +69,19 @@ pub(super) fn loss(summary: &Summary) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(", "))
 }
 
-/// What was lost, of the packets that were to be forwarded.
+/// Returns a line on losses among the packets to be forwarded.
 fn lost(summary: &Summary) -> Option<String> {
     let (counters, nic) = (summary.counters, summary.nic_lost());
     let lost = counters.lost + nic;
     (lost > 0).then(|| some_lost(lost, counters.tally.forwarded + lost, "packet"))
 }
 
-/// How many were lost where.
+/// Returns the number of packets lost at each stage.
 fn stages(summary: &Summary) -> String {
     format!("NIC {}, forwarding {}", summary.nic_lost(), summary.counters.lost)
 }
 
-/// The table, with a line per queue that saw packets, and below it what was lost and why.
+/// Returns the table, with a line for each queue that saw packets, followed by losses and their causes.
 pub(super) fn account(summary: &Summary, paint: Paint) -> String {
     let mut text = format!("\n{}", table(summary, paint));
     let (tally, nic) = (summary.counters.tally, summary.nic_lost());

@@ -1,6 +1,6 @@
-//! The account as plain values: what `--json` prints, and what the tables are made from.
+//! The account as plain values, for `--json` and the tables.
 //!
-//! Field names are a promise to scripts: they may be added to, not changed.
+//! Scripts rely on field names: they may be added to, not changed.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -19,36 +19,36 @@ use crate::stop::Stop;
 /// The account of a whole run.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Summary {
-    /// Always `forward`: tells it from the accounts of captures.
+    /// Always `forward`, which distinguishes it from the accounts of captures.
     r#type: &'static str,
     version: &'static str,
     #[serde(flatten)]
     pub(super) counters: Counters,
     pub(super) elapsed_seconds: f64,
-    /// Why it ended; null while it runs.
+    /// Reason for the end; null while it runs.
     stopped_by: Option<Stop>,
-    /// What went wrong; null when nothing did.
+    /// The error; null if there is none.
     error: Option<String>,
-    /// Where in a bpffs the kernel keeps what goes on without this process; null if nothing does.
+    /// The path in a bpffs by which the kernel keeps forwarding without this process; null if it does not.
     pub(super) goes_on: Option<String>,
-    /// The copy that was asked for, once it has ended.
+    /// The requested copy, once it has ended.
     pub(super) copy: Option<CopySummary>,
-    /// What the process was confined to; null with `--no-confine`.
+    /// The restrictions of the process; null with `--no-confine`.
     pub(super) confinement: Option<Confinement>,
     pub(super) ways: Vec<WaySummary>,
     pub(super) queues: Vec<QueueSummary>,
 }
 
-/// The counters of [`ForwardTally`] and what follows from them.
+/// The counters of [`ForwardTally`] and values derived from them.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Counters {
     #[serde(flatten)]
     pub(super) tally: ForwardTally,
-    /// Were to be forwarded and were not: no room, too long, unable, errors, vanished.
+    /// Packets that should have been forwarded but were not: no room, too long, unable, errors, vanished.
     pub(super) lost: u64,
-    /// Just being handed over.
+    /// Packets that are being handed over.
     pub(super) in_flight: u64,
-    /// Were still being handed over when all had ended.
+    /// Packets that were still being handed over at the end.
     pub(super) vanished: u64,
 }
 
@@ -56,12 +56,12 @@ pub(super) struct Counters {
 pub(super) struct WaySummary {
     from: String,
     to: String,
-    /// How; empty where nobody has looked from the beginning.
+    /// How packets are forwarded; empty for a run that was not monitored from the start.
     detail: String,
     filter: Option<String>,
     #[serde(flatten)]
     counters: Counters,
-    /// Packets that may have lost a VLAN tag, since the driver did not say.
+    /// Packets that may have lost a VLAN tag, because the driver did not report it.
     pub(super) untold_tags: u64,
     nic: Option<NicCounters>,
     sender: Option<SendCounters>,
@@ -101,7 +101,7 @@ impl Told for Summary {
 }
 
 impl Summary {
-    /// The account joined with what the ways say of themselves, in the same order if there are any.
+    /// Combines the account with the descriptions of the directions, in the same order if there are any.
     pub(super) fn new(infos: &[WayInfo], account: &ForwardAccount, goes_on: Option<&Path>) -> Self {
         let mut infos = infos.iter();
         let mut ways = Vec::new();
@@ -140,7 +140,7 @@ impl Summary {
         }
     }
 
-    /// Ends the account: this is how it went. What is still in flight is lost, unless it goes on.
+    /// Completes the account with the result of the run. Packets in flight are lost, unless forwarding continues.
     pub(super) fn close(&mut self, result: &Result<Stop, Failure>) {
         if self.goes_on.is_none() {
             self.end_flights();
@@ -154,7 +154,7 @@ impl Summary {
         }
     }
 
-    /// Nothing is on its way any more: what seems to be has vanished.
+    /// Counts packets that seem to be in flight as vanished, since none can be any more.
     pub(super) fn end_flights(&mut self) {
         let ways = self.ways.iter_mut().map(|way| &mut way.counters);
         let queues = self.queues.iter_mut().map(|queue| &mut queue.counters);
@@ -164,17 +164,17 @@ impl Summary {
         }
     }
 
-    /// Packets that the cards or drivers of the receiving interfaces had no room for.
+    /// Returns the number of packets that the network cards or drivers of the receiving interfaces had no room for.
     pub(super) fn nic_lost(&self) -> u64 {
         self.ways.iter().filter_map(|way| way.nic).map(|nic| nic.missed + nic.fifo_errors).sum()
     }
 
-    /// Another filter is in force.
+    /// Sets the filter in force.
     pub(super) fn set_filter(&mut self, filter: Option<&String>) {
         self.ways.iter_mut().for_each(|way| way.filter = filter.cloned());
     }
 
-    /// As one line of JSON.
+    /// Writes the account as one line of JSON.
     pub(super) fn write_to(&self, mut output: impl Write) -> io::Result<()> {
         json::to_writer(&mut output, self)?;
         output.write_all(b"\n")?;

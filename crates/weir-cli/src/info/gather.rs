@@ -1,4 +1,4 @@
-//! What is in a file: one pass over it, in bounded memory.
+//! Reads a file once and collects its properties, in bounded memory.
 
 use std::path::Path;
 
@@ -10,10 +10,10 @@ use super::timeline::Timeline;
 use crate::failure::Failure;
 use crate::read::{Progress, failure, rfc3339};
 
-/// Upper ends of the classes of sizes, in bytes on the wire; the last class has none.
+/// Upper limits of the size classes, in bytes on the wire; the last class has no limit.
 pub(crate) const SIZES: [u32; 7] = [63, 127, 255, 511, 1023, 1518, 9000];
 
-/// One file. Field names are a promise to scripts: they may be added to, not changed.
+/// The properties of a file. Scripts rely on field names: they may be added to, not changed.
 #[derive(Debug, Serialize)]
 pub(crate) struct Summary {
     pub(crate) file: String,
@@ -21,32 +21,32 @@ pub(crate) struct Summary {
     pub(crate) format: &'static str,
     /// `little` or `big`.
     pub(crate) byte_order: &'static str,
-    /// What time stamps count, in seconds, for instance `1e-9`.
+    /// Unit of timestamps in seconds, such as `1e-9`.
     pub(crate) resolution: Option<String>,
     pub(crate) compression: String,
-    /// Bytes of the file; absent for a pipe.
+    /// Size of the file in bytes; absent for a pipe.
     pub(crate) size: Option<u64>,
     pub(crate) packets: u64,
-    /// Bytes of all packets on the wire.
+    /// Total length of all packets on the wire, in bytes.
     pub(crate) bytes: u64,
-    /// Bytes of all packets in the file.
+    /// Total length of all packets in the file, in bytes.
     pub(crate) captured_bytes: u64,
-    /// RFC 3339, of the earliest packet.
+    /// Time of the earliest packet, in RFC 3339.
     pub(crate) first: Option<String>,
-    /// Of the latest packet.
+    /// Time of the latest packet.
     pub(crate) last: Option<String>,
     pub(crate) duration_seconds: Option<f64>,
     pub(crate) average_size: Option<f64>,
-    /// Of the whole time; absent where that is 0, as it is of one packet.
+    /// Average over the whole time; absent if that is 0, as for a single packet.
     pub(crate) packets_per_second: Option<f64>,
     pub(crate) bits_per_second: Option<f64>,
-    /// No packet is earlier than the one before.
+    /// Whether no packet is earlier than the previous one.
     pub(crate) ordered: bool,
-    /// Packets earlier than the one before.
+    /// Packets earlier than the previous one.
     pub(crate) out_of_order: u64,
-    /// The farthest that a packet is behind an earlier one, in seconds.
+    /// Longest time by which a packet is behind an earlier one, in seconds.
     pub(crate) farthest_back_seconds: f64,
-    /// Packets of which the file has less than there was on the wire.
+    /// Packets that are shorter in the file than on the wire.
     pub(crate) cut_packets: u64,
     /// Packets by size on the wire: up to 63 bytes, 127, 255, 511, 1023, 1518, 9000, and above.
     pub(crate) sizes: [u64; SIZES.len() + 1],
@@ -55,17 +55,18 @@ pub(crate) struct Summary {
     pub(crate) written_by: Option<String>,
     pub(crate) sections: usize,
     pub(crate) interfaces: Vec<InterfaceSummary>,
-    /// What happened to the capture meanwhile, above all another filter: as the file tells it, the earliest first.
+    /// Events during the capture, in particular filter changes, as recorded in the file, earliest first.
     pub(crate) events: Vec<Event>,
-    /// Further events, of which there were too many.
+    /// Number of further events, beyond the limit.
     pub(crate) events_left_out: u64,
-    /// `none`, `some`, or `unknown`: the file cannot or does not say.
+    /// `none`, `some`, or `unknown` if the file cannot or does not record losses.
     pub(crate) loss: Loss,
-    /// Packets lost, as far as the file says.
+    /// Packets lost, according to the file.
     pub(crate) lost: u64,
-    /// Statistics count packets that are not here: the file is a part of what was captured, and no share of it was lost.
+    /// Whether statistics count packets that are not in the file. It is then a part of a capture, and no loss percentage
+    /// is given.
     pub(crate) partial: bool,
-    /// Why it could not be read to its end.
+    /// Why it could not be read to the end.
     pub(crate) damage: Option<String>,
     pub(crate) warnings: Vec<String>,
     #[serde(skip)]
@@ -76,18 +77,18 @@ pub(crate) struct Summary {
     pub(crate) error: Option<ReadError>,
 }
 
-/// The most events of a file that are kept.
+/// Most events of a file that are kept.
 const MOST_EVENTS: usize = 1000;
 
-/// What the comment of interface statistics says.
+/// An event from the comment of interface statistics.
 #[derive(Debug, Serialize)]
 pub(crate) struct Event {
-    /// RFC 3339.
+    /// Time of the event, in RFC 3339.
     pub(crate) time: Option<String>,
     #[serde(skip)]
     pub(crate) timestamp: u64,
     pub(crate) text: String,
-    /// Numbers of the interfaces that it is told of.
+    /// Numbers of the interfaces concerned.
     pub(crate) interfaces: Vec<u32>,
 }
 
@@ -95,15 +96,15 @@ pub(crate) struct Event {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Loss {
-    /// The file says that none were.
+    /// None, according to the file.
     None,
-    /// Some were.
+    /// Some packets were lost.
     Some,
-    /// The file cannot say, or does not.
+    /// The file cannot or does not record losses.
     Unknown,
 }
 
-/// One interface.
+/// The properties of an interface.
 #[derive(Debug, Serialize)]
 pub(crate) struct InterfaceSummary {
     pub(crate) id: usize,
@@ -116,16 +117,16 @@ pub(crate) struct InterfaceSummary {
     pub(crate) comment: Option<String>,
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
-    /// Sum of the drop counts of its packets.
+    /// Sum of the drop counts in its packets.
     pub(crate) lost_by_records: u64,
-    /// As its last statistics say: packets received, and dropped.
+    /// Packets received and dropped, according to the last statistics.
     pub(crate) received: Option<u64>,
     pub(crate) dropped: Option<u64>,
-    /// Of the packets that they count, those that whoever wrote them had for a file.
+    /// Packets delivered to the program that wrote the file, according to the last statistics.
     pub(crate) delivered: Option<u64>,
     #[serde(skip)]
     pub(crate) losses: Timeline,
-    /// Of `lost_by_records`, what was known when the last statistics came.
+    /// Value of `lost_by_records` at the time of the last statistics.
     #[serde(skip)]
     told: u64,
 }
@@ -152,22 +153,23 @@ impl InterfaceSummary {
         }
     }
 
-    /// Packets lost. Statistics count losses on the card, too, and those after the last packet; a capture that was cut
-    /// off has only the records.
+    /// Returns the number of packets lost. Statistics include losses on the card and after the last packet; a truncated
+    /// capture only has the records.
     pub(crate) fn lost(&self) -> u64 {
         self.lost_by_records.max(self.dropped.unwrap_or(0))
     }
 
-    /// Whether the file has fewer packets than its statistics tell of: somebody has left some out.
+    /// Returns whether the file has fewer packets than its statistics count, because some were left out.
     fn is_part(&self) -> bool {
         self.delivered.is_some_and(|delivered| delivered > self.packets)
     }
 
-    /// Losses that no record has told of are shown where the statistics stand.
+    /// Adds statistics. Losses that are missing from records are assigned to their time.
     fn statistics(&mut self, statistics: &InterfaceStatistics) {
         let dropped = match (statistics.dropped, statistics.dropped_by_os) {
             (None, other) | (other, None) => other,
-            // dumpcap puts both together into the first, others keep them apart; never less than each alone.
+            // dumpcap puts the sum into the first field, others keep them apart; the result is at least as large as
+            // each.
             (Some(dropped), Some(by_os)) => Some(dropped.max(by_os)),
         };
         self.received = statistics.received.or(self.received);
@@ -191,7 +193,7 @@ impl Summary {
     ///
     /// # Errors
     ///
-    /// Nothing of it can be read. Damage behind the start is in [`Summary::error`].
+    /// Nothing of the file can be read. Damage after the start is recorded in [`Summary::error`].
     pub(crate) fn of(path: &Path) -> Result<Self, Failure> {
         let mut reader = Reader::open(path).map_err(failure)?;
         let progress = Progress::new(vec![reader.meter()], reader.size(), false);
@@ -220,7 +222,7 @@ impl Summary {
     }
 }
 
-/// What grows while reading.
+/// The state of reading a file.
 #[derive(Debug, Default)]
 struct Gathered {
     packets: u64,
@@ -284,7 +286,7 @@ impl Gathered {
         }
     }
 
-    /// The same is told of each interface, one after the other.
+    /// Adds an event. The same event follows for each interface in turn.
     fn event(&mut self, interface: u32, timestamp: u64, text: &str) {
         let last = self.events.last_mut();
         if let Some(last) = last.filter(|last| last.timestamp == timestamp && last.text == text) {
@@ -361,7 +363,7 @@ pub(crate) fn float(number: u64) -> f64 {
     number as f64
 }
 
-/// Seconds that a time stamp counts, as `if_tsresol` says them.
+/// Returns the unit of timestamps in seconds, according to `if_tsresol`.
 fn unit(unit: TimeUnit) -> String {
     match unit.resolution() {
         decimal @ 0..0x80 => format!("1e-{decimal}"),

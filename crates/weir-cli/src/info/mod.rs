@@ -1,4 +1,4 @@
-//! `weir info`: what is in capture files, and where packets were lost.
+//! `weir info`: shows the contents of capture files, and losses.
 
 mod gather;
 mod text;
@@ -53,7 +53,7 @@ pub(crate) struct InfoArgs {
     confine: ConfineArgs,
 }
 
-/// Tells what is in each file. Goes on after a file that cannot be read.
+/// Runs the command. It continues after a file that cannot be read.
 pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
     args.confine.confine(|| Needs::to_read(&args.files, None))?;
     let mut summaries = Vec::new();
@@ -83,7 +83,7 @@ pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
     };
     print(style::lines(&text).as_bytes())?;
     failures.extend(summaries.into_iter().filter_map(|summary| summary.error).map(failure));
-    // The last one is told by who called us.
+    // The caller reports the last error.
     let last = failures.pop();
     for failure in failures {
         failure.report();
@@ -91,7 +91,7 @@ pub(crate) fn run(args: &InfoArgs) -> Result<(), Failure> {
     last.map_or(Ok(()), Err)
 }
 
-/// False: whoever reads has enough.
+/// Prints text. Returns false if the reader of the output has enough.
 fn print(text: &[u8]) -> Result<bool, Failure> {
     let mut output = io::stdout().lock();
     match output.write_all(text).and_then(|()| output.flush()) {

@@ -1,4 +1,4 @@
-//! What people read of a file.
+//! Prints the properties of files as text.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -11,10 +11,10 @@ use crate::read::harmless;
 use crate::style::{self, Paint};
 use crate::units;
 
-/// Columns of bars and time lines.
+/// Width of bars and timelines.
 const WIDTH: usize = 60;
 
-/// One file, in full.
+/// Returns the full report on a file.
 pub(crate) fn full(summary: &Summary, paint: Paint) -> String {
     let mut text = String::new();
     let mut row = |name: &str, value: &str| {
@@ -99,7 +99,7 @@ fn seconds(seconds: f64) -> String {
     }
 }
 
-/// Date and local time, with nanoseconds.
+/// Formats a date and local time, with nanoseconds.
 pub(crate) fn local(timestamp: u64) -> String {
     match Timestamp::from_nanosecond(timestamp.into()) {
         Ok(instant) => instant.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S.%9f").to_string(),
@@ -129,7 +129,7 @@ fn sizes(summary: &Summary, text: &mut String) {
 fn bar(count: u64, most: u64, width: usize) -> String {
     let full = if style::unicode() { "█" } else { "#" };
     let cells = u128::from(count) * width as u128 / u128::from(most.max(1));
-    // What is there at all is seen.
+    // Any count above 0 is visible.
     full.repeat(usize::try_from(cells).unwrap_or(width).max(usize::from(count > 0)))
 }
 
@@ -166,7 +166,7 @@ fn interfaces(interfaces: &[InterfaceSummary], text: &mut String) {
     }
 }
 
-/// What happened meanwhile, and on which interfaces, where it was not all of them.
+/// Appends the events, with interfaces if they do not concern all.
 fn events(summary: &Summary, text: &mut String) {
     for event in &summary.events {
         let (time, said) = (local(event.timestamp), harmless(&event.text));
@@ -207,7 +207,7 @@ fn link_type(link_type: u16) -> String {
     format!("{name} ({link_type})")
 }
 
-/// The time line of losses: where, how many, on which interface.
+/// Appends the timeline of losses, with counts and interfaces.
 fn losses(summary: &Summary, paint: Paint, text: &mut String) {
     let verdict = match summary.loss {
         Loss::None => paint.green("none recorded"),
@@ -238,14 +238,15 @@ fn losses(summary: &Summary, paint: Paint, text: &mut String) {
     let _cannot_fail = writeln!(text, "  {:>11}  one column is {}", "", seconds(step.as_secs_f64()));
 }
 
-/// A character for each count: the more, the higher. One lost packet is seen, and ten times as many are higher.
+/// Returns a character for each count, higher for larger ones. A single lost packet is visible, and ten times as many
+/// are drawn higher.
 pub(crate) fn picture(counts: &[u64]) -> String {
     const BLOCKS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     const ASCII: [char; 9] = [' ', '.', ':', '-', '=', '+', '*', '%', '@'];
     let most = counts.iter().copied().max().unwrap_or(0);
     let height = |count: u64| match (count, most) {
         (0, _) => 0,
-        // By the logarithm, so that a trickle beside a flood is seen.
+        // Logarithmic, so that a trickle beside a flood is visible.
         _ => {
             1 + usize::try_from(u64::from(count.ilog2()) * 7 / u64::from(most.ilog2().max(1)))
                 .unwrap_or(7)
@@ -256,7 +257,7 @@ pub(crate) fn picture(counts: &[u64]) -> String {
     counts.iter().map(|&count| ramp[height(count)]).collect()
 }
 
-/// Several files, a line each.
+/// Returns a table of several files.
 pub(crate) fn table(summaries: &[Summary], paint: Paint) -> String {
     let widest = summaries
         .iter()

@@ -1,21 +1,21 @@
-//! Counts over time, in a bounded number of steps whatever the time is.
+//! Counts over time, in a bounded number of steps.
 
-/// Steps kept; twice the columns of any picture at least.
+/// Number of steps kept; at least twice the columns of any picture.
 const STEPS: usize = 2048;
-/// The first length of a step in nanoseconds. It doubles when the time outgrows the steps.
+/// Initial length of a step in nanoseconds. It doubles when the time exceeds the steps.
 const SHORTEST: u64 = 1_000;
 
-/// Counts by time, from a start that is known with the first count.
+/// Counts over time. The start is set with the first count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Timeline {
     start: Option<u64>,
-    /// Nanoseconds to a step, as a shift of [`SHORTEST`].
+    /// Length of a step in nanoseconds, as a shift of [`SHORTEST`].
     shift: u32,
     counts: Vec<u64>,
 }
 
 impl Timeline {
-    /// Adds `count` at a time in nanoseconds. What is before the start counts at the start.
+    /// Adds `count` at a time in nanoseconds. A time before the start counts as the start.
     pub(crate) fn add(&mut self, time: u64, count: u64) {
         let after = time.saturating_sub(*self.start.get_or_insert(time));
         let mut step = self.step(after);
@@ -31,7 +31,7 @@ impl Timeline {
         self.counts[step] += count;
     }
 
-    /// Starts at a time if nothing was added yet, so that timelines can be laid below each other.
+    /// Sets the start if nothing has been added yet, so that timelines can be aligned.
     pub(crate) fn start_at(&mut self, time: u64) {
         self.start.get_or_insert(time);
     }
@@ -40,7 +40,8 @@ impl Timeline {
         usize::try_from((after / SHORTEST) >> self.shift).unwrap_or(usize::MAX)
     }
 
-    /// The counts of `columns` equal stretches from the start to `end`, each step in the column of its middle.
+    /// Returns the counts of `columns` equal intervals from the start to `end`. Each step belongs to the column of its
+    /// middle.
     pub(crate) fn columns(&self, end: u64, columns: usize) -> Vec<u64> {
         let mut sums = vec![0; columns];
         let length = u128::from(end.saturating_sub(self.start.unwrap_or(end)).max(1));

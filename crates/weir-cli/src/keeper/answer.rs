@@ -1,4 +1,4 @@
-//! The processes' side.
+//! The side of the helper processes.
 
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -17,16 +17,16 @@ use super::wire::{Answer, Ask, receive, send};
 use crate::confine::{Needs, confine};
 use crate::failure::Failure;
 
-/// What is said of a program that has succeeded.
+/// Message for a program that succeeded.
 pub(super) const WELL: &str = "well";
 
-/// As long may what is begun take once the capture is gone: sockets are removed.
+/// Longest time to finish work after the capture ends, such as removing sockets.
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Opens and removes files until the capture ends.
 pub(super) fn keep_files(task: &Task, place: Option<&Path>, socket: &OwnedFd) {
     task.user.iter().for_each(privilege::become_nobody_as);
-    // To look at the place may take its time already.
+    // Even accessing the directory may take time.
     let ends = end_with(socket, GRACE).map_err(Failure::new);
     if !may_begin(socket, ends.and_then(|()| confine(&task.needs(place), task.user.as_ref()))) {
         return;
@@ -40,7 +40,7 @@ pub(super) fn keep_files(task: &Task, place: Option<&Path>, socket: &OwnedFd) {
     }
 }
 
-/// Says whether the process is confined as it should be. One that is not does nothing.
+/// Reports whether the process is confined as it should be. Otherwise, it must not do anything.
 fn may_begin<T>(socket: &OwnedFd, confined: Result<T, Failure>) -> bool {
     let refused = confined.err().map(|failure| failure.message().to_owned());
     let begins = refused.is_none();
@@ -100,13 +100,13 @@ fn list(task: &Task, socket: &OwnedFd) -> io::Result<()> {
     send(socket, &Answer::ThatIsAll, None)
 }
 
-/// Runs the program for finished files until the capture ends and all have run.
+/// Runs the program on finished files until the capture ends and all programs have finished.
 pub(super) fn run_programs(task: &Task, needs: &Needs, socket: &OwnedFd) {
     let Some(command) = &task.command else { return };
     if !may_begin(socket, crate::confine::for_programs(needs, task.user.as_ref())) {
         return;
     }
-    // Packets come first.
+    // Capturing has priority.
     let _ = rustix::process::setpriority_process(None, 19);
     thread::scope(|scope| {
         while let Ok(Some((Ask::Run { path }, Some(pipe)))) = receive(socket) {
@@ -130,7 +130,7 @@ mod tests {
 
     use super::*;
 
-    /// What is answered, and whether with a descriptor.
+    /// Returns the answer, and whether a descriptor came with it.
     fn answers(task: &Task, ask: Ask) -> (Answer, bool) {
         let pair = socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None);
         let (ours, theirs) = pair.expect("a pair");

@@ -1,4 +1,4 @@
-//! The capture's side: what its writer wants, as questions to the processes beside it.
+//! The side of the capture: requests of its writer to the helper processes.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -36,7 +36,7 @@ fn bytes(path: &Path) -> Vec<u8> {
     path.as_os_str().as_bytes().to_vec()
 }
 
-/// What is none of the expected answers.
+/// Converts a negative or unexpected answer to an error.
 fn refused(answer: Answer) -> Refusal {
     match answer {
         Answer::Errno(errno) => Refusal::Io(io::Error::from_raw_os_error(errno)),
@@ -82,7 +82,7 @@ impl Keeper for Helpers {
         }
     }
 
-    /// Of the template that the process was given, which is the same.
+    /// The process already has the same template.
     fn list(&self, _template: &Template) -> io::Result<Vec<Found>> {
         let files = self.files();
         send(files.socket(), &Ask::List, None).map_err(|_| gone())?;

@@ -1,4 +1,4 @@
-//! Who opens the files for a capture that is confined: processes beside it, which do nothing else.
+//! Opens files for a confined capture: helper processes do this and nothing else.
 //!
 //! ```text
 //! capture: nobody, no directory   -- Ask: open, remove, list -->   weir-files: the user's rights, that directory
@@ -6,10 +6,10 @@
 //!                                 -- run, a pipe ------------->    weir-run: -z
 //! ```
 //!
-//! With `-Z` a third, weir-sockets, removes the sockets of the capture at its end.
+//! With `-Z`, a third process, weir-sockets, removes the capture's sockets at the end.
 //!
-//! Each is told beforehand which files there can be (a [`Template`]) and answers for no other: who has taken the capture over can
-//! spoil captured files, which he could anyway.
+//! Each process is told in advance which files are possible (a [`Template`]) and refuses all others. An attacker who
+//! controls the capture can damage captured files, which was possible anyway.
 
 mod answer;
 mod ask;
@@ -28,36 +28,36 @@ use self::wire::{Answer, receive};
 use crate::confine::Needs;
 use crate::failure::Failure;
 
-/// What the processes are to do.
+/// The job of the helper processes.
 #[derive(Debug)]
 pub(super) struct Task {
     template: Template,
     here: Here,
     command: Option<OsString>,
-    /// Sockets that go with the capture.
+    /// Sockets to remove at the end of the capture.
     sockets: Vec<PathBuf>,
-    /// Whose the files will be; `None`: who started us.
+    /// Owner of the files; `None`: the user who started weir.
     user: Option<User>,
 }
 
 impl Task {
-    /// What it takes, with files at `place`.
+    /// Returns the access that the job needs, with files at `place`.
     fn needs(&self, place: Option<&Path>) -> Needs {
         let needs = place.into_iter().fold(Needs::to_keep(), Needs::write);
         self.sockets.iter().fold(needs, |needs, socket| needs.remove(socket))
     }
 }
 
-/// The processes, asked one question at a time.
+/// The helper processes, asked one request at a time.
 #[derive(Debug)]
 pub(crate) struct Helpers {
     files: Mutex<Forked>,
     runner: Option<Mutex<Forked>>,
-    /// Who removes the sockets, where `files` may not.
+    /// Removes the sockets, if `files` may not.
     sockets: Option<Forked>,
 }
 
-/// Waits until a process that keeps files is confined, or says why it is not.
+/// Waits until a process that keeps files is confined, or returns why it is not.
 fn begun(process: &Forked) -> Result<(), String> {
     match receive(process.socket()).map_err(|error| error.to_string())? {
         Some((Answer::Began { refused: None }, _)) => Ok(()),
@@ -67,14 +67,15 @@ fn begun(process: &Forked) -> Result<(), String> {
 }
 
 impl Helpers {
-    /// Starts those that a capture to `file` needs, before it has other threads. `sockets`: removed when all of this is dropped.
+    /// Starts the processes that a capture to `file` needs, before it has other threads. `sockets` are removed when
+    /// this is dropped.
     pub(crate) fn start(
         file: Option<&Path>,
         options: &WriterOptions,
         user: Option<&User>,
         sockets: Vec<PathBuf>,
     ) -> Result<Option<Arc<Self>>, Failure> {
-        // Standard output is open.
+        // Standard output is already open.
         let file = file.filter(|file| *file != Path::new("-"));
         if file.is_none() && sockets.is_empty() {
             return Ok(None);
@@ -84,7 +85,7 @@ impl Helpers {
             let command = command.to_string_lossy().into_owned();
             return Err(weir::writer::WriteError::Command { command }.into());
         }
-        // Files are where the user may write that was asked for, sockets where who started us may.
+        // Files are where the requested user may write, sockets where the user who started weir may.
         let user = user.filter(|_| file.is_some());
         let (sockets, apart) = if user.is_some() { (Vec::new(), sockets) } else { (sockets, Vec::new()) };
         let task = Task {
@@ -108,7 +109,7 @@ impl Helpers {
         runner.as_ref().map_or(Ok(()), begun).map_err(|why| started(&why))?;
         let files = fork(c"weir-files", |socket| answer::keep_files(&task, place, &socket));
         let files = files.map_err(|error| started(&error))?;
-        // While sockets can still be removed by us.
+        // While this process can still remove sockets itself.
         begun(&files).map_err(|why| started(&why))?;
         let task =
             Task { sockets: apart, template: Template::new(Path::new("-"), options), user: None, ..task };
@@ -119,7 +120,7 @@ impl Helpers {
         Ok(Some(Arc::new(Self { files: Mutex::new(files), runner: runner.map(Mutex::new), sockets })))
     }
 
-    /// As a writer wants it.
+    /// Returns the keeper for a writer.
     pub(crate) fn keeper(self: &Arc<Self>) -> Arc<dyn Keeper> {
         Arc::clone(self) as Arc<dyn Keeper>
     }

@@ -1,4 +1,4 @@
-//! What is said between a capture and the processes beside it: JSON, a message each, with a descriptor where one goes along.
+//! Messages between a capture and its helper processes: one JSON value each, with an optional descriptor.
 
 use std::io::{self, IoSlice, IoSliceMut};
 use std::mem::MaybeUninit;
@@ -15,13 +15,13 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use weir::writer::Opening;
 
-/// Longest message: a path of 4096 bytes, each as a number and a comma.
+/// Longest message: a path of 4096 bytes, each a number and a comma.
 const LONGEST: usize = 32 << 10;
 
-/// How often a message is tried again.
+/// Number of attempts to send or receive a message.
 const PATIENCE: usize = 100;
 
-/// What a capture wants. Paths are bytes.
+/// A request of a capture. Paths are bytes.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Ask {
     Open {
@@ -35,29 +35,29 @@ pub(super) enum Ask {
         path: Vec<u8>,
     },
     List,
-    /// With a pipe for the answer, so that several can run.
+    /// Comes with a pipe for the answer, so that several can run at once.
     Run {
         path: Vec<u8>,
     },
-    /// The capture ends in order: its sockets go.
+    /// The capture ends normally: remove its sockets.
     Leave,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum Answer {
-    /// The first, before any question: it is confined, or why it ends.
+    /// The first message, before any request: the process is confined, or why it ends.
     Began { refused: Option<String> },
-    /// With the file.
+    /// Comes with the file.
     Opened { created: bool, inherited: bool },
-    /// With what holds its blocks, where it was there.
+    /// If the file existed, comes with a descriptor that keeps its blocks.
     Removed,
-    /// With the directory.
+    /// Comes with the directory.
     Directory,
-    /// One of several.
+    /// One of several files.
     Found { path: Vec<u8>, bytes: u64, modified: Duration, locked: bool, ours: bool },
-    /// There are no more.
+    /// The end of the list.
     ThatIsAll,
-    /// The kernel's answer.
+    /// The kernel's error.
     Errno(i32),
     /// [`weir::writer::Refusal::Link`]
     Link { owner: u32 },
@@ -65,7 +65,7 @@ pub(super) enum Answer {
     Foreign { owner: u32 },
     /// [`weir::writer::Refusal::Unread`]
     Unread,
-    /// It is no file of this capture.
+    /// The path is not a file of this capture.
     NotOurs,
 }
 
@@ -88,7 +88,7 @@ pub(super) fn send(
     Ok(())
 }
 
-/// Asks again where memory was short for a moment: who is beside a capture ends with it, and not before.
+/// Retries when memory is short for a moment, because a helper process must live exactly as long as the capture.
 fn insist<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Result<T> {
     for _ in 0..PATIENCE {
         match retry_on_intr(&mut call) {
@@ -99,7 +99,7 @@ fn insist<T>(mut call: impl FnMut() -> rustix::io::Result<T>) -> rustix::io::Res
     retry_on_intr(call)
 }
 
-/// `None`: the other side has ended.
+/// Receives a message. `None`: the peer has ended.
 pub(super) fn receive<T: DeserializeOwned>(socket: impl AsFd) -> io::Result<Option<(T, Option<OwnedFd>)>> {
     let mut text = vec![0; LONGEST];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];

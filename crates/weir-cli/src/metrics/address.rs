@@ -1,4 +1,4 @@
-//! Where metrics are served: a TCP address, loopback unless another one is named, or a Unix socket.
+//! The address of the metrics: TCP, on loopback unless another address is given, or a Unix socket.
 
 use std::fmt;
 use std::io::{self, Read, Write};
@@ -16,7 +16,7 @@ pub(super) enum Address {
     Unix(PathBuf),
 }
 
-/// `9464`, `:9464`, `127.0.0.1:9464`, `localhost:9464`, `[::1]:9464`, `/run/weir/metrics`, `unix:metrics`.
+/// Parses `9464`, `:9464`, `127.0.0.1:9464`, `localhost:9464`, `[::1]:9464`, `/run/weir/metrics`, `unix:metrics`.
 pub(super) fn parse(text: &str) -> Result<Address, String> {
     if let Some(path) = text.strip_prefix("unix:") {
         return if path.is_empty() {
@@ -43,14 +43,14 @@ pub(super) enum Listener {
     Unix(UnixListener, PathBuf),
 }
 
-/// Whoever has connected.
+/// A client connection.
 pub(super) trait Stream: Read + Write + AsFd + Send {
-    /// Nothing more is sent.
+    /// Ends sending.
     fn end(&self);
 }
 
 impl Address {
-    /// The listener, and the Unix socket that goes with the capture.
+    /// Returns the listener, and the Unix socket file that is removed at the end.
     pub(super) fn bind(&self) -> Result<(Listener, Option<Removed>), Failure> {
         match self {
             Self::Tcp(address) => TcpListener::bind(address)
@@ -84,7 +84,7 @@ fn refused(address: &str, error: &io::Error) -> Failure {
 }
 
 impl Listener {
-    /// Who has connected next; none of its calls waits.
+    /// Accepts the next client, whose calls do not block.
     pub(super) fn accept(&self) -> io::Result<Box<dyn Stream>> {
         match self {
             Self::Tcp(listener) => {

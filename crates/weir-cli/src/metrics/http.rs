@@ -1,17 +1,17 @@
-//! As much of HTTP/1.1 as a scrape takes: one request, one answer, and the connection closes (RFC 9112).
+//! The part of HTTP/1.1 that a scrape needs: one request and one response per connection (RFC 9112).
 
 use super::text::Form;
 
-/// What to answer.
+/// A parsed request.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Request {
-    /// The metrics; without `body`, their head only.
+    /// The metrics; without `body`, only the response head.
     Metrics { form: Form, body: bool },
-    /// Something else, which is answered with this status and text.
+    /// Anything else, with the status and text of the response.
     Other { status: &'static str, text: &'static str, body: bool },
 }
 
-/// Longest head of a request; a scrape's has a few hundred bytes.
+/// Longest request head; that of a scrape has a few hundred bytes.
 pub(super) const LONGEST: usize = 8 << 10;
 
 impl Request {
@@ -19,7 +19,7 @@ impl Request {
         Self::Other { status, text, body: true }
     }
 
-    /// The request whose head `bytes` begin with; `None`: it is not complete yet.
+    /// Parses the request head at the start of `bytes`; `None` if it is not complete yet.
     pub(super) fn parse(bytes: &[u8]) -> Option<Self> {
         let end = bytes.windows(4).position(|window| window == b"\r\n\r\n");
         let Some(end) = end.filter(|end| *end <= LONGEST) else {
@@ -62,7 +62,7 @@ impl Request {
     }
 }
 
-/// An answer: its head and, where it is wanted, `body`.
+/// Returns a response: its head and, if requested, `body`.
 pub(super) fn answer(status: &str, kind: &str, body: &str, with_body: bool) -> Vec<u8> {
     let allow = if status.starts_with("405") { "Allow: GET, HEAD\r\n" } else { "" };
     let mut answer = format!(
@@ -75,7 +75,7 @@ pub(super) fn answer(status: &str, kind: &str, body: &str, with_body: bool) -> V
     answer.into_bytes()
 }
 
-/// The head of an answer.
+/// Returns the head of a response.
 pub(super) fn head_of(answer: &[u8]) -> &[u8] {
     const END: &[u8] = b"\r\n\r\n";
     let end = answer.windows(END.len()).position(|window| window == END);

@@ -1,8 +1,8 @@
 //! `--metrics`: the account for Prometheus, while the capture runs.
 //!
-//! The loop that takes packets leaves a copy of the account here once a second; a thread of its own, at the lowest priority, answers
-//! who asks, with a page that is made once for each copy.
-//! They share a lock that is held for as long as it takes to move a pointer, and the loop does not wait for it.
+//! Once a second, the loop that receives packets leaves a copy of the account here. A separate thread at the lowest
+//! priority answers requests, with a page that is built once per copy. They share a lock that is held just long enough
+//! to move a pointer, and the loop never waits for it.
 
 mod address;
 mod http;
@@ -22,7 +22,7 @@ use crate::failure::Failure;
 use crate::json::Summary;
 use crate::style;
 
-/// Between two copies of the account.
+/// Time between two copies of the account.
 const PERIOD: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Args)]
@@ -37,15 +37,15 @@ pub(crate) struct MetricsArgs {
 }
 
 impl MetricsArgs {
-    /// Takes the address; nobody is answered yet. Done before the capture opens, so that an address that is taken is
-    /// told before anything else happens.
+    /// Binds the address, which is not served yet. Called before the capture opens, so that an address in use is
+    /// reported before anything else happens.
     pub(crate) fn bind(&self) -> Result<Option<Bound>, Failure> {
         let bound = |address: &Address| address.bind().map(|(listener, path)| Bound { listener, path });
         self.metrics.as_ref().map(bound).transpose()
     }
 }
 
-/// The address is ours.
+/// An address that is not served yet.
 #[derive(Debug)]
 pub(crate) struct Bound {
     listener: Listener,
@@ -53,12 +53,12 @@ pub(crate) struct Bound {
 }
 
 impl Bound {
-    /// The Unix socket's path, which is removed in the end.
+    /// Returns the path of the Unix socket, which is removed at the end.
     pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_ref().map(|Removed(path)| &**path)
     }
 
-    /// Says where they are.
+    /// Prints the address.
     pub(crate) fn say(&self) {
         style::say(format_args!("metrics: {}", self.listener));
     }
@@ -68,7 +68,7 @@ impl Bound {
         let latest = Arc::new(Latest(Mutex::new(Arc::new(Snapshot::of(first)))));
         let shared = Arc::clone(&latest);
         let started = weir_sys::thread::spawn_bare("weir-metrics", move || {
-            // Whoever asks, and however often, takes only what packets leave over.
+            // Requests, however frequent, only get the time that packets leave over.
             let _as_any_other = rustix::process::setpriority_process(None, 19);
             server::run(&self.listener, &shared);
         });
@@ -77,35 +77,35 @@ impl Bound {
     }
 }
 
-/// What is being served.
+/// Metrics that are being served.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     latest: Arc<Latest>,
-    /// When the next copy is.
+    /// Time of the next copy.
     due: Instant,
     _path: Option<Removed>,
 }
 
 impl Metrics {
-    /// When the account is wanted next.
+    /// Returns when the next account is due.
     pub(crate) fn due(&self) -> Instant {
         self.due
     }
 
-    /// Answers with this account from now on.
+    /// Replaces the account for later answers.
     pub(crate) fn publish(&mut self, now: Instant, summary: Summary) {
         self.due = now + PERIOD;
         self.latest.put(Snapshot::of(summary));
     }
 }
 
-/// An account and when it was taken, as the thread that answers sees it.
+/// An account and its time, for the thread that answers.
 #[derive(Debug)]
 struct Snapshot {
     summary: Summary,
-    /// Since the Unix epoch.
+    /// Time since the Unix epoch.
     taken: Duration,
-    /// What is answered, in each [`Form`], once somebody has asked for it: however often that is, it is made once.
+    /// The response in each [`Form`], built once, at the first request.
     pages: [OnceLock<Arc<[u8]>>; 2],
 }
 
@@ -115,7 +115,7 @@ impl Snapshot {
         Self { summary, taken, pages: <[OnceLock<_>; 2]>::default() }
     }
 
-    /// The answer to who asks for the metrics; without `body`, its head.
+    /// Returns the response to a request for the metrics; without `body`, only its head.
     fn answer(&self, form: Form, body: bool) -> Arc<[u8]> {
         let page = self.pages[form as usize].get_or_init(|| {
             http::answer("200 OK", form.content_type(), &text::encode(self, form), true).into()
@@ -128,7 +128,7 @@ impl Snapshot {
 struct Latest(Mutex<Arc<Snapshot>>);
 
 impl Latest {
-    /// Does not wait for one of a lower priority, who holds the lock: then the next copy is the next that is seen.
+    /// Skips this copy if the thread with the lower priority holds the lock; the next copy replaces it.
     fn put(&self, snapshot: Snapshot) {
         let snapshot = Arc::new(snapshot);
         match self.0.try_lock() {

@@ -1,5 +1,5 @@
-//! Answers scrapes: one thread, a few connections at a time, each for a few seconds. Who is slower than that, sends more
-//! than a request, or comes while all places are taken by others costs them nothing but the oldest place.
+//! Answers scrapes: one thread, a few connections at a time, each for a few seconds. A client that is slower, sends
+//! more than a request, or arrives when all slots are taken costs the others at most the oldest slot.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -13,22 +13,22 @@ use super::Latest;
 use super::address::{Listener, Stream};
 use super::http::{self, LONGEST, Request};
 
-/// Connections at a time; the next one takes the place of the oldest.
+/// Most connections at a time; the next one replaces the oldest.
 const PLACES: usize = 16;
-/// How long a connection may last.
+/// Longest duration of a connection.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// After an error of `accept` that may last, such as too many open files.
+/// Pause after an error of `accept` that may persist, such as too many open files.
 const PAUSE: Duration = Duration::from_millis(100);
 
 struct Client {
     stream: Box<dyn Stream>,
     request: Vec<u8>,
-    /// What is to be sent, and how much of it is. `None`: the request is not complete.
+    /// The response, and the number of bytes sent. `None`: the request is incomplete.
     answer: Option<(Arc<[u8]>, usize)>,
     until: Instant,
 }
 
-/// Answers until the process ends.
+/// Serves clients until the process ends.
 pub(super) fn run(listener: &Listener, latest: &Latest) {
     let mut clients: VecDeque<Client> = VecDeque::new();
     loop {
@@ -46,14 +46,14 @@ pub(super) fn run(listener: &Listener, latest: &Latest) {
     }
 }
 
-/// Waits until somebody wants to connect, or one of the clients can go on, or `longest` is over.
+/// Waits until a client wants to connect, an existing one can continue, or `longest` has elapsed.
 fn wait(listener: &Listener, clients: &VecDeque<Client>, longest: Option<Duration>) -> (bool, Vec<bool>) {
     let mut fds = vec![PollFd::new(listener, PollFlags::IN)];
     fds.extend(clients.iter().map(|client| {
         let sending = client.answer.as_ref().is_some_and(|(answer, sent)| *sent < answer.len());
         PollFd::from_borrowed_fd(client.stream.as_fd(), if sending { PollFlags::OUT } else { PollFlags::IN })
     }));
-    // A little more, or it would wake just before the time is over.
+    // Rounded up, or it would wake just before the time has elapsed.
     let longest = longest.and_then(|longest| Timespec::try_from(longest + Duration::from_millis(1)).ok());
     if poll(&mut fds, longest.as_ref()).is_err() {
         thread::sleep(PAUSE);
@@ -77,7 +77,7 @@ fn accept(listener: &Listener, clients: &mut VecDeque<Client>) {
 }
 
 impl Client {
-    /// Receives or sends what can be without waiting. Whether there is more to come.
+    /// Receives or sends without blocking. Returns whether the connection continues.
     fn go_on(&mut self, latest: &Latest) -> bool {
         match &mut self.answer {
             None => self.receive(latest),
@@ -86,7 +86,7 @@ impl Client {
                 Ok(bytes) => {
                     *sent += bytes;
                     if *sent == answer.len() {
-                        // Closing it while the other side still sends would take the answer back.
+                        // Closing the connection while the peer is sending would discard the response.
                         self.stream.end();
                     }
                     true

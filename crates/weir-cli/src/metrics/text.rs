@@ -1,12 +1,12 @@
-//! The account in words of Prometheus: <https://prometheus.io/docs/practices/naming/> for the names,
-//! <https://prometheus.io/docs/instrumenting/exposition_formats/> for the form, or OpenMetrics 1.0 where it is asked for.
+//! The account in the Prometheus text format: <https://prometheus.io/docs/practices/naming/> for names,
+//! <https://prometheus.io/docs/instrumenting/exposition_formats/> for the format, or OpenMetrics 1.0 on request.
 
 use std::fmt::{Display, Write as _};
 
 use super::Snapshot;
 use crate::json::{InterfaceSummary, QueueSummary};
 
-/// How metrics are written down.
+/// The format of the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// Prometheus' text format, version 0.0.4.
@@ -24,10 +24,10 @@ impl Form {
     }
 }
 
-/// `None`: not counted; then there is no sample.
+/// `None`: not counted, so no sample is printed.
 type OfQueue = fn(&QueueSummary) -> Option<u64>;
 
-/// Counters of a queue: name, help, value.
+/// Counters of a queue: name, help text, value.
 const QUEUE_COUNTERS: [(&str, &str, OfQueue); 11] = [
     ("weir_seen_packets", "Packets that reached the hook.", |queue| Some(queue.counters.tally.seen)),
     ("weir_filtered_packets", "Packets that a filter has rejected.", |queue| queue.counters.tally.filtered),
@@ -54,7 +54,7 @@ const QUEUE_COUNTERS: [(&str, &str, OfQueue); 11] = [
     ("weir_orphan_packets", "Later fragments steered without their first.", |queue| Some(queue.orphans)),
 ];
 
-/// Everything, as one page.
+/// Returns all metrics as one page.
 pub(super) fn encode(snapshot: &Snapshot, form: Form) -> String {
     let summary = &snapshot.summary;
     let mut page = Page { text: String::new(), form };
@@ -140,7 +140,7 @@ pub(super) fn encode(snapshot: &Snapshot, form: Form) -> String {
     page.text
 }
 
-/// Whose a number is: a queue's, and its target's where packets are steered.
+/// Returns the labels of a queue, with its target if packets are steered.
 fn of_queue(queue: &QueueSummary) -> Vec<(&'static str, &dyn Display)> {
     let mut labels: Vec<(&'static str, &dyn Display)> =
         vec![("interface", &queue.interface), ("queue", &queue.queue)];
@@ -164,7 +164,7 @@ impl Page {
         self.put(format_args!("# HELP {name} {help}\n# TYPE {name} gauge\n"));
     }
 
-    /// `name` without `_total`, which OpenMetrics leaves out here.
+    /// Writes a counter, whose `name` lacks `_total`, which OpenMetrics omits here.
     fn counter(&mut self, name: &str, help: &str) {
         let total = if self.form == Form::Prometheus { "_total" } else { "" };
         self.put(format_args!("# HELP {name}{total} {help}\n# TYPE {name}{total} counter\n"));

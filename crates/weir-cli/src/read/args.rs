@@ -204,7 +204,7 @@ enum FormatArg {
 }
 
 impl ReadArgs {
-    /// The files to read.
+    /// Returns the files to read.
     pub(super) fn files(&self) -> Vec<PathBuf> {
         match self.read.is_empty() {
             true => self.files.iter().map(PathBuf::from).collect(),
@@ -212,12 +212,12 @@ impl ReadArgs {
         }
     }
 
-    /// The only file that will be written; `None`: there is none, there are several, or it is made by who repairs one.
+    /// Returns the output file, if there is exactly one and it is not a repaired copy.
     pub(super) fn single(&self) -> Option<&Path> {
         self.write.as_deref().filter(|path| *path != Path::new("-") && self.split.is_none() && !self.repair)
     }
 
-    /// Which packets are wanted; `None`: all.
+    /// Returns the filter; `None`: all packets match.
     pub(super) fn filter(&self) -> Result<Option<FileFilter>, Failure> {
         let mut words = Vec::new();
         if !self.read.is_empty() {
@@ -228,7 +228,7 @@ impl ReadArgs {
         filter.map_err(|error| Failure::usage(error.to_string()))
     }
 
-    /// What words alone can tell to be wrong.
+    /// Checks the arguments, as far as possible without opening files.
     pub(super) fn check(&self) -> Result<(), Failure> {
         let files = self.files();
         let standard_input = files.iter().filter(|file| file.as_os_str() == "-").count();
@@ -249,7 +249,7 @@ impl ReadArgs {
         Ok(())
     }
 
-    /// Whether packets are put in order: to be counted they need not be.
+    /// Returns how packets are sorted; counting does not need it.
     pub(super) fn sort(&self) -> Sort {
         self.sort.unwrap_or_else(|| match (self.prints(), self.only_count) {
             (true, _) => Sort::ByQueue,
@@ -258,7 +258,7 @@ impl ReadArgs {
         })
     }
 
-    /// Text goes to standard output while it reads.
+    /// Returns whether text is printed to standard output while reading.
     pub(super) fn prints(&self) -> bool {
         self.write.is_none() && !self.only_count
     }
@@ -284,7 +284,7 @@ impl ReadArgs {
             .map(|(times, dump)| (dump, times > 1))
     }
 
-    /// The format of the file to be written.
+    /// Returns the format of the output file.
     pub(super) fn format(&self, input: &Input) -> Format {
         let first = input.first();
         let name =
@@ -302,13 +302,13 @@ impl ReadArgs {
         if pcap { Format::Pcap { nanoseconds: self.nano } } else { Format::Pcapng }
     }
 
-    /// How the file is to be compressed.
+    /// Returns the compression of the output file.
     pub(super) fn compression(&self) -> Compression {
         let named = || self.write.as_deref().and_then(Compression::of_name);
         self.compress.or_else(named).unwrap_or_default()
     }
 
-    /// Whether a pcap file is to keep nanoseconds; `None`: if there are any.
+    /// Returns whether pcap files keep nanoseconds; `None`: only if the input has any.
     pub(super) fn resolution(&self) -> Option<bool> {
         match (self.nano, self.micro) {
             (true, _) => Some(true),
@@ -318,7 +318,7 @@ impl ReadArgs {
     }
 }
 
-/// `--sort`.
+/// Parses `--sort`.
 fn sort(text: &str) -> Result<Sort, String> {
     if text == "none" {
         return Ok(Sort::Never);

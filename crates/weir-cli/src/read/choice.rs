@@ -1,4 +1,4 @@
-//! Which packets are taken, and how much of each: `-c`, `--from`, `--to`, `-s`.
+//! Selects packets and their lengths: `-c`, `--from`, `--to`, `-s`.
 
 use std::borrow::Cow;
 
@@ -8,37 +8,37 @@ use weir::{FileInterface, Packet};
 use super::ReadArgs;
 use super::when::{self, When};
 
-/// Judges packets.
+/// Decides on each packet.
 #[derive(Debug)]
 pub(crate) struct Choice {
-    /// Packets still to be taken.
+    /// Number of packets still to be selected.
     left: Option<u64>,
     from: Option<When>,
     to: Option<When>,
-    /// Of all files: they know when the first packet was, also if a filter did not want it.
+    /// Meters of all files, which know the time of the first packet even if the filter rejected it.
     meters: Vec<Meter>,
-    /// Nanoseconds since the epoch; known from the first packet on.
+    /// Nanoseconds since the epoch, set at the first packet.
     window: Option<(u64, u64)>,
-    /// Times of the earliest and the latest packet, if they are compared with a window.
+    /// Times of the earliest and latest packet, if they are compared with a window.
     span: Option<(u64, u64)>,
-    /// One was in the window.
+    /// Whether any packet was in the window.
     any: bool,
     snap_len: Option<u32>,
 }
 
-/// What becomes of a packet.
+/// The decision on a packet.
 #[derive(Debug)]
 pub(crate) enum Verdict<'a> {
-    /// It is wanted.
+    /// Selected.
     Take(Packet<'a>),
-    /// It is wanted, and no other after it.
+    /// Selected, as the last one.
     Last(Packet<'a>),
-    /// It is not wanted.
+    /// Not selected.
     Leave,
 }
 
 impl Choice {
-    /// `meters`: of the files whose packets are judged.
+    /// `meters`: those of all files.
     pub(crate) fn new(args: &ReadArgs, meters: Vec<Meter>) -> Self {
         let snap_len = args.snap_len;
         Self {
@@ -53,17 +53,17 @@ impl Choice {
         }
     }
 
-    /// Times of the earliest and the latest packet, where there were some and none was in the window.
+    /// Returns the times of the earliest and latest packet, if there were packets but none in the window.
     pub(crate) fn missed(&self) -> Option<(u64, u64)> {
         self.span.filter(|_| !self.any)
     }
 
-    /// Every packet is taken.
+    /// Returns whether every packet is selected.
     pub(crate) fn takes_all(&self) -> bool {
         self.left.is_none() && self.from.is_none() && self.to.is_none()
     }
 
-    /// Every packet is taken, with all its bytes.
+    /// Returns whether every packet is selected, with all its bytes.
     pub(crate) fn takes_whole(&self) -> bool {
         self.takes_all() && self.snap_len.is_none()
     }
@@ -77,7 +77,7 @@ impl Choice {
             });
             let (earliest, latest) = self.span.get_or_insert((packet.timestamp, packet.timestamp));
             (*earliest, *latest) = ((*earliest).min(packet.timestamp), (*latest).max(packet.timestamp));
-            // Files need not be in order of time, so the first packet behind the window does not end it.
+            // Files may be unsorted, so the first packet after the window does not end it.
             if packet.timestamp < from || packet.timestamp >= to {
                 return Verdict::Leave;
             }
@@ -95,7 +95,7 @@ impl Choice {
         }
     }
 
-    /// An interface as its packets will be: with the snap length that was asked for.
+    /// Returns the interface with the requested snap length, as its packets will have.
     pub(crate) fn described<'a>(&self, interface: &'a FileInterface) -> Cow<'a, FileInterface> {
         match self.snap_len {
             Some(len) if interface.snap_len != len => {

@@ -1,4 +1,4 @@
-//! Times in front of lines, in tcpdump's five ways.
+//! Timestamps of printed packets, in tcpdump's formats.
 
 use std::io::Write;
 
@@ -8,16 +8,16 @@ use jiff::tz::TimeZone;
 const SECOND: u64 = 1_000_000_000;
 const DAY: i64 = 86_400;
 
-/// How a line tells the time: the number of `-t`.
+/// The format of timestamps, by the number of `-t` options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Style {
     /// `13:05:01.123456`, local time.
     Clock,
-    /// Not at all (`-t`).
+    /// None (`-t`).
     None,
     /// Seconds since the Unix epoch (`-tt`).
     Epoch,
-    /// Since the packet before (`-ttt`).
+    /// Since the previous packet (`-ttt`).
     SincePrevious,
     /// Date and local time (`-tttt`).
     Date,
@@ -26,7 +26,7 @@ pub(crate) enum Style {
 }
 
 impl Style {
-    /// From how often `-t` was given.
+    /// Returns the style for this number of `-t` options.
     pub(crate) fn of_count(count: u8) -> Self {
         match count {
             0 => Self::Clock,
@@ -39,19 +39,19 @@ impl Style {
     }
 }
 
-/// Writes times.
+/// Prints timestamps.
 #[derive(Debug)]
 pub(crate) struct Clock {
     style: Style,
     nanoseconds: bool,
     zone: TimeZone,
-    /// The minute since the epoch that `offset` and `date` are of. Time zones change on whole minutes.
+    /// The minute since the epoch for which `offset` and `date` are valid. Time zones change on whole minutes.
     minute: Option<u64>,
-    /// Seconds to add to have local time.
+    /// Seconds from UTC to local time.
     offset: i64,
     /// `2026-11-21 `, for [`Style::Date`].
     date: Vec<u8>,
-    /// What differences are against.
+    /// The time from which differences are counted.
     reference: Option<u64>,
 }
 
@@ -60,7 +60,7 @@ impl Clock {
         Self { style, nanoseconds, zone, minute: None, offset: 0, date: Vec::new(), reference: None }
     }
 
-    /// Appends a time, nanoseconds since the epoch, and a space.
+    /// Appends a time, given in nanoseconds since the epoch, and a space.
     pub(crate) fn write(&mut self, timestamp: u64, line: &mut Vec<u8>) {
         match self.style {
             Style::None => return,
@@ -98,7 +98,7 @@ impl Clock {
         }
     }
 
-    /// Looks up the zone's offset and the date, once a minute of the packets' time.
+    /// Looks up the time zone's offset and the date, once per minute of packet time.
     fn local(&mut self, timestamp: u64) {
         let minute = timestamp / (60 * SECOND);
         if self.minute == Some(minute) {
@@ -106,7 +106,7 @@ impl Clock {
         }
         self.minute = Some(minute);
         let seconds = i64::try_from(timestamp / SECOND).unwrap_or(0);
-        // Times that no calendar has are shown as UTC at the epoch's day.
+        // Times outside the calendar are shown as UTC on the day of the epoch.
         let Ok(instant) = Timestamp::from_second(seconds) else { return };
         self.offset = self.zone.to_offset(instant).seconds().into();
         self.date.clear();
@@ -115,7 +115,7 @@ impl Clock {
     }
 }
 
-/// `hh:mm:ss`, or more hours than a day has.
+/// Appends `hh:mm:ss`, with more hours than a day has if necessary.
 fn of_day(seconds: u64, line: &mut Vec<u8>) {
     number(seconds / 3600, 2, line);
     line.push(b':');
@@ -124,7 +124,7 @@ fn of_day(seconds: u64, line: &mut Vec<u8>) {
     number(seconds % 60, 2, line);
 }
 
-/// In decimal, with zeroes in front up to `width` digits.
+/// Appends a decimal number, with leading zeros up to `width` digits.
 fn number(mut number: u64, width: usize, line: &mut Vec<u8>) {
     let mut digits = [b'0'; 20];
     let mut at = digits.len();

@@ -1,4 +1,4 @@
-//! Packets into capture files: one, or several (`--split-by`).
+//! Writes packets to one capture file, or to several (`--split-by`).
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,75 +15,75 @@ use super::{Hope, note};
 use crate::failure::Failure;
 use crate::{style, units};
 
-/// Files open at once. One more, and the one that was written to least recently is closed until there is more for it.
+/// Most files open at once. Beyond that, the least recently written file is closed until there is more for it.
 const MOST_OPEN: u64 = 128;
 
-/// Bytes of packets that wait in memory for all files together: then each gets its own.
+/// Most bytes of packets buffered in memory for all files together; after that, each file is written.
 const MOST_GATHERED: usize = 64 << 20;
 
-/// Bytes of blocks that are kept for files yet to be begun; more would be a file made to fill the memory.
+/// Most bytes of blocks kept for future files, so that no input can fill the memory.
 const MOST_KEPT: usize = 16 << 20;
 
-/// Writes files.
+/// The output files.
 pub(crate) struct Files {
     parts: Parts,
     sorter: Option<Sorter>,
     interfaces: Vec<FileInterface>,
-    /// Whether pcap files keep nanoseconds; `None`: where there are any.
+    /// Whether pcap files keep nanoseconds; `None`: only if the input has any.
     nanoseconds: Option<bool>,
-    /// That packets are in order; `None`: they may come as they like.
+    /// Check that packets are in order; `None`: any order is fine.
     hope: Option<Hope>,
     unheld: Unheld,
-    /// Comments of sections that wait for an interface.
+    /// Comments of sections, which wait for an interface.
     comments: Vec<u8>,
-    /// Packets without a time, of which the file cannot say so.
+    /// Packets without a timestamp in files that cannot express this.
     timeless: u64,
 }
 
-/// The files themselves.
+/// The files.
 struct Parts {
     path: PathBuf,
     options: WriterOptions,
-    /// Those that are not finished.
+    /// Unfinished files.
     open: BTreeMap<usize, Part>,
-    /// The only one, to be begun again.
+    /// The only file, to be started again.
     again: Option<Writer>,
-    /// Those of them that have a descriptor, and how many may.
+    /// Those that have a descriptor, and the most that may.
     awake: Vec<usize>,
     most_awake: usize,
-    /// Bytes that wait in memory.
+    /// Bytes buffered in memory.
     gathered: usize,
-    /// Names and secrets, which each file needs.
+    /// Name resolution and decryption secrets blocks, which every file needs.
     blocks: Vec<(u32, Vec<u8>)>,
-    /// Packets so far: tells which file was written to least recently.
+    /// Number of packets so far, which shows the least recently written file.
     clock: u64,
     total: Total,
 }
 
-/// What was written.
+/// Totals of the output.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Total {
     pub(crate) files: u64,
     pub(crate) packets: u64,
     pub(crate) bytes: u64,
-    /// Packets that were cut at the snap length of their interface.
+    /// Packets truncated at the snap length of their interface.
     cut: u64,
-    /// Packets that were cut since no other program would read them.
+    /// Packets truncated because other programs would not read them.
     too_long: u64,
-    /// Packets that are later than any time of the format.
+    /// Packets with a timestamp too late for the format.
     too_late: u64,
 }
 
 struct Part {
     writer: Writer,
-    /// By number in the input: the number in this file.
+    /// The number in this file of each interface in the input.
     numbers: Vec<Option<u32>>,
-    /// When it was written to last.
+    /// The clock at the last write.
     used: u64,
 }
 
 impl Files {
-    /// `nanoseconds`: whether pcap files keep them; `None`: where there are any.
+    /// `nanoseconds`: whether pcap files keep them; `None`: only if the input has any.
     pub(crate) fn new(
         path: PathBuf,
         options: WriterOptions,
@@ -116,16 +116,16 @@ impl Files {
         }
     }
 
-    /// What is surely written, once [`Sink::finish`] or [`Sink::give_up`] was called.
+    /// Returns what is known to be written, after [`Sink::finish`] or [`Sink::give_up`].
     pub(crate) fn total(&self) -> Total {
         self.parts.total
     }
 
-    /// The only file, begun if need be with all interfaces so far.
+    /// Returns the only file. Starts it if necessary, with all interfaces so far.
     fn whole(&mut self) -> Result<&mut Part, End> {
         if !self.parts.open.contains_key(&0) {
             let path = self.parts.path.clone();
-            // A pcap file learns of interfaces by their packets: one without may have another link type.
+            // A pcap file takes its interfaces from packets: an interface without packets may have another link type.
             let known = if self.parts.pcap() {
                 &self.interfaces[..self.interfaces.len().min(1)]
             } else {
@@ -142,14 +142,14 @@ impl Parts {
         self.options.format != Format::Pcapng
     }
 
-    /// What a file is called that begins now.
+    /// Returns the name for a new file.
     #[cold]
     fn name(&self, file: usize, sorter: Option<&Sorter>) -> PathBuf {
         let Some(sorter) = sorter else { return self.path.clone() };
         split::name(&self.path, &sorter.label(file))
     }
 
-    /// What the file that is being written will be with one more packet, where files follow each other.
+    /// Returns the size of the current file with one more packet, for files that follow each other.
     fn size_with(&self, packet: &Packet<'_>, interface: &FileInterface) -> u64 {
         let Some(part) = self.open.values().next() else { return 0 };
         let described = match part.numbers.get(packet.interface as usize) {
@@ -192,7 +192,7 @@ impl Parts {
         Ok(result?)
     }
 
-    /// Closes all files, in the order of their numbers.
+    /// Closes all files in the order of their numbers.
     fn close_all(&mut self) -> Result<(), End> {
         while let Some((file, _)) = self.open.first_key_value() {
             self.close(*file)?;
@@ -200,7 +200,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Has no more files open than there may be, now that this one was written to.
+    /// Limits the number of open files, after a write to this one.
     #[inline]
     fn settle(&mut self, file: usize) -> Result<(), End> {
         let open = self.open.get(&file).is_some_and(|part| part.writer.is_open());
@@ -219,7 +219,7 @@ impl Parts {
         Ok(())
     }
 
-    /// Gives each file what waits for it.
+    /// Writes the buffered packets of each file.
     #[cold]
     fn scatter(&mut self) -> Result<(), End> {
         let waiting = |(file, part): (&usize, &Part)| (part.writer.gathered() > 0).then_some(*file);
@@ -233,7 +233,7 @@ impl Parts {
     }
 }
 
-/// The file is none that can be emptied, though it was when it was looked at.
+/// The file cannot be truncated any more, although it could be when it was checked.
 #[cold]
 fn kept(path: &Path) -> Failure {
     let path = style::visible(&path.display().to_string());
@@ -243,13 +243,14 @@ fn kept(path: &Path) -> Failure {
     .hint("name another file with -w")
 }
 
-/// So many of the descriptors that this process may have, at most a quarter.
+/// Returns `most`, but no more than a quarter of the descriptors that this process may have.
 pub(super) fn descriptors(most: u64) -> usize {
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
     usize::try_from(most.min(limit / 4).max(1)).unwrap_or(1)
 }
 
-/// Bytes of a record of pcapng with so many bytes of the packet; where it has [notes](Packet::notes) at most, else exactly.
+/// Returns the size of a pcapng record with `data` bytes of the packet; an upper limit if it has
+/// [notes](Packet::notes), otherwise exact.
 fn room(packet: &Packet<'_>, data: usize) -> u64 {
     let known = matches!(packet.direction, Some(Direction::In | Direction::Out));
     let said = match packet.notes.is_empty() {
@@ -264,7 +265,7 @@ fn room(packet: &Packet<'_>, data: usize) -> u64 {
     (data.next_multiple_of(4) + 32 + options + end) as u64
 }
 
-/// Bytes of the description of an interface, at most.
+/// Returns an upper limit for the size of an interface description.
 fn room_of(interface: &FileInterface) -> u64 {
     let FileInterface { name, description, filter, os, hardware, comment, more, .. } = interface;
     let texts = [name, description, filter, os, hardware, comment];
@@ -273,7 +274,7 @@ fn room_of(interface: &FileInterface) -> u64 {
 }
 
 impl Part {
-    /// The number in this file of an interface of the input.
+    /// Returns the number in this file of an interface in the input.
     #[inline]
     fn number(&mut self, number: u32, interface: &FileInterface) -> Result<u32, End> {
         match self.numbers.get(number as usize) {
@@ -305,7 +306,7 @@ impl Sink for Files {
     }
 
     fn interface(&mut self, interface: &FileInterface, fine: bool) -> Result<(), End> {
-        // The start of the file is written: what a later section says goes to the first interface of it.
+        // The start of the file has been written, so comments of later sections go to their first interface.
         let more = [&interface.more[..], &std::mem::take(&mut self.comments)].concat();
         let interface = &FileInterface { more, ..interface.clone() };
         if let Format::Pcap { nanoseconds } = &mut self.parts.options.format {
@@ -317,7 +318,7 @@ impl Sink for Files {
         }
         self.interfaces.push(interface.clone());
         let number = u32::try_from(self.interfaces.len() - 1).unwrap_or(u32::MAX);
-        // A pcapng file that is open is told at once, so that interfaces without packets are in it, too.
+        // An open pcapng file receives every interface at once, even one without packets.
         if !self.parts.pcap()
             && self.sorter.is_none()
             && let Some(part) = self.parts.open.get_mut(&0)
@@ -361,7 +362,7 @@ impl Sink for Files {
                 false => {
                     self.parts.begin(file, path, std::slice::from_ref(interface))?;
                     let part = self.parts.open.get_mut(&file).expect("it was just begun");
-                    // The only interface so far is this one, whatever its number in the input.
+                    // This is the only interface so far, whatever its number in the input.
                     part.numbers = vec![None; packet.interface as usize];
                     part.numbers.push(Some(0));
                 }
@@ -404,7 +405,7 @@ impl Sink for Files {
 
     fn statistics(&mut self, statistics: &InterfaceStatistics) -> Result<(), End> {
         self.unheld.statistics = true;
-        // Counters of the whole capture would be wrong in a part of it.
+        // Counters of a whole capture would be wrong for a part of it.
         if self.parts.pcap() || self.sorter.is_some() {
             return Ok(());
         }
@@ -453,14 +454,14 @@ impl Sink for Files {
     }
 
     fn give_up(&mut self) {
-        // Each file that is left gets what it can.
+        // Each remaining file gets as much as possible.
         while !self.parts.open.is_empty() {
             let _told_before = self.parts.close_all();
         }
     }
 
     fn finish(&mut self) -> Result<(), End> {
-        // No packet came: a file that says so.
+        // Without any packets, write an empty file.
         if self.sorter.is_none() && self.parts.total.files == 0 {
             self.whole()?;
         }

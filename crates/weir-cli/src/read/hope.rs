@@ -1,7 +1,8 @@
-//! Assumes that packets are sorted by time. Most files of weir are, and scanning one first takes half as long as converting it.
+//! Assumes that packets are sorted by time. Most of weir's files are, and scanning one in advance takes half as long as
+//! converting it.
 //!
-//! weir converts the file as it is. At the first packet that is out of order it empties the output, scans the input, and starts
-//! again, this time sorting.
+//! weir converts the file as it is. At the first packet that is out of order, it truncates the output, scans the input,
+//! and starts over with sorting.
 
 use std::path::Path;
 
@@ -15,7 +16,7 @@ pub(crate) struct Hope {
 }
 
 impl Hope {
-    /// Whether to try: sorting is wanted, the input can be read twice, and the output can be emptied.
+    /// Returns whether to try: sorting is requested, the input can be read twice, and the output can be truncated.
     pub(super) fn allowed(args: &ReadArgs) -> bool {
         let regular =
             |path: &Path| path != Path::new("-") && path.metadata().is_ok_and(|data| data.is_file());
@@ -31,7 +32,7 @@ impl Hope {
             && args.files().iter().all(|path| regular(path))
     }
 
-    /// Takes the first and last time of a sorted run; false: the run begins too early.
+    /// Adds a sorted run by its first and last time. Returns false if the run begins too early.
     #[inline]
     pub(super) fn holds(&mut self, first: u64, last: u64) -> bool {
         let holds = first >= self.latest;

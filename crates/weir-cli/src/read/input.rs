@@ -1,4 +1,4 @@
-//! What is read: one file, or several merged by time.
+//! The input: one file, or several merged by time.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -14,44 +14,45 @@ use super::failure;
 use super::files::descriptors;
 use crate::failure::Failure;
 
-/// Whether packets are put in the order of time.
+/// How packets are sorted by time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sort {
-    /// As they stand in each file.
+    /// In file order.
     Never,
-    /// Those of weir's own captures, which are in order queue by queue only: as far as queues are apart.
+    /// weir's own captures, which are in order only within each queue, up to the usual distance between queues.
     ByQueue,
-    /// The same, however far: files are read once to look at their order.
+    /// weir's own captures, up to any distance: each file is read once in advance to find its order.
     Looked,
-    /// All, as far as they are apart by less than this.
+    /// All packets that are out of order by less than this.
     Within(Duration),
 }
 
-/// More files than this are not held open.
+/// Most files that are held open.
 const MOST_OPEN: u64 = 64;
 
-/// How far the queues of a capture that keeps up are apart in its file: they are handed over five times a second.
+/// Greatest distance between the queues in the file of a capture that keeps up: packets are delivered five times a
+/// second.
 const QUEUES_APART: Duration = Duration::from_secs(1);
 
-/// Whether a file may be in order queue by queue only. What comes by a pipe may be a capture that goes on: its packets
-/// are not to wait for others.
+/// Returns whether a file may be in order only within each queue. A pipe may carry a live capture, whose packets should
+/// not wait for others.
 fn by_queue(reader: &Reader) -> bool {
     let ours = |name: &String| name.starts_with("weir ");
     reader.size().is_some()
         && reader.sections().iter().any(|section| section.user_application.as_ref().is_some_and(ours))
 }
 
-/// The files of the command line.
+/// The files on the command line.
 #[derive(Debug)]
 pub(crate) enum Input {
-    /// As it is, the fastest way.
+    /// A file in its own order, which is the fastest.
     One(Box<Reader>),
-    /// Several, or one whose packets are put in order.
+    /// Several files, or one that is being sorted.
     Merged(Box<Merge>),
 }
 
 impl Input {
-    /// `sort`: how far packets may be apart from their place in the order of time. `filter`: which are wanted.
+    /// Opens the files. `filter` selects packets.
     pub(crate) fn open(paths: &[PathBuf], sort: Sort, filter: Option<&FileFilter>) -> Result<Self, Failure> {
         let open = |path: &PathBuf, sparing: bool| {
             let opened = if sparing { Reader::open_sparing(path) } else { Reader::open(path) };
@@ -77,12 +78,12 @@ impl Input {
         })
     }
 
-    /// Whether a file may be in order queue by queue only.
+    /// Returns whether a file may be in order only within each queue.
     pub(crate) fn is_by_queue(&self) -> bool {
         self.readers().into_iter().any(by_queue)
     }
 
-    /// What comes next. After an error there may be more: of the other files.
+    /// Returns the next item. After an error, other files may have more.
     #[inline]
     pub(crate) fn next(&mut self) -> Result<Option<Item<'_>>, ReadError> {
         match self {
@@ -91,7 +92,7 @@ impl Input {
         }
     }
 
-    /// The file, if it is one and stays as it is.
+    /// Returns the file, if there is only one and it is not being sorted.
     pub(crate) fn one(&self) -> Option<&Reader> {
         match self {
             Self::One(reader) => Some(reader),
@@ -99,7 +100,7 @@ impl Input {
         }
     }
 
-    /// Packets of a file that stays as it is, as they stand there; `None`: [`next`](Self::next) has them.
+    /// Returns a run of packets as stored in a file that is not being sorted; `None`: use [`next`](Self::next).
     #[inline]
     pub(crate) fn next_run(&mut self) -> Option<Run<'_>> {
         match self {
@@ -122,17 +123,17 @@ impl Input {
         }
     }
 
-    /// Bytes in all, where all are known.
+    /// Returns the total size in bytes, if all sizes are known.
     pub(crate) fn size(&self) -> Option<u64> {
         self.readers().iter().map(|reader| reader.size()).sum()
     }
 
-    /// How far the reading of each file is.
+    /// Returns the read positions of all files.
     pub(crate) fn meters(&self) -> Vec<Meter> {
         self.readers().iter().map(|reader| reader.meter()).collect()
     }
 
-    /// What the starts of the files say; `None`: none is pcapng.
+    /// Returns the combined section headers at the start of the files; `None` if none is pcapng.
     pub(crate) fn section(&self) -> Option<Section> {
         let mut sections = self.readers().into_iter().filter_map(|reader| reader.sections().first());
         let mut all = sections.next()?.clone();
@@ -140,7 +141,8 @@ impl Input {
         Some(all)
     }
 
-    /// The comments of sections that have begun since: options of pcapng. `told`: how many of each file are known already.
+    /// Returns the comments of sections that have begun since, as pcapng options. `told`: number of sections of each
+    /// file that have been returned.
     pub(crate) fn later_comments(&self, told: &mut Vec<usize>) -> Vec<u8> {
         let mut list = Vec::new();
         let readers = self.readers();
@@ -153,33 +155,33 @@ impl Input {
         list
     }
 
-    /// The first file: what it is, a new one shall be.
+    /// Returns the first file, which sets the format of new files.
     pub(crate) fn first(&self) -> Option<&Reader> {
         self.readers().first().copied()
     }
 
-    /// Whether an interface so far counts time in less than microseconds.
+    /// Returns whether any interface so far has timestamps finer than microseconds.
     pub(crate) fn fine(&self) -> bool {
         let finer = |unit: TimeUnit| match unit.resolution() {
-            // Powers of ten, and of two (pcapng, `if_tsresol`).
+            // Powers of ten and of two (pcapng, `if_tsresol`).
             decimal @ 0..0x80 => decimal > 6,
             binary => binary & 0x7f > 19,
         };
         self.readers().iter().any(|reader| (0..).map_while(|number| reader.time_unit(number)).any(finer))
     }
 
-    /// What was odd, with the file's name.
+    /// Returns the warnings, each with the name of its file.
     pub(crate) fn warnings(&self) -> Vec<(&str, &Warning)> {
         let readers = self.readers().into_iter();
         readers.flat_map(|reader| reader.warnings().iter().map(|warning| (reader.name(), warning))).collect()
     }
 
-    /// Packets that a filter did not want.
+    /// Returns the number of packets rejected by the filter.
     pub(crate) fn filtered(&self) -> u64 {
         self.readers().iter().map(|reader| reader.filtered()).sum()
     }
 
-    /// Packets that could not be put in order.
+    /// Returns the number of packets that could not be sorted.
     pub(crate) fn late(&self) -> u64 {
         match self {
             Self::One(_) => 0,
@@ -188,7 +190,7 @@ impl Input {
     }
 }
 
-/// Puts files of weir in order that are not, queue by queue. Others stay as they are.
+/// Sorts weir's files that are in order only within each queue. Others keep their order.
 fn in_order(
     mut readers: Vec<Reader>,
     paths: &[PathBuf],
@@ -196,7 +198,7 @@ fn in_order(
 ) -> Result<Input, Failure> {
     let mut unsorted = Vec::new();
     for (number, path) in paths.iter().enumerate() {
-        // Standard input may be a file, of which another reader would take a part away.
+        // Standard input may be a file, of which a second reader would consume a part.
         if !by_queue(&readers[number]) || path == Path::new("-") {
             continue;
         }
@@ -218,7 +220,7 @@ fn in_order(
     Ok(Input::Merged(Box::new(merge.window(window))))
 }
 
-/// A file that cannot be opened. Where others were named before it, it may be the first word of a filter.
+/// Reports a file that cannot be opened. If it follows other files, it may be the first word of a filter.
 fn unopened(error: ReadError, paths: &[PathBuf]) -> Failure {
     let missing = matches!(&error.reason, ReadReason::Open(error) if error.kind() == io::ErrorKind::NotFound);
     let failure = failure(error);

@@ -1,4 +1,4 @@
-//! Packets as lines for people: tcpdump's, with the interface where there are several.
+//! Prints packets as text, in tcpdump's format, with the interface if there are several.
 
 use std::io::{self, Write};
 
@@ -10,10 +10,10 @@ use super::clock::Clock;
 use super::sink::{End, Page, Sink};
 use crate::style;
 
-/// What is shown below a line: how, and whether with the link-layer header.
+/// The dump below a line: its format, and whether it includes the link-layer header.
 pub(crate) type Below = Option<(Dump, bool)>;
 
-/// Prints lines.
+/// Prints packets as lines.
 #[derive(Debug)]
 pub(crate) struct Lines {
     page: Page,
@@ -26,12 +26,12 @@ pub(crate) struct Lines {
     interfaces: Vec<Printed>,
 }
 
-/// What there is to print of an interface.
+/// The printed form of an interface.
 #[derive(Debug, Default)]
 pub(super) struct Printed {
     pub(super) link_type: u16,
     pub(super) name: String,
-    /// Those that its packets may be of, where it stands for all.
+    /// Names of the interfaces that its packets may belong to, if it stands for all.
     pub(super) others: Names,
 }
 
@@ -43,7 +43,7 @@ impl Printed {
 }
 
 impl Lines {
-    /// `numbers`: each line begins with the packet's number.
+    /// `numbers`: whether each line begins with the packet's number.
     pub(crate) fn new(clock: Clock, dissector: Dissector, below: Below, numbers: bool) -> Self {
         Self { page: Page::new(), clock, dissector, below, numbers, count: 0, interfaces: Vec::new() }
     }
@@ -96,16 +96,16 @@ impl Sink for Lines {
     }
 }
 
-/// Text from a file, without orders to the terminal.
+/// Makes text from a file safe to print on a terminal.
 pub(crate) fn harmless(text: &str) -> String {
     text.chars().map(|c| if style::is_order(c) { '\u{fffd}' } else { c }).collect()
 }
 
-/// Counts packets, and prints the number alone.
+/// Counts packets, and prints only their number.
 #[derive(Debug, Default)]
 pub(crate) struct Count {
     count: u64,
-    /// It would not be the number that was asked for.
+    /// Whether the number would be incomplete.
     refused: bool,
 }
 

@@ -1,4 +1,4 @@
-//! `weir read`: capture files as lines, as JSON, or as other capture files.
+//! `weir read`: prints capture files as lines or JSON, or writes other capture files.
 //!
 //! ```text
 //! files -> Input (one, or merged by time) -> Choice (-c, --from, --to, -s) -> Sink: lines, objects, files, count
@@ -44,18 +44,19 @@ use crate::info::local_time;
 use crate::keeper::Helpers;
 use crate::{style, units};
 
-/// Reads what `args` names.
+/// Runs the command.
 pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     args.check()?;
     let files = args.files();
     if let Some(path) = &args.write {
         not_onto_itself(path, &files)?;
     }
-    // Names are looked up while that is allowed; for which link types code is made is known once the files are open.
+    // Names are looked up while this is allowed. The link types to generate code for are known once the files are open.
     let filter = args.filter()?;
     let hopes = Hope::allowed(args);
-    // A single file is opened by a process of its own, so that this one needs no directory; of several it is not known yet
-    // what they will be called. Both, and what files are written through, before there are other threads and fewer rights.
+    // A single output file is opened by another process, so this one needs no directory. The names of several files are
+    // not known yet. The process and the means to write files must exist before there are other threads and fewer
+    // rights.
     let (single, mut options) = (args.single(), WriterOptions::default());
     let helpers =
         if args.confine.is_on() { Helpers::start(single, &options, None, Vec::new())? } else { None };
@@ -83,7 +84,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
         let mut files = Files::new(path.clone(), options, args.resolution(), args.split, hope);
         let result = pass(&mut reading, &mut files);
         let (total, wanted) = (files.total(), path.as_os_str() != "-" && !args.quick);
-        // What a conversion that failed has left is told in any case.
+        // The remains of a failed conversion are reported in any case.
         if wanted || (result.is_err() && total.bytes > 0) {
             say_total(path, total, filter.is_some().then(|| reading.input.filtered()));
         }
@@ -118,7 +119,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
 pub(crate) fn failure(error: ReadError) -> Failure {
     let hint = error.hint();
     let message = match error.reason {
-        // That of a filter shows the place in lines below one another.
+        // A filter error points at its position, on separate lines.
         ReadReason::Filter { .. } => ReadError { file: style::visible(&error.file), ..error }.to_string(),
         _ => style::visible(&error.to_string()),
     };
@@ -129,7 +130,7 @@ pub(crate) fn failure(error: ReadError) -> Failure {
     }
 }
 
-/// Says what was odd in the input, but did not end the reading.
+/// Prints irregularities of the input that did not end reading.
 fn say_odd(input: &Input) {
     let paint = style::stderr();
     for (name, warning) in input.warnings() {
@@ -148,7 +149,7 @@ fn note(text: std::fmt::Arguments<'_>) {
     style::say(format_args!("{}: {text}", style::stderr().cyan("note")));
 }
 
-/// `filtered`: packets that a filter did not want.
+/// `filtered`: number of packets that the filter rejected.
 fn say_total(path: &Path, total: Total, filtered: Option<u64>) {
     let files = match total.files {
         1 => String::new(),
@@ -164,7 +165,7 @@ fn say_total(path: &Path, total: Total, filtered: Option<u64>) {
     ));
 }
 
-/// A file cannot be read while it is being emptied to be written.
+/// Rejects an output file that is also an input, since it would be truncated while it is being read.
 fn not_onto_itself(output: &Path, inputs: &[PathBuf]) -> Result<(), Failure> {
     use std::os::unix::fs::MetadataExt;
     let place =

@@ -1,6 +1,6 @@
-//! Packets as JSON, one object a line.
+//! Prints packets as JSON, one object per line.
 //!
-//! Field names are a promise to scripts: they may be added to, not changed. A field that a packet does not have is absent.
+//! Scripts rely on field names: they may be added to, not changed. Fields that a packet does not have are omitted.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -14,35 +14,35 @@ use super::lines::Printed;
 use super::sink::{End, Page, Sink};
 use crate::json;
 
-/// One packet.
+/// A packet.
 #[derive(Debug, Serialize)]
 struct Object<'a> {
-    /// From 1, in the order of reading.
+    /// Number of the packet from 1, in reading order.
     number: u64,
-    /// RFC 3339, UTC, with nanoseconds; absent without a time stamp.
+    /// RFC 3339, UTC, with nanoseconds; omitted if there is no timestamp.
     #[serde(skip_serializing_if = "Option::is_none")]
     time: Option<String>,
     /// Seconds since the Unix epoch with nine decimals, as text.
     epoch: String,
-    /// Name, or `#` and the number where the file has none.
+    /// Interface name, or `#` and its number if it has none in the file.
     interface: &'a str,
     interface_id: u32,
     link_type: u16,
     /// `in` or `out`.
     #[serde(skip_serializing_if = "Option::is_none")]
     direction: Option<&'static str>,
-    /// Bytes on the wire.
+    /// Length on the wire in bytes.
     length: u32,
-    /// Bytes in the file.
+    /// Length in the file in bytes.
     captured: usize,
-    /// Packets lost on this queue just before.
+    /// Packets lost on this queue just before this one.
     #[serde(skip_serializing_if = "is_zero")]
     lost_before: u64,
     queue: u32,
-    /// Several are put together, with line feeds between.
+    /// Several comments are joined by line feeds.
     #[serde(skip_serializing_if = "Option::is_none")]
     comment: Option<Cow<'a, str>>,
-    /// The protocol furthest inside that was recognised.
+    /// The innermost protocol that was recognised.
     #[serde(skip_serializing_if = "Option::is_none")]
     protocol: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -77,10 +77,10 @@ struct Object<'a> {
     tcp_acknowledgement: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tcp_window: Option<u16>,
-    /// Bytes that TCP or UDP carries.
+    /// Length of the TCP or UDP payload in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     payload_length: Option<usize>,
-    /// The line that `weir read` prints, without the time.
+    /// The line that `weir read` prints, without the timestamp.
     line: &'a str,
 }
 
@@ -89,7 +89,7 @@ fn is_zero(number: &u64) -> bool {
     *number == 0
 }
 
-/// Prints objects.
+/// Prints packets as objects.
 #[derive(Debug)]
 pub(crate) struct Objects {
     page: Page,
@@ -100,7 +100,7 @@ pub(crate) struct Objects {
 }
 
 impl Objects {
-    /// `options`: of the field `line`.
+    /// `options` apply to the field `line`.
     pub(crate) fn new(options: Options) -> Self {
         let dissector = Dissector::new(Options { no_dump: true, ..options });
         Self { page: Page::new(), dissector, line: Vec::new(), count: 0, interfaces: Vec::new() }
@@ -168,7 +168,7 @@ impl Sink for Objects {
     }
 }
 
-/// All comments of a packet.
+/// Returns all comments of a packet.
 fn comment<'a>(packet: &Packet<'a>) -> Option<Cow<'a, str>> {
     let several = packet.notes.comments().nth(1).is_some();
     if several {
@@ -177,13 +177,13 @@ fn comment<'a>(packet: &Packet<'a>) -> Option<Cow<'a, str>> {
     packet.comment.map(Cow::Borrowed)
 }
 
-/// RFC 3339; none for a time that no calendar has.
+/// Returns a time in RFC 3339; `None` if it is outside the calendar.
 pub(crate) fn time(timestamp: u64) -> Option<String> {
     let instant = Timestamp::from_nanosecond(timestamp.into()).ok()?;
     Some(format!("{instant:.9}"))
 }
 
-/// Seconds with nine decimals: text, since a number of JSON would not hold them.
+/// Returns seconds with nine decimals, as text because a JSON number is not precise enough.
 pub(crate) fn epoch(timestamp: u64) -> String {
     format!("{}.{:09}", timestamp / 1_000_000_000, timestamp % 1_000_000_000)
 }

@@ -1,4 +1,4 @@
-//! Moves what was chosen from the input to its sink.
+//! Moves selected packets from the input to a sink.
 
 use weir::filter::FileFilter;
 use weir::reader::{Item, ReadError, ReadReason};
@@ -9,7 +9,7 @@ use super::sink::{End, Sink};
 use super::{Progress, ReadArgs, failure};
 use crate::failure::Failure;
 
-/// The input, what to take from it, and the progress.
+/// The input, the selection and the progress bar.
 pub(super) struct Pass<'a> {
     args: &'a ReadArgs,
     filter: Option<&'a FileFilter>,
@@ -38,7 +38,7 @@ impl<'a> Pass<'a> {
     }
 }
 
-/// Moves what was chosen to `sink`. Of a damaged input, the intact part counts.
+/// Moves selected packets to `sink`. The intact parts of damaged input are included.
 pub(super) fn pass(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<(), Failure> {
     let mut result = work(pass, sink);
     if let Err(End::Unordered) = result {
@@ -53,7 +53,7 @@ pub(super) fn pass(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<(), Failu
             return end(Err(why));
         }
     };
-    // What is whole of a damaged file counts; of one that the filter has nothing to say of, nobody knows how much would.
+    // The intact part of a damaged file counts. A file that the filter cannot apply to leaves the total unknown.
     if damage.iter().any(|damage| matches!(damage.reason, ReadReason::Filter { .. })) {
         sink.refused();
     }
@@ -62,7 +62,7 @@ pub(super) fn pass(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<(), Failu
         sink.give_up();
     }
     end(finished)?;
-    // The last one is told by who called us.
+    // The caller reports the last error.
     let last = damage.pop();
     for damage in damage {
         failure(damage).report();
@@ -70,11 +70,11 @@ pub(super) fn pass(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<(), Failu
     last.map_or(Ok(()), |damage| Err(failure(damage)))
 }
 
-/// Reads to the end, and gives the damage found there.
+/// Reads to the end, and returns the damage that was found.
 fn work(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<Vec<ReadError>, End> {
     let Pass { input, choice, .. } = pass;
     let mut damage = Vec::new();
-    // Whether what is chosen can go from file to file as it stands: everything, but for what the reader itself leaves out.
+    // Whether runs can be copied unchanged: nothing is left out but what the reader itself filters.
     let mut runs = false;
     let mut told = Vec::new();
     loop {
@@ -121,7 +121,7 @@ fn work(pass: &mut Pass<'_>, sink: &mut dyn Sink) -> Result<Vec<ReadError>, End>
 
 fn end(result: Result<(), End>) -> Result<(), Failure> {
     match result {
-        // Whoever reads has enough.
+        // The reader of the output has enough.
         Ok(()) | Err(End::Enough) => Ok(()),
         Err(End::Failed(failure)) => Err(failure),
         Err(End::Unordered) => unreachable!("the second attempt sorts"),

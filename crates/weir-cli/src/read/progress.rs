@@ -1,4 +1,4 @@
-//! A bar for work that takes longer than a second.
+//! A progress bar for work that takes longer than a second.
 
 use std::io::{self, IsTerminal};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
@@ -10,21 +10,22 @@ use weir::reader::Meter;
 
 use crate::{style, units};
 
-/// Shorter work needs no bar.
+/// Work shorter than this shows no bar.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// From one look at the work to the next.
+/// Time between two updates.
 const PERIOD: Duration = Duration::from_millis(100);
 
-/// Shows how far the reading is, by a thread of its own: so the bar goes on whatever the reading is busy with. Draws nothing
-/// where nobody sees it, or among lines on the same terminal.
+/// A progress bar drawn by its own thread, so that it continues while the reader is busy. Nothing is drawn where nobody
+/// would see it, or between lines on the same terminal.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
-    /// Who draws, and what tells it to end by being dropped.
+    /// The thread that draws, and a sender that stops it when dropped.
     drawer: Option<(Sender<()>, JoinHandle<()>)>,
 }
 
 impl Progress {
-    /// `meters`: of all that is read. `size`: bytes in all, where known. `lines`: text goes to standard output meanwhile.
+    /// `meters`: those of all input. `size`: total size in bytes, if known. `lines`: whether text goes to standard
+    /// output meanwhile.
     pub(crate) fn new(meters: Vec<Meter>, size: Option<u64>, lines: bool) -> Self {
         let visible = style::terminal() && style::foreground() && !(lines && io::stdout().is_terminal());
         let Some(size) = size.filter(|_| visible) else { return Self::default() };
@@ -34,11 +35,11 @@ impl Progress {
         Self { drawer: drawer.ok().map(|drawer| (end, drawer)) }
     }
 
-    /// Takes the bar away, so that other words can follow.
+    /// Removes the bar before other output.
     pub(crate) fn clear(&mut self) {
         if let Some((end, drawer)) = self.drawer.take() {
             drop(end);
-            // A bar that panicked has nothing to take away.
+            // A bar that panicked leaves nothing to remove.
             let _ended = drawer.join();
         }
     }
@@ -75,7 +76,7 @@ fn draw(meters: &[Meter], size: u64, ended: &Receiver<()>) {
     bar.finish_and_clear();
 }
 
-/// Speed since the beginning, and what is left at this speed.
+/// Returns the speed so far, and the time left at this speed.
 fn speed(position: u64, size: u64, elapsed: Duration) -> String {
     let nanoseconds = elapsed.as_nanos().max(1);
     let per_second = u128::from(position) * 1_000_000_000 / nanoseconds;

@@ -1,4 +1,4 @@
-//! `--repair`: what is whole of a damaged file, as a new one.
+//! `--repair`: copies the intact parts of a damaged file to a new file.
 
 use std::path::Path;
 
@@ -7,10 +7,10 @@ use weir::reader::{Joined, RepairError, repair};
 use crate::failure::Failure;
 use crate::{style, units};
 
-/// Ranges of lost bytes that are told one by one.
+/// Most ranges of lost bytes that are reported one by one.
 const TOLD: usize = 20;
 
-/// Saves what is whole; says what was lost.
+/// Copies the intact parts and reports what was lost.
 pub(crate) fn run(input: &Path, output: &Path) -> Result<(), Failure> {
     let repaired = repair(input, output).map_err(|error| match error {
         RepairError::Read(error) => super::failure(error),

@@ -1,4 +1,4 @@
-//! Where packets go.
+//! Destinations of packets.
 
 use std::io::{self, Write};
 
@@ -8,50 +8,50 @@ use weir::{FileInterface, Packet};
 
 use crate::failure::Failure;
 
-/// Takes what is read, in its order. Numbers of interfaces are those that [`Sink::interface`] has told.
+/// A destination of the input, in its order. Interfaces are numbered as passed to [`Sink::interface`].
 pub(crate) trait Sink {
-    /// Another interface; the first is number 0. `fine`: an interface so far counts time in less than microseconds.
+    /// Adds an interface; the first is number 0. `fine`: an interface so far has timestamps finer than microseconds.
     fn interface(&mut self, interface: &FileInterface, fine: bool) -> Result<(), End>;
-    /// Comments of sections that have begun since the input was opened: options of pcapng.
+    /// Adds comments of sections that have begun since the input was opened, as pcapng options.
     fn comments(&mut self, _list: &[u8]) {}
-    /// A packet.
+    /// Adds a packet.
     fn packet(&mut self, packet: &Packet<'_>) -> Result<(), End>;
-    /// Whether packets of this file are taken [as they stand](Sink::run), as far as is known of it by now.
+    /// Returns whether packets of this file are accepted [unchanged](Sink::run), as far as can be told yet.
     fn takes_runs(&self, _input: &Reader) -> bool {
         false
     }
-    /// Packets as they stand in the file.
+    /// Adds packets as stored in the file.
     fn run(&mut self, _run: &Run<'_>) -> Result<(), End> {
         Err(Failure::new("packets are not taken as they stand").into())
     }
-    /// Counters.
+    /// Adds interface counters.
     fn statistics(&mut self, _statistics: &InterfaceStatistics) -> Result<(), End> {
         Ok(())
     }
-    /// Any other pcapng block.
+    /// Adds any other pcapng block.
     fn block(&mut self, _kind: u32, _body: &[u8]) -> Result<(), End> {
         Ok(())
     }
-    /// A file was refused, so that what is taken is not all that was asked for.
+    /// Records that a file was rejected, so that the result is incomplete.
     fn refused(&mut self) {}
-    /// All begins again, after [`End::Unordered`]: nothing was taken.
+    /// Starts over after [`End::Unordered`], with nothing accepted so far.
     fn begin_again(&mut self) -> Result<(), End> {
         Err(Failure::new("what was taken cannot be taken back").into())
     }
-    /// It cannot go on: what was taken is brought to its place as far as that goes.
+    /// Stops after an error and saves as much as possible.
     fn give_up(&mut self) {}
-    /// No more comes.
+    /// Ends the input.
     fn finish(&mut self) -> Result<(), End>;
 }
 
-/// Why nothing more is taken.
+/// The reason why no more is accepted.
 #[derive(Debug)]
 pub(crate) enum End {
-    /// Whoever reads the output has enough (`| head`): no failure.
+    /// The reader of the output has enough (`| head`), which is not a failure.
     Enough,
-    /// A packet is earlier than one before, which was [hoped](super::hope) not to be: it can begin again.
+    /// A packet is earlier than a previous one, contrary to the [assumption](super::hope): it can start over.
     Unordered,
-    /// It cannot go on.
+    /// An error.
     Failed(Failure),
 }
 
@@ -79,11 +79,11 @@ impl From<Failure> for End {
     }
 }
 
-/// Text for standard output, in large pieces.
+/// Buffered text for standard output.
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) text: Vec<u8>,
-    /// Bytes that are gathered before they are written; 1 on a terminal, where somebody waits.
+    /// Size in bytes at which the buffer is written; 1 on a terminal, where somebody is waiting.
     piece: usize,
 }
 
@@ -94,14 +94,14 @@ impl Page {
         Self { text: Vec::with_capacity(piece + 4096), piece }
     }
 
-    /// To be called between lines.
+    /// Writes the buffer if it is full. To be called between lines.
     #[inline]
     pub(crate) fn turn(&mut self) -> io::Result<()> {
         if self.text.len() < self.piece { Ok(()) } else { self.flush() }
     }
 
     pub(crate) fn flush(&mut self) -> io::Result<()> {
-        // Past the standard library's buffer, which would look for line feeds again.
+        // Bypasses the standard library's buffer, which would search for line feeds again.
         let result = io::stdout().lock().write_all(&self.text).and_then(|()| io::stdout().lock().flush());
         self.text.clear();
         result

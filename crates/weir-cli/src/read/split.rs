@@ -1,4 +1,4 @@
-//! Which of several files a packet goes to (`--split-by`), and their names.
+//! Assigns packets to files (`--split-by`), and names the files.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -11,22 +11,22 @@ use weir_dissect::{Dissector, Facts, Options};
 
 use crate::units;
 
-/// What ends a file, or tells files apart.
+/// The criterion for splitting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Split {
-    /// So much time in each, counted from the first packet.
+    /// This much time per file, counted from the first packet.
     Time(Duration),
-    /// At most so many bytes in each, uncompressed, but at least one packet.
+    /// At most this many bytes per file, uncompressed, but at least one packet.
     Size(u64),
-    /// So many packets in each.
+    /// This many packets per file.
     Count(u64),
-    /// One for both directions of each conversation.
+    /// One file for both directions of each conversation.
     Flow,
-    /// One for each interface.
+    /// One file for each interface.
     Interface,
 }
 
-/// `time:1h`, `size:100MB`, `count:N`, `flow`, `interface`.
+/// Parses `time:1h`, `size:100MB`, `count:N`, `flow`, `interface`.
 pub(crate) fn parse(text: &str) -> Result<Split, String> {
     let (what, value) = text.split_once(':').map_or((text, None), |(what, value)| (what, Some(value)));
     match (what, value) {
@@ -39,26 +39,26 @@ pub(crate) fn parse(text: &str) -> Result<Split, String> {
     }
 }
 
-/// Numbers files, from 0, and labels them.
+/// Assigns packets to files numbered from 0, and labels the files.
 #[derive(Debug)]
 pub(crate) struct Sorter {
     split: Split,
-    /// Of files that follow each other: the present one, the packets in it, and the first packet's time.
+    /// For files that follow each other: the current file, its number of packets, and the time of its first packet.
     current: usize,
     packets: u64,
     began: Option<u64>,
     dissector: Dissector,
     line: Vec<u8>,
     flows: HashMap<Flow, usize>,
-    /// By number.
+    /// Flows by file number.
     ends: Vec<Flow>,
     /// Labels of interfaces, by number.
     interfaces: Vec<String>,
-    /// Labels that are given away, each with the last number that was appended to it.
+    /// Labels in use, each with the last number that was appended to it.
     taken: HashMap<String, u32>,
 }
 
-/// Both ends in a fixed order, and the protocol; `None` for all that is not IP.
+/// The protocol and both ends in a fixed order; `None` for anything but IP.
 type Flow = Option<(u8, End, End)>;
 type End = (IpAddr, u16);
 
@@ -79,7 +79,7 @@ impl Sorter {
         }
     }
 
-    /// Another interface, by its name: its file is called like no other's.
+    /// Adds an interface by name, with a unique label.
     pub(crate) fn interface(&mut self, name: Option<&str>) {
         let label = match name.filter(|name| !name.is_empty()) {
             Some(name) => safe(name),
@@ -89,7 +89,7 @@ impl Sorter {
         self.interfaces.push(label);
     }
 
-    /// A label that nothing else has: this one, or it with a number.
+    /// Returns a unique label: this one, or with a number appended.
     fn own(&mut self, label: String) -> String {
         let mut own = label.clone();
         while self.taken.contains_key(&own) {
@@ -101,12 +101,12 @@ impl Sorter {
         own
     }
 
-    /// Whether a file is never come back to once another has begun.
+    /// Returns whether a file is finished as soon as another has begun.
     pub(crate) fn one_after_another(&self) -> bool {
         !matches!(self.split, Split::Flow | Split::Interface)
     }
 
-    /// The file of a packet. `size`: what the present one would be with it.
+    /// Returns the file of a packet. `size`: size of the current file with this packet.
     pub(crate) fn file_of(
         &mut self,
         packet: &Packet<'_>,
@@ -121,7 +121,7 @@ impl Sorter {
             Split::Time(length) => {
                 let began = *self.began.get_or_insert(packet.timestamp);
                 let length = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
-                // A packet from before goes with those that are being written; empty stretches make no files.
+                // An earlier packet goes to the current file; empty intervals create no files.
                 let after = packet.timestamp.saturating_sub(began) / length;
                 self.began = Some(began + after * length);
                 after > 0
@@ -145,7 +145,7 @@ impl Sorter {
         })
     }
 
-    /// What is told in the name of a file.
+    /// Returns the label in the name of a file.
     pub(crate) fn label(&self, file: usize) -> String {
         let number = format!("{:05}", file + 1);
         match self.split {
@@ -183,13 +183,13 @@ fn flow(facts: &Facts) -> Flow {
     Some((protocol, source.min(destination), source.max(destination)))
 }
 
-/// A piece of a file's name: no directories, nothing that shells or `scp` take for their own.
+/// Makes text safe for a file name: no directories, and no special characters for shells or `scp`.
 fn safe(text: &str) -> String {
     let keep = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
     text.chars().map(keep).collect()
 }
 
-/// `dir/trace.pcapng.zst` with a label: `dir/trace-LABEL.pcapng.zst`.
+/// Inserts a label into a path: `dir/trace.pcapng.zst` becomes `dir/trace-LABEL.pcapng.zst`.
 pub(crate) fn name(pattern: &Path, label: &str) -> PathBuf {
     let file = pattern.file_name().unwrap_or_default().to_string_lossy();
     let end = [".pcapng", ".pcap", ".ntar", ".cap"].iter().find_map(|suffix| file.rfind(suffix));

@@ -1,4 +1,4 @@
-//! Notes what a pcap file cannot store.
+//! Reports what a pcap file cannot store.
 
 use weir::Packet;
 

@@ -1,4 +1,4 @@
-//! Moments as people write them, for `--from` and `--to`.
+//! Points in time for `--from` and `--to`.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use jiff::tz::TimeZone;
 
 use crate::units;
 
-/// A moment on the command line.
+/// A point in time on the command line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum When {
     /// Nanoseconds since the Unix epoch.
     At(u64),
-    /// So long after the first packet, or after an absolute `--from`.
+    /// This long after the first packet, or after an absolute `--from`.
     AfterFirst(Duration),
     /// Local time on the day of the first packet.
     OfDay(Time),
 }
 
 impl When {
-    /// As nanoseconds since the epoch, once the first packet's time is known.
+    /// Returns nanoseconds since the epoch, given the time of the first packet.
     pub(crate) fn absolute(self, first: u64) -> u64 {
         match self {
             Self::At(time) => time,
@@ -32,7 +32,8 @@ impl When {
     }
 }
 
-/// From when to when, once the first packet's time is known. Behind a `from` that is no offset, that of `to` counts from there.
+/// Returns the start and end of the window, given the time of the first packet. A relative `to` counts from `from`, if
+/// that is given and not relative, and otherwise from the first packet.
 pub(crate) fn window(from: Option<When>, to: Option<When>, first: u64) -> (u64, u64) {
     let start = from.map_or(0, |when| when.absolute(first));
     let counts_from = match (from, to) {
@@ -48,7 +49,7 @@ fn on_day_of(first: u64, time: Time, zone: TimeZone) -> Option<u64> {
     u64::try_from(instant.as_nanosecond()).ok()
 }
 
-/// `+90s`, `1700000000.5`, `2026-11-21 13:05:00`, `2026-11-21T12:05:00Z`, `13:05:00`.
+/// Parses `+90s`, `1700000000.5`, `2026-11-21 13:05:00`, `2026-11-21T12:05:00Z`, `13:05:00`.
 pub(crate) fn parse(text: &str) -> Result<When, String> {
     parse_in(text, &TimeZone::system())
 }
@@ -57,7 +58,7 @@ fn parse_in(text: &str, zone: &TimeZone) -> Result<When, String> {
     const ALLOWED: &str = "allowed are `2026-11-21 13:05:00` (local), `2026-11-21T12:05:00Z`, 13:05:00 (on the file's day), 1700000000.5 (epoch), +90s (after the first packet)";
     let text = text.trim();
     if let Some(offset) = text.strip_prefix('+') {
-        // The start itself is a moment, though not a duration.
+        // Zero is valid here, although it is not a valid duration.
         if matches!(offset, "0" | "0s") {
             return Ok(When::AfterFirst(Duration::ZERO));
         }
@@ -83,11 +84,11 @@ fn parse_in(text: &str, zone: &TimeZone) -> Result<When, String> {
     at(zoned.timestamp())
 }
 
-/// Seconds since the epoch, exact to the nanosecond.
+/// Parses seconds since the epoch, exact to the nanosecond.
 fn epoch(text: &str) -> Option<u64> {
     let (whole, fraction) = text.split_once('.').map_or((text, None), |(whole, rest)| (whole, Some(rest)));
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    // A year alone is no moment, and eight digits are a date without dashes; with a fraction it is neither.
+    // A year alone is not a point in time, and eight digits are a date without dashes, unless there is a fraction.
     if fraction.is_none() && whole.len() < 9 {
         return None;
     }

@@ -1,10 +1,10 @@
-//! Link layers that the kernel makes, and serial lines.
+//! Link layers that the kernel generates, and serial lines.
 
 use super::network::{self, Kind};
 use super::{Depth, values};
 use crate::choices::Choices;
 
-/// An EtherType, or what Linux says for 802.2 (`ETH_P_802_2`).
+/// Returns an EtherType, or Linux's number for 802.2 (`ETH_P_802_2`).
 fn protocol(kind: &Kind) -> [u8; 2] {
     match kind {
         Kind::EtherType(kind) => kind.to_be_bytes(),
@@ -12,7 +12,7 @@ fn protocol(kind: &Kind) -> [u8; 2] {
     }
 }
 
-/// `PACKET_HOST` to `PACKET_OUTGOING`.
+/// Returns a packet type from `PACKET_HOST` to `PACKET_OUTGOING`.
 fn packet_type(choices: &mut Choices<'_>) -> u8 {
     choices.pick(&[0, 4, 1, 2, 3])
 }
@@ -40,7 +40,7 @@ pub(super) fn sll2(choices: &mut Choices<'_>) -> Vec<u8> {
     bytes
 }
 
-/// `LINKTYPE_NULL` and `LINKTYPE_LOOP`: the address family, whose numbers for IPv6 differ between systems.
+/// `LINKTYPE_NULL` and `LINKTYPE_LOOP`: the address family, whose number for IPv6 differs between systems.
 pub(super) fn null(choices: &mut Choices<'_>, order: fn(u32) -> [u8; 4]) -> Vec<u8> {
     let (kind, data) = network::ip(choices, Depth::OUTERMOST);
     let family = if kind == 0x0800 { 2 } else { choices.pick(&[10, 24, 28, 30]) };
@@ -52,7 +52,7 @@ pub(super) fn null(choices: &mut Choices<'_>, order: fn(u32) -> [u8; 4]) -> Vec<
     bytes
 }
 
-/// RFC 1662's framing.
+/// PPP in the framing of RFC 1662.
 pub(super) fn ppp(choices: &mut Choices<'_>) -> Vec<u8> {
     let mut bytes = choices.pick(&[[0xff, 0x03], [0xff, 0x03], [0x00, 0x21], [0x0f, 0x00]]).to_vec();
     let (protocol, data) = network::ppp(choices, Depth::OUTERMOST);
@@ -61,12 +61,12 @@ pub(super) fn ppp(choices: &mut Choices<'_>) -> Vec<u8> {
     bytes
 }
 
-/// A PPPoE header first (RFC 2516).
+/// PPP after a PPPoE header (RFC 2516).
 pub(super) fn pppoe(choices: &mut Choices<'_>) -> Vec<u8> {
     network::pppoe(choices, Depth::OUTERMOST)
 }
 
-/// Cisco's framing.
+/// Cisco HDLC.
 pub(super) fn cisco_hdlc(choices: &mut Choices<'_>) -> Vec<u8> {
     let mut bytes = vec![0x0f, 0];
     let (kind, data) = network::any(choices, Depth::OUTERMOST);
@@ -75,7 +75,7 @@ pub(super) fn cisco_hdlc(choices: &mut Choices<'_>) -> Vec<u8> {
             bytes.extend(kind.to_be_bytes());
             bytes.extend(data);
         }
-        // A byte of padding is what is left of LLC.
+        // All that is left of LLC is a byte of padding.
         Kind::Llc => {
             bytes.extend([0xfe, 0xfe]);
             bytes.extend(&data[2..]);
@@ -84,7 +84,7 @@ pub(super) fn cisco_hdlc(choices: &mut Choices<'_>) -> Vec<u8> {
     bytes
 }
 
-/// RFC 2427: a DLCI and a network layer protocol identifier.
+/// RFC 2427: a DLCI and a network-layer protocol identifier.
 pub(super) fn frame_relay(choices: &mut Choices<'_>) -> Vec<u8> {
     let mut bytes = vec![0x18, 0x41, 0x03];
     match choices.below(8) {
@@ -104,7 +104,7 @@ pub(super) fn frame_relay(choices: &mut Choices<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Sixteen bytes of direction and compressed header, then IP; or IP at once, which is what libpcap looks for.
+/// Sixteen bytes with the direction and a compressed header, then IP; or IP at once, where libpcap looks for it.
 pub(super) fn slip(choices: &mut Choices<'_>) -> Vec<u8> {
     if choices.one_in(2) {
         return network::ip(choices, Depth::OUTERMOST).1;

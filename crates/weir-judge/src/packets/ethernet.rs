@@ -1,4 +1,4 @@
-//! Ethernet and its relatives.
+//! Ethernet and similar link layers.
 
 use super::network::{self, Kind};
 use super::{Depth, values};
@@ -22,7 +22,7 @@ pub(super) fn frame(choices: &mut Choices<'_>, depth: Depth) -> Vec<u8> {
     bytes
 }
 
-/// IEEE 802.5, with a route where the source address says so.
+/// IEEE 802.5, with a route if the source address announces one.
 pub(super) fn token_ring(choices: &mut Choices<'_>) -> Vec<u8> {
     let mut bytes = vec![0x10, 0x40];
     bytes.extend(values::mac(choices));
@@ -44,7 +44,7 @@ pub(super) fn fddi(choices: &mut Choices<'_>) -> Vec<u8> {
     bytes
 }
 
-/// RFC 1201 behind source and destination; Linux puts two bytes of offset in between.
+/// RFC 1201 after source and destination; Linux inserts a two-byte offset.
 pub(super) fn arcnet(choices: &mut Choices<'_>, linux: bool) -> Vec<u8> {
     let mut bytes = vec![choices.pick(&[5, 7]), choices.pick(&[7, 5, 0])];
     if linux {
@@ -61,7 +61,7 @@ pub(super) fn arcnet(choices: &mut Choices<'_>, linux: bool) -> Vec<u8> {
     bytes
 }
 
-/// RFC 2625.
+/// IP over Fibre Channel (RFC 2625).
 pub(super) fn fibre_channel(choices: &mut Choices<'_>) -> Vec<u8> {
     let mut bytes = vec![choices.pick(&[0x10, 0x11]), 0];
     bytes.extend(values::mac(choices));
@@ -71,7 +71,7 @@ pub(super) fn fibre_channel(choices: &mut Choices<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Ethernet behind the four bytes of a Hilscher netANALYZER.
+/// Ethernet after the four bytes of a Hilscher netANALYZER.
 pub(super) fn analyser(choices: &mut Choices<'_>) -> Vec<u8> {
     let mut bytes = choices.bytes(4);
     bytes.extend(frame(choices, Depth::OUTERMOST));

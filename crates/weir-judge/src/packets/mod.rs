@@ -1,5 +1,5 @@
-//! Packets made of headers, for every link type that pcap-filter(7) speaks of: whole, well formed for the most part, and with
-//! the addresses, ports and numbers that the expressions of the corpus ask for.
+//! Generated packets for every link type in pcap-filter(7): mostly whole and well formed, with the addresses, ports and
+//! numbers that the expressions of the corpus test.
 
 mod cooked;
 mod ethernet;
@@ -13,27 +13,27 @@ use weir_filter::interpret::{Metadata, Packet, VlanTag};
 
 use crate::choices::Choices;
 
-/// A packet as it was captured.
+/// A captured packet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Captured {
     /// The captured bytes.
     pub data: Vec<u8>,
-    /// Bytes on the wire.
+    /// Length on the wire.
     pub length: u32,
 }
 
 impl Captured {
-    /// As a filter sees it, with what is known beside the bytes.
+    /// Returns the filter's view of the packet, with metadata.
     pub fn with(&self, meta: Metadata) -> Packet<'_> {
         Packet { data: &self.data, length: self.length, meta }
     }
 
-    /// As a filter sees it, with nothing beside the bytes.
+    /// Returns the filter's view of the packet, without metadata.
     pub fn seen(&self) -> Packet<'_> {
         self.with(Metadata::default())
     }
 
-    /// An Ethernet frame as receivers have it that take the outer VLAN tag off; none if it has no tag.
+    /// Returns the Ethernet frame as seen by a receiver that strips the outer VLAN tag; `None` if it has no tag.
     pub fn without_tag(&self) -> Option<(Self, VlanTag)> {
         let half = |at: usize| Some(u16::from_be_bytes([*self.data.get(at)?, *self.data.get(at + 1)?]));
         let (protocol, tci) = (half(12)?, half(14)?);
@@ -43,13 +43,13 @@ impl Captured {
     }
 }
 
-/// What a receiver may tell of a packet, but for a tag.
+/// Returns metadata as from a receiver, without a tag.
 pub fn metadata(choices: &mut Choices<'_>) -> Metadata {
     let (packet_type, interface) = (choices.pick(&[0, 4, 1, 2, 3]), choices.pick(&[1, 2, 3]));
     Metadata { protocol: choices.pick(&[0x0800, 0x86dd, 0x0806, 4]), packet_type, interface, vlan: None }
 }
 
-/// Layers that may still be put into a tunnel.
+/// The number of tunnels that may still be nested.
 #[derive(Clone, Copy)]
 struct Depth(u8);
 
@@ -61,7 +61,7 @@ impl Depth {
     }
 }
 
-/// A packet of `link_type`, a `LINKTYPE_` number; of an unknown one, any bytes.
+/// Returns a packet of `link_type`, a `LINKTYPE_` number; any bytes for an unknown link type.
 pub fn packet(link_type: u16, choices: &mut Choices<'_>) -> Captured {
     let frame = frame(link_type, choices);
     let length = u32::try_from(frame.len()).expect("packets are short");
@@ -70,7 +70,7 @@ pub fn packet(link_type: u16, choices: &mut Choices<'_>) -> Captured {
     Captured { data, length }
 }
 
-/// `count` packets of `link_type`: always the same.
+/// Returns `count` packets of `link_type`, always the same ones.
 pub fn fixed(link_type: u16, count: u64) -> Vec<Captured> {
     (0..count).map(|seed| packet(link_type, &mut Choices::seeded(seed))).collect()
 }

@@ -1,18 +1,18 @@
-//! What a link layer carries.
+//! Payloads of link layers.
 
 use super::values;
 use super::{Depth, transport};
 use crate::choices::Choices;
 
-/// How a link layer says what it carries.
+/// The protocol field of a link layer.
 pub(super) enum Kind {
     /// An EtherType.
     EtherType(u16),
-    /// An LLC header comes first.
+    /// None: an LLC header comes first.
     Llc,
 }
 
-/// Anything.
+/// Any payload.
 pub(super) fn any(choices: &mut Choices<'_>, depth: Depth) -> (Kind, Vec<u8>) {
     use Kind::{EtherType, Llc};
     match choices.below(24) {
@@ -28,7 +28,7 @@ pub(super) fn any(choices: &mut Choices<'_>, depth: Depth) -> (Kind, Vec<u8>) {
     }
 }
 
-/// IPv4 or IPv6, with the EtherType.
+/// IPv4 or IPv6, with its EtherType.
 pub(super) fn ip(choices: &mut Choices<'_>, depth: Depth) -> (u16, Vec<u8>) {
     if choices.one_in(3) { (0x86dd, ipv6(choices, depth)) } else { (0x0800, ipv4(choices, depth)) }
 }
@@ -76,7 +76,8 @@ pub(super) fn ipv6(choices: &mut Choices<'_>, depth: Depth) -> Vec<u8> {
     bytes
 }
 
-/// RFC 8200, section 4; the authentication header (RFC 4302) counts words of four bytes, the others of eight.
+/// An extension header (RFC 8200, section 4). The authentication header (RFC 4302) counts four-byte words, the others
+/// eight-byte words.
 fn extension(choices: &mut Choices<'_>, kind: u8, next: u8, data: &[u8]) -> Vec<u8> {
     let mut bytes = vec![next];
     match kind {
@@ -131,7 +132,7 @@ pub(super) fn pppoe(choices: &mut Choices<'_>, depth: Depth) -> Vec<u8> {
     bytes
 }
 
-/// Protocol of PPP and bytes.
+/// A PPP protocol number and payload.
 pub(super) fn ppp(choices: &mut Choices<'_>, depth: Depth) -> (u16, Vec<u8>) {
     match choices.below(8) {
         0..=3 => (0x0021, ipv4(choices, depth)),
@@ -164,7 +165,7 @@ fn decnet(choices: &mut Choices<'_>) -> Vec<u8> {
     bytes
 }
 
-/// IEEE 802.2, and what comes behind.
+/// IEEE 802.2 and its payload.
 pub(super) fn llc(choices: &mut Choices<'_>, depth: Depth) -> Vec<u8> {
     let body = match choices.below(9) {
         0..=2 => return snap(choices, depth),
@@ -185,7 +186,7 @@ pub(super) fn llc(choices: &mut Choices<'_>, depth: Depth) -> Vec<u8> {
     bytes
 }
 
-/// An EtherType behind an LLC header (RFC 1042), or AppleTalk's.
+/// An EtherType or AppleTalk's protocol after an LLC header (RFC 1042).
 pub(super) fn snap(choices: &mut Choices<'_>, depth: Depth) -> Vec<u8> {
     let (organisation, kind, data) = match choices.below(6) {
         0..=2 => {

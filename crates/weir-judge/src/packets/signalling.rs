@@ -15,7 +15,7 @@ pub(super) fn sun_atm(choices: &mut Choices<'_>) -> Vec<u8> {
         }
         2 => bytes.extend(network::llc(choices, Depth::OUTERMOST)),
         _ => {
-            // A message of Q.2931: discriminator, call reference, message type.
+            // A Q.2931 message: discriminator, call reference, message type.
             bytes.extend([9, 3, 0, 0, 1, choices.pick(&[5, 2, 7, 15, 77, 0x5a, 0x7d])]);
             bytes.extend(choices.bytes(30));
         }
@@ -24,7 +24,7 @@ pub(super) fn sun_atm(choices: &mut Choices<'_>) -> Vec<u8> {
 }
 
 /// Q.703: sequence numbers, length indicator (fill-in, link status or message), service information, routing label. On
-/// high-speed links (annex A) numbers and length are twice as long.
+/// high-speed links (annex A), numbers and length are twice as long.
 pub(super) fn mtp2(choices: &mut Choices<'_>) -> Vec<u8> {
     let length = choices.pick(&[20u8, 0x3f, 0, 1, 2, 3, 0x80]);
     let mut bytes;
@@ -36,7 +36,7 @@ pub(super) fn mtp2(choices: &mut Choices<'_>) -> Vec<u8> {
         bytes.push(length);
     }
     bytes.push(choices.pick(&[3, 0x83, 5, 200]));
-    // Destination 14 bits, origin 14 bits, link selection 4 bits, the lowest first (Q.704).
+    // Destination 14 bits, origin 14 bits, link selection 4 bits, lowest first (Q.704).
     let destination: u32 = choices.pick(&[200, 100, 300]);
     let origin: u32 = choices.pick(&[100, 200, 300]);
     let selection: u32 = choices.pick(&[5, 3, 0]);
@@ -45,7 +45,7 @@ pub(super) fn mtp2(choices: &mut Choices<'_>) -> Vec<u8> {
     bytes
 }
 
-/// With four bytes of what the card knows.
+/// MTP2 after four bytes of information from the card.
 pub(super) fn mtp2_with_header(choices: &mut Choices<'_>) -> Vec<u8> {
     let mut bytes = choices.bytes(4);
     bytes.extend(mtp2(choices));

@@ -1,10 +1,10 @@
-//! What IP carries.
+//! IP payloads.
 
 use super::values::{payload, port, vni};
 use super::{Depth, ethernet, network};
 use crate::choices::Choices;
 
-/// Protocol number and bytes.
+/// A protocol number and payload.
 pub(super) fn any(choices: &mut Choices<'_>, depth: Depth, ipv6: bool) -> (u8, Vec<u8>) {
     let icmp = if ipv6 { 58 } else { 1 };
     let protocol = choices.pick(&[
@@ -77,7 +77,7 @@ fn sctp(choices: &mut Choices<'_>) -> Vec<u8> {
     bytes
 }
 
-/// ICMP, ICMPv6 and IGMP begin alike: type, code, checksum.
+/// ICMP, ICMPv6 or IGMP, which all begin with type, code and checksum.
 fn icmp(choices: &mut Choices<'_>, kinds: &[u8]) -> Vec<u8> {
     let mut bytes = vec![choices.pick(kinds), choices.pick(&[0, 4, 1])];
     bytes.extend(choices.bytes(6));
@@ -85,7 +85,7 @@ fn icmp(choices: &mut Choices<'_>, kinds: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// Protocol (an EtherType) and packet of what a tunnel carries.
+/// The payload of a tunnel: protocol (an EtherType) and packet.
 fn carried(choices: &mut Choices<'_>, depth: Depth) -> (u16, Vec<u8>) {
     match choices.below(4) {
         0 => (0x0800, network::ipv4(choices, depth)),
@@ -95,7 +95,7 @@ fn carried(choices: &mut Choices<'_>, depth: Depth) -> (u16, Vec<u8>) {
     }
 }
 
-/// RFC 2784 and RFC 2890; version 1 is RFC 2637's.
+/// GRE (RFC 2784, RFC 2890), and version 1 (RFC 2637).
 fn gre(choices: &mut Choices<'_>, depth: Depth) -> Vec<u8> {
     let Some(depth) = depth.inside() else { return Vec::new() };
     let flags = choices.pick(&[0u8, 0x20, 0x80, 0xb0, 0x10, 0x40]);
@@ -111,7 +111,7 @@ fn gre(choices: &mut Choices<'_>, depth: Depth) -> Vec<u8> {
     bytes
 }
 
-/// RFC 7348.
+/// VXLAN (RFC 7348).
 fn vxlan(choices: &mut Choices<'_>, depth: Depth) -> Vec<u8> {
     let mut bytes = vec![choices.pick(&[0x08, 0x08, 0x08, 0]), 0, 0, 0];
     bytes.extend(vni(choices));
@@ -120,7 +120,7 @@ fn vxlan(choices: &mut Choices<'_>, depth: Depth) -> Vec<u8> {
     bytes
 }
 
-/// RFC 8926.
+/// Geneve (RFC 8926).
 fn geneve(choices: &mut Choices<'_>, depth: Depth) -> Vec<u8> {
     let words = choices.pick(&[0, 1, 3]);
     let (protocol, packet) = carried(choices, depth);
@@ -133,7 +133,7 @@ fn geneve(choices: &mut Choices<'_>, depth: Depth) -> Vec<u8> {
     bytes
 }
 
-/// 3GPP TS 29.281; messages other than 255 carry no packet.
+/// GTP (3GPP TS 29.281); only messages of type 255 contain a packet.
 fn gtp(choices: &mut Choices<'_>, depth: Depth) -> Vec<u8> {
     let flags = choices.pick(&[0x30u8, 0x32, 0x34, 0x20]);
     let mut body = Vec::new();

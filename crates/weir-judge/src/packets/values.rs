@@ -1,4 +1,4 @@
-//! Addresses and numbers that the expressions of the corpus ask for, and others.
+//! Addresses and numbers, among them those that the expressions of the corpus test.
 
 use crate::choices::Choices;
 
@@ -61,7 +61,7 @@ pub(super) fn port(choices: &mut Choices<'_>) -> u16 {
     ])
 }
 
-/// Numbers of VLANs, with priority and eligibility.
+/// VLAN tag control information: ID, priority and drop eligibility.
 pub(super) fn tci(choices: &mut Choices<'_>) -> u16 {
     let number = choices.pick(&[5, 7, 100, 0, 4095, 1]);
     choices.pick(&[0, 0, 0x6000, 0x1000]) | number
@@ -74,7 +74,7 @@ pub(super) fn vni(choices: &mut Choices<'_>) -> [u8; 3] {
     bytes
 }
 
-/// Payload of a few bytes, some of which are asked for.
+/// A payload of a few bytes, some of which the expressions test.
 pub(super) fn payload(choices: &mut Choices<'_>) -> Vec<u8> {
     let length = choices.pick(&[12, 0, 1, 4, 40, 100, 600, 1400]);
     match choices.below(5) {

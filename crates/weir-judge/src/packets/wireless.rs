@@ -1,9 +1,9 @@
-//! IEEE 802.11, plain and behind the headers that drivers put in front.
+//! IEEE 802.11, alone and after the headers that drivers add.
 
 use super::{Depth, network, values};
 use crate::choices::Choices;
 
-/// A frame of any type; data has an LLC header unless it is empty.
+/// A frame of any type. Data frames have an LLC header unless they are empty.
 pub(super) fn frame(choices: &mut Choices<'_>) -> Vec<u8> {
     // Type and subtype: data, QoS data, beacon, probe and association requests, RTS, ACK, empty data.
     let first = choices.pick(&[0x08u8, 0x88, 0x80, 0x40, 0x00, 0xb4, 0xd4, 0x48, 0x18]);
@@ -34,7 +34,7 @@ pub(super) fn frame(choices: &mut Choices<'_>) -> Vec<u8> {
     bytes
 }
 
-/// A header of `length` bytes, with that length in little-endian order at 2, as radiotap and PPI have it.
+/// A header of `length` bytes, with that length in little-endian order at offset 2, as in radiotap and PPI.
 fn behind(choices: &mut Choices<'_>, length: u8, mut header: Vec<u8>) -> Vec<u8> {
     header.extend([length, 0]);
     let rest = usize::from(length) - header.len();
@@ -43,13 +43,13 @@ fn behind(choices: &mut Choices<'_>, length: u8, mut header: Vec<u8>) -> Vec<u8>
     header
 }
 
-/// <https://www.radiotap.org>.
+/// Radiotap (<https://www.radiotap.org>).
 pub(super) fn radiotap(choices: &mut Choices<'_>) -> Vec<u8> {
     let length = choices.pick(&[8, 18, 26, 64]);
     behind(choices, length, vec![0, 0])
 }
 
-/// Its link type follows the length.
+/// PPI, with the link type after the length.
 pub(super) fn ppi(choices: &mut Choices<'_>) -> Vec<u8> {
     let length = choices.pick(&[8u8, 32]);
     let mut bytes = vec![0, 0, length, 0];
@@ -60,7 +60,7 @@ pub(super) fn ppi(choices: &mut Choices<'_>) -> Vec<u8> {
     bytes
 }
 
-/// 144 bytes of PRISM, or an AVS header in its place, as drivers do it.
+/// 144 bytes of PRISM, or an AVS header in its place, as some drivers send.
 pub(super) fn prism(choices: &mut Choices<'_>) -> Vec<u8> {
     if choices.one_in(4) {
         return avs(choices);
@@ -71,7 +71,7 @@ pub(super) fn prism(choices: &mut Choices<'_>) -> Vec<u8> {
     bytes
 }
 
-/// Magic number, then the length in network byte order.
+/// AVS: magic number, then the length in network byte order.
 pub(super) fn avs(choices: &mut Choices<'_>) -> Vec<u8> {
     let length = choices.pick(&[64u8, 80]);
     let mut bytes = vec![0x80, 0x21, 0x10, 0x01, 0, 0, 0, length];

@@ -1,4 +1,4 @@
-//! What all blocks of pcapng have in common: their frame, and their options.
+//! The framing and options common to all pcapng blocks.
 
 use std::ops::Range;
 
@@ -7,26 +7,26 @@ use crate::ByteOrder;
 use crate::options::Options;
 use crate::pcapng::{BYTE_ORDER_MAGIC, SECTION_HEADER};
 
-/// Type and length, in front of a body.
+/// Length of the type and length fields in front of the body.
 pub(super) const FRONT: usize = 8;
-/// They and the length once more, behind it.
+/// Length of these fields plus the trailing copy of the length.
 const FRAME: usize = FRONT + 4;
 
-/// What frames a block.
+/// The type, length and byte order of a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Frame {
     pub(crate) kind: u32,
-    /// Of the whole block.
+    /// Length of the whole block.
     pub(crate) length: usize,
-    /// Of a section header: the one that it says; else the one asked for.
+    /// For a section header, the byte order it declares; otherwise the one that was passed in.
     pub(crate) order: ByteOrder,
 }
 
-/// The frame of the block at the start of `bytes`. Inner `Err`: so many bytes are needed.
+/// Reads the frame of the block at the start of `bytes`. Inner `Err`: that many bytes are needed.
 pub(crate) fn frame(bytes: &[u8], order: ByteOrder) -> Result<Result<Frame, usize>, Fault> {
     let Some(kind) = order.u32_at(bytes, 0) else { return Ok(Err(FRONT)) };
     let order = if kind == SECTION_HEADER {
-        // Its byte order stands behind its length.
+        // The byte order comes after the length.
         let Some(magic) = bytes.get(FRONT..).and_then(|bytes| bytes.first_chunk::<4>()) else {
             return Ok(Err(FRONT + 4));
         };
@@ -54,7 +54,7 @@ pub(crate) fn frame(bytes: &[u8], order: ByteOrder) -> Result<Result<Frame, usiz
     Ok(Ok(Frame { kind, length: end, order }))
 }
 
-/// Shows each option to `take`, which says whether it makes sense.
+/// Passes each option to `take`, which returns whether the value is valid.
 pub(super) fn each_option<'a>(
     order: ByteOrder,
     list: &'a [u8],
@@ -70,12 +70,12 @@ pub(super) fn each_option<'a>(
     doubt
 }
 
-/// Texts that are no UTF-8 are left out. Some writers end them with a zero.
+/// Returns an option value as text; `None` if it is not UTF-8. Some writers append a NUL byte, which is removed.
 pub(super) fn text(value: &[u8]) -> Option<&str> {
     std::str::from_utf8(value).ok().map(|text| text.trim_end_matches('\0'))
 }
 
-/// Where `inner` lies in `outer`, of which it is a part.
+/// Returns the range of `inner` within `outer`, which must contain it.
 pub(super) fn place(outer: &[u8], inner: &[u8]) -> Range<usize> {
     let start = inner.as_ptr().addr() - outer.as_ptr().addr();
     start..start + inner.len()

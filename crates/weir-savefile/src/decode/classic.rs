@@ -1,12 +1,12 @@
-//! Classic pcap, and what others have made of it.
+//! Classic pcap and its variants.
 //!
-//! The format has no length of its records but that of the packet, so what follows a damaged record is lost.
+//! The packet length is the only length in a record, so everything after a damaged record is lost.
 //!
-//! | magic | who | what is different |
+//! | magic | written by | differences |
 //! |---|---|---|
-//! | `a1b2c3d4` | everybody | |
-//! | `a1b23c4d` | everybody | nanoseconds |
-//! | `a1b2cd34` | Linux distributions around 1999, by A. Kuznetzov's patch | eight bytes more a record: interface index, protocol, packet type |
+//! | `a1b2c3d4` | most programs | |
+//! | `a1b23c4d` | most programs | nanoseconds |
+//! | `a1b2cd34` | Linux distributions around 1999, by A. Kuznetzov's patch | eight more bytes per record: interface index, protocol, packet type |
 //! | `1c0001ac`, `1c0001ab` | Ixia's lcap, from hardware or software | the header ends with the length of all records |
 
 use super::{Doubt, Fault, Found, LONGEST_BLOCK, PacketAt, Step};
@@ -14,56 +14,56 @@ use crate::ByteOrder;
 use crate::pcap::{FILE_HEADER, RECORD_HEADER, Resolution, longest_packet};
 use crate::record::{INBOUND, OUTBOUND, Record};
 
-/// Bytes that Kuznetzov's records have more.
+/// Extra bytes in each of Kuznetzov's record headers.
 const PATCHED_MORE: usize = 8;
-/// Bytes that Ixia's file header has more.
+/// Extra bytes in Ixia's file header.
 const IXIA_MORE: usize = 4;
 /// `PACKET_OUTGOING`: the packet type of a packet that the host sent, in Kuznetzov's records.
 const OUTGOING: u8 = 4;
 
-/// Which of the formats it is: what the first four bytes tell.
+/// The format variant, as told by the magic number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Variant {
-    /// Of all numbers in the file.
+    /// Byte order of all numbers in the file.
     pub order: ByteOrder,
-    /// What the fraction of a second counts.
+    /// Unit of the subsecond part of a timestamp.
     pub resolution: Resolution,
     /// Whether records have the longer header of Kuznetzov's patch.
     pub patched: bool,
-    /// Whether it is Ixia's lcap, whose file header is longer.
+    /// Whether it is Ixia's lcap, which has a longer file header.
     pub ixia: bool,
 }
 
-/// What the start of a pcap file says.
+/// The file header of a pcap file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Header {
-    /// The format of what follows.
+    /// Format variant of the file.
     pub variant: Variant,
-    /// Version: 2.4 since 1998.
+    /// Version (2.4 since 1998).
     pub version: (u16, u16),
-    /// The most bytes kept of a packet.
+    /// Snap length.
     pub snap_len: u32,
     /// `LINKTYPE_` number.
     pub link_type: u16,
-    /// Bytes of the frame check sequence at the end of each packet, where the file says so.
+    /// Length of the frame check sequence at the end of each packet, if the file states it.
     pub fcs_len: Option<u8>,
     lengths: Lengths,
-    /// The longest packet that is taken for one, in bytes.
+    /// Longest packet that is accepted, in bytes.
     pub(super) longest: u32,
 }
 
-/// In which order a record says its two lengths.
+/// The order of the two lengths in a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lengths {
-    /// Captured, original: since version 2.3.
+    /// Captured length, original length: since version 2.3.
     CapturedFirst,
-    /// Original, captured: before.
+    /// Original length, captured length: before version 2.3.
     OriginalFirst,
-    /// Programs that wrote version 2.3 did the one or the other. The larger is the original one.
+    /// Programs that wrote version 2.3 used either order. The larger value is the original length.
     LargerIsOriginal,
 }
 
-/// The variant that begins so.
+/// Returns the variant with this magic number.
 pub(super) fn variant(magic: [u8; 4]) -> Result<Variant, Fault> {
     for order in [ByteOrder::Little, ByteOrder::Big] {
         let plain = Variant { order, resolution: Resolution::Micro, patched: false, ixia: false };
@@ -80,14 +80,14 @@ pub(super) fn variant(magic: [u8; 4]) -> Result<Variant, Fault> {
     Err(Fault::Magic(magic))
 }
 
-/// Whether a file begins so: a magic, and a version that is read.
+/// Returns whether `bytes` begin with a pcap file header: a known magic number and a supported version.
 pub fn begins_file(bytes: &[u8]) -> bool {
     let Some(variant) = bytes.first_chunk().and_then(|magic| variant(*magic).ok()) else { return false };
     let version = variant.order.u16_at(bytes, 4).zip(variant.order.u16_at(bytes, 6));
     version.is_some_and(|(major, minor)| lengths(major, minor).is_some())
 }
 
-/// Why what says that it is a record of no bytes is none.
+/// Returns the reason why an apparent record of an empty packet is not one.
 #[cold]
 fn no_record(header: &[u8]) -> Option<Fault> {
     match header {
@@ -97,7 +97,7 @@ fn no_record(header: &[u8]) -> Option<Fault> {
     }
 }
 
-/// The order of lengths in this version; `None`: it is not known.
+/// Returns the order of the lengths in this version; `None`: unknown version.
 fn lengths(major: u16, minor: u16) -> Option<Lengths> {
     match (major, minor) {
         (2, 0..=2) => Some(Lengths::OriginalFirst),
@@ -109,12 +109,12 @@ fn lengths(major: u16, minor: u16) -> Option<Lengths> {
 }
 
 impl Variant {
-    /// Bytes of the header of the file.
+    /// Returns the length of the file header in bytes.
     pub fn header_len(self) -> usize {
         FILE_HEADER + if self.ixia { IXIA_MORE } else { 0 }
     }
 
-    /// Bytes of the header of a record.
+    /// Returns the length of a record header in bytes.
     #[inline]
     pub fn record_header_len(self) -> usize {
         RECORD_HEADER + if self.patched { PATCHED_MORE } else { 0 }
@@ -122,7 +122,7 @@ impl Variant {
 }
 
 impl Header {
-    /// `None`: there are too few bytes.
+    /// Reads the file header. `None`: there are too few bytes.
     pub(super) fn read(variant: Variant, bytes: &[u8]) -> Result<Option<(Self, Option<Doubt>)>, Fault> {
         let Some(bytes) = bytes.get(..variant.header_len()) else { return Ok(None) };
         let half = |at| variant.order.u16_at(bytes, at).unwrap_or_default();
@@ -130,8 +130,8 @@ impl Header {
         let version = (half(4), half(6));
         let (major, minor) = version;
         let lengths = lengths(major, minor).ok_or(Fault::Version { major, minor })?;
-        // Link type: 16 bits. 10 bits of no meaning. Bit 26: the four highest bits are the length of the frame check
-        // sequence, in 16-bit words. Bit 27: none.
+        // Bits 0 to 15: link type. Bits 16 to 25: no meaning. Bit 26: the four highest bits hold the length of the
+        // frame check sequence, in 16-bit words. Bit 27: no meaning.
         let link = word(20);
         let link_type = u16::try_from(link & 0xffff).unwrap_or_default();
         let fcs_len = (link & 1 << 26 != 0).then(|| u8::try_from(link >> 28).unwrap_or_default() * 2);
@@ -144,7 +144,7 @@ impl Header {
             None
         };
         let snap_len = word(16);
-        // Records longer than both this and the file's snap length are damage.
+        // A record longer than both this and the file's snap length is damaged.
         let usual = longest_packet(link_type);
         let longest = if snap_len > usual { LONGEST_BLOCK } else { usual };
         let header = Self { variant, version, snap_len, link_type, fcs_len, lengths, longest };
@@ -179,7 +179,8 @@ impl Header {
         Ok(Step::Need(head + captured as usize))
     }
 
-    /// See [`Decoder::plain`](super::Decoder::plain); and how many bytes the record takes. All whole records are plain.
+    /// Returns the record and its length in bytes, as [`Decoder::plain`](super::Decoder::plain) does. All whole records
+    /// are plain.
     #[inline(always)]
     pub(super) fn plain<'a>(&self, bytes: &'a [u8]) -> Option<(Record<'a>, usize)> {
         let start = self.variant.record_header_len();
@@ -202,20 +203,23 @@ impl Header {
         Some((record, used))
     }
 
-    /// The same header, if records [are as usual](Self::is_usual): with that known to the compiler.
+    /// Returns this header with constants that the compiler can see, if records [have the usual
+    /// layout](Self::is_usual).
     #[inline(always)]
     pub(super) fn usual(&self) -> Option<Self> {
         let variant = Variant { order: ByteOrder::NATIVE, patched: false, ixia: false, ..self.variant };
         self.is_usual().then_some(Self { variant, lengths: Lengths::CapturedFirst, ..*self })
     }
 
-    /// Whether records are as most programs write them and weir does: in this machine's byte order, with nothing more.
+    /// Returns whether records have the layout that weir and most programs write: native byte order and no extra
+    /// fields.
     pub fn is_usual(&self) -> bool {
         let Variant { order, patched, ixia, .. } = self.variant;
         order == ByteOrder::NATIVE && !patched && !ixia && self.lengths == Lengths::CapturedFirst
     }
 
-    /// A record as this file would have it. `from`: the header of the file that it comes from. Finer times are cut.
+    /// Converts a record to the format of this file. `from`: the header of the file it comes from. Timestamps are
+    /// truncated to this file's resolution.
     pub fn adopt(&self, from: &Self, record: &[u8]) -> Vec<u8> {
         let (head, data) = record.split_at(from.variant.record_header_len().min(record.len()));
         let Numbers { timestamp, captured, original_len, flags, .. } = from.numbers(head);
@@ -241,18 +245,18 @@ impl Header {
         adopted
     }
 
-    /// Whether a file that begins so may hold a packet of so many bytes from one that begins as `other`.
+    /// Returns whether this file may hold a packet of `captured` bytes from a file with the header `other`.
     pub fn may_hold(&self, other: &Self, captured: usize) -> bool {
         (self.link_type, self.fcs_len) == (other.link_type, other.fcs_len)
             && captured <= self.longest as usize
     }
 
-    /// Whether records of both files are written alike.
+    /// Returns whether records of both files have the same layout.
     pub fn is_alike(&self, other: &Self) -> bool {
         self.variant == other.variant && self.lengths == other.lengths
     }
 
-    /// `header`: as long as it has to be.
+    /// Reads a record header, which must have its full length.
     #[inline(always)]
     pub(crate) fn numbers(&self, header: &[u8]) -> Numbers {
         let word = |at| self.variant.order.u32_at(header, at).unwrap_or_default();
@@ -277,11 +281,11 @@ impl Header {
     }
 }
 
-/// The numbers of a record's header.
+/// The fields of a record header.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Numbers {
     pub(crate) timestamp: u64,
-    /// Of a second, in the file's unit.
+    /// Subsecond part of the timestamp, in the file's unit.
     pub(crate) fraction: u32,
     pub(crate) captured: u32,
     pub(crate) original_len: u32,
@@ -289,8 +293,7 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
-    /// Whether they are of a packet without a byte, as a run of zeros says, and the header of a file that is taken for a
-    /// record.
+    /// Returns whether the packet is empty, as for a run of zeros or a file header that is mistaken for a record.
     #[inline(always)]
     fn is_nothing(&self) -> bool {
         self.captured == 0 && self.original_len == 0

@@ -1,52 +1,52 @@
-//! What can be wrong with the bytes of a capture file.
+//! Errors in the contents of a capture file.
 
 use super::{MOST_DESCRIPTIONS, MOST_INTERFACES};
 use crate::ByteOrder;
 
-/// Why bytes are no part of a capture file.
+/// The reason why bytes cannot be read as part of a capture file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The first four bytes are those of no format that is known.
+    /// The first four bytes do not match any known format.
     #[error("not a capture file: it begins with {}", hex(.0))]
     Magic([u8; 4]),
-    /// A format that is known by name only.
+    /// A format of which only the name is known.
     #[error("cannot read {0}: its format is not publicly documented")]
     Undocumented(&'static str),
-    /// A version that nothing is known of.
+    /// An unknown version.
     #[error("unknown version {major}.{minor}")]
     Version {
-        /// In front of the dot.
+        /// Major version.
         major: u16,
-        /// Behind it.
+        /// Minor version.
         minor: u16,
     },
-    /// A section header without a byte order.
+    /// A section header without a valid byte-order magic.
     #[error("a section header whose byte-order magic is {}", hex(.0))]
     ByteOrder([u8; 4]),
     /// A block before the first section header.
     #[error("a block of type {0:#x} where a section header is required")]
     NoSection(u32),
-    /// A length that no block of this type has.
+    /// A length that is invalid for this type of block.
     #[error("a block of type {kind:#x} cannot have {length} bytes")]
     Length {
         /// Block type.
         kind: u32,
-        /// As it begins.
+        /// Length at the start of the block.
         length: u32,
     },
     /// A block or packet that is longer than any real one.
     #[error("a length of {length} bytes; more than {limit} counts as damage")]
     TooLong {
-        /// As it says.
+        /// Length that it claims.
         length: u32,
-        /// The longest that is read: for blocks [`LONGEST_BLOCK`](super::LONGEST_BLOCK).
+        /// Longest length that is accepted; for blocks, [`LONGEST_BLOCK`](super::LONGEST_BLOCK).
         limit: u32,
     },
-    /// A run of zeros where a record of pcap has to be.
+    /// Zeros in place of a pcap record.
     #[error("zeros where a packet should be")]
     Zeros,
-    /// The header of another pcap file where a record has to be.
+    /// Another pcap file's header in place of a record.
     #[error("another file begins here: two files were concatenated")]
     AnotherFile,
     /// The two lengths of a block differ.
@@ -54,9 +54,9 @@ pub enum Fault {
     Tail {
         /// Block type.
         kind: u32,
-        /// As it begins.
+        /// Length at the start of the block.
         length: u32,
-        /// As it ends.
+        /// Length at the end of the block.
         tail: u32,
     },
     /// The fixed part of a block is longer than the block.
@@ -68,48 +68,48 @@ pub enum Fault {
     /// A packet that is longer than its block.
     #[error("a packet of {0} bytes does not fit in its block")]
     Captured(u32),
-    /// A packet of an interface that is not described.
+    /// A packet of an undescribed interface.
     #[error("interface {id} is not described: the section has {count} so far")]
     Interface {
-        /// As the block says.
+        /// Interface number in the block.
         id: u32,
-        /// How many the section has described so far.
+        /// Number of interfaces that the section has described so far.
         count: u32,
     },
-    /// Descriptions of interfaces without end.
+    /// Too many interface descriptions.
     #[error(
         "more than {MOST_INTERFACES} interfaces, or more than {MOST_DESCRIPTIONS} bytes that describe them"
     )]
     Descriptions,
 }
 
-/// A packet or description that is whole, but about which something cannot be believed.
+/// A whole packet or description with a field that cannot be trusted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Doubt {
-    /// An option is longer than its block, or not as long as its code asks for.
+    /// An option that is longer than its block, or whose length is invalid for its code.
     #[error("the options of a block of type {0:#x} are damaged and were ignored")]
     Options(u32),
-    /// Before 1970 or after 2554.
+    /// A timestamp before 1970 or after 2554.
     #[error("a timestamp is out of range and was set to the nearest possible one")]
     Time,
-    /// A resolution below a nanosecond.
+    /// A timestamp resolution finer than a nanosecond.
     #[error("timestamps are finer than nanoseconds and were truncated")]
     Finer,
-    /// Bits that nobody has given a meaning.
+    /// A link type with undefined bits set.
     #[error("the link type {0:#x} has undefined bits, which were ignored")]
     LinkType(u32),
-    /// A time zone, which nobody ever used.
+    /// A time zone. Nobody has ever used this field.
     #[error(
         "the header says that timestamps are off by {0} seconds; weir ignores this, as other programs do"
     )]
     Zone(i32),
-    /// A block that only makes sense in the byte order of its writer.
+    /// A block that can only be read in the byte order of its writer.
     #[error("a block of type {kind:#x} in {order} order was skipped: its layout is unknown")]
     Foreign {
         /// Block type.
         kind: u32,
-        /// Of its section.
+        /// Byte order of its section.
         order: ByteOrder,
     },
 }

@@ -1,12 +1,12 @@
-//! Blocks that are passed on, turned to native byte order.
+//! Copies of blocks that weir does not interpret, converted to native byte order.
 
 use std::borrow::Cow;
 
 use crate::options::{self, Options};
 use crate::{ByteOrder, padding, pcapng};
 
-/// The body of a block as a writer in native order would have written it. `None`: what is inside is known to its maker
-/// only, or is damaged.
+/// Converts the body of a block to native byte order. `None`: the layout is private to its writer, or the block is
+/// damaged.
 pub fn to_native(kind: u32, body: &[u8], order: ByteOrder) -> Option<Cow<'_, [u8]>> {
     if order == ByteOrder::NATIVE {
         return Some(Cow::Borrowed(body));
@@ -20,8 +20,8 @@ pub fn to_native(kind: u32, body: &[u8], order: ByteOrder) -> Option<Cow<'_, [u8
     Some(Cow::Owned(out))
 }
 
-/// What another file may take of a block of native order that is passed on: its body, without options that are not to be
-/// copied. `None`: nothing, the block is to stay where it is.
+/// Returns the part of a native-order block that may be copied to another file: its body, without options that must not
+/// be copied. `None`: the block must not be copied.
 pub fn to_copy(kind: u32, body: &[u8]) -> Option<Cow<'_, [u8]>> {
     let mut out = Vec::new();
     let read = match kind {
@@ -33,13 +33,13 @@ pub fn to_copy(kind: u32, body: &[u8]) -> Option<Cow<'_, [u8]>> {
     Some(if read.is_some() { Cow::Owned(out) } else { Cow::Borrowed(body) })
 }
 
-/// Records of type and length, closed by one of type 0; then options.
+/// Copies the records of a Name Resolution Block (type and length, ended by one of type 0), then its options.
 fn names(mut rest: &[u8], order: ByteOrder, out: &mut Vec<u8>) -> Option<()> {
     loop {
         let (kind, length) = (order.u16_at(rest, 0)?, order.u16_at(rest, 2)?);
         let value = rest.get(4..)?.get(..usize::from(length))?;
         rest = rest.get(4 + value.len() + padding(value.len())..)?;
-        // Values are addresses and names: bytes, whatever the order.
+        // Values are addresses and names, which do not depend on the byte order.
         options::append(out, kind, value);
         if kind == options::END {
             return options_to_native(rest, order, out);
@@ -47,7 +47,7 @@ fn names(mut rest: &[u8], order: ByteOrder, out: &mut Vec<u8>) -> Option<()> {
     }
 }
 
-/// Type and length of the secrets, then they; then options.
+/// Copies the type, length and bytes of the secrets, then the options.
 fn secrets(body: &[u8], order: ByteOrder, out: &mut Vec<u8>) -> Option<()> {
     let (kind, length) = (order.u32_at(body, 0)?, order.u32_at(body, 4)?);
     let secrets = body.get(8..)?.get(..length as usize)?;
@@ -59,9 +59,10 @@ fn secrets(body: &[u8], order: ByteOrder, out: &mut Vec<u8>) -> Option<()> {
     options_to_native(rest, order, out)
 }
 
-/// Options of these blocks are texts and addresses: bytes, whatever the order. Custom ones are copied as far as they may be.
+/// Options of these blocks are texts and addresses, which do not depend on the byte order. Custom options are copied if
+/// they may be.
 fn options_to_native(list: &[u8], order: ByteOrder, out: &mut Vec<u8>) -> Option<()> {
-    const BYTES: [u16; 3] = [2, 3, 4]; // of a name resolution: the server's name and addresses
+    const BYTES: [u16; 3] = [2, 3, 4]; // in name resolution: the server's name and addresses
     let start = out.len();
     for option in Options::in_order(order, list) {
         options::append_copy(out, order, option.ok()?, &BYTES, &[]);

@@ -1,14 +1,14 @@
-//! Capture files of any kind, from their bytes to packets.
+//! Capture files of any format, decoded from bytes to packets.
 //!
-//! A [`Decoder`] is handed what lies in front of it and says what it found there: it holds no bytes and does no I/O.
-//! Who calls it reads, and keeps the bytes for as long as what was found in them is needed:
+//! A [`Decoder`] is given the bytes at the current position and returns what they hold. It keeps no bytes and does no
+//! I/O: the caller reads the file, and keeps the bytes for as long as it needs what was found in them.
 //!
 //! ```text
-//! bytes of the file ──> Decoder::step ──> Need(n): come again with n bytes, or say that the file ends too early
-//!                                    └──> Found: go on behind `used` bytes
+//! bytes of the file ──> Decoder::step ──> Need(n): call again with n bytes, or report a truncated file
+//!                                    └──> Found: continue after `used` bytes
 //! ```
 //!
-//! Whatever the bytes are, each step goes forward or is the last, and what the decoder keeps is bounded
+//! Whatever the input, every step either advances or is the last, and the decoder's memory is bounded
 //! ([`MOST_INTERFACES`], [`MOST_DESCRIPTIONS`]).
 
 mod block;
@@ -31,28 +31,28 @@ use crate::ByteOrder;
 use crate::pcapng::{self, InterfaceDescription, InterfaceStatistics, SectionHeader};
 use crate::record::{self, Record};
 
-/// The longest block or packet that is taken for one, in bytes. The largest real ones are those of USB and D-Bus, which
-/// come to some MiB, and lists of decryption secrets; libpcap takes 16 MiB. A length beyond is damage: to believe it
-/// would mean to hold that much memory on the word of a few bytes.
+/// Longest block or packet that is accepted, in bytes. The largest real ones are USB and D-Bus packets of some MiB and
+/// lists of decryption secrets; libpcap accepts 16 MiB. A greater length is taken for damage, so that a few corrupt
+/// bytes cannot make weir allocate that much memory.
 pub const LONGEST_BLOCK: u32 = 32 << 20;
-/// The most interfaces of one file, all sections together.
+/// Most interfaces in one file, over all sections.
 pub const MOST_INTERFACES: u32 = 65_536;
-/// The most bytes that section headers and interface descriptions of one file may take.
+/// Most bytes that section headers and interface descriptions of one file may take.
 pub const MOST_DESCRIPTIONS: usize = 16 << 20;
 
-/// Bytes that tell the format, and the least that [`Decoder::step`] can do anything with.
+/// Length of the bytes that identify the format. [`Decoder::step`] needs at least these.
 pub const MAGIC: usize = 4;
 
-/// What kind of file it is.
+/// The format of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Classic pcap.
     Pcap(Header),
-    /// pcapng; the byte order of the section that is being read.
+    /// pcapng, with the byte order of the current section.
     Pcapng(ByteOrder),
 }
 
-/// Reads one file. See the [module](self).
+/// A decoder for one file. See the [module](self).
 #[derive(Debug, Clone)]
 pub struct Decoder {
     state: State,
@@ -65,40 +65,39 @@ enum State {
     Pcapng(Sections),
 }
 
-/// What a step came to.
+/// The result of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// Nothing can be said before there are so many bytes, more than there were. At the end of the file: it is cut off
-    /// here.
+    /// More bytes are needed, this many in total. At the end of the file, it is truncated here.
     Need(usize),
-    /// Something is whole.
+    /// A whole item was found.
     Found {
-        /// How many bytes it takes.
+        /// Length of the item in bytes.
         used: usize,
-        /// What it is.
+        /// The item.
         found: Found<'a>,
     },
 }
 
-/// What there is in a file. Ranges are positions in the bytes of the step.
+/// An item in a file. Ranges are positions in the bytes that were passed to the step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Found<'a> {
     /// A packet.
     Packet(PacketAt),
-    /// An interface: the next number, counted over all sections.
+    /// An interface. Interfaces are numbered from 0 over all sections.
     Interface {
-        /// What the file says of it.
+        /// Its description in the file.
         description: Box<InterfaceDescription<'a>>,
-        /// What its time stamps count.
+        /// Unit of its timestamps.
         time: TimeUnit,
-        /// All else that it says and another file may take: options in native byte order.
+        /// Other options that may be copied to another file, in native byte order.
         more: Vec<u8>,
-        /// What of it is not to be believed.
+        /// A field that cannot be trusted.
         doubt: Option<Doubt>,
     },
-    /// Counters of an interface, whose number is counted over all sections.
+    /// Counters of an interface, which is numbered over all sections.
     Statistics(InterfaceStatistics<'a>, Option<Doubt>),
-    /// A new section begins. All else that it says, as of an interface.
+    /// The start of a section, with other options that may be copied and any doubt, as for an interface.
     Section(SectionHeader<'a>, Vec<u8>, Option<Doubt>),
     /// The header of a pcap file.
     Header(Header, Option<Doubt>),
@@ -106,50 +105,50 @@ pub enum Found<'a> {
     Block {
         /// Block type.
         kind: u32,
-        /// What is between the lengths.
+        /// Position of the body, between the two lengths.
         body: Range<usize>,
-        /// The byte order in which it was written.
+        /// Byte order of its writer.
         order: ByteOrder,
     },
-    /// A block that is whole, but of which the inside makes no sense. The next one can be read.
+    /// A whole block with invalid contents. The next block can be read.
     Damaged(Fault),
 }
 
-/// A packet and where it lies.
+/// A packet and its position.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PacketAt {
-    /// What was kept of it.
+    /// The captured bytes.
     pub data: Range<usize>,
-    /// Nanoseconds since the Unix epoch; 0: none.
+    /// Nanoseconds since the Unix epoch; 0 if there is no timestamp.
     pub timestamp: u64,
-    /// Bytes that it had on the wire.
+    /// Length on the wire.
     pub original_len: u32,
-    /// Its interface, counted over all sections.
+    /// Its interface, numbered over all sections.
     pub interface: u32,
-    /// The queue that it came on, where the file says so; else 0.
+    /// The receive queue, or 0 if the file does not name it.
     pub queue: u32,
-    /// `epb_flags`: [`crate::record::DIRECTION`] and more.
+    /// `epb_flags`: [`crate::record::DIRECTION`] and other bits.
     pub flags: Option<u32>,
-    /// Packets lost between the one before and this one.
+    /// Packets lost between the previous packet and this one.
     pub dropcount: u64,
-    /// All options, if they say more than the fields above: see [`Record::notes`]. Else empty.
+    /// All options, if they say more than the fields above (see [`Record::notes`]); otherwise empty.
     pub notes: Range<usize>,
-    /// It is in a Simple Packet Block, which tells no time.
+    /// Whether it is in a Simple Packet Block, which has no timestamp.
     pub timeless: bool,
-    /// What of it is not to be believed.
+    /// A field that cannot be trusted.
     pub doubt: Option<Doubt>,
 }
 
-/// What [`Decoder::plain`] finds.
+/// A packet found by [`Decoder::plain`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Plain {
-    /// How many bytes its record takes.
+    /// Length of its record in bytes.
     pub used: usize,
-    /// Where in them the packet begins.
+    /// Offset of the packet in the record.
     pub start: usize,
-    /// How long it is.
+    /// Captured length.
     pub captured: usize,
-    /// The rest, with the interface counted over all sections; the packet itself is left out.
+    /// The other fields, with the interface numbered over all sections. The packet's bytes are left out.
     pub record: Record<'static>,
 }
 
@@ -160,12 +159,12 @@ impl Default for Decoder {
 }
 
 impl Decoder {
-    /// At the start of a file of a format that is not known yet.
+    /// Creates a decoder for the start of a file of unknown format.
     pub fn new() -> Self {
         Self { state: State::Start }
     }
 
-    /// What the file is, once its first bytes were seen.
+    /// Returns the format of the file, once its first bytes have been read.
     pub fn format(&self) -> Option<Format> {
         match &self.state {
             State::Start => None,
@@ -174,11 +173,11 @@ impl Decoder {
         }
     }
 
-    /// Looks at what `bytes`, from the present position on, begin with.
+    /// Decodes the item at the current position. `bytes`: the file from this position on.
     ///
     /// # Errors
     ///
-    /// Nothing behind this can be read: where the next block begins is not known.
+    /// Nothing after this can be read, because the start of the next block is unknown.
     #[inline]
     pub fn step<'a>(&mut self, bytes: &'a [u8]) -> Result<Step<'a>, Fault> {
         match &mut self.state {
@@ -188,8 +187,8 @@ impl Decoder {
         }
     }
 
-    /// The packet at the start of `bytes`, if it is one that needs no thought: whole, without notes or doubt, its
-    /// time stamp in plain nanoseconds. A short cut past [`step`](Self::step), which finds the same.
+    /// Returns the packet at the start of `bytes` if it is plain: whole, without notes or doubts, its timestamp in
+    /// nanoseconds. A fast path for packets that [`step`](Self::step) would find as well.
     #[inline]
     pub fn plain(&self, bytes: &[u8]) -> Option<Plain> {
         let (start, (record, used)) = match &self.state {
@@ -201,9 +200,9 @@ impl Decoder {
         Some(Plain { used, start, captured, record: Record { data: &[], notes: &[], ..record } })
     }
 
-    /// The packets at the start of `bytes` that need no thought, as long as `look` wants more: it is given each, and how many
-    /// bytes its record takes. Gives the bytes of all that it said yes to. The fastest way from packet to packet: what
-    /// `look` does not ask for is not computed.
+    /// Passes the plain packets at the start of `bytes` and the lengths of their records to `look` until it returns
+    /// false. Returns the total length of the accepted records. This is the fastest way through a file: fields that
+    /// `look` does not use are not computed.
     #[inline]
     pub fn plain_while<'a>(&self, bytes: &'a [u8], look: impl FnMut(&Record<'a>, usize) -> bool) -> usize {
         match &self.state {

@@ -1,4 +1,4 @@
-//! Where a damaged file makes sense again.
+//! Finds the place where a damaged file becomes readable again.
 
 use std::ops::Range;
 
@@ -18,33 +18,33 @@ pub enum Plausible {
     No,
     /// They do.
     Yes,
-    /// That can be said when there are so many bytes; at the end of the file it is a no.
+    /// Undecided until there are this many bytes; at the end of the file it counts as no.
     Need(usize),
 }
 
-/// Records in a row that have to make sense before the first is believed. One pcap header passes for any few small
-/// numbers; three that lead to each other do not.
+/// Consecutive records that must make sense before the first is accepted. Almost any few small numbers pass for one
+/// pcap header, but not for three that lead to each other.
 const ROW: usize = 3;
-/// As many where their times are near one another, but far from all that was read before.
+/// Consecutive records required if their timestamps are close to each other but far from all earlier ones.
 const LONG_ROW: usize = 8;
-/// Seconds that a record may be away from one before the damage: a year.
+/// Seconds by which a record's timestamp may differ from one before the damage: a year.
 const AWAY: u64 = 366 * 86_400;
-/// The most times far from one another that are kept.
+/// Most distant timestamps that are kept.
 const MOST_TIMES: usize = 16;
 
-/// Around when the packets are that were believed: clocks jump when they are set, and a file may be put together of several.
+/// The approximate times of accepted packets. There may be several: clocks are set, and files are concatenated.
 #[derive(Debug, Clone, Default)]
 pub struct Times(Vec<u64>);
 
 impl Times {
-    /// Keeps the time stamp of a packet that is believed, in nanoseconds.
+    /// Adds the timestamp of an accepted packet, in nanoseconds.
     pub fn learn(&mut self, timestamp: u64) {
         if !self.is_near(timestamp) && self.0.len() < MOST_TIMES {
             self.0.push(timestamp);
         }
     }
 
-    /// Whether a packet of about this time was believed.
+    /// Returns whether a packet of about this time has been accepted.
     pub fn is_near(&self, timestamp: u64) -> bool {
         self.0.iter().any(|time| are_near(*time, timestamp))
     }
@@ -55,7 +55,7 @@ fn are_near(one: u64, other: u64) -> bool {
 }
 
 impl Decoder {
-    /// Whether reading may go on here, after damage. `ended`: the file has no more bytes than these.
+    /// Returns whether reading can resume here after damage. `ended`: the file ends with `bytes`.
     pub fn plausible(&self, bytes: &[u8], ended: bool, times: &Times) -> Plausible {
         match &self.state {
             State::Start => start(bytes),
@@ -67,8 +67,8 @@ impl Decoder {
         }
     }
 
-    /// Whether the record at the start of `bytes`, which stands where the one before says, leads to others that make
-    /// sense. Of pcapng each block says itself whether it is whole.
+    /// Returns whether the record at the start of `bytes`, which directly follows the previous one, leads to others
+    /// that make sense. Always yes for pcapng, where each block shows whether it is whole.
     pub fn goes_on(&self, bytes: &[u8], ended: bool) -> Plausible {
         match &self.state {
             State::Pcap(header) => header.row(bytes, ended, ROW, 1, |numbers| header.makes_sense(numbers)),
@@ -76,8 +76,8 @@ impl Decoder {
         }
     }
 
-    /// Whether the packet at the start of `bytes`, which [`step`](Self::step) takes for one and which leads to nothing that
-    /// makes sense, is to be believed all the same: as the last one before a damaged place.
+    /// Returns whether to accept a packet at the start of `bytes` that [`step`](Self::step) has read but that does not
+    /// lead to another: it may be the last one before a damaged place.
     pub fn is_credible(&self, bytes: &[u8], times: &Times) -> bool {
         match &self.state {
             State::Pcap(header) => bytes.get(..header.variant.record_header_len()).is_some_and(|head| {
@@ -90,7 +90,7 @@ impl Decoder {
     }
 }
 
-/// The header of a pcap file with packets behind it.
+/// Checks for the header of a pcap file with packets after it.
 fn another_file(bytes: &[u8], ended: bool) -> Plausible {
     if !begins_file(bytes) {
         return Plausible::No;
@@ -107,7 +107,7 @@ fn another_file(bytes: &[u8], ended: bool) -> Plausible {
     }
 }
 
-/// Before the first section: the header of one.
+/// Checks for a section header, where no section has begun.
 fn start(bytes: &[u8]) -> Plausible {
     framed(bytes, ByteOrder::NATIVE, |kind| kind == pcapng::SECTION_HEADER)
 }
@@ -152,14 +152,14 @@ impl Header {
         };
         // Some programs leave the original length at 0.
         let lengths = numbers.captured <= numbers.original_len || numbers.original_len == 0;
-        // What memory is filled with, zeros above all, is the same number again and again.
+        // Filled memory, mostly zeros, repeats the same number.
         let Numbers { timestamp, fraction, captured, original_len, .. } = *numbers;
         let pattern =
             timestamp / 1_000_000_000 == captured.into() && fraction == captured && original_len == captured;
         fraction < second && captured <= self.longest && lengths && !pattern
     }
 
-    /// Whether a record that begins so may be the first behind a damaged place.
+    /// Returns whether a record with this header may be the first after a damaged place.
     fn may_follow(&self, numbers: &Numbers) -> bool {
         self.makes_sense(numbers)
             && (1..=self.longest).contains(&numbers.captured)
@@ -175,13 +175,13 @@ impl Header {
         let Some(head) = bytes.get(..self.variant.record_header_len()) else { return Plausible::No };
         let first = self.numbers(head).timestamp;
         let together = |numbers: &Numbers| self.may_follow(numbers) && are_near(first, numbers.timestamp);
-        // Where nothing was believed yet there is nothing to be far from.
+        // As long as no packet has been accepted, no timestamp is far from the others.
         let (records, fewest) = if times.0.is_empty() { (ROW, 1) } else { (LONG_ROW, ROW) };
         self.row(bytes, ended, records, fewest, together)
     }
 
-    /// Whether so many records that `may` be some stand in a row; at the end of the file, and in front of another's header,
-    /// the `fewest` are enough.
+    /// Checks for `records` consecutive records that `may` accepts. `fewest` are enough at the end of the file and
+    /// before another file's header.
     fn row(
         &self,
         bytes: &[u8],
@@ -210,8 +210,7 @@ impl Header {
     }
 }
 
-/// The block of a section header as it may stand in a file of which parts are missing: it does not say how long the
-/// section is.
+/// Returns the section header block without the section length, for a file from which parts are missing.
 pub fn section_without_length(block: &[u8]) -> Vec<u8> {
     const LENGTH: Range<usize> = 16..24;
     let mut section = block.to_vec();

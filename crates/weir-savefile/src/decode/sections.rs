@@ -1,4 +1,4 @@
-//! pcapng: sections, each with its byte order and interfaces, and the blocks in them.
+//! pcapng sections, each with its own byte order and interfaces, and their blocks.
 
 use std::ops::Range;
 
@@ -9,34 +9,35 @@ use crate::pcapng::{InterfaceDescription, InterfaceStatistics, SECTION_HEADER, S
 use crate::record::{self, Reason, Record};
 use crate::{ByteOrder, padding, pcapng};
 
-/// Fixed parts of the bodies, in bytes.
+/// Lengths of the fixed parts of block bodies, in bytes.
 const SECTION: usize = 16;
 const INTERFACE: usize = 8;
 const STATISTICS: usize = 12;
 const SIMPLE: usize = 4;
 const PACKET: usize = 20;
 
-/// Options of an interface that have no field: addresses, and the name of the time zone; the time zone, and speeds each way.
+/// Interface options that have no field: byte strings (addresses, name of the time zone) and numbers (time zone, speed
+/// in each direction).
 const BYTES: [u16; 4] = [4, 5, 7, 18];
 const NUMBERS: [u16; 3] = [10, 16, 17];
 
-/// Where the reading of a pcapng file stands.
+/// The state of reading a pcapng file.
 #[derive(Debug, Clone)]
 pub(crate) struct Sections {
     order: ByteOrder,
-    /// Interfaces of the sections before this one.
+    /// Number of interfaces in earlier sections.
     base: u32,
-    /// Those of this section.
+    /// Interfaces of this section.
     interfaces: Vec<Known>,
-    /// Whether records of this section need no conversion: native order, and all time stamps are plain nanoseconds.
+    /// Whether records of this section need no conversion: native byte order, and all timestamps in nanoseconds.
     plain: bool,
     /// Bytes of section headers and interface descriptions so far.
     described: usize,
-    /// Sections so far.
+    /// Number of sections so far.
     sections: u32,
 }
 
-/// What packets need to know of their interface.
+/// The properties of an interface that its packets need.
 #[derive(Debug, Clone, Copy)]
 struct Known {
     time: TimeUnit,
@@ -59,13 +60,14 @@ impl Sections {
         self.order
     }
 
-    /// How many interfaces this section has described.
+    /// Returns the number of interfaces that this section has described.
     pub(crate) fn count(&self) -> u32 {
         // At most MOST_INTERFACES.
         u32::try_from(self.interfaces.len()).unwrap_or(u32::MAX)
     }
 
-    /// See [`Decoder::plain`](super::Decoder::plain); and how many bytes the record takes. By the walker of live chunks.
+    /// Returns the record and its length in bytes, as [`Decoder::plain`](super::Decoder::plain) does. The same code
+    /// walks live chunks.
     #[inline(always)]
     pub(super) fn plain<'a>(&self, bytes: &'a [u8]) -> Option<(Record<'a>, usize)> {
         if !self.plain {
@@ -110,7 +112,7 @@ impl Sections {
         else {
             return Err(Fault::Short { kind: SECTION_HEADER });
         };
-        // 1.2 was written by some, and is 1.0.
+        // Some programs wrote 1.2, which is the same as 1.0.
         if major != 1 || !matches!(minor, 0 | 2) {
             return Err(Fault::Version { major, minor });
         }
@@ -123,7 +125,7 @@ impl Sections {
         self.order = order;
         self.plain = order == ByteOrder::NATIVE;
         self.interfaces.clear();
-        // What the header says of the section's length is of use for skipping only: all blocks are read here.
+        // The section length in the header only serves to skip the section, and all blocks are read here.
         let (mut header, mut more) = (SectionHeader::default(), Vec::new());
         let doubt = each_option(order, &bytes[body][SECTION..], SECTION_HEADER, |code, value| {
             let field = match code {
@@ -142,7 +144,7 @@ impl Sections {
         Ok(Ok(Found::Section(header, more, doubt)))
     }
 
-    /// Counts bytes that whoever reads will keep.
+    /// Counts bytes that the reader will keep.
     fn describe(&mut self, bytes: usize) -> Result<(), Fault> {
         self.described += bytes;
         let interfaces = self.base + self.count();
@@ -167,7 +169,7 @@ impl Sections {
             return Err(Fault::Short { kind: pcapng::INTERFACE_DESCRIPTION });
         };
         if body.len() < INTERFACE {
-            // Without it the numbers of all interfaces behind it would be wrong.
+            // Skipping this block would shift the numbers of all later interfaces.
             return Err(Fault::Short { kind: pcapng::INTERFACE_DESCRIPTION });
         }
         let mut description = InterfaceDescription { link_type, snap_len, ..Default::default() };
@@ -182,7 +184,7 @@ impl Sections {
                 3 => description.description = text(value),
                 6 => description.mac = value.try_into().ok(),
                 8 => description.speed_bits = value.try_into().ok().map(|value| order.u64(value)),
-                // Time stamps cannot be read without these two: a wrong length is not taken for anything.
+                // Timestamps cannot be read without these two, so an invalid length is an error.
                 9 => match value {
                     [value] => resolution = *value,
                     _ => return false,
@@ -191,7 +193,7 @@ impl Sections {
                     Ok(value) => offset = order.u64(value).cast_signed(),
                     Err(_) => return false,
                 },
-                // The first byte says whether it is text or byte code; nobody could read the latter.
+                // The first byte distinguishes text from byte code, which would not be readable.
                 11 => match value.split_first() {
                     Some((0, value)) => description.filter = text(value),
                     _ => keep(code, value),
@@ -256,12 +258,12 @@ impl Sections {
         Ok(Found::Statistics(statistics, doubt.or_else(|| out_of_range.then_some(Doubt::Time))))
     }
 
-    /// An Enhanced Packet Block that is not plain, or not in order.
+    /// Reads an Enhanced Packet Block that is not plain, or is damaged.
     fn record<'a>(&self, bytes: &'a [u8], length: usize) -> Result<Found<'a>, Fault> {
         let block = &bytes[..length];
         let (record, doubt) = match record::first_in(self.order, block) {
             Ok((record, _)) => (record, None),
-            // The packet is whole all the same.
+            // The packet itself is whole.
             Err(Reason::Options) => match record::bare(self.order, block) {
                 Ok((record, _)) => (record, Some(Doubt::Options(record::KIND))),
                 Err(reason) => return Err(inside(reason)),
@@ -291,12 +293,12 @@ impl Sections {
         }
     }
 
-    /// A Simple Packet Block: the packet of the first interface, without a time.
+    /// Reads a Simple Packet Block: a packet of the first interface, without a timestamp.
     fn simple<'a>(&self, bytes: &'a [u8], body: Range<usize>) -> Result<Found<'a>, Fault> {
         let short = Fault::Short { kind: pcapng::SIMPLE_PACKET };
         let original_len = self.order.u32_at(&bytes[..body.end], FRONT).ok_or(short)?;
         let known = self.known(0)?;
-        // How much was kept it does not say: as much as the snap length allows.
+        // The captured length is not stored: it is the original length, limited by the snap length.
         let limit = if known.snap_len == 0 { u32::MAX } else { known.snap_len };
         let captured = original_len.min(limit);
         let data = FRONT + SIMPLE..body.end;
@@ -313,7 +315,7 @@ impl Sections {
         }))
     }
 
-    /// The Packet Block, which writers have not used since 2010.
+    /// Reads a Packet Block, which writers have not used since 2010.
     fn obsolete<'a>(&self, bytes: &'a [u8], body: Range<usize>) -> Result<Found<'a>, Fault> {
         let order = self.order;
         if body.len() < PACKET {
@@ -332,7 +334,7 @@ impl Sections {
             data: start..start + captured as usize,
             original_len: word(16),
             interface: self.base + id,
-            dropcount: if drops == u16::MAX { 0 } else { drops.into() }, // all bits: not known
+            dropcount: if drops == u16::MAX { 0 } else { drops.into() }, // all ones: unknown
             ..PacketAt::default()
         };
         let mut more = false;
@@ -348,7 +350,7 @@ impl Sections {
             }
             true
         });
-        // The options of both blocks have the same codes, but for those that this one has not.
+        // Options have the same codes in both blocks; the Packet Block only has fewer.
         if more && packet.doubt.is_none() {
             packet.notes = place(bytes, list);
         }
@@ -363,7 +365,7 @@ impl Sections {
     }
 }
 
-/// What is wrong inside a record whose frame is in order.
+/// Returns the error in a record with a valid frame.
 fn inside(reason: Reason) -> Fault {
     match reason {
         Reason::Captured(captured) => Fault::Captured(captured),

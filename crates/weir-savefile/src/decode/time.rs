@@ -1,37 +1,37 @@
-//! What a time stamp counts, and from when on.
+//! Units and origins of timestamps.
 
 use std::fmt;
 
 const NANOS: u64 = 1_000_000_000;
 
-/// The unit and the origin of an interface's time stamps: pcapng's `if_tsresol` and `if_tsoffset`.
+/// The unit and origin of an interface's timestamps: pcapng's `if_tsresol` and `if_tsoffset`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimeUnit {
-    /// `if_tsresol`: the highest bit chooses 2^-n over 10^-n seconds, the others are n.
+    /// `if_tsresol`: the highest bit selects 2^-n instead of 10^-n seconds; the other bits are n.
     resolution: u8,
     /// `if_tsoffset`: seconds to add.
     offset: i64,
     scale: Scale,
 }
 
-/// From ticks to nanoseconds.
+/// The conversion from ticks to nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Scale {
     Times(u64),
     Over(u64),
     /// 2^-n seconds.
     Binary(u8),
-    /// Ticks so fine that 2^64 of them are less than a nanosecond.
+    /// Ticks so short that 2^64 of them are less than a nanosecond.
     Nothing,
 }
 
 impl TimeUnit {
-    /// 10^-6 seconds: pcapng's unit where the file names none.
+    /// 10^-6 seconds: pcapng's default unit.
     pub const MICROSECONDS: Self = Self::new(6, 0);
-    /// 10^-9 seconds: the unit of everything that weir writes.
+    /// 10^-9 seconds: the unit that weir writes.
     pub const NANOSECONDS: Self = Self::new(9, 0);
 
-    /// From the values of `if_tsresol` and `if_tsoffset`.
+    /// Creates a unit from the values of `if_tsresol` and `if_tsoffset`.
     pub const fn new(resolution: u8, offset: i64) -> Self {
         let scale = match resolution {
             0..=9 => Scale::Times(10u64.pow(9 - resolution as u32)),
@@ -42,13 +42,13 @@ impl TimeUnit {
         Self { resolution, offset, scale }
     }
 
-    /// Whether ticks are nanoseconds since the Unix epoch.
+    /// Returns whether ticks are nanoseconds since the Unix epoch.
     #[inline]
     pub(crate) fn is_plain(self) -> bool {
         self == Self::NANOSECONDS
     }
 
-    /// Whether it tells less than a nanosecond apart, so that [`nanoseconds`](Self::nanoseconds) cuts.
+    /// Returns whether ticks are shorter than a nanosecond, so that [`nanoseconds`](Self::nanoseconds) truncates.
     pub fn is_finer(self) -> bool {
         match self.scale {
             Scale::Times(_) => false,
@@ -57,13 +57,13 @@ impl TimeUnit {
         }
     }
 
-    /// The value of `if_tsresol`.
+    /// Returns the value of `if_tsresol`.
     pub fn resolution(self) -> u8 {
         self.resolution
     }
 
-    /// Nanoseconds since the Unix epoch, cut to whole ones. `Err`: before 1970 or after 2554; the nearest that can be
-    /// said.
+    /// Converts ticks to nanoseconds since the Unix epoch, truncated. `Err`: the time is before 1970 or after 2554; the
+    /// value is the nearest possible one.
     #[inline]
     pub fn nanoseconds(self, ticks: u64) -> Result<u64, u64> {
         let ticks = u128::from(ticks);
@@ -76,7 +76,7 @@ impl TimeUnit {
         if self.offset == 0 {
             return u64::try_from(nanos).map_err(|_| u64::MAX);
         }
-        // At most 2^64 * 10^9 + 2^63 * 10^9: far from the ends of i128.
+        // At most 2^64 * 10^9 + 2^63 * 10^9, well within i128.
         let nanos = i128::try_from(nanos).unwrap_or(i128::MAX / 2);
         let since_epoch = nanos + i128::from(self.offset) * i128::from(NANOS);
         u64::try_from(since_epoch).map_err(|_| if since_epoch < 0 { 0 } else { u64::MAX })
@@ -122,7 +122,7 @@ mod tests {
         assert_eq!(TimeUnit::new(0x80 | 1, 0).nanoseconds(3), Ok(1_500_000_000));
         assert_eq!(TimeUnit::new(28, 0).nanoseconds(u64::MAX), Ok(1));
         for resolution in 0..=255 {
-            // No resolution overflows anything.
+            // No resolution causes an overflow.
             let unit = TimeUnit::new(resolution, i64::MIN);
             assert_eq!(unit.nanoseconds(0), Err(0), "{unit}");
             let unit = TimeUnit::new(resolution, i64::MAX);
