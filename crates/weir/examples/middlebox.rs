@@ -48,21 +48,21 @@ impl Handler for Rewrite {
 }
 
 /// The position of a checksum, and whether 0 means that there is none.
-struct Checksum {
+pub(crate) struct Checksum {
     at: usize,
     optional: bool,
 }
 
 /// Returns the position of the ports, and the checksum, for TCP and UDP over IPv4 and IPv6, after any VLAN tags. `None`
 /// for everything else, including later fragments and packets with IPv6 extension headers.
-fn transport(data: &[u8]) -> Option<(usize, Checksum)> {
+pub(crate) fn transport(data: &[u8]) -> Option<(usize, Checksum)> {
     let mut network = 14;
     while matches!(word(data, network - 2)?, 0x8100 | 0x88a8) {
         network += 4;
     }
     let (protocol, transport) = match word(data, network - 2)? {
         0x0800 if word(data, network + 6)? & 0x1fff == 0 => {
-            (data[network + 9..].first()?, network + usize::from(data[network] & 0xf) * 4)
+            (data.get(network + 9)?, network + usize::from(data[network] & 0xf) * 4)
         }
         0x86dd => (data.get(network + 6)?, network + 40),
         _ => return None,

@@ -1,6 +1,7 @@
 //! A running capture.
 
 use std::ops::ControlFlow;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -9,16 +10,19 @@ use weir_sys::cpu;
 use crate::account::Account;
 use crate::builder::{Builder, Delivery, Opening, Settings, Timestamps, Wanted, Window};
 use crate::chunk::Chunk;
-use crate::event::Event;
+use crate::event::{Event, Heard};
 use crate::filter::{Exchange, Filter, Place, Turn};
 use crate::handlers::{Handler, Plan, Team, Watcher};
 use crate::interface::{Device, Interface};
 use crate::memory::{self, Memory};
 use crate::merge::Merge;
+use crate::observer::Observer;
 use crate::opened::Opened;
-use crate::patience::Patience;
+use crate::patience::{Patience, Queues as _, Step, Woken};
 use crate::port::Port;
+use crate::ports::Shared;
 use crate::site::{self, Site};
+use crate::stop::StopHandle;
 use crate::{Error, choose};
 
 /// A running capture, which yields chunks and the account.
@@ -30,8 +34,10 @@ pub struct Capture {
     /// Set if packets are delivered in timestamp order.
     merge: Option<Merge>,
     crew: Option<Crew>,
-    began: Instant,
-    ended: Option<Instant>,
+    ended: bool,
+    /// It was stopped, and everything was taken.
+    over: bool,
+    heard: Heard,
     checked: Instant,
     exchanging: Turn,
 }
@@ -51,6 +57,12 @@ impl Drop for Crew {
 
 /// Interval for checking interfaces and namespaces while a busy capture never waits.
 const CHECK: Duration = Duration::from_secs(1);
+
+/// Time between checks whether handlers have finished.
+const SOON: Duration = Duration::from_millis(1);
+
+/// The wait if the deadline does not fit an [`Instant`].
+const AGES: Duration = Duration::from_secs(1 << 32);
 
 /// The longest tick of a kernel's timer: with [`Timestamps::Batch`] a timestamp may be this old.
 const TICK: Duration = Duration::from_millis(10);
@@ -108,11 +120,11 @@ impl Capture {
             let open = || Port::open(one, device, id, place, &settings);
             ports.push(site::inside(one.namespace.as_ref(), open)??);
         }
-        Ok(Self::of(ports, sites, settings))
+        Self::of(ports, sites, settings)
     }
 
     /// Makes a capture of open sources. `Port::site` is an index into `sites`.
-    pub(crate) fn of(mut ports: Vec<Port>, sites: Vec<Site>, settings: &Settings) -> Self {
+    pub(crate) fn of(mut ports: Vec<Port>, sites: Vec<Site>, settings: &Settings) -> Result<Self, Error> {
         let window = |window| match window {
             Window::Of(window) => window,
             Window::Usual => {
@@ -120,24 +132,23 @@ impl Capture {
                 if settings.timestamps == Timestamps::Batch { lag + TICK } else { lag }
             }
         };
-        let now = Instant::now();
-        Self {
-            merge: settings.by_time.map(|one| Merge::new(window(one))),
-            interfaces: ports.iter().map(|port| port.interface.clone()).collect(),
-            opened: Opened {
-                events: ports.iter().filter_map(Port::first_event).collect(),
-                outlets: ports.iter_mut().flat_map(Port::give_outlets).collect(),
-                bells: ports.iter().flat_map(|port| port.source.bells()).collect(),
-                ports,
-                sites,
-            },
+        let merge = settings.by_time.map(|one| Merge::new(window(one)));
+        let interfaces = ports.iter().map(|port| port.interface.clone()).collect();
+        let outlets = ports.iter_mut().flat_map(Port::give_outlets).collect();
+        let bells = ports.iter().flat_map(|port| port.source.bells()).collect();
+        let order = merge.as_ref().map(Merge::counts).cloned();
+        Ok(Self {
+            interfaces,
+            opened: Opened::new(outlets, bells, Shared::new(ports, sites, order))?,
             patience: Patience::new(settings.delivery),
+            merge,
             crew: None,
-            began: now,
-            ended: None,
-            checked: now,
+            ended: false,
+            over: false,
+            heard: Heard::default(),
+            checked: Instant::now(),
             exchanging: Turn::default(),
-        }
+        })
     }
 
     /// Returns the interfaces, in the order in which they were requested.
@@ -147,7 +158,7 @@ impl Capture {
 
     /// Returns a handle that replaces the interfaces' filters, from any thread or on behalf of another process.
     pub fn exchange(&self) -> Exchange {
-        Exchange::new(self.opened.ports.iter().map(Port::seat), &self.exchanging)
+        Exchange::new(self.opened.shared.lock().list.iter().map(Port::seat), &self.exchanging)
     }
 
     /// Replaces the filter of all interfaces; `None` captures everything. Each packet meets either the old or the new
@@ -202,9 +213,10 @@ impl Capture {
         let seating = plan.fit(self.opened.outlets.len(), targets, cpu::possible()?)?;
         let delivery = self.patience.delivery();
         let (team, handlers) = Team::new(std::mem::take(&mut self.opened.outlets), seating, delivery);
+        self.opened.shared.give_to(&team);
         let crew = self.crew.insert(Crew { watcher: None, team });
         // The watcher waits for the bells now, and this thread has no queue to poll.
-        crew.watcher = Some(Watcher::start(&crew.team, std::mem::take(&mut self.opened.bells))?);
+        crew.watcher = Some(Watcher::start(&crew.team, self.opened.give_bells())?);
         self.patience = Patience::new(Delivery::Adaptive);
         Ok(handlers)
     }
@@ -212,7 +224,7 @@ impl Capture {
     /// Returns what has happened to the interfaces since the last call, up to the last thousand events.
     /// [`Capture::next`] detects events, and returns early for them if it is waiting.
     pub fn events(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.opened.events)
+        self.opened.shared.events(&mut self.heard)
     }
 
     /// Returns the next chunk, waiting up to `wait` for one. `None` means that there was no chunk, that a signal
@@ -225,33 +237,137 @@ impl Capture {
     /// taking them); [`Error::NoHandlers`]; shared memory was overwritten. Call [`Capture::stop`] to take what was
     /// captured before.
     pub fn next(&mut self, wait: Duration) -> Result<Option<Chunk>, Error> {
-        if self.ended.is_some() {
-            return match &self.crew {
-                Some(crew) => crew.team.rest(),
-                None => self.rest(),
-            };
+        let mut now = Instant::now();
+        let deadline = now.checked_add(wait).unwrap_or(now + AGES);
+        self.opened.waker.stay_awake()?;
+        loop {
+            match self.look(now)? {
+                Step::Taken(chunk) => return Ok(Some(chunk)),
+                Step::Over => return Ok(None),
+                step => {
+                    let step = step.by(Some(self.checked + CHECK));
+                    let again = self.patience.wait(&mut self.opened, step, deadline)?;
+                    if !again && !self.is_to_end() {
+                        return Ok(None);
+                    }
+                }
+            }
+            now = Instant::now();
         }
-        self.check()?;
+    }
+
+    /// Returns the next chunk without waiting. `None` means that none is ready yet or, after a stop, that none is left
+    /// ([`Capture::is_over`]). [`Delivery`](crate::Delivery) decides what is handed over and how soon, as in
+    /// [`Capture::next`].
+    ///
+    /// The capture's descriptor ([`AsFd`]) is readable until this returns `None`, and then again when there is something to
+    /// take, an event, or an error. An event loop waits for the descriptor, calls this until it returns `None`, and
+    /// then asks for [`Capture::events`].
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use rustix::event::{PollFd, PollFlags, poll};
+    /// let mut capture = weir::Capture::builder().interface("eth0").open()?;
+    /// while !capture.is_over() {
+    ///     poll(&mut [PollFd::new(&capture, PollFlags::IN)], None)?;
+    ///     while let Some(chunk) = capture.try_next()? {
+    ///         println!("{} packets", chunk.len());
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Capture::next`].
+    pub fn try_next(&mut self) -> Result<Option<Chunk>, Error> {
+        if self.opened.waker.is_asleep() && self.opened.sleep(Duration::ZERO)? == Woken::Bell {
+            self.patience.rung(&mut self.opened);
+        }
+        let now = Instant::now();
+        let step = self.look(now).map(|step| step.by(Some(self.checked + CHECK)));
+        let waker = &mut self.opened.waker;
+        match step {
+            Ok(Step::Nap(until)) => waker.sleep_until(until)?,
+            Ok(Step::Sleep(until)) => waker.sleep_until(until.unwrap_or(now + CHECK))?,
+            // Handlers are still taking what is left.
+            Ok(Step::Over) if !self.over => waker.sleep_until(now + SOON)?,
+            Ok(Step::Taken(_) | Step::Spin | Step::Over) | Err(_) => waker.stay_awake()?,
+        }
+        Ok(match step? {
+            Step::Taken(chunk) => Some(chunk),
+            _ => None,
+        })
+    }
+
+    /// Returns whether the capture was stopped and everything it captured was taken: from now on [`Capture::next`] returns
+    /// `None`.
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Returns a handle that stops the capture from another thread or a signal handler.
+    pub fn stop_handle(&self) -> StopHandle {
+        self.opened.stop.clone()
+    }
+
+    /// Returns an observer, which reads counters and events in another thread. It starts at the capture's first event.
+    pub fn observer(&self) -> Observer {
+        Observer::new(&self.opened.shared)
+    }
+
+    /// Checks everything once, without waiting.
+    fn look(&mut self, now: Instant) -> Result<Step<Chunk>, Error> {
+        if self.is_to_end() {
+            self.stop()?;
+        }
+        if self.ended {
+            let chunk = match &self.crew {
+                Some(crew) => crew.team.rest()?,
+                None => self.rest()?,
+            };
+            self.over = chunk.is_none() && self.crew.as_ref().is_none_or(|crew| !crew.team.is_manned());
+            return Ok(chunk.map_or(Step::Over, Step::Taken));
+        }
+        self.check(now)?;
         if self.crew.as_ref().is_some_and(|crew| !crew.team.is_manned()) {
             return Err(Error::NoHandlers);
         }
-        if self.opened.ports.iter().all(Port::is_gone) {
+        if self.opened.gone {
             return match (self.rest()?, self.interfaces.last()) {
                 (None, Some(interface)) => Err(Error::InterfaceGone { name: interface.name.clone() }),
-                (chunk, _) => Ok(chunk),
+                (chunk, _) => Ok(chunk.map_or(Step::Over, Step::Taken)),
             };
         }
-        let deadline = Instant::now() + wait;
-        match &mut self.merge {
-            None => self.patience.next(&mut self.opened, deadline),
-            Some(merge) => self.opened.next_by_time(merge, &mut self.patience, deadline),
+        let Some(merge) = &mut self.merge else { return self.patience.step(&mut self.opened, now) };
+        loop {
+            if let Some(chunk) = merge.next() {
+                return Ok(Step::Taken(chunk));
+            }
+            merge.look(&mut self.opened.outlets, Instant::now)?;
+            merge.relieve(&self.opened.outlets);
+            if merge.is_due() {
+                continue;
+            }
+            match self.patience.step(&mut self.opened, now)? {
+                Step::Taken(chunk) => merge.put(chunk),
+                step => return Ok(step.by(merge.due())),
+            }
         }
+    }
+
+    /// Whether a [`StopHandle`] has asked for a stop that is still to be carried out.
+    fn is_to_end(&self) -> bool {
+        !self.ended && self.opened.stop.is_stopped()
     }
 
     /// Makes [`Capture::next`] deliver what is captured by now instead of waiting for a full batch
     /// ([`Delivery::Batched`]).
     pub fn hurry(&mut self) {
         self.patience.hurry();
+        // If it fails, the event loop wakes when the batch is due.
+        let _ = self.opened.waker.stay_awake();
     }
 
     /// Returns the next of the remaining chunks, when nothing more arrives.
@@ -263,17 +379,18 @@ impl Capture {
     }
 
     /// Calls `handler` with each chunk until it returns [`ControlFlow::Break`], then stops the capture. What is left in
-    /// the pool can still be taken with [`Capture::next`].
+    /// the pool can still be taken with [`Capture::next`]. After [`StopHandle::stop`], `handler` gets what is left before this
+    /// returns.
     ///
     /// # Errors
     ///
     /// Those of [`Capture::next`].
     pub fn run(&mut self, mut handler: impl FnMut(&Chunk) -> ControlFlow<()>) -> Result<(), Error> {
         loop {
-            if let Some(chunk) = self.next(CHECK)?
-                && handler(&chunk).is_break()
-            {
-                return self.stop();
+            match self.next(CHECK)? {
+                Some(chunk) if handler(&chunk).is_break() => return self.stop(),
+                None if self.ended => return Ok(()),
+                _ => {}
             }
         }
     }
@@ -285,18 +402,16 @@ impl Capture {
     ///
     /// A source cannot be detached; the others are detached nevertheless.
     pub fn stop(&mut self) -> Result<(), Error> {
-        if self.ended.is_some() {
+        if self.ended {
             return Ok(());
         }
-        let mut result = Ok(());
-        for port in &mut self.opened.ports {
-            result = port.source.stop().and(result);
-        }
+        let result = self.opened.shared.lock().stop();
         if let Some(crew) = &mut self.crew {
             crew.team.stop();
             crew.watcher = None;
         }
-        self.ended = Some(Instant::now());
+        self.ended = true;
+        self.opened.waker.stay_awake()?;
         result
     }
 
@@ -306,24 +421,39 @@ impl Capture {
     /// # Errors
     ///
     /// The kernel does not report the devices' counters.
-    pub fn account(&mut self) -> Result<Account, Error> {
-        let links = self.opened.sites.iter().map(Site::links).collect::<Result<Vec<_>, Error>>()?;
-        let elapsed = self.ended.unwrap_or_else(Instant::now) - self.began;
-        let interfaces = self.opened.ports.iter_mut().map(|port| port.account(&links[port.site]));
-        let interfaces = interfaces.collect();
-        let handlers = self.crew.as_ref().map(|crew| crew.team.account()).unwrap_or_default();
-        let time_order = self.merge.as_ref().map(Merge::account);
-        Ok(Account { elapsed, interfaces, handlers, time_order })
+    pub fn account(&self) -> Result<Account, Error> {
+        self.opened.shared.account()
     }
 
     /// Checks interfaces and namespaces once a second.
-    fn check(&mut self) -> Result<(), Error> {
-        let now = Instant::now();
+    fn check(&mut self, now: Instant) -> Result<(), Error> {
         if now < self.checked + CHECK {
             return Ok(());
         }
         self.checked = now;
         self.opened.check()
+    }
+}
+
+impl AsFd for Capture {
+    /// Borrows the descriptor for event loops: see [`Capture::try_next`].
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.opened.waker.as_fd()
+    }
+}
+
+impl AsRawFd for Capture {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        // Observers keep the shared state, but must not keep the sources open.
+        if Arc::strong_count(&self.opened.shared) > 1 {
+            self.opened.shared.close();
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! Events of interfaces during a capture.
 
+use std::collections::VecDeque;
 use std::fmt;
 
 use weir_sys::link::Link;
@@ -52,6 +53,43 @@ impl fmt::Display for Event {
     }
 }
 
+/// The latest events of a capture. Each reader gets each event once.
+#[derive(Debug, Default)]
+pub(crate) struct Log {
+    events: VecDeque<Event>,
+    /// Number of earlier events that were dropped.
+    forgotten: u64,
+}
+
+/// A reader's position in a [`Log`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Heard(u64);
+
+/// Maximum number of events kept.
+const MOST: usize = 1000;
+
+impl Log {
+    pub(crate) fn push(&mut self, event: Event) {
+        if self.events.len() == MOST {
+            self.events.pop_front();
+            self.forgotten += 1;
+        }
+        self.events.push_back(event);
+    }
+
+    /// Number of events so far, dropped ones included.
+    pub(crate) fn len(&self) -> u64 {
+        self.forgotten + self.events.len() as u64
+    }
+
+    /// Returns the events after `heard` and advances it.
+    pub(crate) fn since(&self, heard: &mut Heard) -> Vec<Event> {
+        let known = usize::try_from(heard.0.saturating_sub(self.forgotten)).unwrap_or(usize::MAX);
+        *heard = Heard(self.len());
+        self.events.iter().skip(known).cloned().collect()
+    }
+}
+
 /// The last known state of an interface, to detect changes.
 #[derive(Clone, Debug)]
 pub(crate) struct Known {
@@ -99,6 +137,25 @@ mod tests {
 
     fn link(name: &str, flags: u32) -> Link {
         Link { name: name.to_owned(), flags, ..Link::default() }
+    }
+
+    #[test]
+    fn everybody_hears_each_event_once() {
+        let mut log = Log::default();
+        let (mut first, mut second) = (Heard::default(), Heard::default());
+        let name = |events: Vec<Event>| events.into_iter().map(|event| event.interface).collect::<Vec<_>>();
+        let most = u32::try_from(MOST).unwrap();
+        for interface in 0..=most {
+            log.push(Event { interface, name: String::new(), change: Change::Up });
+            if interface == 1 {
+                assert_eq!(name(log.since(&mut first)), [0, 1]);
+                assert!(log.since(&mut first).is_empty());
+            }
+        }
+        // The oldest was dropped.
+        assert_eq!(name(log.since(&mut first)), (2..=most).collect::<Vec<_>>());
+        assert_eq!(name(log.since(&mut second)), (1..=most).collect::<Vec<_>>());
+        assert!(log.since(&mut second).is_empty());
     }
 
     #[test]

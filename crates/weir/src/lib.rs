@@ -9,8 +9,9 @@
 //! A [`Builder`] opens a [`Capture`]. A capture yields [`Chunk`]s, and a chunk yields [`Packet`]s: slices of the memory
 //! that the kernel wrote. Borrow each chunk in a callback ([`Capture::run`]), or own it and drop it later, on any
 //! thread ([`Capture::next`]). Several threads can take chunks at once, each through a [`Handler`]; or one thread can
-//! take the packets of all queues in timestamp order ([`Builder::by_time`]). An [`Account`] says what happened to every
-//! packet.
+//! take the packets of all queues in timestamp order ([`Builder::by_time`]). Event loops poll the capture's descriptor and
+//! call [`Capture::try_next`]. An [`Account`] says what happened to every packet; an [`Observer`] reads it in another
+//! thread, and a [`StopHandle`] stops the capture from anywhere.
 //!
 //! ```no_run
 //! # fn main() -> Result<(), weir::Error> {
@@ -52,17 +53,21 @@ mod interface;
 mod memory;
 mod merge;
 mod namespace;
+mod observer;
 mod opened;
 mod outlet;
 mod patience;
 mod peer;
 mod port;
+mod ports;
 #[cfg(test)]
 mod simulated;
 mod site;
 mod size;
 mod source;
 mod steering;
+mod stop;
+mod waker;
 
 pub use account::{
     Account, HandlerAccount, InterfaceAccount, NicCounters, PoolFill, QueueAccount, Strays, Tally, TimeOrder,
@@ -83,5 +88,7 @@ pub use handlers::{DEFAULT_THRESHOLD, Handler, HandlerState, Order, Plan, Share,
 pub use interface::Interface;
 pub use memory::pool_of;
 pub use namespace::Namespace;
+pub use observer::Observer;
 pub use steering::{MOST_TARGETS, Steer};
+pub use stop::StopHandle;
 pub use weir_savefile::Notes;

@@ -18,6 +18,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use weir_ring::Part;
@@ -43,8 +44,27 @@ pub(crate) struct Merge {
     found: u64,
     /// The latest timestamp delivered.
     newest: u64,
-    late: u64,
-    early: u64,
+    counts: Arc<OrderCounts>,
+}
+
+/// Counters of the order. The merge writes them, any thread may read them.
+#[derive(Debug)]
+pub(crate) struct OrderCounts {
+    window: Duration,
+    late: AtomicU64,
+    early: AtomicU64,
+}
+
+impl OrderCounts {
+    /// Returns the counters for the account.
+    pub(crate) fn account(&self) -> TimeOrder {
+        TimeOrder {
+            window_seconds: self.window.as_secs_f64(),
+            // Relaxed: each counter stands alone.
+            late: self.late.load(Ordering::Relaxed),
+            early: self.early.load(Ordering::Relaxed),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -82,8 +102,7 @@ impl Merge {
             settled: false,
             found: 0,
             newest: 0,
-            late: 0,
-            early: 0,
+            counts: Arc::new(OrderCounts { window, late: AtomicU64::new(0), early: AtomicU64::new(0) }),
         }
     }
 
@@ -171,18 +190,19 @@ impl Merge {
         let Reverse(mut run) = self.runs.pop()?;
         let limit = self.runs.peek().map(|Reverse(run)| run.key);
         let mut records = Records::new(run.part.as_ref());
-        let (mut bytes, mut count, mut rest) = (0, 0, None);
+        let (mut bytes, mut count, mut late, mut rest) = (0, 0, 0, None);
         // If memory was overwritten, the user of the chunk finds out. What follows stays with it.
         while let Some(Ok(record)) = records.next() {
             if limit.is_some_and(|limit| (record.timestamp, run.key.1) > limit) {
                 rest = Some(record.timestamp);
                 break;
             }
-            self.late += u64::from(record.timestamp < self.newest);
+            late += u64::from(record.timestamp < self.newest);
             self.newest = self.newest.max(record.timestamp);
-            self.early += u64::from(!in_time);
             (bytes, count) = (records.offset(), count + 1);
         }
+        self.counts.late.fetch_add(late, Ordering::Relaxed);
+        self.counts.early.fetch_add(if in_time { 0 } else { count.into() }, Ordering::Relaxed);
         let Some(timestamp) = rest.filter(|_| count > 0) else {
             self.used_up(run.look);
             return Some(Chunk::new(run.part, run.lane));
@@ -215,8 +235,8 @@ impl Merge {
     }
 
     /// Returns the counters of the order.
-    pub(crate) fn account(&self) -> TimeOrder {
-        TimeOrder { window_seconds: self.window.as_secs_f64(), late: self.late, early: self.early }
+    pub(crate) fn counts(&self) -> &Arc<OrderCounts> {
+        &self.counts
     }
 }
 

@@ -52,6 +52,34 @@ pub(crate) enum Woken {
     Time,
 }
 
+/// The result of one check of the queues.
+#[derive(Debug)]
+pub(crate) enum Step<T> {
+    /// Packets were taken.
+    Taken(T),
+    /// Nothing is ready; check again at once.
+    Spin,
+    /// Too little is ready; check again at that time. No bell is armed.
+    Nap(Instant),
+    /// Nothing is ready; check again when a bell rings, or at that time.
+    Sleep(Option<Instant>),
+    /// Nothing is left, and nothing more will arrive.
+    Over,
+}
+
+impl<T> Step<T> {
+    /// Limits the wait to `time`.
+    pub(crate) fn by(self, time: Option<Instant>) -> Self {
+        match (self, time) {
+            (Self::Nap(until), Some(time)) => Self::Nap(until.min(time)),
+            (Self::Sleep(until), Some(time)) => {
+                Self::Sleep(Some(until.map_or(time, |until| until.min(time))))
+            }
+            (step, _) => step,
+        }
+    }
+}
+
 /// The state of a thread between busy and asleep.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Patience {
@@ -62,21 +90,26 @@ pub(crate) struct Patience {
     round: usize,
     /// Whether this round has found anything.
     found: bool,
-    /// Whether the doorbells are armed, and the queues were checked since.
-    armed: Option<Armed>,
+    /// End of the nap in which few packets may become more.
+    nap: Option<Instant>,
+    armed: Armed,
     /// When the next round of batched delivery is due.
     due: Instant,
 }
 
+/// The state of the doorbells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Armed {
-    Fresh,
-    Rechecked,
+    No,
+    /// Armed, but a ring may be missed: check the queues once more at that time.
+    Fresh(Instant),
+    /// Armed: anything that arrives rings.
+    Surely,
 }
 
 impl Patience {
     pub(crate) fn new(delivery: Delivery) -> Self {
-        Self { delivery, turn: 0, round: 0, found: true, armed: None, due: Instant::now() }
+        Self { delivery, turn: 0, round: 0, found: true, nap: None, armed: Armed::No, due: Instant::now() }
     }
 
     pub(crate) fn delivery(&self) -> Delivery {
@@ -86,11 +119,13 @@ impl Patience {
     /// Delivers what there is next, without waiting for more.
     pub(crate) fn hurry(&mut self) {
         self.due = Instant::now();
+        self.nap = None;
     }
 
     /// Starts over with different queues.
     pub(crate) fn begin_anew(&mut self) {
-        self.armed = None;
+        self.armed = Armed::No;
+        self.nap = None;
     }
 
     /// Returns the next chunk, waiting until `deadline`. `None`: there was none, a signal arrived, or there is news.
@@ -99,12 +134,74 @@ impl Patience {
         queues: &mut Q,
         deadline: Instant,
     ) -> Result<Option<Q::Taken>, Error> {
-        match self.delivery {
-            Delivery::Adaptive => self.adaptive(queues, deadline),
-            Delivery::Batched { min_bytes, timeout } => {
-                self.batched(queues, deadline, min_bytes.max(1), timeout)
+        loop {
+            match self.step(queues, Instant::now())? {
+                Step::Taken(taken) => return Ok(Some(taken)),
+                wait => {
+                    if !self.wait(queues, wait, deadline)? {
+                        return Ok(None);
+                    }
+                }
             }
-            Delivery::Active => self.active(queues, deadline),
+        }
+    }
+
+    /// Waits as `step` says, but no longer than until `deadline`. Returns whether to check again: false if the time is up,
+    /// a signal arrived, or there is news.
+    pub(crate) fn wait<Q: Queues>(
+        &mut self,
+        queues: &mut Q,
+        step: Step<Q::Taken>,
+        deadline: Instant,
+    ) -> Result<bool, Error> {
+        let left = |until: Instant| until.saturating_duration_since(Instant::now());
+        match step {
+            Step::Taken(_) | Step::Over => Ok(false),
+            Step::Spin => {
+                std::hint::spin_loop();
+                Ok(!left(deadline).is_zero())
+            }
+            Step::Nap(until) => {
+                self.nap = None;
+                let length = left(until.min(deadline));
+                Ok(length.is_zero() || nap(length))
+            }
+            Step::Sleep(until) => {
+                let longest = left(deadline);
+                if longest.is_zero() {
+                    return Ok(false);
+                }
+                match queues.sleep(until.map_or(longest, |until| left(until).min(longest)))? {
+                    Woken::Bell => self.rung(queues),
+                    Woken::News => return Ok(false),
+                    Woken::Time => {}
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    /// Reacts to a bell: the next round delivers any amount.
+    pub(crate) fn rung(&mut self, queues: &mut impl Queues) {
+        self.disarm(queues);
+        if self.delivery == Delivery::Adaptive {
+            self.begin_round(queues);
+        }
+    }
+
+    /// Checks the queues without waiting.
+    pub(crate) fn step<Q: Queues>(&mut self, queues: &mut Q, now: Instant) -> Result<Step<Q::Taken>, Error> {
+        match self.nap {
+            Some(until) if now < until => return Ok(Step::Nap(until)),
+            _ => self.nap = None,
+        }
+        match self.delivery {
+            Delivery::Adaptive => self.adaptive(queues, now),
+            Delivery::Batched { min_bytes, timeout } => self.batched(queues, now, min_bytes.max(1), timeout),
+            Delivery::Active => {
+                self.begin_round(queues);
+                Ok(self.round(queues)?.map_or(Step::Spin, Step::Taken))
+            }
         }
     }
 
@@ -114,67 +211,49 @@ impl Patience {
         self.round(queues)
     }
 
-    fn adaptive<Q: Queues>(&mut self, queues: &mut Q, deadline: Instant) -> Result<Option<Q::Taken>, Error> {
+    fn adaptive<Q: Queues>(&mut self, queues: &mut Q, now: Instant) -> Result<Step<Q::Taken>, Error> {
         loop {
             if let Some(chunk) = self.round(queues)? {
-                return Ok(Some(chunk));
+                return Ok(Step::Taken(chunk));
             }
             if let Some(chunk) = self.sweep(queues, BATCH)? {
                 self.found = true;
-                return Ok(Some(chunk));
+                return Ok(Step::Taken(chunk));
             }
-            if self.found && self.armed.is_none() {
+            if self.found && self.armed == Armed::No {
                 self.begin_round(queues);
-                if !nap(NAP) {
-                    return Ok(None);
-                }
-                continue;
+                self.nap = Some(now + NAP);
+                return Ok(Step::Nap(now + NAP));
             }
-            if self.sleep_until_ready(queues, 1, deadline)? {
-                self.begin_round(queues);
-                continue;
+            match self.arm(queues, 1, now)? {
+                Some(until) => return Ok(Step::Sleep(until)),
+                None => self.begin_round(queues),
             }
-            return Ok(None);
         }
     }
 
     fn batched<Q: Queues>(
         &mut self,
         queues: &mut Q,
-        deadline: Instant,
+        now: Instant,
         min_bytes: u32,
         timeout: Duration,
-    ) -> Result<Option<Q::Taken>, Error> {
+    ) -> Result<Step<Q::Taken>, Error> {
         loop {
             if let Some(chunk) = self.round(queues)? {
-                return Ok(Some(chunk));
+                return Ok(Step::Taken(chunk));
             }
             if let Some(chunk) = self.sweep(queues, min_bytes)? {
-                return Ok(Some(chunk));
+                return Ok(Step::Taken(chunk));
             }
-            if Instant::now() >= self.due {
-                self.due = Instant::now() + timeout;
+            if now >= self.due {
+                self.due = now + timeout;
                 self.begin_round(queues);
                 continue;
             }
-            if !self.sleep_until_ready(queues, min_bytes, deadline.min(self.due))?
-                && (Instant::now() >= deadline || Instant::now() < self.due)
-            {
-                return Ok(None);
+            if let Some(until) = self.arm(queues, min_bytes, now)? {
+                return Ok(Step::Sleep(until).by(Some(self.due)));
             }
-        }
-    }
-
-    fn active<Q: Queues>(&mut self, queues: &mut Q, deadline: Instant) -> Result<Option<Q::Taken>, Error> {
-        loop {
-            self.begin_round(queues);
-            if let Some(chunk) = self.round(queues)? {
-                return Ok(Some(chunk));
-            }
-            if Instant::now() >= deadline {
-                return Ok(None);
-            }
-            std::hint::spin_loop();
         }
     }
 
@@ -217,45 +296,37 @@ impl Patience {
         queues.take(queue)
     }
 
-    /// Sleeps until a queue has `bytes`, or until `deadline`. Returns whether there is something; false also if there
-    /// is news.
-    fn sleep_until_ready(
+    /// Arms the bells for `bytes` in any queue. Returns `None` if a queue has them already, else the time at which to check
+    /// again even if none rings.
+    fn arm(
         &mut self,
         queues: &mut impl Queues,
         bytes: u32,
-        deadline: Instant,
-    ) -> Result<bool, Error> {
-        if self.armed.is_none() && queues.arm(bytes) {
-            self.armed = Some(Armed::Fresh);
+        now: Instant,
+    ) -> Result<Option<Option<Instant>>, Error> {
+        if self.armed == Armed::No && queues.arm(bytes) {
+            self.armed = Armed::Fresh(now + RECHECK);
         }
-        loop {
-            for queue in 0..queues.count() {
-                let ready = queues.ready(queue)?;
-                if ready.bytes >= bytes || ready.closed {
-                    self.disarm(queues);
-                    return Ok(true);
-                }
-            }
-            let left = deadline.saturating_duration_since(Instant::now());
-            if left.is_zero() {
-                return Ok(false);
-            }
-            let sure = self.armed == Some(Armed::Rechecked);
-            self.armed = self.armed.map(|_| Armed::Rechecked);
-            match queues.sleep(if sure { left } else { left.min(RECHECK) })? {
-                Woken::Bell => {
-                    self.disarm(queues);
-                    return Ok(true);
-                }
-                Woken::News => return Ok(false),
-                Woken::Time => {}
+        for queue in 0..queues.count() {
+            let ready = queues.ready(queue)?;
+            if ready.bytes >= bytes || ready.closed {
+                self.disarm(queues);
+                return Ok(None);
             }
         }
+        Ok(Some(match self.armed {
+            Armed::No => Some(now + RECHECK),
+            Armed::Fresh(at) if now < at => Some(at),
+            Armed::Fresh(_) | Armed::Surely => {
+                self.armed = Armed::Surely;
+                None
+            }
+        }))
     }
 
     fn disarm(&mut self, queues: &mut impl Queues) {
         queues.disarm();
-        self.armed = None;
+        self.armed = Armed::No;
     }
 }
 

@@ -7,6 +7,9 @@ use weir_sys::link::{Link, LinkChange, LinkMonitor, Links};
 use crate::namespace::{Namespace, Watch, here};
 use crate::{Error, builder::Wanted};
 
+/// The sockets that query a namespace and listen to it.
+pub(crate) type Sockets = (Links, LinkMonitor);
+
 /// A namespace of a capture. Its sockets belong to the namespace, and can be used from any other.
 #[derive(Debug)]
 pub(crate) struct Site {
@@ -14,7 +17,7 @@ pub(crate) struct Site {
     /// `None`: the capture was opened in it.
     watch: Option<Watch>,
     /// `None`: it is closed.
-    sockets: Option<(Links, LinkMonitor)>,
+    sockets: Option<Sockets>,
 }
 
 impl Site {
@@ -64,9 +67,9 @@ impl Site {
         self.sockets.is_some() && self.watch.as_ref().is_some_and(Watch::is_over)
     }
 
-    /// Releases the namespace.
-    pub(crate) fn close(&mut self) {
-        self.sockets = None;
+    /// Releases the namespace as soon as the returned sockets are dropped.
+    pub(crate) fn close(&mut self) -> Option<Sockets> {
+        self.sockets.take()
     }
 
     /// Returns a descriptor that is readable when there are changes.

@@ -112,6 +112,7 @@ const FILES: &[c::c_long] = &[
     c::SYS_epoll_create1,
     c::SYS_epoll_ctl,
     c::SYS_epoll_pwait,
+    c::SYS_epoll_pwait2,
     c::SYS_io_uring_enter,
 ];
 

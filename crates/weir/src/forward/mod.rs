@@ -219,7 +219,7 @@ impl ForwardBuilder {
             ports.extend(port);
             sites.push(both[0].site()?);
         }
-        let copy = copied.map(|settings| Capture::of(ports, sites, &settings));
+        let copy = copied.map(|settings| Capture::of(ports, sites, &settings)).transpose()?;
         let pumps = pumps(&ends, &ways)?;
         // Everything is loaded before anything is attached, since attaching may make a driver pause its traffic.
         for (way, name) in ways.iter_mut().zip(pins::WAYS) {

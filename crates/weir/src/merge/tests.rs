@@ -1,7 +1,5 @@
 //! Tests of the merge with simulated queues and a clock of its own.
 
-use std::sync::atomic::Ordering;
-
 use proptest::prelude::*;
 use weir_ring::{Gauge, Writer};
 
@@ -149,7 +147,7 @@ proptest! {
             prop_assert_eq!(bench.delivered(), found.len() as u64, "what is held back is not delivered");
         }
         found.extend(bench.rest());
-        let order = bench.merge.account();
+        let order = bench.merge.counts().account();
         prop_assert_eq!((order.late, order.early), (out_of_order(&found), 0));
         if packets.iter().all(|packet| packet.lag <= 1000) {
             prop_assert_eq!(order.late, 0);
@@ -190,7 +188,7 @@ proptest! {
         }
         let early = found.len() as u64;
         found.extend(bench.rest());
-        let order = bench.merge.account();
+        let order = bench.merge.counts().account();
         prop_assert_eq!((order.late, order.early), (0, early));
         prop_assert!(found.iter().map(|(_, number)| *number).eq(0..written));
         prop_assert!(bench.is_at_rest());
@@ -223,7 +221,7 @@ fn what_comes_too_late_goes_next_and_is_counted() {
     bench.look(2600);
     let stamps: Vec<u64> = bench.due().into_iter().map(|(stamp, _)| stamp).collect();
     assert_eq!(stamps, [90, 91, 92, 1500]);
-    assert_eq!((bench.merge.account().late, bench.merge.account().early), (3, 0));
+    assert_eq!((bench.merge.counts().account().late, bench.merge.counts().account().early), (3, 0));
 }
 
 #[test]
@@ -254,7 +252,7 @@ fn a_wall_clock_that_is_set_back_holds_nothing_back() {
     bench.look(1002);
     bench.look(2002);
     assert_eq!(bench.due(), [(6, 2), (7, 3)]);
-    assert_eq!(bench.merge.account().late, 2);
+    assert_eq!(bench.merge.counts().account().late, 2);
 }
 
 #[test]

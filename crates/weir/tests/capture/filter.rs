@@ -347,7 +347,7 @@ fn side_by_side(text: &str, segment: bool) -> [(Vec<Vec<u8>>, Account); 2] {
         captures.iter_mut().zip(&mut taken).for_each(|(capture, taken)| {
             drain(capture, |chunk| taken.extend(chunk.packets().map(|packet| packet.data.to_vec())));
         });
-        let accounts = captures.map(|mut capture| capture.account().unwrap());
+        let accounts = captures.map(|capture| capture.account().unwrap());
         let mut taken = taken.into_iter();
         accounts.map(|account| {
             assert_closed(&account);

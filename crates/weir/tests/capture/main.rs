@@ -35,6 +35,7 @@ mod by_time;
 mod coexistence;
 mod contents;
 mod delivery;
+mod event_loop;
 mod filter;
 mod handlers;
 mod segment;

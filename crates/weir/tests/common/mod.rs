@@ -2,6 +2,7 @@
 #![allow(dead_code, reason = "each test program needs some of it")]
 
 use std::ops::{Deref, DerefMut};
+use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -149,7 +150,7 @@ pub(crate) fn on_one_processor<T: Send>(work: impl FnOnce() -> T + Send) -> T {
 /// Waits until a thread of this process sleeps for long: twenty looks, a millisecond apart, find it in the same sleep. Gives a
 /// time at which that had not begun.
 pub(crate) fn wait_until_asleep(thread: Pid) -> Instant {
-    let path = format!("/proc/self/task/{}/status", thread.as_raw_nonzero());
+    let path = format!("/proc/{}/status", thread.as_raw_nonzero());
     let (mut before, mut looks, mut began, mut looked) = (None, 0, Instant::now(), Instant::now());
     let is_asleep = || {
         let now = Instant::now();
@@ -208,4 +209,11 @@ impl Drop for StoppedAtEnd<'_> {
         // A test that wants to know stops it itself.
         let _stopped = self.0.stop();
     }
+}
+
+/// An example program, which is built with the tests.
+pub(crate) fn example(name: &str) -> Command {
+    let test = std::env::current_exe().expect("a test is a program");
+    let built = test.ancestors().nth(2).expect("it is in target/*/deps");
+    Command::new(built.join("examples").join(name))
 }

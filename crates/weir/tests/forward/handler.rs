@@ -13,7 +13,7 @@ use weir_sys::kernel;
 
 use crate::common::{PATIENCE, wait_until};
 use crate::kernel::REDIRECTED;
-use crate::middlebox::Rewrite;
+use crate::middlebox::{Rewrite, transport};
 use crate::{RATE, at, between, closed, forth, frames, lab, open_with, two};
 
 /// All are forwarded as they are.
@@ -278,5 +278,17 @@ fn root_a_middlebox_between_real_sockets_keeps_checksums_right() {
     for way in &account.ways {
         let tally = way.total();
         assert!(tally.changed > 100 && tally.changed <= tally.forwarded, "{tally:?}");
+    }
+}
+
+#[test]
+fn the_middlebox_reads_no_further_than_a_frame_reaches() {
+    // TCP over IPv4 behind a VLAN tag, cut everywhere.
+    let mut frame = [0; 64];
+    frame[12..18].copy_from_slice(&[0x81, 0, 0, 6, 8, 0]);
+    frame[18] = 0x45;
+    frame[27] = 6;
+    for length in 0..=frame.len() {
+        assert_eq!(transport(&frame[..length]).is_some(), length >= 28, "{length}");
     }
 }

@@ -1,0 +1,36 @@
+//! Counts what an interface receives until Ctrl-C, in tokio's event loop: `cargo run --release --example tokio eth0`.
+#![allow(clippy::print_stdout, reason = "it is what the program is for")]
+
+use std::error::Error;
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use weir::Capture;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn Error>> {
+    let interface = std::env::args().nth(1).unwrap_or_else(|| "lo".to_owned());
+    let capture = Capture::builder().interface(interface).open()?;
+    let stop = capture.stop_handle();
+    tokio::spawn(async move {
+        if tokio::signal::ctrl_c().await.is_ok() {
+            stop.stop();
+        }
+    });
+
+    // Sound: a capture keeps one descriptor for as long as it lives.
+    #[allow(deprecated, reason = "tokio before 1.54 has no other")]
+    let mut capture = AsyncFd::with_interest(capture, Interest::READABLE)?;
+    let mut packets = 0;
+    while !capture.get_ref().is_over() {
+        let mut ready = capture.readable_mut().await?;
+        match ready.get_inner_mut().try_next()? {
+            Some(chunk) => packets += chunk.len(),
+            None => ready.clear_ready(),
+        }
+    }
+
+    let total = capture.get_ref().account()?.total();
+    println!("{packets} packets, {} captured, {} lost", total.captured, total.lost);
+    Ok(())
+}
