@@ -318,7 +318,7 @@ impl Queues {
     pub fn counters(&self, queue: u32) -> Result<Counters, CallError> {
         let value = self.map.lookup(&queue.to_ne_bytes(), MapFlags::ANY);
         let failed =
-            |error| CallError::new(format!("read the account of queue {queue}"), io::Error::other(error));
+            |error| CallError::new(format!("read the counters of queue {queue}"), io::Error::other(error));
         let value = value.map_err(failed)?.unwrap_or_default();
         let words = value.chunks_exact(8).map(|word| u64::from_ne_bytes(*word.first_chunk().expect("eight")));
         let mut words = words.chain(std::iter::repeat(0));

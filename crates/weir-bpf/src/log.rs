@@ -80,10 +80,10 @@ fn told(program: &str, source: &libbpf_rs::Error, log: &str) -> String {
     match verifier(log) {
         Some((program, words)) => {
             format!(
-                "the verifier of Linux {kernel} refuses eBPF program `{program}`: {words} ({source}){lines}"
+                "the verifier of Linux {kernel} rejects eBPF program `{program}`: {words} ({source}){lines}"
             )
         }
-        None => format!("load eBPF program `{program}` on Linux {kernel}: {source}{lines}"),
+        None => format!("cannot load eBPF program `{program}` on Linux {kernel}: {source}{lines}"),
     }
 }
 
@@ -133,7 +133,7 @@ libbpf: failed to load object 'xdp_bpf'
     fn the_first_line_names_the_kernel_the_program_and_why() {
         let text = error(REFUSED, false).to_string();
         let first = text.lines().next().unwrap_or_default();
-        let says = "refuses eBPF program `capture_tagged`: R4 invalid zero-sized read: u64=[0,4294967295] (";
+        let says = "rejects eBPF program `capture_tagged`: R4 invalid zero-sized read: u64=[0,4294967295] (";
         assert!(first.starts_with("the verifier of Linux ") && first.contains(says), "{first}");
         assert!(first.contains(&kernel::release()), "{first}");
         assert!(text.contains("call bpf_xdp_load_bytes"), "{text}");

@@ -257,7 +257,7 @@ pub(crate) fn bind(program: &mut OpenProgramMut<'_>, device: Device) -> Result<(
 
 /// Why no program is bound to a device.
 const BLINDED: &str =
-    "programs are not bound to devices where net.core.bpf_jit_harden has the kernel blind constants";
+    "device-bound programs are not used while net.core.bpf_jit_harden makes the kernel blind constants";
 
 /// Verdicts, as in `enum xdp_action`.
 const XDP_DROP: u32 = 1;

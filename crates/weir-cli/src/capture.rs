@@ -385,6 +385,6 @@ impl<'a> Run<'a> {
         } else {
             summary.write_to(io::stdout())
         };
-        result.map_err(|error| Failure::new(format_args!("print the account as JSON: {error}")))
+        result.map_err(|error| Failure::new(format_args!("cannot print the JSON summary: {error}")))
     }
 }

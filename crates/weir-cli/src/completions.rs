@@ -46,5 +46,5 @@ pub(crate) fn run(args: &CompletionsArgs) -> Result<(), Failure> {
     shell
         .try_generate(&command, &mut script)
         .and_then(|()| io::stdout().write_all(&script))
-        .map_err(|error| Failure::new(format_args!("write to standard output: {error}")))
+        .map_err(|error| Failure::new(format_args!("cannot write to standard output: {error}")))
 }

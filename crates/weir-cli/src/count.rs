@@ -197,7 +197,7 @@ fn summary_so_far(capture: &mut Capture) -> Result<Summary, Failure> {
 }
 
 fn cannot_print(error: io::Error) -> Failure {
-    Failure::new(format_args!("write to standard output: {error}"))
+    Failure::new(format_args!("cannot write to standard output: {error}"))
 }
 
 /// The numbers of an interval.

@@ -28,7 +28,7 @@ pub(crate) fn check(origin: &OriginArgs, interfaces: &[Chosen]) -> Result<(), Fa
         }
         let said: Vec<String> = lost.iter().map(|lost| said(lost, chosen.name(), login)).collect();
         let what = format!(
-            "cannot take {} with --mode exclusive: this host would lose its traffic for {}",
+            "cannot use --mode exclusive on {}: this host would lose its traffic for {}",
             chosen.name(),
             said.join(", ")
         );
@@ -81,7 +81,7 @@ fn cut_off<'a>(
 /// Returns the description of an address.
 fn said(&(name, ip): &(&str, IpAddr), interface: &str, login: Option<IpAddr>) -> String {
     let place = if name == interface { String::new() } else { format!(" on {name}") };
-    let own = if Some(ip) == login { " (this login goes through it)" } else { "" };
+    let own = if Some(ip) == login { " (used by this login)" } else { "" };
     format!("{ip}{place}{own}")
 }
 

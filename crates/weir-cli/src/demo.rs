@@ -35,13 +35,13 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     // Removed rather than overwritten, in case somebody has planted a link in /tmp.
     match fs::remove_file(&file) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            return Err(Failure::new(format_args!("remove {}: {error}", file.display())));
+            return Err(Failure::new(format_args!("cannot remove {}: {error}", file.display())));
         }
         _ => {}
     }
 
     say("");
-    say(&format!("{}: real traffic through a network of its own", paint.bold("weir demo")));
+    say(&format!("{}: real traffic in a private network", paint.bold("weir demo")));
     say("");
     let network = Network::new(Veth::default().ipv4().queues(2)).map_err(cannot_build)?;
     let pair = network.pair();
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     let traffic = Traffic::new(SMALL).map_err(cannot_send)?.between(pair);
     let mut generator = Generator::new(pair, &traffic).map_err(cannot_send)?;
     say(&paint.dim(format!(
-        "# {} packets of {SMALL} bytes, as fast as this machine makes them",
+        "# {} packets of {SMALL} bytes, as fast as this machine can send them",
         units::grouped(BURST)
     )));
     let burst = generator.send(BURST).map_err(cannot_send)?;
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     #[expect(clippy::cast_precision_loss, reason = "three digits are shown")]
     let bits = transfer.bytes as f64 * 8.0;
     say("");
-    say(&paint.bold("What was sent, and what was captured"));
+    say(&paint.bold("Sent and captured"));
     say(&format!("  TCP      {}, at {}bit/s", units::bytes(transfer.bytes), rate(bits, transfer.elapsed)));
     say(&format!(
         "  burst    {} packets, at {}pps",
@@ -76,19 +76,19 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
     ));
     let others = account.captured.saturating_sub(burst.accepted);
     say(&format!(
-        "  captured {} packets: the burst and {} of TCP",
+        "  captured {} packets: the burst and {} TCP packets",
         units::grouped(account.captured),
         units::grouped(others)
     ));
     say("");
-    say(&paint.bold("Look into it"));
+    say(&paint.bold("Inspect the file"));
     let name = file.display();
     for (command, what) in [
-        (format!("capinfos {name}"), "what is in the file"),
+        (format!("capinfos {name}"), "summary of the file"),
         (format!("tshark -r {name} -c 10"), "the first packets"),
         (format!("tshark -r {name} -q -z conv,tcp"), "the TCP transfer"),
-        (format!("tcpdump -nn -r {name} -c 10"), "the same with tcpdump"),
-        (format!("wireshark {name}"), "with windows"),
+        (format!("tcpdump -nn -r {name} -c 10"), "the same, with tcpdump"),
+        (format!("wireshark {name}"), "in a graphical interface"),
     ] {
         say(&format!(
             "  {command:<width$}  {}",
@@ -97,7 +97,7 @@ pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {
         ));
     }
     say("");
-    say(&paint.dim("The network is gone; the file is all that is left."));
+    say(&paint.dim("The network was removed; only the file remains."));
     account.verdict(burst.accepted)
 }
 
@@ -125,11 +125,12 @@ impl Capture {
         words.push(&name);
         say(&format!("{} weir {}", style::stderr().green("$"), words.join(" ")));
         let weir = env::current_exe()
-            .map_err(|error| Failure::new(format_args!("find the weir program: {error}")))?;
+            .map_err(|error| Failure::new(format_args!("cannot find the weir program: {error}")))?;
         let mut command = Command::new(weir);
         command.args(&words).arg("--json").stdin(Stdio::null()).stdout(Stdio::piped());
         let program = port.netns.spawn(&mut command);
-        let program = program.map_err(|error| Failure::new(format_args!("start weir capture: {error}")))?;
+        let program =
+            program.map_err(|error| Failure::new(format_args!("cannot start weir capture: {error}")))?;
         let mut capture = Self { program, file: file.to_owned() };
         capture.wait_until_begun()?;
         Ok(capture)
@@ -148,23 +149,23 @@ impl Capture {
             }
             thread::sleep(Duration::from_millis(5));
         }
-        Err(Failure::new(format_args!("weir capture did not begin within {} s", PATIENCE.as_secs())))
+        Err(Failure::new(format_args!("weir capture did not start within {} s", PATIENCE.as_secs())))
     }
 
     /// Sends Ctrl-C and returns the account.
     fn finish(&mut self) -> Result<Account, Failure> {
         let cannot = |what: &str, error: &dyn std::fmt::Display| {
-            Failure::new(format_args!("{what} weir capture: {error}"))
+            Failure::new(format_args!("cannot {what} weir capture: {error}"))
         };
         kill_process(Pid::from_child(&self.program), Signal::INT).map_err(|error| cannot("stop", &error))?;
         let mut json = String::new();
         let mut output = self.program.stdout.take().expect("a pipe was asked for");
-        output.read_to_string(&mut json).map_err(|error| cannot("read the account of", &error))?;
+        output.read_to_string(&mut json).map_err(|error| cannot("read the summary of", &error))?;
         let status = self.program.wait().map_err(|error| cannot("wait for", &error))?;
         if !status.success() {
             return Err(Failure::new(format_args!("weir capture ended: {status}")));
         }
-        serde_json::from_str(&json).map_err(|error| cannot("read the account of", &error))
+        serde_json::from_str(&json).map_err(|error| cannot("read the summary of", &error))
     }
 }
 
@@ -179,7 +180,7 @@ impl Account {
     fn verdict(&self, sent: u64) -> Result<(), Failure> {
         let lost = self.lost + self.errors;
         if lost > 0 {
-            return Err(Failure::new(format_args!("the capture has lost {lost} packets"))
+            return Err(Failure::new(format_args!("packets were lost: {lost}"))
                 .hint("the disk or the processor is busy; try --dir /dev/shm"));
         }
         if self.written != self.captured || self.captured < sent {
@@ -201,10 +202,10 @@ fn say(line: &str) {
 }
 
 fn cannot_build(error: weir_lab::Error) -> Failure {
-    let failure = Failure::new(format_args!("make a private network: {error}"));
-    if rustix::process::geteuid().is_root() { failure } else { failure.hint("it takes root: sudo weir demo") }
+    let failure = Failure::new(format_args!("cannot create a private network: {error}"));
+    if rustix::process::geteuid().is_root() { failure } else { failure.hint("run as root: sudo weir demo") }
 }
 
 fn cannot_send(error: weir_lab::Error) -> Failure {
-    Failure::new(format_args!("send traffic: {error}"))
+    Failure::new(format_args!("cannot send traffic: {error}"))
 }

@@ -46,7 +46,7 @@ impl Failure {
         let paint = style::stderr();
         style::say(format_args!("{}: {}", paint.red("weir"), self.message));
         let unknown_call =
-            "the kernel knows no such call, or weir's confinement forbids it: see --no-confine";
+            "the kernel lacks this system call, or weir's sandbox forbids it: see --no-confine";
         let unknown_call = self.message.contains("(os error 38)").then_some(unknown_call); // ENOSYS
         if let Some(hint) = self.hint.as_deref().or(unknown_call) {
             style::say(format_args!("{}: {hint}", paint.cyan("hint")));
@@ -68,7 +68,9 @@ impl From<weir::Error> for Failure {
             _ => 1,
         };
         let hint = match error {
-            Error::Shape(_) => Some("the pool of a queue is -B, or --chunks times --chunk-size".to_owned()),
+            Error::Shape(_) => {
+                Some("the pool size per queue is -B, or --chunks times --chunk-size".to_owned())
+            }
             _ => error.hint(),
         };
         // A filter error points at its position, on separate lines; a load error ends with the verifier's last lines.

@@ -22,7 +22,7 @@ pub(crate) struct FilesArgs {
 
     /// Start a new file every TIME, even without packets: 60s, 1h.
     ///
-    /// Put a time into FILE (%H%M%S) to make names differ; a repeated name gets a number.
+    /// Put a time into FILE (such as %H%M%S) to give each file its own name; a repeated name gets a number.
     #[arg(short = 'G', long, value_name = "TIME", value_parser = units::duration, requires = "write")]
     #[arg(allow_hyphen_values = true)]
     rotate_time: Option<Duration>,
@@ -45,8 +45,8 @@ pub(crate) struct FilesArgs {
 
     /// Delete the oldest files to keep the total on disk within SIZE: 10GB.
     ///
-    /// Files from earlier runs with the same FILE count, too. The oldest files also go when the
-    /// disk is full.
+    /// Files that earlier runs wrote with the same FILE count, too. The oldest files are also deleted when the disk is
+    /// full.
     #[arg(long, value_name = "SIZE", value_parser = units::file_size, allow_hyphen_values = true)]
     keep_size: Option<u64>,
 
@@ -70,8 +70,8 @@ pub(crate) struct FilesArgs {
     /// Compress with zstd, zstd:LEVEL, lz4 or gzip.
     ///
     /// LEVEL ranges from -100 (fastest) to 22 (smallest); the default is -1. A FILE that ends in
-    /// .zst, .lz4 or .gz is compressed without this option. Wireshark 4.0 loses its place between
-    /// zstd frames: use `zstd -dc FILE | tshark -r -`.
+    /// .zst, .lz4 or .gz is compressed without this option. Wireshark 4.0 misreads zstd files with several frames, as
+    /// weir's are: use `zstd -dc FILE | tshark -r -`.
     #[arg(long, value_name = "KIND", value_parser = compression, requires = "write")]
     compress: Option<Compression>,
 
@@ -83,7 +83,7 @@ pub(crate) struct FilesArgs {
 
     /// fsync each file when it is closed.
     ///
-    /// Syncs the directory entry, too, before -z or anything else uses the file.
+    /// Also syncs the directory entry. Both happen before -z or anything else uses the file.
     #[arg(hide_short_help = true, long, requires = "write")]
     fsync: bool,
 }
@@ -93,20 +93,21 @@ impl FilesArgs {
     pub(crate) fn check(&self, file: Option<&Path>) -> Result<(), String> {
         let rotates = self.rotation().rotates();
         if self.rotate_files.is_some() && !rotates {
-            return Err("-W needs -C, -G or --rotate-count: without one there is one file".to_owned());
+            return Err(
+                "-W requires -C, -G or --rotate-count: without them there is only one file".to_owned()
+            );
         }
         if self.keep_size.is_some() && !rotates {
-            return Err(
-                "--keep-size needs -C, -G or --rotate-count: without one there is one file".to_owned()
-            );
+            return Err("--keep-size requires -C, -G or --rotate-count: without them there is only one file"
+                .to_owned());
         }
         if let (Some(keep), Some(size)) = (self.keep_size, self.rotate_size)
             && keep < size
         {
-            return Err("--keep-size is less than one file of -C has".to_owned());
+            return Err("--keep-size must not be smaller than -C".to_owned());
         }
         if rotates && file == Some(Path::new("-")) {
-            return Err("-C, -G and --rotate-count need a file: standard output has no second one".to_owned());
+            return Err("-C, -G and --rotate-count cannot be used with standard output".to_owned());
         }
         named_as_asked(self.compress, file)
     }
@@ -144,7 +145,7 @@ pub(crate) fn named_as_asked(asked: Option<Compression>, file: Option<&Path>) ->
     if let (Some(asked), Some(named)) = (asked, named)
         && std::mem::discriminant(&asked) != std::mem::discriminant(&named)
     {
-        return Err("--compress and the end of FILE's name contradict each other".to_owned());
+        return Err("--compress contradicts the extension of FILE".to_owned());
     }
     Ok(())
 }
@@ -166,13 +167,13 @@ pub(crate) fn compression(text: &str) -> Result<Compression, String> {
         ("zstd", Some(level)) => {
             let level = level.parse().ok().filter(|level| levels.contains(level));
             let level =
-                level.ok_or_else(|| format!("allowed levels are {} to {}", levels.start(), levels.end()))?;
+                level.ok_or_else(|| format!("allowed levels: {} to {}", levels.start(), levels.end()))?;
             Ok(Compression::Zstd { level })
         }
         ("lz4", None) => Ok(Compression::Lz4),
         ("gzip", None) => Ok(Compression::Gzip),
         ("none", None) => Ok(Compression::None),
-        _ => Err("allowed are zstd, zstd:LEVEL, lz4, gzip and none".to_owned()),
+        _ => Err("allowed: zstd, zstd:LEVEL, lz4, gzip, none".to_owned()),
     }
 }
 

@@ -48,7 +48,7 @@ fn netmask(text: &str) -> Result<Ipv4Addr, String> {
         None => text.parse().ok(),
     };
     let is_mask = |mask: &Ipv4Addr| (!mask.to_bits()).wrapping_add(1) & !mask.to_bits() == 0;
-    mask.filter(is_mask).ok_or_else(|| "a mask is 255.255.255.0, or /24".to_owned())
+    mask.filter(is_mask).ok_or_else(|| "allowed: a mask such as 255.255.255.0 or /24".to_owned())
 }
 
 /// A filter as the user wrote it.
@@ -63,9 +63,7 @@ impl FilterArgs {
     pub(crate) fn expression(&self, words: &[String]) -> Result<Option<Expression>, Failure> {
         let given = [self.filter.is_some(), self.filter_file.is_some(), !words.is_empty()];
         if given.into_iter().filter(|&given| given).count() > 1 {
-            return Err(Failure::usage(
-                "the filter is given twice: by -f, by -F and by words one excludes the others",
-            ));
+            return Err(Failure::usage("more than one filter given: use -f, -F or an expression"));
         }
         let text = match (&self.filter, &self.filter_file) {
             (Some(text), _) => text.clone(),
@@ -95,7 +93,9 @@ fn read(path: &Path) -> Result<String, Failure> {
     result.map_err(|error| {
         let failure = Failure::usage(format!("cannot read the filter in {}: {error}", path.display()));
         match path.to_str() {
-            Some("pcap" | "pcapng") if !path.exists() => failure.hint("the format of a file is --format"),
+            Some("pcap" | "pcapng") if !path.exists() => {
+                failure.hint("to select the file format, use --format")
+            }
             _ => failure,
         }
     })
@@ -160,8 +160,8 @@ mod tests {
 
     #[test]
     fn what_is_refused() {
-        assert!(expression(&["-f", "ip", "ip6"]).expect_err("twice").contains("twice"));
-        assert!(expression(&["-F", "/", "ip6"]).expect_err("twice").contains("twice"));
+        assert!(expression(&["-f", "ip", "ip6"]).expect_err("twice").contains("more than one filter"));
+        assert!(expression(&["-F", "/", "ip6"]).expect_err("twice").contains("more than one filter"));
         assert!(expression(&["-F", "/nowhere/at/all"]).expect_err("no file").contains("/nowhere/at/all"));
         assert!(expression(&["-f", "ip", "-F", "/"]).is_err());
     }

@@ -116,7 +116,7 @@ impl FromStr for Percent {
         let number = text.strip_suffix('%').unwrap_or(text);
         match number.parse() {
             Ok(percent @ 1..=99) => Ok(Self(percent)),
-            _ => Err("allowed is 1% to 99%".into()),
+            _ => Err("allowed: 1% to 99%".into()),
         }
     }
 }
@@ -131,7 +131,7 @@ impl FromStr for QueueList {
     fn from_str(text: &str) -> Result<Self, String> {
         /// Most queues; no device has more.
         const MOST: usize = 1 << 16;
-        let wrong = || format!("allowed are numbers of queues below {MOST}, such as 0-3 or 0,2,5-7");
+        let wrong = || format!("allowed: queue numbers below {MOST}, such as 0-3 or 0,2,5-7");
         let mut queues = Vec::new();
         for range in text.split(',') {
             let (first, last) = range.split_once('-').unwrap_or((range, range));
@@ -221,7 +221,7 @@ impl Crew {
                 })?;
                 Ok(work)
             });
-            let failed = |error| Failure::new(format_args!("start a thread for --handlers: {error}"));
+            let failed = |error| Failure::new(format_args!("cannot start a thread for --handlers: {error}"));
             threads.push(thread.map_err(failed)?);
         }
         Ok(Self(threads))
@@ -236,7 +236,7 @@ impl Crew {
                 Ok(Err(error)) => result = result.and_then(|()| Err(error.into())),
                 Err(_) => {
                     let what =
-                        Failure::new(format_args!("handler {number} has panicked: what it found is missing"));
+                        Failure::new(format_args!("handler {number} panicked: its results are missing"));
                     result = result.and(Err(what));
                 }
             }

@@ -78,11 +78,11 @@ fn first_up(namespace: Option<&Namespace>) -> Result<String, Failure> {
     let place = namespace.map(|namespace| format!(" in {}", namespace.name())).unwrap_or_default();
     let Some(first) = links.iter().find(|link| link.is_up() && !link.is_loopback()) else {
         let names: Vec<&str> = links.iter().map(|link| link.name.as_str()).collect();
-        let hint = format!("name one with -i, or bring one up; there are{place}: {}", names.join(", "));
-        let what = format!("find an interface{place} that is up and is not loopback: there is none");
+        let hint = format!("name one with -i, or bring one up; available{place}: {}", names.join(", "));
+        let what = format!("no interface{place} is up, except loopback");
         return Err(Failure::new(what).hint(hint));
     };
-    style::say(format_args!("no -i: taking {}, the first interface{place} that is up", first.name));
+    style::say(format_args!("no -i given: using {}, the first interface{place} that is up", first.name));
     Ok(first.name.clone())
 }
 
@@ -106,7 +106,7 @@ pub(crate) fn list(named: &[String]) -> Result<(), Failure> {
         for link in links(namespace.as_ref())? {
             lines.push(format!("{prefix}{} [{}]", link.name, describe(&link)));
         }
-        lines.push(format!("{prefix}any (all of them in one, those that come later too)"));
+        lines.push(format!("{prefix}any (all interfaces together, including later ones)"));
     }
     let mut stdout = io::stdout().lock();
     let printed = (1..)
@@ -115,7 +115,9 @@ pub(crate) fn list(named: &[String]) -> Result<(), Failure> {
     match printed.and_then(|()| stdout.flush()) {
         // The reader of the output has enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.map_err(|error| Failure::new(format_args!("write to standard output: {error}"))),
+        result => {
+            result.map_err(|error| Failure::new(format_args!("cannot write to standard output: {error}")))
+        }
     }
 }
 
@@ -140,6 +142,6 @@ fn describe(link: &Link) -> String {
 fn links(namespace: Option<&Namespace>) -> Result<Vec<Link>, Failure> {
     match namespace {
         Some(namespace) => Ok(namespace.links()?),
-        None => link::links().map_err(|error| Failure::new(format_args!("list interfaces: {error}"))),
+        None => link::links().map_err(|error| Failure::new(format_args!("cannot list interfaces: {error}"))),
     }
 }

@@ -24,8 +24,9 @@ pub(crate) struct ManualArgs {
 pub(crate) fn run(args: &ManualArgs) -> Result<(), Failure> {
     let mut weir = Cli::command();
     weir.build();
-    write_all(&weir, "weir", None, &args.dir)
-        .map_err(|error| Failure::new(format_args!("write manual pages to {}: {error}", args.dir.display())))
+    write_all(&weir, "weir", None, &args.dir).map_err(|error| {
+        Failure::new(format_args!("cannot write manual pages to {}: {error}", args.dir.display()))
+    })
 }
 
 /// Writes the page of `command`, called `name`, and those of its subcommands.

@@ -15,7 +15,7 @@ pub(crate) fn progress(quiet: bool) -> impl FnMut(Opening<'_>) {
     move |Opening { name, before, all, .. }| {
         if !quiet && told.elapsed() >= PERIOD {
             told = Instant::now();
-            style::say(format_args!("weir: opening `{name}`; {before} of {all} interfaces are open"));
+            style::say(format_args!("weir: opening `{name}` ({before} of {all} interfaces open)"));
         }
     }
 }

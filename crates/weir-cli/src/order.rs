@@ -40,14 +40,14 @@ impl OrderArgs {
     pub(crate) fn check(&self, handlers: bool, advanced: bool) -> Result<(), String> {
         match self.order {
             Some(OrderArg::Time) if handlers => {
-                Err("--order time gives all packets to one thread: leave --handlers out".to_owned())
+                Err("--order time uses one thread: omit --handlers".to_owned())
             }
             Some(OrderArg::Flow) if !advanced => Err(
-                "--order flow is for weir count --advanced: without, each queue has one handler, and is in order"
+                "--order flow requires weir count --advanced: without it, each queue has one handler and is in order anyway"
                     .to_owned(),
             ),
             order if order != Some(OrderArg::Time) && self.window.is_some() => {
-                Err("--window needs --order time".to_owned())
+                Err("--window requires --order time".to_owned())
             }
             _ => Ok(()),
         }

@@ -114,7 +114,7 @@ impl std::str::FromStr for Expected {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let wrong = || "allowed is SIZE,FLOWS,FRAMES, for instance 60,1,1000000".to_owned();
+        let wrong = || "allowed: SIZE,FLOWS,FRAMES, for instance 60,1,1000000".to_owned();
         let mut numbers = text.splitn(3, ',');
         let mut next = || numbers.next().ok_or_else(wrong);
         Ok(Self {

@@ -37,7 +37,7 @@ impl ReadyArgs {
         let take = |number| match inherited::taken(number) {
             Ok(descriptor) => Ok(File::from(descriptor)),
             Err(error) => Err(Failure::usage(format!("cannot write to --ready-fd {number}: {error}"))
-                .hint(format!("have it open: weir ... --ready-fd {number} {number}>FILE"))),
+                .hint(format!("open it in the shell: weir ... --ready-fd {number} {number}>FILE"))),
         };
         Ok(Ready { descriptor: self.ready_fd.map(take).transpose()?, manager: manager() })
     }

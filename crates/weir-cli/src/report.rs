@@ -83,7 +83,7 @@ fn targets(summary: &Summary) -> String {
     if orphans > 0 {
         let _infallible = writeln!(
             text,
-            "{} fragment{} steered without the first fragment of the datagram",
+            "{} fragment{} steered without the first fragment of their datagram",
             units::grouped(orphans),
             plural(orphans),
         );
@@ -97,14 +97,14 @@ fn handlers(summary: &Summary, paint: Paint) -> String {
     for one in &summary.handlers {
         let share = 100.0 * one.busy_seconds / summary.elapsed_seconds.max(f64::MIN_POSITIVE);
         let end = match (one.state, one.in_hand_seconds) {
-            (HandlerState::Panicked, _) => paint.red("; it panicked, and others took over its queues"),
-            (HandlerState::Left, _) => paint.yellow("; it stopped, and others took over its queues"),
+            (HandlerState::Panicked, _) => paint.red("; panicked, others took over its queues"),
+            (HandlerState::Left, _) => paint.yellow("; stopped, others took over its queues"),
             (_, Some(seconds)) if seconds > STALLED => {
-                paint.yellow(format!("; it has been stuck on one chunk for {seconds:.1} s"))
+                paint.yellow(format!("; stuck on one chunk for {seconds:.1} s"))
             }
             _ => String::new(),
         };
-        let place = one.processor.map(|cpu| format!(" on processor {cpu}")).unwrap_or_default();
+        let place = one.processor.map(|cpu| format!(" on CPU {cpu}")).unwrap_or_default();
         let (packets, chunks) = (units::grouped(one.packets), units::grouped(one.chunks));
         let helped = match one.taken_over {
             0 => String::new(),
@@ -247,7 +247,7 @@ fn table(summary: &Summary, paint: Paint) -> String {
         text.push('\n');
     }
     if idle > 0 {
-        let line = format!("({idle} queue{} without a packet)", plural(idle as u64));
+        let line = format!("({idle} queue{} without packets)", plural(idle as u64));
         let _infallible = writeln!(text, "{}", paint.dim(line));
     }
     text
@@ -287,12 +287,12 @@ fn verdict(summary: &Summary, paint: Paint) -> String {
     let mut text = format!("{verdict} ({})\n", stages(summary));
     if tally.filtered.is_none() {
         text.push_str(
-            "  filtered: unknown; the kernel does not count what classic BPF rejects (with cap_bpf, weir does)\n",
+            "  filtered: unknown; the kernel does not count packets that classic BPF rejects (with cap_bpf, weir uses eBPF, which counts them)\n",
         );
     }
     if losses.nic > 0 {
         text.push_str(
-            "  NIC: the card or its driver ran out of receive buffers; try more: ethtool -G IF rx N\n",
+            "  NIC: the card or its driver ran out of receive buffers; to add more: ethtool -G IF rx N\n",
         );
     }
     let dropped = summary.nic().dropped;
@@ -316,7 +316,7 @@ fn verdict(summary: &Summary, paint: Paint) -> String {
         );
     }
     if losses.disk > 0 {
-        text.push_str("  disk: captured packets that are not in the file\n");
+        text.push_str("  disk: packets captured, but not in the file\n");
     }
     text.push_str(&files(summary));
     text

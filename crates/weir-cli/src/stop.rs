@@ -58,8 +58,8 @@ impl Until {
     /// Runs until the number of packets or the time is reached, whichever is first, or until a signal. Signals are
     /// handled from here on.
     pub(crate) fn new(args: &UntilArgs) -> Result<Self, Failure> {
-        let signals =
-            Signals::install().map_err(|error| Failure::new(format_args!("take over signals: {error}")))?;
+        let signals = Signals::install()
+            .map_err(|error| Failure::new(format_args!("cannot install signal handlers: {error}")))?;
         Ok(Self { signals, duration: args.duration, deadline: None, budget: Budget::new(args.count) })
     }
 

@@ -35,11 +35,11 @@ const DURATION_UNITS: [(&str, u64); 7] = [
 
 /// Parses a size in bytes, the default unit.
 pub(crate) fn size(text: &str) -> Result<u64, String> {
-    const ALLOWED: &str = "allowed is a size above 0 such as 65536, 256K, 4MiB or 1GB";
+    const ALLOWED: &str = "allowed: a size above 0, such as 65536, 256K, 4MiB or 1GB";
     let (number, unit) = split(text).map_err(|what| format!("{what}; {ALLOWED}"))?;
     let factor = if unit.is_empty() { Some(1) } else { lookup(&SIZE_UNITS, unit) };
     let factor = factor.ok_or_else(|| {
-        format!("unknown unit `{unit}`; allowed are B, K or KiB, M or MiB, G or GiB (powers of 1024), KB, MB, GB (powers of 1000)")
+        format!("unknown unit `{unit}`; allowed: B, K or KiB, M or MiB, G or GiB (powers of 1024), KB, MB, GB (powers of 1000)")
     })?;
     scale(number, factor).map_err(|what| format!("{what}; {ALLOWED}"))
 }
@@ -49,7 +49,7 @@ pub(crate) fn size_with_unit(text: &str) -> Result<u64, String> {
     let bytes = size(text)?;
     if text.trim().ends_with(|c: char| c.is_ascii_digit()) {
         return Err(format!(
-            "the unit is missing, and tcpdump would read KiB, dumpcap MiB; write {0}KiB or {0}MiB",
+            "the unit is missing (tcpdump assumes KiB, dumpcap MiB); write {0}KiB or {0}MiB",
             text.trim()
         ));
     }
@@ -61,7 +61,7 @@ pub(crate) fn file_size(text: &str) -> Result<u64, String> {
     let bytes = size(text)?;
     if text.trim().ends_with(|c: char| c.is_ascii_digit()) {
         return Err(format!(
-            "the unit is missing, and tcpdump would read millions of bytes, dumpcap kB; write {0}MB or {0}KB",
+            "the unit is missing (tcpdump assumes MB, dumpcap KB); write {0}MB or {0}KB",
             text.trim()
         ));
     }
@@ -71,14 +71,14 @@ pub(crate) fn file_size(text: &str) -> Result<u64, String> {
 /// Parses a size that fits 32 bits.
 pub(crate) fn size_u32(text: &str) -> Result<u32, String> {
     let bytes = size(text)?;
-    u32::try_from(bytes).map_err(|_| "too large; allowed is less than 4GiB".to_owned())
+    u32::try_from(bytes).map_err(|_| "too large; allowed: less than 4GiB".to_owned())
 }
 
 /// Parses the size of a chunk.
 pub(crate) fn chunk_size(text: &str) -> Result<u32, String> {
     let bytes = size(text)?;
     let bytes = u32::try_from(bytes).ok().filter(|bytes| (4 << 10..=1 << 30).contains(bytes));
-    bytes.ok_or_else(|| "allowed is 4KiB to 1GiB".to_owned())
+    bytes.ok_or_else(|| "allowed: 4KiB to 1GiB".to_owned())
 }
 
 /// Parses a snap length in bytes; 0 means the maximum, as in tcpdump.
@@ -91,7 +91,7 @@ pub(crate) fn snap_len(text: &str) -> Result<u32, String> {
         Ok(bytes) => u32::try_from(bytes).ok().filter(|&bytes| bytes <= LARGEST),
         Err(_) => None,
     }
-    .ok_or_else(|| format!("allowed is 1 to {LARGEST} bytes; 0 means {LARGEST}"))
+    .ok_or_else(|| format!("allowed: 1 to {LARGEST} bytes; 0 means {LARGEST}"))
 }
 
 /// Parses a number of packets or chunks, above 0.
@@ -116,16 +116,16 @@ pub(crate) fn chunks(text: &str) -> Result<u32, String> {
 
 /// Parses a duration with a mandatory unit, because seconds and milliseconds are both common.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    const ALLOWED: &str = "allowed is a time above 0 such as 500ms, 10s, 1.5m or 1h";
+    const ALLOWED: &str = "allowed: a time above 0, such as 500ms, 10s, 1.5m or 1h";
     let (number, unit) = split(text).map_err(|what| format!("{what}; {ALLOWED}"))?;
     if unit.is_empty() {
         return Err(format!("the unit is missing; write {0}s for seconds or {0}ms", text.trim()));
     }
     let factor = lookup(&DURATION_UNITS, unit)
-        .ok_or_else(|| format!("unknown unit `{unit}`; allowed are us, ms, s, m, h, d"))?;
+        .ok_or_else(|| format!("unknown unit `{unit}`; allowed: us, ms, s, m, h, d"))?;
     let duration =
         scale(number, factor).map(Duration::from_nanos).map_err(|what| format!("{what}; {ALLOWED}"))?;
-    if duration > LONGEST { Err("too long; allowed is up to 365d".to_owned()) } else { Ok(duration) }
+    if duration > LONGEST { Err("too long; allowed: up to 365d".to_owned()) } else { Ok(duration) }
 }
 
 /// An exact decimal number: `whole + fraction / 10^digits`.

@@ -112,7 +112,7 @@ impl<'t> Lexer<'t> {
         let begin = self.at;
         if let Some(found) = address::with_colons(rest).map_err(|(message, length)| {
             Error::new(message, begin..begin + length)
-                .help("a MAC address has six parts, an IPv6 address eight, or fewer and `::`")
+                .help("a MAC address has six parts; an IPv6 address has eight, or fewer with `::`")
         })? {
             return Ok(found);
         }
@@ -130,7 +130,7 @@ impl<'t> Lexer<'t> {
             _ => {
                 let sign = SIGNS.iter().find(|(sign, _)| rest.starts_with(sign));
                 let unknown = || {
-                    let message = format!("`{}` has no meaning here", first.escape_debug());
+                    let message = format!("unexpected `{}`", first.escape_debug());
                     Error::new(message, begin..begin + first.len_utf8())
                 };
                 sign.map(|(sign, kind)| (*kind, sign.len())).ok_or_else(unknown)
@@ -162,9 +162,10 @@ impl<'t> Lexer<'t> {
         let digits = rest.bytes().skip(1).take(2).take_while(u8::is_ascii_hexdigit).count();
         match u8::from_str_radix(&rest[1..=digits], 16) {
             Ok(address) => Ok((Kind::ArcNet(address), 1 + digits)),
-            Err(_) => {
-                Err(Error::new("`$` begins an ARCNET address of one or two hex digits", self.at..self.at + 1))
-            }
+            Err(_) => Err(Error::new(
+                "expected an ARCNET address of one or two hex digits after `$`",
+                self.at..self.at + 1,
+            )),
         }
     }
 
@@ -178,7 +179,7 @@ impl<'t> Lexer<'t> {
         let name = &rest[1..];
         let name = &name[..name.find(ends).unwrap_or(name.len())];
         if name.is_empty() {
-            return Err(Error::new("a name has to follow `\\`", self.at..self.at + 1));
+            return Err(Error::new("expected a name after `\\`", self.at..self.at + 1));
         }
         Ok((Kind::Name(name), 1 + name.len()))
     }
@@ -192,7 +193,7 @@ impl<'t> Lexer<'t> {
                 let name = &rest[1..];
                 let name = &name[..name.find(ends).unwrap_or(name.len())];
                 if name.is_empty() {
-                    return Err(Error::new("the name of a set has to follow `@`", self.at..self.at + 1));
+                    return Err(Error::new("expected the name of a set after `@`", self.at..self.at + 1));
                 }
                 Some((Kind::SetName(name), 1 + name.len()))
             }
@@ -204,8 +205,8 @@ impl<'t> Lexer<'t> {
                         Some('}') => break,
                         Some(letter) => at += letter.len_utf8(),
                         None => {
-                            return Err(Error::new("the set is not closed", self.at..self.at + 1)
-                                .help("a `}` has to follow the members"));
+                            return Err(Error::new("unclosed set", self.at..self.at + 1)
+                                .help("add `}` after the last member"));
                         }
                     }
                 }
@@ -228,9 +229,9 @@ pub(crate) fn skip(text: &str, mut at: usize, dialect: Dialect) -> Result<usize,
         if rest.starts_with('#') {
             at += rest.find('\n').unwrap_or(rest.len());
         } else if let Some(comment) = rest.strip_prefix("/*") {
-            let length = comment.find("*/").ok_or_else(|| {
-                Error::new("the comment is not closed", at..at + 2).help("a `*/` has to follow")
-            })?;
+            let length = comment
+                .find("*/")
+                .ok_or_else(|| Error::new("unclosed comment", at..at + 2).help("end it with `*/`"))?;
             at += length + 4;
         } else {
             return Ok(at);
@@ -257,9 +258,11 @@ pub(crate) fn number(word: &str) -> Option<Result<u32, String>> {
         return None;
     }
     if radix == 8 && digits.bytes().any(|byte| byte > b'7') {
-        return Some(Err(format!("`{word}` begins with 0, so it is octal, but has a digit beyond 7")));
+        return Some(Err(format!(
+            "`{word}` begins with 0 and is therefore octal, but contains a digit above 7"
+        )));
     }
-    Some(u32::from_str_radix(digits, radix).map_err(|_| format!("`{word}` needs more than 32 bits")))
+    Some(u32::from_str_radix(digits, radix).map_err(|_| format!("`{word}` does not fit in 32 bits")))
 }
 
 #[cfg(test)]

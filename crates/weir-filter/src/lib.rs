@@ -137,7 +137,7 @@ impl Filter {
             alone.root = Some(ExprId(u32::try_from(alone.nodes.len() - 1).ok()?));
             let on = |link_type| can_match(&alone, &Options { link_type, others: &[], ..*options });
             let span = self.ast.terms[term as usize].span.clone();
-            let error = || Error::new("packets of this link type are never this, so none can match", span);
+            let error = || Error::new("packets of this link type can never match this", span);
             (!on(options.link_type) && on(ETHERNET)).then(error)
         })
     }

@@ -219,11 +219,11 @@ fn terms_are_told_in_english() {
             "TCP, UDP and SCTP packets whose source or destination port is in a set of 1 member",
         ),
         ("tcp[13] & 2 != 0", "packets for which tcp[13] & 2 != 0"),
-        ("vlan 5", "frames with a tag of VLAN 5"),
-        ("ether proto 0x88cc", "frames of the EtherType 0x88cc"),
+        ("vlan 5", "frames tagged with VLAN 5"),
+        ("ether proto 0x88cc", "frames with EtherType 0x88cc"),
         ("ip proto 47", "IPv4 packets that carry protocol 47"),
         ("mpls 100", "MPLS packets with the label 100"),
-        ("tunnel", "packets that carry another in a tunnel"),
+        ("tunnel", "packets that carry another packet in a tunnel"),
         ("arp", "ARP packets"),
     ] {
         let ast = parsed(text, Dialect::Weir, 1);

@@ -382,7 +382,7 @@ fn a_service_in_a_set_has_the_port_of_the_protocol_that_is_asked_for() {
     assert!(accepts(&compiled("dst port in {datagrams}", &options), &over(17, 123)));
     assert!(accepts(&compiled("udp dst port in {datagrams}", &options), &over(17, 123)));
     let error = compile("tcp port in {datagrams}", &options).expect_err("TCP has no such service");
-    assert!(error.message.contains("`datagrams` is none of ports"), "{error}");
+    assert!(error.message.contains("expected ports, not `datagrams`"), "{error}");
 }
 
 #[test]

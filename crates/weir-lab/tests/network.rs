@@ -168,7 +168,7 @@ fn root_what_the_kernel_refuses_is_told() {
     assert!(error.to_string().contains("MTU of 70000: must be from 68 to 65535"), "{error}");
     let group = [1, 0, 0, 0, 0, 1];
     let error = Network::new(Veth::default().macs(group, group)).expect_err("an address of a group");
-    assert!(error.to_string().contains("make the veth pair tx0 and rx0"), "{error}");
+    assert!(error.to_string().contains("create the veth pair tx0 and rx0"), "{error}");
     let error = Network::new(Veth::default().feature("warp", true)).expect_err("no such feature");
     assert!(error.to_string().contains("feature warp of tx0"), "{error}");
     assert!(error.to_string().contains("ethtool -k"), "{error}");

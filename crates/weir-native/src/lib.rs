@@ -60,7 +60,7 @@ pub enum Error {
     #[error("no native code for this processor: {0}")]
     Processor(String),
     /// The graph has too many nodes.
-    #[error("the filter is too large for native code: {0} questions, {MOST_NODES} at most")]
+    #[error("the filter is too large for native code: {0} tests, at most {MOST_NODES}")]
     TooLarge(usize),
     /// Cranelift could not generate the code or allocate memory for it.
     #[error("cannot make native code: {0}")]

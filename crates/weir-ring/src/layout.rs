@@ -107,10 +107,10 @@ pub enum ShapeError {
     #[error("a pool needs at least one queue")]
     NoQueues,
     /// With a single chunk nothing can be captured while it is being read.
-    #[error("{0} chunks a queue are too few: one is read while another is filled, so 2 is the least")]
+    #[error("{0} per queue is too few chunks: one is read while another is filled, so the minimum is 2")]
     TooFewChunks(u32),
     /// Chunk size outside of what an offset can hold.
-    #[error("a chunk of {0} bytes is out of range: 4 KiB to 1 GiB")]
+    #[error("a chunk size of {0} bytes is out of range: 4 KiB to 1 GiB")]
     ChunkSize(u32),
     /// The product is more than the kernel's 32-bit indices reach.
     #[error("{queues} queues of {chunks} chunks are too many")]

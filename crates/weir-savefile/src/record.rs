@@ -226,19 +226,19 @@ pub struct Malformed {
 #[non_exhaustive]
 pub enum Reason {
     /// The bytes end before the block does.
-    #[error("it is cut short")]
+    #[error("it is truncated")]
     Cut,
     /// A block of another type.
-    #[error("block type {0:#x} is no packet")]
+    #[error("block type {0:#x} is not a packet")]
     Kind(u32),
     /// The block length is not a multiple of four, or too small for a record.
-    #[error("no record has {0} bytes")]
+    #[error("a record cannot be {0} bytes long")]
     Length(u32),
     /// The packet is longer than the block.
     #[error("a packet of {0} bytes does not fit in it")]
     Captured(u32),
     /// The two block lengths differ.
-    #[error("it ends with length {0}, which is not the length that it begins with")]
+    #[error("its trailing length, {0}, differs from its leading length")]
     Tail(u32),
     /// An option is longer than the block, or its length is invalid for its code.
     #[error("its options are damaged")]

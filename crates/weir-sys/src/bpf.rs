@@ -154,7 +154,7 @@ impl XdpLink {
         match self.0.update(program) {
             // It is off: nothing meets it.
             Err(error) if error.raw_os_error() == Some(libc::ENOLINK) => Ok(()),
-            other => other.map_err(|error| CallError::new("exchange XDP program", error)),
+            other => other.map_err(|error| CallError::new("replace XDP program", error)),
         }
     }
 

@@ -73,16 +73,17 @@ impl Clsact {
         let failed = |what: &str, error| {
             CallError::new(format!("attach tc filters to interface {ifindex}: {what}"), error)
         };
-        let inherited = sweep(ifindex).map_err(|error| failed("take off what another has left", error))?;
+        let inherited =
+            sweep(ifindex).map_err(|error| failed("remove filters that another process left", error))?;
         let mut attempt = 0;
         loop {
             let ask = |error| CallError::new(format!("list the tc filters of interface {ifindex}"), error);
             let there = discipline_of(ifindex).map_err(ask)?;
             let mark = Mark::new(inherited || there.is_none());
             let plan = Plan::new([ingress, egress], ifindex, there.as_deref(), mark)?;
-            let alive = mark.hold().map_err(|error| failed("answer for the filters", error))?;
+            let alive = mark.hold().map_err(|error| failed("mark the filters as in use", error))?;
             let (guard, outcome) =
-                Guard::start(plan, &alive).map_err(|error| failed("start a guard", error))?;
+                Guard::start(plan, &alive).map_err(|error| failed("start a guard process", error))?;
             let Outcome { step, errno } = outcome;
             attempt += 1;
             match errno {
@@ -144,7 +145,7 @@ impl Plan {
         let ask = |error| CallError::new(format!("list the tc filters of interface {ifindex}"), error);
         if egress.is_some() && there == Some("ingress") {
             let what = format!(
-                "attach tc filters to interface {ifindex}: its `ingress` discipline has no filters for what is sent"
+                "attach tc filters to interface {ifindex}: its `ingress` qdisc has no egress filters"
             );
             return Err(CallError::new(what, Errno::BUSY));
         }

@@ -4,7 +4,7 @@ use std::io;
 
 /// A kernel call that failed: what was tried, on what, and the kernel's answer.
 #[derive(Debug, thiserror::Error)]
-#[error("{operation}: {source}")]
+#[error("cannot {operation}: {source}")]
 pub struct CallError {
     /// What was tried and on which object, for instance `bind packet socket to eth0`.
     pub operation: String,

@@ -45,7 +45,7 @@ const NEWEST: ABI = ABI::V6;
 ///
 /// The kernel has landlock, and refuses.
 pub fn restrict(files: &Files) -> Result<Enforced, CallError> {
-    enforce(files).map_err(|error| CallError::new("restrict by landlock", io::Error::other(error)))
+    enforce(files).map_err(|error| CallError::new("restrict access with Landlock", io::Error::other(error)))
 }
 
 fn enforce(files: &Files) -> Result<Enforced, Box<dyn Error + Send + Sync>> {

@@ -194,7 +194,7 @@ impl Libpcap {
         // SAFETY: the pointer is to `length` instructions.
         let valid = unsafe { (self.validate)(instructions.as_ptr(), length) };
         if valid == 0 {
-            return Err("libpcap does not hold the program for valid".to_owned());
+            return Err("libpcap rejects the program".to_owned());
         }
         Ok(Program { instructions })
     }

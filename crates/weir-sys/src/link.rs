@@ -176,7 +176,8 @@ pub fn set_promiscuous(index: u32, on: bool) -> Result<(), CallError> {
     header[4..8].copy_from_slice(&index.to_ne_bytes());
     header[8..12].copy_from_slice(&(if on { IFF_PROMISC } else { 0 }).to_ne_bytes());
     header[12..16].copy_from_slice(&IFF_PROMISC.to_ne_bytes());
-    let what = if on { "make interface promiscuous" } else { "end promiscuous mode of interface" };
+    let what =
+        if on { "enable promiscuous mode on interface" } else { "disable promiscuous mode on interface" };
     ask(ROUTE, &Request::new(RTM_NEWLINK, 0, &header), RTM_NEWLINK, |_| {})
         .map_err(|error| CallError::new(format!("{what} {index}"), error))
 }

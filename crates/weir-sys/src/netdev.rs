@@ -85,7 +85,7 @@ const NETDEV_A_DEV_XDP_RX_METADATA_FEATURES: u16 = 5;
 ///
 /// What the netlink socket says.
 pub fn xdp_abilities() -> Result<Option<Vec<XdpAbilities>>, CallError> {
-    let failed = |error| CallError::new("ask for XDP abilities (generic netlink, family netdev)", error);
+    let failed = |error| CallError::new("query XDP features (generic netlink, family netdev)", error);
     let request = Request::new(GENL_ID_CTRL, 0, &[CTRL_CMD_GETFAMILY, 1, 0, 0])
         .attribute(CTRL_ATTR_FAMILY_NAME, b"netdev\0");
     let mut family = None;

@@ -26,7 +26,7 @@ use crate::netlink::{self, Request};
 ///
 /// No free descriptor; `ENOPROTOOPT` on an older kernel.
 pub fn cookie() -> Result<u64, CallError> {
-    let failed = |error| CallError::new("ask for the number of a network namespace", error);
+    let failed = |error| CallError::new("get the number of a network namespace", error);
     let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
     let socket = socket.map_err(|error| failed(error.into()))?;
     let (mut cookie, mut length) = (0_u64, 8);
@@ -63,7 +63,7 @@ impl NetNs {
         on_new_thread(|| {
             // SAFETY: CLONE_NEWNET unshares no file descriptors and no memory: nothing that safe code relies on.
             unsafe { unshare_unsafe(UnshareFlags::NEWNET) }
-                .map_err(|error| CallError::new("make a network namespace", error))?;
+                .map_err(|error| CallError::new("create a network namespace", error))?;
             Self::current()
         })
         .map_err(|error| CallError::new("start a thread for a network namespace", error))?
@@ -128,7 +128,7 @@ impl NetNs {
     /// What `fstat(2)` says.
     pub fn identity(&self) -> Result<(u64, u64), CallError> {
         let status = rustix::fs::fstat(&self.fd)
-            .map_err(|error| CallError::new("look at a network namespace", error))?;
+            .map_err(|error| CallError::new("inspect a network namespace", error))?;
         Ok((status.st_dev, status.st_ino))
     }
 
@@ -155,7 +155,7 @@ impl NetNs {
     ///
     /// Panics where no thread can be started or it may not enter the namespace, which needs `CAP_SYS_ADMIN`.
     pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
-        self.inside(work).expect("entering a network namespace needs CAP_SYS_ADMIN")
+        self.inside(work).expect("entering a network namespace requires CAP_SYS_ADMIN")
     }
 
     /// Starts a program inside the namespace, with a `/sys` of its own that shows the namespace's devices (what was

@@ -67,8 +67,9 @@ impl Promiscuous {
             mr_alen: 0,
             mr_address: [0; 8],
         };
-        set(&self.socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request)
-            .map_err(|error| CallError::new(format!("set interface {interface} promiscuous"), error))
+        set(&self.socket, libc::SOL_PACKET, libc::PACKET_ADD_MEMBERSHIP, &request).map_err(|error| {
+            CallError::new(format!("enable promiscuous mode on interface {interface}"), error)
+        })
     }
 }
 
@@ -150,7 +151,7 @@ impl PacketRing {
         let version = i32::try_from(libc::tpacket_versions::TPACKET_V3 as u32).expect("a small number");
         option(libc::PACKET_VERSION, version, "choose TPACKET_V3 for a packet socket")?;
         if options.traffic == Traffic::Received || options.is_loopback() && options.traffic == Traffic::Both {
-            option(libc::PACKET_IGNORE_OUTGOING, 1, "leave outgoing packets out (PACKET_IGNORE_OUTGOING)")?;
+            option(libc::PACKET_IGNORE_OUTGOING, 1, "exclude outgoing packets (PACKET_IGNORE_OUTGOING)")?;
         }
         put(&socket, options, program)?;
         let request = libc::tpacket_req3 {
@@ -165,7 +166,7 @@ impl PacketRing {
         };
         set(&socket, libc::SOL_PACKET, libc::PACKET_RX_RING, &request).map_err(|error| {
             let (blocks, bytes) = (options.blocks, options.block_bytes);
-            CallError::new(format!("make a packet ring of {blocks} blocks of {bytes} bytes"), error)
+            CallError::new(format!("create a packet ring of {blocks} blocks of {bytes} bytes"), error)
         })?;
         let ring = Ring::map(&socket, options.blocks, options.block_bytes)
             .map_err(|error| CallError::new("map the packet ring", error))?;

@@ -77,14 +77,14 @@ pub fn keep_only_as(user: Option<&User>, kept: Capabilities) -> Result<(), CallE
                 // Of a newer kernel than this one, or dropped before.
                 Err(Errno::INVAL) | Ok(false) => {}
                 _ => remove_capability_from_bounding_set(capability)
-                    .map_err(|error| CallError::new("drop from the capability bounding set", error))?,
+                    .map_err(|error| CallError::new("drop capabilities from the bounding set", error))?,
             }
         }
     }
     clear_ambient_capability_set().map_err(|error| CallError::new("clear ambient capabilities", error))?;
     if let Some(user) = user {
         set_keep_capabilities(true)
-            .map_err(|error| CallError::new("keep capabilities while the user changes", error))?;
+            .map_err(|error| CallError::new("keep capabilities while changing the user", error))?;
         user.switch_to()?;
     }
     set(CapabilitySets {

@@ -28,7 +28,7 @@ impl RawSender {
         let ifindex = i32::try_from(ifindex).expect("the kernel numbers interfaces with positive ints");
         // Protocol 0: no packet is received.
         let socket = socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None)
-            .map_err(|error| CallError::new("open a packet socket (needs CAP_NET_RAW)", error))?;
+            .map_err(|error| CallError::new("open a packet socket (requires CAP_NET_RAW)", error))?;
         let address = libc::sockaddr_ll {
             sll_family: PACKET,
             sll_protocol: 0,

@@ -27,7 +27,7 @@ impl Tap {
     /// `EPERM` without `CAP_NET_ADMIN`, `ENOENT` without the driver, `EBUSY` where the name is taken.
     pub fn create(name: &str) -> Result<Self, CallError> {
         const PATH: &str = "/dev/net/tun";
-        let failed = |error| CallError::new(format!("make the tap interface {name}"), error);
+        let failed = |error| CallError::new(format!("create the tap interface {name}"), error);
         // Who does not wait has its frames met by XDP in the driver (`tun_can_build_skb`).
         let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(PATH);
         let file = file.map_err(failed)?;

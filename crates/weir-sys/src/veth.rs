@@ -98,6 +98,6 @@ pub fn create_ends(end: &End<'_>, other: &End<'_>) -> Result<(), CallError> {
         let wish =
             [end.mtu.map(|mtu| format!("mtu {mtu}")), end.queues.map(|number| format!("{number} queues"))];
         let wish: String = wish.into_iter().flatten().map(|wish| format!(", {wish}")).collect();
-        CallError::new(format!("make the veth pair {} and {}{wish}", end.name, other.name), error)
+        CallError::new(format!("create the veth pair {} and {}{wish}", end.name, other.name), error)
     })
 }

@@ -14,7 +14,7 @@ pub(crate) struct EventBell {
 impl EventBell {
     pub(crate) fn new() -> Result<Self, CallError> {
         let fd = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|error| CallError::new("make an event descriptor", error))?;
+            .map_err(|error| CallError::new("create an event descriptor", error))?;
         Ok(Self { fd })
     }
 

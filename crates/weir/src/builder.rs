@@ -192,17 +192,17 @@ impl Settings {
             && window > LONGEST_WINDOW
         {
             let longest = LONGEST_WINDOW.as_secs();
-            return Err(Error::Options(format!("packets can be held back for {longest} s at most")));
+            return Err(Error::Options(format!("packets can be held back for at most {longest} s")));
         }
         if self.by_time.is_some() && self.timestamps == Timestamps::None {
-            return Err(Error::Options("sorting by time needs timestamps".into()));
+            return Err(Error::Options("sorting by time requires timestamps".into()));
         }
         if self.pool.chunks.is_some() && self.pool.memory.is_some() {
             let why = "choose either a number of chunks or a total amount of memory";
             return Err(Error::Options(why.into()));
         }
         if self.snap_len == 0 {
-            return Err(Error::Options("a snap length of 0 keeps nothing: 1 is the least".into()));
+            return Err(Error::Options("the snap length must be at least 1".into()));
         }
         self.steering.iter().try_for_each(Steering::check)?;
         Ok(self)
@@ -389,10 +389,10 @@ impl Builder {
     pub(crate) fn into_settings(self) -> Result<Settings, Error> {
         match self {
             Self { interfaces, .. } if !interfaces.is_empty() => {
-                Err(Error::Options("the copy of what is forwarded has its interfaces from that".into()))
+                Err(Error::Options("a copy of forwarded packets cannot choose its own interfaces".into()))
             }
             Self { settings: Settings { filter: Some(_), .. }, .. } => {
-                Err(Error::Options("the copy of what is forwarded has its filter from that".into()))
+                Err(Error::Options("a copy of forwarded packets cannot have its own filter".into()))
             }
             Self { settings, .. } => settings.checked(),
         }

@@ -202,11 +202,10 @@ impl Capture {
     /// The plan does not fit the queues; handlers were requested before; or the watcher thread cannot be started.
     pub fn handlers(&mut self, plan: &Plan) -> Result<Vec<Handler>, Error> {
         if self.crew.is_some() {
-            return Err(Error::Options("the queues have been given to handlers before".into()));
+            return Err(Error::Options("the queues already belong to handlers".into()));
         }
         if self.merge.is_some() {
-            let why =
-                "packets in the order of time are for one thread: ask for no handlers, or no order of time";
+            let why = "sorting by time takes one thread: choose either handlers or sorting";
             return Err(Error::Options(why.into()));
         }
         let targets = self.interfaces.iter().find_map(|interface| interface.targets);
@@ -467,5 +466,5 @@ fn check_beside(one: &Wanted, other: &Wanted) -> Result<(), Error> {
     }
     let (any, named) = if one.is_any() { (one, other) } else { (other, one) };
     let (any, named) = (any.label(), named.label());
-    Err(Error::Options(format!("`{named}` is in `{any}` already: name one of the two")))
+    Err(Error::Options(format!("`{any}` already includes `{named}`: name only one of them")))
 }

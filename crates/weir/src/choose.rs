@@ -28,10 +28,10 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
                 refused("`any` cannot take packets away from the host")
             }
             SourceChoice::Auto | SourceChoice::AfPacket if settings.segment => {
-                refused("--segment needs a named interface")
+                refused("--segment requires a named interface")
             }
             SourceChoice::Auto | SourceChoice::AfPacket if settings.steering.is_some() => {
-                refused("--steer needs a named interface")
+                refused("--steer requires a named interface")
             }
             SourceChoice::Auto => opener.af_packet(ANY.to_owned()),
             SourceChoice::AfPacket => opener.af_packet(asked()),
@@ -170,7 +170,7 @@ impl Opener<'_> {
         if first == Fit::Xdp {
             match self.xdp(true, why.clone()) {
                 Err(error) if self.settings.mode == Mode::Pass && !is_final(&error) => {
-                    why = format!("xdp would fit ({why}), but: {}", first_line(&error));
+                    why = format!("xdp would fit ({why}), but failed: {}", first_line(&error));
                     warnings.extend(slower("xdp", &error));
                 }
                 other => return other,
@@ -178,9 +178,9 @@ impl Opener<'_> {
         }
         let opened = match self.tc(why.clone()) {
             Err(error) if !self.settings.segment && self.settings.steering.is_none() && !is_final(&error) => {
-                let but = if first == Fit::Xdp { "tc" } else { "tc would fit" };
+                let but = if first == Fit::Xdp { "tc" } else { "tc would fit, but" };
                 warnings.extend(slower("tc", &error));
-                self.af_packet(format!("{why}; {but}, but: {}", first_line(&error)))
+                self.af_packet(format!("{why}; {but} failed: {}", first_line(&error)))
             }
             other => other,
         };
@@ -327,9 +327,12 @@ fn prefer(device: &Device, settings: &Settings) -> (Fit, String) {
         );
         return (Fit::Tc, why);
     } else if settings.direction == Direction::In {
-        (Fit::Xdp, "it has no address and no bridge: a capture port")
+        (Fit::Xdp, "it has no address and is not bridged: a capture port")
     } else {
-        (Fit::Xdp, "it has no address and no bridge: a capture port, whose received packets are captured")
+        (
+            Fit::Xdp,
+            "it has no address and is not bridged: a capture port, whose received packets are captured",
+        )
     };
     (fit, why.to_owned())
 }
@@ -341,7 +344,8 @@ fn slower(source: &str, error: &Error) -> Option<String> {
     let refused = matches!(error, Error::Load { .. } | Error::Privilege { .. } | Error::FilterRefused { .. });
     let mend = error.hint().filter(|_| matches!(error, Error::Privilege { .. }));
     let mend = mend.unwrap_or_else(|| "see weir doctor".to_owned());
-    refused.then(|| format!("slower than possible, without source {source}: {}; {mend}", first_line(error)))
+    refused
+        .then(|| format!("slower than it could be, as source {source} failed: {}; {mend}", first_line(error)))
 }
 
 /// Returns the error without the kernel's messages.

@@ -54,7 +54,7 @@ pub enum Error {
         mend: String,
     },
     /// The process lacks privileges.
-    #[error("{operation}: permission denied")]
+    #[error("cannot {operation}: permission denied")]
     Privilege {
         /// What was attempted, on which interface.
         operation: String,
@@ -118,7 +118,7 @@ pub enum Error {
     Shape(#[from] ShapeError),
     /// There is not enough memory.
     #[error(
-        "cannot capture on {what}: it needs {}, but {} is available, of which {} is kept in reserve",
+        "cannot capture on {what}: {} is needed, but {} is available, of which {} is kept in reserve",
         binary(*.asked), binary(*.available), binary(*.reserve)
     )]
     Memory {
@@ -135,7 +135,7 @@ pub enum Error {
     },
     /// Even with the smallest pools, the capture needs more memory than it may use.
     #[error(
-        "cannot capture on {what}: it needs at least {}, but the capture may use only {}",
+        "cannot capture on {what}: at least {} is needed, but the capture may use only {}",
         binary(*.least), binary(*.budget)
     )]
     Budget {
@@ -149,7 +149,7 @@ pub enum Error {
         fit: String,
     },
     /// The last handler has stopped while the capture continues.
-    #[error("all handlers have stopped, and nothing takes packets")]
+    #[error("all handlers have stopped, so nothing processes packets")]
     NoHandlers,
     /// The kernel rejected a program.
     #[error("interface `{name}`: {source}")]
@@ -176,11 +176,11 @@ pub enum Error {
 fn had_it(back: &[String], kept: &[String]) -> String {
     let mut text = String::new();
     if !back.is_empty() {
-        text = format!("; {} had it briefly; the previous filter is in force again", back.join(", "));
+        text = format!("; {} ran it briefly; the previous filter is active again", back.join(", "));
     }
     if !kept.is_empty() {
         text += &format!(
-            "; it stays in force where the previous filter could not be restored ({})",
+            "; it stays active where the previous filter could not be restored ({})",
             kept.join(", ")
         );
     }
@@ -207,7 +207,7 @@ impl Error {
             Self::NoSuchInterface { nearest, others, .. } => {
                 let meant =
                     nearest.as_ref().map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
-                Some(format!("{meant}there are: {}", others.join(", ")))
+                Some(format!("{meant}available: {}", others.join(", ")))
             }
             Self::InterfaceTwice { .. } => {
                 Some("name each interface once; all of its queues are captured".into())
@@ -232,7 +232,7 @@ impl Error {
             Self::Load { source, .. } if source.is_memory() => {
                 Some("try fewer or smaller chunks (--chunks, --chunk-size)".into())
             }
-            Self::Load { .. } => Some("--source af_packet needs no eBPF".into()),
+            Self::Load { .. } => Some("use --source af_packet, which needs no eBPF".into()),
             _ => None,
         }
     }
@@ -249,9 +249,9 @@ mod tests {
             let source = Box::new(Error::Options("no".into()));
             Error::FilterPutBack { back: owned(back), kept: owned(kept), source }.to_string()
         };
-        let back = "no; eth0, eth1 had it briefly; the previous filter is in force again";
+        let back = "no; eth0, eth1 ran it briefly; the previous filter is active again";
         assert_eq!(error(&["eth0", "eth1"], &[]), back);
-        let kept = "no; it stays in force where the previous filter could not be restored (eth0: no memory)";
+        let kept = "no; it stays active where the previous filter could not be restored (eth0: no memory)";
         assert_eq!(error(&[], &["eth0: no memory"]), kept);
     }
 

@@ -46,7 +46,7 @@ impl fmt::Display for Event {
             Change::NoCarrier => {
                 write!(f, "{name} has no carrier: nothing arrives until the cable is connected")
             }
-            Change::Carrier => write!(f, "{name} has a carrier"),
+            Change::Carrier => write!(f, "{name} has carrier again"),
             Change::Renamed { to } => write!(f, "{name} was renamed to {to}; weir keeps calling it {name}"),
             Change::Gone => write!(f, "{name} is gone; captured packets are kept"),
         }

@@ -453,7 +453,7 @@ mod tests {
         let all = interfaces(60, 2);
         assert_eq!(shares(&all, asked(32 * MIB), memory).expect("enough").len(), 60);
         let error = shares(&all, asked(64 * MIB), memory).expect_err("too much");
-        let said = "cannot capture on 60 interfaces: it needs 7.9 GiB, but 6 GiB is available, of which 1.5 GiB is kept in reserve";
+        let said = "cannot capture on 60 interfaces: 7.9 GiB is needed, but 6 GiB is available, of which 1.5 GiB is kept in reserve";
         assert_eq!((error.to_string().as_str(), error.hint().as_deref()), (said, Some("try -B 32MiB")));
         // It fits, and the next size does not.
         assert!(shares(&all, asked(4 * MIB), machine(GIB, GIB)).is_ok());
@@ -471,7 +471,7 @@ mod tests {
         let sizes = shares(&all, of(200 * MIB), memory).expect("enough");
         assert!(taken(&all, &sizes) <= 200 * MIB);
         let error = shares(&all, of(64 * MIB), memory).expect_err("too little");
-        let said = "cannot capture on 60 interfaces: it needs at least 123.7 MiB, but the capture may use only 64 MiB";
+        let said = "cannot capture on 60 interfaces: at least 123.7 MiB is needed, but the capture may use only 64 MiB";
         assert_eq!(
             (error.to_string().as_str(), error.hint().as_deref()),
             (said, Some("try --memory 124MiB"))

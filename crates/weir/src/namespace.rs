@@ -161,8 +161,8 @@ fn path_of(name: &str) -> Result<PathBuf, Error> {
     found.ok_or_else(|| {
         let known = names();
         let known = match known.as_slice() {
-            [] => "`ip netns add` makes one".to_owned(),
-            names => format!("there are: {}", names.join(", ")),
+            [] => "create one with `ip netns add`".to_owned(),
+            names => format!("available: {}", names.join(", ")),
         };
         Error::Namespace {
             name: name.to_owned(),
@@ -187,7 +187,7 @@ fn refused(name: &str, path: &Path, error: CallError) -> Error {
     let (what, mend) = match Errno::from_raw_os_error(error.errno()) {
         Errno::ACCESS | Errno::PERM => {
             return Error::Privilege {
-                operation: format!("look at network namespace `{name}`"),
+                operation: format!("inspect network namespace `{name}`"),
                 needs: TO_LOOK,
             };
         }
@@ -197,7 +197,7 @@ fn refused(name: &str, path: &Path, error: CallError) -> Error {
         Errno::NOENT => (format!("no such file: {name}"), "`lsns -t net -n` lists namespaces"),
         Errno::INVAL => (
             format!("{} is not a network namespace", path.display()),
-            "such files are /run/netns/NAME and /proc/PID/ns/net",
+            "use a file such as /run/netns/NAME or /proc/PID/ns/net",
         ),
         _ => return error.into(),
     };

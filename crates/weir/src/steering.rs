@@ -45,7 +45,7 @@ impl Steering {
         if (1..=MOST_TARGETS).contains(&targets) {
             return Ok(());
         }
-        Err(Error::Options(format!("steering to {targets} targets: there can be 1 to {MOST_TARGETS}")))
+        Err(Error::Options(format!("cannot steer to {targets} targets: 1 to {MOST_TARGETS} are possible")))
     }
 
     /// Converts the settings for the programs.

@@ -111,7 +111,7 @@ pub(crate) struct CaptureArgs {
     #[arg(hide_short_help = true, long, requires = "write", help_heading = "Output file")]
     micro: bool,
 
-    /// Write out each batch at once so that readers of the file or pipe see it.
+    /// Flush packets as they arrive, for readers of the file or pipe.
     #[arg(short = 'U', long, requires = "write", help_heading = "Output file")]
     pub(crate) packet_buffered: bool,
 
@@ -130,11 +130,11 @@ pub(crate) struct CaptureArgs {
 
     /// Print the final summary as one JSON object.
     ///
-    /// It goes to standard output, or to standard error with `-w -`.
+    /// The object goes to standard output, or to standard error with `-w -`.
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 
-    /// Print only errors, losses and the four closing lines.
+    /// Print only errors, losses and the final packet counts.
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
 
@@ -153,11 +153,11 @@ impl CaptureArgs {
     pub(crate) fn check(&self) -> Result<(), String> {
         if self.micro && self.format == FormatArg::Pcapng {
             return Err(
-                "--micro needs --format pcap: pcapng files of weir always have nanoseconds".to_owned()
+                "--micro requires --format pcap: weir's pcapng files always have nanoseconds".to_owned()
             );
         }
         if self.comment.is_some() && self.format == FormatArg::Pcap {
-            return Err("--comment needs pcapng: a pcap file has no place for one".to_owned());
+            return Err("--comment requires pcapng: pcap files cannot store comments".to_owned());
         }
         self.order.check(false, false)?;
         self.files.check(self.write.as_deref())

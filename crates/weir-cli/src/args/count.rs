@@ -68,7 +68,7 @@ pub(crate) struct CountArgs {
     #[arg(long, help_heading = "Output")]
     pub(crate) json: bool,
 
-    /// Print only errors, losses and the four closing lines (and the JSON summary).
+    /// Print only errors, losses and the final packet counts (and the JSON summary).
     #[arg(short, long, help_heading = "Output")]
     pub(crate) quiet: bool,
 
@@ -80,7 +80,7 @@ pub(crate) struct CountArgs {
     #[arg(long, hide = true)]
     pub(crate) touch: bool,
 
-    /// For measurements: prove the lab's traffic whole, SIZE,FLOWS,FRAMES of it.
+    /// For measurements: verify the test traffic, given as SIZE,FLOWS,FRAMES.
     #[arg(long, hide = true, value_name = "SIZE,FLOWS,FRAMES", conflicts_with_all = ["touch", "handlers"])]
     pub(crate) verify: Option<Expected>,
 }

@@ -49,7 +49,7 @@ pub(crate) struct OriginArgs {
     #[arg(long, value_enum, default_value_t)]
     mode: ModeArg,
 
-    /// With --mode exclusive, cut off this host's own addresses if need be.
+    /// With --mode exclusive, allow cutting off this host's own addresses.
     #[arg(hide_short_help = true, long)]
     force: bool,
 

@@ -39,13 +39,15 @@ pub(crate) struct PoolArgs {
 
     /// Deliver packets once SIZE bytes are waiting.
     ///
-    /// Default with --read-timeout: 16KiB. Without either option, delivery adapts to the load.
+    /// Default with --read-timeout: 16KiB. Without either option: 256KiB with -w, unless -U is given; otherwise
+    /// delivery adapts to the load.
     #[arg(hide_short_help = true, long, value_name = "SIZE", value_parser = units::size_u32, allow_hyphen_values = true)]
     min_bytes: Option<u32>,
 
     /// Deliver packets no later than TIME after the first of them.
     ///
-    /// Default with --min-bytes: 1s. Without either option, delivery adapts to the load.
+    /// Default with --min-bytes: 1s. Without either option: 200ms with -w, unless -U is given; otherwise delivery
+    /// adapts to the load.
     #[arg(hide_short_help = true, long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true)]
     read_timeout: Option<Duration>,
 

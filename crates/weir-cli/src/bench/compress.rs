@@ -90,7 +90,7 @@ struct Report {
 pub(super) fn run(args: &CompressArgs) -> Result<(), Failure> {
     let json = create(args.json.as_deref())?;
     if super::program::find(Some("zstd")).is_none() {
-        return Err(Failure::new("find zstd, which judges the files: it is not installed")
+        return Err(Failure::new("cannot find zstd, which checks the files: it is not installed")
             .hint("apt-get install zstd"));
     }
     let machine = Machine::describe(&args.dir);
@@ -101,7 +101,7 @@ pub(super) fn run(args: &CompressArgs) -> Result<(), Failure> {
     for (round, size) in turns {
         let sample = Turn { lab: &lab, args, size: usize::from(size) }.sample(round)?;
         style::say(format_args!(
-            "[{round}] {size:>4} B  tcpdump holds {}pps; compressed at that rate: {} of {} lost, {:.0} % of the bytes  {}",
+            "[{round}] {size:>4} B  tcpdump sustains {}pps; compressed at that rate: {} of {} lost, {:.0} % of the bytes  {}",
             units::scaled(sample.rate),
             units::grouped(sample.lost),
             units::grouped(sample.packets),
@@ -118,7 +118,7 @@ pub(super) fn run(args: &CompressArgs) -> Result<(), Failure> {
         report.bars.push(Bar::worst(name, Some(size), 0.0, "packets", Spread::of(lost)));
     }
     let mut stdout = io::stdout().lock();
-    let printed = write!(stdout, "\nWhat has to be reached\n{}", table(&bar_rows(&report.bars)));
+    let printed = write!(stdout, "\nTargets\n{}", table(&bar_rows(&report.bars)));
     printed.and_then(|()| stdout.flush()).map_err(failed("write to standard output"))?;
     if let Some((path, file)) = json {
         save(path, file, &serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?)?;
@@ -146,7 +146,7 @@ impl Turn<'_> {
     fn sample(&self, round: u32) -> Result<Sample, Failure> {
         let rate = self.rate_of_tcpdump()?;
         let written = self.write(&compress(), Some(rate))?;
-        let length = written.file.as_file().metadata().map_err(failed("look at the file"))?.len();
+        let length = written.file.as_file().metadata().map_err(failed("inspect the file"))?.len();
         Ok(Sample {
             size: self.size,
             round,
@@ -168,7 +168,7 @@ impl Turn<'_> {
             }
             let slower = written.rate.min(rate.unwrap_or(f64::INFINITY)) * SLOWER;
             if slower < SLOWEST {
-                return Err(Failure::new("find a rate that tcpdump holds without loss: there is none"));
+                return Err(Failure::new("tcpdump loses packets at every rate tried"));
             }
             rate = Some(slower);
         }
@@ -178,7 +178,7 @@ impl Turn<'_> {
     fn write(&self, program: &Program, rate: Option<f64>) -> Result<Written, Failure> {
         let dir = &self.args.dir;
         let file = NamedTempFile::with_prefix_in("weir-bench-", dir);
-        let file = file.map_err(failed(format_args!("make a file in {}", dir.display())))?;
+        let file = file.map_err(failed(format_args!("create a file in {}", dir.display())))?;
         let reader = program.start(&self.lab.pair().rx, Some(file.path()))?;
         let (traffic, generator) = self.lab.generator(self.size)?;
         let mut generator = match rate {
@@ -226,5 +226,5 @@ fn problem(written: &Written) -> io::Result<Option<String>> {
         return Ok(Some(format!("{} packets in the file instead of {kept}", witness.packets)));
     }
     let whole = written.lost > 0 || witness == Witness::of(&written.traffic, 0..kept);
-    Ok((!whole).then(|| "bytes or order are wrong".to_owned()))
+    Ok((!whole).then(|| "wrong bytes or order".to_owned()))
 }

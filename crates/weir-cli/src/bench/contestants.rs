@@ -86,7 +86,7 @@ pub(super) fn all() -> Vec<Contestant> {
 /// A contestant's name, for the command line.
 pub(super) fn name(text: &str) -> Result<String, String> {
     let names: Vec<&str> = all().iter().map(|contestant| contestant.name).collect();
-    if names.contains(&text) { Ok(text.to_owned()) } else { Err(format!("there are: {}", names.join(", "))) }
+    if names.contains(&text) { Ok(text.to_owned()) } else { Err(format!("available: {}", names.join(", "))) }
 }
 
 /// weir's library in a process that reads all of each packet. For each of two queues 64 MiB; a packet socket has one.

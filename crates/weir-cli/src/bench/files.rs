@@ -256,7 +256,7 @@ pub(super) fn run(args: &ReadArgs) -> Result<(), Failure> {
     let json = create(args.json.as_deref())?;
     let machine = Machine::describe(&args.dir);
     style::say(format_args!("{machine}"));
-    let files = Files::make(&args.dir, args.packets).map_err(failed("make the capture files"))?;
+    let files = Files::make(&args.dir, args.packets).map_err(failed("create the capture files"))?;
     let mut report = Report {
         machine,
         packets: args.packets,
@@ -364,7 +364,8 @@ impl Files {
         let out = self.path("out");
         let _absent = fs::remove_file(&out);
         let start = Instant::now();
-        let output = self.command(contestant)?.output().map_err(failed(contestant.name))?;
+        let output =
+            self.command(contestant)?.output().map_err(failed(format_args!("run {}", contestant.name)))?;
         let seconds = start.elapsed().as_secs_f64();
         let problem = if output.status.success() {
             let [stdout, stderr] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
@@ -382,16 +383,16 @@ impl Files {
                 let (taken, left) = if all { (self.packets, 0) } else { (0, self.packets) };
                 let wanted =
                     format!("{} packets ({} filtered out)", units::grouped(taken), units::grouped(left));
-                (!stderr.contains(&wanted)).then(|| format!("it says: {}", stderr.trim()))
+                (!stderr.contains(&wanted)).then(|| format!("reported: {}", stderr.trim()))
             }
             Answer::Status => None,
             Answer::Number => {
                 let counted = stdout.split_whitespace().next().and_then(|word| word.parse::<u64>().ok());
-                (counted != Some(self.packets)).then(|| format!("it says: {}", stdout.trim()))
+                (counted != Some(self.packets)).then(|| format!("reported: {}", stdout.trim()))
             }
             Answer::File => match witness(out) {
                 Ok(witness) if witness == self.expected => None,
-                Ok(witness) => Some(format!("{} packets, or not the same bytes", witness.packets)),
+                Ok(witness) => Some(format!("{} packets, or different bytes", witness.packets)),
                 Err(error) => Some(error.to_string()),
             },
         }
@@ -399,7 +400,7 @@ impl Files {
 
     /// The most memory that counting the packets of a long file takes.
     fn memory(&self) -> Result<u64, Failure> {
-        self.write_pcap(LONG, "long").map_err(failed("make the long file"))?;
+        self.write_pcap(LONG, "long").map_err(failed("create the long file"))?;
         let mut command = Command::new(super::program::find(None).unwrap_or_default());
         command.args(["read", "--count"]).arg(self.path("long")).stdin(Stdio::null());
         command.stdout(Stdio::null()).stderr(Stdio::null());
@@ -524,7 +525,7 @@ impl Report {
         }
         let mut stdout = io::stdout().lock();
         writeln!(stdout, "\n{} packets of {SIZE} bytes\n{}", units::grouped(self.packets), table(&rows))?;
-        write!(stdout, "What has to be reached\n{}", table(&bar_rows(&self.bars)))?;
+        write!(stdout, "Targets\n{}", table(&bar_rows(&self.bars)))?;
         stdout.flush()
     }
 }

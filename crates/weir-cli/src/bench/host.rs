@@ -106,12 +106,12 @@ pub(super) fn run(args: &HostArgs) -> Result<(), Failure> {
     style::say(format_args!("{machine}"));
     for (program, package) in [("iperf3", "iperf3"), ("tcpdump", "tcpdump")] {
         if super::program::find(Some(program)).is_none() {
-            return Err(Failure::new(format_args!("find {program}: it is not installed"))
+            return Err(Failure::new(format_args!("cannot find {program}: it is not installed"))
                 .hint(format!("apt-get install {package}")));
         }
     }
     let network = Network::new(Veth::default().queues(2).ipv4());
-    let network = network.map_err(|error| failed("make a private network")(error).hint("it takes root"))?;
+    let network = network.map_err(|error| failed("create a private network")(error).hint("run as root"))?;
     let mut report = Report {
         machine,
         rounds: args.rounds,
@@ -123,7 +123,7 @@ pub(super) fn run(args: &HostArgs) -> Result<(), Failure> {
     for (round, contestant) in turns {
         let sample = sample(&network, contestant, round, args.duration)?;
         style::say(format_args!(
-            "[{round}] {contestant:<14} {:>5.0} ns a packet sent  TCP out {}bit/s  in {}bit/s  {}",
+            "[{round}] {contestant:<14} {:>5.0} ns per packet sent  TCP out {}bit/s  in {}bit/s  {}",
             sample.sent_ns,
             units::scaled(sample.tcp_sent),
             units::scaled(sample.tcp_received),
@@ -194,7 +194,7 @@ fn send(network: &Network, time: Duration) -> Result<Sent, Failure> {
         let sending = scope.spawn(|| {
             let mut only = CpuSet::new();
             only.set(SENDER_CPU);
-            sched_setaffinity(None, &only).map_err(failed("run on one processor"))?;
+            sched_setaffinity(None, &only).map_err(failed("pin to one processor"))?;
             let (start, before) = (Instant::now(), thread_time());
             let mut packets = 0;
             while start.elapsed() < time {
@@ -232,7 +232,7 @@ fn tcp(network: &Network, time: Duration, receives: bool) -> Result<f64, Failure
         // The server may not listen yet.
         if start.elapsed() > PATIENCE {
             let error = report["error"].as_str().unwrap_or("no result");
-            return Err(Failure::new(format_args!("measure TCP with iperf3: {error}")));
+            return Err(Failure::new(format_args!("cannot measure TCP with iperf3: {error}")));
         }
         thread::sleep(Duration::from_millis(20));
     }
@@ -302,7 +302,7 @@ impl Report {
 
     fn print(&self) -> io::Result<()> {
         let head =
-            ["", "ns a packet sent", "min..max", "TCP out Gbit/s", "min..max", "TCP in Gbit/s", "min..max"];
+            ["", "ns per packet sent", "min..max", "TCP out Gbit/s", "min..max", "TCP in Gbit/s", "min..max"];
         let mut rows = vec![head.map(str::to_owned).to_vec()];
         for contestant in CONTESTANTS {
             let turns = || self.samples.iter().filter(|sample| sample.contestant == contestant);
@@ -319,7 +319,7 @@ impl Report {
             rows.push(row);
         }
         let mut stdout = io::stdout().lock();
-        write!(stdout, "\n{}\nWhat has to be reached\n{}", table(&rows), table(&bar_rows(&self.bars)))?;
+        write!(stdout, "\n{}\nTargets\n{}", table(&rows), table(&bar_rows(&self.bars)))?;
         stdout.flush()
     }
 }

@@ -78,11 +78,11 @@ enum What {
     Forward(forward::ForwardArgs),
     /// Compare what weir and tcpdump cost a busy host.
     Host(host::HostArgs),
-    /// Compare handlers that help one another with theory: losses, throughput, hand-over, bursts.
+    /// Compare cooperating handlers with theory: losses, throughput, hand-over, bursts.
     Queues(queues::QueuesArgs),
     /// Compare reading and rewriting capture files with tcpdump, tshark and editcap.
     Read(files::ReadArgs),
-    /// Measure what steering adds to the XDP program.
+    /// Measure what steering costs in the XDP program.
     Steer(steer::SteerArgs),
     /// One compilation, which measures itself.
     #[command(hide = true)]
@@ -110,7 +110,7 @@ struct CaptureArgs {
     #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(60..=1514))]
     sizes: Option<Vec<u16>>,
 
-    /// Run only these contestants, and no other kinds of trials.
+    /// Run only these contestants, and no other trials.
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = contestants::name)]
     only: Vec<String>,
 
@@ -149,15 +149,15 @@ pub(crate) fn run(args: &BenchArgs) -> Result<(), Failure> {
     }
 }
 
-/// `{what}: {error}`, for `map_err`.
+/// `cannot {what}: {error}`, for `map_err`.
 fn failed<E: Display>(what: impl Display) -> impl FnOnce(E) -> Failure {
-    move |error| Failure::new(format_args!("{what}: {error}"))
+    move |error| Failure::new(format_args!("cannot {what}: {error}"))
 }
 
 fn capture(args: &CaptureArgs) -> Result<(), Failure> {
     if thread::available_parallelism().is_ok_and(|processors| processors.get() < 2) {
         return Err(Failure::new(
-            "measuring takes two processors: one for the kernel's half, one for the reader's",
+            "measuring requires two processors: one for the kernel's part, one for the reader",
         ));
     }
     // Better now than after all measurements.
@@ -201,7 +201,7 @@ fn believable(wrong: usize) -> Result<(), Failure> {
     if wrong == 0 {
         return Ok(());
     }
-    Err(Failure::new(format_args!("{wrong} measurements are wrong, see above")))
+    Err(Failure::new(format_args!("wrong measurements: {wrong}; see above")))
 }
 
 fn create(path: Option<&Path>) -> Result<Option<(&Path, File)>, Failure> {

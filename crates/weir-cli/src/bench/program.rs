@@ -82,7 +82,7 @@ impl Program {
     /// Starts it, and waits until it captures.
     pub(super) fn start(&self, port: &Port, file: Option<&Path>) -> Result<Reader, Failure> {
         let name = self.name.unwrap_or("weir");
-        let path = self.path().ok_or_else(|| Failure::new(format_args!("find {name}")))?;
+        let path = self.path().ok_or_else(|| Failure::new(format_args!("cannot find {name}")))?;
         let mut command = Command::new("taskset");
         command.args(["-c", &READER_CPU.to_string()]).arg(path);
         for &argument in &self.arguments {
@@ -94,7 +94,7 @@ impl Program {
         }
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child =
-            port.netns.spawn(&mut command).map_err(failed(format_args!("start {name} by taskset")))?;
+            port.netns.spawn(&mut command).map_err(failed(format_args!("start {name} with taskset")))?;
         let stdout = Words::from(child.stdout.take().expect("a pipe was asked for"));
         let stderr = Words::from(child.stderr.take().expect("a pipe was asked for"));
         let mut reader = Reader { name, child, stdout, stderr, program: self.clone() };
@@ -184,7 +184,7 @@ impl Reader {
                 quiet_since = start.elapsed();
             }
             if start.elapsed() > PATIENCE {
-                return Err(self.too_slow("take what had arrived"));
+                return Err(self.too_slow("read the remaining packets"));
             }
         }
         Ok(busy)
@@ -210,8 +210,7 @@ impl Reader {
             return Err(Failure::new(format_args!("{} ended ({status}): {}", self.name, stderr.trim())));
         }
         let counts = (self.program.parse)(&stdout, &stderr);
-        let unclear =
-            || Failure::new(format_args!("{} said something unexpected: {stdout}{stderr}", self.name));
+        let unclear = || Failure::new(format_args!("unexpected output of {}: {stdout}{stderr}", self.name));
         counts.ok_or_else(unclear)
     }
 }

@@ -63,7 +63,7 @@ pub(super) struct Pool {
 
 /// Captures until SIGINT, reading every byte.
 pub(super) fn run(args: &ReceiveArgs) -> Result<(), Failure> {
-    let signals = Signals::install().map_err(failed("take over signals"))?;
+    let signals = Signals::install().map_err(failed("install signal handlers"))?;
     let builder = args.origin.builder(&interfaces::chosen(&args.origin)?, Timestamps::Kernel);
     let mut capture = args.pool.apply(builder, Delivery::Adaptive).open()?;
     style::say(format_args!("ready"));
@@ -92,14 +92,14 @@ pub(super) fn run_af_xdp(args: &AfXdpArgs) -> Result<(), Failure> {
     const FRAMES: u32 = 1 << 16;
     /// Packets whose frames go back at once.
     const BATCH: u32 = 256;
-    let signals = Signals::install().map_err(failed("take over signals"))?;
+    let signals = Signals::install().map_err(failed("install signal handlers"))?;
     let links = link::links().map_err(failed("list interfaces"))?;
     let port = links.iter().find(|link| link.name == args.interface);
-    let port = port.ok_or_else(|| Failure::new(format_args!("find {}", args.interface)))?;
+    let port = port.ok_or_else(|| Failure::new(format_args!("cannot find {}", args.interface)))?;
     let redirect = Redirect::load(port.rx_queues, false).map_err(failed("load the AF_XDP program"))?;
     let options =
         UmemOptions { frames: FRAMES, frame_size: FrameSize::TwoKib, zero_copy: false, segments: false };
-    let umem = Umem::new(options).map_err(failed("make room for packets"))?;
+    let umem = Umem::new(options).map_err(failed("allocate packet memory"))?;
     let mut socket = XskSocket::bind(&umem, port.index, args.queue, XskOptions { receive: FRAMES, send: 0 })
         .map_err(failed("open an AF_XDP socket"))?;
     let mut frames = Vec::new();
@@ -113,12 +113,12 @@ pub(super) fn run_af_xdp(args: &AfXdpArgs) -> Result<(), Failure> {
         // Some may have found no room in the fill ring: the kernel shows packets before it shows that it took frames.
         let seen = frames.len();
         if socket.receive(&umem, BATCH, &mut frames) == 0 {
-            socket.wake().map_err(failed("ask for packets"))?;
+            socket.wake().map_err(failed("request packets"))?;
         }
         frames[seen..].iter().for_each(|frame| witness.take(frame.bytes()));
         socket.refill(&mut frames);
     }
-    let loss = socket.loss().map_err(failed("ask what was lost"))?;
+    let loss = socket.loss().map_err(failed("read the loss counters"))?;
     let lost = loss.dropped + loss.ring_full;
     let (captured, errors) = (witness.packets, socket.counts().refused);
     print(&Received { captured, lost, errors, queues: Vec::new(), witness: Some(witness) })

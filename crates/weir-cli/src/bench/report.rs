@@ -119,7 +119,7 @@ impl Report {
             let _infallible = writeln!(text, "\n{size}-byte frames");
             text.push_str(&table(&self.rows(size)));
         }
-        text.push_str("\nWhat has to be reached\n");
+        text.push_str("\nTargets\n");
         text.push_str(&table(&bar_rows(&self.bars)));
         let mut stdout = io::stdout().lock();
         stdout.write_all(text.as_bytes())?;
@@ -165,7 +165,10 @@ impl Report {
     pub(super) fn verdict(&self) -> Result<(), Failure> {
         let met = self.bars.iter().filter(|bar| bar.met == Some(true)).count();
         let judged = self.bars.iter().filter(|bar| bar.met.is_some()).count();
-        style::say(format_args!("\n{met} of {judged} bars met, {} not measured", self.bars.len() - judged));
+        style::say(format_args!(
+            "\n{met} of {judged} targets met, {} not measured",
+            self.bars.len() - judged
+        ));
         let problems = self.samples.iter().filter(|sample| !sample.problems.is_empty()).count();
         let trials = self.trials.as_ref();
         let burst = trials.and_then(|trials| trials.burst).is_some_and(|burst| !burst.verified);
@@ -184,6 +187,6 @@ impl Report {
             style::say(format_args!("{what}: {message}"));
         }
         let faults = self.faults.len();
-        Err(Failure::new(format_args!("{wrong} measurements are wrong and {faults} have failed, see above")))
+        Err(Failure::new(format_args!("wrong measurements: {wrong}, failed: {faults}; see above")))
     }
 }

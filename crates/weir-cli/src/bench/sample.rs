@@ -98,7 +98,7 @@ pub(super) struct Sample {
 
 impl Limits {
     pub(super) fn new(duration: Duration, dir: &Path) -> Result<Self, Failure> {
-        let about = rustix::fs::statvfs(dir).map_err(failed(format_args!("look at {}", dir.display())))?;
+        let about = rustix::fs::statvfs(dir).map_err(failed(format_args!("inspect {}", dir.display())))?;
         let room = about.f_bavail.saturating_mul(about.f_frsize);
         Ok(Self { duration, dir: dir.to_owned(), file: LONGEST_FILE.min(room / 2) })
     }
@@ -119,7 +119,7 @@ impl Lab {
         let ends = Veth::default().queues(QUEUES).macs([2, 0x77, 1, 0, 0, 1], [2, 0x77, 1, 0, 0, 2]);
         let network = Network::new(ends);
         let network =
-            network.map_err(|error| failed("make a private network")(error).hint("it takes root"))?;
+            network.map_err(|error| failed("create a private network")(error).hint("run as root"))?;
         Ok(Self { network, ksoftirqd: ksoftirqd(GENERATOR_CPU) })
     }
 
@@ -158,7 +158,7 @@ impl Lab {
         let delivered = counts.map_or(stack, |counts| counts.delivered);
         let mut problems = Vec::new();
         if stack != due {
-            problems.push(format!("the stack has got {stack} packets instead of {due}"));
+            problems.push(format!("the stack got {stack} packets instead of {due}"));
         }
         if delivered > accepted {
             problems.push(format!("{delivered} packets delivered of {accepted} sent"));
@@ -205,7 +205,7 @@ impl Lab {
             Way::Program(program) => {
                 let make = || NamedTempFile::with_prefix_in("weir-bench-", &limits.dir);
                 let file = program.writes().then(make).transpose();
-                let file = file.map_err(failed(format_args!("make a file in {}", limits.dir.display())))?;
+                let file = file.map_err(failed(format_args!("create a file in {}", limits.dir.display())))?;
                 let reader = program.start(port, file.as_ref().map(NamedTempFile::path))?;
                 // The reader has it open. Without a name nothing is left of it, whatever happens.
                 Ok(Receiver::Reader { reader, file: file.map(NamedTempFile::into_file) })
@@ -219,7 +219,10 @@ impl Lab {
         let warm_up = generator.send_for(limits.duration / WARM_UP).map_err(failed("send"))?;
         let frames = limits.frames(size, &warm_up, writes);
         if frames == 0 {
-            return Err(Failure::new(format_args!("write to {}: too little room", limits.dir.display())));
+            return Err(Failure::new(format_args!(
+                "cannot write to {}: too little space",
+                limits.dir.display()
+            )));
         }
         let before = self.softirq_time();
         let timed = generator.send(frames).map_err(failed("send"))?;
@@ -244,7 +247,7 @@ impl Lab {
         ip.args(["-json", "-s", "-s", "link", "show", &self.pair().rx.name]).stdout(Stdio::piped());
         let output =
             self.network.rx().spawn(&mut ip).and_then(Child::wait_with_output).map_err(failed("run ip"))?;
-        let links: Value = serde_json::from_slice(&output.stdout).map_err(failed("read what ip says"))?;
+        let links: Value = serde_json::from_slice(&output.stdout).map_err(failed("read the output of ip"))?;
         // Absent as long as it is zero.
         Ok(links.pointer("/0/stats64/rx/otherhost").and_then(Value::as_u64).unwrap_or(0))
     }
@@ -288,7 +291,7 @@ impl Sent {
         }
         let expected = Witness::of(&self.traffic, all);
         if *witness != expected {
-            problems.push(format!("bytes or order are wrong: {witness:?} instead of {expected:?}"));
+            problems.push(format!("wrong bytes or order: {witness:?} instead of {expected:?}"));
         }
         *witness == expected
     }
@@ -335,7 +338,7 @@ impl Receiver {
             Self::Reader { reader, file: None } => reader.finish().map(Some),
             Self::Reader { reader, file: Some(file) } => {
                 let counts = reader.finish()?;
-                let witness = read(file).map_err(failed("read the file that was written"))?;
+                let witness = read(file).map_err(failed("read the file written"))?;
                 Ok(Some(Counts { witness: Some(witness), ..counts }))
             }
         }
@@ -361,7 +364,7 @@ impl fmt::Display for Sample {
             write!(f, "  {}", paint.red(format_args!("{} lost ({share:.1} %)", units::grouped(self.lost))))?;
         }
         if self.refused > 0 {
-            write!(f, "  {} not taken by the interface", units::grouped(self.refused))?;
+            write!(f, "  {} not accepted by the interface", units::grouped(self.refused))?;
         }
         if self.behind_seconds > self.seconds / 10.0 {
             write!(f, "  reader {:.2} s behind at the end", self.behind_seconds)?;

@@ -66,7 +66,8 @@ impl<R: Read> Packets<R> {
     /// Reads the rest of a block of which `read` bytes are read.
     fn fill(&mut self, length: u32, read: usize) -> io::Result<()> {
         let rest = usize::try_from(length).ok().and_then(|length| length.checked_sub(read));
-        let rest = rest.filter(|&rest| rest <= LONGEST).ok_or_else(|| broken("a block has a wild length"))?;
+        let rest =
+            rest.filter(|&rest| rest <= LONGEST).ok_or_else(|| broken("a block has an invalid length"))?;
         self.block.resize(rest, 0);
         self.input.read_exact(&mut self.block)
     }

@@ -104,7 +104,7 @@ pub(super) fn run(lab: &Lab, quick: bool, report: &mut Report) {
     let result = host(lab).map(|host| {
         trials.host = Some(host);
         let (missed, packets) = (units::grouped(host.missed()), units::grouped(host.packets));
-        format!("{missed} of {packets} packets to this host not seen by its stack{}", wrong(host.verified))
+        format!("{missed} of {packets} packets to this host did not reach its stack{}", wrong(host.verified))
     });
     keep("host", result);
     for _ in 0..starts {
@@ -128,17 +128,14 @@ pub(super) fn run(lab: &Lab, quick: bool, report: &mut Report) {
 }
 
 fn wrong(verified: bool) -> String {
-    if verified { String::new() } else { format!(", {}", style::stderr().red("bytes or order are wrong")) }
+    if verified { String::new() } else { format!(", {}", style::stderr().red("wrong bytes or order")) }
 }
 
 /// All frames, or an error that says that the measurement has to be made again.
 fn send(generator: &mut Generator, frames: u64) -> Result<SendReport, Failure> {
     let sent = generator.send(frames).map_err(failed("send"))?;
     if sent.refused > 0 {
-        return Err(Failure::new(format_args!(
-            "the interface did not take {} of {frames} frames",
-            sent.refused
-        )));
+        return Err(Failure::new(format_args!("the interface rejected {} of {frames} frames", sent.refused)));
     }
     Ok(sent)
 }
@@ -201,10 +198,10 @@ fn first_packet(lab: &Lab) -> Result<Duration, Failure> {
         Ok(first)
     });
     let status = capture.wait().map_err(failed("wait for weir capture"))?;
-    match time.map_err(failed("read what weir capture writes"))? {
+    match time.map_err(failed("read the output of weir capture"))? {
         Some(time) if status.success() => Ok(time),
         Some(_) => Err(Failure::new(format_args!("weir capture ended: {status}"))),
-        None => Err(Failure::new("weir capture has seen no packet")),
+        None => Err(Failure::new("weir capture saw no packet")),
     }
 }
 
@@ -258,5 +255,5 @@ fn idle(lab: &Lab, rest: Duration) -> Result<Idle, Failure> {
 fn pin(cpu: u32) -> Result<(), Failure> {
     let mut only = CpuSet::new();
     only.set(usize::try_from(cpu).expect("a small number"));
-    sched_setaffinity(None, &only).map_err(failed(format_args!("run on processor {cpu}")))
+    sched_setaffinity(None, &only).map_err(failed(format_args!("pin to processor {cpu}")))
 }

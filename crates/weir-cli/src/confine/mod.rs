@@ -196,8 +196,8 @@ pub(crate) fn confine(needs: &Needs, user: Option<&User>) -> Result<Confinement,
     };
     match landlock {
         Level::Full => {}
-        Level::Partial => weaknesses.push("this kernel knows a part of landlock only".to_owned()),
-        Level::None => weaknesses.push("this kernel has no landlock, or it is switched off".to_owned()),
+        Level::Partial => weaknesses.push("this kernel supports Landlock only in part".to_owned()),
+        Level::None => weaknesses.push("this kernel has no Landlock, or it is disabled".to_owned()),
     }
     let system_calls = match calls::allow_only(needs.calls) {
         Ok(number) => Some(number),
@@ -208,7 +208,7 @@ pub(crate) fn confine(needs: &Needs, user: Option<&User>) -> Result<Confinement,
     };
     let privileged = privileged_threads(kept);
     if privileged > 0 {
-        weaknesses.push(format!("{privileged} threads were there before, and keep their capabilities"));
+        weaknesses.push(format!("threads that existed before and keep their capabilities: {privileged}"));
     }
     Ok(Confinement {
         capabilities: kept.iter_names().map(|(name, _)| name).collect(),
@@ -233,7 +233,8 @@ pub(crate) fn for_programs(needs: &Needs, user: Option<&User>) -> Result<Capabil
 }
 
 fn refused(error: impl fmt::Display) -> Failure {
-    Failure::new(format_args!("confine weir: {error}")).hint("--no-confine runs it with all privileges")
+    Failure::new(format_args!("cannot sandbox weir: {error}"))
+        .hint("--no-confine runs it with full privileges")
 }
 
 /// Returns `CAP_DAC_OVERRIDE` if files cannot be created in their directory without it: root writes where only another
@@ -277,8 +278,8 @@ pub(crate) fn say(confinement: Option<&Confinement>) {
 impl fmt::Display for Confinement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let capabilities = match self.capabilities.as_slice() {
-            [] => "no capability".to_owned(),
-            kept => format!("no capability but {}", kept.join(", ")),
+            [] => "no capabilities".to_owned(),
+            kept => format!("no capabilities except {}", kept.join(", ")),
         };
         write!(f, "confined: {capabilities}, no new privileges")?;
         if let Some(user) = &self.user {
@@ -286,7 +287,7 @@ impl fmt::Display for Confinement {
         }
         if self.landlock != Level::None {
             match self.written.as_slice() {
-                [] => write!(f, "; writes no file")?,
+                [] => write!(f, "; writes no files")?,
                 places => {
                     let places: Vec<String> =
                         places.iter().map(|place| place.display().to_string()).collect();

@@ -39,13 +39,11 @@ impl UserArgs {
     pub(crate) fn find(&self) -> Result<Become, Failure> {
         let Some(name) = &self.relinquish_privileges else { return own() };
         let found = User::find(name).map_err(|error| Failure::new(format_args!("-Z {name}: {error}")))?;
-        let unknown = || {
-            Failure::usage(format!("-Z {name}: no such user"))
-                .hint("getent passwd lists those that there are")
-        };
+        let unknown =
+            || Failure::usage(format!("-Z {name}: no such user")).hint("`getent passwd` lists users");
         let user = found.ok_or_else(unknown)?;
         Ok(if user.uid == 0 && rustix::process::geteuid().is_root() {
-            Become::Nobody(Some("it is user 0, as requested"))
+            Become::Nobody(Some("runs as root, as requested"))
         } else {
             Become::Asked(user)
         })
@@ -55,7 +53,7 @@ impl UserArgs {
     pub(super) fn switch_to(user: &User) -> Result<(), Failure> {
         user.switch_to().map_err(|error| {
             Failure::new(format_args!("-Z {}: {error}", user.name))
-                .hint("changing the user takes root, or CAP_SETUID and CAP_SETGID")
+                .hint("changing the user requires root, or CAP_SETUID and CAP_SETGID")
         })
     }
 }
@@ -69,7 +67,7 @@ fn own() -> Result<Become, Failure> {
     let known = |name| User::find(name).ok().flatten();
     let found = || known(OWN).or_else(User::passing).or_else(|| known(LAST));
     let found = may.then(found).flatten();
-    Ok(found.map_or(Become::Nobody(Some("it stays user 0: it cannot become another")), Become::Own))
+    Ok(found.map_or(Become::Nobody(Some("runs as root: it cannot change its user")), Become::Own))
 }
 
 impl Become {

@@ -102,7 +102,7 @@ enum ChangeArg {
 
 #[derive(Debug, Args)]
 struct TargetArgs {
-    /// Capture to talk to, by process ID or socket; default: the only one running.
+    /// Capture to query or change, by process ID or socket; default: the only one running.
     #[arg(short, long, value_name = "PID|PATH")]
     target: Option<String>,
 }
@@ -139,7 +139,7 @@ fn list() -> Result<(), Failure> {
             Ok(Answer::About(about)) => {
                 let About { process, command, interfaces, filter, file } = about;
                 let filter = filter.map(|filter| format!(", filter `{filter}`")).unwrap_or_default();
-                let file = file.map(|file| format!(", into {file}")).unwrap_or_default();
+                let file = file.map(|file| format!(", writing {file}")).unwrap_or_default();
                 let line = format!("{process}  {command} on {}{filter}{file}  {path}", interfaces.join(", "));
                 text.push_str(&style::visible(&line));
                 text.push('\n');
@@ -204,7 +204,7 @@ fn exchange(target: &TargetArgs, filter: Option<&Filter>, json: bool) -> Result<
     let asks = |place: &&Place| matches!(place.kind, PlaceKind::Process);
     for place in places.iter().filter(asks).filter(|_| filter.is_some()) {
         style::say(format_args!(
-            "{}: {} interprets the new filter in the process, which is slower than a filter given at the start",
+            "{}: {} runs the new filter in the process, interpreted; a filter given at the start would be faster",
             style::stderr().yellow("note"),
             place.seat.name
         ));
@@ -214,7 +214,7 @@ fn exchange(target: &TargetArgs, filter: Option<&Filter>, json: bool) -> Result<
         |filter| format!("filter `{}`", filter.label()),
     );
     style::say(format_args!(
-        "{now}: in force in {} us, {:.1} ms in all",
+        "{now}: in force after {} us, {:.1} ms in total",
         nanoseconds.div_ceil(1000),
         whole.as_secs_f64() * 1000.0
     ));
@@ -255,11 +255,11 @@ fn set(target: &TargetArgs, name: &str, change: SetChange, text: &str) -> Result
         if chosen.len() == there {
             let names = if names.is_empty() { "none".to_owned() } else { names.join(", ") };
             let failure = Failure::new(format_args!(
-                "on {} the filter has no set `{name}` that can change while it runs (there: {names}); those of a filter \
-                 in classic BPF or in the process itself never can",
+                "the filter on {} has no set `{name}` that can be changed while it runs (changeable: \
+                 {names}); sets of filters in classic BPF or in the process cannot be changed",
                 seat.name
             ));
-            return Err(failure.hint("exchange the whole filter: weir ctl filter EXPRESSION"));
+            return Err(failure.hint("to replace the whole filter: weir ctl filter EXPRESSION"));
         }
     }
     let read = |set: LiveSet| Ok((set.label.members(text, &SystemNames::new())?, set));
@@ -274,8 +274,9 @@ fn set(target: &TargetArgs, name: &str, change: SetChange, text: &str) -> Result
         Err(error) => {
             capture.note(Ask::ChangedInPart { why: error.to_string() })?;
             Err(Failure::from(error).hint(format!(
-                "some of its members may have changed, and `weir ctl set {name} replace` makes them what they should be; \
-                 in the kernel a set that changes has room for 100 000, those included that a replacement takes out"
+                "some members may have changed; to correct the set, use `weir ctl set {name} replace`; a \
+                 changeable set in the kernel holds 100 000 members, including those that a replacement \
+                 removes"
             )))
         }
     }
@@ -333,18 +334,19 @@ impl TargetArgs {
                 let paths = socket::directories();
                 let mut paths = paths.iter().map(|directory| socket::of_process(directory, process));
                 paths.find(|path| path.exists()).ok_or_else(|| {
-                    Failure::new(format_args!("process {process} does not capture, or takes no questions"))
-                        .hint("weir ctl list")
+                    Failure::new(format_args!("process {process} does not capture, or has no control socket"))
+                        .hint("to list captures: weir ctl list")
                 })?
             }
         };
         Capture::connect(&path).map_err(|error| {
-            let failure = Failure::new(format_args!("ask the capture at {}: {error}", path.display()));
+            let failure =
+                Failure::new(format_args!("cannot connect to the capture at {}: {error}", path.display()));
             match error.kind() {
                 io::ErrorKind::PermissionDenied => {
-                    failure.hint("it answers its own user, its --control-group, and root")
+                    failure.hint("only its own user, its --control-group and root may query it")
                 }
-                _ => failure.hint("weir ctl list"),
+                _ => failure.hint("to list captures: weir ctl list"),
             }
         })
     }
@@ -356,8 +358,8 @@ fn the_only_one() -> Result<Capture, Failure> {
         (None, _) => Err(Failure::new("no running capture accepts control connections")),
         (Some(capture), 0) => Ok(capture),
         (Some(_), others) => {
-            Err(Failure::usage(format!("{} captures run: say which by --target", others + 1))
-                .hint("weir ctl list"))
+            Err(Failure::usage(format!("{} captures are running: choose one with --target", others + 1))
+                .hint("to list captures: weir ctl list"))
         }
     }
 }
@@ -413,33 +415,33 @@ impl Capture {
 
     fn send(&self, ask: Ask, beside: &[BorrowedFd<'_>]) -> Result<(), Failure> {
         wire::send(&self.stream, &Request { version: VERSION, ask }, beside)
-            .map_err(|error| Failure::new(format_args!("ask the capture: {error}")))
+            .map_err(|error| Failure::new(format_args!("cannot send to the capture: {error}")))
     }
 
     fn receive(&self) -> Result<(Answer, Vec<OwnedFd>), Failure> {
         let received = wire::receive(&self.stream).map_err(|error| match error.kind() {
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                Failure::new("the capture has not answered for some seconds")
-                    .hint("it was stopped, or somebody else is changing its filter: try again")
+                Failure::new("the capture did not answer within a few seconds")
+                    .hint("it is stopped, or somebody else is changing its filter: try again")
             }
-            _ => Failure::new(format_args!("hear the capture's answer: {error}")),
+            _ => Failure::new(format_args!("cannot receive the capture's answer: {error}")),
         })?;
         received.ok_or_else(|| {
-            Failure::new("the capture does not answer")
-                .hint("it answers its own user, its --control-group, and root")
+            Failure::new("the capture did not answer")
+                .hint("only its own user, its --control-group and root may query it")
         })
     }
 }
 
 fn unexpected(answer: &Answer) -> Failure {
     match answer {
-        Answer::Refused { why } => Failure::new(format_args!("the capture refuses: {}", style::visible(why))),
-        other => Failure::new(format_args!("an answer to another question: {other:?}")),
+        Answer::Refused { why } => Failure::new(format_args!("the capture refused: {}", style::visible(why))),
+        other => Failure::new(format_args!("unexpected answer: {other:?}")),
     }
 }
 
 fn print(text: &[u8]) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     let printed = stdout.write_all(text).and_then(|()| stdout.flush());
-    printed.map_err(|error| Failure::new(format_args!("write to standard output: {error}")))
+    printed.map_err(|error| Failure::new(format_args!("cannot write to standard output: {error}")))
 }

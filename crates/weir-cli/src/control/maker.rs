@@ -88,7 +88,7 @@ impl Maker {
         let mut held = self.stream.lock().unwrap_or_else(PoisonError::into_inner);
         let stream = held
             .as_ref()
-            .ok_or("cannot make the filter: weir-programs, which does, has stopped answering; ask as root")?;
+            .ok_or("cannot build the filter: the helper process weir-programs has stopped answering; try again as root")?;
         let asked = || {
             stream.set_read_timeout(Some(PATIENCE))?;
             stream.set_write_timeout(Some(PATIENCE))?;
@@ -97,13 +97,13 @@ impl Maker {
         };
         asked().unwrap_or_else(|error| {
             *held = None;
-            Err(format!("cannot make the filter: weir-programs, which does, has not answered: {error}"))
+            Err(format!("cannot build the filter: the helper process weir-programs did not answer: {error}"))
         })
     }
 }
 
 fn not_started(why: &dyn Display) -> Failure {
-    Failure::new(format_args!("cannot start the process that makes filters for --control-group: {why}"))
+    Failure::new(format_args!("cannot start the process that builds filters for --control-group: {why}"))
 }
 
 /// Receives a complete answer.
@@ -133,7 +133,7 @@ fn work(stream: &UnixStream) {
     while let Ok(Some((filter, _))) = wire::receive::<Box<serde_json::value::RawValue>>(stream) {
         let made = match apart(LIMITS, |socket| make(&places, filter.get(), &socket.into())) {
             Ok(process) => pass_on(&process, stream),
-            Err(error) => wire::send(stream, &Said::Refused(format!("start a process: {error}")), &[]),
+            Err(error) => wire::send(stream, &Said::Refused(format!("cannot start a process: {error}")), &[]),
         };
         if made.is_err() {
             return;
@@ -157,8 +157,8 @@ fn places(stream: &UnixStream) -> Option<Vec<Place>> {
 /// Builds the programs of one filter and sends them.
 fn make(places: &[Place], filter: &str, to: &UnixStream) {
     let made = || -> Result<Vec<Program>, String> {
-        let filter: PortableFilter = serde_json::from_str(filter)
-            .map_err(|error| format!("a filter that it does not know: {error}"))?;
+        let filter: PortableFilter =
+            serde_json::from_str(filter).map_err(|error| format!("unknown kind of filter: {error}"))?;
         let filter = Filter::from(filter);
         Place::make_all(places, Some(&filter)).map_err(|error| error.to_string())
     };
@@ -181,7 +181,7 @@ fn pass_on(process: &Forked, to: &UnixStream) -> io::Result<()> {
         Ok(Err(why)) => return wire::send(to, &Said::Refused(why), &[]),
         Err(_) => {
             let why = format!(
-                "cannot make this filter: it takes more than {} s or {} MiB; try a shorter one",
+                "cannot build this filter: it takes more than {} s or {} MiB; try a shorter one",
                 LIMITS.seconds,
                 LIMITS.memory >> 20
             );

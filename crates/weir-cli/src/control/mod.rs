@@ -74,7 +74,7 @@ impl ControlArgs {
                 Err((path, error)) => {
                     let why = style::visible(&cannot(&path, error));
                     style::say(format_args!(
-                        "{}: no control socket: {why}; `weir ctl` cannot ask this one (--control PATH chooses a place, --no-control does without)",
+                        "{}: no control socket: {why}; `weir ctl` cannot reach this capture (choose another place with --control PATH, or use --no-control)",
                         style::stderr().yellow("warning")
                     ));
                     return Ok(None);
@@ -93,7 +93,8 @@ impl ControlArgs {
 /// Returns the ID of a group.
 fn group_of(name: &str) -> Result<u32, Failure> {
     let found = weir_sys::user::group(name).map_err(Failure::new)?;
-    found.ok_or_else(|| Failure::usage(format!("there is no group `{name}`")).hint("getent group lists them"))
+    found
+        .ok_or_else(|| Failure::usage(format!("no group named `{name}`")).hint("`getent group` lists groups"))
 }
 
 /// A socket that is not served yet.
@@ -154,7 +155,7 @@ impl Listening {
             settling: Mutex::default(),
             touched: Mutex::default(),
         });
-        let not_started = |error| Failure::new(format_args!("start a thread for --control: {error}"));
+        let not_started = |error| Failure::new(format_args!("cannot start a thread for --control: {error}"));
         let members = shared.maker.is_some().then(|| {
             let ((to, from), theirs) = (sync_channel(server::WAITING), Arc::clone(&shared));
             let work = move || server::run_for_members(&from, &theirs);
@@ -233,15 +234,15 @@ impl fmt::Display for What {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Filter(Some(filter)) => write!(f, "filter changed to `{filter}`"),
-            Self::Filter(None) => write!(f, "filter removed: no filter: every packet matches"),
+            Self::Filter(None) => write!(f, "filter removed: every packet matches"),
             Self::NotTaken { filter: Some(filter), why } => {
-                write!(f, "filter `{filter}` was not taken: {why}")
+                write!(f, "filter `{filter}` was rejected: {why}")
             }
             Self::NotTaken { filter: None, why } => write!(f, "the filter was not removed: {why}"),
             Self::Set { name, added, removed } => {
                 write!(f, "set `{name}`: {added} added, {removed} removed")
             }
-            Self::SetInPart { name, why } => write!(f, "set `{name}`: changed in part: {why}"),
+            Self::SetInPart { name, why } => write!(f, "set `{name}`: partly changed: {why}"),
         }
     }
 }

@@ -133,11 +133,11 @@ fn understood(Request { version, ask }: Request<Box<RawValue>>) -> Result<Ask, S
     if version != VERSION {
         let process = std::process::id();
         return Err(format!(
-            "it speaks version {VERSION} of the protocol, and was asked in version {version}: ask by the weir that captures, \
-             /proc/{process}/exe ctl"
+            "it uses protocol version {VERSION}, the request version {version}: use the program that \
+             captures, /proc/{process}/exe ctl"
         ));
     }
-    serde_json::from_str(ask.get()).map_err(|error| format!("a question that it does not know: {error}"))
+    serde_json::from_str(ask.get()).map_err(|error| format!("unknown request: {error}"))
 }
 
 /// Shortens a text from a client to one line of limited length. A second line could pass for weir's own.
@@ -233,7 +233,7 @@ impl<'a> Talk<'a> {
                 Err(error) => refused(error.into()),
             },
             Ask::Put { .. } if self.member.is_some() => Answer::Refused {
-                why: "only root and the capture's user may send it programs; send an expression".to_owned(),
+                why: "only root and the capture's user may send programs; send an expression".to_owned(),
             },
             Ask::Filter(filter) => {
                 let (answer, put) = self.filter(filter);
@@ -270,9 +270,9 @@ impl<'a> Talk<'a> {
                     }
                     Answer::Noted
                 }
-                Ok(false) => {
-                    Answer::Refused { why: "the filter has no set of this name that can change".to_owned() }
-                }
+                Ok(false) => Answer::Refused {
+                    why: "the filter has no set of this name that can be changed".to_owned(),
+                },
                 Err(error) => refused(error.into()),
             },
             Ask::Changed { added, removed } => {
@@ -302,7 +302,7 @@ impl<'a> Talk<'a> {
                 .map_err(Failure::from),
             Some(filter) => match &self.shared.maker {
                 Some(maker) => maker.make(filter).map_err(Failure::new),
-                None => Err(Failure::new("cannot make a filter: this capture runs without --control-group")),
+                None => Err(Failure::new("cannot build a filter: this capture runs without --control-group")),
             },
         };
         match made {
@@ -415,7 +415,7 @@ mod tests {
         for version in [VERSION - 1, VERSION + 1] {
             for question in [json!("places"), json!({ "unheard_of": [] })] {
                 let why = ask(version, question).expect_err("another version");
-                let told = format!("version {VERSION} of the protocol, and was asked in version {version}");
+                let told = format!("protocol version {VERSION}, the request version {version}");
                 assert!(why.contains(&told) && why.contains("/exe ctl"), "{why}");
             }
         }

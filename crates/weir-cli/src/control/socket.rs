@@ -102,7 +102,7 @@ fn listen_as(path: &Path, process: u32, group: Option<u32>) -> io::Result<UnixLi
     let moved = (|| {
         let ours = Held::open(&cradle, OFlags::NOFOLLOW)?;
         if !ours.is_ours_alone()? {
-            let what = "somebody else renames what is there";
+            let what = "another user renames files there";
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
         }
         let unborn = ours.join(UNBORN);
@@ -194,7 +194,7 @@ impl Lock {
             let file = File::from(open(&path, flags, Mode::RUSR | Mode::WUSR)?);
             let found = file.metadata()?;
             if found.uid() != rustix::process::geteuid().as_raw() || found.mode() & 0o077 != 0 {
-                let what = format!("{} is somebody else's", path.display());
+                let what = format!("{} belongs to another user or is accessible to others", path.display());
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, what));
             }
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
@@ -203,7 +203,7 @@ impl Lock {
                 Ok(()) => return Ok(Self { path, _file: file }),
                 Err(Errno::WOULDBLOCK) if Instant::now() < until => thread::sleep(PAUSE),
                 Err(Errno::WOULDBLOCK) => {
-                    let what = format!("another process has {} for too long", path.display());
+                    let what = format!("another process has held {} for too long", path.display());
                     return Err(io::Error::new(io::ErrorKind::TimedOut, what));
                 }
                 Err(error) => return Err(error.into()),

@@ -92,7 +92,7 @@ pub(super) fn receive<T: DeserializeOwned>(stream: &UnixStream) -> io::Result<Op
     }
     let wrong = |what| io::Error::new(io::ErrorKind::InvalidData, what);
     if received.flags.contains(ReturnFlags::CTRUNC) {
-        return Err(wrong("more descriptors than a message may have"));
+        return Err(wrong("too many descriptors in a message"));
     }
     let mut timed = Timed::new(stream);
     timed.read_exact(&mut length[received.bytes..])?;
@@ -104,7 +104,7 @@ pub(super) fn receive<T: DeserializeOwned>(stream: &UnixStream) -> io::Result<Op
     // Memory is allocated for the bytes that arrive, not for the announced length.
     timed.take(length as u64).read_to_end(&mut text)?;
     if text.len() < length {
-        return Err(wrong("a message that breaks off"));
+        return Err(wrong("a truncated message"));
     }
     Ok(Some((serde_json::from_slice(&text)?, descriptors)))
 }

@@ -204,7 +204,7 @@ impl Survey {
     fn unknown(&self, name: &str) -> Failure {
         let names: Vec<&str> = self.links.iter().map(|link| link.name.as_str()).collect();
         Failure::new(format_args!("no interface named `{name}`"))
-            .hint(format!("there are: {}", names.join(", ")))
+            .hint(format!("available: {}", names.join(", ")))
     }
 
     fn device(&self, link: &Link) -> Device {

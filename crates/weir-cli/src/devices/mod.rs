@@ -82,6 +82,8 @@ pub(crate) fn run(args: &DevicesArgs) -> Result<(), Failure> {
     match stdout.write_all(style::lines(&text).as_bytes()).and_then(|()| stdout.flush()) {
         // The reader of the output has enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
-        result => result.map_err(|error| Failure::new(format_args!("write to standard output: {error}"))),
+        result => {
+            result.map_err(|error| Failure::new(format_args!("cannot write to standard output: {error}")))
+        }
     }
 }

@@ -42,8 +42,11 @@ pub(super) fn page(device: &Device, columns: usize, paint: Paint) -> String {
             }),
         ),
         ("RSS", rss(device)),
-        ("XDP", device.xdp.map_or_else(|| "not reported by this kernel (needs Linux 6.3)".to_owned(), xdp)),
-        ("time stamps", device.time_stamping.map_or_else(not_told, stamps)),
+        (
+            "XDP",
+            device.xdp.map_or_else(|| "not reported by this kernel (requires Linux 6.3)".to_owned(), xdp),
+        ),
+        ("timestamps", device.time_stamping.map_or_else(not_told, stamps)),
         (
             "flow control",
             device.flow_control.map_or_else(not_told, |control| {
@@ -78,7 +81,7 @@ pub(super) fn page(device: &Device, columns: usize, paint: Paint) -> String {
     }
     if let Some(room) = device.filter_room.filter(|&room| room < packet::ENOUGH_ROOM) {
         let room = format!(
-            "{} in a packet socket; af_packet runs longer filters in the process; to raise it: {}",
+            "{} in a packet socket; with af_packet, larger filters run in the process; to raise the limit: {}",
             units::bytes(room),
             device.command(|_| format!("sysctl -w net.core.optmem_max={}", packet::ENOUGH_ROOM))
         );
@@ -168,10 +171,10 @@ fn queues(queues: &Queues) -> String {
 
 fn rss(device: &Device) -> String {
     match &device.rss {
-        None if device.queues.rx <= 1 => "one queue: nothing to spread".to_owned(),
+        None if device.queues.rx <= 1 => "one queue only".to_owned(),
         None => "not reported by the driver".to_owned(),
         Some(rss) => format!(
-            "over {} queue{} by a table of {}; {}",
+            "over {} queue{}, table of {} entries; {}",
             rss.queues,
             if rss.queues == 1 { "" } else { "s" },
             rss.table_entries,
@@ -230,6 +233,6 @@ fn program(program: &Program) -> String {
         program.owners.iter().map(|owner| format!("{} {}", owner.command, owner.pid)).collect();
     let owners = if owners.is_empty() { String::new() } else { format!(", held by {}", owners.join(", ")) };
     let forward =
-        program.forward.as_ref().map(|path| format!(", which weir forward --end {} ends", path.display()));
+        program.forward.as_ref().map(|path| format!("; to end it: weir forward --end {}", path.display()));
     format!("{}: {name}{id}{owners}{}", program.hook, forward.unwrap_or_default())
 }

@@ -45,7 +45,7 @@ fn programs(device: &Device) -> Check {
         Some(xdp) => Check::weak(NAME, list.join(", "))
             .why("another XDP program is attached and weir never replaces it; use tc or af_packet")
             .mend(match &xdp.forward {
-                Some(path) => format!("weir forward --end {} ends it", path.display()),
+                Some(path) => format!("to end it: weir forward --end {}", path.display()),
                 None => format!("to see whose it is: {}", page_of(device)),
             }),
         None if list.is_empty() => Check::ok(NAME, "none"),
@@ -66,7 +66,7 @@ fn xdp(device: &Device) -> Option<Check> {
     if !xdp.native {
         return Some(
             Check::weak(NAME, "not in the driver")
-                .why("xdp runs in the stack instead, at about the cost of tc"),
+                .why("xdp runs in the stack instead, at about the same cost as tc"),
         );
     }
     if device.mtu > ONE_PAGE_MTU && !xdp.several_buffers {

@@ -71,7 +71,7 @@ fn tcx() -> Check {
     const NAME: &str = "tcx";
     match query::tcx(1, Side::Ingress) {
         Ok(Some(_)) => Check::ok(NAME, THERE),
-        Ok(None) => Check::weak(NAME, "missing (needs Linux 6.6)")
+        Ok(None) => Check::weak(NAME, "missing (requires Linux 6.6)")
             .why("only tcx removes the tc source's programs when the process is killed"),
         Err(_) => Check::unknown(NAME, NOT_PERMITTED),
     }
@@ -109,7 +109,7 @@ fn io_uring() -> Check {
                 None => error.to_string(),
             };
             let check =
-                Check::weak(NAME, found).why("files are written with plain write calls, one at a time");
+                Check::weak(NAME, found).why("files are written with plain write(2) calls, one at a time");
             if setting.is_some() { check.mend("sysctl -w kernel.io_uring_disabled=0") } else { check }
         }
     }

@@ -24,7 +24,9 @@ pub(super) fn checks() -> Vec<Check> {
 /// Creates a map of the size of a queue's pool.
 fn pool() -> Check {
     const NAME: &str = "a pool";
-    let Ok(bytes) = u32::try_from(POOL) else { return Check::unknown(NAME, "larger than a single map") };
+    let Ok(bytes) = u32::try_from(POOL) else {
+        return Check::unknown(NAME, "larger than one eBPF map can be");
+    };
     match make(Part::MappableArray(bytes)) {
         Ok(()) => Check::ok(NAME, format!("{} per queue is available", units::bytes(POOL))),
         Err(error) if error.errno() == rustix::io::Errno::PERM.raw_os_error() => {
@@ -92,7 +94,7 @@ fn descriptors() -> Check {
     const ENOUGH: u64 = 256;
     match getrlimit(Resource::Nofile).current {
         Some(limit) if limit < ENOUGH => Check::weak(NAME, format!("{limit} at most"))
-            .why("each interface needs about twenty")
+            .why("each interface takes about twenty")
             .mend("ulimit -n 1024"),
         limit => {
             Check::ok(NAME, limit.map_or_else(|| "no limit".to_owned(), |limit| format!("{limit} at most")))
@@ -116,7 +118,7 @@ fn filter_room() -> Check {
         None => Check::unknown(NAME, "net.core.optmem_max is not visible in this network namespace"),
         Some(bytes) if bytes < packet::ENOUGH_ROOM => {
             Check::weak(NAME, format!("{} in a packet socket", units::bytes(bytes)))
-                .why("af_packet runs filters that do not fit in the process, which is slower")
+                .why("larger filters run in the process, which is slower (af_packet)")
                 .mend("sysctl -w net.core.optmem_max=131072")
         }
         Some(bytes) => Check::ok(NAME, format!("{} in a packet socket", units::bytes(bytes))),

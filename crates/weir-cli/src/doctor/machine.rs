@@ -33,7 +33,7 @@ fn container(captures: bool) -> Check {
         signs.push("the root is an overlay".to_owned());
     }
     if read("/proc/self/uid_map").is_some_and(|map| !map.split_whitespace().eq(["0", "0", "4294967295"])) {
-        signs.push("user ids are mapped".to_owned());
+        signs.push("user IDs are mapped".to_owned());
     }
     if signs.is_empty() {
         return Check::ok(NAME, "no sign of one");
@@ -43,7 +43,7 @@ fn container(captures: bool) -> Check {
         return Check::ok(NAME, found);
     }
     Check::weak(NAME, found)
-        .why("a container has only the interfaces, capabilities and system calls it was given")
+        .why("a container has only the interfaces, capabilities and system calls that it was given")
         .mend("docker run --network host --cap-add BPF --cap-add PERFMON --cap-add NET_ADMIN --cap-add NET_RAW ...")
 }
 
@@ -66,7 +66,7 @@ fn clock_source() -> Check {
         return Check::ok(NAME, current);
     }
     let others = read(&format!("{DIR}/available_clocksource")).unwrap_or_default();
-    let check = Check::weak(NAME, format!("{current}; there are: {others}"))
+    let check = Check::weak(NAME, format!("{current}; available: {others}"))
         .why("every timestamp reads it, which takes about a microsecond");
     match others.split(' ').find(|other| !slow.contains(other)) {
         Some(better) => check.mend(format!("echo {better} > {DIR}/current_clocksource")),
@@ -144,7 +144,7 @@ fn stack() -> Vec<Check> {
         |name: &str| read(&format!("/proc/sys/net/core/{name}")).unwrap_or_else(|| "unknown".into());
     let backlog = setting("netdev_max_backlog");
     let budget = setting("netdev_budget");
-    let found = format!("{backlog}; {dropped} packets dropped since the start");
+    let found = format!("{backlog}; {dropped} packets dropped since boot");
     let first = if dropped == 0 {
         Check::ok("backlog", found)
     } else {
@@ -153,7 +153,7 @@ fn stack() -> Vec<Check> {
             .why("loopback, tunnels and generic XDP with steering use it")
             .mend(format!("sysctl -w net.core.netdev_max_backlog={more}"))
     };
-    let found = format!("{budget}; {squeezed} rounds cut short since the start");
+    let found = format!("{budget}; {squeezed} rounds cut short since boot");
     // An occasional one is normal under load.
     let second = if squeezed <= received / 10_000 {
         Check::ok("budget", found)

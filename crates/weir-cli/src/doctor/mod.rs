@@ -94,7 +94,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
     let mut stdout = io::stdout().lock();
     match stdout.write_all(style::lines(&text).as_bytes()).and_then(|()| stdout.flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            return Err(Failure::new(format_args!("write to standard output: {error}")));
+            return Err(Failure::new(format_args!("cannot write to standard output: {error}")));
         }
         _ => {}
     }

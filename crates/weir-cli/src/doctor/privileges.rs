@@ -52,7 +52,7 @@ fn needs_lab(effective: Capabilities) -> Check {
         return Check::ok(NAME, "cap_sys_admin");
     }
     Check::weak(NAME, "without cap_sys_admin")
-        .why("other network namespaces cannot be entered, and no test namespace can be created")
+        .why("weir cannot enter other network namespaces or create one for tests")
         .mend("run as root")
 }
 

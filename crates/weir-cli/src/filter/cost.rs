@@ -99,17 +99,17 @@ impl Costs<'_> {
             }
         }
         if self.cbpf.is_none() {
-            lines.push(format!("{:30} no room for it", "weir"));
+            lines.push(format!("{:30} too large", "weir"));
         }
         lines.extend(self.libpcap_error.as_ref().map(|error| paint.yellow(error)));
         lines.push(String::new());
         let others = [
-            ("questions", Some(self.questions)),
+            ("tests", Some(self.questions)),
             ("eBPF instructions, for XDP", self.ebpf_instructions),
             ("bytes of native code", self.native_bytes),
         ];
         for (name, count) in others {
-            let count = count.map_or_else(|| "no room for it".to_owned(), |count| count.to_string());
+            let count = count.map_or_else(|| "too large".to_owned(), |count| count.to_string());
             lines.push(format!("{name:30} {count:>12}"));
         }
         lines.join("\n") + "\n"

@@ -26,7 +26,8 @@ struct Decoded {
 pub(super) fn run(path: &Path, json: bool) -> Result<(), Failure> {
     let text = read(path)?;
     let program = Program::from_numbers(&text).map_err(|error| {
-        Failure::usage(format!("{}: {error}", path.display())).hint("what `tcpdump -ddd` prints is read")
+        Failure::usage(format!("{}: {error}", path.display()))
+            .hint("--decode reads the output of `tcpdump -ddd`")
     })?;
     let (expression, no_expression) = match program.expression() {
         Ok(expression) => (Some(expression), None),
@@ -64,7 +65,7 @@ impl Decoded {
             (None, reason) => format!("no expression: {}\n", reason.as_deref().unwrap_or_default()),
         };
         if let Some(flaw) = &self.flaw {
-            text += &format!("{}: {flaw}\n", paint.yellow("the kernel would not take it"));
+            text += &format!("{}: {flaw}\n", paint.yellow("the kernel would reject it"));
         }
         text
     }

@@ -64,7 +64,7 @@ pub(crate) fn parse(text: &str) -> Result<u16, String> {
     let found = NAMES.iter().find(|(known, ..)| *known == name).map(|&(_, number, _)| number);
     found.ok_or_else(|| {
         let known: Vec<&str> = NAMES.iter().map(|&(name, ..)| name).collect();
-        format!("unknown link type; known by name, others by number: {}", known.join(", "))
+        format!("unknown link type; names (use a number for others): {}", known.join(", "))
     })
 }
 

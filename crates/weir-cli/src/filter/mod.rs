@@ -174,9 +174,9 @@ impl Needs {
         match self {
             Self::Bytes => None,
             Self::Direction => Some(
-                "It asks what the bytes do not tell: for live captures, and pcapng files whose records tell the direction.",
+                "It uses data beside the packet bytes: for live captures, and for pcapng files that record the direction.",
             ),
-            Self::Live => Some("It asks what the bytes do not tell: for live captures."),
+            Self::Live => Some("It uses data beside the packet bytes: for live captures only."),
         }
     }
 }

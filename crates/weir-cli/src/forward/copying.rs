@@ -107,7 +107,7 @@ impl CopyArgs {
         let thread = thread::Builder::new()
             .name("weir-copy".to_owned())
             .spawn(move || write(&file, capture, writer, &stopped))
-            .map_err(|error| Failure::new(format_args!("start a thread for the copy: {error}")))?;
+            .map_err(|error| Failure::new(format_args!("cannot start a thread for the copy: {error}")))?;
         Ok(Some(Copying { thread, stop }))
     }
 }
@@ -130,7 +130,7 @@ fn write(
     if let Err(failure) = &result
         && !stop.load(Ordering::Relaxed)
     {
-        style::say(format_args!("weir: the copy ends here, and forwarding continues: {}", failure.message()));
+        style::say(format_args!("weir: the copy ends here, but forwarding continues: {}", failure.message()));
     }
     // Reads to the end so that the totals add up: packets from here on count as errors.
     let stopped = drain(&mut capture, stop);

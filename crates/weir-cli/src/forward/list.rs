@@ -44,12 +44,12 @@ pub(super) fn print(as_json: bool) -> Result<(), Failure> {
         text.extend_from_slice(style::lines(&in_words(&forwards)).as_bytes());
     }
     let printed = io::stdout().lock().write_all(&text);
-    printed.map_err(|error| Failure::new(format_args!("print the list: {error}")))
+    printed.map_err(|error| Failure::new(format_args!("cannot print the list: {error}")))
 }
 
 fn in_words(forwards: &[One]) -> String {
     if forwards.is_empty() {
-        return "the kernel forwards nothing by itself\n".to_owned();
+        return "no forwarding is running without a process\n".to_owned();
     }
     let mut text = String::new();
     for One { from, to, both, forwarded, lost, dead, path } in forwards {

@@ -36,7 +36,7 @@ Examples:
         Forward matching packets one way. Everything else that eth1 receives goes to
         the host's stack, as it would without weir.
   weir ctl filter 'tcp port 443 or udp port 443'
-        Change the filter while running. Each packet meets the old or the new one.
+        Change the filter while running. Each packet is tested by the old or the new one.
   weir forward eth1 eth2 --both -w both.pcapng
         Bridge, and save a copy of the forwarded packets.
   weir forward eth1 eth2 --both --on-exit open
@@ -235,7 +235,7 @@ fn end(args: &ForwardArgs) -> Result<(), Failure> {
         (Some(path), None) if path.contains('/') => Pinned::at(Path::new(path))?.end()?,
         (Some(_), None) => {
             return Err(Failure::usage(
-                "--end needs two interfaces, or a path that weir forward --list shows",
+                "--end requires two interfaces, or a path shown by weir forward --list",
             ));
         }
         _ => args.between()?.end()?,
@@ -348,7 +348,7 @@ fn print_json(args: &ForwardArgs, summary: &Summary) -> Result<(), Failure> {
         return Ok(());
     }
     let printed = summary.write_to(io::stdout());
-    printed.map_err(|error| Failure::new(format_args!("print the account as JSON: {error}")))
+    printed.map_err(|error| Failure::new(format_args!("cannot print the JSON summary: {error}")))
 }
 
 /// Returns the packets and bits forwarded per second.

@@ -16,7 +16,8 @@ pub(super) fn opened(forward: &Forward, (from, to): (&str, &str), paint: Paint) 
         let name = paint.bold(format!("{} -> {}", way.from, way.to));
         let _infallible = writeln!(text, "{name}: {}", way.detail);
         if let Some(filter) = way.filter {
-            let _infallible = writeln!(text, "{name}: filter `{filter}`; the host's stack gets the rest");
+            let _infallible =
+                writeln!(text, "{name}: filter `{filter}`; other packets go to the host's stack");
         }
         for note in way.notes {
             let _infallible = writeln!(text, "{}: {note}", paint.yellow("note"));
@@ -25,9 +26,10 @@ pub(super) fn opened(forward: &Forward, (from, to): (&str, &str), paint: Paint) 
     match forward.pinned() {
         Some(place) => {
             let (place, end) = (place.display(), end(from, to));
-            let _infallible = writeln!(text, "on exit: keeps running in the kernel ({place}) until: {end}");
+            let _infallible =
+                writeln!(text, "on exit: keeps running in the kernel ({place}); to end it: {end}");
         }
-        None => text.push_str("on exit: ends, and the host's stack gets the packets\n"),
+        None => text.push_str("on exit: stops; packets then go to the host's stack\n"),
     }
     text
 }
@@ -94,8 +96,11 @@ pub(super) fn account(summary: &Summary, paint: Paint) -> String {
             "VLAN tags: for some packets the driver did not report whether it stripped a tag; to keep tags: \
              ethtool -K IN rxvlan off",
         ),
-        (nic, "NIC: the card or its driver ran out of receive buffers; try more: ethtool -G IN rx N"),
-        (tally.no_room, "no room: the sending driver was full; it is slower than the arriving traffic"),
+        (nic, "NIC: the card or its driver ran out of receive buffers; to add more: ethtool -G IN rx N"),
+        (
+            tally.no_room,
+            "no room: the sending driver's queue was full; it is slower than the arriving traffic",
+        ),
         (tally.too_long, "too long: longer than the sending interface's MTU"),
         (
             tally.unable,

@@ -29,7 +29,7 @@ Examples:
         weir info old.pcap.gz
 
 Losses are those that the capture recorded in the file; pcapng can record them, pcap cannot. \
-Events are what happened to the capture, such as a new filter set by `weir ctl filter`.
+Events are changes during the capture, such as a new filter set with `weir ctl filter`.
 Exit status: 0 success, 1 a file is damaged or unreadable (the message says where and why), 2 usage error.";
 
 /// Which files, and for whom.

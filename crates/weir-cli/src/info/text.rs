@@ -48,7 +48,7 @@ pub(crate) fn full(summary: &Summary, paint: Paint) -> String {
         if summary.captured_bytes != summary.bytes {
             let _cannot_fail = write!(data, ", {} in the file", units::bytes(summary.captured_bytes));
         }
-        let _cannot_fail = write!(data, "; {:.1} bytes a packet", summary.average_size.unwrap_or(0.0));
+        let _cannot_fail = write!(data, "; {:.1} bytes per packet", summary.average_size.unwrap_or(0.0));
         row("data", &data);
     }
     if let Some((first, last)) = summary.times {
@@ -74,7 +74,7 @@ pub(crate) fn full(summary: &Summary, paint: Paint) -> String {
 fn packets(summary: &Summary) -> String {
     let mut text = units::grouped(summary.packets);
     if summary.cut_packets > 0 {
-        let _cannot_fail = write!(text, ", {} of them cut short", units::grouped(summary.cut_packets));
+        let _cannot_fail = write!(text, ", {} truncated", units::grouped(summary.cut_packets));
     }
     if summary.packet_comments > 0 {
         let _cannot_fail = write!(text, ", {} with a comment", units::grouped(summary.packet_comments));
@@ -84,10 +84,10 @@ fn packets(summary: &Summary) -> String {
 
 fn order(summary: &Summary) -> String {
     if summary.ordered {
-        return "strictly by time".to_owned();
+        return "by time".to_owned();
     }
     let (count, back) = (units::grouped(summary.out_of_order), seconds(summary.farthest_back_seconds));
-    format!("{count} packets are earlier than the one before, by {back} at most")
+    format!("out of order: {count} packets, by at most {back}")
 }
 
 fn seconds(seconds: f64) -> String {
@@ -214,7 +214,7 @@ fn losses(summary: &Summary, paint: Paint, text: &mut String) {
         Loss::Unknown if summary.format == "pcap" => "unknown: pcap files do not record it".to_owned(),
         Loss::Unknown => "unknown: the file has no statistics".to_owned(),
         Loss::Some if summary.partial => paint.red(format_args!(
-            "{} packets; no percentage, as the statistics count packets that are not in this file",
+            "{} packets; no percentage, since the statistics include packets that are not in this file",
             units::grouped(summary.lost)
         )),
         Loss::Some => {

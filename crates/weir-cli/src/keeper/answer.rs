@@ -114,7 +114,7 @@ pub(super) fn run_programs(task: &Task, needs: &Needs, socket: &OwnedFd) {
             scope.spawn(move || {
                 let ran = match task.template.matches(&path) {
                     true => task.here.run(command, &path),
-                    false => Err("not a file of this capture".to_owned()),
+                    false => Err("this file does not belong to the capture".to_owned()),
                 };
                 let said = ran.err().unwrap_or_else(|| WELL.to_owned());
                 let _nobody_waits = File::from(pipe).write_all(said.as_bytes());

@@ -29,7 +29,7 @@ impl Helpers {
 }
 
 fn gone() -> io::Error {
-    io::Error::other("the process that opens files (weir-files) has ended")
+    io::Error::other("the helper process that opens files (weir-files) has ended")
 }
 
 fn bytes(path: &Path) -> Vec<u8> {
@@ -45,7 +45,7 @@ fn refused(answer: Answer) -> Refusal {
         Answer::Unread => Refusal::Unread,
         Answer::NotOurs => Refusal::Io(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            "it is not among the files that this capture said it would write",
+            "it is not one of the files declared by this capture",
         )),
         _ => Refusal::Io(io::ErrorKind::InvalidData.into()),
     }
@@ -114,7 +114,9 @@ impl Keeper for Helpers {
         };
         match said() {
             Ok(said) if said == super::answer::WELL => Ok(()),
-            Ok(said) if said.is_empty() => Err("the process that runs it (weir-run) has ended".to_owned()),
+            Ok(said) if said.is_empty() => {
+                Err("the helper process that runs it (weir-run) has ended".to_owned())
+            }
             Ok(said) => Err(said),
             Err(error) => Err(error.to_string()),
         }

@@ -98,8 +98,8 @@ impl Helpers {
         let place = file.map(crate::files::place);
         let place = place.as_deref();
         let started = |error: &dyn Display| {
-            Failure::new(format_args!("start a process that opens files: {error}"))
-                .hint("--no-confine does without")
+            Failure::new(format_args!("cannot start the process that opens files: {error}"))
+                .hint("--no-confine runs without it")
         };
         let runner = task
             .command

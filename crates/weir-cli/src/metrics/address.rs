@@ -20,7 +20,7 @@ pub(super) enum Address {
 pub(super) fn parse(text: &str) -> Result<Address, String> {
     if let Some(path) = text.strip_prefix("unix:") {
         return if path.is_empty() {
-            Err("unix: needs a path".to_owned())
+            Err("unix: requires a path".to_owned())
         } else {
             Ok(Address::Unix(path.into()))
         };
@@ -33,7 +33,7 @@ pub(super) fn parse(text: &str) -> Result<Address, String> {
         return Ok(Address::Tcp((Ipv4Addr::LOCALHOST, port).into()));
     }
     text.parse().map(Address::Tcp).map_err(|_| {
-        "not a port, an IP address with a port, or a path: 9464, [::1]:9464, /run/weir.sock".to_owned()
+        "allowed: a port, an IP address with a port, or a path, such as 9464, [::1]:9464 or /run/weir.sock".to_owned()
     })
 }
 
@@ -71,10 +71,10 @@ fn bind_unix(path: &Path) -> io::Result<(UnixListener, Removed)> {
 }
 
 fn refused(address: &str, error: &io::Error) -> Failure {
-    let failure = Failure::new(format_args!("serve metrics at {address}: {error}"));
+    let failure = Failure::new(format_args!("cannot serve metrics at {address}: {error}"));
     match error.kind() {
         io::ErrorKind::AddrInUse | io::ErrorKind::AlreadyExists => {
-            failure.hint("somebody listens there already; name another address with --metrics")
+            failure.hint("the address is in use; choose another one with --metrics")
         }
         io::ErrorKind::AddrNotAvailable => {
             failure.hint("not an address of this machine; `ip address` lists them")

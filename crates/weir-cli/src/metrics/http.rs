@@ -24,14 +24,13 @@ impl Request {
         let end = bytes.windows(4).position(|window| window == b"\r\n\r\n");
         let Some(end) = end.filter(|end| *end <= LONGEST) else {
             let long = bytes.len() >= LONGEST;
-            return long
-                .then(|| Self::error("431 Request Header Fields Too Large", "that request is too long\n"));
+            return long.then(|| Self::error("431 Request Header Fields Too Large", "request too long\n"));
         };
         Some(Self::of_head(&bytes[..end]))
     }
 
     fn of_head(head: &[u8]) -> Self {
-        const BAD: Request = Request::error("400 Bad Request", "not a request of HTTP\n");
+        const BAD: Request = Request::error("400 Bad Request", "not an HTTP request\n");
         let Ok(head) = str::from_utf8(head) else { return BAD };
         let mut lines = head.split("\r\n");
         let mut words = lines.next().unwrap_or_default().split(' ');

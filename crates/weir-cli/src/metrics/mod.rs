@@ -30,8 +30,8 @@ const PERIOD: Duration = Duration::from_secs(1);
 pub(crate) struct MetricsArgs {
     /// Serve Prometheus metrics at http://ADDR/metrics.
     ///
-    /// ADDR is a port on 127.0.0.1 (9464), an address and port (127.0.0.1:9464, `[::]:9464`) or the
-    /// path of a Unix socket.
+    /// ADDR is a port on 127.0.0.1 (such as 9464), an address and port (127.0.0.1:9464, `[::]:9464`) or the path of a
+    /// Unix socket.
     #[arg(long, value_name = "ADDR", value_parser = address::parse)]
     metrics: Option<Address>,
 }
@@ -72,7 +72,8 @@ impl Bound {
             let _as_any_other = rustix::process::setpriority_process(None, 19);
             server::run(&self.listener, &shared);
         });
-        started.map_err(|error| Failure::new(format_args!("start the thread for --metrics: {error}")))?;
+        started
+            .map_err(|error| Failure::new(format_args!("cannot start the thread for --metrics: {error}")))?;
         Ok(Metrics { latest, due: Instant::now() + PERIOD, _path: self.path })
     }
 }

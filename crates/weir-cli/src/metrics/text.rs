@@ -30,41 +30,41 @@ type OfQueue = fn(&QueueSummary) -> Option<u64>;
 /// Counters of a queue: name, help text, value.
 const QUEUE_COUNTERS: [(&str, &str, OfQueue); 11] = [
     ("weir_seen_packets", "Packets that reached the hook.", |queue| Some(queue.counters.tally.seen)),
-    ("weir_filtered_packets", "Packets that a filter has rejected.", |queue| queue.counters.tally.filtered),
-    ("weir_sampled_out_packets", "Packets passed over by sampling.", |queue| {
+    ("weir_filtered_packets", "Packets rejected by the filter.", |queue| queue.counters.tally.filtered),
+    ("weir_sampled_out_packets", "Packets skipped by sampling.", |queue| {
         Some(queue.counters.tally.sampled_out)
     }),
-    ("weir_captured_packets", "Packets laid down in the pool.", |queue| Some(queue.counters.tally.captured)),
-    ("weir_captured_bytes", "Original bytes of the packets captured.", |queue| {
-        Some(queue.counters.tally.bytes)
-    }),
+    ("weir_captured_packets", "Packets written to the pool.", |queue| Some(queue.counters.tally.captured)),
+    ("weir_captured_bytes", "Original length of captured packets.", |queue| Some(queue.counters.tally.bytes)),
     ("weir_error_packets", "Packets that could not be read.", |queue| Some(queue.counters.tally.errors)),
-    ("weir_delivered_packets", "Packets handed on from the pool.", |queue| {
+    ("weir_delivered_packets", "Packets delivered from the pool.", |queue| {
         Some(queue.counters.tally.delivered)
     }),
-    ("weir_discarded_packets", "Packets captured and cut off, by -c.", |queue| {
+    ("weir_discarded_packets", "Packets captured but discarded by -c.", |queue| {
         Some(queue.counters.tally.discarded)
     }),
-    ("weir_written_packets", "Packets surely in the file.", |queue| Some(queue.counters.tally.written)),
+    ("weir_written_packets", "Packets known to be in the file.", |queue| Some(queue.counters.tally.written)),
     (
         "weir_offloaded_chunks",
-        "Chunks taken by handlers of other queues, or divided among handlers.",
+        "Chunks taken by handlers of other queues, or shared among handlers.",
         |queue| Some(queue.offloaded),
     ),
-    ("weir_orphan_packets", "Later fragments steered without their first.", |queue| Some(queue.orphans)),
+    ("weir_orphan_packets", "Later fragments steered without their first fragment.", |queue| {
+        Some(queue.orphans)
+    }),
 ];
 
 /// Returns all metrics as one page.
 pub(super) fn encode(snapshot: &Snapshot, form: Form) -> String {
     let summary = &snapshot.summary;
     let mut page = Page { text: String::new(), form };
-    page.gauge("weir_build_info", "The program that answers.");
+    page.gauge("weir_build_info", "Version of the program.");
     page.sample("weir_build_info", &[("version", &summary.version)], 1);
-    page.gauge("weir_account_timestamp_seconds", "When these numbers were taken, since the Unix epoch.");
+    page.gauge("weir_account_timestamp_seconds", "Time of these numbers, since the Unix epoch.");
     page.sample("weir_account_timestamp_seconds", &[], format_args!("{:.3}", snapshot.taken.as_secs_f64()));
-    page.gauge("weir_elapsed_seconds", "How long the capture runs.");
+    page.gauge("weir_elapsed_seconds", "How long the capture has been running.");
     page.sample("weir_elapsed_seconds", &[], format_args!("{:.3}", summary.elapsed_seconds));
-    page.gauge("weir_interface_info", "What captures on the interface, and what becomes of its packets.");
+    page.gauge("weir_interface_info", "Source and mode of each interface.");
     for interface in &summary.interfaces {
         let labels: Labels<'_> =
             &[("interface", &interface.name), ("source", &interface.source), ("mode", &interface.mode)];
@@ -79,7 +79,7 @@ pub(super) fn encode(snapshot: &Snapshot, form: Form) -> String {
     }
     page.counter(
         "weir_lost_packets",
-        "Packets lost, by stage: in the card or its driver, or for want of room in the pool.",
+        "Packets lost, by stage: in the card or its driver (nic), or because the pool was full (pool).",
     );
     for queue in &summary.queues {
         let labels = [of_queue(queue), vec![("stage", &"pool")]].concat();
@@ -89,7 +89,7 @@ pub(super) fn encode(snapshot: &Snapshot, form: Form) -> String {
         let labels: Labels<'_> = &[("interface", &interface.name), ("stage", &"nic")];
         page.count("weir_lost_packets", labels, nic.missed + nic.fifo_errors);
     }
-    page.counter("weir_nic_packets", "The card's and driver's own counters of packets that did not arrive.");
+    page.counter("weir_nic_packets", "The card's and driver's own counters of lost packets.");
     for (interface, nic) in nics(&summary.interfaces) {
         for (counter, value) in
             [("missed", nic.missed), ("fifo_errors", nic.fifo_errors), ("dropped", nic.dropped)]
@@ -99,29 +99,29 @@ pub(super) fn encode(snapshot: &Snapshot, form: Form) -> String {
         }
     }
     if let Some(order) = &summary.time_order {
-        page.counter("weir_late_packets", "Packets handed on behind one with a later time stamp.");
+        page.counter("weir_late_packets", "Packets delivered after one with a later timestamp.");
         page.count("weir_late_packets", &[], order.late);
         page.counter(
             "weir_early_packets",
-            "Packets held back for less than the window, since a pool was half full.",
+            "Packets held back for less than the window because a pool was half full.",
         );
         page.count("weir_early_packets", &[], order.early);
     }
     if !summary.handlers.is_empty() {
-        page.counter("weir_handler_packets", "Packets that a handler took.");
+        page.counter("weir_handler_packets", "Packets processed by a handler.");
         for one in &summary.handlers {
             page.count("weir_handler_packets", &[("handler", &one.handler)], one.packets);
         }
-        page.counter("weir_handler_busy_seconds", "How long a handler had packets in hand.");
+        page.counter("weir_handler_busy_seconds", "Time a handler spent processing packets.");
         for one in &summary.handlers {
             let labels: Labels<'_> = &[("handler", &one.handler)];
             page.sample("weir_handler_busy_seconds_total", labels, format_args!("{:.6}", one.busy_seconds));
         }
     }
-    page.counter("weir_file_bytes", "Bytes surely in the file, headers included.");
+    page.counter("weir_file_bytes", "Bytes known to be in the file, including headers.");
     page.count("weir_file_bytes", &[], summary.file_bytes);
 
-    page.gauge("weir_queued_packets", "Packets captured and not handed on yet.");
+    page.gauge("weir_queued_packets", "Packets captured but not yet delivered.");
     for queue in &summary.queues {
         page.sample("weir_queued_packets", &of_queue(queue), queue.counters.queued);
     }

@@ -96,9 +96,8 @@ pub(crate) struct ReadArgs {
 
     /// Sort packets that are less than TIME out of order; none: do not sort.
     ///
-    /// A capture from several queues is in order only within each queue. By default, printing sorts
-    /// files written by weir within 1s; -w sorts them however far apart the queues are, reading the
-    /// files once in advance; piped input is left as it is.
+    /// A capture from several queues is in order only within each queue. By default, weir sorts its own files: within
+    /// 1s when printing, completely with -w, which reads the files one extra time. Piped input is not sorted.
     #[arg(long, value_name = "TIME", value_parser = sort, help_heading = "Selection")]
     sort: Option<Sort>,
 
@@ -239,12 +238,12 @@ impl ReadArgs {
             return Err(Failure::usage("--repair takes one file; repair each, then merge them"));
         }
         if self.split.is_some() && self.write.as_ref().is_some_and(|path| path.as_os_str() == "-") {
-            return Err(Failure::usage("--split-by makes several files; name one with -w, not -"));
+            return Err(Failure::usage("--split-by writes several files; name a file with -w, not -"));
         }
         files::named_as_asked(self.compress, self.write.as_deref()).map_err(Failure::usage)?;
         let dumps = [self.hex, self.hex_ascii, self.ascii].into_iter().filter(|&times| times > 0).count();
         if dumps > 1 {
-            return Err(Failure::usage("-x, -X and -A exclude each other"));
+            return Err(Failure::usage("-x, -X and -A cannot be combined"));
         }
         Ok(())
     }

@@ -340,9 +340,7 @@ impl Sink for Files {
             self.unheld.note(packet);
         }
         let Some(interface) = self.interfaces.get(packet.interface as usize) else {
-            return Err(
-                Failure::new(format_args!("interface {} was never described", packet.interface)).into()
-            );
+            return Err(Failure::new(format_args!("interface {} is not described", packet.interface)).into());
         };
         let file = match &mut self.sorter {
             None => 0,
@@ -473,8 +471,8 @@ impl Sink for Files {
         }
         if self.parts.total.cut > 0 {
             note(format_args!(
-                "{} cut to the snap length of the interface, since a pipe or a compressed file cannot name a larger one \
-                 afterwards; -s 262144 keeps packets whole",
+                "{} cut to the snap length of the interface, which cannot be raised later in a pipe or \
+                 compressed file; -s 262144 keeps packets whole",
                 units::packets(self.parts.total.cut)
             ));
         }
@@ -487,15 +485,15 @@ impl Sink for Files {
         }
         if self.parts.total.too_late > 0 {
             style::say(format_args!(
-                "{}: {} after 2106-02-07 06:28:15 UTC, the last second that pcap holds, are written as its end; \
-                 pcapng keeps their times",
+                "{}: {} after 2106-02-07 06:28:15 UTC, the last second that pcap can store, written with \
+                 that time; pcapng keeps the times",
                 style::stderr().yellow("warning"),
                 units::packets(self.parts.total.too_late)
             ));
         }
         if self.timeless > 0 {
             note(format_args!(
-                "{} without a timestamp; this format cannot express that and shows 1970",
+                "{} without a timestamp written as 1970, since this format requires a timestamp",
                 units::packets(self.timeless)
             ));
         }

@@ -225,7 +225,7 @@ fn unopened(error: ReadError, paths: &[PathBuf]) -> Failure {
     let missing = matches!(&error.reason, ReadReason::Open(error) if error.kind() == io::ErrorKind::NotFound);
     let failure = failure(error);
     match missing && paths.len() > 1 {
-        true => failure.hint("a filter stands behind --: weir read FILE -- tcp port 80"),
+        true => failure.hint("write the filter after --: weir read FILE -- tcp port 80"),
         false => failure,
     }
 }

@@ -109,7 +109,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     }
     if let Some(why) = filter.and_then(|filter| filter.why_interpreted()) {
         style::say(format_args!(
-            "{}: the filter was interpreted (slower): {why}",
+            "{}: the filter was interpreted, which is slower: {why}",
             style::stderr().yellow("note")
         ));
     }
@@ -139,7 +139,7 @@ fn say_odd(input: &Input) {
     if input.late() > 0 {
         let late = units::grouped(input.late());
         style::say(format_args!(
-            "{}: {late} packets are out of order; a longer --sort puts them in order",
+            "{}: {late} packets are out of order; use a longer --sort",
             paint.yellow("note")
         ));
     }
@@ -175,7 +175,7 @@ fn not_onto_itself(output: &Path, inputs: &[PathBuf]) -> Result<(), Failure> {
         None => Ok(()),
         Some(input) => {
             let message = format!("{} and {} are the same file", input.display(), output.display());
-            Err(Failure::usage(message).hint("write to another name, and rename it afterwards"))
+            Err(Failure::usage(message).hint("write to another name, then rename the file"))
         }
     }
 }

@@ -15,7 +15,7 @@ pub(crate) fn run(input: &Path, output: &Path) -> Result<(), Failure> {
     let repaired = repair(input, output).map_err(|error| match error {
         RepairError::Read(error) => super::failure(error),
         RepairError::Exists { .. } => {
-            Failure::new(error).hint("name another file with -w, or remove that one first")
+            Failure::new(error).hint("name another file with -w, or remove this one first")
         }
         other => Failure::new(other),
     })?;
@@ -36,11 +36,11 @@ pub(crate) fn run(input: &Path, output: &Path) -> Result<(), Failure> {
         let packets = match further.packets {
             Joined::Whole => "its packets follow".to_owned(),
             Joined::CutTimes => {
-                "its packets follow, their times cut to microseconds as the first one's".to_owned()
+                "its packets follow, with times truncated to microseconds like those of the first".to_owned()
             }
             Joined::LeftOut => {
                 format!(
-                    "its packets are lost, since a pcap file has one link type, and theirs is {}",
+                    "its packets are lost: a pcap file has one link type, and theirs is {}",
                     further.link_type
                 )
             }

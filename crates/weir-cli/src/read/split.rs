@@ -35,7 +35,7 @@ pub(crate) fn parse(text: &str) -> Result<Split, String> {
         ("count", Some(value)) => units::count(value).map(Split::Count),
         ("flow", None) => Ok(Split::Flow),
         ("interface", None) => Ok(Split::Interface),
-        _ => Err("allowed are time:1h, size:100MB, count:1000, flow, interface".to_owned()),
+        _ => Err("allowed: time:1h, size:100MB, count:1000, flow, interface".to_owned()),
     }
 }
 

@@ -55,7 +55,7 @@ pub(crate) fn parse(text: &str) -> Result<When, String> {
 }
 
 fn parse_in(text: &str, zone: &TimeZone) -> Result<When, String> {
-    const ALLOWED: &str = "allowed are `2026-11-21 13:05:00` (local), `2026-11-21T12:05:00Z`, 13:05:00 (on the file's day), 1700000000.5 (epoch), +90s (after the first packet)";
+    const ALLOWED: &str = "allowed: `2026-11-21 13:05:00` (local), `2026-11-21T12:05:00Z`, 13:05:00 (on the file's day), 1700000000.5 (epoch), +90s (after the first packet)";
     let text = text.trim();
     if let Some(offset) = text.strip_prefix('+') {
         // Zero is valid here, although it is not a valid duration.
@@ -79,7 +79,7 @@ fn parse_in(text: &str, zone: &TimeZone) -> Result<When, String> {
     {
         return Ok(When::OfDay(time));
     }
-    let local: DateTime = text.parse().map_err(|_| format!("not a moment; {ALLOWED}"))?;
+    let local: DateTime = text.parse().map_err(|_| format!("not a time; {ALLOWED}"))?;
     let zoned = local.to_zoned(zone.clone()).map_err(|error| format!("{error}; {ALLOWED}"))?;
     at(zoned.timestamp())
 }

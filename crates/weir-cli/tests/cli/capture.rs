@@ -370,7 +370,7 @@ fn root_no_interface_named_takes_the_first_that_is_up() {
     let network = network();
     let running = start(&network, &["capture", "--json"]);
     let ended = running.interrupt().succeeded();
-    assert!(ended.stderr.contains("no -i: taking rx0"), "{}", ended.stderr);
+    assert!(ended.stderr.contains("no -i given: using rx0"), "{}", ended.stderr);
     assert_eq!(ended.account().0["interfaces"][0]["name"], "rx0");
     let list = run(&network, &["capture", "-D"]).succeeded();
     let list = String::from_utf8_lossy(&list.stdout).into_owned();
@@ -441,7 +441,7 @@ fn root_exclusive_captures_do_not_cut_off_this_host_unasked() {
     shell("echo 0 >/proc/sys/net/ipv6/conf/rx0/disable_ipv6");
     ip("address add fe80::5/64 dev rx0 nodad");
     take("capture", "fe80::9%rx0 50000 fe80::6%rx0 22", &[]).succeeded();
-    assert!(refused("count", "fe80::9%rx0 50000 fe80::5%rx0 22", &["fe80::5 (this login"]));
+    assert!(refused("count", "fe80::9%rx0 50000 fe80::5%rx0 22", &["fe80::5 (used by this login"]));
     // Behind it is what stands on it.
     ip("link add br0 type bridge");
     ip("link set rx0 master br0");
@@ -449,8 +449,7 @@ fn root_exclusive_captures_do_not_cut_off_this_host_unasked() {
     assert!(!refused("capture", "", &["its traffic for 192.0.2.5 on br0\n", "--force"]));
     ip("address add 198.51.100.1/24 dev rx0");
     let login = "203.0.113.9 50000 198.51.100.1 22";
-    let told =
-        ["cannot take rx0 with --mode exclusive", "198.51.100.1 (this login goes through it), 192.0.2.5"];
+    let told = ["cannot use --mode exclusive on rx0", "198.51.100.1 (used by this login), 192.0.2.5"];
     assert!(refused("count", login, &told));
     for command in ["capture", "count"] {
         take(command, login, &["--force"]).succeeded();
@@ -584,7 +583,7 @@ fn root_bad_places_are_named() {
     let place = directory.path().display().to_string();
     run(&network, &["capture", "-i", "rx0", "-w", &place]).failed(&["it is a directory", &place]);
     let nowhere = path(&directory, "no/file");
-    run(&network, &["capture", "-i", "rx0", "-w", &nowhere]).failed(&["there is no directory", "mkdir -p"]);
+    run(&network, &["capture", "-i", "rx0", "-w", &nowhere]).failed(&[": no directory", "mkdir -p"]);
 }
 
 #[test]
@@ -650,7 +649,7 @@ fn root_many_interfaces_take_no_more_memory_than_they_are_given() {
     let mut command = weir(&on_all(&interfaces, &["--memory", "8MiB"]));
     let ended = Running::spawn_with_memory(&network, &mut command, "it is refused").wait();
     assert_eq!(ended.status.code(), Some(2), "{}", ended.stderr);
-    let said = format!("cannot capture on {} interfaces: it needs ", interfaces.len());
+    let said = format!("cannot capture on {} interfaces: ", interfaces.len());
     assert!(ended.stderr.contains(&said) && ended.stderr.contains("try --memory "), "{}", ended.stderr);
 }
 
@@ -719,7 +718,7 @@ fn an_unknown_interface_is_answered_with_the_known_ones() {
     let output = weir(&["capture", "-i", "lo0"]).output().expect("weir runs");
     let text = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{text}");
-    for part in ["weir: no interface named `lo0`", "hint: did you mean `lo`? there are: lo"] {
+    for part in ["weir: no interface named `lo0`", "hint: did you mean `lo`? available: lo"] {
         assert!(text.contains(part), "{text}");
     }
 }

@@ -209,7 +209,7 @@ fn root_files_are_opened_by_a_process_that_does_nothing_else() {
     let files = Pid::from_raw(i32::try_from(one_beside(running.id(), "weir-files")).expect("a number"));
     kill_process(files.expect("not zero"), Signal::KILL).expect("it runs");
     send_off(&network, 100);
-    running.wait().failed(&["the process that opens files (weir-files) has ended"]);
+    running.wait().failed(&["the helper process that opens files (weir-files) has ended"]);
 
     // Who writes no file needs none.
     let running = start(&network, &["capture", "-i", "rx0", "-v", "--no-control"]);
@@ -274,7 +274,7 @@ fn root_who_captures_is_who_was_asked_for() {
     let cases = [
         (&[][..], None, "; user "),
         (&["-Z", "nobody"], Some(nobody.clone()), "; user nobody; writes no file"),
-        (&["-Z", "root"], Some(root.clone()), "it is user 0, as requested"),
+        (&["-Z", "root"], Some(root.clone()), "runs as root, as requested"),
         (&["--no-confine"], Some(root), "not confined, as requested"),
         (&["--no-confine", "-Z", "nobody"], Some(nobody), "not confined, as requested"),
     ];
@@ -350,7 +350,7 @@ fn root_a_program_for_finished_files_runs_beside_a_capture_that_is_confined() {
         let file = path(&directory, "f");
         let command = ["capture", "-i", "rx0", "-v", "-w", &file, "-z", &script.display().to_string()];
         let running = start(&network, &[&command, args].concat());
-        running.wait_for("; writes no file; ");
+        running.wait_for("; writes no files; ");
         all_are(running.id(), "Seccomp:", 2);
         all_are(running.id(), "CapPrm:", 0);
         let files = one_beside(running.id(), "weir-files");
@@ -396,7 +396,7 @@ fn each_source_takes_the_capabilities_that_are_documented(source: &str, more: &[
     let network = network();
     let mut command = with_file_capabilities(place.path(), &needed.join(","), &args);
     let running = Running::spawn(&network, &mut command);
-    running.wait_for("confined: no capability, no new privileges");
+    running.wait_for("confined: no capabilities, no new privileges");
     all_are(running.id(), "CapPrm:", 0);
     send(&network, 100);
     assert_eq!(running.interrupt().succeeded().account().number("captured"), 100, "{source}");

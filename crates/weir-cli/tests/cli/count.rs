@@ -107,7 +107,7 @@ fn root_handlers_share_the_work_and_tell_who_did_what() {
     send_off(&network, 1500);
     let ended = running.wait().succeeded();
     ended.says("1000 packets captured");
-    assert!(ended.stderr.contains("handler 1 on processor 0: "), "{}", ended.stderr);
+    assert!(ended.stderr.contains("handler 1 on CPU 0: "), "{}", ended.stderr);
 }
 
 #[test]
@@ -151,9 +151,9 @@ fn root_plans_that_do_not_fit_are_refused() {
     }
     let network = Network::new(Veth::default().queues(2)).expect("a private network");
     let table: [(&[&str], &str); 7] = [
-        (&["--handlers", "3"], "nothing to do"),
-        (&["--handlers", "2", "--pin", "0,4095"], "no processor 4095"),
-        (&["--handlers", "2", "--pin", "0"], "one processor for each"),
+        (&["--handlers", "3"], "some would be idle"),
+        (&["--handlers", "2", "--pin", "0,4095"], "no CPU 4095"),
+        (&["--handlers", "2", "--pin", "0"], "as many CPUs as handlers"),
         (&["--handlers", "2", "--advanced", "--group", "0-2"], "no queue 2"),
         (&["--handlers", "2", "--advanced", "--group", "0-1", "--group", "1"], "two groups"),
         (&["--handlers", "2", "--steer", "flow", "--targets", "3"], "3 targets for 2 handlers"),

@@ -381,7 +381,7 @@ fn root_what_somebody_else_has_put_there_is_refused() {
     for (path, what) in [(&link, "a symbolic link"), (&way, "a symbolic link"), (&file, "a file")] {
         for args in [&[][..], &["--rotate-count", "10"], &["--no-confine"]] {
             let ended = run(&network, &[&["capture", "-i", "rx0", "-w", path], args].concat());
-            ended.failed(&[path, &format!("user {NOBODY} has put {what} there"), "choose another place"]);
+            ended.failed(&[path, &format!("user {NOBODY} put {what} there"), "choose another place"]);
         }
     }
     assert_eq!(fs::read(&goal).expect("still there"), b"mine");
@@ -623,15 +623,15 @@ fn files_of_which_only_words_are_looked_at() {
         (&["-C", "100"], &["--rotate-size", "100MB", "tcpdump"]),
         (&["-G", "60"], &["--rotate-time", "60s"]),
         (&["-C", "0MB"], &["zero"]),
-        (&["-W", "3"], &["-W needs -C, -G"]),
+        (&["-W", "3"], &["-W requires -C, -G"]),
         (&["-C", "1MB", "-W", "0"], &["--rotate-files", "at least 1"]),
-        (&["--keep-size", "1GB"], &["--keep-size needs"]),
-        (&["-C", "2GB", "--keep-size", "1GB"], &["less than one file"]),
+        (&["--keep-size", "1GB"], &["--keep-size requires"]),
+        (&["-C", "2GB", "--keep-size", "1GB"], &["must not be smaller than -C"]),
         (&["--align"], &["--rotate-time"]),
         (&["--compress", "bzip2"], &["--compress", "zstd:LEVEL"]),
         (&["--compress", "zstd:99"], &["-100 to 22"]),
         (&["--compress", "lz4", "-w", "f.zst"], &["contradict"]),
-        (&["-C", "1MB", "-w", "-"], &["standard output has no second one"]),
+        (&["-C", "1MB", "-w", "-"], &["cannot be used with standard output"]),
     ];
     for (args, expected) in table {
         let named = if args.contains(&"-w") { &[][..] } else { &["-w", "f"] };

@@ -85,7 +85,7 @@ fn root_each_way_has_its_account() {
     }
     let network = lab();
     let running = start(&network, &mut weir(&["forward", "rx0", "rx1", "--both", "--json", "-v", "udp"]));
-    running.wait_for("confined: no capability, no new privileges; writes no file");
+    running.wait_for("confined: no capabilities, no new privileges; writes no files");
     assert!(links(&network).matches("promiscuity 1 ").count() == 2, "{}", links(&network));
     assert_eq!(send(&network, 1000), 1000);
     running.signal(Signal::USR1);
@@ -169,7 +169,7 @@ fn root_a_disk_that_fills_up_ends_the_copy_and_not_the_forwarding() {
     command.arg(directory.path()).arg(env!("CARGO_BIN_EXE_weir"));
     let running = start(&network, command.args(["forward", "rx0", "rx1", "--json", "-w", "copy.pcapng"]));
     assert_eq!(send(&network, 10_000), 10_000);
-    running.wait_for("the copy ends here, and forwarding continues: no space left for copy.pcapng");
+    running.wait_for("the copy ends here, but forwarding continues: no space left for copy.pcapng");
     assert_eq!(send(&network, 100), 100);
     let account = account(&running.interrupt().failed(&["no space left for copy.pcapng"]));
     assert_eq!((&account["forwarded"], &account["lost"]), (&10_100.into(), &0.into()));
@@ -212,7 +212,7 @@ fn root_closed_is_closed_after_kill_9() {
     }
     let network = lab();
     let running = start(&network, &mut weir(&["forward", "rx0", "rx1", "--both"]));
-    running.wait_for("on exit: ends, and the host's stack gets the packets");
+    running.wait_for("on exit: stops; packets then go to the host's stack");
     assert_eq!(send(&network, 100), 100);
     running.signal(Signal::KILL);
     assert_eq!(running.wait().status.code(), None, "it was killed");
@@ -231,7 +231,7 @@ fn root_open_goes_on_until_it_is_ended() {
     for (filter, end) in [(&["udp"][..], Signal::KILL), (&[], Signal::INT)] {
         let args = [&forward[..], filter].concat();
         let running = start(&network, &mut bpffs.weir(&args));
-        running.wait_for("until: weir forward --end rx0 rx1");
+        running.wait_for("to end it: weir forward --end rx0 rx1");
         assert_eq!(send(&network, 1000), 1000);
         running.signal(end);
         let ended = running.wait();
@@ -246,7 +246,7 @@ fn root_open_goes_on_until_it_is_ended() {
         assert!(links(&network).matches("PROMISC").count() == 2, "{}", links(&network));
 
         let again = Running::spawn(&network, &mut bpffs.weir(&args)).wait();
-        again.failed(&["`rx0` to `rx1` is forwarded already", "weir forward --end rx0 rx1"]);
+        again.failed(&["the kernel already forwards from `rx0` to `rx1`", "weir forward --end rx0 rx1"]);
         assert_eq!(send(&network, 10), 10, "and is not disturbed by who is refused");
 
         let ended =
@@ -256,7 +256,7 @@ fn root_open_goes_on_until_it_is_ended() {
         assert!(is_as_before(&network), "{}", links(&network));
         assert_eq!(send(&network, 10), 0);
         let ended = Running::spawn(&network, &mut bpffs.weir(&["forward", "--end", "rx0", "rx1"])).wait();
-        ended.failed(&["nothing is forwarded from `rx0` to `rx1`"]);
+        ended.failed(&["nothing is being forwarded from `rx0` to `rx1`"]);
     }
 }
 
@@ -279,7 +279,7 @@ fn root_what_is_ended_is_what_goes_on_in_the_namespaces_that_are_named() {
     };
     // By the names of another place nothing goes on here, and that place is looked into.
     leave_open(&bpffs, &here, "rx0", "rx1");
-    end(&here, &from, &to).failed(&["nothing is forwarded from", "another namespace"]);
+    end(&here, &from, &to).failed(&["nothing is being forwarded from", "another namespace"]);
     assert_eq!(send(&here, 100), 100, "what goes on here was not ended");
 
     leave_open(&bpffs, &here, &from, &to);
@@ -313,14 +313,14 @@ fn root_what_goes_on_is_listed_and_ended_where_its_interface_is_gone() {
     let path = one["path"].as_str().expect("a path");
     let devices = String::from_utf8(weir(&["devices", "rx0"]).succeeded().stdout).expect("text");
     let doctor = String::from_utf8(weir(&["doctor", "-i", "rx0", "--json"]).stdout).expect("text");
-    assert!(doctor.contains(&format!("weir forward --end {path} ends it")), "{doctor}");
+    assert!(doctor.contains(&format!("to end it: weir forward --end {path}")), "{doctor}");
     let words: Vec<&str> = devices.split_whitespace().collect();
-    assert!(words.join(" ").contains(&format!("which weir forward --end {path} ends")), "{devices}");
+    assert!(words.join(" ").contains(&format!("to end it: weir forward --end {path}")), "{devices}");
 
     // The second interface goes, with its other end, and the first stays promiscuous.
     let gone = network.rx().run(|| Command::new("ip").args(["link", "del", "rx1"]).status());
     assert!(gone.expect("ip runs").success());
-    weir(&["forward", "--end", "rx0", "rx1"]).failed(&["there is no interface `rx1`", "weir forward --list"]);
+    weir(&["forward", "--end", "rx0", "rx1"]).failed(&["no interface named `rx1`", "weir forward --list"]);
     let text = String::from_utf8(weir(&["forward", "--list"]).succeeded().stdout).expect("text");
     assert!(text.contains("which is gone: 100 packets forwarded, 0 lost; an interface is gone"), "{text}");
     assert!(text.contains(&format!("to end it: weir forward --end {path}")), "{text}");
@@ -340,8 +340,8 @@ fn root_where_no_bpffs_is_seen_that_is_said() {
     for args in [&["forward", "--end", "rx0", "rx1"][..], &["forward", "--list"]] {
         let ended = Running::spawn(&network, &mut hidden.weir(args)).wait();
         ended.failed(&[
-            "cannot see what the kernel forwards",
-            "`ip netns exec` hides it; outside it, run: weir forward",
+            "cannot tell what the kernel forwards",
+            "`ip netns exec` hides it; run this outside: weir forward",
         ]);
     }
 }
@@ -377,8 +377,10 @@ fn root_names_that_look_alike_are_not_taken_for_one_another() {
         };
         end(second, second_to).succeeded();
         assert_eq!(send(&network, 100), 100, "what goes from {first} to {first_to} goes on");
-        end(second, second_to)
-            .failed(&["nothing is forwarded from", &format!("currently forwarded: {first} to {first_to}")]);
+        end(second, second_to).failed(&[
+            "nothing is being forwarded from",
+            &format!("currently forwarded: {first} to {first_to}"),
+        ]);
         assert_eq!(account(&end(first, first_to).succeeded())["forwarded"], 100);
     }
 }
@@ -403,7 +405,7 @@ fn root_of_those_who_begin_at_once_one_does_and_is_not_disturbed() {
             one.wait().failed(&["`rx0` to `rx1`", "forward"]);
         }
         let (_, running) = going.pop().expect("one forwards");
-        running.wait_for("until: weir forward --end rx0 rx1");
+        running.wait_for("to end it: weir forward --end rx0 rx1");
         assert_eq!(send(&network, 100), 100);
         running.interrupt().succeeded();
         assert_eq!(send(&network, 100), 100, "its names in the kernel are there");

@@ -124,7 +124,7 @@ pub(crate) fn own_user(process: u32) -> User {
 }
 
 /// What the capture says once it has given up everything, if it was root who started it.
-pub(crate) const CONFINED: &str = "confined: no capability, no new privileges; user ";
+pub(crate) const CONFINED: &str = "confined: no capabilities, no new privileges; user ";
 
 /// A folder for the files of a test.
 pub(crate) fn directory() -> TempDir {

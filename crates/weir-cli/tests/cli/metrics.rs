@@ -273,7 +273,7 @@ fn root_a_unix_socket_is_served_and_removed() {
     Page::parse(&body);
     // It is taken.
     let ended = run(&network, &["count", "-i", "rx0", "--metrics", &metrics]);
-    ended.failed(&["serve metrics at", "somebody listens there already"]);
+    ended.failed(&["serve metrics at", "the address is in use"]);
     running.interrupt().succeeded();
     assert!(!path.exists());
 }
@@ -288,7 +288,7 @@ fn root_a_port_that_is_taken_is_told_before_anything_is_captured() {
     let _taken = network.rx().run(|| std::net::TcpListener::bind(address)).expect("nobody is there");
     let mut command = weir(&["count", "-i", "rx0", "--metrics", ":9464"]);
     let ended = Running::spawn(&network, &mut command).wait();
-    let ended = ended.failed(&["serve metrics at 127.0.0.1:9464", "name another address"]);
+    let ended = ended.failed(&["serve metrics at 127.0.0.1:9464", "choose another one"]);
     assert!(!ended.stderr.contains("; source "), "{}", ended.stderr);
 }
 

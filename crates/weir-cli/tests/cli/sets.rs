@@ -46,7 +46,7 @@ fn a_set_changes_under_a_running_filter_and_the_file_says_how(source: &str, exch
     send(&network, 80);
     let missing = ctl(&network, &["set", "-t", &socket, "missing", "add", "1"]);
     let told = String::from_utf8_lossy(&missing.stderr).into_owned();
-    assert!(!missing.status.success() && told.contains(&format!("there: `{set}`")), "{told}");
+    assert!(!missing.status.success() && told.contains(&format!("changeable: `{set}`")), "{told}");
     let account = ended_at(running);
     account.closes();
     assert_eq!(account.number("written"), 20 + 80, "{source}, exchanged: {exchanged}");
@@ -102,7 +102,7 @@ fn root_members_are_read_as_the_expression_means_them() {
         let ended = running.interrupt().succeeded();
         let captured = if words.starts_with("not") { 30 } else { 20 };
         assert_eq!(ended.account().number("captured"), captured, "{words}: {}", ended.stderr);
-        assert!(!ended.stderr.contains("in part"), "{words}: {}", ended.stderr);
+        assert!(!ended.stderr.contains("partly"), "{words}: {}", ended.stderr);
     }
 }
 
@@ -143,12 +143,12 @@ fn root_one_who_changes_a_set_is_waited_for_and_told_of() {
     let why = format!(r#"{{"version":3,"ask":{{"changed_in_part":{{"why":"{}"}}}}}}"#, "w".repeat(1 << 20));
     let length = u32::try_from(why.len()).expect("short").to_le_bytes();
     asks.write_all(&[&length, why.as_bytes()].concat()).expect("it hears");
-    running.wait_for(&format!("changed in part: {}", "w".repeat(1000)));
+    running.wait_for(&format!("partly changed: {}", "w".repeat(1000)));
     drop(asks);
 
     // One who goes away in the middle.
     drop(say(&socket, &format!(r#"{{"version":3,"ask":{{"changing":{{"set":"{set}"}}}}}}"#)));
-    running.wait_for(&format!("set `{set}`: changed in part: the client changing it disconnected"));
+    running.wait_for(&format!("set `{set}`: partly changed: the client changing it disconnected"));
 
     // Another filter has the members that the file has.
     for forgotten in [true, false] {

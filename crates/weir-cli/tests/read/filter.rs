@@ -118,7 +118,7 @@ fn terms_of_other_link_types() {
         assert_eq!(count.trim(), expected.to_string(), "{expression}");
         let output = weir(&["read", "--count", "-f", expression], &[&ethernet]);
         assert_eq!(output.status.code(), Some(1), "{expression}: {}", stderr(&output));
-        assert!(stderr(&output).contains("the filter is wrong"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("invalid filter"), "{}", stderr(&output));
     }
 }
 
@@ -224,7 +224,7 @@ fn the_place_of_a_mistake_is_shown_below_it() {
     let said = stderr(&output);
     let name = file.display().to_string().replace('\u{1b}', "\\u{1b}");
     let shown =
-        format!("weir: {name}: interface 0: the filter is wrong: the interface of packets is not known here");
+        format!("weir: {name}: interface 0: invalid filter: the interface of packets is unknown here");
     assert_eq!(said, format!("{shown}\n  ifindex 2\n  ^^^^^^^^^\n"));
     // No number that would be taken for an answer.
     let output = weir(&["read", "--count", "-f", "ifindex 2"], &[&file]);
@@ -351,7 +351,7 @@ fn directions_are_those_that_the_file_tells() {
         assert_eq!(count(&file, expression), theirs.lines().count(), "{expression}");
     }
     let refused = weir(&["read", "-f", "ifindex 0"], &[&file]);
-    assert!(stderr(&refused).contains("the interface of packets is not known here"), "{}", stderr(&refused));
+    assert!(stderr(&refused).contains("the interface of packets is unknown here"), "{}", stderr(&refused));
 
     for link_type in [113, 276] {
         let file = place.path("cooked.pcap");
@@ -402,7 +402,7 @@ fn what_is_wrong_is_told() {
     let name = file.to_str().expect("UTF-8");
     let table: [(&[&str], i32, &str); 5] = [
         (&["read", name, "-f", "tcp prot 80"], 2, "prot"),
-        (&["read", name, "-f", "tcp", "--", "udp"], 2, "twice"),
+        (&["read", name, "-f", "tcp", "--", "udp"], 2, "more than one filter"),
         (&["read", name, "-F", "pcap"], 2, "--format"),
         (&["read", name, "tcp"], 1, "--"),
         (&["read", name, "--repair", "-w", "/dev/null", "-f", "tcp"], 2, "--repair"),

@@ -208,7 +208,7 @@ fn what_is_asked_wrongly_is_said() {
     let table: [(&[&str], &str); 8] = [
         (&["read"], "<FILE>"),
         (&["read", "--from", "yesterday", "x"], "2026-11-21 13:05:00"),
-        (&["read", "-x", "-X", "x"], "exclude"),
+        (&["read", "-x", "-X", "x"], "cannot be combined"),
         (&["read", "--json", "-w", "y", "x"], "--json"),
         (&["read", "--split-by", "hour", "-w", "y", "x"], "time:1h"),
         (&["read", "--split-by", "flow", "-w", "-", "x"], "several files"),

@@ -54,50 +54,50 @@ impl Ast {
             }
             Primitive::Proto { protocol, number } => match protocol {
                 Some(Protocol::Link) if *number < 256 => {
-                    format!("frames with the LLC service access point {number:#04x}")
+                    format!("frames with LLC service access point {number:#04x}")
                 }
-                Some(Protocol::Link) => format!("frames of the EtherType {number:#06x}"),
+                Some(Protocol::Link) => format!("frames with EtherType {number:#06x}"),
                 Some(protocol) => format!("{} that carry protocol {number}", packets(*protocol)),
                 None => format!("IPv4 and IPv6 packets that carry protocol {number}"),
             },
             Primitive::ProtoChain { protocol, number } => {
                 let packets = protocol.map_or("IPv4 and IPv6 packets", packets);
-                format!("{packets} with protocol {number} anywhere in the chain of their headers")
+                format!("{packets} with protocol {number} anywhere in their header chain")
             }
             Primitive::Protocol(protocol) => packets(*protocol).to_owned(),
             Primitive::Gateway { .. } => {
-                "packets that the named host forwards: its MAC address is in the frame, its IP address is not"
+                "packets forwarded by the named host: they have its MAC address, but not its IP address"
                     .to_owned()
             }
             Primitive::Broadcast(Some(Protocol::Ip)) => "IPv4 packets to a broadcast address".to_owned(),
             Primitive::Broadcast(_) => "frames to the broadcast address".to_owned(),
             Primitive::Multicast(Some(Protocol::Ip)) => "IPv4 packets to a multicast address".to_owned(),
             Primitive::Multicast(Some(Protocol::Ip6)) => "IPv6 packets to a multicast address".to_owned(),
-            Primitive::Multicast(_) => "frames to a multicast address, broadcast included".to_owned(),
+            Primitive::Multicast(_) => "frames to a multicast or broadcast address".to_owned(),
             Primitive::Less(length) => format!("packets of {length} bytes or fewer"),
             Primitive::Greater(length) => format!("packets of {length} bytes or more"),
             Primitive::Byte { .. } => format!("packets for which {shown}"),
-            Primitive::Inbound => "packets that came in".to_owned(),
-            Primitive::Outbound => "packets that went out".to_owned(),
-            Primitive::IfIndex(number) => format!("packets of the interface with number {number}"),
+            Primitive::Inbound => "received packets".to_owned(),
+            Primitive::Outbound => "sent packets".to_owned(),
+            Primitive::IfIndex(number) => format!("packets on interface number {number}"),
             Primitive::Vlan(None) => "frames with a VLAN tag".to_owned(),
-            Primitive::Vlan(Some(number)) => format!("frames with a tag of VLAN {number}"),
+            Primitive::Vlan(Some(number)) => format!("frames tagged with VLAN {number}"),
             Primitive::VlanIn { set } => {
-                format!("frames with a VLAN tag whose number is in {}", self.set(*set, self.size(*set)))
+                format!("frames with a VLAN tag whose ID is in {}", self.set(*set, self.size(*set)))
             }
             Primitive::Mpls(number) => numbered("MPLS packets", "the label", *number),
             Primitive::PppoeDiscovery => "PPPoE discovery packets".to_owned(),
             Primitive::PppoeSession(number) => numbered("PPPoE session packets", "the session", *number),
             Primitive::Geneve(number) => numbered("Geneve packets", "the network", *number),
             Primitive::Vxlan(number) => numbered("VXLAN packets", "the network", *number),
-            Primitive::Tunnel => "packets that carry another in a tunnel".to_owned(),
+            Primitive::Tunnel => "packets that carry another packet in a tunnel".to_owned(),
             Primitive::Llc(kind) => match kind {
                 LlcKind::Any => "frames with an LLC header".to_owned(),
-                LlcKind::Information => "LLC frames with information".to_owned(),
+                LlcKind::Information => "LLC information frames".to_owned(),
                 LlcKind::Supervisory => "supervisory LLC frames".to_owned(),
                 LlcKind::Unnumbered => "unnumbered LLC frames".to_owned(),
                 LlcKind::SupervisoryKind(_) | LlcKind::UnnumberedKind(_) => {
-                    format!("LLC frames of the kind `{shown}`")
+                    format!("LLC frames of type `{shown}`")
                 }
             },
             Primitive::WlanType { .. } => format!("802.11 frames of {shown}"),
@@ -108,13 +108,13 @@ impl Ast {
                     1 => "to the distribution system",
                     2 => "from the distribution system",
                     3 => "between access points",
-                    _ => "of no direction that there is",
+                    _ => "with an invalid direction",
                 }
             ),
             Primitive::Atm(AtmKind::Vpi(_) | AtmKind::Vci(_)) => format!("ATM cells with {shown}"),
-            Primitive::Atm(_) => format!("ATM cells of the kind `{shown}`"),
+            Primitive::Atm(_) => format!("ATM cells of type `{shown}`"),
             Primitive::Mtp(MtpKind::Field { .. }) => format!("SS7 signal units with {shown}"),
-            Primitive::Mtp(_) => format!("SS7 signal units of the kind `{shown}`"),
+            Primitive::Mtp(_) => format!("SS7 signal units of type `{shown}`"),
             Primitive::Relation { .. } => format!("packets for which {shown}"),
         }
     }
@@ -189,8 +189,8 @@ fn packets(protocol: Protocol) -> &'static str {
         Protocol::Pim => "PIM messages",
         Protocol::Vrrp => "VRRP packets",
         Protocol::Carp => "CARP packets",
-        Protocol::Ah => "packets with an authentication header of IPsec",
-        Protocol::Esp => "encrypted packets of IPsec (ESP)",
+        Protocol::Ah => "packets with an IPsec authentication header (AH)",
+        Protocol::Esp => "IPsec ESP packets",
         Protocol::AppleTalk => "AppleTalk packets",
         Protocol::Aarp => "AppleTalk ARP packets",
         Protocol::DecNet => "DECnet packets",
@@ -205,13 +205,13 @@ fn packets(protocol: Protocol) -> &'static str {
         Protocol::Stp => "spanning tree frames",
         Protocol::Ipx => "IPX packets",
         Protocol::NetBeui => "NetBEUI frames",
-        Protocol::IsisL1 => "IS-IS packets of level 1",
-        Protocol::IsisL2 => "IS-IS packets of level 2",
+        Protocol::IsisL1 => "level 1 IS-IS packets",
+        Protocol::IsisL2 => "level 2 IS-IS packets",
         Protocol::IsisIih => "IS-IS hellos",
         Protocol::IsisLsp => "IS-IS link state packets",
         Protocol::IsisSnp => "IS-IS sequence number packets",
         Protocol::IsisCsnp => "IS-IS complete sequence number packets",
         Protocol::IsisPsnp => "IS-IS partial sequence number packets",
-        Protocol::Radio => "frames with radio information",
+        Protocol::Radio => "frames with a radio header",
     }
 }

@@ -29,16 +29,16 @@ impl Program {
     pub fn check(&self, rules: Rules) -> Result<(), Flaw> {
         let flaw = |at, what| Err(Flaw { at, what });
         if rules == Rules::Kernel && self.len() > MOST_INSTRUCTIONS {
-            return flaw(MOST_INSTRUCTIONS, "the kernel takes no more than 4096 instructions");
+            return flaw(MOST_INSTRUCTIONS, "the kernel accepts at most 4096 instructions");
         }
         for at in 0..self.len() {
             if let Some(what) = self.wrong_at(at, rules) {
                 return flaw(at, what);
             }
         }
-        let Some(last) = self.len().checked_sub(1) else { return flaw(0, "there is none") };
+        let Some(last) = self.len().checked_sub(1) else { return flaw(0, "the program is empty") };
         if !matches!(self.instructions[last].opcode(), Some(Opcode::ReturnConstant | Opcode::ReturnA)) {
-            return flaw(last, "the last is not a return");
+            return flaw(last, "the last instruction is not a return");
         }
         if rules == Rules::Library {
             return Ok(());
@@ -47,9 +47,7 @@ impl Program {
             return flaw(at, "reads memory that may not have been written");
         }
         match self.goes_too_far() {
-            Some(at) => {
-                flaw(at, "jumps further than the kernel can, which makes longer code of the loads in between")
-            }
+            Some(at) => flaw(at, "jumps too far: the kernel replaces the loads in between with longer code"),
             None => Ok(()),
         }
     }
@@ -61,12 +59,12 @@ impl Program {
         let behind = self.len() - at - 1;
         match opcode {
             Opcode::LoadAbsolute(_) if kernel && k >= ANCILLARY && ancillary_name(k).is_none() => {
-                Some("nothing that Linux knows is at this offset")
+                Some("Linux defines nothing at this offset")
             }
             Opcode::LoadMemory | Opcode::LoadXMemory | Opcode::Store | Opcode::StoreX
                 if k as usize >= MEMORY_WORDS =>
             {
-                Some("memory has 16 words")
+                Some("memory has only 16 words")
             }
             Opcode::Arithmetic(Operation::Divide | Operation::Remainder, Operand::Constant) if k == 0 => {
                 Some("divides by zero")
@@ -78,10 +76,10 @@ impl Program {
             }
             Opcode::Jump => {
                 let back = k.wrapping_neg() as usize <= at + 1 && !kernel && k.cast_signed() < 0;
-                (k as usize >= behind && !back).then_some("jumps out of the program")
+                (k as usize >= behind && !back).then_some("jumps outside the program")
             }
             Opcode::Branch(..) if usize::from(instruction.jt.max(instruction.jf)) >= behind => {
-                Some("jumps out of the program")
+                Some("jumps outside the program")
             }
             _ => None,
         }

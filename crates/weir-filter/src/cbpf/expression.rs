@@ -18,7 +18,7 @@ pub enum NoExpression {
     #[error(transparent)]
     Lift(#[from] LiftError),
     /// It tests for something that the language cannot express.
-    #[error("no expression asks for {what}")]
+    #[error("the language has no term for {what}")]
     Words {
         /// Description.
         what: &'static str,
@@ -34,7 +34,7 @@ impl Program {
         let graph = pass::optimise(&self.lift(Rules::Kernel)?, &[]);
         match graph.root() {
             Graph::ACCEPT => return Ok(String::new()),
-            Graph::REFUSE => return Err(NoExpression::Words { what: "nothing at all" }),
+            Graph::REFUSE => return Err(NoExpression::Words { what: "rejecting every packet" }),
             _ => {}
         }
         let mut teller = Teller { graph: &graph, text: String::new() };
@@ -100,7 +100,7 @@ impl Teller<'_> {
             Node::Branch { test, then, other, .. } => {
                 (self.question(test, known)?, then, other, self.learn(test, known, true))
             }
-            _ => return Err(NoExpression::Words { what: "what varies from way to way" }),
+            _ => return Err(NoExpression::Words { what: "a value that depends on the path taken" }),
         };
         let if_not = match self.graph.node(id) {
             Node::Branch { test, .. } => self.learn(test, known, false),
@@ -242,8 +242,10 @@ impl Teller<'_> {
             Value::Binary { operation, left, right } => {
                 format!("({} {operation} {})", self.value(left)?, self.value(right)?)
             }
-            Value::Meta(_) => return Err(NoExpression::Words { what: "what is known beside the bytes" }),
-            Value::Slot(_) => return Err(NoExpression::Words { what: "what varies from way to way" }),
+            Value::Meta(_) => return Err(NoExpression::Words { what: "data that is not in the packet" }),
+            Value::Slot(_) => {
+                return Err(NoExpression::Words { what: "a value that depends on the path taken" });
+            }
         })
     }
 }

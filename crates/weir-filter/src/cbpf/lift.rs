@@ -26,24 +26,24 @@ pub enum LiftError {
     #[error(transparent)]
     Flaw(#[from] Flaw),
     /// It loads metadata that packet filters cannot test.
-    #[error("instruction {at}: what it takes beside the packet's bytes is known to the kernel alone")]
+    #[error("instruction {at}: it loads data about the packet that only the kernel has")]
     Ancillary {
         /// Index of the instruction.
         at: usize,
     },
     /// It may load relative to the kernel's link or network header.
     #[error(
-        "instruction {at}: the offset may be negative, and the kernel then counts from a header, not from the packet's first byte"
+        "instruction {at}: the offset may be negative, in which case the kernel counts from a header, not from the first byte"
     )]
     Offset {
         /// Index of the instruction.
         at: usize,
     },
     /// Its paths meet with too many different register contents.
-    #[error("the program keeps too many numbers that depend on the way to them")]
+    #[error("the program has too many values that depend on the path taken")]
     Slots,
     /// It returns a computed number, or several different ones.
-    #[error("instruction {at}: the answer is not the same length for all packets that it accepts")]
+    #[error("instruction {at}: accepted packets do not all get the same length")]
     Answer {
         /// Index of the instruction.
         at: usize,

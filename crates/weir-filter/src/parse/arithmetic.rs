@@ -57,11 +57,11 @@ impl Parser<'_, '_> {
         if self.place() == Place::Id {
             let error = self.expected("an address, a port or a number");
             let net = self.at_sign("/");
-            return Err(if net { error.help("networks have dots: `net 10.0.0.0/8`") } else { error });
+            return Err(if net { error.help("write networks with dots: `net 10.0.0.0/8`") } else { error });
         }
         let left = self.arithmetic(taken, Some(&mut start))?;
         let Some(comparison) = self.comparison() else {
-            return Err(self.expected("a comparison (`=`, `!=`, `<`, `<=`, `>`, `>=`) or an operation"));
+            return Err(self.expected("a comparison (`=`, `!=`, `<`, `<=`, `>`, `>=`) or an operator"));
         };
         self.take()?;
         self.decide(Place::Term)?;
@@ -131,7 +131,7 @@ impl Parser<'_, '_> {
                     continue;
                 }
                 _ => {
-                    return Err(self.expected("a number, `len`, or bytes of a packet as in `ip[0]`"));
+                    return Err(self.expected("a number, `len`, or packet bytes such as `ip[0]`"));
                 }
             }
             self.take()?;
@@ -160,22 +160,22 @@ impl Parser<'_, '_> {
         };
         match opener {
             Pending::Parenthesis(open) if self.token.kind == Kind::End => {
-                return Err(Error::new("the parenthesis is not closed", open..open + 1));
+                return Err(Error::new("unclosed parenthesis", open..open + 1));
             }
             Pending::Accessor(protocol, open) => {
                 let size = if self.taken(":")? { self.size()? } else { 1 };
                 if self.token.kind == Kind::End {
-                    return Err(Error::new("the bracket is not closed", open..self.behind));
+                    return Err(Error::new("unclosed bracket", open..self.behind));
                 }
                 if !self.at_sign("]") {
-                    return Err(self.expected("an operation, `:` and a size, or `]`"));
+                    return Err(self.expected("an operator, `:` and a size, or `]`"));
                 }
                 let index = stack.operands.pop().expect("an index was read");
                 let accessor = self.arith(Arith::Accessor { protocol, index, size });
                 stack.operands.push(accessor);
             }
             _ if !self.at_sign(")") => {
-                return Err(self.expected("an operation or `)`"));
+                return Err(self.expected("an operator or `)`"));
             }
             _ => {}
         }
@@ -190,7 +190,7 @@ impl Parser<'_, '_> {
         let token = self.token;
         match self.demand_number("1, 2 or 4")? {
             size @ (1 | 2 | 4) => Ok(u8::try_from(size).expect("it is small")),
-            _ => Err(Error::new("1, 2 or 4 bytes can be read at once", token.span())),
+            _ => Err(Error::new("only 1, 2 or 4 bytes can be read at once", token.span())),
         }
     }
 
@@ -248,7 +248,7 @@ impl Parser<'_, '_> {
         Err(if operand == right {
             error
         } else {
-            error.help("libpcap takes the first number behind the sign for the whole operand")
+            error.help("libpcap takes the first number after the operator as the whole operand")
         })
     }
 

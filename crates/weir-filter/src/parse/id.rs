@@ -49,7 +49,8 @@ impl Parser<'_, '_> {
         error.help(match token.kind {
             Kind::Name(name) if self.known_service(name) => format!("`port {text}` is a port"),
             Kind::Name(name) if foreign(name) => {
-                "display filters of Wireshark are another language: here it is `tcp port 80`, `ip host 10.1.2.3`".to_owned()
+                "Wireshark display filters use a different syntax; write `tcp port 80`, `ip host 10.1.2.3`"
+                    .to_owned()
             }
             Kind::Name(name) => match self.help_for(name) {
                 Some(help) => help,
@@ -73,12 +74,12 @@ impl Parser<'_, '_> {
             }
             IdKind::Default | IdKind::Host if protocol == Some(Protocol::Link) => {
                 let address = self.options.names.ethernet(name);
-                let address = address.ok_or_else(|| here(format!("no MAC address is known of `{name}`")))?;
+                let address = address.ok_or_else(|| here(format!("no MAC address known for `{name}`")))?;
                 Ok(Primitive::Mac { direction, addresses: vec![address] })
             }
             IdKind::Default | IdKind::Host if protocol == Some(Protocol::DecNet) => {
-                Err(here(format!("DECnet knows no names, so not `{name}`"))
-                    .help("an address is an area and a node: `10.123`"))
+                Err(here(format!("DECnet has no host names such as `{name}`"))
+                    .help("an address is an area and a node, such as `10.123`"))
             }
             IdKind::Default | IdKind::Host => {
                 let networks = self.resolve(name, token, protocol)?;
@@ -91,12 +92,12 @@ impl Parser<'_, '_> {
                 self.plain_number(number, token, qualifiers)
             }
             IdKind::Gateway if is_pcap(self.options.dialect) => {
-                Err(here("libpcap knows no `gateway` where it knows IPv6".to_owned())
-                    .help(format!("`ether host {name} and not host {name}` is the same")))
+                Err(here("libpcap does not support `gateway` when built with IPv6".to_owned())
+                    .help(format!("write `ether host {name} and not host {name}` instead")))
             }
             IdKind::Gateway => {
                 let mac = self.options.names.ethernet(name);
-                let mac = mac.ok_or_else(|| here(format!("no MAC address is known of `{name}`")))?;
+                let mac = mac.ok_or_else(|| here(format!("no MAC address known for `{name}`")))?;
                 Self::addressed(protocol, token)?;
                 let addresses = self.resolve(name, token, protocol)?;
                 Ok(Primitive::Gateway { protocol, macs: vec![mac], addresses })
@@ -133,17 +134,17 @@ impl Parser<'_, '_> {
                 let (first, last, range) = (port, port, kind == IdKind::PortRange);
                 Ok(Primitive::Port { protocol, direction, first, last, range })
             }
-            IdKind::Gateway => here("`gateway` needs a name, which has both kinds of addresses"),
+            IdKind::Gateway => here("`gateway` requires a name that has both a MAC and an IP address"),
             IdKind::Proto => match protocol {
                 None
                 | Some(Protocol::Link | Protocol::Ip | Protocol::Ip6 | Protocol::Iso | Protocol::Isis) => {
                     Ok(Primitive::Proto { protocol, number })
                 }
-                Some(_) => here("`proto` goes with `ether`, `ip`, `ip6`, `iso` and `isis`, or alone"),
+                Some(_) => here("`proto` can follow `ether`, `ip`, `ip6`, `iso` or `isis`, or stand alone"),
             },
             IdKind::ProtoChain => match protocol {
                 None | Some(Protocol::Ip | Protocol::Ip6) => Ok(Primitive::ProtoChain { protocol, number }),
-                Some(_) => here("`protochain` goes with `ip` and `ip6`, or alone"),
+                Some(_) => here("`protochain` can follow `ip` or `ip6`, or stand alone"),
             },
         }
     }
@@ -154,7 +155,7 @@ impl Parser<'_, '_> {
             (Some(Protocol::Link), IdKind::Default | IdKind::Host) => {
                 Ok(Primitive::Mac { direction: qualifiers.direction, addresses: vec![address] })
             }
-            _ => Err(Error::new("a MAC address goes with `ether`", token.span())
+            _ => Err(Error::new("a MAC address requires `ether`", token.span())
                 .help("write `ether host`, `ether src` or `ether dst` before it")),
         }
     }
@@ -165,7 +166,7 @@ impl Parser<'_, '_> {
             (Some(Protocol::Link), IdKind::Default | IdKind::Host) => {
                 Ok(Primitive::ArcNet { direction: qualifiers.direction, address })
             }
-            _ => Err(Error::new("an ARCNET address goes with `link`", token.span())),
+            _ => Err(Error::new("an ARCNET address requires `link`", token.span())),
         }
     }
 }

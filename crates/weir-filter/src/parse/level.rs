@@ -122,7 +122,7 @@ impl Parser<'_, '_> {
     /// Opens a parenthesis at `open`.
     pub(super) fn open(&mut self, encloses: Encloses, open: usize) -> Result<(), Error> {
         if self.levels.len() > DEEPEST {
-            let message = format!("more than {DEEPEST} parentheses are open");
+            let message = format!("parentheses nested more than {DEEPEST} deep");
             return Err(Error::new(message, open..open + 1));
         }
         let (place, inherits) = (self.place(), self.inherited());
@@ -139,7 +139,7 @@ impl Parser<'_, '_> {
         let what = if found == Place::Id { Encloses::Ids } else { Encloses::Terms };
         let pcap = is_pcap(self.options.dialect);
         let error = (self.place() != found && self.place() != Place::Either).then(|| match found {
-            Place::Id => self.expected("a term").help("say what it is: `host`, `net`, `port`, `proto`"),
+            Place::Id => self.expected("a term").help("say what it is with `host`, `net`, `port` or `proto`"),
             Place::Term | Place::Either => self.expected("an address, a port or a number"),
         });
         if let Some(error) = error {
@@ -152,7 +152,7 @@ impl Parser<'_, '_> {
             if pcap && found == Place::Id && level.directly {
                 let open = level.open;
                 return Err(Error::new(
-                    "libpcap takes no parenthesis at the beginning of another one here",
+                    "libpcap does not accept a parenthesis right after another one here",
                     open..open + 1,
                 ));
             }
@@ -202,13 +202,13 @@ impl Parser<'_, '_> {
     /// Returns the error for an innermost level that is not closed.
     pub(super) fn unclosed(&mut self) -> Error {
         let open = self.top().open;
-        Error::new("the parenthesis is not closed", open..open + 1)
+        Error::new("unclosed parenthesis", open..open + 1)
     }
 
     /// Parses the `)` after an operand.
     pub(super) fn close(&mut self) -> Result<(), Error> {
         if self.levels.len() == 1 {
-            return Err(Error::new("no parenthesis is open here", self.token.span()));
+            return Err(Error::new("unmatched `)`", self.token.span()));
         }
         self.take()?;
         let (expr, level) = self.end();

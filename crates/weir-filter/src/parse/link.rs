@@ -81,15 +81,18 @@ impl Parser<'_, '_> {
         match token.kind {
             Kind::Word("broadcast") => match protocol {
                 None | Some(Protocol::Link | Protocol::Ip) => Ok(Primitive::Broadcast(protocol)),
-                Some(_) => Err(Error::new("`broadcast` goes with `ether` and `ip`, or alone", token.span())),
+                Some(_) => {
+                    Err(Error::new("`broadcast` can follow `ether` or `ip`, or stand alone", token.span()))
+                }
             },
             Kind::Word("multicast") => match protocol {
                 None | Some(Protocol::Link | Protocol::Ip | Protocol::Ip6) => {
                     Ok(Primitive::Multicast(protocol))
                 }
-                Some(_) => {
-                    Err(Error::new("`multicast` goes with `ether`, `ip` and `ip6`, or alone", token.span()))
-                }
+                Some(_) => Err(Error::new(
+                    "`multicast` can follow `ether`, `ip` or `ip6`, or stand alone",
+                    token.span(),
+                )),
             },
             Kind::Word("type") => {
                 let kind = self.named_value("type", TYPES, TYPE)?;
@@ -103,7 +106,7 @@ impl Parser<'_, '_> {
             }
             Kind::Word("subtype") => {
                 let Kind::Name(name) = self.token.kind else {
-                    return Err(self.expected("a subtype of 802.11"));
+                    return Err(self.expected("an 802.11 subtype"));
                 };
                 let found = SUBTYPES.iter().find_map(|(kind, names)| Some(kind | value(names, name)?));
                 let names = SUBTYPES.iter().flat_map(|entry| entry.1).map(|entry| entry.0);
@@ -121,13 +124,14 @@ impl Parser<'_, '_> {
         let found = match token.kind {
             Kind::Number(number) if number & !mask == 0 => number,
             Kind::Number(number) => {
-                let message = format!("{number:#04x} is no {what} of 802.11: only bits of {mask:#04x} are");
+                let message =
+                    format!("{number:#04x} is not an 802.11 {what}: only the bits {mask:#04x} may be set");
                 return Err(Error::new(message, token.span()));
             }
             Kind::Name(name) => {
                 value(names, name).ok_or_else(|| self.unknown(what, names.iter().map(|entry| entry.0)))?
             }
-            _ => return Err(self.expected(&format!("a {what} of 802.11"))),
+            _ => return Err(self.expected(&format!("an 802.11 {what}"))),
         };
         self.take()?;
         Ok(found)

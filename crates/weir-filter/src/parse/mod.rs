@@ -44,7 +44,7 @@ pub fn parse(text: &str, options: &Options<'_>) -> Result<Ast, Error> {
         parser.ast.root = Some(parser.expression()?);
     }
     if parser.token.kind != Kind::End {
-        return Err(parser.expected("the end").help("`;` ends what begins with `let`"));
+        return Err(parser.expected("the end").help("`;` is allowed only after a `let` definition"));
     }
     Ok(parser.ast)
 }
@@ -164,7 +164,7 @@ impl<'t, 'o> Parser<'t, 'o> {
     /// Returns the error that something else was expected at the current token, with a suggestion.
     fn expected(&self, what: &str) -> Error {
         let found = match self.token.kind {
-            Kind::End => "the text ends here".to_owned(),
+            Kind::End => "but the text ends here".to_owned(),
             _ => format!("not `{}`", spelling::shortened(self.source(self.token))),
         };
         let error = Error::new(format!("expected {what}, {found}"), self.token.span());
@@ -178,7 +178,7 @@ impl<'t, 'o> Parser<'t, 'o> {
             Kind::Name(name) => self.help_for(name),
             Kind::Word(word @ ("and" | "or" | "not")) if word == text => None,
             Kind::Word(word) if word == text && self.place() == Place::Id => {
-                Some(format!("`{word}` is a word of the language; as a name it is written `\\{word}`"))
+                Some(format!("`{word}` is a keyword; to use it as a name, write `\\{word}`"))
             }
             _ => None,
         }
@@ -188,7 +188,7 @@ impl<'t, 'o> Parser<'t, 'o> {
     fn help_for(&self, name: &str) -> Option<String> {
         match self.meant(name) {
             Some(word) => Some(format!("did you mean `{word}`?")),
-            None => joined(name).then(|| "between numbers, `-` needs blanks around it".to_owned()),
+            None => joined(name).then(|| "write blanks around `-` to subtract".to_owned()),
         }
     }
 
@@ -208,7 +208,7 @@ impl<'t, 'o> Parser<'t, 'o> {
             };
             self.take()?;
             if self.named.contains_key(name) {
-                return Err(Error::new(format!("`{name}` has a meaning already"), token.span()));
+                return Err(Error::new(format!("`{name}` is already defined"), token.span()));
             }
             self.demand("=")?;
             let before = self.terms;

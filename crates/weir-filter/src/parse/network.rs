@@ -33,7 +33,7 @@ impl Parser<'_, '_> {
         };
         let networks: Vec<Network> = addresses.into_iter().map(Network::from).filter(fits).collect();
         if networks.is_empty() {
-            return Err(Error::new(format!("`{name}` has no address of that family"), token.span()));
+            return Err(Error::new(format!("`{name}` has no address of this family"), token.span()));
         }
         Ok(networks)
     }
@@ -47,7 +47,7 @@ impl Parser<'_, '_> {
     ) -> Result<Primitive, Error> {
         let mask = if self.taken("/")? {
             let behind = self.token;
-            let bits = self.demand_number("the number of bits that count")?;
+            let bits = self.demand_number("a prefix length")?;
             if bits > 32 {
                 return Err(Error::new("an IPv4 address has 32 bits", behind.span()));
             }
@@ -55,7 +55,7 @@ impl Parser<'_, '_> {
         } else if self.at_word("mask") {
             self.take()?;
             let Kind::Dotted(_) = self.token.kind else {
-                return Err(self.expected("a mask with dots, as 255.255.0.0"));
+                return Err(self.expected("a dotted mask such as 255.255.0.0"));
             };
             let mask = self.take()?;
             self.ipv4(mask)?.0
@@ -67,7 +67,7 @@ impl Parser<'_, '_> {
         if network & !mask != 0 {
             let meant = Ipv4Addr::from(network & mask);
             let behind = &self.text[token.end..self.behind];
-            return Err(Error::new("bits of the address are set where the mask has none", whole.span())
+            return Err(Error::new("the address has bits set outside the mask", whole.span())
                 .help(format!("the network is `{meant}{behind}`")));
         }
         match qualifiers.kind {
@@ -90,7 +90,7 @@ impl Parser<'_, '_> {
 
     /// Returns the error for a mask on something other than a network.
     fn no_mask(kind: IdKind, token: Token<'_>) -> Error {
-        let error = Error::new("only networks have a mask", token.span());
+        let error = Error::new("only a network can have a mask", token.span());
         if matches!(kind, IdKind::Default | IdKind::Host) {
             error.help("write `net` before it")
         } else {
@@ -106,12 +106,14 @@ impl Parser<'_, '_> {
             IdKind::Default | IdKind::Host | IdKind::Net => {}
             IdKind::Port | IdKind::PortRange => return here("an address is not a port"),
             IdKind::Proto | IdKind::ProtoChain => return here("an address is not a protocol"),
-            IdKind::Gateway => return here("`gateway` needs a name, which has both kinds of addresses"),
+            IdKind::Gateway => {
+                return here("`gateway` requires a name that has both a MAC and an IP address");
+            }
         }
         match protocol {
             Some(Protocol::DecNet) => match decnet(text, is_pcap(self.options.dialect)) {
                 Some(address) => Self::decnet_host(direction, address, token),
-                None => here("a DECnet address is an area up to 63 and a node up to 1023: `10.123`"),
+                None => here("a DECnet address is an area up to 63 and a node up to 1023, such as `10.123`"),
             },
             Some(Protocol::Link) => here("not a link-layer address"),
             _ => {
@@ -138,7 +140,7 @@ impl Parser<'_, '_> {
     ) -> Result<Primitive, Error> {
         let bits = if self.taken("/")? {
             let behind = self.token;
-            let bits = self.demand_number("the number of bits that count")?;
+            let bits = self.demand_number("a prefix length")?;
             if bits > 128 {
                 return Err(Error::new("an IPv6 address has 128 bits", behind.span()));
             }
@@ -152,14 +154,14 @@ impl Parser<'_, '_> {
             prefix_mask(bits.saturating_sub(before))
         });
         if address.iter().zip(mask).any(|(word, mask): (&u32, u32)| word & !mask != 0) {
-            return Err(Error::new("bits of the address are set behind the prefix", whole.span()));
+            return Err(Error::new("the address has bits set beyond the prefix", whole.span()));
         }
         match qualifiers.kind {
             IdKind::Default | IdKind::Host if bits != 128 => Err(Self::no_mask(qualifiers.kind, whole)),
             IdKind::Default | IdKind::Host | IdKind::Net => {
                 Self::host(vec![Network::V6(address, mask)], whole, qualifiers)
             }
-            IdKind::Gateway => Err(Error::new("`gateway` needs a name", whole.span())),
+            IdKind::Gateway => Err(Error::new("`gateway` requires a name", whole.span())),
             IdKind::Port | IdKind::PortRange => Err(Error::new("an address is not a port", whole.span())),
             IdKind::Proto | IdKind::ProtoChain => {
                 Err(Error::new("an address is not a protocol", whole.span()))
@@ -178,10 +180,10 @@ impl Parser<'_, '_> {
         let has_v4 = networks.iter().any(|network| matches!(network, Network::V4(..)));
         Self::addressed(protocol, token)?;
         if has_v4 && protocol == Some(Protocol::Ip6) {
-            return Err(Error::new("`ip6` with an address of IPv4", token.span()));
+            return Err(Error::new("`ip6` cannot be used with an IPv4 address", token.span()));
         }
         if has_v6 && !matches!(protocol, None | Some(Protocol::Ip6)) {
-            return Err(Error::new("an address of IPv6 goes with `ip6`, or alone", token.span()));
+            return Err(Error::new("an IPv6 address can follow `ip6`, or stand alone", token.span()));
         }
         Self::wired(direction, token)?;
         Ok(Primitive::Host { protocol, direction, net: kind == IdKind::Net, networks })
@@ -192,12 +194,12 @@ impl Parser<'_, '_> {
         match protocol {
             None | Some(Protocol::Ip | Protocol::Ip6 | Protocol::Arp | Protocol::Rarp) => Ok(()),
             Some(Protocol::Tcp | Protocol::Udp | Protocol::Sctp) => Err(Error::new(
-                "hosts and networks go with `ip`, `ip6`, `arp` and `rarp`, or alone",
+                "hosts and networks can follow `ip`, `ip6`, `arp` or `rarp`, or stand alone",
                 token.span(),
             )
-            .help("a protocol and a host are connected by `and`; `port` goes with it directly")),
+            .help("join a protocol and a host with `and`; only `port` can follow directly")),
             Some(_) => Err(Error::new(
-                "hosts and networks go with `ip`, `ip6`, `arp` and `rarp`, or alone",
+                "hosts and networks can follow `ip`, `ip6`, `arp` or `rarp`, or stand alone",
                 token.span(),
             )),
         }
@@ -207,7 +209,7 @@ impl Parser<'_, '_> {
     pub(super) fn wired(direction: Direction, token: Token<'_>) -> Result<(), Error> {
         match direction {
             Direction::Address(_) | Direction::Receiver | Direction::Transmitter => {
-                Err(Error::new("only MAC addresses of 802.11 have this place", token.span()))
+                Err(Error::new("only 802.11 MAC addresses can be used here", token.span()))
             }
             _ => Ok(()),
         }

@@ -26,7 +26,7 @@ impl Parser<'_, '_> {
         Self::transport(protocol, direction, token)?;
         let unknown = || {
             let error = Error::new(format!("unknown port `{name}`"), token.span());
-            let range = name.contains('-').then(|| format!("from one port to another is `portrange {name}`"));
+            let range = name.contains('-').then(|| format!("for a range, write `portrange {name}`"));
             Error { help: range.or_else(|| self.meant_service(name)), ..error }
         };
         let (port, over) = self.service(name, protocol).ok_or_else(unknown)?;
@@ -117,7 +117,7 @@ impl Parser<'_, '_> {
                     Protocol::Udp => "udp",
                     _ => "sctp",
                 };
-                Err(Error::new(format!("this is a service of `{name}` alone"), token.span()))
+                Err(Error::new(format!("this service exists only for `{name}`"), token.span()))
             }
             (asked, over) => Ok(asked.or(over)),
         }
@@ -125,7 +125,7 @@ impl Parser<'_, '_> {
 
     /// Checks a numeric port.
     pub(super) fn port_number(number: u32, token: Token<'_>) -> Result<u16, Error> {
-        let message = || format!("port {number} is beyond the last, 65535");
+        let message = || format!("port {number} exceeds the maximum, 65535");
         u16::try_from(number).map_err(|_| Error::new(message(), token.span()))
     }
 

@@ -51,9 +51,10 @@ impl Parser<'_, '_> {
                 let set = self.set(holds)?[0];
                 Ok(Primitive::PortIn { protocol, direction, set })
             }
-            IdKind::Proto | IdKind::ProtoChain | IdKind::Gateway => {
-                Err(Error::new("sets go with `host`, `net`, `port`, `ether host` and `vlan`", token.span()))
-            }
+            IdKind::Proto | IdKind::ProtoChain | IdKind::Gateway => Err(Error::new(
+                "sets can only follow `host`, `net`, `port`, `ether host` and `vlan`",
+                token.span(),
+            )),
         }
     }
 
@@ -91,7 +92,7 @@ impl Parser<'_, '_> {
                 self.sets.insert((holds, name), sets.clone());
                 Ok(sets)
             }
-            _ => Err(self.expected("`{` and members, or `@` and the name of a set")),
+            _ => Err(self.expected("`{` and members, or `@` and a set name")),
         }
     }
 
@@ -150,7 +151,10 @@ impl Members<'_> {
             Holds::Macs => {
                 let mac = lex::mac(name).or_else(|| self.names.ethernet(name));
                 let mac = mac.ok_or_else(|| {
-                    format!("`{}` is not a MAC address, and no MAC address is known for it", shortened(name))
+                    format!(
+                        "`{}` is neither a MAC address nor a name with a known MAC address",
+                        shortened(name)
+                    )
                 });
                 mac.map(|[a, b, c, d, e, f]| {
                     self.macs.push([u32::from_be_bytes([0, 0, a, b]), u32::from_be_bytes([c, d, e, f])]);
@@ -168,7 +172,7 @@ impl Members<'_> {
         let (address, prefix) = match word.split_once('/') {
             Some((address, prefix)) => {
                 let bits = lex::number(prefix)
-                    .unwrap_or_else(|| Err(format!("`{prefix}` is not a number of bits")))?;
+                    .unwrap_or_else(|| Err(format!("`{prefix}` is not a prefix length")))?;
                 (address, Some(bits))
             }
             None => (word, None),
@@ -179,7 +183,7 @@ impl Members<'_> {
                 return Err("an IPv4 address has 32 bits".to_owned());
             }
             if number & !prefix_mask(bits) != 0 {
-                return Err(format!("bits of `{address}` are set behind the prefix"));
+                return Err(format!("`{address}` has bits set beyond the prefix"));
             }
             let bits = u8::try_from(bits).expect("at most 32");
             self.ipv4.push(Member { key: [number], bits });
@@ -189,7 +193,7 @@ impl Members<'_> {
                 return Err("an IPv6 address has 128 bits".to_owned());
             }
             if bits < 128 && address.to_bits() << bits != 0 {
-                return Err(format!("bits of `{address}` are set behind the prefix"));
+                return Err(format!("`{address}` has bits set beyond the prefix"));
             }
             let bits = u8::try_from(bits).expect("at most 128");
             self.ipv6.push(Member { key: words_of(address), bits });
@@ -249,13 +253,14 @@ impl Members<'_> {
             (Some(number), _) => (number, number),
             (None, Some((first, last))) => (first.min(last), first.max(last)),
             (None, None) => {
-                let port =
-                    self.service(word).ok_or_else(|| format!("`{}` is none of {what}", shortened(word)))?;
+                let port = self
+                    .service(word)
+                    .ok_or_else(|| format!("expected {what}, not `{}`", shortened(word)))?;
                 (port.into(), port.into())
             }
         };
         if last > most {
-            return Err(format!("{what} have numbers up to {most}"));
+            return Err(format!("{what} are numbered up to {most}"));
         }
         self.ranges.push((first, last));
         Ok(())

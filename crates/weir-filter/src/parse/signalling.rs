@@ -78,7 +78,7 @@ impl Parser<'_, '_> {
         let token = self.token;
         let number = self.demand_number("a number")?;
         if number > most {
-            return Err(Error::new(format!("the field has a number up to {most}"), token.span()));
+            return Err(Error::new(format!("the field's maximum is {most}"), token.span()));
         }
         Ok(number)
     }

@@ -34,20 +34,18 @@ impl Parser<'_, '_> {
                     self.take()?;
                     self.vlan_members()?
                 } else {
-                    Primitive::Vlan(self.optional(Limit { most: 4095, what: "a VLAN" })?)
+                    Primitive::Vlan(self.optional(Limit { most: 4095, what: "a VLAN ID" })?)
                 }
             }
             "mpls" => Primitive::Mpls(self.numbered(Limit { most: 0xf_ffff, what: "an MPLS label" })?),
             "pppoes" => {
-                Primitive::PppoeSession(self.numbered(Limit { most: 0xffff, what: "a PPPoE session" })?)
+                Primitive::PppoeSession(self.numbered(Limit { most: 0xffff, what: "a PPPoE session ID" })?)
             }
-            "geneve" => {
-                Primitive::Geneve(self.numbered(Limit { most: 0xff_ffff, what: "a Geneve network" })?)
-            }
-            "vxlan" => Primitive::Vxlan(self.numbered(Limit { most: 0xff_ffff, what: "a VXLAN network" })?),
+            "geneve" => Primitive::Geneve(self.numbered(Limit { most: 0xff_ffff, what: "a Geneve VNI" })?),
+            "vxlan" => Primitive::Vxlan(self.numbered(Limit { most: 0xff_ffff, what: "a VXLAN VNI" })?),
             "less" => Primitive::Less(self.with_number("a length")?),
             "greater" => Primitive::Greater(self.with_number("a length")?),
-            "ifindex" => Primitive::IfIndex(self.with_number("the number of an interface")?),
+            "ifindex" => Primitive::IfIndex(self.with_number("an interface number")?),
             "byte" => self.byte()?,
             "tunnel" => self.alone(Primitive::Tunnel)?,
             "inbound" => self.alone(Primitive::Inbound)?,
@@ -58,7 +56,7 @@ impl Parser<'_, '_> {
             "on" | "ifname" | "rset" | "ruleset" | "rnr" | "rulenum" | "srnr" | "subrulenum" | "reason"
             | "action" => {
                 return Err(Error::new(
-                    format!("`{word}` asks about packets logged by BSD's pf, which are not supported here"),
+                    format!("`{word}` applies to packets logged by BSD's pf, which are not supported"),
                     self.token.span(),
                 ));
             }
@@ -100,13 +98,13 @@ impl Parser<'_, '_> {
         match (protocol, self.token.kind) {
             (_, Kind::Dotted(_) | Kind::Ipv6(_) | Kind::Mac(_)) => {
                 let help = format!("write `{name} host {text}`");
-                Err(self.expected(&format!("`host`, `net`, `src`, `dst` behind `{name}`")).help(help))
+                Err(self.expected(&format!("`host`, `net`, `src` or `dst` after `{name}`")).help(help))
             }
-            (_, Kind::Number(_)) => Err(self.expected(&format!("`port`, `proto`, `host` behind `{name}`"))),
+            (_, Kind::Number(_)) => Err(self.expected(&format!("`port`, `proto` or `host` after `{name}`"))),
             (Protocol::Link | Protocol::Radio, _) => {
                 let message = format!("`{name}` is not a term by itself");
                 Err(Error::new(message, token.span())
-                    .help(format!("it stands before others: `{name} host`, `{name}[0]`")))
+                    .help(format!("use it as a qualifier: `{name} host`, `{name}[0]`")))
             }
             _ => Ok(Primitive::Protocol(protocol)),
         }
@@ -209,13 +207,13 @@ impl Parser<'_, '_> {
         };
         while open > 0 {
             if self.token.kind == Kind::End {
-                return Err(Error::new("the parenthesis is not closed", begin.span()));
+                return Err(Error::new("unclosed parenthesis", begin.span()));
             }
             self.demand(")")?;
             open -= 1;
         }
         if number > limit.most {
-            let message = format!("{} has a number up to {}", limit.what, limit.most);
+            let message = format!("{} cannot exceed {}", limit.what, limit.most);
             return Err(Error::new(message, token.span()));
         }
         Ok(Some(number))
@@ -223,7 +221,7 @@ impl Parser<'_, '_> {
 
     /// Parses `byte INDEX OPERATOR VALUE`.
     fn byte(&mut self) -> Result<Primitive, Error> {
-        let index = self.with_number("the number of a byte")?;
+        let index = self.with_number("a byte offset")?;
         let operator = match self.token.kind {
             Kind::Sign("=") => ByteOperator::Equal,
             Kind::Sign("<") => ByteOperator::Less,

@@ -22,7 +22,7 @@ pub enum Fault {
         minor: u16,
     },
     /// A section header without a valid byte-order magic.
-    #[error("a section header whose byte-order magic is {}", hex(.0))]
+    #[error("a section header with byte-order magic {}", hex(.0))]
     ByteOrder([u8; 4]),
     /// A block before the first section header.
     #[error("a block of type {0:#x} where a section header is required")]
@@ -36,7 +36,7 @@ pub enum Fault {
         length: u32,
     },
     /// A block or packet that is longer than any real one.
-    #[error("a length of {length} bytes; more than {limit} counts as damage")]
+    #[error("a length of {length} bytes, which exceeds the limit of {limit}")]
     TooLong {
         /// Length that it claims.
         length: u32,
@@ -78,7 +78,7 @@ pub enum Fault {
     },
     /// Too many interface descriptions.
     #[error(
-        "more than {MOST_INTERFACES} interfaces, or more than {MOST_DESCRIPTIONS} bytes that describe them"
+        "more than {MOST_INTERFACES} interfaces, or more than {MOST_DESCRIPTIONS} bytes of interface descriptions"
     )]
     Descriptions,
 }

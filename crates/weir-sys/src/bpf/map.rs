@@ -104,7 +104,7 @@ impl Map {
     pub fn new(kind: MapKind, key: u32, value: u32, entries: u32) -> Result<Self, CallError> {
         let map_flags = if matches!(kind, MapKind::Hash | MapKind::Trie) { BPF_F_NO_PREALLOC } else { 0 };
         let cpus = if kind == MapKind::PerCpuArray { cpu::possible()? as usize } else { 0 };
-        let failed = |error| CallError::new(format!("make eBPF map of kind {kind:?}"), error);
+        let failed = |error| CallError::new(format!("create eBPF map of kind {kind:?}"), error);
         let fd = create(kind as u32, key, value, entries, map_flags).map_err(failed)?;
         Ok(Self { fd, key: key as usize, value: value as usize, cpus })
     }
@@ -124,7 +124,7 @@ impl Map {
             map_flags: 0,
             inner_map_fd: raw(inner.as_fd()),
         };
-        let fd = create_as(&attr).map_err(|error| CallError::new("make eBPF map of maps", error))?;
+        let fd = create_as(&attr).map_err(|error| CallError::new("create eBPF map of maps", error))?;
         Ok(Self { fd, key: 4, value: 4, cpus: 0 })
     }
 
@@ -134,7 +134,7 @@ impl Map {
     ///
     /// `EINVAL`: it is another, or none.
     pub fn received(fd: OwnedFd, kind: MapKind, key: u32, value: u32) -> Result<Self, CallError> {
-        let failed = |error| CallError::new("take eBPF map", error);
+        let failed = |error| CallError::new("accept eBPF map", error);
         let info =
             std::fs::read_to_string(format!("/proc/self/fdinfo/{}", fd.as_raw_fd())).map_err(failed)?;
         let is = |field: &str, number: u32| {
@@ -240,7 +240,7 @@ impl Map {
         // SAFETY: as in `update`; no value is read.
         match unsafe { bpf(BPF_MAP_DELETE_ELEM, &raw const attr) } {
             Err(error) if error.raw_os_error() != Some(libc::ENOENT) => {
-                Err(CallError::new("take entry out of eBPF map", error))
+                Err(CallError::new("delete entry from eBPF map", error))
             }
             _ => Ok(()),
         }

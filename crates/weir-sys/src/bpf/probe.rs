@@ -60,7 +60,7 @@ pub enum Part {
 ///
 /// `EPERM` without the capabilities, `EINVAL` where the kernel does not know it, `ENOSYS` on a kernel without eBPF.
 pub fn make(part: Part) -> Result<(), CallError> {
-    let failed = |error| CallError::new(format!("make eBPF {part:?}"), error);
+    let failed = |error| CallError::new(format!("create eBPF {part:?}"), error);
     let page = u32::try_from(rustix::param::page_size()).expect("a page is small");
     let array = MapKind::Array as u32;
     let made = match part {
@@ -90,7 +90,7 @@ pub fn make(part: Part) -> Result<(), CallError> {
 pub fn blinds_constants() -> Result<bool, CallError> {
     let program = [ONE, EXIT];
     let kept = load(XDP, &program).and_then(|loaded| query::instructions(loaded.as_fd()));
-    let kept = kept.map_err(|error| CallError::new("see whether constants are blinded", error))?;
+    let kept = kept.map_err(|error| CallError::new("test whether constants are blinded", error))?;
     Ok(kept > program.len())
 }
 

@@ -122,7 +122,7 @@ fn ids(command: libc::c_int) -> io::Result<Vec<u32>> {
 ///
 /// `EPERM` without that capability.
 pub fn program(id: u32) -> Result<Option<ProgramInfo>, CallError> {
-    let failed = |error| CallError::new(format!("ask what eBPF program {id} is"), error);
+    let failed = |error| CallError::new(format!("query eBPF program {id}"), error);
     let attr = ById { prog_id: id, next_id: 0, open_flags: 0 };
     // SAFETY: `attr` begins as union bpf_attr does for this command; the kernel reads only its size.
     let fd = match unsafe { bpf(BPF_PROG_GET_FD_BY_ID, &raw const attr) } {

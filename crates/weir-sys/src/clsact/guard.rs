@@ -36,9 +36,9 @@ pub(super) enum Step {
 impl Step {
     pub(super) fn what(self) -> &'static str {
         match self {
-            Self::Discipline => "make the clsact discipline",
-            Self::Ingress => "make the filter for what arrives",
-            Self::Egress => "make the filter for what is sent",
+            Self::Discipline => "create the clsact qdisc",
+            Self::Ingress => "create the ingress filter",
+            Self::Egress => "create the egress filter",
         }
     }
 }

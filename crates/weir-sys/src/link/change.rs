@@ -37,7 +37,7 @@ impl Links {
         let request = named(Request::new(RTM_GETLINK, 0, &[0; IFINFOMSG]), name);
         let asked = self.ask(&request, RTM_NEWLINK, |message| link = parse_link(message));
         let found = asked.and_then(|()| link.ok_or_else(|| Errno::NODEV.into()));
-        found.map_err(|error| CallError::new(format!("ask for interface {name}"), error))
+        found.map_err(|error| CallError::new(format!("query interface {name}"), error))
     }
 
     /// Brings the interface `name` up.
@@ -66,7 +66,7 @@ impl Links {
     ///
     /// As [`bring_up`](Self::bring_up).
     pub fn take_down(&self, name: &str) -> Result<(), CallError> {
-        self.set(name, &flags(0, IFF_UP), &format!("take {name} down"))
+        self.set(name, &flags(0, IFF_UP), &format!("bring {name} down"))
     }
 
     /// Moves the interface `name` into another namespace, in which it is down.
@@ -93,7 +93,7 @@ impl Links {
         let header = [&[family, prefix, flags, 0], &index.to_ne_bytes()[..]].concat();
         let request = Request::new(RTM_NEWADDR, CREATE, &header);
         let request = request.attribute(IFA_LOCAL, &address).attribute(IFA_ADDRESS, &address);
-        self.change(&request, &format!("give interface {index} the address {ip}/{prefix}"))
+        self.change(&request, &format!("add address {ip}/{prefix} to interface {index}"))
     }
 
     /// Has the interface with index `index` know the hardware address of a neighbour for good.
@@ -110,7 +110,7 @@ impl Links {
         header[8..10].copy_from_slice(&NUD_PERMANENT.to_ne_bytes());
         let request = Request::new(RTM_NEWNEIGH, CREATE, &header);
         let request = request.attribute(NDA_DST, &address).attribute(NDA_LLADDR, &hardware);
-        self.change(&request, &format!("tell interface {index} of its neighbour {ip}"))
+        self.change(&request, &format!("add neighbour {ip} to interface {index}"))
     }
 
     fn set(&self, name: &str, header: &[u8], what: &str) -> Result<(), CallError> {

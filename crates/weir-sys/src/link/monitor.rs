@@ -46,7 +46,8 @@ impl LinkMonitor {
             bind(&socket, &SocketAddrNetlink::new(0, RTMGRP_LINK))?;
             Ok(socket)
         };
-        let socket = open().map_err(|error| CallError::new("listen for interfaces (rtnetlink)", error))?;
+        let socket =
+            open().map_err(|error| CallError::new("listen for interface events (rtnetlink)", error))?;
         Ok(Self { socket, buffer: vec![0; DATAGRAM] })
     }
 
@@ -65,7 +66,7 @@ impl LinkMonitor {
                     each(LinkChange::Missed);
                     continue;
                 }
-                Err(error) => return Err(CallError::new("hear of interfaces (rtnetlink)", error)),
+                Err(error) => return Err(CallError::new("receive interface events (rtnetlink)", error)),
             };
             let mut rest = self.buffer.get(..received).unwrap_or_default();
             while let Some((message, next)) = split(rest) {

@@ -173,7 +173,7 @@ pub(super) fn attach(socket: &impl AsFd, program: &mut [libc::sock_filter]) -> R
     let program = libc::sock_fprog {
         len: u16::try_from(program.len()).map_err(|_| {
             CallError::new(
-                "attach a filter of so many instructions",
+                "attach a filter with too many instructions",
                 io::Error::from_raw_os_error(libc::EINVAL),
             )
         })?,

@@ -38,7 +38,7 @@ mod mapped {
             entries: u32,
             words: usize,
         ) -> io::Result<Self> {
-            let wrong = || io::Error::new(io::ErrorKind::InvalidData, "the kernel's offsets make no sense");
+            let wrong = || io::Error::new(io::ErrorKind::InvalidData, "the kernel reported invalid offsets");
             let bytes = (entries as usize).checked_mul(8 * words).ok_or_else(wrong)?;
             let length = usize::try_from(at.desc).ok().and_then(|entries| entries.checked_add(bytes));
             let mapping = Mapping::shared(socket, page, length.ok_or_else(wrong)?)?;

@@ -86,7 +86,7 @@ impl XskSocket {
         let step = |operation: &'static str| move |e: Errno| CallError::new(operation, e);
         let mapped =
             |operation: &'static str| move |e: std::io::Error| CallError::new(format!("map {operation}"), e);
-        let too_large = |_| CallError::new("make AF_XDP rings", std::io::ErrorKind::OutOfMemory);
+        let too_large = |_| CallError::new("create AF_XDP rings", std::io::ErrorKind::OutOfMemory);
         let entries = |wanted: u32| wanted.max(1).checked_next_power_of_two().ok_or(());
         let (receive, send) =
             (entries(options.receive).map_err(too_large)?, entries(options.send).map_err(too_large)?);
@@ -101,16 +101,16 @@ impl XskSocket {
             register(&fd, umem)?;
         }
         // The kernel wants a fill and a completion ring even where they are of no use.
-        sockopt::set_xdp_umem_fill_ring_size(&fd, receive).map_err(step("make an AF_XDP fill ring"))?;
+        sockopt::set_xdp_umem_fill_ring_size(&fd, receive).map_err(step("create an AF_XDP fill ring"))?;
         sockopt::set_xdp_umem_completion_ring_size(&fd, send)
-            .map_err(step("make an AF_XDP completion ring"))?;
+            .map_err(step("create an AF_XDP completion ring"))?;
         if options.receive > 0 {
-            sockopt::set_xdp_rx_ring_size(&fd, receive).map_err(step("make an AF_XDP receive ring"))?;
+            sockopt::set_xdp_rx_ring_size(&fd, receive).map_err(step("create an AF_XDP receive ring"))?;
         }
         if options.send > 0 {
-            sockopt::set_xdp_tx_ring_size(&fd, send).map_err(step("make an AF_XDP transmit ring"))?;
+            sockopt::set_xdp_tx_ring_size(&fd, send).map_err(step("create an AF_XDP transmit ring"))?;
         }
-        let at = sockopt::xdp_mmap_offsets(&fd).map_err(step("ask where AF_XDP rings lie"))?;
+        let at = sockopt::xdp_mmap_offsets(&fd).map_err(step("query the offsets of AF_XDP rings"))?;
         let fill = RingMemory::map(&fd, XDP_UMEM_PGOFF_FILL_RING, &at.fr, receive, u64::WORDS)
             .map_err(mapped("the AF_XDP fill ring"))?;
         let completed = RingMemory::map(&fd, XDP_UMEM_PGOFF_COMPLETION_RING, &at.cr, send, u64::WORDS)
@@ -126,7 +126,7 @@ impl XskSocket {
         take_queue(&fd, umem, beside.as_deref(), ifindex, queue).map_err(|e| {
             CallError::new(format!("bind an AF_XDP socket to queue {queue} of interface {ifindex}"), e)
         })?;
-        let flags = sockopt::xdp_options(&fd).map_err(step("ask whether an AF_XDP socket copies"))?;
+        let flags = sockopt::xdp_options(&fd).map_err(step("query whether an AF_XDP socket copies"))?;
         let ends = Ends {
             umem: umem.clone(),
             fill: Producer::new(fill),
@@ -234,7 +234,7 @@ impl XskSocket {
                 // (`__xsk_generic_xmit`).
                 Err(Errno::BUSY) if !self.zero_copy => self.ends.counts.unsent += 1,
                 Err(Errno::BUSY | Errno::NOBUFS) => {}
-                Err(e) => return Err(CallError::new("send by an AF_XDP socket", e)),
+                Err(e) => return Err(CallError::new("send on an AF_XDP socket", e)),
             }
             // One call sends 32 packets at most; one that sends none will not the next time either.
             let left = sent.waiting();
@@ -261,7 +261,8 @@ impl XskSocket {
             (libc::SO_BUSY_POLL, microseconds),
             (SO_BUSY_POLL_BUDGET, budget.into()),
         ] {
-            self.set(option, value).map_err(|e| CallError::new("have an AF_XDP socket poll busily", e))?;
+            self.set(option, value)
+                .map_err(|e| CallError::new("enable busy polling on an AF_XDP socket", e))?;
         }
         self.busy_polling = true;
         Ok(())
@@ -283,7 +284,7 @@ impl XskSocket {
     /// That.
     pub fn health(&self) -> Result<(), CallError> {
         let state = sockopt::socket_error(&self.fd).and_then(|error| error);
-        state.map_err(|e| CallError::new("receive by an AF_XDP socket", e))
+        state.map_err(|e| CallError::new("receive on an AF_XDP socket", e))
     }
 
     /// What went through it.
@@ -321,7 +322,7 @@ fn register(fd: &OwnedFd, umem: &Umem) -> Result<(), CallError> {
         tx_metadata_len: 0,
     };
     sockopt::set_xdp_umem_reg(fd, memory).map_err(|e| {
-        let advice = if e == Errno::NOBUFS { " (raise `ulimit -l`, or give CAP_IPC_LOCK)" } else { "" };
+        let advice = if e == Errno::NOBUFS { " (raise `ulimit -l`, or grant CAP_IPC_LOCK)" } else { "" };
         CallError::new(format!("lock {} bytes for an AF_XDP socket{advice}", umem.0.len()), e)
     })
 }

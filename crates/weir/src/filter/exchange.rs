@@ -362,8 +362,8 @@ impl PoolKind {
             Self::Bound { body, index, fragments, .. } => {
                 let body = Body::from(*body);
                 let device = Device { index: *index, fragments: *fragments };
-                let namespace =
-                    NetNs::try_from(next()?).map_err(|error| format!("a network namespace: {error}"))?;
+                let namespace = NetNs::try_from(next()?)
+                    .map_err(|error| format!("invalid network namespace: {error}"))?;
                 let maps = (0..body.maps()).map(|_| next()).collect::<Result<_, String>>()?;
                 Ok(Loader::bound(BoundParts { body, device, namespace: Some(namespace), maps }))
             }

@@ -221,13 +221,13 @@ impl FilterError {
 
 fn tags_lost(text: &str) -> weir_filter::Error {
     weir_filter::Error::new("VLAN tags are stripped and not reported to XDP", 0..text.len())
-        .help("capture with --source tc, or have the driver leave the tags")
+        .help("use --source tc, or have the driver keep the tags")
 }
 
 /// Marks the place of the error below the expression.
 impl fmt::Display for FilterError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the filter is wrong")?;
+        f.write_str("invalid filter")?;
         self.interface.iter().try_for_each(|name| write!(f, " for `{name}`"))?;
         write!(f, ": {}", self.error.render(&self.text))
     }

@@ -111,7 +111,7 @@ impl Names for Answers {
     }
 
     fn set(&self, name: &str) -> Result<String, String> {
-        self.sets.get(name).cloned().unwrap_or_else(|| Err(format!("nobody has read the set `@{name}`")))
+        self.sets.get(name).cloned().unwrap_or_else(|| Err(format!("the set `@{name}` was not read")))
     }
 }
 

@@ -47,8 +47,11 @@ impl<'a> Copy<'a> {
     pub(super) fn port(self, from: &End, maps: PoolMaps, in_force: &AtGateInForce) -> Result<Port, Error> {
         let device = &from.device;
         let source = Programmed::new(device, false, self.shape, maps)?.filtered_by(in_force);
-        let detail =
-            format!("{} chunks of {} a queue", self.shape.chunks(), size::binary(self.shape.limit().into()));
+        let detail = format!(
+            "{} chunks of {} per queue",
+            self.shape.chunks(),
+            size::binary(self.shape.limit().into())
+        );
         let opened = choose::copy(device, self.id, self.settings, source, (self.snap_len, detail))?;
         Port::new(from.name(), device, self.id as usize, Some(Direction::In), opened)
     }

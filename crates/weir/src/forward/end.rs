@@ -79,7 +79,7 @@ impl End {
         let index = self.index();
         let refused = |error: weir_sys::CallError| match Errno::from_raw_os_error(error.errno()) {
             Errno::PERM => {
-                let operation = format!("make `{}` promiscuous", self.name());
+                let operation = format!("enable promiscuous mode on `{}`", self.name());
                 Error::Privilege { operation, needs: NEEDS }
             }
             _ => error.into(),
@@ -185,7 +185,7 @@ pub(super) fn check(ends: &[End; 2], both: bool) -> Result<(), Error> {
     let [from, to] = ends;
     let (from_name, to_name) = (from.name(), to.name());
     if from.index() == to.index() && from.site.is_same(&to.site) {
-        return Err(Error::Options(format!("`{from_name}` to itself is a loop: name two interfaces")));
+        return Err(Error::Options(format!("cannot forward `{from_name}` to itself: name two interfaces")));
     }
     for end in ends {
         if !end.device.link.is_up() {
@@ -195,7 +195,7 @@ pub(super) fn check(ends: &[End; 2], both: bool) -> Result<(), Error> {
     let (here, there) = (from.device.link_type()?, to.device.link_type()?);
     if here != there {
         let what = format!(
-            "`{from_name}` has link type {here}, `{to_name}` has {there}: packets cannot go from one to the other"
+            "`{from_name}` has link type {here}, `{to_name}` has {there}: cannot forward between different link types"
         );
         return Err(Error::Forward { what, mend: "name two Ethernet interfaces".into() });
     }
@@ -214,15 +214,18 @@ fn receives(end: &End) -> Result<(), Error> {
         return Err(refused(xdp::busy(&end.device)));
     }
     if let Native::Processors(why) | Native::Nowhere(why) = writers::native(&end.device) {
-        let what =
-            format!("`{}`: {why}; so packets of one queue may arrive on several CPUs at once", end.name());
+        let what = format!(
+            "`{}`: {why}; packets of one queue may therefore arrive on several CPUs at once",
+            end.name()
+        );
         let mend = "forward from a port below it, or use a bridge".into();
         return Err(Error::Forward { what, mend });
     }
     if end.device.abilities.is_some_and(|can| !can.redirect()) {
-        let driver = end.device.driver.as_deref().unwrap_or("of unknown name");
+        let driver = end.device.driver.as_deref().unwrap_or("unknown");
         let what = format!("`{}`: its driver ({driver}) cannot redirect packets in native XDP", end.name());
-        let mend = "`weir devices` lists what drivers can; a bridge forwards between any interfaces".into();
+        let mend =
+            "`weir devices` shows what drivers support; a Linux bridge works with any interface".into();
         return Err(Error::Forward { what, mend });
     }
     Ok(())
@@ -233,11 +236,11 @@ pub(super) fn refused(error: Error) -> Error {
     let (what, mend) = match &error {
         Error::Busy { name, .. } => {
             let (inside, device) = command::place(name);
-            (error.to_string(), format!("see whose it is: {inside}bpftool net show dev {device}"))
+            (error.to_string(), format!("to see whose it is: {inside}bpftool net show dev {device}"))
         }
         Error::Unsupported { .. } => (
             error.to_string(),
-            "a smaller MTU or fewer queues may do; `weir devices` lists what drivers can".into(),
+            "try a smaller MTU or fewer queues; `weir devices` shows what drivers support".into(),
         ),
         _ => return error,
     };
@@ -252,16 +255,16 @@ fn sends(end: &End) -> Result<(), Error> {
     let name = end.name();
     if end.device.driver.as_deref() == Some("veth") {
         let what = format!(
-            "`{name}` accepts no redirected packets: its other end has neither GRO nor an XDP program, which veth requires"
+            "`{name}` accepts no redirected packets: veth requires GRO or an XDP program on its other end"
         );
-        let mend = "turn on GRO on the other end while it is up: ethtool -K PEER gro on".into();
+        let mend = "enable GRO on the other end while it is up: ethtool -K PEER gro on".into();
         return Err(Error::Forward { what, mend });
     }
-    let driver = end.device.driver.as_deref().unwrap_or("of unknown name");
+    let driver = end.device.driver.as_deref().unwrap_or("unknown");
     let what = format!("`{name}`: its driver ({driver}) accepts no redirected packets in this configuration");
     let (inside, device) = command::place(name);
     let mend = format!(
-        "some drivers do once there is an XDP program on the interface, or a queue for each processor: {inside}ethtool -l \
+        "some drivers require an XDP program on the interface, or a queue per CPU: {inside}ethtool -l \
          {device}"
     );
     Err(Error::Forward { what, mend })
@@ -274,7 +277,7 @@ fn fits(from: &End, to: &End) -> Result<(), Error> {
         return Ok(());
     }
     let what =
-        format!("packets of `{}` (MTU {here}) do not fit through `{}` (MTU {there})", from.name(), to.name());
+        format!("packets from `{}` (MTU {here}) are too long for `{}` (MTU {there})", from.name(), to.name());
     let (inside, device) = command::place(to.name());
     Err(Error::Forward { what, mend: format!("{inside}ip link set {device} mtu {here}") })
 }

@@ -182,7 +182,7 @@ impl ForwardBuilder {
     ) -> Result<Forward, Error> {
         let [from, to] = &self.ends;
         if self.copied.is_some() && self.on_exit == OnExit::Open {
-            let why = "--on-exit open outlives the process, and a copy (-w) does not; choose one";
+            let why = "--on-exit open outlives the process, but a copy (-w) does not; choose one";
             return Err(Error::Options(why.into()));
         }
         let mut ends = [End::find(from, 0)?, End::find(to, 1)?];
@@ -295,13 +295,13 @@ impl Forward {
                 return Err(Error::InterfaceGone { name: end.name().to_owned() });
             }
             if self.ended.is_none() && self.pumps.as_ref().is_some_and(Pumps::is_broken) {
-                let what = "a handler has panicked, and its packets are no longer forwarded".to_owned();
-                return Err(Error::Forward { what, mend: "its message says where".to_owned() });
+                let what = "a handler panicked; its packets are no longer forwarded".to_owned();
+                return Err(Error::Forward { what, mend: "its panic message says where".to_owned() });
             }
             let mut fds: Vec<PollFd<'_>> = self.ends.iter().filter_map(End::fd).collect();
             match poll(&mut fds, Some(&Timespec::try_from(wait).unwrap_or(FOREVER))) {
                 Ok(_) | Err(Errno::INTR) => {}
-                Err(error) => return Err(CallError::new("wait for news of interfaces", error).into()),
+                Err(error) => return Err(CallError::new("wait for interface events", error).into()),
             }
             for end in &mut self.ends {
                 self.events.extend(end.listen()?);

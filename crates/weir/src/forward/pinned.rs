@@ -107,8 +107,10 @@ impl Pinned {
         let keys = [key(one)?, key(other)?];
         let directory = pins::place(&pins::root(), keys);
         if !directory.is_dir() {
-            let what =
-                format!("nothing is forwarded from `{from}` to `{to}`: there is no {}", directory.display());
+            let what = format!(
+                "nothing is being forwarded from `{from}` to `{to}`: no directory {}",
+                directory.display()
+            );
             // As seen from the namespace of the first interface.
             let mend = inside(one.namespace.as_ref(), || Self::all().map(|all| told(&all)))??;
             return Err(Error::Forward { what, mend });
@@ -212,7 +214,7 @@ impl Place {
                 (label, Found::There(site.namespace.clone()))
             }
             (Some(_), None) => (format!("interface {}, which is gone", key.index), Found::Gone),
-            (None, _) => (format!("interface {} of another namespace", key.index), Found::Elsewhere),
+            (None, _) => (format!("interface {} in another namespace", key.index), Found::Elsewhere),
         };
         Self { key, label, found }
     }
@@ -237,7 +239,7 @@ impl Scope {
 fn told(all: &[Pinned]) -> String {
     let pairs: Vec<String> = all.iter().map(|one| one.ends().join(" to ")).collect();
     match pairs.as_slice() {
-        [] => "nothing is forwarded at all".to_owned(),
+        [] => "nothing is being forwarded".to_owned(),
         pairs => format!("currently forwarded: {}", pairs.join("; ")),
     }
 }
@@ -247,8 +249,8 @@ fn visible(again: impl FnOnce() -> String) -> Result<(), Error> {
     if pins::is_bpffs() {
         return Ok(());
     }
-    let what = format!("cannot see what the kernel forwards: {BPFFS} is not a bpffs here");
-    let mend = format!("`ip netns exec` hides it; outside it, run: {}", again());
+    let what = format!("cannot tell what the kernel forwards: {BPFFS} is not a bpffs here");
+    let mend = format!("`ip netns exec` hides it; run this outside: {}", again());
     Err(Error::Forward { what, mend })
 }
 
@@ -256,8 +258,8 @@ fn key(wanted: &Wanted) -> Result<Key, Error> {
     let site = Scope::look(wanted.namespace.clone())?;
     let index = site.links.into_iter().find(|link| link.name == wanted.name).map(|link| link.index);
     let gone = || Error::Forward {
-        what: format!("there is no interface `{}`", wanted.label()),
-        mend: "list what is forwarded, even between deleted interfaces: weir forward --list".to_owned(),
+        what: format!("no interface named `{}`", wanted.label()),
+        mend: "to list everything forwarded, even between deleted interfaces: weir forward --list".to_owned(),
     };
     Ok(Key { namespace: site.cookie, index: index.ok_or_else(gone)? })
 }

@@ -54,7 +54,7 @@ impl Pins {
     pub(super) fn make(ends: &[End; 2]) -> Result<Self, Error> {
         if !is_bpffs() {
             return Err(Error::Forward {
-                what: format!("nothing can stay in the kernel without its file system for that at {BPFFS}"),
+                what: format!("forwarding cannot outlive the process without a bpffs at {BPFFS}"),
                 mend: format!("mount -t bpf -o mode=0700 bpf {BPFFS}"),
             });
         }
@@ -145,8 +145,8 @@ fn goes_on(directory: &Path) -> bool {
 }
 
 fn already(from: &str, to: &str) -> Error {
-    let what = format!("`{from}` to `{to}` is forwarded already, by the kernel alone");
-    Error::Forward { what, mend: format!("end that: weir forward --end {from} {to}") }
+    let what = format!("the kernel already forwards from `{from}` to `{to}`");
+    Error::Forward { what, mend: format!("to end it: weir forward --end {from} {to}") }
 }
 
 /// Returns the error if another process has the lock.
@@ -154,7 +154,7 @@ pub(super) fn begins(directory: &Path, from: &str, to: &str) -> Error {
     if goes_on(directory) {
         return already(from, to);
     }
-    let what = format!("another process is just beginning or ending to forward `{from}` to `{to}`");
+    let what = format!("another process is starting or ending forwarding from `{from}` to `{to}`");
     Error::Forward { what, mend: "try again".to_owned() }
 }
 
@@ -192,10 +192,10 @@ fn lock(directory: &Path, make: bool) -> Result<Option<File>, Error> {
 fn own(directory: &Path) -> Result<(), Error> {
     let refused = |what: &str| Error::Forward {
         what: format!("{} {what}", directory.display()),
-        mend: format!("see what is there, and remove it: ls -ld {}", directory.display()),
+        mend: format!("check what it is, and remove it: ls -ld {}", directory.display()),
     };
     let failed =
-        |error: io::Error| privileged(CallError::new(format!("look at {}", directory.display()), error));
+        |error: io::Error| privileged(CallError::new(format!("inspect {}", directory.display()), error));
     let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
     let opened = match rustix::fs::open(directory, flags, Mode::empty()) {
         Ok(opened) => File::from(opened),
@@ -204,16 +204,16 @@ fn own(directory: &Path) -> Result<(), Error> {
     };
     let found = opened.metadata().map_err(failed)?;
     if found.uid() != rustix::process::geteuid().as_raw() {
-        return Err(refused("is not this user's own directory"));
+        return Err(refused("belongs to another user"));
     }
     if found.mode() & 0o022 != 0 {
-        return Err(refused("may be written to by others"));
+        return Err(refused("is writable by others"));
     }
     // Unless it is sticky, a directory that others may write to lets them replace its contents.
     let parent = directory.parent().unwrap_or(directory);
     let around = fs::metadata(parent).map_err(failed)?;
     if around.mode() & 0o002 != 0 && around.mode() & 0o1000 == 0 {
-        let what = format!("{} may be written to by everybody", parent.display());
+        let what = format!("{} is writable by everybody", parent.display());
         return Err(Error::Forward { what, mend: format!("chmod 0700 {}", parent.display()) });
     }
     if found.mode() & 0o077 != 0 {
@@ -310,12 +310,12 @@ mod tests {
         assert_eq!(fs::metadata(&directory).unwrap().mode() & 0o777, 0o700);
         for others in [0o1777, 0o770, 0o702] {
             mode(others);
-            refused("may be written to by others");
+            refused("is writable by others");
         }
         mode(0o700);
         let around = |mode| fs::set_permissions(base.path(), Permissions::from_mode(mode)).unwrap();
         around(0o777);
-        refused("may be written to by everybody");
+        refused("is writable by everybody");
         around(0o1777);
         own_if_there(&directory).unwrap();
         let elsewhere = base.path().join("elsewhere");

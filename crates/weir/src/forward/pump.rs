@@ -129,9 +129,7 @@ impl Pumps {
         }
         for (number, worker) in workers.into_iter().enumerate() {
             let thread = spawn_bare(&format!("weir-forward-{number}"), move || worker.run());
-            pumps
-                .threads
-                .push(thread.map_err(|error| CallError::new("start a thread that forwards", error))?);
+            pumps.threads.push(thread.map_err(|error| CallError::new("start a forwarding thread", error))?);
         }
         Ok(pumps)
     }
@@ -186,10 +184,8 @@ fn frame_size(ends: &[End; 2]) -> Result<FrameSize, Error> {
         0..=1792 => Ok(FrameSize::TwoKib),
         1793..=3840 => Ok(FrameSize::FourKib),
         _ => Err(Error::Forward {
-            what: format!(
-                "a handler gets packets in one piece, and those of an MTU of {mtu} do not fit into a page"
-            ),
-            mend: "an MTU of 3818 is the most".into(),
+            what: format!("a handler needs each packet in one page, which is too small for an MTU of {mtu}"),
+            mend: "the largest possible MTU is 3818".into(),
         }),
     }
 }

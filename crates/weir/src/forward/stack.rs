@@ -44,7 +44,7 @@ impl Stack {
         let thread = thread::Builder::new().name("weir-stack".to_owned());
         let thread = from.inside(|| thread.spawn(move || receive(&letters, index)))?;
         let thread = thread
-            .map_err(|error| CallError::new("start a thread that gives packets to the stack", error))?;
+            .map_err(|error| CallError::new("start a thread that passes packets to the stack", error))?;
         Ok(Self { door: Some(Door(sender)), thread: Some(thread) })
     }
 

@@ -48,7 +48,7 @@ impl Way {
         let mut notes = Vec::new();
         if to.device.abilities.is_none() && to.device.driver.as_deref() == Some("veth") {
             notes.push(format!(
-                "this kernel does not report whether {} accepts redirected packets; turn on GRO on its other end to be sure: \
+                "this kernel does not report whether {} accepts redirected packets; enable GRO on its other end to be sure: \
                  ethtool -K PEER gro on",
                 to.name()
             ));
@@ -77,15 +77,16 @@ impl Way {
         let is_veth = device.driver.as_deref() == Some("veth");
         if is_veth {
             notes.push(format!(
-                "checksums that the other end of {name} leaves to its device stay incomplete; turn that off: \
-                 ethtool -K PEER tx off"
+                "the other end of {name} leaves checksums to its device, so they stay incomplete; to have \
+                 them computed: ethtool -K PEER tx off"
             ));
         }
         if !bound && device.tags != Tags::InFrame {
             let what = format!("the driver of `{name}` strips VLAN tags and does not report them to XDP");
             if !lose_tags {
                 let what = format!("{what}: tagged packets would lose their tags");
-                let mend = format!("keep the tags: {}; or accept the loss: --lose-tags", device.leave_tags());
+                let mend =
+                    format!("to keep the tags: {}; to accept the loss: --lose-tags", device.leave_tags());
                 return Err(Error::Forward { what, mend });
             }
             notes.push(format!("{what}: tagged packets lose their tags, as requested"));
@@ -112,7 +113,7 @@ impl Way {
                 );
                 let (inside, device) = command::place(from.name());
                 let mend = format!(
-                    "a smaller MTU, of veth at both ends ({inside}ip link set {device} mtu 3498), or Linux 6.3 and later"
+                    "use a smaller MTU (with veth, at both ends: {inside}ip link set {device} mtu 3498), or Linux 6.3 or later"
                 );
                 Error::Forward { what, mend }
             }

@@ -104,7 +104,7 @@ impl Handler {
                 let mut only = CpuSet::new();
                 only.set(processor as usize);
                 sched_setaffinity(None, &only).map_err(|error| {
-                    CallError::new(format!("run handler {} on processor {processor}", self.number), error)
+                    CallError::new(format!("pin handler {} to CPU {processor}", self.number), error)
                 })?;
             }
         }

@@ -93,39 +93,35 @@ impl Plan {
         let wrong = |what: String| Err(Error::Options(what));
         let handlers = self.handlers;
         if handlers == 0 {
-            return wrong("need at least one handler".into());
+            return wrong("at least one handler is required".into());
         }
         if !self.processors.is_empty() && self.processors.len() != handlers {
             let pins = self.processors.len();
-            return wrong(format!("{handlers} handlers and {pins} processors: name one processor for each"));
+            return wrong(format!("name as many CPUs as handlers: {handlers}, not {pins}"));
         }
         if let Some(missing) = self.processors.iter().find(|&&one| one >= processors) {
-            return wrong(format!(
-                "there is no processor {missing}: this machine has {processors}, counted from 0"
-            ));
+            return wrong(format!("no CPU {missing}: this machine has {processors}, numbered from 0"));
         }
         // Otherwise the queues of one target would belong to several handlers.
         if let Some(targets) = targets.filter(|&targets| !(targets as usize).is_multiple_of(handlers)) {
             return wrong(format!(
-                "{targets} targets for {handlers} handlers: as many for each are needed, or what is steered to one target is divided"
+                "{targets} targets for {handlers} handlers: the number of targets must be a multiple of the number of handlers"
             ));
         }
         let pins = (0..handlers).map(|handler| self.processors.get(handler).copied()).collect();
         let Some(threshold) = self.threshold else {
             if !self.groups.is_empty() {
-                return wrong("a group of queues means something in advanced mode only".into());
+                return wrong("groups of queues require advanced mode".into());
             }
             if handlers > queues {
                 return wrong(format!(
-                    "{handlers} handlers for {queues} queues: some would have nothing to do, unless in advanced mode"
+                    "more handlers ({handlers}) than queues ({queues}): some would be idle unless in advanced mode"
                 ));
             }
             return Ok(Seating { processors: pins, groups: Vec::new(), threshold: 100, order: Order::None });
         };
         if !(1..=99).contains(&threshold) {
-            return wrong(format!(
-                "a threshold of {threshold} %: 1 to 99 can be exceeded by a queue that still has room"
-            ));
+            return wrong(format!("a threshold of {threshold} % is out of range: 1 to 99"));
         }
         let all = || vec![(0..queues).collect()];
         let groups = if self.groups.is_empty() { all() } else { self.groups.clone() };
@@ -134,24 +130,20 @@ impl Plan {
             for &queue in group {
                 match group_of.get_mut(queue) {
                     None => {
-                        return wrong(format!(
-                            "there is no queue {queue}: there are {queues}, counted from 0"
-                        ));
+                        return wrong(format!("no queue {queue}: there are {queues}, numbered from 0"));
                     }
                     Some(Some(other)) if *other == number => {
                         return wrong(format!("queue {queue} is named twice in one group"));
                     }
                     Some(Some(_)) => {
-                        return wrong(format!(
-                            "queue {queue} is in two groups: one is all that it can be in"
-                        ));
+                        return wrong(format!("queue {queue} is in two groups: it can be in only one"));
                     }
                     Some(place) => *place = Some(number),
                 }
             }
             if members(group, queues, handlers) < 2 {
                 return wrong(format!(
-                    "group {number} has a single handler, which nothing can help; use more handlers, or share queues"
+                    "group {number} has a single handler, which no other can help; use more handlers or larger groups"
                 ));
             }
         }
@@ -178,10 +170,10 @@ mod tests {
     fn plans_that_cannot_be_say_why() {
         let table = [
             (Plan::new(0), "at least one"),
-            (Plan::new(5), "nothing to do"),
-            (Plan::new(2).pin([1]), "one processor for each"),
-            (Plan::new(2).pin([1, 8]), "no processor 8"),
-            (Plan::new(2).group([0, 1]), "advanced mode only"),
+            (Plan::new(5), "some would be idle"),
+            (Plan::new(2).pin([1]), "as many CPUs as handlers"),
+            (Plan::new(2).pin([1, 8]), "no CPU 8"),
+            (Plan::new(2).group([0, 1]), "require advanced mode"),
             (Plan::new(2).advanced(0), "1 to 99"),
             (Plan::new(2).advanced(101), "1 to 99"),
             (Plan::new(2).advanced(60).group([0, 4]), "no queue 4"),

@@ -33,7 +33,7 @@ impl Watcher {
         let call = Arc::new(EventBell::new()?);
         let (team, theirs) = (Arc::clone(team), Arc::clone(&call));
         let thread = spawn_deaf("weir-watch", move || watch(&team, &bells, &theirs))
-            .map_err(|error| CallError::new("start the thread that watches for handlers", error))?;
+            .map_err(|error| CallError::new("start the thread that watches handlers", error))?;
         Ok(Self { thread: Some(thread), call })
     }
 }

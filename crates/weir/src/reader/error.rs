@@ -36,10 +36,10 @@ pub enum ReadReason {
     #[error("is a directory")]
     Directory,
     /// The file is empty.
-    #[error("is empty: it lacks even a capture file header")]
+    #[error("is empty: it has no capture file header")]
     Empty,
     /// The file is truncated.
-    #[error("ends too early: at least {missing} bytes are missing")]
+    #[error("truncated: at least {missing} bytes are missing")]
     Cut {
         /// How many bytes are missing, at least.
         missing: u64,
@@ -58,10 +58,10 @@ pub enum ReadReason {
         fault: Fault,
     },
     /// The compressed data is truncated.
-    #[error("{0} data that end too early")]
+    #[error("truncated {0} data")]
     CompressedCut(Compression),
     /// The compressed data is damaged, or followed by something else.
-    #[error("{compression} data that are damaged: {source}")]
+    #[error("damaged {compression} data: {source}")]
     CompressedDamaged {
         /// The compression format.
         compression: Compression,
@@ -114,12 +114,12 @@ impl ReadError {
             | ReadReason::CompressedCut(_)
             | ReadReason::CompressedDamaged { .. }
             | ReadReason::LeftOut { .. } => {
-                Some("save the intact packets with: weir read --repair FILE -w NEW")
+                Some("to save the intact packets: weir read --repair FILE -w NEW")
             }
             ReadReason::Damaged(Fault::Magic(_) | Fault::Undocumented(_) | Fault::Version { .. }) => {
-                Some("weir reads pcap and pcapng, also compressed by gzip, zstd or lz4")
+                Some("weir reads pcap and pcapng files, plain or compressed with gzip, zstd or lz4")
             }
-            ReadReason::Damaged(_) => Some("save the intact packets with: weir read --repair FILE -w NEW"),
+            ReadReason::Damaged(_) => Some("to save the intact packets: weir read --repair FILE -w NEW"),
             _ => None,
         }
     }

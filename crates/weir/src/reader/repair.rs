@@ -70,13 +70,13 @@ pub enum RepairError {
     #[error(transparent)]
     Read(#[from] ReadError),
     /// The output file exists; it was not changed.
-    #[error("{name} is there already, and a repaired file never takes the place of another")]
+    #[error("{name} already exists, and a repaired file never overwrites another")]
     Exists {
         /// The name of the output.
         name: String,
     },
     /// The input is truncated before anything intact.
-    #[error("{name}: nothing in it is whole, so there is nothing to save")]
+    #[error("{name}: nothing in it is intact, so there is nothing to save")]
     Nothing {
         /// The name of the input.
         name: String,

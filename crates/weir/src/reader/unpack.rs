@@ -179,7 +179,7 @@ impl Read for Ahead {
                 return Ok(0);
             }
             // Without a final message this is not the end of the file.
-            let died = |_| io::Error::other("the thread that decompresses has died");
+            let died = |_| io::Error::other("the decompression thread died");
             let next = self.ready.recv().map_err(died)?;
             self.over = next.as_ref().map_or(true, Vec::is_empty);
             // The thread may have ended, and then the buffer is not needed.
@@ -212,7 +212,7 @@ mod tests {
     fn a_thread_that_dies_is_no_end_of_the_file() {
         let mut text = Vec::new();
         let error = ahead(Box::new(Dies(2))).read_to_end(&mut text).expect_err("it has died");
-        assert!(error.to_string().contains("the thread that decompresses has died"), "{error}");
+        assert!(error.to_string().contains("the decompression thread died"), "{error}");
         assert_eq!(text, b"abcabc");
 
         let mut all = ahead(Box::new(&b"abc"[..]));

@@ -156,7 +156,7 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
     let promiscuous = (settings.promiscuous && !device.any).then(|| Promiscuous::new(device.link.index));
     let promiscuous = promiscuous.transpose().map_err(|error| refused(name, error))?;
     let stack = (device.any && !settings.stacked).then(Stack::open).transpose()?;
-    let failed = |error| CallError::new(format!("make the pool of `{name}`"), error);
+    let failed = |error| CallError::new(format!("create the pool for `{name}`"), error);
     let (writer, reader) = private_pool(shape).map_err(failed)?;
     let shared = Arc::new(Shared::new()?);
     if matches!(in_kernel, Some((InKernel::Classic(_), _))) {
@@ -247,9 +247,10 @@ fn open_ring(
 fn refused(name: &str, error: CallError) -> Error {
     let name = name.to_owned();
     match error.errno() {
-        EPERM => {
-            Error::Privilege { operation: format!("capture on `{name}`: {}", error.operation), needs: NEEDS }
-        }
+        EPERM => Error::Privilege {
+            operation: format!("capture on `{name}`: cannot {}", error.operation),
+            needs: NEEDS,
+        },
         ENETDOWN => Error::InterfaceDown { name },
         ENODEV => Error::InterfaceGone { name },
         _ => error.into(),

@@ -228,7 +228,7 @@ fn open_at(
     programmed::put_first(name, maps.gate(), &in_force, device, settings.filter.as_ref())?;
     let gate = programmed::gate_of(name, maps.gate(), &in_force);
 
-    let failed = |error| CallError::new(format!("make the pool of `{name}`"), error);
+    let failed = |error| CallError::new(format!("create the pool for `{name}`"), error);
     let (writers, readers) = Pool::private(shape).map_err(failed)?;
     let promiscuous = settings.promiscuous.then(|| Promiscuous::new(device.link.index)).transpose();
     let promiscuous = promiscuous.map_err(|error| refused(name, error))?;
@@ -253,7 +253,7 @@ fn open_at(
         }
         zero_copy &= socket.zero_copy();
         let inserted = source.maps.insert(queue, &socket).map_err(std::io::Error::other);
-        inserted.map_err(|error| CallError::new(format!("redirect packets of `{name}`"), error))?;
+        inserted.map_err(|error| CallError::new(format!("redirect packets from `{name}`"), error))?;
         source.sockets.push(Socket::start(name, (socket, umem), (writer, reader), how)?);
     }
     let attached = program.attach(device.link.index, hook);
@@ -309,7 +309,10 @@ fn bind(umem: &Umem, device: &Device, queue: u32) -> Result<XskSocket, Error> {
         if segments && error.errno() == Errno::INVAL.raw_os_error() {
             return Error::Unsupported {
                 name: device.link.name.clone(),
-                what: format!("packets of several frames (MTU {}) need Linux 6.6: {error}", device.link.mtu),
+                what: format!(
+                    "packets that span several frames (MTU {}) require Linux 6.6: {error}",
+                    device.link.mtu
+                ),
                 instead: "use --source xdp",
             };
         }
@@ -325,9 +328,10 @@ fn bind(umem: &Umem, device: &Device, queue: u32) -> Result<XskSocket, Error> {
 fn refused(name: &str, error: CallError) -> Error {
     let name = name.to_owned();
     match Errno::from_raw_os_error(error.errno()) {
-        Errno::PERM | Errno::NOBUFS => {
-            Error::Privilege { operation: format!("capture on `{name}`: {}", error.operation), needs: NEEDS }
-        }
+        Errno::PERM | Errno::NOBUFS => Error::Privilege {
+            operation: format!("capture on `{name}`: cannot {}", error.operation),
+            needs: NEEDS,
+        },
         Errno::BUSY => Error::Unsupported {
             name,
             what: format!("another program has an AF_XDP socket on the queue ({error})"),
@@ -463,7 +467,7 @@ impl Source for AfXdp {
         if offset != self.clock_offset {
             self.clock_offset = offset;
             let set = self.maps.set_clock_offset(offset).map_err(std::io::Error::other);
-            set.map_err(|error| CallError::new("tell the program the clock's offset", error))?;
+            set.map_err(|error| CallError::new("set the clock offset in the program", error))?;
         }
         Ok(())
     }

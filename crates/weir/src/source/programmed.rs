@@ -161,12 +161,14 @@ impl Programmed {
             queues: maps.queues(),
             orders: maps.orders(),
         };
-        let failed = |error| CallError::new(format!("map the pool of `{name}`"), error);
+        let failed = |error| CallError::new(format!("map the pool for `{name}`"), error);
         let readers = Pool::shared(shape, &shared).map_err(failed)?;
         let doorbell = maps.doorbell().try_clone_to_owned().and_then(Doorbell::new).map_err(failed)?;
         let promiscuous = promiscuous.then(|| Promiscuous::new(device.link.index)).transpose();
         let promiscuous = promiscuous.map_err(|error| match Errno::from_raw_os_error(error.errno()) {
-            Errno::PERM => Error::Privilege { operation: format!("make `{name}` promiscuous"), needs: NEEDS },
+            Errno::PERM => {
+                Error::Privilege { operation: format!("enable promiscuous mode on `{name}`"), needs: NEEDS }
+            }
             _ => error.into(),
         })?;
         let mut source = Self {

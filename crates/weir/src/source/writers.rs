@@ -58,7 +58,7 @@ pub(crate) fn native(device: &Device) -> Native {
             Native::Processors("the driver also runs the program on the interface's virtual function")
         }
         // tun_build_skb (drivers/net/tun.c)
-        Some("tun") => Native::Processors("the program runs in the process that writes"),
+        Some("tun") => Native::Processors("the program runs in the process that writes the packets"),
         // mtk_create_page_pool (drivers/net/ethernet/mediatek/mtk_eth_soc.c): receive queues belong to no interface.
         Some("mtk_soc_eth") => Native::Nowhere("the driver runs one program for all its interfaces"),
         _ => Native::Unknown,

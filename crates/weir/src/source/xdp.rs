@@ -203,8 +203,8 @@ pub(crate) fn refused(device: &Device, error: CallError) -> Error {
         // `ENOSPC`: the other end of veth sends on more queues than this end receives on (veth_xdp_set).
         Errno::OPNOTSUPP | Errno::INVAL | Errno::RANGE | Errno::NOSPC => Error::Unsupported {
             what: format!(
-                "driver {} refuses native XDP in this configuration ({}; MTU {})",
-                device.driver.as_deref().unwrap_or("of unknown name"),
+                "driver {} rejects native XDP in this configuration ({}; MTU {})",
+                device.driver.as_deref().unwrap_or("(unknown)"),
                 error.source,
                 device.link.mtu
             ),

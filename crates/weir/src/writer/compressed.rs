@@ -87,8 +87,7 @@ impl Compressed {
     /// Waits until at most `most` pieces are in progress.
     fn wait(&mut self, most: usize) -> io::Result<()> {
         while self.waiting.len() > most {
-            let done =
-                self.done.recv().map_err(|_| io::Error::other("a thread that compresses has ended"))?;
+            let done = self.done.recv().map_err(|_| io::Error::other("a compression thread has ended"))?;
             self.place(done)?;
         }
         Ok(())
@@ -128,7 +127,7 @@ fn work(queue: &Mutex<Receiver<Job>>, results: &Sender<Done>, mut codec: Codec) 
         let plain = piece.load.as_ref().len() as u64;
         // If a panic ended the thread, its frame would never arrive.
         let result = catch_unwind(AssertUnwindSafe(|| codec.frame(piece.load.as_ref(), &mut out)))
-            .unwrap_or_else(|_| Err(io::Error::other("a thread that compresses has died")));
+            .unwrap_or_else(|_| Err(io::Error::other("a compression thread died")));
         let content = std::mem::take(&mut piece.content);
         let done = Done { number, result, frame: out, plain, content, buffer: piece.into_buffer() };
         if results.send(done).is_err() {

@@ -18,7 +18,7 @@ pub struct Kept {
 
 impl fmt::Display for Kept {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} packets ({} bytes) before that are safely written", self.packets, self.bytes)
+        write!(f, "{} packets ({} bytes) before it are safely written", self.packets, self.bytes)
     }
 }
 
@@ -33,7 +33,7 @@ pub enum WriteError {
         path: PathBuf,
     },
     /// The directory for the file does not exist.
-    #[error("cannot create {}: there is no directory {}; make it with `mkdir -p {}`", .path.display(), .parent.display(), .parent.display())]
+    #[error("cannot create {}: no directory {}; create it with `mkdir -p {}`", .path.display(), .parent.display(), .parent.display())]
     NoParent {
         /// The path as given.
         path: PathBuf,
@@ -71,13 +71,13 @@ pub enum WriteError {
         holder: String,
     },
     /// A file was changed while it was closed temporarily.
-    #[error("{} was changed by another program; what was written before is still there, the rest is missing", .path.display())]
+    #[error("{} was changed by another program; earlier data is still there, the rest is missing", .path.display())]
     Changed {
         /// The path of the file.
         path: PathBuf,
     },
     /// The path is not a valid time format.
-    #[error("cannot make a file name of {}: {reason}; write %% for a percent sign", .path.display())]
+    #[error("cannot make a file name from {}: {reason}; write %% for a percent sign", .path.display())]
     Pattern {
         /// The path as given.
         path: PathBuf,
@@ -85,9 +85,7 @@ pub enum WriteError {
         reason: String,
     },
     /// A pipe or device cannot be rotated.
-    #[error(
-        "{name} is not a regular file and cannot be followed by a second one; name a file, or do not rotate"
-    )]
+    #[error("cannot rotate {name}: it is not a regular file; name a file, or do not rotate")]
     NoRotation {
         /// The pipe or device.
         name: String,
@@ -99,7 +97,7 @@ pub enum WriteError {
         command: String,
     },
     /// Another user has created a file or link there.
-    #[error("cannot write to {}: user {owner} has put a {what}; choose another place, or remove it", .path.display())]
+    #[error("cannot write to {}: user {owner} put a {what}; choose another place, or remove it", .path.display())]
     Foreign {
         /// The path as given.
         path: PathBuf,
@@ -186,7 +184,7 @@ pub enum WriteError {
     #[error("cannot write: the file is already closed")]
     Finished,
     /// A chunk to be converted does not hold valid records.
-    #[error("a chunk holds a {0}; please report this: it is a bug, or something else writes to the pool")]
+    #[error("a chunk holds a {0}; please report this: it is a bug, or another program writes to the pool")]
     Malformed(Malformed),
 }
 

@@ -40,7 +40,7 @@ impl Writer {
         }
         let said = match filter {
             Some(filter) => format!("filter changed to: {filter}"),
-            None => "filter removed: no filter: every packet matches".to_owned(),
+            None => "filter removed: every packet matches".to_owned(),
         };
         self.said(account, time, &said)
     }

@@ -221,9 +221,9 @@ fn root_an_order_of_time_that_cannot_be_is_refused() {
         let none = by_time(Window::Usual).timestamps(Timestamps::None).open().unwrap_err().to_string();
         assert!(none.contains("timestamps"), "{none}");
         let long = by_time(Window::Of(Duration::from_secs(61))).open().unwrap_err().to_string();
-        assert!(long.contains("60 s at most"), "{long}");
+        assert!(long.contains("at most 60 s"), "{long}");
         let mut capture = by_time(Window::Usual).open().unwrap();
         let two = capture.handlers(&Plan::new(2)).unwrap_err().to_string();
-        assert!(two.contains("for one thread"), "{two}");
+        assert!(two.contains("takes one thread"), "{two}");
     });
 }

@@ -286,7 +286,7 @@ fn root_a_term_is_false_where_an_interface_lacks_its_layer() {
         let wrong = both().filter(Filter::new("type mgt or udp")).open().unwrap_err().to_string();
         assert!(wrong.contains(&pair.rx.name) || wrong.contains("tun0"), "{wrong}");
         let alone = common::capture().interface("tun0").filter(Filter::new(&*source)).open().unwrap_err();
-        assert!(alone.to_string().contains("wrong for `tun0`: "), "{alone}");
+        assert!(alone.to_string().contains("invalid filter for `tun0`: "), "{alone}");
     });
 }
 
@@ -310,7 +310,7 @@ fn root_a_filter_that_is_too_long_is_asked_in_the_process_and_told() {
         let warnings = &capture.interfaces()[0].warnings;
         let [warning] = &warnings[..] else { panic!("{warnings:?}") };
         assert!(
-            warning.contains("runs in the process") && warning.contains("kernel takes 4096"),
+            warning.contains("runs in the process") && warning.contains("kernel accepts at most 4096"),
             "{warning}"
         );
         let mut packets = 0;
@@ -475,7 +475,7 @@ fn what_has_no_room_in_a_program_is_refused_and_the_filter_before_stays(source: 
         let said = error.to_string();
         let refused = matches!(error, Error::FilterRefused { .. });
         assert!(
-            refused && said.contains("`rx0`") && said.contains("nest its arithmetic less deep"),
+            refused && said.contains("`rx0`") && said.contains("use less deeply nested arithmetic"),
             "{said}"
         );
     };

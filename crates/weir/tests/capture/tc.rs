@@ -202,7 +202,7 @@ fn root_filters_come_in_front_and_leave_others_and_their_discipline_alone() {
     network.rx().run(|| {
         let builder = || on_rx(&network).source(SourceChoice::Tc).tc_filters(true);
         let refused = builder().open().expect_err("egress cannot be had").to_string();
-        assert!(refused.contains("`ingress` discipline"), "{refused}");
+        assert!(refused.contains("`ingress` qdisc"), "{refused}");
         let mut capture = builder().direction(Direction::In).open().unwrap();
         sees_all(&mut capture);
     });

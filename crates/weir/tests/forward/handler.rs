@@ -168,7 +168,7 @@ fn root_a_handler_that_panics_is_told_and_its_packets_go_nowhere() {
             break error;
         }
     };
-    assert!(error.to_string().contains("a handler has panicked"), "{error}");
+    assert!(error.to_string().contains("a handler panicked"), "{error}");
     // The kernel takes the socket out of its map a moment after it is closed; what comes before that is as the first one is.
     let (start, mut before) = (Instant::now(), 1);
     while forward.account().expect("it counts").total().errors == 0 {

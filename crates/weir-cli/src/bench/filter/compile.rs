@@ -90,7 +90,7 @@ fn peak() -> Result<f64, Failure> {
     let status = fs::read_to_string("/proc/self/status").map_err(failed("read /proc/self/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let number = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok());
-    number.ok_or_else(|| Failure::new("read /proc/self/status: it does not say how much memory there was"))
+    number.ok_or_else(|| Failure::new("cannot read /proc/self/status: it does not report peak memory"))
 }
 
 /// Who compiles how many hosts. libpcap would need minutes and gigabytes for more.
@@ -112,12 +112,11 @@ pub(super) fn measure(args: &FilterArgs) -> Result<Vec<Sample>, Failure> {
             if !output.status.success() {
                 let said = String::from_utf8_lossy(&output.stderr).into_owned();
                 return Err(Failure::new(format_args!(
-                    "{contestant} does not compile {hosts} hosts: {}",
+                    "{contestant} cannot compile {hosts} hosts: {}",
                     said.trim()
                 )));
             }
-            let once: Once =
-                serde_json::from_slice(&output.stdout).map_err(failed("read its measurement"))?;
+            let once: Once = serde_json::from_slice(&output.stdout).map_err(failed("read the result"))?;
             let Once { milliseconds, mebibytes } = once;
             style::say(format_args!(
                 "[{round}] {contestant}: {hosts} hosts in {milliseconds:.2} ms and {mebibytes:.1} MiB"

@@ -49,7 +49,7 @@ impl Drop for Capture {
 /// Exchanges the filter of a capture on the receiving interface `times` times.
 pub(super) fn measure(network: &Network, source: &'static str, times: u32) -> Result<Vec<Ctl>, Failure> {
     let weir = env::current_exe().map_err(failed("find this program"))?;
-    let folder = tempfile::tempdir().map_err(failed("make a folder"))?;
+    let folder = tempfile::tempdir().map_err(failed("create a directory"))?;
     let socket = folder.path().join("control");
     let mut capture = Command::new(&weir);
     capture.args(["capture", "-i", &network.pair().rx.name, "--source", source, "-q", "-w", "/dev/null"]);
@@ -66,7 +66,7 @@ pub(super) fn measure(network: &Network, source: &'static str, times: u32) -> Re
     let begun = Instant::now();
     while !call("udp")?.1.status.success() {
         if begun.elapsed() > PATIENCE {
-            return Err(Failure::new("weir ctl: the capture does not answer"));
+            return Err(Failure::new("weir ctl: the capture did not answer"));
         }
         thread::sleep(Duration::from_millis(20));
     }
@@ -77,7 +77,8 @@ pub(super) fn measure(network: &Network, source: &'static str, times: u32) -> Re
             let said = String::from_utf8_lossy(&output.stderr);
             return Err(Failure::new(format_args!("weir ctl filter: {}", said.trim())));
         }
-        let said: Said = serde_json::from_slice(&output.stdout).map_err(failed("read what weir ctl says"))?;
+        let said: Said =
+            serde_json::from_slice(&output.stdout).map_err(failed("read the output of weir ctl"))?;
         let [made, in_force] =
             [said.made_nanoseconds, said.in_force_nanoseconds].map(|time| time as f64 / 1e3);
         samples.push(Ctl { source, made, in_force, process: process.as_secs_f64() * 1e6 });

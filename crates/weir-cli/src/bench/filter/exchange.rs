@@ -255,8 +255,8 @@ impl Run {
     fn text(&self) -> String {
         let Self { source, frames, lost, doubled, late, lost_by_pool, .. } = self;
         format!(
-            "exchange, {source}: {} times while twice {frames} packets came, {:.2} million a second: {lost} lost, {doubled} \
-             doubled, {late} late; {lost_by_pool} found no room\n\
+            "exchange, {source}: {} times while 2 x {frames} packets arrived at {:.2} Mpps: {lost} lost, \
+             {doubled} duplicated, {late} late; {lost_by_pool} lost to a full pool\n\
              exchange, {source}, us: compiled {}, compiled and loaded {}, met by a packet {}, in place {}, settled {}",
             self.exchanges.len(),
             self.rate / 1e6,

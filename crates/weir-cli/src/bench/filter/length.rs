@@ -110,7 +110,7 @@ impl fmt::Display for Lengths {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(
             f,
-            "{} expressions: {} instructions, libpcap {}; {} left out, {} of which libpcap's have loops",
+            "{} expressions: {} instructions, libpcap {}; {} skipped, {} of them because libpcap's program has loops",
             self.expressions,
             self.instructions,
             self.libpcap_instructions,

@@ -33,7 +33,7 @@ Examples:
   weir bench filter --rounds 1 --quick
         Check that the benchmark works; the times mean little.
 
-Both compilers get the same expressions, and both programs the same packets, in turns. Times apply \
+Both compilers get the same expressions, and both programs the same packets, in turn. Times apply \
 to this build; a debug build is many times slower. Filtering in user space and in XDP is measured in \
 processor time. XDP and captures require root.";
 
@@ -82,7 +82,7 @@ pub(super) fn run(args: &FilterArgs) -> Result<(), Failure> {
     bars.extend(xdp::bars(&xdp));
     bars.extend(exchange.bars());
     let mut stdout = io::stdout().lock();
-    let printed = write!(stdout, "{lengths}\nWhat has to be reached\n{}", table(&bar_rows(&bars)));
+    let printed = write!(stdout, "{lengths}\nTargets\n{}", table(&bar_rows(&bars)));
     printed.and_then(|()| stdout.flush()).map_err(failed("write to standard output"))?;
     let wrong = speeds.iter().filter(|sample| !sample.same_verdicts).count() + exchange.wrong();
     let report =

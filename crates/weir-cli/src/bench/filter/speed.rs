@@ -69,7 +69,7 @@ pub(super) fn measure(libpcap: &Libpcap, args: &FilterArgs) -> Result<Vec<Sample
                 same_verdicts: packets.iter().all(|packet| by_us(packet) == by_them(packet)),
             };
             style::say(format_args!(
-                "[{round}] {ns:>6.2} ns a packet, libpcap {libpcap_ns:>6.2}  {expression}{}",
+                "[{round}] {ns:>6.2} ns per packet, libpcap {libpcap_ns:>6.2}  {expression}{}",
                 if sample.same_verdicts { "" } else { "  OTHER VERDICTS" }
             ));
             samples.push(sample);

@@ -81,7 +81,7 @@ pub(super) fn measure(args: &FilterArgs) -> Result<Vec<Sample>, Failure> {
             Spread::of(samples[before..].iter().map(value)).map_or(f64::NAN, |spread| spread.median)
         };
         style::say(format_args!(
-            "[{round}] XDP: {:.2} ns a packet for nothing, {:.2} more for an empty place, {:.2} more for {TYPICAL}",
+            "[{round}] XDP: {:.2} ns per packet without a filter slot, {:.2} more for an empty slot, {:.2} more for {TYPICAL}",
             median(|sample| sample.nothing),
             median(Sample::place),
             median(Sample::filter),

@@ -76,7 +76,7 @@ pub(super) fn run(time: Duration) -> Result<String, Failure> {
             units::grouped(way.arrived),
             units::grouped(way.wrong),
             units::grouped(way.backward),
-            if way.is_right() { "" } else { ": THIS IS WRONG" },
+            if way.is_right() { "" } else { ": WRONG" },
         )
         .map_err(failed("write to standard output"))?;
     }

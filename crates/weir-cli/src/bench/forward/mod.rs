@@ -180,7 +180,7 @@ pub(in crate::bench) fn run(args: &ForwardArgs) -> Result<(), Failure> {
     // Threads begin where the thread that starts them may run; the generator goes elsewhere by itself.
     let mut only = CpuSet::new();
     only.set(READER_CPU);
-    sched_setaffinity(None, &only).map_err(failed("stay on one processor"))?;
+    sched_setaffinity(None, &only).map_err(failed("pin to one processor"))?;
     let duration = if args.quick { Duration::from_millis(50) } else { args.duration };
     let mut samples = Vec::new();
     for number in 1..=args.rounds {
@@ -191,14 +191,14 @@ pub(in crate::bench) fn run(args: &ForwardArgs) -> Result<(), Failure> {
                 format!("{}pps", units::scaled(sample.rate())),
                 units::grouped(sample.arrived),
                 units::grouped(sample.accepted),
-                if sample.is_believable() { "" } else { ": this cannot be" }
+                if sample.is_believable() { "" } else { ": not plausible" }
             ));
             samples.push(sample);
         }
     }
     let bars = bars(&samples);
     let mut stdout = io::stdout().lock();
-    let printed = write!(stdout, "What has to be reached\n{}", table(&bar_rows(&bars)));
+    let printed = write!(stdout, "Targets\n{}", table(&bar_rows(&bars)));
     printed.and_then(|()| stdout.flush()).map_err(failed("write to standard output"))?;
     let wrong = samples.iter().filter(|sample| !sample.is_believable()).count();
     let report = Report { machine, samples, bars };
@@ -278,7 +278,7 @@ fn bare_loop(network: &Network) -> Joined {
     let redirect = Redirect::load(1, false).map_err(failed("load the AF_XDP program"))?;
     let options =
         UmemOptions { frames: 2 * RING, frame_size: FrameSize::TwoKib, zero_copy: false, segments: false };
-    let umem = Umem::new(options).map_err(failed("make room for packets"))?;
+    let umem = Umem::new(options).map_err(failed("allocate packet memory"))?;
     let bind = |index, receive, send| XskSocket::bind(&umem, index, 0, XskOptions { receive, send });
     let mut receiver = bind(from, RING, 0).map_err(failed("open an AF_XDP socket"))?;
     let mut sender = bind(to, 0, RING).map_err(failed("open an AF_XDP socket"))?;
@@ -337,7 +337,8 @@ impl Drop for Undo {
 }
 
 fn tool(name: &str, line: &str) -> Result<(), Failure> {
-    let output = Command::new(name).args(line.split(' ')).output().map_err(failed(name))?;
+    let output =
+        Command::new(name).args(line.split(' ')).output().map_err(failed(format_args!("run {name}")))?;
     if output.status.success() {
         return Ok(());
     }

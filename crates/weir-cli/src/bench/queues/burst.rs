@@ -94,7 +94,7 @@ fn turn(field: &Field, round: u32, arriving: Option<u64>) -> Result<Sample, Fail
         round,
         &format!("burst, handler {handler}"),
         format_args!(
-            "{} packets without loss; the law says {}, and {} for {} in cells",
+            "{} packets without loss; predicted: {}, and {} for {} in cells",
             longest.map_or_else(|| "all".to_owned(), units::grouped),
             units::grouped(whole(law)),
             units::grouped(whole(law_of_cells)),

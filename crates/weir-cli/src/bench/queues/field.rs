@@ -45,11 +45,11 @@ impl Field {
     pub(super) fn new(load: u32, quick: bool) -> Result<Self, Failure> {
         let processors = thread::available_parallelism().map_or(1, |processors| processors.get());
         let (generators, handlers) = match processors {
-            1 => return Err(Failure::new("measuring takes two processors: one for each handler")),
+            1 => return Err(Failure::new("measuring requires two processors: one for each handler")),
             2 => ([0, 1], [1, 0]),
             _ => ([2, 1], [0, 1]),
         };
-        let network = Network::new(Veth::default().queues(QUEUES)).map_err(failed("make a network"))?;
+        let network = Network::new(Veth::default().queues(QUEUES)).map_err(failed("create a network"))?;
         let (chunks, chunk_size) = (if quick { 32 } else { 128 }, 32 << 10);
         Ok(Self { network, generators, handlers, load, chunks, chunk_size })
     }

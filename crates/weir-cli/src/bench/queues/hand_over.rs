@@ -78,13 +78,15 @@ fn turn(field: &Field, round: u32, size: u32) -> Result<Sample, Failure> {
     let (total, chunks) = (account.total(), account.interfaces[0].queues[0].offloaded);
     let expected = u64::from(FILLS * (TIMED + 1));
     let right = whole && chunks == expected && total.delivered == accepted;
-    let problem = (!right).then(|| format!("{chunks} chunks of {expected} taken by the buddy, {total:?}"));
+    let problem = (!right).then(|| format!("{chunks} of {expected} chunks taken by the buddy, {total:?}"));
     let [buddy_ns, home_ns] =
         [of_buddy, of_home].map(|times| Spread::of(times).map_or(f64::NAN, |all| all.median));
     say(
         round,
         "hand-over",
-        format_args!("{buddy_ns:.0} ns for a chunk of {packets_of_chunk} packets; {home_ns:.0} ns at home"),
+        format_args!(
+            "{buddy_ns:.0} ns for a chunk of {packets_of_chunk} packets; {home_ns:.0} ns without a hand-over"
+        ),
         problem.as_deref(),
     );
     Ok(Sample { round, packets_of_chunk, buddy_ns, home_ns, chunks, problem })

@@ -104,15 +104,15 @@ impl Sample {
         let told =
             |lost: Option<f64>, how| lost.map(|lost| format!(", {} {how}", units::grouped(whole(lost))));
         let line = format_args!(
-            "{}pps to one that can do {} and {}pps, {:.1} s: {} of {} lost{}{}, {} out of order; processors busy with handlers {:.0} % and {:.0} %, the generator {:.0} %, other guests {:.0} % and {:.0} %",
+            "{}pps to one of two handlers that can do {} and {}pps, {:.1} s: {} of {} lost{}{}, {} out of order; CPU time of handlers {:.0} % and {:.0} %, generator {:.0} %, other guests {:.0} % and {:.0} %",
             units::scaled(self.arriving),
             units::scaled(self.rate_of_one[0]),
             units::scaled(self.rate_of_one[1]),
             self.seconds,
             units::grouped(self.lost),
             units::grouped(self.accepted),
-            told(self.lost_by_arithmetic, "by arithmetic").unwrap_or_default(),
-            told(self.lost_by_count, "by what was handled").unwrap_or_default(),
+            told(self.lost_by_arithmetic, "predicted from rates").unwrap_or_default(),
+            told(self.lost_by_count, "from packets handled").unwrap_or_default(),
             units::grouped(self.reordered),
             self.busy[0] * 100.0,
             self.busy[1] * 100.0,

@@ -65,6 +65,6 @@ fn turn(field: &Field, round: u32, name: &'static str, order: Order) -> Result<S
     let right = total.delivered == accepted && offloaded > 0;
     let problem = (!right).then(|| format!("{accepted} accepted, {offloaded} chunks taken over, {total:?}"));
     let ns_a_packet = Spread::of(times).map_or(f64::NAN, |all| all.median);
-    say(round, &format!("order {name}"), format_args!("{ns_a_packet:.1} ns a packet"), problem.as_deref());
+    say(round, &format!("order {name}"), format_args!("{ns_a_packet:.1} ns per packet"), problem.as_deref());
     Ok(Sample { order: name, round, ns_a_packet, problem })
 }

@@ -104,7 +104,7 @@ pub(super) fn run(args: &QueuesArgs) -> Result<(), Failure> {
     report.bars.extend(hand_over::bars(&report.hand_overs));
     report.bars.extend(burst::bars(&report.bursts));
     let mut stdout = io::stdout().lock();
-    let printed = write!(stdout, "What has to be reached\n{}", table(&bar_rows(&report.bars)));
+    let printed = write!(stdout, "Targets\n{}", table(&bar_rows(&report.bars)));
     printed.and_then(|()| stdout.flush()).map_err(failed("write to standard output"))?;
     if let Some((path, file)) = json {
         save(path, file, &serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?)?;

@@ -88,9 +88,7 @@ impl Threads {
             if now > handled {
                 (handled, since) = (now, Instant::now());
             } else if since.elapsed() > PATIENCE {
-                return Err(Failure::new(format_args!(
-                    "{handled} of {packets} packets handled, and no more"
-                )));
+                return Err(Failure::new(format_args!("only {handled} of {packets} packets were handled")));
             }
         }
         Ok(())
@@ -101,7 +99,7 @@ impl Threads {
         capture.stop()?;
         let mut waited = Vec::new();
         for thread in self.threads {
-            let ended = thread.join().map_err(|_panic| Failure::new("a handler has panicked"))?;
+            let ended = thread.join().map_err(|_panic| Failure::new("a handler panicked"))?;
             waited.push(ended.map_err(failed("handle packets"))?);
         }
         let done = self.progress.iter().zip(waited);

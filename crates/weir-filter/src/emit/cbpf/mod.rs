@@ -34,8 +34,9 @@ pub enum Target {
 pub enum EmitError {
     /// More than 4096 instructions, the kernel's limit.
     #[error(
-        "the filter takes {instructions} instructions of classic BPF, and the kernel takes {MOST_INSTRUCTIONS}: use \
-         sets; eBPF (the sources `xdp` and `tc`) has room for more, and in the process (`--source af_packet`) there is no limit"
+        "the filter needs {instructions} classic BPF instructions, but the kernel accepts at most \
+         {MOST_INSTRUCTIONS}: use sets; eBPF (sources `xdp` and `tc`) has room for more, and a filter that \
+         runs in the process (`--source af_packet`) has no limit"
     )]
     TooLong {
         /// Number of instructions.
@@ -43,8 +44,9 @@ pub enum EmitError {
     },
     /// A jump is longer than the kernel allows.
     #[error(
-        "the filter takes {instructions} instructions of classic BPF, of which the kernel makes more than it can jump over: \
-         use sets; eBPF (the sources `xdp` and `tc`) has room for more, and in the process (`--source af_packet`) there is no limit"
+        "the filter needs {instructions} classic BPF instructions, which the kernel expands beyond the \
+         reach of its jumps: use sets; eBPF (sources `xdp` and `tc`) has room for more, and a filter that \
+         runs in the process (`--source af_packet`) has no limit"
     )]
     TooFar {
         /// Number of instructions.
@@ -52,8 +54,8 @@ pub enum EmitError {
     },
     /// Arithmetic is nested too deeply, or too many headers are at varying offsets.
     #[error(
-        "the filter keeps more than {MEMORY_WORDS} numbers at a time, and classic BPF has no room for more; eBPF \
-         (the sources `xdp` and `tc`) has, and in the process (`--source af_packet`) there is no limit"
+        "the filter needs more than the {MEMORY_WORDS} memory words of classic BPF; eBPF (sources `xdp` and \
+         `tc`) has more, and a filter that runs in the process (`--source af_packet`) has no limit"
     )]
     Memory,
 }

@@ -121,13 +121,13 @@ pub struct Program {
 pub enum Error {
     /// Too many instructions for the verifier.
     #[error(
-        "the filter takes {0} eBPF instructions, and the kernel takes up to {MOST_INSTRUCTIONS}: use sets; in \
-         the process (`--source af_packet`) there is no limit"
+        "the filter needs {0} eBPF instructions, but the kernel accepts at most {MOST_INSTRUCTIONS}: use \
+         sets; a filter that runs in the process (`--source af_packet`) has no limit"
     )]
     TooLong(u64),
     /// Too many intermediate results for the stack.
     #[error(
-        "the filter keeps {needed} results at a time, and an eBPF program has room for {most}: nest its arithmetic less deep"
+        "the filter needs {needed} values at a time, but an eBPF program has room for {most}: use less deeply nested arithmetic"
     )]
     TooManyResults {
         /// Number of results to keep at a time.

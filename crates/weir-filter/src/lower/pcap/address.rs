@@ -23,7 +23,7 @@ impl Lowering<'_> {
             Direction::And => test(self, true)?.and(test(self, false)?),
             Direction::Default | Direction::Or => test(self, true)?.or(test(self, false)?),
             Direction::Address(_) | Direction::Receiver | Direction::Transmitter => {
-                return Err("only MAC addresses of 802.11 are called like this".to_owned());
+                return Err("only 802.11 MAC addresses have these names".to_owned());
             }
         })
     }
@@ -59,7 +59,7 @@ impl Lowering<'_> {
             Some(Protocol::Ip) => &[(IP, 12, 16)],
             Some(Protocol::Arp) => &[(ARP, 14, 24)],
             Some(Protocol::Rarp) => &[(RARP, 14, 24)],
-            Some(_) => return Err("an IPv4 address is not in the header of this protocol".to_owned()),
+            Some(_) => return Err("headers of this protocol contain no IPv4 address".to_owned()),
         };
         let mut parts = Vec::new();
         for &(kind, source, destination) in headers {
@@ -80,7 +80,7 @@ impl Lowering<'_> {
         mask: [u32; 4],
     ) -> Lowered {
         if !matches!(protocol, None | Some(Protocol::Ip6)) {
-            return Err("an IPv6 address is not in the header of this protocol".to_owned());
+            return Err("headers of this protocol contain no IPv6 address".to_owned());
         }
         let carries = self.carries(IP6)?;
         let ends = self.ends(direction, |this, is_source| {
@@ -147,7 +147,7 @@ impl Lowering<'_> {
     /// Tests an ARCNET address.
     pub(super) fn arcnet(&mut self, direction: Direction, address: u8) -> Lowered {
         if self.layers.link != Link::ArcNet {
-            return Err(self.cannot("addresses of ARCNET"));
+            return Err(self.cannot("ARCNET addresses"));
         }
         self.ends(direction, |this, is_source| {
             Ok(this.bytes(From::Link, if is_source { 0 } else { 1 }, &[address]))
@@ -162,7 +162,7 @@ impl Lowering<'_> {
         addresses: &[Network],
     ) -> Lowered {
         if !matches!(protocol, None | Some(Protocol::Ip | Protocol::Arp | Protocol::Rarp)) {
-            return Err("`gateway` can be asked of `ip`, `arp` and `rarp`".to_owned());
+            return Err("`gateway` can only be used with `ip`, `arp` and `rarp`".to_owned());
         }
         let passes = self.mac(Direction::Or, macs)?;
         let mut ends = Vec::new();
@@ -186,12 +186,12 @@ impl Lowering<'_> {
             None | Some(Protocol::Link) => self.mac_address(Direction::Destination, BROADCAST),
             Some(Protocol::Ip) => {
                 let Some(netmask) = self.options.netmask else {
-                    return Err("`ip broadcast` needs the network mask, which is not known".to_owned());
+                    return Err("`ip broadcast` requires the network mask, which is unknown".to_owned());
                 };
                 // A /32 mask is libpcap's PCAP_NETMASK_UNKNOWN.
                 if netmask == u32::MAX {
                     return Err(
-                        "`ip broadcast` needs a network, and the interface's is of one address (/32)"
+                        "`ip broadcast` requires a network, but the interface's has a single address (/32)"
                             .to_owned(),
                     );
                 }
@@ -199,7 +199,7 @@ impl Lowering<'_> {
                 let zeros = self.word(16, !netmask, 0);
                 Ok(carries.and(zeros.or(self.word(16, !netmask, !netmask))))
             }
-            Some(_) => Err("`broadcast` can be asked of the link layer and of `ip`".to_owned()),
+            Some(_) => Err("`broadcast` can only be used with the link layer and `ip`".to_owned()),
         }
     }
 
@@ -215,7 +215,7 @@ impl Lowering<'_> {
             Some(Protocol::Ip6) => {
                 Ok(self.carries(IP6)?.and(self.field(From::Network, 24, Width::Byte, 255)))
             }
-            Some(_) => Err("`multicast` can be asked of the link layer, `ip` and `ip6`".to_owned()),
+            Some(_) => Err("`multicast` can only be used with the link layer, `ip` and `ip6`".to_owned()),
         }
     }
 

@@ -74,7 +74,7 @@ impl Lowering<'_> {
         let (base, constant) = match protocol {
             P::Radio => {
                 if !matches!(self.layers.link, Link::Radiotap | Link::Prism | Link::Avs) {
-                    return Err("the link type has no header about the radio".to_owned());
+                    return Err("the link type has no radio header".to_owned());
                 }
                 (None, 0)
             }

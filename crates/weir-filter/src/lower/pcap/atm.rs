@@ -27,7 +27,7 @@ impl Lowering<'_> {
     /// Lowers ATM terms.
     pub(super) fn atm(&mut self, kind: &AtmKind) -> Lowered {
         if self.outermost != Link::SunAtm {
-            return Err(self.cannot("what is in cells of ATM"));
+            return Err(self.cannot("ATM cell contents"));
         }
         Ok(match kind {
             AtmKind::Vpi(values) => self.any_of(values, |this| this.load(From::Link, 1, Width::Byte)),

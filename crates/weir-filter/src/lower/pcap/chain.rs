@@ -29,7 +29,9 @@ impl Lowering<'_> {
             }
             Some(protocol @ (Protocol::Ip | Protocol::Ip6)) => {
                 if self.layers.payload.variable.is_some() {
-                    return Err("`protochain` needs headers of fixed length in front of it".to_owned());
+                    return Err(
+                        "`protochain` requires that all preceding headers have a fixed length".to_owned()
+                    );
                 }
                 let is_ipv4 = protocol == Protocol::Ip;
                 let carries = self.carries(if is_ipv4 { IP } else { IP6 })?;
@@ -37,7 +39,7 @@ impl Lowering<'_> {
                 let length = if is_ipv4 { self.behind_ipv4() } else { self.graph.constant(40) };
                 Ok(carries.and(self.steps(is_ipv4, number, first, length)))
             }
-            Some(_) => Err("`protochain` can be asked of `ip` and `ip6`".to_owned()),
+            Some(_) => Err("`protochain` can only be used with `ip` and `ip6`".to_owned()),
         }
     }
 

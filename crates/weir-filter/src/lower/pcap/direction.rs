@@ -28,7 +28,7 @@ impl Lowering<'_> {
                 let kind = self.graph.meta(Meta::PacketType);
                 self.compare(Relation::Equal, kind, OUTGOING)
             }
-            _ => return Err(self.cannot("the direction of packets of files")),
+            _ => return Err(self.cannot("the direction of packets in files")),
         };
         Ok(if outbound { is_outgoing } else { is_outgoing.negated() })
     }
@@ -41,7 +41,7 @@ impl Lowering<'_> {
                 let interface = self.graph.meta(Meta::Interface);
                 Ok(self.compare(Relation::Equal, interface, index))
             }
-            _ => Err(self.cannot("the interface of packets of files")),
+            _ => Err(self.cannot("the interface of packets in files")),
         }
     }
 }

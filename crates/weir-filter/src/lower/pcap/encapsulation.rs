@@ -18,7 +18,7 @@ impl Lowering<'_> {
     /// Lowers `vlan`: later terms look behind the tag.
     pub(super) fn vlan(&mut self, number: Option<u32>) -> Lowered {
         if self.layers.labels > 0 {
-            return Err("`vlan` cannot be asked behind `mpls`".to_owned());
+            return Err("`vlan` cannot follow `mpls`".to_owned());
         }
         let link = self.layers.link;
         if !link.is_ethernet() && !link.has_wlan_types() {

@@ -67,7 +67,7 @@ pub(crate) fn lower(ast: &Ast, options: &Options<'_>) -> Result<Graph, Error> {
     let leaves = leaves(ast);
     let Some(layers) = link::layers(options.link_type) else {
         let span = first_span(ast, &leaves);
-        return Err(Error::new(format!("link type {} is not known", options.link_type), span));
+        return Err(Error::new(format!("unknown link type {}", options.link_type), span));
     };
     let mut lowering = Lowering::new(ast, options, layers);
     let prefix = lowering.find_prefix();
@@ -125,12 +125,12 @@ impl<'a> Lowering<'a> {
                     occurrences.push(Occurrence { term: TermId::NONE, condition, before: Vec::new() });
                     continue;
                 }
-                return Err(Error::new("`inner` is a word of the dialect `weir`", 0..0));
+                return Err(Error::new("`inner` exists only in the dialect `weir`", 0..0));
             };
             let before = self.layers.slots().collect();
             let asked = &self.ast.terms[*term as usize];
             if self.graph.slots() > MOST_SLOTS {
-                let message = "too many terms before this one look for headers at places that vary";
+                let message = "too many terms before this one search for headers at variable offsets";
                 return Err(Error::new(message, asked.span.clone()));
             }
             let condition = match self.term(&asked.primitive) {
@@ -249,7 +249,7 @@ impl<'a> Lowering<'a> {
             | Primitive::MacIn { .. }
             | Primitive::PortIn { .. }
             | Primitive::VlanIn { .. }
-            | Primitive::Tunnel => Err("this is of the dialect `weir`".to_owned()),
+            | Primitive::Tunnel => Err("this exists only in the dialect `weir`".to_owned()),
         }
     }
 

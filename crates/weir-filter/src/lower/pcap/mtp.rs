@@ -11,7 +11,7 @@ impl Lowering<'_> {
     /// Lowers SS7 terms.
     pub(super) fn mtp(&mut self, kind: &MtpKind) -> Lowered {
         if self.layers.link != Link::Mtp {
-            return Err(self.cannot("what is in messages of SS7"));
+            return Err(self.cannot("SS7 message contents"));
         }
         match kind {
             MtpKind::Fisu { high_speed } => {
@@ -32,7 +32,7 @@ impl Lowering<'_> {
                     MtpField::Sls => (0xf, 7, Width::Byte, 0xf0),
                 };
                 if let Some((_, number)) = values.iter().find(|(_, number)| *number > most) {
-                    return Err(format!("{number} is more than {most}, the most that the field can hold"));
+                    return Err(format!("{number} exceeds {most}, the largest value of the field"));
                 }
                 let values: Vec<_> = values
                     .iter()

@@ -28,7 +28,7 @@ impl Lowering<'_> {
             Some(Protocol::Tcp) => &[TCP],
             Some(Protocol::Udp) => &[UDP],
             Some(Protocol::Sctp) => &[SCTP],
-            Some(_) => return Err("ports are of `tcp`, `udp` or `sctp`".to_owned()),
+            Some(_) => return Err("only `tcp`, `udp` and `sctp` have ports".to_owned()),
         };
         let ipv6 = self.ports_in(From::Transport6, protocols, direction, ports)?;
         Ok(ipv6.or(self.ports_in(From::Transport4, protocols, direction, ports)?))

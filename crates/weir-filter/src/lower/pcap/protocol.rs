@@ -64,7 +64,7 @@ impl Lowering<'_> {
             P::IsisSnp => self.isis(&[PSNP_L2, PSNP_L1, CSNP_L1, CSNP_L2]),
             P::IsisCsnp => self.isis(&[CSNP_L1, CSNP_L2]),
             P::IsisPsnp => self.isis(&[PSNP_L1, PSNP_L2]),
-            P::Link | P::Radio => Err("this protocol cannot be tested alone".to_owned()),
+            P::Link | P::Radio => Err("this protocol cannot be tested by itself".to_owned()),
         }
     }
 
@@ -109,7 +109,7 @@ impl Lowering<'_> {
                 let isis = self.number_in(Some(Protocol::Iso), ISIS)?;
                 Ok(isis.and(self.field(From::NetworkWithoutSnap, 4, Width::Byte, number)))
             }
-            Some(_) => Err("`proto` cannot be asked of this protocol".to_owned()),
+            Some(_) => Err("`proto` cannot be used with this protocol".to_owned()),
         }
     }
 }

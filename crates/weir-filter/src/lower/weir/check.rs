@@ -16,12 +16,12 @@ pub(super) fn check(ast: &Ast, term: &Term, level: &Level, options: &Options<'_>
     match &term.primitive {
         Primitive::Mac { direction, .. } | Primitive::MacIn { direction, .. } => {
             if !addressed {
-                return refused("frames of this link type have no pair of Ethernet addresses");
+                return refused("frames of this link type have no source and destination MAC addresses");
             }
             if wlan { Ok(()) } else { directed(*direction, &term.span) }
         }
         Primitive::Gateway { .. } if !addressed => {
-            refused("`gateway` needs Ethernet addresses, which frames of this link type do not have")
+            refused("`gateway` requires Ethernet addresses, which frames of this link type do not have")
         }
         Primitive::Broadcast(None | Some(Protocol::Link))
         | Primitive::Multicast(None | Some(Protocol::Link))
@@ -33,18 +33,18 @@ pub(super) fn check(ast: &Ast, term: &Term, level: &Level, options: &Options<'_>
             let of_ip = matches!(term.primitive, Primitive::Broadcast(Some(_)));
             match (of_ip, &term.primitive, options.netmask) {
                 (true, Primitive::Broadcast(Some(Protocol::Ip)), None) => {
-                    Err(Error::new("the mask of the network is not known", term.span.clone()).help(
-                        "a capture takes that of its interface's IPv4 address, and --netmask 255.255.255.0 says it; \
-                         `dst host 10.0.0.255` asks for one address",
+                    Err(Error::new("the network mask is unknown", term.span.clone()).help(
+                        "live captures use the mask of the interface's IPv4 address; set it with --netmask \
+                         255.255.255.0, or test for one address with `dst host 10.0.0.255`",
                     ))
                 }
                 _ => Ok(()),
             }
         }
-        Primitive::Broadcast(_) => refused("only `ether` and `ip` have broadcasts"),
+        Primitive::Broadcast(_) => refused("only `ether` and `ip` have broadcast addresses"),
         Primitive::Multicast(protocol) => match protocol {
             None | Some(Protocol::Link | Protocol::Ip | Protocol::Ip6) => Ok(()),
-            Some(_) => refused("only `ether`, `ip` and `ip6` have multicasts"),
+            Some(_) => refused("only `ether`, `ip` and `ip6` have multicast addresses"),
         },
         Primitive::Host { protocol, direction, .. } | Primitive::HostIn { protocol, direction, .. } => {
             if !matches!(protocol, None | Some(Protocol::Ip | Protocol::Ip6 | Protocol::Arp | Protocol::Rarp))
@@ -63,12 +63,12 @@ pub(super) fn check(ast: &Ast, term: &Term, level: &Level, options: &Options<'_>
             None | Some(Protocol::Link | Protocol::Ip | Protocol::Ip6 | Protocol::Iso | Protocol::Isis) => {
                 Ok(())
             }
-            Some(_) => refused("only `ether`, `ip`, `ip6`, `iso` and `isis` number what they carry"),
+            Some(_) => refused("only `ether`, `ip`, `ip6`, `iso` and `isis` have protocol numbers"),
         },
         Primitive::ProtoChain { protocol: Some(protocol), .. }
             if !matches!(protocol, Protocol::Ip | Protocol::Ip6) =>
         {
-            refused("only `ip` and `ip6` have chains of headers")
+            refused("only `ip` and `ip6` have header chains")
         }
         Primitive::Protocol(Protocol::Link | Protocol::Radio) => {
             refused("the link-layer type cannot be tested: all packets of a file or interface share it")
@@ -76,18 +76,18 @@ pub(super) fn check(ast: &Ast, term: &Term, level: &Level, options: &Options<'_>
         Primitive::Inbound | Primitive::Outbound
             if options.metadata == Beside::Nothing && !matches!(options.link_type, 113 | 276) =>
         {
-            refused("the direction of packets is not known here")
+            refused("the direction of packets is unknown here")
         }
         Primitive::IfIndex(_) if options.metadata != Beside::All && options.link_type != 276 => {
-            refused("the interface of packets is not known here")
+            refused("the interface of packets is unknown here")
         }
         Primitive::Llc(_) if !level.link.has_tags() => refused("frames of this link type have no LLC header"),
         Primitive::ArcNet { .. } => refused("frames of this link type have no ARCNET addresses"),
         Primitive::WlanType { .. } | Primitive::WlanDirection(_) if !wlan => {
-            refused("frames of this link type are not of 802.11")
+            refused("frames of this link type are not 802.11 frames")
         }
-        Primitive::Atm(_) => refused("frames of this link type are not of ATM"),
-        Primitive::Mtp(_) => refused("frames of this link type are not of SS7"),
+        Primitive::Atm(_) => refused("frames of this link type are not ATM cells"),
+        Primitive::Mtp(_) => refused("frames of this link type are not SS7 messages"),
         Primitive::Relation { left, right, .. } => {
             let unknown = accessors(ast, [*left, *right]).into_iter().find(|(protocol, _)| match protocol {
                 Protocol::Radio => matches!(level.link.wlan, None | Some(Radio::None)),
@@ -96,7 +96,7 @@ pub(super) fn check(ast: &Ast, term: &Term, level: &Level, options: &Options<'_>
             });
             match unknown {
                 Some((Protocol::Radio, _)) => refused("packets of this link type have no radio header"),
-                Some(_) => refused("`ah[...]` is not there: its header is found, but passed over"),
+                Some(_) => refused("`ah[...]` is not supported: AH headers are only skipped"),
                 None => Ok(()),
             }
         }
@@ -108,7 +108,7 @@ pub(super) fn check(ast: &Ast, term: &Term, level: &Level, options: &Options<'_>
 fn directed(direction: Direction, span: &Range<usize>) -> Result<(), Error> {
     match direction {
         Direction::Address(_) | Direction::Receiver | Direction::Transmitter => {
-            Err(Error::new("only frames of 802.11 have more than two addresses", span.clone()))
+            Err(Error::new("only 802.11 frames have more than two addresses", span.clone()))
         }
         _ => Ok(()),
     }

@@ -50,7 +50,7 @@ pub(crate) fn lower(ast: &Ast, options: &Options<'_>) -> Result<(Graph, Vec<Set>
         if check::is_of_pcap(ast) || options.others.iter().any(|&other| Link::of(other, false).is_some()) {
             return Ok((pcap::lower(ast, options)?, Vec::new()));
         }
-        return Err(Error::new("sets, `inner` and `tunnel` are not there for this link type", 0..0));
+        return Err(Error::new("sets, `inner` and `tunnel` are not supported for this link type", 0..0));
     };
     let collected = collect::collect(ast);
     let ast = collected.ast.as_ref();
@@ -69,7 +69,7 @@ pub(crate) fn lower(ast: &Ast, options: &Options<'_>) -> Result<(Graph, Vec<Set>
             }
             chains += usize::from(walks_chain(&term.primitive));
             if chains > MOST_CHAINS {
-                let message = format!("more than {MOST_CHAINS} terms look through chains of headers");
+                let message = format!("more than {MOST_CHAINS} terms search header chains");
                 return Err(Error::new(message, term.span.clone()));
             }
         }

@@ -119,9 +119,9 @@ impl<'a> Plan<'a> {
     /// Adds a level inside one at `depth`.
     fn within(&mut self, depth: u16) -> Option<u16> {
         let message = if depth >= DEEPEST {
-            format!("more than {DEEPEST} tunnels, one inside the other")
+            format!("tunnels nested more than {DEEPEST} deep")
         } else if self.levels.len() > MOST_LEVELS {
-            format!("more than {MOST_LEVELS} times `inner` or `tunnel`")
+            format!("more than {MOST_LEVELS} uses of `inner` or `tunnel`")
         } else {
             self.levels.push(Level::within(Slots::NONE));
             return u16::try_from(self.levels.len() - 1).ok();

@@ -141,7 +141,7 @@ pub(super) fn no_room(name: &str) -> String {
     let most = packet::filter_room().map_or_else(String::new, |most| format!(" = {most}"));
     let (inside, _) = command::place(name);
     format!(
-        "a packet socket has no room for it (net.core.optmem_max{most}): {inside}sysctl -w net.core.optmem_max=131072 makes some"
+        "it does not fit into a packet socket (net.core.optmem_max{most}); to make room: {inside}sysctl -w net.core.optmem_max=131072"
     )
 }
 

@@ -192,7 +192,7 @@ fn a_thread_that_dies_is_an_error_with_a_name_and_what_came_before_is_kept() {
         // The error may already appear here, and appears at the latest when waiting for all packets.
         let _told_later = put(&mut writer, &[deadly]);
         let error = writer.flush().unwrap_err();
-        assert!(error.to_string().contains("a thread that compresses has died"), "{error}");
+        assert!(error.to_string().contains("a compression thread died"), "{error}");
         let again = put(&mut writer, &chunk(0, 101, 10)).unwrap_err();
         assert_eq!(again.to_string(), error.to_string());
         assert_eq!(writer.written().packets, 100);

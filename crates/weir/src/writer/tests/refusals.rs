@@ -159,7 +159,7 @@ fn root_what_somebody_else_has_put_there_is_refused() {
             let options = WriterOptions { rotation, ..options(Format::Pcapng) };
             let error = Writer::create(path, &interfaces(), &options).unwrap_err();
             assert!(matches!(error, WriteError::Foreign { owner: NOBODY, .. }), "{error}");
-            assert!(error.to_string().contains(&format!("user {NOBODY} has put a {what} there")), "{error}");
+            assert!(error.to_string().contains(&format!("user {NOBODY} put a {what} there")), "{error}");
         }
     }
     assert_eq!((fs::read(&goal).unwrap(), len_of(&file)), (b"mine".to_vec(), 0));
