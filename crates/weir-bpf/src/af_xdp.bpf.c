@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* The `af_xdp` source: sends each packet to the AF_XDP socket of its receive queue, with what is known of it in front.
+/* The `af_xdp` source: sends each packet to the AF_XDP socket of its receive queue, preceded by its metadata.
  *
  * Input:    struct xdp_md, linear or with fragments.
- * Verdicts: XDP_REDIRECT; XDP_PASS for a packet that the filter does not want, or on a queue without socket.
- * Maps:     `sockets`; of writer.h `queues` (the first counters, and when the clock was read), `orders` (the clock's
- *           offset) and `strays`. The process writes the records, so the pool's maps are not made.
- * Kernel:   6.1 (bpf_ktime_get_tai_ns); programs that are bound to their device 6.8, and a driver that tells stripped VLAN tags. */
+ * Verdicts: XDP_REDIRECT; XDP_PASS for a packet that does not match the filter, or on a queue without a socket.
+ * Maps:     `sockets`; from writer.h `queues` (the first counters, and when the clock was read), `orders` (the clock's
+ *           offset) and `strays`. The process writes the records, so the pool's maps are not created.
+ * Kernel:   6.1 (bpf_ktime_get_tai_ns). Programs bound to their device need 6.8 and a driver that reports stripped
+ *           VLAN tags. */
 #define CONTEXT struct xdp_md
 #include <bpf/bpf_endian.h>
 #include "buffers.h"
@@ -13,8 +14,8 @@
 #include "stripped.h"
 #include "writer.h"
 
-/* Native XDP: of the interface with this index; the program may run on others, too. 0: generic XDP, where several CPUs may
- * have packets of one queue at a time. */
+/* Native XDP: the index of the captured interface; the program may run on others, too. 0: generic XDP, where several
+ * CPUs may process packets of one queue at a time. */
 const volatile __u32 queues_of = 0;
 
 struct {
@@ -24,13 +25,13 @@ struct {
 	__uint(max_entries, 1); /* the loader sets the number of queues */
 } sockets SEC(".maps");
 
-/* What stands in front of a packet. The process's view is crates/weir/src/source/af_xdp/arrival.rs. */
+/* The metadata in front of a packet. The process's view is crates/weir/src/source/af_xdp/arrival.rs. */
 struct arrival {
 	__u64 timestamp; /* nanoseconds since the Unix epoch; 0: none taken */
 	__be16 protocol; /* of the VLAN tag that the device has stripped; 0: none */
 	__be16 tci;
-	__u32 mark;   /* ARRIVAL: this was written, and not left over */
-	__u32 length; /* of the packet, all its buffers together */
+	__u32 mark;   /* ARRIVAL: written for this packet, not left over */
+	__u32 length; /* of the packet, in all its buffers */
 	__u32 unused;
 };
 
@@ -44,7 +45,7 @@ static __always_inline void count(__u64 *counter)
 		++*counter;
 }
 
-/* Finds what counts the packet. */
+/* Finds the counters for the packet. */
 static __always_inline bool meet(struct xdp_md *ctx, struct record *record)
 {
 	if (queues_of == 0 || is_ours(ctx, queues_of))
@@ -61,7 +62,7 @@ static __always_inline int deliver(struct xdp_md *ctx, const struct tag *tag)
 	count(&record.queue->seen);
 	__u64 now = timestamp(record.queue, record.order);
 	__u32 length = packet_length(ctx);
-	/* A driver may leave no room: then the process reads the clock itself. */
+	/* If the driver leaves no room, the process reads the clock itself. */
 	if (bpf_xdp_adjust_meta(ctx, -(int)sizeof(struct arrival)) == 0) {
 		struct arrival *arrival = (void *)(long)ctx->data_meta;
 		if ((void *)(arrival + 1) <= (void *)(long)ctx->data) {
@@ -86,7 +87,7 @@ int redirect(struct xdp_md *ctx)
 	return deliver(ctx, &untagged);
 }
 
-/* What a filter goes on with. */
+/* The filter continues here with packets that match. */
 SEC("xdp")
 int wanted(struct xdp_md *ctx)
 {
@@ -109,7 +110,7 @@ int unwanted(struct xdp_md *ctx)
 	return pass_by(ctx);
 }
 
-/* For a device that strips tags, and bound to it. */
+/* For a device that strips tags; the program is bound to it. */
 SEC("xdp")
 int redirect_tagged(struct xdp_md *ctx)
 {
@@ -117,14 +118,14 @@ int redirect_tagged(struct xdp_md *ctx)
 	return deliver(ctx, &tag);
 }
 
-/* A function for its own stack: what `place` stands for takes most of the one that it shares with its caller. */
+/* A separate function, to have a stack frame of its own: the filter in `place` uses most of its caller's stack. */
 static __noinline int go_on(struct xdp_md *ctx, __u32 there, __u32 protocol, __u32 tci)
 {
 	struct tag tag = {there, protocol, tci};
 	return deliver(ctx, &tag);
 }
 
-/* The same with a filter inside. */
+/* Like `redirect_tagged`, with a filter inside. */
 SEC("xdp")
 int filter_tagged(struct xdp_md *ctx)
 {

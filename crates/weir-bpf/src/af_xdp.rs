@@ -26,9 +26,10 @@ pub struct Options {
     pub queues: u32,
     /// When the clock is read.
     pub stamp: Stamp,
-    /// Packets may come in several buffers, which the sockets have to be ready for.
+    /// Packets may span several buffers, which the sockets must support.
     pub fragments: bool,
-    /// For native XDP, the interface whose packets these are; those of others are counted as foreign. `None`: generic XDP, where packets of one queue may be met on several CPUs at a time.
+    /// With native XDP, the captured interface; packets of others are counted as foreign. `None`: generic XDP, where
+    /// several CPUs may process packets of one queue at a time.
     pub native_on: Option<Driven>,
     /// Index of the interface whose driver is asked for stripped VLAN tags; the program is then bound to it.
     pub tags_of: Option<u32>,
@@ -48,23 +49,23 @@ pub struct Maps {
     gate: Arc<Gate>,
 }
 
-/// What the program counts of one queue, in packets.
+/// The program's counters of one queue, in packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Met {
-    /// Packets that reached it.
+    /// Packets that reached the program.
     pub seen: u64,
-    /// Packets that the filter did not want.
+    /// Packets that did not match the filter.
     pub filtered: u64,
     /// Packets that had no socket to go to.
     pub errors: u64,
 }
 
 impl Program {
-    /// Loads the program with these constants, and gives its maps, too. It runs once it is attached.
+    /// Loads the program with these constants, and returns its maps as well. It runs once attached.
     ///
     /// # Errors
     ///
-    /// No privilege, or a kernel (or with `tags_of` a driver) without what the program calls.
+    /// Missing privileges, or a kernel (with `tags_of`, a driver) without a function that the program calls.
     pub fn load(options: &Options) -> Result<(Self, Maps), LoadError> {
         logged("redirect", || Self::try_load(options))
     }
@@ -76,7 +77,7 @@ impl Program {
         constants.timestamps = options.stamp as u32;
         constants.queues_of = options.native_on.map_or(0, Driven::constant);
         constants.fragments = options.fragments;
-        // The process has the pool.
+        // The process owns the pool.
         open.maps.pool.set_autocreate(false)?;
         open.maps.chunks.set_autocreate(false)?;
         open.maps.doorbell.set_autocreate(false)?;
@@ -129,17 +130,17 @@ impl Program {
         Ok((Self(kind), maps))
     }
 
-    /// Attaches it, as [`crate::xdp::Program::attach`].
+    /// Attaches the program, like [`crate::xdp::Program::attach`].
     ///
     /// # Errors
     ///
-    /// As that.
+    /// The errors of that function.
     pub fn attach(&self, interface: u32, hook: XdpHook) -> Result<Arc<Attached>, CallError> {
         self.0.attach(interface, hook)
     }
 }
 
-/// What a filter inside of the program is put into, given to `then`, with its `maps`.
+/// Passes the program, with its `maps`, to `then`, which puts a filter inside.
 pub(crate) fn around<R>(
     device: Device,
     maps: &[OwnedFd],
@@ -159,15 +160,15 @@ pub(crate) fn around<R>(
     })
 }
 
-/// Places in `struct queue` (`pool.h`), in words.
+/// Positions in `struct queue` (`pool.h`), in words.
 const SEEN: usize = 4;
 const ERRORS: usize = 9;
 const FILTERED: usize = 14;
-/// Place of `clock_offset` in `struct order`, in bytes.
+/// Position of `clock_offset` in `struct order`, in bytes.
 const CLOCK_OFFSET: usize = 8;
 
 impl Maps {
-    /// Sends the packets of `queue` to `socket`, which is bound to that queue. This lasts until the socket is closed.
+    /// Sends the packets of `queue` to `socket`, which must be bound to that queue, until the socket is closed.
     ///
     /// # Errors
     ///
@@ -177,14 +178,14 @@ impl Maps {
         self.sockets.update(&queue.to_ne_bytes(), &fd, MapFlags::ANY)
     }
 
-    /// What was counted of `queue` so far. `None`: the kernel does not tell.
+    /// Returns the counters of `queue`; `None` if they cannot be read.
     pub fn met(&self, queue: u32) -> Option<Met> {
         let state = self.queues.lookup(&queue.to_ne_bytes(), MapFlags::ANY).ok()??;
         let word = |index: usize| Some(u64::from_ne_bytes(*state.get(8 * index..)?.first_chunk()?));
         Some(Met { seen: word(SEEN)?, filtered: word(FILTERED)?, errors: word(ERRORS)? })
     }
 
-    /// Sets what the program adds to its clock's nanoseconds to get those since the Unix epoch.
+    /// Sets the offset from the program's clock to the Unix epoch.
     ///
     /// # Errors
     ///
@@ -198,12 +199,12 @@ impl Maps {
             .try_for_each(|queue| self.orders.update(&queue.to_ne_bytes(), &order, MapFlags::ANY))
     }
 
-    /// Packets that are counted beside the queues.
+    /// Returns the packets that are counted outside the queues.
     pub fn strays(&self) -> Strays {
         Strays::read(&self.strays)
     }
 
-    /// Where the source's filter is put in place.
+    /// Returns the gate that installs the source's filter.
     pub fn gate(&self) -> &Arc<Gate> {
         &self.gate
     }

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* What is around a filter, without a writer: what becomes of a packet is told by what is returned, to see how a filter
- * decides and what it costs.
+/* Runs a filter without a writer, to see what it decides and what it costs. The return value tells the decision.
  *
  * Input:    struct xdp_md.
- * Verdicts: no XDP actions, so it is of no use on an interface: 10 without a filter, 11 wanted, 12 not wanted.
+ * Verdicts: 10 without a filter, 11 wanted, 12 not wanted. These are not XDP actions: do not attach it to an interface.
  * Maps:     gate.h.
  * Kernel:   6.1. */
 #include "gate.h"

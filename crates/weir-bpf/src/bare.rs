@@ -1,4 +1,4 @@
-//! A place for a filter without a source behind it (`bare.bpf.c`): how filters decide, and what they cost.
+//! A filter without a source behind it (`bare.bpf.c`), to see what filters decide and what they cost.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,30 +11,30 @@ use crate::log::{LoadError, logged};
 
 skeleton!("bare");
 
-/// The loaded program, and the place in front of it.
+/// The loaded program, and the gate in front of it.
 #[derive(Debug)]
 pub struct Bare {
     program: OwnedFd,
     gate: Gate,
 }
 
-/// What became of a packet.
+/// What a filter decided about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Decision {
-    /// Nobody asked.
+    /// There is no filter.
     NoFilter,
-    /// The filter wants it.
+    /// The packet matches.
     Wanted,
-    /// It does not.
+    /// The packet does not match.
     Unwanted,
 }
 
 impl Bare {
-    /// Loads the program, with no filter in front of it.
+    /// Loads the program, without a filter.
     ///
     /// # Errors
     ///
-    /// No privilege.
+    /// Missing privileges.
     pub fn load() -> Result<Self, LoadError> {
         logged("bare", || {
             let mut storage = MaybeUninit::uninit();
@@ -47,17 +47,17 @@ impl Bare {
         })
     }
 
-    /// Where a filter is put.
+    /// Returns the gate that installs a filter.
     pub fn gate(&self) -> &Gate {
         &self.gate
     }
 
-    /// Runs `packet`, an Ethernet frame, through it `times` times: what became of it, and nanoseconds a run on average, the
-    /// call from the kernel's own loop included.
+    /// Runs the program `times` times on `packet`, an Ethernet frame. Returns the decision and the average time per run
+    /// in nanoseconds, including the call from the kernel's own loop.
     ///
     /// # Errors
     ///
-    /// `EINVAL`: shorter than its header, or longer than a page has room for.
+    /// `EINVAL`: the packet is shorter than an Ethernet header, or too long for a page.
     pub fn run(&self, packet: &[u8], times: u32) -> Result<(Decision, u32), CallError> {
         let answer = testrun::run(self.program.as_fd(), packet, times)?;
         let decision = match answer.value {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* Packets as XDP has them, in one buffer or in several. A program includes packet.h before, with CONTEXT as struct xdp_md. */
+/* XDP packets, in one buffer or several. A program defines CONTEXT as struct xdp_md first. */
 #pragma once
 #include "packet.h"
 
-const volatile bool fragments = false; /* packets may have some: the program is loaded with BPF_F_XDP_HAS_FRAGS */
+const volatile bool fragments = false; /* packets may have fragments: loaded with BPF_F_XDP_HAS_FRAGS */
 
-/* bpf_xdp_load_bytes takes offsets and lengths up to 65535; a super-frame is longer and is copied in two steps. */
+/* bpf_xdp_load_bytes takes offsets and lengths up to 65535; longer super-frames are copied in two steps. */
 #define STEP 32768u
 #define LOAD_MAX 65535u
 
@@ -28,11 +28,11 @@ static __always_inline __u32 packet_length(struct xdp_md *ctx)
 	return fragments ? bpf_xdp_get_buff_len(ctx) : ctx->data_end - ctx->data;
 }
 
-/* As an interface: the driver hands the program on to no other one. */
+/* Stands for every interface: the driver never hands the program on to another one. */
 #define ANY_INTERFACE 0xffffffffu
 
-/* Whether the packet is of this interface. To ask a packet which it is of is dangerous where ANY_INTERFACE stands for it: veth with
- * GRO takes `rxq->dev` away (veth_disable_xdp) while the program may still run. */
+/* Returns whether the packet arrived on this interface. With ANY_INTERFACE, reading the packet's interface would be
+ * dangerous: veth with GRO clears `rxq->dev` (veth_disable_xdp) while the program may still run. */
 static __always_inline bool is_ours(struct xdp_md *ctx, __u32 interface)
 {
 	return interface == ANY_INTERFACE || likely(ctx->ingress_ifindex == interface);

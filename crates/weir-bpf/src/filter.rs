@@ -1,4 +1,4 @@
-//! Filters of a source: loaded beside its writer, put in place and exchanged while packets come.
+//! Filters of a source: loaded next to its writer, installed and replaced while packets arrive.
 //!
 //! ```text
 //!                         filters[0]            outcomes[0]
@@ -7,13 +7,14 @@
 //!        '--- without: writes the packet itself
 //! ```
 //!
-//! Each arrow is a tail call. A packet is counted where it ends, so the account closes at any time, and an exchange is one store
-//! of the kernel: each packet meets the old filter or the new one. A program that is bound to its device makes no tail calls:
-//! it has its filter inside ([`crate::xdp::Bound`]), and an exchange puts another program in its stead.
+//! Each arrow is a tail call. Each packet is counted where it ends, so the totals always add up. Replacing a filter is
+//! one store in the kernel: each packet meets either the old filter or the new one. A program that is bound to its
+//! device cannot make tail calls. It has its filter inside ([`crate::xdp::Bound`]), and a new filter means a new
+//! program.
 //!
-//! Three steps, which need not be of one process: a [`Loader`], made of descriptors of the capture's maps, makes a [`Filter`],
-//! which takes the capabilities that loading any program takes; the [`Gate`] of the capture puts it in place, which takes
-//! one `bpf(2)` call for each hook.
+//! Installing a filter takes two steps, possibly in different processes. A [`Loader`], made from descriptors of the
+//! capture's maps, makes a [`Filter`]; this needs the capabilities to load any program. The capture's [`Gate`] then
+//! installs it with one `bpf(2)` call per hook.
 
 mod calls;
 pub(crate) mod link;
@@ -39,43 +40,44 @@ pub use socket::{Refusals, SocketFilter};
 use crate::LoadError;
 use crate::xdp::{Bound, BoundParts};
 
-/// Where an attached program runs that a filter is put in front of.
+/// The hook of an attached program that can have a filter in front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hook {
     /// XDP.
     Xdp {
-        /// The attached program takes packets of several buffers.
+        /// The attached program accepts packets in several buffers.
         fragments: bool,
-        /// Index of the interface that all its packets come from, where that is not to be asked for ([`Driven::hands_on`]).
+        /// Index of the interface that all its packets come from, if it must not be read from the packet
+        /// ([`Driven::hands_on`]).
         ///
         /// [`Driven::hands_on`]: crate::writers::Driven::hands_on
         interface: Option<u32>,
     },
-    /// tc, for what arrives.
+    /// tc, for incoming packets.
     Ingress,
-    /// tc, for what is sent.
+    /// tc, for outgoing packets.
     Egress,
 }
 
-/// Why a filter cannot be put in front of a program.
+/// Why a filter cannot be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum FilterError {
-    /// No program can be made of it.
+    /// The filter cannot be compiled to a program.
     #[error("{0}")]
     Emit(#[from] ebpf::Error),
-    /// A set's map, or the exchange.
+    /// Creating a set's map or replacing the filter failed.
     #[error("{0}")]
     Map(#[from] CallError),
-    /// The kernel does not take the program.
+    /// The kernel rejected the program.
     #[error("{0}")]
     Refused(#[from] Refused),
-    /// The program that it is put into cannot be had.
+    /// The program that is to contain the filter cannot be loaded.
     #[error("{0}")]
     Load(#[from] LoadError),
 }
 
 impl FilterError {
-    /// Whether the kernel refused for want of privilege.
+    /// Returns whether the kernel refused because of missing privileges.
     pub fn is_permission(&self) -> bool {
         const EPERM: i32 = 1;
         match self {
@@ -87,7 +89,7 @@ impl FilterError {
 }
 
 impl Hook {
-    /// Its place among the filters.
+    /// Returns the hook's index in `filters`.
     fn index(self) -> u32 {
         match self {
             Self::Xdp { .. } | Self::Ingress => 0,
@@ -95,12 +97,12 @@ impl Hook {
         }
     }
 
-    /// The place of the program for packets that are wanted.
+    /// Returns the index in `outcomes` of the program for matching packets.
     pub(crate) fn wanted(self) -> u32 {
         2 * self.index()
     }
 
-    /// The place of the program for others.
+    /// Returns the index in `outcomes` of the program for other packets.
     pub(crate) fn unwanted(self) -> u32 {
         2 * self.index() + 1
     }
@@ -120,7 +122,7 @@ impl Hook {
         }
     }
 
-    /// What is returned if an outcome is missing: the packet goes on.
+    /// Returns the verdict if an outcome is missing: the packet passes.
     fn verdict(self) -> u32 {
         const XDP_PASS: u32 = 2;
         const TC_ACT_UNSPEC: u32 = u32::MAX;
@@ -130,11 +132,11 @@ impl Hook {
         }
     }
 
-    /// The program of a filter here, before it is loaded.
+    /// Compiles a filter for this hook to a program, without loading it.
     ///
     /// # Errors
     ///
-    /// As [`ebpf::emit`].
+    /// The errors of [`ebpf::emit`].
     pub fn program(self, graph: &Graph, sets: &[Set]) -> Result<Program, ebpf::Error> {
         let ending =
             Ending::Call { accept: self.wanted(), refuse: self.unwanted(), otherwise: self.verdict() };
@@ -142,7 +144,7 @@ impl Hook {
     }
 }
 
-/// Makes filters for a capture, of this process or another.
+/// A loader of filters for a capture of this or another process.
 #[derive(Debug)]
 pub struct Loader(Way);
 
@@ -153,18 +155,18 @@ enum Way {
 }
 
 impl Loader {
-    /// For attached programs at `hooks`, whose descriptor of the outcomes ([`Calls::outcomes`]) is `outcomes`.
+    /// Creates a loader for programs attached at `hooks`. `outcomes` is a descriptor of [`Calls::outcomes`].
     pub fn calls(hooks: Vec<Hook>, outcomes: OwnedFd) -> Self {
         Self(Way::Calls { hooks, outcomes })
     }
 
-    /// For a program that is bound to its device.
+    /// Creates a loader for a program that is bound to its device.
     pub fn bound(parts: BoundParts) -> Self {
         Self(Way::Bound(parts))
     }
 
-    /// Whether what is filtered has its outer VLAN tag in its bytes, if it has one: so it is with XDP, but for programs
-    /// that ask the driver.
+    /// Returns whether a packet's outer VLAN tag, if any, is inside its bytes. With XDP it is, except in programs that
+    /// ask the driver for stripped tags.
     pub fn tag_is_inside(&self) -> bool {
         match &self.0 {
             Way::Calls { hooks, .. } => hooks.iter().all(|hook| matches!(hook, Hook::Xdp { .. })),
@@ -174,12 +176,12 @@ impl Loader {
 
     /// Loads a filter: a program for each hook, and a map for each set.
     ///
-    /// Offsets in the graph are those of what a program is given: unless [`Loader::tag_is_inside`] the outer VLAN tag is
-    /// beside the packet ([`weir_filter::Options::metadata`]).
+    /// Offsets in the graph are offsets in the data that the program gets: unless [`Loader::tag_is_inside`], the outer
+    /// VLAN tag is beside the packet ([`weir_filter::Options::metadata`]).
     ///
     /// # Errors
     ///
-    /// Too long a filter, no privilege, no memory.
+    /// The filter is too long, privileges are missing, or memory is short.
     pub fn load(&self, graph: &Graph, sets: &[Set]) -> Result<Filter, FilterError> {
         let sets = Sets::new(sets)?;
         let programs = match &self.0 {
@@ -200,7 +202,7 @@ impl Loader {
     }
 }
 
-/// What `load` makes of each hook, at once: the verifier takes milliseconds for a program.
+/// Calls `load` for all hooks in parallel: the verifier takes milliseconds per program.
 fn side_by_side<T: Send>(hooks: &[Hook], load: impl Fn(&Hook) -> T + Sync) -> Vec<T> {
     let load = &load;
     thread::scope(|scope| {
@@ -215,7 +217,7 @@ fn side_by_side<T: Send>(hooks: &[Hook], load: impl Fn(&Hook) -> T + Sync) -> Ve
     })
 }
 
-/// The sets of a filter, and their maps.
+/// The sets of a filter, with their maps.
 pub(crate) struct Sets<'a> {
     pub(crate) members: &'a [Set],
     maps: Vec<SetMap>,
@@ -226,7 +228,8 @@ impl<'a> Sets<'a> {
         Ok(Self { members, maps: members.iter().map(SetMap::new).collect::<Result<_, _>>()? })
     }
 
-    /// `program` as the kernel takes it, with these maps; `other` gives the descriptors of those that are no sets.
+    /// Returns the instructions of `program` with its maps filled in. `other` supplies the descriptors of maps that are
+    /// not sets.
     pub(crate) fn words(&self, program: &Program, other: impl Fn(Symbol) -> RawFd) -> Vec<u64> {
         program.words(|symbol| match symbol {
             Symbol::Set(set) => self.maps[set.0 as usize].as_raw_fd(),
@@ -235,10 +238,10 @@ impl<'a> Sets<'a> {
     }
 }
 
-/// What the programs are called where the kernel lists them.
+/// The programs' name in the kernel's lists.
 pub(crate) const NAME: &str = "weir_filter";
 
-/// A loaded filter. Put in place it lives on when this is dropped, but its sets cannot be changed any more.
+/// A loaded filter. An installed filter outlives this, but its sets can no longer be changed once this is dropped.
 #[derive(Debug)]
 pub struct Filter {
     programs: Vec<OwnedFd>,
@@ -246,33 +249,33 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// One whose programs, in the order of the hooks, another process has loaded.
+    /// Wraps programs that another process has loaded, in the order of the hooks.
     pub fn from_programs(programs: Vec<OwnedFd>, sets: Vec<SetMap>) -> Self {
         Self { programs, sets }
     }
 
-    /// The programs, in the order of the hooks, and the sets.
+    /// Returns the programs, in the order of the hooks, and the sets.
     pub fn into_parts(self) -> (Vec<OwnedFd>, Vec<SetMap>) {
         (self.programs, self.sets)
     }
 
-    /// The sets, in the order of the filter's.
+    /// Returns the sets, in the filter's order.
     pub fn sets(&self) -> &[SetMap] {
         &self.sets
     }
 }
 
-/// Where a capture's filter is put in place.
+/// The place where a capture's filter is installed.
 #[derive(Debug)]
 pub enum Gate {
     /// In front of attached programs, by tail calls.
     Calls(Calls),
-    /// Inside of a program that is bound to its device.
+    /// Inside a program that is bound to its device.
     Bound(Bound),
 }
 
 impl Gate {
-    /// Programs that a filter has here: one for each hook.
+    /// Returns the number of programs that a filter needs here: one per hook.
     pub fn programs(&self) -> usize {
         match self {
             Self::Calls(calls) => calls.hooks().len(),
@@ -280,7 +283,7 @@ impl Gate {
         }
     }
 
-    /// What makes filters for this capture; `None`: it is over there.
+    /// Returns a loader of filters for this capture; `None` if the capture is over.
     ///
     /// # Errors
     ///
@@ -295,8 +298,8 @@ impl Gate {
         }
     }
 
-    /// Puts `filter` in place of the one that is there; `None`: no filter: every packet matches. When this returns the new one is in
-    /// force; a CPU that is in the middle of a packet ends that by the old one.
+    /// Replaces the current filter; with `None`, every packet matches. When this returns, the new filter is in force; a
+    /// CPU in the middle of a packet finishes that packet with the old one.
     ///
     /// # Errors
     ///
@@ -304,7 +307,7 @@ impl Gate {
     ///
     /// # Panics
     ///
-    /// If the filter has not as many programs as this takes.
+    /// If the number of the filter's programs differs from [`Gate::programs`].
     pub fn set(&self, filter: Option<&Filter>) -> Result<(), CallError> {
         match self {
             Self::Calls(calls) => calls.set(filter),

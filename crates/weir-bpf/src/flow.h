@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* A packet's flow: the headers by which it is known, and a hash of it.
+/* A packet's flow: finding the headers that define it, and hashing them.
  *
- * What a flow is crates/weir/src/handlers/flow.rs says: the same two endpoints, addresses and ports, whichever way, and the
- * protocol; handlers/tests/steering.rs there compares the two. */
+ * crates/weir/src/handlers/flow.rs defines a flow: two endpoints (addresses and ports), in either direction, and the
+ * protocol. handlers/tests/steering.rs in that crate compares the two implementations. */
 #pragma once
 #include <linux/in.h>
 #include <linux/ip.h>
@@ -10,20 +10,20 @@
 #include "packet.h"
 #include "scatter.h"
 
-const volatile __u64 steer_seed = 0; /* of all hashes, so that nobody can choose flows that meet */
+const volatile __u64 steer_seed = 0; /* of all hashes, so that nobody can craft flows that collide */
 
-#define MOST_HEADERS 8     /* VLAN tags, labels of MPLS, or IPv6 extension headers, that are looked behind */
-#define MOST_EXTENSIONS 4  /* and of GTP-U's */
-#define HEADERS_END 0x7fff /* no header that begins behind it is looked at; those of the outermost packet never do */
-#define BRIDGED 0x6558     /* Ethernet, where a tunnel tells what it carries (RFC 7637) */
+#define MOST_HEADERS 8     /* most VLAN tags, MPLS labels or IPv6 extension headers to skip */
+#define MOST_EXTENSIONS 4  /* most GTP-U extension headers to skip */
+#define HEADERS_END 0x7fff /* headers that begin after this are ignored; never those of the outermost packet */
+#define BRIDGED 0x6558     /* Ethernet as the payload of a tunnel (RFC 7637) */
 #define VXLAN 4789
 #define GENEVE 6081
 #define GTP_U 2152
 
-/* What a network header tells, and the extensions behind it. */
+/* A network header, with its extension headers. */
 struct network {
-	__u64 source, destination; /* what stands for the addresses */
-	__u64 datagram;            /* what stands for the datagram of which this is a fragment; 0: it is none */
+	__u64 source, destination; /* IPv4 addresses, or hashes of IPv6 addresses */
+	__u64 datagram;            /* a hash of the datagram of which this is a fragment; 0: not a fragment */
 	__u32 next;                /* where the next header begins */
 	__u8 protocol;
 	bool later; /* a fragment that is not the first */
@@ -31,12 +31,13 @@ struct network {
 
 enum found { NOTHING, CUT, FOUND };
 
-/* Fields of `ctx` are read by their offsets: clang would else keep the address of one in front of a loop, and the verifier
- * takes no address within a context. */
+/* Makes clang read fields of `ctx` by offset. It might otherwise compute a field's address before a loop, and the
+ * verifier rejects pointers into a context. */
 #define PLAIN(ctx) asm volatile("" : "+r"(ctx))
 
-/* `value`, of which the verifier forgets what it knows: else it would look at everything that follows once for each way that
- * leads there. What is added is 0, the difference of two lengths that it does not know to be the same. */
+/* Returns `value`, but makes the verifier forget what it knows about it. Otherwise it would check all the code that
+ * follows once per path that leads there. Adds 0: the difference of two equal lengths that the verifier does not know
+ * to be equal. */
 static __always_inline __u64 forget(CONTEXT *ctx, __u64 value)
 {
 	PLAIN(ctx);
@@ -45,7 +46,7 @@ static __always_inline __u64 forget(CONTEXT *ctx, __u64 value)
 	return value + (length - same);
 }
 
-/* `length` bytes at `at`, if they are in the first buffer. */
+/* Returns a pointer to `length` bytes at `at`, or NULL if they are not in the first buffer. */
 static __always_inline const void *direct(CONTEXT *ctx, __u32 at, __u32 length)
 {
 	PLAIN(ctx);
@@ -58,7 +59,7 @@ static __always_inline const void *direct(CONTEXT *ctx, __u32 at, __u32 length)
 	return from + length <= end ? from : NULL;
 }
 
-/* Copies what `to` points to from `at`; false if the packet ends before. */
+/* Copies `sizeof(*to)` bytes at `at` to `to`; false if the packet is too short. */
 #define PEEK(ctx, at, to)                                                                                              \
 	({                                                                                                             \
 		const typeof(*(to)) *from = direct(ctx, at, sizeof(*(to)));                                            \
@@ -82,7 +83,7 @@ static __always_inline __u64 datagram_of(const struct network *network, __u64 nu
 	return scatter(scatter(scatter(steer_seed ^ network->source) ^ network->destination) ^ number);
 }
 
-/* What is not IP: by its Ethernet addresses. */
+/* Hashes the Ethernet addresses of a packet that is not IP. */
 static __always_inline __u64 link_of(CONTEXT *ctx)
 {
 	struct {
@@ -153,7 +154,7 @@ static __always_inline enum found find_ip6(CONTEXT *ctx, __u32 at, struct networ
 		else if (protocol != IPPROTO_FRAGMENT)
 			at += extension.length * 8;
 		else {
-			/* One that is all of its datagram is none (RFC 6946). */
+			/* An atomic fragment, which is a whole datagram, is not a fragment (RFC 6946). */
 			bool fragment = extension.place & bpf_htons(0xfff9);
 			network->later = extension.place & bpf_htons(0xfff8);
 			network->datagram = fragment ? datagram_of(network, extension.number) : 0;
@@ -168,7 +169,7 @@ static __always_inline enum found find_ip6(CONTEXT *ctx, __u32 at, struct networ
 	return FOUND;
 }
 
-/* The EtherType of the IP header at `at`, which its version tells; 0: it is none. */
+/* Returns the EtherType for the IP version at `at`; 0 if it is not IP. */
 static __always_inline __be16 kind_of_ip(CONTEXT *ctx, __u32 at)
 {
 	__u8 first;
@@ -177,7 +178,7 @@ static __always_inline __be16 kind_of_ip(CONTEXT *ctx, __u32 at)
 	return first >> 4 == 4 ? bpf_htons(0x0800) : first >> 4 == 6 ? bpf_htons(0x86dd) : 0;
 }
 
-/* Leaves the labels of MPLS at `at` behind (RFC 3032): the EtherType of the IP header behind the last one, or 0. */
+/* Skips the MPLS labels at `at` (RFC 3032). Returns the EtherType of the IP header after the last label, or 0. */
 static __always_inline __be16 pass_labels(CONTEXT *ctx, __u32 *at)
 {
 	__be32 label = 0;
@@ -191,7 +192,7 @@ static __always_inline __be16 pass_labels(CONTEXT *ctx, __u32 *at)
 	return label & bpf_htonl(0x100) ? kind_of_ip(ctx, *at) : 0;
 }
 
-/* The same with the header of a packet of a PPPoE session (RFC 2516), and the protocol of PPP in it. */
+/* Skips a PPPoE session header (RFC 2516) and the PPP protocol field. Returns the EtherType of the IP header, or 0. */
 static __always_inline __be16 pass_session(CONTEXT *ctx, __u32 *at)
 {
 	struct {
@@ -205,7 +206,7 @@ static __always_inline __be16 pass_session(CONTEXT *ctx, __u32 *at)
 	return head.carries == bpf_htons(0x0057) ? bpf_htons(0x86dd) : 0;
 }
 
-/* The network header at `at`, which is of this kind: an EtherType, or BRIDGED for the Ethernet header in front of it. */
+/* Finds the network header at `at`. `kind`: its EtherType, or BRIDGED if an Ethernet header precedes it. */
 static __always_inline enum found find_network(CONTEXT *ctx, __u32 at, __be16 kind, struct network *network)
 {
 	if (kind == bpf_htons(BRIDGED)) {
@@ -231,13 +232,13 @@ static __always_inline enum found find_network(CONTEXT *ctx, __u32 at, __be16 ki
 	return NOTHING;
 }
 
-/* The outermost header. Without Ethernet the version says which it is. */
+/* Returns the kind of the outermost header. Without Ethernet, the IP version determines it. */
 static __always_inline __be16 outermost(CONTEXT *ctx)
 {
 	return ethernet ? bpf_htons(BRIDGED) : kind_of_ip(ctx, 0);
 }
 
-/* Leaves the header of GTP-U at `at` behind (3GPP TS 29.281), with what may follow it; false if there is no user's packet. */
+/* Skips the GTP-U header at `at` (3GPP TS 29.281) and its extension headers; false if no user packet follows. */
 static __always_inline bool pass_gtp(CONTEXT *ctx, __u32 *at)
 {
 	struct {
@@ -264,7 +265,7 @@ static __always_inline bool pass_gtp(CONTEXT *ctx, __u32 *at)
 		__u8 length;
 		if (!PEEK(ctx, *at, &length) || !length)
 			return false;
-		/* In fours; the last byte tells what follows. */
+		/* The length counts units of four bytes; the last byte is the type of the next header. */
 		*at = forget(ctx, *at + length * 4);
 		if (!PEEK(ctx, *at - 1, &next))
 			return false;
@@ -272,7 +273,7 @@ static __always_inline bool pass_gtp(CONTEXT *ctx, __u32 *at)
 	return !next;
 }
 
-/* Where a tunnel's packet begins, and of which kind it is; false if it is no tunnel that is known. */
+/* Finds where the packet in a tunnel begins, and its kind; false if this is not a known tunnel. */
 static __always_inline bool enter(CONTEXT *ctx, const struct network *network, __be16 port, __u32 *at, __be16 *kind)
 {
 	struct {
@@ -287,7 +288,7 @@ static __always_inline bool enter(CONTEXT *ctx, const struct network *network, _
 		*kind = bpf_htons(0x86dd);
 		return true;
 	case IPPROTO_GRE: {
-		/* RFC 2784 and 2890: version 0 without routes; checksum, key and number are there if their bits are set. */
+		/* RFC 2784 and 2890: version 0, no routing. Flags announce checksum, key and sequence number. */
 		if (!PEEK(ctx, *at, &head) || (head.flags & bpf_htons(0x4007)))
 			return false;
 		__u16 flags = bpf_ntohs(head.flags);

@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* Forwards what one interface receives to another, inside the kernel or by way of AF_XDP sockets.
+/* Forwards packets from one interface to another, in the kernel or through AF_XDP sockets.
  *
  * forward, forward_wanted, forward_tagged, filter_tagged
  *           Input: struct xdp_md, linear or with fragments. Verdict: XDP_REDIRECT to the socket of the receive queue if
- *           sockets are asked for, or to the interface in `target`; XDP_DROP where there is none.
+ *           sockets are asked for, or to the interface in `target`; XDP_DROP if there is none.
  * forward_unwanted
- *           What a filter does not want. Verdict: XDP_PASS.
+ *           Packets that do not match the filter. Verdict: XDP_PASS.
  * sent, refused
- *           What became of redirected packets, from the kernel's own tracepoints: XDP puts them aside and hands them to the
- *           driver sixteen at a time, long after the program has returned.
+ *           Kernel tracepoints that report the fate of redirected packets: XDP queues them and hands them to the driver
+ *           sixteen at a time, long after the program has returned.
  * Maps:     gate.h, `target`, `sockets`, `accounts`, `pending`, `strays`; with `copies` those of writer.h.
- * Kernel:   6.1; programs that are bound to their device 6.8, and a driver that tells stripped VLAN tags. */
+ * Kernel:   6.1. Programs bound to their device need 6.8 and a driver that reports stripped VLAN tags. */
 #define CONTEXT struct xdp_md
 #include "buffers.h"
 #include "place.h"
 #include "stripped.h"
 
-const volatile bool copies = false;     /* what is forwarded is laid down in a pool as well */
+const volatile bool copies = false;     /* forwarded packets are also written to a pool */
 const volatile bool to_sockets = false; /* packets go to sockets first */
-const volatile bool past_them = true;   /* where there is no socket, to the interface */
+const volatile bool past_them = true;   /* packets go to the interface if there is no socket */
 
-/* The numbers of `target` and `sockets` in the kernel. The loader writes them once the maps are there, and before anything is
- * attached. */
+/* The kernel's IDs of the maps `target` and `sockets`. The loader writes them after creating the maps, before it
+ * attaches anything. */
 __u32 target_id;
 __u32 sockets_id;
 
-/* The interface that packets are sent on. The kernel takes it out when the interface goes. */
+/* The interface that sends the packets. The kernel removes the entry when the interface goes away. */
 struct {
 	__uint(type, BPF_MAP_TYPE_DEVMAP);
 	__type(key, __u32);
@@ -33,7 +33,7 @@ struct {
 	__uint(max_entries, 1);
 } target SEC(".maps");
 
-/* The sockets of the receive queues, of which each is taken out when it is closed. The loader sets how many. */
+/* The sockets of the receive queues. The kernel removes a socket when it is closed. The loader sets their number. */
 struct {
 	__uint(type, BPF_MAP_TYPE_XSKMAP);
 	__type(key, __u32);
@@ -41,23 +41,23 @@ struct {
 	__uint(max_entries, 1);
 } sockets SEC(".maps");
 
-/* The account of one receive queue. One writer: the NAPI context that polls the queue, in which the packets that it has
- * redirected are handed over, too. crates/weir-bpf/src/forward.rs reads it. */
+/* The account of one receive queue. It has one writer, the NAPI context that polls the queue: redirected packets are
+ * handed to the driver in that context, too. crates/weir-bpf/src/forward.rs reads it. */
 struct account {
 	__u64 seen;      /* packets that reached the program */
-	__u64 filtered;  /* not wanted by the filter: to the stack */
-	__u64 bytes;     /* lengths of packets that were to be forwarded */
-	__u64 errors;    /* could not be worked on, or there is nobody to forward to */
-	__u64 forwarded; /* taken by the other interface's driver */
-	__u64 no_room;   /* not taken by it, or by the socket */
-	__u64 too_long;  /* longer than the other interface's MTU allows, or a socket's frame */
-	__u64 unable;    /* the other interface was down, or takes no redirected packets */
+	__u64 filtered;  /* did not match the filter: left to the stack */
+	__u64 bytes;     /* total length of packets to be forwarded */
+	__u64 errors;    /* could not be processed, or had no interface or socket to go to */
+	__u64 forwarded; /* accepted by the other interface's driver */
+	__u64 no_room;   /* rejected by that driver or by the socket */
+	__u64 too_long;  /* too long for the other interface's MTU or for a socket's frame */
+	__u64 unable;    /* the other interface was down, or accepts no redirected packets */
 
-	__u64 handed; /* taken by the socket */
+	__u64 handed; /* accepted by the socket */
 	__u64 unused[7];
 };
 
-/* The loader makes one for each receive queue that the device can ever have. */
+/* The loader creates an account for each receive queue that the device can ever have. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, __u32);
@@ -65,8 +65,8 @@ struct {
 	__uint(max_entries, 1);
 } accounts SEC(".maps");
 
-/* Packets that this CPU has redirected and not handed over yet. All are of one queue: the kernel hands over what is left
- * before NAPI goes on to another. */
+/* The packets that this CPU has redirected but not handed to the driver yet. All are from one queue: the kernel flushes
+ * them before NAPI moves on to another queue. */
 struct pending {
 	__u32 queue;
 	__u32 packets;
@@ -85,7 +85,7 @@ static const __u32 ZERO = 0;
 #define ENOSPC 28
 #define EMSGSIZE 90
 
-/* The account of the queue, and the packet counted as seen. */
+/* Counts the packet as seen and returns its queue's account. */
 static __always_inline struct account *meet(struct xdp_md *ctx)
 {
 	__u32 index = ctx->rx_queue_index;
@@ -99,7 +99,7 @@ static __always_inline int redirect(struct xdp_md *ctx, struct account *account)
 {
 	struct pending *mine = bpf_map_lookup_elem(&pending, &ZERO);
 	if (!mine)
-		return XDP_DROP; /* a map of one entry has it */
+		return XDP_DROP; /* never happens: the map has one entry */
 	__u32 index = ctx->rx_queue_index;
 	mine->queue = index;
 	if (to_sockets && bpf_redirect_map(&sockets, index, XDP_PASS) == XDP_REDIRECT) {
@@ -116,7 +116,7 @@ static __always_inline int redirect(struct xdp_md *ctx, struct account *account)
 	return XDP_REDIRECT;
 }
 
-/* Puts a tag that the device has stripped back behind the addresses. */
+/* Puts a tag that the device has stripped back after the addresses. */
 static __always_inline bool put_back(struct xdp_md *ctx, const struct tag *tag)
 {
 	if (bpf_xdp_adjust_head(ctx, -TAG))
@@ -131,7 +131,7 @@ static __always_inline bool put_back(struct xdp_md *ctx, const struct tag *tag)
 	return true;
 }
 
-/* The copy of a packet, as it is forwarded. */
+/* Copies a packet, as it is forwarded, to the pool. */
 static __noinline int lay_down(struct xdp_md *ctx)
 {
 	struct record record;
@@ -185,7 +185,7 @@ int forward_unwanted(struct xdp_md *ctx)
 	return pass_by(ctx);
 }
 
-/* For a device whose driver tells the VLAN tags that it has stripped, and bound to it. */
+/* For a device whose driver reports the VLAN tags it has stripped; the program is bound to it. */
 SEC("xdp")
 int forward_tagged(struct xdp_md *ctx)
 {
@@ -193,14 +193,14 @@ int forward_tagged(struct xdp_md *ctx)
 	return forward_packet(ctx, &tag);
 }
 
-/* A function for its own stack: what `place` stands for takes most of the one that it shares with its caller. */
+/* A separate function, to have a stack frame of its own: the filter in `place` uses most of its caller's stack. */
 static __noinline int go_on(struct xdp_md *ctx, __u32 there, __u32 protocol, __u32 tci)
 {
 	struct tag tag = {there, protocol, tci};
 	return forward_packet(ctx, &tag);
 }
 
-/* The same with a filter inside. */
+/* Like `forward_tagged`, with a filter inside. */
 SEC("xdp")
 int filter_tagged(struct xdp_md *ctx)
 {
@@ -210,7 +210,7 @@ int filter_tagged(struct xdp_md *ctx)
 	return pass_by(ctx);
 }
 
-/* Those of `packets` that are ours, and the account that they belong to; none if another program has redirected them. */
+/* Finds this CPU's pending packets and returns their account; NULL if another program redirected the packets. */
 static __always_inline struct account *take(struct pending **mine)
 {
 	*mine = bpf_map_lookup_elem(&pending, &ZERO);
@@ -219,7 +219,7 @@ static __always_inline struct account *take(struct pending **mine)
 	return bpf_map_lookup_elem(&accounts, &(*mine)->queue);
 }
 
-/* xdp_devmap_xmit(from, to, sent, drops, err): the driver has taken some packets of those that were put aside. */
+/* xdp_devmap_xmit(from, to, sent, drops, err): the driver has accepted some of the queued packets. */
 SEC("raw_tp/xdp_devmap_xmit")
 int sent(struct bpf_raw_tracepoint_args *ctx)
 {
@@ -237,7 +237,7 @@ int sent(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-/* A socket did not take a packet after all. */
+/* Corrects the account when a socket did not accept a packet after all. */
 static __always_inline void take_back(int error)
 {
 	struct pending *mine = bpf_map_lookup_elem(&pending, &ZERO);
@@ -251,8 +251,8 @@ static __always_inline void take_back(int error)
 		account->no_room++;
 }
 
-/* xdp_redirect_err(dev, program, target, err, map type, map id, index): a packet could not be put aside, or a socket did not
- * take it. */
+/* xdp_redirect_err(dev, program, target, err, map type, map id, index): a packet could not be queued, or a socket did
+ * not accept it. */
 SEC("raw_tp/xdp_redirect_err")
 int refused(struct bpf_raw_tracepoint_args *ctx)
 {

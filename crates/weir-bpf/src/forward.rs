@@ -1,4 +1,4 @@
-//! Forwarding inside the kernel, or by way of AF_XDP sockets (`forward.bpf.c`).
+//! Forwarding in the kernel or through AF_XDP sockets (`forward.bpf.c`).
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -22,33 +22,33 @@ use crate::{Strays, leave_out_all};
 
 skeleton!("forward");
 
-/// The maps of the pool.
+/// The pool's maps.
 macro_rules! pool_maps {
     ($maps:expr) => {
         [&mut $maps.pool, &mut $maps.chunks, &mut $maps.queues, &mut $maps.orders, &mut $maps.doorbell]
     };
 }
 
-/// The constants of one way.
+/// The constants of one direction.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// The interface that receives.
     pub from: Driven,
     /// Receive queues that it can ever have.
     pub queues: u32,
-    /// Packets may come in several buffers; see [`crate::xdp::Options::fragments`].
+    /// Packets may span several buffers; see [`crate::xdp::Options::fragments`].
     pub fragments: bool,
     /// Packets go to sockets ([`Forward::insert`]).
     pub to_sockets: bool,
-    /// Where there is no socket, or no more, they go to the target.
+    /// If there is no socket, or no longer one, packets go to the target.
     pub past_sockets: bool,
     /// Index of the interface whose driver is asked for stripped VLAN tags; the program is then bound to it.
     pub tags_of: Option<u32>,
-    /// The pool that a copy of forwarded packets into.
+    /// The pool for a copy of forwarded packets.
     pub copies: Option<PoolOptions>,
 }
 
-/// Loaded programs. Nothing is forwarded before there is a target, and the program is attached.
+/// The loaded programs of one direction. Forwarding starts once the target is set and the program is attached.
 #[derive(Debug)]
 pub struct Forward {
     program: Kind,
@@ -57,32 +57,33 @@ pub struct Forward {
     strays: MapHandle,
     queues: Queues,
     gate: Arc<Gate>,
-    /// The programs that follow what was redirected, attached as long as this lives, or is pinned.
+    /// The programs that track redirected packets, attached while this lives or is pinned.
     witnesses: [(&'static str, Link); 2],
 }
 
-/// What became of the packets of one receive queue; `struct queue` of `forward.bpf.c`.
+/// The fate of one receive queue's packets (`struct account` in `forward.bpf.c`).
 ///
-/// `seen = filtered + errors + forwarded + no_room + too_long + unable + handed`, but for packets that are just being handed over.
+/// `seen = filtered + errors + forwarded + no_room + too_long + unable + handed`, apart from packets that are just
+/// being handed to the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
-    /// Reached the program.
+    /// Packets that reached the program.
     pub seen: u64,
-    /// Not wanted by the filter: gone on to the stack.
+    /// Packets that did not match the filter and were left to the stack.
     pub filtered: u64,
-    /// Lengths of those that were to be forwarded.
+    /// Total length of the packets to be forwarded.
     pub bytes: u64,
-    /// Could not be worked on, or the other interface was gone.
+    /// Packets that could not be processed, or whose other interface was gone.
     pub errors: u64,
-    /// Taken by the other interface's driver.
+    /// Packets accepted by the other interface's driver.
     pub forwarded: u64,
-    /// Not taken by it, for want of room.
+    /// Packets rejected by that driver for lack of room.
     pub no_room: u64,
-    /// Longer than the other interface's MTU allows.
+    /// Packets longer than the other interface's MTU allows.
     pub too_long: u64,
-    /// The other interface was down, or takes no redirected packets.
+    /// Packets lost because the other interface was down, or accepts no redirected packets.
     pub unable: u64,
-    /// Taken by the socket.
+    /// Packets accepted by the socket.
     pub handed: u64,
 }
 
@@ -92,18 +93,18 @@ pub struct Queues {
     map: MapHandle,
 }
 
-/// Names of what is pinned.
+/// Names of the pinned objects.
 const QUEUES: &str = "accounts";
 const FILTERS: &str = "filters";
 const OUTCOMES: &str = "outcomes";
 
 impl Forward {
-    /// Loads the programs, in the namespace of the interface that packets come from, and gives the maps of the pool, if there is
-    /// one.
+    /// Loads the programs, and returns the maps of the pool, if any. Call it in the namespace of the interface that
+    /// receives.
     ///
     /// # Errors
     ///
-    /// No privilege, or a kernel (with `tags_of` a driver) without what the programs call.
+    /// Missing privileges, or a kernel (with `tags_of`, a driver) without a function that the programs call.
     pub fn load(options: &Options) -> Result<(Self, Option<PoolMaps>), LoadError> {
         logged("forward", || Self::try_load(options))
     }
@@ -141,7 +142,7 @@ impl Forward {
         let target = MapHandle::try_from(&loaded.maps.target)?;
         let sockets = MapHandle::try_from(&loaded.maps.sockets)?;
         let strays = MapHandle::try_from(&loaded.maps.strays)?;
-        // libbpf maps them if the kernel can; it looks once, and takes any refusal for a no.
+        // libbpf maps them if the kernel supports it. It probes only once, and takes any failure for a no.
         let variables = loaded.maps.bss_data.as_deref_mut();
         let variables = variables.ok_or_else(|| io::Error::other("its variables cannot be mapped"))?;
         variables.target_id = target.info()?.info.id;
@@ -192,11 +193,11 @@ impl Forward {
         Ok((Self { program, target, sockets, strays, queues, gate, witnesses }, pool))
     }
 
-    /// Says where packets go: to the interface with this index in the calling thread's namespace.
+    /// Sets the target: the interface with this index in the calling thread's namespace.
     ///
     /// # Errors
     ///
-    /// `EINVAL`: there is none.
+    /// `EINVAL`: there is no such interface.
     pub fn set_target(&self, interface: u32) -> Result<(), CallError> {
         let set = self.target.update(&0u32.to_ne_bytes(), &interface.to_ne_bytes(), MapFlags::ANY);
         set.map_err(|error| {
@@ -204,7 +205,7 @@ impl Forward {
         })
     }
 
-    /// Has the packets of `queue` go to `socket`, which is bound to that queue, until it is closed.
+    /// Sends the packets of `queue` to `socket`, which must be bound to that queue, until the socket is closed.
     ///
     /// # Errors
     ///
@@ -217,48 +218,49 @@ impl Forward {
         })
     }
 
-    /// Attaches the program, as [`crate::xdp::Program::attach`].
+    /// Attaches the program, like [`crate::xdp::Program::attach`].
     ///
     /// # Errors
     ///
-    /// As that.
+    /// The errors of that function.
     pub fn attach(&self, interface: u32, hook: XdpHook) -> Result<Arc<Attached>, CallError> {
         self.program.attach(interface, hook)
     }
 
-    /// Where a filter is put in place.
+    /// Returns the gate that installs a filter.
     pub fn gate(&self) -> &Arc<Gate> {
         &self.gate
     }
 
-    /// Packets of which the driver could not say whether it had taken a VLAN tag off, and those that the pool of copies has no
-    /// queue for.
+    /// Returns the packets whose driver could not tell whether it stripped a VLAN tag, and those on queues that the
+    /// pool of copies lacks.
     pub fn strays(&self) -> Strays {
         Strays::read(&self.strays)
     }
 
-    /// The accounts.
+    /// Returns the accounts.
     pub fn queues(&self) -> &Queues {
         &self.queues
     }
 
-    /// Pins in `directory`, which is in a bpffs, what the kernel needs to go on with alone, but for the program's own link.
+    /// Pins in `directory`, which is in a bpffs, what the kernel needs to keep forwarding without this process, except
+    /// for the program's own link.
     ///
     /// # Errors
     ///
-    /// As [`pin`].
+    /// The errors of [`pin`].
     pub fn pin(&self, directory: &Path) -> Result<(), CallError> {
         let pin = |name: &str, object| pin(object, &directory.join(name));
         self.witnesses.iter().try_for_each(|(name, link)| pin(name, link.as_fd()))?;
         pin(QUEUES, self.queues.map.as_fd())?;
-        // The kernel empties arrays of programs that nobody holds or has pinned.
+        // The kernel empties program arrays that are neither held nor pinned.
         let Gate::Calls(calls) = &*self.gate else { return Ok(()) };
         pin(FILTERS, calls.filters())?;
         pin(OUTCOMES, calls.outcomes())
     }
 }
 
-/// What a filter inside of the program is put into, given to `then`, with its `maps`.
+/// Passes the program, with its `maps`, to `then`, which puts a filter inside.
 pub(crate) fn around<R>(
     device: Device,
     maps: &[OwnedFd],
@@ -288,11 +290,11 @@ pub(crate) fn around<R>(
 }
 
 impl Queues {
-    /// Those that [`Forward::pin`] has pinned in `directory`.
+    /// Opens the accounts that [`Forward::pin`] has pinned in `directory`.
     ///
     /// # Errors
     ///
-    /// `ENOENT`: it has not.
+    /// `ENOENT`: nothing is pinned there.
     pub fn pinned(directory: &Path) -> Result<Self, CallError> {
         let path = directory.join(QUEUES);
         let map = MapHandle::from_pinned_path(&path);
@@ -300,17 +302,17 @@ impl Queues {
         map.map(|map| Self { map }).map_err(failed)
     }
 
-    /// How many there are.
+    /// Returns the number of receive queues.
     pub fn len(&self) -> u32 {
         self.map.max_entries()
     }
 
-    /// Never: a device has one queue at least.
+    /// Returns false: a device has at least one queue.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The account of receive queue `queue`.
+    /// Returns the account of receive queue `queue`.
     ///
     /// # Errors
     ///

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* Where a filter is put in front of an attached program: see filter.rs. */
+/* The slots for filters in front of attached programs: see filter.rs. */
 #pragma once
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 
-/* For each program that is attached, a place for a filter, by which it is exchanged while packets come. An empty place costs
- * a jump over it. */
+/* A slot for a filter for each attached program. Filters are replaced here while packets arrive. An empty slot costs
+ * one jump. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__type(key, __u32);
@@ -13,8 +13,8 @@ struct {
 	__uint(max_entries, 2);
 } filters SEC(".maps");
 
-/* What a filter goes on with: for each program that is attached, the one that writes the packet, and then the one that
- * counts it as filtered. */
+/* The programs a filter continues with. Each attached program has two: one that writes the packet, and one that counts
+ * it as filtered. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__type(key, __u32);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* The lab's programs: a generator of frames, two hooks that only count, one that checks, and one that only redirects.
+/* The lab's programs: a frame generator, two hooks that only count, one that checks, and one that only redirects.
  *
- * generate  Input: live frames of BPF_PROG_TEST_RUN, all copies of one template. Verdict: XDP_TX, by which a test run
+ * generate  Input: live frames of BPF_PROG_TEST_RUN, all copies of one template. Verdict: XDP_TX, so that a test run
  *           sends on the device that the frames seem to come from (5% cheaper than bpf_redirect to it).
  *           Kernel 5.18 (BPF_F_TEST_XDP_LIVE_FRAMES).
  * drop_all, pass_all
@@ -16,7 +16,7 @@
 #include "scatter.h"
 
 const volatile __u32 size = 60;        /* bytes of each frame */
-const volatile bool tagged = false;    /* a VLAN tag stands before the IPv4 header */
+const volatile bool tagged = false;    /* a VLAN tag precedes the IPv4 header */
 const volatile __u32 flows = 1;        /* flow numbers are below this */
 const volatile bool scattered = false; /* flows in pseudo-random order; otherwise in turn */
 
@@ -26,7 +26,7 @@ const volatile struct {
 	__u16 type;
 } ethernet;
 
-/* The generator's place. `generate` writes while it runs, the process before and after: never both at once. */
+/* The generator's position. `generate` writes it while it runs, the process before and after: never both at once. */
 struct generator_state {
 	__u64 sequence; /* number of the next frame */
 	__u32 flow;     /* its flow, when flows come in turn */
@@ -49,10 +49,9 @@ static __always_inline __u32 next_flow(__u64 sequence)
 	return flow;
 }
 
-/* The kernel gives the same few pages again and again, with the contents that the last receiver left. Rewritten each
- * time is all that differs between two frames, and the Ethernet header of tagged ones, which the network stack moves when
- * it takes the tag out. Everything else is as the template has it, unless a receiver wrote there; then it stays so until
- * the next test run. */
+/* The kernel recycles a few pages, with the contents that the last receiver left. This function rewrites everything
+ * that differs between frames, and the Ethernet header of tagged frames, which the network stack moves when it removes
+ * the tag. The rest is as in the template, unless a receiver wrote there; such changes last until the next test run. */
 SEC("xdp") int generate(struct xdp_md *ctx)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -70,8 +69,8 @@ SEC("xdp") int generate(struct xdp_md *ctx)
 		*(__u16 *)(data + 16) = ethernet.type;
 		ip = data + 18;
 	}
-	/* Identification and the low half of the source address always add up to 0xffff, so that the header checksum
-	 * of the template stays right. The UDP checksum is 0: not used. */
+	/* The identification and the low half of the source address always add up to 0xffff, so the template's header
+	 * checksum stays correct. The UDP checksum is 0: not used. */
 	*(__be16 *)(ip + 4) = bpf_htons(0xffff - host);
 	*(__be16 *)(ip + 14) = bpf_htons(host);
 	*(__be16 *)(ip + 20) = bpf_htons(1024 + (flow & 0x7fff));
@@ -81,8 +80,8 @@ SEC("xdp") int generate(struct xdp_md *ctx)
 	return XDP_TX;
 }
 
-/* One entry for each receive queue, on a cache line of its own. Native XDP runs a queue's program in one NAPI context
- * at a time, so that each entry has one writer; attached in generic mode, counts would be lost. */
+/* The counter of one receive queue, on a cache line of its own. Native XDP runs a queue's program in one NAPI context
+ * at a time, so each entry has one writer; in generic mode, counts would be lost. */
 struct count {
 	__u64 packets;
 	__u64 unused[7];
@@ -120,12 +119,12 @@ SEC("xdp.frags") int pass_all(struct xdp_md *ctx)
 /* A frame with zeros where frames differ. */
 const volatile __u32 template[CHECKED / 4];
 
-/* As `counts`. */
+/* The result for one receive queue, with one writer, as in `counts`. */
 struct checked {
 	__u64 packets;
 	__u64 wrong;    /* not a frame of the generator: changed, of another length, or foreign */
-	__u64 backward; /* behind one with a higher number, or one a second time */
-	__u64 next;     /* behind the highest number so far */
+	__u64 backward; /* arrived after one with a higher number, or twice */
+	__u64 next;     /* the highest number so far, plus 1 */
 	__u64 unused[4];
 };
 
@@ -136,14 +135,14 @@ struct {
 	__uint(max_entries, 1); /* the loader sets the number of queues */
 } checked SEC(".maps");
 
-/* Takes a field out of the frame, and leaves zeros. */
+/* Reads a field of the frame and zeros it. */
 #define TAKE(frame, at, field)                                                                                         \
 	do {                                                                                                           \
 		__builtin_memcpy(&(field), (__u8 *)(frame) + (at), sizeof(field));                                     \
 		__builtin_memset((__u8 *)(frame) + (at), 0, sizeof(field));                                            \
 	} while (0)
 
-/* Whether the frame is one that `generate` makes without tags; its number. */
+/* Returns whether `generate` made this frame (without a tag), and the frame's number. */
 static __always_inline bool is_whole(struct xdp_md *ctx, __u64 *sequence)
 {
 	void *data = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;

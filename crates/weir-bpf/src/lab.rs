@@ -1,4 +1,5 @@
-//! The lab's programs (`lab.bpf.c`): a generator of frames, two hooks that only count, one that checks, and one that only redirects.
+//! The lab's programs (`lab.bpf.c`): a frame generator, two hooks that only count, one that checks, and one that only
+//! redirects.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,12 +12,12 @@ use crate::log::{LoadError, logged};
 
 skeleton!("lab");
 
-/// What program `generate` writes.
+/// The frames that program `generate` writes.
 #[derive(Clone, Copy, Debug)]
 pub struct Options {
     /// Bytes of each frame: Ethernet, IPv4 (20 bytes), UDP, and a payload of at least 16.
     pub size: u32,
-    /// The Ethernet header of tagged frames; `None`: they are not tagged.
+    /// The Ethernet header of tagged frames; `None`: frames are untagged.
     pub tagged: Option<[u8; 18]>,
     /// Number of flows, at least 1.
     pub flows: u32,
@@ -38,7 +39,7 @@ impl Generate {
     ///
     /// # Errors
     ///
-    /// No privilege (`CAP_BPF` and `CAP_NET_ADMIN`), or a kernel without what the program calls.
+    /// Missing privileges (`CAP_BPF` and `CAP_NET_ADMIN`), or a kernel without a function that the program calls.
     pub fn load(options: &Options) -> Result<Self, LoadError> {
         logged("generate", || Self::try_load(options))
     }
@@ -72,12 +73,12 @@ impl Generate {
         })
     }
 
-    /// The program, to run it.
+    /// Returns the program, to run it.
     pub fn program(&self) -> BorrowedFd<'_> {
         self.program.as_fd()
     }
 
-    /// Number of the next frame. It grows by one for each frame that the program has made.
+    /// Returns the number of the next frame, which grows by one with each frame made.
     pub fn next_sequence(&self) -> u64 {
         first_word(&self.state, 0)
     }
@@ -86,7 +87,7 @@ impl Generate {
 /// What a counting program does with every packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// `drop_all`: the least that any receiver can do.
+    /// `drop_all`: the least work a receiver can do.
     Drop,
     /// `pass_all`: to the network stack.
     Pass,
@@ -101,11 +102,11 @@ pub struct Count {
 }
 
 impl Count {
-    /// Loads the program for an interface with `queues` receive queues. It counts once it is attached, in native mode.
+    /// Loads the program for an interface with `queues` receive queues. It counts once attached, in native mode.
     ///
     /// # Errors
     ///
-    /// No privilege (`CAP_BPF` and `CAP_NET_ADMIN`), or a kernel without what the program calls.
+    /// Missing privileges (`CAP_BPF` and `CAP_NET_ADMIN`), or a kernel without a function that the program calls.
     pub fn load(verdict: Verdict, queues: u32) -> Result<Self, LoadError> {
         let name = if verdict == Verdict::Drop { "drop_all" } else { "pass_all" };
         logged(name, || Self::try_load(verdict, queues))
@@ -132,24 +133,24 @@ impl Count {
         })
     }
 
-    /// The program, to attach it.
+    /// Returns the program, to attach it.
     pub fn program(&self) -> BorrowedFd<'_> {
         self.program.as_fd()
     }
 
-    /// Packets seen so far, by receive queue.
+    /// Returns the packets seen so far, by receive queue.
     pub fn packets(&self) -> Vec<u64> {
         (0..self.queues).map(|queue| first_word(&self.counts, queue)).collect()
     }
 }
 
-/// Bytes of frames that [`Check`] knows.
+/// Size in bytes of the frames that [`Check`] can check.
 pub const CHECKED: usize = 60;
 
-/// What a frame bears that follows from its number and its flow: where, and how many bytes; [`Check`] takes these out.
+/// Offset and size of each field that depends on a frame's number and flow. [`Check`] handles these separately.
 const FIELDS: [(usize, usize); 6] = [(18, 2), (28, 2), (34, 2), (42, 8), (50, 4), (56, 4)];
 
-/// Program `check_all`, loaded: looks at each byte of each frame, at full rate.
+/// Program `check_all`, loaded: checks each byte of each frame, at full rate.
 #[derive(Debug)]
 pub struct Check {
     program: OwnedFd,
@@ -157,24 +158,24 @@ pub struct Check {
     queues: u32,
 }
 
-/// What it has found.
+/// The results of a [`Check`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Checked {
-    /// Packets that came.
+    /// Packets received.
     pub packets: u64,
-    /// Of these, those that are no frames of the traffic: changed, of another length, or foreign.
+    /// Packets that are not frames of the traffic: changed, of another length, or foreign.
     pub wrong: u64,
-    /// Whole frames that came behind one with a higher number on their queue, or once more.
+    /// Intact frames that arrived on their queue after one with a higher number, or twice.
     pub backward: u64,
 }
 
 impl Check {
-    /// Loads the program for an interface with `queues` receive queues; `frame`: any of the traffic, untagged, whose flows and
-    /// their order are `flows` and `scattered`. It checks once it is attached, in native mode.
+    /// Loads the program for an interface with `queues` receive queues. `frame` is any frame of the traffic, untagged;
+    /// `flows` and `scattered` are as for the generator. It checks once attached, in native mode.
     ///
     /// # Errors
     ///
-    /// No privilege (`CAP_BPF` and `CAP_NET_ADMIN`), or a kernel without what the program calls.
+    /// Missing privileges (`CAP_BPF` and `CAP_NET_ADMIN`), or a kernel without a function that the program calls.
     pub fn load(frame: &[u8; CHECKED], flows: u32, scattered: bool, queues: u32) -> Result<Self, LoadError> {
         let mut template = *frame;
         FIELDS.iter().for_each(|&(at, bytes)| template[at..at + bytes].fill(0));
@@ -198,12 +199,12 @@ impl Check {
         })
     }
 
-    /// The program, to attach it.
+    /// Returns the program, to attach it.
     pub fn program(&self) -> BorrowedFd<'_> {
         self.program.as_fd()
     }
 
-    /// What it has found so far.
+    /// Returns the results so far.
     pub fn checked(&self) -> Checked {
         let mut sum = Checked::default();
         for queue in 0..self.queues {
@@ -216,19 +217,19 @@ impl Check {
     }
 }
 
-/// Program `redirect_all`, loaded: the least that any forwarding can do.
+/// Program `redirect_all`, loaded: the least work that forwarding can do.
 #[derive(Debug)]
 pub struct RedirectTo {
     program: OwnedFd,
 }
 
 impl RedirectTo {
-    /// Loads the program. Once it is attached, in native mode, all packets go to the interface with this index in the calling
-    /// thread's namespace.
+    /// Loads the program. Once it is attached in native mode, all packets go to the interface with this index in the
+    /// calling thread's namespace.
     ///
     /// # Errors
     ///
-    /// No privilege, or no such interface.
+    /// Missing privileges, or no such interface.
     pub fn load(interface: u32) -> Result<Self, LoadError> {
         logged("redirect_all", || {
             let mut storage = MaybeUninit::uninit();
@@ -242,13 +243,13 @@ impl RedirectTo {
         })
     }
 
-    /// The program, to attach it.
+    /// Returns the program, to attach it.
     pub fn program(&self) -> BorrowedFd<'_> {
         self.program.as_fd()
     }
 }
 
-/// The first eight bytes of an array map's value.
+/// Returns the first eight bytes of an array map's value.
 fn first_word(map: &MapHandle, index: u32) -> u64 {
     let [word] = first_words(map, index);
     word

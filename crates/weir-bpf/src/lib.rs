@@ -1,9 +1,9 @@
 //! eBPF programs, written in C and compiled when the crate is built, and their typed loaders.
 //!
-//! A loader sets the constants of one capture, lets the verifier look at the program, and keeps only descriptors: a
-//! program lives as long as somebody holds it or it is attached, a map as long as somebody holds or uses it.
+//! A loader sets the constants of one capture, has the verifier check the program, and keeps only descriptors. A
+//! program lives while it is attached or someone holds a descriptor of it; a map lives while it is used or held.
 
-/// The module `skeleton`: what libbpf-cargo has generated for `NAME.bpf.c`.
+/// Defines the module `skeleton`: what libbpf-cargo generated for `NAME.bpf.c`.
 macro_rules! skeleton {
     ($name:literal) => {
         #[allow(
@@ -46,7 +46,7 @@ pub use log::LoadError;
 pub use parked::Parked;
 pub use strays::Strays;
 
-/// Has no program of `object` loaded and no map made, but for those that are asked for again.
+/// Excludes every program and map of `object` from loading; the caller re-enables those it needs.
 fn leave_out_all(object: &mut libbpf_rs::OpenObject) -> libbpf_rs::Result<()> {
     object.progs_mut().for_each(|mut program| program.set_autoload(false));
     object.maps_mut().try_for_each(|mut map| map.set_autocreate(false))

@@ -1,4 +1,4 @@
-//! What libbpf and the verifier say, kept for the error instead of being printed.
+//! Output of libbpf and the verifier, kept for the error instead of being printed.
 
 use std::cell::RefCell;
 
@@ -7,34 +7,34 @@ use weir_sys::bpf::program::last_words;
 use weir_sys::kernel;
 use weir_sys::privilege::{self, Capabilities};
 
-/// A program that the kernel did not take.
+/// A program that failed to load.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", told(program, source, log))]
 pub struct LoadError {
-    /// The program.
+    /// Name of the program.
     pub program: &'static str,
     /// libbpf's error.
     pub source: libbpf_rs::Error,
-    /// What libbpf and the verifier had to say, last lines last; may be empty.
+    /// Output of libbpf and the verifier, in order; may be empty.
     pub log: String,
-    /// The process had not all capabilities that programs take.
+    /// The process lacked some of the capabilities that programs need.
     pub unprivileged: bool,
 }
 
 impl LoadError {
-    /// Whether the kernel refused for want of privilege. `EACCES` is also what the verifier answers when it does not like a
-    /// program: then it has said why, and who has all capabilities does not lack one.
+    /// Returns whether the kernel refused because of missing privileges. The verifier also rejects programs with
+    /// `EACCES`; but then it logs why, and the process has all capabilities.
     pub fn is_permission(&self) -> bool {
         let denied = self.source.kind() == libbpf_rs::ErrorKind::PermissionDenied;
         denied && (self.unprivileged || self.verifier().is_none())
     }
 
-    /// Whether the kernel had no memory for the maps.
+    /// Returns whether the kernel had no memory for the maps.
     pub fn is_memory(&self) -> bool {
         self.source.kind() == libbpf_rs::ErrorKind::OutOfMemory
     }
 
-    /// What the verifier did not like, if it was the one to refuse.
+    /// Returns the verifier's complaint, if it rejected the program.
     pub fn verifier(&self) -> Option<&str> {
         Some(verifier(&self.log)?.1)
     }
@@ -44,7 +44,7 @@ thread_local! {
     static LOG: RefCell<String> = const { RefCell::new(String::new()) };
 }
 
-/// Runs `load` and gives its error what libbpf printed meanwhile.
+/// Runs `load` and adds libbpf's output to its error.
 pub(crate) fn logged<T>(
     program: &'static str,
     load: impl FnOnce() -> Result<T, libbpf_rs::Error>,
@@ -54,7 +54,8 @@ pub(crate) fn logged<T>(
     load().map_err(|source| LoadError { program, source, log: LOG.take(), unprivileged: unprivileged() })
 }
 
-/// Whether this thread lacks any of the capabilities that programs take. `CAP_SYS_ADMIN` is what two of them were split off from.
+/// Returns whether this thread lacks any of the capabilities that programs need. Two of them were split off from
+/// `CAP_SYS_ADMIN`, which implies them.
 fn unprivileged() -> bool {
     let split = Capabilities::BPF | Capabilities::PERFMON;
     privilege::effective().is_ok_and(|effective| {
@@ -63,7 +64,7 @@ fn unprivileged() -> bool {
     })
 }
 
-/// The program that the verifier refused, and its last words, of what libbpf has printed.
+/// Finds in libbpf's output the program that the verifier rejected, and the verifier's last lines.
 fn verifier(log: &str) -> Option<(&str, &str)> {
     const BEGIN: &str = "-- BEGIN PROG LOAD LOG --";
     const END: &str = "-- END PROG LOAD LOG --";
@@ -74,7 +75,7 @@ fn verifier(log: &str) -> Option<(&str, &str)> {
     Some((program, last_words(said)?))
 }
 
-/// The first line stands alone.
+/// Formats the error. The first line makes sense on its own.
 fn told(program: &str, source: &libbpf_rs::Error, log: &str) -> String {
     let (kernel, lines) = (kernel::release(), last_lines(log));
     match verifier(log) {
@@ -87,7 +88,7 @@ fn told(program: &str, source: &libbpf_rs::Error, log: &str) -> String {
     }
 }
 
-/// The last lines of a log, where the verifier says what it did not like.
+/// Returns the last lines of a log, where the verifier states its complaint.
 fn last_lines(log: &str) -> String {
     const LINES: usize = 12;
     let lines: Vec<&str> = log.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -101,7 +102,7 @@ mod tests {
 
     use super::*;
 
-    /// As libbpf 1.5 prints it on Linux 6.12.
+    /// Output of libbpf 1.5 on Linux 6.12.
     const REFUSED: &str = "libbpf: prog 'capture_tagged': BPF program load failed: Permission denied
 libbpf: prog 'capture_tagged': -- BEGIN PROG LOAD LOG --
 0: R1=ctx() R10=fp0
@@ -123,9 +124,9 @@ libbpf: failed to load object 'xdp_bpf'
         let refused = error(REFUSED, false);
         assert_eq!(refused.verifier(), Some("R4 invalid zero-sized read: u64=[0,4294967295]"));
         assert!(!refused.is_permission());
-        // Without CAP_PERFMON the verifier refuses what it grants otherwise.
+        // Without CAP_PERFMON, the verifier rejects what it accepts otherwise.
         assert!(error(REFUSED, true).is_permission());
-        // Not even asked: an LSM, or a user namespace.
+        // The verifier did not even run: an LSM or a user namespace refused.
         assert!(error("libbpf: failed to load object 'xdp_bpf'\n", false).is_permission());
     }
 

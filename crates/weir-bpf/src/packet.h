@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* How a packet becomes a record's data: the same for each kind of context that has `data` and `data_end`.
+/* Copies a packet into a record, for any kind of context that has `data` and `data_end`.
  *
- * A program defines CONTEXT, the structure it is called with, includes this file, and defines `load`, its kernel's helper
- * for bytes that are not in the first buffer. */
+ * A program defines CONTEXT, the structure it is called with, includes this file, and defines `load` with the kernel
+ * helper that reads bytes outside the first buffer. */
 #pragma once
 #include <bpf/bpf_endian.h>
 #include "writer.h"
 
-const volatile bool ethernet = true; /* frames begin with an Ethernet header; else with that of IP */
+const volatile bool ethernet = true; /* frames begin with an Ethernet header; otherwise with an IP header */
 
-#define ADDRESSES 12 /* bytes before the place of a VLAN tag */
+#define ADDRESSES 12 /* bytes before a VLAN tag */
 #define TAG 4
 
-/* Copies `length` bytes of the packet, 1..=`snap_len`, from offset `from` on; false if it has fewer. */
+/* Copies `length` bytes of the packet, 1..=`snap_len`, from offset `from`; false if the packet is too short. */
 static __always_inline bool load(CONTEXT *ctx, __u32 from, void *to, __u64 length);
 
 static __always_inline void copy_words(void *to, const void *from, int words)
@@ -22,8 +22,8 @@ static __always_inline void copy_words(void *to, const void *from, int words)
 		((__u64 *)to)[i] = ((const __u64 *)from)[i];
 }
 
-/* Copies `length` bytes, from `half` to twice as many, in two runs of `half` that overlap in the middle. The verifier
- * forgets what it knows of a pointer that clang computes twice; each is pinned before it is compared. */
+/* Copies `length` bytes, from `half` to twice `half`, in two runs of `half` bytes that overlap in the middle. The
+ * verifier loses track of a pointer that clang computes twice, so each pointer is pinned before it is compared. */
 static __always_inline bool copy_halves(CONTEXT *ctx, __u32 from, void *to, __u64 length, __u32 half)
 {
 	const void *head = (void *)(long)ctx->data + from, *end = (void *)(long)ctx->data_end;
@@ -42,8 +42,8 @@ static __always_inline bool copy_halves(CONTEXT *ctx, __u32 from, void *to, __u6
 #define BLOCK 128u
 #define BLOCKS 16u
 
-/* Copies `length` bytes, more than one block and at most BLOCKS of them: block after block, and the last, which overlaps,
- * from the end. */
+/* Copies `length` bytes, more than one block and at most BLOCKS blocks. The last block is copied from the end of the
+ * data and overlaps the one before it. */
 static __always_inline bool copy_blocks(CONTEXT *ctx, __u32 from, void *to, __u64 length)
 {
 	const void *head = (void *)(long)ctx->data + from, *end = (void *)(long)ctx->data_end;
@@ -65,8 +65,8 @@ static __always_inline bool copy_blocks(CONTEXT *ctx, __u32 from, void *to, __u6
 	return true;
 }
 
-/* Packets in one buffer without a call: bpf_xdp_load_bytes takes 20 ns for the shortest and 140 for the longest of them,
- * this 3 and 60 (the kernel's `rep movsb` does not like the records' alignment). */
+/* Copies a packet in one buffer without a call. For the shortest and the longest of these, bpf_xdp_load_bytes takes 20
+ * and 140 ns, this code 3 and 60 (the kernel's `rep movsb` is slow with the alignment of records). */
 static __always_inline bool copy(CONTEXT *ctx, __u32 from, void *to, __u64 length)
 {
 	if (length < 32)
@@ -80,19 +80,19 @@ static __always_inline bool copy(CONTEXT *ctx, __u32 from, void *to, __u64 lengt
 	return false;
 }
 
-/* As `load`, and faster for most packets. */
+/* Like `load`, but faster for most packets. */
 static __always_inline bool fetch(CONTEXT *ctx, __u32 from, void *to, __u64 length)
 {
 	return copy(ctx, from, to, length) || load(ctx, from, to, length);
 }
 
-/* The data of a packet, as it is. */
+/* Copies the packet's data unchanged. */
 static __always_inline bool load_plain(CONTEXT *ctx, struct record *record)
 {
 	return fetch(ctx, 0, DATA(record), record->captured);
 }
 
-/* The addresses, in front of the place of a tag. */
+/* Copies the Ethernet addresses, which precede a tag. */
 static __always_inline bool fetch_addresses(CONTEXT *ctx, void *to)
 {
 	const void *from = (void *)(long)ctx->data, *end = (void *)(long)ctx->data_end;
@@ -108,7 +108,7 @@ static __always_inline void put_tag(void *data, __be16 protocol, __u16 tci)
 	*(__be16 *)(data + ADDRESSES + 2) = bpf_htons(tci);
 }
 
-/* The same for a packet whose tag the device has stripped: the tag goes back behind the addresses. */
+/* Copies the data of a packet whose tag the device has stripped, and puts the tag back after the addresses. */
 static __always_inline bool load_tagged(CONTEXT *ctx, struct record *record, __be16 protocol, __u16 tci)
 {
 	void *data = DATA(record);
@@ -118,7 +118,7 @@ static __always_inline bool load_tagged(CONTEXT *ctx, struct record *record, __b
 	__u64 captured = record->captured;
 	if (captured > ADDRESSES + TAG)
 		return fetch(ctx, ADDRESSES, data + ADDRESSES + TAG, captured - (ADDRESSES + TAG));
-	/* Cut inside of what was just written: the padding is zero again. */
+	/* The snap length cuts into what was just written: zero the padding again. */
 	for (__u32 i = 0; i < 3; i++)
 		if (captured + i < record->padded)
 			*(__u8 *)(data + captured + i) = 0;

@@ -1,4 +1,4 @@
-//! Programs for test runs, attached where no packet comes.
+//! Programs for test runs, attached where no packets arrive.
 
 use std::os::fd::BorrowedFd;
 
@@ -6,11 +6,12 @@ use weir_sys::bpf::{XdpHook, XdpLink};
 use weir_sys::netns::NetNs;
 use weir_sys::{CallError, link, veth};
 
-/// A program on a device that never gets a packet, for as long as this lives.
+/// A program attached to a device that never gets a packet. Dropping this detaches it.
 ///
-/// A test run on live frames puts its program into the kernel's XDP dispatcher and takes it out again, and each time waits for an
-/// RCU grace period: tens of milliseconds a call. A program that is attached somewhere is in the dispatcher already. The
-/// device has native XDP, because generic XDP anywhere costs every packet of the system's stack a few nanoseconds.
+/// A test run on live frames adds its program to the kernel's XDP dispatcher, removes it afterwards, and waits for an
+/// RCU grace period each time: tens of milliseconds per call. A program that is attached anywhere is already in the
+/// dispatcher. The device has native XDP, because generic XDP on any device slows down all of the system's packets by a
+/// few nanoseconds.
 #[derive(Debug)]
 pub struct Parked {
     _link: XdpLink,
@@ -22,11 +23,11 @@ impl Parked {
     ///
     /// # Errors
     ///
-    /// `EPERM`: no privilege to make a namespace (`CAP_SYS_ADMIN`) or to attach.
+    /// `EPERM`: missing privileges to create a namespace (`CAP_SYS_ADMIN`) or to attach.
     pub fn park(program: BorrowedFd<'_>) -> Result<Self, CallError> {
         let namespace = NetNs::new()?;
         let attach = || {
-            // Down, or the kernel would send packets of its own through it.
+            // If it were up, the kernel would send packets of its own through it.
             veth::create_down("parked", "other")?;
             let links = link::links()?;
             let index = links.iter().find(|link| link.name == "parked").map_or(0, |link| link.index);

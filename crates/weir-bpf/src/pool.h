@@ -1,52 +1,52 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* The pool as both sides see it. The process's view of the same memory is crates/weir-ring/src/layout.rs. */
+/* The layout of the pool, shared by both sides. The process's view is crates/weir-ring/src/layout.rs. */
 #pragma once
 
-/* Progress of one chunk. The kernel program writes, the process reads; 64 bytes, so that a reader that polls the open
- * chunk shares no cache line with anything that is written per packet. */
+/* Progress of one chunk. The kernel program writes it, the process reads it. 64 bytes, so that a reader polling the
+ * open chunk shares no cache line with anything else that is written per packet. */
 struct progress {
-	__u64 position; /* 1 + the chunk's place in the order in which its queue opened chunks; written before `commit` */
+	__u64 position; /* 1 + how many chunks the queue opened before this one; written before `commit` */
 	__u64 commit;   /* bits 0..30 bytes of whole records, bit 31 closed, bits 32..63 records: one store a packet */
 	__u64 unused[6];
 };
 
 #define COMMIT_CLOSED (1ull << 31)
 
-/* One writer's state: what it knows of the open chunk, and its counters. The kernel program writes, the process only
- * reads the counters. The first line holds what every packet changes. */
+/* One writer's state: its open chunk and its counters. The kernel program writes it; the process only reads the
+ * counters. The first cache line holds what every packet changes. */
 struct queue {
 	__u64 opened;      /* chunks taken from the ring since the capture began */
 	__u32 chunk;       /* the open chunk's index in the pool */
-	__u32 offset;      /* bytes of records in it; at `chunk_limit` or above no chunk is open */
+	__u32 offset;      /* bytes of records in it; if `chunk_limit` or more, no chunk is open */
 	__u32 records;     /* records in it */
-	__u32 turn;        /* the next packet's target, where packets are steered in turn */
-	__u64 written;     /* bytes of records since the capture began: what `wake_at` is compared with */
+	__u32 turn;        /* the next packet's target with round-robin steering */
+	__u64 written;     /* bytes of records since the capture began; compared with `wake_at` */
 	__u64 seen;        /* packets that reached the program */
-	__u64 captured;    /* packets laid down as records */
+	__u64 captured;    /* packets written as records */
 	__u64 bytes;       /* their original lengths */
 	__u64 lost_before; /* packets lost since the last record */
 
 	__u64 lost;     /* packets that found no empty chunk */
 	__u64 errors;   /* packets that could not be read */
 	__u64 stamp;    /* the last reading of the clock */
-	__u64 jiffy;    /* the tick in which it was taken */
+	__u64 jiffy;    /* the tick of that reading */
 	__u64 stamped;  /* packets stamped in that tick */
-	__u64 warm;     /* of the chunks opened, those from the warm ring */
-	__u64 filtered; /* packets that the filter did not want */
-	__u64 orphans;  /* later fragments whose first was not seen, where packets are steered by flow */
+	__u64 warm;     /* chunks opened from the warm ring */
+	__u64 filtered; /* packets that did not match the filter */
+	__u64 orphans;  /* with steering by flow: later fragments whose first fragment was not seen */
 };
 
-/* What the process tells one writer. The process writes, the kernel program only reads (but for `wake_at`, which it takes
- * by exchange when it rings). */
+/* The process's instructions to one writer. The process writes, the kernel program only reads, except for `wake_at`,
+ * which it exchanges when it rings. */
 struct order {
-	__u64 wake_at;      /* ring the doorbell once `written` has come this far; ~0: let the reader sleep */
+	__u64 wake_at;      /* ring the doorbell once `written` reaches this; ~0: do not ring */
 	__s64 clock_offset; /* nanoseconds from the program's clock to the Unix epoch */
 	__u64 unused[6];
 	__u64 slots
 	        []; /* two rings of empty chunks, the warm and then the cold: high half 1 + position, low half the index */
 };
 
-/* pcapng Enhanced Packet Block, draft-ietf-opsawg-pcapng section 4.3, as far as the packet's data. */
+/* A pcapng Enhanced Packet Block (draft-ietf-opsawg-pcapng, section 4.3), up to the packet's data. */
 struct epb {
 	__u32 type;
 	__u32 total_length;
@@ -57,7 +57,7 @@ struct epb {
 	__u32 original_length;
 };
 
-/* Its options: flags, of which only the direction is told, and the drop count. */
+/* Its options: flags (only the direction is set) and the drop count. */
 struct epb_flags {
 	__u16 code;
 	__u16 length;

@@ -1,4 +1,4 @@
-//! The pool's half of each program that fills one: the constants and maps of `writer.h`.
+//! The constants and maps of `writer.h`, shared by all programs that fill a pool.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -8,25 +8,25 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use crate::Strays;
 use crate::filter::Gate;
 
-/// When the program reads the clock; the numbers are those of `pool.h`.
+/// When a program reads the clock. The numbers are those in `pool.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamp {
     /// Never.
     None = 0,
     /// For each packet.
     Packet = 1,
-    /// For each packet while there are few, else once for a group.
+    /// For each packet while there are few, otherwise once per group.
     Batch = 2,
 }
 
-/// What a packet's target follows from; the numbers are those of `steer.h`.
+/// What decides a packet's target. The numbers are those in `steer.h`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SteerBy {
     /// The outermost flow.
     Flow = 1,
     /// The innermost flow.
     Inner = 2,
-    /// The target before.
+    /// The previous packet's target: targets take turns.
     RoundRobin = 3,
     /// The outermost VLAN.
     Vlan = 4,
@@ -35,20 +35,21 @@ pub enum SteerBy {
 /// How each writer spreads its packets over queues.
 #[derive(Clone, Copy, Debug)]
 pub struct Steering {
-    /// What decides.
+    /// What decides the target.
     pub by: SteerBy,
-    /// Targets, at least 1. The queue for target t of writer w is w * targets + t.
+    /// Number of targets, at least 1. The queue for target t of writer w is w * targets + t.
     pub targets: u32,
-    /// Whoever does not know it cannot choose flows that meet in one target.
+    /// A secret seed for the hashes: without it, nobody can craft flows that share a target.
     pub seed: u64,
 }
 
-/// The pool of one capture on one interface, as the program has to know it.
+/// The parameters of one interface's pool.
 #[derive(Clone, Copy, Debug)]
 pub struct PoolOptions {
-    /// Queues, each with its own `struct queue` and `struct order`: one a writer, or with steering one for each of its targets.
+    /// Number of queues, each with a `struct queue` and a `struct order`: one per writer, or with steering one per
+    /// writer and target.
     pub queues: u32,
-    /// Chunks of all queues.
+    /// Number of chunks in all queues.
     pub chunks: u32,
     /// Bytes from one chunk to the next.
     pub stride: u32,
@@ -58,20 +59,20 @@ pub struct PoolOptions {
     pub slots: u32,
     /// Bytes of one queue's orders.
     pub order_bytes: u32,
-    /// Bytes kept of a packet, at least 1; with what a record adds, it fits into `stride - limit`.
+    /// Bytes kept of a packet, at least 1. A record with this much data fits into `stride - limit`.
     pub snap_len: u32,
     /// The interface's number in the capture.
     pub interface_id: u32,
-    /// Time stamps.
+    /// Timestamps.
     pub stamp: Stamp,
-    /// Each record says which way its packet went.
+    /// Each record states its packet's direction.
     pub directions: bool,
-    /// Frames begin with an Ethernet header; else with that of IP.
+    /// Frames begin with an Ethernet header; otherwise with an IP header.
     pub ethernet: bool,
 }
 
-/// Datagrams whose first fragment is remembered, where packets are steered by flow. Linux reassembles no more at a time, by
-/// its limit of 4 MiB (`ipfrag_high_thresh`).
+/// Fragmented datagrams to remember when steering by flow. Linux itself reassembles no more at a time, because of its
+/// 4 MiB limit (`ipfrag_high_thresh`).
 pub(crate) const DATAGRAMS: u32 = 16_384;
 
 /// The maps of a loaded program.
@@ -87,43 +88,43 @@ pub struct PoolMaps {
 }
 
 impl PoolMaps {
-    /// Map of chunk data, to be mapped.
+    /// Returns the map of chunk data, to be mapped.
     pub fn pool(&self) -> BorrowedFd<'_> {
         self.pool.as_fd()
     }
 
-    /// Map of the chunks' progress, to be mapped.
+    /// Returns the map of the chunks' progress, to be mapped.
     pub fn chunks(&self) -> BorrowedFd<'_> {
         self.chunks.as_fd()
     }
 
-    /// Map of the queues' state, to be mapped.
+    /// Returns the map of the queues' state, to be mapped.
     pub fn queues(&self) -> BorrowedFd<'_> {
         self.queues.as_fd()
     }
 
-    /// Map of the orders, to be mapped.
+    /// Returns the map of the orders, to be mapped.
     pub fn orders(&self) -> BorrowedFd<'_> {
         self.orders.as_fd()
     }
 
-    /// The ring buffer that serves as a bell.
+    /// Returns the ring buffer that serves as a doorbell.
     pub fn doorbell(&self) -> BorrowedFd<'_> {
         self.doorbell.as_fd()
     }
 
-    /// Where the source's filter is put in place.
+    /// Returns the gate that installs the source's filter.
     pub fn gate(&self) -> &Arc<Gate> {
         &self.gate
     }
 
-    /// Packets that are counted beside the queues.
+    /// Returns the packets that are counted outside the queues.
     pub fn strays(&self) -> Strays {
         Strays::read(&self.strays)
     }
 }
 
-/// Sets the constants and the maps' measures of an open skeleton.
+/// Sets the constants and map sizes of an open skeleton.
 macro_rules! prepare {
     ($open:expr, $options:expr) => {{
         let options: &PoolOptions = $options;
@@ -146,7 +147,7 @@ macro_rules! prepare {
 }
 pub(crate) use prepare;
 
-/// The same of steering, if there is any.
+/// Sets the constants and map sizes for steering, if any.
 macro_rules! prepare_steering {
     ($open:expr, $constants:expr, $steering:expr) => {
         if let Some(steering) = $steering {
@@ -160,7 +161,7 @@ macro_rules! prepare_steering {
 }
 pub(crate) use prepare_steering;
 
-/// Keeps the maps of a loaded skeleton, whose queues are made ready.
+/// Keeps the maps of a loaded skeleton, and initializes its queues.
 macro_rules! keep_maps {
     ($loaded:expr, $options:expr, $gate:expr) => {{
         $crate::pool::close_chunks(&$loaded.maps.queues, $options)?;
@@ -177,11 +178,11 @@ macro_rules! keep_maps {
 }
 pub(crate) use keep_maps;
 
-/// Bytes of `struct queue`, and the place of `offset` in it (`pool.h`).
+/// Size of `struct queue`, and the position of `offset` in it (`pool.h`).
 const QUEUE_BYTES: usize = 128;
 const QUEUE_OFFSET: usize = 12;
 
-/// At its limit no chunk is open: the first packet opens one.
+/// Sets each queue's offset to the limit, so that no chunk is open and the first packet opens one.
 pub(crate) fn close_chunks(queues: &impl MapCore, options: &PoolOptions) -> Result<(), libbpf_rs::Error> {
     let mut queue = [0; QUEUE_BYTES];
     queue[QUEUE_OFFSET..QUEUE_OFFSET + 4].copy_from_slice(&options.limit.to_ne_bytes());

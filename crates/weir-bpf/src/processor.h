@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* Processors as writers: a queue for each that is online when the capture begins, since there may be a hundred that never
- * come up. */
+/* Processors as writers. Each processor that is online when the capture starts has a queue; a machine may have a
+ * hundred more that never come up. */
 #pragma once
 #include "writer.h"
 
 #define NO_WRITER ~0u
 
-/* By the processor's number its writer, or NO_WRITER. The loader sets as many entries as there may ever be processors, and
- * writes them before anything is attached. */
+/* Maps a processor's number to its writer, or to NO_WRITER. The loader sizes this map for every possible processor, and
+ * fills it before it attaches anything. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__type(key, __u32);
@@ -15,7 +15,7 @@ struct {
 	__uint(max_entries, 1);
 } processors SEC(".maps");
 
-/* The writer that this processor is; NO_WRITER, and the packet counted as apart, if it came up later. */
+/* Returns this processor's writer. If the processor came up later, counts the packet as APART and returns NO_WRITER. */
 static __always_inline __u32 this_processor(void)
 {
 	__u32 processor = bpf_get_smp_processor_id();

@@ -3,7 +3,7 @@
 #include <linux/types.h>
 #include <bpf/bpf_helpers.h>
 
-/* splitmix64's finaliser: each number to a pseudo-random one. Twin: `scatter` in weir-lab's traffic.rs. */
+/* splitmix64's finaliser: maps each number to a pseudo-random one. Must match `scatter` in weir-lab's traffic.rs. */
 static __always_inline __u64 scatter(__u64 x)
 {
 	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9ull;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* Lays TCP super-frames down as the segments that the wire carries, and fills in checksums that were left to the device.
- * What it does to headers is what the kernel's own segmentation does (tcp_gso_segment, inet_gso_segment).
+/* Cuts TCP super-frames into the segments that the wire carries, and fills in checksums that were left to the device.
+ * Headers change as in the kernel's own segmentation (tcp_gso_segment, inet_gso_segment).
  *
- * Segments are packets: each is seen, and ends in one counter. A frame that it does not take stays whole: super-frames of
- * anything but TCP (a program cannot tell UDP's segments from fragments), of IP fragments, behind IPv6 extension headers
- * other than the jumbo payload option, or with segments of more than `segment_payload`. */
+ * Each segment counts as a packet: it is seen, and ends in one counter. Some super-frames stay whole: those of other
+ * protocols (a program cannot tell UDP segments from fragments), those of IP fragments, those with IPv6 extension
+ * headers other than the jumbo payload option, and those with segments of more than `segment_payload` bytes. */
 #pragma once
 #include <stddef.h>
 #include <linux/in.h>
@@ -14,34 +14,34 @@
 #include <linux/udp.h>
 #include "packet.h"
 
-const volatile bool segments = false;        /* whether to do so at all */
-const volatile __u32 segment_payload = 1500; /* most bytes of payload; the chunk has room for them and HEADERS more */
+const volatile bool segments = false;        /* whether to cut at all */
+const volatile __u32 segment_payload = 1500; /* most payload bytes; the chunk has room for them and HEADERS more */
 
 #define ETHERTYPE_AT 12
 #define L3_MAX 26 /* Ethernet, two tags in the frame and one beside it */
 #define L4_MAX (L3_MAX + 60)
 #define L4_SIZE_MAX 60
-#define JUMBO_OPTION 8 /* bytes of the hop-by-hop header with it, which segments do not have */
+#define JUMBO_OPTION 8 /* bytes of the hop-by-hop header with the jumbo option, which segments lack */
 #define FRAGMENT 0x3fff
 #define TCP_FIN 0x01
 #define TCP_PSH 0x08
 #define TCP_CWR 0x80
 #define TCP_FLAGS_AT 13
-/* Up to Linux 6.12 bpf_csum_diff takes no more at a time. */
+/* bpf_csum_diff takes no more than this at a time up to Linux 6.12. */
 #define SUM_PIECE 512u
 #define SUM_PIECES (65536 / SUM_PIECE + 1)
 
-/* A frame, and how its segments are made. */
+/* A frame, and how it is cut into segments. */
 struct cut {
 	struct __sk_buff *ctx;
 	__u32 queue;
 	__u32 direction;
 	__u32 count;   /* of segments */
-	__u32 size;    /* bytes of payload in each but the last */
-	__u32 payload; /* bytes of payload in all */
-	__u32 l3;      /* where the IP header begins, in a segment */
-	__u32 l4;      /* where TCP or UDP begins, in a segment */
-	__u32 l4_from; /* the same in the frame, without the tag beside it, with the jumbo option */
+	__u32 size;    /* payload bytes of each segment but the last */
+	__u32 payload; /* payload bytes in total */
+	__u32 l3;      /* offset of the IP header in a segment */
+	__u32 l4;      /* offset of the TCP or UDP header in a segment */
+	__u32 l4_from; /* its offset in the frame, without the tag beside it, with the jumbo option */
 	__u32 l4_size; /* bytes of that header */
 	bool tagged;
 	bool ipv6;
@@ -56,7 +56,7 @@ static __always_inline __u16 fold(__u64 sum)
 	return (sum & 0xffff) + (sum >> 16);
 }
 
-/* Sum of the pseudo-header, in which addresses are two words of IPv4's or eight of IPv6's. */
+/* Sums the pseudo-header. `addresses`: both addresses, two words for IPv4 or eight for IPv6. */
 static __always_inline __u64 pseudo_sum(const __be32 *addresses, int words, bool tcp, __u32 length)
 {
 	__u64 sum = bpf_htonl(tcp ? IPPROTO_TCP : IPPROTO_UDP) + (__u64)bpf_htonl(length);
@@ -66,7 +66,7 @@ static __always_inline __u64 pseudo_sum(const __be32 *addresses, int words, bool
 	return sum;
 }
 
-/* Finds the IP header; false if there is none. `at`: where it begins in the frame. */
+/* Finds the IP header; false if there is none. `at`: its offset in the frame. */
 static __always_inline bool find_ip(struct __sk_buff *ctx, __u32 *at, bool *ipv6)
 {
 	if (!ethernet) {
@@ -92,7 +92,7 @@ static __always_inline bool find_ip(struct __sk_buff *ctx, __u32 *at, bool *ipv6
 	return *ipv6 || type == bpf_htons(0x0800);
 }
 
-/* Says how the frame is cut; false if it stays as it is. */
+/* Plans how to cut the frame; false if it stays whole. */
 static __always_inline bool plan(struct __sk_buff *ctx, struct cut *cut)
 {
 	__u32 l3, l3_size, protocol, ip_length;
@@ -154,7 +154,7 @@ static __always_inline bool plan(struct __sk_buff *ctx, struct cut *cut)
 		if (cut->payload > cut->size)
 			cut->count = (cut->payload + cut->size - 1) / cut->size;
 	} else {
-		/* Not a super-frame: it is taken if the checksum is still to be made, which then holds the pseudo-header's sum. */
+		/* Not a super-frame. If `check` holds the pseudo-header's sum, the checksum is yet to be filled in. */
 		__u32 length = cut->l4_size + cut->payload;
 		__u64 sum = cut->ipv6 ? pseudo_sum((__be32 *)&ip.v6.saddr, 8, cut->tcp, length)
 		                      : pseudo_sum(&ip.v4.saddr, 2, cut->tcp, length);
@@ -168,9 +168,9 @@ static __always_inline bool plan(struct __sk_buff *ctx, struct cut *cut)
 	return true;
 }
 
-/* Ones' complement sum of `length` bytes and what follows them up to a multiple of four, which is zero. Before Linux 6.8 the
- * verifier does not see that a known number is not less than one that it only has bounds for, so the end is shown to it
- * once more, by what a segment can have. */
+/* Adds the ones' complement sum of `length` bytes, read up to a multiple of four; the bytes after them must be zero.
+ * Before Linux 6.8 the verifier cannot compare a known number with one it only has bounds for, so the loop also ends at
+ * the most that a segment can have. */
 static __always_inline bool add(__u64 *sum, void *data, __u64 length)
 {
 	__s64 piece_sum = *sum;
@@ -188,7 +188,7 @@ static __always_inline bool add(__u64 *sum, void *data, __u64 length)
 	return true;
 }
 
-/* Everything in front of the payload, tag included, as the frame has it. */
+/* Copies all headers as they are in the frame, VLAN tag included. */
 static __always_inline bool load_headers(struct cut *cut, void *data, __u64 l4, __u64 l4_size)
 {
 	struct __sk_buff *ctx = cut->ctx;
@@ -204,7 +204,7 @@ static __always_inline bool load_headers(struct cut *cut, void *data, __u64 l4, 
 	return load(ctx, cut->l4_from, data + l4, l4_size);
 }
 
-/* Segment `index` with all that belongs to it, however much of it is kept. */
+/* Writes segment `index` in full, even if the snap length then cuts it. */
 static __always_inline bool lay_segment(struct cut *cut, void *data, __u32 index, __u64 payload)
 {
 	__u64 l3 = cut->l3, l4 = cut->l4, l4_size = cut->l4_size;
@@ -215,7 +215,7 @@ static __always_inline bool lay_segment(struct cut *cut, void *data, __u32 index
 	l4_size = at_most(l4_size, L4_SIZE_MAX);
 	payload = at_most(payload, segment_payload);
 	void *l4_data = data + l4, *body = l4_data + l4_size;
-	*(__u32 *)(body + payload) = 0; /* what `add` reads behind it */
+	*(__u32 *)(body + payload) = 0; /* `add` reads up to 3 bytes past the payload */
 	if (!load_headers(cut, data, l4, l4_size))
 		return false;
 	__u32 at = index * cut->size, length = l4_size + payload;
@@ -271,7 +271,7 @@ static long deliver_segment(__u32 index, struct cut *cut)
 		return 0;
 	void *data = DATA(&record);
 	if (lay_segment(cut, data, index, payload)) {
-		*(__u32 *)(data + record.captured) = 0; /* zeros for the padding, where the snap length cuts */
+		*(__u32 *)(data + record.captured) = 0; /* zero padding, in case the snap length cuts */
 		commit(&record, cut->direction);
 	} else {
 		record.queue->errors++;
@@ -279,14 +279,14 @@ static long deliver_segment(__u32 index, struct cut *cut)
 	return 0;
 }
 
-/* How many packets `deliver_segments` makes of the frame; 1 if it stays as it is. */
+/* Returns how many packets `deliver_segments` would make of the frame; 1 if it stays whole. */
 static __always_inline __u32 count_segments(struct __sk_buff *ctx)
 {
 	struct cut cut = {.ctx = ctx};
 	return plan(ctx, &cut) ? cut.count : 1;
 }
 
-/* Lays the frame down in segments, all in one queue; false if it stays as it is. */
+/* Writes the frame as segments, all to one queue; false if it stays whole. */
 static __always_inline bool deliver_segments(struct __sk_buff *ctx, __u32 queue, __u32 direction)
 {
 	struct cut cut = {.ctx = ctx, .queue = queue, .direction = direction};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* Has the stack of a host receive a packet: run on live frames (BPF_PROG_TEST_RUN), which seem to come from an interface.
+/* Makes a host's stack receive a packet: runs on live frames (BPF_PROG_TEST_RUN), which seem to come from an interface.
  *
  * Input:    any packet. Verdict: XDP_PASS.
  * Kernel:   5.18 (BPF_F_TEST_XDP_LIVE_FRAMES). */

@@ -1,4 +1,4 @@
-//! The way into a host's stack (`stack.bpf.c`).
+//! Injecting packets into a host's stack (`stack.bpf.c`).
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, OwnedFd};
@@ -11,11 +11,11 @@ use crate::parked::Parked;
 
 skeleton!("stack");
 
-/// Has a stack receive packets.
+/// A program that makes a host's stack receive packets.
 #[derive(Debug)]
 pub struct Receive {
     program: OwnedFd,
-    /// None: each packet takes tens of milliseconds.
+    /// If `None`, each packet takes tens of milliseconds.
     _parked: Option<Parked>,
 }
 
@@ -24,7 +24,7 @@ impl Receive {
     ///
     /// # Errors
     ///
-    /// No privilege, or no eBPF.
+    /// Missing privileges, or no eBPF.
     pub fn load() -> Result<Self, LoadError> {
         let program = logged("receive", || {
             let mut storage = MaybeUninit::uninit();
@@ -35,12 +35,12 @@ impl Receive {
         Ok(Self { program, _parked: parked })
     }
 
-    /// Has the stack receive `frame` as from the interface with this index in the calling thread's namespace, behind its
-    /// XDP program: nobody who captures there by XDP sees it.
+    /// Makes the stack receive `frame` as if from the interface with this index in the calling thread's namespace. The
+    /// frame enters after the interface's XDP program, so captures with XDP do not see it.
     ///
     /// # Errors
     ///
-    /// As [`testrun::live_frames`].
+    /// The errors of [`testrun::live_frames`].
     pub fn frame(&self, frame: &[u8], interface: u32) -> Result<(), CallError> {
         testrun::live_frames(self.program.as_fd(), frame, interface, 1, 1)
     }

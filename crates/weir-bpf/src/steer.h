@@ -1,31 +1,31 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* Steering: whoever writes has a queue for each target, and chooses among them for each packet. So a queue has one writer
- * still, and what goes to one target is in as many queues as there are writers.
+/* Steering: each writer has a queue per target and chooses one for each packet. A queue still has a single writer, and
+ * the packets of one target are spread over as many queues as there are writers.
  *
- * Whatever a packet says, it has a target: headers that are cut end the search, and what was found before them decides. */
+ * Every packet has a target. The search ends at a truncated header, and the headers before it decide. */
 #pragma once
 #include "flow.h"
 
 #define STEER_NONE 0
 #define STEER_FLOW 1        /* by the outermost flow */
-#define STEER_INNER 2       /* by the innermost flow, LEVELS - 1 tunnels deep */
+#define STEER_INNER 2       /* by the innermost flow, up to LEVELS - 1 tunnels deep */
 #define STEER_ROUND_ROBIN 3 /* in turn */
-#define STEER_VLAN 4        /* by the outermost VLAN's number, which is taken modulo the targets */
+#define STEER_VLAN 4        /* by the outermost VLAN ID, modulo the number of targets */
 
 const volatile __u32 steering = STEER_NONE;
-const volatile __u32 targets = 1; /* queues of one writer */
+const volatile __u32 targets = 1; /* queues per writer */
 
-/* Datagrams in fragments, of which the first has come: what stands for each, and its target. */
+/* The targets of fragmented datagrams whose first fragment has arrived, by a hash of the datagram. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__type(key, __u64);
 	__type(value, __u32);
-	__uint(max_entries, 1); /* the loader sets more where it steers by flow */
+	__uint(max_entries, 1); /* the loader sets more when steering by flow */
 } datagrams SEC(".maps");
 
-#define LEVELS 3 /* a packet, one in it, one in that */
+#define LEVELS 3 /* a packet, a packet inside it, and one inside that */
 
-/* The target of the packet's flow. `first`: the writer's first queue, which counts for all of them. */
+/* Returns the target of the packet's flow. `first`: the writer's first queue, which counts for all its queues. */
 static __noinline __u32 flow_target(CONTEXT *ctx, __u32 first)
 {
 	__u64 hash = 0, begun[LEVELS] = {};
@@ -93,13 +93,13 @@ static __always_inline __u32 vlan_target(CONTEXT *ctx, bool tagged, __u16 tci)
 	return (tci & 0xfff) % targets;
 }
 
-/* The first of a writer's queues, which counts what has no target. */
+/* Returns the first of a writer's queues, which counts packets that have no target. */
 static __always_inline __u32 first_queue(__u32 writer)
 {
 	return writer * targets;
 }
 
-/* The queue that a packet is for. `tagged`: the outermost VLAN tag, whose contents are `tci`, is beside the frame. */
+/* Returns the queue for a packet. `tagged`: the outermost VLAN tag is beside the frame and its contents are `tci`. */
 static __always_inline __u32 steer(CONTEXT *ctx, __u32 writer, bool tagged, __u16 tci)
 {
 	__u32 first = first_queue(writer);

@@ -1,22 +1,23 @@
-//! Packets that are counted beside the queues (`strays` in `writer.h`).
+//! Packets that are counted outside the queues (`strays` in `writer.h`).
 
 use libbpf_rs::{MapCore, MapFlags, MapHandle};
 
-/// How many there are of each kind. Those of the first three have reached the program and are in no queue's counters.
+/// The number of packets of each kind. Packets of the first three kinds reached the program, but are in no queue's
+/// counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Strays {
-    /// On a receive queue for which there is no pool.
+    /// Packets on a receive queue that has no pool.
     pub no_queue: u64,
-    /// Of another interface, to which a driver has handed the program on.
+    /// Packets from another interface, to which the driver has handed the program on.
     pub foreign: u64,
-    /// On a processor that has no queue, because it came up later.
+    /// Packets on a processor that came up later and has no queue.
     pub apart: u64,
-    /// Whose driver could not say whether it had taken a VLAN tag off. They are in a queue's counters, too.
+    /// Packets whose driver could not tell whether it stripped a VLAN tag. They are also in a queue's counters.
     pub untold: u64,
 }
 
 impl Strays {
-    /// As they are now; what cannot be read is 0.
+    /// Reads the current numbers; unreadable ones are 0.
     pub(crate) fn read(map: &MapHandle) -> Self {
         let packets = |why: u32| -> u64 {
             let per_cpu = map.lookup_percpu(&why.to_ne_bytes(), MapFlags::ANY).ok().flatten();
@@ -26,7 +27,7 @@ impl Strays {
         Self { no_queue: packets(0), foreign: packets(1), apart: packets(2), untold: packets(3) }
     }
 
-    /// Those that are in no queue's counters.
+    /// Returns the number of packets that are in no queue's counters.
     pub fn nobodys(&self) -> u64 {
         self.no_queue + self.foreign + self.apart
     }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* The VLAN tag that a device took off a packet, as its driver tells it. */
+/* The VLAN tag that a device has stripped from a packet, as its driver reports it. */
 #pragma once
 #include <stdbool.h>
 #include <linux/bpf.h>
@@ -8,7 +8,7 @@
 
 extern int bpf_xdp_metadata_rx_vlan_tag(const struct xdp_md *ctx, __be16 *vlan_proto, __u16 *vlan_tci) __ksym __weak;
 
-#define EOPNOTSUPP 95 /* asm-generic/errno.h; what stands in for a driver that has no such function answers it */
+#define EOPNOTSUPP 95 /* asm-generic/errno.h; the kernel's stub for drivers without this function returns it */
 
 struct tag {
 	bool there;
@@ -18,12 +18,13 @@ struct tag {
 
 static const struct tag untagged;
 
-/* 2048 instructions that never run: room for what the verifier puts into the program once it has thrown them away.
+/* Reserves room: 2048 instructions that never run. The verifier removes them, and then has space for what it adds.
  *
- * Where a program needs more pages than it was made with the kernel moves it (bpf_prog_realloc), and what a device knows of
- * the programs that are bound to it (`aux->offload->prog`, seen in Linux 6.12 and 6.18) is then the memory that was freed. A
- * device that goes before such a program uses it under the rtnl lock: an oops, and the network of the machine stands still.
- * Thousands of bytes more than our programs grow by; filters bring their own room (filter/link.rs). */
+ * If a program outgrows the pages it was created with, the kernel moves it (bpf_prog_realloc). The device's pointer to
+ * the program bound to it (`aux->offload->prog`, seen in Linux 6.12 and 6.18) then points to freed memory. If the
+ * device goes away before the program, the kernel uses that pointer under the rtnl lock: an oops, and networking on the
+ * machine hangs. The room exceeds what our programs grow by, by thousands of bytes; filters bring their own
+ * (filter/link.rs). */
 static __always_inline void leave_room(void)
 {
 	__u64 zero;
@@ -35,14 +36,15 @@ static __always_inline void leave_room(void)
 	             : [zero] "=r"(zero));
 }
 
-/* For programs that are bound to the device, as the call demands: they may not use tail calls. */
+/* Asks the driver for the tag. The call only works in programs that are bound to the device, which may not use tail
+ * calls. */
 static __always_inline struct tag ask(struct xdp_md *ctx)
 {
 	leave_room();
 	struct tag tag = {};
 	int error = bpf_xdp_metadata_rx_vlan_tag(ctx, &tag.protocol, &tag.tci);
 	if (error) {
-		/* Other errors say that there is none. */
+		/* Other errors mean that there is no tag. */
 		if (unlikely(error == -EOPNOTSUPP))
 			beside(UNTOLD);
 		return untagged;

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* Gives each packet that an interface sends a VLAN tag, the way a VLAN interface does: beside the frame, for the device
- * to put in. A packet that has one already gets it put in, and the new one beside it.
+/* Gives each outgoing packet a VLAN tag, as a VLAN interface does: beside the frame, for the device to insert. If the
+ * packet already has a tag there, that one is inserted into the frame and replaced by the new one.
  *
  * Input:    struct __sk_buff on its way out.
- * Verdicts: TC_ACT_UNSPEC, which tcx takes as: the next program decides.
+ * Verdicts: TC_ACT_UNSPEC: tcx lets the next program decide.
  * Kernel:   6.6 (tcx). */
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -20,7 +20,7 @@ int tag(struct __sk_buff *skb)
 	return TC_ACT_UNSPEC;
 }
 
-/* The other way round: takes the tag off, as a stack would that has an interface for it. */
+/* Removes the tag, as a stack with a VLAN interface for it would. */
 SEC("tcx/ingress")
 int untag(struct __sk_buff *skb)
 {

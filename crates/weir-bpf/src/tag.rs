@@ -1,4 +1,4 @@
-//! A program that tags what an interface sends (`tag.bpf.c`), for tests of what becomes of the tags.
+//! A program that tags an interface's outgoing packets (`tag.bpf.c`), to test what happens to the tags.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -20,7 +20,7 @@ impl Tag {
     ///
     /// # Errors
     ///
-    /// No privilege, or a kernel without tcx.
+    /// Missing privileges, or a kernel without tcx.
     pub fn load(protocol: u16, tci: u16) -> Result<Self, LoadError> {
         logged("tag", || {
             let mut storage = MaybeUninit::uninit();
@@ -34,11 +34,11 @@ impl Tag {
         })
     }
 
-    /// Loads a program for what arrives, which takes its tag off.
+    /// Loads a program that removes the tag of incoming packets.
     ///
     /// # Errors
     ///
-    /// As [`load`](Self::load).
+    /// The errors of [`load`](Self::load).
     pub fn load_untagging() -> Result<Self, LoadError> {
         logged("untag", || {
             let mut storage = MaybeUninit::uninit();
@@ -49,7 +49,7 @@ impl Tag {
         })
     }
 
-    /// The program, to attach it.
+    /// Returns the program, to attach it.
     pub fn program(&self) -> BorrowedFd<'_> {
         self.program.as_fd()
     }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* The `tc` source: copies each packet between an interface and the network stack into the pool, and lets it go on.
+/* The `tc` source: copies each packet between an interface and the network stack into the pool, and lets it pass.
  *
  * Input:    struct __sk_buff as tcx and cls_bpf give it: from the link-layer header on, the outer VLAN tag beside it.
- * Verdict:  TC_ACT_UNSPEC, always: the next program or filter decides as if this one were not there.
+ * Verdict:  always TC_ACT_UNSPEC: the next program or filter decides as if this one were not there.
  * Maps:     writer.h, steer.h, processor.h; both programs share them.
  * Kernel:   6.1 (bpf_ktime_get_tai_ns). */
 #include <linux/pkt_cls.h>
@@ -52,7 +52,7 @@ int egress(struct __sk_buff *ctx)
 	return deliver(ctx, OUTBOUND);
 }
 
-/* What a filter goes on with. */
+/* The filter continues here with packets that match. */
 SEC("tc")
 int wanted_ingress(struct __sk_buff *ctx)
 {
@@ -65,7 +65,7 @@ int wanted_egress(struct __sk_buff *ctx)
 	return deliver(ctx, OUTBOUND);
 }
 
-/* The filter sees a super-frame whole; not wanted, it counts as the segments that it would have been laid down as. */
+/* The filter sees a whole super-frame. If it does not match, it counts as the segments it would have been cut into. */
 SEC("tc")
 int unwanted(struct __sk_buff *ctx)
 {

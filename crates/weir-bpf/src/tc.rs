@@ -19,27 +19,27 @@ skeleton!("tc");
 pub struct Options {
     /// The pool.
     pub pool: PoolOptions,
-    /// Its writers.
+    /// The pool's writers.
     pub processors: Processors,
-    /// How packets are steered, if they are.
+    /// How packets are steered, if at all.
     pub steering: Option<Steering>,
-    /// Lay TCP super-frames down as segments.
+    /// Whether, and how, to cut TCP super-frames into segments.
     pub segments: Option<Segments>,
-    /// Load the program for what arrives.
+    /// Load the program for incoming packets.
     pub ingress: bool,
-    /// Load the program for what is sent.
+    /// Load the program for outgoing packets.
     pub egress: bool,
 }
 
-/// How super-frames are cut. The chunks have room for `payload` and [`Segments::HEADERS`] more.
+/// How super-frames are cut. Chunks have room for `payload` plus [`Segments::HEADERS`] bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Segments {
-    /// Most bytes of payload in a segment; frames with more stay whole.
+    /// Most payload bytes in a segment; frames with larger segments stay whole.
     pub payload: u32,
 }
 
 impl Segments {
-    /// Room for headers, and for what the verifier takes to be possible (`segment.h`).
+    /// Room for headers, and for offsets that only the verifier considers possible (`segment.h`).
     pub const HEADERS: u32 = 1024;
 }
 
@@ -51,11 +51,11 @@ pub struct Programs {
 }
 
 impl Programs {
-    /// Loads the programs with these constants, and gives the maps that they share, too. They run once they are attached.
+    /// Loads the programs with these constants, and returns the maps that they share. They run once attached.
     ///
     /// # Errors
     ///
-    /// No privilege, no memory for the maps, or a kernel without what the programs call.
+    /// Missing privileges, no memory for the maps, or a kernel without a function that the programs call.
     pub fn load(options: &Options) -> Result<(Self, PoolMaps), LoadError> {
         logged("tc", || Self::try_load(options))
     }
@@ -96,12 +96,12 @@ impl Programs {
         Ok((programs, keep_maps!(loaded, &options.pool, gate)))
     }
 
-    /// The program for what arrives, to attach it, if it was asked for.
+    /// Returns the program for incoming packets, to attach it, if it was requested.
     pub fn ingress(&self) -> Option<BorrowedFd<'_>> {
         self.ingress.as_ref().map(OwnedFd::as_fd)
     }
 
-    /// The program for what is sent, to attach it, if it was asked for.
+    /// Returns the program for outgoing packets, to attach it, if it was requested.
     pub fn egress(&self) -> Option<BorrowedFd<'_>> {
         self.egress.as_ref().map(OwnedFd::as_fd)
     }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
-/* The kernel's half of the pool: opens chunks, writes records, commits them, rings. Every source whose packets are
- * written by an eBPF program includes this file once and brings its own way of copying a packet.
+/* The kernel's half of the pool: opens chunks, writes and commits records, rings the doorbell. Each source whose
+ * packets are written by an eBPF program includes this file once and brings its own code to copy a packet.
  *
- * One writer per queue. Two programs never write to one `struct queue` at a time, because a writer is either a receive
- * queue of one interface that one NAPI context polls (native XDP of drivers that are known for it), or a CPU on which the
- * program runs with bottom halves disabled (other native XDP, generic XDP, tc); it has a queue of its own, or where packets
- * are steered (steer.h), one for each target. */
+ * Each queue has one writer. A writer is either a receive queue of one interface, polled by one NAPI context (native
+ * XDP, with drivers known to do so), or a CPU on which the program runs with bottom halves disabled (other native XDP,
+ * generic XDP, tc). It has a queue of its own, or one per target if packets are steered (steer.h). Two programs
+ * therefore never write to one `struct queue` at a time. */
 #pragma once
 #include <stdbool.h>
 #include <linux/bpf.h>
@@ -14,7 +14,7 @@
 #include "gate.h"
 #include "pool.h"
 
-/* The loader sets sizes of values and numbers of entries for each capture. */
+/* The loader sets the value sizes and numbers of entries for each capture. */
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -47,13 +47,13 @@ struct {
 	__uint(max_entries, 1);
 } orders SEC(".maps");
 
-/* Carries no data: an entry that is reserved and discarded wakes whoever polls the map's descriptor. */
+/* Carries no data: reserving and discarding an entry wakes a process that polls the map's descriptor. */
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
 } doorbell SEC(".maps");
 
-/* Packets that are counted beside the queues, by why, one count per CPU; crates/weir-bpf/src/strays.rs reads them. */
+/* Packets counted outside the queues, by reason and CPU; crates/weir-bpf/src/strays.rs reads them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__type(key, __u32);
@@ -62,25 +62,25 @@ struct {
 } strays SEC(".maps");
 
 #define NO_QUEUE 0 /* on a queue for which the capture has no pool */
-#define FOREIGN 1  /* of another interface, to which a driver has handed the program on */
+#define FOREIGN 1  /* from another interface, to which the driver has handed the program on */
 #define APART 2    /* on a processor that has no queue */
-#define UNTOLD 3   /* whose driver could not say whether it had taken a VLAN tag off; counted by a queue, too */
+#define UNTOLD 3   /* the driver could not tell whether it stripped a VLAN tag; also counted by a queue */
 
-/* Load-time constants: the verifier sees them as known numbers and removes what they switch off. */
-const volatile __u32 chunk_limit = 4096; /* records begin below this offset; the rest of a chunk is room for the last */
+/* Load-time constants: the verifier knows their values and removes the code they disable. */
+const volatile __u32 chunk_limit = 4096; /* records begin below this offset; the rest is room for the last record */
 const volatile __u32 snap_len = 2048;    /* bytes kept of a packet, at least 1 */
 const volatile __u32 slot_mask = 0;      /* slots of one ring - 1 */
 const volatile __u32 interface_id = 0;   /* of this interface in the capture's section */
 const volatile __u32 timestamps = TIMESTAMP_KERNEL;
-const volatile bool directions = false; /* each record says which way its packet went */
+const volatile bool directions = false; /* each record states its packet's direction */
 
-/* Packets of one tick of the kernel's clock that are stamped one by one before TIMESTAMP_BATCH begins to share. */
+/* With TIMESTAMP_BATCH, the packets per tick of the kernel's clock that get a timestamp of their own. */
 #define BATCH_EXACT 64
-/* Packets that share a stamp from there on. */
+/* After those, the packets that share one timestamp. */
 #define BATCH_SHARE 32
 
-/* Stores `value` after everything that was stored before it, as seen by a process that loads it with acquire
- * (crates/weir-ring/src/reader.rs). x86 keeps stores in order; elsewhere an exchange, which orders fully, does it. */
+/* Stores `value` with release semantics: a process that loads it with acquire (crates/weir-ring/src/reader.rs) sees all
+ * earlier stores. x86 keeps stores in order; other architectures need an exchange, which is a full barrier. */
 static __always_inline void publish(__u64 *word, __u64 value)
 {
 	barrier();
@@ -100,14 +100,14 @@ static __noinline void ring_doorbell(struct order *order)
 		bpf_ringbuf_discard(entry, BPF_RB_FORCE_WAKEUP);
 }
 
-/* Opens the next chunk: of the warm ring, whose memory is still in the caches, or else of the cold one. False if the
- * process has given none: the packet is lost. */
+/* Opens the next chunk, from the warm ring, whose memory is still cached, or else from the cold ring. Returns false if
+ * both are empty: the packet is lost. */
 static __always_inline bool open_chunk(struct queue *queue, struct order *order)
 {
 	__u64 warm = queue->warm, cold = queue->opened - warm, from_warm = 1;
-	/* A slot's high half tells whether it was filled for this lap. Its low half is the process's own number, but a
-	 * wrong one must not reach a chunk that is not there: the look-up below checks it. The chunk's contents need no
-	 * acquire: a process that gives a chunk has no stores to it. */
+	/* A slot's high half tells whether it was filled for this lap. Its low half comes from the process; the lookup
+	 * below rejects a chunk that does not exist. The chunk's contents need no acquire, because a process that hands
+	 * back a chunk has not stored to it. */
 	__u64 slot = *(volatile __u64 *)&order->slots[warm & slot_mask];
 	if (slot >> 32 != (__u32)(warm + 1)) {
 		from_warm = 0;
@@ -157,9 +157,9 @@ struct record {
 	struct order *order;
 	struct progress *progress;
 	void *at;       /* where it begins in its chunk */
-	__u64 offset;   /* the same, from the chunk's beginning */
+	__u64 offset;   /* `at` as an offset in the chunk */
 	__u64 captured; /* 1..=snap_len */
-	__u64 padded;   /* the same, to the next multiple of four */
+	__u64 padded;   /* `captured`, rounded up to a multiple of four */
 };
 
 #define DATA(record) ((record)->at + sizeof(struct epb))
@@ -171,7 +171,7 @@ static __always_inline void beside(__u32 why)
 		++*packets;
 }
 
-/* The queue's counters and orders. False if the capture has no pool for the queue. */
+/* Looks up the queue's counters and orders; false if the capture has no pool for the queue. */
 static __always_inline bool find(struct record *record, __u32 queue)
 {
 	record->queue = bpf_map_lookup_elem(&queues, &queue);
@@ -183,7 +183,7 @@ static __always_inline bool find(struct record *record, __u32 queue)
 	return true;
 }
 
-/* The same, and counts a packet as seen. */
+/* Like `find`, and counts a packet as seen. */
 static __always_inline bool arrive(struct record *record, __u32 queue)
 {
 	if (!find(record, queue))
@@ -192,7 +192,7 @@ static __always_inline bool arrive(struct record *record, __u32 queue)
 	return true;
 }
 
-/* Counts packets as seen, and as filtered. */
+/* Counts packets as seen and as filtered. */
 static __always_inline void filter_out(__u32 queue, __u32 packets)
 {
 	struct record record;
@@ -202,7 +202,7 @@ static __always_inline void filter_out(__u32 queue, __u32 packets)
 	record.queue->filtered += packets;
 }
 
-/* Finds room for a packet of `length` bytes and writes all of its record but the data. */
+/* Finds room for a packet of `length` bytes and writes the record's header. */
 static __always_inline bool begin(struct record *record, __u32 length)
 {
 	struct queue *queue = record->queue;
@@ -236,12 +236,12 @@ static __always_inline bool begin(struct record *record, __u32 length)
 	epb->timestamp_low = now;
 	epb->captured_length = captured;
 	epb->original_length = length;
-	/* Zeros for the padding, under the data that comes next. */
+	/* Zeros the padding; the data is written over it next. */
 	*(__u32 *)(DATA(record) + record->padded - 4) = 0;
 	return true;
 }
 
-/* Ends the record after its data was copied, and lets the process see it. `direction`: INBOUND or OUTBOUND. */
+/* Completes the record once its data is copied, and publishes it. `direction`: INBOUND or OUTBOUND. */
 static __always_inline void commit(struct record *record, __u32 direction)
 {
 	struct queue *queue = record->queue;
@@ -260,7 +260,7 @@ static __always_inline void commit(struct record *record, __u32 direction)
 		total += sizeof(struct epb_lost);
 	}
 	if (directions || unlikely(lost)) {
-		*(__u32 *)end = 0; /* the end of options */
+		*(__u32 *)end = 0; /* end of options */
 		end += sizeof(__u32);
 		total += sizeof(__u32);
 	}
@@ -274,10 +274,10 @@ static __always_inline void commit(struct record *record, __u32 direction)
 	queue->offset = offset;
 	queue->written += total;
 	publish(&record->progress->commit, (__u64)records << 32 | offset | (offset >= chunk_limit ? COMMIT_CLOSED : 0));
-	/* The reader stores `wake_at` and then looks at `commit` once more; this side stores `commit` and then loads
-	 * `wake_at`. Without a full fence here, which every packet would pay for, the load may run ahead of the store and
-	 * both may miss each other. The reader closes that hole: it looks again after the first short sleep
-	 * (crates/weir/src/patience.rs, `RECHECK`), when the store has long left this CPU's store buffer. */
+	/* The reader stores `wake_at` and then checks `commit` again; this side stores `commit` and then loads
+	 * `wake_at`. Without a full fence, which would slow down every packet, the load may overtake the store, and
+	 * each side may miss the other. The reader closes this hole: it checks again after a first short sleep
+	 * (crates/weir/src/patience.rs, `RECHECK`), long after the store has left this CPU's store buffer. */
 	if (unlikely(queue->written >= *(volatile __u64 *)&record->order->wake_at))
 		ring_doorbell(record->order);
 }

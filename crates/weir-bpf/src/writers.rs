@@ -1,43 +1,43 @@
-//! Who fills a pool's queues: receive queues of an interface, or processors (`processor.h`).
+//! The writers of a pool: receive queues of an interface, or processors (`processor.h`).
 
 use libbpf_rs::{MapCore, MapFlags, OpenMapMut};
 use weir_sys::cpu::Processors;
 
-/// What a writer is. Each has a queue of its own, or where packets are steered one for each target.
+/// The writers of a pool. Each has a queue of its own, or one per target if packets are steered.
 #[derive(Clone, Debug)]
 pub enum Writers {
-    /// A receive queue of an interface.
+    /// The receive queues of an interface.
     Queues(Driven),
-    /// One of these processors, in their order. Packets on others are counted as apart.
+    /// These processors, in order. Packets on others are counted as [`Strays::apart`](crate::Strays::apart).
     Processors(Processors),
 }
 
 /// The interface whose driver runs a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Driven {
-    /// Its index, not 0.
+    /// The interface's index, not 0.
     pub index: u32,
-    /// The driver may hand the program on to other interfaces, whose packets are then counted as foreign. Of one that does not
-    /// no packet is asked where it comes from: veth with GRO forgets that while a program is being taken off, and the kernel
-    /// would follow a null pointer (`veth_disable_xdp`; seen on Linux 6.1).
+    /// The driver may hand the program on to other interfaces, whose packets are then counted as foreign. If it does
+    /// not, the program never reads a packet's interface: veth with GRO clears it while a program is being detached,
+    /// and the kernel would follow a null pointer (`veth_disable_xdp`; seen on Linux 6.1).
     pub hands_on: bool,
 }
 
 impl Driven {
-    /// As the programs are told.
+    /// Returns the constant that tells programs the interface.
     pub(crate) fn constant(self) -> u32 {
         const ANY_INTERFACE: u32 = u32::MAX;
         if self.hands_on { self.index } else { ANY_INTERFACE }
     }
 
-    /// The only interface that packets can be of.
+    /// Returns the only interface that packets can come from, if there is just one.
     pub(crate) fn only(self) -> Option<u32> {
         (!self.hands_on).then_some(self.index)
     }
 }
 
 impl Writers {
-    /// The processors, if there are any.
+    /// Returns the processors, if they are the writers.
     pub(crate) fn processors(&self) -> Option<&Processors> {
         match self {
             Self::Queues(_) => None,
@@ -46,7 +46,7 @@ impl Writers {
     }
 }
 
-/// Makes room in the map for all that may ever be there.
+/// Sizes the map for all possible processors.
 pub(crate) fn measure(
     map: &mut OpenMapMut<'_>,
     processors: Option<&Processors>,
@@ -54,7 +54,7 @@ pub(crate) fn measure(
     map.set_max_entries(processors.map_or(1, Processors::possible))
 }
 
-/// Says which writer each processor is.
+/// Writes each processor's writer into the map.
 pub(crate) fn enter(map: &impl MapCore, processors: Option<&Processors>) -> Result<(), libbpf_rs::Error> {
     const NO_WRITER: u32 = u32::MAX;
     let Some(processors) = processors else { return Ok(()) };

@@ -2,10 +2,11 @@
 /* The `xdp` source: copies each packet that an interface receives into the pool, then passes or drops it.
  *
  * Input:    struct xdp_md, linear or with fragments.
- * Verdicts: XDP_PASS (mode pass) or XDP_DROP (mode exclusive), always the same one, whatever became of the copy. A packet
- *           that the filter does not want passes in both modes: exclusive is what was asked for, and it was not.
+ * Verdicts: XDP_PASS (mode pass) or XDP_DROP (mode exclusive), whether or not the copy succeeded. Packets that do not
+ *           match the filter pass in both modes: exclusive mode only takes what was asked for.
  * Maps:     writer.h, steer.h, processor.h.
- * Kernel:   6.1 (bpf_ktime_get_tai_ns); programs that are bound to their device 6.8, and a driver that tells stripped VLAN tags. */
+ * Kernel:   6.1 (bpf_ktime_get_tai_ns). Programs bound to their device need 6.8 and a driver that reports stripped
+ *           VLAN tags. */
 #define CONTEXT struct xdp_md
 #include "buffers.h"
 #include "place.h"
@@ -14,9 +15,9 @@
 #include "stripped.h"
 
 const volatile __u32 verdict = XDP_PASS;
-const volatile __u32 queues_of = 0; /* a writer is a receive queue of the interface with this index; 0: a processor */
+const volatile __u32 queues_of = 0; /* writers are receive queues of the interface with this index; 0: processors */
 
-/* NO_WRITER: the packet is nobody's, and counted as that. */
+/* Returns the packet's writer. If it has none, counts it as a stray and returns NO_WRITER. */
 static __always_inline __u32 writer_of(struct xdp_md *ctx)
 {
 	if (queues_of == 0)
@@ -51,7 +52,7 @@ int capture(struct xdp_md *ctx)
 	return deliver(ctx, &untagged);
 }
 
-/* What a filter goes on with. */
+/* The filter continues here with packets that match. */
 SEC("xdp")
 int wanted(struct xdp_md *ctx)
 {
@@ -72,7 +73,7 @@ int unwanted(struct xdp_md *ctx)
 	return pass_by(ctx);
 }
 
-/* For a device that strips tags, and bound to it. */
+/* For a device that strips tags; the program is bound to it. */
 SEC("xdp")
 int capture_tagged(struct xdp_md *ctx)
 {
@@ -80,14 +81,14 @@ int capture_tagged(struct xdp_md *ctx)
 	return deliver(ctx, &tag);
 }
 
-/* A function for its own stack: what `place` stands for takes most of the one that it shares with its caller. */
+/* A separate function, to have a stack frame of its own: the filter in `place` uses most of its caller's stack. */
 static __noinline int lay_down(struct xdp_md *ctx, __u32 there, __u32 protocol, __u32 tci)
 {
 	struct tag tag = {there, protocol, tci};
 	return deliver(ctx, &tag);
 }
 
-/* The same with a filter inside. */
+/* Like `capture_tagged`, with a filter inside. */
 SEC("xdp")
 int filter_tagged(struct xdp_md *ctx)
 {

@@ -29,14 +29,14 @@ skeleton!("xdp");
 pub struct Options {
     /// The pool.
     pub pool: PoolOptions,
-    /// How packets are steered, if they are.
+    /// How packets are steered, if at all.
     pub steering: Option<Steering>,
-    /// Drop packets after they were copied.
+    /// Drop packets once they are copied.
     pub exclusive: bool,
-    /// Packets may come in several buffers, which costs a call for each to learn its length. Without, the kernel keeps
-    /// such packets, and an MTU that brings them, away.
+    /// Packets may span several buffers; getting the length then costs a call per packet. If false, the kernel refuses
+    /// such packets, and MTUs that require them.
     pub fragments: bool,
-    /// The pool's writers; for generic XDP processors.
+    /// The pool's writers: processors for generic XDP.
     pub writers: Writers,
     /// Index of the interface whose driver is asked for stripped VLAN tags; the program is then bound to it.
     pub tags_of: Option<u32>,
@@ -46,20 +46,20 @@ pub struct Options {
 #[derive(Debug)]
 pub struct Program(Kind);
 
-/// A program that can be attached: the capture's, or another one for XDP.
+/// An XDP program that can be attached: the capture's or another.
 #[derive(Debug)]
 pub(crate) enum Kind {
-    /// To any device, with its filter in front.
+    /// Can be attached to any device; has its filter in front.
     Free(OwnedFd),
-    /// To one, with its filter inside.
+    /// Bound to one device; has its filter inside.
     Bound(Bound),
 }
 
-/// A program on its interface, until this is dropped.
+/// An attached program; detached when this is dropped.
 #[derive(Debug)]
 pub struct Attached {
     link: XdpLink,
-    /// Where the interface is, for programs that are to be bound to it.
+    /// The interface's namespace, for programs to be bound to it.
     namespace: Option<NetNs>,
 }
 
@@ -69,11 +69,12 @@ pub(crate) const HAS_FRAGMENTS: u32 = 1 << 5;
 const DEVICE_BOUND: u32 = 1 << 6;
 
 impl Program {
-    /// Loads the program with these constants, and gives its maps, too. It runs once it is attached.
+    /// Loads the program with these constants, and returns its maps as well. It runs once attached.
     ///
     /// # Errors
     ///
-    /// No privilege, no memory for the maps, or a kernel (or with `tags_of` a driver) without what the program calls.
+    /// Missing privileges, no memory for the maps, or a kernel (with `tags_of`, a driver) without a function that the
+    /// program calls.
     pub fn load(options: &Options) -> Result<(Self, PoolMaps), LoadError> {
         logged("capture", || Self::try_load(options))
     }
@@ -140,12 +141,12 @@ impl Program {
         Ok((Self(kind), keep_maps!(loaded, &options.pool, Arc::new(gate))))
     }
 
-    /// Runs `packet`, an Ethernet frame on receive queue 0 of the namespace's loopback, through it `times` times, with what
-    /// comes of it for the pool: nanoseconds a run on average.
+    /// Runs the program `times` times on `packet`, an Ethernet frame on receive queue 0 of the namespace's loopback.
+    /// The pool fills as usual. Returns the average time per run in nanoseconds.
     ///
     /// # Errors
     ///
-    /// As [`testrun::run`].
+    /// The errors of [`testrun::run`].
     pub fn run(&self, packet: &[u8], times: u32) -> Result<u32, CallError> {
         let program = match &self.0 {
             Kind::Free(program) => program.as_fd(),
@@ -154,19 +155,19 @@ impl Program {
         Ok(testrun::run(program, packet, times)?.duration)
     }
 
-    /// Attaches it to the interface with index `interface` of this thread's network namespace, with the filter that its gate
-    /// has.
+    /// Attaches the program, with its gate's filter, to the interface with index `interface` in this thread's network
+    /// namespace.
     ///
     /// # Errors
     ///
-    /// As [`XdpLink::attach`].
+    /// The errors of [`XdpLink::attach`].
     pub fn attach(&self, interface: u32, hook: XdpHook) -> Result<Arc<Attached>, CallError> {
         self.0.attach(interface, hook)
     }
 }
 
 impl Kind {
-    /// As [`Program::attach`].
+    /// See [`Program::attach`].
     pub(crate) fn attach(&self, interface: u32, hook: XdpHook) -> Result<Arc<Attached>, CallError> {
         match self {
             Self::Free(program) => {
@@ -179,27 +180,27 @@ impl Kind {
 }
 
 impl Attached {
-    /// Takes the program off.
+    /// Detaches the program.
     ///
     /// # Errors
     ///
-    /// As [`XdpLink::detach`].
+    /// The errors of [`XdpLink::detach`].
     pub fn detach(&self) -> Result<(), CallError> {
         self.link.detach()
     }
 
-    /// Has the program stay there until [`detach`](Self::detach), whatever becomes of this and of the process, under the name
-    /// `path` in a bpffs.
+    /// Pins the link as `path` in a bpffs: the program stays attached until [`detach`](Self::detach), even if this is
+    /// dropped or the process ends.
     ///
     /// # Errors
     ///
-    /// As [`XdpLink::pin`].
+    /// The errors of [`XdpLink::pin`].
     pub fn pin(&self, path: &Path) -> Result<(), CallError> {
         self.link.pin(path)
     }
 }
 
-/// What a filter inside of the capture's program is put into, given to `then`, with its `maps`.
+/// Passes the capture's program, with its `maps`, to `then`, which puts a filter inside.
 fn around<R>(device: Device, maps: &[OwnedFd], then: impl FnOnce(&[bpf_insn]) -> R) -> Result<R, LoadError> {
     logged("capture with a filter", || {
         let mut storage = MaybeUninit::uninit();
@@ -225,11 +226,11 @@ fn around<R>(device: Device, maps: &[OwnedFd], then: impl FnOnce(&[bpf_insn]) ->
     })
 }
 
-/// Has a program that is being loaded use these maps.
+/// Makes a program that is being loaded use these maps.
 ///
 /// # Panics
 ///
-/// If there are not as many.
+/// If the number of maps is wrong.
 pub(crate) fn reuse<const N: usize>(
     maps: &[OwnedFd],
     ours: [&mut OpenMapMut<'_>; N],
@@ -241,10 +242,10 @@ pub(crate) fn reuse<const N: usize>(
     })
 }
 
-/// Has a program loaded, for `device` alone.
+/// Sets up a program to be bound to `device`.
 ///
-/// Not where the kernel blinds constants: that moves each program, and a device that goes before one which was moved takes the
-/// kernel's network with it (`leave_room` in stripped.h).
+/// Refuses if the kernel blinds constants. Blinding moves every program, and if a device goes away before a moved
+/// program, the kernel's networking breaks (`leave_room` in stripped.h).
 pub(crate) fn bind(program: &mut OpenProgramMut<'_>, device: Device) -> Result<(), libbpf_rs::Error> {
     if probe::blinds_constants().map_err(|error| error.source)? {
         return Err(io::Error::other(BLINDED).into());
@@ -255,7 +256,7 @@ pub(crate) fn bind(program: &mut OpenProgramMut<'_>, device: Device) -> Result<(
     Ok(())
 }
 
-/// Why no program is bound to a device.
+/// Why a program cannot be bound to a device.
 const BLINDED: &str =
     "device-bound programs are not used while net.core.bpf_jit_harden makes the kernel blind constants";
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
 /* Sends packets to AF_XDP sockets.
  *
- * redirect  Input: any packet. Verdict: XDP_REDIRECT to the socket of its receive queue; XDP_PASS on a queue without one.
- *           Map: `sockets`. Kernel 5.3 (the verdict for want of a socket). */
+ * redirect  Input: any packet. Verdict: XDP_REDIRECT to the socket of its receive queue, or XDP_PASS if it has none.
+ *           Map: `sockets`. Kernel 5.3 (the fallback verdict). */
 #include <linux/bpf.h>
 #include <bpf/bpf_helpers.h>
 

@@ -1,4 +1,4 @@
-//! The program that gives packets to AF_XDP sockets (`xsk.bpf.c`).
+//! The program that sends packets to AF_XDP sockets (`xsk.bpf.c`).
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -11,8 +11,8 @@ use crate::xdp::HAS_FRAGMENTS;
 
 skeleton!("xsk");
 
-/// A loaded program that redirects each packet to the socket of its receive queue, and passes it to the stack where
-/// the queue has none.
+/// A loaded program that redirects each packet to the socket of its receive queue, or passes it to the stack if the
+/// queue has none.
 #[derive(Debug)]
 pub struct Redirect {
     program: OwnedFd,
@@ -20,12 +20,12 @@ pub struct Redirect {
 }
 
 impl Redirect {
-    /// Loads the program for an interface with `queues` receive queues. It runs once it is attached, and until then
-    /// nothing is redirected. With `fragments` packets may come in several buffers, which sockets have to be ready for.
+    /// Loads the program for an interface with `queues` receive queues. It runs once attached. With `fragments`,
+    /// packets may span several buffers, which the sockets must support.
     ///
     /// # Errors
     ///
-    /// No privilege, or a kernel without AF_XDP.
+    /// Missing privileges, or a kernel without AF_XDP.
     pub fn load(queues: u32, fragments: bool) -> Result<Self, LoadError> {
         logged("redirect", || {
             let mut storage = MaybeUninit::uninit();
@@ -40,16 +40,16 @@ impl Redirect {
         })
     }
 
-    /// The program, to attach it.
+    /// Returns the program, to attach it.
     pub fn program(&self) -> BorrowedFd<'_> {
         self.program.as_fd()
     }
 
-    /// Sends the packets of `queue` to `socket`, which is bound to that queue. This lasts until the socket is closed.
+    /// Sends the packets of `queue` to `socket`, which must be bound to that queue, until the socket is closed.
     ///
     /// # Errors
     ///
-    /// `queue` is not below the number that was given to [`load`](Self::load), or `socket` is not an AF_XDP socket.
+    /// `queue` is not below the number given to [`load`](Self::load), or `socket` is not an AF_XDP socket.
     pub fn insert(&self, queue: u32, socket: impl AsFd) -> Result<(), libbpf_rs::Error> {
         let fd = socket.as_fd().as_raw_fd().to_ne_bytes();
         self.sockets.update(&queue.to_ne_bytes(), &fd, MapFlags::ANY)

@@ -1,25 +1,25 @@
-//! What several threads may use in turn, each for a moment, and for which nobody waits.
+//! A value that threads use in turn, briefly, and never wait for.
 
 use crate::sync::{Mutex, MutexGuard, TryLockError};
 
-/// A thing that one thread at a time has. Whoever finds it taken goes on elsewhere: one compare-and-exchange to take it, one
-/// store to give it back, and no thread that is held up holds up another.
+/// A value that one thread at a time may use. A thread that finds it taken does something else. Taking it costs one
+/// compare-and-exchange, returning it one store, and a delayed thread never delays another.
 #[derive(Debug)]
 pub struct Claim<T>(Mutex<T>);
 
-/// The thing, until dropped.
+/// A claimed value; dropping this ends the claim.
 #[derive(Debug)]
 pub struct Claimed<'a, T>(MutexGuard<'a, T>);
 
 impl<T> Claim<T> {
-    /// Lays `thing` out to be claimed.
+    /// Makes `thing` available to be claimed.
     pub fn new(thing: T) -> Self {
         Self(Mutex::new(thing))
     }
 
-    /// The thing, unless somebody has it.
+    /// Claims the value, unless another thread has it.
     pub fn try_claim(&self) -> Option<Claimed<'_, T>> {
-        // A mutex that is only ever tried: its word is the owner's. That one has panicked is told elsewhere.
+        // A mutex that is only ever tried, never waited for. If an owner has panicked, that is reported elsewhere.
         match self.0.try_lock() {
             Ok(guard) => Some(Claimed(guard)),
             Err(TryLockError::Poisoned(poisoned)) => Some(Claimed(poisoned.into_inner())),

@@ -1,4 +1,4 @@
-//! The bell that a kernel program rings: a BPF ring buffer without data.
+//! The doorbell that a kernel program rings: a BPF ring buffer without data.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -6,13 +6,13 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use crate::region::Region;
 use crate::sync::Ordering;
 
-/// Readable when the program has rung since [`Doorbell::quiet`].
+/// A doorbell. Its descriptor is readable once the program has rung since the last [`Doorbell::quiet`].
 #[derive(Debug)]
 pub struct Doorbell {
     fd: OwnedFd,
-    /// First page of a BPF ring buffer: the consumer's position. We write.
+    /// First page of a BPF ring buffer: the consumer's position, written by us.
     consumer: Region,
-    /// Second page: the producer's position. The kernel writes.
+    /// Second page: the producer's position, written by the kernel.
     producer: Region,
 }
 
@@ -21,7 +21,7 @@ impl Doorbell {
     ///
     /// # Errors
     ///
-    /// What `mmap` says.
+    /// The error of `mmap`.
     pub fn new(fd: OwnedFd) -> io::Result<Self> {
         let page = rustix::param::page_size();
         let consumer = Region::shared(&fd, 0, page, true)?;
@@ -31,9 +31,10 @@ impl Doorbell {
 
     /// Forgets all rings so far.
     pub fn quiet(&self) {
-        // Acquire, with the kernel's smp_store_release of the position in __bpf_ringbuf_reserve.
+        // Acquire, paired with the kernel's smp_store_release of the position in __bpf_ringbuf_reserve.
         let rung = self.producer.word(0).load(Ordering::Acquire);
-        // Release, with the kernel's smp_load_acquire in ringbuf_avail_data_sz: entries before are ours no more.
+        // Release, paired with the kernel's smp_load_acquire in ringbuf_avail_data_sz: earlier entries are no longer
+        // ours.
         self.consumer.word(0).store(rung, Ordering::Release);
     }
 }

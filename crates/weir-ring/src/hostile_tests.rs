@@ -1,4 +1,5 @@
-//! A writer that lies: whatever it puts into shared memory, the reader answers with an error or with bytes of the pool.
+//! Tests with a writer that lies: whatever it puts into shared memory, the reader returns an error or bytes of the
+//! pool.
 
 use std::sync::Arc;
 

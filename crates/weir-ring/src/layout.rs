@@ -1,4 +1,4 @@
-//! Where everything is in shared memory. The kernel's view of the same is `crates/weir-bpf/src/pool.h`.
+//! The layout of shared memory. The kernel's view is `crates/weir-bpf/src/pool.h`.
 
 /// Bytes of one chunk's progress.
 pub(crate) const PROGRESS_BYTES: usize = 64;
@@ -7,18 +7,18 @@ pub(crate) const QUEUE_BYTES: usize = 128;
 /// Bytes of one queue's orders before the slots begin.
 pub(crate) const ORDER_HEAD_BYTES: u32 = 64;
 
-/// Words of one chunk's progress; the writer writes both that are used.
+/// Words of one chunk's progress; the writer writes the two that are used.
 pub(crate) const PROGRESS_WORDS: usize = PROGRESS_BYTES / 8;
 pub(crate) const PROGRESS_POSITION: usize = 0;
 pub(crate) const PROGRESS_COMMIT: usize = 1;
 
-/// Words of one queue's orders. We write all; the kernel program takes `WAKE_AT` by exchange.
+/// Words of one queue's orders. We write them; the kernel program exchanges `WAKE_AT`.
 pub(crate) const ORDER_HEAD_WORDS: usize = ORDER_HEAD_BYTES as usize / 8;
 pub(crate) const ORDER_WAKE_AT: usize = 0;
 #[cfg(not(loom))]
 pub(crate) const ORDER_CLOCK_OFFSET: usize = 1;
 
-/// Words of one queue's state; the kernel program writes all.
+/// Words of one queue's state; the kernel program writes them.
 pub(crate) const QUEUE_WORDS: usize = QUEUE_BYTES / 8;
 pub(crate) const QUEUE_OPENED: usize = 0;
 /// Its first four bytes are the open chunk's index.
@@ -41,13 +41,13 @@ pub(crate) const QUEUE_ORPHANS: usize = 15;
 
 /// The smallest record: a pcapng Enhanced Packet Block without data.
 pub(crate) const RECORD_MIN: u32 = 32;
-/// What a record of a packet with `n` bytes of data takes beyond `n`, at most: 28 before the data, 3 of padding, a drop
-/// count option with the end of options, and the closing length.
+/// Most bytes that a record takes in addition to the packet's data: 28 before the data, 3 of padding, a drop count
+/// option with the end of options, and the closing length.
 const RECORD_OVERHEAD: u32 = 28 + 3 + 16 + 4;
-/// Memory is mapped in pages; chunks begin on one, so that a file can be written from them directly.
+/// Page size. Chunks begin on a page boundary, so that they can be written to a file directly.
 const PAGE: u32 = 4096;
 
-/// A commit word: one 64-bit store tells bytes, records and whether the chunk is closed.
+/// A commit word: bytes, records, and whether the chunk is closed, in one 64-bit store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Commit {
     pub(crate) bytes: u32,
@@ -71,13 +71,13 @@ impl Commit {
     }
 }
 
-/// A queue's counters, as the kernel program keeps them. Packets, but for `bytes`.
+/// A queue's counters, as kept by the kernel program. All except `bytes` count packets.
 #[cfg(not(loom))]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Packets that reached the program.
     pub seen: u64,
-    /// Packets laid down as records.
+    /// Packets written as records.
     pub captured: u64,
     /// Original bytes of the captured packets.
     pub bytes: u64,
@@ -85,13 +85,13 @@ pub struct Counters {
     pub lost: u64,
     /// Packets that could not be read.
     pub errors: u64,
-    /// Packets that a filter did not want.
+    /// Packets that did not match the filter.
     pub filtered: u64,
-    /// Later fragments of datagrams whose first was not seen, where packets are steered by flow.
+    /// With steering by flow, later fragments of datagrams whose first fragment was not seen.
     pub orphans: u64,
 }
 
-/// The measures of a pool.
+/// The dimensions of a pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shape {
     queues: u32,
@@ -100,35 +100,35 @@ pub struct Shape {
     stride: u32,
 }
 
-/// Measures that no pool can have.
+/// Dimensions that no pool can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ShapeError {
-    /// No queue to write to.
+    /// There is no queue to write to.
     #[error("a pool needs at least one queue")]
     NoQueues,
     /// With a single chunk nothing can be captured while it is being read.
-    #[error("{0} per queue is too few chunks: one is read while another is filled, so the minimum is 2")]
+    #[error("{0} chunks a queue are too few: one is read while another is filled, so 2 is the least")]
     TooFewChunks(u32),
     /// Chunk size outside of what an offset can hold.
-    #[error("a chunk size of {0} bytes is out of range: 4 KiB to 1 GiB")]
+    #[error("a chunk of {0} bytes is out of range: 4 KiB to 1 GiB")]
     ChunkSize(u32),
-    /// The product is more than the kernel's 32-bit indices reach.
+    /// There are more chunks than the kernel's 32-bit indices reach.
     #[error("{queues} queues of {chunks} chunks are too many")]
     TooMany {
-        /// Queues asked for.
+        /// Queues requested.
         queues: u32,
-        /// Chunks a queue asked for.
+        /// Chunks requested per queue.
         chunks: u32,
     },
 }
 
 impl Shape {
-    /// Measures for `queues` queues with `chunks` chunks each. Records begin in the first `chunk_size` bytes of a chunk;
-    /// behind them is room for the rest of the largest one, which holds `largest` bytes of data.
+    /// Returns the dimensions for `queues` queues with `chunks` chunks each. Records begin in the first `chunk_size`
+    /// bytes of a chunk; after these is room for the rest of the largest record, which holds `largest` bytes of data.
     ///
     /// # Errors
     ///
-    /// Says which measure no pool can have.
+    /// Tells which dimension no pool can have.
     pub fn new(queues: u32, chunks: u32, chunk_size: u32, largest: u32) -> Result<Self, ShapeError> {
         const GIB: u32 = 1 << 30;
         if queues == 0 {
@@ -140,7 +140,7 @@ impl Shape {
         if !(PAGE..=GIB).contains(&chunk_size) || largest >= GIB / 2 {
             return Err(ShapeError::ChunkSize(chunk_size));
         }
-        // Kernel array maps index with 32 bits, and a ring's slots are a power of two of at most 2^20 words.
+        // Kernel array maps have 32-bit indices, and a ring has a power of two of at most 2^20 slots.
         if chunks > 1 << 20 || queues.checked_mul(chunks).is_none_or(|all| all > 1 << 24) {
             return Err(ShapeError::TooMany { queues, chunks });
         }
@@ -148,48 +148,48 @@ impl Shape {
         Ok(Self { queues, chunks, limit: chunk_size, stride })
     }
 
-    /// Measures below what [`Shape::new`] allows, for models that must stay small.
+    /// Returns dimensions smaller than [`Shape::new`] allows, for models that must stay small.
     #[cfg(all(test, loom))]
     pub(crate) fn with_measures(queues: u32, chunks: u32, limit: u32) -> Self {
         Self { queues, chunks, limit, stride: limit + RECORD_MIN }
     }
 
-    /// Queues, each with its own ring and chunks.
+    /// Returns the number of queues, each with its own rings and chunks.
     pub fn queues(&self) -> u32 {
         self.queues
     }
 
-    /// Chunks of one queue.
+    /// Returns the number of chunks per queue.
     pub fn chunks(&self) -> u32 {
         self.chunks
     }
 
-    /// Chunks of all queues.
+    /// Returns the number of chunks in all queues.
     pub fn chunks_total(&self) -> u32 {
         self.queues * self.chunks
     }
 
-    /// Offset in a chunk, in bytes, below which a record may begin.
+    /// Returns the offset in a chunk, in bytes, below which a record may begin.
     pub fn limit(&self) -> u32 {
         self.limit
     }
 
-    /// Bytes from one chunk to the next: a multiple of the page size.
+    /// Returns the bytes from one chunk to the next, a multiple of the page size.
     pub fn stride(&self) -> u32 {
         self.stride
     }
 
-    /// Slots of each of a queue's rings: a power of two, at least as many as chunks (R6).
+    /// Returns the slots in each of a queue's rings: a power of two, at least as many as chunks (R6).
     pub fn slots(&self) -> u32 {
         self.chunks.next_power_of_two()
     }
 
-    /// Bytes of one queue's orders, slots included.
+    /// Returns the bytes of one queue's orders, including the slots.
     pub fn order_bytes(&self) -> u32 {
         ORDER_HEAD_BYTES + 2 * 8 * self.slots()
     }
 
-    /// Bytes of chunk memory, all queues together.
+    /// Returns the bytes of chunk memory in all queues.
     pub fn data_bytes(&self) -> u64 {
         u64::from(self.chunks_total()) * u64::from(self.stride)
     }
@@ -198,7 +198,7 @@ impl Shape {
         ORDER_HEAD_WORDS + 2 * self.slots() as usize
     }
 
-    /// The queue a chunk belongs to for good.
+    /// Returns the queue that owns a chunk.
     pub(crate) fn home(&self, chunk: u32) -> u32 {
         chunk / self.chunks
     }

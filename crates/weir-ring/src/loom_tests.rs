@@ -1,4 +1,4 @@
-//! Every interleaving of writer, reader and a thread that gives chunks back, within loom's model of the memory.
+//! Tests of every interleaving of writer, reader and a thread that gives chunks back, in loom's memory model.
 //!
 //! Run with `make loom`.
 
@@ -9,7 +9,7 @@ use loom::thread;
 use crate::layout::{RECORD_MIN, Shape};
 use crate::{Claim, Part, Piece, Pool, Reader, Strands, Writer};
 
-/// One queue, `chunks` chunks, each closed by `records` records of the smallest size.
+/// Creates a pool with one queue and `chunks` chunks, each closed by `records` records of the smallest size.
 fn pool(chunks: u32, records: u32) -> (Writer, Reader) {
     let shape = Shape::with_measures(1, chunks, records * RECORD_MIN);
     let (mut writers, mut readers) = Pool::private(shape).expect("a model needs no system");
@@ -24,7 +24,7 @@ fn write(writer: &mut Writer, value: u64) -> bool {
     true
 }
 
-/// The records of a part; loom finds any that somebody may be writing to.
+/// Reads the records of a part; loom reports any that may be written to at the same time.
 fn read(part: &Part) -> Vec<u64> {
     (0..part.records() as usize)
         .map(|i| part.pool().data.load(part.place() + i * RECORD_MIN as usize))
@@ -68,7 +68,7 @@ fn an_open_chunk_can_be_read_while_it_is_written() {
         let second = reader.take().expect("our own writer");
         values.extend(second.iter().flat_map(read));
         assert_eq!(values, [1, 2]);
-        // Parts of one chunk, dropped in the wrong order: it goes back with the last.
+        // Parts of one chunk, dropped in the wrong order: the chunk goes back with the last one.
         assert_eq!(reader.fill().held, 1);
         drop(second);
         drop(first);
@@ -115,7 +115,7 @@ fn two_who_claim_a_queue_read_it_once_and_chunks_go_home() {
         let queue = Arc::new(Claim::new(reader));
         let take = |queue: Arc<Claim<Reader>>| {
             let part = queue.try_claim().and_then(|mut reader| reader.take().expect("our own writer"));
-            part.map_or_else(Vec::new, |part| read(&part)) // dropped here, by whoever took it
+            part.map_or_else(Vec::new, |part| read(&part)) // dropped here, by the thread that took it
         };
         let buddy = Arc::clone(&queue);
         let buddy = thread::spawn(move || take(buddy));
@@ -132,10 +132,10 @@ fn two_who_claim_a_queue_read_it_once_and_chunks_go_home() {
     });
 }
 
-/// What handlers know of two flows: loom reports it if two have one at once, or one without seeing the other's work.
+/// The handlers' state of two flows. Loom reports if two handlers use one flow at once, or one misses the other's work.
 type Known = Arc<[UnsafeCell<u32>; 2]>;
 
-/// Does one piece of work after the other until all are done. Place n of a piece is of flow n, and the pieces are 1, 2, ...
+/// Does one piece of work after the other until all are done. Place n of each piece 1, 2, ... belongs to flow n.
 fn work(strands: &Strands<u32>, who: usize, known: &Known) {
     while !strands.is_done() {
         let Some(taken) = strands.take(who, 2) else {
@@ -143,7 +143,7 @@ fn work(strands: &Strands<u32>, who: usize, known: &Known) {
             continue;
         };
         for &flow in taken.places.as_deref().unwrap_or(&[0, 1]) {
-            // SAFETY: loom checks the exclusivity; that check is what this is for.
+            // SAFETY: loom checks the exclusivity, which is the purpose of this test.
             known[flow as usize].with_mut(|value| unsafe {
                 assert_eq!(*value, taken.what - 1, "flow {flow} in its order");
                 *value = taken.what;

@@ -1,4 +1,4 @@
-//! The pool itself: what its readers, writers and holders share.
+//! The state that a pool's readers, writers and holders share.
 
 use std::io;
 
@@ -11,83 +11,83 @@ use crate::sync::{Arc, AtomicU32, AtomicU64, Ordering, fence};
 use crate::words::{Data, Words};
 use crate::writer::Writer;
 
-/// Shared memory of chunks, and the rings through which they come and go.
+/// The shared memory of chunks, and the rings through which chunks return to the writers.
 #[derive(Debug)]
 pub struct Pool {
     shape: Shape,
     pub(crate) data: Data,
-    /// The writer writes.
+    /// Written by the writer.
     progress: Words,
-    /// The writer writes.
+    /// Written by the writer.
     queues: Words,
-    /// We write; a kernel program takes `wake_at` by exchange.
+    /// Written by us; a kernel program exchanges `wake_at`.
     orders: Words,
-    /// Ours alone: how many hold each chunk. The last one gives it back (R2).
+    /// Private: the number of holders of each chunk. The last holder gives it back (R2).
     holders: Box<[AtomicU32]>,
     given: Box<[Queue]>,
 }
 
-/// Chunks that the warm ring holds at most, about: a few, so that what is written next is still in the caches. With all
-/// chunks in one ring, frames of 1514 bytes took half as long again. Loom's models have two chunks, one for each ring.
+/// Approximate limit of chunks in the warm ring: a few, so that the next one to be written is still in the caches. With
+/// all chunks in one ring, frames of 1514 bytes took 50% longer. Loom's models have two chunks, one per ring.
 const WARM: u64 = if cfg!(loom) { 1 } else { 4 };
 
-/// Which of a queue's two rings.
+/// One of a queue's two rings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ring {
-    /// What came back last; the writer takes from it first.
+    /// The chunks returned last; the writer takes these first.
     Warm = 0,
-    /// The others, for when more comes than is read.
+    /// All others, for when the reader falls behind.
     Cold = 1,
 }
 
-/// What we know of one queue's empty chunks.
+/// Our private record of one queue's empty chunks.
 #[derive(Debug)]
 struct Queue {
     rings: [Given; 2],
-    /// Chunks that the reader is through with. The reader writes.
+    /// Chunks that the reader has finished. Written by the reader.
     read: AtomicU64,
-    /// Those of them that somebody still holds.
+    /// Finished chunks that are still held.
     held: AtomicU32,
 }
 
 /// The private half of a ring.
 #[derive(Debug)]
 struct Given {
-    /// Chunks given since the beginning: the next free position.
+    /// Chunks given since the start: the next free position.
     count: AtomicU64,
-    /// What each slot was filled with, so that nothing has to be believed of shared memory (R5).
+    /// The contents of each slot, so that shared memory need not be trusted (R5).
     slots: Box<[AtomicU64]>,
 }
 
-/// Where a queue's chunks are. The sum of all is the number of chunks, whenever nothing moves.
+/// Where a queue's chunks are. While no chunk moves, the sum is the number of chunks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fill {
     /// In a ring, empty.
     pub free: u32,
     /// Being written to.
     pub open: u32,
-    /// Closed and not wholly read.
+    /// Closed and not completely read.
     pub ready: u32,
-    /// Wholly read and held by handlers.
+    /// Completely read, and held by handlers.
     pub held: u32,
 }
 
-/// The descriptors of the four maps that a kernel program shares (`crates/weir-bpf/src/writer.h`).
+/// The descriptors of the four maps shared with a kernel program (`crates/weir-bpf/src/writer.h`).
 #[cfg(not(loom))]
 #[derive(Debug)]
 pub struct SharedMaps<'a> {
     /// Chunk data.
     pub pool: std::os::fd::BorrowedFd<'a>,
-    /// One `struct progress` a chunk.
+    /// One `struct progress` per chunk.
     pub chunks: std::os::fd::BorrowedFd<'a>,
-    /// One `struct queue` a queue.
+    /// One `struct queue` per queue.
     pub queues: std::os::fd::BorrowedFd<'a>,
-    /// One `struct order` a queue.
+    /// One `struct order` per queue.
     pub orders: std::os::fd::BorrowedFd<'a>,
 }
 
 impl Pool {
-    /// A pool whose writers are in this process.
+    /// Creates a pool whose writers are in this process.
     ///
     /// # Errors
     ///
@@ -106,11 +106,11 @@ impl Pool {
         Ok((writers, Self::readers(&pool)))
     }
 
-    /// A pool whose writer is a kernel program, which must not run yet.
+    /// Creates a pool whose writer is a kernel program, which must not run yet.
     ///
     /// # Errors
     ///
-    /// What `mmap` says of the map that failed.
+    /// The error of `mmap` for the map that failed.
     #[cfg(not(loom))]
     pub fn shared(shape: Shape, maps: &SharedMaps<'_>) -> io::Result<Vec<Reader>> {
         use crate::layout::{PROGRESS_BYTES, QUEUE_BYTES};
@@ -136,7 +136,7 @@ impl Pool {
         Ok(Self::readers(&pool))
     }
 
-    /// Gives every chunk to its queue's ring and makes the readers, one a queue (R1).
+    /// Gives every chunk to its queue's ring, and makes one reader per queue (R1).
     fn readers(pool: &Arc<Self>) -> Vec<Reader> {
         for queue in 0..pool.shape.queues() {
             pool.wake_at(queue).store(u64::MAX, Ordering::Relaxed);
@@ -147,57 +147,60 @@ impl Pool {
         (0..pool.shape.queues()).map(|queue| Reader::new(Arc::clone(pool), queue)).collect()
     }
 
-    /// The pool's measures.
+    /// Returns the pool's dimensions.
     pub fn shape(&self) -> Shape {
         self.shape
     }
 
-    /// Puts an empty chunk into one of its queue's rings; called once for each time its holders fall to zero (R2).
+    /// Puts an empty chunk into one of its queue's rings. Called once each time its holders drop to zero (R2).
     ///
-    /// Any thread may. Two that give at once take different positions; if one is interrupted between taking its position
-    /// and filling it, the writer finds that slot empty and waits there: the same as if the chunk were held for that long.
+    /// Any thread may call this. Threads that give at once take different positions. If one is interrupted between
+    /// taking its position and filling it, the writer finds that slot empty and waits there, as if the chunk were still
+    /// held.
     fn give(&self, chunk: u32) {
         let queue = self.shape.home(chunk);
         let rings = &self.given[queue as usize].rings;
-        // Relaxed, both, and the second is another's word: a wrong choice costs speed alone.
+        // Both relaxed, and the second is written by the other side: a wrong choice only costs speed.
         let warm = rings[Ring::Warm as usize].count.load(Ordering::Relaxed);
         let taken = self.queue_word(queue, QUEUE_WARM).load(Ordering::Relaxed);
         let ring = if warm.wrapping_sub(taken) < WARM { Ring::Warm } else { Ring::Cold };
         let given = &rings[ring as usize];
-        // AcqRel, with itself in other threads: whoever takes a position has seen everything that happened before the
-        // earlier ones were taken, so the chunk that was in this slot a lap ago has been opened (R6).
+        // AcqRel, paired with itself in other threads: a thread that takes a position sees everything that happened
+        // before the earlier ones were taken, so the chunk that was in this slot a lap ago has been opened (R6).
         let position = given.count.fetch_add(1, Ordering::AcqRel);
         let slot = slot_word(position, chunk);
-        // Release, with the load in `chunk_at`.
+        // Release, paired with the load in `chunk_at`.
         given.slots[self.slot(position)].store(slot, Ordering::Release);
-        // Release, with the writer's load of the slot: it must not open the chunk before we are through with it.
+        // Release, paired with the writer's load of the slot: it must not open the chunk before we have finished with
+        // it.
         self.shared_slot(queue, ring, position).store(slot, Ordering::Release);
     }
 
-    /// The chunk that was given to `ring` as number `position`, if it was.
+    /// Returns the chunk that was given to `ring` as number `position`, if any.
     pub(crate) fn chunk_at(&self, queue: u32, ring: Ring, position: u64) -> Option<u32> {
         let given = &self.given[queue as usize].rings[ring as usize];
-        // Acquire, with the store in `give`.
+        // Acquire, paired with the store in `give`.
         let (tag, chunk) = split_slot(given.slots[self.slot(position)].load(Ordering::Acquire));
         (tag == tag_of(position)).then_some(chunk)
     }
 
-    /// The same as the writer sees it, in shared memory.
+    /// Like `chunk_at`, but as the writer sees it, in shared memory.
     pub(crate) fn offered(&self, queue: u32, ring: Ring, position: u64) -> Option<u32> {
-        // Acquire, with the store in `give`.
+        // Acquire, paired with the store in `give`.
         let (tag, chunk) = split_slot(self.shared_slot(queue, ring, position).load(Ordering::Acquire));
         (tag == tag_of(position)).then_some(chunk)
     }
 
-    /// How far `chunk` has come, if it is the one that was opened as number `position`.
+    /// Returns how far `chunk` is filled, if it was opened as number `position`.
     pub(crate) fn progress(&self, chunk: u32, position: u64) -> Option<Commit> {
         let base = chunk as usize * PROGRESS_WORDS;
-        // Acquire, with `publish(&progress->position)` in writer.h and the store in `Writer::open`: the commit word was
-        // reset before, so what is loaded next is of this turn and not of the chunk's last one.
+        // Acquire, paired with `publish(&progress->position)` in writer.h and the store in `Writer::open`. The commit
+        // word was reset before that, so the next load gets its value for this turn, not the chunk's previous turn.
         if self.progress.get(base + PROGRESS_POSITION).load(Ordering::Acquire) != position + 1 {
             return None;
         }
-        // Acquire, with `publish(&progress->commit)` in writer.h and the store in `Writer::commit`: the records are there.
+        // Acquire, paired with `publish(&progress->commit)` in writer.h and the store in `Writer::commit`: the records
+        // are complete.
         Some(Commit::from_word(self.progress.get(base + PROGRESS_COMMIT).load(Ordering::Acquire)))
     }
 
@@ -211,13 +214,13 @@ impl Pool {
             .store(commit.to_word(), ordering);
     }
 
-    /// The writer tells what it has opened: so many chunks in all, so many of them from the warm ring, this one last.
+    /// Records what the writer has opened: the number of chunks, how many came from the warm ring, and the last chunk.
     pub(crate) fn set_opened(&self, queue: u32, opened: u64, warm: u64, chunk: u32) {
         let mut word = [0; 8];
         word[..4].copy_from_slice(&chunk.to_ne_bytes());
         self.queue_word(queue, QUEUE_CHUNK).store(u64::from_ne_bytes(word), Ordering::Relaxed);
         self.queue_word(queue, QUEUE_WARM).store(warm, Ordering::Relaxed);
-        // Release, with the load in `fill`.
+        // Release, paired with the load in `fill`.
         self.queue_word(queue, QUEUE_OPENED).store(opened, Ordering::Release);
     }
 
@@ -225,15 +228,15 @@ impl Pool {
         self.order(queue, ORDER_WAKE_AT)
     }
 
-    /// Adds a holder to a chunk that the caller holds already, or that its reader has just met.
+    /// Adds a holder to a chunk that the caller already holds, or that its reader has just reached.
     pub(crate) fn hold(&self, chunk: u32) {
-        // Relaxed: a holder is added by somebody who holds, so the count cannot fall to zero meanwhile.
+        // Relaxed: only a holder adds a holder, so the count cannot drop to zero meanwhile.
         self.holders[chunk as usize].fetch_add(1, Ordering::Relaxed);
     }
 
     /// Ends one hold; the last one gives the chunk back.
     pub(crate) fn release(&self, chunk: u32) {
-        // Release, with the fence below in the thread that ends the last hold: its `give` comes after all reads.
+        // Release, paired with the fence below in the thread that ends the last hold: its `give` follows all reads.
         if self.holders[chunk as usize].fetch_sub(1, Ordering::Release) == 1 {
             fence(Ordering::Acquire);
             self.given[self.shape.home(chunk) as usize].held.fetch_sub(1, Ordering::Relaxed);
@@ -241,22 +244,22 @@ impl Pool {
         }
     }
 
-    /// Notes that the reader is through with a chunk of `queue`, which makes `read` in all.
+    /// Notes that the reader has finished a chunk of `queue`, `read` chunks in total.
     pub(crate) fn retire(&self, queue: u32, read: u64) {
         let queue = &self.given[queue as usize];
         queue.held.fetch_add(1, Ordering::Relaxed);
-        // Release, with the load in `fill`.
+        // Release, paired with the load in `fill`.
         queue.read.store(read, Ordering::Release);
     }
 
-    /// Where the chunks of `queue` are.
+    /// Returns where the chunks of `queue` are.
     pub(crate) fn fill(&self, queue: u32) -> Fill {
         let held = self.given[queue as usize].held.load(Ordering::Relaxed);
-        // Acquire, with the store in `retire`: whoever sees a chunk read sees it given, below.
+        // Acquire, paired with the store in `retire`: if we see a chunk as read, we also see it as given, below.
         let read = self.given[queue as usize].read.load(Ordering::Acquire);
         let given =
             self.given[queue as usize].rings.iter().map(|ring| ring.count.load(Ordering::Acquire)).sum();
-        // Another's words: bounded by ours before they are used (R5).
+        // The other side's words: clamped to our own before use (R5).
         let opened = self.queue_word(queue, QUEUE_OPENED).load(Ordering::Acquire).clamp(read, given);
         let last = self.queue_word(queue, QUEUE_CHUNK).load(Ordering::Relaxed).to_ne_bytes();
         let last = u32::from_ne_bytes([last[0], last[1], last[2], last[3]]);
@@ -278,7 +281,7 @@ impl Pool {
             QUEUE_BYTES_CAPTURED, QUEUE_CAPTURED, QUEUE_ERRORS, QUEUE_FILTERED, QUEUE_LOST, QUEUE_ORPHANS,
             QUEUE_SEEN,
         };
-        // Relaxed: each counter is told for itself; they agree with one another once the writer has stopped.
+        // Relaxed: each counter is read on its own. They are consistent once the writer has stopped.
         let word = |index| self.queue_word(queue, index).load(Ordering::Relaxed);
         crate::layout::Counters {
             seen: word(QUEUE_SEEN),
@@ -293,18 +296,18 @@ impl Pool {
 
     #[cfg(not(loom))]
     pub(crate) fn set_clock_offset(&self, queue: u32, nanoseconds: i64) {
-        // Relaxed: any packet may be stamped with the old offset or the new one.
+        // Relaxed: a packet may get a timestamp with either the old or the new offset.
         self.order(queue, crate::layout::ORDER_CLOCK_OFFSET)
             .store(u64::from_ne_bytes(nanoseconds.to_ne_bytes()), Ordering::Relaxed);
     }
 
-    /// Overwrites a slot of a ring in shared memory, as a broken other side would.
+    /// Overwrites a slot of a ring in shared memory, as a faulty other side would.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn scribble(&self, queue: u32, slot: usize, value: u64) {
         self.order(queue, ORDER_HEAD_WORDS + slot).store(value, Ordering::Release);
     }
 
-    /// Overwrites what the writer tells of its chunks.
+    /// Overwrites what the writer records about its chunks.
     #[cfg(all(test, not(loom)))]
     pub(crate) fn scribble_queue(&self, queue: u32, value: u64) {
         for index in [QUEUE_OPENED, QUEUE_CHUNK, QUEUE_WARM] {
@@ -342,7 +345,7 @@ fn given(shape: Shape) -> Box<[Queue]> {
         .collect()
 }
 
-/// The mark of a position in a slot's high half; never that of the same slot's last lap.
+/// Returns the tag of a position for a slot's high half. It differs from the slot's tag in the previous lap.
 #[expect(clippy::cast_possible_truncation, reason = "the low half is what is wanted")]
 fn tag_of(position: u64) -> u32 {
     (position + 1) as u32

@@ -1,25 +1,25 @@
-//! The reader of a queue, and the parts of chunks that it hands out.
+//! The reader of a queue, and the parts of chunks that it returns.
 
 use crate::layout::{Commit, RECORD_MIN};
 use crate::pool::{Fill, Pool, Ring};
 use crate::sync::{Arc, Ordering, fence};
 
-/// The one reader of a queue: takes what the writer has committed, in order.
+/// The only reader of a queue. It takes what the writer has committed, in order.
 #[derive(Debug)]
 pub struct Reader {
     pool: Arc<Pool>,
     queue: u32,
-    /// Chunks read to their end; also the position of the current one among all that were opened.
+    /// Chunks read to the end; also the position of the current chunk among all opened chunks.
     position: u64,
-    /// Of those, the ones that were opened from the warm ring.
+    /// Chunks read to the end that came from the warm ring.
     warm: u64,
     /// What has been taken of the current chunk.
     taken: Commit,
-    /// Bytes of records taken since the beginning: the reader's side of the writer's `written`.
+    /// Bytes of records taken since the start: the reader's counterpart of the writer's `written`.
     taken_bytes: u64,
 }
 
-/// The other side says something that cannot be true. Nothing was taken.
+/// Inconsistent values from the other side. Nothing was taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "queue {queue}, chunk {chunk}: {bytes} bytes in {records} records after {taken_bytes} bytes in {taken_records}: \
@@ -30,13 +30,13 @@ pub struct Corrupt {
     pub queue: u32,
     /// The chunk's index in the pool.
     pub chunk: u32,
-    /// Bytes that the commit word tells.
+    /// Bytes according to the commit word.
     pub bytes: u32,
-    /// Records that it tells.
+    /// Records according to the commit word.
     pub records: u32,
-    /// Bytes of it that had been taken.
+    /// Bytes of the chunk already taken.
     pub taken_bytes: u32,
-    /// Records of it that had been taken.
+    /// Records of the chunk already taken.
     pub taken_records: u32,
 }
 
@@ -47,7 +47,8 @@ impl Reader {
         Self { pool, queue, position: 0, warm: 0, taken: NOTHING, taken_bytes: 0 }
     }
 
-    /// What could be taken at once: bytes of records, and whether the chunk is closed, so that waiting adds nothing.
+    /// Returns how many bytes of records could be taken now, and whether the chunk is closed, so that waiting adds
+    /// nothing.
     pub fn ready(&self) -> (u32, bool) {
         match self.current() {
             Some((_, _, commit)) => (commit.bytes.saturating_sub(self.taken.bytes), commit.closed),
@@ -55,18 +56,18 @@ impl Reader {
         }
     }
 
-    /// Takes everything that is committed and not yet taken of the current chunk.
+    /// Takes everything committed but not yet taken from the current chunk.
     ///
     /// # Errors
     ///
-    /// [`Corrupt`] if the writer's words contradict themselves or what they said before.
+    /// [`Corrupt`] if the writer's words contradict themselves or earlier words.
     pub fn take(&mut self) -> Result<Option<Part>, Corrupt> {
-        // At most twice: a chunk that was closed behind its last taken record is left for the next one.
+        // At most two iterations: a chunk that was closed after its last taken record has nothing left.
         while let Some((ring, chunk, commit)) = self.current() {
             self.check(chunk, commit)?;
             let (from, records) = (self.taken.bytes, commit.records - self.taken.records);
             if from == 0 && commit.bytes > 0 {
-                self.pool.hold(chunk); // the reader's own, until the chunk is closed
+                self.pool.hold(chunk); // the reader's own hold, until the chunk is closed
             }
             self.taken_bytes += u64::from(commit.bytes - from);
             if commit.closed {
@@ -78,7 +79,7 @@ impl Reader {
                 self.taken = commit;
             }
             match (commit.bytes > from, commit.closed) {
-                // The reader's hold goes over to the last part.
+                // The last part takes over the reader's hold.
                 (true, true) => {}
                 (true, false) => self.pool.hold(chunk),
                 (false, true) => {
@@ -92,8 +93,8 @@ impl Reader {
         Ok(None)
     }
 
-    /// Asks the writer to ring once `bytes` more than were taken are committed, and makes sure that the request is on its
-    /// way before anything is loaded again. The caller then looks at [`Reader::ready`] before it sleeps.
+    /// Asks the writer to ring once it has committed `bytes` more than were taken. A fence makes sure that the request
+    /// precedes all later loads; the caller then checks [`Reader::ready`] before it sleeps.
     pub fn wake_after(&self, bytes: u32) {
         self.pool
             .wake_at(self.queue)
@@ -107,12 +108,12 @@ impl Reader {
         self.pool.wake_at(self.queue).store(u64::MAX, Ordering::Relaxed);
     }
 
-    /// What anybody may see of the queue while this reads.
+    /// Returns a view of the queue that any thread may use while this reads.
     pub fn gauge(&self) -> Gauge {
         Gauge { pool: Arc::clone(&self.pool), queue: self.queue }
     }
 
-    /// Where the queue's chunks are.
+    /// Returns where the queue's chunks are.
     pub fn fill(&self) -> Fill {
         self.pool.fill(self.queue)
     }
@@ -122,8 +123,8 @@ impl Reader {
         Arc::clone(&self.pool)
     }
 
-    /// The chunk to read next, the ring from which it was opened and how far it has come, if the writer has opened it. The
-    /// next of either ring it may be; which it is, its position says.
+    /// Returns the chunk to read next, its ring, and how far it is filled, if the writer has opened it. It is the next
+    /// chunk of either ring; the positions in the chunks tell which.
     fn current(&self) -> Option<(Ring, u32, Commit)> {
         [(Ring::Warm, self.warm), (Ring::Cold, self.position - self.warm)].into_iter().find_map(
             |(ring, at)| {
@@ -159,7 +160,7 @@ impl Reader {
     }
 }
 
-/// What is to be seen of a queue from outside, by any thread: it disturbs neither writer nor reader.
+/// A view of a queue for any thread. It disturbs neither the writer nor the reader.
 #[derive(Clone, Debug)]
 pub struct Gauge {
     pool: Arc<Pool>,
@@ -167,25 +168,25 @@ pub struct Gauge {
 }
 
 impl Gauge {
-    /// Where the queue's chunks are.
+    /// Returns where the queue's chunks are.
     pub fn fill(&self) -> Fill {
         self.pool.fill(self.queue)
     }
 
-    /// The writer's counters.
+    /// Returns the writer's counters.
     #[cfg(not(loom))]
     pub fn counters(&self) -> crate::Counters {
         self.pool.counters(self.queue)
     }
 
-    /// Sets what the writer adds to its clock's nanoseconds to get those since the Unix epoch.
+    /// Sets the offset from the writer's clock to the Unix epoch, in nanoseconds.
     #[cfg(not(loom))]
     pub fn set_clock_offset(&self, nanoseconds: i64) {
         self.pool.set_clock_offset(self.queue, nanoseconds);
     }
 }
 
-/// A run of whole records in a chunk, held until dropped, by any thread.
+/// A run of whole records in a chunk. Any thread may hold it; dropping it ends the hold.
 #[derive(Debug)]
 pub struct Part {
     pool: Arc<Pool>,
@@ -196,38 +197,38 @@ pub struct Part {
 }
 
 impl Part {
-    /// Records, as the writer counted them.
+    /// Returns the number of records, as counted by the writer.
     pub fn records(&self) -> u32 {
         self.records
     }
 
-    /// Bytes of records.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         (self.to - self.from) as usize
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no records.
     pub fn is_empty(&self) -> bool {
         self.to == self.from
     }
 
-    /// Keeps the first `records` records, which are the first `bytes` bytes, and lets go of the rest.
+    /// Keeps the first `records` records, which are the first `bytes` bytes, and discards the rest.
     ///
     /// # Panics
     ///
-    /// If that is more than there is.
+    /// If the part is shorter.
     pub fn truncate(&mut self, bytes: usize, records: u32) {
         assert!(bytes <= self.len() && records <= self.records, "a part can only be made shorter");
         self.to = self.from + u32::try_from(bytes).expect("below the part's own length");
         self.records = records;
     }
 
-    /// Takes the first `records` records, which are the first `bytes` bytes, as a part of their own. The chunk goes back when
-    /// both parts are dropped.
+    /// Splits off the first `records` records, which are the first `bytes` bytes, as a part of their own. The chunk
+    /// goes back when both parts are dropped.
     ///
     /// # Panics
     ///
-    /// If that is more than there is.
+    /// If the part is shorter.
     #[must_use]
     pub fn take_first(&mut self, bytes: usize, records: u32) -> Self {
         assert!(bytes <= self.len() && records <= self.records, "a part has no more than its own records");
@@ -252,10 +253,11 @@ impl Part {
 
 #[cfg(not(loom))]
 impl AsRef<[u8]> for Part {
-    /// The records: pcapng Enhanced Packet Blocks in native byte order.
+    /// Returns the records: pcapng Enhanced Packet Blocks in native byte order.
     fn as_ref(&self) -> &[u8] {
         let at = self.chunk as usize * self.pool.shape().stride() as usize + self.from as usize;
-        // SAFETY: R3 while this part's hold lasts; `to` was checked against the stride, the chunk is in range (R5).
+        // SAFETY: R3 applies while this part holds the chunk; `to` was checked against the stride, and the chunk is in
+        // range (R5).
         unsafe { self.pool.data.read(at, self.len()) }
     }
 }

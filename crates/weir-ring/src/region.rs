@@ -1,4 +1,4 @@
-//! A mapping, owned.
+//! An owned memory mapping.
 
 use std::ffi::c_void;
 use std::io;
@@ -18,71 +18,71 @@ pub(crate) struct Region {
     length: usize,
 }
 
-// SAFETY: a region is an address range; access to it goes through atomics, or through slices whose exclusivity R2 to R4
-// establish.
+// SAFETY: a region is an address range. It is accessed through atomics, or through slices whose exclusivity R2 to R4
+// guarantee.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Maps `length` bytes of `fd` from `offset`, shared; writable for us only if `writable`.
+    /// Maps `length` bytes of `fd` from `offset`, shared; writable only if `writable`.
     ///
     /// # Errors
     ///
-    /// What `mmap` says.
+    /// The error of `mmap`.
     pub(crate) fn shared(fd: impl AsFd, offset: u64, length: usize, writable: bool) -> io::Result<Self> {
         let protection = if writable { ProtFlags::READ | ProtFlags::WRITE } else { ProtFlags::READ };
-        // SAFETY: a new mapping at an address of the kernel's choice touches nobody else's memory.
+        // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.
         let base = unsafe { mmap(std::ptr::null_mut(), length, protection, MapFlags::SHARED, fd, offset) }?;
         Ok(Self { base: non_null(base), length })
     }
 
-    /// Maps `length` bytes of fresh zeros, taken from the system page by page as they are touched.
+    /// Maps `length` bytes of zeros, which the system allocates page by page when they are touched.
     ///
     /// # Errors
     ///
-    /// What `mmap` says.
+    /// The error of `mmap`.
     pub(crate) fn anonymous(length: usize) -> io::Result<Self> {
         let protection = ProtFlags::READ | ProtFlags::WRITE;
-        // Miri knows no other flag.
+        // Miri supports no other flag.
         let flags = if cfg!(miri) { MapFlags::PRIVATE } else { MapFlags::PRIVATE | MapFlags::NORESERVE };
         // SAFETY: as in `shared`.
         let base = unsafe { mmap_anonymous(std::ptr::null_mut(), length, protection, flags) }?;
-        // Large pages, where the system gives them for the asking: fewer faults and fewer misses in the TLB.
+        // Huge pages, if the system provides them on request: fewer page faults and TLB misses.
         #[cfg(not(miri))]
-        // SAFETY: advice that changes nothing that the memory holds.
+        // SAFETY: this advice does not change the memory's contents.
         let _ = unsafe { madvise(base, length, Advice::LinuxHugepage) };
         Ok(Self { base: non_null(base), length })
     }
 
-    /// The first byte.
+    /// Returns a pointer to the first byte.
     pub(crate) fn base(&self) -> *mut u8 {
         self.base.as_ptr().cast()
     }
 
-    /// Bytes.
+    /// Returns the length in bytes.
     pub(crate) fn len(&self) -> usize {
         self.length
     }
 
-    /// Word `index` of the region, in units of eight bytes.
+    /// Returns the eight-byte word `index` of the region.
     ///
     /// # Panics
     ///
-    /// If it lies outside: indices are ours (R5).
+    /// If it is out of range; indices are our own (R5).
     pub(crate) fn word(&self, index: usize) -> &AtomicU64 {
         assert!(index < self.length / 8, "word {index} of a region of {} bytes", self.length);
-        // SAFETY: inside of the mapping by the check above.
+        // SAFETY: inside the mapping, as checked above.
         let word = unsafe { self.base.as_ptr().cast::<u64>().add(index) };
-        // SAFETY: aligned, since mappings begin on a page; mapped as long as `self`; the kernel accesses such words with
-        // whole aligned loads and stores, so an atomic on this side is all it takes.
+        // SAFETY: aligned, since mappings begin on a page, and mapped as long as `self`. The kernel accesses such words
+        // with aligned 64-bit loads and stores, so an atomic on this side suffices.
         unsafe { AtomicU64::from_ptr(word) }
     }
 }
 
 impl Drop for Region {
     fn drop(&mut self) {
-        // SAFETY: the range is the one that was mapped, and nothing borrowed from `self` is left.
+        // SAFETY: this is the range that was mapped, and no borrow of `self` is left.
         let _ = unsafe { munmap(self.base.as_ptr(), self.length) };
     }
 }

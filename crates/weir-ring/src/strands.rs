@@ -1,19 +1,19 @@
-//! Strands: work that many do side by side, but for what has to be done one after the other.
+//! Strands: parallel work that stays in order where it must.
 //!
-//! Work is laid out in pieces, and each place in a piece belongs to a strand. Places of one strand are done in their order, by
-//! one hand at a time; those of different strands by anybody, side by side. Nobody owns a strand for longer than what was
-//! taken is in hand: whoever has nothing to do takes, of the oldest piece that has some, places of strands that are in nobody's
-//! hands. So hands are idle only where all that waits has to come after what others have, however unlike their speeds.
+//! Work comes in pieces, and each place in a piece belongs to a strand. The places of one strand are done in order, by
+//! one worker at a time; places of different strands are done in parallel, by any workers. A worker owns a strand only
+//! while it does the work it took. An idle worker takes places from the oldest piece that has a free strand. Workers
+//! are therefore idle only if all waiting work depends on work in progress, however different their speeds.
 
 use std::collections::VecDeque;
 use std::sync::PoisonError;
 
 use crate::sync::{Arc, Mutex, MutexGuard};
 
-/// Strands that there are, as many as a `u8` tells apart.
+/// Number of strands: as many as a `u8` can distinguish.
 const STRANDS: usize = 256;
 
-/// Lays work out, and gives it into hands. Clones are the same.
+/// A distributor of work in strands. Clones share their state.
 #[derive(Debug)]
 pub struct Strands<T>(Arc<Mutex<State<T>>>);
 
@@ -25,46 +25,46 @@ impl<T> Clone for Strands<T> {
 
 #[derive(Debug)]
 struct State<T> {
-    /// What waits, the oldest first; each has something that does.
+    /// Pieces with waiting work, the oldest first.
     pieces: VecDeque<Piece<T>>,
-    /// Strands that are in somebody's hands.
+    /// Strands that are in progress.
     in_hand: Set,
-    /// Leases in hand for what was never laid out.
+    /// Leases for work that was never laid out.
     apart: usize,
-    /// By strand: who had it last.
+    /// By strand: the worker that had it last.
     last: Box<[usize; STRANDS]>,
 }
 
-/// Work that is laid out at once.
+/// A unit of work to lay out.
 #[derive(Debug)]
 pub struct Piece<T> {
     what: T,
-    /// `None`: it is not divided.
+    /// `None`: the piece is not divided.
     parts: Option<Parts>,
 }
 
 #[derive(Debug)]
 struct Parts {
-    /// All places, strand by strand, each strand's in their order.
+    /// All places, grouped by strand, in order within each strand.
     places: Box<[u32]>,
-    /// By strand: where its places end there. They begin where those of the strand before end.
+    /// By strand: where its places end in `places`. They begin where those of the previous strand end.
     ends: Box<[u32; STRANDS]>,
-    /// Strands whose places wait.
+    /// Strands with waiting places.
     waiting: Set,
 }
 
-/// What somebody has in hand.
+/// Work taken by a worker.
 #[derive(Debug)]
 pub struct Taken<T> {
     /// The piece.
     pub what: T,
-    /// The places to do, ascending; `None`: all of a piece that is not divided.
+    /// The places to do, ascending; `None`: all of an undivided piece.
     pub places: Option<Vec<u32>>,
-    /// Until this is dropped nobody else is given what has to come after.
+    /// Until this is dropped, no other worker gets work that must come later.
     pub lease: Lease<T>,
 }
 
-/// Says, until dropped, that something is in hand.
+/// A mark that work is in progress, until dropped.
 #[derive(Debug)]
 pub struct Lease<T> {
     strands: Strands<T>,
@@ -73,13 +73,13 @@ pub struct Lease<T> {
 
 #[derive(Clone, Copy, Debug)]
 enum Leased {
-    /// Something that was never laid out.
+    /// Work that was never laid out.
     Apart,
     Strands(Set),
 }
 
 impl<T> Piece<T> {
-    /// A piece with these places, in their order, each with its strand.
+    /// Creates a piece from places, in order, each with its strand.
     pub fn new(what: T, strand_of: &[(u32, u8)]) -> Self {
         let (mut ends, mut waiting) = (Box::new([0; STRANDS]), Set::default());
         for &(_, strand) in strand_of {
@@ -99,7 +99,7 @@ impl<T> Piece<T> {
         Self { what, parts: Some(Parts { places, ends, waiting }) }
     }
 
-    /// One that is done by one hand, after all before it and before all behind it.
+    /// Creates an undivided piece: one worker does it, after all earlier work and before all later work.
     pub fn whole(what: T) -> Self {
         Self { what, parts: None }
     }
@@ -113,14 +113,14 @@ impl Parts {
 }
 
 impl<T> Strands<T> {
-    /// Nothing laid out, nothing in hand.
+    /// Creates a distributor without any work.
     pub fn new() -> Self {
         let (pieces, last) = (VecDeque::new(), Box::new([usize::MAX; STRANDS]));
         Self(Arc::new(Mutex::new(State { pieces, in_hand: Set::NONE, apart: 0, last })))
     }
 
-    /// A lease for something that is not laid out: whatever is laid out later comes after it. Several may be in hand at a time.
-    /// `None`: what was laid out is not all done.
+    /// Returns a lease for work that is not laid out; work laid out later comes after it. Several such leases may exist
+    /// at a time. `None`: some of the work laid out is not done yet.
     pub fn lease(&self) -> Option<Lease<T>> {
         let mut state = self.state();
         state.is_done().then(|| {
@@ -129,25 +129,26 @@ impl<T> Strands<T> {
         })
     }
 
-    /// Lays out what comes after all that was laid out before.
+    /// Lays out a piece, after all earlier ones.
     pub fn lay_out(&self, piece: Piece<T>) {
-        // Nothing to do would wait for good.
+        // An empty piece would wait forever.
         if piece.parts.as_ref().is_none_or(|parts| !parts.places.is_empty()) {
             self.state().pieces.push_back(piece);
         }
     }
 
-    /// Pieces of which something waits.
+    /// Returns the number of pieces with waiting work.
     pub fn waiting(&self) -> usize {
         self.state().pieces.len()
     }
 
-    /// Whether all that was laid out is done.
+    /// Returns whether all work laid out is done.
     pub fn is_done(&self) -> bool {
         self.state().is_done()
     }
 
-    /// Takes back all that waits; of each piece, with how many places wait of it, or `None` for all of one that is not divided.
+    /// Takes back all waiting work. Returns each piece with the number of its waiting places, or `None` if it is
+    /// undivided.
     pub fn clear(&self) -> Vec<(T, Option<usize>)> {
         let pieces = std::mem::take(&mut self.state().pieces);
         let waiting = |parts: Parts| parts.waiting.iter().map(|strand| parts.of(strand).len()).sum();
@@ -155,14 +156,14 @@ impl<T> Strands<T> {
     }
 
     fn state(&self) -> MutexGuard<'_, State<T>> {
-        // Whoever panics has changed nothing yet, or everything.
+        // A thread that panics has changed either nothing or everything.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl<T: Clone> Strands<T> {
-    /// Gives `who` about one of `parts` parts of a piece, rather strands that it had last. `None`: all that waits has to come
-    /// after what is in hand.
+    /// Gives `who` about one of `parts` parts of a piece, preferably strands that it had last. `None`: all waiting work
+    /// must come after work in progress.
     pub fn take(&self, who: usize, parts: usize) -> Option<Taken<T>> {
         let mut state = self.state();
         let (what, places, held) = state.take(who, parts)?;
@@ -194,7 +195,7 @@ impl<T: Clone> State<T> {
         }
         let in_hand = self.in_hand;
         let free = |piece: &Piece<T>| piece.parts.as_ref().map(|parts| parts.waiting.without(in_hand));
-        // The first that has a strand to give has that strand's first places. Nothing is given across one that is whole.
+        // The first piece with a free strand has that strand's first places. No work is given past an undivided piece.
         let at = self.pieces.iter().position(|piece| free(piece).is_none_or(|free| !free.is_empty()))?;
         let piece = &mut self.pieces[at];
         let Some(free) = free(piece) else {
@@ -261,7 +262,7 @@ impl Set {
         self == Self::NONE
     }
 
-    /// Ascending.
+    /// Iterates over the strands in ascending order.
     fn iter(self) -> impl Iterator<Item = usize> {
         (0..).zip(self.0).flat_map(|(word, mut bits)| {
             std::iter::from_fn(move || {
@@ -277,7 +278,7 @@ impl Set {
 mod tests {
     use super::*;
 
-    /// Places 0 to `places`, one strand after the other.
+    /// Makes a piece of places 0 to `places`, spread over the strands.
     fn piece(what: u32, places: u32, strands: u32) -> Piece<u32> {
         let strand = |place: u32| u8::try_from(place * 7 % strands).expect("few strands");
         Piece::new(what, &(0..places).map(|place| (place, strand(place))).collect::<Vec<_>>())
@@ -329,7 +330,7 @@ mod tests {
 
     #[test]
     fn hands_of_unlike_speeds_are_idle_only_at_the_end() {
-        // Time for a place, by hand; when each is done with what it has.
+        // Time per place, by worker; and when each finishes its current work.
         const TIMES: [u64; 3] = [10, 17, 40];
         const PIECES: u32 = 50;
         let strands = Strands::new();

@@ -1,4 +1,4 @@
-//! Atomics and locks of the standard library, or of loom when its model checker runs the code.
+//! Atomics and locks of the standard library, or those of loom when its model checker runs the code.
 
 #[cfg(loom)]
 pub(crate) use loom::sync::{

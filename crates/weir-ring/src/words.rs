@@ -1,5 +1,5 @@
-//! The two kinds of shared memory, in a form that loom can stand in for: control words, which are atomics only, and chunk
-//! data, which are plain bytes under R2 to R4.
+//! The two kinds of shared memory, in a form that loom can model: control words, which are only atomics, and chunk
+//! data, which is plain bytes under R2 to R4.
 
 #[cfg(not(loom))]
 pub(crate) use mapped::{Data, Words};
@@ -38,25 +38,25 @@ mod mapped {
 
         /// # Safety
         ///
-        /// Nobody writes to the range while the slice lives (R3).
+        /// Nothing may write to the range while the slice lives (R3).
         pub(crate) unsafe fn read(&self, at: usize, length: usize) -> &[u8] {
             assert!(at.checked_add(length).is_some_and(|end| end <= self.0.len()), "chunk data out of range");
-            // SAFETY: inside of the mapping by the check above.
+            // SAFETY: inside the mapping, as checked above.
             let first = unsafe { self.0.base().add(at) };
-            // SAFETY: initialised (mapped zeros or written), unchanged by the caller's contract.
+            // SAFETY: initialised (mapped zeros, or written), and unchanged by the caller's contract.
             unsafe { std::slice::from_raw_parts(first, length) }
         }
 
         /// # Safety
         ///
-        /// Nobody else reads or writes the range while the slice lives (R4).
+        /// Nothing else may read or write the range while the slice lives (R4).
         #[expect(
             clippy::mut_from_ref,
             reason = "the region is shared; the caller's contract is the exclusivity"
         )]
         pub(crate) unsafe fn write(&self, at: usize, length: usize) -> &mut [u8] {
             assert!(at.checked_add(length).is_some_and(|end| end <= self.0.len()), "chunk data out of range");
-            // SAFETY: inside of the mapping by the check above.
+            // SAFETY: inside the mapping, as checked above.
             let first = unsafe { self.0.base().add(at) };
             // SAFETY: exclusive by the caller's contract.
             unsafe { std::slice::from_raw_parts_mut(first, length) }
@@ -86,7 +86,7 @@ mod modelled {
         }
     }
 
-    /// One cell a record of [`crate::layout::RECORD_MIN`] bytes: loom reports every access that races.
+    /// One cell per record of [`crate::layout::RECORD_MIN`] bytes. Loom reports every racing access.
     #[derive(Debug)]
     pub(crate) struct Data(Vec<UnsafeCell<u64>>);
 
@@ -98,12 +98,12 @@ mod modelled {
         }
 
         pub(crate) fn store(&self, at: usize, value: u64) {
-            // SAFETY: loom checks the exclusivity (R4); that check is what this is for.
+            // SAFETY: loom checks the exclusivity (R4), which is the purpose of this model.
             self.0[at / Self::CELL].with_mut(|cell| unsafe { *cell = value });
         }
 
         pub(crate) fn load(&self, at: usize) -> u64 {
-            // SAFETY: loom checks that nobody writes (R3).
+            // SAFETY: loom checks that nothing writes (R3).
             self.0[at / Self::CELL].with(|cell| unsafe { *cell })
         }
     }

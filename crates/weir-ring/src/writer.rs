@@ -1,16 +1,16 @@
-//! A writer in this process: what the kernel program of `crates/weir-bpf/src/writer.h` does, in Rust. Sources that get
-//! their packets in user space write with it, and tests let it play the kernel.
+//! A writer in this process: the Rust counterpart of the kernel program in `crates/weir-bpf/src/writer.h`. Sources that
+//! get their packets in user space use it, and tests use it in place of the kernel.
 
 use crate::layout::Commit;
 use crate::pool::{Pool, Ring};
 use crate::sync::{Arc, Ordering};
 
-/// The one writer of a queue.
+/// The only writer of a queue.
 #[derive(Debug)]
 pub struct Writer {
     pool: Arc<Pool>,
     queue: u32,
-    /// Chunks opened, and of those the ones from the warm ring.
+    /// Chunks opened, in total and from the warm ring.
     opened: u64,
     warm: u64,
     open: Option<Open>,
@@ -28,23 +28,24 @@ impl Writer {
         Self { pool, queue, opened: 0, warm: 0, open: None }
     }
 
-    /// The rest of the open chunk, in which one largest record fits for sure; opens the next chunk if none is open.
-    /// `None` if there is no empty one. What is written here is seen by nobody before [`Writer::commit`].
+    /// Returns the rest of the open chunk, which has room for at least one record of the largest size. Opens the next
+    /// chunk if none is open; returns `None` if there is no empty one. Nobody sees what is written here before
+    /// [`Writer::commit`].
     #[cfg(not(loom))]
     pub fn room(&mut self) -> Option<&mut [u8]> {
         self.open()?;
         let open = self.open.as_ref()?;
         let shape = self.pool.shape();
         let at = open.chunk as usize * shape.stride() as usize + open.offset as usize;
-        // SAFETY: R4, and R1 for the `&mut self` that the slice borrows; the chunk is in range by R5.
+        // SAFETY: R4, and R1 because the slice borrows `&mut self`; the chunk is in range by R5.
         Some(unsafe { self.pool.data.write(at, (shape.stride() - open.offset) as usize) })
     }
 
-    /// Shows the reader the first `bytes` of what [`Writer::room`] gave, which are one whole record.
+    /// Publishes the first `bytes` of what [`Writer::room`] returned, which are one whole record.
     ///
     /// # Panics
     ///
-    /// If no chunk is open or it has fewer bytes: the caller has not asked for room.
+    /// If no chunk is open or it has fewer bytes: the caller did not ask for room.
     pub fn commit(&mut self, bytes: u32) {
         let shape = self.pool.shape();
         let open = self.open.as_mut().expect("room was asked for");
@@ -53,7 +54,7 @@ impl Writer {
         assert!(open.offset <= shape.stride(), "a record of {bytes} bytes runs out of its chunk");
         let commit =
             Commit { bytes: open.offset, records: open.records, closed: open.offset >= shape.limit() };
-        // Release, with the load in `Pool::progress`.
+        // Release, paired with the load in `Pool::progress`.
         self.pool.set_progress_commit(open.chunk, commit, Ordering::Release);
         if commit.closed {
             self.open = None;
@@ -74,7 +75,8 @@ impl Writer {
             Commit { bytes: 0, records: 0, closed: false },
             Ordering::Relaxed,
         );
-        // Release, with the load in `Pool::progress`: the commit word is reset before the position says it is valid.
+        // Release, paired with the load in `Pool::progress`: the commit word is reset before the position declares it
+        // valid.
         self.pool.set_progress_position(chunk, self.opened, Ordering::Release);
         self.opened += 1;
         self.warm += from_warm;
@@ -83,7 +85,7 @@ impl Writer {
         Some(chunk)
     }
 
-    /// Where the next record goes, for loom's model of the data.
+    /// Returns where the next record goes, for loom's model of the data.
     #[cfg(loom)]
     pub(crate) fn place(&mut self) -> Option<usize> {
         self.open()?;

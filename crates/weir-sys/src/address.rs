@@ -19,15 +19,15 @@ pub struct Address {
     pub interface: u32,
     /// The address.
     pub ip: IpAddr,
-    /// Bits of it that name the network.
+    /// Length of the network prefix in bits.
     pub prefix: u8,
 }
 
-/// All addresses of this thread's network namespace.
+/// Returns all addresses in this thread's network namespace.
 ///
 /// # Errors
 ///
-/// What the netlink socket says.
+/// The error of the netlink socket.
 pub fn addresses() -> Result<Vec<Address>, CallError> {
     let mut addresses = Vec::new();
     let request = Request::new(RTM_GETADDR, DUMP, &[0; HEADER]);
@@ -38,7 +38,7 @@ pub fn addresses() -> Result<Vec<Address>, CallError> {
 
 fn parse(message: &[u8]) -> Option<Address> {
     let (header, rest) = message.split_at_checked(HEADER)?;
-    // On a link between two ends the local one is the interface's own.
+    // On a point-to-point link, the interface's own address is the local one.
     let value = attribute(rest, IFA_LOCAL).or_else(|| attribute(rest, IFA_ADDRESS))?;
     let ip = match value.len() {
         4 => IpAddr::from(Ipv4Addr::from(<[u8; 4]>::try_from(value).ok()?)),

@@ -1,4 +1,4 @@
-//! The `bpf(2)` calls that libbpf-rs has no safe form of.
+//! The `bpf(2)` calls for which libbpf-rs has no safe wrapper.
 
 pub mod grace;
 pub mod map;
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::CallError;
 
-/// Where in the kernel an XDP program runs.
+/// The place in the kernel where an XDP program runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum XdpHook {
     /// In the driver, before a socket buffer exists (`XDP_FLAGS_DRV_MODE`).
@@ -23,38 +23,38 @@ pub enum XdpHook {
     Generic,
 }
 
-/// An XDP program on an interface. Unless it is pinned it is taken off when this is dropped or the process dies, and it never
-/// replaces another program: the kernel refuses a link where there is one already.
+/// An XDP program attached to an interface. Unless it is pinned, it is detached when this is dropped or the process
+/// dies. It never replaces another program: the kernel refuses a second one.
 #[derive(Debug)]
 pub struct XdpLink(Link);
 
-/// Which packets a tcx program gets.
+/// The packets that a tcx program gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcxHook {
-    /// Those that arrive, before the stack has them.
+    /// Incoming packets, before the stack gets them.
     Ingress,
-    /// Those that are sent, before the queueing discipline has them.
+    /// Outgoing packets, before the queueing discipline gets them.
     Egress,
 }
 
-/// Where among the tcx programs that are there already.
+/// The position among the tcx programs already attached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In front of them.
+    /// Before the others.
     First,
-    /// Behind them: it gets what they leave undecided.
+    /// After the others: it gets packets that they leave undecided.
     Last,
 }
 
-/// A program on an interface, run by tcx (Linux 6.6). It is taken off when this is dropped or the process dies.
+/// A program attached to an interface with tcx (Linux 6.6). It is detached when this is dropped or the process dies.
 #[derive(Debug)]
 pub struct TcxLink(Link);
 
-/// A program's link to where it is attached.
+/// A program's link to its interface.
 #[derive(Debug)]
 struct Link {
     fd: OwnedFd,
-    /// Whether the program stays where it is when this is dropped.
+    /// Whether the program stays attached when this is dropped.
     stays: AtomicBool,
 }
 
@@ -69,7 +69,7 @@ const BPF_F_AFTER: u32 = 1 << 4;
 const XDP_FLAGS_SKB_MODE: u32 = 1 << 1;
 const XDP_FLAGS_DRV_MODE: u32 = 1 << 2;
 
-/// `struct { ... } link_create` of `union bpf_attr` (linux/bpf.h, Linux 5.9), as far as it is needed.
+/// `struct { ... } link_create` of `union bpf_attr` (linux/bpf.h, Linux 5.9), up to the fields needed here.
 #[repr(C)]
 struct LinkCreate {
     prog_fd: u32,
@@ -78,7 +78,7 @@ struct LinkCreate {
     flags: u32,
 }
 
-/// `struct { ... } link_update` of `union bpf_attr`, as far as it is needed.
+/// `struct { ... } link_update` of `union bpf_attr`, up to the fields needed here.
 #[repr(C)]
 struct LinkUpdate {
     link_fd: u32,
@@ -94,11 +94,11 @@ struct LinkDetach {
 }
 
 impl TcxLink {
-    /// Puts `program` on the interface with index `ifindex` of this thread's network namespace.
+    /// Attaches `program` to the interface with index `ifindex` in this thread's network namespace.
     ///
     /// # Errors
     ///
-    /// `EINVAL`: a kernel without tcx. `ENODEV`: no such interface. `ERANGE`: 64 programs are there already.
+    /// `EINVAL`: a kernel without tcx. `ENODEV`: no such interface. `ERANGE`: 64 programs are already attached.
     pub fn attach(
         program: BorrowedFd<'_>,
         ifindex: u32,
@@ -118,23 +118,23 @@ impl TcxLink {
             .map_err(|error| CallError::new(format!("attach tcx program to interface {ifindex}"), error))
     }
 
-    /// Takes the program off. Packets that it has begun with may still be in it: see [`grace`].
+    /// Detaches the program. It may still be processing packets afterwards: see [`grace`].
     ///
     /// # Errors
     ///
-    /// `ENOLINK`: it is off already, the interface being gone.
+    /// `ENOLINK`: it is already detached, because the interface is gone.
     pub fn detach(&self) -> Result<(), CallError> {
         self.0.detach().map_err(|error| CallError::new("detach tcx program", error))
     }
 }
 
 impl XdpLink {
-    /// Puts `program` on the interface with index `ifindex` of this thread's network namespace.
+    /// Attaches `program` to the interface with index `ifindex` in this thread's network namespace.
     ///
     /// # Errors
     ///
-    /// `EBUSY` or `EEXIST`: another program is there. `EOPNOTSUPP`: the driver has no native XDP. `ERANGE` or `EINVAL`:
-    /// the driver cannot with the interface's present MTU or queues.
+    /// `EBUSY` or `EEXIST`: another program is attached. `EOPNOTSUPP`: the driver has no native XDP. `ERANGE` or
+    /// `EINVAL`: the driver does not support it with the interface's current MTU or queues.
     pub fn attach(program: BorrowedFd<'_>, ifindex: u32, hook: XdpHook) -> Result<Self, CallError> {
         let flags = match hook {
             XdpHook::Native => XDP_FLAGS_DRV_MODE,
@@ -145,46 +145,46 @@ impl XdpLink {
             .map_err(|error| CallError::new(format!("attach XDP program to interface {ifindex}"), error))
     }
 
-    /// Puts `program` in place of the one that is there: each packet meets the one or the other.
+    /// Replaces the current program with `program`: each packet meets one or the other.
     ///
     /// # Errors
     ///
-    /// `EINVAL`: it is no XDP program, or not for this interface. What the driver says.
+    /// `EINVAL`: it is not an XDP program, or not for this interface. Also the driver's errors.
     pub fn exchange(&self, program: BorrowedFd<'_>) -> Result<(), CallError> {
         match self.0.update(program) {
-            // It is off: nothing meets it.
+            // It is detached: no packet meets it.
             Err(error) if error.raw_os_error() == Some(libc::ENOLINK) => Ok(()),
             other => other.map_err(|error| CallError::new("replace XDP program", error)),
         }
     }
 
-    /// Takes the program off. Packets that it has begun with may still be in it: see [`grace`].
+    /// Detaches the program. It may still be processing packets afterwards: see [`grace`].
     ///
     /// # Errors
     ///
-    /// `ENOLINK`: it is off already, the interface being gone.
+    /// `ENOLINK`: it is already detached, because the interface is gone.
     pub fn detach(&self) -> Result<(), CallError> {
         self.0.detach().map_err(|error| CallError::new("detach XDP program", error))
     }
 
-    /// Has the program stay on the interface until [`detach`](Self::detach), whatever becomes of this and of the process, under
-    /// the name `path` in a bpffs.
+    /// Pins the link as `path` in a bpffs: the program stays attached until [`detach`](Self::detach), even if this is
+    /// dropped or the process ends.
     ///
     /// # Errors
     ///
-    /// As [`pin::pin`].
+    /// The errors of [`pin::pin`].
     pub fn pin(&self, path: &Path) -> Result<(), CallError> {
         pin::pin(self.0.fd.as_fd(), path)?;
-        // Relaxed: a drop comes after all that was done with it.
+        // Relaxed: the drop follows all other uses.
         self.0.stays.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    /// The one that was pinned as `path`; the program comes off when this is dropped.
+    /// Opens the link that was pinned as `path`. The program is detached when this is dropped.
     ///
     /// # Errors
     ///
-    /// As [`pin::pinned`].
+    /// The errors of [`pin::pinned`].
     pub fn pinned(path: &Path) -> Result<Self, CallError> {
         Ok(Self(Link { fd: pin::pinned(path)?, stays: AtomicBool::new(false) }))
     }
@@ -193,9 +193,9 @@ impl XdpLink {
 impl Link {
     fn create(program: BorrowedFd<'_>, ifindex: u32, attach_type: u32, flags: u32) -> std::io::Result<Self> {
         let attr = LinkCreate { prog_fd: raw(program), target_ifindex: ifindex, attach_type, flags };
-        // SAFETY: `attr` begins as union bpf_attr does for this command; the kernel reads only its size.
+        // SAFETY: `attr` begins like union bpf_attr for this command; the kernel reads no more than its size.
         let fd = unsafe { bpf(BPF_LINK_CREATE, &raw const attr) }?;
-        // SAFETY: a descriptor that the kernel has just made for us.
+        // SAFETY: a descriptor that the kernel has just created for us.
         Ok(Self { fd: unsafe { OwnedFd::from_raw_fd(fd) }, stays: AtomicBool::new(false) })
     }
 
@@ -214,11 +214,11 @@ impl Link {
 }
 
 impl Drop for Link {
-    /// Not by closing the descriptor alone: a child that another thread is just starting has a copy of it until it
-    /// executes its program, and the interface would stay taken for that long.
+    /// Detaches explicitly. Closing the descriptor is not enough: a child that another thread is starting has a copy
+    /// until it executes its program, and the interface would stay occupied for that long.
     fn drop(&mut self) {
         if !*self.stays.get_mut() {
-            // Off already, or gone with the interface.
+            // Already detached, or gone with the interface.
             let _ = self.detach();
         }
     }
@@ -230,7 +230,7 @@ fn raw(fd: BorrowedFd<'_>) -> u32 {
 
 /// # Safety
 ///
-/// `attr` must be laid out as `union bpf_attr` for `command`.
+/// `attr` must have the layout of `union bpf_attr` for `command`.
 unsafe fn bpf<T>(command: libc::c_int, attr: *const T) -> Result<libc::c_int, std::io::Error> {
     // SAFETY: the caller's contract; the size passed is the size of what `attr` points to.
     let result = unsafe { libc::syscall(libc::SYS_bpf, command, attr, size_of::<T>()) };

@@ -1,16 +1,17 @@
-//! Clocks that records are stamped with.
+//! Clocks for the timestamps of records.
 
 use crate::CallError;
 
-/// Seconds by which `CLOCK_TAI` is ahead of `CLOCK_REALTIME`: 37 where a time daemon has told the kernel, else 0.
+/// Returns by how many seconds `CLOCK_TAI` is ahead of `CLOCK_REALTIME`: 37 if a time daemon has told the kernel,
+/// otherwise 0.
 ///
 /// # Errors
 ///
-/// What `adjtimex(2)` says.
+/// The error of `adjtimex(2)`.
 pub fn tai_offset() -> Result<i64, CallError> {
-    // SAFETY: all zeros are a valid `timex`, and mean: read only.
+    // SAFETY: all zeros are a valid `timex`, which requests no change.
     let mut timex: libc::timex = unsafe { std::mem::zeroed() };
-    // SAFETY: `timex` is valid for the call to write to.
+    // SAFETY: `timex` is writable.
     if unsafe { libc::adjtimex(&raw mut timex) } < 0 {
         return Err(CallError::last("adjtimex"));
     }

@@ -1,8 +1,8 @@
 //! Programs as filters of an interface's `clsact` queueing discipline, for kernels without tcx (before Linux 6.6).
 //!
-//! Unlike a link, such a filter does not go with the process that made it. So it is made by another: a guard, forked for
-//! this alone, which takes off what it has put on as soon as we ask, or are gone. What a guard leaves that is killed, too, is
-//! swept by whoever attaches to the interface next.
+//! Unlike a link, such a filter outlives the process that made it. A guard process, forked for this purpose, therefore
+//! makes the filters and removes them when we ask or end. If the guard is killed, too, the next capture that attaches
+//! to the interface removes what it left.
 
 mod guard;
 mod mark;
@@ -29,42 +29,42 @@ const TCA_BPF_FD: u16 = 6;
 const TCA_BPF_NAME: u16 = 7;
 const TCA_BPF_FLAGS: u16 = 8;
 const TCA_BPF_FLAG_ACT_DIRECT: u32 = 1;
-/// Where the discipline is, and what it is called there.
+/// Parent and handle of the discipline.
 const TC_H_CLSACT: u32 = 0xffff_fff1;
 const CLSACT_HANDLE: u32 = 0xffff_0000;
 const TC_H_INGRESS_FILTERS: u32 = 0xffff_fff2;
 const TC_H_EGRESS_FILTERS: u32 = 0xffff_fff3;
 const PARENTS: [u32; 2] = [TC_H_INGRESS_FILTERS, TC_H_EGRESS_FILTERS];
 const ETH_P_ALL: u16 = 3;
-/// Bytes of `struct tcmsg`, and places in it.
+/// Size of `struct tcmsg`, and offsets in it.
 const TCMSG: usize = 20;
 const IFINDEX: usize = 4;
 const HANDLE: usize = 8;
 const PARENT: usize = 12;
 const INFO: usize = 16;
 
-/// How often another's change in between is met before giving up.
+/// Attempts before giving up if others keep changing the filters.
 const ATTEMPTS: u32 = 5;
 
-/// Programs on an interface, as direct-action filters. They are taken off when this is dropped or the process dies, and
-/// so is the discipline, if it was made for them and nobody else has come to use it.
+/// Programs attached to an interface as direct-action filters. They are removed when this is dropped or the process
+/// dies. So is the discipline, if it was created for them and has no other users.
 #[derive(Debug)]
 pub struct Clsact {
     guard: Guard,
     ifindex: u32,
-    /// Behind the guard: whoever is left to take the filters off answers for them.
+    /// Dropped after the guard, so that a process is responsible for the filters as long as they exist.
     _alive: Alive,
 }
 
 impl Clsact {
-    /// Puts `ingress` and `egress` on the interface with index `ifindex` of this thread's network namespace, in front of
-    /// the filters that are there, or where priority 1 is taken, at the first free one. Filters that a capture has left, whose
-    /// guard was killed with it, are taken off before.
+    /// Attaches `ingress` and `egress` to the interface with index `ifindex` in this thread's network namespace. They
+    /// run before the existing filters, or at the first free priority if priority 1 is taken. This first removes
+    /// filters left by a capture whose guard was killed with it.
     ///
     /// # Errors
     ///
-    /// `EPERM`: needs `CAP_NET_ADMIN`. `ENODEV`: no such interface. `EBUSY`: its discipline is the old `ingress`, which has
-    /// no filters for what is sent. `ENOENT`: a kernel without clsact or `cls_bpf`.
+    /// `EPERM`: needs `CAP_NET_ADMIN`. `ENODEV`: no such interface. `EBUSY`: its discipline is the old `ingress`, which
+    /// has no filters for outgoing packets. `ENOENT`: a kernel without clsact or `cls_bpf`.
     pub fn attach(
         ingress: Option<BorrowedFd<'_>>,
         egress: Option<BorrowedFd<'_>>,
@@ -88,18 +88,18 @@ impl Clsact {
             attempt += 1;
             match errno {
                 0 => return Ok(Self { guard, ifindex, _alive: alive }),
-                // Somebody has changed in between what the plan was made for.
+                // The filters have changed since the plan was made.
                 libc::EEXIST | libc::EINVAL if attempt < ATTEMPTS => {}
                 _ => return Err(failed(step.what(), io::Error::from_raw_os_error(errno))),
             }
         }
     }
 
-    /// Takes the filters off. Packets that a program has begun with may still be in it: see [`crate::bpf::grace`].
+    /// Removes the filters. A program may still be processing packets afterwards: see [`crate::bpf::grace`].
     ///
     /// # Errors
     ///
-    /// `ENOLINK`: they are off already, the interface being gone.
+    /// `ENOLINK`: they are already gone, because the interface is gone.
     pub fn detach(&mut self) -> Result<(), CallError> {
         let Some(Outcome { errno, .. }) = self.guard.end() else { return Ok(()) };
         let failed = |errno| {
@@ -114,14 +114,14 @@ impl Clsact {
     }
 }
 
-/// All messages that the guard may have to send, made before it is forked: it cannot allocate.
+/// All messages that the guard may send. They are built before the fork, because the guard cannot allocate.
 #[derive(Debug)]
 struct Plan {
-    /// `None`: the discipline is there.
+    /// `None`: the discipline exists.
     make_discipline: Option<Vec<u8>>,
-    /// `None`: it is somebody else's.
+    /// `None`: the discipline is not ours.
     remove_discipline: Option<Vec<u8>>,
-    /// Asks for the filters of each side.
+    /// Requests to list the filters of each side.
     list: [Vec<u8>; 2],
     sides: Vec<Side>,
 }
@@ -198,8 +198,8 @@ fn list(ifindex: u32, parent: u32) -> Request {
     Request::new(RTM_GETTFILTER, DUMP, &tcmsg(ifindex, 0, parent, 0))
 }
 
-/// Takes off the filters for which nobody answers any more. Whether the discipline was made for one of them: it goes with whoever
-/// comes next.
+/// Removes abandoned filters. Returns whether the discipline was created for one of them: if so, the next
+/// filters take it over and remove it.
 fn sweep(ifindex: u32) -> io::Result<bool> {
     let mut inherited = false;
     for parent in PARENTS {
@@ -208,7 +208,7 @@ fn sweep(ifindex: u32) -> io::Result<bool> {
             let at = |place: usize| message.get(place..).map_or(0, netlink::word);
             let options = netlink::attribute(message.get(TCMSG..).unwrap_or_default(), TCA_OPTIONS);
             let name = netlink::attribute(options.unwrap_or_default(), TCA_BPF_NAME).map(netlink::text);
-            // A kernel without clsact answers with the filters of the root.
+            // A kernel without clsact lists the filters of the root.
             match name.and_then(|name| Mark::of(&name)) {
                 Some(mark) if at(PARENT) == parent && at(HANDLE) == mark.handle() => {
                     left.push((mark, at(INFO)))
@@ -220,7 +220,7 @@ fn sweep(ifindex: u32) -> io::Result<bool> {
             let filter = tcmsg(ifindex, mark.handle(), parent, info);
             let remove = Request::new(RTM_DELTFILTER, 0, &filter).attribute(TCA_KIND, b"bpf\0");
             match netlink::ask(netlink::ROUTE, &remove, RTM_NEWTFILTER, |_| {}) {
-                // Another has swept it in the same moment.
+                // Another process removed it at the same time.
                 Err(error) if error.raw_os_error() == Some(libc::ENOENT) => {}
                 swept => swept?,
             }
@@ -230,7 +230,7 @@ fn sweep(ifindex: u32) -> io::Result<bool> {
     Ok(inherited)
 }
 
-/// What kind of discipline is where clsact would be.
+/// Returns the kind of discipline in the place of clsact.
 fn discipline_of(ifindex: u32) -> io::Result<Option<String>> {
     let mut kind = None;
     let request = Request::new(RTM_GETQDISC, DUMP, &tcmsg(ifindex, 0, 0, 0));
@@ -243,7 +243,7 @@ fn discipline_of(ifindex: u32) -> io::Result<Option<String>> {
     Ok(kind)
 }
 
-/// Priorities that filters have; the lower, the earlier.
+/// Returns the priorities of the filters; lower ones run first.
 fn priorities(list: &Request) -> io::Result<Vec<u16>> {
     let mut priorities = Vec::new();
     netlink::ask(netlink::ROUTE, list, RTM_NEWTFILTER, |message| {
@@ -253,9 +253,9 @@ fn priorities(list: &Request) -> io::Result<Vec<u16>> {
     Ok(priorities)
 }
 
-/// In front of all of them; where priority 1 is taken, the first free one behind.
+/// Returns a priority before all others, or the first free one if priority 1 is taken.
 fn free_priority(taken: &[u16]) -> u16 {
-    /// What the kernel gives to the first filter that asks for none.
+    /// The kernel's choice for the first filter without a priority.
     const USUAL: u16 = 0xc000;
     match taken.iter().min() {
         None => USUAL,

@@ -2,16 +2,16 @@
 
 use crate::CallError;
 
-/// Processors that are there, of those that may be.
+/// The present processors, out of all possible ones.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Processors {
-    /// Their numbers, which grow.
+    /// Numbers of the present processors, ascending.
     present: Vec<u32>,
     possible: u32,
 }
 
 impl Processors {
-    /// Those that are online now. A hypervisor may announce many times as many, which never come.
+    /// Returns the processors that are online now. A hypervisor may announce many more that never come up.
     ///
     /// # Errors
     ///
@@ -20,11 +20,11 @@ impl Processors {
         Ok(Self { present: numbers(&read("online")?), possible: possible()? })
     }
 
-    /// These of so many that may be there.
+    /// Creates a set of `present` processors out of `possible` ones.
     ///
     /// # Panics
     ///
-    /// If their numbers do not grow, or are not below `possible`.
+    /// If the numbers are not ascending, or not below `possible`.
     pub fn of(present: &[u32], possible: u32) -> Self {
         assert!(
             present.is_sorted_by(|one, next| one < next)
@@ -33,23 +33,23 @@ impl Processors {
         Self { present: present.to_vec(), possible }
     }
 
-    /// How many are there.
+    /// Returns the number of present processors.
     pub fn count(&self) -> u32 {
         u32::try_from(self.present.len()).expect("their numbers have 32 bits")
     }
 
-    /// Numbers are below this.
+    /// Returns the number of possible processors; all processor numbers are below it.
     pub fn possible(&self) -> u32 {
         self.possible
     }
 
-    /// How many stand before `processor`, if it is there.
+    /// Returns the position of `processor` among the present ones, if it is one of them.
     pub fn place(&self, processor: u32) -> Option<u32> {
         self.present.binary_search(&processor).ok().and_then(|place| u32::try_from(place).ok())
     }
 }
 
-/// Processors that may ever be there, which is what per-CPU state must be made for.
+/// Returns the number of possible processors, for which per-CPU state must be allocated.
 ///
 /// # Errors
 ///
@@ -63,7 +63,7 @@ fn read(which: &str) -> Result<String, CallError> {
     std::fs::read_to_string(&path).map_err(|error| CallError::new(format!("read {path}"), error))
 }
 
-/// The numbers of a list such as `0-3,8-11`.
+/// Parses a list of numbers such as `0-3,8-11`.
 fn numbers(list: &str) -> Vec<u32> {
     let range = |range: &str| {
         let (first, last) = range.split_once('-').unwrap_or((range, range));

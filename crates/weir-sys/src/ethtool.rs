@@ -1,4 +1,4 @@
-//! What a driver tells of itself through `SIOCETHTOOL` (linux/ethtool.h), and what it can be told.
+//! Driver information and settings, through `SIOCETHTOOL` (linux/ethtool.h).
 
 mod features;
 mod rss;
@@ -25,7 +25,7 @@ const ETH_FLAG_RXVLAN: u32 = 1 << 8;
 /// `NETIF_F_HW_VLAN_STAG_RX` by name (net/ethtool/common.c); there is no flag for it.
 const SERVICE_TAGS: &str = "rx-vlan-stag-hw-parse";
 
-/// Asks drivers; holds the socket that the calls need.
+/// A handle to query drivers. It holds the socket that the calls need.
 #[derive(Debug)]
 pub struct Ethtool {
     socket: OwnedFd,
@@ -59,19 +59,19 @@ struct Settings {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Channels {
     cmd: u32,
-    /// Most that can be had, for receiving alone.
+    /// Maximum of receive-only queues.
     pub max_rx: u32,
-    /// Most that can be had, for sending alone.
+    /// Maximum of transmit-only queues.
     pub max_tx: u32,
     max_other: u32,
-    /// Most that can be had, each for both.
+    /// Maximum of combined queues.
     pub max_combined: u32,
-    /// In use, for receiving alone.
+    /// Receive-only queues in use.
     pub rx: u32,
-    /// In use, for sending alone.
+    /// Transmit-only queues in use.
     pub tx: u32,
     other: u32,
-    /// In use, each for both.
+    /// Combined queues in use.
     pub combined: u32,
 }
 
@@ -80,21 +80,21 @@ pub struct Channels {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rings {
     cmd: u32,
-    /// Most that can be had for receiving.
+    /// Maximum for receiving.
     pub max_rx: u32,
     max_mini: u32,
     max_jumbo: u32,
-    /// Most that can be had for sending.
+    /// Maximum for sending.
     pub max_tx: u32,
-    /// For receiving.
+    /// Current size for receiving.
     pub rx: u32,
     mini: u32,
     jumbo: u32,
-    /// For sending.
+    /// Current size for sending.
     pub tx: u32,
 }
 
-/// `struct ethtool_pauseparam`: flow control by pause frames.
+/// `struct ethtool_pauseparam`: flow control with pause frames.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 struct PauseParameters {
@@ -104,12 +104,12 @@ struct PauseParameters {
     tx: u32,
 }
 
-/// Flow control by pause frames.
+/// Flow control with pause frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pause {
-    /// The device stops sending when its neighbour asks.
+    /// The device stops sending when its neighbour asks it to.
     pub obeys: bool,
-    /// The device asks its neighbour to stop when it has no room.
+    /// The device asks its neighbour to stop when it runs out of room.
     pub asks: bool,
 }
 
@@ -126,47 +126,47 @@ struct StampInfo {
     rx_reserved: [u32; 3],
 }
 
-/// What a device can stamp.
+/// The timestamping abilities of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamping {
-    /// The card stamps what it receives.
+    /// The card timestamps received packets.
     pub hardware_rx: bool,
-    /// The card stamps what it sends.
+    /// The card timestamps sent packets.
     pub hardware_tx: bool,
-    /// The card can stamp every packet that it receives, not only those of time protocols.
+    /// The card can timestamp every received packet, not only those of time protocols.
     pub all_packets: bool,
     /// Number of the card's clock: `/dev/ptpN`.
     pub clock: Option<u32>,
 }
 
-/// Speed and duplex of a link, as far as the driver tells.
+/// Speed and duplex of a link, if reported by the driver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkSettings {
     /// Bits per second.
     pub speed: Option<u64>,
-    /// Both directions at once.
+    /// Both directions work at once.
     pub full_duplex: Option<bool>,
 }
 
-/// VLAN tags that a device takes out of received frames, and tells beside them.
+/// The kinds of VLAN tags that a device strips from received frames and reports separately.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stripping {
-    /// Those of 802.1Q.
+    /// 802.1Q tags.
     pub customer: bool,
-    /// Those of 802.1ad.
+    /// 802.1ad tags.
     pub service: bool,
 }
 
-/// A driver's account of itself. What it does not tell is empty.
+/// A driver's information about itself and its device. Fields that it does not report are empty.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Driver {
-    /// Name.
+    /// Name of the driver.
     pub name: String,
-    /// Its version, or the kernel's.
+    /// Version of the driver or the kernel.
     pub version: String,
     /// Version of the card's firmware.
     pub firmware: String,
-    /// Address on its bus.
+    /// Bus address of the device.
     pub bus: String,
 }
 
@@ -199,42 +199,42 @@ impl Ethtool {
     ///
     /// # Errors
     ///
-    /// What `socket(2)` says.
+    /// The error of `socket(2)`.
     pub fn new() -> Result<Self, CallError> {
-        // Any socket will do; through this one nothing can be sent to the internet.
+        // Any socket will do; this kind cannot send anything to the internet.
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)
             .map_err(|error| CallError::new("open socket for ethtool", error))?;
         Ok(Self { socket })
     }
 
-    /// Receive queues in use, if the driver tells.
+    /// Returns the number of receive queues in use, if reported by the driver.
     pub fn rx_queues(&self, name: &str) -> Option<u32> {
         let channels = self.channels(name)?;
         Some(channels.rx + channels.combined).filter(|&queues| queues > 0)
     }
 
-    /// Queues in use and at most, if the driver tells.
+    /// Returns the numbers of queues, current and maximum, if reported by the driver.
     pub fn channels(&self, name: &str) -> Option<Channels> {
         let mut channels = Channels { cmd: ETHTOOL_GCHANNELS, ..Default::default() };
         self.ask(name, &mut channels)?;
         Some(channels)
     }
 
-    /// Sizes of rings, if the driver tells.
+    /// Returns the ring sizes, if reported by the driver.
     pub fn rings(&self, name: &str) -> Option<Rings> {
         let mut rings = Rings { cmd: ETHTOOL_GRINGPARAM, ..Default::default() };
         self.ask(name, &mut rings)?;
         Some(rings)
     }
 
-    /// Flow control, if the driver tells.
+    /// Returns the flow control settings, if reported by the driver.
     pub fn pause(&self, name: &str) -> Option<Pause> {
         let mut pause = PauseParameters { cmd: ETHTOOL_GPAUSEPARAM, ..Default::default() };
         self.ask(name, &mut pause)?;
         Some(Pause { obeys: pause.rx != 0, asks: pause.tx != 0 })
     }
 
-    /// Time stamping, if the kernel tells.
+    /// Returns the timestamping abilities, if reported by the kernel.
     pub fn stamping(&self, name: &str) -> Option<Stamping> {
         const SOF_TX_HARDWARE: u32 = 1 << 0;
         const SOF_RX_HARDWARE: u32 = 1 << 2;
@@ -249,12 +249,12 @@ impl Ethtool {
         })
     }
 
-    /// Speed in bits per second, if there is a link and the driver tells.
+    /// Returns the speed in bits per second, if there is a link and the driver reports it.
     pub fn speed(&self, name: &str) -> Option<u64> {
         self.settings(name).speed
     }
 
-    /// Speed and duplex.
+    /// Returns speed and duplex.
     pub fn settings(&self, name: &str) -> LinkSettings {
         const UNKNOWN: u32 = u32::MAX;
         let mut settings = Settings { cmd: ETHTOOL_GSET, ..Default::default() };
@@ -274,7 +274,7 @@ impl Ethtool {
         }
     }
 
-    /// Which VLAN tags the device takes out of received frames.
+    /// Returns the kinds of VLAN tags that the device strips from received frames.
     pub fn stripping(&self, name: &str) -> Stripping {
         let mut value = Value { cmd: ETHTOOL_GFLAGS, ..Default::default() };
         Stripping {
@@ -283,7 +283,8 @@ impl Ethtool {
         }
     }
 
-    /// Which VLAN tags the device itself puts into sent frames, until when they are beside them; `None`: it does not tell.
+    /// Returns the kinds of VLAN tags that the device inserts into sent frames; until then, they are beside the frames.
+    /// `None`: not reported.
     pub fn inserting(&self, name: &str) -> Option<Stripping> {
         let features = self.features(name);
         let on = |wanted: &str| features.iter().any(|feature| feature.on && feature.name == wanted);
@@ -291,12 +292,12 @@ impl Ethtool {
             .then(|| Stripping { customer: on("tx-vlan-hw-insert"), service: on("tx-vlan-stag-hw-insert") })
     }
 
-    /// The driver's name.
+    /// Returns the driver's name.
     pub fn driver(&self, name: &str) -> Option<String> {
         self.driver_info(name).map(|driver| driver.name)
     }
 
-    /// The driver's account of itself.
+    /// Returns the driver's information about itself and its device.
     pub fn driver_info(&self, name: &str) -> Option<Driver> {
         let mut info = DriverInfo {
             cmd: ETHTOOL_GDRVINFO,
@@ -315,26 +316,26 @@ impl Ethtool {
         Some(Driver { name, version, firmware, bus })
     }
 
-    /// Runs one request; `request` is one of the structures above. `None` where the driver has no answer.
+    /// Runs one request; `request` is one of the structures above. Returns `None` if the driver has no answer.
     fn ask<T>(&self, name: &str, request: &mut T) -> Option<()> {
-        // SAFETY: the command in the structure's first field has the kernel write that structure and no more.
+        // SAFETY: the command in the structure's first field makes the kernel write only that structure.
         unsafe { self.ask_at(name, std::ptr::from_mut(request).cast()) }
     }
 
     /// # Safety
     ///
-    /// `request` points to as many bytes as the command in its first word, with the sizes that follow, has the kernel
-    /// read and write.
+    /// `request` must point to as many bytes as the kernel reads and writes for the command in its first word and the
+    /// sizes that follow.
     unsafe fn ask_at(&self, name: &str, request: *mut libc::c_char) -> Option<()> {
         // SAFETY: the caller's contract.
         unsafe { self.call(name, request) }.ok().map(drop)
     }
 
-    /// The same, with the kernel's answer, which is negative for no error.
+    /// Like [`ask_at`](Self::ask_at), but returns the kernel's answer, which is never negative.
     ///
     /// # Safety
     ///
-    /// That of [`ask_at`](Self::ask_at).
+    /// See [`ask_at`](Self::ask_at).
     unsafe fn call(&self, name: &str, request: *mut libc::c_char) -> io::Result<i32> {
         // SAFETY: all zeros are a valid `ifreq`.
         let mut ifreq: libc::ifreq = unsafe { std::mem::zeroed() };

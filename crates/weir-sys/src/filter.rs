@@ -1,4 +1,4 @@
-//! Filters of the `clsact` and `ingress` queueing disciplines (rtnetlink(7), tc(8)): who else looks at packets there.
+//! Filters of the `clsact` and `ingress` queueing disciplines (rtnetlink(7), tc(8)): other users of the packets there.
 
 use crate::CallError;
 use crate::netlink::{DUMP, ROUTE, Request, ask, attribute, attributes, text, word};
@@ -15,12 +15,12 @@ const TCA_BPF_ID: u16 = 11;
 const INGRESS: u32 = 0xffff_fff2;
 const EGRESS: u32 = 0xffff_fff3;
 
-/// Which packets pass a hook.
+/// The direction of packets at a hook.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// What the interface receives.
+    /// Packets that the interface receives.
     Ingress,
-    /// What the host sends through it.
+    /// Packets that the host sends through it.
     Egress,
 }
 
@@ -29,19 +29,20 @@ pub enum Side {
 pub struct Filter {
     /// `bpf`, `flower`, `matchall`, ... .
     pub kind: String,
-    /// Lower is asked first.
+    /// Priority; lower ones run first.
     pub priority: u16,
-    /// Name, of a `bpf` filter.
+    /// Name of a `bpf` filter.
     pub name: Option<String>,
-    /// Id of its program, of a `bpf` filter.
+    /// Program ID of a `bpf` filter.
     pub program: Option<u32>,
 }
 
-/// The filters on one side of the interface with index `interface`, in their order.
+/// Returns the filters on one side of the interface with index `interface`, in order. An interface without such a
+/// queueing discipline has none.
 ///
 /// # Errors
 ///
-/// What the netlink socket says; an interface without such a queueing discipline has no filters.
+/// The error of the netlink socket.
 pub fn filters(interface: u32, side: Side) -> Result<Vec<Filter>, CallError> {
     let mut header = [0; HEADER];
     header[4..8].copy_from_slice(&interface.to_ne_bytes());
@@ -58,11 +59,11 @@ pub fn filters(interface: u32, side: Side) -> Result<Vec<Filter>, CallError> {
     Ok(filters)
 }
 
-/// `None` for what is no filter but the chain or the protocol that filters are in.
+/// Parses a filter; `None` for an entry that is only a filter's chain or protocol.
 fn parse(message: &[u8], parent: u32) -> Option<Filter> {
     let (header, rest) = message.split_at_checked(HEADER)?;
     let (handle, its_parent, info) = (word(&header[8..]), word(&header[12..]), word(&header[16..]));
-    // A kernel without clsact answers with the filters of the root.
+    // A kernel without clsact lists the filters of the root.
     if handle == 0 || its_parent != parent {
         return None;
     }

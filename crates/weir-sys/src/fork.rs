@@ -1,4 +1,4 @@
-//! A process beside this one, with the same program: what it does needs rights that this one gives up.
+//! A second process of the same program, for work that needs privileges this process gives up.
 
 use std::ffi::CStr;
 use std::fs;
@@ -13,42 +13,43 @@ use rustix::process::{Resource, Rlimit, setrlimit};
 
 use crate::thread;
 
-/// A forked process and a socket to it. It is to end when the other end is closed, with
-/// us, however we end; dropping this closes it and waits for that.
+/// A forked process and a socket to it. The process must end when our end is closed, which happens however we end.
+/// Dropping this closes the socket and waits for the process.
 #[derive(Debug)]
 pub struct Forked {
     socket: Option<OwnedFd>,
     pid: libc::pid_t,
 }
 
-/// Forks a process called `name` that does `work` with its end of a socket (`SOCK_SEQPACKET`: messages, in order). It has what is open and would stay open over an
-/// `execve`, nothing else, and no signal but `SIGKILL` ends it: it is to outlive, by a moment, who is told to end.
+/// Forks a process called `name` that does `work` with its end of a socket (`SOCK_SEQPACKET`: messages, in order). It
+/// keeps only descriptors that would survive an `execve`. No signal except `SIGKILL` ends it, so that it can
+/// briefly outlive its parent when both are told to end.
 ///
 /// # Errors
 ///
-/// No resources; or this process has other threads already, of which a fork would leave locks in any state.
+/// No resources, or this process already has other threads, whose locks a fork would leave in an unknown state.
 pub fn fork(name: &CStr, work: impl FnOnce(OwnedFd)) -> io::Result<Forked> {
     fork_with(SocketType::SEQPACKET, name, work)
 }
 
-/// The same with another kind of socket, for messages of any length.
+/// Like [`fork`], with another kind of socket, for messages of any length.
 ///
 /// # Errors
 ///
-/// As [`fork`].
+/// The errors of [`fork`].
 pub fn fork_with(kind: SocketType, name: &CStr, work: impl FnOnce(OwnedFd)) -> io::Result<Forked> {
     has_one_thread()?;
     let (ours, theirs) = socketpair(AddressFamily::UNIX, kind, SocketFlags::CLOEXEC, None)?;
-    // Before there is a child: one that kept our end as well would never see it closed.
+    // Must precede the fork: a child that kept our end as well would never see it closed.
     let open = open_descriptors()?;
     let before = thread::mask_all()?;
-    // SAFETY: there is one thread, so the child is a copy in which no lock is held by somebody who is not there.
+    // SAFETY: there is one thread, so in the child no lock is held by a thread that does not exist there.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         let _ = rustix::thread::set_name(name);
         close_what_an_exec_would(&open, theirs.as_fd());
         let done = catch_unwind(AssertUnwindSafe(|| work(theirs)));
-        // SAFETY: ends the process without running anything that was prepared for the end of its parent.
+        // SAFETY: ends the process without running its parent's exit handlers.
         unsafe { libc::_exit(i32::from(done.is_err())) }
     }
     let forked = if pid < 0 { Err(io::Error::last_os_error()) } else { Ok(pid) };
@@ -63,21 +64,21 @@ fn has_one_thread() -> io::Result<()> {
     }
 }
 
-/// What a process may use up.
+/// The resources that a process may use.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Bytes of addresses.
+    /// Bytes of address space.
     pub memory: u64,
     /// Seconds of processor time.
     pub seconds: u64,
 }
 
-/// Forks a process that does `work` with its end of a socket (`SOCK_STREAM`) and all that is open here. The kernel ends it where it
-/// goes beyond `limits`; dropping our end waits until it has ended.
+/// Forks a process that does `work` with its end of a socket (`SOCK_STREAM`) and all descriptors open here. The kernel
+/// ends it if it exceeds `limits`. Dropping our end waits until it has ended.
 ///
 /// # Errors
 ///
-/// As [`fork`].
+/// The errors of [`fork`].
 pub fn apart(limits: Limits, work: impl FnOnce(OwnedFd)) -> io::Result<Forked> {
     has_one_thread()?;
     let (ours, theirs) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
@@ -93,7 +94,7 @@ pub fn apart(limits: Limits, work: impl FnOnce(OwnedFd)) -> io::Result<Forked> {
 }
 
 impl Limits {
-    /// For the calling process.
+    /// Sets the limits for the calling process.
     fn set(self) -> io::Result<()> {
         for (resource, most) in
             [(Resource::As, self.memory), (Resource::Cpu, self.seconds), (Resource::Core, 0)]
@@ -104,18 +105,18 @@ impl Limits {
     }
 }
 
-/// Waits until a child has ended.
+/// Waits for a child to end.
 fn wait_for(pid: libc::pid_t) {
     let mut status = 0;
-    // SAFETY: `status` is valid for the call to write to; the process is our child, or the call fails.
+    // SAFETY: `status` is writable; the process is our child, or the call fails.
     while unsafe { libc::waitpid(pid, &raw mut status, 0) } < 0
         && io::Error::last_os_error().kind() == io::ErrorKind::Interrupted
     {}
 }
 
-/// Ends this process, a [forked](fork) one, `grace` after the other end of its socket was closed, whatever it waits for
-/// then: a file system may take its time. The other side may have become somebody who can send it no signal. To be called
-/// before it does anything that may take long.
+/// Ends this [forked](fork) process `grace` after the other end of its socket is closed, even if it is waiting, for
+/// instance for a slow file system. The other side may have changed its user, and may not send it signals. Call this
+/// before anything that may take long.
 ///
 /// # Errors
 ///
@@ -123,23 +124,23 @@ fn wait_for(pid: libc::pid_t) {
 pub fn end_with(socket: impl AsFd, grace: Duration) -> io::Result<()> {
     let socket = socket.as_fd().try_clone_to_owned()?;
     thread::spawn_bare("weir-end", move || {
-        // No event is asked for: that the other end is closed is told all the same.
+        // No event is requested: poll reports a closed other end in any case.
         while !poll(&mut [PollFd::new(&socket, PollFlags::empty())], None).is_ok_and(|ready| ready > 0) {}
         std::thread::sleep(grace);
-        // SAFETY: ends the process without running anything that was prepared for the end of its parent.
+        // SAFETY: ends the process without running its parent's exit handlers.
         unsafe { libc::_exit(1) }
     })?;
     Ok(())
 }
 
 impl Forked {
-    /// Our end.
+    /// Returns our end of the socket.
     #[expect(clippy::missing_panics_doc, reason = "the socket is there until it is dropped")]
     pub fn socket(&self) -> BorrowedFd<'_> {
         self.socket.as_ref().expect("it is there until it is dropped").as_fd()
     }
 
-    /// Its number.
+    /// Returns the process ID.
     pub fn id(&self) -> u32 {
         self.pid.unsigned_abs()
     }
@@ -157,13 +158,14 @@ fn open_descriptors() -> io::Result<Vec<RawFd>> {
     Ok(entries.iter().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect())
 }
 
-/// Sockets, programs, maps: those of a capture go with the capture.
+/// Closes descriptors that an `execve` would close: sockets, programs and maps of a capture must go away with the
+/// capture.
 fn close_what_an_exec_would(open: &[RawFd], keep: BorrowedFd<'_>) {
     for &number in open {
-        // SAFETY: asks for a number's flags; what is not open is an error.
+        // SAFETY: only reads a descriptor's flags; if it is not open, the call fails.
         let flags = unsafe { libc::fcntl(number, libc::F_GETFD) };
         if number != keep.as_raw_fd() && flags >= 0 && flags & libc::FD_CLOEXEC != 0 {
-            // SAFETY: whoever owns it is a frame of our parent's, to which this process never comes back.
+            // SAFETY: its owner is a stack frame of our parent, to which this process never returns.
             unsafe { libc::close(number) };
         }
     }
@@ -179,7 +181,7 @@ mod tests {
 
     #[test]
     fn who_goes_beyond_the_limits_is_ended() {
-        // In a process with one thread, unlike that of a test.
+        // Needs a process with one thread, unlike the test's own.
         let told = in_a_process_of_its_own(|| {
             let limits = Limits { memory: 1 << 30, seconds: 1 };
             let said = |work: fn(&mut File)| {
@@ -204,11 +206,11 @@ mod tests {
         assert_eq!(told, "well, , not");
     }
 
-    /// What `work` has to say.
+    /// Runs `work` in a new process, and returns its result.
     fn in_a_process_of_its_own(work: impl FnOnce() -> String) -> String {
         let (mut ours, theirs) = UnixStream::pair().expect("a pair");
-        // SAFETY: the child allocates, which is sound with the C library's allocator (fork(3) holds its locks), and ends without
-        // running anything else of ours.
+        // SAFETY: the child allocates, which is sound with the C library's allocator (fork(3) holds its locks), and
+        // ends without running any other code of ours.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
             let said = catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| "a panic".to_owned());

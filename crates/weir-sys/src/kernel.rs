@@ -1,13 +1,14 @@
-//! Which kernel this is.
+//! The kernel's version.
 
 use rustix::system::uname;
 
-/// Its release, as `uname -r` has it.
+/// Returns the kernel's release, as in `uname -r`.
 pub fn release() -> String {
     uname().release().to_string_lossy().into_owned()
 }
 
-/// Its version and patch level: `(6, 12)`. Only for tests and for what it cannot be asked: distributions add features.
+/// Returns the kernel's version and patch level: `(6, 12)`. Only for tests, and for features that cannot be probed:
+/// distributions backport features.
 pub fn version() -> (u32, u32) {
     parse(&release())
 }

@@ -1,4 +1,4 @@
-//! Landlock (Linux 5.13): a thread, and those that it starts later, use no files but those it names.
+//! Landlock (Linux 5.13): restricts a thread, and threads that it starts later, to the files it names.
 
 use std::error::Error;
 use std::io;
@@ -11,39 +11,38 @@ use landlock::{
 
 use crate::CallError;
 
-/// Files and directories that may be used; a directory stands for what is in it, at any depth. Those that are not there
-/// are passed over.
+/// Files and directories that may be used. A directory includes its contents at any depth. Missing ones are skipped.
 #[derive(Clone, Debug, Default)]
 pub struct Files {
-    /// To read.
+    /// Files to read.
     pub read: Vec<PathBuf>,
-    /// To read, write, make, rename and remove files.
+    /// Files to read, write, create, rename and remove.
     pub written: Vec<PathBuf>,
-    /// Directories, to remove files from.
+    /// Directories to remove files from.
     pub removed: Vec<PathBuf>,
 }
 
-/// How much of it the kernel enforces.
+/// How much of the restrictions the kernel enforces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Enforced {
     /// Everything.
     Fully,
-    /// What this kernel's landlock knows: not all of truncation (Linux 6.2), TCP (6.7), device ioctls (6.10), and signals
-    /// and abstract sockets (6.12).
+    /// What this kernel's Landlock supports: not all of truncation (Linux 6.2), TCP (6.7), device ioctls (6.10), and
+    /// signals and abstract sockets (6.12).
     Partly,
-    /// Nothing: a kernel without landlock, or with landlock switched off (`lsm=` on its command line).
+    /// Nothing: a kernel without Landlock, or with Landlock disabled (`lsm=` on its command line).
     Not,
 }
 
-/// The newest that is asked for: Linux 6.12.
+/// The newest version to request: Linux 6.12.
 const NEWEST: ABI = ABI::V6;
 
-/// From here on, and for good, the calling thread opens none but these files, executes none, makes and accepts no TCP
-/// address of its own, and sends no signal to another program. What is open stays usable.
+/// Restricts the calling thread for good: it can open only these files, execute none, bind no TCP address and make no
+/// TCP connection, and send no signals to other programs. Open files stay usable.
 ///
 /// # Errors
 ///
-/// The kernel has landlock, and refuses.
+/// The kernel has Landlock, but refuses.
 pub fn restrict(files: &Files) -> Result<Enforced, CallError> {
     enforce(files).map_err(|error| CallError::new("restrict access with Landlock", io::Error::other(error)))
 }
@@ -56,9 +55,9 @@ fn enforce(files: &Files) -> Result<Enforced, Box<dyn Error + Send + Sync>> {
     let written = files.written.iter().map(|path| (path, READ | WRITE));
     for (path, access) in read.chain(written) {
         let Ok(fd) = PathFd::new(path) else { continue };
-        // The other rights are those of a directory.
+        // The other rights apply only to directories.
         let access = if path.is_dir() { access } else { access & AccessFs::from_file(NEWEST) };
-        // A pipe without a name (`/dev/stdout`, `<(...)` in a shell) cannot be named in a rule, and needs none.
+        // An anonymous pipe (`/dev/stdout`, `<(...)` in a shell) cannot be in a rule, and needs none.
         let tried = new_ruleset()?.add_rule(PathBeneath::new(&fd, access));
         if tried.is_ok() {
             rules = rules.add_rule(PathBeneath::new(fd, access))?;
@@ -67,10 +66,10 @@ fn enforce(files: &Files) -> Result<Enforced, Box<dyn Error + Send + Sync>> {
     for path in &files.removed {
         match PathFd::new(path) {
             Ok(fd) => rules = rules.add_rule(PathBeneath::new(fd, AccessFs::RemoveFile))?,
-            // From where nobody gets to nothing is removed, rule or not.
+            // In an inaccessible directory, nothing can be removed, with or without a rule.
             Err(PathFdError::OpenCall { source, .. })
                 if matches!(source.kind(), io::ErrorKind::NotFound | io::ErrorKind::PermissionDenied) => {}
-            // What is to go would stay.
+            // Files to be removed would stay.
             Err(error) => return Err(error.into()),
         }
     }
@@ -81,7 +80,7 @@ fn enforce(files: &Files) -> Result<Enforced, Box<dyn Error + Send + Sync>> {
     })
 }
 
-/// Everything that landlock can restrict, and no exception yet.
+/// Creates a ruleset that restricts everything Landlock can, without exceptions.
 fn new_ruleset() -> Result<RulesetCreated, RulesetError> {
     Ruleset::default()
         .handle_access(AccessFs::from_all(NEWEST))?

@@ -1,6 +1,6 @@
-//! The kernel's structures and calls that weir needs, without policy.
+//! The kernel structures and calls that weir needs, without policy.
 //!
-//! Everything here is a thin, safe face of one kernel interface. What to do with an answer is decided in crate `weir`.
+//! Each item is a thin, safe wrapper of one kernel interface. Crate `weir` decides what to do with the results.
 
 pub mod address;
 pub mod bpf;

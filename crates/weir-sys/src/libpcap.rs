@@ -1,5 +1,5 @@
-//! The system's libpcap, loaded at run time: what its compiler makes of an expression, and what its interpreter answers.
-//! For tests, benches and comparisons; nothing that captures needs it.
+//! The system's libpcap, loaded at run time: its filter compiler and interpreter. For tests, benchmarks and
+//! comparisons; capturing does not need it.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
 use std::ptr;
@@ -7,11 +7,11 @@ use std::sync::{Mutex, PoisonError};
 
 use libloading::Library;
 
-/// An instruction of classic BPF: `code`, `jt`, `jf` and `k` of `struct bpf_insn` (pcap/bpf.h), which is laid out as
+/// A classic BPF instruction: `code`, `jt`, `jf` and `k` of `struct bpf_insn` (pcap/bpf.h), which has the layout of
 /// `struct sock_filter` (linux/filter.h).
 pub type Instruction = (u16, u8, u8, u32);
 
-/// `struct pcap_t`, of which nothing is known here.
+/// `struct pcap_t`, opaque here.
 type Pcap = c_void;
 
 /// `struct bpf_program` (pcap/bpf.h).
@@ -39,55 +39,56 @@ type OfflineFilter = unsafe extern "C" fn(*const BpfProgram, *const PacketHeader
 type Image = unsafe extern "C" fn(*const libc::sock_filter, c_int) -> *const c_char;
 type Version = unsafe extern "C" fn() -> *const c_char;
 
-/// Names are looked up in static buffers of the C library (getservbyname(3), getprotobyname(3)), and bpf_image writes to one.
+/// Serializes calls: name lookups use static buffers of the C library (getservbyname(3), getprotobyname(3)), and
+/// bpf_image writes to one of its own.
 static COMPILING: Mutex<()> = Mutex::new(());
 
-/// Bytes of a buffer for messages (`PCAP_ERRBUF_SIZE`).
+/// Bytes of a message buffer (`PCAP_ERRBUF_SIZE`).
 const ERROR_BUFFER: usize = 256;
-/// No mask of an IPv4 network is known (`PCAP_NETMASK_UNKNOWN`).
+/// The IPv4 netmask is unknown (`PCAP_NETMASK_UNKNOWN`).
 const NETMASK_UNKNOWN: u32 = u32::MAX;
 
-/// libpcap cannot be had.
+/// An error loading libpcap.
 #[derive(Debug, thiserror::Error)]
 #[error("libpcap cannot be loaded (Debian has it in libpcap0.8): {0}")]
 pub struct LibpcapError(#[from] libloading::Error);
 
-/// What libpcap compiles for.
+/// The target that libpcap compiles for.
 #[derive(Clone, Copy, Debug)]
 pub struct Setup {
-    /// A `LINKTYPE_` number, as files have it.
+    /// A `LINKTYPE_` number, as used in files.
     pub link_type: u16,
-    /// Bytes that an accepted packet is cut to.
+    /// Bytes to which a matching packet is cut.
     pub snap_len: u32,
-    /// The file comes from a machine of the other byte order.
+    /// The file comes from a machine with the other byte order.
     pub swapped: bool,
     /// Whether the optimiser runs.
     pub optimise: bool,
-    /// Mask of the interface's IPv4 network.
+    /// Netmask of the interface's IPv4 network.
     pub netmask: Option<u32>,
 }
 
 impl Setup {
-    /// For files of this machine, without the optimiser.
+    /// Returns a setup for files of this machine, without the optimiser.
     pub fn new(link_type: u16) -> Self {
         Self { link_type, snap_len: 262_144, swapped: false, optimise: false, netmask: None }
     }
 }
 
-/// A program that libpcap's interpreter can run: it neither jumps nor reaches out of itself.
+/// A program that libpcap's interpreter can run: its jumps and memory accesses are valid.
 #[derive(Clone, Debug)]
 pub struct Program {
     instructions: Vec<libc::sock_filter>,
 }
 
 impl Program {
-    /// Its instructions.
+    /// Returns the program's instructions.
     pub fn instructions(&self) -> Vec<Instruction> {
         self.instructions.iter().map(|i| (i.code, i.jt, i.jf, i.k)).collect()
     }
 
-    /// Whether it jumps back, as `protochain` does. Such a program may never end: behind an authentication header
-    /// libpcap 1.10 forgets where it was, and can walk in a circle.
+    /// Returns whether the program jumps back, as `protochain` does. Such a program may never end: after an
+    /// authentication header, libpcap 1.10 loses its position and can loop forever.
     pub fn may_loop(&self) -> bool {
         const JUMP: u16 = 0x05;
         self.instructions.iter().any(|i| i.code == JUMP && i.k.cast_signed() < 0)
@@ -106,53 +107,53 @@ pub struct Libpcap {
     offline_filter: OfflineFilter,
     image: Image,
     version: Version,
-    /// What the functions above are in; it stays loaded as long as they can be called.
+    /// The library with the functions above; it stays loaded while they can be called.
     _library: Library,
 }
 
 impl Libpcap {
-    /// Loads it.
+    /// Loads libpcap.
     ///
     /// # Errors
     ///
-    /// It is not installed, or is not libpcap.
+    /// libpcap is not installed, or the library is not libpcap.
     pub fn open() -> Result<Self, LibpcapError> {
         // SAFETY: libpcap has no constructors with requirements.
         let debian = unsafe { Library::new("libpcap.so.0.8") };
         // SAFETY: as above.
         let library = debian.or_else(|_| unsafe { Library::new("libpcap.so.1") })?;
         Ok(Self {
-            // SAFETY: the type is that of the function's declaration in pcap/pcap.h.
+            // SAFETY: the type matches the function's declaration in pcap/pcap.h.
             open_file: *unsafe { library.get(b"pcap_fopen_offline\0") }?,
-            // SAFETY: the type is that of the function's declaration in pcap/pcap.h.
+            // SAFETY: the type matches the function's declaration in pcap/pcap.h.
             close: *unsafe { library.get(b"pcap_close\0") }?,
-            // SAFETY: the type is that of the function's declaration in pcap/pcap.h.
+            // SAFETY: the type matches the function's declaration in pcap/pcap.h.
             compile: *unsafe { library.get(b"pcap_compile\0") }?,
-            // SAFETY: the type is that of the function's declaration in pcap/pcap.h.
+            // SAFETY: the type matches the function's declaration in pcap/pcap.h.
             get_error: *unsafe { library.get(b"pcap_geterr\0") }?,
-            // SAFETY: the type is that of the function's declaration in pcap/pcap.h.
+            // SAFETY: the type matches the function's declaration in pcap/pcap.h.
             free_code: *unsafe { library.get(b"pcap_freecode\0") }?,
-            // SAFETY: the type is that of the function's declaration in pcap/bpf.h.
+            // SAFETY: the type matches the function's declaration in pcap/bpf.h.
             validate: *unsafe { library.get(b"bpf_validate\0") }?,
-            // SAFETY: the type is that of the function's declaration in pcap/pcap.h.
+            // SAFETY: the type matches the function's declaration in pcap/pcap.h.
             offline_filter: *unsafe { library.get(b"pcap_offline_filter\0") }?,
-            // SAFETY: the type is that of the function's declaration in pcap/bpf.h.
+            // SAFETY: the type matches the function's declaration in pcap/bpf.h.
             image: *unsafe { library.get(b"bpf_image\0") }?,
-            // SAFETY: the type is that of the function's declaration in pcap/pcap.h.
+            // SAFETY: the type matches the function's declaration in pcap/pcap.h.
             version: *unsafe { library.get(b"pcap_lib_version\0") }?,
             _library: library,
         })
     }
 
-    /// What it says of itself: "libpcap version 1.10.3 (with TPACKET_V3)".
+    /// Returns libpcap's version string, such as "libpcap version 1.10.3 (with TPACKET_V3)".
     pub fn version(&self) -> String {
-        // SAFETY: the function takes nothing, and the library is loaded.
+        // SAFETY: the function takes no arguments, and the library is loaded.
         let version = unsafe { (self.version)() };
-        // SAFETY: it answers a string that is never freed.
+        // SAFETY: it returns a string that is never freed.
         unsafe { CStr::from_ptr(version) }.to_string_lossy().into_owned()
     }
 
-    /// Compiles `text`, as for a file of the link type.
+    /// Compiles `text` for files with the setup's link type.
     ///
     /// # Errors
     ///
@@ -172,10 +173,10 @@ impl Libpcap {
         if status != 0 {
             // SAFETY: the handle is open.
             let message = unsafe { (self.get_error)(handle.pcap) };
-            // SAFETY: it answers a string in the handle, which is open until the end of this function.
+            // SAFETY: it returns a string in the handle, which is open until the end of this function.
             return Err(unsafe { CStr::from_ptr(message) }.to_string_lossy().into_owned());
         }
-        // SAFETY: a call that succeeds has set both to the instructions, which belong to `program` until they are freed.
+        // SAFETY: a successful call has set both fields; `program` owns the instructions until they are freed.
         let made = unsafe { std::slice::from_raw_parts(program.instructions, program.length as usize) };
         let instructions = made.to_vec();
         // SAFETY: `program` was filled by `pcap_compile`, and `made` is not used any more.
@@ -183,15 +184,15 @@ impl Libpcap {
         Ok(Program { instructions })
     }
 
-    /// Takes a program of another compiler.
+    /// Accepts a program from another compiler.
     ///
     /// # Errors
     ///
-    /// libpcap does not hold it for valid.
+    /// libpcap considers the program invalid.
     pub fn program(&self, instructions: &[Instruction]) -> Result<Program, String> {
         let instructions = raw(instructions);
         let length = c_int::try_from(instructions.len()).map_err(|_| "too many instructions".to_owned())?;
-        // SAFETY: the pointer is to `length` instructions.
+        // SAFETY: the pointer refers to `length` instructions.
         let valid = unsafe { (self.validate)(instructions.as_ptr(), length) };
         if valid == 0 {
             return Err("libpcap rejects the program".to_owned());
@@ -199,52 +200,52 @@ impl Libpcap {
         Ok(Program { instructions })
     }
 
-    /// What the program answers for a packet of `length` bytes, `data` of which were captured: 0 if it is refused. It takes
-    /// as long as the program does: see [`Program::may_loop`].
+    /// Runs the program on a packet of `length` bytes, of which `data` was captured. Returns 0 if the packet does not
+    /// match. This takes as long as the program runs, possibly forever: see [`Program::may_loop`].
     pub fn run(&self, program: &Program, length: u32, data: &[u8]) -> u32 {
         let captured = u32::try_from(data.len()).expect("a packet is shorter than 4 GiB");
         let time = libc::timeval { tv_sec: 0, tv_usec: 0 };
         let header = PacketHeader { time, captured, length };
         let count = c_uint::try_from(program.instructions.len()).expect("its length was an `int`");
         let program = BpfProgram { length: count, instructions: program.instructions.as_ptr().cast_mut() };
-        // SAFETY: the interpreter reads the program, which is valid (of `pcap_compile`, or checked), and of the packet what
-        // the header allows; it writes neither.
+        // SAFETY: the interpreter reads the program, which is valid (from `pcap_compile`, or checked), and the packet
+        // within the lengths in the header. It writes to neither.
         let answer = unsafe { (self.offline_filter)(&raw const program, &raw const header, data.as_ptr()) };
         answer.cast_unsigned()
     }
 
-    /// The instruction, which is a program's `at`-th, as `tcpdump -d` prints it.
+    /// Formats the `at`-th instruction of a program, as `tcpdump -d` prints it.
     pub fn image(&self, instruction: Instruction, at: u16) -> String {
         let _one_at_a_time = COMPILING.lock().unwrap_or_else(PoisonError::into_inner);
         let instruction = raw(&[instruction]);
-        // SAFETY: the pointer is to one instruction; the text is written to a buffer of libpcap's, under the lock.
+        // SAFETY: the pointer refers to one instruction; the text is written to a buffer of libpcap, under the lock.
         let text = unsafe { (self.image)(instruction.as_ptr(), at.into()) };
-        // SAFETY: it is a string with its end, and nobody writes another while the lock is held.
+        // SAFETY: the string is terminated, and no other is written while the lock is held.
         unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
     }
 
-    /// Opens a file of which there is only the header.
+    /// Opens a file that consists of the header alone.
     fn open_file(&self, header: &mut [u8]) -> Result<Handle<'_>, String> {
         let start: *mut c_void = header.as_mut_ptr().cast();
-        // SAFETY: `header` is as long as said, and outlives the handle: see `compile`.
+        // SAFETY: `header` has this length, and outlives the handle: see `compile`.
         let file = unsafe { libc::fmemopen(start, header.len(), c"rb".as_ptr()) };
         if file.is_null() {
             return Err("no memory for a file".to_owned());
         }
         let mut message: [c_char; ERROR_BUFFER] = [0; ERROR_BUFFER];
-        // SAFETY: the file is open, and the buffer as long as libpcap demands.
+        // SAFETY: the file is open, and the buffer is as long as libpcap requires.
         let pcap = unsafe { (self.open_file)(file, message.as_mut_ptr()) };
         if pcap.is_null() {
-            // SAFETY: libpcap leaves a file open that it does not take.
+            // SAFETY: libpcap leaves a file open that it rejects.
             unsafe { libc::fclose(file) };
-            // SAFETY: libpcap writes a string with its end.
+            // SAFETY: libpcap writes a terminated string.
             return Err(unsafe { CStr::from_ptr(message.as_ptr()) }.to_string_lossy().into_owned());
         }
         Ok(Handle { libpcap: self, pcap })
     }
 }
 
-/// An open `pcap_t`, which is closed at the end, and its file with it.
+/// An open `pcap_t`. Dropping this closes it and its file.
 struct Handle<'a> {
     libpcap: &'a Libpcap,
     pcap: *mut Pcap,
@@ -252,13 +253,13 @@ struct Handle<'a> {
 
 impl Drop for Handle<'_> {
     fn drop(&mut self) {
-        // SAFETY: the handle is open, and nobody uses it any more.
+        // SAFETY: the handle is open, and no longer used.
         unsafe { (self.libpcap.close)(self.pcap) }
     }
 }
 
-/// The header of a pcap file (<https://www.tcpdump.org/manpages/pcap-savefile.5.html>). By way of a file libpcap takes link
-/// types by the numbers that files have, and either byte order.
+/// Returns the header of a pcap file (<https://www.tcpdump.org/manpages/pcap-savefile.5.html>). Going through a file
+/// makes libpcap accept link types by their numbers in files, and either byte order.
 fn file_header(setup: &Setup) -> Vec<u8> {
     let word = |number: u32| if setup.swapped { number.swap_bytes() } else { number }.to_ne_bytes();
     let half = |number: u16| if setup.swapped { number.swap_bytes() } else { number }.to_ne_bytes();

@@ -1,4 +1,4 @@
-//! Interfaces, as rtnetlink(7) describes them.
+//! Interfaces, as described by rtnetlink(7).
 
 mod change;
 mod monitor;
@@ -10,7 +10,7 @@ pub use self::monitor::{LinkChange, LinkMonitor};
 use crate::CallError;
 use crate::netlink::{DUMP, ROUTE, Request, Socket, ask, attribute, attributes, long, text, word};
 
-/// What the kernel tells of an interface.
+/// An interface, as reported by the kernel.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link {
     /// Interface index in its namespace.
@@ -21,51 +21,50 @@ pub struct Link {
     pub hardware: u16,
     /// `IFF_*`.
     pub flags: u32,
-    /// Largest layer-3 packet, bytes.
+    /// Largest layer-3 packet, in bytes.
     pub mtu: u32,
     /// Hardware address, empty if it has none.
     pub address: Vec<u8>,
     /// Index of the bridge or bond that it belongs to.
     pub master: Option<u32>,
-    /// Index of the interface that it stands on (a VLAN on its card, one end of a veth pair on the other), if that is in
-    /// the same namespace.
+    /// Index of the lower interface (the card of a VLAN, the peer in a veth pair), if it is in the same namespace.
     pub lower: Option<u32>,
-    /// Where that is in another namespace: its index there, and the number of that namespace here
+    /// The lower interface if it is in another namespace: its index there, and the number of that namespace here
     /// ([`NetNs::number_here`](crate::netns::NetNs::number_here)).
     pub far: Option<(u32, i32)>,
     /// `MACVLAN_MODE_*` of a macvlan or macvtap.
     pub macvlan_mode: Option<u32>,
-    /// Largest packet that segmentation offload builds, bytes.
+    /// Largest packet for segmentation offload, in bytes.
     pub gso_max_size: u32,
-    /// Largest packet that the stack puts together of what arrives (GRO), bytes.
+    /// Largest packet that the stack assembles from received ones (GRO), in bytes.
     pub gro_max_size: u32,
-    /// Receive queues allocated; not all need be in use.
+    /// Receive queues allocated, not necessarily all in use.
     pub rx_queues: u32,
     /// Transmit queues allocated.
     pub tx_queues: u32,
-    /// What makes it, if that is software: `bridge`, `bond`, `vlan`, `veth`, ... .
+    /// Kind of a software interface: `bridge`, `bond`, `vlan`, `veth`, ... .
     pub kind: Option<String>,
-    /// How many ask for promiscuous mode.
+    /// Number of requests for promiscuous mode.
     pub promiscuity: u32,
-    /// The bus that the device sits on, and its name there: `pci` and `0000:01:00.0`.
+    /// The device's bus, and its name there: `pci` and `0000:01:00.0`.
     pub parent: Option<(String, String)>,
-    /// Id of an attached XDP program: the first that a packet meets.
+    /// ID of the first attached XDP program that a packet meets.
     pub xdp_program: Option<u32>,
-    /// Ids of attached XDP programs, by where they run.
+    /// IDs of attached XDP programs, by where they run.
     pub xdp: XdpPrograms,
     /// Packets that the device had no room for (`rx_missed_errors`).
     pub rx_missed: u64,
     /// Packets lost to FIFO overruns (`rx_fifo_errors`).
     pub rx_fifo_errors: u64,
-    /// Packets dropped in the stack for want of resources (`rx_dropped`).
+    /// Packets dropped in the stack for lack of resources (`rx_dropped`).
     pub rx_dropped: u64,
-    /// Packets that were to be sent and could not be (`tx_errors`).
+    /// Outgoing packets that could not be sent (`tx_errors`).
     pub tx_errors: u64,
-    /// Packets that were to be sent and were dropped (`tx_dropped`).
+    /// Outgoing packets that were dropped (`tx_dropped`).
     pub tx_dropped: u64,
 }
 
-/// Ids of the XDP programs of an interface.
+/// IDs of an interface's XDP programs.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XdpPrograms {
     /// On the card.
@@ -76,27 +75,27 @@ pub struct XdpPrograms {
     pub generic: Option<u32>,
 }
 
-/// What the kernel tells of an IP address of an interface.
+/// An IP address of an interface, as reported by the kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Address {
     /// Index of the interface.
     pub interface: u32,
-    /// IPv4, and not IPv6.
+    /// IPv4 rather than IPv6.
     pub ipv4: bool,
-    /// Bits of its network.
+    /// Length of the network prefix in bits.
     pub prefix: u8,
     /// `RT_SCOPE_*`: 0 the universe, 253 the link, 254 the host.
     pub scope: u8,
 }
 
 impl Address {
-    /// It means something beyond the link.
+    /// Returns whether the address is valid beyond the link.
     pub fn is_beyond_link(&self) -> bool {
         const RT_SCOPE_LINK: u8 = 253;
         self.scope < RT_SCOPE_LINK
     }
 
-    /// The mask of its network, if it is IPv4.
+    /// Returns the netmask of an IPv4 address.
     pub fn netmask(&self) -> Option<u32> {
         let host = u32::MAX.checked_shr(self.prefix.into()).unwrap_or(0);
         self.ipv4.then_some(!host)
@@ -104,22 +103,22 @@ impl Address {
 }
 
 impl Link {
-    /// Administratively up.
+    /// Returns whether the interface is administratively up.
     pub fn is_up(&self) -> bool {
         self.flags & 0x1 != 0
     }
 
-    /// In promiscuous mode because a user has said so, whoever else may ask for it.
+    /// Returns whether a user has set promiscuous mode, apart from other requests for it.
     pub fn is_promiscuous(&self) -> bool {
         self.flags & IFF_PROMISC != 0
     }
 
-    /// Loopback.
+    /// Returns whether this is the loopback interface.
     pub fn is_loopback(&self) -> bool {
         self.flags & 0x8 != 0
     }
 
-    /// Up, and the layer below is too: the cable is in, the other end is there.
+    /// Returns whether the interface and the layer below are up: the cable is plugged in, the other end is there.
     pub fn has_carrier(&self) -> bool {
         const IFF_LOWER_UP: u32 = 0x1_0000;
         self.flags & IFF_LOWER_UP != 0
@@ -143,7 +142,7 @@ const IFLA_MASTER: u16 = 10;
 const IFLA_LINKINFO: u16 = 18;
 const IFLA_INFO_KIND: u16 = 1;
 const IFLA_INFO_DATA: u16 = 2;
-/// In a macvlan's `IFLA_INFO_DATA`.
+/// An attribute in a macvlan's `IFLA_INFO_DATA`.
 const IFLA_MACVLAN_MODE: u16 = 1;
 const IFLA_STATS64: u16 = 23;
 const IFLA_PROMISCUITY: u16 = 30;
@@ -158,19 +157,19 @@ const IFLA_XDP_SKB_PROG_ID: u16 = 6;
 const IFLA_XDP_HW_PROG_ID: u16 = 7;
 const IFLA_PARENT_DEV_NAME: u16 = 56;
 const IFLA_PARENT_DEV_BUS_NAME: u16 = 57;
-/// Places in `struct rtnl_link_stats64`, in words.
+/// Positions in `struct rtnl_link_stats64`, in words.
 const STATS_TX_ERRORS: usize = 5;
 const STATS_RX_DROPPED: usize = 6;
 const STATS_TX_DROPPED: usize = 7;
 const STATS_RX_FIFO_ERRORS: usize = 14;
 const STATS_RX_MISSED: usize = 15;
 
-/// Puts the interface with index `index` of this thread's network namespace into promiscuous mode or takes it out of it, as
-/// `ip link set promisc` does: it stays so until somebody says otherwise.
+/// Turns promiscuous mode on or off for the interface with index `index` in this thread's network namespace, like
+/// `ip link set promisc`. It stays that way until changed.
 ///
 /// # Errors
 ///
-/// `ENODEV`: there is none. `EPERM` without `CAP_NET_ADMIN`.
+/// `ENODEV`: no such interface. `EPERM` without `CAP_NET_ADMIN`.
 pub fn set_promiscuous(index: u32, on: bool) -> Result<(), CallError> {
     let mut header = [0; IFINFOMSG];
     header[4..8].copy_from_slice(&index.to_ne_bytes());
@@ -182,16 +181,16 @@ pub fn set_promiscuous(index: u32, on: bool) -> Result<(), CallError> {
         .map_err(|error| CallError::new(format!("{what} {index}"), error))
 }
 
-/// All interfaces of this thread's network namespace, by index.
+/// Returns all interfaces in this thread's network namespace, by index.
 ///
 /// # Errors
 ///
-/// What the netlink socket says.
+/// The error of the netlink socket.
 pub fn links() -> Result<Vec<Link>, CallError> {
     Links::open()?.all()
 }
 
-/// Asks for the interfaces of the namespace in which it was opened, from wherever it is used.
+/// A source of interface information about the namespace in which it was opened, wherever it is used.
 #[derive(Debug)]
 pub struct Links {
     socket: Socket,
@@ -202,18 +201,18 @@ impl Links {
     ///
     /// # Errors
     ///
-    /// What `socket(2)` says.
+    /// The error of `socket(2)`.
     pub fn open() -> Result<Self, CallError> {
         let socket = Socket::open(ROUTE)
             .map_err(|error| CallError::new("open a socket for interfaces (rtnetlink)", error))?;
         Ok(Self { socket })
     }
 
-    /// All interfaces, by index.
+    /// Returns all interfaces, by index.
     ///
     /// # Errors
     ///
-    /// What the netlink socket says.
+    /// The error of the netlink socket.
     pub fn all(&self) -> Result<Vec<Link>, CallError> {
         let mut links = Vec::new();
         let request = Request::new(RTM_GETLINK, DUMP, &[0; IFINFOMSG]);
@@ -222,11 +221,11 @@ impl Links {
         Ok(links)
     }
 
-    /// The IP addresses of all interfaces, those of one in the order in which it has them.
+    /// Returns the IP addresses of all interfaces, in each interface's own order.
     ///
     /// # Errors
     ///
-    /// What the netlink socket says.
+    /// The error of the netlink socket.
     pub fn addresses(&self) -> Result<Vec<Address>, CallError> {
         let mut addresses = Vec::new();
         let request = Request::new(RTM_GETADDR, DUMP, &[0; IFADDRMSG]);
@@ -247,8 +246,8 @@ fn parse_address(message: &[u8]) -> Option<Address> {
     Some(Address { interface, ipv4: family == AF_INET, prefix, scope })
 }
 
-/// What a message of type `RTM_NEWLINK` or `RTM_DELLINK` tells. `None` also for what a bridge tells of its ports with the
-/// same types: an interface that leaves a bridge is not gone.
+/// Parses a message of type `RTM_NEWLINK` or `RTM_DELLINK`. Returns `None` also for a bridge's messages about its
+/// ports, which have the same types: an interface that leaves a bridge is not gone.
 fn parse_link(message: &[u8]) -> Option<Link> {
     const AF_UNSPEC: u8 = 0;
     if *message.first()? != AF_UNSPEC {
@@ -302,7 +301,7 @@ fn parse_link(message: &[u8]) -> Option<Link> {
             _ => {}
         }
     }
-    // An index of another namespace would be taken for one of ours.
+    // An index in another namespace would be mistaken for one in ours.
     link.far = link.lower.zip(elsewhere);
     link.lower = link.lower.filter(|&lower| elsewhere.is_none() && lower != 0 && lower != link.index);
     link.parent = parent_bus.zip(parent_name);
@@ -340,7 +339,7 @@ mod tests {
         assert!(lo.iter().all(|address| address.interface > 0), "{lo:?}");
     }
 
-    /// An attribute, padded.
+    /// Builds a padded attribute.
     fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
         let length = u16::try_from(4 + value.len()).unwrap();
         let mut bytes = [length.to_ne_bytes(), kind.to_ne_bytes()].concat();
@@ -366,7 +365,7 @@ mod tests {
         let told = link(0, &[lower.clone(), info]).unwrap();
         assert_eq!((told.index, told.lower, told.kind.as_deref()), (7, Some(3), Some("macvlan")));
         assert_eq!(told.macvlan_mode, Some(4));
-        // The index of the other namespace says nothing here.
+        // An index in the other namespace is meaningless here.
         let elsewhere = attribute(IFLA_LINK_NETNSID, &0u32.to_ne_bytes());
         let told = link(0, &[lower, elsewhere]).unwrap();
         assert_eq!((told.lower, told.far), (None, Some((3, 0))));

@@ -1,14 +1,14 @@
-//! Locks of open files that only who may write can have (`F_OFD_SETLK`, Linux 3.15): unlike those of `flock`, which who may
-//! only read can take as well. One lasts until it is given up, or the open file is closed by all who share it.
+//! Locks of open files that need write access (`F_OFD_SETLK`, Linux 3.15), unlike `flock`, where read access suffices.
+//! A lock lasts until it is released, or all sharers of the open file have closed it.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd as _};
 
-/// Locks a file that is open to be written. `false`: another who writes has locked it.
+/// Locks a file that is open for writing. Returns `false` if another writer has locked it.
 ///
 /// # Errors
 ///
-/// The file system knows no such locks; or somebody who reads the file has locked it against those who write.
+/// The file system does not support such locks, or a reader of the file has locked it against writers.
 pub fn lock(file: impl AsFd) -> io::Result<bool> {
     match control(&file, libc::F_OFD_SETLK, libc::F_WRLCK) {
         Ok(_) => Ok(true),
@@ -18,31 +18,31 @@ pub fn lock(file: impl AsFd) -> io::Result<bool> {
     }
 }
 
-/// Gives up what [`lock`] has locked.
+/// Releases a lock taken with [`lock`].
 ///
 /// # Errors
 ///
-/// The kernel's answer.
+/// The error of the kernel.
 pub fn unlock(file: impl AsFd) -> io::Result<()> {
     control(file, libc::F_OFD_SETLK, libc::F_UNLCK).map(drop)
 }
 
-/// Whether somebody else has locked the file who may write to it.
+/// Returns whether another writer has locked the file.
 ///
 /// # Errors
 ///
-/// The file system knows no such locks.
+/// The file system does not support such locks.
 pub fn is_locked(file: impl AsFd) -> io::Result<bool> {
-    // A lock of who reads is in the way of no other.
+    // A read lock conflicts only with a writer's lock.
     Ok(control(file, libc::F_OFD_GETLK, libc::F_RDLCK)? != libc::F_UNLCK)
 }
 
-/// Asks for a lock of the whole file, and gives the kind that the kernel answers with.
+/// Requests a lock of the whole file, and returns the kind in the kernel's answer.
 fn control(file: impl AsFd, command: libc::c_int, kind: libc::c_int) -> io::Result<libc::c_int> {
     let short = |number: libc::c_int| libc::c_short::try_from(number).unwrap_or_default();
     let mut lock =
         libc::flock { l_type: short(kind), l_whence: short(libc::SEEK_SET), l_start: 0, l_len: 0, l_pid: 0 };
-    // SAFETY: the descriptor is open, and `lock` is valid for the call to read and to write to.
+    // SAFETY: the descriptor is open, and `lock` is readable and writable.
     match unsafe { libc::fcntl(file.as_fd().as_raw_fd(), command, &raw mut lock) } {
         0.. => Ok(lock.l_type.into()),
         _ => Err(io::Error::last_os_error()),

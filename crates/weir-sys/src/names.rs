@@ -1,4 +1,4 @@
-//! Names of hosts, networks, services and protocols, as the system knows them (nsswitch.conf(5)).
+//! Names of hosts, networks, services and protocols, from the system's databases (nsswitch.conf(5)).
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::net::{IpAddr, ToSocketAddrs as _};
@@ -11,14 +11,14 @@ struct EtherAddr {
 }
 
 unsafe extern "C" {
-    /// ether_hostton(3), which libc's Rust crate leaves out.
+    /// ether_hostton(3), which the libc crate lacks.
     fn ether_hostton(name: *const c_char, address: *mut EtherAddr) -> c_int;
 }
 
-/// getservbyname(3) and its kin answer in memory that the next call overwrites: one at a time.
+/// Serializes calls: getservbyname(3) and similar functions return memory that the next call overwrites.
 static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
-/// Addresses of a host, each once, in the order of getaddrinfo(3).
+/// Returns the addresses of a host, each once, in the order of getaddrinfo(3).
 pub fn host(name: &str) -> Vec<IpAddr> {
     let mut found = Vec::new();
     for address in (name, 0).to_socket_addrs().into_iter().flatten() {
@@ -29,33 +29,32 @@ pub fn host(name: &str) -> Vec<IpAddr> {
     found
 }
 
-/// Number of a network (networks(5)), in the order of the machine: 0x7f000000 for `127.0.0.0`.
+/// Returns the number of a network (networks(5)) in host byte order: 0x7f000000 for `127.0.0.0`.
 pub fn network(name: &str) -> Option<u32> {
     ask(name, |name| {
-        // SAFETY: the name ends with a zero, and nobody else makes such a call while the lock is held.
+        // SAFETY: the name ends with a zero, and the lock excludes other such calls.
         let entry = unsafe { libc::getnetbyname(name.as_ptr()) };
-        // SAFETY: the answer is null, or an entry that lives until the next call.
+        // SAFETY: the result is null, or an entry that lives until the next call.
         unsafe { entry.as_ref() }.map(|entry| entry.n_net)
     })
 }
 
-/// MAC address of a host (ethers(5)).
+/// Returns the MAC address of a host (ethers(5)).
 pub fn ethernet(name: &str) -> Option<[u8; 6]> {
     ask(name, |name| {
         let mut address = EtherAddr { octets: [0; 6] };
-        // SAFETY: the name ends with a zero, `address` is valid to write to, and nobody else makes such a call while the
-        // lock is held.
+        // SAFETY: the name ends with a zero, `address` is writable, and the lock excludes other such calls.
         let status = unsafe { ether_hostton(name.as_ptr(), &raw mut address) };
         (status == 0).then_some(address.octets)
     })
 }
 
-/// Port of a service over `protocol`, as `tcp` (services(5)).
+/// Returns the port of a service over `protocol`, such as `tcp` (services(5)).
 pub fn service(name: &str, protocol: &CStr) -> Option<u16> {
     ask(name, |name| {
-        // SAFETY: both end with a zero, and nobody else makes such a call while the lock is held.
+        // SAFETY: both end with a zero, and the lock excludes other such calls.
         let entry = unsafe { libc::getservbyname(name.as_ptr(), protocol.as_ptr()) };
-        // SAFETY: the answer is null, or an entry that lives until the next call.
+        // SAFETY: the result is null, or an entry that lives until the next call.
         let port = unsafe { entry.as_ref() }?.s_port;
         // The port is in network byte order, in the first two bytes of the number.
         let [first, second, ..] = port.to_ne_bytes();
@@ -63,17 +62,17 @@ pub fn service(name: &str, protocol: &CStr) -> Option<u16> {
     })
 }
 
-/// Names of all services, without other names for them.
+/// Returns the names of all services, without aliases.
 pub fn services() -> Vec<String> {
     let _lock = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    // SAFETY: nobody else makes such a call while the lock is held.
+    // SAFETY: the lock excludes other such calls.
     unsafe { libc::setservent(0) };
     let next = || {
         // SAFETY: as above.
         let entry = unsafe { libc::getservent() };
-        // SAFETY: the answer is null, or an entry that lives until the next call.
+        // SAFETY: the result is null, or an entry that lives until the next call.
         let name = unsafe { entry.as_ref() }?.s_name;
-        // SAFETY: an entry's name ends with a zero, and lives as long.
+        // SAFETY: an entry's name ends with a zero, and lives as long as the entry.
         Some(unsafe { CStr::from_ptr(name) }.to_string_lossy().into_owned())
     };
     let names = std::iter::from_fn(next).collect();
@@ -82,18 +81,18 @@ pub fn services() -> Vec<String> {
     names
 }
 
-/// Number of a protocol over IP (protocols(5)).
+/// Returns the number of a protocol over IP (protocols(5)).
 pub fn protocol(name: &str) -> Option<u8> {
     ask(name, |name| {
-        // SAFETY: the name ends with a zero, and nobody else makes such a call while the lock is held.
+        // SAFETY: the name ends with a zero, and the lock excludes other such calls.
         let entry = unsafe { libc::getprotobyname(name.as_ptr()) };
-        // SAFETY: the answer is null, or an entry that lives until the next call.
+        // SAFETY: the result is null, or an entry that lives until the next call.
         let number = unsafe { entry.as_ref() }?.p_proto;
         u8::try_from(number).ok()
     })
 }
 
-/// Asks with the lock held; a name with a zero byte in it is nobody's.
+/// Makes a lookup with the lock held. A name that contains a zero byte is never found.
 fn ask<T>(name: &str, question: impl FnOnce(&CStr) -> Option<T>) -> Option<T> {
     let name = CString::new(name).ok()?;
     let _lock = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -125,7 +124,7 @@ mod tests {
 
     #[test]
     fn root_files_of_the_system_are_read() {
-        // A thread with an /etc of its own.
+        // Uses a thread with an /etc of its own.
         let told = thread::spawn(|| {
             let etc = tempfile::tempdir().expect("a directory can be made");
             let write = |name, text| fs::write(etc.path().join(name), text).expect("a file can be written");
@@ -133,7 +132,7 @@ mod tests {
             write("ethers", "02:00:00:00:00:0a printer\n");
             write("services", "web 8080/tcp www\nweb 8081/udp\nsignals 2905/sctp\n");
             write("protocols", "tcp 6 TCP\n");
-            // SAFETY: CLONE_NEWNS unshares no file descriptors and no memory: nothing that safe code relies on.
+            // SAFETY: CLONE_NEWNS does not unshare file descriptors or memory, on which safe code relies.
             unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
             mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
             mount_bind(etc.path(), "/etc")?;

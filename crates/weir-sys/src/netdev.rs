@@ -1,10 +1,10 @@
-//! What a driver can do with XDP and AF_XDP: the kernel's generic netlink family `netdev` (Linux 6.3; its
+//! Driver support for XDP and AF_XDP, from the kernel's generic netlink family `netdev` (Linux 6.3;
 //! `Documentation/netlink/specs/netdev.yaml`).
 
 use crate::CallError;
 use crate::netlink::{DUMP, GENERIC, Request, ask, attribute, attributes, long, word};
 
-/// Abilities of one interface.
+/// The XDP abilities of one interface.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XdpAbilities {
     /// Interface index.
@@ -13,52 +13,52 @@ pub struct XdpAbilities {
     features: u64,
     /// `NETDEV_XDP_RX_METADATA_*`.
     metadata: u64,
-    /// Buffers that a packet of a zero-copy AF_XDP socket may have.
+    /// Buffers that a packet may span with a zero-copy AF_XDP socket.
     pub zero_copy_buffers: u32,
 }
 
 impl XdpAbilities {
-    /// The driver runs XDP programs.
+    /// Returns whether the driver runs XDP programs.
     pub fn native(&self) -> bool {
         self.features & 1 != 0
     }
 
-    /// Programs may redirect packets, so AF_XDP works.
+    /// Returns whether programs may redirect packets, so that AF_XDP works.
     pub fn redirect(&self) -> bool {
         self.features & 1 << 1 != 0
     }
 
-    /// Packets can be redirected to it.
+    /// Returns whether packets can be redirected to the interface.
     pub fn redirect_target(&self) -> bool {
         self.features & 1 << 2 != 0
     }
 
-    /// AF_XDP without a copy.
+    /// Returns whether AF_XDP works without copying.
     pub fn zero_copy(&self) -> bool {
         self.features & 1 << 3 != 0
     }
 
-    /// Programs run on the card itself.
+    /// Returns whether programs can run on the card itself.
     pub fn offload(&self) -> bool {
         self.features & 1 << 4 != 0
     }
 
-    /// Packets may come in several buffers: an MTU above a page.
+    /// Returns whether packets may span several buffers, for an MTU above a page.
     pub fn several_buffers(&self) -> bool {
         self.features & 1 << 5 != 0
     }
 
-    /// Programs may ask for the card's time stamp.
+    /// Returns whether programs may read the card's timestamp.
     pub fn time_stamp(&self) -> bool {
         self.metadata & 1 != 0
     }
 
-    /// Programs may ask for the card's hash.
+    /// Returns whether programs may read the card's hash.
     pub fn hash(&self) -> bool {
         self.metadata & 1 << 1 != 0
     }
 
-    /// Programs may ask for the VLAN tag that the card has stripped.
+    /// Returns whether programs may read the VLAN tag that the card has stripped.
     pub fn vlan_tag(&self) -> bool {
         self.metadata & 1 << 2 != 0
     }
@@ -69,7 +69,7 @@ const GENL_ID_CTRL: u16 = 16;
 const CTRL_CMD_GETFAMILY: u8 = 3;
 const CTRL_ATTR_FAMILY_ID: u16 = 1;
 const CTRL_ATTR_FAMILY_NAME: u16 = 2;
-/// `struct genlmsghdr`: command, version, two bytes reserved.
+/// `struct genlmsghdr`: command, version, two reserved bytes.
 const HEADER: usize = 4;
 
 const NETDEV_CMD_DEV_GET: u8 = 1;
@@ -78,12 +78,12 @@ const NETDEV_A_DEV_XDP_FEATURES: u16 = 3;
 const NETDEV_A_DEV_XDP_ZC_MAX_SEGS: u16 = 4;
 const NETDEV_A_DEV_XDP_RX_METADATA_FEATURES: u16 = 5;
 
-/// The abilities of all interfaces of this thread's network namespace. `None`: the kernel does not tell, being older
-/// than this family.
+/// Returns the abilities of all interfaces in this thread's network namespace. `None`: the kernel is too old for this
+/// family.
 ///
 /// # Errors
 ///
-/// What the netlink socket says.
+/// The error of the netlink socket.
 pub fn xdp_abilities() -> Result<Option<Vec<XdpAbilities>>, CallError> {
     let failed = |error| CallError::new("query XDP features (generic netlink, family netdev)", error);
     let request = Request::new(GENL_ID_CTRL, 0, &[CTRL_CMD_GETFAMILY, 1, 0, 0])

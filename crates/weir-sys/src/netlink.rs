@@ -1,4 +1,4 @@
-//! Netlink (netlink(7)): requests, their answers, and the attributes in both.
+//! Netlink (netlink(7)): requests, answers, and their attributes.
 
 use std::cell::Cell;
 use std::io;
@@ -7,14 +7,14 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::retry_on_intr;
 use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with};
 
-/// Protocol of links, addresses, queueing disciplines.
+/// Protocol of links, addresses and queueing disciplines.
 pub(crate) const ROUTE: u32 = libc::NETLINK_ROUTE.cast_unsigned();
-/// Protocol of the families that have a name instead of a number.
+/// Protocol of the families with a name instead of a number.
 pub(crate) const GENERIC: u32 = libc::NETLINK_GENERIC.cast_unsigned();
 
-/// Request all objects instead of one.
+/// Flags that request all objects instead of one.
 pub(crate) const DUMP: u16 = 0x300;
-/// Make the object, which must not exist yet.
+/// Flags that create the object, which must not exist yet.
 pub(crate) const CREATE: u16 = 0x400 | 0x200;
 
 const NLM_F_REQUEST: u16 = 1;
@@ -32,9 +32,9 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// A message of type `kind` with the family's own `header` and no attributes yet.
+    /// Creates a message of type `kind` with the family's own `header` and no attributes.
     pub(crate) fn new(kind: u16, flags: u16, header: &[u8]) -> Self {
-        let mut bytes = vec![0; 4]; // length: known when it is sent
+        let mut bytes = vec![0; 4]; // length: set when it is sent
         bytes.extend_from_slice(&kind.to_ne_bytes());
         bytes.extend_from_slice(&(NLM_F_REQUEST | NLM_F_ACK | flags).to_ne_bytes());
         bytes.resize(HEADER, 0); // sequence number: set when it is sent; port: the kernel's
@@ -49,7 +49,7 @@ impl Request {
         self.pad()
     }
 
-    /// Adds an attribute that holds what `inner` adds, behind `header`.
+    /// Adds an attribute that contains `header` and then what `inner` adds.
     pub(crate) fn nested(mut self, kind: u16, header: &[u8], inner: impl FnOnce(Self) -> Self) -> Self {
         let start = self.bytes.len();
         self.begin(kind | NLA_F_NESTED, 0);
@@ -71,7 +71,7 @@ impl Request {
         self
     }
 
-    /// The finished message.
+    /// Returns the finished message.
     pub(crate) fn message(&self, sequence: u32) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
         let length = u32::try_from(bytes.len()).expect("requests are small");
@@ -81,7 +81,7 @@ impl Request {
     }
 }
 
-/// A socket to the kernel; it stays in the network namespace that it was opened in.
+/// A socket to the kernel. It stays in the network namespace in which it was opened.
 #[derive(Debug)]
 pub(crate) struct Socket {
     fd: OwnedFd,
@@ -96,11 +96,11 @@ impl Socket {
         Ok(Self { fd, sequence: Cell::new(0) })
     }
 
-    /// Sends `request`, gives the payload of each answer of type `answer` to `each`, and waits for the last.
+    /// Sends `request`, passes the payload of each answer of type `answer` to `each`, and waits for the last one.
     pub(crate) fn ask(&self, request: &Request, answer: u16, mut each: impl FnMut(&[u8])) -> io::Result<()> {
         let sequence = self.sequence.get().wrapping_add(1);
         self.sequence.set(sequence);
-        // Without an address it is for the kernel.
+        // A message without an address goes to the kernel.
         let message = request.message(sequence);
         retry_on_intr(|| send(&self.fd, &message, SendFlags::empty()))?;
         // The kernel's dumps come in datagrams of at most 32 KiB (netlink_dump, net/netlink/af_netlink.c).
@@ -110,7 +110,7 @@ impl Socket {
             let mut rest = buffer.get(..received).unwrap_or_default();
             while let Some((message, next)) = split(rest) {
                 rest = next;
-                // What an earlier request, which ended early, has left behind.
+                // Left over from an earlier request that ended early.
                 if message.sequence != sequence {
                     continue;
                 }
@@ -131,12 +131,12 @@ impl AsFd for Socket {
     }
 }
 
-/// Asks once, over a socket that lives as long as the question.
+/// Makes one request, over a socket opened for it.
 pub(crate) fn ask(protocol: u32, request: &Request, answer: u16, each: impl FnMut(&[u8])) -> io::Result<()> {
     Socket::open(protocol)?.ask(request, answer, each)
 }
 
-/// What `struct nlmsgerr` says; 0 is success.
+/// Returns the result in a `struct nlmsgerr`; 0 is success.
 fn outcome(payload: &[u8]) -> io::Result<()> {
     match i32::from_ne_bytes(payload.get(..4).map_or([0; 4], |b| b.try_into().expect("four bytes"))) {
         0 => Ok(()),
@@ -146,15 +146,15 @@ fn outcome(payload: &[u8]) -> io::Result<()> {
 
 /// One message from the kernel.
 pub(crate) struct Message<'a> {
-    /// Its type.
+    /// The message type.
     pub(crate) kind: u16,
-    /// The sequence number of the request that it answers.
+    /// The sequence number of the answered request.
     pub(crate) sequence: u32,
-    /// The family's own header, and attributes.
+    /// The family's own header, and the attributes.
     pub(crate) payload: &'a [u8],
 }
 
-/// The first message of a run, and what follows.
+/// Splits off the first message of a run.
 pub(crate) fn split(messages: &[u8]) -> Option<(Message<'_>, &[u8])> {
     let length = u32::from_ne_bytes(messages.get(..4)?.try_into().ok()?) as usize;
     let kind = u16::from_ne_bytes(messages.get(4..6)?.try_into().ok()?);
@@ -164,7 +164,7 @@ pub(crate) fn split(messages: &[u8]) -> Option<(Message<'_>, &[u8])> {
     Some((Message { kind, sequence, payload }, rest))
 }
 
-/// The attributes of a run: type without flags, and value.
+/// Iterates over a run of attributes: type without flags, and value.
 pub(crate) fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     const NLA_TYPE_MASK: u16 = 0x3fff;
     std::iter::from_fn(move || {
@@ -176,22 +176,22 @@ pub(crate) fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> 
     })
 }
 
-/// The value of the first attribute of this type.
+/// Returns the value of the first attribute of this type.
 pub(crate) fn attribute(all: &[u8], wanted: u16) -> Option<&[u8]> {
     attributes(all).find(|&(kind, _)| kind == wanted).map(|(_, value)| value)
 }
 
-/// A 32-bit value; 0 where there are fewer bytes.
+/// Reads a 32-bit value; 0 if there are fewer bytes.
 pub(crate) fn word(value: &[u8]) -> u32 {
     value.get(..4).map_or(0, |b| u32::from_ne_bytes(b.try_into().expect("four bytes")))
 }
 
-/// A 64-bit value; 0 where there are fewer bytes.
+/// Reads a 64-bit value; 0 if there are fewer bytes.
 pub(crate) fn long(value: &[u8]) -> u64 {
     value.get(..8).map_or(0, |b| u64::from_ne_bytes(b.try_into().expect("eight bytes")))
 }
 
-/// A text, which the kernel ends with a zero byte.
+/// Reads a string, which the kernel terminates with a zero byte.
 pub(crate) fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value).trim_end_matches('\0').to_owned()
 }

@@ -1,4 +1,4 @@
-//! Network namespaces without a name: they live as long as someone holds them, and nobody has to remove them.
+//! Network namespaces without a name: they live while someone holds them, and need not be removed.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -19,8 +19,8 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space,
 use crate::CallError;
 use crate::netlink::{self, Request};
 
-/// The number of the calling thread's namespace, which is given to no other as long as the system runs (Linux 5.14), unlike the
-/// inode of its file.
+/// Returns the number of the calling thread's namespace (Linux 5.14). Unlike the inode of its file, it is not reused
+/// while the system runs.
 ///
 /// # Errors
 ///
@@ -30,7 +30,7 @@ pub fn cookie() -> Result<u64, CallError> {
     let socket = socket_with(AddressFamily::UNIX, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
     let socket = socket.map_err(|error| failed(error.into()))?;
     let (mut cookie, mut length) = (0_u64, 8);
-    // SAFETY: the kernel writes at most `length` bytes to `cookie`, which are its size; any bits are valid in it.
+    // SAFETY: the kernel writes at most `length` bytes to `cookie`, which is its size; any bits are valid in it.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -45,23 +45,23 @@ pub fn cookie() -> Result<u64, CallError> {
 
 /// A network namespace, held by a file descriptor.
 ///
-/// The kernel removes the namespace, with all virtual devices in it, when the last descriptor, process and socket in it
-/// is gone. There is no entry in `/run/netns`: a process that is killed leaves nothing behind.
+/// The kernel removes the namespace and all its virtual devices when its last descriptor, process and socket are gone.
+/// There is no entry in `/run/netns`, so a killed process leaves nothing behind.
 #[derive(Debug)]
 pub struct NetNs {
     fd: OwnedFd,
 }
 
 impl NetNs {
-    /// Makes a new namespace; only its loopback device is in it, down. Needs `CAP_SYS_ADMIN`.
+    /// Creates a namespace that contains only its loopback device, which is down. Needs `CAP_SYS_ADMIN`.
     ///
     /// # Errors
     ///
-    /// `EPERM` without that capability, `ENOSPC` where the system allows no more namespaces.
+    /// `EPERM` without that capability, `ENOSPC` if the system allows no more namespaces.
     pub fn new() -> Result<Self, CallError> {
-        // The thread that makes the namespace also moves into it, so it is a thread made for this.
+        // The thread that creates the namespace also moves into it, so this uses a new thread.
         on_new_thread(|| {
-            // SAFETY: CLONE_NEWNET unshares no file descriptors and no memory: nothing that safe code relies on.
+            // SAFETY: CLONE_NEWNET does not unshare file descriptors or memory, on which safe code relies.
             unsafe { unshare_unsafe(UnshareFlags::NEWNET) }
                 .map_err(|error| CallError::new("create a network namespace", error))?;
             Self::current()
@@ -69,31 +69,31 @@ impl NetNs {
         .map_err(|error| CallError::new("start a thread for a network namespace", error))?
     }
 
-    /// The namespace of the calling thread.
+    /// Returns the namespace of the calling thread.
     ///
     /// # Errors
     ///
-    /// `ENOENT` where `/proc` is not mounted.
+    /// `ENOENT` if `/proc` is not mounted.
     pub fn current() -> Result<Self, CallError> {
         Self::open("/proc/thread-self/ns/net")
     }
 
-    /// The namespace that a file stands for: `/proc/PID/ns/net` or `/run/netns/NAME`.
+    /// Opens the namespace that a file refers to: `/proc/PID/ns/net` or `/run/netns/NAME`.
     ///
     /// # Errors
     ///
-    /// What `open(2)` says; `EINVAL` for a file that is no network namespace.
+    /// The error of `open(2)`; `EINVAL` for a file that is not a network namespace.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, CallError> {
         let path = path.as_ref();
         let failed =
             |error: Errno| CallError::new(format!("open network namespace {}", path.display()), error);
-        // NONBLOCK: a pipe by that name is not waited for.
+        // NONBLOCK: if it is a pipe, do not wait for its other end.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK;
         let fd = rustix::fs::open(path, flags, Mode::empty()).map_err(failed)?;
         Self::try_from(fd).map_err(failed)
     }
 
-    /// The same, for another holder.
+    /// Returns another handle of the namespace, for another holder.
     ///
     /// # Errors
     ///
@@ -102,13 +102,13 @@ impl NetNs {
         Ok(Self { fd: self.fd.try_clone()? })
     }
 
-    /// The number by which the calling thread's namespace knows this one, if it has one for it.
+    /// Returns the number of this namespace in the calling thread's namespace, if it has one.
     pub fn number_here(&self) -> Option<i32> {
         const RTM_NEWNSID: u16 = 88;
         const RTM_GETNSID: u16 = 90;
         const NETNSA_NSID: u16 = 1;
         const NETNSA_FD: u16 = 3;
-        /// `struct rtgenmsg`, with what it is padded by.
+        /// `struct rtgenmsg`, with padding.
         const HEADER: usize = 4;
         let mut number = None;
         let request = Request::new(RTM_GETNSID, 0, &[0; HEADER]);
@@ -121,21 +121,21 @@ impl NetNs {
         number.filter(|&number| number >= 0)
     }
 
-    /// What tells this namespace from all others: device and inode of its file.
+    /// Returns the identity of this namespace: device and inode of its file.
     ///
     /// # Errors
     ///
-    /// What `fstat(2)` says.
+    /// The error of `fstat(2)`.
     pub fn identity(&self) -> Result<(u64, u64), CallError> {
         let status = rustix::fs::fstat(&self.fd)
             .map_err(|error| CallError::new("inspect a network namespace", error))?;
         Ok((status.st_dev, status.st_ino))
     }
 
-    /// Runs `work` on a new thread inside the namespace and waits for it; a panic of `work` goes on in the caller.
+    /// Runs `work` on a new thread inside the namespace, and waits for it. A panic of `work` continues in the caller.
     ///
-    /// Sockets made inside stay in the namespace wherever they are used later, and threads started inside stay there.
-    /// The file system is that of the process: `/sys/class/net` shows the namespace of whoever mounted `/sys`, and
+    /// Sockets created inside stay in the namespace wherever they are used later, and threads started inside stay
+    /// there. The file system is the process's: `/sys/class/net` shows the namespace in which `/sys` was mounted, and
     /// `/proc/net` that of the process's first thread; `/proc/thread-self/net` and `/proc/sys/net` show this one.
     ///
     /// # Errors
@@ -149,20 +149,20 @@ impl NetNs {
         entered.flatten().map_err(|error| CallError::new("enter a network namespace", error))
     }
 
-    /// [`inside`](Self::inside), for those who know that they may.
+    /// Like [`inside`](Self::inside), for callers that know they have the privileges.
     ///
     /// # Panics
     ///
-    /// Panics where no thread can be started or it may not enter the namespace, which needs `CAP_SYS_ADMIN`.
+    /// If no thread can be started, or it may not enter the namespace, which needs `CAP_SYS_ADMIN`.
     pub fn run<R: Send>(&self, work: impl FnOnce() -> R + Send) -> R {
         self.inside(work).expect("entering a network namespace requires CAP_SYS_ADMIN")
     }
 
-    /// Starts a program inside the namespace, with a `/sys` of its own that shows the namespace's devices (what was
-    /// mounted below `/sys` is not seen there).
+    /// Starts a program inside the namespace, with a `/sys` of its own that shows the namespace's devices (without what
+    /// was mounted below `/sys`).
     ///
-    /// The program is killed when this process ends, however it ends, unless it changes its user first.
-    /// `command` is changed for good: started again it ends up in the namespace again.
+    /// The program is killed when this process ends for any reason, unless it changes its user first. `command` is
+    /// changed permanently: if started again, it runs in the namespace again.
     ///
     /// # Errors
     ///
@@ -175,7 +175,7 @@ impl NetNs {
             enter(namespace.as_fd())?;
             mount_own_sys()
         };
-        // SAFETY: between fork and exec only system calls are made: nothing allocates or takes a lock.
+        // SAFETY: between fork and exec, this only makes system calls; it does not allocate or take locks.
         unsafe { command.pre_exec(prepare) };
         spawn_for_life(command)
     }
@@ -184,7 +184,7 @@ impl NetNs {
 impl TryFrom<OwnedFd> for NetNs {
     type Error = Errno;
 
-    /// `EINVAL`: the descriptor is no network namespace's.
+    /// Fails with `EINVAL` if the descriptor is not a network namespace.
     fn try_from(fd: OwnedFd) -> Result<Self, Errno> {
         if is_network_namespace(fd.as_fd()) { Ok(Self { fd }) } else { Err(Errno::INVAL) }
     }
@@ -202,44 +202,44 @@ impl AsFd for NetNs {
     }
 }
 
-/// Whether the file is a namespace, and that of a network.
+/// Returns whether the file is a network namespace.
 fn is_network_namespace(file: BorrowedFd<'_>) -> bool {
     const NSFS_MAGIC: u64 = 0x6e73_6673;
     const NS_GET_NSTYPE: libc::Ioctl = 0xb703;
     if !rustix::fs::fstatfs(file).is_ok_and(|system| system.f_type.cast_unsigned() == NSFS_MAGIC) {
         return false;
     }
-    // SAFETY: to a file of nsfs this request is known; it takes no argument and touches no memory of this process.
+    // SAFETY: files of nsfs support this request; it takes no argument and accesses no memory of this process.
     let kind = unsafe { libc::ioctl(file.as_raw_fd(), NS_GET_NSTYPE) };
     kind == libc::CLONE_NEWNET
 }
 
-/// Moves the calling thread.
+/// Moves the calling thread into the namespace.
 fn enter(namespace: BorrowedFd<'_>) -> io::Result<()> {
     Ok(move_into_link_name_space(namespace, Some(LinkNameSpaceType::Network))?)
 }
 
-/// Has the calling process killed when its parent ends, also when that has happened already.
+/// Makes the kernel kill the calling process when its parent ends, even if that has already happened.
 fn die_with(parent: Pid) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     if getppid() == Some(parent) { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
 }
 
-/// A sysfs shows the network namespace of the one who mounted it, so a program in a new namespace needs a new one, in a
-/// mount namespace of its own that the rest of the system does not see.
+/// Mounts a new sysfs in a separate mount namespace, which the rest of the system does not see. A sysfs shows the
+/// network namespace in which it was mounted, so a program in a new namespace needs its own.
 fn mount_own_sys() -> io::Result<()> {
-    // SAFETY: CLONE_NEWNS unshares no file descriptors and no memory: nothing that safe code relies on.
+    // SAFETY: CLONE_NEWNS does not unshare file descriptors or memory, on which safe code relies.
     unsafe { unshare_unsafe(UnshareFlags::NEWNS) }?;
     mount_change(c"/", MountPropagationFlags::REC | MountPropagationFlags::PRIVATE)?;
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
     match mount(c"sysfs", c"/sys", c"sysfs", flags, None) {
-        // A command that is started for the second time goes through this twice.
+        // A command that is started again does this twice.
         Ok(()) | Err(Errno::BUSY) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Runs `work` on a thread of its own; its panic goes on in the caller.
+/// Runs `work` on a thread of its own. A panic continues in the caller.
 fn on_new_thread<R: Send>(work: impl FnOnce() -> R + Send) -> io::Result<R> {
     thread::scope(|scope| {
         let worker = thread::Builder::new().spawn_scoped(scope, work)?;
@@ -247,8 +247,8 @@ fn on_new_thread<R: Send>(work: impl FnOnce() -> R + Send) -> io::Result<R> {
     })
 }
 
-/// Starts `command` from a thread that lives as long as the process: the signal that a parent's death sends follows the
-/// thread that forked, not the process.
+/// Starts `command` from a thread that lives as long as the process: the parent-death signal depends on the thread that
+/// forked, not on the process.
 fn spawn_for_life(command: &mut Command) -> io::Result<Child> {
     type Job = (Command, mpsc::SyncSender<(Command, io::Result<Child>)>);
     static FORKER: OnceLock<mpsc::Sender<Job>> = OnceLock::new();
@@ -346,7 +346,7 @@ mod tests {
         assert!(!namespace.spawn(&mut look).expect("spawn").wait().expect("wait").success());
     }
 
-    /// A new namespace, or a skipped test.
+    /// Creates a namespace, or skips the test.
     fn namespace() -> Option<NetNs> {
         NetNs::new().map_err(skip::this_test).ok()
     }

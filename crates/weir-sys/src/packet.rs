@@ -1,7 +1,7 @@
 //! Packet sockets, and the ring of blocks that the kernel fills for them: `TPACKET_V3` (packet(7); the kernel's
 //! `Documentation/networking/packet_mmap.rst` and `net/packet/af_packet.c`).
 //!
-//! The ring is kernel memory, mapped here. A block goes back and forth by its status word:
+//! The ring is kernel memory, mapped into the process. The status word of each block tells whose it is:
 //!
 //! ```text
 //!            fills          closes: full, or old enough           walks            gives back
@@ -11,8 +11,8 @@
 //!
 //! Each `SAFETY` comment names the rules that it relies on:
 //!
-//! - **P1** A block whose status has `TP_STATUS_USER` is ours: the kernel writes to none of its bytes until we store
-//!   `TP_STATUS_KERNEL`. Only `Ring` stores it, and only through `&mut`, when no slice of the block is left.
+//! - **P1** A block whose status has `TP_STATUS_USER` is ours: the kernel writes none of its bytes until we store
+//!   `TP_STATUS_KERNEL`. Only `Ring` stores that, and only through `&mut`, when no slice of the block is left.
 //! - **P2** The mapping has `blocks * block_bytes` bytes, is page-aligned and lives as long as its `Ring`.
 
 mod block;
@@ -36,15 +36,15 @@ pub use self::ring::{Ready, Walk};
 use self::socket::{bind, bind_as, index, link_layer_address, option_length, packet_socket, set};
 use crate::CallError;
 
-/// Keeps an interface in promiscuous mode: it receives every frame, whoever it is for. The kernel counts those who ask,
-/// and takes this one off when the value is dropped or the process dies.
+/// A request for promiscuous mode, in which an interface receives every frame, whatever its destination. The kernel
+/// counts requests, and removes this one when it is dropped or the process dies.
 #[derive(Debug)]
 pub struct Promiscuous {
     socket: OwnedFd,
 }
 
 impl Promiscuous {
-    /// Asks for promiscuous mode on the interface with index `interface`.
+    /// Requests promiscuous mode on the interface with index `interface`.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl Promiscuous {
         Ok(held)
     }
 
-    /// Sets another interface promiscuous, too.
+    /// Requests promiscuous mode on another interface as well.
     ///
     /// # Errors
     ///
@@ -73,33 +73,33 @@ impl Promiscuous {
     }
 }
 
-/// What of an interface's traffic is wanted.
+/// The direction of the traffic to capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Traffic {
-    /// What it receives.
+    /// Packets that the interface receives.
     Received,
-    /// What this host sends through it.
+    /// Packets that this host sends through it.
     Sent,
-    /// Both; of the loopback, where what is sent is received at once, only what is received.
+    /// Both. On the loopback, where sent packets are received at once, only received ones.
     Both,
 }
 
-/// The measures of a [`PacketRing`].
+/// The settings of a [`PacketRing`].
 #[derive(Clone, Copy, Debug)]
 pub struct RingOptions {
-    /// Index of the interface in this thread's network namespace. `None`: all that are there or will be, each packet with
-    /// the link-layer header of its own.
+    /// Index of the interface in this thread's network namespace. `None`: all current and future interfaces; each
+    /// packet has the link-layer header of its interface.
     pub interface: Option<u32>,
-    /// What of its traffic is wanted.
+    /// The direction of the traffic to capture.
     pub traffic: Traffic,
-    /// Bytes kept of a packet. A packet that is not wholly in a block is cut by the kernel, and tells so.
+    /// Bytes kept of a packet. The kernel cuts packets that do not fit into a block, and marks them.
     pub snap_len: u32,
     /// Bytes of a block: a multiple of the page size.
     pub block_bytes: u32,
     /// Number of blocks.
     pub blocks: u32,
-    /// Milliseconds after which the kernel closes a block that is not full, and not empty. Before Linux 6.18 this rounds
-    /// up to ticks of the kernel's clock, and then the block may wait one tick more.
+    /// Milliseconds after which the kernel closes a block that is neither full nor empty. Before Linux 6.18, this is
+    /// rounded up to ticks of the kernel's clock, and the block may wait one more tick.
     pub retire_ms: u32,
 }
 
@@ -109,16 +109,16 @@ impl RingOptions {
     }
 }
 
-/// What the kernel has counted since the ring was opened.
+/// The kernel's counts since the ring was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
-    /// Packets that were wanted: put into the ring, or lost.
+    /// Packets that matched: put into the ring, or lost.
     pub packets: u64,
-    /// Of these, packets that found no room.
+    /// Matching packets that found no room.
     pub drops: u64,
 }
 
-/// A packet socket, bound to one interface or to all, with its ring.
+/// A packet socket with its ring, bound to one interface or to all.
 #[derive(Debug)]
 pub struct PacketRing {
     socket: OwnedFd,
@@ -128,7 +128,7 @@ pub struct PacketRing {
 }
 
 impl PacketRing {
-    /// Opens a socket with a ring. Packets come in from the moment of the return, and none that is not wanted.
+    /// Opens a socket with a ring. Packets arrive as soon as this returns, and only matching ones.
     ///
     /// # Errors
     ///
@@ -137,13 +137,13 @@ impl PacketRing {
         Self::open_behind(options, Program::All)
     }
 
-    /// The same with `program` in front: no packet that it refuses ever comes in.
+    /// Like [`open`](Self::open), with `program` in front: packets that it rejects never arrive.
     ///
     /// # Errors
     ///
-    /// The same, and those of [`FilterPlace::put`].
+    /// The errors of [`open`](Self::open) and [`FilterPlace::put`].
     pub fn open_behind(options: &RingOptions, program: Program<'_>) -> Result<Self, CallError> {
-        // Without a protocol no packet of any interface gets in before the socket is bound.
+        // Without a protocol, no packets arrive before the socket is bound.
         let socket = packet_socket()?;
         let option = |name, value: i32, what: &str| {
             set(&socket, libc::SOL_PACKET, name, &value).map_err(|error| CallError::new(what, error))
@@ -157,7 +157,7 @@ impl PacketRing {
         let request = libc::tpacket_req3 {
             tp_block_size: options.block_bytes,
             tp_block_nr: options.blocks,
-            // This version packs packets by their length; the kernel only checks that the product is right.
+            // TPACKET_V3 packs packets by length; the kernel only checks that the product is correct.
             tp_frame_size: options.block_bytes,
             tp_frame_nr: options.blocks,
             tp_retire_blk_tov: options.retire_ms,
@@ -174,7 +174,7 @@ impl PacketRing {
         Ok(Self { socket, options: *options, ring, statistics: Statistics::default() })
     }
 
-    /// The place of its filter.
+    /// Returns the place of the socket's filter.
     ///
     /// # Errors
     ///
@@ -185,7 +185,7 @@ impl PacketRing {
         Ok(FilterPlace { socket, options: self.options })
     }
 
-    /// The oldest block that is ours, if any. Costs one load.
+    /// Returns the oldest block that is ours, if any. Costs one load.
     #[inline]
     pub fn ready(&self) -> Option<Ready> {
         let status = self.ring.status();
@@ -196,27 +196,28 @@ impl PacketRing {
         })
     }
 
-    /// Looks at all blocks that are ready: gives the number of the first one, not before `from`, that is
-    /// [losing](Ready::losing), and the number of the block that the kernel is filling or, if all are ready, fills next.
+    /// Checks all blocks that are ready. Returns the number of the first one, from number `from`, that is
+    /// [losing](Ready::losing), and the number of the block that the kernel is filling or, if all are ready, fills
+    /// next.
     pub fn look_ahead(&self, from: u64) -> (Option<u64>, u64) {
         self.ring.look_ahead(from)
     }
 
-    /// Gives the packets of the block that is [`ready`](Self::ready) to `each`, until there are no more, or until it
-    /// breaks. The packet that it breaks at counts as not given.
+    /// Passes the packets of the [`ready`](Self::ready) block to `each`, until there are no more or `each` breaks. The
+    /// packet at which it breaks comes again in the next walk.
     pub fn walk(&mut self, each: impl FnMut(&Packet<'_>) -> ControlFlow<()>) -> Walk {
         self.ring.walk(each)
     }
 
-    /// Asks the kernel for its counters. They are of 32 bits there: between two calls not more than 2^32 packets may pass.
+    /// Reads the kernel's counters. They have 32 bits: at most 2^32 packets may pass between two calls.
     ///
     /// # Errors
     ///
-    /// What `getsockopt(2)` says.
+    /// The error of `getsockopt(2)`.
     pub fn statistics(&mut self) -> Result<Statistics, CallError> {
         let mut fresh = libc::tpacket_stats_v3 { tp_packets: 0, tp_drops: 0, tp_freeze_q_cnt: 0 };
         let mut length = option_length::<libc::tpacket_stats_v3>();
-        // SAFETY: the kernel writes at most `length` bytes to `fresh`, which are its size; any bits are valid in it.
+        // SAFETY: the kernel writes at most `length` bytes to `fresh`, which is its size; any bits are valid in it.
         let result = unsafe {
             libc::getsockopt(
                 self.socket.as_raw_fd(),
@@ -229,34 +230,34 @@ impl PacketRing {
         if result < 0 {
             return Err(CallError::last("read statistics of a packet socket"));
         }
-        // The kernel starts again from zero with each call (packet_getsockopt), and has added the drops to the packets.
+        // Each call resets the kernel's counters (packet_getsockopt); the kernel has added the drops to the packets.
         self.statistics.packets += u64::from(fresh.tp_packets);
         self.statistics.drops += u64::from(fresh.tp_drops);
         Ok(self.statistics)
     }
 
-    /// Lets nothing more in. When it returns, the kernel is through with the packets that it had begun with; the block
-    /// that they are in is closed in its time.
+    /// Stops accepting packets. When this returns, the kernel has finished the packets that it had begun; their block
+    /// is closed as usual.
     ///
     /// # Errors
     ///
-    /// What `setsockopt(2)` and `bind(2)` say.
+    /// The errors of `setsockopt(2)` and `bind(2)`.
     pub fn shut(&self) -> Result<(), CallError> {
         attach(&self.socket, &mut [verdict(0)])?;
-        // tpacket_rcv runs in an RCU read-side section. Who binds a socket to another protocol waits until nobody is in it with
-        // the one before (packet_do_bind, by synchronize_net), and takes no privilege for that.
+        // tpacket_rcv runs in an RCU read-side section. Binding a socket to another protocol waits until no CPU is in
+        // it with the previous protocol (packet_do_bind, synchronize_net), and needs no privileges.
         match bind_as(&self.socket, self.options.interface, UNUSED_PROTOCOL) {
-            // The interface is gone: the kernel has taken the socket off it.
+            // The interface is gone: the kernel has unbound the socket.
             Err(error) if error.errno() == libc::ENODEV => Ok(()),
             other => other,
         }
     }
 
-    /// Whether packets still come. Tells each trouble once.
+    /// Checks whether packets still arrive. Reports each problem once.
     ///
     /// # Errors
     ///
-    /// `ENETDOWN`: the interface was set down; packets come again when it is set up. `ENODEV`: it is gone for good.
+    /// `ENETDOWN`: the interface was brought down; packets arrive again once it is up. `ENODEV`: it is gone for good.
     pub fn health(&self) -> Result<(), CallError> {
         let trouble = match socket_error(&self.socket) {
             Ok(Ok(())) => return Ok(()),
@@ -266,11 +267,11 @@ impl PacketRing {
         Err(CallError::new("receive from a packet socket", trouble))
     }
 
-    /// Whether the kernel has taken the interface from the socket (`packet_notifier`, NETDEV_UNREGISTER).
+    /// Returns whether the kernel has unbound the socket from its interface (`packet_notifier`, NETDEV_UNREGISTER).
     fn unbound(&self) -> bool {
         let mut address = link_layer_address();
         let mut length = option_length::<libc::sockaddr_ll>();
-        // SAFETY: the kernel writes at most `length` bytes to `address`, which are its size; any bits are valid in it.
+        // SAFETY: the kernel writes at most `length` bytes to `address`, which is its size; any bits are valid in it.
         let result =
             unsafe { libc::getsockname(self.socket.as_raw_fd(), (&raw mut address).cast(), &raw mut length) };
         result == 0 && address.sll_ifindex < 0
@@ -278,16 +279,16 @@ impl PacketRing {
 }
 
 impl AsFd for PacketRing {
-    /// Readable when the kernel has closed a block and it has not been given back, or when there is trouble.
+    /// Returns the descriptor, which is readable if a closed block has not been given back, or if there is a problem.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }
 }
 
-/// An Ethertype that no frame should have (reserved, RFC 1701): what a socket is bound to that wants nothing any more.
+/// An EtherType that no frame should have (reserved, RFC 1701), to bind a socket that wants no more packets.
 const UNUSED_PROTOCOL: u16 = 0xffff;
 
-/// Index of the loopback, in each namespace (`LOOPBACK_IFINDEX` in the kernel's include/net/flow.h).
+/// Index of the loopback interface in each namespace (`LOOPBACK_IFINDEX` in the kernel's include/net/flow.h).
 const LOOPBACK: u32 = 1;
 
 // As in linux/if_packet.h.

@@ -1,7 +1,7 @@
-//! Capabilities, and giving them up.
+//! Capabilities, and dropping them.
 //!
-//! They belong to a thread; one that it starts later has the same. So a process drops them before it starts threads, or
-//! each thread does it for itself.
+//! Capabilities belong to a thread, and are inherited by threads that it starts. A process therefore drops them before
+//! it starts threads, or each thread drops its own.
 
 use std::sync::OnceLock;
 
@@ -17,21 +17,21 @@ use crate::CallError;
 use crate::landlock::{self, Enforced, Files};
 use crate::user::User;
 
-/// What the calling thread may do at the moment.
+/// Returns the calling thread's effective capabilities.
 ///
 /// # Errors
 ///
-/// What `capget(2)` says.
+/// The error of `capget(2)`.
 pub fn effective() -> Result<Capabilities, CallError> {
     Ok(sets()?.effective)
 }
 
-/// Whether the calling thread may change how the network works by capabilities of the file that it runs, and by nothing else: it is
-/// not root, and who has started it has passed nothing on.
+/// Returns whether the calling thread may configure the network only because of its executable's file capabilities: it
+/// is not root, and its parent has passed no capabilities on.
 ///
 /// # Errors
 ///
-/// What `capget(2)` says.
+/// The error of `capget(2)`.
 pub fn is_of_the_file() -> Result<bool, CallError> {
     let now = sets()?;
     let admin = Capabilities::NET_ADMIN;
@@ -39,12 +39,11 @@ pub fn is_of_the_file() -> Result<bool, CallError> {
     Ok(now.effective.contains(admin) && !passed_on)
 }
 
-/// Gives `work` no more than the capabilities in `kept`, of those that the calling thread has; afterwards it has them all
-/// again.
+/// Runs `work` with only those of the calling thread's capabilities that are in `kept`, and then restores the others.
 ///
 /// # Errors
 ///
-/// What `capset(2)` says.
+/// The error of `capset(2)`.
 pub fn without_others<T>(kept: Capabilities, work: impl FnOnce() -> T) -> Result<T, CallError> {
     let before = sets()?;
     set(CapabilitySets { effective: before.effective & kept, ..before })?;
@@ -53,28 +52,28 @@ pub fn without_others<T>(kept: Capabilities, work: impl FnOnce() -> T) -> Result
     Ok(result)
 }
 
-/// Gives up, for good, all of the calling thread's capabilities but those in `kept`, and the ways to get others: the
-/// bounding set (where `CAP_SETPCAP` permits it), the inheritable and ambient sets, and privileges by executing files
-/// (`no_new_privs`). What it keeps it cannot pass on to another program.
+/// Drops, for good, all of the calling thread's capabilities except those in `kept`, and the ways to get others: the
+/// bounding set (if `CAP_SETPCAP` permits it), the inheritable and ambient sets, and privileges from executing files
+/// (`no_new_privs`). The thread cannot pass the kept ones on to another program.
 ///
 /// # Errors
 ///
-/// What `capset(2)` or `prctl(2)` say.
+/// The error of `capset(2)` or `prctl(2)`.
 pub fn keep_only(kept: Capabilities) -> Result<(), CallError> {
     keep_only_as(None, kept)
 }
 
-/// The same, and becomes `user`, whose the capabilities in `kept` then are.
+/// Like [`keep_only`], and also switches to `user`, which then has the capabilities in `kept`.
 ///
 /// # Errors
 ///
-/// As [`keep_only`] and [`User::switch_to`].
+/// The errors of [`keep_only`] and [`User::switch_to`].
 pub fn keep_only_as(user: Option<&User>, kept: Capabilities) -> Result<(), CallError> {
     let now = sets()?;
     if now.effective.contains(CapabilitySet::SETPCAP) {
         for capability in CapabilitySet::all().iter() {
             match capability_is_in_bounding_set(capability) {
-                // Of a newer kernel than this one, or dropped before.
+                // Unknown to this older kernel, or already dropped.
                 Err(Errno::INVAL) | Ok(false) => {}
                 _ => remove_capability_from_bounding_set(capability)
                     .map_err(|error| CallError::new("drop capabilities from the bounding set", error))?,
@@ -95,22 +94,22 @@ pub fn keep_only_as(user: Option<&User>, kept: Capabilities) -> Result<(), CallE
     set_no_new_privs(true).map_err(|error| CallError::new("set no_new_privs", error))
 }
 
-/// The user that threads become which keep nothing.
+/// The user for threads that keep nothing.
 static NOBODY: OnceLock<User> = OnceLock::new();
 
-/// From here on threads that [keep nothing](keep_nothing) become `user`, too, as far as they may.
+/// Makes threads that [keep nothing](keep_nothing) from now on switch to `user`, too, if they are permitted to.
 pub fn become_nobody_as(user: &User) {
     let _the_first_stays = NOBODY.set(user.clone());
 }
 
-/// Leaves the calling thread with its open descriptors alone: no capability, no file to be opened, as far as the kernel
-/// can do that; and as [another user](become_nobody_as), where one was named.
+/// Leaves the calling thread only its open descriptors: it has no capabilities and can open no files, if the kernel
+/// supports that. It also switches to [another user](become_nobody_as), if one was set.
 ///
 /// # Errors
 ///
-/// As [`keep_only`] and [`landlock::restrict`].
+/// The errors of [`keep_only`] and [`landlock::restrict`].
 pub fn keep_nothing() -> Result<Enforced, CallError> {
-    // A thread that is this user already may not become it once more.
+    // A thread that already is this user may not switch again.
     let user = NOBODY.get().filter(|user| rustix::process::geteuid().as_raw() != user.uid);
     keep_only_as(user, Capabilities::empty())?;
     landlock::restrict(&Files::default())
@@ -132,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// A line of the calling thread's status, as the kernel tells it.
+    /// Returns a line of the calling thread's status, as reported by the kernel.
     fn status(name: &str) -> String {
         let status = fs::read_to_string("/proc/thread-self/status").unwrap();
         status.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned()

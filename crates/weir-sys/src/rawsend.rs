@@ -1,4 +1,4 @@
-//! Sending whole frames, one by one, through a packet socket.
+//! Sending single frames through a packet socket.
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -19,7 +19,7 @@ pub struct RawSender {
 }
 
 impl RawSender {
-    /// Opens a socket on interface `ifindex` of the calling thread's namespace. Needs `CAP_NET_RAW`.
+    /// Opens a socket on interface `ifindex` in the calling thread's namespace. Needs `CAP_NET_RAW`.
     ///
     /// # Errors
     ///
@@ -38,7 +38,7 @@ impl RawSender {
             sll_halen: 0,
             sll_addr: [0; 8],
         };
-        // SAFETY: `address` is a sockaddr_ll of LENGTH bytes, and the kernel only reads it.
+        // SAFETY: `address` is a sockaddr_ll of LENGTH bytes, which the kernel only reads.
         let result = unsafe { libc::bind(socket.as_raw_fd(), (&raw const address).cast(), LENGTH) };
         if result < 0 {
             return Err(CallError::last(format!("bind a packet socket to interface {ifindex}")));
@@ -50,7 +50,8 @@ impl RawSender {
     ///
     /// # Errors
     ///
-    /// `EMSGSIZE`: longer than the interface's MTU allows. `ENETDOWN`: the interface is down. `ENOBUFS`: no room behind it.
+    /// `EMSGSIZE`: too long for the interface's MTU. `ENETDOWN`: the interface is down. `ENOBUFS`: the interface has no
+    /// room.
     pub fn send(&self, frame: &[u8]) -> Result<(), CallError> {
         loop {
             match send(&self.socket, frame, SendFlags::empty()) {

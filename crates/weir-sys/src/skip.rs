@@ -1,4 +1,4 @@
-//! Tests that cannot run on this machine: they say so and pass, or fail where all have to run.
+//! Tests that cannot run on this machine: they report that and pass, or fail where all tests must run.
 
 use std::env;
 use std::fmt::Display;
@@ -6,37 +6,37 @@ use std::fs::OpenOptions;
 use std::io::{self, Write as _};
 use std::thread;
 
-/// Says that `test` does not run here, and why.
+/// Reports that `test` does not run here, and why.
 ///
 /// # Panics
 ///
-/// Where the environment has every test run: `WEIR_REQUIRE_ROOT=1` or `CI=true`.
+/// If the environment requires all tests to run: `WEIR_REQUIRE_ROOT=1` or `CI=true`.
 pub fn unless_required(test: &str, reason: impl Display) {
     assert!(!required(|name| env::var(name).ok()), "{test} must not be skipped: {reason}");
     report(test, reason);
 }
 
-/// The same for the test that the calling thread runs: the harness has named the thread after it.
+/// Like [`unless_required`], for the test that the calling thread runs: the harness names the thread after it.
 ///
 /// # Panics
 ///
-/// As [`unless_required`].
+/// See [`unless_required`].
 pub fn this_test(reason: impl Display) {
     let thread = thread::current();
     let name = thread.name().unwrap_or("a test");
     unless_required(name.rsplit("::").next().unwrap_or(name), reason);
 }
 
-/// Says that `test` does not run here, and why, whatever the environment wants: on standard error, past the harness, which keeps
-/// what a test prints to itself, and as a line of the file that `WEIR_SKIPS` names.
+/// Reports that `test` does not run here, and why, whatever the environment requires. The report goes to standard
+/// error, bypassing the harness, which captures a test's output, and is a line in the file that `WEIR_SKIPS` names.
 ///
 /// # Panics
 ///
-/// That file cannot be written.
+/// If that file cannot be written.
 pub fn report(test: &str, reason: impl Display) {
-    // One call for a line: many processes write there.
+    // One call per line: several processes write there.
     let line = format!("{test}: {reason}\n");
-    // A closed standard error is no reason to fail: nobody wants to know.
+    // A closed standard error is no reason to fail: nobody is listening.
     let _nobody_left = io::stderr().write_all(format!("SKIP: {line}").as_bytes());
     let Some(path) = env::var_os("WEIR_SKIPS").filter(|path| !path.is_empty()) else { return };
     let file = OpenOptions::new().append(true).create(true).open(&path);
@@ -72,10 +72,10 @@ mod tests {
         }
     }
 
-    /// Set for the process that [`child`] is run in.
+    /// Set for the process that runs [`child`].
     const REASON: &str = "WEIR_SYS_TEST_REASON";
 
-    /// Not a test, and done at once when run as one: what the next starts in a process of its own.
+    /// Not a test by itself; run as one, it does nothing. The next test starts it in a process of its own.
     #[test]
     fn child() {
         if let Ok(reason) = env::var(REASON) {

@@ -1,4 +1,4 @@
-//! A tap interface: what is written to it arrives (linux/if_tun.h), for trying things in a private namespace.
+//! A tap interface, which receives what is written to it (linux/if_tun.h), for experiments in a private namespace.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -12,7 +12,7 @@ const TUNSETIFF: libc::Ioctl = 0x4004_54ca;
 const IFF_TAP: libc::c_short = 0x0002;
 const IFF_NO_PI: libc::c_short = 0x1000;
 
-/// The other end of a tap interface, which goes with it. Many threads may write at a time.
+/// The process's end of a tap interface; dropping it removes the interface. Several threads may write at a time.
 #[derive(Debug)]
 pub struct Tap {
     file: File,
@@ -20,14 +20,14 @@ pub struct Tap {
 }
 
 impl Tap {
-    /// Makes the interface `name`, which is up, in this thread's network namespace.
+    /// Creates the interface `name` in this thread's network namespace and brings it up.
     ///
     /// # Errors
     ///
-    /// `EPERM` without `CAP_NET_ADMIN`, `ENOENT` without the driver, `EBUSY` where the name is taken.
+    /// `EPERM` without `CAP_NET_ADMIN`, `ENOENT` without the driver, `EBUSY` if the name is taken.
     pub fn create(name: &str) -> Result<Self, CallError> {
         const PATH: &str = "/dev/net/tun";
-        let failed = |error| CallError::new(format!("create the tap interface {name}"), error);
+        let failed = |error| CallError::new(format!("make the tap interface {name}"), error);
         // Who does not wait has its frames met by XDP in the driver (`tun_can_build_skb`).
         let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NONBLOCK).open(PATH);
         let file = file.map_err(failed)?;
@@ -40,7 +40,7 @@ impl Tap {
             *to = libc::c_char::from_ne_bytes([from]);
         }
         request.ifr_ifru.ifru_flags = IFF_TAP | IFF_NO_PI;
-        // SAFETY: the kernel reads and writes an `ifreq` there, and no more.
+        // SAFETY: the kernel reads and writes only an `ifreq` there.
         let result = unsafe { libc::ioctl(file.as_raw_fd(), TUNSETIFF, &raw mut request) };
         if result < 0 {
             return Err(failed(io::Error::last_os_error()));
@@ -50,16 +50,16 @@ impl Tap {
         Ok(Self { file, index: links.get(name)?.index })
     }
 
-    /// The interface's index.
+    /// Returns the interface's index.
     pub fn index(&self) -> u32 {
         self.index
     }
 
-    /// Has the interface receive a frame.
+    /// Makes the interface receive a frame.
     ///
     /// # Errors
     ///
-    /// `EIO`: it is down.
+    /// `EIO`: the interface is down.
     pub fn receive(&self, frame: &[u8]) -> io::Result<()> {
         (&self.file).write_all(frame)
     }

@@ -1,5 +1,5 @@
-//! `BPF_PROG_TEST_RUN`: the kernel runs a program on a packet out of nothing; with live frames it sends what an XDP program
-//! decides about them.
+//! `BPF_PROG_TEST_RUN`: the kernel runs a program on a made-up packet. With live frames, it carries out the verdicts of
+//! an XDP program.
 
 use std::mem::size_of;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -29,7 +29,7 @@ struct TestRun {
     flags: u32,
     cpu: u32,
     batch_size: u32,
-    /// The kernel wants the bytes behind the last field it knows to be zero.
+    /// The kernel requires all bytes after the last field it knows to be zero.
     padding: u32,
 }
 const _: () = assert!(size_of::<TestRun>() == 80);
@@ -50,14 +50,15 @@ const _: () = assert!(size_of::<XdpContext>() == 24);
 /// Runs an XDP program `count` times on frames that begin as copies of `frame`, and carries out its verdicts, on the
 /// calling CPU.
 ///
-/// The frames seem to come from device `ingress`, which must be in the calling thread's namespace. They are handed to
-/// the program and then to the driver `batch` at a time (at most 256, the kernel's default is 64); the same `batch`
-/// pages are used again and again, with the contents they were left with.
+/// The frames seem to come from device `ingress`, which must be in the calling thread's namespace. The program and then
+/// the driver get `batch` frames at a time (at most 256; the kernel's default is 64). The same `batch` pages are reused
+/// with the contents they were left with.
 ///
 /// # Errors
 ///
-/// `EINTR`, a signal: fewer frames were made than asked for, and only the program can tell how many. `EINVAL`: also for a
-/// frame that does not fit into a page beside the kernel's own structures. `EPERM` without `CAP_BPF` and `CAP_NET_ADMIN`.
+/// `EINTR`: after a signal; fewer frames were made than requested, and only the program can tell how many. `EINVAL`:
+/// also for a frame that does not fit into a page together with the kernel's own structures. `EPERM`: without `CAP_BPF`
+/// and `CAP_NET_ADMIN`.
 pub fn live_frames(
     program: BorrowedFd<'_>,
     frame: &[u8],
@@ -78,8 +79,8 @@ pub fn live_frames(
         batch_size: batch,
         ..TestRun::default()
     };
-    // SAFETY: the attributes, `context` and `frame` are live for the call and as long as the sizes say; with live frames
-    // the kernel writes only to the attributes' `retval` and `duration`, and refuses output buffers.
+    // SAFETY: the attributes, `context` and `frame` are live for the call and as long as the sizes say; with live
+    // frames the kernel writes only to the attributes' `retval` and `duration`, and refuses output buffers.
     let result = unsafe {
         libc::syscall(
             libc::SYS_bpf,
@@ -91,24 +92,24 @@ pub fn live_frames(
     if result < 0 { Err(CallError::last(format!("send live frames of {size} bytes"))) } else { Ok(()) }
 }
 
-/// What a program answered.
+/// The result of test runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Answer {
-    /// What it returned, the last time.
+    /// Return value of the last run.
     pub value: u32,
-    /// Nanoseconds that a run took, on average.
+    /// Average nanoseconds per run.
     pub duration: u32,
 }
 
-/// Runs `program` on `packet` `repeat` times (0: once), and carries nothing out.
+/// Runs `program` on `packet` `repeat` times (0: once), without carrying out its verdicts.
 ///
-/// Programs for XDP and tc see the packet from its Ethernet header on, which it must have; socket filters only what is
-/// behind the header. An XDP program that takes fragments gets a long packet in several buffers.
+/// The packet must begin with an Ethernet header. XDP and tc programs see it from there; socket filters see only what
+/// follows the header. An XDP program that accepts fragments gets a long packet in several buffers.
 ///
 /// # Errors
 ///
-/// `EINVAL` for a packet without an Ethernet header, and for a tc program for one that does not fit into a page; `EPERM`;
-/// `EOPNOTSUPP`: the kind of program cannot be run so.
+/// `EINVAL`: no Ethernet header, or a packet for a tc program that does not fit into a page. `EPERM`. `EOPNOTSUPP`:
+/// this kind of program does not support test runs.
 pub fn run(program: BorrowedFd<'_>, packet: &[u8], repeat: u32) -> Result<Answer, CallError> {
     let attributes = TestRun { prog_fd: program.as_raw_fd(), repeat, ..TestRun::default() };
     attempt(attributes, None, packet, packet.len())
@@ -118,7 +119,7 @@ pub fn run(program: BorrowedFd<'_>, packet: &[u8], repeat: u32) -> Result<Answer
 ///
 /// # Errors
 ///
-/// As [`run`].
+/// The errors of [`run`].
 pub fn run_with_metadata(
     program: BorrowedFd<'_>,
     metadata: &[u8],
@@ -131,7 +132,7 @@ pub fn run_with_metadata(
     attempt(attributes, Some(&context), &data, packet.len())
 }
 
-/// `packet`: bytes of `data` that are packet.
+/// `packet`: how many bytes of `data` are the packet.
 fn attempt(
     attributes: TestRun,
     context: Option<&XdpContext>,

@@ -1,4 +1,4 @@
-//! Threads of a library, in a program that has other plans with its signals.
+//! Threads of a library, in a program that handles signals itself.
 
 use std::io;
 use std::mem::MaybeUninit;
@@ -7,8 +7,8 @@ use std::thread::{Builder, JoinHandle};
 
 use crate::privilege;
 
-/// Starts a thread on which no signal handler ever runs: a signal to the process is left to the threads of the program,
-/// whose sleep it may be meant to end.
+/// Starts a thread on which no signal handler ever runs. Signals to the process go to the program's own threads, which
+/// they may be meant to wake.
 ///
 /// # Errors
 ///
@@ -17,15 +17,15 @@ pub fn spawn_deaf<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    // A thread begins with the mask of the one that starts it, so there is no moment at which it could be disturbed.
+    // A thread inherits the mask of its creator, so signals are blocked from the start.
     let before = mask_all()?;
     let started = Builder::new().name(name.to_owned()).spawn(work);
     mask(&before)?;
     started
 }
 
-/// The same for a thread that needs nothing but memory and open descriptors: it gives up everything else, before this
-/// returns ([`privilege::keep_nothing`]). Where the kernel does not let it, it runs with what it has.
+/// Like [`spawn_deaf`], for a thread that needs only memory and open descriptors. It gives up everything else before
+/// this returns ([`privilege::keep_nothing`]). If the kernel does not allow that, it runs with its current privileges.
 ///
 /// # Errors
 ///
@@ -44,24 +44,24 @@ pub fn spawn_bare<T: Send + 'static>(
     Ok(thread)
 }
 
-/// Blocks all signals for the calling thread, and gives the mask before.
+/// Blocks all signals for the calling thread, and returns the previous mask.
 pub(crate) fn mask_all() -> io::Result<libc::sigset_t> {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: `all` is valid for the call to write to.
+    // SAFETY: `all` is writable.
     unsafe { libc::sigfillset(all.as_mut_ptr()) };
-    // SAFETY: the call above has set it; it cannot fail.
+    // SAFETY: initialised by the call above, which cannot fail.
     mask(&unsafe { all.assume_init() })
 }
 
-/// Sets the calling thread's mask of blocked signals, and gives the one before.
+/// Sets the calling thread's mask of blocked signals, and returns the previous one.
 pub(crate) fn mask(blocked: &libc::sigset_t) -> io::Result<libc::sigset_t> {
     let mut before = MaybeUninit::<libc::sigset_t>::uninit();
-    // SAFETY: the first set is only read, the second one is valid for the call to write to.
+    // SAFETY: the first set is only read, and the second is writable.
     let error = unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, blocked, before.as_mut_ptr()) };
     if error != 0 {
         return Err(io::Error::from_raw_os_error(error));
     }
-    // SAFETY: a call that succeeds has set it.
+    // SAFETY: initialised by the successful call.
     Ok(unsafe { before.assume_init() })
 }
 
@@ -71,7 +71,7 @@ mod tests {
 
     use super::spawn_deaf;
 
-    /// The calling thread's mask of blocked signals, as the kernel tells it.
+    /// Returns the calling thread's mask of blocked signals, as reported by the kernel.
     fn blocked() -> u64 {
         let status = fs::read_to_string("/proc/thread-self/status").unwrap();
         let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:")).unwrap();
@@ -82,7 +82,7 @@ mod tests {
     fn only_the_new_thread_is_deaf() {
         let before = blocked();
         let inside = spawn_deaf("deaf", blocked).unwrap().join().unwrap();
-        // SIGKILL and SIGSTOP cannot be blocked, and the C library keeps 32 and 33 for itself.
+        // SIGKILL and SIGSTOP cannot be blocked, and the C library reserves 32 and 33.
         for signal in [1, 2, 3, 10, 14, 15] {
             assert_ne!(inside & 1 << (signal - 1), 0, "signal {signal}");
         }

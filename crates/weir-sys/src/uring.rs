@@ -1,13 +1,12 @@
 //! Writes to files through io_uring, several in flight.
 //!
-//! The ring takes nothing but writes (`IORING_REGISTER_RESTRICTIONS`): who has taken the process over cannot make it open
-//! files, connect sockets, or do anything else that a filter of system calls would not see.
+//! The ring accepts only writes (`IORING_REGISTER_RESTRICTIONS`): an attacker who controls the process cannot use it to
+//! open files, connect sockets, or do anything else that a system call filter would not see.
 //!
-//! A buffer that is on its way to the disk belongs to the [`DiskRing`]; it comes back with its completion. This is what
-//! makes the calls safe without a promise from the buffer's type: the ring puts the buffer where nothing moves it, asks
-//! it once for its bytes, and then neither touches nor lets go of it until the kernel is done. So the borrow that those
-//! bytes came from is alive all that time, and whatever safe `AsRef` implementation stands behind it has to keep them
-//! valid and unchanged. Needs Linux 5.10.
+//! A buffer being written belongs to the [`DiskRing`], and is returned with its completion. This makes the calls safe
+//! without requirements on the buffer's type: the ring puts the buffer where nothing moves it, gets its bytes once, and
+//! neither accesses nor drops it until the kernel is done. The borrow of those bytes is therefore alive all the time,
+//! and any safe `AsRef` implementation must keep them valid and unchanged. Needs Linux 5.10.
 
 use std::fs::File;
 use std::io;
@@ -18,34 +17,34 @@ use std::sync::Arc;
 use io_uring::register::Restriction;
 use io_uring::{IoUring, Probe, cqueue, opcode, types};
 
-/// The most bytes that one write takes, as everywhere in Linux (`MAX_RW_COUNT`); a longer buffer is written in part.
+/// Most bytes per write, as everywhere in Linux (`MAX_RW_COUNT`). A longer buffer is written in part.
 const MAX_WRITE: usize = 0x7fff_f000;
 
-/// An io_uring for writes to files. Dropping it waits for what is in flight.
+/// An io_uring for writes to files. Dropping it waits for writes in flight.
 pub struct DiskRing<B: AsRef<[u8]> + 'static> {
     ring: IoUring,
-    /// By the `user_data` of the write.
+    /// Writes in flight, by their `user_data`.
     slots: Box<[Option<Flight<B>>]>,
     in_flight: usize,
 }
 
-/// A write that the kernel knows of.
+/// A write that was submitted to the kernel.
 struct Flight<B> {
     /// From `Box::leak`; only a completion may take it back.
     buffer: NonNull<B>,
     offset: u64,
-    /// Open as long as it is written to.
+    /// Keeps the file open until it is written.
     _file: Arc<File>,
 }
 
 // SAFETY: A flight owns its buffer as a `Box` does. The kernel only reads the buffer's bytes, from any thread.
 unsafe impl<B: Send> Send for Flight<B> {}
 
-/// Whether a [`DiskRing`] can be had.
+/// Checks whether a [`DiskRing`] can be created.
 ///
 /// # Errors
 ///
-/// As [`DiskRing::new`].
+/// The errors of [`DiskRing::new`].
 pub fn available() -> io::Result<()> {
     ring(1).map(drop)
 }
@@ -62,75 +61,75 @@ fn ring(depth: u16) -> io::Result<IoUring> {
     Ok(ring)
 }
 
-/// A write that is over.
+/// A finished write.
 #[derive(Debug)]
 pub struct Completion<B> {
-    /// What [`DiskRing::write_at`] was given.
+    /// The buffer passed to [`DiskRing::write_at`].
     pub buffer: B,
-    /// Where it was to be written.
+    /// The offset passed to [`DiskRing::write_at`].
     pub offset: u64,
-    /// How many of its bytes, from the first on, were written; can be fewer than all.
+    /// Number of bytes written, from the start of the buffer; may be fewer than all.
     pub result: io::Result<usize>,
 }
 
 impl<B: AsRef<[u8]> + 'static> DiskRing<B> {
-    /// Sets up a ring that takes up to `depth` writes at a time.
+    /// Creates a ring for up to `depth` writes at a time.
     ///
     /// # Errors
     ///
-    /// Any error means that io_uring is not to be had here: the kernel is built without it (`ENOSYS`), a sandbox or
-    /// `kernel.io_uring_disabled` refuses it (`EPERM`), or memory is short. Plain writes do the same.
+    /// Any error means that io_uring is not available: the kernel was built without it (`ENOSYS`), a sandbox or
+    /// `kernel.io_uring_disabled` forbids it (`EPERM`), or memory is short. Use plain writes instead.
     pub fn new(depth: u16) -> io::Result<Self> {
         let ring = ring(depth)?;
         let slots = (0..depth.max(1)).map(|_| None).collect();
         Ok(Self { ring, slots, in_flight: 0 })
     }
 
-    /// Writes in flight.
+    /// Returns the number of writes in flight.
     pub fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// Whether another write has to wait for a completion.
+    /// Returns whether another write must wait for a completion.
     pub fn is_full(&self) -> bool {
         self.in_flight == self.slots.len()
     }
 
-    /// Starts to write `buffer` at `offset` of `file`. Its outcome, good or bad, comes from
-    /// [`completions`](Self::completions).
+    /// Starts to write `buffer` at `offset` of `file`. [`completions`](Self::completions) returns the result, including
+    /// errors.
     ///
     /// # Errors
     ///
-    /// Gives the buffer back when the ring [is full](Self::is_full).
+    /// Returns the buffer if the ring [is full](Self::is_full).
     pub fn write_at(&mut self, file: &Arc<File>, buffer: B, offset: u64) -> Result<(), B> {
         let Some(slot) = self.slots.iter().position(Option::is_none) else {
             return Err(buffer);
         };
         let buffer = NonNull::from(Box::leak(Box::new(buffer)));
-        // SAFETY: The box was made in the line above; from here on it is only read until its completion.
+        // SAFETY: The box was created in the line above; from now on it is only read until its completion.
         let bytes = unsafe { buffer.as_ref() }.as_ref();
         let len = u32::try_from(bytes.len().min(MAX_WRITE)).expect("MAX_WRITE fits");
         let entry = opcode::Write::new(types::Fd(file.as_raw_fd()), bytes.as_ptr(), len)
             .offset(offset)
             .build()
             .user_data(slot as u64);
-        // SAFETY: `bytes` stays valid and unchanged until the completion (module text), and so does the file, which the
-        // flight holds.
+        // SAFETY: `bytes` stays valid and unchanged until the completion (see the module's documentation), and the
+        // flight keeps the file open.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("the submission queue has an entry for each slot");
         self.slots[slot] = Some(Flight { buffer, offset, _file: Arc::clone(file) });
         self.in_flight += 1;
-        // An entry that the kernel does not take now (EINTR, EAGAIN, EBUSY) stays queued and goes with the next call.
+        // An entry that the kernel does not accept now (EINTR, EAGAIN, EBUSY) stays queued until the next call.
         let _ = self.ring.submit();
         Ok(())
     }
 
-    /// Waits until `wait` of the writes in flight are over, or all if there are fewer, and takes those that are over.
-    /// With 0 it does not wait.
+    /// Waits until `wait` writes in flight, or all if there are fewer, have finished, and takes all finished ones. With
+    /// 0, it does not wait.
     ///
     /// # Errors
     ///
-    /// The ring itself is broken. What is in flight then stays so.
+    /// The ring itself is broken. Writes in flight then remain in flight.
     pub fn completions(
         &mut self,
         wait: usize,
@@ -153,10 +152,10 @@ impl<B: AsRef<[u8]> + 'static> DiskRing<B> {
 }
 
 impl<B> Flight<B> {
-    /// Takes the buffer back, now that the kernel is done with it.
+    /// Takes the buffer back once the kernel is done with it.
     fn land(self, entry: &cqueue::Entry) -> Completion<B> {
-        // SAFETY: The pointer is from `Box::leak`. The kernel posts one completion for each write, after its last access
-        // to the bytes, and a flight is taken out of its slot once.
+        // SAFETY: The pointer is from `Box::leak`. The kernel posts one completion per write, after its last access to
+        // the bytes, and a flight is taken out of its slot once.
         let buffer = unsafe { Box::from_raw(self.buffer.as_ptr()) };
         let result =
             usize::try_from(entry.result()).map_err(|_| io::Error::from_raw_os_error(-entry.result()));
@@ -165,7 +164,7 @@ impl<B> Flight<B> {
 }
 
 impl<B: AsRef<[u8]> + 'static> Drop for DiskRing<B> {
-    /// Where waiting fails, the buffers are leaked: the kernel may still read them.
+    /// If waiting fails, this leaks the buffers: the kernel may still read them.
     fn drop(&mut self) {
         while self.in_flight > 0 {
             match self.completions(self.in_flight) {
@@ -192,7 +191,7 @@ mod tests {
     #[test]
     fn a_ring_does_nothing_but_write() {
         let Ok(mut ring) = ring(2) else { return };
-        // SAFETY: an operation that names no memory.
+        // SAFETY: this operation refers to no memory.
         unsafe { ring.submission().push(&opcode::Nop::new().build()) }.expect("room");
         ring.submit_and_wait(1).expect("an answer");
         assert_eq!(ring.completion().next().expect("one").result(), -libc::EACCES);

@@ -1,4 +1,4 @@
-//! Users, and becoming one.
+//! Users, and switching to one.
 
 use std::collections::HashSet;
 use std::collections::hash_map::RandomState;
@@ -17,56 +17,57 @@ use crate::CallError;
 /// A user of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct User {
-    /// As given.
+    /// Name, as given.
     pub name: String,
-    /// Its number.
+    /// User ID.
     pub uid: u32,
-    /// Its first group.
+    /// Primary group.
     pub gid: u32,
-    /// All its groups, the first one included.
+    /// All groups, including the primary one.
     pub groups: Vec<u32>,
 }
 
-/// Room for a line of the user database, and more than anybody has.
+/// Room for a line of the user database, more than any user needs.
 const LINE: usize = 16 << 10;
 
-/// Room for a line of the group database, and more than any has.
+/// Room for a line of the group database, more than any group needs.
 const MOST: usize = 16 << 20;
 
-/// More groups than Linux allows (`NGROUPS_MAX`) are not asked for.
+/// Most groups to query: `NGROUPS_MAX`, Linux's limit.
 const GROUPS: i32 = 65_536;
 
-/// Numbers that systemd sets aside for users that are there as long as a program runs: nobody's files have them.
+/// User IDs that systemd reserves for users that exist while a program runs: no files belong to them.
 pub const PASSING: RangeInclusive<u32> = 61_184..=65_519;
 
-/// So many of them are tried.
+/// How many of these IDs are tried.
 const TRIES: u32 = 64;
 
 impl User {
-    /// A user that nobody is, of [these](PASSING): no database has its number for a user or a group, and no process has it. It is
-    /// called by its number. `None`: there is none, or nobody can tell.
+    /// Returns an unused user from [this range](PASSING): no database has its ID for a user or a group, and no process
+    /// has it. Its name is its ID. `None`: there is none, or it cannot be determined.
     pub fn passing() -> Option<Self> {
         let taken = numbers_of_processes().ok()?;
         let count = PASSING.end() - PASSING.start() + 1;
-        // By chance: who starts at the same time, in a container perhaps, where other processes cannot be seen, takes another.
+        // Random, so that programs that start at the same time, perhaps in containers that do not see each other's
+        // processes, choose different IDs.
         let first = u32::try_from(RandomState::new().hash_one(0) % u64::from(count)).ok()?;
         let mut numbers = (0..TRIES).map(|more| PASSING.start() + (first + more) % count);
         let number = numbers.find(|&number| !taken.contains(&number) && !is_known(number))?;
         Some(Self { name: number.to_string(), uid: number, gid: number, groups: vec![number] })
     }
 
-    /// The user of this name, from wherever the C library knows users. `None`: there is none.
+    /// Looks up the user with this name in the C library's databases. `None`: there is none.
     ///
     /// # Errors
     ///
-    /// What `getpwnam_r(3)` says.
+    /// The error of `getpwnam_r(3)`.
     pub fn find(name: &str) -> Result<Option<Self>, CallError> {
         let failed = |error| CallError::new("look up a user", std::io::Error::from_raw_os_error(error));
         let Ok(c_name) = CString::new(name) else { return Ok(None) };
         let mut entry = MaybeUninit::<libc::passwd>::uninit();
         let mut line = vec![0; LINE];
         let mut found = ptr::null_mut();
-        // SAFETY: the name ends with a zero; `entry`, `line` with its length and `found` are valid for the call to write to.
+        // SAFETY: the name ends with a zero; `entry`, `line` (of this length) and `found` are writable.
         let error = unsafe {
             libc::getpwnam_r(
                 c_name.as_ptr(),
@@ -82,19 +83,19 @@ impl User {
         if found.is_null() {
             return Ok(None);
         }
-        // SAFETY: the call has found an entry, so it has filled `entry`.
+        // SAFETY: the call has found an entry, so it has initialised `entry`.
         let entry = unsafe { entry.assume_init() };
         let (uid, gid) = (entry.pw_uid, entry.pw_gid);
         let groups = groups(&c_name, gid).ok_or_else(|| failed(libc::E2BIG))?;
         Ok(Some(Self { name: name.to_owned(), uid, gid, groups }))
     }
 
-    /// Makes the calling thread, and those that it starts later, this user with its groups, for good: unless it is root,
-    /// its capabilities are gone with that.
+    /// Switches the calling thread, and threads that it starts later, to this user and its groups, for good. Unless the
+    /// user is root, the capabilities are lost.
     ///
     /// # Errors
     ///
-    /// Only root, or who has `CAP_SETUID` and `CAP_SETGID`, may become somebody else.
+    /// Switching to another user needs root, or `CAP_SETUID` and `CAP_SETGID`.
     pub fn switch_to(&self) -> Result<(), CallError> {
         let groups: Vec<Gid> = self.groups.iter().map(|&group| Gid::from_raw(group)).collect();
         let (uid, gid) = (Uid::from_raw(self.uid), Gid::from_raw(self.gid));
@@ -104,11 +105,11 @@ impl User {
     }
 }
 
-/// The numbers of users and first groups that processes have, all four of each.
+/// Returns the user IDs and primary group IDs of all processes, all four of each.
 fn numbers_of_processes() -> std::io::Result<HashSet<u32>> {
     let mut numbers = HashSet::new();
     for entry in fs::read_dir("/proc")? {
-        // One that is over, or no process.
+        // A process that has ended, or not a process.
         let Ok(status) = fs::read_to_string(entry?.path().join("status")) else { continue };
         let lines =
             status.lines().filter_map(|line| line.strip_prefix("Uid:").or_else(|| line.strip_prefix("Gid:")));
@@ -118,12 +119,12 @@ fn numbers_of_processes() -> std::io::Result<HashSet<u32>> {
     Ok(numbers)
 }
 
-/// Whether a user or a group may have this number, from wherever the C library knows them.
+/// Returns whether a user or a group may have this ID, according to the C library's databases.
 fn is_known(number: u32) -> bool {
     let mut line = vec![0; LINE];
     let mut user = MaybeUninit::<libc::passwd>::uninit();
     let mut found = ptr::null_mut();
-    // SAFETY: `user`, `line` with its length and `found` are valid for the call to write to.
+    // SAFETY: `user`, `line` (of this length) and `found` are writable.
     let error =
         unsafe { libc::getpwuid_r(number, user.as_mut_ptr(), line.as_mut_ptr(), line.len(), &raw mut found) };
     if error != 0 || !found.is_null() {
@@ -131,18 +132,18 @@ fn is_known(number: u32) -> bool {
     }
     let mut group = MaybeUninit::<libc::group>::uninit();
     let mut found = ptr::null_mut();
-    // SAFETY: `group`, `line` with its length and `found` are valid for the call to write to.
+    // SAFETY: `group`, `line` (of this length) and `found` are writable.
     let error = unsafe {
         libc::getgrgid_r(number, group.as_mut_ptr(), line.as_mut_ptr(), line.len(), &raw mut found)
     };
     error != 0 || !found.is_null()
 }
 
-/// The number of the group of this name, from wherever the C library knows groups. `None`: there is none.
+/// Looks up the ID of the group with this name in the C library's databases. `None`: there is none.
 ///
 /// # Errors
 ///
-/// What `getgrnam_r(3)` says.
+/// The error of `getgrnam_r(3)`.
 pub fn group(name: &str) -> Result<Option<u32>, CallError> {
     let failed = |error| CallError::new("look up a group", std::io::Error::from_raw_os_error(error));
     let Ok(c_name) = CString::new(name) else { return Ok(None) };
@@ -151,7 +152,7 @@ pub fn group(name: &str) -> Result<Option<u32>, CallError> {
         let mut entry = MaybeUninit::<libc::group>::uninit();
         let mut line = vec![0; room];
         let mut found = ptr::null_mut();
-        // SAFETY: the name ends with a zero; `entry`, `line` with its length and `found` are valid for the call to write to.
+        // SAFETY: the name ends with a zero; `entry`, `line` (of this length) and `found` are writable.
         let error = unsafe {
             libc::getgrnam_r(
                 c_name.as_ptr(),
@@ -162,23 +163,23 @@ pub fn group(name: &str) -> Result<Option<u32>, CallError> {
             )
         };
         match error {
-            // A group of many members.
+            // A group with many members.
             libc::ERANGE if room < MOST => room *= 8,
             0 if found.is_null() => return Ok(None),
-            // SAFETY: the call has found an entry, so it has filled `entry`.
+            // SAFETY: the call has found an entry, so it has initialised `entry`.
             0 => return Ok(Some(unsafe { entry.assume_init() }.gr_gid)),
             error => return Err(failed(error)),
         }
     }
 }
 
-/// All groups of a user whose first is `gid`; `None`: too many.
+/// Returns all groups of a user with primary group `gid`; `None`: too many.
 fn groups(name: &CStr, gid: u32) -> Option<Vec<u32>> {
     let mut room = 64;
     while room <= GROUPS {
         let mut groups = vec![0; usize::try_from(room).ok()?];
         let mut count = room;
-        // SAFETY: the name ends with a zero; `groups` has room for `count` numbers, and both are valid to write to.
+        // SAFETY: the name ends with a zero; `groups` has room for `count` numbers, and both are writable.
         let fits = unsafe { libc::getgrouplist(name.as_ptr(), gid, groups.as_mut_ptr(), &raw mut count) };
         if fits >= 0 {
             groups.truncate(usize::try_from(count).ok()?);
@@ -219,7 +220,7 @@ mod tests {
             );
             assert!(!is_known(user.uid));
         }
-        // Where the databases have many, these are by chance.
+        // The choice is random.
         let found: HashSet<_> = (0..20).filter_map(|_| User::passing()).map(|user| user.uid).collect();
         assert!(found.len() > 10, "{found:?}");
         assert!(is_known(0) && is_known(65_534));
@@ -247,7 +248,7 @@ mod tests {
         let status = thread::spawn(move || {
             nobody.switch_to().unwrap();
             fs::write(theirs, "").unwrap();
-            // Back is no way.
+            // There is no way back.
             assert!(User::find("root").unwrap().unwrap().switch_to().is_err());
             fs::read_to_string("/proc/thread-self/status").unwrap()
         });

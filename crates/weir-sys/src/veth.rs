@@ -1,4 +1,4 @@
-//! Making a pair of virtual Ethernet interfaces (veth(4), rtnetlink(7)), for trying things in a private namespace.
+//! Pairs of virtual Ethernet interfaces (veth(4), rtnetlink(7)), for experiments in a private namespace.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 
@@ -16,28 +16,28 @@ const IFLA_INFO_DATA: u16 = 2;
 const IFLA_NET_NS_FD: u16 = 28;
 const IFLA_NUM_TX_QUEUES: u16 = 31;
 const IFLA_NUM_RX_QUEUES: u16 = 32;
-/// In veth's `IFLA_INFO_DATA` (linux/veth.h): an `ifinfomsg` and attributes, as for an interface of its own.
+/// The peer in veth's `IFLA_INFO_DATA` (linux/veth.h): an `ifinfomsg` and attributes, as for a separate interface.
 const VETH_INFO_PEER: u16 = 1;
 /// `struct ifinfomsg`.
 const IFINFOMSG: usize = 16;
 
-/// How one end of a pair is made. What is not said is the kernel's choice.
+/// The settings of one end of a pair. The kernel chooses those that are `None`.
 #[derive(Clone, Copy, Debug)]
 pub struct End<'a> {
     /// Name.
     pub name: &'a str,
     /// Hardware address.
     pub address: Option<[u8; 6]>,
-    /// Largest layer-3 packet, bytes.
+    /// Largest layer-3 packet, in bytes.
     pub mtu: Option<u32>,
-    /// Receive queues, and as many transmit queues.
+    /// Number of receive queues, and of transmit queues.
     pub queues: Option<u32>,
-    /// Namespace, if it is another than the calling thread's.
+    /// Namespace, if not the calling thread's.
     pub netns: Option<BorrowedFd<'a>>,
 }
 
 impl<'a> End<'a> {
-    /// An end with this name, for the rest as the kernel makes it.
+    /// Creates an end with this name; the kernel chooses the rest.
     pub fn named(name: &'a str) -> Self {
         Self { name, address: None, mtu: None, queues: None, netns: None }
     }
@@ -59,34 +59,34 @@ impl<'a> End<'a> {
     }
 }
 
-/// Makes a pair of interfaces with these names in this thread's network namespace, both up. They go with the namespace,
-/// or either with the other.
+/// Creates a pair of interfaces with these names in this thread's network namespace, both up. They disappear with the
+/// namespace, and each with the other.
 ///
 /// # Errors
 ///
-/// Those of [`create_down`].
+/// The errors of [`create_down`].
 pub fn create(name: &str, peer: &str) -> Result<(), CallError> {
     create_down(name, peer)?;
-    // Not as it is made: an end can only be opened once it has its other.
+    // Not at creation: an end can only be brought up once its peer exists.
     let links = Links::open()?;
     [name, peer].into_iter().try_for_each(|name| links.bring_up(name))
 }
 
-/// The same, both down.
+/// Like [`create`], with both interfaces down.
 ///
 /// # Errors
 ///
-/// Those of [`create_ends`].
+/// The errors of [`create_ends`].
 pub fn create_down(name: &str, peer: &str) -> Result<(), CallError> {
     create_ends(&End::named(name), &End::named(peer))
 }
 
-/// Makes a pair of such ends, both down.
+/// Creates a pair with these settings, both ends down.
 ///
 /// # Errors
 ///
-/// `EPERM` without `CAP_NET_ADMIN` over the namespaces, `EOPNOTSUPP` on a kernel without veth, `EEXIST` where a name is
-/// taken, `EINVAL` for an MTU or a number of queues that cannot be.
+/// `EPERM` without `CAP_NET_ADMIN` in the namespaces, `EOPNOTSUPP` on a kernel without veth, `EEXIST` if a name is
+/// taken, `EINVAL` for an invalid MTU or number of queues.
 pub fn create_ends(end: &End<'_>, other: &End<'_>) -> Result<(), CallError> {
     let request = end.add_to(Request::new(RTM_NEWLINK, CREATE, &[0; IFINFOMSG]));
     let request = request.nested(IFLA_LINKINFO, &[], |info| {

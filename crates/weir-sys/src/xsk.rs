@@ -1,5 +1,5 @@
-//! AF_XDP sockets: packets that an XDP program redirects, and packets to send, in memory that the process gave the
-//! kernel.
+//! AF_XDP sockets: packets redirected by an XDP program, and packets to send, in memory that the process shares with
+//! the kernel.
 //!
 //! ```text
 //!            fill ring: addresses of empty frames                 one writer: this process
@@ -13,15 +13,15 @@
 //!            completion ring: addresses of those sent             one writer: the kernel
 //! ```
 //!
-//! A [`Frame`] is an owned value: either there is one, or the kernel has that frame. Frames belong to a [`Umem`], which any
-//! number of sockets share: what one has received another sends, without a copy.
+//! A [`Frame`] is an owned value: while the kernel has a frame, there is no such value. Frames belong to a [`Umem`],
+//! which any number of sockets can share: a packet received on one socket can be sent on another without a copy.
 //!
-//! What the unsafe code below relies on:
+//! The unsafe code below relies on these rules:
 //!
-//! - **X1** A ring's words and entries lie inside of its mapping, aligned; checked when it is mapped.
-//! - **X2** Rings are only touched by atomic loads and stores, each entry is loaded once, and the copy is checked.
-//! - **X3** There is at most one [`Frame`] of each frame, and none while its address is in a ring: `Memory::places` says which
-//!   ring has it, and only out of that ring's counterpart does it come again.
+//! - **X1** A ring's words and entries are aligned and lie inside its mapping; checked when it is mapped.
+//! - **X2** Rings are only accessed with atomic loads and stores; each entry is loaded once, and the copy is checked.
+//! - **X3** There is at most one [`Frame`] of each frame, and none while its address is in a ring. `Memory::places`
+//!   says which ring has it, and it can only come back from that ring's counterpart.
 //!
 //! Linux 6.1; the interface is documented in the kernel's Documentation/networking/af_xdp.rst.
 

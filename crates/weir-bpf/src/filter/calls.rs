@@ -8,8 +8,8 @@ use weir_sys::bpf::map::{Map, MapKind};
 
 use super::{Filter, Hook};
 
-/// Where a filter in front of attached programs is put in place. The kernel empties both arrays when nobody holds a descriptor of
-/// them any more, so this lives as long as the capture.
+/// The gate of attached programs that take a filter in front. The kernel empties both arrays once nobody holds a
+/// descriptor of them, so this lives as long as the capture.
 #[derive(Debug)]
 pub struct Calls {
     hooks: Vec<Hook>,
@@ -18,28 +18,28 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// One for attached programs at `hooks`, with descriptors of `filters` and `outcomes` (gate.h).
+    /// Creates the gate of programs attached at `hooks`, with descriptors of `filters` and `outcomes` (gate.h).
     pub(crate) fn new(hooks: Vec<Hook>, filters: OwnedFd, outcomes: OwnedFd) -> io::Result<Self> {
         let filters = Map::received(filters, MapKind::Programs, 4, 4).map_err(|error| error.source)?;
         Ok(Self { hooks, filters, outcomes })
     }
 
-    /// The hooks that a filter needs programs for.
+    /// Returns the hooks for which a filter needs programs.
     pub fn hooks(&self) -> &[Hook] {
         &self.hooks
     }
 
-    /// What a [`super::Loader`], here or in another process, needs a descriptor of.
+    /// Returns the array of outcomes, for a [`super::Loader`] in this or another process.
     pub fn outcomes(&self) -> BorrowedFd<'_> {
         self.outcomes.as_fd()
     }
 
-    /// The array that a filter is put into, for who is to keep it.
+    /// Returns the array that holds the filters, to keep it alive elsewhere.
     pub fn filters(&self) -> BorrowedFd<'_> {
         self.filters.as_fd()
     }
 
-    /// As [`super::Gate::set`]. With two hooks the two are exchanged one after the other.
+    /// See [`super::Gate::set`]. With two hooks, the filters are replaced one after the other.
     pub(super) fn set(&self, filter: Option<&Filter>) -> Result<(), CallError> {
         let Some(filter) = filter else {
             return self.hooks.iter().try_for_each(|hook| self.filters.remove(&hook.index().to_ne_bytes()));
@@ -51,8 +51,8 @@ impl Calls {
     }
 }
 
-/// Makes the outcomes known, for good, and the gate of a loaded skeleton. Whoever asks for another filter gets a descriptor of the
-/// outcomes: frozen, so that nothing can be put there or taken away any more (since Linux 5.2).
+/// Fills in the outcomes of a loaded skeleton, freezes them, and makes its gate. A process that asks for another filter
+/// gets a descriptor of the outcomes; frozen, the array cannot be changed any more (since Linux 5.2).
 macro_rules! gate {
     ($loaded:expr, $hooks:expr, $outcomes:expr) => {{
         use libbpf_rs::MapCore;

@@ -1,4 +1,4 @@
-//! A filter inside a program, instead of in front of it: for programs that may not use tail calls.
+//! A filter inside a program instead of in front of it, for programs that may not use tail calls.
 //!
 //! ```text
 //! program      calls place              the same, with its calls moved
@@ -6,32 +6,33 @@
 //! functions                             functions
 //! ```
 //!
-//! The program is C with a function that stands for the filter (`place` in place.h). libbpf has put its functions one
-//! behind the other and filled in its maps; here the filter's instructions take the place of that function's, with room in
-//! front of them for what the verifier makes of them (`leave_room` in stripped.h).
+//! The program is C, with a placeholder function for the filter (`place` in place.h). libbpf has concatenated its
+//! functions and filled in its maps. This module replaces the placeholder's instructions with the filter's, preceded by
+//! room for what the verifier adds (`leave_room` in stripped.h).
 
 use std::ops::Range;
 
 use libbpf_rs::libbpf_sys::bpf_insn;
 use weir_filter::emit::ebpf::{Instruction, Register};
 
-/// The number in the function that stands for the filter: `PLACE` in place.h.
+/// The number that marks the placeholder function: `PLACE` in place.h.
 const PLACE: i32 = 0x706c_6163;
 
-/// A program with a place for a filter.
+/// A program with a placeholder for a filter.
 #[derive(Debug)]
 pub(crate) struct Code {
     instructions: Vec<Instruction>,
-    /// The function that stands for the filter.
+    /// The placeholder function.
     place: Range<usize>,
 }
 
 impl Code {
-    /// That of a loaded program. Descriptors of its maps are in it: they have to be open when it is loaded again.
+    /// Takes the code of a loaded program. It contains descriptors of the maps, which must be open when it is loaded
+    /// again.
     ///
     /// # Panics
     ///
-    /// If the program has no place for a filter, or what looks like two.
+    /// If the program does not have exactly one placeholder.
     pub(crate) fn new(instructions: &[bpf_insn]) -> Self {
         Self::of(instructions.iter().map(instruction).collect())
     }
@@ -47,8 +48,8 @@ impl Code {
         Self { instructions, place: start..end }
     }
 
-    /// The program with `filter` in its place, as the kernel takes it: a function that answers 0 for a packet that is not
-    /// wanted.
+    /// Returns the program's instructions with `filter` in place. `filter` is a function that returns 0 for a packet
+    /// that does not match.
     pub(crate) fn with(&self, filter: &[u64]) -> Vec<u64> {
         let filter = &[room(filter.len()), filter.to_vec()].concat();
         let moved = |at: usize| if at < self.place.end { at } else { at - self.place.len() + filter.len() };
@@ -65,12 +66,13 @@ impl Code {
     }
 }
 
-/// Two instructions that never run for each of a filter of `length`. The verifier throws them away, and makes three more of one
-/// at most (a division; a look-up of a set makes two), of which not every second can be one.
+/// Returns two instructions that never run for each of the `length` instructions of a filter. The verifier removes
+/// them. In exchange, it adds at most three to an instruction (a division; a set lookup gets two), and fewer than half
+/// of a filter's instructions are of these kinds.
 fn room(length: usize) -> Vec<u64> {
-    /// A jump reaches 32767 instructions.
+    /// A jump reaches at most 32767 instructions.
     const MOST: usize = 1 << 14;
-    // `r0 = 0`; `if r0 == 0 goto +0`: opcode, registers, offset, immediate number, the lowest byte first.
+    // `r0 = 0`; `if r0 == 0 goto +0`: opcode, registers, offset, immediate, from the lowest byte up.
     const ZERO: u64 = 0xb7;
     const OVER: u64 = 0x15;
     let skipped = |length: usize| [ZERO, OVER | (length as u64) << 16].into_iter().chain(vec![ZERO; length]);
@@ -78,7 +80,7 @@ fn room(length: usize) -> Vec<u64> {
     (0..all).step_by(MOST).flat_map(|at| skipped(MOST.min(all - at))).collect()
 }
 
-/// Where the function begins that is called at `at`, if one is.
+/// Returns where the function called at `at` begins, if there is a call.
 fn callee(instructions: &[Instruction], at: usize) -> Option<usize> {
     let call = instructions[at];
     let there =
@@ -130,7 +132,7 @@ mod tests {
 
     #[test]
     fn calls_follow_what_moves() {
-        // A helper's number is no distance.
+        // A helper's number is not a distance.
         let helper = (0x85, 0, 2);
         let code = Code::of(program(&[call(2), call(3), EXIT, MARK, EXIT, helper, call(-4), EXIT]));
         assert_eq!(code.place, 3..5);

@@ -1,4 +1,4 @@
-//! Sets as the kernel's maps.
+//! Sets as kernel maps.
 
 use std::collections::HashSet;
 use std::io;
@@ -8,7 +8,7 @@ use weir_filter::set::{Contents, Set, SetName};
 use weir_sys::CallError;
 use weir_sys::bpf::map::{Map, MapKind};
 
-/// A set in the kernel. Members come and go while filters look into it; each change is seen at once.
+/// A set in the kernel. Members can change while filters use it; changes take effect at once.
 #[derive(Debug)]
 pub struct SetMap {
     name: Option<SetName>,
@@ -16,7 +16,7 @@ pub struct SetMap {
     map: Map,
 }
 
-/// What a set in the kernel has as members.
+/// The kind of a set's members.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetKind {
     /// Ports and other small numbers.
@@ -30,7 +30,7 @@ pub enum SetKind {
 }
 
 impl SetKind {
-    /// That of these members.
+    /// Returns the kind of these members.
     pub fn of(contents: &Contents) -> Self {
         match contents {
             Contents::Numbers(_) => Self::Numbers,
@@ -47,7 +47,7 @@ impl SetKind {
         }
     }
 
-    /// Bytes of a key, as `weir_filter::emit::ebpf::Symbol::Set` lays it out.
+    /// Returns the size of a key in bytes; `weir_filter::emit::ebpf::Symbol::Set` defines the layout.
     fn key_bytes(self) -> u32 {
         match self {
             Self::Numbers => 4,
@@ -58,35 +58,35 @@ impl SetKind {
     }
 }
 
-/// A change of a set.
+/// A change to a set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SetChange {
-    /// These come to those that are there.
+    /// Adds these members.
     Add,
-    /// These go, each only if it is a member itself: a prefix goes as a whole.
+    /// Removes these members. Only exact members are removed: a prefix goes as a whole.
     Remove,
-    /// These and no others are in it: what was there already never goes.
+    /// Makes these the only members. Those already in the set stay there throughout.
     Replace,
 }
 
-/// What a change has changed.
+/// The result of a change.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Changed {
-    /// Members that were not there.
+    /// Members that were not in the set before.
     pub added: usize,
-    /// Members that were.
+    /// Members that are no longer in the set.
     pub removed: usize,
 }
 
-/// Members that a set with a name has room for; one without is not changed.
+/// Members that a named set has room for. Unnamed sets never change.
 const ROOM: u32 = 100_000;
 
 impl SetMap {
-    /// Makes the map of `set`, with its members.
+    /// Creates the map of `set`, with its members.
     ///
     /// # Errors
     ///
-    /// No privilege, no memory.
+    /// Missing privileges, or no memory.
     pub fn new(set: &Set) -> Result<Self, CallError> {
         let kind = SetKind::of(&set.contents);
         let members = u32::try_from(set.len()).unwrap_or(u32::MAX).max(1);
@@ -97,21 +97,21 @@ impl SetMap {
         Ok(map)
     }
 
-    /// One that another process has made, without its name.
+    /// Wraps a map that another process has created; the name is unknown.
     ///
     /// # Errors
     ///
-    /// `EINVAL`: it is another map, or none.
+    /// `EINVAL`: this is a different kind of map, or none.
     pub fn received(kind: SetKind, map: OwnedFd) -> Result<Self, CallError> {
         Ok(Self { name: None, kind, map: Map::received(map, kind.map(), kind.key_bytes(), 1)? })
     }
 
-    /// What its members are.
+    /// Returns the kind of the set's members.
     pub fn kind(&self) -> SetKind {
         self.kind
     }
 
-    /// A descriptor of it, for another holder.
+    /// Returns a new descriptor of the map, for another holder.
     ///
     /// # Errors
     ///
@@ -120,11 +120,11 @@ impl SetMap {
         self.map.as_fd().try_clone_to_owned()
     }
 
-    /// Changes it, and tells what was not so before. Members come before others go.
+    /// Changes the set, and returns what changed. Members are added before others are removed.
     ///
     /// # Errors
     ///
-    /// As [`SetMap::add`].
+    /// The errors of [`SetMap::add`].
     ///
     /// # Panics
     ///
@@ -153,16 +153,16 @@ impl SetMap {
         Ok(Changed { added: added.len(), removed: removed.len() })
     }
 
-    /// Its name, if it has one.
+    /// Returns the set's name, if any.
     pub fn name(&self) -> Option<&SetName> {
         self.name.as_ref()
     }
 
-    /// Adds members; those that are there already stay.
+    /// Adds members; existing members stay.
     ///
     /// # Errors
     ///
-    /// `E2BIG` or `ENOSPC`: it is full, and the members up to there are in it.
+    /// `E2BIG` or `ENOSPC`: the set is full. It contains the members that still had room.
     pub fn add(&self, members: &Contents) -> Result<(), CallError> {
         let keys = keys(members);
         let values = vec![1; members_in(members)];
@@ -191,7 +191,7 @@ fn members_in(contents: &Contents) -> usize {
     }
 }
 
-/// The keys one behind the other.
+/// Returns the members' keys, concatenated.
 fn keys(contents: &Contents) -> Vec<u8> {
     fn prefix(bits: u8, words: &[u32]) -> Vec<u8> {
         let mut key = u32::from(bits).to_ne_bytes().to_vec();

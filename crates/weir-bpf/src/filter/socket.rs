@@ -1,4 +1,4 @@
-//! The filter of a packet socket, which counts what it refuses.
+//! The filter of a packet socket, which counts the packets it rejects.
 
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 
@@ -11,21 +11,22 @@ use weir_sys::bpf::program::{self, ProgramKind};
 
 use super::{FilterError, NAME, SetMap, Sets};
 
-/// What filters of a packet socket have refused. It outlives them, so that the count goes on when one is exchanged.
+/// The count of packets rejected by a packet socket's filters. It outlives them, so it continues when a filter is
+/// replaced.
 #[derive(Debug)]
 pub struct Refusals(Map);
 
 impl Refusals {
-    /// None so far.
+    /// Creates a count of zero.
     ///
     /// # Errors
     ///
-    /// No privilege, no memory.
+    /// Missing privileges, or no memory.
     pub fn new() -> Result<Self, CallError> {
         Map::new(MapKind::PerCpuArray, 4, 8, 1).map(Self)
     }
 
-    /// Packets that were refused.
+    /// Returns the number of rejected packets.
     ///
     /// # Errors
     ///
@@ -41,7 +42,7 @@ impl AsFd for Refusals {
     }
 }
 
-/// A filter for a packet socket (`SO_ATTACH_BPF`), which counts what it refuses.
+/// A filter for a packet socket (`SO_ATTACH_BPF`), which counts the packets it rejects.
 #[derive(Debug)]
 pub struct SocketFilter {
     program: OwnedFd,
@@ -49,11 +50,11 @@ pub struct SocketFilter {
 }
 
 impl SocketFilter {
-    /// Loads it; `refusals`: a descriptor of [`Refusals`], be they of another process.
+    /// Loads the filter. `refusals` is a descriptor of [`Refusals`] of this or another process.
     ///
     /// # Errors
     ///
-    /// As [`super::Loader::load`].
+    /// The errors of [`super::Loader::load`].
     pub fn load(graph: &Graph, sets: &[Set], refusals: BorrowedFd<'_>) -> Result<Self, FilterError> {
         let program = ebpf::emit(graph, sets, Context::Socket, Ending::Counted { accept: graph.snap_len })?;
         let sets = Sets::new(sets)?;
@@ -64,17 +65,17 @@ impl SocketFilter {
         Ok(Self { program: program::load(ProgramKind::Socket, NAME, &words)?, sets: sets.maps })
     }
 
-    /// The program, to attach it.
+    /// Returns the program, to attach it.
     pub fn program(&self) -> BorrowedFd<'_> {
         self.program.as_fd()
     }
 
-    /// The program, and the sets.
+    /// Returns the program and the sets.
     pub fn into_parts(self) -> (OwnedFd, Vec<SetMap>) {
         (self.program, self.sets)
     }
 
-    /// The sets, in the order of the filter's.
+    /// Returns the sets, in the filter's order.
     pub fn sets(&self) -> &[SetMap] {
         &self.sets
     }

@@ -1,8 +1,9 @@
 //! Programs for a device that strips VLAN tags: bound to that device, with their filter inside.
 //!
-//! Such a program may ask its driver for the tag, but may not use tail calls. So with each filter it is another program: its body
-//! with the filter's instructions in it ([`crate::filter`]), made from the same C and the maps of the one that runs by whoever
-//! asks for the filter. An exchange is one update of the link, and each packet meets the old program or the new one.
+//! Such a program may ask its driver for the tag, but may not use tail calls, so every filter needs a program of its
+//! own: the body with the filter's instructions inside ([`crate::filter`]). The process that wants the filter makes it
+//! from the same C source and the maps of the running program. A replacement is one update of the link: each packet
+//! meets either the old program or the new one.
 
 use std::io;
 use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
@@ -21,7 +22,7 @@ use crate::filter::link::Code;
 use crate::filter::{FilterError, NAME, Sets};
 use crate::{af_xdp, forward};
 
-/// The place of a filter inside of a bound program; clones share it.
+/// The place of a filter inside a bound program; clones share it.
 #[derive(Clone, Debug)]
 pub struct Bound(Arc<Place>);
 
@@ -37,37 +38,37 @@ struct Place {
 
 #[derive(Debug)]
 enum State {
-    /// It is not attached yet; with this filter it will be.
+    /// Not attached yet; this program will be, with its filter inside, or the plain one.
     Awaited(Option<OwnedFd>),
-    /// It is, or was.
+    /// Attached now or in the past.
     Attached(Weak<Attached>),
 }
 
-/// What such a program is bound to.
+/// The device that a program is bound to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Device {
     /// The interface's index.
     pub index: u32,
-    /// Its packets may come in several buffers.
+    /// Its packets may span several buffers.
     pub fragments: bool,
 }
 
-/// The program that a filter is put into.
+/// A program that contains a filter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// That of the source `xdp`.
+    /// The program of the source `xdp`.
     Capture,
-    /// That of the source `af_xdp`.
+    /// The program of the source `af_xdp`.
     AfXdp,
-    /// That of forwarding.
+    /// The program for forwarding.
     Forward {
-        /// What is forwarded is copied into a pool as well.
+        /// Forwarded packets are also copied into a pool.
         copies: bool,
     },
 }
 
 impl Body {
-    /// Maps of the program.
+    /// Returns the number of the program's maps.
     pub fn maps(self) -> usize {
         match self {
             Self::Capture => 9,
@@ -77,7 +78,8 @@ impl Body {
         }
     }
 
-    /// Stands for the C that the program is made of, compiled: who makes a program for another process's maps must have the same.
+    /// Identifies the compiled C source of the program. A process that makes a program for another process's maps must
+    /// have the same build.
     pub fn build(self) -> u64 {
         const CAPTURE: u64 = fnv1a(include_bytes!(concat!(env!("OUT_DIR"), "/xdp.bpf.o")));
         const AF_XDP: u64 = fnv1a(include_bytes!(concat!(env!("OUT_DIR"), "/af_xdp.bpf.o")));
@@ -99,16 +101,16 @@ const fn fnv1a(bytes: &[u8]) -> u64 {
     hash
 }
 
-/// What is needed to make such a program.
+/// The parts needed to make a bound program.
 #[derive(Debug)]
 pub struct BoundParts {
-    /// What the filter is put into.
+    /// The program that contains the filter.
     pub body: Body,
-    /// What it is bound to.
+    /// The device to bind it to.
     pub device: Device,
-    /// Where that is; `None`: where the calling thread is.
+    /// The device's namespace; `None`: the calling thread's.
     pub namespace: Option<NetNs>,
-    /// The maps of the program that runs, as many as [`Body::maps`] says, in the order that is its own: [`Body::build`].
+    /// The maps of the running program, [`Body::maps`] of them, in an order that depends on [`Body::build`].
     pub maps: Vec<OwnedFd>,
 }
 
@@ -125,12 +127,12 @@ impl Bound {
         Ok(Self(Arc::new(Place { body, device, maps, plain, state: Mutex::new(State::Awaited(None)) })))
     }
 
-    /// The program without a filter.
+    /// Returns the program without a filter.
     pub(super) fn plain(&self) -> BorrowedFd<'_> {
         self.0.plain.as_fd()
     }
 
-    /// What other programs for this place are made of; `None`: nothing is attached there any more.
+    /// Returns the parts to make other programs for this place; `None` if nothing is attached there any more.
     ///
     /// # Errors
     ///
@@ -147,7 +149,8 @@ impl Bound {
         Ok(Some(BoundParts { body: self.0.body, device: self.0.device, namespace, maps }))
     }
 
-    /// As [`crate::filter::Gate::set`]; `program`: with the filter inside. Where nothing is attached any more, that is no error.
+    /// See [`crate::filter::Gate::set`]. `program` has the filter inside. It is no error if nothing is attached any
+    /// more.
     pub(crate) fn set(&self, program: Option<&OwnedFd>) -> Result<(), CallError> {
         match &mut *self.state() {
             State::Awaited(awaited) => {

@@ -1,15 +1,15 @@
-//! Waiting until every program that runs now has returned: a grace period of the kernel's RCU.
+//! Waiting until all currently running programs have returned: an RCU grace period in the kernel.
 
 use std::os::fd::AsRawFd as _;
 
 use super::map::{Map, MapKind};
 use crate::CallError;
 
-/// Waits for grace periods. It is made with `CAP_BPF`, and waits without any privilege.
+/// A way to wait for grace periods. Creating it needs `CAP_BPF`, waiting needs no privileges.
 ///
-/// Who changes a map of maps returns from the call once no program can be using the map that was in it before
-/// (`maybe_wait_bpf_programs` in the kernel's kernel/bpf/syscall.c). `membarrier(2)` waits for the same, but refuses to where
-/// the kernel has `nohz_full` processors, so it is only for who may not make maps.
+/// A call that changes a map of maps returns once no program can be using the map that it replaced
+/// (`maybe_wait_bpf_programs` in the kernel's kernel/bpf/syscall.c). `membarrier(2)` waits for the same, but fails on
+/// kernels with `nohz_full` processors, so it is only the fallback for processes that may not create maps.
 #[derive(Debug)]
 pub struct Grace(Option<Maps>);
 
@@ -20,21 +20,21 @@ struct Maps {
 }
 
 impl Grace {
-    /// Makes the maps; without `CAP_BPF`, or memory, there are none.
+    /// Creates the maps. Without `CAP_BPF` or memory, there are none.
     pub fn new() -> Self {
         Self(Maps::new().ok())
     }
 
-    /// Whether it waits on every kernel, `nohz_full` or not.
+    /// Returns whether waiting works on every kernel, with `nohz_full` or not.
     pub fn is_sure(&self) -> bool {
         self.0.is_some()
     }
 
-    /// Waits until every program that runs now has returned: some milliseconds.
+    /// Waits until all currently running programs have returned: some milliseconds.
     ///
     /// # Errors
     ///
-    /// What the call says: none where it [is sure](Self::is_sure), elsewhere `EINVAL` on a kernel with `nohz_full` processors.
+    /// None if it [is sure](Self::is_sure); otherwise `EINVAL` on a kernel with `nohz_full` processors.
     pub fn wait(&self) -> Result<(), CallError> {
         match &self.0 {
             Some(maps) => maps.exchange(),

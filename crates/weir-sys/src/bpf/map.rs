@@ -1,4 +1,4 @@
-//! Maps: memory that programs and processes share, by key.
+//! Maps: memory shared by programs and processes, accessed by key.
 
 use std::collections::HashSet;
 use std::io;
@@ -18,25 +18,25 @@ const BPF_F_NO_PREALLOC: u32 = 1 << 0;
 /// Kinds of maps (`enum bpf_map_type`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MapKind {
-    /// Exact keys, with memory taken as entries come.
+    /// Exact keys. Memory is allocated when entries are added.
     Hash = 1,
-    /// Numbers from 0 on.
+    /// Numbers from 0 as keys.
     Array = 2,
     /// Programs to call, by number.
     Programs = 3,
-    /// Numbers from 0 on, with a value for each CPU.
+    /// Numbers from 0 as keys, with a value for each CPU.
     PerCpuArray = 6,
-    /// Prefixes, of which the longest that matches is found; memory is taken as entries come.
+    /// Prefixes as keys; lookups find the longest match. Memory is allocated when entries are added.
     Trie = 11,
 }
 
-/// A map: it lives as long as somebody holds a descriptor, or a program uses it.
+/// A map. It lives while a descriptor of it is open or a program uses it.
 #[derive(Debug)]
 pub struct Map {
     fd: OwnedFd,
     key: usize,
     value: usize,
-    /// Of a [`MapKind::PerCpuArray`], how many values each entry has.
+    /// Number of values per entry of a [`MapKind::PerCpuArray`].
     cpus: usize,
 }
 
@@ -89,18 +89,18 @@ pub(super) fn create(kind: u32, key: u32, value: u32, entries: u32, flags: u32) 
 }
 
 fn create_as(attr: &Create) -> io::Result<OwnedFd> {
-    // SAFETY: `attr` begins as union bpf_attr does for this command; the kernel reads only its size.
+    // SAFETY: `attr` begins like union bpf_attr for this command; the kernel reads no more than its size.
     let fd = unsafe { bpf(BPF_MAP_CREATE, attr) }?;
-    // SAFETY: a descriptor that the kernel has just made for us.
+    // SAFETY: a descriptor that the kernel has just created for us.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 impl Map {
-    /// Makes a map of up to `entries` entries; sizes in bytes.
+    /// Creates a map for up to `entries` entries; key and value sizes are in bytes.
     ///
     /// # Errors
     ///
-    /// `EPERM` without `CAP_BPF`, `EINVAL` where the kernel does not know the kind, `ENOMEM`, `E2BIG`.
+    /// `EPERM` without `CAP_BPF`, `EINVAL` if the kernel does not support the kind, `ENOMEM`, `E2BIG`.
     pub fn new(kind: MapKind, key: u32, value: u32, entries: u32) -> Result<Self, CallError> {
         let map_flags = if matches!(kind, MapKind::Hash | MapKind::Trie) { BPF_F_NO_PREALLOC } else { 0 };
         let cpus = if kind == MapKind::PerCpuArray { cpu::possible()? as usize } else { 0 };
@@ -109,11 +109,11 @@ impl Map {
         Ok(Self { fd, key: key as usize, value: value as usize, cpus })
     }
 
-    /// A map with one place for a map like `inner`.
+    /// Creates a map of maps with one entry, for a map like `inner`.
     ///
     /// # Errors
     ///
-    /// As [`Map::new`].
+    /// The errors of [`Map::new`].
     pub(crate) fn of_maps(inner: &Self) -> Result<Self, CallError> {
         const BPF_MAP_TYPE_ARRAY_OF_MAPS: u32 = 12;
         let attr = Create {
@@ -128,11 +128,11 @@ impl Map {
         Ok(Self { fd, key: 4, value: 4, cpus: 0 })
     }
 
-    /// A map that somebody else has made, if it is one of this kind and these sizes.
+    /// Wraps a map that another process has created, if it has this kind and these sizes.
     ///
     /// # Errors
     ///
-    /// `EINVAL`: it is another, or none.
+    /// `EINVAL`: it is a different map, or none.
     pub fn received(fd: OwnedFd, kind: MapKind, key: u32, value: u32) -> Result<Self, CallError> {
         let failed = |error| CallError::new("accept eBPF map", error);
         let info =
@@ -147,7 +147,7 @@ impl Map {
         Err(failed(io::Error::from_raw_os_error(libc::EINVAL)))
     }
 
-    /// All keys, as far as nobody changes the map meanwhile.
+    /// Returns all keys. The result is only reliable if the map does not change meanwhile.
     ///
     /// # Errors
     ///
@@ -159,47 +159,48 @@ impl Map {
             let mut next = vec![0_u8; self.key];
             let mut attr = self.element(&[], next.as_mut_ptr().cast_const());
             attr.key = last.as_ref().map_or(0, |last| last.as_ptr().expose_provenance() as u64);
-            // SAFETY: as in `update`; the kernel reads the last key, if there is one, and writes the next: both are live and
-            // of the size that it knows, which `received` has asked and `new` has said.
+            // SAFETY: as in `update`; the kernel reads the last key, if any, and writes the next. Both are live and
+            // have the size known to the kernel, which `received` has checked and `new` has set.
             match unsafe { bpf(BPF_MAP_GET_NEXT_KEY, &raw const attr) } {
                 Ok(_) if keys.insert(next.clone()) => last = Some(next),
                 Err(error) if error.raw_os_error() != Some(libc::ENOENT) => {
                     return Err(CallError::new("read keys of eBPF map", error));
                 }
-                // The last one, or the beginning once more: where a key was taken out the kernel begins again.
+                // The last key, or the first one again: the kernel starts over if a key was removed.
                 _ => return Ok(keys),
             }
         }
     }
 
-    /// Sets the entry of `key`, whether it is there or not.
+    /// Sets the entry of `key`, whether it exists or not.
     ///
     /// # Errors
     ///
-    /// `E2BIG` or `ENOSPC`: the map is full. `EINVAL`: into a map of programs, one that does not go with the others.
+    /// `E2BIG` or `ENOSPC`: the map is full. `EINVAL`: for a map of programs, a program that is incompatible with the
+    /// others.
     ///
     /// # Panics
     ///
-    /// If the slices are not of the map's sizes.
+    /// If the slices do not have the map's sizes.
     pub fn update(&self, key: &[u8], value: &[u8]) -> Result<(), CallError> {
         assert!(key.len() == self.key && value.len() == self.value, "the map has other sizes");
         let attr = self.element(key, value.as_ptr());
-        // SAFETY: `attr` begins as union bpf_attr does for this command; the kernel reads the key and the value, which are
-        // live and of the sizes that it knows, as was just checked.
+        // SAFETY: `attr` begins like union bpf_attr for this command. The kernel reads the key and the value, which are
+        // live and have the sizes known to it, as just checked.
         unsafe { bpf(BPF_MAP_UPDATE_ELEM, &raw const attr) }
             .map(drop)
             .map_err(|error| CallError::new("change entry of eBPF map", error))
     }
 
-    /// Sets many entries: `keys` and `values` one behind the other. An entry that is there already is set again.
+    /// Sets many entries; `keys` and `values` are concatenated. Existing entries are overwritten.
     ///
     /// # Errors
     ///
-    /// As [`Map::update`]; entries before the one that failed are set.
+    /// The errors of [`Map::update`]. Entries before the failed one are set.
     ///
     /// # Panics
     ///
-    /// If the slices are not multiples of the map's sizes, or not of as many keys as values.
+    /// If the slices are not multiples of the map's sizes, or the numbers of keys and values differ.
     pub fn update_all(&self, keys: &[u8], values: &[u8]) -> Result<(), CallError> {
         let count = keys.len() / self.key;
         assert!(
@@ -219,21 +220,21 @@ impl Map {
             elem_flags: 0,
             flags: 0,
         };
-        // SAFETY: as in `update`, for `count` keys and values. The kernel writes how many were set to `attr`, which is why it
-        // is passed as mutable.
+        // SAFETY: as in `update`, for `count` keys and values. The kernel writes the number of entries set to `attr`,
+        // so it is passed as mutable.
         let set = unsafe { bpf(BPF_MAP_UPDATE_BATCH, (&raw mut attr).cast_const()) };
         set.map(drop).map_err(|error| CallError::new(format!("set {count} entries of eBPF map"), error))
     }
 
-    /// Takes the entry of `key` out, if it is there.
+    /// Removes the entry of `key`, if it exists.
     ///
     /// # Errors
     ///
-    /// Whatever the kernel says but that there is none.
+    /// Any error of the kernel, except that there is no such entry.
     ///
     /// # Panics
     ///
-    /// If the key is not of the map's size.
+    /// If the key does not have the map's size.
     pub fn remove(&self, key: &[u8]) -> Result<(), CallError> {
         assert!(key.len() == self.key, "the map has other sizes");
         let attr = self.element(key, std::ptr::null());
@@ -246,7 +247,7 @@ impl Map {
         }
     }
 
-    /// The sum over all CPUs of the counter of 64 bits at `index` of a [`MapKind::PerCpuArray`].
+    /// Returns the sum over all CPUs of the 64-bit counter at `index` of a [`MapKind::PerCpuArray`].
     ///
     /// # Errors
     ///
@@ -254,13 +255,13 @@ impl Map {
     ///
     /// # Panics
     ///
-    /// If the map's values are no counters, or it is of another kind.
+    /// If the map is of another kind, or its values are not counters.
     pub fn sum(&self, index: u32) -> Result<u64, CallError> {
         assert!(self.key == 4 && self.value == 8 && self.cpus > 0, "the map has other sizes");
         let mut values = vec![0_u64; self.cpus];
         let key = index.to_ne_bytes();
         let attr = self.element(&key, values.as_mut_ptr().cast::<u8>().cast_const());
-        // SAFETY: as in `update`; the kernel writes a value for each possible CPU, for as many of which `values` has room.
+        // SAFETY: as in `update`; the kernel writes a value for each possible CPU, and `values` has room for them.
         unsafe { bpf(BPF_MAP_LOOKUP_ELEM, &raw const attr) }
             .map_err(|error| CallError::new("read counters of eBPF map", error))?;
         Ok(values.into_iter().sum())

@@ -1,4 +1,4 @@
-//! Maps and programs of the smallest kind, made to see whether the kernel makes them.
+//! Probing kernel support by creating minimal maps and programs.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
@@ -15,7 +15,7 @@ const BPF_FUNC_KTIME_GET_TAI_NS: u32 = 208;
 
 const XDP: ProgramKind = ProgramKind::Xdp { fragments: false, bound_to: None };
 
-// `struct bpf_insn` as a word: code, registers, offset and immediate number, the lowest byte first.
+// `struct bpf_insn` as a word: code, registers, offset and immediate, from the lowest byte up.
 /// `r0 = 0`
 const ZERO: u64 = 0xb7;
 /// `r0 = 1`
@@ -35,30 +35,30 @@ fn map_address(map: &OwnedFd) -> [u64; 2] {
     [0x1218 | u64::from(map.as_raw_fd().cast_unsigned()) << 32, 0]
 }
 
-/// What programs of weir are made of.
+/// A kernel feature that weir's programs use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// A map: `bpf(2)` is there and permitted.
+    /// A map: `bpf(2)` exists and is permitted.
     Map,
-    /// An array that a process can map into its memory, of this many bytes.
+    /// An array of this many bytes that a process can map into its memory.
     MappableArray(u32),
-    /// A ring buffer for waking the process.
+    /// A ring buffer to wake the process.
     RingBuffer,
     /// An XDP program.
     Xdp,
-    /// A program of the traffic control hooks.
+    /// A program for the traffic control hooks.
     Tc,
     /// The helper that reads `CLOCK_TAI` (Linux 6.1), in an XDP program.
     TaiClock,
-    /// A call of another program.
+    /// A call to another program.
     TailCall,
 }
 
-/// Makes the part and lets it go again.
+/// Creates the part and removes it again.
 ///
 /// # Errors
 ///
-/// `EPERM` without the capabilities, `EINVAL` where the kernel does not know it, `ENOSYS` on a kernel without eBPF.
+/// `EPERM` without the capabilities, `EINVAL` if the kernel does not support it, `ENOSYS` on a kernel without eBPF.
 pub fn make(part: Part) -> Result<(), CallError> {
     let failed = |error| CallError::new(format!("create eBPF {part:?}"), error);
     let page = u32::try_from(rustix::param::page_size()).expect("a page is small");
@@ -78,11 +78,11 @@ pub fn make(part: Part) -> Result<(), CallError> {
     made.map(drop).map_err(failed)
 }
 
-/// Whether the kernel blinds the constants of programs that this process loads, as `net.core.bpf_jit_harden` = 2 asks for (1:
-/// those of processes without `CAP_BPF`).
+/// Returns whether the kernel blinds the constants of programs that this process loads, as set by
+/// `net.core.bpf_jit_harden` = 2 (1: only for processes without `CAP_BPF`).
 ///
-/// The setting itself can be read in the first network namespace alone, and with `CAP_SYS_ADMIN`: so this loads a program with
-/// a constant, and looks whether it became longer.
+/// The setting itself can only be read in the first network namespace and with `CAP_SYS_ADMIN`. This therefore loads a
+/// program with a constant, and checks whether it became longer.
 ///
 /// # Errors
 ///
@@ -121,7 +121,8 @@ mod tests {
         }
     }
 
-    /// Says both in turn where somebody sets it (nobody may on a machine that is needed: see `leave_room` in stripped.h).
+    /// Covers both answers only where the setting is changed. Never do that on a machine in use: see `leave_room` in
+    /// stripped.h.
     #[test]
     fn blinding_is_seen_as_it_is_set() {
         let Ok(setting) = std::fs::read_to_string("/proc/sys/net/core/bpf_jit_harden") else { return };

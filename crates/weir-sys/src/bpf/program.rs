@@ -1,4 +1,4 @@
-//! Programs, from their instructions.
+//! Loading programs from instructions.
 
 use std::os::fd::{FromRawFd, OwnedFd};
 
@@ -10,7 +10,7 @@ const BPF_F_XDP_HAS_FRAGS: u32 = 1 << 5;
 const BPF_F_XDP_DEV_BOUND_ONLY: u32 = 1 << 6;
 const BPF_XDP: u32 = 37;
 
-/// What a program is for.
+/// The type of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramKind {
     /// A socket filter.
@@ -19,20 +19,20 @@ pub enum ProgramKind {
     Tc,
     /// XDP.
     Xdp {
-        /// It takes packets of several buffers (`BPF_F_XDP_HAS_FRAGS`).
+        /// It accepts packets in several buffers (`BPF_F_XDP_HAS_FRAGS`).
         fragments: bool,
-        /// The index of the interface that it is bound to, if it is (`BPF_F_XDP_DEV_BOUND_ONLY`).
+        /// The index of the interface that it is bound to, if any (`BPF_F_XDP_DEV_BOUND_ONLY`).
         bound_to: Option<u32>,
     },
 }
 
-/// A program that the kernel does not take.
+/// A program that the kernel rejected.
 #[derive(Debug, thiserror::Error)]
 #[error("{}", said(source, log))]
 pub struct Refused {
-    /// The call's answer.
+    /// The error of the call.
     pub source: CallError,
-    /// The end of what the verifier said; empty if it was not asked.
+    /// The end of the verifier's log; empty if the verifier did not run.
     pub log: String,
 }
 
@@ -43,9 +43,9 @@ fn said(source: &CallError, log: &str) -> String {
     }
 }
 
-/// What the verifier did not like, which stands at the end of what it says; `None`: it was not asked, or had nothing to say.
+/// Returns the verifier's complaint, which is at the end of its log; `None`: it did not run, or logged nothing.
 pub fn last_words(log: &str) -> Option<&str> {
-    // Behind it stand what the search has cost, and where a register came from (Linux 6.8).
+    // The complaint is followed by statistics, and by the origin of a register (Linux 6.8).
     const TRAILERS: [&str; 5] =
         ["processed ", "verification time ", "stack depth ", "max_states_", "peak_states "];
     let lines = log.lines().rev().map(str::trim);
@@ -73,11 +73,11 @@ struct Load {
 
 const _: () = assert!(size_of::<Load>() == 72);
 
-/// Loads a program of `instructions` (`struct bpf_insn` as words) under a `name` of up to 15 letters.
+/// Loads a program of `instructions` (`struct bpf_insn` as words) with a `name` of up to 15 characters.
 ///
 /// # Errors
 ///
-/// `EPERM` without the capabilities; `EINVAL`, `EACCES`, `E2BIG`: the verifier does not take it, and says why.
+/// `EPERM` without the capabilities. `EINVAL`, `EACCES`, `E2BIG`: the verifier rejects it, and logs why.
 pub fn load(kind: ProgramKind, name: &str, instructions: &[u64]) -> Result<OwnedFd, Refused> {
     match attempt(kind, name, instructions, &mut []) {
         Ok(program) => Ok(program),
@@ -92,7 +92,7 @@ pub fn load(kind: ProgramKind, name: &str, instructions: &[u64]) -> Result<Owned
     }
 }
 
-/// Room for what the verifier says; of more it keeps the end (Linux 6.4), or none.
+/// Room for the verifier's log. Of a longer log, it keeps the end (Linux 6.4), or nothing.
 const LOG_BYTES: usize = 1 << 16;
 
 fn refused(name: &str, error: std::io::Error, log: &[u8]) -> Refused {
@@ -101,7 +101,7 @@ fn refused(name: &str, error: std::io::Error, log: &[u8]) -> Refused {
     Refused { source: CallError::new(format!("load eBPF program `{name}`"), error), log }
 }
 
-/// `BPF_PROG_LOAD`. What the verifier says goes into `log`, unless that is empty.
+/// Calls `BPF_PROG_LOAD`. The verifier's log goes to `log`, unless that is empty.
 pub(super) fn attempt(
     kind: ProgramKind,
     name: &str,
@@ -135,10 +135,10 @@ pub(super) fn attempt(
         prog_ifindex,
         expected_attach_type,
     };
-    // SAFETY: `attr` begins as union bpf_attr does for this command; the kernel reads only its size. Instructions and licence
-    // are live and have the lengths that are given; the kernel writes to `log` no more than its size.
+    // SAFETY: `attr` begins like union bpf_attr for this command; the kernel reads no more than its size. Instructions
+    // and licence are live and have the given lengths; the kernel writes no more than its size to `log`.
     let fd = unsafe { bpf(BPF_PROG_LOAD, &raw const attr) }?;
-    // SAFETY: a descriptor that the kernel has just made for us.
+    // SAFETY: a descriptor that the kernel has just created for us.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_refusal_says_why_and_on_which_kernel() {
-        // It answers with what nobody has put there: `return r0`.
+        // `return r0`, although r0 was never set.
         let error =
             load(ProgramKind::Xdp { fragments: false, bound_to: None }, "answer", &[0x95]).unwrap_err();
         let first = error.to_string().lines().next().map(str::to_owned).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Which programs there are on an interface, and what they are.
+//! Finding the programs on an interface, and information about them.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -15,7 +15,7 @@ const BPF_PROG_QUERY: libc::c_int = 16;
 const BPF_TCX_INGRESS: u32 = 46;
 const BPF_TCX_EGRESS: u32 = 47;
 
-/// `struct { ... } query` of `union bpf_attr`, as far as Linux 6.6 reads it for tcx.
+/// `struct { ... } query` of `union bpf_attr`, up to the last field that Linux 6.6 reads for tcx.
 #[repr(C)]
 #[derive(Default)]
 struct Query {
@@ -35,7 +35,7 @@ struct Query {
 /// `struct { ... }` of `union bpf_attr` for `BPF_PROG_GET_FD_BY_ID` and `BPF_*_GET_NEXT_ID`.
 #[repr(C)]
 struct ById {
-    /// Or the one that the next is asked for.
+    /// For `GET_NEXT_ID`, the previous ID.
     prog_id: u32,
     next_id: u32,
     open_flags: u32,
@@ -72,7 +72,7 @@ const _: () = assert!(size_of::<Query>() == 64 && size_of::<ByFd>() == 16 && siz
 /// A loaded program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramInfo {
-    /// Id.
+    /// Program ID.
     pub id: u32,
     /// The first 15 letters of its name.
     pub name: String,
@@ -80,7 +80,7 @@ pub struct ProgramInfo {
     pub user: u32,
 }
 
-/// Ids of all programs in the kernel. Needs `CAP_SYS_ADMIN`.
+/// Returns the IDs of all programs in the kernel. Needs `CAP_SYS_ADMIN`.
 ///
 /// # Errors
 ///
@@ -89,10 +89,11 @@ pub fn programs() -> Result<Vec<u32>, CallError> {
     ids(BPF_PROG_GET_NEXT_ID).map_err(|error| CallError::new("list eBPF programs", error))
 }
 
-/// Ids of all maps in the kernel. Needs `CAP_SYS_ADMIN`.
+/// Returns the IDs of all maps in the kernel. Needs `CAP_SYS_ADMIN`.
 ///
-/// None is opened: who opens a map of programs that the kernel is about to empty, since nobody has it open any more, and closes
-/// it again, has that done twice, and the map kept for good (`prog_array_map_clear`, kernel/bpf/arraymap.c, 6.18).
+/// This opens none of them. The kernel empties a map of programs once nobody has it open. Opening and closing such a
+/// map at that moment makes the kernel empty it twice, and keep it forever (`prog_array_map_clear`,
+/// kernel/bpf/arraymap.c, 6.18).
 ///
 /// # Errors
 ///
@@ -105,8 +106,8 @@ fn ids(command: libc::c_int) -> io::Result<Vec<u32>> {
     let mut attr = ById { prog_id: 0, next_id: 0, open_flags: 0 };
     let mut ids = Vec::new();
     loop {
-        // SAFETY: `attr` begins as union bpf_attr does for these commands. The kernel writes the next id to it, which is why it
-        // is passed as mutable.
+        // SAFETY: `attr` begins like union bpf_attr for these commands. The kernel writes the next ID to it, so it is
+        // passed as mutable.
         match unsafe { bpf(command, (&raw mut attr).cast_const()) } {
             Ok(_) => ids.push(attr.next_id),
             Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(ids),
@@ -116,7 +117,7 @@ fn ids(command: libc::c_int) -> io::Result<Vec<u32>> {
     }
 }
 
-/// What the kernel tells of the program with this id; `None` if there is none. Needs `CAP_SYS_ADMIN`.
+/// Returns information about the program with this ID; `None` if there is none. Needs `CAP_SYS_ADMIN`.
 ///
 /// # Errors
 ///
@@ -124,12 +125,12 @@ fn ids(command: libc::c_int) -> io::Result<Vec<u32>> {
 pub fn program(id: u32) -> Result<Option<ProgramInfo>, CallError> {
     let failed = |error| CallError::new(format!("query eBPF program {id}"), error);
     let attr = ById { prog_id: id, next_id: 0, open_flags: 0 };
-    // SAFETY: `attr` begins as union bpf_attr does for this command; the kernel reads only its size.
+    // SAFETY: `attr` begins like union bpf_attr for this command; the kernel reads no more than its size.
     let fd = match unsafe { bpf(BPF_PROG_GET_FD_BY_ID, &raw const attr) } {
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => return Ok(None),
         other => other.map_err(failed)?,
     };
-    // SAFETY: a descriptor that the kernel has just made for us.
+    // SAFETY: a descriptor that the kernel has just created for us.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     let info = info(fd.as_fd()).map_err(failed)?;
     let end = info.name.iter().position(|&byte| byte == 0).unwrap_or(info.name.len());
@@ -137,11 +138,12 @@ pub fn program(id: u32) -> Result<Option<ProgramInfo>, CallError> {
     Ok(Some(ProgramInfo { id: info.id, name, user: info.created_by_uid }))
 }
 
-/// Instructions of a program, as the kernel keeps it after all that was done to it. Needs `CAP_BPF`; without, it is 0.
+/// Returns the number of a program's instructions after all of the kernel's rewriting. Needs `CAP_BPF`; without it,
+/// returns 0.
 ///
 /// # Errors
 ///
-/// None in practice: it is there.
+/// None in practice: the program exists.
 pub fn instructions(program: BorrowedFd<'_>) -> io::Result<usize> {
     Ok(info(program)?.xlated_len as usize / 8)
 }
@@ -153,20 +155,20 @@ fn info(program: BorrowedFd<'_>) -> io::Result<Info> {
         info_len: u32::try_from(size_of::<Info>()).expect("eighty bytes"),
         info: (&raw mut info).expose_provenance() as u64,
     };
-    // SAFETY: `attr` begins as union bpf_attr does for this command; `info` is live, and the kernel writes no more of it than
-    // `info_len` says. All its lengths of further buffers are zero.
+    // SAFETY: `attr` begins like union bpf_attr for this command. `info` is live, and the kernel writes at most
+    // `info_len` bytes to it. All its lengths of further buffers are zero.
     unsafe { bpf(BPF_OBJ_GET_INFO_BY_FD, &raw const attr) }?;
     Ok(info)
 }
 
-/// Ids of the programs that tcx (Linux 6.6) runs on one side of the interface, in their order. `None`: a kernel without
-/// tcx. Needs `CAP_NET_ADMIN`, and before Linux 6.11 `CAP_BPF` with it.
+/// Returns the IDs of the programs that tcx (Linux 6.6) runs on one side of the interface, in order. `None`: a kernel
+/// without tcx. Needs `CAP_NET_ADMIN`, and before Linux 6.11 also `CAP_BPF`.
 ///
 /// # Errors
 ///
 /// `EPERM` without those capabilities, `ENODEV`: no such interface.
 pub fn tcx(interface: u32, side: Side) -> Result<Option<Vec<u32>>, CallError> {
-    /// More than the kernel takes on one hook (`BPF_MPROG_MAX`).
+    /// More programs than the kernel allows per hook (`BPF_MPROG_MAX`).
     const MOST: u32 = 64;
     let mut ids = [0_u32; MOST as usize];
     let mut attr = Query {
@@ -179,8 +181,8 @@ pub fn tcx(interface: u32, side: Side) -> Result<Option<Vec<u32>>, CallError> {
         count: MOST,
         ..Query::default()
     };
-    // SAFETY: `attr` begins as union bpf_attr does for this command. The kernel writes to it, which is why it is passed as
-    // mutable, and to `ids` at most `count` words.
+    // SAFETY: `attr` begins like union bpf_attr for this command. The kernel writes to it, so it is passed as mutable,
+    // and writes at most `count` words to `ids`.
     match unsafe { bpf(BPF_PROG_QUERY, (&raw mut attr).cast_const()) } {
         Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(Some(Vec::new())),
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(None),

@@ -1,4 +1,4 @@
-//! The process that outlives us by a moment.
+//! The guard process, which briefly outlives us to remove the filters.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -14,8 +14,8 @@ use super::{Alive, Plan, RTM_NEWTFILTER};
 use crate::netlink::{NLMSG_DONE, NLMSG_ERROR, split};
 use crate::thread;
 
-/// A forked process that has attached the filters, and takes them off once it is told to, or the other end of its control
-/// socket is closed: with us, however we end.
+/// A forked process that has attached the filters. It removes them on request, or when the other end of its control
+/// socket is closed, which happens however we end.
 #[derive(Debug)]
 pub(super) struct Guard {
     plan: Plan,
@@ -24,7 +24,7 @@ pub(super) struct Guard {
     pid: libc::pid_t,
 }
 
-/// What the guard does.
+/// A step of the guard's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Step {
@@ -43,11 +43,11 @@ impl Step {
     }
 }
 
-/// How far it came.
+/// How far the guard got.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Outcome {
     pub(super) step: Step,
-    /// 0: all is done.
+    /// 0: everything is done.
     pub(super) errno: i32,
 }
 
@@ -71,17 +71,18 @@ impl Outcome {
 }
 
 impl Guard {
-    /// Forks the guard, has it carry out `plan`, and tells how that went. If it failed nothing is left attached.
+    /// Forks the guard, which carries out `plan`, and returns the outcome. On failure, nothing stays attached.
     ///
-    /// The guard has `alive` open as long as there is something to take off, and so should we.
+    /// The guard keeps `alive` open while there are filters to remove, and so should the caller.
     pub(super) fn start(plan: Plan, alive: &Alive) -> io::Result<(Self, Outcome)> {
         let netlink = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)?;
         connect(&netlink, &SocketAddrNetlink::new(0, 0))?;
         let (ours, theirs) =
             socketpair(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
-        // The guard must not die of what we are told by: Ctrl-C, or a service manager's SIGTERM to all of a service.
+        // The signals that end us must not kill the guard: Ctrl-C, or a service manager's SIGTERM to a whole service.
         let before = thread::mask_all()?;
-        // SAFETY: the child calls only `guard`, which keeps to what is allowed after a fork of a process with threads.
+        // SAFETY: the child calls only `guard`, which does only what is allowed after the fork of a multithreaded
+        // process.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
             guard(&plan, netlink.as_fd(), theirs.as_fd(), alive.as_raw_fd());
@@ -90,7 +91,7 @@ impl Guard {
         thread::mask(&before)?;
         let mut guard = Self { plan, netlink, control: Some(ours), pid: forked? };
         drop(theirs);
-        // Killed so early, it may have left something, which is taken off when `guard` is dropped.
+        // If the guard was killed this early, dropping `guard` removes what it may have left.
         let told = guard.control.as_ref().and_then(|control| hear(control.as_fd()));
         let outcome = told.ok_or_else(|| io::Error::other("the guard process was killed"))?;
         if outcome.errno != 0 {
@@ -100,11 +101,11 @@ impl Guard {
         Ok((guard, outcome))
     }
 
-    /// Has the filters taken off, and waits until they are. `None`: they were, before.
+    /// Makes the guard remove the filters, and waits for that. `None`: they were already removed.
     pub(super) fn end(&mut self) -> Option<Outcome> {
         let control = self.control.take()?;
         let asked = send(&control, &[1], SendFlags::NOSIGNAL);
-        // Whoever has killed the guard has left its work to us.
+        // If the guard was killed, its work is left to us.
         let outcome = asked.ok().and_then(|_| hear(control.as_fd()));
         let outcome = outcome.unwrap_or_else(|| end(&self.plan, self.netlink.as_fd()));
         drop(control);
@@ -112,22 +113,22 @@ impl Guard {
         Some(outcome)
     }
 
-    /// Waits until the process, which is about to, has ended.
+    /// Waits until the process, which is about to end, has ended.
     fn reap(&self) {
         let mut status = 0;
-        // SAFETY: `status` is valid for the call to write to; the process is our child, or the call fails.
+        // SAFETY: `status` is writable; the process is our child, or the call fails.
         unsafe { libc::waitpid(self.pid, &raw mut status, 0) };
     }
 }
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // Nobody is left to be told.
+        // Nobody is left to report to.
         let _ = self.end();
     }
 }
 
-/// What the guard says next; `None`: nothing any more.
+/// Receives the guard's next outcome; `None`: the guard has ended.
 fn hear(control: BorrowedFd<'_>) -> Option<Outcome> {
     let mut bytes = [0; Outcome::BYTES];
     match retry_on_intr(|| recv(control, &mut bytes, RecvFlags::empty())) {
@@ -136,33 +137,33 @@ fn hear(control: BorrowedFd<'_>) -> Option<Outcome> {
     }
 }
 
-// From here on, what the forked process does. It has one thread, of a process that may have had more: it makes system calls
-// on memory that is there, and neither allocates, nor takes a lock, nor panics.
+// From here on, the code of the forked process. It has one thread, but its parent may have had more. It only makes
+// system calls on existing memory: it does not allocate, take locks or panic.
 
 fn guard(plan: &Plan, netlink: BorrowedFd<'_>, control: BorrowedFd<'_>, alive: RawFd) -> ! {
-    // A name of its own, so that `killall weir` leaves it its work.
+    // A name of its own, so that `killall weir` does not hit it.
     let _ = rustix::thread::set_name(c"tc-guard");
     let program = |side: usize| plan.sides.get(side).map_or(-1, |side| side.program);
     close_all_but([netlink.as_raw_fd(), control.as_raw_fd(), alive, program(0), program(1)]);
     let outcome = begin(plan, netlink);
     tell(control, outcome);
     if outcome.errno == 0 {
-        // The filters hold their programs.
+        // The filters keep their programs alive.
         close_all_but([netlink.as_raw_fd(), control.as_raw_fd(), alive, -1, -1]);
-        // An order, or the end of whoever might have given one.
+        // Wait for an order, or for the end of the other side.
         let _ = retry_on_intr(|| recv(control, &mut [0; 1], RecvFlags::empty()));
         tell(control, end(plan, netlink));
     }
-    // SAFETY: ends the process without running anything that was prepared for the end of its parent.
+    // SAFETY: ends the process without running its parent's exit handlers.
     unsafe { libc::_exit(0) }
 }
 
-/// Fails only where nobody listens.
+/// Sends an outcome. This fails only if nobody listens.
 fn tell(control: BorrowedFd<'_>, outcome: Outcome) {
     let _ = send(control, &outcome.to_bytes(), SendFlags::NOSIGNAL);
 }
 
-/// Nothing of the parent is kept open: whoever waits for the end of its pipes must not wait for ours.
+/// Closes the parent's descriptors: a process that waits for the end of the parent's pipes must not wait for the guard.
 fn close_all_but(mut keep: [RawFd; 5]) {
     keep.sort_unstable();
     let mut first: libc::c_uint = 0;
@@ -178,12 +179,12 @@ fn close_all_but(mut keep: [RawFd; 5]) {
 
 fn close_range(first: libc::c_uint, last: libc::c_uint) {
     if first <= last {
-        // SAFETY: closes descriptors that this process does not use.
+        // SAFETY: this process does not use the descriptors.
         unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) };
     }
 }
 
-/// Makes the discipline and the filters, or nothing.
+/// Creates the discipline and the filters, or nothing.
 fn begin(plan: &Plan, netlink: BorrowedFd<'_>) -> Outcome {
     if let Some(make) = &plan.make_discipline {
         let errno = carry_out(netlink, make);
@@ -201,7 +202,7 @@ fn begin(plan: &Plan, netlink: BorrowedFd<'_>) -> Outcome {
     Outcome { step: Step::Egress, errno: 0 }
 }
 
-/// Removes the filters, and the discipline if it is ours and nobody else has a filter in it.
+/// Removes the filters, and also the discipline if it is ours and has no other filters.
 fn end(plan: &Plan, netlink: BorrowedFd<'_>) -> Outcome {
     let mut outcome = Outcome { step: Step::Egress, errno: 0 };
     for side in &plan.sides {
@@ -218,7 +219,7 @@ fn end(plan: &Plan, netlink: BorrowedFd<'_>) -> Outcome {
     outcome
 }
 
-/// Sends one request and gives the kernel's answer, 0 or an errno.
+/// Sends one request and returns the kernel's answer, 0 or an errno.
 fn carry_out(netlink: BorrowedFd<'_>, request: &[u8]) -> i32 {
     if let Err(error) = retry_on_intr(|| send(netlink, request, SendFlags::empty())) {
         return error.raw_os_error();
@@ -240,7 +241,8 @@ fn carry_out(netlink: BorrowedFd<'_>, request: &[u8]) -> i32 {
     }
 }
 
-/// Whether one side of the discipline has filters, as far as can be told: better a discipline too many than one too few.
+/// Returns whether one side of the discipline has filters; true in case of doubt. It is better to leave a discipline
+/// behind than to remove one in use.
 fn has_filters(netlink: BorrowedFd<'_>, list: &[u8]) -> bool {
     if retry_on_intr(|| send(netlink, list, SendFlags::empty())).is_err() {
         return true;

@@ -1,8 +1,9 @@
-//! How a filter says whose it is, and whether anybody will still take it off.
+//! How a filter shows its owner, and whether a process will still remove it.
 //!
-//! Its name has a number that no other has, and who answers for it holds a socket whose abstract name (unix(7)) has the same
-//! one: that goes with the last process that has it open, however this ends, and no other process can be taken for it. Such
-//! names are of a network namespace, as interfaces are.
+//! The filter's name contains a unique number. The process responsible for the filter holds a socket whose abstract
+//! name (unix(7)) contains the same number. The name disappears with the last process that has the socket open, however
+//! that process ends, and no other process can be mistaken for it. Such names belong to a network namespace, as
+//! interfaces do.
 
 use std::hash::{BuildHasher as _, RandomState};
 use std::io;
@@ -12,30 +13,30 @@ use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, connect, socket_with};
 
 const PREFIX: &str = "weir-";
-/// Behind the number: the discipline was made for this filter.
+/// Suffix of the number: the discipline was created for this filter.
 const OWN: &str = "-own";
 
-/// What the filters of one guard are called.
+/// The mark in the names of one guard's filters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mark {
     number: u64,
-    /// The discipline came with them, and goes with them.
+    /// The discipline was created with the filters, and is removed with them.
     pub(super) own: bool,
 }
 
-/// Whoever has this open answers for the filters.
+/// A socket held by the process that is responsible for the filters.
 #[derive(Debug)]
 pub(super) struct Alive {
     socket: OwnedFd,
 }
 
 impl Mark {
-    /// A number that no other filter has.
+    /// Creates a mark with a number that no other filter has.
     pub(super) fn new(own: bool) -> Self {
         Self { number: RandomState::new().hash_one(std::process::id()), own }
     }
 
-    /// The mark in a filter's name.
+    /// Parses the mark in a filter's name.
     pub(super) fn of(name: &str) -> Option<Self> {
         let rest = name.strip_prefix(PREFIX)?;
         let number = rest.strip_suffix(OWN).unwrap_or(rest);
@@ -44,25 +45,26 @@ impl Mark {
         Some(Self { number, own: rest.ends_with(OWN) })
     }
 
-    /// The filter's name.
+    /// Returns the filter's name.
     pub(super) fn name(self) -> String {
         format!("{PREFIX}{:016x}{}", self.number, if self.own { OWN } else { "" })
     }
 
-    /// The filter's handle: one that nobody else is likely to choose.
+    /// Returns the filter's handle, which others are unlikely to choose.
     pub(super) fn handle(self) -> u32 {
         const WEIR: u32 = 0x7700_0000;
         WEIR | (self.number >> 40) as u32
     }
 
-    /// Answers for the filters from now on, in this thread's network namespace.
+    /// Takes responsibility for the filters in this thread's network namespace.
     pub(super) fn hold(self) -> io::Result<Alive> {
         let socket = socket()?;
         bind(&socket, &self.address()?)?;
         Ok(Alive { socket })
     }
 
-    /// Nobody in this thread's network namespace answers for the filters any more. Where that cannot be told, somebody does.
+    /// Returns whether no process in this thread's network namespace is responsible for the filters any more; false in
+    /// case of doubt.
     pub(super) fn is_left(self) -> bool {
         let asked = socket()
             .and_then(|socket| Ok(connect(&socket, &self.address()?)?))

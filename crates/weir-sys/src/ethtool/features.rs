@@ -1,4 +1,5 @@
-//! Offloads and other switches of a device, by the kernel's own names: what `ethtool -k` shows and `ethtool -K` sets.
+//! Offloads and other features of a device, as shown by `ethtool -k` and set by `ethtool -K`, by the kernel's own
+//! names.
 
 use std::io;
 
@@ -10,14 +11,14 @@ const ETHTOOL_GSSET_INFO: u32 = 0x37;
 const ETHTOOL_GFEATURES: u32 = 0x3a;
 const ETHTOOL_SFEATURES: u32 = 0x3b;
 const ETH_SS_FEATURES: u32 = 4;
-/// Bytes of a name, the closing zeros included (`ETH_GSTRING_LEN`).
+/// Bytes of a name, including trailing zeros (`ETH_GSTRING_LEN`).
 pub(super) const NAME: usize = 32;
 /// Words of `struct ethtool_gstrings` before the names: command, set, number.
 pub(super) const STRINGS: usize = 3;
-/// More names than any interface has in a set: veth with the most queues that it can have, 4096, has some 50 000 counters.
+/// More names than any interface has in a set: veth with 4096 queues, its maximum, has about 50 000 counters.
 pub(super) const MOST: usize = 1 << 18;
 
-/// ethtool(8)'s short names, and how the names of the kernel's switches begin and end that each stands for
+/// ethtool(8)'s short names, each with the beginning and end of the kernel's feature names it stands for
 /// (`off_flag_def` in ethtool.c).
 const SHORT: [(&str, &str, &str); 12] = [
     ("rx", "rx-checksum", ""),
@@ -34,39 +35,40 @@ const SHORT: [(&str, &str, &str); 12] = [
     ("rxhash", "rx-hashing", ""),
 ];
 
-/// One switch of a device.
+/// A feature of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Feature {
     /// The kernel's name: `rx-gro`, `tx-tcp-segmentation`, ... .
     pub name: String,
-    /// Switched on.
+    /// The feature is on.
     pub on: bool,
-    /// Nobody can switch it.
+    /// The feature cannot be changed.
     pub fixed: bool,
 }
 
 impl Ethtool {
-    /// All switches of the interface; empty if the kernel does not know the interface.
+    /// Returns all features of the interface; empty if the kernel does not know the interface.
     pub fn features(&self, name: &str) -> Vec<Feature> {
         self.try_features(name).unwrap_or_default()
     }
 
-    /// Switches features of the interface, all at once: by the kernel's names, or by ethtool's, which may stand for several
-    /// of the kernel's (`tx`: `tx-checksum-ip-generic`, `tx-checksum-sctp`, ...); of those, the ones that can be switched.
+    /// Turns features of the interface on or off, all at once. Names are the kernel's or ethtool's. An ethtool name may
+    /// stand for several kernel names (`tx`: `tx-checksum-ip-generic`, `tx-checksum-sctp`, ...) and sets those that can
+    /// be changed.
     ///
     /// # Errors
     ///
-    /// `EINVAL`: the interface has no such feature. `EOPNOTSUPP`: it cannot be switched here, or not as others are.
-    /// `EPERM` without `CAP_NET_ADMIN`.
+    /// `EINVAL`: the interface has no such feature. `EOPNOTSUPP`: it cannot be changed here, or conflicts with the
+    /// state of another feature. `EPERM` without `CAP_NET_ADMIN`.
     pub fn set_features(&self, name: &str, features: &[(&str, bool)]) -> Result<(), CallError> {
         let failed = |feature: &str, error| {
             CallError::new(format!("switch feature {feature} of {name}"), io::Error::from_raw_os_error(error))
         };
-        // Bits are places in the kernel's list, in which some have no name.
+        // Bits are positions in the kernel's list, where some have no name.
         let count = self.string_count(name, ETH_SS_FEATURES).unwrap_or(0);
         let names = self.feature_names(name, count).unwrap_or_default();
         let there = self.features(name);
-        // struct ethtool_sfeatures: for each 32 features valid, requested.
+        // struct ethtool_sfeatures: valid, requested for every 32 features.
         let blocks = count.div_ceil(32);
         let mut request = vec![0; 2 + blocks * 2];
         request[0] = ETHTOOL_SFEATURES;
@@ -87,10 +89,10 @@ impl Ethtool {
             }
         }
         let all = || features.iter().map(|&(feature, _)| feature).collect::<Vec<_>>().join(", ");
-        // SAFETY: the kernel reads as many blocks of two words as the second word says, and writes none.
+        // SAFETY: the kernel reads the number of two-word blocks given in the second word, and writes none.
         match unsafe { self.call(name, request.as_mut_ptr().cast()) } {
             Ok(0) => Ok(()),
-            // ETHTOOL_F_UNSUPPORTED, ETHTOOL_F_WISH: it is kept in mind, and is not so.
+            // ETHTOOL_F_UNSUPPORTED, ETHTOOL_F_WISH: the request is recorded, but not in effect.
             Ok(_) => Err(failed(&all(), libc::EOPNOTSUPP)),
             Err(error) => Err(CallError::new(format!("switch features {} of {name}", all()), error)),
         }
@@ -100,11 +102,11 @@ impl Ethtool {
         let count = self.string_count(name, ETH_SS_FEATURES)?;
         let names = self.feature_names(name, count)?;
         let blocks = count.div_ceil(32);
-        // struct ethtool_gfeatures: for each 32 features available, requested, active, never_changed.
+        // struct ethtool_gfeatures: available, requested, active, never_changed for every 32 features.
         let mut request = vec![0; 2 + blocks * 4];
         request[0] = ETHTOOL_GFEATURES;
         request[1] = u32::try_from(blocks).ok()?;
-        // SAFETY: the kernel writes as many blocks of four words as the second word says.
+        // SAFETY: the kernel writes the number of four-word blocks given in the second word.
         unsafe { self.ask_at(name, request.as_mut_ptr().cast()) }?;
         let block = |feature: usize| &request[2 + feature / 32 * 4..];
         let bit = |word: u32, feature: usize| word >> (feature % 32) & 1 != 0;
@@ -119,7 +121,7 @@ impl Ethtool {
         )
     }
 
-    /// `struct ethtool_sset_info`: asked for one set of names (`ETH_SS_*`), it answers with their number.
+    /// Returns the number of names in a set (`ETH_SS_*`), through `struct ethtool_sset_info`.
     pub(super) fn string_count(&self, name: &str, set: u32) -> Option<usize> {
         let mask = u64::to_ne_bytes(1 << set);
         let half = |at: usize| u32::from_ne_bytes([mask[at], mask[at + 1], mask[at + 2], mask[at + 3]]);
@@ -128,20 +130,20 @@ impl Ethtool {
         usize::try_from(request[4]).ok().filter(|count| (1..=MOST).contains(count))
     }
 
-    /// `struct ethtool_gstrings`.
+    /// Returns the names of all features, through `struct ethtool_gstrings`.
     fn feature_names(&self, name: &str, count: usize) -> Option<Vec<String>> {
         let mut request = vec![0; STRINGS + count * NAME / 4];
         request[0] = ETHTOOL_GSTRINGS;
         request[1] = ETH_SS_FEATURES;
         request[2] = u32::try_from(count).ok()?;
-        // SAFETY: the kernel writes its number of names, which is the one it was just asked for: it is a constant.
+        // SAFETY: the kernel writes all its names; their number, which was just queried, is constant.
         unsafe { self.ask_at(name, request.as_mut_ptr().cast()) }?;
         Some(strings(&request, count))
     }
 }
 
 impl Feature {
-    /// Whether `name` is the kernel's, or one of ethtool's that stands for it.
+    /// Returns whether `name` is the feature's kernel name, or an ethtool name that stands for it.
     fn goes_by(&self, name: &str) -> bool {
         let short = SHORT.iter().any(|&(short, begin, end)| {
             short == name && self.name.starts_with(begin) && self.name.ends_with(end)
@@ -150,7 +152,7 @@ impl Feature {
     }
 }
 
-/// The names in a `struct ethtool_gstrings` that the kernel has filled in.
+/// Returns the names in a `struct ethtool_gstrings` that the kernel has filled in.
 pub(super) fn strings(request: &[u32], count: usize) -> Vec<String> {
     let names = request.get(STRINGS..).unwrap_or_default().chunks_exact(NAME / 4).take(count);
     let bytes = |name: &[u32]| name.iter().flat_map(|word| word.to_ne_bytes()).collect::<Vec<u8>>();

@@ -10,33 +10,33 @@ const KEY_SIZE: usize = 3;
 /// The word that holds `hfunc` and `input_xfrm`.
 const FUNCTION: usize = 4;
 const TOEPLITZ: u8 = 1;
-/// `RXH_XFRM_SYM_XOR`, `RXH_XFRM_SYM_OR_XOR` (Linux 6.8, 6.17), and what the kernel says where a driver has no choice.
+/// `RXH_XFRM_SYM_XOR`, `RXH_XFRM_SYM_OR_XOR` (Linux 6.8, 6.17), and the kernel's value for drivers without a choice.
 const SYMMETRIC: u8 = 1 << 0 | 1 << 1;
 const NO_TRANSFORM: u8 = 0xff;
 
 /// How a device spreads packets over its receive queues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rss {
-    /// The queue of each value of the hash's low bits.
+    /// The queue for each value of the hash's low bits.
     pub table: Vec<u32>,
-    /// The hash's key; empty where the driver does not tell.
+    /// The hash key; empty if not reported by the driver.
     pub key: Vec<u8>,
-    /// The hash is Toeplitz's; else the driver's own choice.
+    /// The hash is Toeplitz; otherwise the driver's own choice.
     pub toeplitz: bool,
-    /// The driver sorts addresses and ports before it hashes.
+    /// The driver makes addresses and ports symmetric before it hashes them.
     pub symmetric_input: bool,
 }
 
 impl Rss {
-    /// Whether both directions of a flow come to the same queue, as far as key and input can show it: the hash takes
-    /// its input symmetrically, the key repeats after 16 bits (Woo and Park, 2012), or there is one queue.
+    /// Returns whether key and input guarantee that both directions of a flow reach the same queue: the hash input is
+    /// symmetric, the key repeats every 16 bits (Woo and Park, 2012), or there is only one queue.
     pub fn is_symmetric(&self) -> bool {
         let repeats =
             !self.key.is_empty() && self.key.iter().zip(self.key.iter().skip(2)).all(|(a, b)| a == b);
         self.queues() <= 1 || self.symmetric_input || (self.toeplitz && repeats)
     }
 
-    /// Queues that packets are spread over.
+    /// Returns the number of queues that packets are spread over.
     pub fn queues(&self) -> usize {
         let mut queues = self.table.clone();
         queues.sort_unstable();
@@ -46,11 +46,11 @@ impl Rss {
 }
 
 impl Ethtool {
-    /// How packets are spread, if the driver tells.
+    /// Returns how packets are spread, if reported by the driver.
     pub fn rss(&self, name: &str) -> Option<Rss> {
         let mut sizes = [0; HEADER];
         sizes[0] = ETHTOOL_GRSSH;
-        // With sizes of zero the kernel answers with the sizes alone.
+        // If the sizes are zero, the kernel returns only the sizes.
         self.ask(name, &mut sizes)?;
         let (table, key) = (sizes[TABLE_SIZE] as usize, sizes[KEY_SIZE] as usize);
         if table > 1 << 20 || key > 1 << 16 || table + key == 0 {
@@ -59,7 +59,7 @@ impl Ethtool {
         let mut request = vec![0; HEADER + table + key.div_ceil(4)];
         request[0] = ETHTOOL_GRSSH;
         request[TABLE_SIZE..=KEY_SIZE].copy_from_slice(&sizes[TABLE_SIZE..=KEY_SIZE]);
-        // SAFETY: the kernel writes the table and the key if they have the sizes given here, else it refuses.
+        // SAFETY: the kernel writes the table and the key if they have the given sizes, and otherwise refuses.
         unsafe { self.ask_at(name, request.as_mut_ptr().cast()) }?;
         let [function, input, ..] = request[FUNCTION].to_ne_bytes();
         let bytes = request[HEADER + table..].iter().flat_map(|word| word.to_ne_bytes());

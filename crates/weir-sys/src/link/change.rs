@@ -1,5 +1,5 @@
-//! One interface by its name, and changes to it (rtnetlink(7)): what `ip link set`, `ip address add` and
-//! `ip neighbour add` do.
+//! Finding an interface by name, and changing it (rtnetlink(7)), like `ip link set`, `ip address add` and
+//! `ip neighbour add`.
 
 use std::net::IpAddr;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -20,18 +20,18 @@ const IFF_NOARP: u32 = 0x80;
 const IFLA_NET_NS_FD: u16 = 28;
 const IFA_ADDRESS: u16 = 1;
 const IFA_LOCAL: u16 = 2;
-/// No detection of duplicates (IPv6): the address can be used at once.
+/// No duplicate address detection (IPv6): the address can be used at once.
 const IFA_F_NODAD: u8 = 2;
 const NDA_DST: u16 = 1;
 const NDA_LLADDR: u16 = 2;
 const NUD_PERMANENT: u16 = 0x80;
 
 impl Links {
-    /// The interface `name`. Newer kernels bring its carrier up to date first (seen on Linux 6.18).
+    /// Returns the interface `name`. Newer kernels update its carrier state first (seen on Linux 6.18).
     ///
     /// # Errors
     ///
-    /// `ENODEV`: there is none.
+    /// `ENODEV`: no such interface.
     pub fn get(&self, name: &str) -> Result<Link, CallError> {
         let mut link = None;
         let request = named(Request::new(RTM_GETLINK, 0, &[0; IFINFOMSG]), name);
@@ -44,48 +44,49 @@ impl Links {
     ///
     /// # Errors
     ///
-    /// `ENODEV`: there is none. `EPERM` without `CAP_NET_ADMIN`.
+    /// `ENODEV`: no such interface. `EPERM` without `CAP_NET_ADMIN`.
     pub fn bring_up(&self, name: &str) -> Result<(), CallError> {
         self.set(name, &flags(IFF_UP, IFF_UP), &format!("bring {name} up"))
     }
 
-    /// Brings the interface `name` up, so that it neither asks for hardware addresses nor joins the multicast groups in
-    /// which it could be asked for its own (`ip link set NAME arp off up`).
+    /// Brings the interface `name` up without address resolution: it neither asks for hardware addresses nor joins the
+    /// multicast groups in which others ask for its own (`ip link set NAME arp off up`).
     ///
     /// # Errors
     ///
-    /// As [`bring_up`](Self::bring_up).
+    /// The errors of [`bring_up`](Self::bring_up).
     pub fn bring_up_silent(&self, name: &str) -> Result<(), CallError> {
         let both = IFF_UP | IFF_NOARP;
         self.set(name, &flags(both, both), &format!("bring {name} up without address resolution"))
     }
 
-    /// Takes the interface `name` down.
+    /// Brings the interface `name` down.
     ///
     /// # Errors
     ///
-    /// As [`bring_up`](Self::bring_up).
+    /// The errors of [`bring_up`](Self::bring_up).
     pub fn take_down(&self, name: &str) -> Result<(), CallError> {
         self.set(name, &flags(0, IFF_UP), &format!("bring {name} down"))
     }
 
-    /// Moves the interface `name` into another namespace, in which it is down.
+    /// Moves the interface `name` to another namespace, where it is down.
     ///
     /// # Errors
     ///
-    /// As [`bring_up`](Self::bring_up), over both namespaces; `EEXIST`: there is one with that name.
+    /// The errors of [`bring_up`](Self::bring_up), for both namespaces. `EEXIST`: the name is taken there.
     pub fn move_to(&self, netns: BorrowedFd<'_>, name: &str) -> Result<(), CallError> {
         let request = Request::new(RTM_NEWLINK, 0, &flags(0, 0));
         let request = request.attribute(IFLA_NET_NS_FD, &netns.as_raw_fd().to_ne_bytes());
         self.change(&named(request, name), &format!("move {name} into another namespace"))
     }
 
-    /// Gives the interface with index `index` an address in a network of `prefix` bits, which can be used at once.
+    /// Adds an address with a network prefix of `prefix` bits to the interface with index `index`. It can be used at
+    /// once.
     ///
     /// # Errors
     ///
-    /// `ENODEV`: there is no such interface. `EEXIST`: it has the address. `EPERM` without `CAP_NET_ADMIN`; with IPv6 also
-    /// `EACCES`, where that is switched off for the interface.
+    /// `ENODEV`: no such interface. `EEXIST`: it already has the address. `EPERM` without `CAP_NET_ADMIN`. `EACCES`:
+    /// IPv6 is disabled for the interface.
     pub fn add_address(&self, index: u32, ip: IpAddr, prefix: u8) -> Result<(), CallError> {
         let (family, address) = parts(ip);
         let flags = if ip.is_ipv6() { IFA_F_NODAD } else { 0 };
@@ -96,11 +97,11 @@ impl Links {
         self.change(&request, &format!("add address {ip}/{prefix} to interface {index}"))
     }
 
-    /// Has the interface with index `index` know the hardware address of a neighbour for good.
+    /// Adds a permanent neighbour entry, with its hardware address, to the interface with index `index`.
     ///
     /// # Errors
     ///
-    /// `ENODEV`: there is no such interface. `EEXIST`: it knows one. `EPERM` without `CAP_NET_ADMIN`.
+    /// `ENODEV`: no such interface. `EEXIST`: there already is an entry. `EPERM` without `CAP_NET_ADMIN`.
     pub fn add_neighbour(&self, index: u32, ip: IpAddr, hardware: [u8; 6]) -> Result<(), CallError> {
         let (family, address) = parts(ip);
         // struct ndmsg (linux/neighbour.h): family, padding, index, state, flags, type.
@@ -122,13 +123,13 @@ impl Links {
     }
 }
 
-/// Waits until packets can pass the interface `name` of this thread's namespace, at most for `patience`, and gives it.
-/// Before that the kernel drops what is sent: it may note a new carrier, and set up the queueing discipline, up to a second
-/// late (net/core/link_watch.c). `None`: it has no carrier.
+/// Waits until packets can pass the interface `name` in this thread's namespace, for at most `patience`, and returns
+/// the interface. Until then, the kernel drops outgoing packets: it may notice a new carrier, and set up the queueing
+/// discipline, up to a second late (net/core/link_watch.c). `None`: it has no carrier.
 ///
 /// # Errors
 ///
-/// `ENODEV`: there is none.
+/// `ENODEV`: no such interface.
 pub fn wait_for_carrier(name: &str, patience: Duration) -> Result<Option<Link>, CallError> {
     let deadline = Instant::now() + patience;
     let links = Links::open()?;
@@ -136,7 +137,7 @@ pub fn wait_for_carrier(name: &str, patience: Duration) -> Result<Option<Link>, 
     if link.passes() {
         return Ok(Some(link));
     }
-    // Heard from now on: what came in between is asked for once more.
+    // Listen first, then query again, so that no change in between is missed.
     let mut monitor = LinkMonitor::open()?;
     loop {
         link = links.get(name)?;
@@ -156,14 +157,14 @@ pub fn wait_for_carrier(name: &str, patience: Duration) -> Result<Option<Link>, 
 }
 
 impl Link {
-    /// Carrier, and the kernel has taken note of it (`IFF_RUNNING`).
+    /// Returns whether there is a carrier and the kernel has noticed it (`IFF_RUNNING`).
     fn passes(&self) -> bool {
         const IFF_RUNNING: u32 = 0x40;
         self.has_carrier() && self.flags & IFF_RUNNING != 0
     }
 }
 
-/// `struct ifinfomsg` that sets those of the flags that `mask` has.
+/// Builds a `struct ifinfomsg` that sets the flags in `mask`.
 fn flags(flags: u32, mask: u32) -> [u8; IFINFOMSG] {
     let mut header = [0; IFINFOMSG];
     header[8..12].copy_from_slice(&flags.to_ne_bytes());
@@ -175,7 +176,7 @@ fn named(request: Request, name: &str) -> Request {
     request.attribute(IFLA_IFNAME, format!("{name}\0").as_bytes())
 }
 
-/// `AF_*` and the bytes of an address.
+/// Returns the `AF_*` family and the bytes of an address.
 fn parts(ip: IpAddr) -> (u8, Vec<u8>) {
     const AF_INET: u8 = 2;
     const AF_INET6: u8 = 10;

@@ -1,4 +1,4 @@
-//! What happens to interfaces, as the kernel tells it while it happens.
+//! Notifications from the kernel about changes of interfaces.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,30 +14,30 @@ use crate::netlink::split;
 /// Room for one datagram: a notification is a few kilobytes.
 const DATAGRAM: usize = 32 << 10;
 
-/// Hears of the interfaces of the namespace in which it was opened.
+/// A listener for changes of interfaces in the namespace in which it was opened.
 #[derive(Debug)]
 pub struct LinkMonitor {
     socket: OwnedFd,
     buffer: Vec<u8>,
 }
 
-/// What was heard.
+/// A change of an interface.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinkChange {
-    /// There is this interface, and it is like this now.
+    /// The interface is new or changed; this is its current state.
     Is(Link),
-    /// It is gone, or has gone to another namespace; its counters are the last.
+    /// The interface is gone or was moved to another namespace; its counters are the last ones.
     Gone(Link),
-    /// More has happened than the kernel has kept for us: look at everything anew.
+    /// The kernel has discarded notifications: query all interfaces again.
     Missed,
 }
 
 impl LinkMonitor {
-    /// Listens, in this thread's network namespace, from now on.
+    /// Starts to listen in this thread's network namespace.
     ///
     /// # Errors
     ///
-    /// What the netlink socket says.
+    /// The error of the netlink socket.
     pub fn open() -> Result<Self, CallError> {
         const RTMGRP_LINK: u32 = 1;
         let open = || -> io::Result<OwnedFd> {
@@ -51,11 +51,11 @@ impl LinkMonitor {
         Ok(Self { socket, buffer: vec![0; DATAGRAM] })
     }
 
-    /// Gives what has been heard since the last time to `each`, in its order; does not wait.
+    /// Passes the changes since the last call to `each`, in order. Does not wait.
     ///
     /// # Errors
     ///
-    /// What the netlink socket says.
+    /// The error of the netlink socket.
     pub fn changes(&mut self, mut each: impl FnMut(LinkChange)) -> Result<(), CallError> {
         loop {
             let received = match recv(&self.socket, self.buffer.as_mut_slice(), RecvFlags::empty()) {
@@ -82,7 +82,7 @@ impl LinkMonitor {
 }
 
 impl AsFd for LinkMonitor {
-    /// Readable when something has happened.
+    /// Returns the descriptor, which is readable after a change.
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.socket.as_fd()
     }

@@ -1,65 +1,66 @@
-//! One block of a packet ring, taken apart.
+//! Parsing one block of a packet ring.
 //!
-//! Every word in a block was written by another: it is copied once, and the copy is checked before it is used. Nothing
-//! here is unsafe, and nothing needs a kernel to be tested.
+//! The words in a block come from the other side: each is copied once, and the copy is checked before use. Nothing here
+//! is unsafe, and tests need no kernel.
 
 use std::mem::offset_of;
 
 use libc::{sockaddr_ll, tpacket_block_desc, tpacket_hdr_v1, tpacket_hdr_variant1, tpacket3_hdr};
 
-/// The block's head (`struct tpacket_hdr_v1`) in the block.
+/// Offset of the block's header (`struct tpacket_hdr_v1`).
 const HEAD: usize = offset_of!(tpacket_block_desc, hdr);
-/// Where the status of a block is: the word through which the kernel and the process hand it to each other.
+/// Offset of the block's status, the word by which the kernel and the process hand over the block.
 pub(super) const STATUS: usize = HEAD + offset_of!(tpacket_hdr_v1, block_status);
 const PACKETS: usize = HEAD + offset_of!(tpacket_hdr_v1, num_pkts);
 const FIRST: usize = HEAD + offset_of!(tpacket_hdr_v1, offset_to_first_pkt);
 
-/// In front of each packet: its own head, and the link-layer address that recvfrom(2) would tell.
+/// Bytes before each packet: its own header, and the link-layer address that recvfrom(2) would return.
 const PACKET_HEAD: usize = size_of::<tpacket3_hdr>() + size_of::<sockaddr_ll>();
 const TAG_CONTROL: usize = offset_of!(tpacket3_hdr, hv1) + offset_of!(tpacket_hdr_variant1, tp_vlan_tci);
 const TAG_PROTOCOL: usize = offset_of!(tpacket3_hdr, hv1) + offset_of!(tpacket_hdr_variant1, tp_vlan_tpid);
 const ORIGIN: usize = size_of::<tpacket3_hdr>();
 const KIND: usize = offset_of!(sockaddr_ll, sll_pkttype);
 
-// Linux aligns both heads to 16 and 8 bytes, and takes these sizes for granted itself (BUILD_BUG_ON in tpacket_rcv).
+// Linux aligns the headers to 16 and 8 bytes, and itself relies on these sizes (BUILD_BUG_ON in tpacket_rcv).
 const _: () = assert!(size_of::<tpacket_block_desc>() == 48 && HEAD == 8);
 const _: () = assert!(size_of::<tpacket3_hdr>() == 48 && size_of::<sockaddr_ll>() == 20);
 
-/// The tag protocol where the kernel does not tell one: 802.1Q.
+/// The tag protocol if not reported by the kernel: 802.1Q.
 const TPID_DEFAULT: u16 = 0x8100;
 
 /// A packet in the ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Packet<'a> {
-    /// From the link layer on, without a tag that was stripped, cut at the snap length.
+    /// Bytes from the link-layer header on, without a stripped tag, cut at the snap length.
     pub data: &'a [u8],
-    /// Bytes of the link-layer header, as far as they are there. The kernel may count tags behind it, too.
+    /// Bytes of the link-layer header that are present. The kernel may include tags after it.
     pub link_header: usize,
-    /// Bytes that it had before it was cut, without the tag that was stripped.
+    /// Length before the packet was cut, without a stripped tag.
     pub original_len: u32,
     /// Nanoseconds since the Unix epoch.
     pub timestamp: u64,
-    /// The VLAN tag that the device or the stack has stripped, as on the wire: protocol, control information. Its place
-    /// is behind the two addresses.
+    /// The VLAN tag that the device or the stack has stripped, as on the wire: protocol, control information. It
+    /// belongs after the two addresses.
     pub tag: Option<[u8; 4]>,
-    /// Where it was met.
+    /// Where the packet was seen.
     pub origin: Origin,
 }
 
 impl Packet<'_> {
-    /// This host sends it.
+    /// Returns whether this host sent the packet.
     #[inline]
     pub fn sent(&self) -> bool {
         self.origin.kind() == libc::PACKET_OUTGOING
     }
 }
 
-/// What stands for the link layer of a packet (`struct sockaddr_ll`, packet(7)).
+/// A packet's link-layer address (`struct sockaddr_ll`, packet(7)).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin([u8; size_of::<sockaddr_ll>()]);
 
 impl Origin {
-    /// That of a packet of `kind` on the interface with this index, with this protocol and sender's address.
+    /// Creates the origin of a packet of `kind` on the interface with this index, with this protocol and sender
+    /// address.
     pub fn new(interface: u32, kind: u8, protocol: u16, hardware: u16, address: [u8; 6]) -> Self {
         let mut bytes = [0; size_of::<sockaddr_ll>()];
         bytes[2..4].copy_from_slice(&protocol.to_be_bytes());
@@ -71,53 +72,53 @@ impl Origin {
         Self(bytes)
     }
 
-    /// `ETH_P_*`, in network byte order.
+    /// Returns `ETH_P_*`, in network byte order.
     pub fn protocol(&self) -> [u8; 2] {
         [self.0[2], self.0[3]]
     }
 
-    /// Index of the interface.
+    /// Returns the index of the interface.
     #[inline]
     pub fn interface(&self) -> u32 {
         u32::from_ne_bytes([self.0[4], self.0[5], self.0[6], self.0[7]])
     }
 
-    /// `ARPHRD_*` of the interface.
+    /// Returns the `ARPHRD_*` type of the interface.
     pub fn hardware(&self) -> u16 {
         u16::from_ne_bytes([self.0[8], self.0[9]])
     }
 
-    /// `PACKET_*`: for this host, for all, for others, sent by this host.
+    /// Returns `PACKET_*`: for this host, for all, for others, or sent by this host.
     #[inline]
     pub fn kind(&self) -> u8 {
         self.0[KIND]
     }
 
-    /// Bytes of the sender's hardware address.
+    /// Returns the length in bytes of the sender's hardware address.
     pub fn address_len(&self) -> u8 {
         self.0[11]
     }
 
-    /// The sender's hardware address, as far as there is room for it.
+    /// Returns the sender's hardware address, up to 8 bytes of it.
     pub fn address(&self) -> [u8; 8] {
         let [.., a, b, c, d, e, f, g, h] = self.0;
         [a, b, c, d, e, f, g, h]
     }
 }
 
-/// A place in a block: the packet to give next.
+/// A position in a block: the next packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Cursor {
-    /// Where its head begins.
+    /// Offset of the packet's header.
     at: usize,
-    /// Packets from there on, as the kernel told.
+    /// Packets from there on, according to the kernel.
     left: u32,
 }
 
 impl Cursor {
-    /// The first packet of `block`.
+    /// Creates a cursor at the first packet of `block`.
     pub(super) fn new(block: &[u8]) -> Self {
-        // No block holds more than this, whatever it says.
+        // No block can hold more than this, whatever its header says.
         let most = u32::try_from(block.len() / PACKET_HEAD).unwrap_or(u32::MAX);
         Self {
             at: word(block, FIRST).map_or(usize::MAX, |at| at as usize),
@@ -125,12 +126,12 @@ impl Cursor {
         }
     }
 
-    /// Packets that are left.
+    /// Returns the number of packets left.
     pub(super) fn left(self) -> u32 {
         self.left
     }
 
-    /// The packet here, and the place behind it. `None` if nothing is left or what is there is damaged.
+    /// Returns the packet at this position, and the next position. `None` if nothing is left or the block is damaged.
     #[inline]
     pub(super) fn packet(self, block: &[u8]) -> Option<(Packet<'_>, Self)> {
         let left = self.left.checked_sub(1)?;
@@ -145,7 +146,7 @@ impl Cursor {
         let data = block.get(self.at.checked_add(data_at)?..self.at.checked_add(data_end)?)?;
         let step = whole(&head, offset_of!(tpacket3_hdr, tp_next_offset)) as usize;
         if left > 0 && step < data_end {
-            return None; // it would go backwards, or never end
+            return None; // would go backwards or never end
         }
 
         let status = whole(&head, offset_of!(tpacket3_hdr, tp_status));
@@ -156,7 +157,7 @@ impl Cursor {
             link_header: usize::from(half(&head, offset_of!(tpacket3_hdr, tp_net)))
                 .saturating_sub(data_at)
                 .min(data_len),
-            // Never less than what is there.
+            // Never less than the data present.
             original_len: whole(&head, offset_of!(tpacket3_hdr, tp_len)).max(u32::try_from(data_len).ok()?),
             timestamp: seconds * 1_000_000_000 + nanoseconds,
             tag: (status & libc::TP_STATUS_VLAN_VALID != 0).then(|| tag(&head, status)),
@@ -169,7 +170,7 @@ impl Cursor {
 fn tag(head: &[u8; PACKET_HEAD], status: u32) -> [u8; 4] {
     let told = status & libc::TP_STATUS_VLAN_TPID_VALID != 0;
     let protocol = if told { half(head, TAG_PROTOCOL) } else { TPID_DEFAULT };
-    // The control information has 16 bits in a field of 32.
+    // The control information is 16 bits in a 32-bit field.
     let [.., high, low] = whole(head, TAG_CONTROL).to_be_bytes();
     let [first, second] = protocol.to_be_bytes();
     [first, second, high, low]
@@ -189,15 +190,15 @@ fn half(head: &[u8; PACKET_HEAD], at: usize) -> u16 {
     u16::from_ne_bytes([head[at], head[at + 1]])
 }
 
-/// Plays the kernel.
+/// A stand-in for the kernel.
 #[cfg(test)]
 pub(super) mod fake {
     use super::*;
 
-    /// What the kernel takes for itself at the start of a block (`BLK_HDR_LEN`).
+    /// The kernel's own bytes at the start of a block (`BLK_HDR_LEN`).
     pub(in super::super) const BLOCK_HEAD: usize = size_of::<tpacket_block_desc>();
 
-    /// What the kernel would write of one packet.
+    /// What the kernel would write for one packet.
     pub(in super::super) struct Sample<'a> {
         pub(in super::super) data: &'a [u8],
         pub(in super::super) original_len: u32,
@@ -216,10 +217,10 @@ pub(super) mod fake {
         bytes[at..at + 4].copy_from_slice(&value.to_ne_bytes());
     }
 
-    /// Offset of the data from a packet's head, as for Ethernet (`tpacket_rcv`): the network header is at 96.
+    /// Offset of the data from a packet's header for Ethernet (`tpacket_rcv`): the network header is at 96.
     pub(in super::super) const MAC: usize = 82;
 
-    /// Lays `samples` down as the kernel does, the status left as it is. Gives the places of the heads.
+    /// Writes `samples` as the kernel does, but leaves the status alone. Returns the offsets of the headers.
     pub(in super::super) fn fill(block: &mut [u8], samples: &[Sample<'_>]) -> Vec<usize> {
         let mut at = BLOCK_HEAD;
         let mut places = Vec::new();
@@ -239,7 +240,7 @@ pub(super) mod fake {
             set(head, offset_of!(tpacket3_hdr, tp_snaplen), u32::try_from(sample.data.len()).unwrap());
             set(head, offset_of!(tpacket3_hdr, tp_len), sample.original_len);
             set(head, offset_of!(tpacket3_hdr, tp_status), sample.status);
-            // tp_mac, with tp_net behind it.
+            // tp_mac, then tp_net.
             head[24..28].copy_from_slice(&[82, 0, 96, 0]);
             set(head, TAG_CONTROL, u32::from(sample.tag.1));
             head[TAG_PROTOCOL..TAG_PROTOCOL + 2].copy_from_slice(&sample.tag.0.to_ne_bytes());
@@ -317,8 +318,8 @@ mod tests {
             &mut block,
             &[
                 sample(BOTH, (0x88a8, 0xe123)),
-                sample(VALID, (0x88a8, 7)), // the kernel does not vouch for the protocol
-                sample(BOTH, (0x8100, 0)),  // priority tag of zeros is a tag
+                sample(VALID, (0x88a8, 7)), // the kernel does not mark the protocol as valid
+                sample(BOTH, (0x8100, 0)),  // a priority tag of zeros is a tag
                 sample(libc::TP_STATUS_VLAN_TPID_VALID, (0x8100, 7)),
                 sample(
                     libc::TP_STATUS_COPY | libc::TP_STATUS_LOSING | libc::TP_STATUS_CSUMNOTREADY,
@@ -344,10 +345,10 @@ mod tests {
             let (packets, left) = all(&block);
             (packets.len(), left)
         };
-        assert_eq!(spoilt(0, u32::MAX), (3, 0)); // nobody looks at the version
+        assert_eq!(spoilt(0, u32::MAX), (3, 0)); // the version is not checked
         assert_eq!(spoilt(PACKETS, 0), (0, 0));
         assert_eq!(spoilt(PACKETS, 2), (2, 0));
-        // The last one has no successor, so more than there are is noticed there.
+        // The last packet has no successor; that reveals a count that is too high.
         assert_eq!(spoilt(PACKETS, 4), (2, 2));
         assert_eq!(spoilt(PACKETS, u32::MAX), (2, 4096 / 68 - 2));
         for first in [4096, 4095, 4096 - 67, u32::MAX] {
@@ -356,7 +357,7 @@ mod tests {
         for snap_len in [4096, u32::MAX, u32::MAX - 82] {
             assert_eq!(spoilt(places[1] + SNAP, snap_len), (1, 2));
         }
-        // Into the next packet, and not beyond the block: a step that is too short.
+        // The data reaches into the next packet, but not beyond the block: the step is too short.
         assert_eq!(spoilt(places[1] + SNAP, 100), (1, 2));
         for step in [0, 8, 141, u32::MAX] {
             let (packets, left) = spoilt(places[0] + NEXT, step);
@@ -365,12 +366,12 @@ mod tests {
         for mac in [0, 67, 4096, 65535] {
             assert_eq!(spoilt(places[2] + 24, mac), (2, 1));
         }
-        assert_eq!(spoilt(places[2] + NEXT, u32::MAX), (3, 0)); // nothing follows, so nobody asks
-        // A packet never claims to have been shorter than what there is of it.
+        assert_eq!(spoilt(places[2] + NEXT, u32::MAX), (3, 0)); // nothing follows, so it is not checked
+        // A packet's original length is never less than its data.
         let mut block = good.clone();
         set(&mut block, places[0] + offset_of!(tpacket3_hdr, tp_len), 3);
         assert_eq!(all(&block).0[0].original_len, 60);
-        // The latest time that the fields can tell.
+        // The latest time that the fields can express.
         set(&mut block, places[0] + offset_of!(tpacket3_hdr, tp_sec), u32::MAX);
         set(&mut block, places[0] + offset_of!(tpacket3_hdr, tp_nsec), u32::MAX);
         assert_eq!(all(&block).0[0].timestamp, u64::from(u32::MAX) * 1_000_000_001);

@@ -1,4 +1,4 @@
-//! The filter of a packet socket: what is wanted of an interface's traffic, and the program behind that.
+//! The filter of a packet socket: the direction of the traffic, followed by a program.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -8,33 +8,33 @@ use super::{LOOPBACK, RingOptions, Traffic};
 use crate::CallError;
 use crate::bpf::query;
 
-/// What decides in the kernel whether a packet of the wanted traffic is put into the ring.
+/// The program that decides in the kernel which packets of the chosen traffic are put into the ring.
 #[derive(Clone, Copy, Debug)]
 pub enum Program<'a> {
-    /// Nothing: all are.
+    /// No program: all packets match.
     All,
-    /// Classic BPF (`SO_ATTACH_FILTER`, socket(7)): 4096 instructions at most, a few of which are taken for what traffic is
-    /// wanted. It answers with the bytes to keep; more than the snap length are taken for the snap length.
+    /// Classic BPF (`SO_ATTACH_FILTER`, socket(7)): at most 4096 instructions, a few of which are needed to check the
+    /// traffic's direction. It returns the number of bytes to keep, which is limited to the snap length.
     Classic(&'a [Instruction]),
-    /// An eBPF program of type `BPF_PROG_TYPE_SOCKET_FILTER` (`SO_ATTACH_BPF`), which sees to the wanted traffic and to the
-    /// snap length itself.
+    /// An eBPF program of type `BPF_PROG_TYPE_SOCKET_FILTER` (`SO_ATTACH_BPF`), which itself handles the traffic's
+    /// direction and the snap length.
     Extended(BorrowedFd<'a>),
 }
 
-/// An instruction of classic BPF, laid out as `struct sock_filter` (linux/filter.h).
+/// A classic BPF instruction, with the layout of `struct sock_filter` (linux/filter.h).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Instruction {
-    /// What to do.
+    /// Operation.
     pub code: u16,
-    /// Instructions to pass over if the answer is yes.
+    /// Instructions to skip if the condition is true.
     pub jt: u8,
-    /// The same if it is no.
+    /// Instructions to skip if the condition is false.
     pub jf: u8,
     /// A constant.
     pub k: u32,
 }
 
-/// The place of the filter of a [`PacketRing`](super::PacketRing), which any thread may exchange.
+/// The place of a [`PacketRing`](super::PacketRing)'s filter. Any thread may replace the filter.
 #[derive(Debug)]
 pub struct FilterPlace {
     pub(super) socket: OwnedFd,
@@ -42,58 +42,60 @@ pub struct FilterPlace {
 }
 
 impl FilterPlace {
-    /// The same place, where programs let through packets of up to `snap_len` bytes.
+    /// Returns the place with a different snap length: programs keep up to `snap_len` bytes of a packet.
     pub fn keeping(mut self, snap_len: u32) -> Self {
         self.options.snap_len = snap_len;
         self
     }
 
-    /// Has `program` decide from now on. Each packet meets this one or the one before, never both, never none.
+    /// Replaces the current program. Each packet meets either the old program or the new one, never both or neither.
     ///
     /// # Errors
     ///
-    /// What `setsockopt(2)` says: `EINVAL` of a program that is no program, `ENOMEM` of one that is too long
+    /// The error of `setsockopt(2)`: `EINVAL` for an invalid program, `ENOMEM` for one that is too long
     /// (`net.core.optmem_max`).
     pub fn put(&self, program: Program<'_>) -> Result<(), CallError> {
         put(&self.socket, &self.options, program)
     }
 
-    /// As [`put`](Self::put) of nothing, with packets kept up to `snap_len` bytes.
+    /// Removes the program, like [`put`](Self::put) with [`Program::All`], and keeps up to `snap_len` bytes of a
+    /// packet.
     ///
     /// # Errors
     ///
-    /// As that.
+    /// The errors of [`put`](Self::put).
     pub fn open_to(&self, snap_len: u32) -> Result<(), CallError> {
         put(&self.socket, &RingOptions { snap_len, ..self.options }, Program::All)
     }
 }
 
-/// Attaches `program` to a packet socket that receives nothing, to see whether one has room for it.
+/// Attaches `program` to a packet socket that receives nothing, to check that a socket has room for it.
 ///
 /// # Errors
 ///
-/// As [`FilterPlace::put`], and `EPERM` without `CAP_NET_RAW`.
+/// The errors of [`FilterPlace::put`], and `EPERM` without `CAP_NET_RAW`.
 pub fn try_filter(options: &RingOptions, program: Program<'_>) -> Result<(), CallError> {
     put(&packet_socket()?, options, program)
 }
 
-/// `net.core.optmem_max`: bytes that a socket may have for filters and options, the filter before one that is exchanged
-/// included. `None`: not told in this network namespace (before Linux 6.9 only in the first).
+/// Returns `net.core.optmem_max`: the bytes that a socket may use for filters and options, including a filter that is
+/// being replaced. `None`: not available in this network namespace (before Linux 6.9, only in the first one).
 pub fn filter_room() -> Option<u64> {
     std::fs::read_to_string("/proc/sys/net/core/optmem_max").ok()?.trim().parse().ok()
 }
 
-/// Bytes of [`filter_room`] that hold the filters that people write: what newer kernels have; Linux 6.1 has 20480.
+/// A [`filter_room`], in bytes, that suffices for the filters people write. It is the default of newer kernels; Linux
+/// 6.1 has 20480.
 pub const ENOUGH_ROOM: u64 = 131_072;
 
-/// Whether a socket that has this eBPF program has room for another one of its size.
+/// Returns whether a socket with this eBPF program has room for another one of the same size.
 pub fn has_room_for_two(program: BorrowedFd<'_>) -> bool {
-    /// The kernel's own part of a program, and more.
+    /// The kernel's own part of a program, rounded up.
     const HEAD: u64 = 256;
-    /// What kernels have that do not tell it, unless somebody has set it.
+    /// The default of kernels that do not report it.
     const UNTOLD: u64 = 20_480;
     let room = filter_room().unwrap_or(UNTOLD);
-    // Where its length is not told either, it will show.
+    // If the length is unknown as well, assume there is room; attaching will fail if not.
     query::instructions(program).map_or(true, |instructions| 2 * (8 * instructions as u64 + HEAD) <= room)
 }
 
@@ -109,9 +111,9 @@ pub(super) fn put(socket: &OwnedFd, options: &RingOptions, program: Program<'_>)
     }
 }
 
-/// The program that lets in what is wanted and has the kernel copy no more than the snap length: the program `behind` is
-/// asked for each packet of the wanted traffic, if there is one. What is refused is in no counter, so that with it the
-/// kernel's counters are about what is wanted.
+/// Builds the program that accepts the chosen traffic and makes the kernel copy no more than the snap length. If there
+/// is a program `behind`, it runs for each packet of that traffic. Rejected packets are in no counter, so the kernel's
+/// counters cover only matching packets.
 fn filter(options: &RingOptions, behind: &[Instruction]) -> Vec<libc::sock_filter> {
     const LOAD_BYTE: u32 = libc::BPF_LD | libc::BPF_B | libc::BPF_ABS;
     const LOAD_WORD: u32 = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
@@ -125,7 +127,7 @@ fn filter(options: &RingOptions, behind: &[Instruction]) -> Vec<libc::sock_filte
         Traffic::Sent => {
             vec![kind, instruction(IF_EQUAL, 1, 0, libc::PACKET_OUTGOING.into()), verdict(0), keep]
         }
-        // What the loopback sends, it receives.
+        // Packets sent through the loopback are received as well.
         Traffic::Both => vec![
             kind,
             instruction(IF_EQUAL, 0, 3, libc::PACKET_OUTGOING.into()),
@@ -136,7 +138,7 @@ fn filter(options: &RingOptions, behind: &[Instruction]) -> Vec<libc::sock_filte
         ],
     };
     if !behind.is_empty() {
-        // In the place of the last instruction, behind which nothing comes that the others jump to.
+        // Replaces the last instruction; no jump goes beyond it.
         program.pop();
         program.extend(behind.iter().map(|&Instruction { code, jt, jf, k }| {
             let keeps = u32::from(code) == libc::BPF_RET | libc::BPF_K;
@@ -147,7 +149,7 @@ fn filter(options: &RingOptions, behind: &[Instruction]) -> Vec<libc::sock_filte
     program
 }
 
-/// Keep so many bytes; 0: refuse the packet.
+/// Returns an instruction to keep this many bytes; 0 rejects the packet.
 pub(super) fn verdict(bytes: u32) -> libc::sock_filter {
     instruction(libc::BPF_RET | libc::BPF_K, 0, 0, bytes)
 }
@@ -156,11 +158,11 @@ fn instruction(code: u32, jt: u8, jf: u8, k: u32) -> libc::sock_filter {
     libc::sock_filter { code: u16::try_from(code).expect("codes are small"), jt, jf, k }
 }
 
-/// Gives any socket a filter in classic BPF (`SO_ATTACH_FILTER`, socket(7)) in place of the one before.
+/// Replaces the filter of any socket with a classic BPF program (`SO_ATTACH_FILTER`, socket(7)).
 ///
 /// # Errors
 ///
-/// `EINVAL`: the kernel does not hold the program for valid.
+/// `EINVAL`: the kernel considers the program invalid.
 pub fn attach_filter(socket: &impl AsFd, instructions: &[Instruction]) -> Result<(), CallError> {
     attach(socket, &mut instructions.iter().map(raw).collect::<Vec<_>>())
 }

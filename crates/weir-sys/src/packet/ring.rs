@@ -1,4 +1,4 @@
-//! The mapped blocks of a packet socket, and where in them we are. Rules P1 and P2: see [`super`].
+//! The mapped blocks of a packet socket, and our position in them. Rules P1 and P2: see [`super`].
 
 use std::io;
 use std::ops::ControlFlow;
@@ -13,47 +13,48 @@ use super::block::{Cursor, Packet, STATUS};
 /// A block that the kernel has finished with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ready {
-    /// How many blocks the kernel had finished before this one.
+    /// Number of blocks that the kernel had finished before this one.
     pub number: u64,
-    /// It was closed because of its age, not because it was full.
+    /// The block was closed because of its age, not because it was full.
     pub aged: bool,
-    /// When it was closed, packets had been dropped that no [`statistics`](super::PacketRing::statistics) had told of.
+    /// When the block was closed, packets had been dropped that [`statistics`](super::PacketRing::statistics) had not
+    /// yet reported.
     pub losing: bool,
 }
 
-/// How far a walk has come.
+/// The result of a walk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Walk {
-    /// The block has been given back. So many of its packets could not be made sense of.
+    /// The block has been given back.
     Done {
-        /// Packets that the block told of and that were not in it.
+        /// Packets that the block's header counted, but that could not be parsed.
         damaged: u32,
     },
-    /// It stopped at a packet, which is the first of the next walk; or no block is ready.
+    /// The walk stopped at a packet, with which the next walk begins; or no block is ready.
     Stopped,
 }
 
-/// The mapped blocks, and where in them we are.
+/// The mapped blocks, and our position in them.
 #[derive(Debug)]
 pub(super) struct Ring {
     base: NonNull<u8>,
     blocks: u32,
     block_bytes: u32,
-    /// The block that is ours next. The kernel fills them in order.
+    /// The block that we get next. The kernel fills them in order.
     next: u32,
     /// Blocks given back so far.
     pub(super) returned: u64,
-    /// Where in the next block we are, once we have begun with it.
+    /// Our position in the next block, once we have begun with it.
     cursor: Option<Cursor>,
 }
 
-// SAFETY: a ring is an address range and numbers, bound to no thread.
+// SAFETY: a ring is an address range and numbers, not tied to a thread.
 unsafe impl Send for Ring {}
 
 impl Ring {
     pub(super) fn map(socket: &OwnedFd, blocks: u32, block_bytes: u32) -> io::Result<Self> {
         let length = blocks as usize * block_bytes as usize;
-        // SAFETY: a new mapping at an address of the kernel's choice touches nobody else's memory.
+        // SAFETY: a new mapping at an address that the kernel chooses touches no other memory.
         let base = unsafe {
             mmap(
                 std::ptr::null_mut(),
@@ -67,33 +68,34 @@ impl Ring {
         Ok(Self::over(base.cast(), blocks, block_bytes))
     }
 
-    /// The ring takes the mapping at `base` over.
+    /// Creates a ring that takes over the mapping at `base`.
     fn over(base: *mut u8, blocks: u32, block_bytes: u32) -> Self {
         let base = NonNull::new(base).expect("mmap never maps the null page without being told to");
         Self { base, blocks, block_bytes, next: 0, returned: 0, cursor: None }
     }
 
-    /// The status word of the block that comes `ahead` blocks after the next one.
+    /// Returns the status word of the block `ahead` blocks after the next one.
     #[inline]
     fn status_word(&self, ahead: u32) -> &AtomicU32 {
         let block = (self.next as usize + ahead as usize) % self.blocks as usize;
         let at = block * self.block_bytes as usize + STATUS;
         // SAFETY: P2; `block` is below `blocks`.
         let word = unsafe { self.base.add(at) };
-        // SAFETY: P2; aligned, since blocks begin on pages. Both sides access this word whole.
+        // SAFETY: P2; aligned, since blocks begin on pages. Both sides access this word as a whole.
         unsafe { AtomicU32::from_ptr(word.as_ptr().cast()) }
     }
 
     #[inline]
     pub(super) fn status(&self) -> u32 {
-        // Acquire, with the smp_wmb in prb_close_block before prb_flush_block stores the status: the packets are there.
+        // Acquire, paired with the smp_wmb in prb_close_block before prb_flush_block stores the status: the packets are
+        // complete.
         self.status_word(0).load(Ordering::Acquire)
     }
 
     pub(super) fn look_ahead(&self, from: u64) -> (Option<u64>, u64) {
         let mut marked = None;
         for (number, ahead) in (self.returned..).zip(0..self.blocks) {
-            // Relaxed: nothing else of the block is looked at.
+            // Relaxed: nothing else in the block is read.
             let status = self.status_word(ahead).load(Ordering::Relaxed);
             if status & libc::TP_STATUS_USER == 0 {
                 return (marked, number);
@@ -105,7 +107,7 @@ impl Ring {
         (marked, self.returned + u64::from(self.blocks))
     }
 
-    /// The bytes of the next block, if it is ours.
+    /// Returns the bytes of the next block, if it is ours.
     #[inline]
     fn block(&self) -> Option<&[u8]> {
         if self.status() & libc::TP_STATUS_USER == 0 {
@@ -114,7 +116,7 @@ impl Ring {
         let at = self.next as usize * self.block_bytes as usize;
         // SAFETY: P2; `next` is below `blocks`.
         let first = unsafe { self.base.add(at) };
-        // SAFETY: P2 for the range, P1 for the bytes, which do not change while `self` is borrowed.
+        // SAFETY: P2 for the range; P1 for the bytes, which do not change while `self` is borrowed.
         Some(unsafe { std::slice::from_raw_parts(first.as_ptr(), self.block_bytes as usize) })
     }
 
@@ -133,8 +135,8 @@ impl Ring {
     }
 
     fn give_back(&mut self) {
-        // Release, with the kernel's load of the status in prb_dispatch_next_block and prb_curr_blk_in_use: it writes to
-        // the block only after it has seen this, and what we have read of it came before.
+        // Release, paired with the kernel's load of the status in prb_dispatch_next_block and prb_curr_blk_in_use: it
+        // writes to the block only after it has seen this, and all our reads precede it.
         self.status_word(0).store(libc::TP_STATUS_KERNEL, Ordering::Release);
         self.cursor = None;
         self.returned += 1;
@@ -159,7 +161,7 @@ mod tests {
 
     const BLOCK: u32 = 4096;
 
-    /// A ring of anonymous memory, and the test plays the kernel.
+    /// Creates a ring in anonymous memory, where the test plays the kernel.
     fn ring(blocks: u32) -> Ring {
         let length = (blocks * BLOCK) as usize;
         let protection = ProtFlags::READ | ProtFlags::WRITE;
@@ -168,7 +170,7 @@ mod tests {
         Ring::over(base.unwrap().cast(), blocks, BLOCK)
     }
 
-    /// Block `number`, for the kernel to write to.
+    /// Returns block `number`, for the kernel to write.
     fn bytes(ring: &mut Ring, number: u32) -> &mut [u8] {
         assert!(number < ring.blocks);
         // SAFETY: P2.
@@ -231,7 +233,7 @@ mod tests {
         assert_eq!(collect(&mut ring, 9), (vec![], Walk::Done { damaged: 3 }));
         close(&mut ring, 1, &[], libc::TP_STATUS_USER);
         assert_eq!(collect(&mut ring, 9), (vec![], Walk::Done { damaged: 0 }));
-        // What is not ours is not looked at, whatever else the status says.
+        // A block that is not ours is not read, whatever else the status says.
         close(&mut ring, 0, &[&[1]], !libc::TP_STATUS_USER);
         assert_eq!(collect(&mut ring, 9), (vec![], Walk::Stopped));
     }

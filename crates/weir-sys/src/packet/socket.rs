@@ -1,4 +1,4 @@
-//! Packet sockets, and what is set of them.
+//! Packet sockets and their options.
 
 use std::io;
 use std::mem::size_of;
@@ -8,24 +8,24 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with};
 
 use crate::CallError;
 
-/// A packet socket that receives nothing yet, as it has no protocol; later packets with their link-layer header.
+/// Opens a packet socket. It receives nothing until it has a protocol, and then packets with their link-layer header.
 pub(super) fn packet_socket() -> Result<OwnedFd, CallError> {
     socket_with(AddressFamily::PACKET, SocketType::RAW, SocketFlags::CLOEXEC, None)
         .map_err(|error| CallError::new("open a packet socket", error))
 }
 
-/// Binds to every protocol, on one interface or on all.
+/// Binds a socket to all protocols, on one interface or on all.
 pub(super) fn bind(socket: &OwnedFd, interface: Option<u32>) -> Result<(), CallError> {
     bind_as(socket, interface, u16::try_from(libc::ETH_P_ALL).expect("a small number"))
 }
 
-/// The same for frames of `protocol` alone.
+/// Binds a socket to `protocol`, on one interface or on all.
 pub(super) fn bind_as(socket: &OwnedFd, interface: Option<u32>, protocol: u16) -> Result<(), CallError> {
     const ALL: libc::c_int = 0;
     let mut address = link_layer_address();
     address.sll_protocol = protocol.to_be();
     address.sll_ifindex = interface.map_or(Ok(ALL), index)?;
-    // SAFETY: the kernel reads as many bytes as `address` has.
+    // SAFETY: the kernel reads the bytes of `address`.
     let result = unsafe {
         libc::bind(socket.as_raw_fd(), (&raw const address).cast(), option_length::<libc::sockaddr_ll>())
     };
@@ -57,7 +57,7 @@ pub(super) fn index(interface: u32) -> Result<libc::c_int, CallError> {
 }
 
 pub(super) fn set<T>(socket: &impl AsFd, level: libc::c_int, name: libc::c_int, value: &T) -> io::Result<()> {
-    // SAFETY: the kernel reads as many bytes as `value` has. A pointer in it is to memory that the caller borrows.
+    // SAFETY: the kernel reads the bytes of `value`. A pointer in it refers to memory that the caller borrows.
     let result = unsafe {
         libc::setsockopt(
             socket.as_fd().as_raw_fd(),

@@ -1,17 +1,17 @@
-//! The process's ends of one socket's four rings: frames go in and come out. What comes out is believed only as far as it
-//! was checked, so that neither a broken driver nor a broken kernel leads out of the memory or to a frame twice.
+//! The process's ends of one socket's four rings. Everything that comes out is checked, so that a faulty driver or
+//! kernel can neither lead outside the memory nor to a frame twice.
 
 use super::XskCounts;
 use super::frame::{Frame, Part};
 use super::ring::{Consumer, Descriptor, Producer};
 use super::umem::Umem;
 
-/// `XDP_PKT_CONTD` (linux/if_xdp.h): the packet goes on in the next descriptor.
+/// `XDP_PKT_CONTD` (linux/if_xdp.h): the packet continues in the next descriptor.
 const CONTINUES: u32 = 1;
-/// The most frames of one packet. The kernel's largest has one more than `MAX_SKB_FRAGS`, which is 45 at most.
+/// Most frames per packet. The kernel's largest packet has one more than `MAX_SKB_FRAGS`, which is at most 45.
 const MOST_PARTS: usize = 64;
 
-/// See above. A socket that only sends or only receives has no ring for the other.
+/// The ends of one socket's rings. A socket that only sends or only receives lacks the other rings.
 #[derive(Debug)]
 pub(super) struct Ends {
     pub(super) umem: Umem,
@@ -19,12 +19,12 @@ pub(super) struct Ends {
     pub(super) received: Option<Consumer<Descriptor>>,
     pub(super) sent: Option<Producer<Descriptor>>,
     pub(super) completed: Consumer<u64>,
-    /// Numbers of the rings into which frames are put (`Memory::put`).
+    /// Numbers of the rings that frames go into (`Memory::put`).
     pub(super) fill_number: u32,
     pub(super) sent_number: u32,
-    /// Parts of a packet whose end has not come yet.
+    /// Parts of a packet whose end has not arrived yet.
     pub(super) begun: Vec<Part>,
-    /// One of its parts was refused: the packet is, too.
+    /// One of its parts was refused, and so the whole packet.
     pub(super) spoilt: bool,
     pub(super) counts: XskCounts,
 }
@@ -32,13 +32,13 @@ pub(super) struct Ends {
 impl Ends {
     /// # Panics
     ///
-    /// If `umem` is another memory than the socket's.
+    /// If `umem` is not the socket's memory.
     fn check(&self, umem: &Umem) {
         assert!(std::sync::Arc::ptr_eq(&self.umem.0, &umem.0), "the socket has another memory");
     }
 
-    /// Appends the frames of packets that have come, each packet whole, from at most `most` descriptors. How many
-    /// packets.
+    /// Appends the frames of received packets, each packet whole, from at most `most` descriptors. Returns the number
+    /// of packets.
     pub(super) fn receive<'u>(&mut self, umem: &'u Umem, most: u32, into: &mut Vec<Frame<'u>>) -> usize {
         self.check(umem);
         let Some(received) = &mut self.received else { return 0 };
@@ -52,7 +52,7 @@ impl Ends {
                 umem.0.fetch(index, self.fill_number).then_some(part)
             });
             if self.begun.is_empty() && !continues && !self.spoilt {
-                // As nearly all packets are.
+                // The usual case.
                 match part.and_then(|part| Frame::full(&umem.0, part)) {
                     Some(frame) => {
                         into.push(frame);
@@ -65,7 +65,7 @@ impl Ends {
             self.spoilt |= part.is_none() || self.begun.len() >= MOST_PARTS;
             self.begun.extend(part);
             if self.spoilt {
-                // Its frames are free again.
+                // The packet's frames are free again.
                 self.begun.drain(..).for_each(|part| umem.0.let_go(part.index));
             }
             if continues {
@@ -88,7 +88,7 @@ impl Ends {
         packets
     }
 
-    /// Gives the kernel the last of `frames` to receive into, as many as the ring has room for; how many.
+    /// Gives the kernel the last of `frames` to receive into, as many as the ring has room for. Returns their number.
     pub(super) fn refill(&mut self, frames: &mut Vec<Frame<'_>>) -> usize {
         let count = (self.fill.room() as usize).min(frames.len());
         let mut ahead = 0;
@@ -105,8 +105,8 @@ impl Ends {
         count
     }
 
-    /// Puts the first packets of `frames` into the ring to be sent, as many as it has room for, each whole; how many. An
-    /// empty frame, which the kernel would not give back, is dropped and counted.
+    /// Queues the first packets of `frames` to be sent, as many as the ring has room for, each whole. Returns their
+    /// number. An empty frame, which the kernel would not give back, is dropped and counted.
     pub(super) fn send(&mut self, frames: &mut Vec<Frame<'_>>) -> usize {
         let Some(sent) = &mut self.sent else { return 0 };
         let room = (sent.room() as usize).min(frames.len());
@@ -134,7 +134,7 @@ impl Ends {
         packets
     }
 
-    /// Appends the frames that the kernel is through with, empty; how many.
+    /// Appends the frames that the kernel has finished sending, empty. Returns their number.
     pub(super) fn complete<'u>(&mut self, umem: &'u Umem, into: &mut Vec<Frame<'u>>) -> usize {
         self.check(umem);
         let batch = self.completed.available();
@@ -157,7 +157,7 @@ impl Ends {
 
 #[cfg(test)]
 mod tests {
-    //! The kernel's side is played by the test, well-behaved and hostile.
+    //! The tests play the kernel's side, well-behaved or hostile.
 
     use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
@@ -197,7 +197,7 @@ mod tests {
         (umem, ends)
     }
 
-    /// The kernel takes everything out of a ring.
+    /// Takes everything out of a ring, as the kernel.
     fn drain<E: Entry>(ring: &Producer<E>) -> Vec<E> {
         let (from, to) = (ring.ring.consumer().load(Relaxed), ring.ring.producer().load(Acquire));
         let entries = (0..to.wrapping_sub(from))
@@ -207,7 +207,7 @@ mod tests {
         entries
     }
 
-    /// The kernel puts entries into a ring.
+    /// Puts entries into a ring, as the kernel.
     fn produce<E: Entry>(ring: &Consumer<E>, entries: &[E]) {
         let mut index = ring.ring.producer().load(Relaxed);
         for entry in entries {
@@ -221,7 +221,7 @@ mod tests {
         Descriptor { address, length, options }
     }
 
-    /// Gives the kernel `count` frames, and their addresses to the test.
+    /// Gives the kernel `count` frames, and returns their addresses.
     fn give(umem: &Umem, ends: &mut Ends, count: usize) -> Vec<u64> {
         let mut frames = Vec::new();
         umem.take(count, &mut frames);
@@ -242,7 +242,7 @@ mod tests {
             for (n, &address) in given.iter().enumerate() {
                 assert_eq!(address % SIZE, 0);
                 let (index, _) = umem.0.locate(address).unwrap();
-                // SAFETY: inside of the frame.
+                // SAFETY: inside the frame.
                 let first = unsafe { umem.0.frame(index).add(256) };
                 // SAFETY: the test is the kernel, and has the frame.
                 unsafe { first.write(round + u8::try_from(n).unwrap()) };
@@ -300,7 +300,7 @@ mod tests {
         arrive(&ends, &wild);
         assert_eq!(ends.receive(&umem, 64, &mut frames), 1);
         assert_eq!(ends.counts, XskCounts { received: 1, refused: 6, ..XskCounts::default() });
-        // Given, but too long for its frame: ours again, and free.
+        // The kernel had it, but the packet is too long for the frame: the frame is ours again, and free.
         let free = umem.free();
         arrive(&ends, &[descriptor(other + 256, 1793, 0)]);
         assert_eq!((ends.receive(&umem, 64, &mut frames), umem.free()), (0, free + 1));
@@ -322,7 +322,7 @@ mod tests {
         produce(&ends.completed, &[given[0], 7 * SIZE, u64::MAX, sent, sent]);
         assert_eq!(ends.complete(&umem, &mut frames), 1);
         assert_eq!((frames.len(), ends.counts.refused, ends.counts.sending), (1, 4, 0));
-        // Nor is a frame that is being sent ever received.
+        // A frame that is being sent is never received, either.
         frames[0].grow_tail(60).unwrap().fill(1);
         ends.send(&mut frames);
         let sent = drain(ends.sent.as_ref().unwrap())[0].address;
@@ -373,7 +373,7 @@ mod tests {
         let continues: Vec<_> = frames.iter().map(|frame| (frame.len(), frame.continues())).collect();
         assert_eq!(continues, [(60, false), (1792, true), (1792, true), (10, false), (60, false)]);
 
-        // Sent whole as well: three of the ring's eight entries are left, then all.
+        // Sending is all or nothing as well: three of the ring's eight entries are left, then all.
         let mut others = Vec::new();
         umem.take(5, &mut others);
         others.iter_mut().for_each(|frame| frame.grow_tail(60).unwrap().fill(1));
@@ -403,7 +403,7 @@ mod tests {
             assert_eq!(umem.free(), free);
         }
         assert_eq!((ends.counts.refused, ends.counts.received), (3, 3));
-        // One without end.
+        // A packet without end.
         for _ in 0..FRAMES {
             let given = give(&umem, &mut ends, 8);
             let endless: Vec<_> =

@@ -1,32 +1,34 @@
-//! A frame in the hands of the process.
+//! Frames held by the process.
 
 use std::mem::ManuallyDrop;
 use std::slice;
 
 use super::umem::Memory;
 
-/// Bytes that the kernel keeps free in front of a packet that it receives (`XDP_PACKET_HEADROOM`).
+/// Bytes that the kernel keeps free before a received packet (`XDP_PACKET_HEADROOM`).
 pub(super) const HEADROOM: u32 = 256;
 
-/// One frame and the packet in it, or the part of a packet where it takes several. Only its holder can touch its bytes:
-/// while the kernel has a frame there is no such value. Dropped, it is free for [`Umem::take`](super::Umem::take).
+/// A frame with a packet, or with a part of a packet that spans several frames. Only its holder can access its bytes:
+/// while the kernel has a frame, there is no such value. Dropping it makes it available to
+/// [`Umem::take`](super::Umem::take).
 #[derive(Debug)]
 pub struct Frame<'u> {
     memory: &'u Memory,
     index: u32,
-    /// Where the packet begins, and its length: `start + length` is at most the frame's size.
+    /// Offset and length of the packet: `start + length` is at most the frame's size.
     start: u32,
     length: u32,
     continues: bool,
 }
 
 impl<'u> Frame<'u> {
-    /// Frame `index`, which the process has and nobody holds (X3).
+    /// Creates the value of frame `index`, which the process has and nobody holds (X3).
     pub(super) fn empty(memory: &'u Memory, index: u32) -> Self {
         Self { memory, index, start: HEADROOM, length: 0, continues: false }
     }
 
-    /// The same, with the `length` bytes from `start` on; `None`, and the frame is free, where they do not lie in it.
+    /// Like [`empty`](Self::empty), with the `length` bytes from `start`. If they are not inside the frame, frees it
+    /// and returns `None`.
     pub(super) fn full(memory: &'u Memory, part: Part) -> Option<Self> {
         let frame = Self::empty(memory, part.index);
         let end = part.start.checked_add(part.length)?;
@@ -37,72 +39,73 @@ impl<'u> Frame<'u> {
         Some(frame)
     }
 
-    /// Gives it up to who puts it into a ring.
+    /// Gives up the frame, to put it into a ring.
     pub(super) fn into_part(self) -> Part {
         let frame = ManuallyDrop::new(self);
         Part { index: frame.index, start: frame.start, length: frame.length, continues: frame.continues }
     }
 
-    /// The memory that it is of.
+    /// Returns the memory that the frame belongs to.
     pub(super) fn memory(&self) -> &'u Memory {
         self.memory
     }
 
-    /// The packet.
+    /// Returns the packet.
     pub fn bytes(&self) -> &[u8] {
         self.range(self.start, self.length)
     }
 
-    /// The packet, to be changed.
+    /// Returns the packet, to change it.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         self.range_mut(self.start, self.length)
     }
 
-    /// Bytes of the packet.
+    /// Returns the packet's length in bytes.
     pub fn len(&self) -> usize {
         self.length as usize
     }
 
-    /// Whether there are none.
+    /// Returns whether the packet is empty.
     pub fn is_empty(&self) -> bool {
         self.length == 0
     }
 
-    /// Whether the packet goes on in the next frame.
+    /// Returns whether the packet continues in the next frame.
     pub fn continues(&self) -> bool {
         self.continues
     }
 
-    /// Says so.
+    /// Sets whether the packet continues in the next frame.
     ///
     /// # Panics
     ///
-    /// If that is to be, and the memory was made for packets of one frame
+    /// If `continues` is true and the memory was created for packets of a single frame
     /// ([`UmemOptions::segments`](super::UmemOptions::segments)).
     pub fn set_continues(&mut self, continues: bool) {
         assert!(!continues || self.memory.options.segments, "packets of one frame were asked for");
         self.continues = continues;
     }
 
-    /// Bytes in front of the packet.
+    /// Returns the free bytes before the packet.
     pub fn headroom(&self) -> usize {
         self.start as usize
     }
 
-    /// Bytes behind the packet.
+    /// Returns the free bytes after the packet.
     pub fn tailroom(&self) -> usize {
         (self.memory.frame_size() - self.start - self.length) as usize
     }
 
-    /// The `count` bytes in front of the packet, where an XDP program may have left something for who gets it; `None`:
-    /// there is not so much room. Nobody has cleared them.
+    /// Returns the `count` bytes before the packet, where an XDP program may have left metadata; `None` if there are
+    /// fewer. They are not cleared.
     pub fn in_front(&mut self, count: usize) -> Option<&mut [u8]> {
         let count = u32::try_from(count).ok()?;
         let from = self.start.checked_sub(count)?;
         Some(self.range_mut(from, count))
     }
 
-    /// Begins the packet `count` bytes earlier, and gives these, which nobody has cleared; `None`: there is no room.
+    /// Begins the packet `count` bytes earlier, and returns these bytes, which are not cleared; `None` if there is no
+    /// room.
     pub fn grow_head(&mut self, count: usize) -> Option<&mut [u8]> {
         let count = u32::try_from(count).ok()?;
         self.start = self.start.checked_sub(count)?;
@@ -110,14 +113,14 @@ impl<'u> Frame<'u> {
         Some(self.range_mut(self.start, count))
     }
 
-    /// Takes the first `count` bytes off the packet, or all if it has fewer.
+    /// Removes the first `count` bytes of the packet, or all if it has fewer.
     pub fn shrink_head(&mut self, count: usize) {
         let count = u32::try_from(count).unwrap_or(u32::MAX).min(self.length);
         self.start += count;
         self.length -= count;
     }
 
-    /// Ends the packet `count` bytes later, and gives these, which nobody has cleared; `None`: there is no room.
+    /// Ends the packet `count` bytes later, and returns these bytes, which are not cleared; `None` if there is no room.
     pub fn grow_tail(&mut self, count: usize) -> Option<&mut [u8]> {
         if count > self.tailroom() {
             return None;
@@ -134,17 +137,17 @@ impl<'u> Frame<'u> {
     }
 
     fn range(&self, from: u32, length: u32) -> &[u8] {
-        // SAFETY: the callers' `from` is inside of the frame.
+        // SAFETY: the callers' `from` is inside the frame.
         let first = unsafe { self.memory.frame(self.index).add(from as usize) };
-        // SAFETY: to its end as well; initialised, since the kernel maps zeros; X3: nobody writes to it while `self`, of
-        // which there is one, is borrowed.
+        // SAFETY: so is the end. Initialised, since the kernel maps zeros. X3: nothing writes to it while `self`, the
+        // only value of this frame, is borrowed.
         unsafe { slice::from_raw_parts(first, length as usize) }
     }
 
     fn range_mut(&mut self, from: u32, length: u32) -> &mut [u8] {
         // SAFETY: as in `range`.
         let first = unsafe { self.memory.frame(self.index).add(from as usize) };
-        // SAFETY: as in `range`; X3: nobody else reads either, since `self` is borrowed for this alone.
+        // SAFETY: as in `range`; X3: nothing else reads it either, since `self` is borrowed mutably.
         unsafe { slice::from_raw_parts_mut(first, length as usize) }
     }
 }
@@ -155,7 +158,8 @@ impl Drop for Frame<'_> {
     }
 }
 
-/// A frame on its way between a ring and a [`Frame`]. Not a holder: nobody touches bytes by it.
+/// A frame in transit between a ring and a [`Frame`]. It does not hold the frame: its bytes are not accessed through
+/// this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Part {
     pub(super) index: u32,

@@ -1,5 +1,5 @@
-//! Every interleaving of the process and the kernel at the four rings, within loom's model of the memory. The kernel's ends
-//! keep the same rules as ours (net/xdp/xsk_queue.h), so they are ours.
+//! Tests of every interleaving of the process and the kernel at the four rings, in loom's memory model. The kernel's
+//! ends follow the same rules as ours (net/xdp/xsk_queue.h), so our ends stand in for them.
 //!
 //! Run with `make loom`.
 
@@ -11,11 +11,11 @@ use loom::thread;
 use super::memory::RingMemory;
 use super::ring::{Consumer, Descriptor, Entry, Producer};
 
-/// What is in each frame; loom finds any that two touch at once.
+/// The contents of the frames; loom reports any frame that two threads access at once.
 #[derive(Clone)]
 struct Frames(Arc<Vec<UnsafeCell<u32>>>);
 
-// SAFETY: loom checks what this promises; that check is what the cells are for.
+// SAFETY: loom checks this promise, which is the purpose of the cells.
 unsafe impl Send for Frames {}
 
 impl Frames {
@@ -34,7 +34,7 @@ impl Frames {
     }
 }
 
-/// A ring and both of its ends.
+/// Creates a ring, and returns both of its ends.
 fn ring<E: Entry>(entries: u32) -> (Producer<E>, Consumer<E>) {
     let memory = RingMemory::new(entries, E::WORDS);
     (Producer::new(memory.clone()), Consumer::new(memory))

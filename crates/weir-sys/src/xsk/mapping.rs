@@ -1,4 +1,4 @@
-//! A mapping, owned.
+//! An owned memory mapping.
 
 use std::ffi::c_void;
 use std::io;
@@ -14,7 +14,7 @@ pub(super) struct Mapping {
     length: usize,
 }
 
-// SAFETY: A mapping is only an address range; who may access what in it is X2 and X3.
+// SAFETY: A mapping is only an address range; X2 and X3 govern access to its contents.
 unsafe impl Send for Mapping {}
 // SAFETY: As above.
 unsafe impl Sync for Mapping {}
@@ -23,7 +23,7 @@ impl Mapping {
     /// Maps `length` bytes of `fd` from `offset`, shared with the kernel and present at once.
     pub(super) fn shared(fd: impl AsFd, offset: u64, length: usize) -> io::Result<Self> {
         let flags = MapFlags::SHARED | MapFlags::POPULATE;
-        // SAFETY: A new mapping at an address of the kernel's choice touches nobody else's memory.
+        // SAFETY: A new mapping at an address that the kernel chooses touches no other memory.
         let base =
             unsafe { mmap(null_mut(), length, ProtFlags::READ | ProtFlags::WRITE, flags, fd, offset) }?;
         Ok(Self::new(base, length))
@@ -41,12 +41,12 @@ impl Mapping {
         Self { base: NonNull::new(base).expect("mmap gives no null page unasked"), length }
     }
 
-    /// The first byte, aligned to a page.
+    /// Returns a pointer to the first byte, aligned to a page.
     pub(super) fn base(&self) -> *mut u8 {
         self.base.as_ptr().cast()
     }
 
-    /// Bytes.
+    /// Returns the length in bytes.
     pub(super) fn len(&self) -> usize {
         self.length
     }
@@ -54,7 +54,7 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: The range is the one that was mapped, and whoever borrowed from it borrowed `self`.
+        // SAFETY: This is the range that was mapped, and all borrows from it borrow `self`.
         let _ = unsafe { munmap(self.base.as_ptr(), self.length) };
     }
 }

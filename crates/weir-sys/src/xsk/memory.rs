@@ -1,4 +1,4 @@
-//! The memory of one ring: three words and the entries. Who may do what with them is in `ring.rs`.
+//! The memory of one ring: three words and the entries. `ring.rs` defines who may access them.
 
 #[cfg(not(loom))]
 pub(super) use mapped::RingMemory;
@@ -15,7 +15,7 @@ mod mapped {
     use crate::xsk::mapping::Mapping;
     use crate::xsk::sync::{AtomicU32, AtomicU64};
 
-    /// A ring that is shared with the kernel. Indices count for ever and wrap; an index's entry is its low bits.
+    /// A ring shared with the kernel. Indices increase forever and wrap; an index's low bits select the entry.
     #[derive(Debug)]
     pub(in crate::xsk) struct RingMemory {
         mapping: Mapping,
@@ -25,12 +25,12 @@ mod mapped {
         flags: usize,
         entries: usize,
         mask: u32,
-        /// 64-bit words of an entry.
+        /// 64-bit words per entry.
         words: usize,
     }
 
     impl RingMemory {
-        /// Maps the ring of `entries` (a power of two), each of `words` words, that is at `page` of `socket`.
+        /// Maps the ring at `page` of `socket`, with `entries` entries (a power of two) of `words` words each.
         pub(in crate::xsk) fn map(
             socket: impl AsFd,
             page: u64,
@@ -45,7 +45,7 @@ mod mapped {
             Self::new(mapping, at, entries, words).ok_or_else(wrong)
         }
 
-        /// Establishes X1; `None` where the offsets do not allow it.
+        /// Checks X1; returns `None` if the offsets violate it.
         pub(in crate::xsk) fn new(
             mapping: Mapping,
             at: &XdpRingOffset,
@@ -65,38 +65,38 @@ mod mapped {
             Some(Self { mapping, producer, consumer, flags, entries: first, mask, words })
         }
 
-        /// Entries.
+        /// Returns the number of entries.
         pub(in crate::xsk) fn len(&self) -> u32 {
             self.mask + 1
         }
 
-        /// Entries that were produced, in all. The producer writes.
+        /// Returns the total of entries produced. Written by the producer.
         pub(in crate::xsk) fn producer(&self) -> &AtomicU32 {
             self.word(self.producer)
         }
 
-        /// Entries that were consumed, in all. The consumer writes.
+        /// Returns the total of entries consumed. Written by the consumer.
         pub(in crate::xsk) fn consumer(&self) -> &AtomicU32 {
             self.word(self.consumer)
         }
 
-        /// `XDP_RING_*`. The kernel writes.
+        /// Returns the flags, `XDP_RING_*`. Written by the kernel.
         pub(in crate::xsk) fn flags(&self) -> &AtomicU32 {
             self.word(self.flags)
         }
 
         fn word(&self, offset: usize) -> &AtomicU32 {
-            // SAFETY: inside of the mapping by X1.
+            // SAFETY: inside the mapping by X1.
             let word = unsafe { self.mapping.base().add(offset) };
-            // SAFETY: mapped as long as `self`, aligned by X1, and by X2 never touched but by whole words.
+            // SAFETY: mapped as long as `self`, aligned by X1, and by X2 only accessed in whole words.
             unsafe { AtomicU32::from_ptr(word.cast()) }
         }
 
-        /// Word `word` of the entry of `index`. The producer writes.
+        /// Returns word `word` of the entry of `index`. Written by the producer.
         pub(in crate::xsk) fn slot(&self, index: u32, word: usize) -> &AtomicU64 {
             assert!(word < self.words, "word {word} of {}", self.words);
             let offset = self.entries + ((index & self.mask) as usize * self.words + word) * 8;
-            // SAFETY: inside of the mapping by X1: the index is masked, and the word was just checked.
+            // SAFETY: inside the mapping by X1: the index is masked, and the word was just checked.
             let slot = unsafe { self.mapping.base().add(offset) };
             // SAFETY: as in `word`.
             unsafe { AtomicU64::from_ptr(slot.cast()) }
@@ -109,7 +109,7 @@ mod modelled {
     use crate::xsk::sync::{AtomicU32, AtomicU64};
     use std::sync::Arc;
 
-    /// A ring that both sides of a model have.
+    /// A ring shared by both sides of a model.
     #[derive(Clone, Debug)]
     pub(in crate::xsk) struct RingMemory(Arc<Words>);
 

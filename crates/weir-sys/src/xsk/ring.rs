@@ -1,10 +1,9 @@
-//! The two ends of a ring that this process has: the producer of frames for the kernel, and the consumer of those that
-//! come back.
+//! The process's ends of rings: the producer of frames for the kernel, and the consumer of frames that come back.
 //!
-//! Partners of the orderings are the letters at the head of the kernel's net/xdp/xsk_queue.h: a producer stores its
-//! index with release (B) after the entries, a consumer loads it with acquire (C) before them; a consumer stores its
-//! index with release (D) after it has read the entries, and the producer overwrites them only after it has seen that
-//! index (A).
+//! The letters name the partners of the orderings, as in the head of the kernel's net/xdp/xsk_queue.h. A producer
+//! stores its index with release (B) after the entries, and a consumer loads it with acquire (C) before them. A
+//! consumer stores its index with release (D) after reading the entries, and the producer overwrites them only after it
+//! has seen that index (A).
 
 use std::marker::PhantomData;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
@@ -13,12 +12,12 @@ use rustix::net::xdp::XdpRingFlags;
 
 use super::memory::RingMemory;
 
-/// What an entry holds.
+/// The contents of an entry.
 pub(super) trait Entry: Copy {
-    /// 64-bit words of it.
+    /// 64-bit words per entry.
     const WORDS: usize;
 
-    /// Writes it, word by word.
+    /// Writes the entry, word by word.
     fn store(self, slot: impl FnMut(usize, u64));
 
     /// Reads each word once (X2).
@@ -41,11 +40,11 @@ impl Entry for u64 {
 /// A full frame: an entry of the receive ring and of the transmit ring (`struct xdp_desc`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Descriptor {
-    /// Of the first byte, from the beginning of the memory.
+    /// Offset of the first byte in the memory.
     pub(super) address: u64,
-    /// Bytes.
+    /// Length in bytes.
     pub(super) length: u32,
-    /// `XDP_PKT_CONTD` and what is for tomorrow.
+    /// `XDP_PKT_CONTD`, and bits reserved for the future.
     pub(super) options: u32,
 }
 
@@ -71,46 +70,47 @@ impl Entry for Descriptor {
 #[derive(Debug)]
 pub(super) struct Producer<E> {
     pub(super) ring: RingMemory,
-    /// What the producer word holds, or will with the next `publish`.
+    /// The value of the producer word, now or after the next `publish`.
     pub(super) produced: u32,
     entry: PhantomData<E>,
 }
 
 impl<E: Entry> Producer<E> {
-    /// Of a ring in which nothing has been yet.
+    /// Creates the end of an unused ring.
     pub(super) fn new(ring: RingMemory) -> Self {
         Self { ring, produced: 0, entry: PhantomData }
     }
 
-    /// Entries that may be set. 0 where the kernel's index makes no sense.
+    /// Returns the number of entries that may be set; 0 if the kernel's index makes no sense.
     pub(super) fn room(&self) -> u32 {
         self.ring.len().saturating_sub(self.waiting())
     }
 
-    /// Entries that the kernel has not consumed; more than there are where its index makes no sense.
+    /// Returns the number of entries that the kernel has not consumed; more than the ring has if its index makes no
+    /// sense.
     pub(super) fn waiting(&self) -> u32 {
         // Acquire: pairs with (D), as (A).
         self.produced.wrapping_sub(self.ring.consumer().load(Acquire))
     }
 
-    /// Sets the entry `ahead` of what is published, which must be below `room`.
+    /// Sets the entry `ahead` places after the published ones. `ahead` must be below `room`.
     pub(super) fn set(&self, ahead: u32, entry: E) {
         let index = self.produced.wrapping_add(ahead);
         entry.store(|word, value| self.ring.slot(index, word).store(value, Relaxed));
     }
 
-    /// Gives the next `count` entries, each of them set, to the kernel.
+    /// Gives the next `count` entries, all of them set, to the kernel.
     pub(super) fn publish(&mut self, count: u32) {
         self.produced = self.produced.wrapping_add(count);
-        // (B): the entries, and all that was done to the frames, come before; pairs with (C).
+        // (B): follows the entries and all accesses to the frames; pairs with (C).
         self.ring.producer().store(self.produced, Release);
     }
 
-    /// Whether the kernel waits for a call before it looks at the ring.
+    /// Returns whether the kernel waits for a call before it checks the ring.
     ///
-    /// No fence stands between publishing and this look. The kernel has none between raising the flag and looking at the
-    /// ring either, so one here could not close the gap; a caller that looks again later, as each loop does, sees the
-    /// flag then.
+    /// There is no fence between publishing and this check. The kernel has none between setting the flag and checking
+    /// the ring, either, so a fence here could not close the gap. A caller that checks again later, as every loop does,
+    /// sees the flag then.
     pub(super) fn needs_wakeup(&self) -> bool {
         self.ring.flags().load(Relaxed) & XdpRingFlags::XDP_RING_NEED_WAKEUP.bits() != 0
     }
@@ -120,25 +120,25 @@ impl<E: Entry> Producer<E> {
 #[derive(Debug)]
 pub(super) struct Consumer<E> {
     pub(super) ring: RingMemory,
-    /// What the consumer word holds.
+    /// The value of the consumer word.
     pub(super) consumed: u32,
     entry: PhantomData<E>,
 }
 
 impl<E: Entry> Consumer<E> {
-    /// Of a ring in which nothing has been yet.
+    /// Creates the end of an unused ring.
     pub(super) fn new(ring: RingMemory) -> Self {
         Self { ring, consumed: 0, entry: PhantomData }
     }
 
-    /// Entries that may be got. Never more than the ring has, whatever the kernel's index says.
+    /// Returns the number of entries available. Never more than the ring has, whatever the kernel's index says.
     pub(super) fn available(&self) -> u32 {
-        // (C): pairs with (B). Entries and frames are read after.
+        // (C): pairs with (B). Entries and frames are read afterwards.
         let produced = self.ring.producer().load(Acquire);
         produced.wrapping_sub(self.consumed).min(self.ring.len())
     }
 
-    /// A copy of the entry `ahead` of the first, which must be below `available`.
+    /// Returns a copy of the entry `ahead` places after the first. `ahead` must be below `available`.
     pub(super) fn get(&self, ahead: u32) -> E {
         let index = self.consumed.wrapping_add(ahead);
         E::load(|word| self.ring.slot(index, word).load(Relaxed))

@@ -1,4 +1,4 @@
-//! The socket: its rings made, its queue taken, the kernel called where it wants to be.
+//! The socket: creating its rings, binding it to a queue, and calling the kernel when it asks for it.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::sync::{Arc, PoisonError};
@@ -21,67 +21,67 @@ use super::memory::RingMemory;
 use super::ring::{Consumer, Descriptor, Entry, Producer};
 use super::{Frame, Umem};
 
-/// How long a new socket waits for the queue of one that was just closed.
+/// How long a new socket waits for the queue of a socket that was just closed.
 const QUEUE_WAIT: Duration = Duration::from_secs(1);
 
-/// Entries of a socket's rings, rounded up to a power of two. 0: there is no such ring.
+/// Numbers of entries in a socket's rings, rounded up to a power of two. 0: there is no such ring.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct XskOptions {
-    /// Of the fill ring and the receive ring.
+    /// Entries of the fill ring and the receive ring.
     pub receive: u32,
-    /// Of the transmit ring and the completion ring.
+    /// Entries of the transmit ring and the completion ring.
     pub send: u32,
 }
 
-/// A socket bound to one queue of an interface. Frames that the kernel has when it is dropped stay out of use.
+/// A socket bound to one queue of an interface. Frames that the kernel holds when this is dropped are not reused.
 #[derive(Debug)]
 pub struct XskSocket {
     fd: Arc<OwnedFd>,
     ends: Ends,
     zero_copy: bool,
-    /// Packets are looked for by whoever asks, not by interrupts: each look is a call.
+    /// The caller polls for packets instead of interrupts; each poll is a system call.
     busy_polling: bool,
 }
 
-/// What went through a socket, as it was counted here.
+/// A socket's own counts of its traffic.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XskCounts {
-    /// Packets.
+    /// Packets received.
     pub received: u64,
     /// Packets put into the transmit ring.
     pub sent: u64,
-    /// Frames of these that the kernel has not given back.
+    /// Sent frames that the kernel has not given back.
     pub sending: u64,
-    /// Packets put into the transmit ring that the device did not take, as far as the kernel tells.
+    /// Packets put into the transmit ring that the device did not accept, if reported by the kernel.
     pub unsent: u64,
-    /// What makes no sense and was not believed: packets or completions outside of the memory, or in frames that the
-    /// kernel was not given; and empty packets that were to be sent.
+    /// Invalid entries: packets or completions outside the memory, or in frames that the kernel did not have; also
+    /// empty packets that were to be sent.
     pub refused: u64,
 }
 
-/// Packets that were redirected to a socket and did not arrive, or were not sent, by reason, as the kernel counts them.
+/// The kernel's counts of packets that were redirected to a socket but did not arrive, or were not sent, by reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct XskLoss {
-    /// No empty frame, or longer than what frames may hold.
+    /// There was no empty frame, or the packet was too long for the frames.
     pub dropped: u64,
     /// The receive ring was full.
     pub ring_full: u64,
-    /// Descriptors in the transmit ring that the kernel did not believe.
+    /// Invalid descriptors in the transmit ring.
     pub invalid: u64,
 }
 
 impl XskSocket {
-    /// Binds a new socket to `queue` of the interface `ifindex` of this thread's network namespace.
+    /// Binds a new socket to `queue` of the interface `ifindex` in this thread's network namespace.
     ///
-    /// Nothing arrives before the kernel was given frames ([`refill`](Self::refill)) and an XDP program redirects to the
-    /// socket. Needs `CAP_NET_RAW`, and for the first socket on `umem` `CAP_IPC_LOCK` or a `ulimit -l` of its size.
+    /// Packets arrive once the kernel has frames ([`refill`](Self::refill)) and an XDP program redirects to the socket.
+    /// Needs `CAP_NET_RAW`, and for the first socket on `umem` `CAP_IPC_LOCK` or a `ulimit -l` of its size.
     ///
     /// # Errors
     ///
-    /// Names the step and the kernel's answer: `EPERM` without the capability, `ENOBUFS` above the limit of locked
-    /// memory, `EBUSY` if another socket holds the queue, `EINVAL` if there is no such queue, no ring was asked for, or the
-    /// kernel knows no packets of several frames, `EOPNOTSUPP` if earlier sockets on `umem` use no copy and this
-    /// device's driver cannot.
+    /// Names the step and the kernel's answer. `EPERM`: without the capability. `ENOBUFS`: over the limit of locked
+    /// memory. `EBUSY`: another socket holds the queue. `EINVAL`: there is no such queue, no ring was requested, or the
+    /// kernel does not support packets in several frames. `EOPNOTSUPP`: earlier sockets on `umem` use zero copy, which
+    /// this device's driver does not support.
     pub fn bind(umem: &Umem, ifindex: u32, queue: u32, options: XskOptions) -> Result<Self, CallError> {
         let step = |operation: &'static str| move |e: Errno| CallError::new(operation, e);
         let mapped =
@@ -91,7 +91,7 @@ impl XskSocket {
         let (receive, send) =
             (entries(options.receive).map_err(too_large)?, entries(options.send).map_err(too_large)?);
 
-        // Until the end: the second socket has to find the first one bound.
+        // Held until the end: a second socket must find the first one bound.
         let mut sockets = umem.0.sockets.lock().unwrap_or_else(PoisonError::into_inner);
         sockets.open.retain(|socket| socket.strong_count() > 0);
         let beside = sockets.open.iter().find_map(std::sync::Weak::upgrade);
@@ -101,7 +101,7 @@ impl XskSocket {
             register(&fd, umem)?;
         }
         // The kernel wants a fill and a completion ring even where they are of no use.
-        sockopt::set_xdp_umem_fill_ring_size(&fd, receive).map_err(step("create an AF_XDP fill ring"))?;
+        sockopt::set_xdp_umem_fill_ring_size(&fd, receive).map_err(step("make an AF_XDP fill ring"))?;
         sockopt::set_xdp_umem_completion_ring_size(&fd, send)
             .map_err(step("create an AF_XDP completion ring"))?;
         if options.receive > 0 {
@@ -145,69 +145,70 @@ impl XskSocket {
         Ok(Self { fd, ends, zero_copy, busy_polling: false })
     }
 
-    /// Whether the card itself reads and writes the frames, rather than that the kernel copies.
+    /// Returns whether the card itself reads and writes the frames; otherwise the kernel copies.
     pub fn zero_copy(&self) -> bool {
         self.zero_copy
     }
 
-    /// Appends the frames of packets that have come to `into`, each packet whole and at most `most` frames; how many
-    /// packets. Does not wait. `umem` is the socket's.
+    /// Appends the frames of received packets to `into`, each packet whole, and at most `most` frames. Returns the
+    /// number of packets. Does not wait. `umem` must be the socket's.
     ///
     /// # Panics
     ///
-    /// If `umem` is another memory.
+    /// If `umem` is a different memory.
     pub fn receive<'u>(&mut self, umem: &'u Umem, most: u32, into: &mut Vec<Frame<'u>>) -> usize {
         self.ends.receive(umem, most, into)
     }
 
-    /// Gives the kernel the last of `frames` to receive into, as many as the fill ring has room for; how many. What is in
-    /// them is lost. The others stay in `frames`, to be given later, so no packets may stand there that are still to be
-    /// looked at: the ring has room for a frame again only some time after the packet in it was received
-    /// (`xsk_flush` shows the one before the other).
+    /// Gives the kernel the last of `frames` to receive into, as many as the fill ring has room for. Returns their
+    /// number. The contents are lost. The other frames stay in `frames` for a later call, so none of `frames` may
+    /// contain packets that are still needed. The ring has room for a frame only some time after its packet was
+    /// received (`xsk_flush` publishes the packet first).
     ///
     /// # Panics
     ///
-    /// If they are of another memory.
+    /// If the frames belong to a different memory.
     pub fn refill(&mut self, frames: &mut Vec<Frame<'_>>) -> usize {
         self.ends.refill(frames)
     }
 
-    /// Frames that have come and were not received.
+    /// Returns the number of frames that have arrived but were not received.
     pub fn waiting(&self) -> u32 {
         self.ends.received.as_ref().map_or(0, Consumer::available)
     }
 
-    /// Whether the kernel has no empty frame left. Then the packets that come are lost.
+    /// Returns whether the kernel has no empty frames left, so that incoming packets are lost.
     pub fn starved(&self) -> bool {
         self.ends.fill.waiting() == 0
     }
 
-    /// Has the first packets of `frames` sent, as many as the transmit ring has room for, each whole; how many. They go
-    /// out with the next [`kick`](Self::kick). An empty frame, of which the kernel makes nothing, is dropped and counted.
+    /// Queues the first packets of `frames` to be sent, as many as the transmit ring has room for, each whole. Returns
+    /// their number. They go out with the next [`kick`](Self::kick). An empty frame, which the kernel cannot send, is
+    /// dropped and counted.
     ///
     /// # Panics
     ///
-    /// If they are of another memory.
+    /// If the frames belong to a different memory.
     pub fn send(&mut self, frames: &mut Vec<Frame<'_>>) -> usize {
         self.ends.send(frames)
     }
 
-    /// Appends the frames that were sent to `into`, empty; how many. `umem` is the socket's.
+    /// Appends the frames that were sent to `into`, empty. Returns their number. `umem` must be the socket's.
     ///
     /// # Panics
     ///
-    /// If `umem` is another memory.
+    /// If `umem` is a different memory.
     pub fn complete<'u>(&mut self, umem: &'u Umem, into: &mut Vec<Frame<'u>>) -> usize {
         self.ends.complete(umem, into)
     }
 
-    /// Wakes the kernel if it asks for it before it takes frames from the fill ring. To be called where nothing is
-    /// there to [`receive`](Self::receive) and the caller does not `poll` the socket, which does the same. In copy mode
-    /// the kernel asks for nothing, and this costs one load.
+    /// Wakes the kernel, if it asks for that, so that it takes frames from the fill ring. Call this if there is nothing
+    /// to [`receive`](Self::receive), unless you `poll` the socket, which does the same. In copy mode, the kernel never
+    /// asks, and this costs one load.
     ///
     /// # Errors
     ///
-    /// What the kernel says, for instance `ENETDOWN` where the interface is down.
+    /// The error of the kernel, for instance `ENETDOWN` if the interface is down.
     pub fn wake(&self) -> Result<(), CallError> {
         if !self.busy_polling && !self.ends.fill.needs_wakeup() {
             return Ok(());
@@ -218,25 +219,24 @@ impl XskSocket {
         }
     }
 
-    /// Has the kernel send what is in the transmit ring, if it waits for that. In copy mode it does so in this call, as far as the device and
-    /// the socket's send buffer have room; whether the ring is empty now.
+    /// Makes the kernel send the packets in the transmit ring, if it waits for that. In copy mode, it sends them during
+    /// this call, while the device and the socket's send buffer have room. Returns whether the ring is now empty.
     ///
     /// # Errors
     ///
-    /// What the kernel says, for instance `ENETDOWN` where the interface is down.
+    /// The error of the kernel, for instance `ENETDOWN` if the interface is down.
     pub fn kick(&mut self) -> Result<bool, CallError> {
         let Some(sent) = &self.ends.sent else { return Ok(true) };
         let mut waiting = sent.waiting();
         while waiting > 0 && (self.busy_polling || sent.needs_wakeup()) {
             match send(&self.fd, &[], SendFlags::DONTWAIT) {
                 Ok(_) | Err(Errno::AGAIN | Errno::INTR) => {}
-                // The one before the next in the ring was taken out of it, and the device did not want it
-                // (`__xsk_generic_xmit`).
+                // The kernel took a packet out of the ring, but the device did not accept it (`__xsk_generic_xmit`).
                 Err(Errno::BUSY) if !self.zero_copy => self.ends.counts.unsent += 1,
                 Err(Errno::BUSY | Errno::NOBUFS) => {}
                 Err(e) => return Err(CallError::new("send on an AF_XDP socket", e)),
             }
-            // One call sends 32 packets at most; one that sends none will not the next time either.
+            // One call sends at most 32 packets. If it sends none, neither will the next.
             let left = sent.waiting();
             if left == waiting || self.zero_copy {
                 break;
@@ -246,9 +246,9 @@ impl XskSocket {
         Ok(sent.waiting() == 0)
     }
 
-    /// Has [`wake`](Self::wake), [`kick`](Self::kick) and `poll` do the driver's work in the calling thread, for up to
-    /// `duration`, at most `budget` packets at once, and the card's interrupts stay off meanwhile
-    /// (`SO_PREFER_BUSY_POLL`, Linux 5.11). Worth it only together with the device's `napi_defer_hard_irqs` and
+    /// Makes [`wake`](Self::wake), [`kick`](Self::kick) and `poll` do the driver's work in the calling thread, for up
+    /// to `duration` and at most `budget` packets at once, with the card's interrupts off meanwhile
+    /// (`SO_PREFER_BUSY_POLL`, Linux 5.11). Only useful together with the device's `napi_defer_hard_irqs` and
     /// `gro_flush_timeout`.
     ///
     /// # Errors
@@ -270,33 +270,33 @@ impl XskSocket {
 
     fn set(&self, option: libc::c_int, value: libc::c_int) -> std::io::Result<()> {
         let length = libc::socklen_t::try_from(size_of::<libc::c_int>()).expect("4 bytes");
-        // SAFETY: the kernel reads `length` bytes of `value`, which is as long.
+        // SAFETY: the kernel reads `length` bytes of `value`, which has that length.
         let result = unsafe {
             libc::setsockopt(self.fd.as_raw_fd(), libc::SOL_SOCKET, option, (&raw const value).cast(), length)
         };
         if result == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
     }
 
-    /// What is wrong with the socket, once: `ENETDOWN`, when its interface is gone, after which `poll` has an error to tell.
+    /// Checks for an error of the socket, which is reported once. `poll` indicates that there is one.
     ///
     /// # Errors
     ///
-    /// That.
+    /// `ENETDOWN`: the interface is gone.
     pub fn health(&self) -> Result<(), CallError> {
         let state = sockopt::socket_error(&self.fd).and_then(|error| error);
         state.map_err(|e| CallError::new("receive on an AF_XDP socket", e))
     }
 
-    /// What went through it.
+    /// Returns the socket's own counts.
     pub fn counts(&self) -> XskCounts {
         self.ends.counts
     }
 
-    /// What was lost since it was bound.
+    /// Returns the losses since the socket was bound.
     ///
     /// # Errors
     ///
-    /// The kernel does not tell.
+    /// The kernel does not report them.
     pub fn loss(&self) -> Result<XskLoss, CallError> {
         let kernel = sockopt::xdp_statistics(&self.fd)
             .map_err(|e| CallError::new("read the counters of an AF_XDP socket", e))?;
@@ -327,8 +327,8 @@ fn register(fd: &OwnedFd, umem: &Umem) -> Result<(), CallError> {
     })
 }
 
-/// Binds, and asks again for a while where the queue is taken: the kernel lets go of a closed socket's queue a
-/// little later than `close` returns (`xp_put_pool` leaves it to a work item).
+/// Binds the socket, and retries for a while if the queue is taken: the kernel releases a closed socket's queue shortly
+/// after `close` returns (`xp_put_pool` leaves that to a work item).
 fn take_queue(
     fd: &OwnedFd,
     umem: &Umem,
@@ -341,7 +341,7 @@ fn take_queue(
     flags.set(SocketAddrXdpFlags::XDP_COPY, !options.zero_copy);
     flags.set(SocketAddrXdpFlags::XDP_USE_SG, options.segments);
     let ask = || match beside {
-        // The other flags are those of the socket that was there.
+        // The other flags are those of the existing socket.
         Some(beside) => {
             let addr = SocketAddrXdp::new(SocketAddrXdpFlags::XDP_SHARED_UMEM, ifindex, queue);
             bind(fd, &SocketAddrXdpWithSharedUmem { addr, shared_umem_fd: beside.as_fd() })
@@ -357,7 +357,7 @@ fn take_queue(
     }
 }
 
-/// For `poll`: readable when there are packets. Also what an XSKMAP takes.
+/// For `poll`: readable when there are packets. Also for an XSKMAP.
 impl AsFd for XskSocket {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()

@@ -1,4 +1,4 @@
-//! Atomics of the standard library, or of loom when its model checker runs the code.
+//! Atomics of the standard library, or those of loom when its model checker runs the code.
 
 #[cfg(loom)]
 pub(super) use loom::sync::atomic::{AtomicU32, AtomicU64};

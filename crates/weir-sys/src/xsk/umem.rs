@@ -1,4 +1,4 @@
-//! The memory that packets are received into and sent from, and who has which frame of it.
+//! The memory that packets are received into and sent from, and the owner of each frame.
 
 use std::fmt;
 use std::os::fd::OwnedFd;
@@ -11,7 +11,7 @@ use crate::CallError;
 use super::frame::{Frame, HEADROOM};
 use super::mapping::Mapping;
 
-/// Bytes of one frame. The kernel keeps the first 256 free in front of a packet that it receives.
+/// The size of a frame. The kernel keeps the first 256 bytes free before a received packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameSize {
     /// 2048 bytes: packets up to 1792.
@@ -20,22 +20,22 @@ pub enum FrameSize {
     FourKib,
 }
 
-/// How a [`Umem`] is to be, and all sockets on it: the kernel binds the later ones as the first.
+/// The settings of a [`Umem`] and all sockets on it: the kernel binds later sockets like the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UmemOptions {
-    /// How many frames; rounded up to a power of two.
+    /// Number of frames, rounded up to a power of two.
     pub frames: u32,
-    /// Their size.
+    /// Size of the frames.
     pub frame_size: FrameSize,
-    /// Where the first socket's driver can, the card itself writes to the frames and reads from them. Else, and without
-    /// this, the kernel copies.
+    /// The card itself writes and reads the frames if the first socket's driver supports that. Otherwise the kernel
+    /// copies.
     pub zero_copy: bool,
-    /// A packet may take several frames (Linux 6.6). Without, one that is longer than a frame is dropped.
+    /// A packet may span several frames (Linux 6.6). If false, packets longer than a frame are dropped.
     pub segments: bool,
 }
 
 impl FrameSize {
-    /// Bytes.
+    /// Returns the size in bytes.
     pub fn bytes(self) -> u32 {
         match self {
             Self::TwoKib => 2048,
@@ -43,56 +43,56 @@ impl FrameSize {
         }
     }
 
-    /// The longest packet, or part of one, that the kernel receives into a frame.
+    /// Returns the longest packet, or part of one, that the kernel receives into a frame.
     pub fn room(self) -> u32 {
         self.bytes() - HEADROOM
     }
 }
 
-/// Frames, for any number of sockets on any devices. A clone is the same memory.
+/// Frames for any number of sockets on any devices. Clones share the memory.
 #[derive(Clone, Debug)]
 pub struct Umem(pub(super) Arc<Memory>);
 
-/// What the clones share.
+/// The state that clones share.
 pub(super) struct Memory {
     mapping: Mapping,
     pub(super) options: UmemOptions,
     shift: u32,
-    /// Who has each frame (X3): the process, [`PROCESS`], or the ring with that number, into which it was put and out of
-    /// whose counterpart it has to come.
+    /// The owner of each frame (X3): the process, [`PROCESS`], or the number of the ring into which it was put and from
+    /// whose counterpart it must come back.
     places: Box<[AtomicU32]>,
-    /// Frames of the process that nobody holds.
+    /// The process's frames that nobody holds.
     free: Mutex<Vec<u32>>,
-    /// Sockets on this memory; the lock is held while one is bound.
+    /// Sockets on this memory. The lock is held while a socket is being bound.
     pub(super) sockets: Mutex<Sockets>,
 }
 
 /// The sockets of a [`Umem`].
 #[derive(Debug, Default)]
 pub(super) struct Sockets {
-    /// Any of these lends its memory to the next.
+    /// Any of these shares its memory with the next socket.
     pub(super) open: Vec<Weak<OwnedFd>>,
-    /// Rings that were numbered.
+    /// Ring numbers assigned so far.
     rings: u32,
 }
 
 impl Sockets {
-    /// A number for a ring.
+    /// Returns a new number for a ring.
     pub(super) fn number(&mut self) -> u32 {
         self.rings += 1;
         self.rings
     }
 }
 
-/// A frame's place that is not a ring's number.
+/// A frame's owner that is not a ring.
 const PROCESS: u32 = 0;
 
 impl Umem {
-    /// Maps memory.
+    /// Maps the memory.
     ///
     /// # Errors
     ///
-    /// There is not so much memory.
+    /// There is not enough memory.
     pub fn new(options: UmemOptions) -> Result<Self, CallError> {
         let shift = options.frame_size.bytes().trailing_zeros();
         let asked = options.frames;
@@ -110,17 +110,17 @@ impl Umem {
         })))
     }
 
-    /// How it was made, with the number of frames that there are.
+    /// Returns the settings, with the actual number of frames.
     pub fn options(&self) -> UmemOptions {
         self.0.options
     }
 
-    /// Bytes of all frames.
+    /// Returns the total size of the frames in bytes.
     pub fn bytes(&self) -> u64 {
         self.0.len()
     }
 
-    /// Appends up to `count` frames that nobody holds, empty; how many there were.
+    /// Appends up to `count` free frames, empty. Returns their number.
     pub fn take<'u>(&'u self, count: usize, into: &mut Vec<Frame<'u>>) -> usize {
         let mut free = self.0.free();
         let rest = free.len().saturating_sub(count);
@@ -130,7 +130,7 @@ impl Umem {
         into.len() - before
     }
 
-    /// Frames that nobody holds.
+    /// Returns the number of free frames, which nobody holds.
     pub fn free(&self) -> usize {
         self.0.free().len()
     }
@@ -144,16 +144,16 @@ impl fmt::Debug for Memory {
 
 impl Memory {
     fn free(&self) -> std::sync::MutexGuard<'_, Vec<u32>> {
-        // Whole at any time: nothing that is done under the lock can panic half-way.
+        // Always consistent: nothing done under the lock can panic halfway.
         self.free.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Where it begins in this process.
+    /// Returns the start address in this process.
     pub(super) fn start(&self) -> u64 {
         self.mapping.base().addr() as u64
     }
 
-    /// Bytes.
+    /// Returns the length in bytes.
     pub(super) fn len(&self) -> u64 {
         u64::from(self.options.frames) << self.shift
     }
@@ -162,12 +162,12 @@ impl Memory {
         1 << self.shift
     }
 
-    /// Where byte `offset` of frame `index` is, as the rings count: in bytes from the beginning.
+    /// Returns the address of byte `offset` of frame `index`, as used in the rings: bytes from the start of the memory.
     pub(super) fn address(&self, index: u32, offset: u32) -> u64 {
         (u64::from(index) << self.shift) + u64::from(offset)
     }
 
-    /// The frame that `address` lies in, and where in it; `None` outside of all.
+    /// Returns the frame that contains `address`, and the offset in it; `None` if it is outside all frames.
     pub(super) fn locate(&self, address: u64) -> Option<(u32, u32)> {
         let index = u32::try_from(address >> self.shift).ok().filter(|&index| index < self.options.frames)?;
         let offset = u32::try_from(address & (u64::from(self.frame_size()) - 1)).ok()?;
@@ -180,13 +180,13 @@ impl Memory {
         self.places[index as usize].store(ring, Relaxed);
     }
 
-    /// The process has frame `index` again, if it was in `ring`. Else the other side has made it up, or gives it a second
-    /// time.
+    /// Takes frame `index` back for the process if it was in `ring`. Returns false if not: then the other side has made
+    /// it up, or returned it twice.
     ///
-    /// Only the owner of a ring's end asks for that ring. It wrote that number last before it gave the frame away, and no
-    /// load after its own later store can give the earlier value, so Relaxed will do: another thread's frame never looks
-    /// like ours. What happens to the frame's bytes is ordered by the rings, and from thread to thread by whatever the
-    /// frame was sent by.
+    /// Only the owner of a ring's end asks for that ring. It stored that number before it gave the frame away. A thread
+    /// never loads a value older than its own last store, so Relaxed suffices: another thread's frame never looks like
+    /// ours. Accesses to the frame's bytes are ordered by the rings, and between threads by whatever passes the frame
+    /// on.
     pub(super) fn fetch(&self, index: u32, ring: u32) -> bool {
         let place = &self.places[index as usize];
         let there = place.load(Relaxed) == ring;
@@ -196,15 +196,15 @@ impl Memory {
         there
     }
 
-    /// Frame `index`, of the process, is held by nobody any more.
+    /// Frees frame `index`, which the process has and nobody holds any more.
     pub(super) fn let_go(&self, index: u32) {
         self.free().push(index);
     }
 
-    /// The first byte of frame `index`.
+    /// Returns a pointer to the first byte of frame `index`.
     pub(super) fn frame(&self, index: u32) -> *mut u8 {
         debug_assert!(index < self.options.frames, "frame {index}");
-        // SAFETY: inside of the mapping: whoever has an index got it from `locate` or from the free ones (X3).
+        // SAFETY: inside the mapping: an index comes from `locate` or from the free frames (X3).
         unsafe { self.mapping.base().add((index as usize) << self.shift) }
     }
 }
