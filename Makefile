@@ -30,15 +30,16 @@ check: ## formatting, lints, documentation, licences
 
 bench: build ## measure capturing, filtering, forwarding, reading and writing against the limits and other programs (root)
 	@scripts/setup bench
+	@cargo build --release --package weir-bench
 	@mkdir -p out
-	@$(ROOT) $(TARGET)/release/weir bench capture --json out/bench.json --plot out/bench.svg
-	@$(ROOT) $(TARGET)/release/weir bench host --json out/host.json
-	@$(ROOT) $(TARGET)/release/weir bench filter --json out/filter.json
-	@$(ROOT) $(TARGET)/release/weir bench queues --json out/queues.json
-	@$(ROOT) $(TARGET)/release/weir bench steer --json out/steer.json
-	@$(ROOT) $(TARGET)/release/weir bench forward --json out/forward.json
-	@$(ROOT) $(TARGET)/release/weir bench read --json out/read.json
-	@$(ROOT) $(TARGET)/release/weir bench compress --json out/compress.json
+	@$(ROOT) $(TARGET)/release/weir-bench capture --json out/bench.json --plot out/bench.svg
+	@$(ROOT) $(TARGET)/release/weir-bench host --json out/host.json
+	@$(ROOT) $(TARGET)/release/weir-bench filter --json out/filter.json
+	@$(ROOT) $(TARGET)/release/weir-bench queues --json out/queues.json
+	@$(ROOT) $(TARGET)/release/weir-bench steer --json out/steer.json
+	@$(ROOT) $(TARGET)/release/weir-bench forward --json out/forward.json
+	@$(ROOT) $(TARGET)/release/weir-bench read --json out/read.json
+	@$(ROOT) $(TARGET)/release/weir-bench compress --json out/compress.json
 
 deb: build ## out/weir_VERSION_ARCHITECTURE.deb
 	@scripts/setup deb

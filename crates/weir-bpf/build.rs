@@ -5,6 +5,9 @@ use std::{env, fs};
 
 use libbpf_cargo::SkeletonBuilder;
 
+/// What only the feature `lab` has.
+const LAB: [&str; 4] = ["bare", "lab", "tag", "xsk"];
+
 fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR for build scripts"));
     println!("cargo:rerun-if-changed=src");
@@ -14,6 +17,9 @@ fn main() {
         else {
             continue;
         };
+        if LAB.contains(&name) && env::var_os("CARGO_FEATURE_LAB").is_none() {
+            continue;
+        }
         build(&source, &out.join(format!("{name}.bpf.o")), &out.join(format!("{name}.skel.rs")));
     }
 }

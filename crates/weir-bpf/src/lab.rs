@@ -1,5 +1,4 @@
-//! The lab's programs (`lab.bpf.c`): a frame generator, two hooks that only count, one that checks, and one that only
-//! redirects.
+//! The lab's programs (`lab.bpf.c`): two hooks that only count, one that checks, and one that only redirects.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,78 +10,6 @@ use crate::leave_out_all;
 use crate::log::{LoadError, logged};
 
 skeleton!("lab");
-
-/// The frames that program `generate` writes.
-#[derive(Clone, Copy, Debug)]
-pub struct Options {
-    /// Bytes of each frame: Ethernet, IPv4 (20 bytes), UDP, and a payload of at least 16.
-    pub size: u32,
-    /// The Ethernet header of tagged frames; `None`: frames are untagged.
-    pub tagged: Option<[u8; 18]>,
-    /// Number of flows, at least 1.
-    pub flows: u32,
-    /// Flows in pseudo-random order; otherwise in turn.
-    pub scattered: bool,
-    /// Number of the first frame.
-    pub first_sequence: u64,
-}
-
-/// Program `generate`, loaded, for `BPF_PROG_TEST_RUN`.
-#[derive(Debug)]
-pub struct Generate {
-    program: OwnedFd,
-    state: MapHandle,
-}
-
-impl Generate {
-    /// Loads the program.
-    ///
-    /// # Errors
-    ///
-    /// Missing privileges (`CAP_BPF` and `CAP_NET_ADMIN`), or a kernel without a function that the program calls.
-    pub fn load(options: &Options) -> Result<Self, LoadError> {
-        logged("generate", || Self::try_load(options))
-    }
-
-    fn try_load(options: &Options) -> Result<Self, libbpf_rs::Error> {
-        let mut storage = MaybeUninit::uninit();
-        let mut open = skeleton::LabSkelBuilder::default().open(&mut storage)?;
-        leave_out_all(open.open_object_mut())?;
-        open.progs.generate.set_autoload(true);
-        open.maps.rodata.set_autocreate(true)?;
-        open.maps.bss.set_autocreate(true)?;
-        let constants = open.maps.rodata_data.as_deref_mut().expect("the program has constants");
-        constants.size = options.size;
-        if let Some(header) = options.tagged {
-            let word = |at: usize| u64::from_ne_bytes(*header[at..].first_chunk().expect("eight bytes"));
-            constants.tagged = true;
-            constants.ethernet.words = [word(0), word(8)];
-            constants.ethernet.r#type = u16::from_ne_bytes([header[16], header[17]]);
-        }
-        constants.flows = options.flows;
-        constants.scattered = options.scattered;
-        let state = &mut open.maps.bss_data.as_deref_mut().expect("the program has state").state;
-        state.sequence = options.first_sequence;
-        state.flow =
-            u32::try_from(options.first_sequence % u64::from(options.flows)).expect("less than a u32");
-
-        let loaded = open.load()?;
-        Ok(Self {
-            program: loaded.progs.generate.as_fd().try_clone_to_owned()?,
-            state: MapHandle::try_from(&loaded.maps.bss)?,
-        })
-    }
-
-    /// Returns the program, to run it.
-    pub fn program(&self) -> BorrowedFd<'_> {
-        self.program.as_fd()
-    }
-
-    /// Returns the number of the next frame, which grows by one with each frame made.
-    pub fn next_sequence(&self) -> u64 {
-        first_word(&self.state, 0)
-    }
-}
 
 /// What a counting program does with every packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,7 +67,7 @@ impl Count {
 
     /// Returns the packets seen so far, by receive queue.
     pub fn packets(&self) -> Vec<u64> {
-        (0..self.queues).map(|queue| first_word(&self.counts, queue)).collect()
+        (0..self.queues).map(|queue| first_words(&self.counts, queue)).map(|[packets]| packets).collect()
     }
 }
 
@@ -249,12 +176,7 @@ impl RedirectTo {
     }
 }
 
-/// Returns the first eight bytes of an array map's value.
-fn first_word(map: &MapHandle, index: u32) -> u64 {
-    let [word] = first_words(map, index);
-    word
-}
-
+/// The first words of an array map's value.
 fn first_words<const N: usize>(map: &MapHandle, index: u32) -> [u64; N] {
     let value = map.lookup(&index.to_ne_bytes(), MapFlags::ANY).expect("a map that is held can be read");
     let value = value.expect("array maps have all their values");

@@ -30,16 +30,21 @@ mod parked;
 mod strays;
 
 pub mod af_xdp;
+#[cfg(feature = "lab")]
 pub mod bare;
 pub mod filter;
 pub mod forward;
+pub mod generate;
+#[cfg(feature = "lab")]
 pub mod lab;
 pub mod pool;
 pub mod stack;
+#[cfg(feature = "lab")]
 pub mod tag;
 pub mod tc;
 pub mod writers;
 pub mod xdp;
+#[cfg(feature = "lab")]
 pub mod xsk;
 
 pub use log::LoadError;

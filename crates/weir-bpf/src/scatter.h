@@ -10,3 +10,9 @@ static __always_inline __u64 scatter(__u64 x)
 	x = (x ^ (x >> 27)) * 0x94d049bb133111ebull;
 	return x ^ (x >> 31);
 }
+
+/* The flow of a frame, where flows come in pseudo-random order. */
+static __always_inline __u32 scattered_flow(__u64 sequence, __u32 flows)
+{
+	return ((scatter(sequence) >> 32) * flows) >> 32;
+}

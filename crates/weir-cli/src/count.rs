@@ -1,6 +1,6 @@
 //! `weir count`: packets, rates and losses per interval, in total and per queue.
 //!
-//! Payload is not read unless requested, because a chunk knows its number of packets.
+//! Packets are read only for `--load`, because a chunk knows its number of packets.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -19,7 +19,6 @@ use crate::json::Summary;
 use crate::keeper::Helpers;
 use crate::live::rate;
 use crate::metrics::{Bound, Metrics};
-use crate::payload::Payload;
 use crate::stop::{Stop, Until};
 use crate::{cut_off, interfaces, opening, report, style, units};
 
@@ -64,7 +63,7 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     let serve = |listening: Listening| listening.serve("count", exchange, summary_so_far(&mut capture)?);
     let control = listening.map(serve).transpose()?;
     let interfaces = capture.interfaces().to_vec();
-    let work = || Ok(Work::new(until.budget.clone(), Payload::new(args, &interfaces)?));
+    let work = || Ok(Work::new(until.budget.clone(), args.load.on(&interfaces)?));
     let own = work()?;
     let crew = args
         .handlers
@@ -177,8 +176,8 @@ impl Run<'_> {
         let result = end.and_then(|stop| drained.and(printed).map(|()| stop));
 
         let mut summary = Summary::new(&self.interfaces, &account, None);
-        let (handled, findings) = self.own.finish(others);
-        summary.findings = findings;
+        let (handled, load) = self.own.finish(others);
+        summary.load = load;
         summary.confinement = self.confinement;
         summary.close(handled, &result);
         if !self.args.quiet {

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use weir::{Builder, Capture, DEFAULT_THRESHOLD, Order, Plan, Share, Steer};
 
 use crate::failure::Failure;
-use crate::payload::{Findings, Payload};
+use crate::load::{Load, LoadFindings};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Handlers")]
@@ -174,27 +174,31 @@ impl Budget {
 #[derive(Debug)]
 pub(crate) struct Work {
     budget: Budget,
-    payload: Payload,
+    /// `None`: packets are only counted.
+    load: Option<Load>,
     /// Packets processed.
     pub(crate) handled: u64,
 }
 
 impl Work {
-    pub(crate) fn new(budget: Budget, payload: Payload) -> Self {
-        Self { budget, payload, handled: 0 }
+    pub(crate) fn new(budget: Budget, load: Option<Load>) -> Self {
+        Self { budget, load, handled: 0 }
     }
 
     pub(crate) fn take(&mut self, mut share: Share) {
         share.keep_first(self.budget.take(share.len()));
         self.handled += share.len() as u64;
-        self.payload.take(&share);
+        if let Some(load) = &mut self.load {
+            share.packets().for_each(|packet| load.packet(&packet));
+        }
     }
 
     /// Returns the combined results of this and `others`.
-    pub(crate) fn finish(self, others: impl IntoIterator<Item = Self>) -> (u64, Findings) {
-        let first = (self.handled, self.payload.finish());
-        others.into_iter().fold(first, |(handled, findings), other| {
-            (handled + other.handled, findings.and(other.payload.finish()))
+    pub(crate) fn finish(self, others: impl IntoIterator<Item = Self>) -> (u64, Option<LoadFindings>) {
+        let first = (self.handled, self.load.map(Load::finish));
+        others.into_iter().fold(first, |(handled, found), other| {
+            let both = found.zip(other.load.map(Load::finish));
+            (handled + other.handled, both.map(|(one, other)| one.and(other)))
         })
     }
 }

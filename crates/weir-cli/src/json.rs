@@ -12,7 +12,7 @@ use weir::{Account, HandlerAccount, Interface, NicCounters, PoolFill, Strays, Ta
 
 use crate::confine::Confinement;
 use crate::failure::Failure;
-use crate::payload::Findings;
+use crate::load::LoadFindings;
 use crate::stop::Stop;
 use crate::style;
 
@@ -58,9 +58,9 @@ pub(crate) struct Summary {
     /// `--order time` only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) time_order: Option<TimeOrder>,
-    /// `weir count --load`, `--touch` and `--verify` only.
-    #[serde(flatten)]
-    pub(crate) findings: Findings,
+    /// `weir count --load` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) load: Option<LoadFindings>,
     /// Packets in the file, or packets counted if there is no file.
     #[serde(skip)]
     pub(crate) kept: u64,
@@ -185,7 +185,7 @@ impl Summary {
             targets: account.targets().into_iter().map(Counters::of).collect(),
             handlers: account.handlers.clone(),
             time_order: account.time_order,
-            findings: Findings::default(),
+            load: None,
             kept: 0,
         };
         for interface in &account.interfaces {

@@ -18,7 +18,7 @@ use crate::failure::Failure;
 #[command(next_help_heading = "Handlers")]
 pub(crate) struct LoadArgs {
     /// Simulate work: run a filter X times on each packet in the classic BPF interpreter.
-    #[arg(hide_short_help = true, long, value_name = "X", conflicts_with_all = ["touch", "verify"])]
+    #[arg(hide_short_help = true, long, value_name = "X")]
     load: Option<u32>,
 
     /// Filter for --load, in the pcap dialect.
@@ -27,7 +27,7 @@ pub(crate) struct LoadArgs {
 }
 
 /// The filter of WireCAP's `pkt_handler`.
-pub(crate) const LOAD_FILTER: &str = "net 131.225.2 and udp";
+const LOAD_FILTER: &str = "net 131.225.2 and udp";
 
 impl LoadArgs {
     /// Returns the load for packets of `interfaces`, if requested.

@@ -2,7 +2,6 @@
 #![forbid(unsafe_code)]
 
 mod args;
-mod bench;
 mod capture;
 mod completions;
 mod confine;
@@ -30,7 +29,6 @@ mod manual;
 mod metrics;
 mod opening;
 mod order;
-mod payload;
 mod read;
 mod ready;
 mod report;
@@ -49,7 +47,6 @@ fn main() -> ExitCode {
     // A usage error ends here, with clap's message and exit status 2.
     let cli = Cli::parse();
     let result = match &cli.command {
-        Command::Bench(args) => bench::run(args),
         Command::Capture(args) => capture::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Count(args) => count::run(args),

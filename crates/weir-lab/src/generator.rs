@@ -10,7 +10,7 @@ use rustix::io::Errno;
 use rustix::thread::{CpuSet, sched_setaffinity};
 use rustix::time::{ClockId, clock_gettime};
 use weir_bpf::Parked;
-use weir_bpf::lab::{Generate, Options};
+use weir_bpf::generate::{Generate, Options};
 use weir_sys::ethtool::Ethtool;
 use weir_sys::netns::NetNs;
 use weir_sys::testrun;

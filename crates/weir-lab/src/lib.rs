@@ -25,12 +25,14 @@
 mod counters;
 mod error;
 mod generator;
+#[cfg(feature = "hooks")]
 mod hook;
 mod network;
 mod refuse;
 mod root;
 mod sender;
 mod sequence;
+#[cfg(feature = "hooks")]
 mod tagging;
 mod tcp;
 mod traffic;
@@ -39,15 +41,18 @@ mod udp;
 pub use counters::{LinkCounters, StackCounters};
 pub use error::Error;
 pub use generator::{Generator, Rate, SendReport};
+#[cfg(feature = "hooks")]
 pub use hook::{FrameCheck, Hook};
 pub use network::{Network, Pair, Port, Veth};
 pub use refuse::{Call, refuse};
 pub use root::{require_kernel, require_root};
 pub use sender::FrameSender;
 pub use sequence::{FlowTally, SequenceCheck, SequenceReport};
+#[cfg(feature = "hooks")]
 pub use tagging::Tagging;
 pub use tcp::{TcpReport, tcp_transfer};
 pub use traffic::{Checker, Corrupt, Traffic};
 pub use udp::UdpSink;
+#[cfg(feature = "hooks")]
 pub use weir_bpf::lab::{Checked, Verdict};
 pub use weir_sys::netns::NetNs;

@@ -12,6 +12,8 @@ use seccompiler::{
 pub enum Call {
     /// `membarrier(2)`, with `EINVAL`, as on a kernel with `nohz_full` processors.
     Membarrier,
+    /// `BPF_LINK_CREATE`, with `EINVAL`, as on a kernel without tcx; XDP cannot be attached either.
+    LinkCreate,
     /// `BPF_LINK_DETACH`, with `EIO`.
     LinkDetach,
     /// `mprotect(2)` that makes memory executable, with `EACCES`, as for a service without `MemoryDenyWriteExecute=no`.
@@ -24,6 +26,7 @@ pub enum Call {
 ///
 /// If the kernel has no seccomp.
 pub fn refuse(call: Call) {
+    const BPF_LINK_CREATE: u64 = 28;
     const BPF_LINK_DETACH: u64 = 34;
     let first =
         |value| Condition::new(0, Length::Dword, Compare::Eq, value).and_then(|is| Rule::new(vec![is]));
@@ -35,6 +38,7 @@ pub fn refuse(call: Call) {
     let (number, rules, errno) = match call {
         Call::Code => (libc::SYS_mprotect, vec![executable()], libc::EACCES),
         Call::Membarrier => (libc::SYS_membarrier, Vec::new(), libc::EINVAL),
+        Call::LinkCreate => (libc::SYS_bpf, vec![first(BPF_LINK_CREATE).expect("a rule")], libc::EINVAL),
         Call::LinkDetach => (libc::SYS_bpf, vec![first(BPF_LINK_DETACH).expect("a rule")], libc::EIO),
     };
     let refused = SeccompAction::Errno(errno.unsigned_abs());

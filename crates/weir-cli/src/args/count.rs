@@ -10,7 +10,6 @@ use crate::handlers::HandlersArgs;
 use crate::interfaces::Chosen;
 use crate::load::LoadArgs;
 use crate::order::OrderArgs;
-use crate::payload::Expected;
 use crate::stop::UntilArgs;
 use crate::units;
 
@@ -75,14 +74,6 @@ pub(crate) struct CountArgs {
     /// Print more at startup, including the sandbox in force.
     #[arg(short, long, conflicts_with = "quiet", help_heading = "Output")]
     pub(crate) verbose: bool,
-
-    /// For measurements: read every byte of every packet.
-    #[arg(long, hide = true)]
-    pub(crate) touch: bool,
-
-    /// For measurements: verify the test traffic, given as SIZE,FLOWS,FRAMES.
-    #[arg(long, hide = true, value_name = "SIZE,FLOWS,FRAMES", conflicts_with_all = ["touch", "handlers"])]
-    pub(crate) verify: Option<Expected>,
 }
 
 impl CountArgs {

@@ -22,7 +22,6 @@ pub(crate) use self::count::CountArgs;
 pub(crate) use self::live::LiveArgs;
 pub(crate) use self::origin::OriginArgs;
 pub(crate) use self::pool::PoolArgs;
-use crate::bench::BenchArgs;
 use crate::completions::CompletionsArgs;
 use crate::control::CtlArgs;
 use crate::devices::DevicesArgs;
@@ -94,8 +93,6 @@ pub(crate) enum Command {
     Forward(ForwardArgs),
     /// Demonstrate a capture of real traffic in a temporary private network.
     Demo(DemoArgs),
-    /// Benchmark weir against other programs on this machine.
-    Bench(BenchArgs),
     /// Print a shell completion script.
     Completions(CompletionsArgs),
     /// Write the manual pages.

@@ -41,10 +41,6 @@ pub(crate) struct OriginArgs {
     #[arg(long)]
     segment: bool,
 
-    /// Attach the tc source as on a kernel without tcx, by filters of a clsact discipline.
-    #[arg(long, hide = true)]
-    tc_filters: bool,
-
     /// Set whether captured packets also reach the host.
     #[arg(long, value_enum, default_value_t)]
     mode: ModeArg,
@@ -92,7 +88,6 @@ impl OriginArgs {
         let builder = Capture::builder()
             .source(self.source.into())
             .segment(self.segment)
-            .tc_filters(self.tc_filters)
             .mode(self.mode.into())
             .timestamps(self.timestamps.map_or(timestamps, Timestamps::from))
             .promiscuous(!self.no_promiscuous_mode)

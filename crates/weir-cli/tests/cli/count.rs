@@ -52,26 +52,6 @@ fn root_a_table_for_people() {
 }
 
 #[test]
-fn root_payload_is_proved_whole() {
-    if !require_root("root_payload_is_proved_whole") {
-        return;
-    }
-    let network = network();
-    for source in ["xdp", "tc", "af_packet"] {
-        let running = count(&network, &["--source", source, "--json", "--verify", "60,1,5000"]);
-        send(&network, 5000);
-        let verified = running.interrupt().succeeded().account().0["verified"].clone();
-        assert_eq!(verified["received"], 5000, "{verified}");
-        for field in ["lost", "duplicated", "reordered", "corrupt"] {
-            assert_eq!(verified[field], 0, "{verified}");
-        }
-    }
-    let running = count(&network, &["--json", "--touch"]);
-    send(&network, 10);
-    assert!(running.interrupt().succeeded().account().number("payload_sum") > 0);
-}
-
-#[test]
 fn root_a_reader_that_has_seen_enough_is_no_failure() {
     if !require_root("root_a_reader_that_has_seen_enough_is_no_failure") {
         return;

@@ -2,21 +2,21 @@
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
-use std::{env, fs};
+use std::{env, fs, thread};
 
-use weir_lab::{Generator, Network, Traffic, Veth, require_root};
+use weir_lab::{Call, Generator, NetNs, Network, Traffic, Veth, refuse, require_root};
 
 use crate::left::Watch;
 
-/// Each way to be attached.
+/// Each way to be attached; tc with tcx, where the kernel has it, and without.
 const WAYS: [&[&str]; 8] = [
     &["xdp"],
     &["xdp", "-f", "not vlan"],
-    &["tc", "--tc-filters"],
+    &["tc"],
     &["xdp", "--mode", "exclusive"],
     &["af_packet"],
     &["tc"],
-    &["xdp+tc", "--tc-filters"],
+    &["xdp+tc"],
     &["af_xdp", "--mode", "exclusive"],
 ];
 
@@ -25,31 +25,47 @@ const ROUNDS: u64 = 48;
 
 #[test]
 fn root_nothing_is_left_after_kill_9_of_xdp() {
-    killed("root_nothing_is_left_after_kill_9_of_xdp", [0, 1]);
+    killed("root_nothing_is_left_after_kill_9_of_xdp", &[0, 1], "native XDP");
 }
 
 #[test]
 fn root_nothing_is_left_after_kill_9_of_tc() {
-    killed("root_nothing_is_left_after_kill_9_of_tc", [2, 5]);
+    killed("root_nothing_is_left_after_kill_9_of_tc", &[2], "source tc");
+}
+
+#[test]
+fn root_nothing_is_left_after_kill_9_of_tc_filters() {
+    if !require_root("root_nothing_is_left_after_kill_9_of_tc_filters") {
+        return;
+    }
+    // The thread that starts all programs is started with the first: what is refused here is refused to them alone.
+    let first = || {
+        refuse(Call::LinkCreate);
+        let here = NetNs::current().expect("this namespace");
+        here.spawn(&mut Command::new("true")).and_then(|mut child| child.wait())
+    };
+    thread::spawn(first).join().expect("no panic").expect("true runs");
+    killed("root_nothing_is_left_after_kill_9_of_tc_filters", &[5], "clsact");
 }
 
 #[test]
 fn root_nothing_is_left_after_kill_9_of_exclusive_captures() {
-    killed("root_nothing_is_left_after_kill_9_of_exclusive_captures", [3, 7]);
+    killed("root_nothing_is_left_after_kill_9_of_exclusive_captures", &[3, 7], "mode exclusive");
 }
 
 #[test]
 fn root_nothing_is_left_after_kill_9_of_af_packet_and_of_both() {
-    killed("root_nothing_is_left_after_kill_9_of_af_packet_and_of_both", [4, 6]);
+    killed("root_nothing_is_left_after_kill_9_of_af_packet_and_of_both", &[4, 6], "source xdp+tc");
 }
 
-/// Kills captures that are attached in these ways, in turn.
-fn killed(test: &str, ways: [usize; 2]) {
+/// Kills captures that are attached in these ways, in turn. The last says that it is attached by `means`.
+fn killed(test: &str, ways: &[usize], means: &str) {
     if !require_root(test) {
         return;
     }
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("killed.pcapng");
+    let words = directory.path().join("words");
     let network = Network::new(Veth::default()).expect("a private network");
     let traffic = Traffic::new(60).expect("size").between(network.pair());
     let mut generator = Generator::new(network.pair(), &traffic).expect("generator");
@@ -65,8 +81,10 @@ fn killed(test: &str, ways: [usize; 2]) {
         let mut weir = Command::new(env!("CARGO_BIN_EXE_weir"));
         weir.args(["capture", "-B", "8MiB", "-i", "rx0", "--source"]).args(way).arg("-w").arg(&file);
         let _of_the_round_before = fs::remove_file(&file);
-        let mut weir =
-            network.rx().spawn(weir.stdin(Stdio::null()).stderr(Stdio::null())).expect("weir starts");
+        let mut weir = network
+            .rx()
+            .spawn(weir.stdin(Stdio::null()).stderr(fs::File::create(&words).expect("a file")))
+            .expect("weir starts");
         let began = Instant::now();
         let written = || fs::metadata(&file).map_or(0, |data| data.len());
         // The last is killed when there is something to read.
@@ -81,6 +99,8 @@ fn killed(test: &str, ways: [usize; 2]) {
         let changed = watch.changed();
         assert!(changed.is_none(), "round {round} {way:?}: {changed:?}");
     }
+    let said = fs::read_to_string(&words).expect("what it said");
+    assert!(said.contains(means), "{said}");
     let output =
         Command::new("tshark").args(["-n", "-T", "fields", "-e", "frame.len", "-r"]).arg(&file).output();
     let text = String::from_utf8(output.expect("tshark runs").stdout).expect("text");

@@ -1,0 +1,193 @@
+//! Who is measured.
+
+use std::time::Duration;
+
+use weir::DEFAULT_CHUNK_SIZE;
+use weir_lab::Verdict;
+
+use super::peers;
+use super::program::{Counts, OWN, Program, WEIR};
+use super::receive::Received;
+
+/// One way for packets to go.
+#[derive(Clone, Debug)]
+pub(super) struct Contestant {
+    /// In files and on the command line.
+    pub(super) name: &'static str,
+    /// In tables.
+    pub(super) title: &'static str,
+    pub(super) way: Way,
+    /// Whether the network stack still gets the packets.
+    pub(super) stack: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Way {
+    /// Nothing but the network stack.
+    Stack,
+    /// A program in the kernel that looks at nothing.
+    Hook(Verdict),
+    /// A reader.
+    Program(Program),
+}
+
+impl Contestant {
+    fn program(name: &'static str, title: &'static str, stack: bool, program: Program) -> Self {
+        Self { name, title, way: Way::Program(program), stack }
+    }
+
+    /// Why it cannot take part.
+    pub(super) fn missing(&self) -> Option<String> {
+        match &self.way {
+            Way::Program(program) if program.path().is_none() => {
+                let name = program.name;
+                Some(format!("{name} is not installed (apt-get install {})", program.package))
+            }
+            _ => None,
+        }
+    }
+}
+
+/// All of them, in the order of their turns.
+pub(super) fn all() -> Vec<Contestant> {
+    let exclusive = |stamps| receive("xdp", "exclusive", stamps);
+    let program = Contestant::program;
+    vec![
+        Contestant {
+            name: "limit",
+            title: "XDP drop: the limit",
+            way: Way::Hook(Verdict::Drop),
+            stack: false,
+        },
+        program("weir-exclusive", "weir exclusive, no stamps", false, exclusive("none")),
+        program("weir-exclusive-batch", "weir exclusive, batch stamps", false, exclusive("batch")),
+        program("weir-exclusive-kernel", "weir exclusive, kernel stamps", false, exclusive("kernel")),
+        program("weir-file", "weir to tmpfs, kernel stamps", false, write()),
+        program("af-xdp", "AF_XDP, copy mode, bare loop", false, receive_af_xdp()),
+        program("weir-af-xdp", "weir af_xdp, no stamps", false, receive("af_xdp", "exclusive", "none")),
+        Contestant {
+            name: "limit-pass",
+            title: "XDP pass: the limit with a stack",
+            way: Way::Hook(Verdict::Pass),
+            stack: true,
+        },
+        program("weir-pass", "weir pass, no stamps", true, receive("xdp", "pass", "none")),
+        program("weir-pass-kernel", "weir pass, kernel stamps", true, receive_and_pass()),
+        Contestant { name: "stack", title: "stack alone", way: Way::Stack, stack: true },
+        program("weir-tc", "weir tc, kernel stamps", true, receive("tc", "pass", "kernel")),
+        program("weir-af-packet", "weir af_packet", true, receive("af_packet", "pass", "kernel")),
+        program("tcpdump", "tcpdump to /dev/null", true, peers::tcpdump("/dev/null")),
+        program("tcpdump-file", "tcpdump to tmpfs", true, peers::tcpdump("{file}")),
+        program("dumpcap-file", "dumpcap to tmpfs", true, peers::dumpcap()),
+        program("netsniff-ng", "netsniff-ng to /dev/null", true, peers::netsniff_ng()),
+    ]
+}
+
+/// A contestant's name, for the command line.
+pub(super) fn name(text: &str) -> Result<String, String> {
+    let names: Vec<&str> = all().iter().map(|contestant| contestant.name).collect();
+    if names.contains(&text) { Ok(text.to_owned()) } else { Err(format!("available: {}", names.join(", "))) }
+}
+
+/// weir's library in a process that reads all of each packet. For each of two queues 64 MiB; a packet socket has one.
+fn receive(source: &'static str, mode: &'static str, stamps: &'static str) -> Program {
+    let chunks = if source == "af_packet" { "128" } else { "64" };
+    let how = ["--source", source, "--mode", mode, "--timestamps", stamps, "--chunks", chunks];
+    ours(OWN, "ready", &[&["receive"], &how[..]].concat())
+}
+
+/// The same where the stack gets the packets, too.
+pub(super) fn receive_and_pass() -> Program {
+    receive("xdp", "pass", "kernel")
+}
+
+/// The same with room for 50 MiB a queue.
+pub(super) fn receive_into_50_mib() -> Program {
+    ours(OWN, "ready", &["receive", "--source", "xdp", "--mode", "exclusive", "--chunks", "50"])
+}
+
+/// What a user would type to see whether anything comes.
+pub(super) fn capture_without_file() -> Program {
+    ours(WEIR, "source xdp", &["capture", "--source", "xdp", "--json"])
+}
+
+/// What a user types to see all that a working interface sends and receives; nothing is kept.
+pub(super) fn capture_on_host(ready: &'static str, source: &'static str) -> Program {
+    ours(WEIR, ready, &["capture", "--json", "--source", source, "-w", "/dev/null"])
+}
+
+/// What a user types to have the file compressed.
+pub(super) fn compress() -> Program {
+    let how =
+        ["--source", "xdp", "--mode", "exclusive", "--chunks", "64", "--compress", "zstd", "-w", "{file}"];
+    ours(WEIR, "source xdp", &[&["capture", "--json"], &how[..]].concat())
+}
+
+fn write() -> Program {
+    let how = [
+        "--source",
+        "xdp",
+        "--mode",
+        "exclusive",
+        "--timestamps",
+        "kernel",
+        "--chunks",
+        "64",
+        "-w",
+        "{file}",
+    ];
+    ours(WEIR, "source xdp", &[&["capture", "--json"], &how[..]].concat())
+}
+
+/// The loop that has nothing of weir in it but the interface's set-up.
+fn receive_af_xdp() -> Program {
+    Program { spins: true, ..ours(OWN, "ready", &["receive-af-xdp", "--queue", "1"]) }
+}
+
+fn ours(name: &'static str, ready: &'static str, arguments: &[&'static str]) -> Program {
+    Program {
+        name,
+        package: "",
+        arguments: [arguments, &["-i", "{interface}"]].concat(),
+        ready,
+        batch: Duration::from_millis(50),
+        spins: false,
+        parse: |stdout, _| {
+            let received: Received = serde_json::from_str(stdout).ok()?;
+            let chunks: u64 = received.queues.iter().map(|queue| u64::from(queue.pool.total)).sum();
+            let pool = chunks * u64::from(DEFAULT_CHUNK_SIZE);
+            Some(Counts {
+                delivered: received.witness.map_or(received.captured, |witness| witness.packets),
+                dropped: Some(received.lost + received.errors),
+                pool: Some(pool).filter(|&pool| pool > 0),
+                witness: received.witness,
+            })
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_known_and_different() {
+        let mut names: Vec<&str> = all().iter().map(|contestant| contestant.name).collect();
+        assert!(names.iter().all(|text| name(text).as_deref() == Ok(text)));
+        assert!(name("wireshark").expect_err("unknown").contains("netsniff-ng"));
+        names.sort_unstable();
+        names.dedup();
+        assert_eq!(names.len(), all().len());
+    }
+
+    #[test]
+    fn the_account_of_a_capture_and_a_receiver_are_read() {
+        let parse = write().parse;
+        let account = r#"{"type":"account","captured":7,"lost":2,"errors":1,"queues":[{"queue":0,"pool":{"total":3}}]}"#;
+        assert_eq!(
+            parse(account, ""),
+            Some(Counts { dropped: Some(3), pool: Some(3 << 20), ..Counts::of(7) })
+        );
+        assert_eq!(parse("", "weir: no such interface"), None);
+    }
+}

@@ -1,0 +1,141 @@
+//! What compiling takes, in time and memory: each in a process of its own, whose memory is then known.
+
+use std::env;
+use std::fmt::Write as _;
+use std::fs;
+use std::io::{self, Write as _};
+use std::process::Command;
+use std::time::Instant;
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use weir_filter::Dialect;
+use weir_filter::emit::ebpf::{self, Context, Ending};
+use weir_judge::{Libpcap, Setup};
+
+use super::{FilterArgs, compile};
+use crate::bars::{Bar, Wanted};
+use crate::failed;
+use crate::failure::Failure;
+use crate::spread::Spread;
+use crate::style;
+
+/// The process that compiles once.
+#[derive(Debug, Args)]
+pub(crate) struct OnceArgs {
+    hosts: u32,
+    /// As a set, not as many terms.
+    #[arg(long)]
+    set: bool,
+    #[arg(long)]
+    libpcap: bool,
+}
+
+/// What one process has measured of itself.
+#[derive(Debug, Serialize, Deserialize)]
+struct Once {
+    milliseconds: f64,
+    mebibytes: f64,
+}
+
+/// One compilation.
+#[derive(Debug, Serialize)]
+pub(super) struct Sample {
+    contestant: &'static str,
+    hosts: u32,
+    round: u32,
+    milliseconds: f64,
+    mebibytes: f64,
+}
+
+/// Compiles an expression of many hosts, to eBPF as the kernel gets it, and prints what it took.
+pub(crate) fn run_once(args: &OnceArgs) -> Result<(), Failure> {
+    let text = hosts(args.hosts, args.set);
+    let before = peak()?;
+    let begin = Instant::now();
+    if args.libpcap {
+        let libpcap = Libpcap::open().map_err(Failure::new)?;
+        libpcap.compile(&text, &Setup { optimise: true, ..Setup::new(1) }).map_err(Failure::new)?;
+    } else {
+        let filter = compile(&text, Dialect::Weir, 1).map_err(Failure::new)?;
+        let ending = Ending::Return { accept: 1, refuse: 0 };
+        let context = Context::Xdp { fragments: true, interface: None };
+        ebpf::emit(&filter.graph, &filter.ast.sets, context, ending).map_err(Failure::new)?;
+    }
+    let milliseconds = begin.elapsed().as_secs_f64() * 1e3;
+    let once = Once { milliseconds, mebibytes: (peak()? - before) / 1024.0 };
+    let text = serde_json::to_string(&once).map_err(failed("make JSON"))?;
+    writeln!(io::stdout().lock(), "{text}").map_err(failed("write to standard output"))
+}
+
+/// Hosts that no prefix joins.
+fn hosts(count: u32, set: bool) -> String {
+    let mut text = String::from(if set { "host in {" } else { "" });
+    for number in 0..count {
+        let joint = match (number, set) {
+            (0, _) => "",
+            (_, true) => ", ",
+            (_, false) => " or ",
+        };
+        // Every second address of 10.0.0.0/8.
+        let [_, b, c, d] = (number * 2).to_be_bytes();
+        let word = if set { "" } else { "host " };
+        let _infallible = write!(text, "{joint}{word}10.{b}.{c}.{d}");
+    }
+    text + if set { "}" } else { "" }
+}
+
+/// The most memory that this process has had, in KiB (proc(5), `VmHWM`).
+fn peak() -> Result<f64, Failure> {
+    let status = fs::read_to_string("/proc/self/status").map_err(failed("read /proc/self/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let number = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse().ok());
+    number.ok_or_else(|| Failure::new("cannot read /proc/self/status: it does not report peak memory"))
+}
+
+/// Who compiles how many hosts. libpcap would need minutes and gigabytes for more.
+const TURNS: [(&str, u32, &[&str]); 3] =
+    [("weir", 1000, &[]), ("libpcap", 1000, &["--libpcap"]), ("weir", 100_000, &["--set"])];
+
+pub(super) fn measure(args: &FilterArgs) -> Result<Vec<Sample>, Failure> {
+    let program = env::current_exe().map_err(failed("find this program"))?;
+    let mut samples = Vec::new();
+    for round in 1..=args.rounds {
+        for (contestant, hosts, options) in TURNS {
+            // It takes more than a minute.
+            if contestant == "libpcap" && (args.quick || round > 1) {
+                continue;
+            }
+            let mut command = Command::new(&program);
+            command.args(["compile-once", &hosts.to_string()]).args(options);
+            let output = command.output().map_err(failed("start this program"))?;
+            if !output.status.success() {
+                let said = String::from_utf8_lossy(&output.stderr).into_owned();
+                return Err(Failure::new(format_args!(
+                    "{contestant} cannot compile {hosts} hosts: {}",
+                    said.trim()
+                )));
+            }
+            let once: Once = serde_json::from_slice(&output.stdout).map_err(failed("read the result"))?;
+            let Once { milliseconds, mebibytes } = once;
+            style::say(format_args!(
+                "[{round}] {contestant}: {hosts} hosts in {milliseconds:.2} ms and {mebibytes:.1} MiB"
+            ));
+            samples.push(Sample { contestant, hosts, round, milliseconds, mebibytes });
+        }
+    }
+    Ok(samples)
+}
+
+pub(super) fn bars(samples: &[Sample]) -> Vec<Bar> {
+    let of = |hosts: u32, what: fn(&Sample) -> f64| {
+        let ours = move |sample: &&Sample| sample.contestant == "weir" && sample.hosts == hosts;
+        Spread::of(samples.iter().filter(ours).map(what))
+    };
+    let time = |sample: &Sample| sample.milliseconds;
+    vec![
+        Bar::new("1000 hosts compiled", None, Wanted::AtMost(5.0), "ms", of(1000, time)),
+        Bar::worst("1000 hosts compiled, memory", None, 10.0, "MiB", of(1000, |sample| sample.mebibytes)),
+        Bar::new("set of 100,000 hosts compiled", None, Wanted::AtMost(200.0), "ms", of(100_000, time)),
+    ]
+}

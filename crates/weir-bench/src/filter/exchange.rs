@@ -1,0 +1,326 @@
+//! How long it takes to exchange the filter of a capture, by this process at full rate and by `weir ctl`; and that no packet
+//! is lost or doubled by it.
+//!
+//! When a filter is in force packets tell: two are exchanged for one another of which each wants what the other does not, and the
+//! first packet that only the new one wants has a time stamp. The call that puts it in place may return later.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use serde::Serialize;
+use weir::filter::{Exchange, Place};
+use weir::{Account, Capture, Error, Filter, Packet, SourceChoice};
+use weir_lab::{Generator, Network, SendReport, SequenceCheck, Traffic, Veth};
+
+use super::FilterArgs;
+use super::ctl::{self, Ctl};
+use crate::bars::{Bar, Wanted};
+use crate::failure::Failure;
+use crate::process::thread_time;
+use crate::spread::Spread;
+use crate::style;
+
+/// Both want all of the traffic: what is missing was lost in an exchange.
+const SAME: [&str; 2] = ["udp", "ip and not tcp port 443"];
+/// Each wants the frames with a number that the other does not want: even ones, and odd ones.
+const TURNS: [&str; 2] = ["udp[15] & 1 = 0", "udp[15] & 1 = 1"];
+/// Where the last byte of a frame's number is: behind the headers of Ethernet, IPv4 and UDP.
+const NUMBER: usize = 14 + 20 + 15;
+/// Between two exchanges.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// All exchanges.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Exchanges {
+    runs: Vec<Run>,
+    ctl: Vec<Ctl>,
+}
+
+/// Captures at full rate by one source.
+#[derive(Debug, Serialize)]
+struct Run {
+    source: &'static str,
+    frames: u64,
+    /// Frames a second.
+    rate: f64,
+    exchanges: Vec<Sample>,
+    /// Frames that found no room in the pool, and are told to be lost.
+    lost_by_pool: u64,
+    /// Frames that are missing without being told, or are told lost and came.
+    lost: u64,
+    doubled: u64,
+    /// Frames that came behind the first that met a newer filter, and met the one before.
+    late: u64,
+}
+
+/// One exchange by this process. Times in microseconds.
+#[derive(Debug, Serialize)]
+struct Sample {
+    /// Since the Unix epoch, in nanoseconds: when the program was made, and was put in place.
+    begun: u64,
+    /// To compile the filter.
+    compiled: f64,
+    /// To compile it once more and to load it.
+    made: f64,
+    /// To put it in place, by the call's return.
+    put: f64,
+    /// The same until a packet has met it, where packets can tell.
+    met: Option<f64>,
+    /// From the call's return until no packet is in the program before.
+    settled: f64,
+    /// Processor time to make it and to put it in place.
+    busy: f64,
+}
+
+/// Nothing without the privilege to make a network.
+pub(super) fn measure(args: &FilterArgs) -> Result<Exchanges, Failure> {
+    let frames = if args.quick { 100_000 } else { 400_000 };
+    let mut exchanges = Exchanges::default();
+    for (name, source) in [("tc", SourceChoice::Tc), ("xdp", SourceChoice::Xdp)] {
+        let network = match Network::new(Veth::default()) {
+            Ok(network) => network,
+            Err(error) => {
+                style::say(format_args!("exchange: {}", style::stderr().yellow(error)));
+                return Ok(exchanges);
+            }
+        };
+        let traffic = Traffic::new(60).map_err(Failure::new)?.between(network.pair());
+        let mut generator = Generator::new(network.pair(), &traffic).map_err(Failure::new)?.cpu(1);
+        let run = network.rx().run(|| by_one(source, name, &mut generator, &traffic, frames))?;
+        style::say(format_args!("{}", run.text()));
+        exchanges.runs.push(run);
+        exchanges.ctl.extend(ctl::measure(&network, name, if args.quick { 2 } else { 20 })?);
+    }
+    Ok(exchanges)
+}
+
+/// Both captures with one source.
+fn by_one(
+    source: SourceChoice,
+    name: &'static str,
+    generator: &mut Generator,
+    traffic: &Traffic,
+    frames: u64,
+) -> Result<Run, Failure> {
+    let mut check = SequenceCheck::new(traffic, 0..frames);
+    let (same, sent, account) =
+        under_load(source, SAME, generator, frames, |packet| check.frame(packet.data))?;
+    let (report, total) = (check.finish().total, account.total());
+    let mut turns = Turns::default();
+    let (mut exchanges, ..) = under_load(source, TURNS, generator, frames, |packet| turns.packet(packet))?;
+    let late = turns.tell(&mut exchanges);
+    exchanges.extend(same);
+    Ok(Run {
+        source: name,
+        frames,
+        rate: sent.accepted as f64 / sent.elapsed.as_secs_f64(),
+        exchanges,
+        lost_by_pool: total.lost,
+        lost: report.lost.abs_diff(total.lost + sent.refused),
+        doubled: report.duplicated,
+        late,
+    })
+}
+
+/// Exchanges the filters of a capture for one another for as long as `frames` frames are sent.
+fn under_load(
+    source: SourceChoice,
+    texts: [&str; 2],
+    generator: &mut Generator,
+    frames: u64,
+    mut each: impl FnMut(&Packet<'_>),
+) -> Result<(Vec<Sample>, SendReport, Account), Failure> {
+    let filters = texts.map(Filter::new);
+    let builder = Capture::builder().interface("rx0").source(source).filter(filters[0].clone());
+    let mut capture = builder.open()?;
+    let (exchange, done) = (capture.exchange(), AtomicBool::new(false));
+    let (exchanges, sent) = thread::scope(|scope| {
+        let changing = scope.spawn(|| change(&exchange, &filters, &done));
+        let sending = scope.spawn(move || generator.send(frames));
+        let taken = take(&mut capture, || sending.is_finished(), &mut each);
+        done.store(true, Ordering::Relaxed);
+        let sent = sending.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        let exchanges = changing.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+        taken?;
+        Ok::<_, Failure>((exchanges?, sent.map_err(Failure::new)?))
+    })?;
+    capture.stop()?;
+    take(&mut capture, || true, &mut each)?;
+    Ok((exchanges, sent, capture.account()?))
+}
+
+/// Takes packets until `ended`, and then what is left.
+fn take(
+    capture: &mut Capture,
+    ended: impl Fn() -> bool,
+    each: &mut impl FnMut(&Packet<'_>),
+) -> Result<(), Failure> {
+    loop {
+        match capture.next(Duration::from_millis(20))? {
+            Some(chunk) => chunk.packets().for_each(|packet| each(&packet)),
+            None if ended() => return Ok(()),
+            None => {}
+        }
+    }
+}
+
+fn change(exchange: &Exchange, filters: &[Filter; 2], done: &AtomicBool) -> Result<Vec<Sample>, Error> {
+    let mut samples = Vec::new();
+    while !done.load(Ordering::Relaxed) {
+        let filter = &filters[(samples.len() + 1) % 2];
+        let places = exchange.places()?;
+        let start = Instant::now();
+        for place in &places {
+            filter.compile(place.seat.receiver)?;
+        }
+        let compiled = start.elapsed();
+        let (start, busy) = (Instant::now(), thread_time());
+        let make = |place: &Place| place.make(Some(filter));
+        let programs = places.iter().map(make).collect::<Result<Vec<_>, Error>>()?;
+        let made = start.elapsed();
+        let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let start = Instant::now();
+        exchange.put(&programs)?;
+        let (put, busy) = (start.elapsed(), thread_time().saturating_sub(busy));
+        let start = Instant::now();
+        exchange.settle()?;
+        samples.push(Sample {
+            begun: u64::try_from(begun.as_nanos()).unwrap_or(u64::MAX),
+            compiled: microseconds(compiled),
+            made: microseconds(made),
+            put: microseconds(put),
+            met: None,
+            settled: microseconds(start.elapsed()),
+            busy: microseconds(busy),
+        });
+        thread::sleep(PAUSE);
+    }
+    Ok(samples)
+}
+
+fn microseconds(time: Duration) -> f64 {
+    time.as_secs_f64() * 1e6
+}
+
+/// Packets of one queue that follow one another and met the same filter.
+#[derive(Debug)]
+struct Turn {
+    odd: bool,
+    /// Time stamp of the first.
+    first: u64,
+    packets: u64,
+}
+
+/// What packets tell of [`TURNS`].
+#[derive(Debug, Default)]
+struct Turns(Vec<Turn>);
+
+impl Turns {
+    fn packet(&mut self, packet: &Packet<'_>) {
+        let Some(number) = packet.data.get(NUMBER) else { return };
+        let odd = number & 1 == 1;
+        match self.0.last_mut().filter(|turn| turn.odd == odd) {
+            Some(turn) => turn.packets += 1,
+            None => self.0.push(Turn { odd, first: packet.timestamp, packets: 1 }),
+        }
+    }
+
+    /// Tells the exchanges when they were met, of which the first is one to odd numbers. How many packets met a filter that was
+    /// not in force any more.
+    fn tell(&self, exchanges: &mut [Sample]) -> u64 {
+        let mut late = 0;
+        let mut turns = self.0.iter().peekable();
+        for index in 0..exchanges.len() {
+            let end = exchanges.get(index + 1).map_or(u64::MAX, |next| next.begun);
+            let (sample, odd) = (&mut exchanges[index], index % 2 == 0);
+            while let Some(turn) = turns.next_if(|turn| turn.first < end) {
+                if turn.odd != odd {
+                    late += if sample.met.is_some() { turn.packets } else { 0 };
+                } else if turn.first >= sample.begun && sample.met.is_none() {
+                    sample.met = Some((turn.first - sample.begun) as f64 / 1e3);
+                }
+            }
+        }
+        late
+    }
+}
+
+impl Run {
+    fn spread(&self, time: impl Fn(&Sample) -> Option<f64>) -> String {
+        let spread = Spread::of(self.exchanges.iter().filter_map(time));
+        spread.map_or_else(|| "unknown".to_owned(), |spread| format!("{spread:.0}"))
+    }
+
+    fn text(&self) -> String {
+        let Self { source, frames, lost, doubled, late, lost_by_pool, .. } = self;
+        format!(
+            "exchange, {source}: {} times while 2 x {frames} packets arrived at {:.2} Mpps: {lost} lost, \
+             {doubled} duplicated, {late} late; {lost_by_pool} lost to a full pool\n\
+             exchange, {source}, us: compiled {}, compiled and loaded {}, met by a packet {}, in place {}, settled {}",
+            self.exchanges.len(),
+            self.rate / 1e6,
+            self.spread(|sample| Some(sample.compiled)),
+            self.spread(|sample| Some(sample.made)),
+            self.spread(|sample| sample.met),
+            self.spread(|sample| Some(sample.put)),
+            self.spread(|sample| Some(sample.settled)),
+        )
+    }
+
+    /// Packets that met no filter, both, or the wrong one.
+    fn wrong(&self) -> u64 {
+        self.lost + self.doubled + self.late
+    }
+}
+
+impl Exchanges {
+    pub(super) fn bars(&self) -> [Bar; 4] {
+        let samples = || self.runs.iter().flat_map(|run| &run.exchanges);
+        let time = |name, times| Bar::new(name, None, Wanted::AtMost(1000.0), "us", times);
+        let wrong = self.runs.iter().map(|run| run.wrong() as f64);
+        let whole = samples().map(|sample| sample.made + sample.put);
+        [
+            time("exchange: in force, by the packets", Spread::of(samples().filter_map(|sample| sample.met))),
+            Bar {
+                undisturbed: Spread::of(samples().map(|sample| sample.busy)),
+                ..time("exchange: compiled, loaded and put in place", Spread::of(whole))
+            },
+            time("exchange: all of `weir ctl filter`", Spread::of(self.ctl.iter().map(|ctl| ctl.process))),
+            Bar::worst(
+                "exchange at full rate: lost, doubled or late",
+                None,
+                0.0,
+                "packets",
+                Spread::of(wrong),
+            ),
+        ]
+    }
+
+    /// Captures in which an exchange lost or doubled a packet, or one met a filter that was not in force any more.
+    pub(super) fn wrong(&self) -> usize {
+        self.runs.iter().filter(|run| run.wrong() > 0).count()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn packets_tell_when_they_met_a_filter() {
+        let sample =
+            |begun| Sample { begun, compiled: 0.0, made: 0.0, put: 0.0, met: None, settled: 0.0, busy: 0.0 };
+        let turn = |odd, first| Turn { odd, first, packets: 10 };
+        let met = |turns: &[(bool, u64)]| {
+            let turns = Turns(turns.iter().map(|&(odd, first)| turn(odd, first)).collect());
+            let mut samples = [sample(1000), sample(9000)];
+            let late = turns.tell(&mut samples);
+            (late, samples.map(|sample| sample.met))
+        };
+        assert_eq!(met(&[(false, 10), (true, 3000), (false, 9500)]), (0, [Some(2.0), Some(0.5)]));
+        assert_eq!(met(&[(false, 10), (true, 3000)]), (0, [Some(2.0), None]));
+        let flickers = [(false, 10), (true, 3000), (false, 3001), (true, 3002), (false, 9500)];
+        assert_eq!(met(&flickers), (10, [Some(2.0), Some(0.5)]));
+    }
+}

@@ -1,0 +1,266 @@
+//! `weir-bench`: how fast packets are captured on this machine, side by side with the limit and with other programs.
+//!
+//! ```text
+//!  processor 1                                            | processor 0
+//!  generator -> veth -> NAPI -> program or packet socket -|-> reader, a process of its own
+//! ```
+//!
+//! All contestants get the same frames on the same interface and do the same work: every byte of every packet is touched
+//! by the reader. They take turns, so that a disturbance of the machine meets all of them.
+#![forbid(unsafe_code)]
+
+mod bars;
+mod compress;
+mod contestants;
+mod failure;
+mod files;
+mod filter;
+mod forward;
+mod host;
+mod machine;
+mod peers;
+mod picture;
+mod process;
+mod program;
+mod queues;
+mod receive;
+mod report;
+mod sample;
+mod savefile;
+mod spread;
+mod steer;
+mod style;
+mod table;
+mod trials;
+mod units;
+mod witness;
+
+use std::fmt::Display;
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::thread;
+use std::time::Duration;
+
+use clap::{Args, Parser, Subcommand};
+
+use contestants::Contestant;
+use failure::Failure;
+use machine::Machine;
+use report::{Fault, Report};
+use sample::{Lab, Limits};
+
+const EXAMPLES: &str = "\
+Examples:
+  weir-bench capture --json bench.json --plot bench.svg
+        Run everything, three rounds of one second each (about five minutes).
+  weir-bench capture --quick
+        Check that the benchmark works; the rates mean little.
+  weir-bench capture --only weir-exclusive,tcpdump,limit --sizes 60 --rounds 9
+        Compare selected contestants.
+
+Requires root and two otherwise idle processors. Runs in a private network that is removed at the end.";
+
+/// Measure weir beside its limits and other programs on this machine.
+#[derive(Debug, Parser)]
+#[command(name = "weir-bench", version, max_term_width = 110)]
+#[command(propagate_version = true, subcommand_required = true, arg_required_else_help = true)]
+struct Cli {
+    /// Measure this weir instead of the one beside weir-bench.
+    #[arg(long, value_name = "PATH", global = true)]
+    weir: Option<PathBuf>,
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Compare capture rates with the XDP limit, AF_XDP, tcpdump, dumpcap and netsniff-ng.
+    Capture(CaptureArgs),
+    /// Measure compression on the fly at the highest rate tcpdump sustains without it.
+    Compress(compress::CompressArgs),
+    /// Compare filters with libpcap's: size, speed, compile time, cost in XDP.
+    Filter(filter::FilterArgs),
+    /// Compare forwarding with a bare XDP redirect, a bare AF_XDP loop, the Linux bridge and tc
+    /// mirred.
+    Forward(forward::ForwardArgs),
+    /// Compare what weir and tcpdump cost a busy host.
+    Host(host::HostArgs),
+    /// Compare cooperating handlers with theory: losses, throughput, hand-over, bursts.
+    Queues(queues::QueuesArgs),
+    /// Compare reading and rewriting capture files with tcpdump, tshark and editcap.
+    Read(files::ReadArgs),
+    /// Measure what steering costs in the XDP program.
+    Steer(steer::SteerArgs),
+    /// One compilation, which measures itself.
+    #[command(hide = true)]
+    CompileOnce(filter::OnceArgs),
+    /// The reader of weir's own captures.
+    #[command(hide = true)]
+    Receive(receive::ReceiveArgs),
+    /// The reader of an AF_XDP socket.
+    #[command(hide = true)]
+    ReceiveAfXdp(receive::AfXdpArgs),
+}
+
+impl What {
+    /// Whether the program is measured, and not the library alone.
+    fn runs_weir(&self) -> bool {
+        use What::{Capture, Compress, Filter, Host, Read};
+        matches!(self, Capture(_) | Compress(_) | Filter(_) | Host(_) | Read(_))
+    }
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+struct CaptureArgs {
+    /// Number of rounds; default: 3.
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1000))]
+    rounds: Option<u32>,
+
+    /// Sending time per contestant and round; default: 1s.
+    #[arg(long, value_name = "TIME", value_parser = units::duration)]
+    duration: Option<Duration>,
+
+    /// Frame sizes in bytes, without the checksum: 60 to 1514; default: 60,256,1514.
+    #[arg(long, value_name = "SIZE,...", value_delimiter = ',', value_parser = clap::value_parser!(u16).range(60..=1514))]
+    sizes: Option<Vec<u16>>,
+
+    /// Run only these contestants, and no other trials.
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = contestants::name)]
+    only: Vec<String>,
+
+    /// Run one short round with the smallest frames.
+    #[arg(long)]
+    quick: bool,
+
+    /// Directory for files; should be a tmpfs with 2 GiB to spare.
+    #[arg(long, value_name = "DIR", default_value = "/dev/shm")]
+    dir: PathBuf,
+
+    /// Write all measurements to FILE.
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Plot the rates to FILE (SVG).
+    #[arg(long, value_name = "FILE")]
+    plot: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    // Wrong usage ends here, with clap's message and exit status 2.
+    match run(&Cli::parse()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: &Cli) -> Result<(), Failure> {
+    if cli.what.runs_weir() {
+        program::measure(cli.weir.as_deref())?;
+    }
+    match &cli.what {
+        What::Capture(args) => capture(args),
+        What::Compress(args) => compress::run(args),
+        What::CompileOnce(args) => filter::run_once(args),
+        What::Filter(args) => filter::run(args),
+        What::Forward(args) => forward::run(args),
+        What::Host(args) => host::run(args),
+        What::Queues(args) => queues::run(args),
+        What::Read(args) => files::run(args),
+        What::Steer(args) => steer::run(args),
+        What::Receive(args) => receive::run(args),
+        What::ReceiveAfXdp(args) => receive::run_af_xdp(args),
+    }
+}
+
+/// `cannot {what}: {error}`, for `map_err`.
+fn failed<E: Display>(what: impl Display) -> impl FnOnce(E) -> Failure {
+    move |error| Failure::new(format_args!("cannot {what}: {error}"))
+}
+
+fn capture(args: &CaptureArgs) -> Result<(), Failure> {
+    if thread::available_parallelism().is_ok_and(|processors| processors.get() < 2) {
+        return Err(Failure::new(
+            "measuring requires two processors: one for the kernel's part, one for the reader",
+        ));
+    }
+    // Better now than after all measurements.
+    let (json, plot) = (create(args.json.as_deref())?, create(args.plot.as_deref())?);
+    let turn = Duration::from_millis(if args.quick { 50 } else { 1000 });
+    let limits = Limits::new(args.duration.unwrap_or(turn), &args.dir)?;
+    let machine = Machine::describe(&args.dir);
+    style::say(format_args!("{machine}"));
+    let lab = Lab::new()?;
+
+    let all = contestants::all();
+    let wanted =
+        |contestant: &&Contestant| args.only.is_empty() || args.only.iter().any(|n| n == contestant.name);
+    let contestants: Vec<&Contestant> = all.iter().filter(wanted).collect();
+    let rounds = args.rounds.unwrap_or(if args.quick { 1 } else { 3 });
+    let mut report = Report::new(machine, rounds, limits.duration, &contestants);
+    for about in &report.contestants {
+        if let Some(why) = &about.missing {
+            style::say(format_args!("{}: {}", about.title, style::stderr().yellow(why)));
+        }
+    }
+    let sizes = args.sizes.as_deref().unwrap_or(if args.quick { &[60] } else { &[60, 256, 1514] });
+    take_turns(&lab, &contestants, sizes, &limits, &mut report);
+    if args.only.is_empty() {
+        trials::run(&lab, args.quick, &mut report);
+    }
+    report.judge();
+    report.print().map_err(failed("write to standard output"))?;
+    if let Some((path, file)) = json {
+        let text = serde_json::to_string_pretty(&report).map_err(failed("make JSON"))?;
+        save(path, file, &text)?;
+    }
+    if let Some((path, file)) = plot {
+        save(path, file, &picture::draw(&report).map_err(failed("draw"))?)?;
+    }
+    report.verdict()
+}
+
+/// Whether the measurements can be believed: not if so many were found to be wrong.
+fn believable(wrong: usize) -> Result<(), Failure> {
+    if wrong == 0 {
+        return Ok(());
+    }
+    Err(Failure::new(format_args!("wrong measurements: {wrong}; see above")))
+}
+
+fn create(path: Option<&Path>) -> Result<Option<(&Path, File)>, Failure> {
+    let create = |path| File::create(path).map(|file| (path, file)).map_err(cannot_write(path));
+    path.map(create).transpose()
+}
+
+fn save(path: &Path, mut file: File, text: &str) -> Result<(), Failure> {
+    writeln!(file, "{}", text.trim_end()).map_err(cannot_write(path))
+}
+
+fn cannot_write(path: &Path) -> impl FnOnce(io::Error) -> Failure {
+    failed(format!("write {}", path.display()))
+}
+
+/// All rounds with all sizes, in which the contestants follow each other. One that fails does not end the others.
+fn take_turns(lab: &Lab, contestants: &[&Contestant], sizes: &[u16], limits: &Limits, report: &mut Report) {
+    let present: Vec<_> = contestants.iter().filter(|contestant| contestant.missing().is_none()).collect();
+    let total = sizes.len() * present.len() * usize::try_from(report.rounds).unwrap_or(usize::MAX);
+    let rounds = 1..=report.rounds;
+    let turns = sizes.iter().flat_map(|size| rounds.clone().map(move |round| (*size, round)));
+    let turns = turns.flat_map(|turn| present.iter().map(move |contestant| (turn, contestant)));
+    for (number, ((size, round), contestant)) in (1..).zip(turns) {
+        let head = format!("[{number:>3}/{total}] {size:>4} B  {:<34}", contestant.title);
+        match lab.sample(contestant, usize::from(size), round, limits) {
+            Ok(sample) => {
+                style::say(format_args!("{head} {sample}"));
+                report.samples.push(sample);
+            }
+            Err(failure) => {
+                style::say(format_args!("{head} {}", style::stderr().red(failure.message())));
+                report.faults.push(Fault::new(contestant.name, &failure));
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! The programs of others: how they are run, and what they say at the end.
+//!
+//! Each gets 128 MiB for packets, as much as weir's pool of two queues, all of it for the one queue that has traffic; no
+//! filter, no name resolution, and whole packets, as is their default.
+
+use std::time::Duration;
+
+use super::program::{Counts, Program};
+
+/// libpcap, with the time-out of a second that tcpdump asks for. It keeps its privileges, which it would have to give up
+/// before it opens the file.
+pub(super) fn tcpdump(output: &'static str) -> Program {
+    Program {
+        name: "tcpdump",
+        package: "tcpdump",
+        arguments: vec!["-i", "{interface}", "-n", "-Z", "root", "-B", "131072", "-w", output],
+        ready: "listening on",
+        batch: Duration::from_millis(1200),
+        spins: false,
+        parse: |_, stderr| {
+            let count = |words: &str| leading(stderr, words);
+            let dropped = Some(count("packet dropped by kernel")?);
+            Some(Counts { dropped, ..Counts::of(count("packet captured")?) })
+        },
+    }
+}
+
+/// libpcap, with a time-out of 250 ms; writes pcapng.
+pub(super) fn dumpcap() -> Program {
+    Program {
+        name: "dumpcap",
+        package: "wireshark-common",
+        arguments: vec!["-i", "{interface}", "-q", "-B", "128", "-w", "{file}"],
+        ready: "File: ",
+        batch: Duration::from_millis(500),
+        spins: false,
+        parse: |_, stderr| {
+            let dropped = stderr.lines().find_map(|line| line.split_once("': "));
+            let dropped = dropped.and_then(|(_, numbers)| numbers.split_once('/'));
+            let dropped = Some(first_number(dropped?.1)?);
+            Some(Counts { dropped, ..Counts::of(following(stderr, "Packets captured: ")?) })
+        },
+    }
+}
+
+/// TPACKET_V3 without libpcap. Settings of the machine are left as they are.
+pub(super) fn netsniff_ng() -> Program {
+    Program {
+        name: "netsniff-ng",
+        package: "netsniff-ng",
+        arguments: vec![
+            "--in",
+            "{interface}",
+            "--out",
+            "/dev/null",
+            "--silent",
+            "--ring-size",
+            "128MiB",
+            "--no-sock-mem",
+            "--notouch-irq",
+        ],
+        ready: "Running!",
+        batch: Duration::from_millis(300),
+        spins: false,
+        parse: |stdout, _| {
+            let dropped = Some(leading(stdout, "packet failed filter (out of space)")?);
+            Some(Counts { dropped, ..Counts::of(leading(stdout, "packet incoming")?) })
+        },
+    }
+}
+
+/// The number before these words, at the beginning of a line; `packet` stands for the plural, too.
+fn leading(text: &str, words: &str) -> Option<u64> {
+    text.split(['\n', '\r']).find_map(|line| {
+        let (number, rest) = line.trim_start().split_once(' ')?;
+        rest.trim_start().replacen("packets", "packet", 1).starts_with(words).then(|| number.parse().ok())?
+    })
+}
+
+/// The number behind these words.
+fn following(text: &str, words: &str) -> Option<u64> {
+    first_number(text.split_once(words)?.1)
+}
+
+fn first_number(text: &str) -> Option<u64> {
+    let end = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    text[..end].parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counts(delivered: u64, dropped: u64) -> Option<Counts> {
+        Some(Counts { dropped: Some(dropped), ..Counts::of(delivered) })
+    }
+
+    #[test]
+    fn last_words_of_tcpdump_4_99() {
+        let parse = |text: &str| (tcpdump("/dev/null").parse)("", text);
+        let begun = "tcpdump: listening on b0, link-type EN10MB (Ethernet), snapshot length 262144 bytes\n";
+        let many = "12345 packets captured\n12399 packets received by filter\n54 packets dropped by kernel\n";
+        assert_eq!(parse(&format!("{begun}{many}")), counts(12345, 54));
+        let one = "1 packet captured\n1 packet received by filter\n0 packets dropped by kernel\n";
+        assert_eq!(parse(&format!("{begun}{one}")), counts(1, 0));
+        assert_eq!(parse(begun), None);
+    }
+
+    #[test]
+    fn last_words_of_dumpcap_4() {
+        let parse = |text: &str| (dumpcap().parse)("", text);
+        let begun = "Capturing on 'b0'\nFile: /dev/shm/x\n";
+        let end = "\rPackets captured: 13\nPackets received/dropped on interface 'b0': 13/7 (pcap:7/dumpcap:0/flushed:0/ps_ifdrop:0) (65.0%)\n";
+        assert_eq!(parse(&format!("{begun}{end}")), counts(13, 7));
+        assert_eq!(parse(begun), None);
+    }
+
+    #[test]
+    fn last_words_of_netsniff_ng_0_6() {
+        let parse = |text: &str| (netsniff_ng().parse)(text, "");
+        let begun = "Running! Hang up with ^C!\n\n";
+        let end = "\r           6  packets incoming (4 unread on exit)\n\r           8  packets passed filter\n\r           2  packets failed filter (out of space)\n\r     20.0000% packet droprate\n\r           2  sec, 180916 usec in total\n";
+        assert_eq!(parse(&format!("{begun}{end}")), counts(6, 2));
+        assert_eq!(parse(begun), None);
+    }
+}

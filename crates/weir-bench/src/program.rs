@@ -1,0 +1,284 @@
+//! A reader: a program that captures in the receiving namespace, on a processor of its own.
+
+use std::env;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use weir_lab::Port;
+
+use super::process::cpu_time;
+use super::witness::Witness;
+use super::{failed, process::Memory};
+use crate::failure::Failure;
+
+/// Where readers run.
+pub(super) const READER_CPU: u32 = 0;
+/// How long a reader may take to begin, to take what it has got, and to end.
+const PATIENCE: Duration = Duration::from_secs(15);
+/// Between two looks at a reader's processor time.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// How a program is run and what it says.
+#[derive(Clone, Debug)]
+pub(super) struct Program {
+    pub(super) name: &'static str,
+    /// Debian's name of the package that has it.
+    pub(super) package: &'static str,
+    /// `{interface}` and `{file}` stand for what they say.
+    pub(super) arguments: Vec<&'static str>,
+    /// What it prints once it captures.
+    pub(super) ready: &'static str,
+    /// How long packets may lie in a batch that is not full before it looks at them.
+    pub(super) batch: Duration,
+    /// Whether it never sleeps, so that its processor time does not tell when it is done.
+    pub(super) spins: bool,
+    /// Reads its last words, on standard output and standard error.
+    pub(super) parse: fn(&str, &str) -> Option<Counts>,
+}
+
+/// What a reader says it did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Counts {
+    /// Packets that it has taken.
+    pub(super) delivered: u64,
+    /// Packets that it knows to be lost.
+    pub(super) dropped: Option<u64>,
+    /// Bytes of its pool.
+    pub(super) pool: Option<u64>,
+    /// What was in the packets.
+    pub(super) witness: Option<Witness>,
+}
+
+impl Counts {
+    /// Where nothing else is known.
+    pub(super) fn of(delivered: u64) -> Self {
+        Self { delivered, dropped: None, pool: None, witness: None }
+    }
+}
+
+impl Program {
+    /// Where it is.
+    pub(super) fn path(&self) -> Option<PathBuf> {
+        find(self.name)
+    }
+
+    /// Whether it writes a file.
+    pub(super) fn writes(&self) -> bool {
+        self.arguments.contains(&"{file}")
+    }
+
+    /// As a line that a person could type.
+    pub(super) fn line(&self) -> String {
+        let line = [&[self.name], &self.arguments[..]].concat().join(" ");
+        line.replace("{interface}", "IF").replace("{file}", "FILE")
+    }
+
+    /// Starts it, and waits until it captures.
+    pub(super) fn start(&self, port: &Port, file: Option<&Path>) -> Result<Reader, Failure> {
+        let name = self.name;
+        let path = self.path().ok_or_else(|| Failure::new(format_args!("cannot find {name}")))?;
+        let mut command = Command::new("taskset");
+        command.args(["-c", &READER_CPU.to_string()]).arg(path);
+        for &argument in &self.arguments {
+            match (argument, file) {
+                ("{interface}", _) => command.arg(&port.name),
+                ("{file}", Some(file)) => command.arg(file),
+                (word, _) => command.arg(word),
+            };
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child =
+            port.netns.spawn(&mut command).map_err(failed(format_args!("start {name} with taskset")))?;
+        let stdout = Words::from(child.stdout.take().expect("a pipe was asked for"));
+        let stderr = Words::from(child.stderr.take().expect("a pipe was asked for"));
+        let mut reader = Reader { name, child, stdout, stderr, program: self.clone() };
+        reader.wait_until_ready()?;
+        Ok(reader)
+    }
+}
+
+/// This program.
+pub(super) const OWN: &str = "weir-bench";
+/// The program that is measured.
+pub(super) const WEIR: &str = "weir";
+
+/// Where [`WEIR`] is.
+static MEASURED: OnceLock<PathBuf> = OnceLock::new();
+
+/// Has [`WEIR`] be at `path`, or else beside this program.
+pub(super) fn measure(path: Option<&Path>) -> Result<(), Failure> {
+    let own = env::current_exe().map_err(failed("find this program"))?;
+    let path = path.map_or_else(|| own.with_file_name(WEIR), Path::to_owned);
+    let found = path.canonicalize().map_err(|error| {
+        let what = format_args!(
+            "cannot run {}: {error}; try cargo build --package weir-cli, or --weir PATH",
+            path.display()
+        );
+        Failure::new(what)
+    })?;
+    MEASURED.get_or_init(|| found);
+    Ok(())
+}
+
+/// Where a program is.
+pub(super) fn find(name: &str) -> Option<PathBuf> {
+    match name {
+        OWN => return env::current_exe().ok(),
+        WEIR => return MEASURED.get().cloned(),
+        _ => {}
+    }
+    let path = env::var_os("PATH").unwrap_or_default();
+    let places = env::split_paths(&path).chain(["/usr/sbin".into(), "/sbin".into()]);
+    places.map(|place| place.join(name)).find(|path| path.is_file())
+}
+
+/// A reader that runs. Killed when dropped.
+#[derive(Debug)]
+pub(super) struct Reader {
+    name: &'static str,
+    child: Child,
+    stdout: Words,
+    stderr: Words,
+    program: Program,
+}
+
+impl Reader {
+    fn wait_until_ready(&mut self) -> Result<(), Failure> {
+        let start = Instant::now();
+        while start.elapsed() < PATIENCE {
+            let ready = self.program.ready;
+            if self.stderr.text().contains(ready) || self.stdout.text().contains(ready) {
+                return Ok(());
+            }
+            if let Ok(Some(status)) = self.child.try_wait() {
+                let words = self.stderr.end();
+                return Err(Failure::new(format_args!("{} ended ({status}): {}", self.name, words.trim())));
+            }
+            thread::sleep(Duration::from_millis(2));
+        }
+        Err(self.too_slow("begin"))
+    }
+
+    fn too_slow(&self, to: &str) -> Failure {
+        let (name, patience, words) = (self.name, PATIENCE.as_secs(), self.stderr.text());
+        Failure::new(format_args!("{name} did not {to} within {patience} s: {}", words.trim()))
+    }
+
+    /// The process.
+    pub(super) fn pid(&self) -> Pid {
+        Pid::from_child(&self.child)
+    }
+
+    pub(super) fn spins(&self) -> bool {
+        self.program.spins
+    }
+
+    pub(super) fn cpu_time(&self) -> Result<Duration, Failure> {
+        cpu_time(self.pid()).map_err(failed(format_args!("read the processor time of {}", self.name)))
+    }
+
+    pub(super) fn memory(&self) -> Result<Memory, Failure> {
+        Memory::of(self.pid()).map_err(failed(format_args!("read the memory of {}", self.name)))
+    }
+
+    pub(super) fn signal(&self, signal: Signal) -> Result<(), Failure> {
+        kill_process(self.pid(), signal).map_err(failed(format_args!("send a signal to {}", self.name)))
+    }
+
+    /// Waits until the reader has taken what has arrived: until it sleeps, and for as long as it lets a batch grow. Gives
+    /// the time for which it was still busy.
+    pub(super) fn settle(&self) -> Result<Duration, Failure> {
+        let start = Instant::now();
+        let (mut busy, mut quiet_since) = (Duration::ZERO, Duration::ZERO);
+        let mut used = self.cpu_time()?;
+        while start.elapsed() < quiet_since + self.program.batch.max(3 * LOOK) {
+            thread::sleep(LOOK);
+            let growth = self.cpu_time()?.saturating_sub(used);
+            used += growth;
+            if self.program.spins {
+                continue;
+            }
+            if growth > LOOK / 2 {
+                busy = start.elapsed();
+            }
+            if growth > LOOK / 10 {
+                quiet_since = start.elapsed();
+            }
+            if start.elapsed() > PATIENCE {
+                return Err(self.too_slow("read the remaining packets"));
+            }
+        }
+        Ok(busy)
+    }
+
+    /// Ctrl-C, and its last words.
+    pub(super) fn finish(mut self) -> Result<Counts, Failure> {
+        self.signal(Signal::INT)?;
+        let start = Instant::now();
+        let status = loop {
+            if let Some(status) =
+                self.child.try_wait().map_err(failed(format_args!("wait for {}", self.name)))?
+            {
+                break status;
+            }
+            if start.elapsed() > PATIENCE {
+                return Err(self.too_slow("end"));
+            }
+            thread::sleep(Duration::from_millis(2));
+        };
+        let (stdout, stderr) = (self.stdout.end(), self.stderr.end());
+        if !status.success() {
+            return Err(Failure::new(format_args!("{} ended ({status}): {}", self.name, stderr.trim())));
+        }
+        let counts = (self.program.parse)(&stdout, &stderr);
+        let unclear = || Failure::new(format_args!("unexpected output of {}: {stdout}{stderr}", self.name));
+        counts.ok_or_else(unclear)
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        // Fails where it has ended already.
+        let _ended = self.child.kill().and_then(|()| self.child.wait());
+    }
+}
+
+/// What a program prints, read while it runs so that it never has to wait for that.
+#[derive(Debug)]
+struct Words {
+    text: Arc<Mutex<String>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Words {
+    fn from(mut pipe: impl Read + Send + 'static) -> Self {
+        let text = Arc::new(Mutex::new(String::new()));
+        let sink = Arc::clone(&text);
+        let thread = thread::spawn(move || {
+            let mut bytes = [0; 4096];
+            while let Ok(read @ 1..) = pipe.read(&mut bytes) {
+                let mut text = sink.lock().unwrap_or_else(PoisonError::into_inner);
+                text.push_str(&String::from_utf8_lossy(&bytes[..read]));
+            }
+        });
+        Self { text, thread: Some(thread) }
+    }
+
+    /// So far.
+    fn text(&self) -> String {
+        self.text.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// All of it: waits until the program has closed its end.
+    fn end(&mut self) -> String {
+        if let Some(thread) = self.thread.take() {
+            thread.join().expect("the thread only reads");
+        }
+        self.text()
+    }
+}

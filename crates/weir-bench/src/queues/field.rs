@@ -1,0 +1,188 @@
+//! Where it is measured: the network, the pool, and who runs where.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use weir::{Capture, Handler, Mode, Packet, Plan, SourceChoice, Tally};
+use weir_lab::{Generator, Network, Rate, SequenceCheck, SequenceReport, Traffic, Veth};
+
+use super::load::Load;
+use crate::failed;
+use crate::failure::Failure;
+
+/// Bytes of a frame, without its checksum.
+pub(super) const SIZE: usize = 60;
+/// Of the interface, each with a pool of its own.
+pub(super) const QUEUES: u32 = 2;
+/// Bytes of its record: an Enhanced Packet Block with a time stamp.
+const RECORD: u64 = 92;
+/// Bytes kept of a packet, for which there is room behind each chunk: as many as a cell of WireCAP holds.
+const SNAP_LEN: u32 = 2048;
+/// As many as keep the order of flows from being a matter of one handler.
+const FLOWS: u32 = 64;
+/// In a second.
+const BURSTS: u64 = 200;
+/// How long what has to happen may take, on the busiest machine.
+pub(super) const PATIENCE: Duration = Duration::from_secs(20);
+
+/// Two queues with a pool each. All traffic comes on the first, but for that which has to be balanced.
+#[derive(Debug)]
+pub(super) struct Field {
+    network: Network,
+    /// By queue: the processor whose frames arrive there.
+    generators: [u32; 2],
+    /// By handler. Where there are but two processors, the second handler's is the generator's, too.
+    handlers: [u32; 2],
+    load: u32,
+    /// Of a queue.
+    pub(super) chunks: u32,
+    /// Bytes.
+    chunk_size: u32,
+}
+
+impl Field {
+    pub(super) fn new(load: u32, quick: bool) -> Result<Self, Failure> {
+        let processors = thread::available_parallelism().map_or(1, |processors| processors.get());
+        let (generators, handlers) = match processors {
+            1 => return Err(Failure::new("measuring requires two processors: one for each handler")),
+            2 => ([0, 1], [1, 0]),
+            _ => ([2, 1], [0, 1]),
+        };
+        let network = Network::new(Veth::default().queues(QUEUES)).map_err(failed("create a network"))?;
+        let (chunks, chunk_size) = (if quick { 32 } else { 128 }, 32 << 10);
+        Ok(Self { network, generators, handlers, load, chunks, chunk_size })
+    }
+
+    /// Packets that so many chunks of the pool have room for.
+    pub(super) fn room(&self, chunks: u32) -> u64 {
+        u64::from(chunks) * packets_of(self.chunk_size)
+    }
+
+    pub(super) fn traffic(&self) -> Result<Traffic, Failure> {
+        let traffic = Traffic::new(SIZE).and_then(|traffic| traffic.flows(FLOWS));
+        let traffic = traffic.map_err(failed("describe frames"))?;
+        Ok(traffic.scattered().between(self.network.pair()))
+    }
+
+    /// Sends to `queue` frames that are numbered from `first`.
+    pub(super) fn generator(
+        &self,
+        traffic: &Traffic,
+        queue: usize,
+        first: u64,
+    ) -> Result<Generator, Failure> {
+        let generator = Generator::numbered_from(first, self.network.pair(), traffic);
+        Ok(generator.map_err(failed("prepare to send"))?.cpu(self.generators[queue]))
+    }
+
+    /// The same to the first queue, at a chosen rate. In few bursts: that leaves the processor to the second handler.
+    pub(super) fn paced(&self, traffic: &Traffic, per_second: u64) -> Result<Generator, Failure> {
+        let generator = self.generator(traffic, 0, 0)?.rate(Rate::PerSecond(per_second));
+        generator.and_then(|generator| generator.bursts(BURSTS)).map_err(failed("prepare to send"))
+    }
+
+    pub(super) fn open(&self) -> Result<Capture, Failure> {
+        self.open_with(self.chunks, self.chunk_size)
+    }
+
+    pub(super) fn open_with(&self, chunks: u32, chunk_size: u32) -> Result<Capture, Failure> {
+        let builder = Capture::builder().interface(&self.network.pair().rx.name);
+        let builder = builder.source(SourceChoice::Xdp).mode(Mode::Exclusive).snap_len(SNAP_LEN);
+        Ok(self.network.rx().run(|| builder.chunks(chunks).chunk_size(chunk_size).open())?)
+    }
+
+    /// So many handlers in basic mode, at most two, each on its processor.
+    pub(super) fn plan(&self, handlers: usize) -> Plan {
+        Plan::new(handlers).pin(self.handlers[..handlers].iter().copied())
+    }
+
+    /// A processor that is not the generator's.
+    pub(super) fn processor(&self) -> u32 {
+        self.handlers[0]
+    }
+
+    /// Of each handler.
+    pub(super) fn processors(&self) -> [u32; 2] {
+        self.handlers
+    }
+
+    /// Work of a known size for one handler of `capture`.
+    pub(super) fn work(
+        &self,
+        capture: &Capture,
+    ) -> Result<impl FnMut(&Packet<'_>) + Send + 'static, Failure> {
+        let load = Load::new(self.load, &capture.interfaces()[0])?;
+        Ok(move |packet: &Packet<'_>| load.packet(packet))
+    }
+
+    /// The same for each of `handlers`, checked.
+    pub(super) fn works(
+        &self,
+        handlers: &[Handler],
+        capture: &Capture,
+        check: &Check,
+    ) -> Result<Vec<impl FnMut(&Packet<'_>) + Send + 'static>, Failure> {
+        handlers.iter().map(|_| Ok(check.of(self.work(capture)?))).collect()
+    }
+}
+
+/// Packets that a chunk of so many bytes has room for: a record may begin in it anywhere.
+pub(super) fn packets_of(chunk_size: u32) -> u64 {
+    u64::from(chunk_size).div_ceil(RECORD)
+}
+
+/// Packets, of which there cannot be too many.
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "what is no number of packets becomes 0"
+)]
+pub(super) fn whole(packets: f64) -> u64 {
+    packets as u64
+}
+
+/// Waits until all that the interface has accepted has come to the capture.
+pub(super) fn settle(capture: &mut Capture, accepted: u64) -> Result<(), Failure> {
+    let began = Instant::now();
+    while capture.account()?.total().seen < accepted && began.elapsed() < PATIENCE {
+        thread::sleep(Duration::from_millis(1));
+    }
+    Ok(())
+}
+
+/// Sees every packet, in the order in which handlers do them.
+#[derive(Debug)]
+pub(super) struct Check(Arc<Mutex<SequenceCheck>>);
+
+impl Check {
+    /// Of frames numbered from 0.
+    pub(super) fn new(traffic: &Traffic, frames: u64) -> Self {
+        Self(Arc::new(Mutex::new(SequenceCheck::new(traffic, 0..frames))))
+    }
+
+    /// Work that is checked.
+    pub(super) fn of(
+        &self,
+        mut work: impl FnMut(&Packet<'_>) + Send + 'static,
+    ) -> impl FnMut(&Packet<'_>) + Send + 'static {
+        let check = Arc::clone(&self.0);
+        move |packet: &Packet<'_>| {
+            check.lock().unwrap_or_else(PoisonError::into_inner).frame(packet.data);
+            work(packet);
+        }
+    }
+
+    /// What became of `accepted` frames, when all threads have ended; and what is wrong with that or with the account.
+    pub(super) fn finish(self, total: &Tally, accepted: u64) -> (SequenceReport, Option<String>) {
+        let check = Arc::into_inner(self.0).expect("threads that work have ended");
+        let report = check.into_inner().unwrap_or_else(PoisonError::into_inner).finish();
+        let Tally { seen, captured, lost, errors, delivered, .. } = *total;
+        let found = report.total;
+        let closes = seen == accepted && seen == captured + lost && errors == 0 && captured == delivered;
+        let whole = found.received == delivered && found.duplicated + report.corrupt == 0;
+        let problem = (!closes || !whole)
+            .then(|| format!("{accepted} accepted, {total:?}, {} corrupt, {found:?}", report.corrupt));
+        (report, problem)
+    }
+}

@@ -1,0 +1,70 @@
+//! What the order of flows costs while a queue is helped: each packet is looked at once more, and each chunk is divided.
+
+use std::thread;
+use std::time::Duration;
+
+use serde::Serialize;
+use weir::{Handler, Order, Plan};
+
+use super::field::{Field, PATIENCE, settle};
+use super::say;
+use crate::failed;
+use crate::failure::Failure;
+use crate::process::thread_time;
+use crate::spread::Spread;
+
+/// One turn: two handlers that look at no packet, asked in turn by one thread.
+#[derive(Debug, Serialize)]
+pub(super) struct Sample {
+    order: &'static str,
+    round: u32,
+    /// Nanoseconds of processor time; median of all fills of the pool.
+    ns_a_packet: f64,
+    pub(super) problem: Option<String>,
+}
+
+const FILLS: u32 = 10;
+
+pub(super) fn measure(field: &Field, round: u32) -> Result<[Sample; 2], Failure> {
+    let [none, flow] = [("none", Order::None), ("flow", Order::Flow)].map(|(name, order)| {
+        // In a thread of its own: handlers keep the thread that asks them on their processor.
+        let apart = thread::scope(|scope| scope.spawn(|| turn(field, round, name, order)).join());
+        apart.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    });
+    Ok([none?, flow?])
+}
+
+fn turn(field: &Field, round: u32, name: &'static str, order: Order) -> Result<Sample, Failure> {
+    let mut generator = field.generator(&field.traffic()?, 0, 0)?;
+    let mut capture = field.open()?;
+    let plan = Plan::new(2).pin([field.processor(); 2]).advanced(1).order(order);
+    let mut handlers = <[Handler; 2]>::try_from(capture.handlers(&plan)?).expect("two were asked for");
+    let (mut times, mut accepted) = (Vec::new(), 0);
+    for _ in 0..FILLS {
+        let sent = generator.send(field.room(field.chunks)).map_err(failed("send"))?;
+        accepted += sent.accepted;
+        settle(&mut capture, accepted)?;
+        let (mut packets, before) = (0, thread_time());
+        // The buddy first: it may be a moment until it is told.
+        let mut wait = PATIENCE;
+        while packets < sent.accepted {
+            let taken = packets;
+            for handler in handlers.iter_mut().rev() {
+                packets += handler.next(wait)?.map_or(0, |share| share.len() as u64);
+                wait = Duration::ZERO;
+            }
+            if taken == packets {
+                wait = PATIENCE;
+            }
+        }
+        times.push((thread_time() - before).as_secs_f64() * 1e9 / packets as f64);
+    }
+    capture.stop()?;
+    let account = capture.account()?;
+    let (total, offloaded) = (account.total(), account.interfaces[0].queues[0].offloaded);
+    let right = total.delivered == accepted && offloaded > 0;
+    let problem = (!right).then(|| format!("{accepted} accepted, {offloaded} chunks taken over, {total:?}"));
+    let ns_a_packet = Spread::of(times).map_or(f64::NAN, |all| all.median);
+    say(round, &format!("order {name}"), format_args!("{ns_a_packet:.1} ns per packet"), problem.as_deref());
+    Ok(Sample { order: name, round, ns_a_packet, problem })
+}

@@ -1,0 +1,171 @@
+//! The readers of weir's own captures and of the AF_XDP socket: hidden commands, so that each is a process of its own, as
+//! the programs of others are.
+
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::Args;
+use serde::{Deserialize, Serialize};
+use signal_hook::consts::SIGINT;
+use signal_hook::flag;
+use weir::{Capture, Chunk, Mode, SourceChoice, Tally, Timestamps};
+use weir_bpf::xsk::Redirect;
+use weir_sys::bpf::{XdpHook, XdpLink};
+use weir_sys::link;
+use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
+
+use super::failed;
+use super::witness::Witness;
+use crate::failure::Failure;
+use crate::style;
+
+/// A signal ends the wait; this is for the one that comes just before it.
+const WAIT: Duration = Duration::from_millis(250);
+
+#[derive(Debug, Args)]
+pub(super) struct ReceiveArgs {
+    #[arg(short)]
+    interface: String,
+    #[arg(long, value_parser = source)]
+    source: SourceChoice,
+    #[arg(long, value_parser = mode)]
+    mode: Mode,
+    #[arg(long, value_parser = timestamps, default_value = "kernel")]
+    timestamps: Timestamps,
+    #[arg(long)]
+    chunks: u32,
+}
+
+fn source(text: &str) -> Result<SourceChoice, String> {
+    match text {
+        "xdp" => Ok(SourceChoice::Xdp),
+        "tc" => Ok(SourceChoice::Tc),
+        "af_packet" => Ok(SourceChoice::AfPacket),
+        "af_xdp" => Ok(SourceChoice::AfXdp),
+        _ => Err("no such source".to_owned()),
+    }
+}
+
+fn mode(text: &str) -> Result<Mode, String> {
+    match text {
+        "pass" => Ok(Mode::Pass),
+        "exclusive" => Ok(Mode::Exclusive),
+        _ => Err("no such mode".to_owned()),
+    }
+}
+
+fn timestamps(text: &str) -> Result<Timestamps, String> {
+    match text {
+        "kernel" => Ok(Timestamps::Kernel),
+        "batch" => Ok(Timestamps::Batch),
+        "none" => Ok(Timestamps::None),
+        _ => Err("no such time stamps".to_owned()),
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct AfXdpArgs {
+    #[arg(short)]
+    interface: String,
+    #[arg(long)]
+    queue: u32,
+}
+
+/// What a reader prints at the end. `weir capture --json` prints this and more, but for the witness.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Received {
+    pub(super) captured: u64,
+    pub(super) lost: u64,
+    pub(super) errors: u64,
+    pub(super) queues: Vec<Queue>,
+    #[serde(default)]
+    pub(super) witness: Option<Witness>,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Queue {
+    pub(super) pool: Pool,
+}
+
+/// Chunks of a queue.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Pool {
+    pub(super) total: u32,
+}
+
+/// Captures until SIGINT, reading every byte.
+pub(super) fn run(args: &ReceiveArgs) -> Result<(), Failure> {
+    let stop = interrupted()?;
+    let builder = Capture::builder().interface(&args.interface).source(args.source).mode(args.mode);
+    let mut capture = builder.timestamps(args.timestamps).chunks(args.chunks).open()?;
+    style::say(format_args!("ready"));
+    let mut witness = Witness::default();
+    let mut take = |chunk: Chunk| chunk.packets().for_each(|packet| witness.take(packet.data));
+    while !stop.load(Ordering::Relaxed) {
+        if let Some(chunk) = capture.next(WAIT)? {
+            take(chunk);
+        }
+    }
+    capture.stop()?;
+    while let Some(chunk) = capture.next(Duration::ZERO)? {
+        take(chunk);
+    }
+    let account = capture.account()?;
+    let queues = account.interfaces.iter().flat_map(|interface| &interface.queues);
+    let queues = queues.map(|queue| Queue { pool: Pool { total: queue.pool.total } }).collect();
+    let Tally { captured, lost, errors, .. } = account.total();
+    print(&Received { captured, lost, errors, queues, witness: Some(witness) })
+}
+
+/// The same with an AF_XDP socket and as little as possible around it; asks again without ever sleeping, which is the
+/// fastest way to read one.
+pub(super) fn run_af_xdp(args: &AfXdpArgs) -> Result<(), Failure> {
+    /// As many bytes as the others have.
+    const FRAMES: u32 = 1 << 16;
+    /// Packets whose frames go back at once.
+    const BATCH: u32 = 256;
+    let stop = interrupted()?;
+    let links = link::links().map_err(failed("list interfaces"))?;
+    let port = links.iter().find(|link| link.name == args.interface);
+    let port = port.ok_or_else(|| Failure::new(format_args!("cannot find {}", args.interface)))?;
+    let redirect = Redirect::load(port.rx_queues, false).map_err(failed("load the AF_XDP program"))?;
+    let options =
+        UmemOptions { frames: FRAMES, frame_size: FrameSize::TwoKib, zero_copy: false, segments: false };
+    let umem = Umem::new(options).map_err(failed("allocate packet memory"))?;
+    let mut socket = XskSocket::bind(&umem, port.index, args.queue, XskOptions { receive: FRAMES, send: 0 })
+        .map_err(failed("open an AF_XDP socket"))?;
+    let mut frames = Vec::new();
+    umem.take(FRAMES as usize, &mut frames);
+    socket.refill(&mut frames);
+    redirect.insert(args.queue, &socket).map_err(failed("redirect to the socket"))?;
+    let _link = XdpLink::attach(redirect.program(), port.index, XdpHook::Native).map_err(failed("attach"))?;
+    style::say(format_args!("ready"));
+    let mut witness = Witness::default();
+    while !stop.load(Ordering::Relaxed) {
+        // Some may have found no room in the fill ring: the kernel shows packets before it shows that it took frames.
+        let seen = frames.len();
+        if socket.receive(&umem, BATCH, &mut frames) == 0 {
+            socket.wake().map_err(failed("request packets"))?;
+        }
+        frames[seen..].iter().for_each(|frame| witness.take(frame.bytes()));
+        socket.refill(&mut frames);
+    }
+    let loss = socket.loss().map_err(failed("read the loss counters"))?;
+    let lost = loss.dropped + loss.ring_full;
+    let (captured, errors) = (witness.packets, socket.counts().refused);
+    print(&Received { captured, lost, errors, queues: Vec::new(), witness: Some(witness) })
+}
+
+/// True once somebody has sent SIGINT.
+fn interrupted() -> Result<Arc<AtomicBool>, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    flag::register(SIGINT, Arc::clone(&stop)).map_err(failed("install signal handlers"))?;
+    Ok(stop)
+}
+
+fn print(received: &Received) -> Result<(), Failure> {
+    let text = serde_json::to_string(received).map_err(failed("make JSON"))?;
+    writeln!(io::stdout(), "{text}").map_err(failed("write to standard output"))
+}

@@ -1,0 +1,100 @@
+//! Durations and counts as people write them.
+
+use std::time::Duration;
+
+/// A duration with its unit.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    const ALLOWED: &str = "allowed is a time above 0 such as 500ms, 10s, 1.5m or 1h, up to 365d";
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at(end);
+    let seconds = match unit {
+        "us" => 1e-6,
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return Err(ALLOWED.to_owned()),
+    };
+    let seconds = number.parse::<f64>().map_err(|_| ALLOWED)? * seconds;
+    let duration = Duration::try_from_secs_f64(seconds).map_err(|_| ALLOWED)?;
+    let allowed = Duration::from_nanos(1)..=Duration::from_secs(365 * 86_400);
+    if allowed.contains(&duration) { Ok(duration) } else { Err(ALLOWED.to_owned()) }
+}
+
+/// `1234567` as `1,234,567`.
+pub(crate) fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3);
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Three significant digits with a decimal prefix: `12.4 M`, `950 `. The unit follows directly.
+pub(crate) fn scaled(value: f64) -> String {
+    prefixed(value, 1000.0, &["", "k", "M", "G", "T"])
+}
+
+/// Bytes with binary prefixes: `3.17 GiB`.
+pub(crate) fn bytes(value: u64) -> String {
+    prefixed(value as f64, 1024.0, &["B", "KiB", "MiB", "GiB", "TiB"])
+}
+
+/// A duration with the unit that reads best: `850 ms`, `12.3 s`, `1 h 02 min`.
+pub(crate) fn elapsed(duration: Duration) -> String {
+    let seconds = duration.as_secs();
+    match seconds {
+        0 => format!("{} ms", duration.as_millis()),
+        1..60 => format!("{:.1} s", duration.as_secs_f64()),
+        60..3600 => format!("{} min {:02} s", seconds / 60, seconds % 60),
+        _ => format!("{} h {:02} min", seconds / 3600, seconds % 3600 / 60),
+    }
+}
+
+fn prefixed(mut value: f64, step: f64, prefixes: &[&str]) -> String {
+    let mut prefixes = prefixes.iter();
+    let mut prefix = prefixes.next().copied().unwrap_or_default();
+    let unscaled = value;
+    // 999.5 is where three digits would round up to four.
+    while value >= 999.5 {
+        let Some(next) = prefixes.next() else { break };
+        value /= step;
+        prefix = next;
+    }
+    if unscaled < 999.5 && value.fract() == 0.0 || value >= 99.95 {
+        format!("{value:.0} {prefix}")
+    } else if value >= 9.995 {
+        format!("{value:.1} {prefix}")
+    } else {
+        format!("{value:.2} {prefix}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        assert_eq!(duration("20ms"), Ok(Duration::from_millis(20)));
+        assert_eq!(duration("1.5m"), Ok(Duration::from_secs(90)));
+        for text in ["", "10", "0s", "-5s", "5 parsecs", "366d", "1.2.3s", ".s"] {
+            assert!(duration(text).is_err_and(|error| error.contains("500ms")), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_as_people_read_them() {
+        assert_eq!((grouped(999), grouped(1_234_567)), ("999".to_owned(), "1,234,567".to_owned()));
+        for (number, expected) in [(7.0, "7 "), (7.25, "7.25 "), (999.7, "1.00 k"), (12_400_000.0, "12.4 M")]
+        {
+            assert_eq!(scaled(number), expected);
+        }
+        assert_eq!(bytes(50 << 20), "50.0 MiB");
+    }
+}

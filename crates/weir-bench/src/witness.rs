@@ -1,0 +1,102 @@
+//! What a reader saw, in a few numbers that can be known beforehand.
+
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
+use weir_lab::Traffic;
+
+/// Where the frame's number is in frames of one flow without VLAN tag: behind Ethernet, IPv4 and UDP headers.
+const SEQUENCE: usize = 14 + 20 + 8;
+/// The last bytes of a frame: the low half of its number.
+const TAIL: usize = 4;
+
+/// The sum of all frames, and whether they came in the order in which they were sent.
+///
+/// Two witnesses are equal only if the same frames were seen, all bytes of them (but for changes that cancel each other
+/// out), in the same order.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Witness {
+    pub(super) packets: u64,
+    pub(super) bytes: u64,
+    /// Of all bytes, as words.
+    sum: u64,
+    /// Frames that did not follow upon the one before.
+    pub(super) breaks: u64,
+    /// The number that should come next.
+    next: u64,
+}
+
+impl Witness {
+    /// Takes one frame. Reads all of it.
+    #[inline]
+    pub(super) fn take(&mut self, frame: &[u8]) {
+        self.packets += 1;
+        self.bytes += frame.len() as u64;
+        self.sum = self.sum.wrapping_add(words(frame));
+        let number = frame.get(SEQUENCE..).and_then(|rest| rest.first_chunk());
+        let number = number.map_or(u64::MAX, |bytes| u64::from_be_bytes(*bytes));
+        self.breaks += u64::from(number != self.next);
+        self.next = number.wrapping_add(1);
+    }
+
+    /// What a reader sees who misses nothing of the frames of these numbers. They have to be of one flow.
+    pub(super) fn of(traffic: &Traffic, sequences: Range<u64>) -> Self {
+        let mut witness = Self { next: sequences.start, ..Self::default() };
+        let mut frame = traffic.frame(sequences.start);
+        let tail = frame.len() - TAIL;
+        for sequence in sequences {
+            let number = sequence.to_be_bytes();
+            frame[SEQUENCE..SEQUENCE + 8].copy_from_slice(&number);
+            frame[tail..].copy_from_slice(&number[4..]);
+            witness.take(&frame);
+        }
+        witness
+    }
+}
+
+/// The sum of all bytes, eight at a time.
+fn words(data: &[u8]) -> u64 {
+    let (words, rest) = data.as_chunks();
+    let sum = words.iter().fold(0, |sum: u64, word| sum.wrapping_add(u64::from_ne_bytes(*word)));
+    rest.iter().fold(sum, |sum, &byte| sum.wrapping_add(u64::from(byte)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn traffic() -> Traffic {
+        Traffic::new(83).expect("size")
+    }
+
+    fn seen(order: impl IntoIterator<Item = u64>) -> Witness {
+        let mut witness = Witness::default();
+        order.into_iter().for_each(|sequence| witness.take(&traffic().frame(sequence)));
+        witness
+    }
+
+    #[test]
+    fn foreknowledge_is_right() {
+        // Past a byte's end, so that a carry shows.
+        assert_eq!(Witness::of(&traffic(), 0..300), seen(0..300));
+        assert_eq!(Witness::of(&traffic(), 0..0), Witness::default());
+    }
+
+    #[test]
+    fn whatever_is_wrong_shows() {
+        let right = Witness::of(&traffic(), 0..4);
+        for wrong in
+            [vec![0, 1, 2], vec![0, 1, 3, 2], vec![0, 1, 1, 3], vec![1, 2, 3, 4], vec![0, 1, 2, 3, 3]]
+        {
+            assert_ne!(seen(wrong.iter().copied()), right, "{wrong:?}");
+        }
+        assert_eq!(seen([0, 2, 3, 3]).breaks, 2);
+        for place in 0..traffic().size() {
+            let mut changed = Witness::default();
+            let mut frame = traffic().frame(0);
+            frame[place] ^= 0x10;
+            changed.take(&frame);
+            assert_ne!(changed, seen([0]), "{place}");
+        }
+    }
+}
