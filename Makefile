@@ -24,7 +24,7 @@ test: ## every test; as root those on private networks too
 	@scripts/setup test
 	@scripts/test
 
-check: ## formatting, lints, documentation, licences
+check: ## formatting, lints, features of the library, documentation, licences
 	@scripts/setup check
 	@scripts/check
 

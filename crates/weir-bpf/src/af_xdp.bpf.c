@@ -25,7 +25,7 @@ struct {
 	__uint(max_entries, 1); /* the loader sets the number of queues */
 } sockets SEC(".maps");
 
-/* The metadata in front of a packet. The process's view is crates/weir/src/source/af_xdp/arrival.rs. */
+/* The metadata in front of a packet. The process's view is crates/weir/src/live/source/af_xdp/arrival.rs. */
 struct arrival {
 	__u64 timestamp; /* nanoseconds since the Unix epoch; 0: none taken */
 	__be16 protocol; /* of the VLAN tag that the device has stripped; 0: none */

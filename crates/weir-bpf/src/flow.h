@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR Apache-2.0) */
 /* A packet's flow: finding the headers that define it, and hashing them.
  *
- * crates/weir/src/handlers/flow.rs defines a flow: two endpoints (addresses and ports), in either direction, and the
+ * crates/weir/src/live/handlers/flow.rs defines a flow: two endpoints (addresses and ports), in either direction, and the
  * protocol. handlers/tests/steering.rs in that crate compares the two implementations. */
 #pragma once
 #include <linux/in.h>

@@ -1,4 +1,4 @@
-//! Prints a line for each packet of a capture file, or for those that match a filter: time, interface, length.
+//! Prints time, interface and length of each packet in a capture file that matches a filter, if one is given.
 //!
 //! ```text
 //! read FILE [FILTER]

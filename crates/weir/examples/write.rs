@@ -1,4 +1,4 @@
-//! Writes a pcapng file of packets that no interface has seen: a hundred numbers over UDP, a millisecond apart.
+//! Writes a pcapng file of made-up packets: a hundred numbers in UDP, one millisecond apart.
 //!
 //! ```text
 //! write FILE
@@ -11,7 +11,7 @@ use std::path::Path;
 use weir::writer::{Writer, WriterOptions};
 use weir::{Account, Direction, FileInterface, Notes, Packet};
 
-/// What is in front of the two bytes of a number: from port 7000 of 192.0.2.1 to port 7001 of 192.0.2.2.
+/// Headers of a packet from 192.0.2.1, port 7000, to 192.0.2.2, port 7001, with two bytes of data.
 const HEADERS: [u8; 42] = [
     2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0, // Ethernet
     0x45, 0, 0, 30, 0, 0, 0, 0, 64, 17, 0xf6, 0xcb, 192, 0, 2, 1, 192, 0, 2, 2, // IPv4

@@ -2,16 +2,13 @@
 
 use std::time::Duration;
 
-use serde::Serialize;
-
-use crate::handlers::HandlerState;
-
 /// Packet counters that add up: each packet that reaches the source ends in exactly one of them.
 ///
 /// `seen = filtered + sampled_out + captured + lost + errors`, and `captured = delivered + still queued + discarded`.
 ///
 /// All but `bytes` count packets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Tally {
     /// Packets that reached the source.
     pub seen: u64,
@@ -70,7 +67,8 @@ impl std::ops::AddAssign for Tally {
 }
 
 /// Where the chunks of a queue are. The numbers add up to `total` while nothing moves.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct PoolFill {
     /// Empty.
     pub free: u32,
@@ -85,7 +83,8 @@ pub struct PoolFill {
 }
 
 /// One queue's account.
-#[derive(Clone, Copy, Debug, Default, Serialize)]
+#[derive(Clone, Copy, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct QueueAccount {
     /// Number of the receive queue. With generic XDP and tc (and with native XDP if [`crate::Interface::detail`] says
     /// so) it is the index of a CPU among those online when the capture started. It is 0 if the source does not
@@ -110,7 +109,8 @@ pub struct QueueAccount {
 }
 
 /// Losses before the source, if the device reports them, since the capture started.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct NicCounters {
     /// `rx_missed_errors`: the device had no room.
     pub missed: u64,
@@ -122,7 +122,8 @@ pub struct NicCounters {
 
 /// Packets that could not be assigned to a queue. The account counts them as `seen` and `errors` of the interface's
 /// first queue.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Strays {
     /// Arrived on a receive queue that did not exist when the capture started.
     pub no_queue: u64,
@@ -133,7 +134,8 @@ pub struct Strays {
 }
 
 /// One interface's account.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct InterfaceAccount {
     /// Number of the interface in the capture and in its file.
     pub id: u32,
@@ -166,8 +168,24 @@ impl InterfaceAccount {
     }
 }
 
+/// The state of a handler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+pub enum HandlerState {
+    /// It is running.
+    Running,
+    /// The capture has ended, and it has taken everything left.
+    Ended,
+    /// It was dropped while the capture continued; others have taken over its queues.
+    Left,
+    /// It panicked; others have taken over its queues.
+    Panicked,
+}
+
 /// One handler's account.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct HandlerAccount {
     /// Number of the handler.
     pub handler: usize,
@@ -188,7 +206,8 @@ pub struct HandlerAccount {
 }
 
 /// Packet counters of delivery in timestamp order ([`crate::Builder::by_time`]).
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct TimeOrder {
     /// Shortest time for which packets were held back.
     pub window_seconds: f64,
@@ -199,10 +218,11 @@ pub struct TimeOrder {
 }
 
 /// The whole account.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct Account {
     /// Time since the capture started, until it was stopped.
-    #[serde(skip)]
+    #[cfg_attr(feature = "serde", serde(skip))]
     pub elapsed: Duration,
     /// One account per interface.
     pub interfaces: Vec<InterfaceAccount>,

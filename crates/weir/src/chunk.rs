@@ -7,10 +7,11 @@ use weir_ring::Part;
 use weir_savefile::Notes;
 use weir_savefile::record::{self, Malformed, Records};
 
-use crate::Direction;
+/// Bytes kept of each packet, as in tcpdump.
+pub const DEFAULT_SNAP_LEN: u32 = 262_144;
 
 /// A run of captured packets, in the memory to which the kernel wrote them. Dropping it, on any thread, returns that
-/// memory to the pool.
+/// memory to the pool. Only a capture (feature `live`) makes any.
 #[derive(Debug)]
 pub struct Chunk {
     part: Part,
@@ -163,6 +164,18 @@ impl<'a> IntoIterator for &'a Chunk {
     fn into_iter(self) -> Packets<'a> {
         self.packets()
     }
+}
+
+/// The direction of the packets to capture, as seen from the host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Direction {
+    /// Received packets.
+    In,
+    /// Sent packets.
+    Out,
+    /// Both, if the source sees both.
+    #[default]
+    Both,
 }
 
 impl Direction {

@@ -1,8 +1,7 @@
 //! An interface as a capture file describes it.
 
 use std::collections::BTreeMap;
-
-use crate::Interface;
+use std::fs;
 
 /// An interface in a capture file, from pcapng's Interface Description Block or the header of a pcap file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,20 +51,10 @@ impl FileInterface {
 pub(crate) const LIST: &str = ", ";
 const LINUX_SLL2: u16 = 276;
 
-impl From<&Interface> for FileInterface {
-    fn from(interface: &Interface) -> Self {
-        Self {
-            link_type: interface.link_type,
-            snap_len: interface.snap_len,
-            name: Some(interface.name.clone()),
-            description: interface.description.clone(),
-            mac: interface.mac,
-            filter: interface.filter.clone(),
-            speed_bits: interface.speed_bits,
-            os: Some(crate::writer::os()),
-            ..Self::default()
-        }
-    }
+/// The operating system of this machine.
+pub(crate) fn os() -> String {
+    fs::read_to_string("/proc/sys/kernel/osrelease")
+        .map_or_else(|_| "Linux".to_owned(), |release| format!("Linux {}", release.trim()))
 }
 
 #[cfg(test)]

@@ -24,14 +24,31 @@
 //! })
 //! # }
 //! ```
+//!
+//! # Features
+//!
+//! | feature | adds | needs |
+//! |---|---|---|
+//! | `live` | [`Capture`] and everything else about interfaces; brings `serde` | clang, libelf and zlib, for libbpf |
+//! | `forward` | [`Forward`]; brings `live` | |
+//! | `jit` | compiles filters of files and sockets to machine code; without it they are interpreted, which is many times slower | Cranelift |
+//! | `zstd`, `lz4`, `gzip` | reading and writing of files with this compression | for `zstd` a C compiler |
+//! | `serde` | `Serialize` for accounts, and filters that another process can compile | |
+//!
+//! All are on by default, so that the crate captures and reads every file that the program `weir` writes. Reading, merging,
+//! filtering and writing files work without any of them and need only Rust; the error for a compressed file names the
+//! feature that it needs.
+//!
+//! ```toml
+//! weir = { path = "weir/crates/weir", default-features = false, features = ["gzip"] }
+//! ```
 
 #![forbid(unsafe_code)]
 
 pub mod account;
-pub mod command;
 pub mod filter;
+#[cfg(feature = "forward")]
 pub mod forward;
-pub mod probe;
 pub mod reader;
 pub mod writer;
 
@@ -40,55 +57,40 @@ pub mod link {
     pub use weir_sys::link::{Link, links};
 }
 
-mod bell;
-mod builder;
-mod capture;
-mod choose;
+#[cfg_attr(not(feature = "live"), expect(dead_code, reason = "only a capture makes chunks"))]
 mod chunk;
-mod error;
-mod event;
+mod codec;
 mod file_interface;
-mod handlers;
-mod interface;
-mod memory;
-mod merge;
-mod namespace;
-mod observer;
-mod opened;
-mod outlet;
-mod patience;
-mod peer;
-mod port;
-mod ports;
-#[cfg(test)]
-mod simulated;
-mod site;
-mod size;
-mod source;
-mod steering;
-mod stop;
-mod waker;
+#[cfg(feature = "live")]
+mod live;
 
 pub use account::{
-    Account, HandlerAccount, InterfaceAccount, NicCounters, PoolFill, QueueAccount, Strays, Tally, TimeOrder,
+    Account, HandlerAccount, HandlerState, InterfaceAccount, NicCounters, PoolFill, QueueAccount, Strays,
+    Tally, TimeOrder,
 };
-pub use builder::{
-    Builder, DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS, DEFAULT_SNAP_LEN, Delivery, Direction, Mode, Opening,
-    SourceChoice, Timestamps, Window,
-};
-pub use capture::Capture;
-pub use choose::{Choice, choice, untold_tags};
-pub use chunk::{Chunk, Packet, Packets};
-pub use error::Error;
-pub use event::{Change, Event};
+pub use chunk::{Chunk, DEFAULT_SNAP_LEN, Direction, Packet, Packets};
 pub use file_interface::FileInterface;
 pub use filter::Filter;
+#[cfg(feature = "forward")]
 pub use forward::Forward;
-pub use handlers::{DEFAULT_THRESHOLD, Handler, HandlerState, Order, Plan, Share, SharePackets};
-pub use interface::Interface;
-pub use memory::pool_of;
-pub use namespace::Namespace;
-pub use observer::Observer;
-pub use steering::{MOST_TARGETS, Steer};
-pub use stop::StopHandle;
+#[cfg(feature = "live")]
+pub use live::{
+    builder::{
+        Builder, DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS, Delivery, Mode, Opening, SourceChoice, Timestamps,
+        Window,
+    },
+    capture::Capture,
+    choose::{Choice, choice, untold_tags},
+    command,
+    error::Error,
+    event::{Change, Event},
+    handlers::{DEFAULT_THRESHOLD, Handler, Order, Plan, Share, SharePackets},
+    interface::Interface,
+    memory::pool_of,
+    namespace::Namespace,
+    observer::Observer,
+    probe,
+    steering::{MOST_TARGETS, Steer},
+    stop::StopHandle,
+};
 pub use weir_savefile::Notes;

@@ -1,4 +1,4 @@
-//! The example programs that need no interface do what they say; tcpdump, tshark and capinfos are the judges.
+//! The examples that need no interface, judged by tcpdump, tshark and capinfos.
 
 use std::env;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 
 use weir_sys::skip;
 
-/// Runs an example, which stands beside this test.
+/// Runs an example, which cargo builds next to this test.
 fn example(name: &str, arguments: &[&str]) -> Output {
     let test = env::current_exe().unwrap();
     let program = test.ancestors().nth(2).unwrap().join("examples").join(name);
@@ -20,7 +20,7 @@ fn text(Output { status, stdout, stderr }: Output) -> String {
     String::from_utf8(stdout).unwrap()
 }
 
-/// What a judge prints; `None`, and a word about it, where it is not installed.
+/// Returns a judge's output, or `None` with a message if it is not installed.
 fn judge(program: &str, arguments: &[&str]) -> Option<String> {
     match Command::new(program).args(arguments).output() {
         Ok(output) => Some(text(output)),

@@ -28,7 +28,7 @@ use weir_sys::packet::{self, Instruction};
 
 use super::sets::{Labelled, labelled};
 use super::{Compiled, Filter, FilterError, LiveSet, Receiver, SetLabel};
-use crate::source::programmed::NEEDS;
+use crate::live::source::programmed::NEEDS;
 use crate::{Error, Interface};
 
 /// A handle for replacing the filters of a capture, usable from any thread.
@@ -177,6 +177,16 @@ pub(crate) trait Gate: Debug + Send + Sync {
 
     /// Returns the changeable sets of the current filter.
     fn sets(&self) -> Result<Vec<Labelled>, Error>;
+}
+
+impl Filter {
+    /// Compiles the filter for programs made by `loader`. If tags are inside the packet, other metadata is used only if
+    /// the expression needs it.
+    pub(crate) fn compile_for(&self, loader: &Loader, receiver: Receiver) -> Result<Compiled, FilterError> {
+        let bare = Receiver { metadata: false, ..receiver };
+        let compiled = loader.tag_is_inside().then(|| self.compile(bare)).and_then(Result::ok);
+        compiled.map_or_else(|| self.compile(receiver), Ok)
+    }
 }
 
 impl Exchange {

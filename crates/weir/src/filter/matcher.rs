@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_filter::graph::Graph;
 use weir_filter::interpret::{Interpreter, Packet};
-use weir_native::Native;
 
+use super::native::Native;
 use super::{Compiled, Filter, FilterError};
 
 /// A compiled filter that can be run: as machine code, or otherwise by an interpreter.

@@ -3,30 +3,41 @@
 //! A [`Filter`] is an expression and its context. It is compiled to a program once it is known what it filters: packets
 //! of a link type, seen by a receiver. Each source runs it in its own way: see [`crate::Builder::filter`].
 
+#[cfg(feature = "live")]
 mod exchange;
 mod matcher;
 mod names;
+#[cfg(not(feature = "jit"))]
+#[path = "no_native.rs"]
+mod native;
 mod portable;
 mod remembered;
+#[cfg(feature = "live")]
 mod sets;
 
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-pub use self::exchange::{BodyKind, Exchange, Form, HookKind, Place, PlaceKind, PoolKind, Program, Seat};
-pub(crate) use self::exchange::{Gate, Turn, Undo, checked, classic, counting, for_the_kernel, not_loaded};
 pub use self::matcher::{FileFilter, Matcher};
 pub use self::names::SystemNames;
 pub use self::portable::PortableFilter;
 use self::remembered::Remembered;
-pub use self::sets::{Changed, LiveSet, MemberKind, Members, SetChange, SetLabel};
-pub(crate) use self::sets::{InForce, Labelled, labelled};
-use serde::{Deserialize, Serialize};
-use weir_bpf::filter::Loader;
+#[cfg(feature = "live")]
+pub use self::{
+    exchange::{BodyKind, Exchange, Form, HookKind, Place, PlaceKind, PoolKind, Program, Seat},
+    sets::{Changed, LiveSet, MemberKind, Members, SetChange, SetLabel},
+};
+#[cfg(feature = "live")]
+pub(crate) use self::{
+    exchange::{Gate, Turn, Undo, checked, classic, counting, for_the_kernel, not_loaded},
+    sets::{InForce, Labelled, labelled},
+};
 use weir_filter::Beside;
 pub use weir_filter::names::{Names, NoNames};
 pub use weir_filter::{Dialect, Filter as Compiled};
+#[cfg(feature = "jit")]
+use weir_native as native;
 
 use crate::DEFAULT_SNAP_LEN;
 
@@ -43,7 +54,8 @@ pub struct Filter {
 }
 
 /// What a filter is compiled for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct Receiver {
     /// The link type of the packets (`LINKTYPE_*`).
     pub link_type: u16,
@@ -55,7 +67,7 @@ pub struct Receiver {
     /// in libpcap's `pcap_lookupnet`.
     pub netmask: Option<u32>,
     /// Whether VLAN tags were stripped and not reported.
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     pub tags_lost: bool,
 }
 
@@ -196,14 +208,6 @@ impl Filter {
             beside,
             Receiver { link_type, metadata: false, swapped, netmask: None, tags_lost: false },
         )
-    }
-
-    /// Compiles the filter for programs made by `loader`. If tags are inside the packet, other metadata is used only if
-    /// the expression needs it.
-    pub(crate) fn compile_for(&self, loader: &Loader, receiver: Receiver) -> Result<Compiled, FilterError> {
-        let bare = Receiver { metadata: false, ..receiver };
-        let compiled = loader.tag_is_inside().then(|| self.compile(bare)).and_then(Result::ok);
-        compiled.map_or_else(|| self.compile(receiver), Ok)
     }
 }
 

@@ -4,19 +4,18 @@ use std::fmt;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
-
 use super::remembered::{Answers, Remembered};
 use super::{Compiled, Dialect, Filter, FilterError, Receiver};
 
 /// A [`Filter`] with resolved names, for another process that cannot or should not resolve them: compiling it reads no
 /// files and sends no queries.
-#[derive(Clone, Serialize, Deserialize)]
+#[derive(Clone)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub struct PortableFilter {
     text: String,
     /// Whether it is in libpcap's dialect.
     pcap: bool,
-    #[serde(default)]
+    #[cfg_attr(feature = "serde", serde(default))]
     netmask: Option<Ipv4Addr>,
     names: Answers,
 }

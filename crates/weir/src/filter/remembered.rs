@@ -5,7 +5,6 @@ use std::collections::HashMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::{Deserialize, Serialize};
 use weir_filter::names::{Names, Service};
 
 /// Repeats the first answers of `names`.
@@ -16,7 +15,8 @@ pub(super) struct Remembered {
 }
 
 /// Names and the answers for them.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub(super) struct Answers {
     hosts: HashMap<String, Vec<IpAddr>>,
     networks: HashMap<String, Option<u32>>,

@@ -4,13 +4,14 @@ use weir_bpf::pool::{PoolMaps, PoolOptions};
 use weir_ring::Shape;
 
 use super::end::End;
-use crate::builder::{Direction, Settings};
-use crate::choose;
-use crate::memory::Need;
-use crate::port::Port;
-use crate::source::programmed::{self, AtGateInForce, Programmed, pool_options};
-use crate::source::xdp;
-use crate::{Error, size};
+use crate::live::builder::{Builder, Settings};
+use crate::live::choose::Opener;
+use crate::live::memory::Need;
+use crate::live::port::Port;
+use crate::live::size;
+use crate::live::source::programmed::{self, AtGateInForce, Programmed, pool_options};
+use crate::live::source::xdp;
+use crate::{Direction, Error, Interface};
 
 /// The copy of one direction.
 #[derive(Debug)]
@@ -20,6 +21,19 @@ pub(super) struct Copy<'a> {
     id: u32,
     snap_len: u32,
     shape: Shape,
+}
+
+/// Returns the settings for a capture whose interfaces are determined elsewhere.
+pub(super) fn settings(how: Builder) -> Result<Settings, Error> {
+    match how {
+        Builder { interfaces, .. } if !interfaces.is_empty() => {
+            Err(Error::Options("the copy of what is forwarded has its interfaces from that".into()))
+        }
+        Builder { settings: Settings { filter: Some(_), .. }, .. } => {
+            Err(Error::Options("the copy of what is forwarded has its filter from that".into()))
+        }
+        Builder { settings, .. } => settings.checked(),
+    }
 }
 
 impl<'a> Copy<'a> {
@@ -46,13 +60,17 @@ impl<'a> Copy<'a> {
     /// Opens the process's side; `in_force` is the filter of this direction.
     pub(super) fn port(self, from: &End, maps: PoolMaps, in_force: &AtGateInForce) -> Result<Port, Error> {
         let device = &from.device;
-        let source = Programmed::new(device, false, self.shape, maps)?.filtered_by(in_force);
+        let mut source = Programmed::new(device, false, self.shape, maps)?;
+        source.in_force = in_force.clone();
         let detail = format!(
             "{} chunks of {} per queue",
             self.shape.chunks(),
             size::binary(self.shape.limit().into())
         );
-        let opened = choose::copy(device, self.id, self.settings, source, (self.snap_len, detail))?;
+        let why = "a copy of forwarded packets".to_owned();
+        let opener = Opener { device, id: self.id, settings: self.settings, link_type: device.link_type()? };
+        let (source, interface) = opener.describe("forward", source, self.snap_len, detail, why);
+        let opened = (source, Interface { mode: "forward", ..interface });
         Port::new(from.name(), device, self.id as usize, Some(Direction::In), opened)
     }
 }

@@ -9,14 +9,14 @@ use weir_sys::packet::Promiscuous;
 
 use super::account::SendCounters;
 use crate::account::NicCounters;
-use crate::builder::Wanted;
-use crate::command;
-use crate::event::{Change, Event, Known};
-use crate::interface::Device;
-use crate::site::{self, Site};
-use crate::source::programmed::NEEDS;
-use crate::source::writers::{self, Native};
-use crate::source::xdp;
+use crate::live::builder::Wanted;
+use crate::live::command;
+use crate::live::event::{Change, Event, Known};
+use crate::live::interface::Device;
+use crate::live::site::{self, Site};
+use crate::live::source::programmed::NEEDS;
+use crate::live::source::writers::{self, Native};
+use crate::live::source::xdp;
 use crate::{Error, Namespace};
 
 /// An interface that is being watched.
@@ -184,7 +184,7 @@ impl End {
 pub(super) fn check(ends: &[End; 2], both: bool) -> Result<(), Error> {
     let [from, to] = ends;
     let (from_name, to_name) = (from.name(), to.name());
-    if from.index() == to.index() && from.site.is_same(&to.site) {
+    if from.index() == to.index() && from.site.identity == to.site.identity {
         return Err(Error::Options(format!("cannot forward `{from_name}` to itself: name two interfaces")));
     }
     for end in ends {

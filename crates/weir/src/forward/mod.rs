@@ -33,9 +33,9 @@ pub use self::pinned::Pinned;
 use self::pins::Pins;
 use self::pump::Pumps;
 use self::way::Way;
-use crate::builder::{Builder, Settings, Wanted};
 use crate::filter::{Exchange, Turn};
-use crate::memory::{self, Memory};
+use crate::live::builder::{Builder, Settings, Wanted};
+use crate::live::memory::{self, Memory};
 use crate::{Capture, Error, Event, Filter, Namespace};
 
 /// What happens to forwarding when the process ends, for whatever reason.
@@ -195,7 +195,7 @@ impl ForwardBuilder {
         };
         end::check(&ends, self.both)?;
         let numbers: &[(usize, usize)] = if self.both { &[(0, 1), (1, 0)] } else { &[(0, 1)] };
-        let copied = self.copied.map(Builder::into_settings).transpose()?;
+        let copied = self.copied.map(copy::settings).transpose()?;
         let sizes = match &copied {
             Some(settings) => {
                 let need = |&(from, _): &(usize, usize)| {

@@ -14,10 +14,11 @@ use weir_sys::netns;
 use super::account::{ForwardAccount, WayAccount};
 use super::pins::{self, BPFFS, Key, LINK, PROMISCUOUS, Pins, WAYS};
 use super::way;
-use crate::builder::Wanted;
-use crate::site::inside;
-use crate::source::programmed::off;
-use crate::{Error, Namespace, command, namespace};
+use crate::live::builder::Wanted;
+use crate::live::namespace;
+use crate::live::site::inside;
+use crate::live::source::programmed::off;
+use crate::{Error, Namespace, command};
 
 /// Forwarding that stays in the kernel until it is ended ([`OnExit::Open`](super::OnExit::Open)). Its process may still
 /// be running.

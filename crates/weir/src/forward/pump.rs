@@ -27,7 +27,8 @@ use super::end::End;
 use super::handler::{Handler, Lane, Packet, Verdict};
 use super::stack::{Door, Stack};
 use super::way::Way;
-use crate::{Error, memory};
+use crate::Error;
+use crate::live::memory;
 
 /// Entries in each ring.
 const RING: u32 = 2048;

@@ -15,10 +15,10 @@ use super::handler::Lane;
 use super::pump::Pumps;
 use super::{OnExit, WayInfo, end, pins};
 use crate::filter::{Gate, Seat};
-use crate::interface::{Device, Tags};
-use crate::port::Port;
-use crate::source::programmed::{self, AtGateInForce};
-use crate::source::xdp;
+use crate::live::interface::{Device, Tags};
+use crate::live::port::Port;
+use crate::live::source::programmed::{self, AtGateInForce};
+use crate::live::source::xdp;
 use crate::{Error, Filter, command};
 
 /// Forwarding in one direction.

@@ -68,6 +68,11 @@ pub enum ReadReason {
         /// The error from the decoder.
         source: Arc<io::Error>,
     },
+    /// This build lacks the feature for the file's compression.
+    #[error(
+        "{0} data, which this program cannot read: it was built without the feature `{0}` of the library weir"
+    )]
+    NoCodec(Compression),
     /// The filter tests something that packets of this interface do not have.
     #[error("interface {interface}: {error}")]
     Filter {
@@ -119,6 +124,7 @@ impl ReadError {
             ReadReason::Damaged(Fault::Magic(_) | Fault::Undocumented(_) | Fault::Version { .. }) => {
                 Some("weir reads pcap and pcapng files, plain or compressed with gzip, zstd or lz4")
             }
+            ReadReason::NoCodec(_) => Some("decompress it first, or build the program with that feature"),
             ReadReason::Damaged(_) => Some("to save the intact packets: weir read --repair FILE -w NEW"),
             _ => None,
         }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use rustix::io::Errno;
 
 use super::{Compression, Meter, ReadReason, unpack};
+use crate::codec;
 
 /// The source of a capture's bytes.
 pub(super) struct Input {
@@ -21,7 +22,7 @@ pub(super) struct Input {
 }
 
 /// The buffered bytes of a compressed file.
-pub(super) type Packed = BufReader<Whole>;
+pub(crate) type Packed = BufReader<Whole>;
 /// The bytes of a file: those used to identify it, and the rest.
 type Whole = Chain<Cursor<Vec<u8>>, Counted>;
 
@@ -106,11 +107,8 @@ pub(super) fn sniff(input: Box<dyn Read + Send>, ahead: bool) -> Result<Input, R
         }
     };
     let packed = BufReader::with_capacity(128 << 10, whole);
-    let bytes: Box<dyn Read + Send> = match compression {
-        Compression::Gzip => Box::new(unpack::Gzip::new(packed)),
-        Compression::Lz4 => Box::new(unpack::Lz4::new(packed)),
-        _ => Box::new(zstd::Decoder::with_buffer(packed).map_err(failed)?),
-    };
+    let decode = codec::decoder(compression).ok_or(ReadReason::NoCodec(compression))?;
+    let bytes = decode(packed).map_err(failed)?;
     Ok(Input { bytes: if ahead { unpack::ahead(bytes) } else { bytes }, compression, meter })
 }
 
@@ -143,7 +141,7 @@ pub(super) fn explain(compression: Compression, error: io::Error) -> ReadReason 
 }
 
 /// A reader that counts bytes.
-pub(super) struct Counted {
+pub(crate) struct Counted {
     input: Box<dyn Read + Send>,
     meter: Meter,
 }

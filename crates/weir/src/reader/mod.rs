@@ -18,7 +18,7 @@
 //! why the file ends ([`ReadError`]); after that the reader is at its end. A file that is still being written is read
 //! up to its last complete block.
 //!
-//! - `input`: from a path to uncompressed bytes; `unpack`: concatenated streams, and decompressing ahead.
+//! - `input`: from a path to uncompressed bytes; `unpack`: decompressing ahead.
 //! - `window`: the part of the file in memory; `fetch`: reads ahead in a large file.
 //! - `sieve`: which packets match a filter.
 //! - `meter`: the progress of reading.
@@ -55,6 +55,7 @@ pub use weir_savefile::{ByteOrder, Notes};
 
 pub use self::error::{Oddity, ReadError, ReadReason, Warning};
 use self::fetch::Fetch;
+pub(crate) use self::input::Packed;
 use self::input::{Input, Sparing};
 pub use self::item::{Compression, FileFormat, FileKind, Item};
 use self::known::Known;

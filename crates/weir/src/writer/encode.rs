@@ -1,13 +1,13 @@
 //! Encodes everything in a file except chunks, and converts chunks to classic pcap.
 
 use std::collections::BTreeMap;
-use std::fs;
 
 use weir_savefile::pcap::{self, Resolution};
 use weir_savefile::pcapng::{self, InterfaceDescription, InterfaceStatistics, SectionHeader};
 use weir_savefile::record::{self, Malformed, RecordHeader, Records};
 
 use super::{Format, WriteError, WriterOptions};
+use crate::file_interface::os;
 use crate::reader::Section;
 use crate::{Account, Direction, FileInterface, Packet, reader};
 
@@ -41,12 +41,6 @@ fn pcapng_start(interfaces: &[FileInterface], options: &WriterOptions) -> Vec<u8
         interface(each, &mut out);
     }
     out
-}
-
-/// The operating system of this machine.
-pub(crate) fn os() -> String {
-    fs::read_to_string("/proc/sys/kernel/osrelease")
-        .map_or_else(|_| "Linux".to_owned(), |release| format!("Linux {}", release.trim()))
 }
 
 /// Appends the description of an interface.

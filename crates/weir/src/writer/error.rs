@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use weir_savefile::record::Malformed;
 
+use crate::reader;
+
 /// What was safely written before an error, and stays readable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kept {
@@ -134,6 +136,11 @@ pub enum WriteError {
         /// Each interface with its link type.
         each: String,
     },
+    /// This build lacks the feature for the requested compression.
+    #[error(
+        "cannot compress with {0}: this program was built without the feature `{0}` of the library weir; write the file uncompressed"
+    )]
+    NoCodec(reader::Compression),
     /// A packet or block does not fit into any file.
     #[error("cannot write a packet: {reason}")]
     Packet {

@@ -1,37 +1,20 @@
 //! A piece of a file as one compressed frame, and the table of zstd frames.
 
-use std::io::{self, Write as _};
-
-use flate2::write::GzEncoder;
-use lz4_flex::frame::{BlockMode, BlockSize, FrameEncoder, FrameInfo};
-use zstd::zstd_safe::{CParameter, compress_bound};
+use std::io;
 
 use super::Compression;
+use crate::codec;
 
 /// Maximum size of a frame before compression, in bytes: a reader has to decompress this much to find one packet.
 pub(super) const LARGEST: usize = 4 << 20;
 
 /// A compressor; each thread has its own.
-pub(super) enum Codec {
-    Zstd(zstd::bulk::Compressor<'static>),
-    Gzip,
-    Lz4,
-}
+pub(super) struct Codec(codec::Encode);
 
 impl Codec {
     /// `None`: no compression.
     pub(super) fn new(compression: Compression) -> io::Result<Option<Self>> {
-        Ok(Some(match compression {
-            Compression::None => return Ok(None),
-            Compression::Zstd { level } => {
-                let mut compressor = zstd::bulk::Compressor::new(level)?;
-                compressor.set_parameter(CParameter::ChecksumFlag(true))?;
-                compressor.set_parameter(CParameter::ContentSizeFlag(true))?;
-                Self::Zstd(compressor)
-            }
-            Compression::Gzip => Self::Gzip,
-            Compression::Lz4 => Self::Lz4,
-        }))
+        Ok(codec::encoder(compression)?.map(Self))
     }
 
     /// Compresses `plain` into one frame, replacing the contents of `out`.
@@ -39,28 +22,7 @@ impl Codec {
         out.clear();
         #[cfg(test)]
         assert!(!is_poison(plain), "a test has this thread die");
-        match self {
-            Self::Zstd(compressor) => {
-                out.reserve(compress_bound(plain.len()));
-                compressor.compress_to_buffer(plain, out)?;
-            }
-            Self::Gzip => {
-                let mut encoder = GzEncoder::new(out, flate2::Compression::fast());
-                encoder.write_all(plain)?;
-                encoder.finish()?;
-            }
-            Self::Lz4 => {
-                let info = FrameInfo::new()
-                    .content_size(Some(plain.len() as u64))
-                    .content_checksum(true)
-                    .block_mode(BlockMode::Independent)
-                    .block_size(BlockSize::Max1MB);
-                let mut encoder = FrameEncoder::with_frame_info(info, out);
-                encoder.write_all(plain)?;
-                encoder.finish().map_err(io::Error::other)?;
-            }
-        }
-        Ok(())
+        (self.0)(plain, out)
     }
 }
 

@@ -15,7 +15,6 @@ use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, Stat, fchmod, fcntl_getfl, fcntl_setfl, fstat, statat, unlinkat,
 };
 use rustix::io::Errno;
-use serde::{Deserialize, Serialize};
 use weir_sys::inherited::inherited;
 use weir_sys::lock;
 
@@ -64,7 +63,8 @@ pub trait Keeper: fmt::Debug + Send + Sync {
 }
 
 /// The purpose of opening a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize, serde::Deserialize))]
 pub enum Opening {
     /// Create a file to write; fails with [`io::ErrorKind::AlreadyExists`] if it exists.
     New,

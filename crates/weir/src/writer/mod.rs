@@ -59,7 +59,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 pub use self::disk::DiskQueue;
 use self::encode::Counts;
-pub(crate) use self::encode::os;
 pub use self::error::{Kept, WriteError};
 pub use self::files::FileList;
 use self::files::{Files, OutFile};
@@ -68,7 +67,7 @@ pub use self::options::{Compression, Format, Rotation, WriterOptions};
 use self::piece::{Load, Outcome, Piece};
 use self::rotate::Clock;
 pub use self::template::{Found, Template};
-use crate::{Account, FileInterface};
+use crate::{Account, FileInterface, codec};
 
 /// What is known to be written: whole records, without a gap from the start of each file.
 ///
@@ -182,6 +181,10 @@ impl Writer {
     ) -> Result<Self, WriteError> {
         // Fails before the file is touched.
         encode::start(interfaces, options)?;
+        let compression = options.compression.as_read();
+        if !codec::has(compression) {
+            return Err(WriteError::NoCodec(compression));
+        }
         let mut files = Files::new(path, options)?;
         let file = files.open()?;
         Self::begin(files, file, interfaces, options)

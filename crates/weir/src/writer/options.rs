@@ -8,7 +8,7 @@ use std::time::Duration;
 use weir_savefile::pcap::Resolution;
 
 use super::{DiskQueue, Keeper};
-use crate::reader::Section;
+use crate::reader::{self, Section};
 
 /// The format of a file written by a [`Writer`](super::Writer).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -58,6 +58,16 @@ impl Compression {
     pub const ZSTD_LEVELS: std::ops::RangeInclusive<i32> = -100..=22;
     /// The default level: as small as level 1 with mixed traffic and small packets, in half the time.
     pub const ZSTD_LEVEL: i32 = -1;
+
+    /// Returns what a reader of the file calls it.
+    pub(super) fn as_read(self) -> reader::Compression {
+        match self {
+            Self::None => reader::Compression::None,
+            Self::Zstd { .. } => reader::Compression::Zstd,
+            Self::Gzip => reader::Compression::Gzip,
+            Self::Lz4 => reader::Compression::Lz4,
+        }
+    }
 
     /// Returns the compression that the suffix of a file name asks for.
     pub fn of_name(path: &Path) -> Option<Self> {

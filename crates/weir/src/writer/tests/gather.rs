@@ -1,8 +1,8 @@
 //! Chunks of a few packets each, written together.
 
 use super::*;
+use crate::live::simulated;
 use crate::reader::Reader;
-use crate::simulated;
 
 const PACKETS: u64 = 300;
 

@@ -1,0 +1,88 @@
+//! The lz4 frame format.
+
+use std::io::{self, Read, Write as _};
+
+use lz4_flex::frame::{self, BlockMode, BlockSize, FrameEncoder, FrameInfo};
+
+use super::Packed;
+
+/// A decoder of all frames, except skippable ones.
+struct Decoder {
+    frames: frame::FrameDecoder<Metered>,
+    /// The end of the last frame, in bytes of the input.
+    boundary: u64,
+}
+
+/// Notices the end of the input, which the decoder mistakes for the end of a frame.
+struct Metered {
+    input: Packed,
+    taken: u64,
+    ended: bool,
+}
+
+impl Read for Metered {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let bytes = self.input.read(buffer)?;
+        self.taken += bytes as u64;
+        self.ended = bytes == 0;
+        Ok(bytes)
+    }
+}
+
+pub(super) fn decoder(packed: Packed) -> io::Result<Box<dyn Read + Send>> {
+    let input = Metered { input: packed, taken: 0, ended: false };
+    Ok(Box::new(Decoder { frames: frame::FrameDecoder::new(input), boundary: 0 }))
+}
+
+impl Read for Decoder {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if buffer.is_empty() {
+            return Ok(0);
+        }
+        loop {
+            match self.frames.read(buffer) {
+                Ok(0) => {
+                    let input = self.frames.get_ref();
+                    if input.ended && input.taken > self.boundary {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                    if input.ended {
+                        return Ok(0);
+                    }
+                    self.boundary = input.taken;
+                }
+                Ok(bytes) => return Ok(bytes),
+                Err(error) => {
+                    let length = to_skip(&error).ok_or(error)?;
+                    let input = self.frames.get_mut();
+                    let skipped = io::copy(&mut input.take(length), &mut io::sink())?;
+                    if skipped < length {
+                        return Err(io::ErrorKind::UnexpectedEof.into());
+                    }
+                    self.boundary = input.taken;
+                }
+            }
+        }
+    }
+}
+
+/// Returns the length of a skippable frame whose header the decoder has read.
+fn to_skip(error: &io::Error) -> Option<u64> {
+    match error.get_ref()?.downcast_ref::<frame::Error>()? {
+        frame::Error::SkippableFrame(length) => Some(u64::from(*length)),
+        _ => None,
+    }
+}
+
+/// Compresses bytes into one frame.
+pub(super) fn encode(plain: &[u8], out: &mut Vec<u8>) -> io::Result<()> {
+    let info = FrameInfo::new()
+        .content_size(Some(plain.len() as u64))
+        .content_checksum(true)
+        .block_mode(BlockMode::Independent)
+        .block_size(BlockSize::Max1MB);
+    let mut encoder = FrameEncoder::with_frame_info(info, out);
+    encoder.write_all(plain)?;
+    encoder.finish().map_err(io::Error::other)?;
+    Ok(())
+}

@@ -1,0 +1,471 @@
+//! A running capture.
+
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use weir_sys::cpu;
+
+use crate::Error;
+use crate::account::Account;
+use crate::chunk::Chunk;
+use crate::filter::{Exchange, Filter, Place, Turn};
+use crate::live::builder::{Builder, Delivery, Opening, Settings, Timestamps, Wanted, Window};
+use crate::live::choose;
+use crate::live::event::{Event, Heard};
+use crate::live::handlers::{Handler, Plan, Team, Watcher};
+use crate::live::interface::{Device, Interface};
+use crate::live::memory::{self, Memory};
+use crate::live::merge::Merge;
+use crate::live::observer::Observer;
+use crate::live::opened::Opened;
+use crate::live::patience::{Patience, Queues as _, Step, Woken};
+use crate::live::port::Port;
+use crate::live::ports::Shared;
+use crate::live::site::{self, Site};
+use crate::live::stop::StopHandle;
+
+/// A running capture, which yields chunks and the account.
+#[derive(Debug)]
+pub struct Capture {
+    interfaces: Vec<Interface>,
+    opened: Opened,
+    patience: Patience,
+    /// Set if packets are delivered in timestamp order.
+    merge: Option<Merge>,
+    crew: Option<Crew>,
+    ended: bool,
+    /// It was stopped, and everything was taken.
+    over: bool,
+    heard: Heard,
+    checked: Instant,
+    exchanging: Turn,
+}
+
+/// The handlers that have the queues. The watcher ends first.
+#[derive(Debug)]
+struct Crew {
+    watcher: Option<Watcher>,
+    team: Arc<Team>,
+}
+
+impl Drop for Crew {
+    fn drop(&mut self) {
+        self.team.stop();
+    }
+}
+
+/// Interval for checking interfaces and namespaces while a busy capture never waits.
+const CHECK: Duration = Duration::from_secs(1);
+
+/// Time between checks whether handlers have finished.
+const SOON: Duration = Duration::from_millis(1);
+
+/// The wait if the deadline does not fit an [`Instant`].
+const AGES: Duration = Duration::from_secs(1 << 32);
+
+/// The longest tick of a kernel's timer: with [`Timestamps::Batch`] a timestamp may be this old.
+const TICK: Duration = Duration::from_millis(10);
+
+impl Capture {
+    /// Returns a builder with the default options.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(crate) fn open(
+        wanted: &[Wanted],
+        settings: &Settings,
+        mut tell: impl FnMut(Opening<'_>),
+    ) -> Result<Self, Error> {
+        let mut sites: Vec<Site> = Vec::new();
+        let mut places = Vec::new();
+        for (number, one) in wanted.iter().enumerate() {
+            let place = match sites.iter().position(|site| site.is_of(one)) {
+                Some(place) => place,
+                None => {
+                    sites.push(Site::open(one.namespace.as_ref())?);
+                    sites.len() - 1
+                }
+            };
+            for (other, &there) in wanted[..number].iter().zip(&places) {
+                if there == place {
+                    check_beside(one, other)?;
+                }
+            }
+            places.push(place);
+        }
+        // Find all devices before opening the first: opening one may make its driver pause traffic.
+        let find = |one: &Wanted| site::inside(one.namespace.as_ref(), || Device::find(one))?;
+        let mut devices = wanted.iter().map(find).collect::<Result<Vec<_>, Error>>()?;
+        let mut settings = settings.clone();
+        if let Some(filter) = settings.filter.take() {
+            let link_types = devices.iter().map(Device::link_type).collect::<Result<Vec<_>, Error>>()?;
+            let filter = filter.among(link_types);
+            devices.iter_mut().try_for_each(|device| device.want(&filter))?;
+            settings.filter = Some(filter);
+        }
+        let settings = &settings;
+        let mut needs = Vec::new();
+        for device in &devices {
+            needs.push((device.link.name.as_str(), choose::needs(device, settings)?));
+        }
+        let sizes = memory::shares(&needs, settings.pool, Memory::now())?;
+        let mut ports = Vec::new();
+        for ((((one, device), &place), pool), id) in
+            wanted.iter().zip(&devices).zip(&places).zip(sizes).zip(0u32..)
+        {
+            tell(Opening { name: &one.name, before: ports.len(), all: wanted.len() });
+            let settings = Settings { pool, ..settings.clone() };
+            let open = || Port::open(one, device, id, place, &settings);
+            ports.push(site::inside(one.namespace.as_ref(), open)??);
+        }
+        Self::of(ports, sites, settings)
+    }
+
+    /// Makes a capture of open sources. `Port::site` is an index into `sites`.
+    pub(crate) fn of(mut ports: Vec<Port>, sites: Vec<Site>, settings: &Settings) -> Result<Self, Error> {
+        let window = |window| match window {
+            Window::Of(window) => window,
+            Window::Usual => {
+                let lag = ports.iter().map(|port| port.source.lag()).max().unwrap_or_default();
+                if settings.timestamps == Timestamps::Batch { lag + TICK } else { lag }
+            }
+        };
+        let merge = settings.by_time.map(|one| Merge::new(window(one)));
+        let interfaces = ports.iter().map(|port| port.interface.clone()).collect();
+        let outlets = ports.iter_mut().flat_map(Port::give_outlets).collect();
+        let bells = ports.iter().flat_map(|port| port.source.bells()).collect();
+        let order = merge.as_ref().map(Merge::counts).cloned();
+        Ok(Self {
+            interfaces,
+            opened: Opened::new(outlets, bells, Shared::new(ports, sites, order))?,
+            patience: Patience::new(settings.delivery),
+            merge,
+            crew: None,
+            ended: false,
+            over: false,
+            heard: Heard::default(),
+            checked: Instant::now(),
+            exchanging: Turn::default(),
+        })
+    }
+
+    /// Returns the interfaces, in the order in which they were requested.
+    pub fn interfaces(&self) -> &[Interface] {
+        &self.interfaces
+    }
+
+    /// Returns a handle that replaces the interfaces' filters, from any thread or on behalf of another process.
+    pub fn exchange(&self) -> Exchange {
+        Exchange::new(self.opened.shared.lock().list.iter().map(Port::seat), &self.exchanging)
+    }
+
+    /// Replaces the filter of all interfaces; `None` captures everything. Each packet meets either the old or the new
+    /// filter, never both and never neither.
+    ///
+    /// # Errors
+    ///
+    /// The expression is wrong, a source cannot run the program, or the process may not load one. All interfaces keep
+    /// the previous filter; [`Error::FilterPutBack`] if some had the new one for a moment.
+    pub fn set_filter(&mut self, filter: Option<&Filter>) -> Result<(), Error> {
+        let exchange = self.exchange();
+        exchange.put(&Place::make_all(&exchange.places()?, filter)?)?;
+        for interface in &mut self.interfaces {
+            interface.filter = filter.map(Filter::label);
+        }
+        Ok(())
+    }
+
+    /// Moves the queues to handlers, one per thread, for good. From then on [`Capture::next`] only waits for events,
+    /// but must still be called. After [`Capture::stop`] the handlers take what is left and finish.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), weir::Error> {
+    /// use std::ops::ControlFlow;
+    /// let mut capture = weir::Capture::builder().interface("eth0").open()?;
+    /// for handler in capture.handlers(&weir::Plan::new(4).advanced(50))? {
+    ///     std::thread::spawn(|| {
+    ///         let mut bytes = 0; // a state of its own
+    ///         handler.run(|share| {
+    ///             bytes += share.packets().map(|packet| packet.data.len()).sum::<usize>();
+    ///             ControlFlow::Continue(())
+    ///         })
+    ///     });
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The plan does not fit the queues; handlers were requested before; or the watcher thread cannot be started.
+    pub fn handlers(&mut self, plan: &Plan) -> Result<Vec<Handler>, Error> {
+        if self.crew.is_some() {
+            return Err(Error::Options("the queues already belong to handlers".into()));
+        }
+        if self.merge.is_some() {
+            let why = "sorting by time takes one thread: choose either handlers or sorting";
+            return Err(Error::Options(why.into()));
+        }
+        let targets = self.interfaces.iter().find_map(|interface| interface.targets);
+        let seating = plan.fit(self.opened.outlets.len(), targets, cpu::possible()?)?;
+        let delivery = self.patience.delivery();
+        let (team, handlers) = Team::new(std::mem::take(&mut self.opened.outlets), seating, delivery);
+        self.opened.shared.give_to(&team);
+        let crew = self.crew.insert(Crew { watcher: None, team });
+        // The watcher waits for the bells now, and this thread has no queue to poll.
+        crew.watcher = Some(Watcher::start(&crew.team, self.opened.give_bells())?);
+        self.patience = Patience::new(Delivery::Adaptive);
+        Ok(handlers)
+    }
+
+    /// Returns what has happened to the interfaces since the last call, up to the last thousand events.
+    /// [`Capture::next`] detects events, and returns early for them if it is waiting.
+    pub fn events(&mut self) -> Vec<Event> {
+        self.opened.shared.events(&mut self.heard)
+    }
+
+    /// Returns the next chunk, waiting up to `wait` for one. `None` means that there was no chunk, that a signal
+    /// arrived, or that something happened to an interface ([`Capture::events`]). After [`Capture::stop`] it does not
+    /// wait, and `None` means that nothing is left.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::InterfaceGone`] once the last interface is gone and its packets were taken (handlers may still be
+    /// taking them); [`Error::NoHandlers`]; shared memory was overwritten. Call [`Capture::stop`] to take what was
+    /// captured before.
+    pub fn next(&mut self, wait: Duration) -> Result<Option<Chunk>, Error> {
+        let mut now = Instant::now();
+        let deadline = now.checked_add(wait).unwrap_or(now + AGES);
+        self.opened.waker.stay_awake()?;
+        loop {
+            match self.look(now)? {
+                Step::Taken(chunk) => return Ok(Some(chunk)),
+                Step::Over => return Ok(None),
+                step => {
+                    let step = step.by(Some(self.checked + CHECK));
+                    let again = self.patience.wait(&mut self.opened, step, deadline)?;
+                    if !again && !self.is_to_end() {
+                        return Ok(None);
+                    }
+                }
+            }
+            now = Instant::now();
+        }
+    }
+
+    /// Returns the next chunk without waiting. `None` means that none is ready yet or, after a stop, that none is left
+    /// ([`Capture::is_over`]). [`Delivery`](crate::Delivery) decides what is handed over and how soon, as in
+    /// [`Capture::next`].
+    ///
+    /// The capture's descriptor ([`AsFd`]) is readable until this returns `None`, and then again when there is something to
+    /// take, an event, or an error. An event loop waits for the descriptor, calls this until it returns `None`, and
+    /// then asks for [`Capture::events`].
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use rustix::event::{PollFd, PollFlags, poll};
+    /// let mut capture = weir::Capture::builder().interface("eth0").open()?;
+    /// while !capture.is_over() {
+    ///     poll(&mut [PollFd::new(&capture, PollFlags::IN)], None)?;
+    ///     while let Some(chunk) = capture.try_next()? {
+    ///         println!("{} packets", chunk.len());
+    ///     }
+    /// }
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Capture::next`].
+    pub fn try_next(&mut self) -> Result<Option<Chunk>, Error> {
+        if self.opened.waker.is_asleep() && self.opened.sleep(Duration::ZERO)? == Woken::Bell {
+            self.patience.rung(&mut self.opened);
+        }
+        let now = Instant::now();
+        let step = self.look(now).map(|step| step.by(Some(self.checked + CHECK)));
+        let waker = &mut self.opened.waker;
+        match step {
+            Ok(Step::Nap(until)) => waker.sleep_until(until)?,
+            Ok(Step::Sleep(until)) => waker.sleep_until(until.unwrap_or(now + CHECK))?,
+            // Handlers are still taking what is left.
+            Ok(Step::Over) if !self.over => waker.sleep_until(now + SOON)?,
+            Ok(Step::Taken(_) | Step::Spin | Step::Over) | Err(_) => waker.stay_awake()?,
+        }
+        Ok(match step? {
+            Step::Taken(chunk) => Some(chunk),
+            _ => None,
+        })
+    }
+
+    /// Returns whether the capture was stopped and everything it captured was taken: from now on [`Capture::next`] returns
+    /// `None`.
+    pub fn is_over(&self) -> bool {
+        self.over
+    }
+
+    /// Returns a handle that stops the capture from another thread or a signal handler.
+    pub fn stop_handle(&self) -> StopHandle {
+        self.opened.stop.clone()
+    }
+
+    /// Returns an observer, which reads counters and events in another thread. It starts at the capture's first event.
+    pub fn observer(&self) -> Observer {
+        Observer::new(&self.opened.shared)
+    }
+
+    /// Checks everything once, without waiting.
+    fn look(&mut self, now: Instant) -> Result<Step<Chunk>, Error> {
+        if self.is_to_end() {
+            self.stop()?;
+        }
+        if self.ended {
+            let chunk = match &self.crew {
+                Some(crew) => crew.team.rest()?,
+                None => self.rest()?,
+            };
+            self.over = chunk.is_none() && self.crew.as_ref().is_none_or(|crew| !crew.team.is_manned());
+            return Ok(chunk.map_or(Step::Over, Step::Taken));
+        }
+        self.check(now)?;
+        if self.crew.as_ref().is_some_and(|crew| !crew.team.is_manned()) {
+            return Err(Error::NoHandlers);
+        }
+        if self.opened.gone {
+            return match (self.rest()?, self.interfaces.last()) {
+                (None, Some(interface)) => Err(Error::InterfaceGone { name: interface.name.clone() }),
+                (chunk, _) => Ok(chunk.map_or(Step::Over, Step::Taken)),
+            };
+        }
+        let Some(merge) = &mut self.merge else { return self.patience.step(&mut self.opened, now) };
+        loop {
+            if let Some(chunk) = merge.next() {
+                return Ok(Step::Taken(chunk));
+            }
+            merge.look(&mut self.opened.outlets, Instant::now)?;
+            merge.relieve(&self.opened.outlets);
+            if merge.is_due() {
+                continue;
+            }
+            match self.patience.step(&mut self.opened, now)? {
+                Step::Taken(chunk) => merge.put(chunk),
+                step => return Ok(step.by(merge.due())),
+            }
+        }
+    }
+
+    /// Whether a [`StopHandle`] has asked for a stop that is still to be carried out.
+    fn is_to_end(&self) -> bool {
+        !self.ended && self.opened.stop.is_stopped()
+    }
+
+    /// Makes [`Capture::next`] deliver what is captured by now instead of waiting for a full batch
+    /// ([`Delivery::Batched`]).
+    pub fn hurry(&mut self) {
+        self.patience.hurry();
+        // If it fails, the event loop wakes when the batch is due.
+        let _ = self.opened.waker.stay_awake();
+    }
+
+    /// Returns the next of the remaining chunks, when nothing more arrives.
+    fn rest(&mut self) -> Result<Option<Chunk>, Error> {
+        match &mut self.merge {
+            None => self.patience.rest(&mut self.opened),
+            Some(merge) => merge.rest(&mut self.opened.outlets),
+        }
+    }
+
+    /// Calls `handler` with each chunk until it returns [`ControlFlow::Break`], then stops the capture. What is left in
+    /// the pool can still be taken with [`Capture::next`]. After [`StopHandle::stop`], `handler` gets what is left before this
+    /// returns.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Capture::next`].
+    pub fn run(&mut self, mut handler: impl FnMut(&Chunk) -> ControlFlow<()>) -> Result<(), Error> {
+        loop {
+            match self.next(CHECK)? {
+                Some(chunk) if handler(&chunk).is_break() => return self.stop(),
+                None if self.ended => return Ok(()),
+                _ => {}
+            }
+        }
+    }
+
+    /// Stops the capture. Nothing more is captured, and the account is final except for what [`Capture::next`] still
+    /// returns. A second call does nothing.
+    ///
+    /// # Errors
+    ///
+    /// A source cannot be detached; the others are detached nevertheless.
+    pub fn stop(&mut self) -> Result<(), Error> {
+        if self.ended {
+            return Ok(());
+        }
+        let result = self.opened.shared.lock().stop();
+        if let Some(crew) = &mut self.crew {
+            crew.team.stop();
+            crew.watcher = None;
+        }
+        self.ended = true;
+        self.opened.waker.stay_awake()?;
+        result
+    }
+
+    /// Returns the account of every packet so far. While packets arrive, the counters are read at slightly different
+    /// moments; once the capture is stopped, they add up.
+    ///
+    /// # Errors
+    ///
+    /// The kernel does not report the devices' counters.
+    pub fn account(&self) -> Result<Account, Error> {
+        self.opened.shared.account()
+    }
+
+    /// Checks interfaces and namespaces once a second.
+    fn check(&mut self, now: Instant) -> Result<(), Error> {
+        if now < self.checked + CHECK {
+            return Ok(());
+        }
+        self.checked = now;
+        self.opened.check()
+    }
+}
+
+impl AsFd for Capture {
+    /// Borrows the descriptor for event loops: see [`Capture::try_next`].
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.opened.waker.as_fd()
+    }
+}
+
+impl AsRawFd for Capture {
+    fn as_raw_fd(&self) -> RawFd {
+        self.as_fd().as_raw_fd()
+    }
+}
+
+impl Drop for Capture {
+    fn drop(&mut self) {
+        // Observers keep the shared state, but must not keep the sources open.
+        if Arc::strong_count(&self.opened.shared) > 1 {
+            self.opened.shared.close();
+        }
+    }
+}
+
+/// Rejects an interface that is requested twice in the same namespace, by name or by `any`.
+fn check_beside(one: &Wanted, other: &Wanted) -> Result<(), Error> {
+    if one.name == other.name {
+        return Err(Error::InterfaceTwice { name: one.label() });
+    }
+    if !one.is_any() && !other.is_any() {
+        return Ok(());
+    }
+    let (any, named) = if one.is_any() { (one, other) } else { (other, one) };
+    let (any, named) = (any.label(), named.label());
+    Err(Error::Options(format!("`{any}` already includes `{named}`: name only one of them")))
+}

@@ -1,0 +1,200 @@
+//! A queue, from which handlers take packets.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use weir_ring::{Claim, Claimed, Gauge, Strands};
+
+use super::share::Share;
+use super::split::{Flows, PARTS};
+use super::team::Team;
+use crate::Error;
+use crate::chunk::{Chunk, Lane};
+use crate::live::outlet::Outlet;
+use crate::live::source::Ready;
+
+/// A queue, its home handler, and what helpers need.
+#[derive(Debug)]
+pub(super) struct Desk {
+    stock: Claim<Stock>,
+    /// The chunks laid out by flow, if the order of flows is kept.
+    strands: Option<Strands<Arc<Chunk>>>,
+    /// Number of parts that a chunk is handed out in, and roughly how many chunks may be laid out.
+    parts: usize,
+    /// Whether its flows are divided among handlers; only written under the claim.
+    divided: AtomicBool,
+    gauge: Gauge,
+    lane: Arc<Lane>,
+    /// The handler that takes from it as long as that handler runs.
+    home: AtomicUsize,
+    group: Option<usize>,
+    /// Others help once more closed chunks than this are waiting.
+    limit: u32,
+}
+
+/// The part of a queue that has to be claimed.
+#[derive(Debug)]
+pub(super) struct Stock {
+    outlet: Outlet,
+    /// Present if the order of flows is kept.
+    flows: Option<Flows>,
+}
+
+impl Stock {
+    /// Returns the queue and its flows.
+    pub(super) fn both(&mut self) -> (&mut Outlet, Option<&mut Flows>) {
+        (&mut self.outlet, self.flows.as_mut())
+    }
+}
+
+/// The fullness of a queue at its limit.
+pub(super) const FULL: u64 = 1000;
+
+impl Desk {
+    /// Creates a queue whose home is handler `home`. Handlers of `group` help once more than `threshold` percent of the
+    /// chunks that can wait are waiting. `keeps_flows`: how many handlers take from it, if the order of flows is kept.
+    pub(super) fn new(
+        outlet: Outlet,
+        home: usize,
+        group: Option<usize>,
+        threshold: u8,
+        keeps_flows: Option<usize>,
+    ) -> Self {
+        let gauge = outlet.gauge().clone();
+        let fill = gauge.fill();
+        // One chunk is being written, and one is held by its handler.
+        let can_wait = (fill.free + fill.open + fill.ready + fill.held).saturating_sub(2).max(1);
+        let lane = Arc::clone(&outlet.lane);
+        let flows = keeps_flows.map(|_| Flows::new(lane.link_type));
+        Self {
+            stock: Claim::new(Stock { outlet, flows }),
+            strands: keeps_flows.map(|_| Strands::new()),
+            parts: keeps_flows.unwrap_or_default() * PARTS,
+            divided: AtomicBool::new(false),
+            gauge,
+            lane,
+            home: AtomicUsize::new(home),
+            group,
+            limit: can_wait * u32::from(threshold) / 100,
+        }
+    }
+
+    /// Returns how full the queue is, in thousandths of its limit.
+    pub(super) fn fullness(&self) -> u64 {
+        let (ready, limit) = (u64::from(self.gauge.fill().ready), u64::from(self.limit));
+        match ready.checked_sub(limit + 1) {
+            Some(more) => FULL + 1 + more * FULL / limit.max(1),
+            None => ready * FULL / limit.max(1),
+        }
+    }
+
+    pub(super) fn home(&self) -> usize {
+        self.home.load(Ordering::Relaxed)
+    }
+
+    pub(super) fn set_home(&self, handler: usize) {
+        self.home.store(handler, Ordering::Relaxed);
+    }
+
+    pub(super) fn group(&self) -> Option<usize> {
+        self.group
+    }
+
+    pub(super) fn lane(&self) -> &Lane {
+        &self.lane
+    }
+
+    /// Others help once more closed chunks than this are waiting.
+    pub(super) fn limit(&self) -> u32 {
+        self.limit
+    }
+
+    /// Returns the number of closed chunks that are waiting.
+    pub(super) fn ready_chunks(&self) -> u32 {
+        self.gauge.fill().ready
+    }
+
+    pub(super) fn is_divided(&self) -> bool {
+        self.divided.load(Ordering::Relaxed)
+    }
+
+    /// Returns whether the home handler has to wait: for others to finish something, or for a claim to end.
+    pub(super) fn is_unsettled(&self) -> bool {
+        self.is_divided() || self.try_claim().is_none()
+    }
+
+    pub(super) fn strands(&self) -> Option<&Strands<Arc<Chunk>>> {
+        self.strands.as_ref()
+    }
+
+    /// Number of parts that a chunk is handed out in, and roughly how many chunks may be laid out.
+    pub(super) fn parts(&self) -> usize {
+        self.parts
+    }
+
+    pub(super) fn set_divided(&self, divided: bool) {
+        self.divided.store(divided, Ordering::Relaxed);
+    }
+
+    pub(super) fn try_claim(&self) -> Option<Claimed<'_, Stock>> {
+        self.stock.try_claim()
+    }
+
+    /// Waits for the claim: for a handler that leaves and is not in a hurry.
+    pub(super) fn claim(&self) -> Claimed<'_, Stock> {
+        loop {
+            if let Some(stock) = self.stock.try_claim() {
+                return stock;
+            }
+            std::thread::yield_now();
+        }
+    }
+
+    /// Returns what the home handler can take; nothing if the queue is divided or claimed.
+    pub(super) fn ready(&self) -> Result<Ready, Error> {
+        match self.try_claim() {
+            Some(mut stock) if !self.is_divided() => stock.outlet.ready(),
+            _ => Ok(Ready::default()),
+        }
+    }
+
+    /// Takes a share for the home handler; also returns how many closed chunks were waiting.
+    pub(super) fn take(&self) -> Result<(Option<Share>, u32), Error> {
+        let Some(mut stock) = self.try_claim() else { return Ok((None, 0)) };
+        let (outlet, flows) = stock.both();
+        // The queue may have been divided, or emptied, since it was checked.
+        let lease = self.strands.as_ref().map(Strands::lease);
+        if matches!(lease, Some(None)) || self.is_divided() || outlet.ready()?.bytes == 0 {
+            return Ok((None, 0));
+        }
+        if let Some(flows) = flows {
+            flows.skip();
+        }
+        let share = outlet.take()?.map(|chunk| Share::of_chunk(chunk, lease.flatten()));
+        Ok((share, outlet.waiting()))
+    }
+
+    /// Takes a share for a helping handler: a part if flows stay in order, otherwise a whole chunk, or what is left of
+    /// one.
+    pub(super) fn help(&self, team: &Team, seat: usize) -> Result<Option<Share>, Error> {
+        if self.strands.is_some() {
+            return self.part(team, seat);
+        }
+        let Some(mut stock) = self.try_claim() else { return Ok(None) };
+        if self.ready_chunks() <= self.limit || !stock.outlet.ready()?.closed {
+            return Ok(None);
+        }
+        let chunk = stock.outlet.take()?;
+        if chunk.is_some() {
+            // Relaxed: an independent counter.
+            self.lane.offloaded.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(chunk.map(Share::from))
+    }
+
+    /// Returns whether nothing is left to do here; `None`: someone has claimed it.
+    pub(super) fn is_empty(&self) -> Result<Option<bool>, Error> {
+        let Some(mut stock) = self.try_claim() else { return Ok(None) };
+        Ok(Some(!self.is_divided() && stock.outlet.ready()?.bytes == 0))
+    }
+}

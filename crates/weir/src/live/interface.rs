@@ -1,0 +1,336 @@
+//! An interface of a capture, described for files and people.
+
+use std::sync::Arc;
+
+use weir_bpf::writers::Driven;
+use weir_sys::bpf::probe;
+use weir_sys::ethtool::{Ethtool, Stripping};
+use weir_sys::link::{Address, Link, Links};
+use weir_sys::netdev::{XdpAbilities, xdp_abilities};
+
+use crate::filter::{Compiled, Filter, Receiver};
+use crate::live::builder::Wanted;
+use crate::live::peer::Peer;
+use crate::{Error, FileInterface};
+use crate::{command, file_interface};
+
+/// An interface of a capture.
+#[derive(Clone, Debug)]
+pub struct Interface {
+    /// Number in the capture and in its file, from 0.
+    pub id: u32,
+    /// Name; `NAMESPACE/NAME` if the capture names a namespace.
+    pub name: String,
+    /// For `any`, the interfaces at the start of the capture, as packets contain only indexes: `1 lo, 2 eth0`.
+    pub description: Option<String>,
+    /// `LINKTYPE_*`: 1 Ethernet, 101 raw IP, 276 Linux cooked v2.
+    pub link_type: u16,
+    /// Bytes kept of each packet.
+    pub snap_len: u32,
+    /// Bits per second, if the driver reports it.
+    pub speed_bits: Option<u64>,
+    /// Hardware address.
+    pub mac: Option<[u8; 6]>,
+    /// `xdp`, `tc`, `xdp+tc`, `af_packet` or `af_xdp`.
+    pub source: &'static str,
+    /// `pass` or `exclusive`.
+    pub mode: &'static str,
+    /// How the source runs, in words: attachment, pool.
+    pub detail: String,
+    /// Why this source was chosen.
+    pub why: String,
+    /// Number of queues, each with its own pool.
+    pub queues: u32,
+    /// Number of targets, if packets are steered.
+    pub targets: Option<u32>,
+    /// The filter, as shown to people and written to files.
+    pub filter: Option<String>,
+    /// Whether the filter with which the capture started can never match.
+    pub filter_is_never: bool,
+    /// What is worse than it could be, and why: a slower source than the preferred one, missing VLAN tags.
+    pub warnings: Vec<String>,
+    /// Whether VLAN tags stripped by the device are missing.
+    pub tags_lost: bool,
+}
+
+impl From<&Interface> for FileInterface {
+    fn from(interface: &Interface) -> Self {
+        Self {
+            link_type: interface.link_type,
+            snap_len: interface.snap_len,
+            name: Some(interface.name.clone()),
+            description: interface.description.clone(),
+            mac: interface.mac,
+            filter: interface.filter.clone(),
+            speed_bits: interface.speed_bits,
+            os: Some(file_interface::os()),
+            ..Self::default()
+        }
+    }
+}
+
+/// What is known about an interface before a source is opened on it.
+#[derive(Clone, Debug)]
+pub(crate) struct Device {
+    /// Contains the capture's name for the interface.
+    pub(crate) link: Link,
+    pub(crate) driver: Option<String>,
+    pub(crate) rx_queues: u32,
+    pub(crate) speed_bits: Option<u64>,
+    pub(crate) tags: Tags,
+    /// The other end, for veth.
+    pub(crate) peer: Option<Peer>,
+    /// `None`: the kernel cannot report them (before 6.3).
+    pub(crate) abilities: Option<XdpAbilities>,
+    /// It has an IP address of more than link scope, or belongs to a bridge or bond: the host uses it.
+    pub(crate) in_use: bool,
+    /// Netmask of the first IPv4 address, if there is one.
+    pub(crate) netmask: Option<u32>,
+    /// It stands for all interfaces of its namespace.
+    pub(crate) any: bool,
+    pub(crate) description: Option<String>,
+    /// The filter, compiled for its packets.
+    pub(crate) filter: Option<Arc<Compiled>>,
+}
+
+/// Where the outer VLAN tags of received packets are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Tags {
+    /// In the frames, as on the wire.
+    InFrame,
+    /// The device strips these, and its driver reports them to XDP.
+    Told(Stripping),
+    /// The device strips these, and its driver does not report them.
+    Untold(Stripping),
+}
+
+impl Tags {
+    /// Returns where a device with this driver leaves VLAN tags; `stripping` is what its own features say. On veth
+    /// these do not matter: tags are beside the frame if its other end puts them there. `peer` says which ones it does;
+    /// without it, assume all. A program that asks the driver for tags must be bound to the device, which the kernel
+    /// does not allow with constant blinding (`blinded`).
+    fn of(
+        stripping: Stripping,
+        driver: Option<&str>,
+        peer: Option<&Peer>,
+        abilities: Option<XdpAbilities>,
+        blinded: bool,
+    ) -> Self {
+        const ALL: Stripping = Stripping { customer: true, service: true };
+        let stripping = match driver {
+            Some("veth") => peer.map_or(ALL, |peer| peer.inserts),
+            _ => stripping,
+        };
+        if stripping == Stripping::default() {
+            Self::InFrame
+        } else if abilities.is_some_and(|can| can.vlan_tag()) && !blinded {
+            Self::Told(stripping)
+        } else {
+            Self::Untold(stripping)
+        }
+    }
+}
+
+impl Device {
+    /// Describes the device for a program that runs in its driver. veth never runs a program for another interface.
+    pub(crate) fn driven(&self) -> Driven {
+        Driven { index: self.link.index, hands_on: self.driver.as_deref() != Some("veth") }
+    }
+
+    /// Returns the command that leaves VLAN tags in the frames, where XDP sees them.
+    pub(crate) fn leave_tags(&self) -> String {
+        if self.driver.as_deref() == Some("veth") {
+            let (inside, name, whose) = match &self.peer {
+                Some(peer) => {
+                    let (inside, name) = command::place(&peer.label);
+                    (inside, name, "")
+                }
+                None => (String::new(), "PEER".to_owned(), ", on its other end"),
+            };
+            return format!("{inside}ethtool -K {name} txvlan off tx-vlan-stag-hw-insert off{whose}");
+        }
+        let (inside, name) = command::place(&self.link.name);
+        match self.tags {
+            Tags::Told(Stripping { service: true, customer })
+            | Tags::Untold(Stripping { service: true, customer }) => {
+                let both = if customer { "rxvlan off " } else { "" };
+                format!("{inside}ethtool -K {name} {both}rx-vlan-stag-hw-parse off")
+            }
+            _ => format!("{inside}ethtool -K {name} rxvlan off"),
+        }
+    }
+
+    /// Finds an interface in this thread's namespace.
+    pub(crate) fn find(wanted: &Wanted) -> Result<Self, Error> {
+        let table = Links::open()?;
+        let links = table.all()?;
+        if wanted.is_any() {
+            return Ok(Self::any(wanted, &links));
+        }
+        let name = &wanted.name;
+        let Some(link) = links.iter().find(|link| link.name == *name) else {
+            return Err(unknown(wanted, &links));
+        };
+        let ethtool = Ethtool::new()?;
+        let addresses: Vec<Address> =
+            table.addresses()?.into_iter().filter(|address| address.interface == link.index).collect();
+        let driver = ethtool.driver(name);
+        let abilities = xdp_abilities()?.into_iter().flatten().find(|one| one.interface == link.index);
+        // Without the privilege to find out, loading such a program fails too, with an error that says so.
+        let blinded = probe::blinds_constants().unwrap_or(false);
+        let peer =
+            (driver.as_deref() == Some("veth")).then(|| Peer::of(link, &links, &wanted.label())).flatten();
+        Ok(Self {
+            tags: Tags::of(ethtool.stripping(name), driver.as_deref(), peer.as_ref(), abilities, blinded),
+            peer,
+            driver,
+            rx_queues: ethtool.rx_queues(name).unwrap_or(link.rx_queues).max(1),
+            speed_bits: ethtool.speed(name),
+            abilities,
+            in_use: link.master.is_some() || addresses.iter().any(Address::is_beyond_link),
+            netmask: addresses.iter().find_map(Address::netmask),
+            any: false,
+            description: None,
+            filter: None,
+            link: Link { name: wanted.label(), ..link.clone() },
+        })
+    }
+
+    /// Sets the filter.
+    pub(crate) fn want(&mut self, filter: &Filter) -> Result<(), Error> {
+        let compiled = filter.compile(self.receiver()?).map_err(|error| error.on(&self.link.name))?;
+        self.filter = Some(Arc::new(compiled));
+        Ok(())
+    }
+
+    /// Returns what a filter is compiled for. Filters for `any` see packets as they are saved; for other interfaces the
+    /// kernel also provides metadata.
+    pub(crate) fn receiver(&self) -> Result<Receiver, Error> {
+        let link_type = self.link_type()?;
+        Ok(Receiver {
+            link_type,
+            metadata: !self.any,
+            swapped: false,
+            netmask: self.netmask,
+            tags_lost: false,
+        })
+    }
+
+    /// Returns the device that stands for all interfaces, with the dimensions of the largest.
+    fn any(wanted: &Wanted, links: &[Link]) -> Self {
+        const IFF_UP: u32 = 1;
+        let all: Vec<_> = links.iter().map(|link| format!("{} {}", link.index, link.name)).collect();
+        let largest = |of: fn(&Link) -> u32| links.iter().map(of).max().unwrap_or_default();
+        let link = Link {
+            name: wanted.label(),
+            flags: IFF_UP,
+            mtu: largest(|link| link.mtu),
+            gso_max_size: largest(|link| link.gso_max_size),
+            ..Link::default()
+        };
+        Self {
+            link,
+            driver: None,
+            rx_queues: 1,
+            speed_bits: None,
+            tags: Tags::InFrame,
+            peer: None,
+            abilities: None,
+            in_use: true,
+            netmask: None,
+            any: true,
+            description: Some(all.join(file_interface::LIST)),
+            filter: None,
+        }
+    }
+
+    /// Maps the kernel's `ARPHRD_*` to `LINKTYPE_*`, if such frames can be captured.
+    pub(crate) fn link_type(&self) -> Result<u16, Error> {
+        const ARPHRD_ETHER: u16 = 1;
+        const ARPHRD_LOOPBACK: u16 = 772;
+        const ARPHRD_NONE: u16 = 0xfffe;
+        const LINKTYPE_ETHERNET: u16 = 1;
+        const LINKTYPE_RAW: u16 = 101;
+        const LINKTYPE_LINUX_SLL2: u16 = 276;
+        match self.link.hardware {
+            _ if self.any => Ok(LINKTYPE_LINUX_SLL2),
+            ARPHRD_ETHER | ARPHRD_LOOPBACK => Ok(LINKTYPE_ETHERNET),
+            ARPHRD_NONE => Ok(LINKTYPE_RAW),
+            other => Err(Error::Unsupported {
+                name: self.link.name.clone(),
+                what: format!("its link layer (ARPHRD {other}) is not supported"),
+                instead: "capture on an Ethernet, loopback or tun interface",
+            }),
+        }
+    }
+
+    /// Whether frames begin with an Ethernet header.
+    pub(crate) fn is_ethernet(&self) -> bool {
+        self.link_type().is_ok_and(|link_type| link_type == 1)
+    }
+
+    /// Returns the largest possible frame in bytes: a whole packet of an offload, in either direction, or the MTU, with
+    /// an Ethernet or cooked header and two VLAN tags.
+    pub(crate) fn largest_frame(&self) -> u32 {
+        const HEADERS: u32 = 20 + 8;
+        self.link.mtu.max(self.link.gso_max_size).max(self.link.gro_max_size).saturating_add(HEADERS)
+    }
+}
+
+fn unknown(wanted: &Wanted, links: &[Link]) -> Error {
+    let name = &wanted.name;
+    let others: Vec<String> = links.iter().map(|link| link.name.clone()).collect();
+    let nearest = others.iter().min_by_key(|other| distance(name, other)).cloned();
+    let nearest = nearest.filter(|other| distance(name, other) <= name.len().div_ceil(2));
+    Error::NoSuchInterface { name: wanted.label(), nearest, others }
+}
+
+/// Returns the number of edits that turn one word into the other (Levenshtein distance).
+fn distance(from: &str, to: &str) -> usize {
+    let to: Vec<char> = to.chars().collect();
+    let mut row: Vec<usize> = (0..=to.len()).collect();
+    for (i, a) in from.chars().enumerate() {
+        let mut diagonal = std::mem::replace(&mut row[0], i + 1);
+        for (j, &b) in to.iter().enumerate() {
+            let edit = (diagonal + usize::from(a != b)).min(row[j] + 1).min(row[j + 1] + 1);
+            diagonal = std::mem::replace(&mut row[j + 1], edit);
+        }
+    }
+    row[to.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn edits_are_counted() {
+        for (from, to, edits) in [("eth0", "eth0", 0), ("eht0", "eth0", 2), ("", "lo", 2), ("eth", "eth0", 1)]
+        {
+            assert_eq!(distance(from, to), edits, "{from} {to}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_interface_is_answered_with_the_known_ones() {
+        let wanted = Wanted { namespace: None, name: "lo0".into() };
+        let Err(Error::NoSuchInterface { nearest, others, .. }) = Device::find(&wanted) else {
+            panic!("there is no lo0");
+        };
+        assert_eq!(nearest.as_deref(), Some("lo"));
+        assert!(others.contains(&"lo".to_owned()));
+    }
+
+    #[test]
+    fn tags_of_veth_are_where_its_other_end_leaves_them() {
+        let of = |customer, service| Stripping { customer, service };
+        let peer = |inserts| Some(Peer { label: "far/v1".into(), inserts });
+        let tags = |driver, own, peer: Option<Peer>| Tags::of(own, Some(driver), peer.as_ref(), None, false);
+        assert_eq!(tags("veth", of(true, true), peer(of(false, false))), Tags::InFrame);
+        assert_eq!(tags("veth", of(false, false), peer(of(true, true))), Tags::Untold(of(true, true)));
+        assert_eq!(tags("veth", of(false, false), peer(of(false, true))), Tags::Untold(of(false, true)));
+        assert_eq!(tags("veth", of(false, false), None), Tags::Untold(of(true, true)), "nobody can tell");
+        assert_eq!(tags("igb", of(false, false), None), Tags::InFrame);
+        assert_eq!(tags("igb", of(true, false), None), Tags::Untold(of(true, false)));
+    }
+}

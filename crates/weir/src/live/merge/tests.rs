@@ -1,0 +1,269 @@
+//! Tests of the merge with simulated queues and a clock of its own.
+
+use proptest::prelude::*;
+use weir_ring::{Gauge, Writer};
+
+use super::*;
+use crate::live::simulated;
+
+const WINDOW: Duration = Duration::from_micros(1000);
+
+struct Bench {
+    writers: Vec<Writer>,
+    outlets: Vec<Outlet>,
+    merge: Merge,
+    /// Start of the clock.
+    began: Instant,
+}
+
+fn bench(queues: u32, chunks: u32, window: Duration) -> Bench {
+    let (writers, outlets) = simulated::queues(queues, chunks);
+    Bench { writers, outlets, merge: Merge::new(window), began: Instant::now() }
+}
+
+impl Bench {
+    /// Writes a packet with `number` and a timestamp `stamp` microseconds after the start.
+    fn write(&mut self, queue: usize, stamp: u64, number: u64) -> bool {
+        let mut packet = [0; 140];
+        packet[..8].copy_from_slice(&number.to_be_bytes());
+        simulated::write(&mut self.writers[queue], stamp, &packet)
+    }
+
+    /// Takes a look at `time`, in microseconds.
+    fn look(&mut self, time: u64) {
+        let now = self.began + Duration::from_micros(time);
+        self.merge.look(&mut self.outlets, || now).expect("our own writers");
+    }
+
+    /// Returns timestamps and numbers of the next packets.
+    fn next(&mut self) -> Option<Vec<(u64, u64)>> {
+        self.merge.next().map(|chunk| contents(&chunk))
+    }
+
+    /// Returns everything that is due.
+    fn due(&mut self) -> Vec<(u64, u64)> {
+        std::iter::from_fn(|| self.next()).flatten().collect()
+    }
+
+    /// Returns everything that is left.
+    fn rest(&mut self) -> Vec<(u64, u64)> {
+        let next = || self.merge.rest(&mut self.outlets).expect("our own writers");
+        std::iter::from_fn(next).flat_map(|chunk| contents(&chunk)).collect()
+    }
+
+    fn gauges(&self) -> impl Iterator<Item = &Gauge> {
+        self.outlets.iter().map(Outlet::gauge)
+    }
+
+    fn delivered(&self) -> u64 {
+        self.outlets.iter().map(|outlet| outlet.lane.delivered.load(Ordering::Relaxed)).sum()
+    }
+
+    /// Whether all chunks are back in their pools.
+    fn is_at_rest(&self) -> bool {
+        self.gauges().all(|gauge| (gauge.fill().ready, gauge.fill().held) == (0, 0))
+    }
+}
+
+fn contents(chunk: &Chunk) -> Vec<(u64, u64)> {
+    let number = |data: &[u8]| u64::from_be_bytes(*data.first_chunk().expect("packets bear numbers"));
+    chunk.packets().map(|packet| (packet.timestamp, number(packet.data))).collect()
+}
+
+/// Counts the packets after one with a later timestamp.
+fn out_of_order(packets: &[(u64, u64)]) -> u64 {
+    let mut newest = 0;
+    let goes_back = |&&(stamp, _): &&(u64, u64)| {
+        newest = newest.max(stamp);
+        stamp < newest
+    };
+    packets.iter().filter(goes_back).count() as u64
+}
+
+/// A packet: its queue, the time since the previous packet, and the time until it is visible. In microseconds.
+#[derive(Clone, Debug)]
+struct Sent {
+    queue: prop::sample::Index,
+    gap: u64,
+    lag: u64,
+}
+
+fn sent(longest_lag: u64) -> impl Strategy<Value = Sent> {
+    (any::<prop::sample::Index>(), prop_oneof![3 => 0u64..3, 1 => 0u64..400], 0..=longest_lag)
+        .prop_map(|(queue, gap, lag)| Sent { queue, gap, lag })
+}
+
+/// An event with its time: a look, after which this many chunks are taken, or a packet that becomes visible.
+enum Event {
+    Look(usize),
+    Packet { queue: usize, stamp: u64, number: u64 },
+}
+
+fn history(queues: u32, packets: &[Sent], looks: &[(u64, usize)]) -> Vec<(u64, Event)> {
+    let mut events = Vec::new();
+    let mut stamp = 0;
+    for (packet, number) in packets.iter().zip(0..) {
+        stamp += packet.gap;
+        // Some queues are busier than others.
+        let queue = packet.queue.index(queues as usize * 2) % queues.div_ceil(2).max(1) as usize;
+        let queue = if number % 7 == 0 { queues as usize - 1 } else { queue };
+        events.push((stamp + packet.lag, Event::Packet { queue, stamp, number }));
+    }
+    let mut time = 0;
+    for &(gap, chunks) in looks {
+        time += gap;
+        events.push((time, Event::Look(chunks)));
+    }
+    events.sort_by_key(|(time, _)| *time);
+    events
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    /// Whatever arrives on any queue: packets that are visible within the window come out sorted, even if they are out
+    /// of order within a queue. Later ones are counted.
+    #[test]
+    fn packets_come_in_the_order_of_time(
+        packets in prop_oneof![
+            prop::collection::vec(sent(1000), 1..700),
+            prop::collection::vec(sent(1500), 1..700),
+        ],
+        looks in prop::collection::vec((0u64..700, 0usize..200), 1..60),
+        queues in 1u32..=64,
+    ) {
+        let mut bench = bench(queues, 40, WINDOW);
+        let mut found = Vec::new();
+        for (time, event) in history(queues, &packets, &looks) {
+            match event {
+                Event::Packet { queue, stamp, number } => prop_assert!(bench.write(queue, stamp, number)),
+                Event::Look(chunks) => {
+                    bench.look(time);
+                    for _ in 0..chunks {
+                        found.extend(bench.next().unwrap_or_default());
+                    }
+                }
+            }
+            prop_assert_eq!(bench.delivered(), found.len() as u64, "what is held back is not delivered");
+        }
+        found.extend(bench.rest());
+        let order = bench.merge.counts().account();
+        prop_assert_eq!((order.late, order.early), (out_of_order(&found), 0));
+        if packets.iter().all(|packet| packet.lag <= 1000) {
+            prop_assert_eq!(order.late, 0);
+        }
+        let mut numbers: Vec<u64> = found.iter().map(|(_, number)| *number).collect();
+        numbers.sort_unstable();
+        prop_assert!(numbers.into_iter().eq(0..packets.len() as u64), "each packet once");
+        prop_assert!(bench.is_at_rest());
+        prop_assert_eq!(bench.delivered(), packets.len() as u64);
+    }
+
+    /// If pools are small for a window's packets, none stays more than half full, so none loses packets for which it
+    /// would have had room. Packets that went early are counted.
+    #[test]
+    fn a_pool_that_fills_is_relieved(
+        bursts in prop::collection::vec((any::<prop::sample::Index>(), 1usize..60), 1..100),
+        queues in 1u32..16,
+        chunks in 2u32..9,
+    ) {
+        let mut bench = bench(queues, chunks, LONG);
+        let (mut time, mut written, mut found) = (0, 0, Vec::new());
+        for (queue, packets) in bursts {
+            for _ in 0..packets {
+                time += 1;
+                written += u64::from(bench.write(queue.index(queues as usize), time, written));
+            }
+            bench.look(time);
+            loop {
+                bench.merge.relieve(&bench.outlets);
+                let Some(packets) = bench.next() else { break };
+                found.extend(packets);
+            }
+            for gauge in bench.gauges() {
+                let fill = gauge.fill();
+                prop_assert_eq!(fill.free + fill.open + fill.ready + fill.held, chunks);
+                prop_assert!(fill.free >= fill.held + fill.open || fill.held == 0, "{fill:?}");
+            }
+        }
+        let early = found.len() as u64;
+        found.extend(bench.rest());
+        let order = bench.merge.counts().account();
+        prop_assert_eq!((order.late, order.early), (0, early));
+        prop_assert!(found.iter().map(|(_, number)| *number).eq(0..written));
+        prop_assert!(bench.is_at_rest());
+    }
+}
+
+const LONG: Duration = Duration::from_secs(60);
+
+#[test]
+fn a_quiet_queue_delays_a_busy_one_by_the_window() {
+    let mut bench = bench(2, 8, WINDOW);
+    assert!(bench.write(0, 10, 0));
+    bench.look(10);
+    bench.look(1009);
+    assert_eq!(bench.due(), []);
+    bench.look(1010);
+    assert_eq!(bench.due(), [(10, 0)]);
+}
+
+#[test]
+fn what_comes_too_late_goes_next_and_is_counted() {
+    let mut bench = bench(2, 8, WINDOW);
+    (100..110).for_each(|stamp| assert!(bench.write(0, stamp, stamp)));
+    bench.look(110);
+    assert!(bench.write(0, 1500, 1500));
+    bench.look(1500);
+    assert_eq!(bench.due().len(), 10);
+    (90..93).for_each(|stamp| assert!(bench.write(1, stamp, stamp)));
+    bench.look(1600);
+    bench.look(2600);
+    let stamps: Vec<u64> = bench.due().into_iter().map(|(stamp, _)| stamp).collect();
+    assert_eq!(stamps, [90, 91, 92, 1500]);
+    assert_eq!((bench.merge.counts().account().late, bench.merge.counts().account().early), (3, 0));
+}
+
+#[test]
+fn packets_that_come_next_are_one_chunk_where_they_lie() {
+    let mut bench = bench(2, 8, WINDOW);
+    (0..20).for_each(|stamp| assert!(bench.write(0, stamp, stamp)));
+    assert!(bench.write(1, 12, 99));
+    bench.look(20);
+    bench.look(2000);
+    let next = |bench: &mut Bench| bench.merge.next().expect("it is due");
+    let (first, other, second) = (next(&mut bench), next(&mut bench), next(&mut bench));
+    assert_eq!((first.len(), other.len(), second.len()), (13, 1, 7));
+    assert_eq!((first.queue(), other.queue(), second.queue()), (0, 1, 0));
+    assert_eq!(first.bytes().as_ptr_range().end, second.bytes().as_ptr());
+    assert!(bench.merge.next().is_none());
+}
+
+#[test]
+fn a_wall_clock_that_is_set_back_holds_nothing_back() {
+    let mut bench = bench(1, 8, WINDOW);
+    assert!(bench.write(0, 1_000_000_000, 0));
+    bench.look(1);
+    assert!(bench.write(0, 5, 1));
+    bench.look(2);
+    bench.look(1001);
+    assert_eq!(bench.due(), [(5, 1), (1_000_000_000, 0)]);
+    assert!(bench.write(0, 6, 2) && bench.write(0, 7, 3));
+    bench.look(1002);
+    bench.look(2002);
+    assert_eq!(bench.due(), [(6, 2), (7, 3)]);
+    assert_eq!(bench.merge.counts().account().late, 2);
+}
+
+#[test]
+fn whoever_stops_early_leaves_no_chunk_behind() {
+    let mut bench = bench(3, 8, LONG);
+    (0..90)
+        .zip([0, 1, 2].into_iter().cycle())
+        .for_each(|(stamp, queue)| assert!(bench.write(queue, stamp, stamp)));
+    bench.look(100);
+    assert!(!bench.is_at_rest());
+    bench.merge = Merge::new(WINDOW);
+    // The chunks being written are still open.
+    assert!(bench.gauges().all(|gauge| gauge.fill().held == 0));
+}

@@ -1,0 +1,102 @@
+//! The part of a capture that belongs to the thread that takes packets: queues, bells, and what the thread sleeps on.
+
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::Error;
+use crate::chunk::Chunk;
+use crate::live::outlet::Outlet;
+use crate::live::patience::{Queues, Woken};
+use crate::live::ports::Shared;
+use crate::live::source::{Bell, Ready};
+use crate::live::stop::StopHandle;
+use crate::live::waker::Waker;
+
+/// Queues, and what wakes their reader.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    /// The outlets of all ports, port by port.
+    pub(crate) outlets: Vec<Outlet>,
+    bells: Vec<Arc<dyn Bell>>,
+    pub(crate) waker: Waker,
+    pub(crate) stop: StopHandle,
+    pub(crate) shared: Arc<Shared>,
+    /// Every interface is gone.
+    pub(crate) gone: bool,
+}
+
+impl Opened {
+    pub(crate) fn new(
+        outlets: Vec<Outlet>,
+        bells: Vec<Arc<dyn Bell>>,
+        shared: Shared,
+    ) -> Result<Self, Error> {
+        let (waker, stop) = (Waker::new()?, StopHandle::new()?);
+        bells.iter().try_for_each(|bell| waker.add_bell(bell.fd()))?;
+        waker.add_news(stop.as_fd())?;
+        shared.lock().fds().try_for_each(|fd| waker.add_news(fd))?;
+        Ok(Self { outlets, bells, waker, stop, shared: Arc::new(shared), gone: false })
+    }
+
+    /// Hands the bells over to another thread.
+    pub(crate) fn give_bells(&mut self) -> Vec<Arc<dyn Bell>> {
+        self.bells.iter().for_each(|bell| self.waker.remove(bell.fd()));
+        std::mem::take(&mut self.bells)
+    }
+
+    /// Runs once a second: does the sources' periodic work, and looks for events of interfaces and namespaces.
+    pub(crate) fn check(&mut self) -> Result<(), Error> {
+        let mut ports = self.shared.lock();
+        for (_, monitor) in ports.check()? {
+            self.waker.remove(monitor.as_fd());
+        }
+        self.gone = ports.are_gone();
+        Ok(())
+    }
+
+    /// Processes the kernel's messages about interfaces. Returns whether they include events.
+    fn listen(&mut self) -> Result<bool, Error> {
+        let mut ports = self.shared.lock();
+        let news = ports.listen()?;
+        self.gone = ports.are_gone();
+        Ok(news)
+    }
+}
+
+impl Queues for Opened {
+    type Taken = Chunk;
+
+    fn count(&self) -> usize {
+        self.outlets.len()
+    }
+
+    fn ready(&mut self, queue: usize) -> Result<Ready, Error> {
+        self.outlets[queue].ready()
+    }
+
+    fn take(&mut self, queue: usize) -> Result<Option<Chunk>, Error> {
+        self.outlets[queue].take()
+    }
+
+    fn arm(&mut self, bytes: u32) -> bool {
+        self.outlets.iter_mut().for_each(|outlet| outlet.queue.wake_after(bytes));
+        true
+    }
+
+    fn disarm(&mut self) {
+        self.outlets.iter_mut().for_each(|outlet| outlet.queue.wake_never());
+        self.bells.iter().for_each(|bell| bell.quiet());
+    }
+
+    fn sleep(&mut self, longest: Duration) -> Result<Woken, Error> {
+        match self.waker.sleep(longest)? {
+            // The change may be to an interface that is not captured.
+            Woken::Time => Ok(Woken::Time),
+            Woken::Bell => Ok(Woken::Bell),
+            Woken::News => {
+                Ok(if self.listen()? || self.stop.is_stopped() { Woken::News } else { Woken::Time })
+            }
+        }
+    }
+}

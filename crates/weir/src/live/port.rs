@@ -1,0 +1,222 @@
+//! One interface of a capture: its source, its counters and its state.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use weir_sys::link::{Link, LinkChange};
+
+use crate::account::{InterfaceAccount, NicCounters, PoolFill, QueueAccount, Strays, Tally};
+use crate::chunk::Lane;
+use crate::filter::{Gate, Receiver, Seat};
+use crate::live::builder::{Settings, Wanted};
+use crate::live::choose;
+use crate::live::event::{Change, Event, Known};
+use crate::live::interface::{Device, Interface};
+use crate::live::outlet::Outlet;
+use crate::live::source::Source;
+use crate::{Direction, Error};
+
+/// An interface's source, with its counters.
+#[derive(Debug)]
+pub(crate) struct Port {
+    pub(crate) interface: Interface,
+    pub(crate) source: Box<dyn Source>,
+    pub(crate) lanes: Vec<Arc<Lane>>,
+    /// Index of its namespace in the capture.
+    pub(crate) site: usize,
+    /// `None`: it stands for all interfaces.
+    watched: Option<Watched>,
+    gone: bool,
+    receiver: Receiver,
+}
+
+/// An interface whose state is tracked.
+#[derive(Debug)]
+struct Watched {
+    index: u32,
+    known: Known,
+    /// The device's counters when the capture started, and the last ones reported.
+    began: NicCounters,
+    now: NicCounters,
+}
+
+impl Port {
+    /// Opens a source on `device`, in this thread's namespace.
+    pub(crate) fn open(
+        wanted: &Wanted,
+        device: &Device,
+        id: u32,
+        site: usize,
+        settings: &Settings,
+    ) -> Result<Self, Error> {
+        let opened = choose::open(device, id, settings)?;
+        // If both directions are captured, each record contains its own.
+        let direction = match settings.direction {
+            _ if matches!(opened.1.source, "xdp" | "af_xdp") => Some(Direction::In),
+            Direction::Both => None,
+            one => Some(one),
+        };
+        Self::new(&wanted.name, device, site, direction, opened)
+    }
+
+    /// Makes a port on `device`, which the user calls `name`. `direction` is that of all packets, if there is only one.
+    pub(crate) fn new(
+        name: &str,
+        device: &Device,
+        site: usize,
+        direction: Option<Direction>,
+        (source, interface): (Box<dyn Source>, Interface),
+    ) -> Result<Self, Error> {
+        let lane = |queue| Arc::new(Lane::new(interface.id, queue, interface.link_type, direction));
+        let counters = nic_counters(&device.link);
+        Ok(Self {
+            lanes: (0..source.queues()).map(lane).collect(),
+            source,
+            site,
+            watched: (!device.any).then(|| Watched {
+                index: device.link.index,
+                known: Known::of(&Link { name: name.to_owned(), ..device.link.clone() }),
+                began: counters,
+                now: counters,
+            }),
+            gone: false,
+            receiver: Receiver { tags_lost: interface.tags_lost, ..device.receiver()? },
+            interface,
+        })
+    }
+
+    /// Gives away the queues, once.
+    pub(crate) fn give_outlets(&mut self) -> Vec<Outlet> {
+        let queues = self.source.give_queues().into_iter();
+        queues.zip(&self.lanes).map(|(queue, lane)| Outlet::new(queue, Arc::clone(lane))).collect()
+    }
+
+    /// Returns where the filter is replaced.
+    pub(crate) fn seat(&self) -> (Seat, Arc<dyn Gate>) {
+        (Seat::of(&self.interface, self.receiver), self.source.gate())
+    }
+
+    /// Whether the interface is gone, so that nothing more arrives.
+    pub(crate) fn is_gone(&self) -> bool {
+        self.gone
+    }
+
+    /// Returns the event to report at the start.
+    pub(crate) fn first_event(&self) -> Option<Event> {
+        let lacks = self.watched.as_ref().is_some_and(|watched| watched.known.lacks_carrier());
+        lacks.then(|| self.event(Change::NoCarrier))
+    }
+
+    /// Processes a change in its namespace, and returns the resulting events.
+    pub(crate) fn hear(&mut self, change: &LinkChange) -> Result<Vec<Event>, Error> {
+        let Some(watched) = self.watched.as_mut().filter(|_| !self.gone) else { return Ok(Vec::new()) };
+        match change {
+            LinkChange::Is(link) if link.index == watched.index => {
+                watched.now = nic_counters(link);
+                let changes = watched.known.follow(link);
+                Ok(changes.into_iter().map(|change| self.event(change)).collect())
+            }
+            LinkChange::Gone(link) if link.index == watched.index => {
+                watched.now = nic_counters(link);
+                Ok(vec![self.end()?])
+            }
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Does the same from a list of all interfaces in its namespace.
+    pub(crate) fn look(&mut self, links: &[Link]) -> Result<Vec<Event>, Error> {
+        let Some(index) = self.watched.as_ref().filter(|_| !self.gone).map(|watched| watched.index) else {
+            return Ok(Vec::new());
+        };
+        match links.iter().find(|link| link.index == index) {
+            Some(link) => self.hear(&LinkChange::Is(link.clone())),
+            None => Ok(vec![self.end()?]),
+        }
+    }
+
+    /// Ends the port, because the interface is gone. What was captured can still be taken.
+    pub(crate) fn end(&mut self) -> Result<Event, Error> {
+        self.gone = true;
+        self.source.stop()?;
+        Ok(self.event(Change::Gone))
+    }
+
+    fn event(&self, change: Change) -> Event {
+        Event { interface: self.interface.id, name: self.interface.name.clone(), change }
+    }
+
+    /// Returns the account of its packets. `links` are the interfaces of its namespace.
+    pub(crate) fn account(&mut self, links: &[Link]) -> InterfaceAccount {
+        if let Some(watched) = &mut self.watched
+            && let Some(link) = links.iter().find(|link| link.index == watched.index)
+        {
+            watched.now = nic_counters(link);
+        }
+        let mut queues: Vec<QueueAccount> = self.lanes.iter().map(|lane| self.queue_account(lane)).collect();
+        // Counted with the first queue: packets without a queue, and packets that the source filtered.
+        let (strays, filtered) = (self.source.strays(), self.source.filtered());
+        if let Some(first) = queues.first_mut() {
+            first.tally.seen += strays.nobodys() + filtered.unwrap_or(0);
+            first.tally.errors += strays.nobodys();
+            first.tally.filtered = filtered.zip(first.tally.filtered).map(|(source, queue)| source + queue);
+        }
+        InterfaceAccount {
+            id: self.interface.id,
+            name: self.interface.name.clone(),
+            source: self.interface.source,
+            mode: self.interface.mode,
+            queues,
+            strays: Strays { no_queue: strays.no_queue, foreign: strays.foreign, apart: strays.apart },
+            untold_tags: strays.untold,
+            memory: self.source.memory(),
+            nic: self.watched.as_ref().map(Watched::growth),
+        }
+    }
+
+    fn queue_account(&self, lane: &Lane) -> QueueAccount {
+        let counters = self.source.counters(lane.queue);
+        let fill = self.source.fill(lane.queue);
+        QueueAccount {
+            queue: lane.queue,
+            target: self.interface.targets.map(|targets| lane.queue % targets),
+            orphans: counters.orphans,
+            tally: Tally {
+                seen: counters.seen,
+                captured: counters.captured,
+                lost: counters.lost,
+                errors: counters.errors,
+                filtered: Some(counters.filtered),
+                bytes: counters.bytes,
+                delivered: lane.delivered.load(Ordering::Relaxed),
+                discarded: lane.discarded.load(Ordering::Relaxed),
+                ..Tally::default()
+            },
+            most_ready: lane.most_ready.load(Ordering::Relaxed),
+            mean_ready: lane.waited.load(Ordering::Relaxed) as f64
+                / lane.watched.load(Ordering::Relaxed).max(1) as f64,
+            offloaded: lane.offloaded.load(Ordering::Relaxed),
+            pool: PoolFill {
+                free: fill.free,
+                open: fill.open,
+                ready: fill.ready,
+                held: fill.held,
+                total: fill.free + fill.open + fill.ready + fill.held,
+            },
+        }
+    }
+}
+
+impl Watched {
+    fn growth(&self) -> NicCounters {
+        NicCounters {
+            missed: self.now.missed.saturating_sub(self.began.missed),
+            fifo_errors: self.now.fifo_errors.saturating_sub(self.began.fifo_errors),
+            dropped: self.now.dropped.saturating_sub(self.began.dropped),
+        }
+    }
+}
+
+fn nic_counters(link: &Link) -> NicCounters {
+    NicCounters { missed: link.rx_missed, fifo_errors: link.rx_fifo_errors, dropped: link.rx_dropped }
+}

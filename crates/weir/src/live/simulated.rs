@@ -1,0 +1,57 @@
+//! Queues that a test fills itself.
+
+use std::sync::Arc;
+
+use weir_ring::{Gauge, Part, Pool, Reader, Shape, Writer};
+use weir_savefile::record::{self, RecordHeader};
+
+use crate::Error;
+use crate::chunk::Lane;
+use crate::live::outlet::Outlet;
+use crate::live::source::{Queue, Ready};
+
+/// A queue filled by a [`Writer`] of the test.
+#[derive(Debug)]
+struct Simulated(Reader);
+
+impl Queue for Simulated {
+    fn ready(&mut self) -> Result<Ready, Error> {
+        let (bytes, closed) = self.0.ready();
+        Ok(Ready { bytes, closed })
+    }
+
+    fn take(&mut self) -> Result<Option<Part>, Error> {
+        self.0.take().map_err(|source| Error::Corrupt { name: "simulated".into(), source })
+    }
+
+    fn wake_after(&mut self, bytes: u32) {
+        self.0.wake_after(bytes);
+    }
+
+    fn wake_never(&mut self) {
+        self.0.wake_never();
+    }
+
+    fn gauge(&self) -> Gauge {
+        self.0.gauge()
+    }
+}
+
+/// Makes queues of `chunks` chunks of 4 KiB each, with their writers.
+pub(crate) fn queues(queues: u32, chunks: u32) -> (Vec<Writer>, Vec<Outlet>) {
+    let shape = Shape::new(queues, chunks, 4096, 1514).expect("a pool can have these measures");
+    let (writers, readers) = Pool::private(shape).expect("there is memory");
+    let outlet =
+        |(queue, reader)| Outlet::new(Box::new(Simulated(reader)), Arc::new(Lane::new(0, queue, 1, None)));
+    (writers, (0..).zip(readers).map(outlet).collect())
+}
+
+/// Writes a packet and returns true, if there is room.
+pub(crate) fn write(writer: &mut Writer, timestamp: u64, packet: &[u8]) -> bool {
+    let Some(room) = writer.room() else { return false };
+    let original_len = u32::try_from(packet.len()).expect("a short packet");
+    let header = RecordHeader { original_len, timestamp, ..RecordHeader::default() };
+    let bytes = record::encode(room, &header, &[packet]).expect("there is room for the largest");
+    writer.commit(u32::try_from(bytes).expect("a small record"));
+    true
+}

@@ -1,0 +1,333 @@
+//! The `af_packet` source: the kernel puts packets into a ring of blocks (`TPACKET_V3`), and a thread copies them, as
+//! records, into the chunks of a pool.
+//!
+//! ```text
+//!   kernel --> block, block, ... --> pump (a thread) --> chunk, chunk, ... --> AfPacket, a Source
+//! ```
+//!
+//! The thread works while nobody asks for chunks. A lone packet must be delivered within about a millisecond, so the
+//! kernel has to close a block after that time. A ring of n blocks then lasts for n milliseconds, at any packet rate.
+//! So it is the pool that buffers bursts, and a thread has to fill it.
+//!
+//! Counters: the kernel counts packets that it has put into the ring and packets that it has dropped. Packets in the
+//! ring are counted as seen once they are copied.
+
+mod cooked;
+mod form;
+mod gate;
+mod pump;
+mod shared;
+mod sieve;
+mod stack;
+
+use std::os::fd::AsFd as _;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use weir_bpf::filter::Refusals;
+use weir_ring::{Counters, Fill, Gauge};
+use weir_sys::CallError;
+use weir_sys::packet::{self, PacketRing, Promiscuous, RingOptions, Traffic};
+
+use self::form::Form;
+use self::gate::{ENOMEM, InKernel, SocketGate};
+use self::pump::RingPump;
+use self::shared::Shared;
+use self::sieve::Sieve;
+use self::stack::Stack;
+use super::losses::Losses;
+use super::pumped::{Finished, PumpedQueue, private_pool};
+use super::signals::{Order, Signals};
+use super::{Bell, DIRECTION_BYTES, Queue, Source};
+use crate::filter::{Gate, InForce, Labelled, classic, counting, for_the_kernel, labelled};
+use crate::live::builder::{Delivery, Settings};
+use crate::live::interface::Device;
+use crate::live::memory::Need;
+use crate::live::size;
+use crate::{DEFAULT_SNAP_LEN, Direction, Error};
+
+/// Size of the ring in bytes. A capture may use 64 MiB in addition to the pool.
+const RING: u32 = 32 << 20;
+/// The smallest ring to try if memory is short.
+const SMALLEST_RING: u32 = 4 << 20;
+/// Least size of a block in bytes, always a power of two, to which the kernel rounds it anyway. With more blocks the
+/// pump may be kept off its CPU for longer: 128 blocks last 128 ms. With larger blocks less space is wasted: three GSO
+/// packets of 64 KiB fit into one of these.
+const SMALLEST_BLOCK: u32 = 256 << 10;
+/// More than the headers of a block and of a packet take.
+const BLOCK_OVERHEAD: u32 = 256;
+/// The largest link-layer header in bytes (`LL_MAX_HEADER`, linux/netdevice.h).
+const LONGEST_HEADER: u32 = 128;
+
+/// The kernel closes a block that is not full once two timer periods have ended while it was in use. A period is at
+/// most [`SOON`] if packets are delivered in timestamp order. After that, the packet waits for the pump's thread to
+/// run.
+const LAG: Duration = Duration::from_millis(30);
+const SOON: Duration = Duration::from_millis(10);
+
+/// The capability needed.
+const NEEDS: &str = "cap_net_raw";
+
+#[derive(Debug)]
+pub(crate) struct AfPacket {
+    /// `None` once it is given away.
+    queue: Option<Box<PumpedQueue>>,
+    gauge: Gauge,
+    memory: u64,
+    shared: Arc<Shared>,
+    pump: Option<JoinHandle<Finished>>,
+    /// Held until the source is stopped.
+    promiscuous: Option<Promiscuous>,
+    gate: Arc<SocketGate>,
+}
+
+/// An open source with its description.
+pub(crate) struct Opened {
+    pub(crate) source: AfPacket,
+    pub(crate) snap_len: u32,
+    pub(crate) detail: String,
+    pub(crate) warnings: Vec<String>,
+}
+
+/// Returns the bytes kept of each packet.
+fn snap_len(device: &Device, settings: &Settings) -> u32 {
+    settings.snap_len.min(DEFAULT_SNAP_LEN).min(device.largest_frame())
+}
+
+/// Returns the memory needed.
+pub(crate) fn need(device: &Device, settings: &Settings) -> Need {
+    Need { queues: 1, largest: snap_len(device, settings) + DIRECTION_BYTES, beside: RING.into() }
+}
+
+/// Opens the source on `device`.
+pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Opened, Error> {
+    let name = &device.link.name;
+    let snap_len = snap_len(device, settings);
+    let shape = settings.pool.shape(name, need(device, settings))?;
+    let retire = match settings.delivery {
+        Delivery::Adaptive | Delivery::Active => Duration::from_millis(1),
+        Delivery::Batched { timeout, .. } if settings.by_time.is_some() => {
+            timeout.clamp(Duration::from_millis(1), SOON)
+        }
+        Delivery::Batched { timeout, .. } => timeout.clamp(Duration::from_millis(1), Duration::from_secs(1)),
+    };
+    let traffic = match settings.direction {
+        Direction::Out => Traffic::Sent,
+        Direction::In => Traffic::Received,
+        Direction::Both => Traffic::Both,
+    };
+    // If only sent packets are captured, the program would also reject, and count, received ones.
+    let countable = !device.any && traffic != Traffic::Sent;
+    let refusals = countable.then(Refusals::new).and_then(Result::ok);
+    let largest = device.largest_frame().min(DEFAULT_SNAP_LEN);
+    let wanted = RingOptions {
+        interface: (!device.any).then_some(device.link.index),
+        traffic,
+        snap_len,
+        // A later filter may run in this process, on whole packets.
+        block_bytes: (largest + BLOCK_OVERHEAD).next_power_of_two().max(SMALLEST_BLOCK),
+        blocks: 0,
+        retire_ms: u32::try_from(retire.as_millis()).expect("at most a second"),
+    };
+    let (mut in_kernel, not_taken) = in_kernel(device, snap_len, refusals.as_ref())?;
+    let slower = |why| format!("the filter runs in the process, which is slower: {why}");
+    let mut warnings: Vec<String> = not_taken.map(slower).into_iter().collect();
+    if let Some((filter, _)) = &in_kernel
+        && packet::try_filter(&wanted, filter.program()).is_err_and(|error| error.errno() == ENOMEM)
+    {
+        in_kernel = None;
+        warnings.push(slower(gate::no_room(name)));
+    }
+    let in_pump = device.any || device.filter.is_some() && in_kernel.is_none();
+    let sieve = device.filter.as_ref().filter(|_| in_pump).map(Sieve::new);
+    let interpreted = sieve.as_ref().and_then(Sieve::why_interpreted);
+    let interpreted = interpreted.map(|why| format!(", filter interpreted (slower): {why}"));
+    // Filters see packets before they are cut. `any` replaces each link-layer header, which may be longer than the
+    // cooked one.
+    let kept_len = if device.any { snap_len.saturating_add(LONGEST_HEADER) } else { snap_len };
+    let asked_len = if sieve.is_some() { DEFAULT_SNAP_LEN } else { kept_len };
+    let wanted = RingOptions { snap_len: asked_len, ..wanted };
+    let front = in_kernel.as_ref().map_or(packet::Program::All, |(filter, _)| filter.program());
+    let (ring, options) = open_ring(wanted, front).map_err(|error| refused(name, error))?;
+    let ring_bytes = options.blocks * options.block_bytes;
+
+    // There is no promiscuous mode for all interfaces at once.
+    let promiscuous = (settings.promiscuous && !device.any).then(|| Promiscuous::new(device.link.index));
+    let promiscuous = promiscuous.transpose().map_err(|error| refused(name, error))?;
+    let stack = (device.any && !settings.stacked).then(Stack::open).transpose()?;
+    let failed = |error| CallError::new(format!("create the pool for `{name}`"), error);
+    let (writer, reader) = private_pool(shape).map_err(failed)?;
+    let shared = Arc::new(Shared::new()?);
+    if matches!(in_kernel, Some((InKernel::Classic(_), _))) {
+        shared.stop_counting();
+    }
+    let in_force = InForce::default();
+    in_force.replace(in_kernel.unwrap_or_default());
+    let gate = Arc::new(SocketGate {
+        name: name.clone(),
+        socket: ring.filter_place()?.keeping(kept_len),
+        shared: Arc::clone(&shared),
+        snap_len,
+        refusals,
+        in_pump: in_pump.into(),
+        in_force,
+    });
+    let pump = RingPump {
+        ring,
+        writer,
+        form: Form {
+            interface: id,
+            snap_len: snap_len as usize,
+            directions: settings.tells_direction(settings.direction == Direction::Both),
+            cooked: device.any,
+        },
+        stack,
+        sieve,
+        losses: Losses::new(options.blocks),
+        shared: Arc::clone(&shared),
+        shape,
+        ring_bytes,
+        blocks: options.blocks,
+        retire,
+        tally: pump::Tally::default(),
+    };
+    let pump = pump.start().map_err(|error| CallError::new(format!("start a thread for `{name}`"), error))?;
+    let detail = format!(
+        "TPACKET_V3, ring of {}, pool of {} chunks of {}{}",
+        size::binary(ring_bytes.into()),
+        shape.chunks(),
+        size::binary(shape.limit().into()),
+        interpreted.unwrap_or_default(),
+    );
+    let gauge = reader.gauge();
+    let queue = PumpedQueue::new(name, reader, Arc::clone(&shared.signals), refused);
+    let (queue, pump) = (Some(Box::new(queue)), Some(pump));
+    let memory = shape.data_bytes() + u64::from(ring_bytes);
+    let source = AfPacket { queue, gauge, memory, shared, pump, promiscuous, gate };
+    Ok(Opened { source, snap_len, detail, warnings })
+}
+
+/// A filter that the kernel runs, with its sets.
+type WithSets = (InKernel, Vec<Labelled>);
+
+/// Returns the filter of `device` in a form that the kernel can run, or the reason why there is none.
+fn in_kernel(
+    device: &Device,
+    snap_len: u32,
+    refusals: Option<&Refusals>,
+) -> Result<(Option<WithSets>, Option<String>), Error> {
+    let Some(filter) = device.filter.as_ref().filter(|_| !device.any) else { return Ok((None, None)) };
+    if let Some(counting) = refusals.and_then(|refusals| counting(filter, snap_len, refusals.as_fd()).ok()) {
+        let (program, sets) = counting.into_parts();
+        return Ok((Some((InKernel::Counting(program), labelled(&sets)?)), None));
+    }
+    Ok(match classic(filter) {
+        Ok(program) => (Some((InKernel::Classic(for_the_kernel(&program)), Vec::new())), None),
+        Err(error) => (None, Some(error.to_string())),
+    })
+}
+
+/// Opens the largest ring for which there is memory, and returns its dimensions.
+fn open_ring(
+    mut options: RingOptions,
+    front: packet::Program<'_>,
+) -> Result<(PacketRing, RingOptions), CallError> {
+    let mut bytes = RING;
+    loop {
+        options.blocks = bytes / options.block_bytes;
+        match PacketRing::open_behind(&options, front) {
+            Err(error) if error.errno() == ENOMEM && bytes > SMALLEST_RING => bytes /= 2,
+            ring => return Ok((ring?, options)),
+        }
+    }
+}
+
+/// Translates the kernel's error.
+fn refused(name: &str, error: CallError) -> Error {
+    let name = name.to_owned();
+    match error.errno() {
+        EPERM => Error::Privilege {
+            operation: format!("capture on `{name}`: cannot {}", error.operation),
+            needs: NEEDS,
+        },
+        ENETDOWN => Error::InterfaceDown { name },
+        ENODEV => Error::InterfaceGone { name },
+        _ => error.into(),
+    }
+}
+
+const EPERM: i32 = Errno::PERM.raw_os_error();
+const ENETDOWN: i32 = Errno::NETDOWN.raw_os_error();
+const ENODEV: i32 = Errno::NODEV.raw_os_error();
+
+impl AfPacket {
+    /// Gives the pump its last order and waits until it has ended.
+    fn end(&mut self, order: Order) -> Option<Finished> {
+        let pump = self.pump.take()?;
+        self.shared.signals.give(order);
+        Some(pump.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
+    }
+}
+
+impl Source for AfPacket {
+    fn queues(&self) -> u32 {
+        1
+    }
+
+    fn give_queues(&mut self) -> Vec<Box<dyn Queue>> {
+        self.queue.take().into_iter().map(|queue| queue as Box<dyn Queue>).collect()
+    }
+
+    fn bells(&self) -> Vec<Arc<dyn Bell>> {
+        vec![Arc::<Signals>::clone(&self.shared.signals)]
+    }
+
+    fn stop(&mut self) -> Result<(), Error> {
+        self.promiscuous = None;
+        let Some(finished) = self.end(Order::Finish) else { return Ok(()) };
+        self.shared.signals.leave_rest(finished.rest);
+        Ok(finished.result?)
+    }
+
+    fn counters(&self, _queue: u32) -> Counters {
+        self.shared.counters()
+    }
+
+    fn fill(&self, _queue: u32) -> Fill {
+        self.gauge.fill()
+    }
+
+    fn memory(&self) -> u64 {
+        self.memory
+    }
+
+    fn gate(&self) -> Arc<dyn Gate> {
+        Arc::<SocketGate>::clone(&self.gate)
+    }
+
+    fn filtered(&self) -> Option<u64> {
+        Some(self.shared.filtered()? + self.gate.refused_in_kernel()?)
+    }
+
+    fn lag(&self) -> Duration {
+        LAG
+    }
+
+    fn tick(&mut self) -> Result<(), Error> {
+        if self.pump.as_ref().is_some_and(JoinHandle::is_finished) {
+            self.end(Order::Leave); // continues the pump's panic
+        }
+        Ok(())
+    }
+}
+
+impl Drop for AfPacket {
+    fn drop(&mut self) {
+        if let Some(pump) = self.pump.take() {
+            self.shared.signals.give(Order::Leave);
+            let _ = pump.join(); // the panic was printed already; do not panic in drop
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! State shared by the pump and the source, beside the pool.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, SyncSender};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use weir_ring::Counters;
+use weir_sys::CallError;
+
+use super::sieve::Sieve;
+use crate::live::source::pumped::{Counts, Pumped};
+use crate::live::source::signals::Signals;
+
+/// A sieve on its way to the pump.
+#[derive(Debug)]
+enum Handover {
+    Nothing,
+    /// The new sieve, if any, and where to leave the old one.
+    Wanted(Option<Sieve>, SyncSender<Option<Sieve>>),
+    /// The pump has ended.
+    Ended,
+}
+
+/// State shared by the pump and the source.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) counts: Counts,
+    /// Packets rejected by the pump's filter. Written by the pump.
+    filtered: AtomicU64,
+    /// The kernel has rejected packets without a count. Never reset once packets were rejected.
+    uncounted: AtomicBool,
+    /// Whether there is a sieve for the pump, and which.
+    exchanged: AtomicBool,
+    sieve: Mutex<Handover>,
+    pub(super) signals: Arc<Signals>,
+}
+
+impl Shared {
+    pub(super) fn new() -> Result<Self, CallError> {
+        Ok(Self {
+            counts: Counts::default(),
+            filtered: AtomicU64::new(0),
+            uncounted: AtomicBool::new(false),
+            exchanged: AtomicBool::new(false),
+            sieve: Mutex::new(Handover::Nothing),
+            signals: Arc::new(Signals::new()?),
+        })
+    }
+
+    /// Pump: sets the number of packets rejected so far.
+    pub(super) fn count_filtered(&self, filtered: u64) {
+        // Relaxed: the counter stands for itself.
+        self.filtered.store(filtered, Ordering::Relaxed);
+    }
+
+    /// Source: returns the number of rejected packets, if it is known.
+    pub(super) fn filtered(&self) -> Option<u64> {
+        let uncounted = self.uncounted.load(Ordering::Relaxed);
+        (!uncounted).then(|| self.filtered.load(Ordering::Relaxed))
+    }
+
+    /// Notes that the kernel now rejects packets without a count. Returns whether they were counted until now.
+    pub(super) fn stop_counting(&self) -> bool {
+        !self.uncounted.swap(true, Ordering::Relaxed)
+    }
+
+    /// Undoes `stop_counting`, if no packet was rejected since.
+    pub(super) fn go_on_counting(&self) {
+        self.uncounted.store(false, Ordering::Relaxed);
+    }
+
+    /// Makes the pump use `sieve`, waits until it has finished the current block, and returns the old sieve; `None` if
+    /// the pump has ended.
+    pub(super) fn exchange(&self, sieve: Option<Sieve>) -> Option<Option<Sieve>> {
+        let (leave, left) = mpsc::sync_channel(1);
+        {
+            let mut place = self.handover();
+            if matches!(*place, Handover::Ended) {
+                return None;
+            }
+            *place = Handover::Wanted(sieve, leave);
+        }
+        // Release: pairs with the exchange in `take_sieve`.
+        self.exchanged.store(true, Ordering::Release);
+        self.signals.call.ring();
+        left.recv().ok()
+    }
+
+    /// Pump, between two blocks: takes the new sieve, if there is one. Must be called before it checks for orders,
+    /// because this clears the bell that is rung for both.
+    #[inline]
+    pub(super) fn take_sieve(&self, sieve: &mut Option<Sieve>) {
+        if !self.exchanged.load(Ordering::Relaxed) || !self.exchanged.swap(false, Ordering::Acquire) {
+            return;
+        }
+        self.signals.call.quiet();
+        if let Handover::Wanted(wanted, leave) = std::mem::replace(&mut *self.handover(), Handover::Nothing) {
+            let _nobody_waits_any_more = leave.send(std::mem::replace(sieve, wanted));
+        }
+    }
+
+    /// The pump has ended: releases whoever waits for it.
+    pub(super) fn end(&self) {
+        *self.handover() = Handover::Ended;
+    }
+
+    fn handover(&self) -> MutexGuard<'_, Handover> {
+        self.sieve.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Source: returns all counters. A packet in the kernel's ring is counted as seen when it is copied, so that the
+    /// counters always add up.
+    pub(super) fn counters(&self) -> Counters {
+        let Pumped { captured, bytes, lost, errors } = self.counts.pumped();
+        Counters { seen: captured + lost + errors, captured, bytes, lost, errors, ..Counters::default() }
+    }
+}

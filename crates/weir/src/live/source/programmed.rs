@@ -1,0 +1,419 @@
+//! Sources whose pool is filled by an eBPF program, wherever it is attached.
+
+use std::fmt::Debug;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+use rustix::io::Errno;
+use weir_bpf::pool::{PoolMaps, PoolOptions, Stamp};
+use weir_bpf::{LoadError, Strays, filter};
+use weir_ring::{Counters, Doorbell, Fill, Gauge, Part, Pool, Reader, Shape, SharedMaps};
+use weir_sys::bpf::grace::Grace;
+use weir_sys::packet::Promiscuous;
+use weir_sys::{CallError, clock};
+
+use super::{Bell, DIRECTION_BYTES, Queue, Ready, Source};
+use crate::filter::{Form, Gate, InForce, Labelled, PlaceKind, PoolKind, Program, Undo};
+use crate::live::builder::{Settings, Timestamps};
+use crate::live::interface::Device;
+use crate::live::memory::Need;
+use crate::live::size;
+use crate::{Error, Filter};
+
+/// The program makes a packet visible microseconds after it sets the timestamp, unless interrupts or a hypervisor
+/// intervene.
+const LAG: Duration = Duration::from_millis(2);
+
+/// What keeps a program attached to its interface.
+pub(super) trait Attachment: Debug + Send {
+    /// Detaches it; `ENOLINK` if it was detached already.
+    fn detach(&mut self) -> Result<(), CallError>;
+}
+
+/// A pool and the programs that fill it.
+#[derive(Debug)]
+pub(crate) struct Programmed {
+    name: String,
+    memory: u64,
+    maps: PoolMaps,
+    attachment: Option<Box<dyn Attachment>>,
+    grace: Grace,
+    /// Empty once they are given away.
+    readers: Vec<Reader>,
+    gauges: Vec<Gauge>,
+    doorbell: Arc<Doorbell>,
+    /// Held until the source is stopped.
+    promiscuous: Option<Promiscuous>,
+    clock_offset: i64,
+    pub(crate) in_force: AtGateInForce,
+}
+
+/// An open source with its description.
+#[derive(Debug)]
+pub(crate) struct Opened {
+    pub(crate) source: Programmed,
+    pub(crate) snap_len: u32,
+    pub(crate) detail: String,
+    /// What this source misses and others would not.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Opened {
+    pub(super) fn warn(mut self, warning: String) -> Self {
+        self.warnings.push(warning);
+        self
+    }
+
+    pub(super) fn note(mut self, note: &str) -> Self {
+        self.detail = format!("{}; {note}", self.detail);
+        self
+    }
+}
+
+/// Least room for data: a reinserted tag is written whole even if the snap length cuts through it.
+const LEAST_ROOM: u32 = 16;
+
+/// Returns the memory for a pool with records of up to `largest` bytes of data.
+pub(crate) fn need(queues: u32, largest: u32) -> Need {
+    Need { queues, largest: largest.max(LEAST_ROOM) + DIRECTION_BYTES, beside: 0 }
+}
+
+/// Returns what a program needs to know about its pool.
+pub(crate) fn pool_options(
+    shape: &Shape,
+    settings: &Settings,
+    id: u32,
+    snap_len: u32,
+    directions: bool,
+) -> PoolOptions {
+    PoolOptions {
+        queues: shape.queues(),
+        chunks: shape.chunks_total(),
+        stride: shape.stride(),
+        limit: shape.limit(),
+        slots: shape.slots(),
+        order_bytes: shape.order_bytes(),
+        snap_len,
+        interface_id: id,
+        stamp: stamp(settings),
+        directions,
+        ethernet: true,
+    }
+}
+
+/// Describes a pool for people; `writer` is what fills a queue.
+pub(super) fn describe(settings: &Settings, shape: &Shape, writers: u32, writer: &str) -> String {
+    let plural = if writers == 1 { "" } else { "s" };
+    let steered = settings.steering.map(|steering| format!(", each steered {}", steering.describe()));
+    format!(
+        "{writers} {writer}{plural}{} of {} chunks of {}",
+        steered.unwrap_or_default(),
+        shape.chunks(),
+        size::binary(shape.limit().into()),
+    )
+}
+
+/// Returns when a program reads the clock.
+pub(super) fn stamp(settings: &Settings) -> Stamp {
+    match settings.timestamps {
+        Timestamps::Kernel => Stamp::Packet,
+        Timestamps::Batch => Stamp::Batch,
+        Timestamps::None => Stamp::None,
+    }
+}
+
+/// Returns the nanoseconds from a program's clock to the Unix epoch, by the kernel's current TAI offset.
+pub(super) fn clock_offset() -> Result<i64, CallError> {
+    const NANOSECONDS: i64 = 1_000_000_000;
+    Ok(-clock::tai_offset()? * NANOSECONDS)
+}
+
+/// The capabilities needed: for programs and their maps; for a length as the difference of two pointers, which the
+/// verifier allows only to those who may trace the kernel; for attaching; and for promiscuous mode.
+pub(crate) const NEEDS: &str = "cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw";
+
+/// Translates the kernel's error when it does not load a program.
+pub(crate) fn not_loaded(name: &str, source: LoadError) -> Error {
+    if source.is_permission() {
+        return Error::Privilege { operation: format!("load eBPF program for `{name}`"), needs: NEEDS };
+    }
+    Error::Load { name: name.to_owned(), source }
+}
+
+/// Ignores the error if a program was detached already, along with its interface.
+pub(crate) fn off(result: Result<(), CallError>) -> Result<(), CallError> {
+    result.or_else(|error| if error.errno() == Errno::NOLINK.raw_os_error() { Ok(()) } else { Err(error) })
+}
+
+impl Programmed {
+    /// Makes the process's half of a pool whose program is loaded but not attached yet.
+    pub(crate) fn new(
+        device: &Device,
+        promiscuous: bool,
+        shape: Shape,
+        maps: PoolMaps,
+    ) -> Result<Self, Error> {
+        let name = device.link.name.clone();
+        let shared = SharedMaps {
+            pool: maps.pool(),
+            chunks: maps.chunks(),
+            queues: maps.queues(),
+            orders: maps.orders(),
+        };
+        let failed = |error| CallError::new(format!("map the pool for `{name}`"), error);
+        let readers = Pool::shared(shape, &shared).map_err(failed)?;
+        let doorbell = maps.doorbell().try_clone_to_owned().and_then(Doorbell::new).map_err(failed)?;
+        let promiscuous = promiscuous.then(|| Promiscuous::new(device.link.index)).transpose();
+        let promiscuous = promiscuous.map_err(|error| match Errno::from_raw_os_error(error.errno()) {
+            Errno::PERM => {
+                Error::Privilege { operation: format!("enable promiscuous mode on `{name}`"), needs: NEEDS }
+            }
+            _ => error.into(),
+        })?;
+        let mut source = Self {
+            name,
+            memory: shape.data_bytes(),
+            maps,
+            attachment: None,
+            grace: Grace::new(),
+            gauges: readers.iter().map(Reader::gauge).collect(),
+            readers,
+            doorbell: Arc::new(doorbell),
+            promiscuous,
+            clock_offset: 0,
+            in_force: InForce::default(),
+        };
+        source.tick()?;
+        Ok(source)
+    }
+
+    /// Keeps what attaches the program to the interface.
+    pub(super) fn attached(&mut self, attachment: impl Attachment + 'static) {
+        self.attachment = Some(Box::new(attachment));
+    }
+}
+
+/// Returns where the filter of `sources`, which belong to one interface, is replaced.
+pub(super) fn gate(name: &str, sources: &[&Programmed]) -> Arc<dyn Gate> {
+    let at_gate = |source: &&Programmed| (Arc::clone(source.maps.gate()), source.in_force.clone());
+    Arc::new(ProgramGate { name: name.to_owned(), gates: sources.iter().map(at_gate).collect() })
+}
+
+/// Does the same for a program that fills no pool.
+pub(crate) fn gate_of(name: &str, gate: &Arc<filter::Gate>, in_force: &AtGateInForce) -> Arc<dyn Gate> {
+    Arc::new(ProgramGate { name: name.to_owned(), gates: vec![(Arc::clone(gate), in_force.clone())] })
+}
+
+fn duplicating(error: io::Error) -> CallError {
+    CallError::new("duplicate a descriptor", error)
+}
+
+/// The gate of programs.
+#[derive(Debug)]
+struct ProgramGate {
+    name: String,
+    /// Each gate with what is in force there. After a filter is replaced, all sets of the new one are with the first
+    /// gate.
+    gates: Vec<(Arc<filter::Gate>, AtGateInForce)>,
+}
+
+/// What is in force at a gate.
+pub(crate) type AtGateInForce = InForce<Option<filter::Filter>>;
+
+/// A filter for a gate, with its sets.
+type AtGate = (Option<filter::Filter>, Vec<Labelled>);
+
+impl Gate for ProgramGate {
+    fn place(&self) -> Result<Option<(PlaceKind, Vec<OwnedFd>)>, Error> {
+        let pools = self.gates.iter().map(|(gate, _)| PoolKind::of(gate));
+        let pools = pools.collect::<io::Result<Option<Vec<_>>>>();
+        let Some(pools) = pools.map_err(duplicating)? else { return Ok(None) };
+        let (kinds, descriptors): (_, Vec<_>) = pools.into_iter().unzip();
+        Ok(Some((PlaceKind::Programs(kinds), descriptors.into_iter().flatten().collect())))
+    }
+
+    fn put(&self, program: &Program) -> Result<Undo<'_>, Error> {
+        let before = self.put_all(self.divided(program)?)?;
+        Ok(Box::new(move || self.put_all(before).map(drop)))
+    }
+
+    fn sets(&self) -> Result<Vec<Labelled>, Error> {
+        let each = self.gates.iter().map(|(_, in_force)| in_force.sets()).collect::<Result<Vec<_>, _>>()?;
+        Ok(each.into_iter().flatten().collect())
+    }
+}
+
+impl ProgramGate {
+    /// Divides `program` among the gates.
+    fn divided(&self, program: &Program) -> Result<Vec<AtGate>, Error> {
+        let refused = |what: &str| Error::FilterRefused { name: self.name.clone(), what: what.to_owned() };
+        match program.form {
+            Form::All => Ok(self.gates.iter().map(|_| (None, Vec::new())).collect()),
+            Form::Classic(_) => Err(refused("eBPF is needed here")),
+            Form::Programs => {
+                let hooks: usize = self.gates.iter().map(|(gate, _)| gate.programs()).sum();
+                if program.programs().len() != hooks {
+                    return Err(refused("a program for each hook is needed"));
+                }
+                let mut sets = program.labelled()?;
+                let mut programs = program.programs().iter().map(OwnedFd::try_clone);
+                let divided = self.gates.iter().map(|(gate, _)| {
+                    let some = programs.by_ref().take(gate.programs()).collect::<io::Result<_>>();
+                    let some = some.map_err(duplicating)?;
+                    let filter = filter::Filter::from_programs(some, Vec::new());
+                    Ok((Some(filter), std::mem::take(&mut sets)))
+                });
+                divided.collect()
+            }
+        }
+    }
+
+    /// Puts a filter at each gate and returns the previous ones. If one is rejected, all previous ones stay in place.
+    fn put_all(&self, filters: Vec<AtGate>) -> Result<Vec<AtGate>, Error> {
+        let mut before: Vec<AtGate> = Vec::new();
+        for ((gate, in_force), filter) in self.gates.iter().zip(filters) {
+            if let Err(error) = gate.set(filter.0.as_ref()) {
+                // If this gate has two programs, the first one may have accepted the filter.
+                let mut back = in_force.ask(|now| gate.set(now.as_ref()));
+                for ((gate, in_force), filter) in self.gates.iter().zip(before) {
+                    back = gate.set(filter.0.as_ref()).and(back);
+                    in_force.replace(filter);
+                }
+                return Err(back.map_or_else(Error::from, |()| error.into()));
+            }
+            before.push(in_force.replace(filter));
+        }
+        Ok(before)
+    }
+}
+
+impl Programmed {
+    /// Puts the requested filter in place before anything is attached.
+    pub(super) fn filter(&self, device: &Device, wanted: Option<&Filter>) -> Result<(), Error> {
+        put_first(&self.name, self.maps.gate(), &self.in_force, device, wanted)
+    }
+}
+
+/// Does the same at `gate`, and keeps the filter's sets.
+pub(crate) fn put_first(
+    name: &str,
+    gate: &filter::Gate,
+    in_force: &AtGateInForce,
+    device: &Device,
+    wanted: Option<&Filter>,
+) -> Result<(), Error> {
+    let Some(wanted) = wanted else { return Ok(()) };
+    let Some(loader) = gate.loader().map_err(duplicating)? else { return Ok(()) };
+    let compiled = wanted.compile_for(&loader, device.receiver()?)?;
+    let loaded = loader.load(&compiled.graph, &compiled.ast.sets);
+    let loaded = loaded.map_err(|error| crate::filter::not_loaded(name, error))?;
+    gate.set(Some(&loaded))?;
+    let sets = crate::filter::labelled(loaded.sets())?;
+    in_force.replace((Some(loaded), sets));
+    Ok(())
+}
+
+/// A queue of the pool.
+#[derive(Debug)]
+struct PoolQueue {
+    interface: Arc<str>,
+    reader: Reader,
+}
+
+impl Queue for PoolQueue {
+    fn ready(&mut self) -> Result<Ready, Error> {
+        let (bytes, closed) = self.reader.ready();
+        Ok(Ready { bytes, closed })
+    }
+
+    fn take(&mut self) -> Result<Option<Part>, Error> {
+        self.reader.take().map_err(|source| Error::Corrupt { name: self.interface.to_string(), source })
+    }
+
+    fn wake_after(&mut self, bytes: u32) {
+        self.reader.wake_after(bytes);
+    }
+
+    fn wake_never(&mut self) {
+        self.reader.wake_never();
+    }
+
+    fn gauge(&self) -> Gauge {
+        self.reader.gauge()
+    }
+}
+
+impl Bell for Doorbell {
+    fn fd(&self) -> BorrowedFd<'_> {
+        self.as_fd()
+    }
+
+    fn quiet(&self) {
+        Self::quiet(self);
+    }
+}
+
+impl Source for Programmed {
+    fn queues(&self) -> u32 {
+        u32::try_from(self.gauges.len()).expect("a shape counts queues in 32 bits")
+    }
+
+    fn give_queues(&mut self) -> Vec<Box<dyn Queue>> {
+        let interface: Arc<str> = self.name.as_str().into();
+        let queue =
+            |reader| -> Box<dyn Queue> { Box::new(PoolQueue { interface: Arc::clone(&interface), reader }) };
+        std::mem::take(&mut self.readers).into_iter().map(queue).collect()
+    }
+
+    fn bells(&self) -> Vec<Arc<dyn Bell>> {
+        vec![Arc::<Doorbell>::clone(&self.doorbell)]
+    }
+
+    fn stop(&mut self) -> Result<(), Error> {
+        self.promiscuous = None;
+        let Some(mut attachment) = self.attachment.take() else { return Ok(()) };
+        let detached = off(attachment.detach());
+        // Closing the descriptors detaches the program as well.
+        drop(attachment);
+        let waited = self.grace.wait();
+        Ok(detached.and(waited)?)
+    }
+
+    fn counters(&self, queue: u32) -> Counters {
+        self.gauges[queue as usize].counters()
+    }
+
+    fn fill(&self, queue: u32) -> Fill {
+        self.gauges[queue as usize].fill()
+    }
+
+    fn memory(&self) -> u64 {
+        self.memory
+    }
+
+    fn gate(&self) -> Arc<dyn Gate> {
+        gate(&self.name, &[self])
+    }
+
+    fn strays(&self) -> Strays {
+        self.maps.strays()
+    }
+
+    fn lag(&self) -> Duration {
+        LAG
+    }
+
+    /// Follows the kernel's TAI offset, which a time daemon may change at any time.
+    fn tick(&mut self) -> Result<(), Error> {
+        let offset = clock_offset()?;
+        if offset != self.clock_offset {
+            self.clock_offset = offset;
+            for gauge in &self.gauges {
+                gauge.set_clock_offset(offset);
+            }
+        }
+        Ok(())
+    }
+}

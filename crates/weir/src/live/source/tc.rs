@@ -1,0 +1,145 @@
+//! The `tc` source: programs between an interface and the network stack, for both directions, write into a pool that
+//! this process has mapped. The host keeps its traffic.
+
+use rustix::io::Errno;
+use weir_bpf::pool::PoolOptions;
+use weir_bpf::tc::{Options, Programs, Segments};
+use weir_sys::CallError;
+use weir_sys::bpf::{Place, TcxHook, TcxLink};
+use weir_sys::clsact::Clsact;
+use weir_sys::cpu::Processors;
+
+use super::programmed::{self, Attachment, NEEDS, Opened, Programmed, describe, not_loaded, pool_options};
+use crate::live::builder::{Settings, SourceChoice};
+use crate::live::interface::Device;
+use crate::live::memory::Need;
+use crate::live::steering::Steering;
+use crate::{DEFAULT_SNAP_LEN, Direction, Error};
+
+/// Opens the source on `device`.
+pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Opened, Error> {
+    let name = &device.link.name;
+    let (ingress, egress) = match settings.direction {
+        _ if settings.source == SourceChoice::XdpTc => (false, true),
+        Direction::In => (true, false),
+        Direction::Out => (false, true),
+        // What is sent on loopback is also received there: capture it once.
+        Direction::Both if device.link.is_loopback() => (true, false),
+        Direction::Both => (true, true),
+    };
+    let processors = Processors::online()?;
+    let writers = processors.count();
+    let snap_len = snap_len(device, settings);
+    let segments = segments(device, settings);
+    let shape = settings.pool.shape(name, need(device, settings, writers))?;
+    let directions = settings.tells_direction(settings.direction == Direction::Both);
+    let pool = pool_options(&shape, settings, id, snap_len, directions);
+    let (programs, maps) = Programs::load(&Options {
+        pool: PoolOptions { ethernet: device.is_ethernet(), ..pool },
+        processors,
+        steering: settings.steering.map(Steering::for_program),
+        segments,
+        ingress,
+        egress,
+    })
+    .map_err(|error| not_loaded(name, error))?;
+    let mut source = Programmed::new(device, settings.promiscuous && ingress, shape, maps)?;
+    source.filter(device, settings.filter.as_ref())?;
+    let hold = Hold::attach(&programs, device.link.index, settings.tc_filters)
+        .map_err(|error| refused(device, error))?;
+    let detail = format!(
+        "{} {}, {}",
+        hold.name(),
+        match (ingress, egress) {
+            (true, true) => "ingress and egress",
+            (true, false) => "ingress",
+            _ => "egress",
+        },
+        describe(settings, &shape, writers, "per-CPU queue"),
+    );
+    source.attached(hold);
+    Ok(Opened { source, snap_len, detail, warnings: Vec::new() })
+}
+
+/// Returns the bytes kept of each packet.
+fn snap_len(device: &Device, settings: &Settings) -> u32 {
+    settings.snap_len.min(DEFAULT_SNAP_LEN).min(device.largest_frame())
+}
+
+/// Returns how GSO packets are cut into segments, if they are.
+fn segments(device: &Device, settings: &Settings) -> Option<Segments> {
+    settings.segment.then_some(Segments { payload: device.link.mtu })
+}
+
+/// Returns the memory needed with this many CPUs.
+pub(crate) fn need(device: &Device, settings: &Settings, processors: u32) -> Need {
+    let room =
+        segments(device, settings).map_or(0, |segments| segments.payload.saturating_add(Segments::HEADERS));
+    programmed::need(settings.queues_of(processors), snap_len(device, settings).max(room))
+}
+
+/// What attaches the programs to the interface: a link for each, or filters if the kernel has no tcx.
+#[derive(Debug)]
+enum Hold {
+    Links(Vec<TcxLink>),
+    Filters(Clsact),
+}
+
+impl Hold {
+    /// Attaches before others' programs, because a program that accepts a packet for good ends the run and would hide
+    /// the packet.
+    fn attach(programs: &Programs, ifindex: u32, filters: bool) -> Result<Self, CallError> {
+        let (ingress, egress) = (programs.ingress(), programs.egress());
+        if !filters {
+            let sides = [(ingress, TcxHook::Ingress), (egress, TcxHook::Egress)];
+            let sides = sides.into_iter().filter_map(|(program, hook)| Some((program?, hook)));
+            let links = sides.map(|(program, hook)| TcxLink::attach(program, ifindex, hook, Place::First));
+            match links.collect() {
+                Err(error) if error.errno() == EINVAL => {}
+                links => return links.map(Self::Links),
+            }
+        }
+        Clsact::attach(ingress, egress, ifindex).map(Self::Filters)
+    }
+
+    /// Returns the name of the mechanism.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Links(_) => "tcx",
+            Self::Filters(_) => "clsact",
+        }
+    }
+}
+
+impl Attachment for Hold {
+    fn detach(&mut self) -> Result<(), CallError> {
+        match self {
+            Self::Links(links) => links.drain(..).try_for_each(|link| link.detach()),
+            Self::Filters(filters) => filters.detach(),
+        }
+    }
+}
+
+/// Translates the kernel's error when it does not attach a program.
+fn refused(device: &Device, error: CallError) -> Error {
+    let name = device.link.name.clone();
+    match error.errno() {
+        EPERM | EACCES => {
+            Error::Privilege { operation: format!("attach tc programs to `{name}`"), needs: NEEDS }
+        }
+        ENODEV => Error::InterfaceGone { name },
+        ENOENT => Error::Unsupported {
+            name,
+            what: "the kernel has neither tcx (Linux 6.6) nor clsact with eBPF filters (CONFIG_NET_CLS_BPF)"
+                .into(),
+            instead: "use --source af_packet, which needs no eBPF",
+        },
+        _ => error.into(),
+    }
+}
+
+const EPERM: i32 = Errno::PERM.raw_os_error();
+const EACCES: i32 = Errno::ACCESS.raw_os_error();
+const ENOENT: i32 = Errno::NOENT.raw_os_error();
+const ENODEV: i32 = Errno::NODEV.raw_os_error();
+const EINVAL: i32 = Errno::INVAL.raw_os_error();
