@@ -133,7 +133,9 @@ pub fn append_comment(list: &mut Vec<u8>, text: &str) {
 /// Appends a text, if there is one. A text that is too long is truncated between two characters.
 pub(crate) fn append_text(out: &mut Vec<u8>, code: u16, text: Option<&str>) {
     if let Some(text) = text {
-        append(out, code, &text.as_bytes()[..text.floor_char_boundary(usize::from(u16::MAX))]);
+        let longest = text.len().min(usize::from(u16::MAX));
+        let end = (0..=longest).rev().find(|&end| text.is_char_boundary(end)).unwrap_or(0);
+        append(out, code, &text.as_bytes()[..end]);
     }
 }
 

@@ -146,7 +146,7 @@ impl NetNs {
             enter(self.fd.as_fd())?;
             Ok(work())
         });
-        entered.flatten().map_err(|error| CallError::new("enter a network namespace", error))
+        entered.and_then(|inner| inner).map_err(|error| CallError::new("enter a network namespace", error))
     }
 
     /// Like [`inside`](Self::inside), for callers that know they have the privileges.
