@@ -203,7 +203,7 @@ pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
     let mut forward = builder.open()?;
     until.begin();
     if let Some(listening) = &listening {
-        listening.prepare(&forward.exchange()?)?;
+        listening.prepare(&forward.exchange())?;
     }
     let confinement = args
         .confine
@@ -220,7 +220,7 @@ pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
     let filter = forward.ways().into_iter().find_map(|way| way.filter);
     let mut run = Run { args, until, forward, copying, confinement, live, control: None, filter };
     let serve = |listening: Listening| {
-        let exchange = run.forward.exchange()?;
+        let exchange = run.forward.exchange();
         listening.serve("forward", exchange, run.summary()?)
     };
     run.control = listening.map(serve).transpose()?;

@@ -275,13 +275,9 @@ impl Forward {
 
     /// Returns a handle for changing the filters from any thread. The interface number of a seat is that of the
     /// direction.
-    ///
-    /// # Errors
-    ///
-    /// No free descriptor.
-    pub fn exchange(&self) -> Result<Exchange, Error> {
+    pub fn exchange(&self) -> Exchange {
         let seats = self.ways.iter().zip(0..).map(|(way, id)| way.seat(&self.ends[way.from()], id));
-        Ok(Exchange::new(seats.collect::<Result<Vec<_>, Error>>()?.into_iter(), &self.exchanging))
+        Exchange::new(seats, &self.exchanging)
     }
 
     /// Waits up to `wait` for changes of the interfaces. Returns early on a signal.

@@ -14,7 +14,7 @@ use super::end::End;
 use super::handler::Lane;
 use super::pump::Pumps;
 use super::{OnExit, WayInfo, end, pins};
-use crate::filter::{Gate, Seat};
+use crate::filter::{Gate, Receiver, Seat};
 use crate::live::interface::{Device, Tags};
 use crate::live::port::Port;
 use crate::live::source::programmed::{self, AtGateInForce};
@@ -30,6 +30,7 @@ pub(super) struct Way {
     attached: Option<Arc<Attached>>,
     /// The filter in force.
     in_force: AtGateInForce,
+    receiver: Receiver,
     notes: Vec<String>,
     filter: Option<String>,
 }
@@ -89,14 +90,23 @@ impl Way {
                     format!("to keep the tags: {}; to accept the loss: --lose-tags", device.leave_tags());
                 return Err(Error::Forward { what, mend });
             }
+            if let Some(filter) = filter
+                && filter.compile(device.receiver()?)?.asks_for_tags()
+            {
+                let what = format!("{what}: the filter cannot match them");
+                let mend = format!("to keep the tags: {}", device.leave_tags());
+                return Err(Error::Forward { what, mend });
+            }
             notes.push(format!("{what}: tagged packets lose their tags, as requested"));
         }
+        let receiver = Receiver { tags_lost: !bound && device.tags != Tags::InFrame, ..device.receiver()? };
         let target = to.index();
         let programs = to.inside(move || programs.set_target(target).map(|()| programs))??;
         let in_force = AtGateInForce::default();
         from.inside(|| programmed::put_first(name, programs.gate(), &in_force, device, filter))??;
         let port = copy.zip(maps).map(|(copy, maps)| copy.port(from, maps, &in_force)).transpose()?;
-        let way = Self { ends, programs, attached: None, in_force, notes, filter: filter.map(Filter::label) };
+        let filter = filter.map(Filter::label);
+        let way = Self { ends, programs, attached: None, in_force, receiver, notes, filter };
         Ok((way, port))
     }
 
@@ -160,9 +170,9 @@ impl Way {
     }
 
     /// Returns the place where its filter is changed.
-    pub(super) fn seat(&self, from: &End, id: u32) -> Result<(Seat, Arc<dyn Gate>), Error> {
-        let seat = Seat { interface: id, name: from.name().to_owned(), receiver: from.device.receiver()? };
-        Ok((seat, programmed::gate_of(from.name(), self.programs.gate(), &self.in_force)))
+    pub(super) fn seat(&self, from: &End, id: u32) -> (Seat, Arc<dyn Gate>) {
+        let seat = Seat { interface: id, name: from.name().to_owned(), receiver: self.receiver };
+        (seat, programmed::gate_of(from.name(), self.programs.gate(), &self.in_force))
     }
 
     /// Returns its account; `way` is its number in `pumps`.

@@ -65,7 +65,7 @@ fn root_a_filter_is_exchanged_and_the_rest_is_for_the_stack() {
     let network = two();
     let pair = network.pair();
     let forward = open(&network, forth().filter(Filter::new("udp src port 1024"))).expect("it forwards");
-    let exchange = forward.exchange().expect("it has a place");
+    let exchange = forward.exchange();
     let capture = at(&network.pairs()[1]);
     let traffic = Traffic::new(60).unwrap().flows(4).unwrap().between(pair);
     let mut generator = Generator::new(pair, &traffic).expect("it loads").rate(RATE).expect("a rate");
@@ -106,6 +106,8 @@ fn root_a_tag_beside_the_frame_is_in_it_at_the_other_end() {
         assert!(error.hint().is_some_and(|hint| hint.contains("--lose-tags")), "{error:?}");
         let way = open(&network, forth()).expect("it was asked for").ways().remove(0);
         assert!(way.notes.iter().any(|note| note.contains("lose their tags")), "{:?}", way.notes);
+        let error = open(&network, forth().filter(Filter::new("vlan 6"))).expect_err("it matches nothing");
+        assert!(error.to_string().contains("cannot match them"), "{error}");
         return;
     }
     let forth = || forth().lose_tags(false);
@@ -146,7 +148,7 @@ fn root_a_filter_finds_a_tag_beside_the_frame_and_it_is_forwarded() {
         let mut forward = open(&network, builder).expect("it forwards");
         let way = &forward.ways()[0];
         assert!(!way.notes.iter().any(|note| note.contains("tags")), "{:?}", way.notes);
-        let exchange = forward.exchange().expect("it has a place");
+        let exchange = forward.exchange();
         let mut forwarded = 0;
         for (number, (filter, wanted)) in
             [(first, true), (Some("not vlan"), false), (Some("vlan 5"), true), (None, true)]
