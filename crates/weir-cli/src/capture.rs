@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use weir::writer::Writer;
 use weir::{Account, Builder, Capture, Chunk, FileInterface, Filter, Interface};
+use weir_service::confine::{Confinement, Needs};
+use weir_service::control::{Change, Control, Listening, Marks, What};
+use weir_service::keeper::Helpers;
+use weir_service::metrics::{Bound, Metrics};
+use weir_service::summary::{FilesSummary, Summary};
+use weir_service::{Stop, Until};
 
 use crate::args::CaptureArgs;
-use crate::confine::{self, Confinement, Needs};
-use crate::control::{Change, Control, Listening, Marks, What};
 use crate::failure::Failure;
-use crate::json::{FilesSummary, Summary};
-use crate::keeper::Helpers;
 use crate::live::{self, Live};
-use crate::metrics::{Bound, Metrics};
-use crate::stop::{Stop, Until};
-use crate::{cut_off, interfaces, opening, report, style};
+use crate::{cut_off, hints, interfaces, json, opening, report, style};
 
 /// Time between checks for losses, which are marked in the file.
 const LOSS_PERIOD: Duration = Duration::from_secs(1);
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
             .hint("pipe it: weir capture -w - | tshark -r -"));
     }
     let filter = args.live.filter.filter(&args.live.words)?;
-    let until = Until::new(&args.until)?;
+    let until = args.until.until()?;
     let mut run = Run::start(args, filter, until)?;
     let end = run.until_stopped();
     run.finish(end)
@@ -104,13 +104,15 @@ impl<'a> Run<'a> {
         let writer = writer.transpose()?;
         if !args.quiet {
             style::print(&report::opened(&interfaces, style::stderr()));
-            metrics.iter().for_each(Bound::say);
+            metrics.iter().for_each(|bound| style::say(format_args!("metrics: {bound}")));
         } else {
             style::print(&report::lost_tags(&interfaces, style::stderr()));
         }
         if args.verbose {
-            listening.iter().for_each(Listening::say);
-            confine::say(confinement.as_ref());
+            if let Some(listening) = &listening {
+                style::say(format_args!("control: {}", listening.path().display()));
+            }
+            style::print(&report::confined(confinement.as_ref()));
         }
         let live = if args.quiet { None } else { Live::on_terminal() };
         let mut run = Self {
@@ -127,11 +129,14 @@ impl<'a> Run<'a> {
             marks: Marks::default(),
             handled: 0,
         };
-        run.metrics = metrics.map(|bound| bound.serve(run.summary_so_far()?)).transpose()?;
+        let serve = |bound: Bound| -> Result<_, Failure> { Ok(bound.serve(run.summary_so_far()?)?) };
+        run.metrics = metrics.map(serve).transpose()?;
         let exchange = run.capture.exchange();
-        let serve = |listening: Listening| listening.serve("capture", exchange, run.summary_so_far()?);
+        let serve = |listening: Listening| -> Result<_, Failure> {
+            Ok(listening.serve("capture", exchange, run.summary_so_far()?)?)
+        };
         run.control = listening.map(serve).transpose()?;
-        ready.tell();
+        ready.tell(hints::warn);
         Ok(run)
     }
 
@@ -297,7 +302,7 @@ impl<'a> Run<'a> {
         // The first error is the cause of the others.
         let result = end.and_then(|stop| stopped.and(drained).and(closed).and(counted).map(|()| stop));
         let mut summary = self.summary(&account);
-        summary.close(self.handled, &result);
+        summary.close(self.handled, result.as_ref().copied().map_err(Failure::message));
         if !self.args.quiet {
             style::print(&report::account(&summary, style::stderr()));
         }
@@ -381,9 +386,9 @@ impl<'a> Run<'a> {
 
     fn print_json(&self, summary: &Summary) -> Result<(), Failure> {
         let result = if to_stdout(self.args) {
-            summary.write_to(io::stderr())
+            json::line(io::stderr(), summary)
         } else {
-            summary.write_to(io::stdout())
+            json::line(io::stdout(), summary)
         };
         result.map_err(|error| Failure::new(format_args!("cannot print the JSON summary: {error}")))
     }

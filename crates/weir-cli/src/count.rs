@@ -9,25 +9,26 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use weir::writer::WriterOptions;
 use weir::{Account, Builder, Capture, Interface, Tally};
+use weir_service::confine::{Confinement, Needs};
+use weir_service::control::{Control, Listening, What};
+use weir_service::keeper::Helpers;
+use weir_service::metrics::{Bound, Metrics};
+use weir_service::summary::Summary;
+use weir_service::{Stop, Until};
 
 use crate::args::CountArgs;
-use crate::confine::{self, Confinement, Needs};
-use crate::control::{Control, Listening, What};
 use crate::failure::Failure;
 use crate::handlers::{Crew, Work};
-use crate::json::Summary;
-use crate::keeper::Helpers;
 use crate::live::rate;
-use crate::metrics::{Bound, Metrics};
-use crate::stop::{Stop, Until};
-use crate::{cut_off, interfaces, opening, report, style, units};
+use crate::load::LoadFindings;
+use crate::{cut_off, hints, interfaces, json, opening, report, style, units};
 
 /// Runs the command.
 pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     args.check().map_err(Failure::usage)?;
     args.live.origin.check()?;
     let filter = args.live.filter.filter(&args.live.words)?;
-    let mut until = Until::new(&args.until)?;
+    let mut until = args.until.until()?;
     let ready = args.live.ready.take()?;
     let metrics = args.live.metrics.bind()?;
     let listening = args.live.control.listen()?;
@@ -50,17 +51,22 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     let confinement = args.live.confine.confine_as(&user, Needs::to_capture)?;
     if !args.quiet {
         style::print(&report::opened(capture.interfaces(), style::stderr()));
-        metrics.iter().for_each(Bound::say);
+        metrics.iter().for_each(|bound| style::say(format_args!("metrics: {bound}")));
     } else {
         style::print(&report::lost_tags(capture.interfaces(), style::stderr()));
     }
     if args.verbose {
-        listening.iter().for_each(Listening::say);
-        confine::say(confinement.as_ref());
+        if let Some(listening) = &listening {
+            style::say(format_args!("control: {}", listening.path().display()));
+        }
+        style::print(&report::confined(confinement.as_ref()));
     }
-    let metrics = metrics.map(|bound| bound.serve(summary_so_far(&mut capture)?)).transpose()?;
+    let serve = |bound: Bound| -> Result<_, Failure> { Ok(bound.serve(summary_so_far(&mut capture)?)?) };
+    let metrics = metrics.map(serve).transpose()?;
     let exchange = capture.exchange();
-    let serve = |listening: Listening| listening.serve("count", exchange, summary_so_far(&mut capture)?);
+    let serve = |listening: Listening| -> Result<_, Failure> {
+        Ok(listening.serve("count", exchange, summary_so_far(&mut capture)?)?)
+    };
     let control = listening.map(serve).transpose()?;
     let interfaces = capture.interfaces().to_vec();
     let work = || Ok(Work::new(until.budget.clone(), args.load.on(&interfaces)?));
@@ -72,7 +78,7 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
         .transpose()?;
     let lines = Lines::new(args);
     let mut run = Run { args, until, capture, interfaces, confinement, metrics, control, lines, own, crew };
-    ready.tell();
+    ready.tell(hints::warn);
     let end = run.until_stopped();
     run.finish(end)
 }
@@ -177,17 +183,26 @@ impl Run<'_> {
 
         let mut summary = Summary::new(&self.interfaces, &account, None);
         let (handled, load) = self.own.finish(others);
-        summary.load = load;
         summary.confinement = self.confinement;
-        summary.close(handled, &result);
+        summary.close(handled, result.as_ref().copied().map_err(Failure::message));
         if !self.args.quiet {
             style::print(&report::account(&summary, style::stderr()));
         }
         style::print(&report::closing(&summary));
-        let printed = if self.args.json && !piped { summary.write_to(io::stdout()) } else { Ok(()) };
+        let report = Report { summary: &summary, load };
+        let printed = if self.args.json && !piped { json::line(io::stdout(), &report) } else { Ok(()) };
         let result = result.and_then(|_| printed.map_err(cannot_print));
         self.args.live.loss.end(result, report::loss(&summary), !self.args.quiet)
     }
+}
+
+/// The account with the results of `--load`.
+#[derive(Serialize)]
+struct Report<'a> {
+    #[serde(flatten)]
+    summary: &'a Summary,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    load: Option<LoadFindings>,
 }
 
 fn summary_so_far(capture: &mut Capture) -> Result<Summary, Failure> {

@@ -2,7 +2,7 @@
 //! tcpdump's, except that sizes and times have units.
 
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
@@ -150,15 +150,6 @@ pub(crate) fn named_as_asked(asked: Option<Compression>, file: Option<&Path>) ->
     Ok(())
 }
 
-/// Returns the place where files of this name are created: the part of the path without time conversions, or a file
-/// beside them.
-pub(crate) fn place(file: &Path) -> PathBuf {
-    let steady = |path: &&Path| {
-        path.parent().is_none_or(|parent| !parent.as_os_str().as_encoded_bytes().contains(&b'%'))
-    };
-    file.ancestors().find(steady).unwrap_or(file).to_owned()
-}
-
 pub(crate) fn compression(text: &str) -> Result<Compression, String> {
     let (kind, level) = text.split_once(':').map_or((text, None), |(kind, level)| (kind, Some(level)));
     let levels = Compression::ZSTD_LEVELS;
@@ -188,19 +179,6 @@ mod tests {
         assert_eq!(compression("lz4"), Ok(Compression::Lz4));
         for text in ["zstd:", "zstd:23", "zstd:x", "lz4:1", "bzip2", ""] {
             assert!(compression(text).is_err_and(|error| error.contains("allowed")), "{text}");
-        }
-    }
-
-    #[test]
-    fn places_without_times() {
-        for (file, expected) in [
-            ("a/b", "a/b"),
-            ("/x/%Y/%m/t-%H", "/x/%Y"),
-            ("t-%H", "t-%H"),
-            ("%Y/t", "%Y"),
-            ("/var/t", "/var/t"),
-        ] {
-            assert_eq!(place(Path::new(file)), Path::new(expected), "{file}");
         }
     }
 }

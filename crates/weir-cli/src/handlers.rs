@@ -2,12 +2,11 @@
 
 use std::ops::ControlFlow;
 use std::str::FromStr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread::JoinHandle;
 
 use clap::{Args, ValueEnum};
 use weir::{Builder, Capture, DEFAULT_THRESHOLD, Order, Plan, Share, Steer};
+use weir_service::Budget;
 
 use crate::failure::Failure;
 use crate::load::{Load, LoadFindings};
@@ -142,31 +141,6 @@ impl FromStr for QueueList {
             queues.extend(first..=last);
         }
         Ok(Self(queues))
-    }
-}
-
-/// The number of packets still wanted, shared by all threads.
-#[derive(Clone, Debug)]
-pub(crate) struct Budget(Option<Arc<AtomicU64>>);
-
-impl Budget {
-    /// `None`: no limit.
-    pub(crate) fn new(packets: Option<u64>) -> Self {
-        Self(packets.map(|packets| Arc::new(AtomicU64::new(packets))))
-    }
-
-    pub(crate) fn is_spent(&self) -> bool {
-        self.0.as_ref().is_some_and(|left| left.load(Ordering::Relaxed) == 0)
-    }
-
-    /// Returns how many of `packets` packets are still wanted, and deducts them.
-    pub(crate) fn take(&self, packets: usize) -> usize {
-        let Some(left) = &self.0 else { return packets };
-        let all = packets as u64;
-        // Relaxed, because each thread only needs a share that no other thread gets.
-        let taken = |left: u64| Some(left.saturating_sub(all));
-        let before = left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, taken).unwrap_or(0);
-        usize::try_from(before).unwrap_or(usize::MAX).min(packets)
     }
 }
 

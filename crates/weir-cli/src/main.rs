@@ -4,9 +4,8 @@
 mod args;
 mod capture;
 mod completions;
-mod confine;
-mod control;
 mod count;
+mod ctl;
 mod cut_off;
 mod demo;
 mod devices;
@@ -18,21 +17,18 @@ mod filter_args;
 mod forward;
 mod grant;
 mod handlers;
+mod hints;
 mod info;
 mod interfaces;
 mod json;
-mod keeper;
 mod live;
 mod load;
 mod loss;
 mod manual;
-mod metrics;
 mod opening;
 mod order;
 mod read;
-mod ready;
 mod report;
-mod signals;
 mod stop;
 mod style;
 mod units;
@@ -50,7 +46,7 @@ fn main() -> ExitCode {
         Command::Capture(args) => capture::run(args),
         Command::Completions(args) => completions::run(args),
         Command::Count(args) => count::run(args),
-        Command::Ctl(args) => control::run(args),
+        Command::Ctl(args) => ctl::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Devices(args) => devices::run(args),
         Command::Manual(args) => manual::run(args),

@@ -4,8 +4,9 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use weir::{HandlerState, Interface, Strays, TimeOrder, command};
+use weir_service::confine::Confinement;
+use weir_service::summary::{Counters, Summary};
 
-use crate::json::{Counters, Summary};
 use crate::style::Paint;
 use crate::units;
 
@@ -48,6 +49,11 @@ pub(crate) fn opened(interfaces: &[Interface], paint: Paint) -> String {
         text.push_str(&warned(name, warnings, paint));
     }
     text
+}
+
+/// Returns a line on the restrictions of this process, for `-v`.
+pub(crate) fn confined(confinement: Option<&Confinement>) -> String {
+    confinement.map_or_else(|| "not confined, as requested\n".to_owned(), |held| format!("{held}\n"))
 }
 
 /// Returns warnings of interfaces whose packets lack VLAN tags, which are printed even with -q.
@@ -402,12 +408,11 @@ fn sorting(summary: &Summary, file: &str) -> String {
 #[cfg(test)]
 mod tests {
     use weir::{Account, InterfaceAccount, NicCounters, PoolFill, QueueAccount, Tally};
+    use weir_service::Stop;
 
     use super::*;
-    use crate::failure::Failure;
-    use crate::stop::Stop;
 
-    fn summary(nic: NicCounters, result: &Result<Stop, Failure>) -> Summary {
+    fn summary(nic: NicCounters, result: Result<Stop, &str>) -> Summary {
         let tally = Tally {
             seen: 1_000_100,
             captured: 1_000_000,
@@ -447,7 +452,7 @@ mod tests {
     #[test]
     fn each_loss_is_told_with_its_stage() {
         let nic = NicCounters { missed: 5, fifo_errors: 2, dropped: 3 };
-        let summary = summary(nic, &Err(Failure::new("no more room")));
+        let summary = summary(nic, Err("no more room"));
         assert_eq!(Losses::of(&summary), Losses { nic: 7, pool: 100, disk: 10 });
         let text = account(&summary, Paint::PLAIN);
         for part in [
@@ -501,7 +506,7 @@ mod tests {
 
     #[test]
     fn columns_that_are_zero_stay_away() {
-        let text = account(&summary(NicCounters::default(), &Ok(Stop::Signal)), Paint::PLAIN);
+        let text = account(&summary(NicCounters::default(), Ok(Stop::Signal)), Paint::PLAIN);
         let head = text.lines().find(|line| line.starts_with("interface")).expect("a head");
         let titles: Vec<&str> = head.split_whitespace().collect();
         assert_eq!(

@@ -2,13 +2,9 @@
 
 use clap::Args;
 
-use super::{OriginArgs, PoolArgs};
-use crate::confine::{ConfineArgs, UserArgs};
-use crate::control::ControlArgs;
+use super::{ConfineArgs, ControlArgs, MetricsArgs, OriginArgs, PoolArgs, ReadyArgs, UserArgs};
 use crate::filter_args::FilterArgs;
 use crate::loss::LossArgs;
-use crate::metrics::MetricsArgs;
-use crate::ready::ReadyArgs;
 
 #[derive(Debug, Args)]
 pub(crate) struct LiveArgs {

@@ -11,6 +11,7 @@ mod count;
 mod live;
 mod origin;
 mod pool;
+mod service;
 
 use std::path::PathBuf;
 
@@ -22,8 +23,9 @@ pub(crate) use self::count::CountArgs;
 pub(crate) use self::live::LiveArgs;
 pub(crate) use self::origin::OriginArgs;
 pub(crate) use self::pool::PoolArgs;
+pub(crate) use self::service::{ConfineArgs, ControlArgs, MetricsArgs, ReadyArgs, UserArgs};
 use crate::completions::CompletionsArgs;
-use crate::control::CtlArgs;
+use crate::ctl::CtlArgs;
 use crate::devices::DevicesArgs;
 use crate::doctor::DoctorArgs;
 use crate::filter::FilterCommandArgs;

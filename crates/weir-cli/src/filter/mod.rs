@@ -15,8 +15,9 @@ use clap::{ArgAction, ArgGroup, Args, ValueEnum};
 use serde::Serialize;
 use weir::filter::{Compiled, Filter, FilterError, Receiver};
 use weir_filter::graph::Graph;
+use weir_service::confine;
 
-use crate::confine::{self, ConfineArgs};
+use crate::args::ConfineArgs;
 use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
 use crate::style;

@@ -13,20 +13,19 @@ use std::time::{Duration, Instant};
 use clap::{Args, ValueEnum};
 use weir::forward::{ForwardAccount, ForwardBuilder, OnExit, Pinned};
 use weir::{Event, Forward, Namespace};
+use weir_service::confine::{Confinement, Needs};
+use weir_service::control::{Control, Listening, What};
+use weir_service::keeper::Helpers;
+use weir_service::{Stop, Until};
 
 use self::copying::{CopyArgs, Copying};
 use self::live::Live;
 use self::summary::Summary;
-use crate::args::MORE;
-use crate::confine::{self, ConfineArgs, Confinement, Needs};
-use crate::control::{Control, ControlArgs, Listening, What};
+use crate::args::{ConfineArgs, ControlArgs, MORE, ReadyArgs};
 use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
-use crate::keeper::Helpers;
 use crate::loss::LossArgs;
-use crate::ready::ReadyArgs;
-use crate::stop::{Stop, Until};
-use crate::{grant, style, units};
+use crate::{grant, hints, json, style, units};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -191,7 +190,7 @@ pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
         return end(args);
     }
     let builder = args.builder()?;
-    let mut until = Until::for_time(args.duration)?;
+    let mut until = Until::new(None, args.duration)?;
     let ready = args.ready.take()?;
     let listening = args.control.listen()?;
     let mut options = CopyArgs::options();
@@ -213,18 +212,20 @@ pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
         style::print(&report::opened(&forward, args.names(), style::stderr()));
     }
     if args.verbose {
-        listening.iter().for_each(Listening::say);
-        confine::say(confinement.as_ref());
+        if let Some(listening) = &listening {
+            style::say(format_args!("control: {}", listening.path().display()));
+        }
+        style::print(&crate::report::confined(confinement.as_ref()));
     }
     let live = if args.quiet { None } else { Live::on_terminal() };
     let filter = forward.ways().into_iter().find_map(|way| way.filter);
     let mut run = Run { args, until, forward, copying, confinement, live, control: None, filter };
-    let serve = |listening: Listening| {
+    let serve = |listening: Listening| -> Result<_, Failure> {
         let exchange = run.forward.exchange();
-        listening.serve("forward", exchange, run.summary()?)
+        Ok(listening.serve("forward", exchange, run.summary()?)?)
     };
     run.control = listening.map(serve).transpose()?;
-    ready.tell();
+    ready.tell(hints::warn);
     let end = run.until_stopped();
     run.finish(end)
 }
@@ -331,7 +332,7 @@ impl Run<'_> {
         let result = end.and_then(|stop| stopped.map(|()| stop));
         let mut summary = self.summary()?;
         summary.copy = copy;
-        summary.close(&result);
+        summary.close(result.as_ref().copied().map_err(Failure::message));
         if !self.args.quiet {
             style::print(&report::account(&summary, style::stderr()));
             if summary.goes_on.is_some() {
@@ -347,7 +348,7 @@ fn print_json(args: &ForwardArgs, summary: &Summary) -> Result<(), Failure> {
     if !args.json {
         return Ok(());
     }
-    let printed = summary.write_to(io::stdout());
+    let printed = json::line(io::stdout(), summary);
     printed.map_err(|error| Failure::new(format_args!("cannot print the JSON summary: {error}")))
 }
 

@@ -166,9 +166,9 @@ fn table(summary: &Summary, paint: Paint) -> String {
 mod tests {
     use weir::NicCounters;
     use weir::forward::{ForwardAccount, ForwardQueue, ForwardTally, WayAccount};
+    use weir_service::Stop;
 
     use super::*;
-    use crate::stop::Stop;
 
     #[test]
     fn each_loss_is_told_with_its_reason() {
@@ -208,7 +208,7 @@ mod tests {
         let account = ForwardAccount { ways: vec![way], ..ForwardAccount::default() };
         let mut summary = Summary::new(&[], &account, None);
         assert_eq!((summary.counters.lost, summary.counters.in_flight), (0, 70));
-        summary.close(&Ok(Stop::Signal));
+        summary.close(Ok(Stop::Signal));
         assert_eq!((summary.counters.lost, summary.counters.in_flight), (70, 0));
         let text = super::account(&summary, Paint::PLAIN);
         for part in

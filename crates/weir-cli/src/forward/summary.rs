@@ -2,19 +2,16 @@
 //!
 //! Scripts rely on field names: they may be added to, not changed.
 
-use std::io::{self, Write};
 use std::path::Path;
 
 use serde::Serialize;
 use weir::NicCounters;
 use weir::forward::{ForwardAccount, ForwardTally, SendCounters, WayInfo};
+use weir_service::Stop;
+use weir_service::confine::Confinement;
+use weir_service::control::Told;
 
 use super::copying::CopySummary;
-use crate::confine::Confinement;
-use crate::control::Told;
-use crate::failure::Failure;
-use crate::json;
-use crate::stop::Stop;
 
 /// The account of a whole run.
 #[derive(Clone, Debug, Serialize)]
@@ -140,16 +137,16 @@ impl Summary {
         }
     }
 
-    /// Completes the account with the result of the run. Packets in flight are lost, unless forwarding continues.
-    pub(super) fn close(&mut self, result: &Result<Stop, Failure>) {
+    /// Completes the account with the result of the run, or the message of its error. Packets in flight are lost, unless forwarding continues.
+    pub(super) fn close(&mut self, result: Result<Stop, &str>) {
         if self.goes_on.is_none() {
             self.end_flights();
         }
         match result {
-            Ok(stop) => self.stopped_by = Some(*stop),
-            Err(failure) => {
+            Ok(stop) => self.stopped_by = Some(stop),
+            Err(error) => {
                 self.stopped_by = Some(Stop::Error);
-                self.error = Some(failure.message().to_owned());
+                self.error = Some(error.to_owned());
             }
         }
     }
@@ -172,12 +169,5 @@ impl Summary {
     /// Sets the filter in force.
     pub(super) fn set_filter(&mut self, filter: Option<&String>) {
         self.ways.iter_mut().for_each(|way| way.filter = filter.cloned());
-    }
-
-    /// Writes the account as one line of JSON.
-    pub(super) fn write_to(&self, mut output: impl Write) -> io::Result<()> {
-        json::to_writer(&mut output, self)?;
-        output.write_all(b"\n")?;
-        output.flush()
     }
 }

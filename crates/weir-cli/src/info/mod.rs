@@ -8,10 +8,11 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use clap::Args;
+use weir_service::confine::Needs;
 
 use self::gather::Summary;
 pub(crate) use self::text::local as local_time;
-use crate::confine::{ConfineArgs, Needs};
+use crate::args::ConfineArgs;
 use crate::failure::Failure;
 use crate::read::failure;
 use crate::{json, style};

@@ -26,6 +26,8 @@ use jiff::tz::TimeZone;
 use weir::reader::{ReadError, ReadReason};
 use weir::writer::WriterOptions;
 use weir_dissect::Dissector;
+use weir_service::confine::{self, Needs};
+use weir_service::keeper::Helpers;
 
 pub(crate) use self::args::ReadArgs;
 use self::clock::Clock;
@@ -38,10 +40,8 @@ use self::objects::Objects;
 pub(crate) use self::objects::time as rfc3339;
 use self::pass::{Pass, pass};
 pub(crate) use self::progress::Progress;
-use crate::confine::{ConfineArgs, Needs};
 use crate::failure::Failure;
 use crate::info::local_time;
-use crate::keeper::Helpers;
 use crate::{style, units};
 
 /// Runs the command.
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     }
     let mut reading = Pass::open(args, filter.as_ref(), if hopes { Sort::Never } else { args.sort() })?;
     if filter.is_some() {
-        ConfineArgs::end_of_code(held.as_ref())?;
+        confine::end_of_code(held.as_ref())?;
     }
     let result = if let Some(path) = &args.write {
         let options = WriterOptions {

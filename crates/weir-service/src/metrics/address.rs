@@ -6,18 +6,22 @@ use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
+use std::str::FromStr;
 
+use crate::Error;
 use crate::control::{Removed, listen};
-use crate::failure::Failure;
 
+/// An address to serve metrics at.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Address {
+pub enum Address {
+    /// An IP address and a port.
     Tcp(SocketAddr),
+    /// Path of a Unix socket.
     Unix(PathBuf),
 }
 
 /// Parses `9464`, `:9464`, `127.0.0.1:9464`, `localhost:9464`, `[::1]:9464`, `/run/weir/metrics`, `unix:metrics`.
-pub(super) fn parse(text: &str) -> Result<Address, String> {
+fn parse(text: &str) -> Result<Address, String> {
     if let Some(path) = text.strip_prefix("unix:") {
         return if path.is_empty() {
             Err("unix: requires a path".to_owned())
@@ -37,6 +41,14 @@ pub(super) fn parse(text: &str) -> Result<Address, String> {
     })
 }
 
+impl FromStr for Address {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        parse(text)
+    }
+}
+
 #[derive(Debug)]
 pub(super) enum Listener {
     Tcp(TcpListener),
@@ -51,14 +63,14 @@ pub(super) trait Stream: Read + Write + AsFd + Send {
 
 impl Address {
     /// Returns the listener, and the Unix socket file that is removed at the end.
-    pub(super) fn bind(&self) -> Result<(Listener, Option<Removed>), Failure> {
+    pub(super) fn bind(&self) -> Result<(Listener, Option<Removed>), Error> {
         match self {
             Self::Tcp(address) => TcpListener::bind(address)
                 .and_then(|listener| listener.set_nonblocking(true).map(|()| (Listener::Tcp(listener), None)))
-                .map_err(|error| refused(&address.to_string(), &error)),
+                .map_err(|error| Error::Metrics { address: address.to_string(), error }),
             Self::Unix(path) => bind_unix(path)
                 .map(|(listener, removed)| (Listener::Unix(listener, path.clone()), Some(removed)))
-                .map_err(|error| refused(&path.display().to_string(), &error)),
+                .map_err(|error| Error::Metrics { address: path.display().to_string(), error }),
         }
     }
 }
@@ -68,19 +80,6 @@ fn bind_unix(path: &Path) -> io::Result<(UnixListener, Removed)> {
     let removed = Removed(path.to_owned());
     listener.set_nonblocking(true)?;
     Ok((listener, removed))
-}
-
-fn refused(address: &str, error: &io::Error) -> Failure {
-    let failure = Failure::new(format_args!("cannot serve metrics at {address}: {error}"));
-    match error.kind() {
-        io::ErrorKind::AddrInUse | io::ErrorKind::AlreadyExists => {
-            failure.hint("the address is in use; choose another one with --metrics")
-        }
-        io::ErrorKind::AddrNotAvailable => {
-            failure.hint("not an address of this machine; `ip address` lists them")
-        }
-        _ => failure,
-    }
 }
 
 impl Listener {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use weir::filter::{Form, Place, PlaceKind, PortableFilter, Program, Seat, SetLabel};
 
-use crate::failure::Failure;
+use crate::Error;
 
 /// Version of the protocol. It changes with the format of any message, or of its parts. Other versions are rejected.
 pub(super) const VERSION: u32 = 3;
@@ -72,15 +72,19 @@ pub(super) enum Answer {
     },
 }
 
+/// What a running capture says about itself.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct About {
-    pub(super) process: u32,
-    /// `capture` or `count`.
-    pub(super) command: String,
-    pub(super) interfaces: Vec<String>,
-    pub(super) filter: Option<String>,
-    /// As given with -w.
-    pub(super) file: Option<String>,
+pub struct About {
+    /// Its process ID.
+    pub process: u32,
+    /// The command, such as `capture` or `count`.
+    pub command: String,
+    /// Names of its interfaces.
+    pub interfaces: Vec<String>,
+    /// The filter in force.
+    pub filter: Option<String>,
+    /// The output file, as it was given.
+    pub file: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -108,7 +112,7 @@ impl SentPlace {
         Self { seat: place.seat.clone(), kind: place.kind.clone(), descriptors: place.descriptors.len() }
     }
 
-    pub(super) fn received(places: Vec<Self>, descriptors: Vec<OwnedFd>) -> Result<Vec<Place>, Failure> {
+    pub(super) fn received(places: Vec<Self>, descriptors: Vec<OwnedFd>) -> Result<Vec<Place>, Error> {
         let mut descriptors = descriptors.into_iter();
         let place = |sent: Self| {
             let descriptors = take(&mut descriptors, sent.descriptors)?;
@@ -125,7 +129,7 @@ impl SentProgram {
         Self { interface: *interface, form, sets, descriptors: descriptors.len() }
     }
 
-    pub(super) fn received(programs: Vec<Self>, descriptors: Vec<OwnedFd>) -> Result<Vec<Program>, Failure> {
+    pub(super) fn received(programs: Vec<Self>, descriptors: Vec<OwnedFd>) -> Result<Vec<Program>, Error> {
         let mut descriptors = descriptors.into_iter();
         let program = |sent: Self| {
             let descriptors = take(&mut descriptors, sent.descriptors)?;
@@ -136,14 +140,10 @@ impl SentProgram {
     }
 }
 
-fn take(descriptors: &mut impl Iterator<Item = OwnedFd>, count: usize) -> Result<Vec<OwnedFd>, Failure> {
+fn take(descriptors: &mut impl Iterator<Item = OwnedFd>, count: usize) -> Result<Vec<OwnedFd>, Error> {
     // Memory is not allocated by the count, which is the peer's claim.
     let taken: Vec<OwnedFd> = descriptors.take(count).collect();
-    if taken.len() == count {
-        Ok(taken)
-    } else {
-        Err(Failure::new("a message without all of its descriptors"))
-    }
+    if taken.len() == count { Ok(taken) } else { Err(Error::Descriptors) }
 }
 
 /// Returns all descriptors in order.

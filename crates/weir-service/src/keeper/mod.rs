@@ -25,12 +25,12 @@ use weir_sys::fork::{Forked, fork};
 use weir_sys::user::User;
 
 use self::wire::{Answer, receive};
+use crate::Error;
 use crate::confine::Needs;
-use crate::failure::Failure;
 
 /// The job of the helper processes.
 #[derive(Debug)]
-pub(super) struct Task {
+struct Task {
     template: Template,
     here: Here,
     command: Option<OsString>,
@@ -50,7 +50,7 @@ impl Task {
 
 /// The helper processes, asked one request at a time.
 #[derive(Debug)]
-pub(crate) struct Helpers {
+pub struct Helpers {
     files: Mutex<Forked>,
     runner: Option<Mutex<Forked>>,
     /// Removes the sockets, if `files` may not.
@@ -69,12 +69,16 @@ fn begun(process: &Forked) -> Result<(), String> {
 impl Helpers {
     /// Starts the processes that a capture to `file` needs, before it has other threads. `sockets` are removed when
     /// this is dropped.
-    pub(crate) fn start(
+    ///
+    /// # Errors
+    ///
+    /// If a process does not start, or cannot be confined, or the program to run on files is not there.
+    pub fn start(
         file: Option<&Path>,
         options: &WriterOptions,
         user: Option<&User>,
         sockets: Vec<PathBuf>,
-    ) -> Result<Option<Arc<Self>>, Failure> {
+    ) -> Result<Option<Arc<Self>>, Error> {
         // Standard output is already open.
         let file = file.filter(|file| *file != Path::new("-"));
         if file.is_none() && sockets.is_empty() {
@@ -95,12 +99,9 @@ impl Helpers {
             sockets,
             user: user.cloned(),
         };
-        let place = file.map(crate::files::place);
+        let place = file.map(place_of);
         let place = place.as_deref();
-        let started = |error: &dyn Display| {
-            Failure::new(format_args!("cannot start the process that opens files: {error}"))
-                .hint("--no-confine runs without it")
-        };
+        let started = |error: &dyn Display| Error::Helper(error.to_string());
         let runner = task
             .command
             .is_some()
@@ -121,7 +122,34 @@ impl Helpers {
     }
 
     /// Returns the keeper for a writer.
-    pub(crate) fn keeper(self: &Arc<Self>) -> Arc<dyn Keeper> {
+    pub fn keeper(self: &Arc<Self>) -> Arc<dyn Keeper> {
         Arc::clone(self) as Arc<dyn Keeper>
+    }
+}
+
+/// Returns the place where files of this name are created: the part of the path without time conversions, or a file
+/// beside them.
+fn place_of(file: &Path) -> PathBuf {
+    let steady = |path: &&Path| {
+        path.parent().is_none_or(|parent| !parent.as_os_str().as_encoded_bytes().contains(&b'%'))
+    };
+    file.ancestors().find(steady).unwrap_or(file).to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_without_times() {
+        for (file, expected) in [
+            ("a/b", "a/b"),
+            ("/x/%Y/%m/t-%H", "/x/%Y"),
+            ("t-%H", "t-%H"),
+            ("%Y/t", "%Y"),
+            ("/var/t", "/var/t"),
+        ] {
+            assert_eq!(place_of(Path::new(file)), Path::new(expected), "{file}");
+        }
     }
 }

@@ -14,8 +14,7 @@ use weir_sys::privilege;
 
 use super::Task;
 use super::wire::{Answer, Ask, receive, send};
-use crate::confine::{Needs, confine};
-use crate::failure::Failure;
+use crate::confine::{Needs, confine, for_programs};
 
 /// Message for a program that succeeded.
 pub(super) const WELL: &str = "well";
@@ -27,8 +26,9 @@ const GRACE: Duration = Duration::from_millis(500);
 pub(super) fn keep_files(task: &Task, place: Option<&Path>, socket: &OwnedFd) {
     task.user.iter().for_each(privilege::become_nobody_as);
     // Even accessing the directory may take time.
-    let ends = end_with(socket, GRACE).map_err(Failure::new);
-    if !may_begin(socket, ends.and_then(|()| confine(&task.needs(place), task.user.as_ref()))) {
+    let ends = end_with(socket, GRACE).map_err(|error| error.to_string());
+    let confined = || confine(&task.needs(place), task.user.as_ref()).map_err(|error| error.to_string());
+    if !may_begin(socket, ends.and_then(|()| confined())) {
         return;
     }
     while let Ok(Some((ask, _))) = receive(socket) {
@@ -41,8 +41,8 @@ pub(super) fn keep_files(task: &Task, place: Option<&Path>, socket: &OwnedFd) {
 }
 
 /// Reports whether the process is confined as it should be. Otherwise, it must not do anything.
-fn may_begin<T>(socket: &OwnedFd, confined: Result<T, Failure>) -> bool {
-    let refused = confined.err().map(|failure| failure.message().to_owned());
+fn may_begin<T>(socket: &OwnedFd, confined: Result<T, String>) -> bool {
+    let refused = confined.err();
     let begins = refused.is_none();
     send(socket, &Answer::Began { refused }, None).is_ok() && begins
 }
@@ -103,7 +103,8 @@ fn list(task: &Task, socket: &OwnedFd) -> io::Result<()> {
 /// Runs the program on finished files until the capture ends and all programs have finished.
 pub(super) fn run_programs(task: &Task, needs: &Needs, socket: &OwnedFd) {
     let Some(command) = &task.command else { return };
-    if !may_begin(socket, crate::confine::for_programs(needs, task.user.as_ref())) {
+    let confined = for_programs(needs, task.user.as_ref()).map_err(|error| error.to_string());
+    if !may_begin(socket, confined) {
         return;
     }
     // Capturing has priority.

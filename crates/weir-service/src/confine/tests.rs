@@ -195,11 +195,10 @@ fn code_is_made_until_there_is_all() {
     };
     let compiled = weir::Filter::new("tcp port 80").compile_for_file(1, false).expect("a filter");
     let native = || weir::filter::Matcher::new(&compiled).why_interpreted().is_none();
-    let args = ConfineArgs { no_confine: false };
-    let held = args.confine(|| Needs::to_read(&[mine], None).make_code()).expect("confined");
+    let held = confine(&Needs::to_read(&[mine], None).make_code(), None).expect("confined");
     unknown_call(UdpSocket::bind("127.0.0.1:0"));
     assert!(native());
-    ConfineArgs::end_of_code(held.as_ref()).expect("no more code");
+    end_of_code(Some(&held)).expect("no more code");
     assert!(!native());
     // Memory that is not executable is still available.
     assert_eq!(vec![1_u8; 64 << 20].iter().map(|&byte| usize::from(byte)).sum::<usize>(), 64 << 20);

@@ -1,10 +1,10 @@
-//! `--control`: a running capture reports its account and accepts another filter over a Unix socket, for `weir ctl`.
+//! A running capture reports its account and accepts another filter over a Unix socket, for `weir ctl`.
 //!
 //! Separate threads answer requests and replace the filter themselves, so the loop that receives packets is never
 //! interrupted. On its next round, the loop finds the replaced filter and marks it in the file. A request for the
 //! account waits for that round.
 
-mod client;
+pub mod client;
 mod maker;
 mod marks;
 mod message;
@@ -20,69 +20,53 @@ use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use clap::Args;
 use rustix::process::Uid;
 use serde_json::value::RawValue;
 use weir::filter::Exchange;
 
-pub(crate) use self::client::{CtlArgs, run};
 use self::maker::Maker;
-pub(crate) use self::marks::Marks;
+pub use self::marks::Marks;
 use self::server::{Latest, Shared};
 pub(crate) use self::socket::listen;
-use crate::failure::Failure;
-use crate::json::Summary;
-use crate::style;
+use crate::summary::Summary;
+use crate::{Error, Warning};
 
 /// Time between two copies of the account.
 const PERIOD: Duration = Duration::from_secs(1);
 /// Time between copies while there are requests, which limits the load that constant requests put on the loop.
 const PACE: Duration = Duration::from_millis(20);
 
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Control socket")]
-pub(crate) struct ControlArgs {
-    /// Listen for `weir ctl` on this Unix socket.
-    ///
-    /// Default: /run/weir/PID.sock, or a socket below $XDG_RUNTIME_DIR, if either can be created.
-    #[arg(hide_short_help = true, long, value_name = "PATH", conflicts_with = "no_control")]
-    control: Option<PathBuf>,
-
-    /// Let members of GROUP use `weir ctl`, not only root and the user running weir.
-    ///
-    /// A separate process keeps the privilege to load eBPF programs and builds their filters.
-    #[arg(hide_short_help = true, long, value_name = "GROUP", conflicts_with = "no_control")]
-    control_group: Option<String>,
-
-    /// Do not listen for `weir ctl`.
-    #[arg(hide_short_help = true, long)]
-    no_control: bool,
+/// Where a capture listens, and for whom besides root and its own user.
+#[derive(Clone, Debug, Default)]
+pub struct Socket {
+    /// Path of the socket; `None`: the first of the usual places that can have it, or nowhere.
+    pub path: Option<PathBuf>,
+    /// Name of a group whose members may ask, and have filters built.
+    pub group: Option<String>,
 }
 
-impl ControlArgs {
+impl Socket {
     /// Creates the socket, which is not served yet. Must be called before the capture opens and before there are
-    /// threads. Prints a message if the default locations are not available.
-    pub(crate) fn listen(&self) -> Result<Option<Listening>, Failure> {
-        if self.no_control {
-            return Ok(None);
-        }
-        let group = self.control_group.as_deref().map(group_of).transpose()?;
-        let cannot = |path: &Path, error| format!("cannot listen at {}: {error}", path.display());
-        let (listener, path) = match &self.control {
+    /// threads. `None`: the usual places are not available.
+    ///
+    /// # Errors
+    ///
+    /// If the socket cannot be created where it should be, there is no such group, or the process that builds filters
+    /// does not start.
+    pub fn listen(&self, warn: impl FnOnce(&Warning)) -> Result<Option<Listening>, Error> {
+        let group = self.group.as_deref().map(group_of).transpose()?;
+        let (listener, path) = match &self.path {
             None => match socket::listen_somewhere(group) {
                 Ok(listening) => listening,
                 Err((path, error)) => {
-                    let why = style::visible(&cannot(&path, error));
-                    style::say(format_args!(
-                        "{}: no control socket: {why}; `weir ctl` cannot reach this capture (choose another place with --control PATH, or use --no-control)",
-                        style::stderr().yellow("warning")
-                    ));
+                    warn(&Warning::NoControl { path, error });
                     return Ok(None);
                 }
             },
-            Some(path) => {
-                (listen(path, group).map_err(|error| Failure::new(cannot(path, error)))?, path.clone())
-            }
+            Some(path) => match listen(path, group) {
+                Ok(listener) => (listener, path.clone()),
+                Err(error) => return Err(Error::Listen { path: path.clone(), error }),
+            },
         };
         let path = Removed(path);
         let maker = group.is_some().then(Maker::start).transpose()?;
@@ -91,15 +75,14 @@ impl ControlArgs {
 }
 
 /// Returns the ID of a group.
-fn group_of(name: &str) -> Result<u32, Failure> {
-    let found = weir_sys::user::group(name).map_err(Failure::new)?;
-    found
-        .ok_or_else(|| Failure::usage(format!("no group named `{name}`")).hint("`getent group` lists groups"))
+fn group_of(name: &str) -> Result<u32, Error> {
+    let found = weir_sys::user::group(name).map_err(|error| Error::Group(error.to_string()))?;
+    found.ok_or_else(|| Error::UnknownGroup(name.to_owned()))
 }
 
 /// A socket that is not served yet.
 #[derive(Debug)]
-pub(crate) struct Listening {
+pub struct Listening {
     listener: UnixListener,
     path: Removed,
     owner: Uid,
@@ -118,27 +101,30 @@ impl Drop for Removed {
 
 impl Listening {
     /// Returns the path of the socket.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path.0
     }
 
-    /// Prints the path of the socket.
-    pub(crate) fn say(&self) {
-        style::say(format_args!("control: {}", self.path().display()));
-    }
-
     /// Passes the places of filters to the process that builds them, while privileges are still available.
-    pub(crate) fn prepare(&self, exchange: &Exchange) -> Result<(), Failure> {
+    ///
+    /// # Errors
+    ///
+    /// If that process has ended, or is not confined.
+    pub fn prepare(&self, exchange: &Exchange) -> Result<(), Error> {
         self.maker.as_ref().map_or(Ok(()), |maker| maker.begin(exchange))
     }
 
     /// Starts the threads that serve `command`.
-    pub(crate) fn serve(
+    ///
+    /// # Errors
+    ///
+    /// If a thread does not start.
+    pub fn serve(
         self,
         command: &'static str,
         exchange: Exchange,
         first: impl Told + 'static,
-    ) -> Result<Control, Failure> {
+    ) -> Result<Control, Error> {
         let shared = Arc::new(Shared {
             command,
             file: first.file(),
@@ -155,22 +141,21 @@ impl Listening {
             settling: Mutex::default(),
             touched: Mutex::default(),
         });
-        let not_started = |error| Failure::new(format_args!("cannot start a thread for --control: {error}"));
         let members = shared.maker.is_some().then(|| {
             let ((to, from), theirs) = (sync_channel(server::WAITING), Arc::clone(&shared));
             let work = move || server::run_for_members(&from, &theirs);
             weir_sys::thread::spawn_bare("weir-members", work).map(|_| to)
         });
-        let members = members.transpose().map_err(not_started)?;
+        let members = members.transpose().map_err(Error::ControlThread)?;
         let (listener, theirs) = (self.listener, Arc::clone(&shared));
         let work = move || server::run(&listener, &theirs, members.as_ref());
-        weir_sys::thread::spawn_bare("weir-control", work).map_err(not_started)?;
+        weir_sys::thread::spawn_bare("weir-control", work).map_err(Error::ControlThread)?;
         Ok(Control { shared, published: Instant::now(), answered: 0, answering: 0, _path: self.path })
     }
 }
 
 /// An account, as reported to clients.
-pub(crate) trait Told: fmt::Debug + Send + Sync {
+pub trait Told: fmt::Debug + Send + Sync {
     /// Returns the interface names.
     fn interfaces(&self) -> Vec<String>;
     /// Returns the filter.
@@ -178,6 +163,10 @@ pub(crate) trait Told: fmt::Debug + Send + Sync {
     /// Returns the output file.
     fn file(&self) -> Option<String>;
     /// Returns the whole account.
+    ///
+    /// # Errors
+    ///
+    /// If it cannot be written as JSON.
     fn json(&self) -> serde_json::Result<Box<RawValue>>;
 }
 
@@ -201,26 +190,43 @@ impl Told for Summary {
 
 /// A change of the filter.
 #[derive(Clone, Debug)]
-pub(crate) struct Change {
+pub struct Change {
     /// Nanoseconds since the Unix epoch. No packet with a later timestamp has met the previous filter.
-    pub(crate) time: u64,
+    pub time: u64,
     /// The group member who requested it, if it was one.
-    pub(crate) by: Option<Uid>,
+    pub by: Option<Uid>,
     /// The kind of change.
-    pub(crate) what: What,
+    pub what: What,
 }
 
 /// The kinds of change.
 #[derive(Clone, Debug)]
-pub(crate) enum What {
+pub enum What {
     /// Another filter is in force, described for files and people; `None`: no filter.
     Filter(Option<String>),
     /// Not every interface accepted a new filter, and why; it was removed from the others.
-    NotTaken { filter: Option<String>, why: String },
+    NotTaken {
+        /// The filter; `None`: no filter.
+        filter: Option<String>,
+        /// The reason.
+        why: String,
+    },
     /// Members of a set were added or removed.
-    Set { name: String, added: usize, removed: usize },
+    Set {
+        /// Name of the set.
+        name: String,
+        /// Number of new members.
+        added: usize,
+        /// Number of members that are gone.
+        removed: usize,
+    },
     /// Some of the changes to a set may have been made, and why not all of them.
-    SetInPart { name: String, why: String },
+    SetInPart {
+        /// Name of the set.
+        name: String,
+        /// The reason.
+        why: String,
+    },
 }
 
 impl fmt::Display for Change {
@@ -249,7 +255,7 @@ impl fmt::Display for What {
 
 /// A control socket that is being served.
 #[derive(Debug)]
-pub(crate) struct Control {
+pub struct Control {
     shared: Arc<Shared>,
     /// Time of the last copy of the account.
     published: Instant,
@@ -262,14 +268,14 @@ pub(crate) struct Control {
 
 impl Control {
     /// Returns when the next account is due.
-    pub(crate) fn due(&self) -> Instant {
+    pub fn due(&self) -> Instant {
         let nobody_waits = self.shared.asked.load(Ordering::SeqCst) == self.answered;
         self.published + if nobody_waits { PERIOD } else { PACE }
     }
 
     /// Returns whether an account is due. An account taken after this call includes everything that happened before the
     /// requests that wait for it.
-    pub(crate) fn is_due(&mut self, now: Instant) -> bool {
+    pub fn is_due(&mut self, now: Instant) -> bool {
         let due = now >= self.due();
         if due {
             self.answering = self.shared.asked.load(Ordering::SeqCst);
@@ -278,7 +284,7 @@ impl Control {
     }
 
     /// Replaces the account for later answers.
-    pub(crate) fn publish(&mut self, now: Instant, account: impl Told + 'static) {
+    pub fn publish(&mut self, now: Instant, account: impl Told + 'static) {
         (self.published, self.answered) = (now, self.answering);
         let latest = Latest { account: Arc::new(account), answered: self.answered };
         *self.shared.latest.lock().unwrap_or_else(PoisonError::into_inner) = latest;
@@ -286,12 +292,12 @@ impl Control {
     }
 
     /// Waits until [`Control::changes`] includes every change that a client knows of.
-    pub(crate) fn settle(&self) {
+    pub fn settle(&self) {
         drop(self.shared.settling.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Returns the changes since the last call, oldest first.
-    pub(crate) fn changes(&self) -> Vec<Change> {
+    pub fn changes(&self) -> Vec<Change> {
         std::mem::take(&mut *self.shared.changes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

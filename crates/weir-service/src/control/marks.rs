@@ -12,24 +12,24 @@ use super::Change;
 
 /// Changes that are not marked yet, oldest first.
 #[derive(Debug, Default)]
-pub(crate) struct Marks {
+pub struct Marks {
     waiting: VecDeque<(Vec<u64>, Change)>,
 }
 
 impl Marks {
     /// Adds a change, with the current account.
-    pub(crate) fn wait(&mut self, account: &Account, change: Change) {
+    pub fn wait(&mut self, account: &Account, change: Change) {
         let captured = tallies(account).map(|tally| tally.captured).collect();
         self.waiting.push_back((captured, change));
     }
 
     /// Returns whether no changes are waiting.
-    pub(crate) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.waiting.is_empty()
     }
 
     /// Returns the oldest change, if everything captured before it has been delivered.
-    pub(crate) fn due(&mut self, account: &Account) -> Option<Change> {
+    pub fn due(&mut self, account: &Account) -> Option<Change> {
         let (captured, _) = self.waiting.front()?;
         let handed = tallies(account).map(|tally| tally.delivered + tally.discarded);
         let due = captured.iter().zip(handed).all(|(&captured, handed)| captured <= handed);
@@ -37,7 +37,7 @@ impl Marks {
     }
 
     /// Returns the oldest change, due or not, when nothing more will be delivered.
-    pub(crate) fn last(&mut self) -> Option<Change> {
+    pub fn last(&mut self) -> Option<Change> {
         self.waiting.pop_front().map(|(_, change)| change)
     }
 }

@@ -22,7 +22,7 @@ use weir::filter::{Exchange, LiveSet, PortableFilter, Program, Seat};
 use super::maker::Maker;
 use super::message::{About, Answer, Ask, Request, SentPlace, SentProgram, VERSION, borrowed};
 use super::{Change, Told, What, wire};
-use crate::failure::Failure;
+use crate::Error;
 
 /// Longest time for a client to start a request, or to send or receive part of a message.
 const PATIENCE: Duration = Duration::from_millis(500);
@@ -214,7 +214,7 @@ impl<'a> Talk<'a> {
 
     fn answer(&mut self, ask: Ask, descriptors: Vec<OwnedFd>) -> io::Result<()> {
         let shared = self.shared;
-        let refused = |failure: Failure| Answer::Refused { why: failure.message().to_owned() };
+        let refused = |error: Error| Answer::Refused { why: error.to_string() };
         let mut change = None;
         let answer = match ask {
             Ask::About => Answer::About(shared.about()),
@@ -247,7 +247,7 @@ impl<'a> Talk<'a> {
                     change = put;
                     answer.unwrap_or_else(refused)
                 }
-                Err(failure) => refused(failure),
+                Err(error) => refused(error),
             },
             Ask::Sets => match shared.exchange.sets() {
                 Ok(sets) => {
@@ -292,27 +292,29 @@ impl<'a> Talk<'a> {
     }
 
     /// Builds the programs of `filter` and installs them.
-    fn filter(&self, filter: Option<Box<PortableFilter>>) -> (Result<Answer, Failure>, Option<What>) {
+    fn filter(&self, filter: Option<Box<PortableFilter>>) -> (Result<Answer, Error>, Option<What>) {
         let made = match &filter {
             None => self
                 .shared
                 .exchange
                 .places()
                 .and_then(|places| places.iter().map(|place| place.make(None)).collect::<Result<Vec<_>, _>>())
-                .map_err(Failure::from),
+                .map_err(Error::from),
             Some(filter) => match &self.shared.maker {
-                Some(maker) => maker.make(filter).map_err(Failure::new),
-                None => Err(Failure::new("cannot build a filter: this capture runs without --control-group")),
+                Some(maker) => maker.make(filter).map_err(Error::Filter),
+                None => Err(Error::Filter(
+                    "cannot build a filter: this capture runs without --control-group".to_owned(),
+                )),
             },
         };
         match made {
             Ok(programs) => self.put(filter.map(|filter| Filter::from(*filter).label()), &programs),
-            Err(failure) => (Err(failure), None),
+            Err(error) => (Err(error), None),
         }
     }
 
     /// Installs programs. Also returns the resulting change, if there is one.
-    fn put(&self, filter: Option<String>, programs: &[Program]) -> (Result<Answer, Failure>, Option<What>) {
+    fn put(&self, filter: Option<String>, programs: &[Program]) -> (Result<Answer, Error>, Option<What>) {
         let shared = self.shared;
         // A client that is changing a set holds the lock already.
         let _turn = self.changing.is_none().then(|| self.turn());

@@ -14,7 +14,6 @@ use std::fs;
 use std::os::unix::fs::FileTypeExt as _;
 use std::path::{Path, PathBuf};
 
-use clap::Args;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 use serde::Serialize;
@@ -23,57 +22,44 @@ use weir_sys::privilege::{self, Capabilities};
 use weir_sys::user::User;
 
 use self::calls::Calls;
-pub(crate) use self::user::{Become, UserArgs};
-use crate::failure::Failure;
-use crate::style;
+pub use self::user::Become;
+use crate::Error;
 
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Privileges")]
-pub(crate) struct ConfineArgs {
-    /// Do not drop privileges or sandbox (for troubleshooting).
-    #[arg(hide_short_help = true, long)]
-    no_confine: bool,
+/// Confines the process to what the rest of the run needs, and switches to another user. If it is not `wanted`, a user
+/// who was asked for applies all the same.
+///
+/// # Errors
+///
+/// If the process cannot give up its rights, or cannot become that user.
+pub fn confine_as(
+    wanted: bool,
+    other: &Become,
+    needs: impl FnOnce() -> Needs,
+) -> Result<Option<Confinement>, Error> {
+    if !wanted {
+        other.asked_for().map_or(Ok(()), user::switch_to)?;
+        return Ok(None);
+    }
+    let mut held = confine(&needs(), other.user())?;
+    held.weaknesses.extend(other.weakness().map(str::to_owned));
+    Ok(Some(held))
 }
 
-impl ConfineArgs {
-    /// Confines the process to what the rest of the run needs, unless the user disabled it.
-    pub(crate) fn confine(&self, needs: impl FnOnce() -> Needs) -> Result<Option<Confinement>, Failure> {
-        if self.no_confine { Ok(None) } else { confine(&needs(), None).map(Some) }
-    }
-
-    /// Does what [`confine`](Self::confine) does, and switches to another user.
-    pub(crate) fn confine_as(
-        &self,
-        other: &Become,
-        needs: impl FnOnce() -> Needs,
-    ) -> Result<Option<Confinement>, Failure> {
-        if self.no_confine {
-            // A requested user applies even without a sandbox.
-            other.asked_for().map_or(Ok(()), UserArgs::switch_to)?;
-            return Ok(None);
-        }
-        let mut held = confine(&needs(), other.user())?;
-        held.weaknesses.extend(other.weakness().map(str::to_owned));
-        Ok(Some(held))
-    }
-
-    /// Returns whether the process is to be confined.
-    pub(crate) fn is_on(&self) -> bool {
-        !self.no_confine
-    }
-
-    /// Gives up [executable memory](Needs::make_code), once no more code has to be generated. `held`: the result of
-    /// [`confine`](Self::confine).
-    pub(crate) fn end_of_code(held: Option<&Confinement>) -> Result<(), Failure> {
-        // A lack of seccomp has been reported already.
-        let restricted = held.is_some_and(|held| held.system_calls.is_some());
-        if restricted { calls::no_code().map_err(refused) } else { Ok(()) }
-    }
+/// Gives up [executable memory](Needs::make_code), once no more code has to be generated. `held`: the result of
+/// [`confine`].
+///
+/// # Errors
+///
+/// If the kernel refuses the stricter rules.
+pub fn end_of_code(held: Option<&Confinement>) -> Result<(), Error> {
+    // A lack of seccomp has been reported already.
+    let restricted = held.is_some_and(|held| held.system_calls.is_some());
+    if restricted { calls::no_code().map_err(refused) } else { Ok(()) }
 }
 
 /// The access that the rest of the run needs.
 #[derive(Debug)]
-pub(crate) struct Needs {
+pub struct Needs {
     files: Files,
     calls: Calls,
     /// In addition to those that are required to access the files.
@@ -88,7 +74,7 @@ const SYSTEM: [&str; 2] = ["/proc", "/sys"];
 
 impl Needs {
     /// Needs of a capture: packets from the kernel.
-    pub(crate) fn to_capture() -> Self {
+    pub fn to_capture() -> Self {
         SYSTEM.iter().fold(Self::of(Calls::Capture), |needs, path| needs.read(Path::new(path)))
     }
 
@@ -105,7 +91,7 @@ impl Needs {
     }
 
     /// Needs of a process that reads these files and writes `output` and files beside it; in particular, no sockets.
-    pub(crate) fn to_read(files: &[PathBuf], output: Option<&Path>) -> Self {
+    pub fn to_read(files: &[PathBuf], output: Option<&Path>) -> Self {
         let needs = files.iter().fold(Self::of(Calls::Files), |needs, path| needs.read(path));
         output.into_iter().fold(needs, Self::write)
     }
@@ -125,7 +111,7 @@ impl Needs {
     }
 
     /// Adds writing `path`, and creating, renaming and removing files beside it. `-` is standard output, which is open.
-    pub(crate) fn write(mut self, path: &Path) -> Self {
+    pub fn write(mut self, path: &Path) -> Self {
         if path == Path::new("-") {
             return self;
         }
@@ -138,14 +124,14 @@ impl Needs {
         self
     }
 
-    /// Adds generating machine code until [`ConfineArgs::end_of_code`]; for processes that read files.
-    pub(crate) fn make_code(self) -> Self {
+    /// Adds generating machine code until [`end_of_code`]; for processes that read files.
+    pub fn make_code(self) -> Self {
         debug_assert_eq!(self.calls, Calls::Files, "captures have their code");
         Self { calls: Calls::FilesAndCode, ..self }
     }
 
     /// Adds removing `path`.
-    pub(crate) fn remove(mut self, path: &Path) -> Self {
+    pub fn remove(mut self, path: &Path) -> Self {
         self.files.removed.push(directory_of(path));
         self
     }
@@ -161,7 +147,7 @@ fn directory_of(path: &Path) -> PathBuf {
 
 /// The restrictions in force.
 #[derive(Clone, Debug, Serialize)]
-pub(crate) struct Confinement {
+pub struct Confinement {
     /// Remaining capabilities.
     capabilities: Vec<&'static str>,
     no_new_privileges: bool,
@@ -186,7 +172,11 @@ enum Level {
 }
 
 /// Confines the process permanently. The thread that starts all others must call this before it does.
-pub(crate) fn confine(needs: &Needs, user: Option<&User>) -> Result<Confinement, Failure> {
+///
+/// # Errors
+///
+/// If the process cannot give up its rights.
+pub fn confine(needs: &Needs, user: Option<&User>) -> Result<Confinement, Error> {
     let kept = for_programs(needs, user)?;
     let mut weaknesses = Vec::new();
     let landlock = match landlock::restrict(&needs.files).map_err(refused)? {
@@ -223,7 +213,7 @@ pub(crate) fn confine(needs: &Needs, user: Option<&User>) -> Result<Confinement,
 
 /// Drops only capabilities and switches the user, because other programs need unknown files and system calls. Returns
 /// the remaining capabilities.
-pub(crate) fn for_programs(needs: &Needs, user: Option<&User>) -> Result<Capabilities, Failure> {
+pub(crate) fn for_programs(needs: &Needs, user: Option<&User>) -> Result<Capabilities, Error> {
     // After a switch of the user, that user's rights apply.
     let for_files =
         if user.is_some() { Capabilities::empty() } else { kept(&needs.files).map_err(refused)? };
@@ -232,9 +222,8 @@ pub(crate) fn for_programs(needs: &Needs, user: Option<&User>) -> Result<Capabil
     Ok(kept)
 }
 
-fn refused(error: impl fmt::Display) -> Failure {
-    Failure::new(format_args!("cannot sandbox weir: {error}"))
-        .hint("--no-confine runs it with full privileges")
+fn refused(error: impl fmt::Display) -> Error {
+    Error::Confine(error.to_string())
 }
 
 /// Returns `CAP_DAC_OVERRIDE` if files cannot be created in their directory without it: root writes where only another
@@ -265,14 +254,6 @@ fn privileged_threads(kept: Capabilities) -> usize {
         (permitted & !kept.bits() != 0).then_some(())
     };
     tasks.filter_map(more).count()
-}
-
-/// Prints the restrictions, for `-v`.
-pub(crate) fn say(confinement: Option<&Confinement>) {
-    match confinement {
-        Some(confinement) => style::say(format_args!("{confinement}")),
-        None => style::say(format_args!("not confined, as requested")),
-    }
 }
 
 impl fmt::Display for Confinement {

@@ -2,26 +2,17 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Write};
-use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
-use std::os::unix::net::UnixStream;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
 use weir::Filter;
-use weir::filter::{
-    Changed, LiveSet, MemberKind, Members, Place, PlaceKind, Seat, SetChange, SetLabel, SystemNames,
-};
+use weir::filter::{Changed, LiveSet, MemberKind, Members, Place, PlaceKind, SetChange, SystemNames};
+use weir_service::control::client::{About, Done, Running};
 
-use super::message::{About, Answer, Ask, Request, SentPlace, SentProgram, VERSION};
-use super::{socket, wire};
 use crate::failure::Failure;
 use crate::filter_args::FilterArgs;
 use crate::{json, style};
-
-/// Longest time for a capture to answer, or to compile a filter.
-const PATIENCE: Duration = Duration::from_secs(5);
-const PATIENCE_FOR_FILTER: Duration = Duration::from_secs(30);
 
 const EXAMPLES: &str = "\
 Examples:
@@ -124,28 +115,20 @@ pub(crate) fn run(args: &CtlArgs) -> Result<(), Failure> {
     }
 }
 
-/// A connection to a running capture.
-struct Capture {
-    stream: UnixStream,
-    path: PathBuf,
-}
-
 fn list() -> Result<(), Failure> {
     let mut text = String::new();
-    let running = running();
+    let running = Running::all();
     for capture in &running {
-        let path = capture.path.display();
-        match capture.ask(Ask::About) {
-            Ok(Answer::About(about)) => {
-                let About { process, command, interfaces, filter, file } = about;
+        let path = capture.path().display();
+        match capture.about() {
+            Ok(About { process, command, interfaces, filter, file }) => {
                 let filter = filter.map(|filter| format!(", filter `{filter}`")).unwrap_or_default();
                 let file = file.map(|file| format!(", writing {file}")).unwrap_or_default();
                 let line = format!("{process}  {command} on {}{filter}{file}  {path}", interfaces.join(", "));
                 text.push_str(&style::visible(&line));
                 text.push('\n');
             }
-            Ok(other) => style::say(format_args!("{path}: {}", unexpected(&other).message())),
-            Err(failure) => style::say(format_args!("{path}: {}", failure.message())),
+            Err(error) => style::say(format_args!("{path}: {}", Failure::from(error).message())),
         }
     }
     if running.is_empty() {
@@ -155,39 +138,24 @@ fn list() -> Result<(), Failure> {
 }
 
 fn status(target: &TargetArgs) -> Result<(), Failure> {
-    match target.find()?.ask(Ask::Status)? {
-        Answer::Status(account) => {
-            let account: serde_json::Value = serde_json::from_str(account.get()).map_err(Failure::new)?;
-            let mut line = Vec::new();
-            json::to_writer(&mut line, &account).map_err(Failure::new)?;
-            line.push(b'\n');
-            print(&line)
-        }
-        other => Err(unexpected(&other)),
-    }
+    let account = target.find()?.status()?;
+    let account: serde_json::Value = serde_json::from_str(account.get()).map_err(Failure::new)?;
+    let mut line = Vec::new();
+    json::line(&mut line, &account).map_err(Failure::new)?;
+    print(&line)
 }
 
 fn exchange(target: &TargetArgs, filter: Option<&Filter>, json: bool) -> Result<(), Failure> {
     let begun = Instant::now();
     let capture = target.find()?;
     let (places, made_here) = capture.places()?;
-    let (ask, is_never, descriptors) =
-        if made_here { said(&places, filter)? } else { made(&places, filter)? };
-    let made = begun.elapsed();
-    if is_never {
-        style::say(format_args!(
-            "{}: no packet can ever match this filter",
-            style::stderr().yellow("warning")
-        ));
-    }
-    capture.stream.set_read_timeout(Some(PATIENCE_FOR_FILTER)).map_err(Failure::new)?;
-    capture.send(ask, &descriptors.iter().map(OwnedFd::as_fd).collect::<Vec<_>>())?;
-    let (nanoseconds, forgotten) = match capture.receive()?.0 {
-        Answer::Done { nanoseconds, forgotten } => (nanoseconds, forgotten),
-        other => return Err(unexpected(&other)),
-    };
+    let (made, done) = if made_here {
+        say(&capture, &places, filter, begun)
+    } else {
+        make(&capture, &places, filter, begun)
+    }?;
     let whole = begun.elapsed();
-    for set in &forgotten {
+    for set in &done.forgotten {
         style::say(format_args!(
             "set `{}` is reloaded from its file; changes made with `weir ctl set` are lost",
             style::visible(set)
@@ -195,7 +163,7 @@ fn exchange(target: &TargetArgs, filter: Option<&Filter>, json: bool) -> Result<
     }
     if json {
         let times = serde_json::json!({
-            "in_force_nanoseconds": nanoseconds,
+            "in_force_nanoseconds": done.nanoseconds,
             "made_nanoseconds": u64::try_from(made.as_nanos()).unwrap_or(u64::MAX),
             "whole_nanoseconds": u64::try_from(whole.as_nanos()).unwrap_or(u64::MAX),
         });
@@ -215,31 +183,47 @@ fn exchange(target: &TargetArgs, filter: Option<&Filter>, json: bool) -> Result<
     );
     style::say(format_args!(
         "{now}: in force after {} us, {:.1} ms in total",
-        nanoseconds.div_ceil(1000),
+        done.nanoseconds.div_ceil(1000),
         whole.as_secs_f64() * 1000.0
     ));
     Ok(())
 }
 
-/// Builds a request for a filter that the capture compiles itself. Returns whether no packet can match it, and no
-/// descriptors.
-fn said(places: &[Place], filter: Option<&Filter>) -> Result<(Ask, bool, Vec<OwnedFd>), Failure> {
+/// Sends a filter that the capture compiles itself. Returns the time from `begun` until it was sent.
+fn say(
+    capture: &Running,
+    places: &[Place],
+    filter: Option<&Filter>,
+    begun: Instant,
+) -> Result<(Duration, Done), Failure> {
     let receivers: Vec<_> = places.iter().map(|place| place.seat.receiver).collect();
     let portable = filter.map(|filter| filter.portable(&receivers)).transpose().map_err(weir::Error::from)?;
     let (portable, is_never) = portable.unzip();
-    Ok((Ask::Filter(portable.map(Box::new)), is_never == Some(true), Vec::new()))
+    let made = begun.elapsed();
+    warn_of_never(is_never == Some(true));
+    Ok((made, capture.say_filter(portable)?))
 }
 
-/// Builds a request with programs that are compiled here. Returns the request, whether no packet can match, and the
-/// descriptors.
-fn made(places: &[Place], filter: Option<&Filter>) -> Result<(Ask, bool, Vec<OwnedFd>), Failure> {
+/// Compiles a filter here and sends its programs. Returns the time from `begun` until they were sent.
+fn make(
+    capture: &Running,
+    places: &[Place],
+    filter: Option<&Filter>,
+    begun: Instant,
+) -> Result<(Duration, Done), Failure> {
     let programs = Place::make_all(places, filter)?;
-    let is_never = !programs.is_empty() && programs.iter().all(|program| program.is_never);
-    let ask = Ask::Put {
-        filter: filter.map(Filter::label),
-        programs: programs.iter().map(SentProgram::of).collect(),
-    };
-    Ok((ask, is_never, programs.into_iter().flat_map(|program| program.descriptors).collect()))
+    let made = begun.elapsed();
+    warn_of_never(!programs.is_empty() && programs.iter().all(|program| program.is_never));
+    Ok((made, capture.put(filter.map(Filter::label), &programs)?))
+}
+
+fn warn_of_never(is_never: bool) {
+    if is_never {
+        style::say(format_args!(
+            "{}: no packet can ever match this filter",
+            style::stderr().yellow("warning")
+        ));
+    }
 }
 
 /// Changes the set `name` at each interface; `text`: the members.
@@ -264,15 +248,15 @@ fn set(target: &TargetArgs, name: &str, change: SetChange, text: &str) -> Result
     }
     let read = |set: LiveSet| Ok((set.label.members(text, &SystemNames::new())?, set));
     let chosen = chosen.into_iter().map(read).collect::<Result<Vec<_>, weir::Error>>()?;
-    capture.note(Ask::Changing { set: name.to_owned() })?;
+    capture.changing(name)?;
     match change_all(chosen, change) {
         Ok(Changed { added, removed }) => {
-            capture.note(Ask::Changed { added, removed })?;
+            capture.changed(added, removed)?;
             style::say(format_args!("set `{name}`: {added} added, {removed} removed"));
             Ok(())
         }
         Err(error) => {
-            capture.note(Ask::ChangedInPart { why: error.to_string() })?;
+            capture.changed_in_part(error.to_string())?;
             Err(Failure::from(error).hint(format!(
                 "some members may have changed; to correct the set, use `weir ctl set {name} replace`; a \
                  changeable set in the kernel holds 100 000 members, including those that a replacement \
@@ -317,126 +301,14 @@ impl From<ChangeArg> for SetChange {
     }
 }
 
-/// Returns all captures that answer.
-fn running() -> Vec<Capture> {
-    let directories = socket::directories();
-    directories.iter().for_each(|directory| socket::sweep(directory));
-    let paths = directories.iter().flat_map(|directory| socket::sockets(directory));
-    paths.filter_map(|path| Capture::connect(&path).ok()).collect()
-}
-
 impl TargetArgs {
-    fn find(&self) -> Result<Capture, Failure> {
-        let Some(target) = &self.target else { return the_only_one() };
-        let path = match target.parse::<u32>() {
-            Err(_) => PathBuf::from(target),
-            Ok(process) => {
-                let paths = socket::directories();
-                let mut paths = paths.iter().map(|directory| socket::of_process(directory, process));
-                paths.find(|path| path.exists()).ok_or_else(|| {
-                    Failure::new(format_args!("process {process} does not capture, or has no control socket"))
-                        .hint("to list captures: weir ctl list")
-                })?
-            }
+    fn find(&self) -> Result<Running, Failure> {
+        let found = match self.target.as_deref().map(|target| (target, target.parse())) {
+            None => Running::the_only_one(),
+            Some((_, Ok(process))) => Running::of_process(process),
+            Some((path, Err(_))) => Running::at(Path::new(path)),
         };
-        Capture::connect(&path).map_err(|error| {
-            let failure =
-                Failure::new(format_args!("cannot connect to the capture at {}: {error}", path.display()));
-            match error.kind() {
-                io::ErrorKind::PermissionDenied => {
-                    failure.hint("only its own user, its --control-group and root may query it")
-                }
-                _ => failure.hint("to list captures: weir ctl list"),
-            }
-        })
-    }
-}
-
-fn the_only_one() -> Result<Capture, Failure> {
-    let mut running = running();
-    match (running.pop(), running.len()) {
-        (None, _) => Err(Failure::new("no running capture accepts control connections")),
-        (Some(capture), 0) => Ok(capture),
-        (Some(_), others) => {
-            Err(Failure::usage(format!("{} captures are running: choose one with --target", others + 1))
-                .hint("to list captures: weir ctl list"))
-        }
-    }
-}
-
-impl Capture {
-    fn connect(path: &Path) -> io::Result<Self> {
-        let stream = socket::connect(path)?;
-        stream.set_read_timeout(Some(PATIENCE))?;
-        stream.set_write_timeout(Some(PATIENCE))?;
-        Ok(Self { stream, path: path.to_owned() })
-    }
-
-    fn ask(&self, ask: Ask) -> Result<Answer, Failure> {
-        self.send(ask, &[])?;
-        Ok(self.receive()?.0)
-    }
-
-    fn note(&self, ask: Ask) -> Result<(), Failure> {
-        match self.ask(ask)? {
-            Answer::Noted => Ok(()),
-            other => Err(unexpected(&other)),
-        }
-    }
-
-    /// Returns where the filters are, and whether the capture compiles their programs.
-    fn places(&self) -> Result<(Vec<Place>, bool), Failure> {
-        self.send(Ask::Places, &[])?;
-        match self.receive()? {
-            (Answer::Places { places, made_here }, descriptors) => {
-                Ok((SentPlace::received(places, descriptors)?, made_here))
-            }
-            (other, _) => Err(unexpected(&other)),
-        }
-    }
-
-    fn sets(&self) -> Result<Vec<(Seat, Vec<LiveSet>)>, Failure> {
-        self.send(Ask::Sets, &[])?;
-        match self.receive()? {
-            (Answer::Sets(seats), descriptors) => {
-                let mut descriptors = descriptors.into_iter();
-                let live = |(seat, labels): (Seat, Vec<SetLabel>)| {
-                    let interface = seat.interface;
-                    // Missing descriptors shorten the list of sets.
-                    let sets = labels.into_iter().zip(descriptors.by_ref());
-                    let set = |(label, descriptor)| LiveSet { interface, label, descriptor };
-                    (seat, sets.map(set).collect())
-                };
-                Ok(seats.into_iter().map(live).collect())
-            }
-            (other, _) => Err(unexpected(&other)),
-        }
-    }
-
-    fn send(&self, ask: Ask, beside: &[BorrowedFd<'_>]) -> Result<(), Failure> {
-        wire::send(&self.stream, &Request { version: VERSION, ask }, beside)
-            .map_err(|error| Failure::new(format_args!("cannot send to the capture: {error}")))
-    }
-
-    fn receive(&self) -> Result<(Answer, Vec<OwnedFd>), Failure> {
-        let received = wire::receive(&self.stream).map_err(|error| match error.kind() {
-            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => {
-                Failure::new("the capture did not answer within a few seconds")
-                    .hint("it is stopped, or somebody else is changing its filter: try again")
-            }
-            _ => Failure::new(format_args!("cannot receive the capture's answer: {error}")),
-        })?;
-        received.ok_or_else(|| {
-            Failure::new("the capture did not answer")
-                .hint("only its own user, its --control-group and root may query it")
-        })
-    }
-}
-
-fn unexpected(answer: &Answer) -> Failure {
-    match answer {
-        Answer::Refused { why } => Failure::new(format_args!("the capture refused: {}", style::visible(why))),
-        other => Failure::new(format_args!("unexpected answer: {other:?}")),
+        Ok(found?)
     }
 }
 

@@ -24,8 +24,8 @@ use weir_sys::fork::{Forked, Limits, apart, fork_with};
 
 use super::message::{SentPlace, SentProgram, borrowed};
 use super::wire;
+use crate::Error;
 use crate::confine::{Needs, confine};
-use crate::failure::Failure;
 
 /// Limits for one expression, including the kernel's verifier and large sets.
 const LIMITS: Limits = Limits { memory: 1 << 30, seconds: 4 };
@@ -59,7 +59,7 @@ type Made = (Vec<SentProgram>, Vec<OwnedFd>);
 
 impl Maker {
     /// Starts the process. Must be called before this one has other threads.
-    pub(super) fn start() -> Result<Self, Failure> {
+    pub(super) fn start() -> Result<Self, Error> {
         let process = fork_with(SocketType::STREAM, c"weir-programs", |socket| work(&socket.into()));
         let process = process.map_err(|error| not_started(&error))?;
         let stream = process.socket().try_clone_to_owned().map_err(|error| not_started(&error))?;
@@ -67,7 +67,7 @@ impl Maker {
     }
 
     /// Sends the places, which can be done only once, and while they are still accessible.
-    pub(super) fn begin(&self, exchange: &Exchange) -> Result<(), Failure> {
+    pub(super) fn begin(&self, exchange: &Exchange) -> Result<(), Error> {
         let said = self.ask(|stream| {
             for place in exchange.places().map_err(io::Error::other)? {
                 let beside = borrowed([&place.descriptors].into_iter());
@@ -81,7 +81,7 @@ impl Maker {
     /// Builds the programs of this filter.
     pub(super) fn make(&self, filter: &PortableFilter) -> Result<Vec<Program>, String> {
         let (programs, descriptors) = self.ask(|stream| wire::send(stream, filter, &[]))?;
-        SentProgram::received(programs, descriptors).map_err(|failure| failure.message().to_owned())
+        SentProgram::received(programs, descriptors).map_err(|error| error.to_string())
     }
 
     fn ask(&self, question: impl FnOnce(&UnixStream) -> io::Result<()>) -> Result<Made, String> {
@@ -102,8 +102,8 @@ impl Maker {
     }
 }
 
-fn not_started(why: &dyn Display) -> Failure {
-    Failure::new(format_args!("cannot start the process that builds filters for --control-group: {why}"))
+fn not_started(why: &dyn Display) -> Error {
+    Error::Maker(why.to_string())
 }
 
 /// Receives a complete answer.
@@ -125,8 +125,8 @@ fn heard(stream: &UnixStream) -> io::Result<Result<Made, String>> {
 /// Builds programs until the capture ends.
 fn work(stream: &UnixStream) {
     let Some(places) = places(stream) else { return };
-    if let Err(failure) = confine(&Needs::to_make(), None) {
-        let _nobody_listens = wire::send(stream, &Said::Refused(failure.message().to_owned()), &[]);
+    if let Err(error) = confine(&Needs::to_make(), None) {
+        let _nobody_listens = wire::send(stream, &Said::Refused(error.to_string()), &[]);
         return;
     }
     let _nobody_listens = wire::send(stream, &Said::Begun, &[]);
@@ -188,8 +188,7 @@ fn pass_on(process: &Forked, to: &UnixStream) -> io::Result<()> {
             return wire::send(to, &Said::Refused(why), &[]);
         }
     };
-    let programs = SentProgram::received(programs, descriptors)
-        .map_err(|failure| io::Error::other(failure.message().to_owned()))?;
+    let programs = SentProgram::received(programs, descriptors).map_err(io::Error::other)?;
     for program in &programs {
         let beside: Vec<_> = program.descriptors.iter().map(OwnedFd::as_fd).collect();
         wire::send(to, &Said::Program(SentProgram::of(program)), &beside)?;

@@ -4,7 +4,7 @@
 use std::fmt::{Display, Write as _};
 
 use super::Snapshot;
-use crate::json::{InterfaceSummary, QueueSummary};
+use crate::summary::{InterfaceSummary, QueueSummary};
 
 /// The format of the metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

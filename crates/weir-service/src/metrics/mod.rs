@@ -1,4 +1,4 @@
-//! `--metrics`: the account for Prometheus, while the capture runs.
+//! The account for Prometheus, while the capture runs.
 //!
 //! Once a second, the loop that receives packets leaves a copy of the account here. A separate thread at the lowest
 //! priority answers requests, with a page that is built once per copy. They share a lock that is held just long enough
@@ -9,62 +9,50 @@ mod http;
 mod server;
 mod text;
 
+use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use clap::Args;
-
-use self::address::{Address, Listener};
+pub use self::address::Address;
+use self::address::Listener;
 use self::text::Form;
+use crate::Error;
 use crate::control::Removed;
-use crate::failure::Failure;
-use crate::json::Summary;
-use crate::style;
+use crate::summary::Summary;
 
 /// Time between two copies of the account.
 const PERIOD: Duration = Duration::from_secs(1);
 
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Metrics")]
-pub(crate) struct MetricsArgs {
-    /// Serve Prometheus metrics at http://ADDR/metrics.
-    ///
-    /// ADDR is a port on 127.0.0.1 (such as 9464), an address and port (127.0.0.1:9464, `[::]:9464`) or the path of a
-    /// Unix socket.
-    #[arg(long, value_name = "ADDR", value_parser = address::parse)]
-    metrics: Option<Address>,
-}
-
-impl MetricsArgs {
-    /// Binds the address, which is not served yet. Called before the capture opens, so that an address in use is
-    /// reported before anything else happens.
-    pub(crate) fn bind(&self) -> Result<Option<Bound>, Failure> {
-        let bound = |address: &Address| address.bind().map(|(listener, path)| Bound { listener, path });
-        self.metrics.as_ref().map(bound).transpose()
-    }
-}
-
 /// An address that is not served yet.
 #[derive(Debug)]
-pub(crate) struct Bound {
+pub struct Bound {
     listener: Listener,
     path: Option<Removed>,
 }
 
 impl Bound {
+    /// Binds the address. To be called before the capture opens, so that an address in use is reported before anything
+    /// else happens.
+    ///
+    /// # Errors
+    ///
+    /// If the address is in use, or not one of this machine.
+    pub fn to(address: &Address) -> Result<Self, Error> {
+        address.bind().map(|(listener, path)| Self { listener, path })
+    }
+
     /// Returns the path of the Unix socket, which is removed at the end.
-    pub(crate) fn path(&self) -> Option<&Path> {
+    pub fn path(&self) -> Option<&Path> {
         self.path.as_ref().map(|Removed(path)| &**path)
     }
 
-    /// Prints the address.
-    pub(crate) fn say(&self) {
-        style::say(format_args!("metrics: {}", self.listener));
-    }
-
     /// Starts the thread that answers.
-    pub(crate) fn serve(self, first: Summary) -> Result<Metrics, Failure> {
+    ///
+    /// # Errors
+    ///
+    /// If the thread does not start.
+    pub fn serve(self, first: Summary) -> Result<Metrics, Error> {
         let latest = Arc::new(Latest(Mutex::new(Arc::new(Snapshot::of(first)))));
         let shared = Arc::clone(&latest);
         let started = weir_sys::thread::spawn_bare("weir-metrics", move || {
@@ -72,15 +60,21 @@ impl Bound {
             let _as_any_other = rustix::process::setpriority_process(None, 19);
             server::run(&self.listener, &shared);
         });
-        started
-            .map_err(|error| Failure::new(format_args!("cannot start the thread for --metrics: {error}")))?;
+        started.map_err(Error::MetricsThread)?;
         Ok(Metrics { latest, due: Instant::now() + PERIOD, _path: self.path })
+    }
+}
+
+/// The address, as a user may enter it.
+impl fmt::Display for Bound {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.listener.fmt(f)
     }
 }
 
 /// Metrics that are being served.
 #[derive(Debug)]
-pub(crate) struct Metrics {
+pub struct Metrics {
     latest: Arc<Latest>,
     /// Time of the next copy.
     due: Instant,
@@ -89,12 +83,12 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     /// Returns when the next account is due.
-    pub(crate) fn due(&self) -> Instant {
+    pub fn due(&self) -> Instant {
         self.due
     }
 
     /// Replaces the account for later answers.
-    pub(crate) fn publish(&mut self, now: Instant, summary: Summary) {
+    pub fn publish(&mut self, now: Instant, summary: Summary) {
         self.due = now + PERIOD;
         self.latest.put(Snapshot::of(summary));
     }

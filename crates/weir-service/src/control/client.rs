@@ -1,0 +1,282 @@
+//! The side of the client: finds running captures, asks them, and replaces their filters.
+
+use std::io;
+use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::value::RawValue;
+use weir::filter::{LiveSet, Place, PortableFilter, Program, Seat, SetLabel};
+
+pub use super::message::About;
+use super::message::{Answer, Ask, Request, SentPlace, SentProgram, VERSION};
+use super::{socket, wire};
+use crate::Error;
+
+/// Longest time for a capture to answer, or to compile a filter.
+const PATIENCE: Duration = Duration::from_secs(5);
+const PATIENCE_FOR_FILTER: Duration = Duration::from_secs(30);
+
+/// Why a running capture cannot be asked, or what it answered instead.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ClientError {
+    /// This process has no control socket in any of the usual places.
+    #[error("process {0} does not capture, or has no control socket")]
+    NoProcess(u32),
+    /// The socket does not answer.
+    #[error("cannot connect to the capture at {}: {error}", path.display())]
+    Connect {
+        /// Path of the socket.
+        path: PathBuf,
+        /// The cause.
+        error: io::Error,
+    },
+    /// No capture listens in any of the usual places.
+    #[error("no running capture accepts control connections")]
+    NoneRuns,
+    /// One of these captures must be chosen.
+    #[error("{0} captures are running")]
+    SeveralRun(usize),
+    /// The request could not be sent.
+    #[error("cannot send to the capture: {0}")]
+    Send(io::Error),
+    /// The answer did not come in time.
+    #[error("the capture did not answer within a few seconds")]
+    Late,
+    /// The answer could not be received.
+    #[error("cannot receive the capture's answer: {0}")]
+    Receive(io::Error),
+    /// The capture closed the connection.
+    #[error("the capture did not answer")]
+    Closed,
+    /// The capture refused, for a reason that it sent; any text can be in it.
+    #[error("the capture refused: {0}")]
+    Refused(String),
+    /// The capture sent the answer to another request.
+    #[error("unexpected answer: {0}")]
+    Unexpected(String),
+}
+
+/// A connection to a running capture.
+#[derive(Debug)]
+pub struct Running {
+    stream: UnixStream,
+    path: PathBuf,
+}
+
+/// Filters that have been replaced.
+#[derive(Debug)]
+pub struct Done {
+    /// Time that the capture took to put all of them in force, in nanoseconds.
+    pub nanoseconds: u64,
+    /// Sets that had been changed and are back to the members in the filter.
+    pub forgotten: Vec<String>,
+}
+
+impl Running {
+    /// Returns all captures that answer.
+    pub fn all() -> Vec<Self> {
+        let directories = socket::directories();
+        directories.iter().for_each(|directory| socket::sweep(directory));
+        let paths = directories.iter().flat_map(|directory| socket::sockets(directory));
+        paths.filter_map(|path| Self::connect(&path).ok()).collect()
+    }
+
+    /// Connects to the only capture that is running.
+    ///
+    /// # Errors
+    ///
+    /// If there is none, or more than one.
+    pub fn the_only_one() -> Result<Self, ClientError> {
+        let mut running = Self::all();
+        match (running.pop(), running.len()) {
+            (None, _) => Err(ClientError::NoneRuns),
+            (Some(capture), 0) => Ok(capture),
+            (Some(_), others) => Err(ClientError::SeveralRun(others + 1)),
+        }
+    }
+
+    /// Connects to the capture of this process.
+    ///
+    /// # Errors
+    ///
+    /// If it has no socket, or does not answer.
+    pub fn of_process(process: u32) -> Result<Self, ClientError> {
+        let directories = socket::directories();
+        let mut paths = directories.iter().map(|directory| socket::of_process(directory, process));
+        let path = paths.find(|path| path.exists()).ok_or(ClientError::NoProcess(process))?;
+        Self::at(&path)
+    }
+
+    /// Connects to the capture that listens at `path`.
+    ///
+    /// # Errors
+    ///
+    /// If none listens there.
+    pub fn at(path: &Path) -> Result<Self, ClientError> {
+        Self::connect(path).map_err(|error| ClientError::Connect { path: path.to_owned(), error })
+    }
+
+    fn connect(path: &Path) -> io::Result<Self> {
+        let stream = socket::connect(path)?;
+        stream.set_read_timeout(Some(PATIENCE))?;
+        stream.set_write_timeout(Some(PATIENCE))?;
+        Ok(Self { stream, path: path.to_owned() })
+    }
+
+    /// Returns the path of its socket.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Asks the capture to describe itself.
+    ///
+    /// # Errors
+    ///
+    /// If it does not answer, or refuses.
+    pub fn about(&self) -> Result<About, ClientError> {
+        match self.ask(Ask::About)? {
+            Answer::About(about) => Ok(about),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Asks for the account so far, as JSON.
+    ///
+    /// # Errors
+    ///
+    /// If the capture does not answer, or refuses.
+    pub fn status(&self) -> Result<Box<RawValue>, ClientError> {
+        match self.ask(Ask::Status)? {
+            Answer::Status(account) => Ok(account),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Returns where the filters are, and whether the capture compiles their programs.
+    ///
+    /// # Errors
+    ///
+    /// If the capture does not answer, or refuses.
+    pub fn places(&self) -> Result<(Vec<Place>, bool), Error> {
+        self.send(Ask::Places, &[])?;
+        match self.receive()? {
+            (Answer::Places { places, made_here }, descriptors) => {
+                Ok((SentPlace::received(places, descriptors)?, made_here))
+            }
+            (other, _) => Err(unexpected(other).into()),
+        }
+    }
+
+    /// Sends `filter` for the capture to compile; `None`: no filter.
+    ///
+    /// # Errors
+    ///
+    /// If the capture does not answer, or cannot compile the filter, or an interface rejects it.
+    pub fn say_filter(&self, filter: Option<PortableFilter>) -> Result<Done, ClientError> {
+        self.replace(Ask::Filter(filter.map(Box::new)), &[])
+    }
+
+    /// Sends the programs of a filter, which is described by `label`; `None`: no filter.
+    ///
+    /// # Errors
+    ///
+    /// If the capture does not answer, or an interface rejects its program.
+    pub fn put(&self, label: Option<String>, programs: &[Program]) -> Result<Done, ClientError> {
+        let sent = programs.iter().map(SentProgram::of).collect();
+        let beside = programs.iter().flat_map(|program| &program.descriptors).map(OwnedFd::as_fd);
+        self.replace(Ask::Put { filter: label, programs: sent }, &beside.collect::<Vec<_>>())
+    }
+
+    fn replace(&self, ask: Ask, beside: &[BorrowedFd<'_>]) -> Result<Done, ClientError> {
+        self.stream.set_read_timeout(Some(PATIENCE_FOR_FILTER)).map_err(ClientError::Receive)?;
+        self.send(ask, beside)?;
+        match self.receive()?.0 {
+            Answer::Done { nanoseconds, forgotten } => Ok(Done { nanoseconds, forgotten }),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    /// Returns each interface with the sets of its filter that can be changed.
+    ///
+    /// # Errors
+    ///
+    /// If the capture does not answer, or refuses.
+    pub fn sets(&self) -> Result<Vec<(Seat, Vec<LiveSet>)>, ClientError> {
+        self.send(Ask::Sets, &[])?;
+        match self.receive()? {
+            (Answer::Sets(seats), descriptors) => {
+                let mut descriptors = descriptors.into_iter();
+                let live = |(seat, labels): (Seat, Vec<SetLabel>)| {
+                    let interface = seat.interface;
+                    // Missing descriptors shorten the list of sets.
+                    let sets = labels.into_iter().zip(descriptors.by_ref());
+                    let set = |(label, descriptor)| LiveSet { interface, label, descriptor };
+                    (seat, sets.map(set).collect())
+                };
+                Ok(seats.into_iter().map(live).collect())
+            }
+            (other, _) => Err(unexpected(other)),
+        }
+    }
+
+    /// Announces a change of this set. Nobody else can change anything until its result is reported.
+    ///
+    /// # Errors
+    ///
+    /// If the capture does not answer, or has no such set.
+    pub fn changing(&self, set: &str) -> Result<(), ClientError> {
+        self.note(Ask::Changing { set: set.to_owned() })
+    }
+
+    /// Reports that the set has changed by so many members.
+    ///
+    /// # Errors
+    ///
+    /// If the capture does not answer.
+    pub fn changed(&self, added: usize, removed: usize) -> Result<(), ClientError> {
+        self.note(Ask::Changed { added, removed })
+    }
+
+    /// Reports that part of the set may have changed, and why not all of it.
+    ///
+    /// # Errors
+    ///
+    /// If the capture does not answer.
+    pub fn changed_in_part(&self, why: String) -> Result<(), ClientError> {
+        self.note(Ask::ChangedInPart { why })
+    }
+
+    fn note(&self, ask: Ask) -> Result<(), ClientError> {
+        match self.ask(ask)? {
+            Answer::Noted => Ok(()),
+            other => Err(unexpected(other)),
+        }
+    }
+
+    fn ask(&self, ask: Ask) -> Result<Answer, ClientError> {
+        self.send(ask, &[])?;
+        Ok(self.receive()?.0)
+    }
+
+    fn send(&self, ask: Ask, beside: &[BorrowedFd<'_>]) -> Result<(), ClientError> {
+        wire::send(&self.stream, &Request { version: VERSION, ask }, beside).map_err(ClientError::Send)
+    }
+
+    fn receive(&self) -> Result<(Answer, Vec<OwnedFd>), ClientError> {
+        let received = wire::receive(&self.stream).map_err(|error| match error.kind() {
+            io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => ClientError::Late,
+            _ => ClientError::Receive(error),
+        })?;
+        received.ok_or(ClientError::Closed)
+    }
+}
+
+fn unexpected(answer: Answer) -> ClientError {
+    match answer {
+        Answer::Refused { why } => ClientError::Refused(why),
+        other => ClientError::Unexpected(format!("{other:?}")),
+    }
+}

@@ -1,0 +1,20 @@
+//! What a program that captures packets needs around the capture, whether it is `weir` or another one: confinement, the
+//! processes that open its files, requests from outside, metrics, and the account of a run.
+//!
+//! Nothing here reads a command line or prints. Errors and warnings are values; what a program should tell its users
+//! about options of its own is up to the program.
+#![forbid(unsafe_code)]
+
+pub mod confine;
+pub mod control;
+mod error;
+pub mod keeper;
+pub mod metrics;
+pub mod ready;
+mod signals;
+pub mod summary;
+mod until;
+
+pub use self::error::{Error, Warning};
+pub use self::signals::Signals;
+pub use self::until::{Budget, Stop, Until};

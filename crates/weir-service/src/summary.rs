@@ -1,0 +1,277 @@
+//! The account as plain values, for `--json` and the tables.
+//!
+//! Scripts rely on field names: they may be added to, not changed.
+
+use serde::Serialize;
+use weir::writer::{FileList, Written};
+use weir::{Account, HandlerAccount, Interface, NicCounters, PoolFill, Strays, Tally, TimeOrder};
+
+use crate::Stop;
+use crate::confine::Confinement;
+
+/// The account of a whole run.
+#[derive(Clone, Debug, Serialize)]
+pub struct Summary {
+    /// Always `account`, which distinguishes it from the lines of `weir count --json`.
+    r#type: &'static str,
+    /// Version of weir.
+    pub version: &'static str,
+    /// `xdp`, `tc`, `xdp+tc`, `af_packet`, `af_xdp`, or `mixed` if interfaces differ.
+    pub source: &'static str,
+    /// `pass`, `exclusive`, or `mixed`.
+    pub mode: &'static str,
+    /// Its counters.
+    #[serde(flatten)]
+    pub counters: Counters,
+    /// Time since the start.
+    pub elapsed_seconds: f64,
+    /// Memory used for packets, in bytes.
+    pub memory: u64,
+    /// As given with -w; null without it.
+    pub file: Option<String>,
+    /// Size of all files of the run, including deleted ones.
+    pub file_bytes: u64,
+    /// Size of these files before compression.
+    pub plain_bytes: u64,
+    /// The files; null without -w.
+    pub files: Option<FilesSummary>,
+    /// Packets delivered for the file that are known not to be in it, because a write failed.
+    pub not_written: u64,
+    /// Reason for the end.
+    pub stopped_by: Option<Stop>,
+    /// The error; null if there is none.
+    pub error: Option<String>,
+    /// The restrictions of the process; null with `--no-confine`.
+    pub confinement: Option<Confinement>,
+    /// By interface.
+    pub interfaces: Vec<InterfaceSummary>,
+    /// By queue.
+    pub queues: Vec<QueueSummary>,
+    /// Sums over the queues of each target, if packets are steered: `weir count --steer` only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub targets: Vec<Counters>,
+    /// `weir count --handlers` only.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub handlers: Vec<HandlerAccount>,
+    /// `--order time` only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time_order: Option<TimeOrder>,
+    /// Packets in the file, or packets counted if there is no file.
+    #[serde(skip)]
+    pub kept: u64,
+}
+
+/// The files of a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct FilesSummary {
+    /// Files started.
+    pub count: u64,
+    /// The first file started.
+    pub first: String,
+    /// The last file started.
+    pub last: String,
+    /// Oldest files, including those of earlier runs, deleted because of -W, --keep-size or a full disk.
+    pub deleted: u64,
+    /// Those deleted because of a full disk.
+    pub deleted_for_room: u64,
+    /// Existing files of earlier runs that count for -W and --keep-size.
+    pub adopted: u64,
+}
+
+impl From<FileList> for FilesSummary {
+    fn from(list: FileList) -> Self {
+        let (first, last) = (list.first.display().to_string(), list.last.display().to_string());
+        let FileList { count, deleted, deleted_for_room, adopted, .. } = list;
+        Self { count, first, last, deleted, deleted_for_room, adopted }
+    }
+}
+
+/// The counters of [`Tally`] and values derived from them.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub struct Counters {
+    /// The counters.
+    #[serde(flatten)]
+    pub tally: Tally,
+    /// Packets captured but not yet delivered.
+    pub queued: u64,
+}
+
+/// An interface.
+#[derive(Clone, Debug, Serialize)]
+pub struct InterfaceSummary {
+    /// Number of the interface.
+    pub id: u32,
+    /// Its name.
+    pub name: String,
+    /// Its source.
+    pub source: &'static str,
+    /// Its mode.
+    pub mode: &'static str,
+    /// How the source is attached.
+    pub detail: String,
+    /// Reason for this source.
+    pub why: String,
+    /// Problems that do not prevent capturing.
+    pub warnings: Vec<String>,
+    /// Its link type, as in files.
+    pub link_type: u16,
+    /// Most bytes that are kept of a packet.
+    pub snap_len: u32,
+    /// The filter; null: no filter.
+    pub filter: Option<String>,
+    /// Its counters.
+    #[serde(flatten)]
+    pub counters: Counters,
+    /// Packets that could not be assigned to a queue: from processors or receive queues that were added later, or of
+    /// other interfaces.
+    pub strays: Strays,
+    /// Packets that may have lost a VLAN tag, because the driver did not report it.
+    pub untold_tags: u64,
+    /// Memory of its pools in bytes, with the source's own packet memory.
+    pub memory: u64,
+    /// Growth of the card's and driver's own counters; null if there are none.
+    pub nic: Option<NicCounters>,
+}
+
+/// A queue.
+#[derive(Clone, Debug, Serialize)]
+pub struct QueueSummary {
+    /// Name of the interface.
+    pub interface: String,
+    /// Number of the queue.
+    pub queue: u32,
+    /// The target of its packets; null if they are not steered.
+    pub target: Option<u32>,
+    /// Its source.
+    pub source: &'static str,
+    /// Its mode.
+    pub mode: &'static str,
+    /// Its counters.
+    #[serde(flatten)]
+    pub counters: Counters,
+    /// Its chunks.
+    pub pool: PoolFill,
+    /// Most closed chunks that waited at the same time.
+    pub most_ready: u32,
+    /// Average number of closed chunks that waited.
+    pub mean_ready: f64,
+    /// Chunks taken by handlers of other queues.
+    pub offloaded: u64,
+    /// Later fragments of datagrams whose first fragment was not seen, if packets are steered by flow.
+    pub orphans: u64,
+}
+
+impl Counters {
+    fn of(tally: Tally) -> Self {
+        let gone = tally.delivered.saturating_add(tally.discarded);
+        Self { tally, queued: tally.captured.saturating_sub(gone) }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.tally += other.tally;
+        self.queued += other.queued;
+    }
+}
+
+impl Summary {
+    /// Combines the engine's account with the descriptions of the interfaces, and with what is known to be in the file.
+    pub fn new(interfaces: &[Interface], account: &Account, written: Option<&Written>) -> Self {
+        let mut summary = Self {
+            r#type: "account",
+            version: env!("CARGO_PKG_VERSION"),
+            source: one_or_mixed(account.interfaces.iter().map(|interface| interface.source)),
+            mode: one_or_mixed(account.interfaces.iter().map(|interface| interface.mode)),
+            counters: Counters::default(),
+            elapsed_seconds: account.elapsed.as_secs_f64(),
+            memory: account.memory(),
+            file: None,
+            file_bytes: written.map_or(0, |written| written.bytes),
+            plain_bytes: written.map_or(0, |written| written.plain_bytes),
+            files: None,
+            not_written: 0,
+            stopped_by: None,
+            error: None,
+            confinement: None,
+            interfaces: Vec::new(),
+            queues: Vec::new(),
+            targets: account.targets().into_iter().map(Counters::of).collect(),
+            handlers: account.handlers.clone(),
+            time_order: account.time_order,
+            kept: 0,
+        };
+        for interface in &account.interfaces {
+            let about = interfaces.iter().find(|about| about.id == interface.id);
+            let mut sum = Counters::default();
+            for queue in &interface.queues {
+                let mut tally = queue.tally;
+                let place = (interface.id, queue.queue);
+                tally.written = written.and_then(|written| written.queues.get(&place).copied()).unwrap_or(0);
+                let counters = Counters::of(tally);
+                sum.add(&counters);
+                summary.queues.push(QueueSummary {
+                    interface: interface.name.clone(),
+                    queue: queue.queue,
+                    target: queue.target,
+                    source: interface.source,
+                    mode: interface.mode,
+                    counters,
+                    pool: queue.pool,
+                    most_ready: queue.most_ready,
+                    mean_ready: queue.mean_ready,
+                    offloaded: queue.offloaded,
+                    orphans: queue.orphans,
+                });
+            }
+            summary.counters.add(&sum);
+            summary.interfaces.push(InterfaceSummary {
+                id: interface.id,
+                name: interface.name.clone(),
+                source: interface.source,
+                mode: interface.mode,
+                detail: about.map(|about| about.detail.clone()).unwrap_or_default(),
+                why: about.map(|about| about.why.clone()).unwrap_or_default(),
+                warnings: about.map(|about| about.warnings.clone()).unwrap_or_default(),
+                link_type: about.map_or(0, |about| about.link_type),
+                snap_len: about.map_or(0, |about| about.snap_len),
+                filter: about.and_then(|about| about.filter.clone()),
+                counters: sum,
+                strays: interface.strays,
+                untold_tags: interface.untold_tags,
+                memory: interface.memory,
+                nic: interface.nic,
+            });
+        }
+        summary
+    }
+
+    /// Completes the account: `handled` packets were taken from the engine, and this is the
+    /// result of the run, or the message of its error.
+    pub fn close(&mut self, handled: u64, result: Result<Stop, &str>) {
+        self.kept = if self.file.is_some() { self.counters.tally.written } else { handled };
+        self.not_written = handled.saturating_sub(self.kept);
+        match result {
+            Ok(stop) => self.stopped_by = Some(stop),
+            Err(error) => {
+                self.stopped_by = Some(Stop::Error);
+                self.error = Some(error.to_owned());
+            }
+        }
+    }
+
+    /// Returns the card's losses over all interfaces.
+    pub fn nic(&self) -> NicCounters {
+        self.interfaces.iter().filter_map(|interface| interface.nic).fold(
+            NicCounters::default(),
+            |sum, nic| NicCounters {
+                missed: sum.missed + nic.missed,
+                fifo_errors: sum.fifo_errors + nic.fifo_errors,
+                dropped: sum.dropped + nic.dropped,
+            },
+        )
+    }
+}
+
+fn one_or_mixed(mut names: impl Iterator<Item = &'static str>) -> &'static str {
+    let Some(first) = names.next() else { return "none" };
+    if names.all(|name| name == first) { first } else { "mixed" }
+}
