@@ -2,22 +2,20 @@
 
 use std::io::{self, IsTerminal};
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use weir::writer::Writer;
-use weir::{Account, Builder, Capture, Chunk, FileInterface, Filter, Interface};
-use weir_service::confine::{Confinement, Needs};
-use weir_service::control::{Change, Control, Listening, Marks, What};
-use weir_service::keeper::Helpers;
-use weir_service::metrics::{Bound, Metrics};
+use weir::{Account, Builder, Capture, Chunk, FileInterface, Interface};
+use weir_service::confine::Confinement;
+use weir_service::control::{Change, Marks, What};
+use weir_service::session::{Policy, Prepared};
 use weir_service::summary::{FilesSummary, Summary};
-use weir_service::{Stop, Until};
+use weir_service::{Budget, Stop, Until};
 
 use crate::args::CaptureArgs;
 use crate::failure::Failure;
 use crate::live::{self, Live};
-use crate::{cut_off, hints, interfaces, json, opening, report, style};
+use crate::{cut_off, interfaces, json, opening, report, style};
 
 /// Time between checks for losses, which are marked in the file.
 const LOSS_PERIOD: Duration = Duration::from_secs(1);
@@ -37,10 +35,40 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
             .hint("pipe it: weir capture -w - | tshark -r -"));
     }
     let filter = args.live.filter.filter(&args.live.words)?;
-    let until = args.until.until()?;
-    let mut run = Run::start(args, filter, until)?;
-    let end = run.until_stopped();
-    run.finish(end)
+    let mut options = args.writer_options();
+    let file = args.write.as_deref().map(|path| (path, &mut options));
+    let prepared = Prepared::new(args.live.settings("capture", &args.until), file)?;
+    let (capture, opened) = prepared.open(|| -> Result<_, Failure> {
+        let chosen = interfaces::chosen(&args.live.origin)?;
+        cut_off::check(&args.live.origin, &chosen)?;
+        let builder = filter.into_iter().fold(args.builder(&chosen), Builder::filter);
+        Ok(builder.open_telling(opening::progress(args.quiet))?)
+    })?;
+    let interfaces = capture.interfaces().to_vec();
+    // The first file is opened after confinement, in the same way as all later ones.
+    let writer = args.write.as_deref().map(|path| {
+        let described: Vec<_> = interfaces.iter().map(FileInterface::from).collect();
+        Writer::create(path, &described, &options)
+    });
+    let writer = writer.transpose()?;
+    style::print(&report::started(&interfaces, &opened, args.quiet, args.verbose));
+    let live = if args.quiet { None } else { Live::on_terminal() };
+    let now = Instant::now();
+    let run = Run {
+        args,
+        capture,
+        interfaces,
+        confinement: opened.confinement().cloned(),
+        redraw: live.is_some().then_some(now),
+        look_for_loss: writer.is_some().then_some(now + LOSS_PERIOD),
+        lost: 0,
+        writer,
+        live,
+        budget: opened.budget(),
+        marks: Marks::default(),
+        handled: 0,
+    };
+    opened.serve(run)?.run()
 }
 
 fn to_stdout(args: &CaptureArgs) -> bool {
@@ -50,152 +78,132 @@ fn to_stdout(args: &CaptureArgs) -> bool {
 /// A running capture and the destination of its packets.
 struct Run<'a> {
     args: &'a CaptureArgs,
-    until: Until,
     capture: Capture,
     interfaces: Vec<Interface>,
     /// `None`: not confined.
     confinement: Option<Confinement>,
     writer: Option<Writer>,
     live: Option<Live>,
-    metrics: Option<Metrics>,
-    control: Option<Control>,
-    /// Last, because dropping it removes the sockets of the fields above.
-    _helpers: Option<Arc<Helpers>>,
+    /// Time of the next update of the live line.
+    redraw: Option<Instant>,
+    /// Time of the next check for losses.
+    look_for_loss: Option<Instant>,
+    /// Packets lost before the last check.
+    lost: u64,
+    budget: Budget,
     /// Filter changes that are not marked in the file yet.
     marks: Marks,
     /// Packets taken from the engine to be kept: written, or counted if there is no file.
     handled: u64,
 }
 
-impl<'a> Run<'a> {
-    fn start(args: &'a CaptureArgs, filter: Option<Filter>, mut until: Until) -> Result<Self, Failure> {
-        let ready = args.live.ready.take()?;
-        let metrics = args.live.metrics.bind()?;
-        let listening = args.live.control.listen()?;
-        let user = args.live.user.find()?;
-        // The means to write files, and the process that opens them, must exist before there are other threads and
-        // fewer rights.
-        let mut options = args.writer_options();
-        let sockets = metrics.as_ref().and_then(Bound::path).into_iter();
-        let sockets = sockets.chain(listening.iter().map(Listening::path)).map(Path::to_owned).collect();
-        let confined = args.live.confine.is_on();
-        let file = args.write.as_deref().filter(|_| confined);
-        let helpers = if confined || user.asked_for().is_some() {
-            Helpers::start(file, &options, user.asked_for(), sockets)?
-        } else {
-            None
-        };
-        options.keeper = helpers.as_ref().filter(|_| confined).map(Helpers::keeper);
-        user.threads_too();
-        let chosen = interfaces::chosen(&args.live.origin)?;
-        cut_off::check(&args.live.origin, &chosen)?;
-        let builder = args.builder(&chosen);
-        let builder = filter.into_iter().fold(builder, Builder::filter);
-        let capture = builder.open_telling(opening::progress(args.quiet))?;
-        until.begin();
-        listening.iter().try_for_each(|listening| listening.prepare(&capture.exchange()))?;
-        let interfaces = capture.interfaces().to_vec();
-        // Before the first file, so that it can be written in the same way as all later ones.
-        let confinement = args.live.confine.confine_as(&user, Needs::to_capture)?;
-        let writer = args.write.as_deref().map(|path| {
-            let described: Vec<_> = interfaces.iter().map(FileInterface::from).collect();
-            Writer::create(path, &described, &options)
-        });
-        let writer = writer.transpose()?;
-        if !args.quiet {
-            style::print(&report::opened(&interfaces, style::stderr()));
-            metrics.iter().for_each(|bound| style::say(format_args!("metrics: {bound}")));
-        } else {
-            style::print(&report::lost_tags(&interfaces, style::stderr()));
-        }
-        if args.verbose {
-            if let Some(listening) = &listening {
-                style::say(format_args!("control: {}", listening.path().display()));
-            }
-            style::print(&report::confined(confinement.as_ref()));
-        }
-        let live = if args.quiet { None } else { Live::on_terminal() };
-        let mut run = Self {
-            args,
-            until,
-            capture,
-            interfaces,
-            confinement,
-            writer,
-            live,
-            metrics: None,
-            control: None,
-            _helpers: helpers,
-            marks: Marks::default(),
-            handled: 0,
-        };
-        let serve = |bound: Bound| -> Result<_, Failure> { Ok(bound.serve(run.summary_so_far()?)?) };
-        run.metrics = metrics.map(serve).transpose()?;
-        let exchange = run.capture.exchange();
-        let serve = |listening: Listening| -> Result<_, Failure> {
-            Ok(listening.serve("capture", exchange, run.summary_so_far()?)?)
-        };
-        run.control = listening.map(serve).transpose()?;
-        ready.tell(hints::warn);
-        Ok(run)
+impl Policy for Run<'_> {
+    type Account = Summary;
+    type Error = Failure;
+
+    fn account(&mut self) -> Result<Summary, Failure> {
+        let account = self.capture.account()?;
+        Ok(self.summary(&account))
     }
 
-    /// Processes chunks until there is a reason to stop.
-    fn until_stopped(&mut self) -> Result<Stop, Failure> {
-        let start = Instant::now();
-        let mut redraw = self.live.is_some().then_some(start);
-        let mut look_for_loss = self.writer.is_some().then_some(start + LOSS_PERIOD);
-        let mut lost = 0;
-        loop {
-            let now = Instant::now();
-            if let Some(stop) = self.until.reached(now) {
-                return Ok(stop);
-            }
-            if interfaces::tell_events(&mut self.capture, self.live.as_ref()) {
-                self.mark()?;
-            }
-            if self.until.signals.take_account() {
-                self.account_so_far()?;
-            }
-            if self.until.signals.take_flush() {
-                self.flush()?;
-            }
-            if redraw.is_some_and(|time| now >= time) {
-                redraw = Some(now + live::PERIOD);
-                self.redraw()?;
-            }
-            if look_for_loss.is_some_and(|time| now >= time) {
-                look_for_loss = Some(now + LOSS_PERIOD);
-                self.mark_loss(&mut lost)?;
-                self.warn();
-            }
-            if self.metrics.as_ref().is_some_and(|metrics| now >= metrics.due()) {
-                self.publish(now)?;
-            }
-            if self.control.as_mut().is_some_and(|control| control.is_due(now)) {
-                let summary = self.summary_so_far()?;
-                self.control.iter_mut().for_each(|control| control.publish(now, summary.clone()));
-            }
-            self.follow_filter(Marks::due)?;
-            if self.writer.as_ref().is_some_and(Writer::is_due) {
-                self.rotate_by_time()?;
-            }
-            if self.writer.as_ref().is_some_and(Writer::is_complete) {
-                return Ok(Stop::Files);
-            }
-            if self.writer.as_ref().is_some_and(Writer::is_full) {
-                return Ok(Stop::Size);
-            }
-            let publish = self.metrics.as_ref().map(Metrics::due);
-            let rotate = self.writer.as_ref().and_then(Writer::due);
-            let control = self.control.as_ref().map(Control::due);
-            let tick = [redraw, look_for_loss, publish, control, rotate].into_iter().flatten().min();
-            if let Some(chunk) = self.next(self.until.wait(now, tick))? {
-                self.take(chunk)?;
-            }
+    fn report(&mut self) -> Result<(), Failure> {
+        if let Some(live) = &self.live {
+            live.clear();
+        }
+        style::print(&report::account(&self.account()?, style::stderr()));
+        Ok(())
+    }
+
+    /// Writes everything captured so far to the file.
+    fn flush(&mut self, until: &Until) -> Result<(), Failure> {
+        let captured = self.capture.account()?.total().captured;
+        self.capture.hurry();
+        while self.handled < captured && until.reached(Instant::now()).is_none() {
+            let Some(chunk) = self.capture.next(LONGEST_FLUSH)? else { break };
+            self.take(chunk)?;
+        }
+        self.writer.iter_mut().try_for_each(Writer::flush)?;
+        Ok(())
+    }
+
+    fn changed(&mut self, changes: Vec<Change>) -> Result<(), Failure> {
+        self.mark_changes(changes, Marks::due)
+    }
+
+    fn tick(&mut self, now: Instant) -> Result<Option<Stop>, Failure> {
+        if interfaces::tell_events(&mut self.capture, self.live.as_ref()) {
+            self.mark()?;
+        }
+        if self.redraw.is_some_and(|time| now >= time) {
+            self.redraw = Some(now + live::PERIOD);
+            self.redraw()?;
+        }
+        if self.look_for_loss.is_some_and(|time| now >= time) {
+            self.look_for_loss = Some(now + LOSS_PERIOD);
+            self.mark_loss()?;
+            self.warn();
+        }
+        let Some(writer) = &mut self.writer else { return Ok(None) };
+        if writer.is_due() {
+            // Starts the next file, whose time has come.
+            writer.tick(&self.capture.account()?)?;
+        }
+        Ok(match writer {
+            writer if writer.is_complete() => Some(Stop::Files),
+            writer if writer.is_full() => Some(Stop::Size),
+            _ => None,
+        })
+    }
+
+    fn due(&self) -> Option<Instant> {
+        let rotate = self.writer.as_ref().and_then(Writer::due);
+        [self.redraw, self.look_for_loss, rotate].into_iter().flatten().min()
+    }
+
+    fn receive(&mut self, longest: Duration) -> Result<(), Failure> {
+        match self.next(longest)? {
+            Some(chunk) => self.take(chunk),
+            None => Ok(()),
         }
     }
 
+    /// Stops the engine, writes everything captured to the file, closes it, and reports the result.
+    fn finish(
+        mut self,
+        end: Result<Stop, Failure>,
+        changes: impl FnOnce() -> Vec<Change>,
+    ) -> Result<(), Failure> {
+        let stopped = self.capture.stop().map_err(Failure::from);
+        let drained = self.drain();
+        let changes = changes();
+        let drained = drained.and_then(|()| self.mark_changes(changes, |marks, _| marks.last()));
+        let (account, counted) = match self.capture.account() {
+            Ok(account) => (account, Ok(())),
+            Err(error) => (Account::default(), Err(error.into())),
+        };
+        let closed = match &mut self.writer {
+            Some(writer) => writer.close(&account).map_err(Failure::from),
+            None => Ok(()),
+        };
+        interfaces::tell_events(&mut self.capture, self.live.as_ref());
+        if let Some(live) = &self.live {
+            live.clear();
+        }
+        self.warn();
+        // The first error is the cause of the others.
+        let result = end.and_then(|stop| stopped.and(drained).and(closed).and(counted).map(|()| stop));
+        let mut summary = self.summary(&account);
+        summary.close(self.handled, result.as_ref().copied().map_err(Failure::message));
+        if !self.args.quiet {
+            style::print(&report::account(&summary, style::stderr()));
+        }
+        style::print(&report::closing(&summary));
+        let printed = if self.args.json { self.print_json(&summary) } else { Ok(()) };
+        self.args.live.loss.end(result.and(printed), report::loss(&summary), !self.args.quiet)
+    }
+}
+
+impl Run<'_> {
     /// Returns the next chunk. Before sleeping, it completes pending writes, so that their chunks return to the pool.
     fn next(&mut self, wait: Duration) -> Result<Option<Chunk>, Failure> {
         if let Some(writer) = &mut self.writer {
@@ -211,7 +219,7 @@ impl<'a> Run<'a> {
         if let Some(writer) = &self.writer {
             chunk.keep_first(writer.fitting(&chunk));
         }
-        chunk.keep_first(self.until.budget.take(chunk.len()));
+        chunk.keep_first(self.budget.take(chunk.len()));
         self.handled += chunk.len() as u64;
         let Some(writer) = &mut self.writer else { return Ok(()) };
         if writer.ends_with(&chunk) {
@@ -220,21 +228,12 @@ impl<'a> Run<'a> {
         Ok(if self.args.is_by_time() { writer.gather(chunk) } else { writer.write(chunk) }?)
     }
 
-    /// Writes everything captured so far to the file.
-    fn flush(&mut self) -> Result<(), Failure> {
-        let captured = self.capture.account()?.total().captured;
-        self.capture.hurry();
-        while self.handled < captured && self.until.reached(Instant::now()).is_none() {
-            let Some(chunk) = self.capture.next(LONGEST_FLUSH)? else { break };
-            self.take(chunk)?;
-        }
-        self.writer.iter_mut().try_for_each(Writer::flush)?;
-        Ok(())
-    }
-
-    /// Collects filter changes, and marks those that `due` returns.
-    fn follow_filter(&mut self, due: impl Fn(&mut Marks, &Account) -> Option<Change>) -> Result<(), Failure> {
-        let changes = self.control.as_ref().map(Control::changes).unwrap_or_default();
+    /// Takes note of `changes`, and marks those that `due` returns.
+    fn mark_changes(
+        &mut self,
+        changes: Vec<Change>,
+        due: impl Fn(&mut Marks, &Account) -> Option<Change>,
+    ) -> Result<(), Failure> {
         if changes.is_empty() && self.marks.is_empty() {
             return Ok(());
         }
@@ -262,13 +261,6 @@ impl<'a> Run<'a> {
         Ok(())
     }
 
-    /// Starts the next file when its time has come.
-    fn rotate_by_time(&mut self) -> Result<(), Failure> {
-        let account = self.capture.account()?;
-        self.writer.iter_mut().try_for_each(|writer| writer.tick(&account))?;
-        Ok(())
-    }
-
     /// Prints the warnings about finished files.
     fn warn(&mut self) {
         let warnings = self.writer.as_mut().map(Writer::warnings).unwrap_or_default();
@@ -278,37 +270,6 @@ impl<'a> Run<'a> {
         for warning in warnings {
             style::say(format_args!("weir: {warning}"));
         }
-    }
-
-    /// Stops the engine, writes everything captured to the file, closes it, and reports the result.
-    fn finish(mut self, end: Result<Stop, Failure>) -> Result<(), Failure> {
-        let stopped = self.capture.stop().map_err(Failure::from);
-        let drained = self.drain();
-        self.control.iter().for_each(Control::settle);
-        let drained = drained.and_then(|()| self.follow_filter(|marks, _| marks.last()));
-        let (account, counted) = match self.capture.account() {
-            Ok(account) => (account, Ok(())),
-            Err(error) => (Account::default(), Err(error.into())),
-        };
-        let closed = match &mut self.writer {
-            Some(writer) => writer.close(&account).map_err(Failure::from),
-            None => Ok(()),
-        };
-        interfaces::tell_events(&mut self.capture, self.live.as_ref());
-        if let Some(live) = &self.live {
-            live.clear();
-        }
-        self.warn();
-        // The first error is the cause of the others.
-        let result = end.and_then(|stop| stopped.and(drained).and(closed).and(counted).map(|()| stop));
-        let mut summary = self.summary(&account);
-        summary.close(self.handled, result.as_ref().copied().map_err(Failure::message));
-        if !self.args.quiet {
-            style::print(&report::account(&summary, style::stderr()));
-        }
-        style::print(&report::closing(&summary));
-        let printed = if self.args.json { self.print_json(&summary) } else { Ok(()) };
-        self.args.live.loss.end(result.and(printed), report::loss(&summary), !self.args.quiet)
     }
 
     /// Takes everything left in the pool, because packets that the writer rejects must be counted, too.
@@ -332,16 +293,16 @@ impl<'a> Run<'a> {
     }
 
     /// Writes the counters to the file if packets have been lost since the last check.
-    fn mark_loss(&mut self, lost: &mut u64) -> Result<(), Failure> {
+    fn mark_loss(&mut self) -> Result<(), Failure> {
         let account = self.capture.account()?;
         let total = account.total();
         let now = total.lost + total.errors;
-        if now > *lost
+        if now > self.lost
             && let Some(writer) = &mut self.writer
         {
             writer.statistics(&account)?;
         }
-        *lost = now;
+        self.lost = now;
         Ok(())
     }
 
@@ -351,28 +312,6 @@ impl<'a> Run<'a> {
             writer.statistics(&self.capture.account()?)?;
         }
         Ok(())
-    }
-
-    fn account_so_far(&mut self) -> Result<(), Failure> {
-        if let Some(live) = &self.live {
-            live.clear();
-        }
-        let summary = self.summary_so_far()?;
-        style::print(&report::account(&summary, style::stderr()));
-        Ok(())
-    }
-
-    fn publish(&mut self, now: Instant) -> Result<(), Failure> {
-        let summary = self.summary_so_far()?;
-        if let Some(metrics) = &mut self.metrics {
-            metrics.publish(now, summary);
-        }
-        Ok(())
-    }
-
-    fn summary_so_far(&mut self) -> Result<Summary, Failure> {
-        let account = self.capture.account()?;
-        Ok(self.summary(&account))
     }
 
     fn summary(&self, account: &Account) -> Summary {

@@ -3,146 +3,81 @@
 //! Packets are read only for `--load`, because a chunk knows its number of packets.
 
 use std::io::{self, Write};
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
-use weir::writer::WriterOptions;
 use weir::{Account, Builder, Capture, Interface, Tally};
-use weir_service::confine::{Confinement, Needs};
-use weir_service::control::{Control, Listening, What};
-use weir_service::keeper::Helpers;
-use weir_service::metrics::{Bound, Metrics};
+use weir_service::Stop;
+use weir_service::confine::Confinement;
+use weir_service::control::{Change, What};
+use weir_service::session::{Policy, Prepared};
 use weir_service::summary::Summary;
-use weir_service::{Stop, Until};
 
 use crate::args::CountArgs;
 use crate::failure::Failure;
 use crate::handlers::{Crew, Work};
 use crate::live::rate;
 use crate::load::LoadFindings;
-use crate::{cut_off, hints, interfaces, json, opening, report, style, units};
+use crate::{cut_off, interfaces, json, opening, report, style, units};
 
 /// Runs the command.
 pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     args.check().map_err(Failure::usage)?;
     args.live.origin.check()?;
     let filter = args.live.filter.filter(&args.live.words)?;
-    let mut until = args.until.until()?;
-    let ready = args.live.ready.take()?;
-    let metrics = args.live.metrics.bind()?;
-    let listening = args.live.control.listen()?;
-    let user = args.live.user.find()?;
-    let sockets = metrics.as_ref().and_then(Bound::path).into_iter();
-    let sockets = sockets.chain(listening.iter().map(Listening::path)).map(Path::to_owned).collect();
-    // Before there are other threads and fewer rights.
-    let _removes_sockets = match args.live.confine.is_on() || user.asked_for().is_some() {
-        true => Helpers::start(None, &WriterOptions::default(), user.asked_for(), sockets)?,
-        false => None,
-    };
-    user.threads_too();
-    let chosen = interfaces::chosen(&args.live.origin)?;
-    cut_off::check(&args.live.origin, &chosen)?;
-    let builder = args.builder(&chosen);
-    let builder = filter.into_iter().fold(builder, Builder::filter);
-    let mut capture = builder.open_telling(opening::progress(args.quiet))?;
-    until.begin();
-    listening.iter().try_for_each(|listening| listening.prepare(&capture.exchange()))?;
-    let confinement = args.live.confine.confine_as(&user, Needs::to_capture)?;
-    if !args.quiet {
-        style::print(&report::opened(capture.interfaces(), style::stderr()));
-        metrics.iter().for_each(|bound| style::say(format_args!("metrics: {bound}")));
-    } else {
-        style::print(&report::lost_tags(capture.interfaces(), style::stderr()));
-    }
-    if args.verbose {
-        if let Some(listening) = &listening {
-            style::say(format_args!("control: {}", listening.path().display()));
-        }
-        style::print(&report::confined(confinement.as_ref()));
-    }
-    let serve = |bound: Bound| -> Result<_, Failure> { Ok(bound.serve(summary_so_far(&mut capture)?)?) };
-    let metrics = metrics.map(serve).transpose()?;
-    let exchange = capture.exchange();
-    let serve = |listening: Listening| -> Result<_, Failure> {
-        Ok(listening.serve("count", exchange, summary_so_far(&mut capture)?)?)
-    };
-    let control = listening.map(serve).transpose()?;
+    let prepared = Prepared::new(args.live.settings("count", &args.until), None)?;
+    let (mut capture, opened) = prepared.open(|| -> Result<_, Failure> {
+        let chosen = interfaces::chosen(&args.live.origin)?;
+        cut_off::check(&args.live.origin, &chosen)?;
+        let builder = filter.into_iter().fold(args.builder(&chosen), Builder::filter);
+        Ok(builder.open_telling(opening::progress(args.quiet))?)
+    })?;
+    style::print(&report::started(capture.interfaces(), &opened, args.quiet, args.verbose));
     let interfaces = capture.interfaces().to_vec();
-    let work = || Ok(Work::new(until.budget.clone(), args.load.on(&interfaces)?));
+    let work = || Ok(Work::new(opened.budget(), args.load.on(&interfaces)?));
     let own = work()?;
     let crew = args
         .handlers
         .plan(args.order.of_handlers())
         .map(|plan| Crew::start(&mut capture, &plan, work))
         .transpose()?;
-    let lines = Lines::new(args);
-    let mut run = Run { args, until, capture, interfaces, confinement, metrics, control, lines, own, crew };
-    ready.tell(hints::warn);
-    let end = run.until_stopped();
-    run.finish(end)
+    let confinement = opened.confinement().cloned();
+    let next = Instant::now() + args.interval;
+    let run = Run { args, capture, interfaces, confinement, lines: Lines::new(args), next, own, crew };
+    opened.serve(run)?.run()
 }
 
 /// A running count.
 struct Run<'a> {
     args: &'a CountArgs,
-    until: Until,
     capture: Capture,
     interfaces: Vec<Interface>,
     /// `None`: not confined.
     confinement: Option<Confinement>,
-    metrics: Option<Metrics>,
-    control: Option<Control>,
     lines: Lines<'a>,
+    /// Time of the next line.
+    next: Instant,
     /// The work of this thread.
     own: Work,
     /// The handlers, which receive all packets; `None`: this thread does.
     crew: Option<Crew>,
 }
 
-impl Run<'_> {
-    fn until_stopped(&mut self) -> Result<Stop, Failure> {
-        let interval = self.args.interval;
-        let mut tick = Instant::now() + interval;
-        loop {
-            let now = Instant::now();
-            if let Some(stop) = self.until.reached(now) {
-                return Ok(stop);
-            }
-            interfaces::tell_events(&mut self.capture, None);
-            if self.until.signals.take_account() {
-                let summary = summary_so_far(&mut self.capture)?;
-                style::print(&report::account(&summary, style::stderr()));
-            }
-            if now >= tick {
-                // Lines follow the schedule, so that they do not drift; missed ones are skipped.
-                tick = if now < tick + interval { tick + interval } else { now + interval };
-                let account = self.capture.account()?;
-                match self.lines.print(&account) {
-                    Ok(()) => {}
-                    Err(error) if error.kind() == io::ErrorKind::BrokenPipe => return Ok(Stop::Pipe),
-                    Err(error) => return Err(cannot_print(error)),
-                }
-            }
-            if let Some(metrics) = &mut self.metrics
-                && now >= metrics.due()
-            {
-                metrics.publish(now, summary_so_far(&mut self.capture)?);
-            }
-            self.follow_filter(now)?;
-            let publish = self.metrics.as_ref().map(Metrics::due);
-            let control = self.control.as_ref().map(Control::due);
-            let next = [publish, control].into_iter().flatten().fold(tick, Instant::min);
-            if let Some(chunk) = self.capture.next(self.until.wait(now, Some(next)))? {
-                self.own.take(chunk.into());
-            }
-        }
+impl Policy for Run<'_> {
+    type Account = Summary;
+    type Error = Failure;
+
+    fn account(&mut self) -> Result<Summary, Failure> {
+        Ok(Summary::new(&self.interfaces, &self.capture.account()?, None))
     }
 
-    /// Publishes the account for clients, and reports filter changes.
-    fn follow_filter(&mut self, now: Instant) -> Result<(), Failure> {
-        let Some(control) = &mut self.control else { return Ok(()) };
-        for change in control.changes() {
+    fn report(&mut self) -> Result<(), Failure> {
+        style::print(&report::account(&self.account()?, style::stderr()));
+        Ok(())
+    }
+
+    fn changed(&mut self, changes: Vec<Change>) -> Result<(), Failure> {
+        for change in changes {
             if !self.args.quiet {
                 style::say(format_args!("{change}"));
             }
@@ -150,28 +85,40 @@ impl Run<'_> {
                 self.interfaces.iter_mut().for_each(|interface| interface.filter.clone_from(filter));
             }
         }
-        if control.is_due(now) {
-            let account = self.capture.account()?;
-            control.publish(now, Summary::new(&self.interfaces, &account, None));
+        Ok(())
+    }
+
+    fn tick(&mut self, now: Instant) -> Result<Option<Stop>, Failure> {
+        interfaces::tell_events(&mut self.capture, None);
+        if now < self.next {
+            return Ok(None);
+        }
+        // Lines follow the schedule, so that they do not drift; missed ones are skipped.
+        let interval = self.args.interval;
+        self.next = if now < self.next + interval { self.next + interval } else { now + interval };
+        match self.lines.print(&self.capture.account()?) {
+            Ok(()) => Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(Some(Stop::Pipe)),
+            Err(error) => Err(cannot_print(error)),
+        }
+    }
+
+    fn due(&self) -> Option<Instant> {
+        Some(self.next)
+    }
+
+    fn receive(&mut self, longest: Duration) -> Result<(), Failure> {
+        if let Some(chunk) = self.capture.next(longest)? {
+            self.own.take(chunk.into());
         }
         Ok(())
     }
 
-    /// Processes what is left. Returns the work of the handlers, if there are any.
-    fn drain(&mut self) -> (Vec<Work>, Result<(), Failure>) {
-        let stopped = self.capture.stop().map_err(Failure::from);
-        let (done, joined) = self.crew.take().map_or((Vec::new(), Ok(())), Crew::join);
-        let rest = loop {
-            match self.capture.next(Duration::ZERO) {
-                Ok(Some(chunk)) => self.own.take(chunk.into()),
-                Ok(None) => break Ok(()),
-                Err(error) => break Err(error.into()),
-            }
-        };
-        (done, stopped.and(joined).and(rest))
-    }
-
-    fn finish(mut self, end: Result<Stop, Failure>) -> Result<(), Failure> {
+    fn finish(
+        mut self,
+        end: Result<Stop, Failure>,
+        _changes: impl FnOnce() -> Vec<Change>,
+    ) -> Result<(), Failure> {
         let (others, drained) = self.drain();
         interfaces::tell_events(&mut self.capture, None);
         let account = self.capture.account()?;
@@ -196,6 +143,22 @@ impl Run<'_> {
     }
 }
 
+impl Run<'_> {
+    /// Processes what is left. Returns the work of the handlers, if there are any.
+    fn drain(&mut self) -> (Vec<Work>, Result<(), Failure>) {
+        let stopped = self.capture.stop().map_err(Failure::from);
+        let (done, joined) = self.crew.take().map_or((Vec::new(), Ok(())), Crew::join);
+        let rest = loop {
+            match self.capture.next(Duration::ZERO) {
+                Ok(Some(chunk)) => self.own.take(chunk.into()),
+                Ok(None) => break Ok(()),
+                Err(error) => break Err(error.into()),
+            }
+        };
+        (done, stopped.and(joined).and(rest))
+    }
+}
+
 /// The account with the results of `--load`.
 #[derive(Serialize)]
 struct Report<'a> {
@@ -203,11 +166,6 @@ struct Report<'a> {
     summary: &'a Summary,
     #[serde(skip_serializing_if = "Option::is_none")]
     load: Option<LoadFindings>,
-}
-
-fn summary_so_far(capture: &mut Capture) -> Result<Summary, Failure> {
-    let account = capture.account()?;
-    Ok(Summary::new(capture.interfaces(), &account, None))
 }
 
 fn cannot_print(error: io::Error) -> Failure {

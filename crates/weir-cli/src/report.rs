@@ -4,10 +4,10 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use weir::{HandlerState, Interface, Strays, TimeOrder, command};
-use weir_service::confine::Confinement;
+use weir_service::session::Opened;
 use weir_service::summary::{Counters, Summary};
 
-use crate::style::Paint;
+use crate::style::{self, Paint};
 use crate::units;
 
 /// Packets lost at each stage.
@@ -33,7 +33,7 @@ impl Losses {
 }
 
 /// Returns a line for each interface: what was opened, and why.
-pub(crate) fn opened(interfaces: &[Interface], paint: Paint) -> String {
+fn opened(interfaces: &[Interface], paint: Paint) -> String {
     let mut text = String::new();
     for interface in interfaces {
         let Interface { name, source, mode, detail, why, filter, filter_is_never, warnings, .. } = interface;
@@ -51,13 +51,35 @@ pub(crate) fn opened(interfaces: &[Interface], paint: Paint) -> String {
     text
 }
 
-/// Returns a line on the restrictions of this process, for `-v`.
-pub(crate) fn confined(confinement: Option<&Confinement>) -> String {
-    confinement.map_or_else(|| "not confined, as requested\n".to_owned(), |held| format!("{held}\n"))
+/// Returns what is printed once everything is open: a line for each interface, or with `quiet` only warnings of lost tags,
+/// and lines on what runs beside the capture.
+pub(crate) fn started(interfaces: &[Interface], opened: &Opened, quiet: bool, verbose: bool) -> String {
+    let paint = style::stderr();
+    let about = if quiet { lost_tags(interfaces, paint) } else { self::opened(interfaces, paint) };
+    about + &service(opened, quiet, verbose)
+}
+
+/// Returns a line for the address of the metrics, unless `quiet`; if `verbose`, also those for the control socket and the
+/// restrictions of this process.
+pub(crate) fn service(opened: &Opened, quiet: bool, verbose: bool) -> String {
+    let mut text = String::new();
+    if let Some(address) = opened.metrics().filter(|_| !quiet) {
+        let _infallible = writeln!(text, "metrics: {address}");
+    }
+    if verbose {
+        if let Some(path) = opened.control() {
+            let _infallible = writeln!(text, "control: {}", path.display());
+        }
+        let _infallible = match opened.confinement() {
+            Some(confinement) => writeln!(text, "{confinement}"),
+            None => writeln!(text, "not confined, as requested"),
+        };
+    }
+    text
 }
 
 /// Returns warnings of interfaces whose packets lack VLAN tags, which are printed even with -q.
-pub(crate) fn lost_tags(interfaces: &[Interface], paint: Paint) -> String {
+fn lost_tags(interfaces: &[Interface], paint: Paint) -> String {
     let lost = interfaces.iter().filter(|interface| interface.tags_lost);
     lost.map(|interface| warned(&interface.name, &interface.warnings, paint)).collect()
 }

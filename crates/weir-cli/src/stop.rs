@@ -3,9 +3,7 @@
 use std::time::Duration;
 
 use clap::Args;
-use weir_service::Until;
 
-use crate::failure::Failure;
 use crate::units;
 
 #[derive(Debug, Args)]
@@ -17,12 +15,5 @@ pub(crate) struct UntilArgs {
 
     /// Stop after TIME: 500ms, 10s, 5m, 1h.
     #[arg(long, value_name = "TIME", value_parser = units::duration, allow_hyphen_values = true)]
-    duration: Option<Duration>,
-}
-
-impl UntilArgs {
-    /// Returns the conditions. Signals are handled from here on.
-    pub(crate) fn until(&self) -> Result<Until, Failure> {
-        Ok(Until::new(self.count, self.duration)?)
-    }
+    pub(crate) duration: Option<Duration>,
 }

@@ -10,11 +10,11 @@ pub mod control;
 mod error;
 pub mod keeper;
 pub mod metrics;
-pub mod ready;
+mod ready;
+pub mod session;
 mod signals;
 pub mod summary;
 mod until;
 
 pub use self::error::{Error, Warning};
-pub use self::signals::Signals;
 pub use self::until::{Budget, Stop, Until};

@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 /// The recipients of the notification.
 #[derive(Debug)]
-pub struct Ready {
+pub(crate) struct Ready {
     descriptor: Option<File>,
     manager: Option<UnixDatagram>,
 }
@@ -31,7 +31,7 @@ impl Ready {
     /// # Errors
     ///
     /// If the descriptor is not open for writing.
-    pub fn take(descriptor: Option<RawFd>, warn: impl FnOnce(&Warning)) -> Result<Self, Error> {
+    pub(crate) fn take(descriptor: Option<RawFd>, warn: impl FnOnce(&Warning)) -> Result<Self, Error> {
         let take = |number| match inherited::taken(number) {
             Ok(descriptor) => Ok(File::from(descriptor)),
             Err(error) => Err(Error::ReadyDescriptor { number, error }),
@@ -40,7 +40,7 @@ impl Ready {
     }
 
     /// Reports that every packet is captured from now on. The capture continues even if this fails.
-    pub fn tell(self, mut warn: impl FnMut(&Warning)) {
+    pub(crate) fn tell(self, mut warn: impl FnMut(&Warning)) {
         if let Some(Err(error)) = self.descriptor.map(|mut file| file.write_all(b"\n")) {
             warn(&Warning::ReadyDescriptor(error));
         }

@@ -10,7 +10,7 @@ use signal_hook::flag;
 
 /// Requests made by signals.
 #[derive(Debug)]
-pub struct Signals {
+pub(crate) struct Signals {
     stop: Arc<AtomicBool>,
     account: Arc<AtomicBool>,
     flush: Arc<AtomicBool>,
@@ -19,7 +19,7 @@ pub struct Signals {
 impl Signals {
     /// Installs handlers for SIGINT, SIGTERM, SIGHUP, SIGUSR1 and SIGUSR2. SIGPIPE stays ignored, as by default in
     /// Rust: writing to a closed pipe returns an error.
-    pub fn install() -> io::Result<Self> {
+    pub(crate) fn install() -> io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let account = Arc::new(AtomicBool::new(false));
         let flush = Arc::new(AtomicBool::new(false));
@@ -37,17 +37,17 @@ impl Signals {
     }
 
     /// Returns whether the command is to stop.
-    pub fn stop(&self) -> bool {
+    pub(crate) fn stop(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 
     /// Returns whether the account is requested; true once per request.
-    pub fn take_account(&self) -> bool {
+    pub(crate) fn take_account(&self) -> bool {
         self.account.swap(false, Ordering::Relaxed)
     }
 
     /// Returns whether everything captured so far is to be written; true once per request.
-    pub fn take_flush(&self) -> bool {
+    pub(crate) fn take_flush(&self) -> bool {
         self.flush.swap(false, Ordering::Relaxed)
     }
 }

@@ -6,7 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-use crate::{Error, Signals};
+use crate::Error;
+use crate::signals::Signals;
 
 /// Longest sleep in `Capture::next`. A signal ends the sleep early, but not one that arrives just before it.
 const LONGEST_WAIT: Duration = Duration::from_millis(250);
@@ -15,15 +16,15 @@ const LONGEST_WAIT: Duration = Duration::from_millis(250);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
-    /// `-c`
+    /// All wanted packets are there.
     Count,
-    /// `--duration`
+    /// The time is over.
     Duration,
-    /// SIGINT, SIGTERM or SIGHUP
+    /// SIGINT, SIGTERM or SIGHUP.
     Signal,
-    /// `-G` with `-W`: all files are written.
+    /// All wanted files are written.
     Files,
-    /// `--size`: the files have reached the requested size.
+    /// The files have reached their size.
     Size,
     /// The reader of our output has closed it.
     Pipe,
@@ -34,28 +35,22 @@ pub enum Stop {
 /// The conditions for a run to continue.
 #[derive(Debug)]
 pub struct Until {
-    /// Requests made by signals.
-    pub signals: Signals,
+    pub(crate) signals: Signals,
     duration: Option<Duration>,
     deadline: Option<Instant>,
-    /// The packets still wanted.
-    pub budget: Budget,
+    pub(crate) budget: Budget,
 }
 
 impl Until {
     /// Runs until the number of packets or the time is reached, whichever is first, or until a signal. Signals are
-    /// handled from here on, also by processes that are forked later.
-    ///
-    /// # Errors
-    ///
-    /// If signal handlers cannot be installed.
-    pub fn new(packets: Option<u64>, duration: Option<Duration>) -> Result<Self, Error> {
+    /// handled from here on.
+    pub(crate) fn new(packets: Option<u64>, duration: Option<Duration>) -> Result<Self, Error> {
         let signals = Signals::install().map_err(Error::Signals)?;
         Ok(Self { signals, duration, deadline: None, budget: Budget::new(packets) })
     }
 
     /// Starts the time, when the capture has begun.
-    pub fn begin(&mut self) {
+    pub(crate) fn begin(&mut self) {
         self.deadline = self.duration.map(|duration| Instant::now() + duration);
     }
 
@@ -71,7 +66,7 @@ impl Until {
     }
 
     /// Returns how long to wait for packets if there is other work at `tick`.
-    pub fn wait(&self, now: Instant, tick: Option<Instant>) -> Duration {
+    pub(crate) fn wait(&self, now: Instant, tick: Option<Instant>) -> Duration {
         let times = [self.deadline, tick];
         let waits = times.iter().flatten().map(|time| time.saturating_duration_since(now));
         waits.fold(LONGEST_WAIT, Duration::min)
@@ -84,7 +79,7 @@ pub struct Budget(Option<Arc<AtomicU64>>);
 
 impl Budget {
     /// `None`: no limit.
-    pub fn new(packets: Option<u64>) -> Self {
+    pub(crate) fn new(packets: Option<u64>) -> Self {
         Self(packets.map(|packets| Arc::new(AtomicU64::new(packets))))
     }
 

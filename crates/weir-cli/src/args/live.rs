@@ -1,10 +1,13 @@
 //! Options shared by commands that receive packets until they are stopped.
 
 use clap::Args;
+use weir_service::session::Settings;
 
 use super::{ConfineArgs, ControlArgs, MetricsArgs, OriginArgs, PoolArgs, ReadyArgs, UserArgs};
 use crate::filter_args::FilterArgs;
+use crate::hints;
 use crate::loss::LossArgs;
+use crate::stop::UntilArgs;
 
 #[derive(Debug, Args)]
 pub(crate) struct LiveArgs {
@@ -33,4 +36,21 @@ pub(crate) struct LiveArgs {
     pub(crate) loss: LossArgs,
     #[command(flatten)]
     pub(crate) ready: ReadyArgs,
+}
+
+impl LiveArgs {
+    /// Returns the settings of a session for `command`.
+    pub(crate) fn settings(&self, command: &'static str, until: &UntilArgs) -> Settings {
+        Settings {
+            command,
+            packets: until.count,
+            duration: until.duration,
+            confine: self.confine.is_on(),
+            identity: self.user.identity(),
+            ready: self.ready.ready_fd,
+            metrics: self.metrics.metrics.clone(),
+            control: self.control.socket(),
+            warn: hints::warn,
+        }
+    }
 }

@@ -4,13 +4,12 @@ use std::os::fd::RawFd;
 use std::path::PathBuf;
 
 use clap::Args;
-use weir_service::confine::{self, Become, Confinement, Needs};
-use weir_service::control::{Listening, Socket};
-use weir_service::metrics::{Address, Bound};
-use weir_service::ready::Ready;
+use weir_service::confine::{self, Confinement, Needs};
+use weir_service::control::Socket;
+use weir_service::metrics::Address;
+use weir_service::session::Identity;
 
 use crate::failure::Failure;
-use crate::hints;
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Privileges")]
@@ -23,16 +22,7 @@ pub(crate) struct ConfineArgs {
 impl ConfineArgs {
     /// Confines the process to what the rest of the run needs, unless the user disabled it.
     pub(crate) fn confine(&self, needs: impl FnOnce() -> Needs) -> Result<Option<Confinement>, Failure> {
-        if self.no_confine { Ok(None) } else { Ok(Some(confine::confine(&needs(), None)?)) }
-    }
-
-    /// Does what [`confine`](Self::confine) does, and switches to another user.
-    pub(crate) fn confine_as(
-        &self,
-        other: &Become,
-        needs: impl FnOnce() -> Needs,
-    ) -> Result<Option<Confinement>, Failure> {
-        Ok(confine::confine_as(self.is_on(), other, needs)?)
+        if self.no_confine { Ok(None) } else { Ok(Some(confine::confine(&needs())?)) }
     }
 
     /// Returns whether the process is to be confined.
@@ -54,9 +44,9 @@ pub(crate) struct UserArgs {
 }
 
 impl UserArgs {
-    /// Finds the user to switch to, while lookups are possible.
-    pub(crate) fn find(&self) -> Result<Become, Failure> {
-        Ok(Become::find(self.relinquish_privileges.as_deref())?)
+    /// Returns the user to run as.
+    pub(crate) fn identity(&self) -> Identity {
+        Identity::Other(self.relinquish_privileges.clone())
     }
 }
 
@@ -81,13 +71,10 @@ pub(crate) struct ControlArgs {
 }
 
 impl ControlArgs {
-    /// Creates the socket, if there is to be one. Prints a message if the default locations are not available.
-    pub(crate) fn listen(&self) -> Result<Option<Listening>, Failure> {
-        if self.no_control {
-            return Ok(None);
-        }
-        let socket = Socket { path: self.control.clone(), group: self.control_group.clone() };
-        Ok(socket.listen(hints::warn)?)
+    /// Returns where to listen, and for whom; `None`: nowhere.
+    pub(crate) fn socket(&self) -> Option<Socket> {
+        let socket = || Socket { path: self.control.clone(), group: self.control_group.clone() };
+        (!self.no_control).then(socket)
     }
 }
 
@@ -99,14 +86,7 @@ pub(crate) struct MetricsArgs {
     /// ADDR is a port on 127.0.0.1 (such as 9464), an address and port (127.0.0.1:9464, `[::]:9464`) or the path of a
     /// Unix socket.
     #[arg(long, value_name = "ADDR")]
-    metrics: Option<Address>,
-}
-
-impl MetricsArgs {
-    /// Binds the address, if there is one.
-    pub(crate) fn bind(&self) -> Result<Option<Bound>, Failure> {
-        Ok(self.metrics.as_ref().map(Bound::to).transpose()?)
-    }
+    pub(super) metrics: Option<Address>,
 }
 
 #[derive(Debug, Args)]
@@ -117,12 +97,5 @@ pub(crate) struct ReadyArgs {
     /// No packet that arrives later is missed. systemd needs no option: weir notifies it through
     /// $NOTIFY_SOCKET.
     #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(RawFd).range(0..))]
-    ready_fd: Option<RawFd>,
-}
-
-impl ReadyArgs {
-    /// Takes the descriptor and connects to systemd.
-    pub(crate) fn take(&self) -> Result<Ready, Failure> {
-        Ok(Ready::take(self.ready_fd, hints::warn)?)
-    }
+    pub(crate) ready_fd: Option<RawFd>,
 }

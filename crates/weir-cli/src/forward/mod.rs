@@ -12,11 +12,11 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, ValueEnum};
 use weir::forward::{ForwardAccount, ForwardBuilder, OnExit, Pinned};
-use weir::{Event, Forward, Namespace};
-use weir_service::confine::{Confinement, Needs};
-use weir_service::control::{Control, Listening, What};
-use weir_service::keeper::Helpers;
-use weir_service::{Stop, Until};
+use weir::{Forward, Namespace};
+use weir_service::Stop;
+use weir_service::confine::Confinement;
+use weir_service::control::{Change, What};
+use weir_service::session::{Identity, Policy, Prepared, Settings};
 
 use self::copying::{CopyArgs, Copying};
 use self::live::Live;
@@ -158,6 +158,21 @@ impl ForwardArgs {
         Ok(Forward::between(from, to).namespaces(here.as_ref(), there.as_ref()))
     }
 
+    /// Returns the settings of a session, which stays the user who started it.
+    fn settings(&self) -> Settings {
+        Settings {
+            command: "forward",
+            packets: None,
+            duration: self.duration,
+            confine: self.confine.is_on(),
+            identity: Identity::Kept,
+            ready: self.ready.ready_fd,
+            metrics: None,
+            control: self.control.socket(),
+            warn: hints::warn,
+        }
+    }
+
     fn builder(&self) -> Result<ForwardBuilder, Failure> {
         let on_exit = match self.on_exit {
             OnExitArg::Closed => OnExit::Closed,
@@ -190,44 +205,21 @@ pub(crate) fn run(args: &ForwardArgs) -> Result<(), Failure> {
         return end(args);
     }
     let builder = args.builder()?;
-    let mut until = Until::new(None, args.duration)?;
-    let ready = args.ready.take()?;
-    let listening = args.control.listen()?;
     let mut options = CopyArgs::options();
-    let helpers = match args.confine.is_on() {
-        true => Helpers::start(args.copy.file(), &options, None, Vec::new())?,
-        false => None,
-    };
-    options.keeper = helpers.as_ref().map(Helpers::keeper);
-    let mut forward = builder.open()?;
-    until.begin();
-    if let Some(listening) = &listening {
-        listening.prepare(&forward.exchange())?;
-    }
-    let confinement = args
-        .confine
-        .confine(|| listening.iter().map(Listening::path).fold(Needs::to_capture(), Needs::remove))?;
+    let file = args.copy.file().map(|path| (path, &mut options));
+    let (mut forward, opened) =
+        Prepared::new(args.settings(), file)?.open(|| builder.open().map_err(Failure::from))?;
     let copying = args.copy.begin(forward.take_copy(), &options)?;
     if !args.quiet {
         style::print(&report::opened(&forward, args.names(), style::stderr()));
     }
-    if args.verbose {
-        if let Some(listening) = &listening {
-            style::say(format_args!("control: {}", listening.path().display()));
-        }
-        style::print(&crate::report::confined(confinement.as_ref()));
-    }
+    style::print(&crate::report::service(&opened, args.quiet, args.verbose));
     let live = if args.quiet { None } else { Live::on_terminal() };
+    let redraw = live.is_some().then(Instant::now);
     let filter = forward.ways().into_iter().find_map(|way| way.filter);
-    let mut run = Run { args, until, forward, copying, confinement, live, control: None, filter };
-    let serve = |listening: Listening| -> Result<_, Failure> {
-        let exchange = run.forward.exchange();
-        Ok(listening.serve("forward", exchange, run.summary()?)?)
-    };
-    run.control = listening.map(serve).transpose()?;
-    ready.tell(hints::warn);
-    let end = run.until_stopped();
-    run.finish(end)
+    let confinement = opened.confinement().cloned();
+    let run = Run { args, forward, copying, confinement, live, redraw, filter };
+    opened.serve(run)?.run()
 }
 
 /// Ends forwarding that runs without a process.
@@ -252,46 +244,38 @@ fn end(args: &ForwardArgs) -> Result<(), Failure> {
 /// A run that is being monitored.
 struct Run<'a> {
     args: &'a ForwardArgs,
-    until: Until,
     forward: Forward,
     copying: Option<Copying>,
     /// `None`: not confined.
     confinement: Option<Confinement>,
     live: Option<Live>,
-    control: Option<Control>,
+    /// Time of the next update of the live line.
+    redraw: Option<Instant>,
     /// The filter in force.
     filter: Option<String>,
 }
 
-impl Run<'_> {
-    fn until_stopped(&mut self) -> Result<Stop, Failure> {
-        let mut redraw = self.live.is_some().then(Instant::now);
-        loop {
-            let now = Instant::now();
-            if let Some(stop) = self.until.reached(now) {
-                return Ok(stop);
-            }
-            if self.until.signals.take_account() {
-                let summary = self.summary()?;
-                self.live.iter().for_each(Live::clear);
-                style::print(&report::account(&summary, style::stderr()));
-            }
-            if let (Some(live), Some(time)) = (&mut self.live, redraw)
-                && now >= time
-            {
-                redraw = Some(now + live::PERIOD);
-                live.draw(&self.forward.account()?);
-            }
-            self.follow_filter(now)?;
-            let next = [redraw, self.control.as_ref().map(Control::due)].into_iter().flatten().min();
-            let events = self.forward.wait(self.until.wait(now, next))?;
-            self.tell(&events);
-        }
+impl Policy for Run<'_> {
+    type Account = Summary;
+    type Error = Failure;
+
+    fn account(&mut self) -> Result<Summary, Failure> {
+        let account = self.forward.account()?;
+        let mut summary = Summary::new(&self.forward.ways(), &account, self.forward.pinned());
+        summary.confinement.clone_from(&self.confinement);
+        summary.set_filter(self.filter.as_ref());
+        Ok(summary)
     }
 
-    /// Publishes the account for clients, and reports new filters.
-    fn follow_filter(&mut self, now: Instant) -> Result<(), Failure> {
-        for change in self.control.as_ref().map(Control::changes).unwrap_or_default() {
+    fn report(&mut self) -> Result<(), Failure> {
+        let summary = self.account()?;
+        self.live.iter().for_each(Live::clear);
+        style::print(&report::account(&summary, style::stderr()));
+        Ok(())
+    }
+
+    fn changed(&mut self, changes: Vec<Change>) -> Result<(), Failure> {
+        for change in changes {
             self.live.iter().for_each(Live::clear);
             if !self.args.quiet {
                 style::say(format_args!("{change}"));
@@ -300,37 +284,45 @@ impl Run<'_> {
                 self.filter = filter;
             }
         }
-        if self.control.as_mut().is_some_and(|control| control.is_due(now)) {
-            let summary = self.summary()?;
-            self.control.iter_mut().for_each(|control| control.publish(now, summary.clone()));
-        }
         Ok(())
     }
 
-    fn tell(&self, events: &[Event]) {
+    fn tick(&mut self, now: Instant) -> Result<Option<Stop>, Failure> {
+        if let (Some(live), Some(time)) = (&mut self.live, self.redraw)
+            && now >= time
+        {
+            self.redraw = Some(now + live::PERIOD);
+            live.draw(&self.forward.account()?);
+        }
+        Ok(None)
+    }
+
+    fn due(&self) -> Option<Instant> {
+        self.redraw
+    }
+
+    fn receive(&mut self, longest: Duration) -> Result<(), Failure> {
+        let events = self.forward.wait(longest)?;
         if !events.is_empty() {
             self.live.iter().for_each(Live::clear);
         }
         for event in events {
             style::say(format_args!("{}: {event}", style::stderr().yellow("notice")));
         }
+        Ok(())
     }
 
-    fn summary(&mut self) -> Result<Summary, Failure> {
-        let account = self.forward.account()?;
-        let mut summary = Summary::new(&self.forward.ways(), &account, self.forward.pinned());
-        summary.confinement.clone_from(&self.confinement);
-        summary.set_filter(self.filter.as_ref());
-        Ok(summary)
-    }
-
-    fn finish(mut self, end: Result<Stop, Failure>) -> Result<(), Failure> {
+    fn finish(
+        mut self,
+        end: Result<Stop, Failure>,
+        _changes: impl FnOnce() -> Vec<Change>,
+    ) -> Result<(), Failure> {
         let stopped = self.forward.stop().map_err(Failure::from);
         let (copy, copied) = self.copying.take().map(Copying::finish).unzip();
         let stopped = copied.into_iter().fold(stopped, Result::and);
         self.live.iter().for_each(Live::clear);
         let result = end.and_then(|stop| stopped.map(|()| stop));
-        let mut summary = self.summary()?;
+        let mut summary = self.account()?;
         summary.copy = copy;
         summary.close(result.as_ref().copied().map_err(Failure::message));
         if !self.args.quiet {

@@ -58,8 +58,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     // not known yet. The process and the means to write files must exist before there are other threads and fewer
     // rights.
     let (single, mut options) = (args.single(), WriterOptions::default());
-    let helpers =
-        if args.confine.is_on() { Helpers::start(single, &options, None, Vec::new())? } else { None };
+    let helpers = if args.confine.is_on() { Helpers::for_file(single, &options)? } else { None };
     options.keeper = helpers.as_ref().map(Helpers::keeper);
     let held = args.confine.confine(|| {
         let needs = Needs::to_read(&files, args.write.as_deref().filter(|_| single.is_none()));

@@ -22,16 +22,12 @@ use weir_sys::privilege::{self, Capabilities};
 use weir_sys::user::User;
 
 use self::calls::Calls;
-pub use self::user::Become;
+pub(crate) use self::user::Become;
 use crate::Error;
 
 /// Confines the process to what the rest of the run needs, and switches to another user. If it is not `wanted`, a user
 /// who was asked for applies all the same.
-///
-/// # Errors
-///
-/// If the process cannot give up its rights, or cannot become that user.
-pub fn confine_as(
+pub(crate) fn confine_as(
     wanted: bool,
     other: &Become,
     needs: impl FnOnce() -> Needs,
@@ -40,7 +36,7 @@ pub fn confine_as(
         other.asked_for().map_or(Ok(()), user::switch_to)?;
         return Ok(None);
     }
-    let mut held = confine(&needs(), other.user())?;
+    let mut held = confine_user(&needs(), other.user())?;
     held.weaknesses.extend(other.weakness().map(str::to_owned));
     Ok(Some(held))
 }
@@ -74,7 +70,7 @@ const SYSTEM: [&str; 2] = ["/proc", "/sys"];
 
 impl Needs {
     /// Needs of a capture: packets from the kernel.
-    pub fn to_capture() -> Self {
+    pub(crate) fn to_capture() -> Self {
         SYSTEM.iter().fold(Self::of(Calls::Capture), |needs, path| needs.read(Path::new(path)))
     }
 
@@ -111,7 +107,7 @@ impl Needs {
     }
 
     /// Adds writing `path`, and creating, renaming and removing files beside it. `-` is standard output, which is open.
-    pub fn write(mut self, path: &Path) -> Self {
+    pub(crate) fn write(mut self, path: &Path) -> Self {
         if path == Path::new("-") {
             return self;
         }
@@ -131,7 +127,7 @@ impl Needs {
     }
 
     /// Adds removing `path`.
-    pub fn remove(mut self, path: &Path) -> Self {
+    pub(crate) fn remove(mut self, path: &Path) -> Self {
         self.files.removed.push(directory_of(path));
         self
     }
@@ -176,7 +172,12 @@ enum Level {
 /// # Errors
 ///
 /// If the process cannot give up its rights.
-pub fn confine(needs: &Needs, user: Option<&User>) -> Result<Confinement, Error> {
+pub fn confine(needs: &Needs) -> Result<Confinement, Error> {
+    confine_user(needs, None)
+}
+
+/// Does what [`confine`] does, and switches to `user` if there is one.
+pub(crate) fn confine_user(needs: &Needs, user: Option<&User>) -> Result<Confinement, Error> {
     let kept = for_programs(needs, user)?;
     let mut weaknesses = Vec::new();
     let landlock = match landlock::restrict(&needs.files).map_err(refused)? {

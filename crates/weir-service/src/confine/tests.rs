@@ -56,7 +56,7 @@ fn a_confined_capture_does_its_work_and_no_more() {
     };
     let other = PathBuf::from(fs::read_to_string(mine.join("other")).expect("a file"));
     let (files, sockets) = UnixStream::pair().map(|pair| (File::open("/etc/passwd"), pair)).expect("a pair");
-    let held = confine(&Needs::to_capture().write(&mine.join("out.pcapng")), None).expect("confined");
+    let held = confine(&Needs::to_capture().write(&mine.join("out.pcapng"))).expect("confined");
     assert_eq!((held.no_new_privileges, held.system_calls.is_some()), (true, true), "{held}");
 
     // Allowed.
@@ -105,7 +105,7 @@ fn reaches_nobody_else(name: &str, needs: fn() -> Needs) {
     here.send_to(b"before", &there).expect("it hears");
     let parent = getppid().expect("a parent");
     let limit = || getrlimit(Resource::Core);
-    confine(&needs().write(&mine.join("out")), None).expect("confined");
+    confine(&needs().write(&mine.join("out"))).expect("confined");
     // Files that would lend their owner's rights to others.
     for mode in [0o4755, 0o2755, 0o1755, 0o4000] {
         let mode = Mode::from_raw_mode(mode);
@@ -163,7 +163,7 @@ fn root_who_captures_has_no_other_interface_promiscuous() {
     };
     let held = Promiscuous::new(LOOPBACK).expect("root may");
     held.and(LOOPBACK).expect("root may, once more");
-    confine(&Needs::to_capture().write(&mine.join("out")), None).expect("confined");
+    confine(&Needs::to_capture().write(&mine.join("out"))).expect("confined");
     unknown_call(held.and(LOOPBACK).map_err(|error| error.source));
 }
 
@@ -175,7 +175,7 @@ fn who_reads_files_has_no_socket() {
         in_a_child("who_reads_files_has_no_socket", mine.path());
         return;
     };
-    let held = confine(&Needs::to_read(&[mine.join("trace")], None), None).expect("confined");
+    let held = confine(&Needs::to_read(&[mine.join("trace")], None)).expect("confined");
     assert_eq!(fs::read(mine.join("trace")).expect("the file named"), b"packets");
     unknown_call(UdpSocket::bind("127.0.0.1:0"));
     assert!(weir::link::links().is_err());
@@ -195,7 +195,7 @@ fn code_is_made_until_there_is_all() {
     };
     let compiled = weir::Filter::new("tcp port 80").compile_for_file(1, false).expect("a filter");
     let native = || weir::filter::Matcher::new(&compiled).why_interpreted().is_none();
-    let held = confine(&Needs::to_read(&[mine], None).make_code(), None).expect("confined");
+    let held = confine(&Needs::to_read(&[mine], None).make_code()).expect("confined");
     unknown_call(UdpSocket::bind("127.0.0.1:0"));
     assert!(native());
     end_of_code(Some(&held)).expect("no more code");

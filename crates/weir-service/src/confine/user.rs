@@ -12,8 +12,7 @@ const LAST: &str = "nobody";
 
 /// The user to switch to.
 #[derive(Debug)]
-#[non_exhaustive]
-pub enum Become {
+pub(crate) enum Become {
     /// The user who was requested.
     Asked(User),
     /// A user for weir alone; files belong to the user who started it.
@@ -41,11 +40,7 @@ fn own() -> Become {
 
 impl Become {
     /// Finds the user `asked` for, or else a user for weir alone if root started it, while lookups are possible.
-    ///
-    /// # Errors
-    ///
-    /// If there is no such user, or users cannot be looked up.
-    pub fn find(asked: Option<&str>) -> Result<Self, Error> {
+    pub(crate) fn find(asked: Option<&str>) -> Result<Self, Error> {
         let Some(name) = asked else { return Ok(own()) };
         let found = User::find(name)
             .map_err(|error| Error::User { name: name.to_owned(), why: error.to_string() })?;
@@ -66,7 +61,7 @@ impl Become {
     }
 
     /// Returns the owner of the files, if it is not the user who started weir.
-    pub fn asked_for(&self) -> Option<&User> {
+    pub(crate) fn asked_for(&self) -> Option<&User> {
         match self {
             Self::Asked(user) => Some(user),
             _ => None,
@@ -81,7 +76,7 @@ impl Become {
     }
 
     /// Makes the threads of sources, which drop their privileges themselves, switch as well.
-    pub fn threads_too(&self) {
+    pub(crate) fn threads_too(&self) {
         self.user().into_iter().for_each(privilege::become_nobody_as);
     }
 }

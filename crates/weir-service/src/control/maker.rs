@@ -125,7 +125,7 @@ fn heard(stream: &UnixStream) -> io::Result<Result<Made, String>> {
 /// Builds programs until the capture ends.
 fn work(stream: &UnixStream) {
     let Some(places) = places(stream) else { return };
-    if let Err(error) = confine(&Needs::to_make(), None) {
+    if let Err(error) = confine(&Needs::to_make()) {
         let _nobody_listens = wire::send(stream, &Said::Refused(error.to_string()), &[]);
         return;
     }

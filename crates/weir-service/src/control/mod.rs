@@ -48,12 +48,7 @@ pub struct Socket {
 impl Socket {
     /// Creates the socket, which is not served yet. Must be called before the capture opens and before there are
     /// threads. `None`: the usual places are not available.
-    ///
-    /// # Errors
-    ///
-    /// If the socket cannot be created where it should be, there is no such group, or the process that builds filters
-    /// does not start.
-    pub fn listen(&self, warn: impl FnOnce(&Warning)) -> Result<Option<Listening>, Error> {
+    pub(crate) fn listen(&self, warn: impl FnOnce(&Warning)) -> Result<Option<Listening>, Error> {
         let group = self.group.as_deref().map(group_of).transpose()?;
         let (listener, path) = match &self.path {
             None => match socket::listen_somewhere(group) {
@@ -82,7 +77,7 @@ fn group_of(name: &str) -> Result<u32, Error> {
 
 /// A socket that is not served yet.
 #[derive(Debug)]
-pub struct Listening {
+pub(crate) struct Listening {
     listener: UnixListener,
     path: Removed,
     owner: Uid,
@@ -101,25 +96,17 @@ impl Drop for Removed {
 
 impl Listening {
     /// Returns the path of the socket.
-    pub fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path.0
     }
 
     /// Passes the places of filters to the process that builds them, while privileges are still available.
-    ///
-    /// # Errors
-    ///
-    /// If that process has ended, or is not confined.
-    pub fn prepare(&self, exchange: &Exchange) -> Result<(), Error> {
+    pub(crate) fn prepare(&self, exchange: &Exchange) -> Result<(), Error> {
         self.maker.as_ref().map_or(Ok(()), |maker| maker.begin(exchange))
     }
 
     /// Starts the threads that serve `command`.
-    ///
-    /// # Errors
-    ///
-    /// If a thread does not start.
-    pub fn serve(
+    pub(crate) fn serve(
         self,
         command: &'static str,
         exchange: Exchange,
@@ -168,6 +155,13 @@ pub trait Told: fmt::Debug + Send + Sync {
     ///
     /// If it cannot be written as JSON.
     fn json(&self) -> serde_json::Result<Box<RawValue>>;
+    /// Returns the account of a capture, which metrics are made of; `None`: it has none.
+    fn into_summary(self) -> Option<Summary>
+    where
+        Self: Sized,
+    {
+        None
+    }
 }
 
 impl Told for Summary {
@@ -185,6 +179,10 @@ impl Told for Summary {
 
     fn json(&self) -> serde_json::Result<Box<RawValue>> {
         serde_json::value::to_raw_value(self)
+    }
+
+    fn into_summary(self) -> Option<Summary> {
+        Some(self)
     }
 }
 
@@ -255,7 +253,7 @@ impl fmt::Display for What {
 
 /// A control socket that is being served.
 #[derive(Debug)]
-pub struct Control {
+pub(crate) struct Control {
     shared: Arc<Shared>,
     /// Time of the last copy of the account.
     published: Instant,
@@ -268,14 +266,14 @@ pub struct Control {
 
 impl Control {
     /// Returns when the next account is due.
-    pub fn due(&self) -> Instant {
+    pub(crate) fn due(&self) -> Instant {
         let nobody_waits = self.shared.asked.load(Ordering::SeqCst) == self.answered;
         self.published + if nobody_waits { PERIOD } else { PACE }
     }
 
     /// Returns whether an account is due. An account taken after this call includes everything that happened before the
     /// requests that wait for it.
-    pub fn is_due(&mut self, now: Instant) -> bool {
+    pub(crate) fn is_due(&mut self, now: Instant) -> bool {
         let due = now >= self.due();
         if due {
             self.answering = self.shared.asked.load(Ordering::SeqCst);
@@ -284,7 +282,7 @@ impl Control {
     }
 
     /// Replaces the account for later answers.
-    pub fn publish(&mut self, now: Instant, account: impl Told + 'static) {
+    pub(crate) fn publish(&mut self, now: Instant, account: impl Told + 'static) {
         (self.published, self.answered) = (now, self.answering);
         let latest = Latest { account: Arc::new(account), answered: self.answered };
         *self.shared.latest.lock().unwrap_or_else(PoisonError::into_inner) = latest;
@@ -292,12 +290,12 @@ impl Control {
     }
 
     /// Waits until [`Control::changes`] includes every change that a client knows of.
-    pub fn settle(&self) {
+    pub(crate) fn settle(&self) {
         drop(self.shared.settling.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
     /// Returns the changes since the last call, oldest first.
-    pub fn changes(&self) -> Vec<Change> {
+    pub(crate) fn changes(&self) -> Vec<Change> {
         std::mem::take(&mut *self.shared.changes.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }

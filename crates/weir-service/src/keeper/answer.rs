@@ -14,7 +14,7 @@ use weir_sys::privilege;
 
 use super::Task;
 use super::wire::{Answer, Ask, receive, send};
-use crate::confine::{Needs, confine, for_programs};
+use crate::confine::{Needs, confine_user, for_programs};
 
 /// Message for a program that succeeded.
 pub(super) const WELL: &str = "well";
@@ -27,7 +27,7 @@ pub(super) fn keep_files(task: &Task, place: Option<&Path>, socket: &OwnedFd) {
     task.user.iter().for_each(privilege::become_nobody_as);
     // Even accessing the directory may take time.
     let ends = end_with(socket, GRACE).map_err(|error| error.to_string());
-    let confined = || confine(&task.needs(place), task.user.as_ref()).map_err(|error| error.to_string());
+    let confined = || confine_user(&task.needs(place), task.user.as_ref()).map_err(|error| error.to_string());
     if !may_begin(socket, ends.and_then(|()| confined())) {
         return;
     }

@@ -67,13 +67,18 @@ fn begun(process: &Forked) -> Result<(), String> {
 }
 
 impl Helpers {
-    /// Starts the processes that a capture to `file` needs, before it has other threads. `sockets` are removed when
-    /// this is dropped.
+    /// Starts the processes that writing to `file` needs, before this one has other threads. `None`: it needs none.
     ///
     /// # Errors
     ///
     /// If a process does not start, or cannot be confined, or the program to run on files is not there.
-    pub fn start(
+    pub fn for_file(file: Option<&Path>, options: &WriterOptions) -> Result<Option<Arc<Self>>, Error> {
+        Self::start(file, options, None, Vec::new())
+    }
+
+    /// Starts the processes that a capture to `file` needs, before it has other threads. `sockets` are removed when
+    /// this is dropped.
+    pub(crate) fn start(
         file: Option<&Path>,
         options: &WriterOptions,
         user: Option<&User>,

@@ -26,7 +26,7 @@ const PERIOD: Duration = Duration::from_secs(1);
 
 /// An address that is not served yet.
 #[derive(Debug)]
-pub struct Bound {
+pub(crate) struct Bound {
     listener: Listener,
     path: Option<Removed>,
 }
@@ -34,25 +34,17 @@ pub struct Bound {
 impl Bound {
     /// Binds the address. To be called before the capture opens, so that an address in use is reported before anything
     /// else happens.
-    ///
-    /// # Errors
-    ///
-    /// If the address is in use, or not one of this machine.
-    pub fn to(address: &Address) -> Result<Self, Error> {
+    pub(crate) fn to(address: &Address) -> Result<Self, Error> {
         address.bind().map(|(listener, path)| Self { listener, path })
     }
 
     /// Returns the path of the Unix socket, which is removed at the end.
-    pub fn path(&self) -> Option<&Path> {
+    pub(crate) fn path(&self) -> Option<&Path> {
         self.path.as_ref().map(|Removed(path)| &**path)
     }
 
     /// Starts the thread that answers.
-    ///
-    /// # Errors
-    ///
-    /// If the thread does not start.
-    pub fn serve(self, first: Summary) -> Result<Metrics, Error> {
+    pub(crate) fn serve(self, first: Summary) -> Result<Metrics, Error> {
         let latest = Arc::new(Latest(Mutex::new(Arc::new(Snapshot::of(first)))));
         let shared = Arc::clone(&latest);
         let started = weir_sys::thread::spawn_bare("weir-metrics", move || {
@@ -74,7 +66,7 @@ impl fmt::Display for Bound {
 
 /// Metrics that are being served.
 #[derive(Debug)]
-pub struct Metrics {
+pub(crate) struct Metrics {
     latest: Arc<Latest>,
     /// Time of the next copy.
     due: Instant,
@@ -83,12 +75,12 @@ pub struct Metrics {
 
 impl Metrics {
     /// Returns when the next account is due.
-    pub fn due(&self) -> Instant {
+    pub(crate) fn due(&self) -> Instant {
         self.due
     }
 
     /// Replaces the account for later answers.
-    pub fn publish(&mut self, now: Instant, summary: Summary) {
+    pub(crate) fn publish(&mut self, now: Instant, summary: Summary) {
         self.due = now + PERIOD;
         self.latest.put(Snapshot::of(summary));
     }
