@@ -6,9 +6,8 @@ use clap::Args;
 use weir::{Builder, Delivery, Timestamps};
 
 use super::LiveArgs;
-use crate::handlers::HandlersArgs;
+use crate::count::{HandlersArgs, LoadArgs};
 use crate::interfaces::Chosen;
-use crate::load::LoadArgs;
 use crate::order::OrderArgs;
 use crate::stop::UntilArgs;
 use crate::units;

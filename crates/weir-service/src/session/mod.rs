@@ -75,21 +75,17 @@ pub enum Identity {
 /// What packets come from, and where its filters can be replaced.
 pub trait Engine {
     /// Returns a handle that replaces filters.
-    ///
-    /// # Errors
-    ///
-    /// If there is no free descriptor.
-    fn exchange(&self) -> Result<Exchange, weir::Error>;
+    fn exchange(&self) -> Exchange;
 }
 
 impl Engine for Capture {
-    fn exchange(&self) -> Result<Exchange, weir::Error> {
-        Ok(Self::exchange(self))
+    fn exchange(&self) -> Exchange {
+        Self::exchange(self)
     }
 }
 
 impl Engine for Forward {
-    fn exchange(&self) -> Result<Exchange, weir::Error> {
+    fn exchange(&self) -> Exchange {
         Self::exchange(self)
     }
 }
@@ -165,7 +161,7 @@ impl Prepared {
         until.begin();
         let control = match listening {
             Some(listening) => {
-                let exchange = engine.exchange().map_err(Error::from)?;
+                let exchange = engine.exchange();
                 listening.prepare(&exchange)?;
                 Some((listening, exchange))
             }

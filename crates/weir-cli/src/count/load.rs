@@ -31,14 +31,14 @@ const LOAD_FILTER: &str = "net 131.225.2 and udp";
 
 impl LoadArgs {
     /// Returns the load for packets of `interfaces`, if requested.
-    pub(crate) fn on(&self, interfaces: &[Interface]) -> Result<Option<Load>, Failure> {
+    pub(super) fn on(&self, interfaces: &[Interface]) -> Result<Option<Load>, Failure> {
         self.load.map(|times| Load::new(times, &self.load_filter, interfaces)).transpose()
     }
 }
 
 /// The load and its result.
 #[derive(Debug)]
-pub(crate) struct Load {
+pub(super) struct Load {
     /// By interface.
     programs: Arc<[Program]>,
     times: u32,
@@ -47,7 +47,7 @@ pub(crate) struct Load {
 
 /// The result, which keeps the compiler from omitting the work.
 #[derive(Clone, Copy, Debug, Serialize)]
-pub(crate) struct LoadFindings {
+pub(super) struct LoadFindings {
     /// Number of filter runs per packet.
     times: u32,
     /// Packets that matched.
@@ -56,7 +56,7 @@ pub(crate) struct LoadFindings {
 
 impl Load {
     /// Prepares to run `filter` `times` times on each packet of `interfaces`.
-    pub(crate) fn new(times: u32, filter: &str, interfaces: &[Interface]) -> Result<Self, Failure> {
+    pub(super) fn new(times: u32, filter: &str, interfaces: &[Interface]) -> Result<Self, Failure> {
         let filter = Filter::new(filter).dialect(Dialect::Pcap);
         let program = |interface: &Interface| {
             let compiled = filter.compile_for_file(interface.link_type, false).map_err(weir::Error::from)?;
@@ -66,7 +66,7 @@ impl Load {
         Ok(Self { programs, times, matched: 0 })
     }
 
-    pub(crate) fn packet(&mut self, packet: &Packet<'_>) {
+    pub(super) fn packet(&mut self, packet: &Packet<'_>) {
         let program = &self.programs[packet.interface as usize];
         let packet = interpret::Packet {
             data: packet.data,
@@ -80,14 +80,14 @@ impl Load {
         self.matched += u64::from(answer > 0);
     }
 
-    pub(crate) fn finish(self) -> LoadFindings {
+    pub(super) fn finish(self) -> LoadFindings {
         LoadFindings { times: self.times, matched: self.matched }
     }
 }
 
 impl LoadFindings {
     /// Returns the sum of this result and another thread's.
-    pub(crate) fn and(self, other: Self) -> Self {
+    pub(super) fn and(self, other: Self) -> Self {
         Self { matched: self.matched + other.matched, ..self }
     }
 }

@@ -8,8 +8,8 @@ use clap::{Args, ValueEnum};
 use weir::{Builder, Capture, DEFAULT_THRESHOLD, Order, Plan, Share, Steer};
 use weir_service::Budget;
 
+use super::load::{Load, LoadFindings};
 use crate::failure::Failure;
-use crate::load::{Load, LoadFindings};
 
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Handlers")]
@@ -146,20 +146,20 @@ impl FromStr for QueueList {
 
 /// The work of one thread on packets, with its results.
 #[derive(Debug)]
-pub(crate) struct Work {
+pub(super) struct Work {
     budget: Budget,
     /// `None`: packets are only counted.
     load: Option<Load>,
     /// Packets processed.
-    pub(crate) handled: u64,
+    pub(super) handled: u64,
 }
 
 impl Work {
-    pub(crate) fn new(budget: Budget, load: Option<Load>) -> Self {
+    pub(super) fn new(budget: Budget, load: Option<Load>) -> Self {
         Self { budget, load, handled: 0 }
     }
 
-    pub(crate) fn take(&mut self, mut share: Share) {
+    pub(super) fn take(&mut self, mut share: Share) {
         share.keep_first(self.budget.take(share.len()));
         self.handled += share.len() as u64;
         if let Some(load) = &mut self.load {
@@ -168,7 +168,7 @@ impl Work {
     }
 
     /// Returns the combined results of this and `others`.
-    pub(crate) fn finish(self, others: impl IntoIterator<Item = Self>) -> (u64, Option<LoadFindings>) {
+    pub(super) fn finish(self, others: impl IntoIterator<Item = Self>) -> (u64, Option<LoadFindings>) {
         let first = (self.handled, self.load.map(Load::finish));
         others.into_iter().fold(first, |(handled, found), other| {
             let both = found.zip(other.load.map(Load::finish));
@@ -179,11 +179,11 @@ impl Work {
 
 /// The handler threads.
 #[derive(Debug)]
-pub(crate) struct Crew(Vec<JoinHandle<Result<Work, weir::Error>>>);
+pub(super) struct Crew(Vec<JoinHandle<Result<Work, weir::Error>>>);
 
 impl Crew {
     /// Starts a thread for each handler of `plan`.
-    pub(crate) fn start(
+    pub(super) fn start(
         capture: &mut Capture,
         plan: &Plan,
         work: impl Fn() -> Result<Work, Failure>,
@@ -206,7 +206,7 @@ impl Crew {
     }
 
     /// Waits until all remaining packets are processed. Returns the results, and the first error.
-    pub(crate) fn join(self) -> (Vec<Work>, Result<(), Failure>) {
+    pub(super) fn join(self) -> (Vec<Work>, Result<(), Failure>) {
         let (mut done, mut result) = (Vec::new(), Ok(()));
         for (number, thread) in self.0.into_iter().enumerate() {
             match thread.join() {
