@@ -316,7 +316,7 @@ impl Run<'_> {
 
     fn summary(&self, account: &Account) -> Summary {
         let written = self.writer.as_ref().map(Writer::written);
-        let mut summary = Summary::new(&self.interfaces, account, written.as_ref());
+        let mut summary = report::summary(&self.interfaces, account, written.as_ref());
         summary.files = self.writer.as_ref().map(|writer| FilesSummary::from(writer.files()));
         summary.confinement.clone_from(&self.confinement);
         summary.file = self.args.write.as_ref().map(|path| path.display().to_string());

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 
 use weir::writer::WriteError;
 
-use crate::style;
+use crate::{advice, style};
 
 /// The failure of a command.
 #[derive(Debug)]
@@ -60,23 +60,22 @@ impl From<weir::Error> for Failure {
         use weir::Error;
         let status = match error {
             Error::Filter(_)
-            | Error::Options(_)
+            | Error::Members { .. }
+            | Error::Setting { .. }
+            | Error::Conflict { .. }
+            | Error::NoSuchNumber { .. }
             | Error::InterfaceTwice { .. }
+            | Error::InterfaceIncluded { .. }
             | Error::Shape(_)
             | Error::Memory { .. }
             | Error::Budget { .. } => 2,
             _ => 1,
         };
-        let hint = match error {
-            Error::Shape(_) => {
-                Some("the pool size per queue is -B, or --chunks times --chunk-size".to_owned())
-            }
-            _ => error.hint(),
-        };
+        let hint = advice::hint(&error);
         // A filter error points at its position, on separate lines; a load error ends with the verifier's last lines.
         let message = match error {
             Error::Filter(_) | Error::Load { .. } | Error::FilterRefused { .. } => error.to_string(),
-            _ => style::visible(&error.to_string()),
+            _ => style::visible(&advice::message(&error)),
         };
         Self { status, message, hint }
     }
@@ -84,7 +83,6 @@ impl From<weir::Error> for Failure {
 
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
-        // The text includes advice.
-        Self::new(style::visible(&error.to_string()))
+        Self::new(style::visible(&advice::unwritten(&error)))
     }
 }

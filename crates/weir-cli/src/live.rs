@@ -168,7 +168,7 @@ fn put(text: &str) {
 
 #[cfg(test)]
 mod tests {
-    use weir::{InterfaceAccount, QueueAccount};
+    use weir::{InterfaceAccount, ModeKind, QueueAccount, SourceKind};
 
     use super::*;
 
@@ -187,18 +187,9 @@ mod tests {
             pool: PoolFill { free: 99 - held, open: 1, ready: 0, held, total: 100 },
             ..QueueAccount::default()
         });
-        Account {
-            elapsed: Duration::from_secs(seconds),
-            interfaces: vec![InterfaceAccount {
-                id: 0,
-                name: "veth0".to_owned(),
-                source: "xdp",
-                mode: "pass",
-                queues: queues.collect(),
-                ..InterfaceAccount::default()
-            }],
-            ..Account::default()
-        }
+        let mut interface = InterfaceAccount::new(0, "veth0", SourceKind::Xdp, ModeKind::Pass);
+        interface.queues = queues.collect();
+        Account { elapsed: Duration::from_secs(seconds), interfaces: vec![interface], ..Account::default() }
     }
 
     fn plain() -> Live {

@@ -1,6 +1,7 @@
 //! The `weir` command.
 #![forbid(unsafe_code)]
 
+mod advice;
 mod args;
 mod capture;
 mod completions;

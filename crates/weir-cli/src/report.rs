@@ -3,12 +3,25 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use weir::{HandlerState, Interface, Strays, TimeOrder, command};
+use weir::writer::Written;
+use weir::{Account, HandlerState, Interface, InterfaceWarning, Strays, TimeOrder, command};
 use weir_service::session::Opened;
 use weir_service::summary::{Counters, Summary};
 
+use crate::advice;
 use crate::style::{self, Paint};
 use crate::units;
+
+/// Returns the summary of a run so far, with warnings that name the options of this program.
+pub(crate) fn summary(interfaces: &[Interface], account: &Account, written: Option<&Written>) -> Summary {
+    let mut summary = Summary::new(interfaces, account, written);
+    for interface in &mut summary.interfaces {
+        if let Some(about) = interfaces.iter().find(|about| about.id == interface.id) {
+            interface.warnings = about.warnings.iter().map(advice::warning).collect();
+        }
+    }
+    summary
+}
 
 /// Packets lost at each stage.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -84,8 +97,8 @@ fn lost_tags(interfaces: &[Interface], paint: Paint) -> String {
     lost.map(|interface| warned(&interface.name, &interface.warnings, paint)).collect()
 }
 
-fn warned(name: &str, warnings: &[String], paint: Paint) -> String {
-    let line = |warning| format!("{}: {name}: {warning}\n", paint.yellow("warning"));
+fn warned(name: &str, warnings: &[InterfaceWarning], paint: Paint) -> String {
+    let line = |warning| format!("{}: {name}: {}\n", paint.yellow("warning"), advice::warning(warning));
     warnings.iter().map(line).collect()
 }
 
@@ -429,7 +442,7 @@ fn sorting(summary: &Summary, file: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use weir::{Account, InterfaceAccount, NicCounters, PoolFill, QueueAccount, Tally};
+    use weir::{InterfaceAccount, ModeKind, NicCounters, PoolFill, QueueAccount, SourceKind, Tally};
     use weir_service::Stop;
 
     use super::*;
@@ -446,17 +459,11 @@ mod tests {
         };
         let busy = QueueAccount { queue: 0, tally, pool: PoolFill::default(), ..QueueAccount::default() };
         let idle = QueueAccount { queue: 1, ..QueueAccount::default() };
-        let interface = InterfaceAccount {
-            id: 0,
-            name: "eth0".to_owned(),
-            source: "xdp",
-            mode: "pass",
-            queues: vec![busy, idle],
-            strays: Strays { no_queue: 0, foreign: 0, apart: 1 },
-            untold_tags: 2,
-            memory: 0,
-            nic: Some(nic),
-        };
+        let mut interface = InterfaceAccount::new(0, "eth0", SourceKind::Xdp, ModeKind::Pass);
+        interface.queues = vec![busy, idle];
+        interface.strays = Strays { no_queue: 0, foreign: 0, apart: 1 };
+        interface.untold_tags = 2;
+        interface.nic = Some(nic);
         let account =
             Account { elapsed: Duration::from_secs(2), interfaces: vec![interface], ..Account::default() };
         let written = weir::writer::Written {
@@ -508,14 +515,8 @@ mod tests {
             orphans,
             ..QueueAccount::default()
         };
-        let interface = InterfaceAccount {
-            id: 0,
-            name: "eth0".to_owned(),
-            source: "xdp",
-            mode: "pass",
-            queues: vec![queue(0, 0, 1), queue(1, 1, 0), queue(2, 0, 0), queue(3, 1, 0)],
-            ..InterfaceAccount::default()
-        };
+        let mut interface = InterfaceAccount::new(0, "eth0", SourceKind::Xdp, ModeKind::Pass);
+        interface.queues = vec![queue(0, 0, 1), queue(1, 1, 0), queue(2, 0, 0), queue(3, 1, 0)];
         let account = Account { interfaces: vec![interface], ..Account::default() };
         let text = targets(&Summary::new(&[], &account, None));
         let lines: Vec<&str> = text.lines().collect();

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use crate::{ModeKind, SourceKind};
+
 /// Packet counters that add up: each packet that reaches the source ends in exactly one of them.
 ///
 /// `seen = filtered + sampled_out + captured + lost + errors`, and `captured = delivered + still queued + discarded`.
@@ -134,17 +136,17 @@ pub struct Strays {
 }
 
 /// One interface's account.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 pub struct InterfaceAccount {
     /// Number of the interface in the capture and in its file.
     pub id: u32,
     /// Name of the interface.
     pub name: String,
-    /// `xdp`, `tc`, `xdp+tc`, `af_packet` or `af_xdp`.
-    pub source: &'static str,
-    /// `pass` or `exclusive`.
-    pub mode: &'static str,
+    /// The source that captures.
+    pub source: SourceKind,
+    /// What happens to its packets after they are captured.
+    pub mode: ModeKind,
     /// One account per queue.
     pub queues: Vec<QueueAccount>,
     /// Packets that could not be assigned to a queue.
@@ -158,6 +160,21 @@ pub struct InterfaceAccount {
 }
 
 impl InterfaceAccount {
+    /// Returns the account of an interface without queues.
+    pub fn new(id: u32, name: impl Into<String>, source: SourceKind, mode: ModeKind) -> Self {
+        Self {
+            id,
+            name: name.into(),
+            source,
+            mode,
+            queues: Vec::new(),
+            strays: Strays::default(),
+            untold_tags: 0,
+            memory: 0,
+            nic: None,
+        }
+    }
+
     /// Returns the sum over the queues.
     pub fn total(&self) -> Tally {
         let mut total = Tally::default();

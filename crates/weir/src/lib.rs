@@ -61,6 +61,7 @@ pub mod link {
 mod chunk;
 mod codec;
 mod file_interface;
+mod kind;
 #[cfg(feature = "live")]
 mod live;
 
@@ -73,6 +74,7 @@ pub use file_interface::FileInterface;
 pub use filter::Filter;
 #[cfg(feature = "forward")]
 pub use forward::Forward;
+pub use kind::{ModeKind, SourceKind};
 #[cfg(feature = "live")]
 pub use live::{
     builder::{
@@ -82,7 +84,7 @@ pub use live::{
     capture::Capture,
     choose::{Choice, choice, untold_tags},
     command,
-    error::Error,
+    error::{Error, Fit},
     event::{Change, Event},
     handlers::{DEFAULT_THRESHOLD, Handler, Order, Plan, Share, SharePackets},
     interface::Interface,
@@ -90,7 +92,9 @@ pub use live::{
     namespace::Namespace,
     observer::Observer,
     probe,
+    setting::Setting,
     steering::{MOST_TARGETS, Steer},
     stop::StopHandle,
+    warning::InterfaceWarning,
 };
 pub use weir_savefile::Notes;

@@ -173,7 +173,10 @@ fn try_way(network: &Network, way: (SourceChoice, Mode)) -> Said {
         thread::sleep(Duration::from_secs(3 * u64::from(network.pair().rx.name != "rx0")));
         let interface = capture.interfaces()[0].clone();
         let tags_missing = interface.detail.contains("missing")
-            || interface.warnings.iter().any(|warning| warning.contains("missing"));
+            || interface
+                .warnings
+                .iter()
+                .any(|warning| matches!(warning, weir::InterfaceWarning::TagsLost { .. }));
         let detail = format!("{}: {}", interface.source, interface.detail);
 
         for (size, tag) in SIZES.into_iter().flat_map(|size| [(size, None), (size, Some(6))]) {

@@ -9,7 +9,9 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use weir::writer::{Writer, WriterOptions};
-use weir::{Capture, Change, Chunk, Error, Event, FileInterface, Filter, Namespace, SourceChoice};
+use weir::{
+    Capture, Change, Chunk, Error, Event, FileInterface, Filter, Namespace, SourceChoice, SourceKind,
+};
 use weir_lab::{FrameSender, NetNs, Network, Traffic, Veth, require_root};
 use weir_sys::link::{Link, LinkChange, LinkMonitor};
 
@@ -121,11 +123,11 @@ fn root_an_interface_is_named_once_and_any_stands_alone() {
     assert!(matches!(again.open(), Err(Error::InterfaceTwice { .. })));
     for names in [["any", "rx0"], ["lo", "any"]] {
         let error = open(&names, SourceChoice::Auto).unwrap_err();
-        assert!(matches!(&error, Error::Options(text) if text.contains("/any")), "{error:?}");
+        assert!(matches!(&error, Error::InterfaceIncluded { any, .. } if any.contains("/any")), "{error:?}");
     }
     for source in [SourceChoice::Xdp, SourceChoice::Tc] {
         let error = open(&["any"], source).unwrap_err();
-        assert!(error.hint().unwrap().contains("--source af_packet"), "{error}");
+        assert!(error.hint().unwrap().contains("use the af_packet source"), "{error}");
     }
     let error = open(&["rx1"], SourceChoice::Auto).unwrap_err();
     assert!(
@@ -148,7 +150,10 @@ fn root_any_sees_what_tcpdump_does() {
     let (ours, theirs) = (directory.path().join("ours.pcapng"), directory.path().join("theirs.pcap"));
 
     let mut capture = common::capture().interface_in(&there, "any").open().unwrap();
-    assert_eq!((capture.interfaces()[0].source, capture.interfaces()[0].link_type), ("af_packet", 276));
+    assert_eq!(
+        (capture.interfaces()[0].source, capture.interfaces()[0].link_type),
+        (SourceKind::AfPacket, 276)
+    );
     let described: Vec<_> = capture.interfaces().iter().map(FileInterface::from).collect();
     let mut writer = Writer::create(&ours, &described, &WriterOptions::default()).unwrap();
     let mut tcpdump = Command::new("tcpdump");

@@ -74,7 +74,7 @@ impl Policy for Run<'_> {
     type Error = Failure;
 
     fn account(&mut self) -> Result<Summary, Failure> {
-        Ok(Summary::new(&self.interfaces, &self.capture.account()?, None))
+        Ok(report::summary(&self.interfaces, &self.capture.account()?, None))
     }
 
     fn report(&mut self) -> Result<(), Failure> {
@@ -134,7 +134,7 @@ impl Policy for Run<'_> {
         let printed = if piped { Ok(()) } else { self.lines.print(&account).map_err(cannot_print) };
         let result = end.and_then(|stop| drained.and(printed).map(|()| stop));
 
-        let mut summary = Summary::new(&self.interfaces, &account, None);
+        let mut summary = report::summary(&self.interfaces, &account, None);
         let (handled, load) = self.own.finish(others);
         summary.confinement = self.confinement;
         summary.close(handled, result.as_ref().copied().map_err(Failure::message));

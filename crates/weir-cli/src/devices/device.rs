@@ -5,12 +5,13 @@ use std::fs;
 
 use serde::Serialize;
 use weir::link::Link;
-use weir::{Namespace, command};
+use weir::{Namespace, SourceKind, command};
 use weir_sys::ethtool::{Channels, Ethtool, Rings};
 use weir_sys::netdev::{self, XdpAbilities};
 use weir_sys::{address, link, packet};
 
 use super::programs::{self, Program};
+use crate::advice;
 use crate::failure::Failure;
 
 /// An interface. Values that the kernel or the driver does not report are null.
@@ -142,7 +143,7 @@ pub(crate) struct Offload {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Auto {
     /// Null if no source can capture on it.
-    pub(crate) source: Option<&'static str>,
+    pub(crate) source: Option<SourceKind>,
     pub(crate) why: String,
 }
 
@@ -283,7 +284,7 @@ impl Auto {
         match weir::choice(netns, name) {
             Ok(choice) => Self { source: Some(choice.source), why: choice.why },
             Err(error) => {
-                let hint = error.hint().map(|hint| format!("; {hint}")).unwrap_or_default();
+                let hint = advice::hint(&error).map(|hint| format!("; {hint}")).unwrap_or_default();
                 Self { source: None, why: format!("{error}{hint}") }
             }
         }

@@ -57,7 +57,7 @@ fn row(device: &Device) -> [String; 9] {
         queues,
         driver(device),
         xdp(device),
-        device.auto.source.map_or_else(dash, str::to_owned),
+        device.auto.source.map_or_else(dash, |source| source.to_string()),
         address(device),
     ]
 }

@@ -16,6 +16,7 @@ use std::io::{self, Write};
 
 use clap::Args;
 use serde::Serialize;
+use weir::SourceKind;
 
 use check::{Check, State, group};
 
@@ -135,12 +136,13 @@ fn best(device: &Device, works: &[&'static str]) -> Best {
     let Auto { source, why } = &device.auto;
     let interface = device.name.clone();
     let order: &[&str] = match *source {
-        Some("xdp") => &["xdp", "tc", "af_packet"],
+        Some(SourceKind::Xdp) => &["xdp", "tc", "af_packet"],
         Some(_) => &["tc", "af_packet"],
         None => return Best { interface, source: None, why: why.clone() },
     };
+    let source = source.map(SourceKind::as_str);
     match order.iter().find_map(|wanted| works.iter().find(|&works| works == wanted)) {
-        Some(found) if Some(*found) == *source => Best { interface, source: *source, why: why.clone() },
+        Some(found) if Some(*found) == source => Best { interface, source, why: why.clone() },
         Some(found) => {
             let first = source.unwrap_or_default();
             Best {

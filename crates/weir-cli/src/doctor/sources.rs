@@ -12,14 +12,14 @@ use weir_sys::{CallError, link, veth};
 
 use super::check::{Check, NOT_PERMITTED, State, THERE};
 use super::privileges::SETCAP;
+use crate::advice;
 
 /// Interface names in the private namespace.
 const RECEIVER: &str = "doctor0";
 const SENDER: &str = "doctor1";
 
 /// In order of preference, if nothing favours another.
-const SOURCES: [(&str, SourceChoice); 3] =
-    [("xdp", SourceChoice::Xdp), ("tc", SourceChoice::Tc), ("af_packet", SourceChoice::AfPacket)];
+const SOURCES: [SourceChoice; 3] = [SourceChoice::Xdp, SourceChoice::Tc, SourceChoice::AfPacket];
 
 /// The results.
 #[derive(Debug)]
@@ -34,11 +34,11 @@ pub(super) struct Tried {
 pub(super) fn try_all() -> Tried {
     match Lab::new() {
         Ok(lab) => Tried {
-            sources: SOURCES.map(|(name, source)| lab.try_source(name, source)).to_vec(),
+            sources: SOURCES.map(|source| lab.try_source(source)).to_vec(),
             kernel: vec![lab.try_clsact(), lab.try_segment(), lab.try_bound(), lab.try_filter()],
         },
         Err(error) => {
-            let sources = SOURCES.map(|(name, source)| try_loading(name, source));
+            let sources = SOURCES.map(try_loading);
             let untried = |name| match Errno::from_raw_os_error(error.errno()) {
                 Errno::PERM => Check::unknown(name, NOT_PERMITTED),
                 _ => Check::unknown(name, format!("not tried: {error}")),
@@ -70,7 +70,8 @@ impl Lab {
         Ok(Self { netns, receiver, sender })
     }
 
-    fn try_source(&self, name: &'static str, source: SourceChoice) -> Check {
+    fn try_source(&self, source: SourceChoice) -> Check {
+        let name = source.as_str();
         match self.netns.run(|| self.capture_one(|builder| builder.source(source))) {
             Ok(detail) => {
                 let how = detail.split(',').next().unwrap_or_default();
@@ -78,7 +79,7 @@ impl Lab {
             }
             Err(Trouble::Weir(error)) => {
                 let check = Check::missing(name, first_line(&error.to_string()));
-                error.hint().into_iter().fold(check, Check::mend)
+                advice::hint(&error).into_iter().fold(check, Check::mend)
             }
             Err(Trouble::Call(error)) => Check::missing(name, error.to_string()),
             Err(Trouble::Silent) => Check::missing(name, "it opens, but a test frame did not arrive")
@@ -126,9 +127,9 @@ impl Lab {
     fn try_filter(&self) -> Check {
         // It accepts the frame that is sent.
         let front = |builder: Builder| builder.filter(Filter::new("ether proto 0x88b5"));
-        let tried = SOURCES.map(|(name, source)| {
+        let tried = SOURCES.map(|source| {
             let check = self.try_way("filters", |builder| front(builder.source(source)));
-            Check { found: format!("{name}: {}", check.found), ..check }
+            Check { found: format!("{}: {}", source.as_str(), check.found), ..check }
         });
         let failed = tried.into_iter().find(|check| check.state != State::Ok);
         failed.map_or_else(
@@ -165,7 +166,8 @@ enum Trouble {
 }
 
 /// Tries a source without a private network: whether the kernel accepts the program, or the socket.
-fn try_loading(name: &'static str, source: SourceChoice) -> Check {
+fn try_loading(source: SourceChoice) -> Check {
+    let name = source.as_str();
     const UNATTACHED: &str = "not attached without cap_sys_admin";
     if matches!(source, SourceChoice::AfPacket) {
         let options = RingOptions {
@@ -191,7 +193,7 @@ fn try_loading(name: &'static str, source: SourceChoice) -> Check {
         }
         Err(error) => {
             let check = Check::missing(name, first_line(&error.to_string()));
-            error.hint().into_iter().fold(check, Check::mend)
+            advice::hint(&error).into_iter().fold(check, Check::mend)
         }
     }
 }

@@ -42,7 +42,7 @@ use self::pass::{Pass, pass};
 pub(crate) use self::progress::Progress;
 use crate::failure::Failure;
 use crate::info::local_time;
-use crate::{style, units};
+use crate::{advice, style, units};
 
 /// Runs the command.
 pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
@@ -116,7 +116,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
 }
 
 pub(crate) fn failure(error: ReadError) -> Failure {
-    let hint = error.hint();
+    let hint = advice::unread(&error);
     let message = match error.reason {
         // A filter error points at its position, on separate lines.
         ReadReason::Filter { .. } => ReadError { file: style::visible(&error.file), ..error }.to_string(),

@@ -48,7 +48,7 @@ fn tallies(account: &Account) -> impl Iterator<Item = weir::Tally> {
 
 #[cfg(test)]
 mod tests {
-    use weir::{InterfaceAccount, QueueAccount, Tally};
+    use weir::{InterfaceAccount, ModeKind, QueueAccount, SourceKind, Tally};
 
     use super::super::What;
     use super::*;
@@ -58,14 +58,8 @@ mod tests {
             tally: Tally { captured, delivered, ..Tally::default() },
             ..QueueAccount::default()
         });
-        let interface = InterfaceAccount {
-            id: 0,
-            name: "eth0".to_owned(),
-            source: "tc",
-            mode: "pass",
-            queues: queues.to_vec(),
-            ..InterfaceAccount::default()
-        };
+        let mut interface = InterfaceAccount::new(0, "eth0", SourceKind::Tc, ModeKind::Pass);
+        interface.queues = queues.to_vec();
         Account { interfaces: vec![interface], ..Account::default() }
     }
 

@@ -234,7 +234,7 @@ impl Exchange {
         for program in programs {
             let put = match self.seats.iter().find(|(seat, _)| seat.interface == program.interface) {
                 Some((seat, gate)) => gate.put(program).map(|undo| (seat, undo)),
-                None => Err(Error::Options(format!("the capture has no interface {}", program.interface))),
+                None => Err(Error::NoSuchNumber { number: program.interface }),
             };
             match put {
                 Ok(undo) => done.push(undo),

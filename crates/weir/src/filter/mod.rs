@@ -225,7 +225,7 @@ impl FilterError {
 
 fn tags_lost(text: &str) -> weir_filter::Error {
     weir_filter::Error::new("VLAN tags are stripped and not reported to XDP", 0..text.len())
-        .help("use --source tc, or have the driver keep the tags")
+        .help("use the tc source, or have the driver keep the tags")
 }
 
 /// Marks the place of the error below the expression.

@@ -76,8 +76,7 @@ impl SetLabel {
     /// A member is invalid.
     pub fn members(&self, text: &str, names: &dyn Names) -> Result<Members, Error> {
         let read = parse::members(text, self.kind.holds(), names);
-        let wrong = |error: weir_filter::Error| format!("members of `@{}`: {}", self.name, error.message);
-        read.map(Members).map_err(|error| Error::Options(wrong(error)))
+        read.map(Members).map_err(|error| Error::Members { set: self.name.clone(), why: error.message })
     }
 }
 

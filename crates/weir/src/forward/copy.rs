@@ -11,7 +11,7 @@ use crate::live::port::Port;
 use crate::live::size;
 use crate::live::source::programmed::{self, AtGateInForce, Programmed, pool_options};
 use crate::live::source::xdp;
-use crate::{Direction, Error, Interface};
+use crate::{Direction, Error, Interface, ModeKind, Setting, SourceKind};
 
 /// The copy of one direction.
 #[derive(Debug)]
@@ -26,12 +26,16 @@ pub(super) struct Copy<'a> {
 /// Returns the settings for a capture whose interfaces are determined elsewhere.
 pub(super) fn settings(how: Builder) -> Result<Settings, Error> {
     match how {
-        Builder { interfaces, .. } if !interfaces.is_empty() => {
-            Err(Error::Options("the copy of what is forwarded has its interfaces from that".into()))
-        }
-        Builder { settings: Settings { filter: Some(_), .. }, .. } => {
-            Err(Error::Options("the copy of what is forwarded has its filter from that".into()))
-        }
+        Builder { interfaces, .. } if !interfaces.is_empty() => Err(Error::conflict(
+            Setting::Copy,
+            Setting::Interface,
+            "the copy of what is forwarded has its interfaces from that",
+        )),
+        Builder { settings: Settings { filter: Some(_), .. }, .. } => Err(Error::conflict(
+            Setting::Copy,
+            Setting::Filter,
+            "the copy of what is forwarded has its filter from that",
+        )),
         Builder { settings, .. } => settings.checked(),
     }
 }
@@ -69,8 +73,8 @@ impl<'a> Copy<'a> {
         );
         let why = "a copy of forwarded packets".to_owned();
         let opener = Opener { device, id: self.id, settings: self.settings, link_type: device.link_type()? };
-        let (source, interface) = opener.describe("forward", source, self.snap_len, detail, why);
-        let opened = (source, Interface { mode: "forward", ..interface });
+        let (source, interface) = opener.describe(SourceKind::Forward, source, self.snap_len, detail, why);
+        let opened = (source, Interface { mode: ModeKind::Forward, ..interface });
         Port::new(from.name(), device, self.id as usize, Some(Direction::In), opened)
     }
 }

@@ -17,7 +17,7 @@ use crate::live::site::{self, Site};
 use crate::live::source::programmed::NEEDS;
 use crate::live::source::writers::{self, Native};
 use crate::live::source::xdp;
-use crate::{Error, Namespace};
+use crate::{Error, Namespace, Setting};
 
 /// An interface that is being watched.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub(super) struct End {
 impl End {
     pub(super) fn find(wanted: &Wanted, id: u32) -> Result<Self, Error> {
         if wanted.is_any() {
-            return Err(Error::Options("cannot forward to or from `any`; name an interface".into()));
+            return Err(Error::setting(Setting::Ends, "cannot forward to or from `any`; name an interface"));
         }
         let site = Site::open(wanted.namespace.as_ref())?;
         let device = site::inside(wanted.namespace.as_ref(), || Device::find(wanted))??;
@@ -185,7 +185,8 @@ pub(super) fn check(ends: &[End; 2], both: bool) -> Result<(), Error> {
     let [from, to] = ends;
     let (from_name, to_name) = (from.name(), to.name());
     if from.index() == to.index() && from.site.identity == to.site.identity {
-        return Err(Error::Options(format!("cannot forward `{from_name}` to itself: name two interfaces")));
+        let why = format!("cannot forward `{from_name}` to itself: name two interfaces");
+        return Err(Error::setting(Setting::Ends, why));
     }
     for end in ends {
         if !end.device.link.is_up() {
@@ -224,27 +225,24 @@ fn receives(end: &End) -> Result<(), Error> {
     if end.device.abilities.is_some_and(|can| !can.redirect()) {
         let driver = end.device.driver.as_deref().unwrap_or("unknown");
         let what = format!("`{}`: its driver ({driver}) cannot redirect packets in native XDP", end.name());
-        let mend =
-            "`weir devices` shows what drivers support; a Linux bridge works with any interface".into();
-        return Err(Error::Forward { what, mend });
+        return Err(Error::ForwardDriver { what, mend: "a Linux bridge works with any interface" });
     }
     Ok(())
 }
 
 /// Converts an error so that its advice fits forwarding, which has no other way to attach.
 pub(super) fn refused(error: Error) -> Error {
-    let (what, mend) = match &error {
+    match &error {
         Error::Busy { name, .. } => {
             let (inside, device) = command::place(name);
-            (error.to_string(), format!("to see whose it is: {inside}bpftool net show dev {device}"))
+            let mend = format!("to see whose it is: {inside}bpftool net show dev {device}");
+            Error::Forward { what: error.to_string(), mend }
         }
-        Error::Unsupported { .. } => (
-            error.to_string(),
-            "try a smaller MTU or fewer queues; `weir devices` shows what drivers support".into(),
-        ),
-        _ => return error,
-    };
-    Error::Forward { what, mend }
+        Error::Unsupported { .. } => {
+            Error::ForwardDriver { what: error.to_string(), mend: "try a smaller MTU or fewer queues" }
+        }
+        _ => error,
+    }
 }
 
 /// Checks that the interface can send redirected packets.

@@ -36,7 +36,7 @@ use self::way::Way;
 use crate::filter::{Exchange, Turn};
 use crate::live::builder::{Builder, Settings, Wanted};
 use crate::live::memory::{self, Memory};
-use crate::{Capture, Error, Event, Filter, Namespace};
+use crate::{Capture, Error, Event, Filter, Namespace, Setting};
 
 /// What happens to forwarding when the process ends, for whatever reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -182,8 +182,8 @@ impl ForwardBuilder {
     ) -> Result<Forward, Error> {
         let [from, to] = &self.ends;
         if self.copied.is_some() && self.on_exit == OnExit::Open {
-            let why = "--on-exit open outlives the process, but a copy (-w) does not; choose one";
-            return Err(Error::Options(why.into()));
+            let why = "forwarding that stays open outlives the process, but a copy does not; choose one";
+            return Err(Error::conflict(Setting::OnExit, Setting::Copy, why));
         }
         let mut ends = [End::find(from, 0)?, End::find(to, 1)?];
         Pins::check(&ends)?;

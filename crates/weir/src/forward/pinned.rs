@@ -18,7 +18,7 @@ use crate::live::builder::Wanted;
 use crate::live::namespace;
 use crate::live::site::inside;
 use crate::live::source::programmed::off;
-use crate::{Error, Namespace, command};
+use crate::{Error, Namespace};
 
 /// Forwarding that stays in the kernel until it is ended ([`OnExit::Open`](super::OnExit::Open)). Its process may still
 /// be running.
@@ -59,7 +59,7 @@ impl Pinned {
     ///
     /// No bpffs is mounted here, or others may write to its directory.
     pub fn all() -> Result<Vec<Self>, Error> {
-        visible(|| "weir forward --list".to_owned())?;
+        visible(None)?;
         pins::own_if_there(&pins::root())?;
         let mut all = keys();
         all.sort_by(|(one, _), (other, _)| one.cmp(other));
@@ -80,7 +80,7 @@ impl Pinned {
         let what = || format!("no forwarding named {}", directory.display());
         let known = told(&all);
         let found = all.into_iter().find(|one| one.directory == directory);
-        found.ok_or_else(|| Error::Forward { what: what(), mend: known })
+        found.ok_or_else(|| Error::NotForwarding { what: what(), known })
     }
 
     /// Finds the one that receives on this interface of the calling thread's network namespace, if it is visible here.
@@ -96,13 +96,7 @@ impl Pinned {
     /// Finds the one between these interfaces.
     pub(super) fn between(ends: &[Wanted; 2]) -> Result<Self, Error> {
         let [from, to] = ends.each_ref().map(Wanted::label);
-        visible(|| {
-            let outside = |end: &str| match end.contains('/') {
-                true => command::word(end),
-                false => format!("NAMESPACE/{}", command::word(end)),
-            };
-            format!("weir forward --end {} {}", outside(&from), outside(&to))
-        })?;
+        visible(Some([&from, &to]))?;
         pins::own_if_there(&pins::root())?;
         let [one, other] = ends;
         let keys = [key(one)?, key(other)?];
@@ -113,8 +107,8 @@ impl Pinned {
                 directory.display()
             );
             // As seen from the namespace of the first interface.
-            let mend = inside(one.namespace.as_ref(), || Self::all().map(|all| told(&all)))??;
-            return Err(Error::Forward { what, mend });
+            let known = inside(one.namespace.as_ref(), || Self::all().map(|all| told(&all)))??;
+            return Err(Error::NotForwarding { what, known });
         }
         let place =
             |key, label, end: &Wanted| Place { key, label, found: Found::There(end.namespace.clone()) };
@@ -245,23 +239,18 @@ fn told(all: &[Pinned]) -> String {
     }
 }
 
-/// Fails if bpffs is not visible; `again` is the command to run where it is.
-fn visible(again: impl FnOnce() -> String) -> Result<(), Error> {
+/// Fails if bpffs is not visible; `ends` is what was asked for.
+fn visible(ends: Option<[&String; 2]>) -> Result<(), Error> {
     if pins::is_bpffs() {
         return Ok(());
     }
-    let what = format!("cannot tell what the kernel forwards: {BPFFS} is not a bpffs here");
-    let mend = format!("`ip netns exec` hides it; run this outside: {}", again());
-    Err(Error::Forward { what, mend })
+    Err(Error::ForwardingHidden { place: BPFFS, ends: ends.map(|ends| ends.map(String::clone)) })
 }
 
 fn key(wanted: &Wanted) -> Result<Key, Error> {
     let site = Scope::look(wanted.namespace.clone())?;
     let index = site.links.into_iter().find(|link| link.name == wanted.name).map(|link| link.index);
-    let gone = || Error::Forward {
-        what: format!("no interface named `{}`", wanted.label()),
-        mend: "to list everything forwarded, even between deleted interfaces: weir forward --list".to_owned(),
-    };
+    let gone = || Error::NoSuchEnd { name: wanted.label() };
     Ok(Key { namespace: site.cookie, index: index.ok_or_else(gone)? })
 }
 

@@ -145,8 +145,7 @@ fn goes_on(directory: &Path) -> bool {
 }
 
 fn already(from: &str, to: &str) -> Error {
-    let what = format!("the kernel already forwards from `{from}` to `{to}`");
-    Error::Forward { what, mend: format!("to end it: weir forward --end {from} {to}") }
+    Error::AlreadyForwarding { from: from.to_owned(), to: to.to_owned() }
 }
 
 /// Returns the error if another process has the lock.
@@ -154,8 +153,7 @@ pub(super) fn begins(directory: &Path, from: &str, to: &str) -> Error {
     if goes_on(directory) {
         return already(from, to);
     }
-    let what = format!("another process is starting or ending forwarding from `{from}` to `{to}`");
-    Error::Forward { what, mend: "try again".to_owned() }
+    Error::ForwardingChanges { from: from.to_owned(), to: to.to_owned() }
 }
 
 /// Locks the directory, creating it if `make` is set. `None`: another process has the lock.

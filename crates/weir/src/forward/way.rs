@@ -83,21 +83,20 @@ impl Way {
             ));
         }
         if !bound && device.tags != Tags::InFrame {
-            let what = format!("the driver of `{name}` strips VLAN tags and does not report them to XDP");
             if !lose_tags {
-                let what = format!("{what}: tagged packets would lose their tags");
-                let mend =
-                    format!("to keep the tags: {}; to accept the loss: --lose-tags", device.leave_tags());
-                return Err(Error::Forward { what, mend });
+                let keep = device.leave_tags();
+                return Err(Error::ForwardTags { name: name.to_owned(), keep, filtered: false });
             }
             if let Some(filter) = filter
                 && filter.compile(device.receiver()?)?.asks_for_tags()
             {
-                let what = format!("{what}: the filter cannot match them");
-                let mend = format!("to keep the tags: {}", device.leave_tags());
-                return Err(Error::Forward { what, mend });
+                let keep = device.leave_tags();
+                return Err(Error::ForwardTags { name: name.to_owned(), keep, filtered: true });
             }
-            notes.push(format!("{what}: tagged packets lose their tags, as requested"));
+            notes.push(format!(
+                "the driver of `{name}` strips VLAN tags and does not report them to XDP: tagged packets lose \
+                 their tags, as requested"
+            ));
         }
         let receiver = Receiver { tags_lost: !bound && device.tags != Tags::InFrame, ..device.receiver()? };
         let target = to.index();

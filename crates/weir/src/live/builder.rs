@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::live::memory::PoolSize;
 use crate::live::steering::Steering;
-use crate::{Capture, DEFAULT_SNAP_LEN, Direction, Error, Filter, Namespace, Steer};
+use crate::{Capture, DEFAULT_SNAP_LEN, Direction, Error, Filter, Namespace, Setting, SourceKind, Steer};
 
 /// Chunks per queue, unless many queues or interfaces would make that too much memory.
 pub const DEFAULT_CHUNKS: u32 = 64;
@@ -31,6 +31,20 @@ pub enum SourceChoice {
     /// One AF_XDP socket per receive queue: received packets only. They are taken away from the host
     /// ([`Mode::Exclusive`]), and the card writes them itself if its driver can (zero-copy).
     AfXdp,
+}
+
+impl SourceChoice {
+    /// Returns its name: `auto`, or that of the [`SourceKind`].
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Auto => "auto",
+            Self::Xdp => SourceKind::Xdp.as_str(),
+            Self::Tc => SourceKind::Tc.as_str(),
+            Self::XdpTc => SourceKind::XdpTc.as_str(),
+            Self::AfPacket => SourceKind::AfPacket.as_str(),
+            Self::AfXdp => SourceKind::AfXdp.as_str(),
+        }
+    }
 }
 
 /// What happens to a packet after it is captured.
@@ -178,17 +192,19 @@ impl Settings {
             && window > LONGEST_WINDOW
         {
             let longest = LONGEST_WINDOW.as_secs();
-            return Err(Error::Options(format!("packets can be held back for at most {longest} s")));
+            let why = format!("packets can be held back for at most {longest} s");
+            return Err(Error::setting(Setting::Window, why));
         }
         if self.by_time.is_some() && self.timestamps == Timestamps::None {
-            return Err(Error::Options("sorting by time requires timestamps".into()));
+            let why = "sorting by time requires timestamps";
+            return Err(Error::conflict(Setting::ByTime, Setting::Timestamps, why));
         }
         if self.pool.chunks.is_some() && self.pool.memory.is_some() {
             let why = "choose either a number of chunks or a total amount of memory";
-            return Err(Error::Options(why.into()));
+            return Err(Error::conflict(Setting::Chunks, Setting::Memory, why));
         }
         if self.snap_len == 0 {
-            return Err(Error::Options("the snap length must be at least 1".into()));
+            return Err(Error::setting(Setting::SnapLen, "the snap length must be at least 1"));
         }
         self.steering.iter().try_for_each(Steering::check)?;
         Ok(self)

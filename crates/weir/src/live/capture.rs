@@ -7,7 +7,6 @@ use std::time::{Duration, Instant};
 
 use weir_sys::cpu;
 
-use crate::Error;
 use crate::account::Account;
 use crate::chunk::Chunk;
 use crate::filter::{Exchange, Filter, Place, Turn};
@@ -25,6 +24,7 @@ use crate::live::port::Port;
 use crate::live::ports::Shared;
 use crate::live::site::{self, Site};
 use crate::live::stop::StopHandle;
+use crate::{Error, Setting};
 
 /// A running capture, which yields chunks and the account.
 #[derive(Debug)]
@@ -203,11 +203,11 @@ impl Capture {
     /// The plan does not fit the queues; handlers were requested before; or the watcher thread cannot be started.
     pub fn handlers(&mut self, plan: &Plan) -> Result<Vec<Handler>, Error> {
         if self.crew.is_some() {
-            return Err(Error::Options("the queues already belong to handlers".into()));
+            return Err(Error::setting(Setting::Handlers, "the queues already belong to handlers"));
         }
         if self.merge.is_some() {
             let why = "sorting by time takes one thread: choose either handlers or sorting";
-            return Err(Error::Options(why.into()));
+            return Err(Error::conflict(Setting::ByTime, Setting::Handlers, why));
         }
         let targets = self.interfaces.iter().find_map(|interface| interface.targets);
         let seating = plan.fit(self.opened.outlets.len(), targets, cpu::possible()?)?;
@@ -466,6 +466,5 @@ fn check_beside(one: &Wanted, other: &Wanted) -> Result<(), Error> {
         return Ok(());
     }
     let (any, named) = if one.is_any() { (one, other) } else { (other, one) };
-    let (any, named) = (any.label(), named.label());
-    Err(Error::Options(format!("`{any}` already includes `{named}`: name only one of them")))
+    Err(Error::InterfaceIncluded { any: any.label(), name: named.label() })
 }

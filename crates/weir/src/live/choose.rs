@@ -9,7 +9,7 @@ use crate::live::interface::{Device, Interface, Tags};
 use crate::live::memory::Alternatives;
 use crate::live::site;
 use crate::live::source::{Source, af_packet, af_xdp, tc, xdp, xdp_tc};
-use crate::{Direction, Error, Filter, Namespace};
+use crate::{Direction, Error, Filter, InterfaceWarning, ModeKind, Namespace, Setting, SourceKind};
 
 type Opening = Result<(Box<dyn Source>, Interface), Error>;
 
@@ -20,64 +20,84 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Opening {
     }
     let opener = Opener { device, id, settings, link_type: device.link_type()? };
     let asked = || "as requested".to_owned();
-    let refused = |why: &str| Err(Error::Options(why.to_owned()));
+    let refused = |one, other, why: &str| Err(Error::conflict(one, other, why));
     let exclusive = settings.mode == Mode::Exclusive;
+    let source = Setting::Source(settings.source);
+    let mode = Setting::Mode(settings.mode);
+    let direction = Setting::Direction(settings.direction);
     if device.any {
         return match settings.source {
             SourceChoice::Auto | SourceChoice::AfPacket if exclusive => {
-                refused("`any` cannot take packets away from the host")
+                refused(Setting::Interface, mode, "`any` cannot take packets away from the host")
             }
-            SourceChoice::Auto | SourceChoice::AfPacket if settings.segment => {
-                refused("--segment requires a named interface")
-            }
-            SourceChoice::Auto | SourceChoice::AfPacket if settings.steering.is_some() => {
-                refused("--steer requires a named interface")
-            }
+            SourceChoice::Auto | SourceChoice::AfPacket if settings.segment => refused(
+                Setting::Segment,
+                Setting::Interface,
+                "only packets of a named interface can be split into segments",
+            ),
+            SourceChoice::Auto | SourceChoice::AfPacket if settings.steering.is_some() => refused(
+                Setting::Steer,
+                Setting::Interface,
+                "only packets of a named interface can be steered",
+            ),
             SourceChoice::Auto => opener.af_packet(ANY.to_owned()),
             SourceChoice::AfPacket => opener.af_packet(asked()),
             SourceChoice::Xdp | SourceChoice::Tc | SourceChoice::XdpTc | SourceChoice::AfXdp => {
                 Err(Error::Unsupported {
                     name: device.link.name.clone(),
                     what: "a program attaches to one interface, not to all".into(),
-                    instead: "use --source af_packet, or name the interfaces",
+                    sources: &[SourceChoice::AfPacket],
+                    otherwise: "name the interfaces",
                 })
             }
         };
     }
     match (settings.source, settings.direction) {
         (SourceChoice::Xdp, Direction::Out) => {
-            refused("the xdp source sees received packets only, not sent ones (-Q out)")
+            refused(source, direction, "the xdp source sees received packets only, not sent ones")
         }
-        (SourceChoice::Tc, _) if exclusive => refused("the tc source cannot take packets away from the host"),
-        (SourceChoice::XdpTc, _) if exclusive => {
-            refused("the xdp+tc source leaves packets to the host; --source xdp can take received ones away")
+        (SourceChoice::Tc, _) if exclusive => {
+            refused(source, mode, "the tc source cannot take packets away from the host")
         }
+        (SourceChoice::XdpTc, _) if exclusive => refused(
+            source,
+            mode,
+            "the xdp+tc source leaves packets to the host; the xdp source can take received ones away",
+        ),
         (SourceChoice::XdpTc, _) if device.link.is_loopback() => refused(
-            "the xdp+tc source would capture each loopback packet twice; --source tc captures it once",
+            source,
+            Setting::Interface,
+            "the xdp+tc source would capture each loopback packet twice; the tc source captures it once",
         ),
         (SourceChoice::XdpTc, Direction::In | Direction::Out) => refused(
-            "the xdp+tc source captures both directions; for one (-Q), use --source xdp or --source tc",
+            source,
+            direction,
+            "the xdp+tc source captures both directions; for one, use the xdp or tc source",
         ),
         (SourceChoice::AfPacket, _) if exclusive => {
-            refused("the af_packet source cannot take packets away from the host")
+            refused(source, mode, "the af_packet source cannot take packets away from the host")
         }
         (SourceChoice::AfXdp, Direction::Out) => {
-            refused("the af_xdp source sees received packets only, not sent ones (-Q out)")
+            refused(source, direction, "the af_xdp source sees received packets only, not sent ones")
         }
         (SourceChoice::AfXdp, _) if !exclusive => refused(
-            "the af_xdp source takes packets away from the host; add --mode exclusive, or use --source xdp",
+            source,
+            mode,
+            "the af_xdp source takes packets away from the host; choose exclusive mode, or the xdp source",
         ),
         (SourceChoice::Xdp | SourceChoice::XdpTc | SourceChoice::AfPacket | SourceChoice::AfXdp, _)
             if settings.segment =>
         {
-            refused("only the tc source supports --segment")
+            refused(Setting::Segment, source, "only the tc source can split packets into segments")
         }
         (SourceChoice::AfPacket | SourceChoice::AfXdp, _) if settings.steering.is_some() => {
-            refused("only the sources xdp and tc support --steer")
+            refused(Setting::Steer, source, "only the sources xdp and tc can steer packets")
         }
-        (SourceChoice::Auto, _) if settings.segment && exclusive => {
-            refused("only the tc source supports --segment, and it leaves packets to the host")
-        }
+        (SourceChoice::Auto, _) if settings.segment && exclusive => refused(
+            Setting::Segment,
+            mode,
+            "only the tc source can split packets into segments, and it leaves packets to the host",
+        ),
         (SourceChoice::Xdp, _) => opener.xdp(false, asked()),
         (SourceChoice::Tc, _) => opener.tc(asked()),
         (SourceChoice::XdpTc, _) => opener.xdp_tc(asked()),
@@ -122,31 +142,32 @@ pub(crate) struct Opener<'a> {
 impl Opener<'_> {
     fn xdp(&self, native_only: bool, why: String) -> Opening {
         let opened = xdp::open(self.device, self.id, self.settings, native_only)?;
-        let described = self.describe("xdp", opened.source, opened.snap_len, opened.detail, why);
-        Ok(without_tags(described, opened.warnings))
+        let described = self.describe(SourceKind::Xdp, opened.source, opened.snap_len, opened.detail, why);
+        Ok(warned(described, opened.warnings))
     }
 
     fn tc(&self, why: String) -> Opening {
         let opened = tc::open(self.device, self.id, self.settings)?;
-        Ok(self.describe("tc", opened.source, opened.snap_len, opened.detail, why))
+        Ok(self.describe(SourceKind::Tc, opened.source, opened.snap_len, opened.detail, why))
     }
 
     fn xdp_tc(&self, why: String) -> Opening {
         let opened = xdp_tc::open(self.device, self.id, self.settings)?;
-        let described = self.describe("xdp+tc", opened.source, opened.snap_len, opened.detail, why);
-        Ok(without_tags(described, opened.warnings))
+        let described = self.describe(SourceKind::XdpTc, opened.source, opened.snap_len, opened.detail, why);
+        Ok(warned(described, opened.warnings))
     }
 
     fn af_packet(&self, why: String) -> Opening {
         let opened = af_packet::open(self.device, self.id, self.settings)?;
-        let described = self.describe("af_packet", opened.source, opened.snap_len, opened.detail, why);
+        let described =
+            self.describe(SourceKind::AfPacket, opened.source, opened.snap_len, opened.detail, why);
         Ok(warned(described, opened.warnings))
     }
 
     fn af_xdp(&self, why: String) -> Opening {
         let opened = af_xdp::open(self.device, self.id, self.settings)?;
-        let described = self.describe("af_xdp", opened.source, opened.snap_len, opened.detail, why);
-        Ok(without_tags(described, opened.warnings))
+        let described = self.describe(SourceKind::AfXdp, opened.source, opened.snap_len, opened.detail, why);
+        Ok(warned(described, opened.warnings))
     }
 
     /// Opens the most suitable source or, if it is not available, the next one, with the reason.
@@ -157,7 +178,7 @@ impl Opener<'_> {
             match self.xdp(true, why.clone()) {
                 Err(error) if self.settings.mode == Mode::Pass && !is_final(&error) => {
                     why = format!("xdp would fit ({why}), but failed: {}", first_line(&error));
-                    warnings.extend(slower("xdp", &error));
+                    warnings.extend(slower(SourceKind::Xdp, &error));
                 }
                 other => return other,
             }
@@ -165,7 +186,7 @@ impl Opener<'_> {
         let opened = match self.tc(why.clone()) {
             Err(error) if !self.settings.segment && self.settings.steering.is_none() && !is_final(&error) => {
                 let but = if first == Fit::Xdp { "tc" } else { "tc would fit, but" };
-                warnings.extend(slower("tc", &error));
+                warnings.extend(slower(SourceKind::Tc, &error));
                 self.af_packet(format!("{why}; {but} failed: {}", first_line(&error)))
             }
             other => other,
@@ -175,7 +196,7 @@ impl Opener<'_> {
 
     pub(crate) fn describe(
         &self,
-        name: &'static str,
+        kind: SourceKind,
         source: impl Source + 'static,
         snap_len: u32,
         detail: String,
@@ -190,10 +211,10 @@ impl Opener<'_> {
             snap_len,
             speed_bits: self.device.speed_bits,
             mac: link.address.as_slice().try_into().ok().filter(|_| link.hardware == 1),
-            source: name,
+            source: kind,
             mode: match self.settings.mode {
-                Mode::Pass => "pass",
-                Mode::Exclusive => "exclusive",
+                Mode::Pass => ModeKind::Pass,
+                Mode::Exclusive => ModeKind::Exclusive,
             },
             detail,
             why,
@@ -211,26 +232,18 @@ impl Opener<'_> {
 /// Puts `warnings` before the ones that the interface has.
 fn warned(
     (source, mut interface): (Box<dyn Source>, Interface),
-    warnings: Vec<String>,
+    warnings: Vec<InterfaceWarning>,
 ) -> (Box<dyn Source>, Interface) {
+    interface.tags_lost |= warnings.iter().any(|one| matches!(one, InterfaceWarning::TagsLost { .. }));
     interface.warnings.splice(..0, warnings);
     (source, interface)
-}
-
-/// Adds `warnings` of a source that warns only of missing VLAN tags.
-fn without_tags(
-    (source, interface): (Box<dyn Source>, Interface),
-    warnings: Vec<String>,
-) -> (Box<dyn Source>, Interface) {
-    let tags_lost = !warnings.is_empty();
-    warned((source, Interface { tags_lost, ..interface }), warnings)
 }
 
 /// What `auto` would choose on an interface, if that can be determined without trying.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// `xdp` or `tc`, or `af_packet` for `any`. If the kernel rejects it, the next of `tc` and `af_packet` is used.
-    pub source: &'static str,
+    /// Xdp or tc, or af_packet for `any`. If the kernel rejects it, the next of tc and af_packet is used.
+    pub source: SourceKind,
     /// Why this source.
     pub why: String,
 }
@@ -249,13 +262,15 @@ pub fn choice(namespace: Option<&Namespace>, name: &str) -> Result<Choice, Error
     }
     device.link_type()?;
     if device.any {
-        return Ok(Choice { source: "af_packet", why: ANY.to_owned() });
+        return Ok(Choice { source: SourceKind::AfPacket, why: ANY.to_owned() });
     }
     let (fit, why) = prefer(&device, &Settings::default());
     Ok(match (fit, obstacle(&device)?) {
-        (Fit::Tc, _) => Choice { source: "tc", why },
-        (Fit::Xdp, None) => Choice { source: "xdp", why },
-        (Fit::Xdp, Some(but)) => Choice { source: "tc", why: format!("xdp would fit ({why}), but {but}") },
+        (Fit::Tc, _) => Choice { source: SourceKind::Tc, why },
+        (Fit::Xdp, None) => Choice { source: SourceKind::Xdp, why },
+        (Fit::Xdp, Some(but)) => {
+            Choice { source: SourceKind::Tc, why: format!("xdp would fit ({why}), but {but}") }
+        }
     })
 }
 
@@ -295,13 +310,13 @@ enum Fit {
 /// Chooses for `auto`: never disturb an interface that the host uses, but be fast on a capture port.
 fn prefer(device: &Device, settings: &Settings) -> (Fit, String) {
     let (fit, why) = if settings.mode == Mode::Exclusive {
-        (Fit::Xdp, "only xdp can take packets away from the host (--mode exclusive)")
+        (Fit::Xdp, "only xdp can take packets away from the host")
     } else if !device.is_ethernet() {
         (Fit::Tc, "its frames have no Ethernet header")
     } else if device.link.is_loopback() {
         (Fit::Tc, "it is the loopback interface")
     } else if settings.segment {
-        (Fit::Tc, "only tc supports --segment")
+        (Fit::Tc, "only tc can split packets into segments")
     } else if settings.direction == Direction::Out {
         (Fit::Tc, "xdp does not see sent packets")
     } else if device.in_use {
@@ -326,12 +341,13 @@ fn prefer(device: &Device, settings: &Settings) -> (Fit, String) {
 /// Returns the warning of `auto` if it continues without `source` because its programs were rejected, and the next
 /// source is slower. An interface or driver that lacks what a source needs is mentioned as the reason instead, without
 /// a warning.
-fn slower(source: &str, error: &Error) -> Option<String> {
-    let refused = matches!(error, Error::Load { .. } | Error::Privilege { .. } | Error::FilterRefused { .. });
-    let mend = error.hint().filter(|_| matches!(error, Error::Privilege { .. }));
-    let mend = mend.unwrap_or_else(|| "see weir doctor".to_owned());
-    refused
-        .then(|| format!("slower than it could be, as source {source} failed: {}; {mend}", first_line(error)))
+fn slower(source: SourceKind, error: &Error) -> Option<InterfaceWarning> {
+    let needs = match *error {
+        Error::Privilege { needs, .. } => Some(needs),
+        Error::Load { .. } | Error::FilterRefused { .. } => None,
+        _ => return None,
+    };
+    Some(InterfaceWarning::Slower { failed: source, why: first_line(error), needs })
 }
 
 /// Returns the error without the kernel's messages.

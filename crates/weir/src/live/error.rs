@@ -7,6 +7,7 @@ use weir_sys::CallError;
 use crate::filter::FilterError;
 use crate::live::command;
 use crate::live::size::binary;
+use crate::{Setting, SourceChoice};
 
 /// An error that keeps a capture from starting or continuing.
 #[derive(Debug, thiserror::Error)]
@@ -30,6 +31,20 @@ pub enum Error {
     InterfaceTwice {
         /// The interface.
         name: String,
+    },
+    /// An interface was named although `any` includes it.
+    #[error("`{any}` already includes `{name}`: name only one of them")]
+    InterfaceIncluded {
+        /// The name that stands for all interfaces.
+        any: String,
+        /// The interface.
+        name: String,
+    },
+    /// The capture has no interface with this number.
+    #[error("the capture has no interface {number}")]
+    NoSuchNumber {
+        /// The number.
+        number: u32,
     },
     /// An interface is administratively down.
     #[error("interface `{name}` is down")]
@@ -78,8 +93,10 @@ pub enum Error {
         name: String,
         /// What is not supported, and why.
         what: String,
-        /// What to do instead.
-        instead: &'static str,
+        /// The sources that support it.
+        sources: &'static [SourceChoice],
+        /// What else to do; may be empty.
+        otherwise: &'static str,
     },
     /// A filter expression is wrong, or does not apply to packets of this interface.
     #[error("{0}")]
@@ -92,6 +109,14 @@ pub enum Error {
         /// Why it cannot.
         what: String,
     },
+    /// Members for a set of a filter are invalid.
+    #[error("members of `@{set}`: {why}")]
+    Members {
+        /// The name of the set.
+        set: String,
+        /// What is wrong with them.
+        why: String,
+    },
     /// Packets cannot be forwarded between two interfaces in their present state.
     #[error("{what}")]
     Forward {
@@ -99,6 +124,65 @@ pub enum Error {
         what: String,
         /// What to do.
         mend: String,
+    },
+    /// A driver does not run the program that forwards packets.
+    #[error("{what}")]
+    ForwardDriver {
+        /// Which one, and why.
+        what: String,
+        /// What to do.
+        mend: &'static str,
+    },
+    /// Forwarded packets would lose their VLAN tags, or the filter needs the lost tags.
+    #[error(
+        "the driver of `{name}` strips VLAN tags and does not report them to XDP: {}",
+        if *.filtered { "the filter cannot match them" } else { "tagged packets would lose their tags" }
+    )]
+    ForwardTags {
+        /// The receiving interface.
+        name: String,
+        /// The command that keeps the tags.
+        keep: String,
+        /// Losing the tags was accepted, but the filter needs them.
+        filtered: bool,
+    },
+    /// The kernel already forwards between these interfaces, without a process.
+    #[error("the kernel already forwards from `{from}` to `{to}`")]
+    AlreadyForwarding {
+        /// The receiving interface.
+        from: String,
+        /// The sending interface.
+        to: String,
+    },
+    /// Another process is starting or ending forwarding between these interfaces at this moment.
+    #[error("another process is starting or ending forwarding from `{from}` to `{to}`")]
+    ForwardingChanges {
+        /// The receiving interface.
+        from: String,
+        /// The sending interface.
+        to: String,
+    },
+    /// Nothing is forwarded there.
+    #[error("{what}")]
+    NotForwarding {
+        /// Where.
+        what: String,
+        /// What is forwarded.
+        known: String,
+    },
+    /// One of the interfaces whose forwarding was asked for does not exist, or no longer exists.
+    #[error("no interface named `{name}`")]
+    NoSuchEnd {
+        /// The name as given.
+        name: String,
+    },
+    /// What the kernel forwards is not visible in this mount namespace.
+    #[error("cannot tell what the kernel forwards: {place} is not a bpffs here")]
+    ForwardingHidden {
+        /// Where the bpffs should be.
+        place: &'static str,
+        /// The interfaces that were asked for; `None`: all.
+        ends: Option<[String; 2]>,
     },
     /// An interface did not accept a filter that others had accepted.
     #[error("{source}{}", had_it(back, kept))]
@@ -110,9 +194,24 @@ pub enum Error {
         /// Why it was not accepted.
         source: Box<Self>,
     },
-    /// Options that contradict each other.
-    #[error("{0}")]
-    Options(String),
+    /// A setting has a value that it cannot have here.
+    #[error("{why}")]
+    Setting {
+        /// The setting.
+        setting: Setting,
+        /// Why it cannot.
+        why: String,
+    },
+    /// Two settings contradict each other.
+    #[error("{why}")]
+    Conflict {
+        /// One of them.
+        one: Setting,
+        /// The other.
+        other: Setting,
+        /// Why they do.
+        why: String,
+    },
     /// No pool can have these dimensions.
     #[error("pool: {0}")]
     Shape(#[from] ShapeError),
@@ -130,8 +229,8 @@ pub enum Error {
         available: u64,
         /// How many of these are kept in reserve.
         reserve: u64,
-        /// An option with which the memory suffices.
-        fit: Option<String>,
+        /// What would fit.
+        fit: Option<Fit>,
     },
     /// Even with the smallest pools, the capture needs more memory than it may use.
     #[error(
@@ -145,8 +244,8 @@ pub enum Error {
         least: u64,
         /// What was requested, or an eighth of what is available.
         budget: u64,
-        /// An option that suffices.
-        fit: String,
+        /// A budget that suffices, in whole MiB.
+        enough: u64,
     },
     /// The last handler has stopped while the capture continues.
     #[error("all handlers have stopped, so nothing processes packets")]
@@ -170,6 +269,21 @@ pub enum Error {
     /// Another system call failed.
     #[error(transparent)]
     Call(#[from] CallError),
+}
+
+/// Settings for which there is enough memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fit {
+    /// A pool of this size per queue.
+    Chunks {
+        /// For [`Builder::chunks`](crate::Builder::chunks).
+        chunks: u32,
+        /// For [`Builder::chunk_size`](crate::Builder::chunk_size).
+        chunk_size: u32,
+    },
+    /// A budget for the whole capture: bytes, in whole MiB, for [`Builder::memory`](crate::Builder::memory).
+    Memory(u64),
 }
 
 /// Says which interfaces had a filter that others did not accept.
@@ -200,10 +314,20 @@ fn known(id: Option<u32>, name: Option<&str>) -> String {
 }
 
 impl Error {
+    /// Returns the error of two settings that contradict each other.
+    pub(crate) fn conflict(one: Setting, other: Setting, why: impl Into<String>) -> Self {
+        Self::Conflict { one, other, why: why.into() }
+    }
+
+    /// Returns the error of a setting with a value that it cannot have.
+    pub(crate) fn setting(setting: Setting, why: impl Into<String>) -> Self {
+        Self::Setting { setting, why: why.into() }
+    }
+
     /// Returns what to do about the error, if there is something.
     pub fn hint(&self) -> Option<String> {
         match self {
-            Self::NoInterface => Some("name one with -i; `ip link` lists them".into()),
+            Self::NoInterface => Some("name one; `ip link` lists them".into()),
             Self::NoSuchInterface { nearest, others, .. } => {
                 let meant =
                     nearest.as_ref().map(|name| format!("did you mean `{name}`? ")).unwrap_or_default();
@@ -217,22 +341,41 @@ impl Error {
                 Some(format!("bring it up: {inside}ip link set {name} up"))
             }
             Self::Namespace { mend, .. } | Self::Forward { mend, .. } => Some(mend.clone()),
-            Self::Privilege { needs, .. } => {
-                Some(format!("run as root, or grant the capabilities: setcap {needs}+ep $(command -v weir)"))
+            Self::ForwardDriver { mend, .. } => Some((*mend).into()),
+            Self::ForwardTags { keep, filtered: true, .. } => Some(format!("to keep the tags: {keep}")),
+            Self::ForwardTags { keep, .. } => {
+                Some(format!("to keep the tags: {keep}; or accept the loss of the tags"))
             }
+            Self::AlreadyForwarding { .. } => Some("end it first".into()),
+            Self::ForwardingChanges { .. } => Some("try again".into()),
+            Self::NotForwarding { known, .. } => Some(known.clone()),
+            Self::NoSuchEnd { .. } => {
+                Some("everything forwarded can be listed, even between deleted interfaces".into())
+            }
+            Self::ForwardingHidden { .. } => Some("`ip netns exec` hides it; run this outside".into()),
+            Self::Privilege { needs, .. } => Some(format!("run as root, or with the capabilities {needs}")),
             Self::Busy { name, .. } => {
                 let (inside, name) = command::place(name);
                 Some(format!(
-                    "use --source tc, which runs beside it; to see whose it is: {inside}bpftool net show dev {name}"
+                    "use the tc source, which runs beside it; to see whose it is: {inside}bpftool net show dev {name}"
                 ))
             }
-            Self::Unsupported { instead, .. } => Some((*instead).into()),
-            Self::Memory { fit: Some(fit), .. } | Self::Budget { fit, .. } => Some(format!("try {fit}")),
-            Self::Memory { .. } => Some("capture on fewer interfaces, or on all with -i any".into()),
-            Self::Load { source, .. } if source.is_memory() => {
-                Some("try fewer or smaller chunks (--chunks, --chunk-size)".into())
+            Self::Unsupported { sources, otherwise, .. } => {
+                let names: Vec<_> = sources.iter().map(|source| source.as_str()).collect();
+                let sources = (!names.is_empty()).then(|| format!("use the {} source", names.join(" or ")));
+                let otherwise = (!otherwise.is_empty()).then(|| (*otherwise).to_owned());
+                let advice: Vec<_> = sources.into_iter().chain(otherwise).collect();
+                (!advice.is_empty()).then(|| advice.join(", or "))
             }
-            Self::Load { .. } => Some("use --source af_packet, which needs no eBPF".into()),
+            Self::Memory { fit: Some(Fit::Chunks { chunks, chunk_size }), .. } => {
+                Some(format!("try {chunks} chunks of {} per queue", binary((*chunk_size).into())))
+            }
+            Self::Memory { fit: Some(Fit::Memory(enough)), .. } | Self::Budget { enough, .. } => {
+                Some(format!("let the capture use {}", binary(*enough)))
+            }
+            Self::Memory { .. } => Some("capture on fewer interfaces, or on all of them as `any`".into()),
+            Self::Load { source, .. } if source.is_memory() => Some("try fewer or smaller chunks".into()),
+            Self::Load { .. } => Some("use the af_packet source, which needs no eBPF".into()),
             _ => None,
         }
     }
@@ -246,7 +389,7 @@ mod tests {
     fn which_interfaces_had_a_filter_is_told() {
         let error = |back: &[&str], kept: &[&str]| {
             let owned = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-            let source = Box::new(Error::Options("no".into()));
+            let source = Box::new(Error::setting(Setting::Filter, "no"));
             Error::FilterPutBack { back: owned(back), kept: owned(kept), source }.to_string()
         };
         let back = "no; eth0, eth1 ran it briefly; the previous filter is active again";

@@ -11,7 +11,7 @@ use weir_sys::netdev::{XdpAbilities, xdp_abilities};
 use crate::filter::{Compiled, Filter, Receiver};
 use crate::live::builder::Wanted;
 use crate::live::peer::Peer;
-use crate::{Error, FileInterface};
+use crate::{Error, FileInterface, InterfaceWarning, ModeKind, SourceKind};
 use crate::{command, file_interface};
 
 /// An interface of a capture.
@@ -31,10 +31,10 @@ pub struct Interface {
     pub speed_bits: Option<u64>,
     /// Hardware address.
     pub mac: Option<[u8; 6]>,
-    /// `xdp`, `tc`, `xdp+tc`, `af_packet` or `af_xdp`.
-    pub source: &'static str,
-    /// `pass` or `exclusive`.
-    pub mode: &'static str,
+    /// The source that captures.
+    pub source: SourceKind,
+    /// What happens to its packets after they are captured.
+    pub mode: ModeKind,
     /// How the source runs, in words: attachment, pool.
     pub detail: String,
     /// Why this source was chosen.
@@ -48,7 +48,7 @@ pub struct Interface {
     /// Whether the filter with which the capture started can never match.
     pub filter_is_never: bool,
     /// What is worse than it could be, and why: a slower source than the preferred one, missing VLAN tags.
-    pub warnings: Vec<String>,
+    pub warnings: Vec<InterfaceWarning>,
     /// Whether VLAN tags stripped by the device are missing.
     pub tags_lost: bool,
 }
@@ -259,7 +259,8 @@ impl Device {
             other => Err(Error::Unsupported {
                 name: self.link.name.clone(),
                 what: format!("its link layer (ARPHRD {other}) is not supported"),
-                instead: "capture on an Ethernet, loopback or tun interface",
+                sources: &[],
+                otherwise: "capture on an Ethernet, loopback or tun interface",
             }),
         }
     }

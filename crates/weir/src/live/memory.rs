@@ -5,9 +5,8 @@ use std::path::{Path, PathBuf};
 
 use weir_ring::Shape;
 
-use crate::Error;
 use crate::live::builder::{DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS};
-use crate::live::size::binary;
+use crate::{Error, Fit};
 
 /// By default a capture may use the available memory divided by this.
 const BUDGET: u64 = 8;
@@ -254,7 +253,7 @@ pub(crate) fn shares(
             interfaces.iter().filter_map(|(_, any)| any.first()).flatten().copied().collect();
         let asked = size.sum(&first, PoolSize::usual)?;
         if asked > usable {
-            return refused(asked, fitting_pool(&first, size, usable).map(|pool| format!("-B {pool}")));
+            return refused(asked, fitting_pool(&first, size, usable));
         }
         return Ok(vec![size; interfaces.len()]);
     }
@@ -265,12 +264,11 @@ pub(crate) fn shares(
         if least > usable {
             return refused(least, None);
         }
-        let fit = format!("--memory {}MiB", least.div_ceil(1 << 20));
-        return Err(Error::Budget { what, least, budget, fit });
+        return Err(Error::Budget { what, least, budget, enough: least.next_multiple_of(1 << 20) });
     };
     let asked = shares.iter().fold(0, |sum: u64, &share| sum.saturating_add(share));
     if asked > usable {
-        return refused(asked, (usable >= 1 << 20).then(|| format!("--memory {}MiB", usable >> 20)));
+        return refused(asked, (usable >= 1 << 20).then_some(Fit::Memory(usable >> 20 << 20)));
     }
     Ok(shares.into_iter().map(|share| PoolSize { memory: Some(share), ..size }).collect())
 }
@@ -293,16 +291,17 @@ pub(crate) fn shares_of<const N: usize>(
 }
 
 /// Returns the largest pool per queue for which there is memory, smaller than the requested one.
-fn fitting_pool(needs: &[Need], asked: PoolSize, usable: u64) -> Option<String> {
+fn fitting_pool(needs: &[Need], asked: PoolSize, usable: u64) -> Option<Fit> {
     let chunk_size = u64::from(asked.chunk_size.unwrap_or(DEFAULT_CHUNK_SIZE));
     let bytes = u64::from(asked.chunks?).saturating_mul(chunk_size);
     let sizes = (13..bytes.max(1).next_power_of_two().ilog2()).rev().map(|power| 1 << power);
-    let fits = |bytes: &u64| {
-        let (chunks, chunk_size) = pool_of(*bytes, None);
+    let pools = sizes.map(|bytes| pool_of(bytes, None));
+    let fits = |&(chunks, chunk_size): &(u32, u32)| {
         let size = PoolSize { chunks: Some(chunks), chunk_size: Some(chunk_size), memory: None };
         size.sum(needs, PoolSize::usual).is_ok_and(|sum| sum <= usable)
     };
-    sizes.into_iter().find(fits).map(|bytes| binary(bytes).replace(' ', ""))
+    let fitting = pools.into_iter().find(fits);
+    fitting.map(|(chunks, chunk_size)| Fit::Chunks { chunks, chunk_size })
 }
 
 /// Returns the number and the size of the chunks for a pool of at least `bytes` per queue. The size is the requested
@@ -454,11 +453,13 @@ mod tests {
         assert_eq!(shares(&all, asked(32 * MIB), memory).expect("enough").len(), 60);
         let error = shares(&all, asked(64 * MIB), memory).expect_err("too much");
         let said = "cannot capture on 60 interfaces: 7.9 GiB is needed, but 6 GiB is available, of which 1.5 GiB is kept in reserve";
-        assert_eq!((error.to_string().as_str(), error.hint().as_deref()), (said, Some("try -B 32MiB")));
+        assert_eq!(error.to_string(), said);
+        let advice = |error: Error| error.hint().expect("advice");
+        assert_eq!(advice(error), "try 32 chunks of 1 MiB per queue");
         // It fits, and the next size does not.
         assert!(shares(&all, asked(4 * MIB), machine(GIB, GIB)).is_ok());
         let error = shares(&all, asked(8 * MIB), machine(GIB, GIB)).expect_err("too much");
-        assert_eq!(error.hint().as_deref(), Some("try -B 4MiB"));
+        assert_eq!(advice(error), "try 8 chunks of 512 KiB per queue");
         // Nothing fits.
         let error = shares(&interfaces(1, 2), asked(8 * MIB), machine(GIB, 0)).expect_err("nothing");
         assert!(error.to_string().starts_with("cannot capture on `eth0`: "), "{error}");
@@ -472,18 +473,19 @@ mod tests {
         assert!(taken(&all, &sizes) <= 200 * MIB);
         let error = shares(&all, of(64 * MIB), memory).expect_err("too little");
         let said = "cannot capture on 60 interfaces: at least 123.7 MiB is needed, but the capture may use only 64 MiB";
-        assert_eq!(
-            (error.to_string().as_str(), error.hint().as_deref()),
-            (said, Some("try --memory 124MiB"))
-        );
+        assert_eq!(error.to_string(), said);
+        assert!(matches!(error, Error::Budget { enough, .. } if enough == 124 * MIB), "{error:?}");
         assert!(shares(&all, of(124 * MIB), memory).is_ok());
         let error = shares(&all, of(100 * GIB), memory).expect_err("too much");
-        assert_eq!(error.hint().as_deref(), Some("try --memory 4608MiB"));
+        assert!(
+            matches!(error, Error::Memory { fit: Some(Fit::Memory(fit)), .. } if fit == 4608 * MIB),
+            "{error:?}"
+        );
         assert!(shares(&all, of(4608 * MIB), memory).is_ok());
         // All available memory may be too little for the smallest pools.
         let error =
             shares(&interfaces(1000, 16), PoolSize::default(), machine(GIB, GIB)).expect_err("too many");
-        assert!(error.hint().is_some_and(|hint| hint.contains("-i any")), "{error}");
+        assert!(error.hint().is_some_and(|hint| hint.contains("`any`")), "{error}");
     }
 
     #[test]

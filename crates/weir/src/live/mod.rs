@@ -20,6 +20,7 @@ pub(crate) mod peer;
 pub(crate) mod port;
 pub(crate) mod ports;
 pub mod probe;
+pub(crate) mod setting;
 #[cfg(test)]
 pub(crate) mod simulated;
 pub(crate) mod site;
@@ -28,3 +29,4 @@ pub(crate) mod source;
 pub(crate) mod steering;
 pub(crate) mod stop;
 pub(crate) mod waker;
+pub(crate) mod warning;

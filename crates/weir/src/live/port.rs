@@ -52,7 +52,7 @@ impl Port {
         let opened = choose::open(device, id, settings)?;
         // If both directions are captured, each record contains its own.
         let direction = match settings.direction {
-            _ if matches!(opened.1.source, "xdp" | "af_xdp") => Some(Direction::In),
+            _ if opened.1.source.receives_only() => Some(Direction::In),
             Direction::Both => None,
             one => Some(one),
         };

@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, RandomState};
 
 use weir_bpf::pool::{self, SteerBy};
 
-use crate::Error;
+use crate::{Error, Setting};
 
 /// How a packet's target is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,7 +45,8 @@ impl Steering {
         if (1..=MOST_TARGETS).contains(&targets) {
             return Ok(());
         }
-        Err(Error::Options(format!("cannot steer to {targets} targets: 1 to {MOST_TARGETS} are possible")))
+        let why = format!("cannot steer to {targets} targets: 1 to {MOST_TARGETS} are possible");
+        Err(Error::setting(Setting::Targets, why))
     }
 
     /// Converts the settings for the programs.

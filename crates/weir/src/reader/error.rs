@@ -112,23 +112,34 @@ impl fmt::Display for ReadError {
 }
 
 impl ReadError {
-    /// Returns advice on what to do, if there is any.
-    pub fn hint(&self) -> Option<&'static str> {
+    /// Returns whether [`repair`](super::repair) can save the packets that are intact.
+    pub fn is_repairable(&self) -> bool {
         match &self.reason {
             ReadReason::Cut { .. }
             | ReadReason::CompressedCut(_)
             | ReadReason::CompressedDamaged { .. }
-            | ReadReason::LeftOut { .. } => {
-                Some("to save the intact packets: weir read --repair FILE -w NEW")
-            }
-            ReadReason::Damaged(Fault::Magic(_) | Fault::Undocumented(_) | Fault::Version { .. }) => {
+            | ReadReason::LeftOut { .. } => true,
+            ReadReason::Damaged(fault) => !is_foreign(fault),
+            _ => false,
+        }
+    }
+
+    /// Returns advice on what to do, if there is any.
+    pub fn hint(&self) -> Option<&'static str> {
+        match &self.reason {
+            _ if self.is_repairable() => Some("the intact packets can be saved in a new file"),
+            ReadReason::Damaged(_) => {
                 Some("weir reads pcap and pcapng files, plain or compressed with gzip, zstd or lz4")
             }
             ReadReason::NoCodec(_) => Some("decompress it first, or build the program with that feature"),
-            ReadReason::Damaged(_) => Some("to save the intact packets: weir read --repair FILE -w NEW"),
             _ => None,
         }
     }
+}
+
+/// Whether the file is of another kind, rather than damaged.
+fn is_foreign(fault: &Fault) -> bool {
+    matches!(fault, Fault::Magic(_) | Fault::Undocumented(_) | Fault::Version { .. })
 }
 
 /// Something unusual in a file that did not prevent reading it.

@@ -59,7 +59,7 @@ pub enum WriteError {
         source: Arc<io::Error>,
     },
     /// The file exists and must not be overwritten.
-    #[error("cannot overwrite {}: it exists, and --no-clobber is given; choose another name", .path.display())]
+    #[error("cannot overwrite {}: it exists; choose another name", .path.display())]
     Exists {
         /// The path as given.
         path: PathBuf,

@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 
 use weir::filter::Dialect;
-use weir::{Capture, Delivery, Error, Filter, Mode, SourceChoice};
+use weir::{Capture, Delivery, Error, Filter, Mode, ModeKind, SourceChoice, SourceKind};
 use weir_lab::{Generator, Network, SequenceCheck, StackCounters, Traffic, Veth, require_root};
 use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 
@@ -25,7 +25,10 @@ fn root_each_queue_has_its_socket_and_its_account() {
         let detail = &interface.detail;
         assert!(detail.starts_with("native XDP to AF_XDP sockets, copied by the kernel"), "{detail}");
         assert!(detail.contains("2 queues of 8192 frames of 2 KiB"), "{detail}");
-        assert_eq!((interface.source, interface.mode, interface.queues), ("af_xdp", "exclusive", 2));
+        assert_eq!(
+            (interface.source, interface.mode, interface.queues),
+            (SourceKind::AfXdp, ModeKind::Exclusive, 2)
+        );
         let mut check = SequenceCheck::new(&traffic, 0..3 * COUNT);
         for (first, cpu) in [(0, 0), (COUNT, 1), (2 * COUNT, 1)] {
             let generator = Generator::numbered_from(first, network.pair(), &traffic);
@@ -156,7 +159,7 @@ fn root_a_queue_that_another_has_is_named() {
         let refused = open().unwrap_err();
         assert!(matches!(refused, Error::Unsupported { .. }), "{refused:?}");
         assert!(refused.to_string().contains("queue 1 of interface"), "{refused}");
-        assert!(refused.hint().is_some_and(|hint| hint.contains("--source xdp")), "{refused:?}");
+        assert!(refused.hint().is_some_and(|hint| hint.contains("use the xdp or tc source")), "{refused:?}");
         drop(theirs);
         open().unwrap();
     });

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use weir::{Builder, Error, Filter, Mode, SourceChoice};
+use weir::{Builder, Error, Filter, Mode, Setting, SourceChoice, SourceKind};
 use weir_lab::{FrameSender, Hook, Network, Traffic, Verdict, Veth, require_root};
 
 use crate::common::{PATIENCE, take_of, wait_for};
@@ -30,7 +30,7 @@ fn root_a_program_of_someone_else_stays() {
         // `auto` would take xdp on a port without addresses, and says why it does not.
         let mut capture = on_rx(&network).open().unwrap();
         let interface = &capture.interfaces()[0];
-        assert_eq!(interface.source, "tc");
+        assert_eq!(interface.source, SourceKind::Tc);
         let why = &interface.why;
         assert!(
             why.contains("another XDP program is attached to `rx0` (id ") && why.contains("`pass_all`"),
@@ -49,7 +49,7 @@ fn root_auto_does_not_disturb_an_interface_that_the_host_uses() {
     if !require_root("root_auto_does_not_disturb_an_interface_that_the_host_uses") {
         return;
     }
-    for (veth, source) in [(Veth::default(), "xdp"), (Veth::default().ipv4(), "tc")] {
+    for (veth, source) in [(Veth::default(), SourceKind::Xdp), (Veth::default().ipv4(), SourceKind::Tc)] {
         let network = Network::new(veth).unwrap();
         network.rx().run(|| {
             let capture = on_rx(&network).open().unwrap();
@@ -133,34 +133,37 @@ fn root_absurd_wishes_are_answered() {
         assert!(matches!(xdp().chunk_size(0).open(), Err(Error::Shape(_))));
         assert!(matches!(xdp().chunk_size(u32::MAX).open(), Err(Error::Shape(_))));
         assert!(matches!(xdp().chunks(1 << 20).open(), Err(Error::Memory { .. })));
-        assert!(matches!(xdp().snap_len(0).open(), Err(Error::Options(_))));
-        assert!(matches!(xdp().direction(weir::Direction::Out).open(), Err(Error::Options(_))));
+        assert!(matches!(xdp().snap_len(0).open(), Err(Error::Setting { setting: Setting::SnapLen, .. })));
+        assert!(matches!(xdp().direction(weir::Direction::Out).open(), Err(Error::Conflict { .. })));
         let both = on_rx(&network).source(SourceChoice::AfPacket).mode(Mode::Exclusive).open();
-        assert!(matches!(both, Err(Error::Options(_))));
+        assert!(matches!(both, Err(Error::Conflict { .. })));
         for source in [SourceChoice::Tc, SourceChoice::XdpTc] {
             let exclusive = on_rx(&network).source(source).mode(Mode::Exclusive).open();
-            assert!(matches!(exclusive, Err(Error::Options(_))));
+            assert!(matches!(exclusive, Err(Error::Conflict { .. })));
         }
         let af_xdp = || on_rx(&network).source(SourceChoice::AfXdp);
-        assert!(matches!(af_xdp().open(), Err(Error::Options(_))), "it would take the host's traffic away");
+        assert!(
+            matches!(af_xdp().open(), Err(Error::Conflict { .. })),
+            "it would take the host's traffic away"
+        );
         let sent = af_xdp().mode(Mode::Exclusive).direction(weir::Direction::Out).open();
-        assert!(matches!(sent, Err(Error::Options(_))));
+        assert!(matches!(sent, Err(Error::Conflict { .. })));
         let all = weir::Capture::builder().interface("any").source(SourceChoice::AfXdp).open();
         assert!(matches!(all, Err(Error::Unsupported { .. })), "{all:?}");
         assert!(matches!(af_xdp().mode(Mode::Exclusive).chunks(1).open(), Err(Error::Shape(_))));
         for source in [SourceChoice::Xdp, SourceChoice::XdpTc, SourceChoice::AfPacket, SourceChoice::AfXdp] {
             let segmented = on_rx(&network).source(source).segment(true).open();
-            assert!(matches!(segmented, Err(Error::Options(_))));
+            assert!(matches!(segmented, Err(Error::Conflict { .. })));
         }
         let segmented = weir::Capture::builder().interface("any").segment(true).open();
-        assert!(matches!(segmented, Err(Error::Options(_))), "{segmented:?}");
+        assert!(matches!(segmented, Err(Error::Conflict { .. })), "{segmented:?}");
         let twice = weir::Capture::builder().interface("lo").source(SourceChoice::XdpTc).open();
-        assert!(matches!(twice, Err(Error::Options(_))), "{twice:?}");
+        assert!(matches!(twice, Err(Error::Conflict { .. })), "{twice:?}");
         let segmented = on_rx(&network).mode(Mode::Exclusive).segment(true).open();
-        assert!(matches!(segmented, Err(Error::Options(_))));
+        assert!(matches!(segmented, Err(Error::Conflict { .. })));
         for way in [weir::Direction::In, weir::Direction::Out] {
             let one = on_rx(&network).source(SourceChoice::XdpTc).direction(way).open();
-            assert!(matches!(one, Err(Error::Options(_))));
+            assert!(matches!(one, Err(Error::Conflict { .. })));
         }
         let twice = on_rx(&network).interface(&network.pair().rx.name).open();
         assert!(matches!(twice, Err(Error::InterfaceTwice { .. })));

@@ -7,7 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use weir::filter::{Dialect, Exchange, Matcher, Place, Receiver, SystemNames};
-use weir::{Account, Capture, Chunk, Direction, Error, Filter, Mode, Namespace, SourceChoice};
+use weir::{
+    Account, Capture, Chunk, Direction, Error, Filter, InterfaceWarning, Mode, Namespace, SourceChoice,
+};
 use weir_filter::interpret::Packet;
 use weir_lab::{
     FrameSender, Generator, Network, SequenceCheck, SequenceReport, Traffic, Veth, require_root, tcp_transfer,
@@ -305,14 +307,11 @@ fn root_a_filter_that_is_too_long_is_asked_in_the_process_and_told() {
     network.rx().run(|| {
         let with = |source| on_rx(&network).source(source).filter(Filter::new(&*text)).open();
         let refused = with(SourceChoice::Tc).expect_err("too long for eBPF").to_string();
-        assert!(refused.contains("--source af_packet"), "{refused}");
+        assert!(refused.contains("source `af_packet`"), "{refused}");
         let mut capture = with(SourceChoice::AfPacket).expect("there is no limit");
         let warnings = &capture.interfaces()[0].warnings;
-        let [warning] = &warnings[..] else { panic!("{warnings:?}") };
-        assert!(
-            warning.contains("runs in the process") && warning.contains("kernel accepts at most 4096"),
-            "{warning}"
-        );
+        let [InterfaceWarning::FilterInProcess { why }] = &warnings[..] else { panic!("{warnings:?}") };
+        assert!(why.contains("kernel accepts at most 4096"), "{why}");
         let mut packets = 0;
         let send = || sender.send_frames(&traffic.frames(0..4)).unwrap();
         take_of(&mut capture, send, |chunk| packets += chunk.packets().count());

@@ -6,7 +6,7 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rustix::thread::gettid;
-use weir::{Error, HandlerState, Mode, Order, Plan, SourceChoice};
+use weir::{Error, HandlerState, Mode, Order, Plan, Setting, SourceChoice};
 use weir_lab::{FrameSender, Generator, Network, SequenceCheck, Traffic, Veth, require_root};
 
 use crate::common::{self, PATIENCE, StoppedAtEnd, drain, wait_until_asleep};
@@ -26,7 +26,10 @@ fn root_a_buddy_takes_the_chunks_of_a_handler_that_is_held_up() {
         let builder = common::with_pool(66, 64 << 10).interface(&network.pair().rx.name);
         let mut capture = builder.source(SourceChoice::Xdp).mode(Mode::Exclusive).open().unwrap();
         let handlers = capture.handlers(&Plan::new(2).advanced(50)).unwrap();
-        assert!(matches!(capture.handlers(&Plan::new(2)), Err(Error::Options(_))), "only once");
+        assert!(
+            matches!(capture.handlers(&Plan::new(2)), Err(Error::Setting { setting: Setting::Handlers, .. })),
+            "only once"
+        );
         let check = Mutex::new(SequenceCheck::new(&traffic, 0..COUNT));
         std::thread::scope(|scope| {
             let mut capture = StoppedAtEnd(&mut capture);

@@ -142,7 +142,7 @@ fn root_a_filter_that_xdp_cannot_answer_is_refused() {
                 assert!(matches!(refused, Error::Unsupported { .. }), "{text}: {refused}");
                 assert!(refused.to_string().contains(mend), "{text}: {refused}");
                 assert!(
-                    refused.hint().is_some_and(|hint| hint.contains("--source tc")),
+                    refused.hint().is_some_and(|hint| hint.contains("use the tc source")),
                     "{text}: {refused:?}"
                 );
             }
@@ -150,7 +150,7 @@ fn root_a_filter_that_xdp_cannot_answer_is_refused() {
         for text in ["udp", "inner(vlan 5)"] {
             let mut capture = with(near(), text).expect(text);
             let interface = &capture.interfaces()[0];
-            assert!(interface.tags_lost && interface.warnings[0].contains(mend), "{interface:?}");
+            assert!(interface.tags_lost && interface.warnings[0].to_string().contains(mend), "{interface:?}");
             let refused = capture.set_filter(Some(&Filter::new("vlan 5"))).expect_err("as at the beginning");
             assert!(matches!(refused, Error::Filter(_)), "{refused}");
         }

@@ -283,7 +283,7 @@ fn root_packets_without_an_ethernet_header_are_raw_ip() {
             let builder = common::capture().interface("tun0").direction(Direction::Out);
             let mut capture = builder.segment(segment).open().unwrap();
             let interface = &capture.interfaces()[0];
-            assert_eq!((interface.source, interface.link_type), ("tc", 101), "{interface:?}");
+            assert_eq!((interface.source, interface.link_type), (weir::SourceKind::Tc, 101), "{interface:?}");
             let socket = std::net::UdpSocket::bind("10.9.9.1:0").unwrap();
             socket.send_to(b"no Ethernet here", "10.9.9.2:9").unwrap();
             // It was captured while it was sent.

@@ -36,7 +36,7 @@ pub enum EmitError {
     #[error(
         "the filter needs {instructions} classic BPF instructions, but the kernel accepts at most \
          {MOST_INSTRUCTIONS}: use sets; eBPF (sources `xdp` and `tc`) has room for more, and a filter that \
-         runs in the process (`--source af_packet`) has no limit"
+         runs in the process (source `af_packet`) has no limit"
     )]
     TooLong {
         /// Number of instructions.
@@ -46,7 +46,7 @@ pub enum EmitError {
     #[error(
         "the filter needs {instructions} classic BPF instructions, which the kernel expands beyond the \
          reach of its jumps: use sets; eBPF (sources `xdp` and `tc`) has room for more, and a filter that \
-         runs in the process (`--source af_packet`) has no limit"
+         runs in the process (source `af_packet`) has no limit"
     )]
     TooFar {
         /// Number of instructions.
@@ -55,7 +55,7 @@ pub enum EmitError {
     /// Arithmetic is nested too deeply, or too many headers are at varying offsets.
     #[error(
         "the filter needs more than the {MEMORY_WORDS} memory words of classic BPF; eBPF (sources `xdp` and \
-         `tc`) has more, and a filter that runs in the process (`--source af_packet`) has no limit"
+         `tc`) has more, and a filter that runs in the process (source `af_packet`) has no limit"
     )]
     Memory,
 }

@@ -122,7 +122,7 @@ pub enum Error {
     /// Too many instructions for the verifier.
     #[error(
         "the filter needs {0} eBPF instructions, but the kernel accepts at most {MOST_INSTRUCTIONS}: use \
-         sets; a filter that runs in the process (`--source af_packet`) has no limit"
+         sets; a filter that runs in the process (source `af_packet`) has no limit"
     )]
     TooLong(u64),
     /// Too many intermediate results for the stack.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::Error;
+use crate::{Error, Setting};
 
 /// How full a queue may be before others help, in percent.
 ///
@@ -90,38 +90,60 @@ impl Plan {
     /// Fits the plan to `queues` queues, for `targets` targets if packets are steered, on a machine with `processors`
     /// processors.
     pub(crate) fn fit(&self, queues: usize, targets: Option<u32>, processors: u32) -> Result<Seating, Error> {
-        let wrong = |what: String| Err(Error::Options(what));
+        let wrong = |setting, why: String| Err(Error::setting(setting, why));
+        let conflict = |one, other, why: String| Err(Error::conflict(one, other, why));
         let handlers = self.handlers;
         if handlers == 0 {
-            return wrong("at least one handler is required".into());
+            return wrong(Setting::Handlers, "at least one handler is required".into());
         }
         if !self.processors.is_empty() && self.processors.len() != handlers {
             let pins = self.processors.len();
-            return wrong(format!("name as many CPUs as handlers: {handlers}, not {pins}"));
+            return conflict(
+                Setting::Pin,
+                Setting::Handlers,
+                format!("name as many CPUs as handlers: {handlers}, not {pins}"),
+            );
         }
         if let Some(missing) = self.processors.iter().find(|&&one| one >= processors) {
-            return wrong(format!("no CPU {missing}: this machine has {processors}, numbered from 0"));
+            return wrong(
+                Setting::Pin,
+                format!("no CPU {missing}: this machine has {processors}, numbered from 0"),
+            );
         }
         // Otherwise the queues of one target would belong to several handlers.
         if let Some(targets) = targets.filter(|&targets| !(targets as usize).is_multiple_of(handlers)) {
-            return wrong(format!(
-                "{targets} targets for {handlers} handlers: the number of targets must be a multiple of the number of handlers"
-            ));
+            return conflict(
+                Setting::Targets,
+                Setting::Handlers,
+                format!(
+                    "{targets} targets for {handlers} handlers: the number of targets must be a multiple of the number of handlers"
+                ),
+            );
         }
         let pins = (0..handlers).map(|handler| self.processors.get(handler).copied()).collect();
         let Some(threshold) = self.threshold else {
             if !self.groups.is_empty() {
-                return wrong("groups of queues require advanced mode".into());
+                return conflict(
+                    Setting::Group,
+                    Setting::Advanced,
+                    "groups of queues require advanced mode".into(),
+                );
             }
             if handlers > queues {
-                return wrong(format!(
-                    "more handlers ({handlers}) than queues ({queues}): some would be idle unless in advanced mode"
-                ));
+                return wrong(
+                    Setting::Handlers,
+                    format!(
+                        "more handlers ({handlers}) than queues ({queues}): some would be idle unless in advanced mode"
+                    ),
+                );
             }
             return Ok(Seating { processors: pins, groups: Vec::new(), threshold: 100, order: Order::None });
         };
         if !(1..=99).contains(&threshold) {
-            return wrong(format!("a threshold of {threshold} % is out of range: 1 to 99"));
+            return wrong(
+                Setting::Threshold,
+                format!("a threshold of {threshold} % is out of range: 1 to 99"),
+            );
         }
         let all = || vec![(0..queues).collect()];
         let groups = if self.groups.is_empty() { all() } else { self.groups.clone() };
@@ -130,21 +152,31 @@ impl Plan {
             for &queue in group {
                 match group_of.get_mut(queue) {
                     None => {
-                        return wrong(format!("no queue {queue}: there are {queues}, numbered from 0"));
+                        return wrong(
+                            Setting::Group,
+                            format!("no queue {queue}: there are {queues}, numbered from 0"),
+                        );
                     }
                     Some(Some(other)) if *other == number => {
-                        return wrong(format!("queue {queue} is named twice in one group"));
+                        return wrong(Setting::Group, format!("queue {queue} is named twice in one group"));
                     }
                     Some(Some(_)) => {
-                        return wrong(format!("queue {queue} is in two groups: it can be in only one"));
+                        return wrong(
+                            Setting::Group,
+                            format!("queue {queue} is in two groups: it can be in only one"),
+                        );
                     }
                     Some(place) => *place = Some(number),
                 }
             }
             if members(group, queues, handlers) < 2 {
-                return wrong(format!(
-                    "group {number} has a single handler, which no other can help; use more handlers or larger groups"
-                ));
+                return conflict(
+                    Setting::Handlers,
+                    Setting::Group,
+                    format!(
+                        "group {number} has a single handler, which no other can help; use more handlers or larger groups"
+                    ),
+                );
             }
         }
         Ok(Seating { processors: pins, groups, threshold, order: self.order })

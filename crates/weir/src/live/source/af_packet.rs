@@ -46,7 +46,7 @@ use crate::live::builder::{Delivery, Settings};
 use crate::live::interface::Device;
 use crate::live::memory::Need;
 use crate::live::size;
-use crate::{DEFAULT_SNAP_LEN, Direction, Error};
+use crate::{DEFAULT_SNAP_LEN, Direction, Error, InterfaceWarning};
 
 /// Size of the ring in bytes. A capture may use 64 MiB in addition to the pool.
 const RING: u32 = 32 << 20;
@@ -88,7 +88,7 @@ pub(crate) struct Opened {
     pub(crate) source: AfPacket,
     pub(crate) snap_len: u32,
     pub(crate) detail: String,
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Vec<InterfaceWarning>,
 }
 
 /// Returns the bytes kept of each packet.
@@ -132,8 +132,8 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         retire_ms: u32::try_from(retire.as_millis()).expect("at most a second"),
     };
     let (mut in_kernel, not_taken) = in_kernel(device, snap_len, refusals.as_ref())?;
-    let slower = |why| format!("the filter runs in the process, which is slower: {why}");
-    let mut warnings: Vec<String> = not_taken.map(slower).into_iter().collect();
+    let slower = |why| InterfaceWarning::FilterInProcess { why };
+    let mut warnings: Vec<InterfaceWarning> = not_taken.map(slower).into_iter().collect();
     if let Some((filter, _)) = &in_kernel
         && packet::try_filter(&wanted, filter.program()).is_err_and(|error| error.errno() == ENOMEM)
     {

@@ -42,12 +42,12 @@ use super::pumped::{Counts, Finished, PumpedQueue};
 use super::signals::{Order, Signals};
 use super::writers::{self, Native};
 use super::{Bell, DIRECTION_BYTES, Queue, Source, xdp};
-use crate::Error;
 use crate::filter::Gate;
-use crate::live::builder::{Delivery, Settings, Timestamps};
+use crate::live::builder::{Delivery, Settings, SourceChoice, Timestamps};
 use crate::live::interface::{Device, Tags};
 use crate::live::memory::Need;
 use crate::live::size;
+use crate::{Error, InterfaceWarning};
 
 /// Bytes of the frames of all queues, if that leaves each at least [`FEWEST_FRAMES`]. They buffer what arrives while a
 /// pump is kept off its CPU.
@@ -111,7 +111,7 @@ pub(crate) struct Opened {
     pub(crate) source: AfXdp,
     pub(crate) snap_len: u32,
     pub(crate) detail: String,
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Vec<InterfaceWarning>,
 }
 
 impl Opened {
@@ -138,9 +138,12 @@ pub(crate) fn open(device: &Device, id: u32, settings: &Settings) -> Result<Open
         native(false).map(|opened| opened.without_tags(device))
     };
     let native = match (writers::native(device), device.tags) {
-        (Native::Processors(why) | Native::Nowhere(why), _) => {
-            Err(Error::Unsupported { name: device.link.name.clone(), what: why.into(), instead: "" })
-        }
+        (Native::Processors(why) | Native::Nowhere(why), _) => Err(Error::Unsupported {
+            name: device.link.name.clone(),
+            what: why.into(),
+            sources: &[],
+            otherwise: "",
+        }),
         // The kernel's own rings of a socket serve one context at a time, so unknown drivers can be trusted with them.
         (Native::Queues | Native::Unknown, Tags::InFrame) => native(false),
         (Native::Queues | Native::Unknown, Tags::Untold(_)) => without(),
@@ -314,7 +317,8 @@ fn bind(umem: &Umem, device: &Device, queue: u32) -> Result<XskSocket, Error> {
                     "packets that span several frames (MTU {}) require Linux 6.6: {error}",
                     device.link.mtu
                 ),
-                instead: "use --source xdp",
+                sources: &[SourceChoice::Xdp],
+                otherwise: "",
             };
         }
         refused(&device.link.name, error)
@@ -336,12 +340,14 @@ fn refused(name: &str, error: CallError) -> Error {
         Errno::BUSY => Error::Unsupported {
             name,
             what: format!("another program has an AF_XDP socket on the queue ({error})"),
-            instead: "end that program, or use --source xdp or tc",
+            sources: &[SourceChoice::Xdp, SourceChoice::Tc],
+            otherwise: "end that program",
         },
         Errno::AFNOSUPPORT => Error::Unsupported {
             name,
             what: "the kernel has no AF_XDP (CONFIG_XDP_SOCKETS)".into(),
-            instead: "use --source xdp",
+            sources: &[SourceChoice::Xdp],
+            otherwise: "",
         },
         Errno::NODEV => Error::InterfaceGone { name },
         _ => error.into(),

@@ -20,7 +20,7 @@ use crate::live::builder::{Settings, Timestamps};
 use crate::live::interface::Device;
 use crate::live::memory::Need;
 use crate::live::size;
-use crate::{Error, Filter};
+use crate::{Error, Filter, InterfaceWarning};
 
 /// The program makes a packet visible microseconds after it sets the timestamp, unless interrupts or a hypervisor
 /// intervene.
@@ -57,11 +57,11 @@ pub(crate) struct Opened {
     pub(crate) snap_len: u32,
     pub(crate) detail: String,
     /// What this source misses and others would not.
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Vec<InterfaceWarning>,
 }
 
 impl Opened {
-    pub(super) fn warn(mut self, warning: String) -> Self {
+    pub(super) fn warn(mut self, warning: InterfaceWarning) -> Self {
         self.warnings.push(warning);
         self
     }

@@ -132,7 +132,8 @@ fn refused(device: &Device, error: CallError) -> Error {
             name,
             what: "the kernel has neither tcx (Linux 6.6) nor clsact with eBPF filters (CONFIG_NET_CLS_BPF)"
                 .into(),
-            instead: "use --source af_packet, which needs no eBPF",
+            sources: &[SourceChoice::AfPacket],
+            otherwise: "",
         },
         _ => error.into(),
     }

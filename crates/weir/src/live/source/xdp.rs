@@ -12,11 +12,11 @@ use weir_sys::cpu::Processors;
 
 use super::programmed::{self, Attachment, NEEDS, Opened, Programmed, describe, not_loaded, pool_options};
 use super::writers::{self, Native};
-use crate::Error;
 use crate::live::builder::{Mode, Settings, SourceChoice};
 use crate::live::interface::{Device, Tags};
 use crate::live::memory::Need;
 use crate::live::steering::Steering;
+use crate::{Error, InterfaceWarning};
 
 /// Largest packet that `bpf_xdp_load_bytes` can copy, in two steps (`load` in xdp.bpf.c).
 pub(crate) const LARGEST_COPY: u32 = 32_768 + 65_535;
@@ -63,11 +63,8 @@ pub(crate) fn open(
 }
 
 /// Returns the warning for an interface whose stripped tags XDP does not get.
-pub(crate) fn without_tags(device: &Device) -> String {
-    format!(
-        "VLAN tags are missing: the device strips them and does not report them to XDP; to keep them: {}",
-        device.leave_tags()
-    )
+pub(crate) fn without_tags(device: &Device) -> InterfaceWarning {
+    InterfaceWarning::TagsLost { keep: device.leave_tags() }
 }
 
 /// Whether the program must accept packets in several buffers, provided that the driver supports them.
@@ -124,9 +121,13 @@ pub(crate) fn keep_vlans(device: &Device, settings: &Settings, always: bool) -> 
             "the device strips VLAN tags and does not report them to XDP{so}; to keep them: {}",
             device.leave_tags()
         ),
-        instead: match settings.mode {
-            Mode::Pass => "use --source tc, or keep the tags",
-            Mode::Exclusive => "keep the tags, or use --source tc, which leaves packets to the host",
+        sources: match settings.mode {
+            Mode::Pass => &[SourceChoice::Tc],
+            Mode::Exclusive => &[],
+        },
+        otherwise: match settings.mode {
+            Mode::Pass => "keep the tags",
+            Mode::Exclusive => "keep the tags, or use the tc source, which leaves packets to the host",
         },
     })
 }
@@ -154,7 +155,8 @@ fn attach(device: &Device, id: u32, settings: &Settings, hook: XdpHook, tags: bo
             return Err(Error::Unsupported {
                 name: name.clone(),
                 what: why.into(),
-                instead: "use --source tc, which runs on any driver",
+                sources: &[SourceChoice::Tc],
+                otherwise: "",
             });
         }
     };
@@ -209,7 +211,8 @@ pub(crate) fn refused(device: &Device, error: CallError) -> Error {
                 device.link.mtu
             ),
             name,
-            instead: "use --source tc, which runs on any driver",
+            sources: &[SourceChoice::Tc],
+            otherwise: "",
         },
         Errno::NODEV => Error::InterfaceGone { name },
         _ => error.into(),

@@ -10,11 +10,11 @@ use weir_sys::cpu::Processors;
 
 use super::programmed::{self, Programmed};
 use super::{Bell, Queue, Source, tc, xdp};
-use crate::Error;
 use crate::filter::Gate;
 use crate::live::builder::Settings;
 use crate::live::interface::Device;
 use crate::live::memory;
+use crate::{Error, InterfaceWarning};
 
 #[derive(Debug)]
 pub(crate) struct XdpTc {
@@ -29,7 +29,7 @@ pub(crate) struct Opened {
     pub(crate) source: XdpTc,
     pub(crate) snap_len: u32,
     pub(crate) detail: String,
-    pub(crate) warnings: Vec<String>,
+    pub(crate) warnings: Vec<InterfaceWarning>,
 }
 
 /// Opens both sources on `device`.

@@ -24,7 +24,7 @@ use weir_sys::skip;
 
 use super::piece::Content;
 use super::*;
-use crate::{InterfaceAccount, NicCounters, QueueAccount, Strays, Tally};
+use crate::{InterfaceAccount, ModeKind, NicCounters, QueueAccount, SourceKind, Strays, Tally};
 
 /// Another user: `nobody` on Debian.
 const NOBODY: u32 = 65_534;
@@ -143,8 +143,8 @@ fn account() -> Account {
     let interfaces = [0, 1].map(|id| InterfaceAccount {
         id,
         name: format!("veth{id}"),
-        source: "xdp",
-        mode: "pass",
+        source: SourceKind::Xdp,
+        mode: ModeKind::Pass,
         queues: vec![QueueAccount { queue: 7, tally, ..QueueAccount::default() }],
         strays: Strays::default(),
         untold_tags: 0,
