@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::process::ExitCode;
 
 use weir::writer::WriteError;
+use weir::{Error, ErrorKind};
 
 use crate::{advice, style};
 
@@ -55,20 +56,10 @@ impl Failure {
     }
 }
 
-impl From<weir::Error> for Failure {
-    fn from(error: weir::Error) -> Self {
-        use weir::Error;
-        let status = match error {
-            Error::Filter(_)
-            | Error::Members { .. }
-            | Error::Setting { .. }
-            | Error::Conflict { .. }
-            | Error::NoSuchNumber { .. }
-            | Error::InterfaceTwice { .. }
-            | Error::InterfaceIncluded { .. }
-            | Error::Shape(_)
-            | Error::Memory { .. }
-            | Error::Budget { .. } => 2,
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        let status = match error.kind() {
+            ErrorKind::InvalidSetting | ErrorKind::InvalidFilter | ErrorKind::MemoryLimit => 2,
             _ => 1,
         };
         let hint = advice::hint(&error);
@@ -84,5 +75,22 @@ impl From<weir::Error> for Failure {
 impl From<WriteError> for Failure {
     fn from(error: WriteError) -> Self {
         Self::new(style::visible(&advice::unwritten(&error)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use weir::Setting;
+
+    use super::*;
+
+    #[test]
+    fn wrong_command_lines_have_a_status_of_their_own() {
+        let of = |error: Error| Failure::from(error).status;
+        assert_eq!(of(Error::Setting { setting: Setting::SnapLen, why: String::new() }), 2);
+        assert_eq!(of(Error::InterfaceTwice { name: "eth0".to_owned() }), 2);
+        assert_eq!(of(Error::Budget { what: String::new(), least: 2, budget: 1, enough: 2 }), 2);
+        assert_eq!(of(Error::InterfaceDown { name: "eth0".to_owned() }), 1);
+        assert_eq!(of(Error::NoInterface), 1);
     }
 }

@@ -85,6 +85,7 @@ pub use live::{
     choose::{Choice, choice, untold_tags},
     command,
     error::{Error, Fit},
+    error_kind::ErrorKind,
     event::{Change, Event},
     handlers::{DEFAULT_THRESHOLD, Handler, Order, Plan, Share, SharePackets},
     interface::Interface,

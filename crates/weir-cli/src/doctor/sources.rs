@@ -4,7 +4,7 @@
 use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
-use weir::{Builder, Capture, Filter, SourceChoice};
+use weir::{Builder, Capture, ErrorKind, Filter, SourceChoice};
 use weir_sys::netns::NetNs;
 use weir_sys::packet::{PacketRing, RingOptions, Traffic};
 use weir_sys::rawsend::RawSender;
@@ -188,7 +188,7 @@ fn try_loading(source: SourceChoice) -> Check {
     }
     match weir::probe::load(source) {
         Ok(()) => Check::ok(name, format!("its program loads; {UNATTACHED}")),
-        Err(weir::Error::Privilege { .. }) => {
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
             Check::missing(name, "not permitted to load its program").mend(SETCAP)
         }
         Err(error) => {

@@ -6,6 +6,7 @@ pub(crate) mod capture;
 pub(crate) mod choose;
 pub mod command;
 pub(crate) mod error;
+pub(crate) mod error_kind;
 pub(crate) mod event;
 pub(crate) mod handlers;
 pub(crate) mod interface;
