@@ -174,7 +174,9 @@ fn handlers(summary: &Summary, paint: Paint) -> String {
 
 /// Returns how well time order was kept.
 fn time_order(summary: &Summary, paint: Paint) -> String {
-    let Some(TimeOrder { window_seconds, late, early }) = summary.time_order else { return String::new() };
+    let Some(TimeOrder { window_seconds, late, early, .. }) = summary.time_order else {
+        return String::new();
+    };
     let window = units::elapsed(Duration::from_secs_f64(window_seconds));
     let mut text = if late == 0 {
         format!("{} (held back for {window})\n", paint.green("Sorted by time"))

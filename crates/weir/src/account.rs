@@ -138,6 +138,7 @@ pub struct Strays {
 /// One interface's account.
 #[derive(Clone, Debug)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct InterfaceAccount {
     /// Number of the interface in the capture and in its file.
     pub id: u32,
@@ -189,6 +190,7 @@ impl InterfaceAccount {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[cfg_attr(feature = "serde", serde(rename_all = "snake_case"))]
+#[non_exhaustive]
 pub enum HandlerState {
     /// It is running.
     Running,
@@ -203,6 +205,7 @@ pub enum HandlerState {
 /// One handler's account.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct HandlerAccount {
     /// Number of the handler.
     pub handler: usize,
@@ -225,6 +228,7 @@ pub struct HandlerAccount {
 /// Packet counters of delivery in timestamp order ([`crate::Builder::by_time`]).
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[cfg_attr(feature = "serde", derive(serde::Serialize))]
+#[non_exhaustive]
 pub struct TimeOrder {
     /// Shortest time for which packets were held back.
     pub window_seconds: f64,

@@ -51,6 +51,7 @@ pub struct ForwardQueue {
 /// Counters of the sending device since forwarding began. They may include packets that its driver did not accept, and
 /// packets from other senders.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct SendCounters {
     /// `tx_errors`.
     pub errors: u64,

@@ -4,6 +4,7 @@ use weir_sys::xsk::Frame;
 
 /// What to do with a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Verdict {
     /// Forward it as it is now.
     Forward,
@@ -33,6 +34,7 @@ impl<F: FnMut(&mut Packet<'_, '_>) -> Verdict + Send + 'static> Handler for F {
 
 /// A receive queue with its own handler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[non_exhaustive]
 pub struct Lane {
     /// The direction: 0 from the first interface to the second, 1 back.
     pub way: usize,

@@ -40,6 +40,7 @@ use crate::{Capture, Error, Event, Filter, Namespace, Setting};
 
 /// What happens to forwarding when the process ends, for whatever reason.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum OnExit {
     /// It ends too, and packets go to this host's stack as before.
     #[default]
@@ -77,6 +78,7 @@ pub struct Forward {
 
 /// A description of one direction.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct WayInfo {
     /// The receiving interface.
     pub from: String,

@@ -16,6 +16,7 @@ const LONGEST_WINDOW: Duration = Duration::from_secs(60);
 
 /// The source that captures.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SourceChoice {
     /// The one that suits the interface; [`crate::Interface::why`] gives the reason.
     #[default]
@@ -49,6 +50,7 @@ impl SourceChoice {
 
 /// What happens to a packet after it is captured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Mode {
     /// It continues to the host's stack.
     #[default]
@@ -59,6 +61,7 @@ pub enum Mode {
 
 /// The origin of timestamps, which are in nanoseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Timestamps {
     /// The kernel's clock, read for each packet.
     #[default]
@@ -73,6 +76,7 @@ pub enum Timestamps {
 
 /// When captured packets are delivered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Delivery {
     /// Immediately at low rates, in batches at high rates. A lone packet is delivered within a millisecond, a full
     /// stream causes a few thousand wake-ups per second, and an idle capture uses no CPU time.
@@ -93,6 +97,7 @@ pub enum Delivery {
 
 /// How long packets are held back so that older ones from other queues can go first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Window {
     /// As long as the sources take to deliver a packet after its timestamp, provided that a CPU is idle. That is 2 ms
     /// with xdp and tc, which need microseconds, and 10 ms more with [`Timestamps::Batch`]; 10 ms with af_xdp, where a

@@ -241,6 +241,7 @@ fn warned(
 
 /// What `auto` would choose on an interface, if that can be determined without trying.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Choice {
     /// Xdp or tc, or af_packet for `any`. If the kernel rejects it, the next of tc and af_packet is used.
     pub source: SourceKind,

@@ -7,6 +7,7 @@ use weir_sys::link::Link;
 
 /// Something that happened to an interface of a capture; see [`crate::Capture::events`].
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Event {
     /// Number of the interface in the capture.
     pub interface: u32,

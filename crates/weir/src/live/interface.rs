@@ -16,6 +16,7 @@ use crate::{command, file_interface};
 
 /// An interface of a capture.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Interface {
     /// Number in the capture and in its file, from 0.
     pub id: u32,

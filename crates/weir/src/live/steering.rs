@@ -9,6 +9,7 @@ use crate::{Error, Setting};
 
 /// How a packet's target is chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Steer {
     /// By flow: both endpoints, in either direction, and the protocol. VLAN tags, MPLS labels and PPPoE session headers
     /// are skipped. In a tunnel the outer flow counts. Later fragments follow the first one of their datagram. Packets

@@ -144,6 +144,7 @@ fn is_foreign(fault: &Fault) -> bool {
 
 /// Something unusual in a file that did not prevent reading it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Warning {
     /// What it is.
     pub what: Oddity,
@@ -155,6 +156,7 @@ pub struct Warning {
 
 /// The subject of a [`Warning`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Oddity {
     /// The data was delivered, but part of it is doubtful.
     Doubt(Doubt),

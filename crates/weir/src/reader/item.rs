@@ -10,6 +10,7 @@ use crate::Packet;
 
 /// The format of a file that a [`Reader`](super::Reader) reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FileFormat {
     /// pcap or pcapng.
     pub kind: FileKind,
@@ -23,6 +24,7 @@ pub struct FileFormat {
 
 /// pcap or pcapng.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum FileKind {
     /// Classic pcap, with its header.
     Pcap(Header),
@@ -32,6 +34,7 @@ pub enum FileKind {
 
 /// The compression of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Compression {
     /// No compression.
     None,

@@ -11,6 +11,7 @@ use crate::FileInterface;
 
 /// A section of a pcapng file, written by one run of a program.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct Section {
     /// The hardware of the capturing machine.
     pub hardware: Option<String>,

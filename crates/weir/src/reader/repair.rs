@@ -25,6 +25,7 @@ const PASS: usize = 64 << 10;
 
 /// The result of [`repair`]. Positions are bytes from the start of the uncompressed capture.
 #[derive(Debug, Clone, Default)]
+#[non_exhaustive]
 pub struct Repaired {
     /// Number of packets saved.
     pub packets: u64,

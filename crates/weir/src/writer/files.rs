@@ -77,6 +77,7 @@ impl OutFile {
 
 /// The files written by a [`Writer`](super::Writer).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct FileList {
     /// Number of files begun.
     pub count: u64,

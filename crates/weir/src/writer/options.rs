@@ -12,6 +12,7 @@ use crate::reader::{self, Section};
 
 /// The format of a file written by a [`Writer`](super::Writer).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Format {
     /// pcapng: several interfaces, losses and statistics in one file.
     #[default]
@@ -37,6 +38,7 @@ impl Format {
 /// How a file is compressed: in independent frames of at most 4 MiB, so that a truncated file is readable up to its
 /// last whole frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum Compression {
     /// No compression.
     #[default]

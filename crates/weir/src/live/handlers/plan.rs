@@ -13,6 +13,7 @@ pub const DEFAULT_THRESHOLD: u8 = 50;
 
 /// The order in which packets of one queue are handled when others help.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Order {
     /// No guarantee: packets of a flow may be handled in parallel and out of order. This costs nothing.
     #[default]
