@@ -1,9 +1,10 @@
 //! The library's errors and warnings in terms of the command line: the options that its settings have, and advice that
 //! names options and other commands of weir.
 
+use weir::internal::command;
 use weir::reader::{ReadError, ReadReason};
 use weir::writer::WriteError;
-use weir::{Direction, Error, Fit, InterfaceWarning, Mode, Setting, SourceChoice, command};
+use weir::{Direction, Error, Fit, InterfaceWarning, Mode, Setting, SourceChoice};
 
 /// What to do about damaged files.
 const REPAIR: &str = "to save the intact packets: weir read --repair FILE -w NEW";

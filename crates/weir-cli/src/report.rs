@@ -3,8 +3,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
+use weir::internal::command;
 use weir::writer::Written;
-use weir::{Account, HandlerState, Interface, InterfaceWarning, Strays, TimeOrder, command};
+use weir::{Account, HandlerState, Interface, InterfaceWarning, Strays, TimeOrder};
 use weir_service::session::Opened;
 use weir_service::summary::{Counters, Summary};
 

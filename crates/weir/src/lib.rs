@@ -82,20 +82,26 @@ pub use live::{
         Window,
     },
     capture::Capture,
-    choose::{Choice, choice, untold_tags},
-    command,
     error::{Error, Fit},
     error_kind::ErrorKind,
     event::{Change, Event},
     handlers::{DEFAULT_THRESHOLD, Handler, Order, Plan, Share, SharePackets},
     interface::Interface,
-    memory::pool_of,
     namespace::Namespace,
     observer::Observer,
-    probe,
     setting::Setting,
     steering::{MOST_TARGETS, Steer},
     stop::StopHandle,
     warning::InterfaceWarning,
 };
 pub use weir_savefile::Notes;
+
+/// For the program `weir` and the tests of this workspace; other programs should not use it. It may change with any
+/// version, without notice.
+#[cfg(feature = "live")]
+pub mod internal {
+    pub use crate::live::builder::tc_filters;
+    pub use crate::live::choose::{Choice, choice, untold_tags};
+    pub use crate::live::memory::pool_of;
+    pub use crate::live::{command, probe};
+}

@@ -8,6 +8,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
+use weir::internal::tc_filters;
 use weir::writer::{Writer, WriterOptions};
 use weir::{
     Capture, Change, Chunk, Error, Event, FileInterface, Filter, Namespace, SourceChoice, SourceKind,
@@ -405,7 +406,7 @@ fn the_others_go_on_when_one_is_gone(source: SourceChoice, filters: bool) {
     network.connect(Veth::default()).unwrap();
     let there = namespace(network.rx());
     let builder = common::capture().interface_in(&there, "rx0").interface_in(&there, "rx1");
-    let mut capture = builder.source(source).tc_filters(filters).open().unwrap();
+    let mut capture = tc_filters(builder.source(source), filters).open().unwrap();
     let send = |pair: usize| {
         let pair = &network.pairs()[pair];
         let frames = Traffic::new(60).unwrap().between(pair).frames(0..FRAMES);

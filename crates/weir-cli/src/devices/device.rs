@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 
 use serde::Serialize;
+use weir::internal::{self, command};
 use weir::link::Link;
-use weir::{Namespace, SourceKind, command};
+use weir::{Namespace, SourceKind};
 use weir_sys::ethtool::{Channels, Ethtool, Rings};
 use weir_sys::netdev::{self, XdpAbilities};
 use weir_sys::{address, link, packet};
@@ -281,7 +282,7 @@ impl Survey {
 
 impl Auto {
     fn of(netns: Option<&Namespace>, name: &str) -> Self {
-        match weir::choice(netns, name) {
+        match internal::choice(netns, name) {
             Ok(choice) => Self { source: Some(choice.source), why: choice.why },
             Err(error) => {
                 let hint = advice::hint(&error).map(|hint| format!("; {hint}")).unwrap_or_default();

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use weir::{Forward, command};
+use weir::Forward;
+use weir::internal::command;
 
 use super::summary::{Counters, Summary};
 use crate::report::some_lost;

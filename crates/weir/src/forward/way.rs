@@ -15,11 +15,12 @@ use super::handler::Lane;
 use super::pump::Pumps;
 use super::{OnExit, WayInfo, end, pins};
 use crate::filter::{Gate, Receiver, Seat};
+use crate::live::command;
 use crate::live::interface::{Device, Tags};
 use crate::live::port::Port;
 use crate::live::source::programmed::{self, AtGateInForce};
 use crate::live::source::xdp;
-use crate::{Error, Filter, command};
+use crate::{Error, Filter};
 
 /// Forwarding in one direction.
 #[derive(Debug)]

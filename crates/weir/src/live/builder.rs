@@ -384,14 +384,6 @@ impl Builder {
         self
     }
 
-    /// Sets whether the tc source attaches as `clsact` filters even if the kernel has tcx, to test what older kernels
-    /// use.
-    #[doc(hidden)]
-    pub fn tc_filters(mut self, filters: bool) -> Self {
-        self.settings.tc_filters = filters;
-        self
-    }
-
     /// Starts the capture.
     ///
     /// # Errors
@@ -414,4 +406,10 @@ impl Builder {
         }
         Capture::open(&self.interfaces, &self.settings.checked()?, tell)
     }
+}
+
+/// Sets whether the tc source attaches as `clsact` filters even if the kernel has tcx, to test what older kernels use.
+pub fn tc_filters(mut builder: Builder, filters: bool) -> Builder {
+    builder.settings.tc_filters = filters;
+    builder
 }

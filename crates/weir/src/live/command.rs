@@ -9,7 +9,7 @@ use crate::live::namespace::{DIRECTORIES, is_process};
 /// own name, as a word of the shell.
 ///
 /// ```
-/// let (inside, name) = weir::command::place("4711/eth0");
+/// let (inside, name) = weir::internal::command::place("4711/eth0");
 /// assert_eq!(format!("{inside}ip link set {name} up"), "nsenter -t 4711 -n ip link set eth0 up");
 /// ```
 pub fn place(label: &str) -> (String, String) {

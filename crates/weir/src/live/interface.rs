@@ -8,11 +8,12 @@ use weir_sys::ethtool::{Ethtool, Stripping};
 use weir_sys::link::{Address, Link, Links};
 use weir_sys::netdev::{XdpAbilities, xdp_abilities};
 
+use crate::file_interface;
 use crate::filter::{Compiled, Filter, Receiver};
 use crate::live::builder::Wanted;
+use crate::live::command;
 use crate::live::peer::Peer;
 use crate::{Error, FileInterface, InterfaceWarning, ModeKind, SourceKind};
-use crate::{command, file_interface};
 
 /// An interface of a capture.
 #[derive(Clone, Debug)]

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::time::Duration;
 
+use weir::internal::tc_filters;
 use weir::{Direction, SourceChoice};
 use weir_lab::{
     FrameSender, Generator, Network, SequenceCheck, SequenceReport, Tagging, Traffic, Veth, require_root,
@@ -45,7 +46,7 @@ fn both_directions(source: SourceChoice, wanted: Direction) {
         let mut generator = Generator::new(pair, &arriving).unwrap().cpu(1);
         network.rx().run(|| {
             let builder = on_rx_with_room(&network, 2 * COUNT, 130).source(source);
-            let mut capture = builder.direction(wanted).tc_filters(filters).open().unwrap();
+            let mut capture = tc_filters(builder.direction(wanted), filters).open().unwrap();
             let mut checks = [SequenceCheck::new(&arriving, 0..COUNT), SequenceCheck::new(&sent, 0..COUNT)];
             let mut look = |chunk: &weir::Chunk| {
                 for packet in chunk {
@@ -147,7 +148,7 @@ fn root_filters_come_in_front_and_leave_others_and_their_discipline_alone() {
         assert!(status.success(), "tc {args:?}");
     };
     let open =
-        || network.rx().run(|| on_rx(&network).source(SourceChoice::Tc).tc_filters(true).open().unwrap());
+        || network.rx().run(|| tc_filters(on_rx(&network).source(SourceChoice::Tc), true).open().unwrap());
     let frames = Traffic::new(60).unwrap().between(network.pair()).frames(0..10);
     let bare = filters(&network);
     let sees_all = |capture: &mut weir::Capture| {
@@ -200,7 +201,7 @@ fn root_filters_come_in_front_and_leave_others_and_their_discipline_alone() {
     tc(&["qdisc", "add", "dev", name, "ingress"]);
     let with = filters(&network);
     network.rx().run(|| {
-        let builder = || on_rx(&network).source(SourceChoice::Tc).tc_filters(true);
+        let builder = || tc_filters(on_rx(&network).source(SourceChoice::Tc), true);
         let refused = builder().open().expect_err("egress cannot be had").to_string();
         assert!(refused.contains("`ingress` qdisc"), "{refused}");
         let mut capture = builder().direction(Direction::In).open().unwrap();
