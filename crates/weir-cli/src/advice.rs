@@ -69,6 +69,7 @@ pub(crate) fn hint(error: &Error) -> Option<String> {
                 "use --source tc, which runs beside it; to see whose it is: {inside}bpftool net show dev {name}"
             )
         }
+        Error::QueueBusy { .. } => "end that program, or use --source xdp or tc".to_owned(),
         Error::Unsupported { sources: [source], otherwise: "", .. } => alone(*source),
         Error::Unsupported { sources: sources @ [_, ..], otherwise, .. } => {
             let names: Vec<_> = sources.iter().map(|source| source.as_str()).collect();

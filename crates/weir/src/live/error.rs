@@ -86,6 +86,14 @@ pub enum Error {
         /// The program's name, if the kernel reports it, which takes `CAP_SYS_ADMIN`.
         what: Option<String>,
     },
+    /// Another program has an AF_XDP socket on a queue of the interface.
+    #[error("interface `{name}`: another program has an AF_XDP socket on the queue ({source})")]
+    QueueBusy {
+        /// The interface.
+        name: String,
+        /// The kernel's answer, which names the queue.
+        source: CallError,
+    },
     /// The interface or its driver does not support what was requested.
     #[error("interface `{name}`: {what}")]
     Unsupported {
@@ -360,6 +368,7 @@ impl Error {
                     "use the tc source, which runs beside it; to see whose it is: {inside}bpftool net show dev {name}"
                 ))
             }
+            Self::QueueBusy { .. } => Some("end that program, or use the xdp or tc source".into()),
             Self::Unsupported { sources, otherwise, .. } => {
                 let names: Vec<_> = sources.iter().map(|source| source.as_str()).collect();
                 let sources = (!names.is_empty()).then(|| format!("use the {} source", names.join(" or ")));

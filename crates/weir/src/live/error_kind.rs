@@ -45,9 +45,10 @@ impl Error {
             | Self::NotForwarding { .. }
             | Self::NoSuchEnd { .. } => ErrorKind::NotFound,
             Self::Privilege { .. } => ErrorKind::PermissionDenied,
-            Self::Busy { .. } | Self::AlreadyForwarding { .. } | Self::ForwardingChanges { .. } => {
-                ErrorKind::Busy
-            }
+            Self::Busy { .. }
+            | Self::QueueBusy { .. }
+            | Self::AlreadyForwarding { .. }
+            | Self::ForwardingChanges { .. } => ErrorKind::Busy,
             Self::Unsupported { .. }
             | Self::FilterRefused { .. }
             | Self::Forward { .. }

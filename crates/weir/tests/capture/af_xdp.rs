@@ -3,7 +3,7 @@
 use std::net::UdpSocket;
 
 use weir::filter::Dialect;
-use weir::{Capture, Delivery, Error, Filter, Mode, ModeKind, SourceChoice, SourceKind};
+use weir::{Capture, Delivery, Error, ErrorKind, Filter, Mode, ModeKind, SourceChoice, SourceKind};
 use weir_lab::{Generator, Network, SequenceCheck, StackCounters, Traffic, Veth, require_root};
 use weir_sys::xsk::{FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 
@@ -157,7 +157,8 @@ fn root_a_queue_that_another_has_is_named() {
         let theirs = XskSocket::bind(&umem, port.index, 1, XskOptions { receive: 16, send: 0 }).unwrap();
         let open = || on_rx(&network).source(SourceChoice::AfXdp).mode(Mode::Exclusive).open();
         let refused = open().unwrap_err();
-        assert!(matches!(refused, Error::Unsupported { .. }), "{refused:?}");
+        assert!(matches!(refused, Error::QueueBusy { .. }), "{refused:?}");
+        assert_eq!(refused.kind(), ErrorKind::Busy);
         assert!(refused.to_string().contains("queue 1 of interface"), "{refused}");
         assert!(refused.hint().is_some_and(|hint| hint.contains("use the xdp or tc source")), "{refused:?}");
         drop(theirs);

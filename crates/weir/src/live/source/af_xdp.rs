@@ -337,12 +337,7 @@ fn refused(name: &str, error: CallError) -> Error {
             operation: format!("capture on `{name}`: cannot {}", error.operation),
             needs: NEEDS,
         },
-        Errno::BUSY => Error::Unsupported {
-            name,
-            what: format!("another program has an AF_XDP socket on the queue ({error})"),
-            sources: &[SourceChoice::Xdp, SourceChoice::Tc],
-            otherwise: "end that program",
-        },
+        Errno::BUSY => Error::QueueBusy { name, source: error },
         Errno::AFNOSUPPORT => Error::Unsupported {
             name,
             what: "the kernel has no AF_XDP (CONFIG_XDP_SOCKETS)".into(),
