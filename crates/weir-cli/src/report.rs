@@ -469,7 +469,7 @@ mod tests {
         interface.nic = Some(nic);
         let account =
             Account { elapsed: Duration::from_secs(2), interfaces: vec![interface], ..Account::default() };
-        let written = weir::writer::Written {
+        let written = Written {
             packets: 999_990,
             bytes: 1 << 20,
             plain_bytes: 3 << 20,
