@@ -201,8 +201,13 @@ impl Merge {
             self.newest = self.newest.max(record.timestamp);
             (bytes, count) = (records.offset(), count + 1);
         }
-        self.counts.late.fetch_add(late, Ordering::Relaxed);
-        self.counts.early.fetch_add(if in_time { 0 } else { count.into() }, Ordering::Relaxed);
+        // Chunks can be as short as one packet: none pays for a counter that does not change.
+        if late > 0 {
+            self.counts.late.fetch_add(late, Ordering::Relaxed);
+        }
+        if !in_time {
+            self.counts.early.fetch_add(count.into(), Ordering::Relaxed);
+        }
         let Some(timestamp) = rest.filter(|_| count > 0) else {
             self.used_up(run.look);
             return Some(Chunk::new(run.part, run.lane));

@@ -28,8 +28,7 @@ impl StopHandle {
     /// Stops the capture like [`crate::Capture::stop`]: the thread in [`Capture::next`](crate::Capture::next) wakes at once,
     /// however quiet the link, and carries it out. What was captured can still be taken.
     ///
-    /// Safe in a signal handler: it stores to an atomic and makes the system call write(2) (see signal-safety(7)), without
-    /// touching `errno`.
+    /// Safe in a signal handler: it stores to an atomic and calls write(2) (see signal-safety(7)).
     pub fn stop(&self) {
         // Relaxed: it carries no data, and the system call below orders it before the wake-up.
         self.asked.given.store(true, Ordering::Relaxed);

@@ -10,10 +10,10 @@
 //! [`crate::Capture::next`] sleeps on the inner epoll; the outer one is the descriptor of the capture. The alarm stays expired,
 //! and so the descriptor readable, until [`crate::Capture::try_next`] finds nothing and sets it.
 
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
-use rustix::buffer::spare_capacity;
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::io::Errno;
 use rustix::time::{
@@ -79,13 +79,13 @@ impl Waker {
 
     /// Sleeps until a descriptor is readable, for at most `longest`.
     pub(crate) fn sleep(&self, longest: Duration) -> Result<Woken, CallError> {
-        let mut events = Vec::with_capacity(MOST);
-        match epoll::wait(&self.inner, spare_capacity(&mut events), Some(&timespec(longest))) {
+        let mut room = [const { MaybeUninit::uninit() }; MOST];
+        let events = match epoll::wait(&self.inner, &mut room, Some(&timespec(longest))) {
+            Ok((events, _)) => events,
             // The caller wants to know about a signal.
             Err(Errno::INTR) => return Ok(Woken::News),
             Err(error) => return Err(CallError::new("wait for packets", error)),
-            Ok(_) => {}
-        }
+        };
         let news = events.iter().any(|event| event.data.u64() == NEWS);
         Ok(match events.is_empty() {
             true => Woken::Time,

@@ -252,9 +252,9 @@ fn root_the_tokio_example_captures_and_stops_at_once() {
     let pid = Pid::from_child(&child);
     // Once it sleeps it has opened its capture, and has handled signals since before that.
     wait_until_asleep(pid);
+    let before = sleeps(pid);
     generator.send(1000).unwrap();
-    // It wakes and handles what has come so far.
-    thread::sleep(Duration::from_millis(20));
+    wait_until(|| sleeps(pid) > before, || "the packets do not wake it".to_owned());
     wait_until_asleep(pid);
     kill_process(pid, Signal::INT).unwrap();
     let began = Instant::now();
@@ -265,4 +265,11 @@ fn root_the_tokio_example_captures_and_stops_at_once() {
     let text = String::from_utf8(output.stdout).unwrap();
     let numbers: Vec<u64> = text.split(' ').filter_map(|word| word.parse().ok()).collect();
     assert!(matches!(numbers[..], [taken, captured, 0] if taken == captured && taken > 0), "{text}");
+}
+
+/// Returns how often a thread has gone to sleep.
+fn sleeps(thread: Pid) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", thread.as_raw_nonzero())).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+    line.and_then(|count| count.trim().parse().ok()).expect("the kernel counts them")
 }
