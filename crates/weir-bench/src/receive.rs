@@ -61,7 +61,7 @@ fn timestamps(text: &str) -> Result<Timestamps, String> {
         "kernel" => Ok(Timestamps::Kernel),
         "batch" => Ok(Timestamps::Batch),
         "none" => Ok(Timestamps::None),
-        _ => Err("no such time stamps".to_owned()),
+        _ => Err("no such timestamps".to_owned()),
     }
 }
 

@@ -11,7 +11,7 @@ pub(super) struct Packets<R> {
 
 const SECTION_HEADER: u32 = 0x0a0d_0d0a;
 const ENHANCED_PACKET: u32 = 6;
-/// With time stamps in microseconds and nanoseconds.
+/// With timestamps in microseconds and nanoseconds.
 const PCAP: [u32; 2] = [0xa1b2_c3d4, 0xa1b2_3c4d];
 /// No block or packet of ours is longer.
 const LONGEST: usize = 1 << 20;
@@ -48,7 +48,7 @@ impl<R: Read> Packets<R> {
             let (kind, length) = (self.word()?, self.word()?);
             self.fill(length, 8)?;
             if kind == ENHANCED_PACKET {
-                // Behind interface, time stamp in two words, captured and original length.
+                // Behind interface, timestamp in two words, captured and original length.
                 let captured = self.block.get(12..16).and_then(|bytes| bytes.first_chunk());
                 let captured = captured.map_or(0, |bytes| u32::from_ne_bytes(*bytes));
                 break 20..20_usize.saturating_add(captured.try_into().unwrap_or(usize::MAX));

@@ -145,7 +145,7 @@ fn measure(
     Ok(medians.into_iter().map(Spread::of).collect())
 }
 
-/// The program of a capture in mode exclusive without time stamps, with a small pool.
+/// The program of a capture in mode exclusive without timestamps, with a small pool.
 fn load(by: Option<SteerBy>) -> Result<Program, Failure> {
     const TARGETS: u32 = 4;
     const LIMIT: u32 = 4 << 10;

@@ -23,7 +23,7 @@ fn table(frame: &[u8], yes: &[&str], no: &[&str]) {
     for (link_type, header) in [
         (PLAIN, &[][..]),
         (RADIOTAP, &[0, 0, 8, 0, 0, 0, 0, 0]),
-        // The flags without the bit for padding, behind a time stamp; and with further words, where the bit is something else.
+        // The flags without the bit for padding, behind a timestamp; and with further words, where the bit is something else.
         (RADIOTAP, &[0, 0, 18, 0, 3, 0, 0, 0, 9, 9, 9, 9, 9, 9, 9, 9, 0xdf, 9]),
         (RADIOTAP, &[0, 0, 13, 0, 2, 0, 0, 0x80, 0x20, 0, 0, 0, 9]),
         (PRISM, &[&[0, 0, 0, 0x44][..], &[0; 140]].concat()),

@@ -2,7 +2,7 @@
 //! is lost or doubled by it.
 //!
 //! When a filter is in force packets tell: two are exchanged for one another of which each wants what the other does not, and the
-//! first packet that only the new one wants has a time stamp. The call that puts it in place may return later.
+//! first packet that only the new one wants has a timestamp. The call that puts it in place may return later.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -207,7 +207,7 @@ fn microseconds(time: Duration) -> f64 {
 #[derive(Debug)]
 struct Turn {
     odd: bool,
-    /// Time stamp of the first.
+    /// Timestamp of the first.
     first: u64,
     packets: u64,
 }

@@ -15,7 +15,7 @@ use crate::failure::Failure;
 pub(super) const SIZE: usize = 60;
 /// Of the interface, each with a pool of its own.
 pub(super) const QUEUES: u32 = 2;
-/// Bytes of its record: an Enhanced Packet Block with a time stamp.
+/// Bytes of its record: an Enhanced Packet Block with a timestamp.
 const RECORD: u64 = 92;
 /// Bytes kept of a packet, for which there is room behind each chunk: as many as a cell of WireCAP holds.
 const SNAP_LEN: u32 = 2048;

@@ -155,7 +155,7 @@ fn root_standard_output_is_in_the_order_of_time() {
     assert!(!running.interrupt().stderr.contains("Sorted by time"));
 }
 
-/// The time stamps that tshark finds: seconds and nanoseconds.
+/// The timestamps that tshark finds: seconds and nanoseconds.
 fn tshark(file: &std::path::Path) -> Vec<(u64, u64)> {
     let stamp = |line: String| {
         let (seconds, nanoseconds) = line.split_once('.')?;

@@ -38,7 +38,7 @@ impl Bytes {
         self
     }
 
-    /// High half first, as pcapng has its time stamps.
+    /// High half first, as pcapng has its timestamps.
     pub(crate) fn time(self, value: u64) -> Self {
         let low = u32::try_from(value & 0xffff_ffff).unwrap();
         self.u32(u32::try_from(value >> 32).unwrap()).u32(low)
@@ -73,7 +73,7 @@ impl Bytes {
         self.block(0x0a0d_0d0a, |body| body.u32(0x1a2b_3c4d).u16(1).u16(0).u64(u64::MAX))
     }
 
-    /// Ethernet, with the resolution of time stamps, if it is not to be left to the default.
+    /// Ethernet, with the resolution of timestamps, if it is not to be left to the default.
     pub(crate) fn interface(self, resolution: Option<u8>) -> Self {
         self.block(1, |body| {
             let body = body.u16(1).u16(0).u32(65_535);

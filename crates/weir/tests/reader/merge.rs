@@ -17,7 +17,7 @@ fn named(order: ByteOrder, names: &[&str]) -> Bytes {
     })
 }
 
-/// Time stamp, interface and first byte of each packet; interfaces must be named before.
+/// Timestamp, interface and first byte of each packet; interfaces must be named before.
 fn packets(merge: &mut Merge) -> Vec<(u64, u32, u8)> {
     let mut found = Vec::new();
     let mut named = 0;
