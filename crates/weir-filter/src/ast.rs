@@ -6,6 +6,7 @@
 mod explain;
 mod notation;
 mod tree;
+pub(crate) mod words;
 
 use std::ops::Range;
 

@@ -4,7 +4,7 @@ mod address;
 
 use std::ops::Range;
 
-use crate::words;
+use crate::ast::words;
 use crate::{Dialect, Error};
 
 pub(crate) use address::{mac, words_of};

@@ -27,7 +27,6 @@ pub mod set;
 mod lex;
 mod lower;
 mod spelling;
-mod words;
 
 pub use error::Error;
 

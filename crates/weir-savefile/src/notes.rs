@@ -2,7 +2,7 @@
 
 use crate::ByteOrder;
 use crate::options::{self, Options};
-use crate::record::{DIRECTION, DROP_COUNT, FLAGS, QUEUE};
+use crate::options::{DIRECTION, DROP_COUNT, FLAGS, QUEUE};
 
 /// `epb_packetid`, 8 bytes.
 const PACKET_ID: u16 = 5;

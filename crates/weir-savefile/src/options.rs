@@ -7,6 +7,16 @@ pub const END: u16 = 0;
 /// `opt_comment`, a comment in any block.
 pub const COMMENT: u16 = 1;
 
+/// `epb_flags`, 4 bytes: bits 0 and 1 hold the direction, [`INBOUND`](crate::record::INBOUND) or [`OUTBOUND`](crate::record::OUTBOUND).
+pub const FLAGS: u16 = 2;
+/// `epb_dropcount`, 8 bytes: packets lost on this interface and queue since the previous record.
+pub const DROP_COUNT: u16 = 4;
+/// `epb_queue`, 4 bytes: the receive queue of the packet.
+pub const QUEUE: u16 = 6;
+
+/// The bits of `epb_flags` that hold the direction.
+pub const DIRECTION: u32 = 0b11;
+
 /// Custom options, of any block (draft, section 3.5.1): text or bytes after the number of the organisation that defined
 /// them. Each has a variant that must not be copied to another file.
 const CUSTOM_TEXT: u16 = 2988;

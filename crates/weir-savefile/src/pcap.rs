@@ -2,7 +2,10 @@
 
 use std::fmt;
 
-use crate::decode::LONGEST_BLOCK;
+/// Longest block or packet that is accepted, in bytes. The largest real ones are USB and D-Bus packets of some MiB and
+/// lists of decryption secrets; libpcap accepts 16 MiB. A greater length is taken for damage, so that a few corrupt
+/// bytes cannot make weir allocate that much memory.
+pub const LONGEST_BLOCK: u32 = 32 << 20;
 
 /// Length of the file header.
 pub const FILE_HEADER: usize = 24;

@@ -19,6 +19,7 @@
 //! All fields are `u32` in native byte order.
 
 use crate::options::{self, Options};
+pub use crate::options::{DIRECTION, DROP_COUNT, FLAGS, QUEUE};
 use crate::pcapng::halves;
 use crate::{ByteOrder, Notes, padding};
 
@@ -31,15 +32,6 @@ pub const TAIL: usize = 4;
 /// Length that a record without options adds to the padded packet.
 pub const OVERHEAD: usize = HEAD + TAIL;
 
-/// `epb_flags`, 4 bytes: bits 0 and 1 hold the direction, [`INBOUND`] or [`OUTBOUND`].
-pub const FLAGS: u16 = 2;
-/// `epb_dropcount`, 8 bytes: packets lost on this interface and queue since the previous record.
-pub const DROP_COUNT: u16 = 4;
-/// `epb_queue`, 4 bytes: the receive queue of the packet.
-pub const QUEUE: u16 = 6;
-
-/// The bits of `epb_flags` that hold the direction.
-pub const DIRECTION: u32 = 0b11;
 /// The packet was received.
 pub const INBOUND: u32 = 1;
 /// The packet was sent.

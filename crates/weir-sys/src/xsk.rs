@@ -43,8 +43,9 @@ mod umem;
 mod loom_tests;
 
 #[cfg(not(loom))]
-pub use frame::Frame;
+pub use ends::XskCounts;
 #[cfg(not(loom))]
-pub use socket::{XskCounts, XskLoss, XskOptions, XskSocket};
+pub use frame::Frame;
+pub use socket::{XskLoss, XskOptions, XskSocket};
 #[cfg(not(loom))]
 pub use umem::{FrameSize, Umem, UmemOptions};

@@ -7,9 +7,9 @@ use super::{
     Arith, ArithId, Ast, AtmKind, ByteOperator, Comparison, Direction, LlcKind, MtpField, MtpKind, Network,
     Primitive, Protocol,
 };
+use crate::ast::words;
 use crate::graph::Operation;
 use crate::set::{Contents, SetId};
-use crate::words;
 
 /// Maximum number of members of a set to list.
 const LISTED: usize = 8;

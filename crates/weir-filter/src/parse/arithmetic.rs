@@ -3,10 +3,10 @@
 use super::level::Place;
 use super::{Parser, is_pcap};
 use crate::Error;
+use crate::ast::words;
 use crate::ast::{Arith, ArithId, Comparison, Primitive, Protocol};
 use crate::graph::Operation;
 use crate::lex::{Kind, Token};
-use crate::words;
 
 /// An operator waiting for its right operand, or an open bracket.
 #[derive(Clone, Copy, Debug)]

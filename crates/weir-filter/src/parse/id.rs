@@ -4,10 +4,10 @@ use super::address::{left_justified, lower_half, named_network};
 use super::level::Place;
 use super::{IdKind, Parser, Qualifiers, is_pcap};
 use crate::Error;
+use crate::ast::words;
 use crate::ast::{Network, Primitive, Protocol};
 use crate::lex::{Kind, Token};
 use crate::spelling::shortened;
-use crate::words;
 
 impl Parser<'_, '_> {
     /// Parses an id at the current token.

@@ -2,9 +2,9 @@
 
 use super::Parser;
 use crate::Error;
+use crate::ast::words::{Names, SUPERVISORY, UNNUMBERED};
 use crate::ast::{LlcKind, Primitive, Protocol};
 use crate::lex::{Kind, Token};
-use crate::words::{Names, SUPERVISORY, UNNUMBERED};
 
 /// Type and subtype bits in the first byte of 802.11's frame control (IEEE 802.11, 9.2.4.1.3).
 const TYPE: u32 = 0x0c;

@@ -194,7 +194,7 @@ impl<'t, 'o> Parser<'t, 'o> {
 
     /// Returns the keyword or defined name that `name` was probably meant to be.
     fn meant(&self, name: &str) -> Option<&str> {
-        let words = crate::words::all(self.options.dialect).map(|word| -> &str { word });
+        let words = crate::ast::words::all(self.options.dialect).map(|word| -> &str { word });
         spelling::nearest(name, words.chain(self.named.keys().copied()))
     }
 

@@ -3,9 +3,9 @@
 use super::level::Place;
 use super::{IdKind, Parser, Qualifiers};
 use crate::Error;
+use crate::ast::words;
 use crate::ast::{ByteOperator, Direction, Primitive, Protocol};
 use crate::lex::{Kind, Token};
-use crate::words;
 
 /// Limits of the number after a keyword.
 #[derive(Clone, Copy, Debug)]

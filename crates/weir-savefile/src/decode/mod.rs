@@ -28,13 +28,10 @@ pub use self::plausible::{Plausible, Times, section_without_length};
 use self::sections::Sections;
 pub use self::time::TimeUnit;
 use crate::ByteOrder;
+pub use crate::pcap::LONGEST_BLOCK;
 use crate::pcapng::{self, InterfaceDescription, InterfaceStatistics, SectionHeader};
 use crate::record::{self, Record};
 
-/// Longest block or packet that is accepted, in bytes. The largest real ones are USB and D-Bus packets of some MiB and
-/// lists of decryption secrets; libpcap accepts 16 MiB. A greater length is taken for damage, so that a few corrupt
-/// bytes cannot make weir allocate that much memory.
-pub const LONGEST_BLOCK: u32 = 32 << 20;
 /// Most interfaces in one file, over all sections.
 pub const MOST_INTERFACES: u32 = 65_536;
 /// Most bytes that section headers and interface descriptions of one file may take.

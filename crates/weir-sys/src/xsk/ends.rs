@@ -1,10 +1,25 @@
 //! The process's ends of one socket's four rings. Everything that comes out is checked, so that a faulty driver or
 //! kernel can neither lead outside the memory nor to a frame twice.
 
-use super::XskCounts;
 use super::frame::{Frame, Part};
 use super::ring::{Consumer, Descriptor, Producer};
 use super::umem::Umem;
+
+/// A socket's own counts of its traffic.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct XskCounts {
+    /// Packets received.
+    pub received: u64,
+    /// Packets put into the transmit ring.
+    pub sent: u64,
+    /// Sent frames that the kernel has not given back.
+    pub sending: u64,
+    /// Packets put into the transmit ring that the device did not accept, if reported by the kernel.
+    pub unsent: u64,
+    /// Invalid entries: packets or completions outside the memory, or in frames that the kernel did not have; also
+    /// empty packets that were to be sent.
+    pub refused: u64,
+}
 
 /// `XDP_PKT_CONTD` (linux/if_xdp.h): the packet continues in the next descriptor.
 const CONTINUES: u32 = 1;

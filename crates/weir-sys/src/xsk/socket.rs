@@ -17,6 +17,7 @@ use rustix::net::{
 use crate::CallError;
 
 use super::ends::Ends;
+use super::ends::XskCounts;
 use super::memory::RingMemory;
 use super::ring::{Consumer, Descriptor, Entry, Producer};
 use super::{Frame, Umem};
@@ -41,22 +42,6 @@ pub struct XskSocket {
     zero_copy: bool,
     /// The caller polls for packets instead of interrupts; each poll is a system call.
     busy_polling: bool,
-}
-
-/// A socket's own counts of its traffic.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct XskCounts {
-    /// Packets received.
-    pub received: u64,
-    /// Packets put into the transmit ring.
-    pub sent: u64,
-    /// Sent frames that the kernel has not given back.
-    pub sending: u64,
-    /// Packets put into the transmit ring that the device did not accept, if reported by the kernel.
-    pub unsent: u64,
-    /// Invalid entries: packets or completions outside the memory, or in frames that the kernel did not have; also
-    /// empty packets that were to be sent.
-    pub refused: u64,
 }
 
 /// The kernel's counts of packets that were redirected to a socket but did not arrive, or were not sent, by reason.

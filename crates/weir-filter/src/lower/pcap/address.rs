@@ -3,7 +3,7 @@
 use super::condition::Condition;
 use super::kind::{ARP, DECNET, IP, IP6, RARP};
 use super::layers::From;
-use super::link::Link;
+use super::layers::Link;
 use super::{Lowered, Lowering};
 use crate::ast::{Direction, Network, Protocol};
 use crate::graph::{Relation, Width};

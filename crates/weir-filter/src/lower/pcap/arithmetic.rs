@@ -9,7 +9,7 @@ use foldhash::HashMap;
 
 use super::condition::Condition;
 use super::layers::From;
-use super::link::Link;
+use super::layers::Link;
 use super::{Lowered, Lowering, Refusal};
 use crate::ast::{Arith, ArithId, Comparison, Protocol};
 use crate::graph::{Operation, Relation, Value, ValueId, Width};

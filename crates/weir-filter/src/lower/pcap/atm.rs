@@ -2,8 +2,8 @@
 
 use super::arithmetic::relation;
 use super::condition::Condition;
+use super::layers::Link;
 use super::layers::{From, Place};
-use super::link::Link;
 use super::{Lowered, Lowering};
 use crate::Dialect;
 use crate::ast::{AtmKind, Comparison};

@@ -1,7 +1,7 @@
 //! `inbound`, `outbound` and `ifindex`, from cooked headers or metadata.
 
 use super::layers::From;
-use super::link::Link;
+use super::layers::Link;
 use super::{Lowered, Lowering};
 use crate::Beside;
 use crate::graph::{Meta, Relation, Width};

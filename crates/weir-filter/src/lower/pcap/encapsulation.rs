@@ -2,8 +2,8 @@
 
 use super::condition::Condition;
 use super::kind::{MPLS, PPPOE_SESSION};
+use super::layers::Link;
 use super::layers::{From, Place};
-use super::link::Link;
 use super::{Lowered, Lowering};
 use crate::Beside;
 use crate::graph::{Meta, Operation, Relation, Width};

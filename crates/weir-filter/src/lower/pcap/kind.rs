@@ -3,8 +3,8 @@
 //! Protocols are identified by EtherTypes or, up to 1500, by LLC service access points (IEEE 802.2).
 
 use super::condition::Condition;
+use super::layers::Link;
 use super::layers::{From, NOWHERE};
-use super::link::Link;
 use super::{Lowered, Lowering};
 use crate::Beside;
 use crate::graph::{Relation, Width};

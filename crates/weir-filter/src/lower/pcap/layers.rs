@@ -5,8 +5,56 @@
 
 use super::Lowering;
 use super::condition::Condition;
-use super::link::Link;
 use crate::graph::{Operation, Relation, Slot, Value, ValueId, Width};
+
+/// How packets begin, where that affects the meaning of a filter. Numbers are those of
+/// <https://www.tcpdump.org/linktypes.html>.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[allow(missing_docs, reason = "the names are those of the link types")]
+pub(super) enum Link {
+    Ethernet,
+    NetAnalyzer,
+    Null,
+    Loop,
+    Enc,
+    Raw,
+    Ipv4,
+    Ipv6,
+    Sll,
+    Sll2,
+    Ppp,
+    PppWithDirection,
+    PppSerial,
+    PppEther,
+    PppBsdOs,
+    CiscoHdlc,
+    Slip,
+    Wlan,
+    Radiotap,
+    Prism,
+    Avs,
+    Ppi,
+    Fddi,
+    TokenRing,
+    Rfc1483,
+    AtmClip,
+    SunAtm,
+    IpOverFibreChannel,
+    ArcNet,
+    LocalTalk,
+    FrameRelay,
+    MultilinkFrameRelay,
+    /// Other headers with an EtherType at a fixed offset: IP over FireWire, Symantec's firewall.
+    Typed,
+    Ipnet,
+    Pflog,
+    Juniper,
+    BacnetMsTp,
+    /// Signalling System 7.
+    Mtp,
+    /// Only the start of the packet is known.
+    Other,
+}
 
 /// Offset of a header that the link type does not have. Sums with it wrap, as in libpcap.
 pub(super) const NOWHERE: u32 = u32::MAX;

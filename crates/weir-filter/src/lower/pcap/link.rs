@@ -1,55 +1,6 @@
 //! Link types.
 
-use super::layers::{Layers, NOWHERE, Place};
-
-/// How packets begin, where that affects the meaning of a filter. Numbers are those of
-/// <https://www.tcpdump.org/linktypes.html>.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names are those of the link types")]
-pub(super) enum Link {
-    Ethernet,
-    NetAnalyzer,
-    Null,
-    Loop,
-    Enc,
-    Raw,
-    Ipv4,
-    Ipv6,
-    Sll,
-    Sll2,
-    Ppp,
-    PppWithDirection,
-    PppSerial,
-    PppEther,
-    PppBsdOs,
-    CiscoHdlc,
-    Slip,
-    Wlan,
-    Radiotap,
-    Prism,
-    Avs,
-    Ppi,
-    Fddi,
-    TokenRing,
-    Rfc1483,
-    AtmClip,
-    SunAtm,
-    IpOverFibreChannel,
-    ArcNet,
-    LocalTalk,
-    FrameRelay,
-    MultilinkFrameRelay,
-    /// Other headers with an EtherType at a fixed offset: IP over FireWire, Symantec's firewall.
-    Typed,
-    Ipnet,
-    Pflog,
-    Juniper,
-    BacnetMsTp,
-    /// Signalling System 7.
-    Mtp,
-    /// Only the start of the packet is known.
-    Other,
-}
+use super::layers::{Layers, Link, NOWHERE, Place};
 
 impl Link {
     /// Returns whether it is 802.11, with or without a header in front.

@@ -2,7 +2,7 @@
 
 use super::condition::Condition;
 use super::layers::From;
-use super::link::Link;
+use super::layers::Link;
 use super::{Lowered, Lowering};
 use crate::ast::LlcKind;
 use crate::graph::Width;

@@ -25,8 +25,8 @@ use foldhash::{HashMap, HashSet};
 use std::ops::Range;
 
 use self::condition::Condition;
+use self::layers::Link;
 use self::layers::{From, Layers};
-use self::link::Link;
 use self::port::Ports;
 use super::{Ways, connect, is_asked_elsewhere, leaves};
 use crate::ast::{Ast, ByteOperator, Expr, ExprId, Primitive};

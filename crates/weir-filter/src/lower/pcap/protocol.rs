@@ -6,7 +6,7 @@ use super::kind::{
     SPANNING_TREE_SAP,
 };
 use super::layers::From;
-use super::link::Link;
+use super::layers::Link;
 use super::port::{SCTP, TCP, UDP};
 use super::{Lowered, Lowering};
 use crate::ast::Protocol;

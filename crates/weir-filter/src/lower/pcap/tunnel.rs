@@ -2,8 +2,8 @@
 
 use super::condition::Condition;
 use super::kind::TRANSPARENT_BRIDGING;
+use super::layers::Link;
 use super::layers::{From, Place};
-use super::link::Link;
 use super::port::{Ports, UDP};
 use super::{Lowered, Lowering};
 use crate::ast::Direction;

@@ -1,8 +1,8 @@
 //! 802.11: a header whose length and addresses depend on its first two bytes, often preceded by a radio header.
 
 use super::condition::Condition;
+use super::layers::Link;
 use super::layers::{From, Place};
-use super::link::Link;
 use super::{Lowered, Lowering};
 use crate::ast::Direction;
 use crate::graph::{Operation, Relation, Slot, Value, ValueId, Width};

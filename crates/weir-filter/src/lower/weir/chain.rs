@@ -1,26 +1,12 @@
 //! IPv6 extension headers (RFC 8200, section 4; AH: RFC 4302), unrolled because a graph has no cycles.
 
+use super::extension::{AUTHENTICATION, FRAGMENT, OPTIONS};
 use super::find::{Arrive, Search};
 use super::place::{MOST_EXTENSIONS, Place, assign};
 use super::stage::{Kind, Stage};
 use super::terms::Chain;
 use crate::graph::{Graph, NodeId, Operation, Relation, Slot, TermId, Test, Value, ValueId, Width};
 use crate::lower::Ways;
-
-/// Hop-by-hop options, routing, destination options, mobility, HIP, shim6: their second byte counts units of eight
-/// bytes after the first eight.
-pub(super) const OPTIONS: [u32; 6] = [0, 43, 60, 135, 139, 140];
-
-/// Fragment header: eight bytes.
-pub(super) const FRAGMENT: u32 = 44;
-
-/// Authentication header: its second byte counts units of four bytes after the first eight.
-pub(super) const AUTHENTICATION: u32 = 51;
-
-/// Returns whether this is the number of an IPv6 extension header that is walked.
-pub(super) fn is_extension(number: u32) -> bool {
-    OPTIONS.contains(&number) || number == FRAGMENT || number == AUTHENTICATION
-}
 
 /// Returns the term of tests on the header at `index`: few packets have more than one extension header.
 fn further(index: usize) -> TermId {

@@ -13,6 +13,7 @@
 mod chain;
 mod check;
 mod collect;
+mod extension;
 mod find;
 mod formula;
 mod link;

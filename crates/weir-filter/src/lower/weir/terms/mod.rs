@@ -7,7 +7,7 @@ mod value;
 mod wlan;
 
 use self::wlan::{FROM_DS, TO_DS};
-use super::chain::is_extension;
+use super::extension::is_extension;
 use super::formula::Formula;
 use super::link::{Numbers, of_ppp};
 use super::place::{Level, Place};
