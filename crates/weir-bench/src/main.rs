@@ -13,6 +13,7 @@ mod bars;
 mod compress;
 mod contestants;
 mod failure;
+mod fault;
 mod files;
 mod filter;
 mod forward;
@@ -47,8 +48,9 @@ use clap::{Args, Parser, Subcommand};
 
 use contestants::Contestant;
 use failure::Failure;
+use fault::Fault;
 use machine::Machine;
-use report::{Fault, Report};
+use report::Report;
 use sample::{Lab, Limits};
 
 const EXAMPLES: &str = "\
@@ -208,7 +210,7 @@ fn capture(args: &CaptureArgs) -> Result<(), Failure> {
     let sizes = args.sizes.as_deref().unwrap_or(if args.quick { &[60] } else { &[60, 256, 1514] });
     take_turns(&lab, &contestants, sizes, &limits, &mut report);
     if args.only.is_empty() {
-        trials::run(&lab, args.quick, &mut report);
+        report.trials = Some(trials::run(&lab, args.quick, &mut report.faults));
     }
     report.judge();
     report.print().map_err(failed("write to standard output"))?;

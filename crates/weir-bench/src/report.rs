@@ -9,6 +9,7 @@ use serde::Serialize;
 
 use super::bars::{self, Bar};
 use super::contestants::{Contestant, Way};
+use super::fault::Fault;
 use super::machine::Machine;
 use super::program::Program;
 use super::sample::Sample;
@@ -44,19 +45,6 @@ pub(super) struct About {
     version: Option<String>,
     /// Why it was not measured.
     pub(super) missing: Option<String>,
-}
-
-/// Something that could not be measured.
-#[derive(Debug, Serialize)]
-pub(super) struct Fault {
-    what: &'static str,
-    message: String,
-}
-
-impl Fault {
-    pub(super) fn new(what: &'static str, failure: &Failure) -> Self {
-        Self { what, message: failure.message().to_owned() }
-    }
 }
 
 impl About {

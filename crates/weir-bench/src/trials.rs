@@ -11,8 +11,8 @@ use serde::Serialize;
 use weir::{Capture, SourceChoice};
 use weir_lab::{FrameSender, Generator, Rate, SendReport, Traffic};
 
+use super::fault::Fault;
 use super::program::{READER_CPU, WEIR, find};
-use super::report::{Fault, Report};
 use super::sample::{GENERATOR_CPU, Lab};
 use super::savefile::Packets;
 use super::witness::Witness;
@@ -83,15 +83,15 @@ impl Idle {
     }
 }
 
-/// Makes all of them; what fails is told in the report.
-pub(super) fn run(lab: &Lab, quick: bool, report: &mut Report) {
+/// Makes all of them; what fails is added to `faults`.
+pub(super) fn run(lab: &Lab, quick: bool, faults: &mut Vec<Fault>) -> Trials {
     let (starts, packets, rest) = if quick { (1, 20, 500) } else { (5, 100, 2000) };
     let mut trials = Trials::default();
     let mut keep = |name: &'static str, result: Result<String, Failure>| match result {
         Ok(text) => style::say(format_args!("{name}: {text}")),
         Err(failure) => {
             style::say(format_args!("{name}: {}", style::stderr().red(failure.message())));
-            report.faults.push(Fault::new(name, &failure));
+            faults.push(Fault::new(name, &failure));
         }
     };
     let result = burst(lab).map(|burst| {
@@ -123,7 +123,7 @@ pub(super) fn run(lab: &Lab, quick: bool, report: &mut Report) {
         format!("{:.3} % of a processor", idle.load())
     });
     keep("idle", result);
-    report.trials = Some(trials);
+    trials
 }
 
 fn wrong(verified: bool) -> String {

@@ -10,7 +10,8 @@ use libbpf_rs::{MapCore, MapFlags, MapHandle};
 use weir_sys::CallError;
 use weir_sys::bpf::XdpHook;
 
-use crate::filter::{Gate, Hook, gate};
+use crate::filter::Gate;
+use crate::filter::{Hook, gate};
 use crate::log::{LoadError, logged};
 use crate::pool::Stamp;
 use crate::writers::Driven;

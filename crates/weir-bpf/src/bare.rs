@@ -6,7 +6,8 @@ use std::os::fd::{AsFd, OwnedFd};
 use libbpf_rs::skel::{OpenSkel, SkelBuilder};
 use weir_sys::{CallError, testrun};
 
-use crate::filter::{Gate, Hook, gate};
+use crate::filter::Gate;
+use crate::filter::{Hook, gate};
 use crate::log::{LoadError, logged};
 
 skeleton!("bare");

@@ -26,6 +26,7 @@ use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
 use std::panic::resume_unwind;
 use std::thread::{self, ScopedJoinHandle};
 
+use serde::{Deserialize, Serialize};
 use weir_filter::emit::ebpf::{self, Context, Ending, Program, Symbol};
 use weir_filter::graph::Graph;
 use weir_filter::set::Set;
@@ -41,7 +42,8 @@ use crate::LoadError;
 use crate::xdp::{Bound, BoundParts};
 
 /// The hook of an attached program that can have a filter in front.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Hook {
     /// XDP.
     Xdp {

@@ -13,7 +13,8 @@ use weir_sys::CallError;
 use weir_sys::bpf::XdpHook;
 use weir_sys::bpf::pin::pin;
 
-use crate::filter::{Gate, Hook, gate};
+use crate::filter::Gate;
+use crate::filter::{Hook, gate};
 use crate::log::{LoadError, logged};
 use crate::pool::{PoolMaps, PoolOptions, keep_maps, prepare};
 use crate::writers::Driven;

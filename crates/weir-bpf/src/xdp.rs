@@ -16,7 +16,8 @@ use weir_sys::netns::NetNs;
 use weir_sys::{CallError, testrun};
 
 pub use self::bound::{Body, Bound, BoundParts, Device};
-use crate::filter::{Gate, Hook, gate};
+use crate::filter::Gate;
+use crate::filter::{Hook, gate};
 use crate::leave_out_all;
 use crate::log::{LoadError, logged};
 use crate::pool::{PoolMaps, PoolOptions, Steering, keep_maps, prepare, prepare_steering};

@@ -176,7 +176,7 @@ mod tests {
     use clap::{Command, CommandFactory as _};
 
     use super::*;
-    use crate::args::Cli;
+    use crate::cli::Cli;
 
     /// Whether the command has this option or positional argument.
     fn has(command: &Command, name: &str) -> bool {

@@ -2,10 +2,9 @@
 
 use std::io::{self, Write};
 
-use clap::{Args, CommandFactory, ValueEnum};
+use clap::{Args, Command, ValueEnum};
 use clap_complete::aot::{Generator, Shell};
 
-use crate::args::Cli;
 use crate::failure::Failure;
 
 const EXAMPLES: &str = "\
@@ -32,19 +31,18 @@ enum ShellArg {
     Fish,
 }
 
-/// Runs the command.
-pub(crate) fn run(args: &CompletionsArgs) -> Result<(), Failure> {
+/// Runs the command. `weir` is the definition of the command line.
+pub(crate) fn run(args: &CompletionsArgs, mut weir: Command) -> Result<(), Failure> {
     let shell = match args.shell {
         ShellArg::Bash => Shell::Bash,
         ShellArg::Zsh => Shell::Zsh,
         ShellArg::Fish => Shell::Fish,
     };
-    let mut command = Cli::command();
-    command.set_bin_name("weir");
-    command.build();
+    weir.set_bin_name("weir");
+    weir.build();
     let mut script = Vec::new();
     shell
-        .try_generate(&command, &mut script)
+        .try_generate(&weir, &mut script)
         .and_then(|()| io::stdout().write_all(&script))
         .map_err(|error| Failure::new(format_args!("cannot write to standard output: {error}")))
 }

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use clap::{Args, Subcommand, ValueEnum};
 use weir::Filter;
-use weir::filter::{Changed, LiveSet, MemberKind, Members, Place, PlaceKind, SetChange, SystemNames};
+use weir::exchange::{Changed, LiveSet, MemberKind, Members, Place, PlaceKind, SetChange};
+use weir::filter::SystemNames;
 use weir_service::control::client::{About, Done, Running};
 
 use crate::failure::Failure;

@@ -7,16 +7,12 @@ use weir::link::{self, Link};
 use weir_sys::CallError;
 use weir_sys::address::{self, Address};
 
-use crate::args::OriginArgs;
 use crate::failure::Failure;
 use crate::interfaces::Chosen;
 use crate::style;
 
 /// Rejects interfaces whose addresses the host uses, if it would lose all traffic for them.
-pub(crate) fn check(origin: &OriginArgs, interfaces: &[Chosen]) -> Result<(), Failure> {
-    if !origin.may_cut_off() {
-        return Ok(());
-    }
+pub(crate) fn check(interfaces: &[Chosen]) -> Result<(), Failure> {
     let login = env::var("SSH_CONNECTION").ok().as_deref().and_then(login);
     for chosen in interfaces {
         let look = || Ok((link::links()?, address::addresses()?));

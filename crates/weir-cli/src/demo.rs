@@ -10,10 +10,10 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use clap::Args;
 use rustix::process::{Pid, Signal, kill_process};
 use weir_lab::{Generator, Network, Traffic, Veth, tcp_transfer};
 
-use crate::args::DemoArgs;
 use crate::failure::Failure;
 use crate::{style, units};
 
@@ -27,6 +27,19 @@ const SMALL: usize = 60;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Time for packets in transit to arrive, after the sender has finished.
 const SETTLE: Duration = Duration::from_millis(300);
+
+const DEMO_EXAMPLES: &str = "\
+Example:
+  sudo weir demo --dir /var/tmp
+        Capture real traffic in a private network. Only the capture file remains.";
+
+#[derive(Debug, Args)]
+#[command(after_help = DEMO_EXAMPLES)]
+pub(crate) struct DemoArgs {
+    /// Directory for the capture file.
+    #[arg(long, value_name = "DIR", default_value = "/tmp")]
+    dir: PathBuf,
+}
 
 /// Runs the command.
 pub(crate) fn run(args: &DemoArgs) -> Result<(), Failure> {

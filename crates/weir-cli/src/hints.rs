@@ -2,7 +2,7 @@
 
 use std::io;
 
-use weir_service::control::client::ClientError;
+use weir_service::ClientError;
 use weir_service::{Error, Warning};
 
 use crate::failure::Failure;

@@ -5,7 +5,6 @@ use std::io::{self, Write};
 use weir::link::{self, Link};
 use weir::{Builder, Capture, Namespace};
 
-use crate::args::OriginArgs;
 use crate::failure::Failure;
 use crate::live::Live;
 use crate::style;
@@ -40,19 +39,19 @@ impl Chosen {
     }
 }
 
-/// Returns the interfaces named on the command line, in each of the namespaces named there. If none is named, chooses
+/// Returns the interfaces with these `names`, in each of the namespaces that are `named`. If there are no names, chooses
 /// defaults and prints them.
-pub(crate) fn chosen(origin: &OriginArgs) -> Result<Vec<Chosen>, Failure> {
-    let namespaces = namespaces(&origin.namespaces)?;
+pub(crate) fn chosen(names: &[String], named: &[String]) -> Result<Vec<Chosen>, Failure> {
+    let namespaces = namespaces(named)?;
     let mut chosen = Vec::new();
-    if origin.interfaces.is_empty() {
+    if names.is_empty() {
         for namespace in namespaces {
             let name = first_up(namespace.as_ref())?;
             chosen.push(Chosen { namespace, name });
         }
         return Ok(chosen);
     }
-    for name in &origin.interfaces {
+    for name in names {
         // An interface name has no slash.
         if let Some((namespace, name)) = name.rsplit_once('/') {
             chosen.push(Chosen { namespace: Some(Namespace::find(namespace)?), name: name.to_owned() });

@@ -4,6 +4,7 @@
 mod advice;
 mod args;
 mod capture;
+mod cli;
 mod completions;
 mod count;
 mod ctl;
@@ -34,21 +35,21 @@ mod units;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
-use crate::args::{Cli, Command};
+use crate::cli::{Cli, Command};
 
 fn main() -> ExitCode {
     // A usage error ends here, with clap's message and exit status 2.
     let cli = Cli::parse();
     let result = match &cli.command {
         Command::Capture(args) => capture::run(args),
-        Command::Completions(args) => completions::run(args),
+        Command::Completions(args) => completions::run(args, Cli::command()),
         Command::Count(args) => count::run(args),
         Command::Ctl(args) => ctl::run(args),
         Command::Demo(args) => demo::run(args),
         Command::Devices(args) => devices::run(args),
-        Command::Manual(args) => manual::run(args),
+        Command::Manual(args) => manual::run(args, Cli::command()),
         Command::Doctor(args) => doctor::run(args),
         Command::Filter(args) => filter::run(args),
         Command::Forward(args) => forward::run(args),

@@ -7,11 +7,10 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use clap::{Args, Command, CommandFactory};
+use clap::{Args, Command};
 use clap_mangen::Man;
 use clap_mangen::roff::{Roff, bold, roman};
 
-use crate::args::Cli;
 use crate::failure::Failure;
 
 #[derive(Debug, Args)]
@@ -20,9 +19,8 @@ pub(crate) struct ManualArgs {
     dir: PathBuf,
 }
 
-/// Runs the command.
-pub(crate) fn run(args: &ManualArgs) -> Result<(), Failure> {
-    let mut weir = Cli::command();
+/// Runs the command. `weir` is the definition of the command line.
+pub(crate) fn run(args: &ManualArgs, mut weir: Command) -> Result<(), Failure> {
     weir.build();
     write_all(&weir, "weir", None, &args.dir).map_err(|error| {
         Failure::new(format_args!("cannot write manual pages to {}: {error}", args.dir.display()))
@@ -117,12 +115,15 @@ fn sections(help: &str) -> Vec<(&'static str, Vec<&str>)> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
+    use crate::cli::Cli;
 
     #[test]
     fn each_command_has_a_page_with_its_sections() {
         let directory = tempfile::tempdir().expect("a directory");
-        run(&ManualArgs { dir: directory.path().to_owned() }).expect("pages");
+        run(&ManualArgs { dir: directory.path().to_owned() }, Cli::command()).expect("pages");
         let page = |name: &str| fs::read_to_string(directory.path().join(name)).expect("a page");
         let capture = page("weir-capture.1");
         for section in ["NAME", "SYNOPSIS", "DESCRIPTION", "OPTIONS", "SIGNALS", "EXIT STATUS", "EXAMPLES"] {

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+
 /// One year, the longest duration that makes sense.
 const LONGEST: Duration = Duration::from_secs(365 * 86_400);
 
@@ -228,6 +231,14 @@ fn prefixed(mut value: f64, step: f64, prefixes: &[&str]) -> String {
         format!("{value:.1} {prefix}")
     } else {
         format!("{value:.2} {prefix}")
+    }
+}
+
+/// Formats a date and local time, with nanoseconds.
+pub(crate) fn local_time(timestamp: u64) -> String {
+    match Timestamp::from_nanosecond(timestamp.into()) {
+        Ok(instant) => instant.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S.%9f").to_string(),
+        Err(_) => timestamp.to_string(),
     }
 }
 

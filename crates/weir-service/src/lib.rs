@@ -16,5 +16,5 @@ mod signals;
 pub mod summary;
 mod until;
 
-pub use self::error::{Error, Warning};
+pub use self::error::{ClientError, Error, Warning};
 pub use self::until::{Budget, Stop, Until};

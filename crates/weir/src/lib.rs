@@ -52,6 +52,16 @@ pub mod forward;
 pub mod reader;
 pub mod writer;
 
+/// Replacing the filter of a running capture, or the members of its sets, from this process or another one.
+#[cfg(feature = "live")]
+pub mod exchange {
+    pub use weir_bpf::filter::{Changed, Hook, SetChange};
+    pub use weir_bpf::xdp::Body;
+
+    pub use crate::live::exchange::{Exchange, Form, Place, PlaceKind, PoolKind, Program, Seat};
+    pub use crate::live::sets::{LiveSet, MemberKind, Members, SetLabel};
+}
+
 /// The network interfaces of this host.
 pub mod link {
     pub use weir_sys::link::{Link, links};
@@ -61,6 +71,7 @@ pub mod link {
 mod chunk;
 mod codec;
 mod file_interface;
+mod format;
 mod kind;
 #[cfg(feature = "live")]
 mod live;
@@ -77,10 +88,7 @@ pub use forward::Forward;
 pub use kind::{ModeKind, SourceKind};
 #[cfg(feature = "live")]
 pub use live::{
-    builder::{
-        Builder, DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS, Delivery, Mode, Opening, SourceChoice, Timestamps,
-        Window,
-    },
+    builder::Builder,
     capture::Capture,
     error::{Error, Fit},
     error_kind::ErrorKind,
@@ -89,7 +97,9 @@ pub use live::{
     interface::Interface,
     namespace::Namespace,
     observer::Observer,
+    request::Opening,
     setting::Setting,
+    settings::{DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS, Delivery, Mode, SourceChoice, Timestamps, Window},
     steering::{MOST_TARGETS, Steer},
     stop::StopHandle,
     warning::InterfaceWarning,

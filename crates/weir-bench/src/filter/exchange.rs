@@ -9,7 +9,7 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use serde::Serialize;
-use weir::filter::{Exchange, Place};
+use weir::exchange::{Exchange, Place};
 use weir::{Account, Capture, Error, Filter, Packet, SourceChoice};
 use weir_lab::{Generator, Network, SendReport, SequenceCheck, Traffic, Veth};
 

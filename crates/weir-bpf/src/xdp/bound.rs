@@ -10,6 +10,7 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use libbpf_rs::libbpf_sys::bpf_insn;
+use serde::{Deserialize, Serialize};
 use weir_filter::emit::ebpf::{self, Context, Ending};
 use weir_filter::graph::Graph;
 use weir_sys::CallError;
@@ -54,7 +55,8 @@ pub struct Device {
 }
 
 /// A program that contains a filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Body {
     /// The program of the source `xdp`.
     Capture,

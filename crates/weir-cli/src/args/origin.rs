@@ -4,8 +4,8 @@ use clap::{Args, ValueEnum};
 use weir::{Builder, Capture, Mode, SourceChoice, Timestamps};
 
 use crate::failure::Failure;
-use crate::grant;
-use crate::interfaces::Chosen;
+use crate::interfaces::{self, Chosen};
+use crate::{cut_off, grant};
 
 /// Where packets come from; the same for each command that captures.
 #[derive(Debug, Args)]
@@ -59,7 +59,7 @@ pub(crate) struct OriginArgs {
     ///
     /// `-i any` never enables it.
     #[arg(short = 'p', long)]
-    pub(super) no_promiscuous_mode: bool,
+    pub(crate) no_promiscuous_mode: bool,
 }
 
 impl OriginArgs {
@@ -72,13 +72,22 @@ impl OriginArgs {
     }
 
     /// Returns whether packets have timestamps, where they have them by default.
-    pub(super) fn has_times(&self) -> bool {
+    pub(crate) fn has_times(&self) -> bool {
         !matches!(self.timestamps, Some(TimestampsArg::None))
+    }
+
+    /// Returns the interfaces to capture on, unless the host would lose its own traffic.
+    pub(crate) fn chosen(&self) -> Result<Vec<Chosen>, Failure> {
+        let chosen = interfaces::chosen(&self.interfaces, &self.namespaces)?;
+        if self.may_cut_off() {
+            cut_off::check(&chosen)?;
+        }
+        Ok(chosen)
     }
 
     /// Returns whether the host may lose traffic for its own addresses without the user's consent. Sources explain
     /// their own refusals.
-    pub(crate) fn may_cut_off(&self) -> bool {
+    fn may_cut_off(&self) -> bool {
         let takes_all = matches!(self.source, SourceArg::Auto | SourceArg::Xdp | SourceArg::AfXdp);
         matches!(self.mode, ModeArg::Exclusive) && takes_all && !self.force
     }

@@ -94,8 +94,8 @@ impl PoolArgs {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::capture;
     use super::*;
+    use crate::cli::tests::capture;
 
     #[test]
     fn delivery_follows_the_file() {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use weir::{Account, Tally};
 
-use crate::args::CountArgs;
+use super::CountArgs;
 use crate::live::rate;
 use crate::{style, units};
 

@@ -2,6 +2,7 @@
 //!
 //! Packets are read only for `--load`, because a chunk knows its number of packets.
 
+mod args;
 mod handlers;
 mod lines;
 mod load;
@@ -17,14 +18,12 @@ use weir_service::control::{Change, What};
 use weir_service::session::{Policy, Prepared};
 use weir_service::summary::Summary;
 
-pub(crate) use self::handlers::HandlersArgs;
-use self::handlers::{Crew, Work};
+pub(crate) use self::args::CountArgs;
+use self::handlers::{Crew, HandlersArgs, Work};
 use self::lines::Lines;
-pub(crate) use self::load::LoadArgs;
-use self::load::LoadFindings;
-use crate::args::CountArgs;
+use self::load::{LoadArgs, LoadFindings};
 use crate::failure::Failure;
-use crate::{cut_off, interfaces, json, opening, report, style};
+use crate::{interfaces, json, opening, report, style};
 
 /// Runs the command.
 pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
@@ -33,8 +32,7 @@ pub(crate) fn run(args: &CountArgs) -> Result<(), Failure> {
     let filter = args.live.filter.filter(&args.live.words)?;
     let prepared = Prepared::new(args.live.settings("count", &args.until), None)?;
     let (mut capture, opened) = prepared.open(|| -> Result<_, Failure> {
-        let chosen = interfaces::chosen(&args.live.origin)?;
-        cut_off::check(&args.live.origin, &chosen)?;
+        let chosen = args.live.origin.chosen()?;
         let builder = filter.into_iter().fold(args.builder(&chosen), Builder::filter);
         Ok(builder.open_telling(opening::progress(args.quiet))?)
     })?;

@@ -1,12 +1,14 @@
 //! An interface as described by the kernel and its driver, for output as a line, a page or JSON.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 
 use serde::Serialize;
+use weir::forward::Pinned;
 use weir::internal::{self, command};
 use weir::link::Link;
 use weir::{Namespace, SourceKind};
+use weir_sys::bpf::query;
 use weir_sys::ethtool::{Channels, Ethtool, Rings};
 use weir_sys::netdev::{self, XdpAbilities};
 use weir_sys::{address, link, packet};
@@ -199,7 +201,7 @@ impl Survey {
             chosen.extend(&self.links);
         }
         let mut devices: Vec<Device> = chosen.into_iter().map(|link| self.device(link)).collect();
-        programs::identify(&mut devices);
+        identify(&mut devices);
         Ok(devices)
     }
 
@@ -344,4 +346,33 @@ fn numa_node(link: &Link) -> Option<u32> {
         return None;
     }
     read("device/numa_node")?.trim().parse().ok()
+}
+
+/// Adds names and owners for all devices at once, because searching `/proc` takes time.
+fn identify(devices: &mut [Device]) {
+    let programs = devices.iter().flat_map(|device| &device.programs);
+    let ids: BTreeSet<u32> = programs.filter_map(|program| program.id).collect();
+    if ids.is_empty() {
+        return;
+    }
+    let owners = programs::owners(&ids);
+    for device in devices {
+        for program in &mut device.programs {
+            if program.hook == programs::NATIVE {
+                let forward = Pinned::receiving_on(device.index);
+                program.forward = forward.map(|forward| forward.directory().to_owned());
+            }
+            let Some(id) = program.id else { continue };
+            program.owners = owners.get(&id).cloned().unwrap_or_default();
+            match query::program(id) {
+                Ok(info) => program.name = info.map(|info| info.name).or_else(|| program.name.take()),
+                Err(_) => {
+                    let what = "names of programs (CAP_SYS_ADMIN)";
+                    if !device.not_told.iter().any(|told| told == what) {
+                        device.not_told.push(what.to_owned());
+                    }
+                }
+            }
+        }
+    }
 }

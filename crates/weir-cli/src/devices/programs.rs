@@ -5,14 +5,11 @@ use std::fs;
 use std::path::PathBuf;
 
 use serde::Serialize;
-use weir::forward::Pinned;
 use weir::link::Link;
 use weir_sys::bpf::query;
 use weir_sys::filter::{self, Side};
 
-use super::Device;
-
-const NATIVE: &str = "xdp native";
+pub(crate) const NATIVE: &str = "xdp native";
 
 /// A program or filter on an interface.
 #[derive(Clone, Debug, Serialize)]
@@ -62,37 +59,8 @@ pub(crate) fn attached(link: &Link, not_told: &mut Vec<String>) -> Vec<Program> 
     all
 }
 
-/// Adds names and owners for all devices at once, because searching `/proc` takes time.
-pub(crate) fn identify(devices: &mut [Device]) {
-    let programs = devices.iter().flat_map(|device| &device.programs);
-    let ids: BTreeSet<u32> = programs.filter_map(|program| program.id).collect();
-    if ids.is_empty() {
-        return;
-    }
-    let owners = owners(&ids);
-    for device in devices {
-        for program in &mut device.programs {
-            if program.hook == NATIVE {
-                let forward = Pinned::receiving_on(device.index);
-                program.forward = forward.map(|forward| forward.directory().to_owned());
-            }
-            let Some(id) = program.id else { continue };
-            program.owners = owners.get(&id).cloned().unwrap_or_default();
-            match query::program(id) {
-                Ok(info) => program.name = info.map(|info| info.name).or_else(|| program.name.take()),
-                Err(_) => {
-                    let what = "names of programs (CAP_SYS_ADMIN)";
-                    if !device.not_told.iter().any(|told| told == what) {
-                        device.not_told.push(what.to_owned());
-                    }
-                }
-            }
-        }
-    }
-}
-
 /// Returns the processes that have a descriptor of one of these programs, or of a link that attaches it.
-fn owners(ids: &BTreeSet<u32>) -> BTreeMap<u32, Vec<Owner>> {
+pub(crate) fn owners(ids: &BTreeSet<u32>) -> BTreeMap<u32, Vec<Owner>> {
     let mut owners: BTreeMap<u32, Vec<Owner>> = BTreeMap::new();
     let processes = fs::read_dir("/proc").into_iter().flatten().flatten();
     for process in processes {

@@ -11,7 +11,6 @@ use clap::Args;
 use weir_service::confine::Needs;
 
 use self::gather::Summary;
-pub(crate) use self::text::local as local_time;
 use crate::args::ConfineArgs;
 use crate::failure::Failure;
 use crate::read::failure;

@@ -3,9 +3,6 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use jiff::Timestamp;
-use jiff::tz::TimeZone;
-
 use super::gather::{InterfaceSummary, Loss, SIZES, Summary, float};
 use crate::read::harmless;
 use crate::style::{self, Paint};
@@ -53,7 +50,15 @@ pub(crate) fn full(summary: &Summary, paint: Paint) -> String {
     }
     if let Some((first, last)) = summary.times {
         let length = Duration::from_nanos(last - first);
-        row("time", &format!("{} to {}, {}", local(first), local(last), units::elapsed(length)));
+        row(
+            "time",
+            &format!(
+                "{} to {}, {}",
+                units::local_time(first),
+                units::local_time(last),
+                units::elapsed(length)
+            ),
+        );
     }
     if let (Some(packets), Some(bits)) = (summary.packets_per_second, summary.bits_per_second) {
         row("rate", &format!("{}packets/s, {}bit/s", units::scaled(packets), units::scaled(bits)));
@@ -96,14 +101,6 @@ fn seconds(seconds: f64) -> String {
         ..1e-3 => format!("{:.1} us", seconds * 1e6),
         ..1.0 => format!("{:.1} ms", seconds * 1e3),
         _ => format!("{seconds:.1} s"),
-    }
-}
-
-/// Formats a date and local time, with nanoseconds.
-pub(crate) fn local(timestamp: u64) -> String {
-    match Timestamp::from_nanosecond(timestamp.into()) {
-        Ok(instant) => instant.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S.%9f").to_string(),
-        Err(_) => timestamp.to_string(),
     }
 }
 
@@ -169,7 +166,7 @@ fn interfaces(interfaces: &[InterfaceSummary], text: &mut String) {
 /// Appends the events, with interfaces if they do not concern all.
 fn events(summary: &Summary, text: &mut String) {
     for event in &summary.events {
-        let (time, said) = (local(event.timestamp), harmless(&event.text));
+        let (time, said) = (units::local_time(event.timestamp), harmless(&event.text));
         let _cannot_fail = write!(text, "  {:<12}{time}  {said}", "event");
         if event.interfaces.len() < summary.interfaces.len() {
             let name = |id: &u32| match summary.interfaces.get(*id as usize) {
@@ -271,7 +268,9 @@ pub(crate) fn table(summaries: &[Summary], paint: Paint) -> String {
     );
     for summary in summaries {
         let (first, duration) = match summary.times {
-            Some((first, last)) => (local(first), units::elapsed(Duration::from_nanos(last - first))),
+            Some((first, last)) => {
+                (units::local_time(first), units::elapsed(Duration::from_nanos(last - first)))
+            }
             None => ("-".to_owned(), "-".to_owned()),
         };
         let lost = match summary.loss {

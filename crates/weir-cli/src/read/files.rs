@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use rustix::process::{Resource, getrlimit};
 use weir::reader::{self, InterfaceStatistics, Reader, Run};
 use weir::writer::{Format, WriteError, Writer, WriterOptions};
 use weir::{Account, Direction, FileInterface, Packet};
 
+use super::input::descriptors;
 use super::sink::{End, Sink};
 use super::split::{self, Sorter, Split};
 use super::unheld::Unheld;
@@ -241,12 +241,6 @@ fn kept(path: &Path) -> Failure {
         "cannot rewrite {path} in time order: it is no longer a regular file; try another name"
     ))
     .hint("name another file with -w")
-}
-
-/// Returns `most`, but no more than a quarter of the descriptors that this process may have.
-pub(super) fn descriptors(most: u64) -> usize {
-    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    usize::try_from(most.min(limit / 4).max(1)).unwrap_or(1)
 }
 
 /// Returns the size of a pcapng record with `data` bytes of the packet; an upper limit if it has

@@ -4,6 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use rustix::process::{Resource, getrlimit};
 use weir::FileInterface;
 use weir::filter::FileFilter;
 use weir::reader::{
@@ -11,7 +12,6 @@ use weir::reader::{
 };
 
 use super::failure;
-use super::files::descriptors;
 use crate::failure::Failure;
 
 /// How packets are sorted by time.
@@ -228,4 +228,10 @@ fn unopened(error: ReadError, paths: &[PathBuf]) -> Failure {
         true => failure.hint("write the filter after --: weir read FILE -- tcp port 80"),
         false => failure,
     }
+}
+
+/// Returns `most`, but no more than a quarter of the descriptors that this process may have.
+pub(super) fn descriptors(most: u64) -> usize {
+    let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
+    usize::try_from(most.min(limit / 4).max(1)).unwrap_or(1)
 }

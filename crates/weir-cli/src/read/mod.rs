@@ -41,7 +41,6 @@ pub(crate) use self::objects::time as rfc3339;
 use self::pass::{Pass, pass};
 pub(crate) use self::progress::Progress;
 use crate::failure::Failure;
-use crate::info::local_time;
 use crate::{advice, style, units};
 
 /// Runs the command.
@@ -103,7 +102,7 @@ pub(crate) fn run(args: &ReadArgs) -> Result<(), Failure> {
     };
     say_odd(&reading.input);
     if let Some((first, last)) = reading.choice.missed() {
-        let (first, last) = (local_time(first), local_time(last));
+        let (first, last) = (units::local_time(first), units::local_time(last));
         note(format_args!("no packets between --from and --to; the file covers {first} to {last}"));
     }
     if let Some(why) = filter.and_then(|filter| filter.why_interpreted()) {

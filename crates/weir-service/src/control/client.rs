@@ -7,57 +7,17 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde_json::value::RawValue;
-use weir::filter::{LiveSet, Place, PortableFilter, Program, Seat, SetLabel};
+use weir::exchange::{LiveSet, Place, Program, Seat, SetLabel};
+use weir::filter::PortableFilter;
 
 pub use super::message::About;
 use super::message::{Answer, Ask, Request, SentPlace, SentProgram, VERSION};
 use super::{socket, wire};
-use crate::Error;
+use crate::{ClientError, Error};
 
 /// Longest time for a capture to answer, or to compile a filter.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE_FOR_FILTER: Duration = Duration::from_secs(30);
-
-/// Why a running capture cannot be asked, or what it answered instead.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum ClientError {
-    /// This process has no control socket in any of the usual places.
-    #[error("process {0} does not capture, or has no control socket")]
-    NoProcess(u32),
-    /// The socket does not answer.
-    #[error("cannot connect to the capture at {}: {error}", path.display())]
-    Connect {
-        /// Path of the socket.
-        path: PathBuf,
-        /// The cause.
-        error: io::Error,
-    },
-    /// No capture listens in any of the usual places.
-    #[error("no running capture accepts control connections")]
-    NoneRuns,
-    /// One of these captures must be chosen.
-    #[error("{0} captures are running")]
-    SeveralRun(usize),
-    /// The request could not be sent.
-    #[error("cannot send to the capture: {0}")]
-    Send(io::Error),
-    /// The answer did not come in time.
-    #[error("the capture did not answer within a few seconds")]
-    Late,
-    /// The answer could not be received.
-    #[error("cannot receive the capture's answer: {0}")]
-    Receive(io::Error),
-    /// The capture closed the connection.
-    #[error("the capture did not answer")]
-    Closed,
-    /// The capture refused, for a reason that it sent; any text can be in it.
-    #[error("the capture refused: {0}")]
-    Refused(String),
-    /// The capture sent the answer to another request.
-    #[error("unexpected answer: {0}")]
-    Unexpected(String),
-}
 
 /// A connection to a running capture.
 #[derive(Debug)]

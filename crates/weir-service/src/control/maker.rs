@@ -19,7 +19,8 @@ use std::time::Duration;
 use rustix::net::SocketType;
 use serde::{Deserialize, Serialize};
 use weir::Filter;
-use weir::filter::{Exchange, Place, PortableFilter, Program};
+use weir::exchange::{Exchange, Place, Program};
+use weir::filter::PortableFilter;
 use weir_sys::fork::{Forked, Limits, apart, fork_with};
 
 use super::message::{SentPlace, SentProgram, borrowed};

@@ -5,7 +5,8 @@ use std::os::fd::{AsFd as _, BorrowedFd, OwnedFd};
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use weir::filter::{Form, Place, PlaceKind, PortableFilter, Program, Seat, SetLabel};
+use weir::exchange::{Form, Place, PlaceKind, Program, Seat, SetLabel};
+use weir::filter::PortableFilter;
 
 use crate::Error;
 

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Uid;
 use serde_json::value::RawValue;
-use weir::filter::Exchange;
+use weir::exchange::Exchange;
 
 use self::maker::Maker;
 pub use self::marks::Marks;

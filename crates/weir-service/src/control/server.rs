@@ -17,7 +17,8 @@ use rustix::net::sockopt::socket_peercred;
 use rustix::process::Uid;
 use serde_json::value::RawValue;
 use weir::Filter;
-use weir::filter::{Exchange, LiveSet, PortableFilter, Program, Seat};
+use weir::exchange::{Exchange, LiveSet, Program, Seat};
+use weir::filter::PortableFilter;
 
 use super::maker::Maker;
 use super::message::{About, Answer, Ask, Request, SentPlace, SentProgram, VERSION, borrowed};

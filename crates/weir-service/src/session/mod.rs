@@ -26,7 +26,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir::filter::Exchange;
+use weir::exchange::Exchange;
 use weir::writer::WriterOptions;
 use weir::{Capture, Forward};
 

@@ -7,43 +7,69 @@ mod lz4;
 #[cfg(feature = "zstd")]
 mod zstd;
 
-use std::io::{self, Read};
+use std::fmt;
+use std::io::{self, BufRead, Read};
 
-use crate::reader::{self, Packed};
-use crate::writer;
+/// The compression of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Compression {
+    /// No compression.
+    None,
+    /// gzip (RFC 1952), with one or more members.
+    Gzip,
+    /// zstd (RFC 8878), with one or more frames.
+    Zstd,
+    /// The lz4 frame format, with one or more frames.
+    Lz4,
+}
 
+impl fmt::Display for Compression {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::None => "uncompressed",
+            Self::Gzip => "gzip",
+            Self::Zstd => "zstd",
+            Self::Lz4 => "lz4",
+        })
+    }
+}
+
+/// The buffered bytes of a compressed file.
+pub(crate) type Packed = Box<dyn BufRead + Send>;
 /// Makes a decoder of all frames.
 pub(crate) type Decode = fn(Packed) -> io::Result<Box<dyn Read + Send>>;
 /// Compresses bytes into one frame in an empty buffer.
 pub(crate) type Encode = Box<dyn FnMut(&[u8], &mut Vec<u8>) -> io::Result<()> + Send>;
 
 /// Returns whether this build supports the format.
-pub(crate) fn has(compression: reader::Compression) -> bool {
-    compression == reader::Compression::None || decoder(compression).is_some()
+pub(crate) fn has(compression: Compression) -> bool {
+    compression == Compression::None || decoder(compression).is_some()
 }
 
 /// Returns a decoder, or `None` if none is needed or this build lacks the format.
-pub(crate) fn decoder(compression: reader::Compression) -> Option<Decode> {
+pub(crate) fn decoder(compression: Compression) -> Option<Decode> {
     match compression {
         #[cfg(feature = "gzip")]
-        reader::Compression::Gzip => Some(gzip::decoder),
+        Compression::Gzip => Some(gzip::decoder),
         #[cfg(feature = "lz4")]
-        reader::Compression::Lz4 => Some(lz4::decoder),
+        Compression::Lz4 => Some(lz4::decoder),
         #[cfg(feature = "zstd")]
-        reader::Compression::Zstd => Some(zstd::decoder),
+        Compression::Zstd => Some(zstd::decoder),
         _ => None,
     }
 }
 
-/// Returns a compressor, or `None` if none is needed or this build lacks the format.
-pub(crate) fn encoder(compression: writer::Compression) -> io::Result<Option<Encode>> {
+/// Returns a compressor, or `None` if none is needed or this build lacks the format. `level` is for zstd.
+#[cfg_attr(not(feature = "zstd"), expect(unused_variables, reason = "only zstd has levels"))]
+pub(crate) fn encoder(compression: Compression, level: i32) -> io::Result<Option<Encode>> {
     match compression {
         #[cfg(feature = "gzip")]
-        writer::Compression::Gzip => Ok(Some(Box::new(gzip::encode))),
+        Compression::Gzip => Ok(Some(Box::new(gzip::encode))),
         #[cfg(feature = "lz4")]
-        writer::Compression::Lz4 => Ok(Some(Box::new(lz4::encode))),
+        Compression::Lz4 => Ok(Some(Box::new(lz4::encode))),
         #[cfg(feature = "zstd")]
-        writer::Compression::Zstd { level } => zstd::encoder(level).map(Some),
+        Compression::Zstd => zstd::encoder(level).map(Some),
         _ => Ok(None),
     }
 }

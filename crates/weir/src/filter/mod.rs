@@ -3,8 +3,6 @@
 //! A [`Filter`] is an expression and its context. It is compiled to a program once it is known what it filters: packets
 //! of a link type, seen by a receiver. Each source runs it in its own way: see [`crate::Builder::filter`].
 
-#[cfg(feature = "live")]
-mod exchange;
 mod matcher;
 mod names;
 #[cfg(not(feature = "jit"))]
@@ -12,8 +10,6 @@ mod names;
 mod native;
 mod portable;
 mod remembered;
-#[cfg(feature = "live")]
-mod sets;
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -23,16 +19,6 @@ pub use self::matcher::{FileFilter, Matcher};
 pub use self::names::SystemNames;
 pub use self::portable::PortableFilter;
 use self::remembered::Remembered;
-#[cfg(feature = "live")]
-pub use self::{
-    exchange::{BodyKind, Exchange, Form, HookKind, Place, PlaceKind, PoolKind, Program, Seat},
-    sets::{Changed, LiveSet, MemberKind, Members, SetChange, SetLabel},
-};
-#[cfg(feature = "live")]
-pub(crate) use self::{
-    exchange::{Gate, Turn, Undo, checked, classic, counting, for_the_kernel, not_loaded},
-    sets::{InForce, Labelled, labelled},
-};
 use weir_filter::Beside;
 pub use weir_filter::names::{Names, NoNames};
 pub use weir_filter::{Dialect, Filter as Compiled};

@@ -4,10 +4,11 @@ use weir_bpf::pool::{PoolMaps, PoolOptions};
 use weir_ring::Shape;
 
 use super::end::End;
-use crate::live::builder::{Builder, Settings};
+use crate::live::builder::Builder;
 use crate::live::choose::Opener;
 use crate::live::memory::Need;
 use crate::live::port::Port;
+use crate::live::request::Settings;
 use crate::live::size;
 use crate::live::source::programmed::{self, AtGateInForce, Programmed, pool_options};
 use crate::live::source::xdp;

@@ -8,13 +8,14 @@ use weir_sys::link::{Link, LinkChange, set_promiscuous};
 use weir_sys::packet::Promiscuous;
 
 use super::account::SendCounters;
+use super::directory::make_directory;
 use crate::account::NicCounters;
-use crate::live::builder::Wanted;
 use crate::live::command;
+use crate::live::error::NEEDS;
 use crate::live::event::{Change, Event, Known};
 use crate::live::interface::Device;
+use crate::live::request::Wanted;
 use crate::live::site::{self, Site};
-use crate::live::source::programmed::NEEDS;
 use crate::live::source::writers::{self, Native};
 use crate::live::source::xdp;
 use crate::{Error, Namespace, Setting};
@@ -87,7 +88,7 @@ impl End {
         match lasting {
             Some(_) if self.began.is_promiscuous() => Ok(()),
             Some(mark) => {
-                super::pins::make_directory(&mark)?;
+                make_directory(&mark)?;
                 self.inside(|| set_promiscuous(index, true))?.map_err(refused)
             }
             None => {

@@ -11,6 +11,8 @@
 
 mod account;
 mod copy;
+mod counters;
+mod directory;
 mod end;
 mod handler;
 mod pinned;
@@ -33,9 +35,10 @@ pub use self::pinned::Pinned;
 use self::pins::Pins;
 use self::pump::Pumps;
 use self::way::Way;
-use crate::filter::{Exchange, Turn};
-use crate::live::builder::{Builder, Settings, Wanted};
+use crate::live::builder::Builder;
+use crate::live::exchange::{Exchange, Turn};
 use crate::live::memory::{self, Memory};
+use crate::live::request::{Settings, Wanted};
 use crate::{Capture, Error, Event, Filter, Namespace, Setting};
 
 /// What happens to forwarding when the process ends, for whatever reason.
@@ -261,7 +264,8 @@ impl Forward {
 
     /// Returns the directions in which packets are forwarded.
     pub fn ways(&self) -> Vec<WayInfo> {
-        self.ways.iter().map(|way| way.info(&self.ends, self.pumps.as_ref())).collect()
+        let how = self.pumps.as_ref().map_or_else(|| "in the kernel".to_owned(), Pumps::detail);
+        self.ways.iter().map(|way| way.info(&self.ends, &how)).collect()
     }
 
     /// Returns the copy of forwarded packets, if requested; only once. It is complete if forwarding is
@@ -319,7 +323,12 @@ impl Forward {
         }
         let elapsed = self.ended.unwrap_or_else(Instant::now) - self.began;
         let pumps = self.pumps.as_ref();
-        let account = |(number, way): (usize, &Way)| way.account(&self.ends, number, pumps);
+        let account = |(number, way): (usize, &Way)| {
+            let add = |queue, tally: &mut ForwardTally| {
+                pumps.into_iter().for_each(|pumps| pumps.add_to(Lane { way: number, queue }, tally));
+            };
+            way.account(&self.ends, add)
+        };
         let ways = self.ways.iter().enumerate().map(account).collect::<Result<_, _>>()?;
         Ok(ForwardAccount { elapsed, ways })
     }

@@ -12,10 +12,11 @@ use weir_sys::link::{Link, links, set_promiscuous};
 use weir_sys::netns;
 
 use super::account::{ForwardAccount, WayAccount};
+use super::directory::privileged;
 use super::pins::{self, BPFFS, Key, LINK, PROMISCUOUS, Pins, WAYS};
 use super::way;
-use crate::live::builder::Wanted;
 use crate::live::namespace;
+use crate::live::request::Wanted;
 use crate::live::site::inside;
 use crate::live::source::programmed::off;
 use crate::{Error, Namespace};
@@ -180,7 +181,7 @@ impl Pinned {
                 Err(error) if error.errno() == Errno::NOENT.raw_os_error() => {}
                 Err(error) => {
                     pins.keep();
-                    return Err(pins::privileged(error));
+                    return Err(privileged(error));
                 }
             }
             if let Found::There(namespace) = &end.found

@@ -11,9 +11,9 @@
 //! A process that begins or ends forwarding holds a lock on the directory, which only its owner can open. If two begin
 //! at once, only one succeeds, and the other has nothing that it could remove.
 
-use std::fs::{self, DirBuilder, File, Permissions};
+use std::fs::{self, File, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, PermissionsExt as _};
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{FlockOperation, Mode, OFlags, flock, statfs};
@@ -21,6 +21,7 @@ use rustix::io::Errno;
 use weir_sys::CallError;
 use weir_sys::netns;
 
+use super::directory::{make_directory, privileged};
 use super::end::End;
 use crate::Error;
 
@@ -228,31 +229,12 @@ pub(super) fn own_if_there(directory: &Path) -> Result<(), Error> {
     }
 }
 
-/// Creates a directory that only its owner may access.
-pub(super) fn make_directory(path: &Path) -> Result<(), Error> {
-    match DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() != io::ErrorKind::AlreadyExists => {
-            Err(privileged(CallError::new(format!("make {}", path.display()), error)))
-        }
-        _ => Ok(()),
-    }
-}
-
 fn removed(directory: &Path) -> Result<(), Error> {
     match fs::remove_dir_all(directory) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             Err(CallError::new(format!("remove {}", directory.display()), error).into())
         }
         _ => Ok(()),
-    }
-}
-
-pub(super) fn privileged(error: CallError) -> Error {
-    match Errno::from_raw_os_error(error.errno()) {
-        Errno::PERM | Errno::ACCESS => {
-            Error::Privilege { operation: error.operation, needs: "cap_dac_override" }
-        }
-        _ => error.into(),
     }
 }
 

@@ -13,7 +13,7 @@
 use std::collections::VecDeque;
 use std::hint;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -23,6 +23,7 @@ use weir_sys::thread::spawn_bare;
 use weir_sys::xsk::{Frame, FrameSize, Umem, UmemOptions, XskOptions, XskSocket};
 
 use super::account::ForwardTally;
+use super::counters::Counters;
 use super::end::End;
 use super::handler::{Handler, Lane, Packet, Verdict};
 use super::stack::{Door, Stack};
@@ -53,26 +54,6 @@ pub(super) struct Pumps {
     /// The stacks of the receiving interfaces, by direction.
     stacks: Vec<Stack>,
     zero_copy: bool,
-}
-
-/// Counters for the packets of one lane that reached its thread. Only that thread writes them, except for the last two.
-#[derive(Debug, Default)]
-pub(super) struct Counters {
-    forwarded: AtomicU64,
-    changed: AtomicU64,
-    dropped: AtomicU64,
-    pub(super) no_room: AtomicU64,
-    pub(super) unable: AtomicU64,
-    /// Written by the stack's thread, like `errors`.
-    pub(super) passed: AtomicU64,
-    pub(super) errors: AtomicU64,
-}
-
-impl Counters {
-    pub(super) fn add(counter: &AtomicU64, packets: usize) {
-        // Relaxed: an independent number with one writer.
-        counter.store(counter.load(Relaxed) + packets as u64, Relaxed);
-    }
 }
 
 impl Pumps {
@@ -144,14 +125,9 @@ impl Pumps {
 
     /// Adds what the thread has done with packets of `lane` to the kernel's counters.
     pub(super) fn add_to(&self, lane: Lane, tally: &mut ForwardTally) {
-        let Some((_, counters)) = self.lanes.iter().find(|(one, _)| *one == lane) else { return };
-        tally.forwarded += counters.forwarded.load(Relaxed);
-        tally.changed += counters.changed.load(Relaxed);
-        tally.dropped += counters.dropped.load(Relaxed);
-        tally.no_room += counters.no_room.load(Relaxed);
-        tally.unable += counters.unable.load(Relaxed);
-        tally.passed += counters.passed.load(Relaxed);
-        tally.errors += counters.errors.load(Relaxed);
+        if let Some((_, counters)) = self.lanes.iter().find(|(one, _)| *one == lane) {
+            counters.add_to(tally);
+        }
     }
 
     /// Returns whether a thread has ended early, because a handler panicked.

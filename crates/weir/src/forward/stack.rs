@@ -11,8 +11,8 @@ use std::thread::{self, JoinHandle};
 use weir_bpf::stack::Receive;
 use weir_sys::CallError;
 
+use super::counters::Counters;
 use super::end::End;
-use super::pump::Counters;
 use crate::Error;
 
 /// Maximum number of waiting packets.

@@ -8,14 +8,13 @@ use weir_bpf::xdp::Attached;
 use weir_sys::bpf::XdpHook;
 use weir_sys::xsk::XskSocket;
 
-use super::account::{ForwardQueue, WayAccount};
+use super::account::{ForwardQueue, ForwardTally, WayAccount};
 use super::copy::Copy;
 use super::end::End;
-use super::handler::Lane;
-use super::pump::Pumps;
 use super::{OnExit, WayInfo, end, pins};
-use crate::filter::{Gate, Receiver, Seat};
+use crate::filter::Receiver;
 use crate::live::command;
+use crate::live::exchange::{Gate, Seat};
 use crate::live::interface::{Device, Tags};
 use crate::live::port::Port;
 use crate::live::source::programmed::{self, AtGateInForce};
@@ -153,17 +152,15 @@ impl Way {
         Ok(self.programs.insert(queue, socket)?)
     }
 
-    pub(super) fn info(&self, ends: &[End; 2], pumps: Option<&Pumps>) -> WayInfo {
+    /// Describes the direction; `how` says what forwards its packets.
+    pub(super) fn info(&self, ends: &[End; 2], how: &str) -> WayInfo {
         let [from, to] = self.ends.map(|end| &ends[end]);
         let queues = from.device.rx_queues;
         let queues = format!("{queues} {}", if queues == 1 { "queue" } else { "queues" });
         WayInfo {
             from: from.name().to_owned(),
             to: to.name().to_owned(),
-            detail: format!(
-                "native XDP, {queues}, {}",
-                pumps.map_or_else(|| "in the kernel".to_owned(), Pumps::detail)
-            ),
+            detail: format!("native XDP, {queues}, {how}"),
             notes: self.notes.clone(),
             filter: self.filter.clone(),
         }
@@ -175,19 +172,16 @@ impl Way {
         (seat, programmed::gate_of(from.name(), self.programs.gate(), &self.in_force))
     }
 
-    /// Returns its account; `way` is its number in `pumps`.
+    /// Returns its account; `add` adds what a thread did with the packets of a queue.
     pub(super) fn account(
         &self,
         ends: &[End; 2],
-        way: usize,
-        pumps: Option<&Pumps>,
+        add: impl Fn(u32, &mut ForwardTally),
     ) -> Result<WayAccount, Error> {
         let [from, to] = self.ends.map(|end| &ends[end]);
         let mut queues = queues(self.programs.queues())?;
-        if let Some(pumps) = pumps {
-            for ForwardQueue { queue, tally } in &mut queues {
-                pumps.add_to(Lane { way, queue: *queue }, tally);
-            }
+        for ForwardQueue { queue, tally } in &mut queues {
+            add(*queue, tally);
         }
         Ok(WayAccount {
             untold_tags: self.programs.strays().untold,

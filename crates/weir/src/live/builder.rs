@@ -1,124 +1,10 @@
 //! Options of a capture.
 
-use std::time::Duration;
-
-use crate::live::memory::PoolSize;
-use crate::live::steering::Steering;
-use crate::{Capture, DEFAULT_SNAP_LEN, Direction, Error, Filter, Namespace, Setting, SourceKind, Steer};
-
-/// Chunks per queue, unless many queues or interfaces would make that too much memory.
-pub const DEFAULT_CHUNKS: u32 = 64;
-/// Bytes of a chunk, not counting the extra room for one largest frame.
-pub const DEFAULT_CHUNK_SIZE: u32 = 1 << 20;
-
-/// The longest [`Window`] accepted: more than any source needs.
-const LONGEST_WINDOW: Duration = Duration::from_secs(60);
-
-/// The source that captures.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum SourceChoice {
-    /// The one that suits the interface; [`crate::Interface::why`] gives the reason.
-    #[default]
-    Auto,
-    /// An XDP program (Linux 6.1): the fastest source, for received packets only.
-    Xdp,
-    /// Programs between interface and stack (Linux 6.1): both directions, any driver.
-    Tc,
-    /// [`Xdp`](Self::Xdp) for received packets and [`Tc`](Self::Tc) for sent ones, each with its own pool.
-    XdpTc,
-    /// A packet socket with `TPACKET_V3`: any driver, both directions.
-    AfPacket,
-    /// One AF_XDP socket per receive queue: received packets only. They are taken away from the host
-    /// ([`Mode::Exclusive`]), and the card writes them itself if its driver can (zero-copy).
-    AfXdp,
-}
-
-impl SourceChoice {
-    /// Returns its name: `auto`, or that of the [`SourceKind`].
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Auto => "auto",
-            Self::Xdp => SourceKind::Xdp.as_str(),
-            Self::Tc => SourceKind::Tc.as_str(),
-            Self::XdpTc => SourceKind::XdpTc.as_str(),
-            Self::AfPacket => SourceKind::AfPacket.as_str(),
-            Self::AfXdp => SourceKind::AfXdp.as_str(),
-        }
-    }
-}
-
-/// What happens to a packet after it is captured.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Mode {
-    /// It continues to the host's stack.
-    #[default]
-    Pass,
-    /// It ends in the pool, and the host does not see it. Only xdp and af_xdp can do that.
-    Exclusive,
-}
-
-/// The origin of timestamps, which are in nanoseconds since the Unix epoch.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Timestamps {
-    /// The kernel's clock, read for each packet.
-    #[default]
-    Kernel,
-    /// As `Kernel`, but above 64 packets per tick of the kernel's timer (1 to 10 ms) one clock reading serves 32
-    /// packets. Timestamps are never out of order, and at most one tick old. The af_packet source reads the clock for
-    /// each packet.
-    Batch,
-    /// No timestamps: all are 0. The af_packet source provides them anyway.
-    None,
-}
-
-/// When captured packets are delivered.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Delivery {
-    /// Immediately at low rates, in batches at high rates. A lone packet is delivered within a millisecond, a full
-    /// stream causes a few thousand wake-ups per second, and an idle capture uses no CPU time.
-    #[default]
-    Adaptive,
-    /// Once a queue holds `min_bytes` of records, or the oldest record has waited for `timeout`.
-    Batched {
-        /// Bytes of records that justify a wake-up.
-        min_bytes: u32,
-        /// The longest wait.
-        timeout: Duration,
-    },
-    /// Immediately, without ever sleeping. This keeps one CPU busy all the time, and with [`SourceChoice::AfXdp`] one
-    /// more per queue, whose thread then drives the card itself (`SO_PREFER_BUSY_POLL`; the device's
-    /// `napi_defer_hard_irqs` and `gro_flush_timeout` keep its interrupts off meanwhile).
-    Active,
-}
-
-/// How long packets are held back so that older ones from other queues can go first.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Window {
-    /// As long as the sources take to deliver a packet after its timestamp, provided that a CPU is idle. That is 2 ms
-    /// with xdp and tc, which need microseconds, and 10 ms more with [`Timestamps::Batch`]; 10 ms with af_xdp, where a
-    /// thread passes packets on; and 30 ms with af_packet, which delivers blocks. The longest applies.
-    #[default]
-    Usual,
-    /// A fixed time.
-    Of(Duration),
-}
-
-/// An interface that is about to be opened; see [`Builder::open_telling`].
-#[derive(Clone, Copy, Debug)]
-#[non_exhaustive]
-pub struct Opening<'a> {
-    /// The interface's name.
-    pub name: &'a str,
-    /// How many interfaces are open already.
-    pub before: usize,
-    /// How many interfaces were requested.
-    pub all: usize,
-}
+use crate::live::capture::Capture;
+use crate::live::request::{Opening, Settings, Wanted};
+use crate::live::settings::{Delivery, Mode, SourceChoice, Timestamps, Window};
+use crate::live::steering::{Steer, Steering};
+use crate::{Direction, Error, Filter, Namespace};
 
 /// A builder for a [`Capture`]; see [`Capture::builder`].
 #[derive(Clone, Debug)]
@@ -128,121 +14,14 @@ pub struct Builder {
     pub(crate) settings: Settings,
 }
 
-/// A requested interface.
-#[derive(Clone, Debug)]
-pub(crate) struct Wanted {
-    /// `None`: the calling thread's namespace.
-    pub(crate) namespace: Option<Namespace>,
-    pub(crate) name: String,
-}
-
-impl Wanted {
-    /// Returns the name used in accounts, files and errors.
-    pub(crate) fn label(&self) -> String {
-        match &self.namespace {
-            Some(namespace) => format!("{}/{}", namespace.name(), self.name),
-            None => self.name.clone(),
-        }
-    }
-
-    /// Whether this stands for all interfaces of the namespace.
-    pub(crate) fn is_any(&self) -> bool {
-        self.name == ANY
-    }
-}
-
-/// The name that stands for all interfaces of a namespace.
-const ANY: &str = "any";
-
-/// Everything a source needs to know.
-#[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    pub(crate) source: SourceChoice,
-    pub(crate) mode: Mode,
-    pub(crate) timestamps: Timestamps,
-    pub(crate) snap_len: u32,
-    pub(crate) pool: PoolSize,
-    pub(crate) direction: Direction,
-    pub(crate) direction_in_records: bool,
-    pub(crate) promiscuous: bool,
-    pub(crate) stacked: bool,
-    pub(crate) delivery: Delivery,
-    pub(crate) by_time: Option<Window>,
-    pub(crate) segment: bool,
-    pub(crate) tc_filters: bool,
-    pub(crate) filter: Option<Filter>,
-    pub(crate) steering: Option<Steering>,
-}
-
-impl Settings {
-    /// Whether records carry the direction. `both` says whether both directions are captured.
-    pub(crate) fn tells_direction(&self, both: bool) -> bool {
-        both || self.direction_in_records
-    }
-
-    /// Returns the number of queues that `writers` writers fill: one per writer, or one per writer and target.
-    pub(crate) fn queues_of(&self, writers: u32) -> u32 {
-        writers.saturating_mul(self.targets().unwrap_or(1))
-    }
-
-    /// Returns the number of targets, if packets are steered.
-    pub(crate) fn targets(&self) -> Option<u32> {
-        self.steering.map(|steering| steering.targets)
-    }
-}
-
-impl Settings {
-    pub(crate) fn checked(self) -> Result<Self, Error> {
-        if let Some(Window::Of(window)) = self.by_time
-            && window > LONGEST_WINDOW
-        {
-            let longest = LONGEST_WINDOW.as_secs();
-            let why = format!("packets can be held back for at most {longest} s");
-            return Err(Error::setting(Setting::Window, why));
-        }
-        if self.by_time.is_some() && self.timestamps == Timestamps::None {
-            let why = "sorting by time requires timestamps";
-            return Err(Error::conflict(Setting::ByTime, Setting::Timestamps, why));
-        }
-        if self.pool.chunks.is_some() && self.pool.memory.is_some() {
-            let why = "choose either a number of chunks or a total amount of memory";
-            return Err(Error::conflict(Setting::Chunks, Setting::Memory, why));
-        }
-        if self.snap_len == 0 {
-            return Err(Error::setting(Setting::SnapLen, "the snap length must be at least 1"));
-        }
-        self.steering.iter().try_for_each(Steering::check)?;
-        Ok(self)
-    }
-}
-
-impl Default for Settings {
-    fn default() -> Self {
-        Self {
-            source: SourceChoice::default(),
-            mode: Mode::default(),
-            timestamps: Timestamps::default(),
-            snap_len: DEFAULT_SNAP_LEN,
-            pool: PoolSize::default(),
-            direction: Direction::default(),
-            direction_in_records: false,
-            promiscuous: true,
-            stacked: false,
-            delivery: Delivery::default(),
-            by_time: None,
-            segment: false,
-            tc_filters: false,
-            filter: None,
-            steering: None,
-        }
+impl Capture {
+    /// Returns a builder with the default options.
+    pub fn builder() -> Builder {
+        Builder { interfaces: Vec::new(), settings: Settings::default() }
     }
 }
 
 impl Builder {
-    pub(crate) fn new() -> Self {
-        Self { interfaces: Vec::new(), settings: Settings::default() }
-    }
-
     /// Adds an interface, by name, in the network namespace of the thread that calls [`open`](Self::open). Interfaces
     /// are numbered in the order in which they are added.
     ///
@@ -279,20 +58,20 @@ impl Builder {
         self
     }
 
-    /// Sets the bytes kept of each packet, at least 1. The default is [`DEFAULT_SNAP_LEN`].
+    /// Sets the bytes kept of each packet, at least 1. The default is [`DEFAULT_SNAP_LEN`](crate::DEFAULT_SNAP_LEN).
     pub fn snap_len(mut self, bytes: u32) -> Self {
         self.settings.snap_len = bytes;
         self
     }
 
-    /// Sets the number of chunks per queue, at least 2. The default is [`DEFAULT_CHUNKS`], or fewer if there are many
+    /// Sets the number of chunks per queue, at least 2. The default is [`DEFAULT_CHUNKS`](crate::DEFAULT_CHUNKS), or fewer if there are many
     /// queues or [memory](Self::memory) is short.
     pub fn chunks(mut self, chunks: u32) -> Self {
         self.settings.pool.chunks = Some(chunks);
         self
     }
 
-    /// Sets the size of a chunk in bytes, from 4 KiB to 1 GiB. The default is [`DEFAULT_CHUNK_SIZE`], or less if
+    /// Sets the size of a chunk in bytes, from 4 KiB to 1 GiB. The default is [`DEFAULT_CHUNK_SIZE`](crate::DEFAULT_CHUNK_SIZE), or less if
     /// [memory](Self::memory) is short. Room for one largest frame is added.
     pub fn chunk_size(mut self, bytes: u32) -> Self {
         self.settings.pool.chunk_size = Some(bytes);

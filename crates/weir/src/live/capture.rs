@@ -9,10 +9,10 @@ use weir_sys::cpu;
 
 use crate::account::Account;
 use crate::chunk::Chunk;
-use crate::filter::{Exchange, Filter, Place, Turn};
-use crate::live::builder::{Builder, Delivery, Opening, Settings, Timestamps, Wanted, Window};
+use crate::filter::Filter;
 use crate::live::choose;
 use crate::live::event::{Event, Heard};
+use crate::live::exchange::{Exchange, Place, Turn};
 use crate::live::handlers::{Handler, Plan, Team, Watcher};
 use crate::live::interface::{Device, Interface};
 use crate::live::memory::{self, Memory};
@@ -22,6 +22,8 @@ use crate::live::opened::Opened;
 use crate::live::patience::{Patience, Queues as _, Step, Woken};
 use crate::live::port::Port;
 use crate::live::ports::Shared;
+use crate::live::request::{Opening, Settings, Wanted};
+use crate::live::settings::{Delivery, Timestamps, Window};
 use crate::live::site::{self, Site};
 use crate::live::stop::StopHandle;
 use crate::{Error, Setting};
@@ -69,11 +71,6 @@ const AGES: Duration = Duration::from_secs(1 << 32);
 const TICK: Duration = Duration::from_millis(10);
 
 impl Capture {
-    /// Returns a builder with the default options.
-    pub fn builder() -> Builder {
-        Builder::new()
-    }
-
     pub(crate) fn open(
         wanted: &[Wanted],
         settings: &Settings,
@@ -212,7 +209,8 @@ impl Capture {
         let targets = self.interfaces.iter().find_map(|interface| interface.targets);
         let seating = plan.fit(self.opened.outlets.len(), targets, cpu::possible()?)?;
         let delivery = self.patience.delivery();
-        let (team, handlers) = Team::new(std::mem::take(&mut self.opened.outlets), seating, delivery);
+        let team = Arc::new(Team::new(std::mem::take(&mut self.opened.outlets), seating));
+        let handlers = Handler::all(&team, delivery);
         self.opened.shared.give_to(&team);
         let crew = self.crew.insert(Crew { watcher: None, team });
         // The watcher waits for the bells now, and this thread has no queue to poll.

@@ -4,9 +4,10 @@ use weir_sys::bpf::XdpHook;
 use weir_sys::cpu::Processors;
 use weir_sys::netdev::{self, XdpAbilities};
 
-use crate::live::builder::{Mode, Settings, SourceChoice, Wanted};
 use crate::live::interface::{Device, Interface, Tags};
 use crate::live::memory::Alternatives;
+use crate::live::request::{Settings, Wanted};
+use crate::live::settings::{Mode, SourceChoice};
 use crate::live::site;
 use crate::live::source::{Source, af_packet, af_xdp, tc, xdp, xdp_tc};
 use crate::{Direction, Error, Filter, InterfaceWarning, ModeKind, Namespace, Setting, SourceKind};

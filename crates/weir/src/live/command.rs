@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use crate::live::namespace::{DIRECTORIES, is_process};
+/// Directories with named namespaces: of `ip netns`, and of Docker's containers.
+pub(crate) const DIRECTORIES: [&str; 2] = ["/run/netns", "/var/run/docker/netns"];
 
 /// Returns the words that run a command in the namespace of the interface that a capture calls `label` (`eth0`,
 /// `web/eth0`, `4711/eth0`, `/run/netns/web/eth0`), followed by a space if there are any. Also returns the interface's
@@ -30,6 +31,11 @@ fn place_among(directories: [&Path; 2], label: &str) -> (String, String) {
         format!("ip netns exec {} ", word(namespace))
     };
     (inside, word(interface))
+}
+
+/// Returns whether `name` is a process ID.
+pub(crate) fn is_process(name: &str) -> bool {
+    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// Quotes `text` as one word of a shell, if necessary.

@@ -6,8 +6,13 @@ use weir_sys::CallError;
 
 use crate::filter::FilterError;
 use crate::live::command;
+use crate::live::setting::Setting;
+use crate::live::settings::SourceChoice;
 use crate::live::size::binary;
-use crate::{Setting, SourceChoice};
+
+/// The capabilities that programs need: for themselves and their maps; for a length as the difference of two pointers,
+/// which the verifier allows only to those who may trace the kernel; for attaching; and for promiscuous mode.
+pub(crate) const NEEDS: &str = "cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw";
 
 /// An error that keeps a capture from starting or continuing.
 #[derive(Debug, thiserror::Error)]

@@ -10,9 +10,9 @@ use weir_sys::netdev::{XdpAbilities, xdp_abilities};
 
 use crate::file_interface;
 use crate::filter::{Compiled, Filter, Receiver};
-use crate::live::builder::Wanted;
 use crate::live::command;
 use crate::live::peer::Peer;
+use crate::live::request::Wanted;
 use crate::{Error, FileInterface, InterfaceWarning, ModeKind, SourceKind};
 
 /// An interface of a capture.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use weir_ring::Shape;
 
-use crate::live::builder::{DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS};
+use crate::live::settings::{DEFAULT_CHUNK_SIZE, DEFAULT_CHUNKS, PoolSize};
 use crate::{Error, Fit};
 
 /// By default a capture may use the available memory divided by this.
@@ -123,16 +123,6 @@ impl Need {
     fn bytes(self, shape: &Shape) -> u64 {
         shape.data_bytes().saturating_add(self.beside)
     }
-}
-
-/// Requested pool sizes.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct PoolSize {
-    pub(crate) chunks: Option<u32>,
-    pub(crate) chunk_size: Option<u32>,
-    /// The most bytes that all pools may use together: those of a capture or, once [divided](shares), those of an
-    /// interface.
-    pub(crate) memory: Option<u64>,
 }
 
 impl PoolSize {

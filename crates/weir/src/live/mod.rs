@@ -8,6 +8,7 @@ pub mod command;
 pub(crate) mod error;
 pub(crate) mod error_kind;
 pub(crate) mod event;
+pub(crate) mod exchange;
 pub(crate) mod handlers;
 pub(crate) mod interface;
 pub(crate) mod memory;
@@ -21,7 +22,10 @@ pub(crate) mod peer;
 pub(crate) mod port;
 pub(crate) mod ports;
 pub mod probe;
+pub(crate) mod request;
+pub(crate) mod sets;
 pub(crate) mod setting;
+pub(crate) mod settings;
 #[cfg(test)]
 pub(crate) mod simulated;
 pub(crate) mod site;

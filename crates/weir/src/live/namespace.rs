@@ -14,9 +14,8 @@ use weir_sys::link::{self, Link};
 use weir_sys::netns::NetNs;
 
 use crate::Error;
+use crate::live::command::{DIRECTORIES, is_process};
 
-/// Directories with named namespaces: of `ip netns`, and of Docker's containers.
-pub(crate) const DIRECTORIES: [&str; 2] = ["/run/netns", "/var/run/docker/netns"];
 /// Capabilities needed to enter a namespace and open a packet socket there.
 const TO_ENTER: &str = "cap_sys_admin,cap_net_raw";
 /// Capabilities needed to look at the namespace of another user's process.
@@ -141,11 +140,6 @@ fn process_of(name: &str) -> Result<Option<OwnedFd>, Error> {
         Err(Errno::SRCH | Errno::INVAL) => Ok(None), // the file will not be found either
         Err(error) => Err(CallError::new(format!("open process {name}"), error).into()),
     }
-}
-
-/// Whether `name` is a process ID.
-pub(crate) fn is_process(name: &str) -> bool {
-    !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 fn path_of(name: &str) -> Result<PathBuf, Error> {

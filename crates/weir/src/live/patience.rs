@@ -6,7 +6,7 @@ use rustix::event::Timespec;
 use rustix::thread::{NanosleepRelativeResult, nanosleep};
 
 use crate::Error;
-use crate::live::builder::Delivery;
+use crate::live::settings::Delivery;
 use crate::live::source::Ready;
 
 /// Time between two checks of nearly empty queues with adaptive delivery: short enough to deliver a lone packet within

@@ -6,7 +6,7 @@ use weir_sys::ethtool::{Ethtool, Stripping};
 use weir_sys::link::{Link, links};
 use weir_sys::netns::NetNs;
 
-use crate::live::namespace::DIRECTORIES;
+use crate::live::command::DIRECTORIES;
 
 /// The other end, if it can be found.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -7,12 +7,13 @@ use weir_sys::link::{Link, LinkChange};
 
 use crate::account::{InterfaceAccount, NicCounters, PoolFill, QueueAccount, Strays, Tally};
 use crate::chunk::Lane;
-use crate::filter::{Gate, Receiver, Seat};
-use crate::live::builder::{Settings, Wanted};
+use crate::filter::Receiver;
 use crate::live::choose;
 use crate::live::event::{Change, Event, Known};
+use crate::live::exchange::{Gate, Seat};
 use crate::live::interface::{Device, Interface};
 use crate::live::outlet::Outlet;
+use crate::live::request::{Settings, Wanted};
 use crate::live::source::Source;
 use crate::{Direction, Error};
 

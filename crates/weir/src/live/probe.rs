@@ -6,8 +6,10 @@ use weir_ring::Shape;
 use weir_sys::cpu::Processors;
 
 use crate::Error;
-use crate::live::builder::{Settings, SourceChoice};
-use crate::live::source::programmed::{NEEDS, pool_options};
+use crate::live::error::NEEDS;
+use crate::live::request::Settings;
+use crate::live::settings::SourceChoice;
+use crate::live::source::programmed::pool_options;
 
 /// Bytes of a packet for which the pool has room.
 const SNAP_LEN: u32 = 256;

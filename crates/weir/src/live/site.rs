@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use weir_sys::link::{Link, LinkChange, LinkMonitor, Links};
 
 use crate::Error;
-use crate::live::builder::Wanted;
 use crate::live::namespace::{Namespace, Watch, here};
+use crate::live::request::Wanted;
 
 /// The sockets that query a namespace and listen to it.
 pub(crate) type Sockets = (Links, LinkMonitor);

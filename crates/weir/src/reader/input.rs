@@ -1,7 +1,7 @@
 //! From a path to the uncompressed bytes of a capture.
 
 use std::fs::{File, Metadata};
-use std::io::{self, BufReader, Chain, Cursor, Read};
+use std::io::{self, BufReader, Cursor, Read};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::{Path, PathBuf};
@@ -20,11 +20,6 @@ pub(super) struct Input {
     /// Counts the bytes of the file itself.
     pub(super) meter: Meter,
 }
-
-/// The buffered bytes of a compressed file.
-pub(crate) type Packed = BufReader<Whole>;
-/// The bytes of a file: those used to identify it, and the rest.
-type Whole = Chain<Cursor<Vec<u8>>, Counted>;
 
 /// Opens a path, or standard input for `-`. Returns the name for errors, and the size of a regular file.
 pub(super) fn open(path: &Path) -> (String, Result<(File, Option<u64>), ReadReason>) {
@@ -108,7 +103,7 @@ pub(super) fn sniff(input: Box<dyn Read + Send>, ahead: bool) -> Result<Input, R
     };
     let packed = BufReader::with_capacity(128 << 10, whole);
     let decode = codec::decoder(compression).ok_or(ReadReason::NoCodec(compression))?;
-    let bytes = decode(packed).map_err(failed)?;
+    let bytes = decode(Box::new(packed)).map_err(failed)?;
     Ok(Input { bytes: if ahead { unpack::ahead(bytes) } else { bytes }, compression, meter })
 }
 
@@ -141,7 +136,7 @@ pub(super) fn explain(compression: Compression, error: io::Error) -> ReadReason 
 }
 
 /// A reader that counts bytes.
-pub(crate) struct Counted {
+struct Counted {
     input: Box<dyn Read + Send>,
     meter: Meter,
 }

@@ -1,12 +1,11 @@
 //! The format of a file, and the items in it.
 
-use std::fmt;
-
 use weir_savefile::ByteOrder;
 use weir_savefile::decode::{Header, TimeUnit};
 
 use super::InterfaceStatistics;
 use crate::Packet;
+use crate::codec::Compression;
 
 /// The format of a file that a [`Reader`](super::Reader) reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,31 +29,6 @@ pub enum FileKind {
     Pcap(Header),
     /// pcapng.
     Pcapng,
-}
-
-/// The compression of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Compression {
-    /// No compression.
-    None,
-    /// gzip (RFC 1952), with one or more members.
-    Gzip,
-    /// zstd (RFC 8878), with one or more frames.
-    Zstd,
-    /// The lz4 frame format, with one or more frames.
-    Lz4,
-}
-
-impl fmt::Display for Compression {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::None => "uncompressed",
-            Self::Gzip => "gzip",
-            Self::Zstd => "zstd",
-            Self::Lz4 => "lz4",
-        })
-    }
 }
 
 /// The next item in a file.

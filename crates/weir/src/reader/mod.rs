@@ -55,9 +55,8 @@ pub use weir_savefile::{ByteOrder, Notes};
 
 pub use self::error::{Oddity, ReadError, ReadReason, Warning};
 use self::fetch::Fetch;
-pub(crate) use self::input::Packed;
 use self::input::{Input, Sparing};
-pub use self::item::{Compression, FileFormat, FileKind, Item};
+pub use self::item::{FileFormat, FileKind, Item};
 use self::known::Known;
 pub use self::known::{InterfaceStatistics, Section};
 pub use self::merge::{MOST_HELD, Merge};
@@ -66,8 +65,9 @@ pub use self::order::{Lane, Order};
 pub use self::repair::{Further, Joined, RepairError, Repaired, repair, repair_stream};
 use self::sieve::Sieve;
 use self::window::{Supply, Window};
+pub use crate::codec::Compression;
 use crate::filter::FileFilter;
-use crate::writer::Format;
+use crate::format::Format;
 use crate::{Direction, FileInterface, Packet};
 
 /// A reader of one capture file. See the [module](self).

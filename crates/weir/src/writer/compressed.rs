@@ -11,7 +11,7 @@ use weir_sys::thread::spawn_deaf;
 
 use super::frame::{Codec, SeekTable};
 use super::piece::{Content, Load, Piece};
-use super::rest::State;
+use super::state::State;
 use super::{Compression, Output, Written};
 
 /// More threads would compress faster than a disk writes.

@@ -5,23 +5,19 @@
 //! for a small piece with nothing in flight before it, a plain write is used.
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt as _;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use weir_sys::uring::{Completion, DiskRing};
 
 use super::error::is_full;
 use super::piece::{Outcome, Piece, write_all};
-use super::rest::State;
+use super::queue::{DEPTH, DiskQueue, Part};
 use super::ring::Ring;
+use super::state::State;
 use super::{Format, Output, Written};
-
-/// Maximum number of pieces in flight. Linux executes buffered writes to one file one by one, so a few keep it busy;
-/// more would only withhold chunks from the pool.
-const DEPTH: u16 = 4;
 
 /// Up to this size in bytes a plain write is faster than handing the data to a kernel thread, as io_uring does for
 /// files on tmpfs and ext4 (Linux 6.18, tmpfs: 4 KiB take 3 us instead of 8 us, 64 KiB take 34 us either way).
@@ -44,50 +40,6 @@ pub(super) struct Disk {
     ring_of_files: Option<Arc<Ring>>,
 }
 
-/// An io_uring that is used for one file after another.
-///
-/// It is meant for a process that may no longer create one, since a new one would allow more than writing to open
-/// files. While one file uses it, others are written without io_uring.
-#[derive(Clone)]
-pub struct DiskQueue(Arc<Mutex<Option<DiskRing<Part>>>>);
-
-impl DiskQueue {
-    /// Creates the io_uring, if the kernel allows it; otherwise files are written with plain system calls.
-    pub fn new() -> Self {
-        Self(Arc::new(Mutex::new(DiskRing::new(DEPTH).ok())))
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Option<DiskRing<Part>>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl Default for DiskQueue {
-    fn default() -> Self {
-        Self::new()
-    }
-}
-
-impl fmt::Debug for DiskQueue {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("DiskQueue").finish_non_exhaustive()
-    }
-}
-
-/// The part of a piece that is not written yet.
-struct Part {
-    piece: Piece,
-    from: usize,
-    /// How many files had been deleted for room when the write was submitted.
-    gone: u64,
-}
-
-impl AsRef<[u8]> for Part {
-    fn as_ref(&self) -> &[u8] {
-        &self.piece.load.as_ref()[self.from..]
-    }
-}
-
 struct Pending {
     /// The position of the piece in the file.
     place: u64,
@@ -108,7 +60,7 @@ impl Disk {
         Self {
             file,
             ring: None,
-            queue: DiskQueue(Arc::default()),
+            queue: DiskQueue::none(),
             pending: VecDeque::new(),
             end: 0,
             format,

@@ -9,10 +9,12 @@ use std::time::SystemTime;
 
 use super::error::is_full;
 use super::finished::Finished;
-use super::keeper::{Here, Keeper, Opening, Refusal};
+use super::here::Here;
+use super::keeper::{Keeper, Opening};
 use super::names::Names;
 use super::open::{Opened, open, refusal, stdout, unlock};
 use super::piece::Piece;
+use super::refusal::Refusal;
 use super::ring::Ring;
 use super::template::{Found, Template};
 use super::{Output, WriteError, WriterOptions, Written};
@@ -117,7 +119,7 @@ impl Files {
         Ok(Self {
             options: options.clone(),
             template: Template::new(path, options),
-            names: Names::new(path, options),
+            names: Names::new(path, options.strftime, options.rotation.ring()),
             finished: Finished::new(options, &keeper)?,
             list: FileList::default(),
             ring: Ring::new(options, &keeper).map(Arc::new),

@@ -10,7 +10,8 @@ use std::thread::JoinHandle;
 
 use weir_sys::thread::spawn_deaf;
 
-use super::keeper::{Keeper, can_run};
+use super::here::can_run;
+use super::keeper::Keeper;
 use super::{WriteError, WriterOptions};
 
 /// Maximum number of programs that run at once.

@@ -14,7 +14,8 @@ pub(super) struct Codec(codec::Encode);
 impl Codec {
     /// `None`: no compression.
     pub(super) fn new(compression: Compression) -> io::Result<Option<Self>> {
-        Ok(codec::encoder(compression)?.map(Self))
+        let level = if let Compression::Zstd { level } = compression { level } else { 0 };
+        Ok(codec::encoder(compression.kind(), level)?.map(Self))
     }
 
     /// Compresses `plain` into one frame, replacing the contents of `out`.

@@ -28,20 +28,25 @@
 //! pool, and every call fails with the same error.
 
 mod compressed;
+mod compression;
 mod disk;
 mod encode;
 mod error;
 mod files;
 mod finished;
 mod frame;
+mod here;
 mod keeper;
 mod names;
 mod open;
 mod options;
 mod piece;
+mod queue;
+mod refusal;
 mod rest;
 mod ring;
 mod rotate;
+mod state;
 mod stream;
 mod take;
 mod template;
@@ -57,16 +62,20 @@ use std::io;
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-pub use self::disk::DiskQueue;
+pub use self::compression::Compression;
 use self::encode::Counts;
 pub use self::error::{Kept, WriteError};
 pub use self::files::FileList;
 use self::files::{Files, OutFile};
-pub use self::keeper::{Handed, Here, Keeper, Opening, Refusal, can_run};
-pub use self::options::{Compression, Format, Rotation, WriterOptions};
+pub use self::here::{Here, can_run};
+pub use self::keeper::{Handed, Keeper, Opening};
+pub use self::options::{Rotation, WriterOptions};
 use self::piece::{Load, Outcome, Piece};
+pub use self::queue::DiskQueue;
+pub use self::refusal::Refusal;
 use self::rotate::Clock;
 pub use self::template::{Found, Template};
+pub use crate::format::Format;
 use crate::{Account, FileInterface, codec};
 
 /// What is known to be written: whole records, without a gap from the start of each file.
@@ -108,11 +117,11 @@ trait Output: Send {
     }
     /// Waits like [`settle`](Self::settle), and returns the state needed to continue the file later; `None`: not
     /// supported.
-    fn pause(&mut self) -> io::Result<Option<rest::State>> {
+    fn pause(&mut self) -> io::Result<Option<state::State>> {
         Ok(None)
     }
     /// Returns that state and the file's device and inode, if this stands in for the output of a closed file.
-    fn resting(&mut self) -> Option<(&mut rest::State, (u64, u64))> {
+    fn resting(&mut self) -> Option<(&mut state::State, (u64, u64))> {
         None
     }
     /// Waits for the writes in flight, then empties the file. Returns whether this was possible.
@@ -181,7 +190,7 @@ impl Writer {
     ) -> Result<Self, WriteError> {
         // Fails before the file is touched.
         encode::start(interfaces, options)?;
-        let compression = options.compression.as_read();
+        let compression = options.compression.kind();
         if !codec::has(compression) {
             return Err(WriteError::NoCodec(compression));
         }

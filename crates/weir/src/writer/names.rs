@@ -12,7 +12,7 @@ use jiff::fmt::strtime;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Zoned};
 
-use super::{Compression, WriteError, WriterOptions};
+use super::{Compression, WriteError};
 
 /// Names each file of a run.
 #[derive(Debug)]
@@ -27,9 +27,9 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn new(path: &Path, options: &WriterOptions) -> Self {
-        let ring = options.rotation.files.filter(|_| options.rotation.is_ring());
-        Self { path: path.to_owned(), strftime: options.strftime, ring, last: None }
+    /// `ring`: how many files are kept, if that is limited.
+    pub(super) fn new(path: &Path, strftime: bool, ring: Option<u32>) -> Self {
+        Self { path: path.to_owned(), strftime, ring, last: None }
     }
 
     /// Returns the candidate names for a file that begins at `time`, in order; names that exist are skipped.
@@ -129,12 +129,10 @@ pub(super) fn local(time: SystemTime) -> Result<Zoned, jiff::Error> {
 mod tests {
     use std::time::{Duration, UNIX_EPOCH};
 
-    use super::super::Rotation;
     use super::*;
 
     fn names(path: &str, files: Option<u32>) -> Names {
-        let rotation = Rotation { size: Some(1), files, ..Rotation::default() };
-        Names::new(Path::new(path), &WriterOptions { rotation, strftime: true, ..WriterOptions::default() })
+        Names::new(Path::new(path), true, files)
     }
 
     fn all(names: &mut Names, seconds: &[u64]) -> Vec<String> {

@@ -12,9 +12,11 @@ use weir_sys::lock;
 
 use super::compressed::Compressed;
 use super::disk::Disk;
-use super::keeper::{Handed, Refusal, exposed, mode};
-use super::rest::State;
+use super::here::{exposed, mode};
+use super::keeper::Handed;
+use super::refusal::Refusal;
 use super::ring::Ring;
+use super::state::State;
 use super::stream::Stream;
 use super::way::parent;
 use super::{Compression, Output, WriteError, WriterOptions};

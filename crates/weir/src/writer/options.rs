@@ -5,82 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use weir_savefile::pcap::Resolution;
-
-use super::{DiskQueue, Keeper};
-use crate::reader::{self, Section};
-
-/// The format of a file written by a [`Writer`](super::Writer).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Format {
-    /// pcapng: several interfaces, losses and statistics in one file.
-    #[default]
-    Pcapng,
-    /// Classic pcap: packets of a single link type and nothing else.
-    Pcap {
-        /// Whether timestamps have nanosecond precision; otherwise microseconds, which older readers require.
-        nanoseconds: bool,
-    },
-}
-
-impl Format {
-    /// The timestamp resolution of a pcap file; `None`: not a pcap file.
-    pub(crate) fn pcap(self) -> Option<Resolution> {
-        match self {
-            Self::Pcapng => None,
-            Self::Pcap { nanoseconds: true } => Some(Resolution::Nano),
-            Self::Pcap { nanoseconds: false } => Some(Resolution::Micro),
-        }
-    }
-}
-
-/// How a file is compressed: in independent frames of at most 4 MiB, so that a truncated file is readable up to its
-/// last whole frame.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Compression {
-    /// No compression.
-    #[default]
-    None,
-    /// Zstandard. Each frame has its size and a checksum. A table of all frames at the end (zstd's seekable format)
-    /// allows reading from the middle.
-    Zstd {
-        /// A level in [`Compression::ZSTD_LEVELS`]; lower is faster, and negative levels are faster still.
-        level: i32,
-    },
-    /// gzip, one member per frame; slower than the others.
-    Gzip,
-    /// LZ4, the fastest.
-    Lz4,
-}
-
-impl Compression {
-    /// The levels that zstd supports.
-    pub const ZSTD_LEVELS: std::ops::RangeInclusive<i32> = -100..=22;
-    /// The default level: as small as level 1 with mixed traffic and small packets, in half the time.
-    pub const ZSTD_LEVEL: i32 = -1;
-
-    /// Returns what a reader of the file calls it.
-    pub(super) fn as_read(self) -> reader::Compression {
-        match self {
-            Self::None => reader::Compression::None,
-            Self::Zstd { .. } => reader::Compression::Zstd,
-            Self::Gzip => reader::Compression::Gzip,
-            Self::Lz4 => reader::Compression::Lz4,
-        }
-    }
-
-    /// Returns the compression that the suffix of a file name asks for.
-    pub fn of_name(path: &Path) -> Option<Self> {
-        match path.extension()?.to_str()? {
-            "zst" | "zstd" => Some(Self::Zstd { level: Self::ZSTD_LEVEL }),
-            "gz" => Some(Self::Gzip),
-            "lz4" => Some(Self::Lz4),
-            _ => None,
-        }
-    }
-}
+use super::keeper::Keeper;
+use super::template::Template;
+use super::{Compression, DiskQueue};
+use crate::format::Format;
+use crate::reader::Section;
 
 /// When one file ends and the next begins, and which files are kept. If several conditions are given, the first one met
 /// ends a file.
@@ -116,6 +45,19 @@ impl Rotation {
     /// Returns whether `files` is the number of files to keep, rather than to write.
     pub(super) fn is_ring(&self) -> bool {
         self.size.is_some() || self.packets.is_some()
+    }
+
+    /// Returns the number of files to keep, if it is limited.
+    pub(super) fn ring(&self) -> Option<u32> {
+        self.files.filter(|_| self.is_ring())
+    }
+}
+
+impl Template {
+    /// Creates the template for a writer with these options.
+    pub fn new(path: &Path, options: &WriterOptions) -> Self {
+        let WriterOptions { rotation, strftime, user_application, .. } = options;
+        Self::of(path, *strftime, rotation.rotates(), rotation.ring(), user_application)
     }
 }
 

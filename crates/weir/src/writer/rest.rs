@@ -5,19 +5,11 @@ use std::os::unix::fs::MetadataExt as _;
 use std::sync::Arc;
 
 use super::files::{Files, OutFile};
-use super::frame::SeekTable;
 use super::keeper::Opening;
 use super::open::{go_on, refusal};
 use super::piece::{Load, Piece};
+use super::state::State;
 use super::{Output, WriteError, Writer, Written};
-
-/// The state needed to continue a closed file.
-#[derive(Debug, Default)]
-pub(super) struct State {
-    pub(super) written: Written,
-    /// The table of the frames so far, if the file will have one.
-    pub(super) table: Option<SeekTable>,
-}
 
 /// Stands in for the output of a closed file.
 struct Resting {

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use weir_sys::thread::spawn_deaf;
 
+use super::WriterOptions;
 use super::keeper::Keeper;
 use super::template::Found;
-use super::{Rotation, WriterOptions};
 
 /// How many files that could not be deleted are retried before another file begins.
 const RETRIED_AT_ONCE: usize = 8;
@@ -44,8 +44,8 @@ pub(super) struct Gone {
 impl Ring {
     /// `None`: every file is kept.
     pub(super) fn new(options: &WriterOptions, keeper: &Arc<dyn Keeper>) -> Option<Self> {
-        let rotation: &Rotation = &options.rotation;
-        let most_files = rotation.files.filter(|_| rotation.is_ring()).map(|files| files as usize);
+        let rotation = &options.rotation;
+        let most_files = rotation.ring().map(|files| files as usize);
         (most_files.is_some() || rotation.keep_bytes.is_some()).then(|| Self {
             keeper: Arc::clone(keeper),
             most_files,

@@ -10,7 +10,7 @@ use std::time::SystemTime;
 
 use jiff::fmt::strtime::{self, BrokenDownTime};
 
-use super::{Compression, WriterOptions, keeper, names};
+use super::{Compression, names, way};
 use crate::reader::{FileKind, Reader};
 
 /// How many bytes of a file are read to find out which program wrote it.
@@ -44,16 +44,15 @@ pub struct Found {
 }
 
 impl Template {
-    /// Creates the template for a writer with these options.
-    pub fn new(path: &Path, options: &WriterOptions) -> Self {
-        let rotation = &options.rotation;
-        Self {
-            path: path.to_owned(),
-            strftime: options.strftime,
-            numbered: rotation.rotates(),
-            ring: rotation.files.filter(|_| rotation.is_ring()),
-            program: program(&options.user_application).to_owned(),
-        }
+    /// `numbered`: there can be a second file; `ring`: how many are kept; `application`: name and version of the program.
+    pub(super) fn of(
+        path: &Path,
+        strftime: bool,
+        numbered: bool,
+        ring: Option<u32>,
+        application: &str,
+    ) -> Self {
+        Self { path: path.to_owned(), strftime, numbered, ring, program: program(application).to_owned() }
     }
 
     /// Returns the path of the template.
@@ -132,7 +131,7 @@ impl Template {
                 continue;
             }
             let ours = self.part_matches(part, &name, true).is_some() && there.is_file() && there.uid() == us;
-            let locked = ours && keeper::is_locked(&path);
+            let locked = ours && way::is_locked(&path);
             // A file that is being written may have no header yet.
             let ours = ours && (locked || self.has_written(&path));
             found.push(Found { path, bytes: there.len(), modified: there.modified()?, locked, ours });
@@ -152,7 +151,7 @@ impl Template {
 
     /// Returns whether the file's header is from this program. A pcap file does not say which program wrote it.
     fn has_written(&self, path: &Path) -> bool {
-        let Ok(file) = keeper::look(path) else { return false };
+        let Ok(file) = way::look(path) else { return false };
         let Ok(reader) = Reader::from_read(Box::new(file.take(START)), "") else { return false };
         let by = reader.sections().first().and_then(|section| section.user_application.as_deref());
         matches!(reader.format().kind, FileKind::Pcap(_)) || program(by.unwrap_or_default()) == self.program
@@ -265,6 +264,7 @@ fn is_like(format: &str, text: &str) -> bool {
 mod tests {
     use super::super::Rotation;
     use super::*;
+    use crate::writer::WriterOptions;
 
     fn template(path: &str) -> Template {
         let rotation = Rotation { size: Some(1), ..Rotation::default() };

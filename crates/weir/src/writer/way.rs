@@ -2,14 +2,17 @@
 //! Otherwise the owner of a link could redirect root's capture anywhere.
 
 use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, fstatfs, readlinkat};
 use rustix::io::{Errno, retry_on_intr};
+use weir_sys::lock;
 
-use super::keeper::Refusal;
+use super::refusal::Refusal;
 
 /// The maximum number of nested links (the kernel's own limit is 40).
 pub(super) const MOST_LINKS: u32 = 8;
@@ -86,4 +89,15 @@ pub(super) fn goal(directory: BorrowedFd<'_>, name: &OsStr, links: &mut u32) -> 
     *links = links.checked_sub(1).ok_or(Errno::LOOP)?;
     let goal = readlinkat(&link, "", Vec::new())?;
     Ok(Goal::Path(PathBuf::from(OsStr::from_bytes(goal.as_bytes()))))
+}
+
+/// Opens `path` for reading, without following a link.
+pub(super) fn look(path: &Path) -> io::Result<File> {
+    let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
+    Ok(openat(CWD, path, flags, Mode::empty())?.into())
+}
+
+/// Returns whether the file is being written.
+pub(super) fn is_locked(path: &Path) -> bool {
+    look(path).and_then(lock::is_locked).unwrap_or(false)
 }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use weir::filter::{Dialect, Exchange, Matcher, Place, Receiver, SystemNames};
+use weir::exchange::{Exchange, Place};
+use weir::filter::{Dialect, Matcher, Receiver, SystemNames};
 use weir::{
     Account, Capture, Chunk, Direction, Error, Filter, InterfaceWarning, Mode, Namespace, SourceChoice,
 };

@@ -5,9 +5,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use weir_ring::{Claim, Claimed, Gauge, Strands};
 
+use super::layout::{Flows, PARTS};
 use super::share::Share;
-use super::split::{Flows, PARTS};
-use super::team::Team;
 use crate::Error;
 use crate::chunk::{Chunk, Lane};
 use crate::live::outlet::Outlet;
@@ -174,27 +173,16 @@ impl Desk {
         Ok((share, outlet.waiting()))
     }
 
-    /// Takes a share for a helping handler: a part if flows stay in order, otherwise a whole chunk, or what is left of
-    /// one.
-    pub(super) fn help(&self, team: &Team, seat: usize) -> Result<Option<Share>, Error> {
-        if self.strands.is_some() {
-            return self.part(team, seat);
-        }
-        let Some(mut stock) = self.try_claim() else { return Ok(None) };
-        if self.ready_chunks() <= self.limit || !stock.outlet.ready()?.closed {
-            return Ok(None);
-        }
-        let chunk = stock.outlet.take()?;
-        if chunk.is_some() {
-            // Relaxed: an independent counter.
-            self.lane.offloaded.fetch_add(1, Ordering::Relaxed);
-        }
-        Ok(chunk.map(Share::from))
-    }
-
     /// Returns whether nothing is left to do here; `None`: someone has claimed it.
     pub(super) fn is_empty(&self) -> Result<Option<bool>, Error> {
         let Some(mut stock) = self.try_claim() else { return Ok(None) };
         Ok(Some(!self.is_divided() && stock.outlet.ready()?.bytes == 0))
+    }
+
+    /// Discards what was laid out, because no handler is left.
+    pub(super) fn abandon(&self) {
+        for (chunk, left) in self.strands().map(Strands::clear).unwrap_or_default() {
+            chunk.discard(left.unwrap_or(chunk.len()) as u64);
+        }
     }
 }

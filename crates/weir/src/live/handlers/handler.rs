@@ -13,8 +13,8 @@ use super::share::Share;
 use super::team::{Duties, Team};
 use crate::Error;
 use crate::account::HandlerState;
-use crate::live::builder::Delivery;
 use crate::live::patience::{Patience, Queues, Woken};
+use crate::live::settings::Delivery;
 use crate::live::source::Ready;
 
 /// Takes packets from a capture, alongside other handlers and in its own thread: [`crate::Capture::handlers`].
@@ -36,15 +36,17 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 const SOON: Duration = Duration::from_micros(100);
 
 impl Handler {
-    pub(super) fn new(team: Arc<Team>, number: usize, delivery: Delivery) -> Self {
-        Self {
-            team,
+    /// Returns the handlers of a team.
+    pub(crate) fn all(team: &Arc<Team>, delivery: Delivery) -> Vec<Self> {
+        let handler = |number| Self {
+            team: Arc::clone(team),
             number,
             patience: Patience::new(delivery),
             duties: Duties::default(),
             begun: false,
             ended: false,
-        }
+        };
+        (0..team.seats.len()).map(handler).collect()
     }
 
     /// Returns the number of the handler, counted from 0.
@@ -121,7 +123,7 @@ impl Handler {
             }
             // Help before taking from our own queues: the other one may be about to lose packets.
             if let Some(desk) = self.team.needy(&self.duties)
-                && let Some(share) = desk.help(&self.team, self.number)?
+                && let Some(share) = self.team.help(desk, self.number)?
             {
                 return Ok((Some(share), true));
             }
@@ -160,7 +162,7 @@ impl Handler {
         let mut divided: Vec<_> = self.team.divided(&self.duties).collect();
         divided.sort_by_cached_key(|desk| Reverse(desk.fullness()));
         for desk in divided {
-            if let Some(share) = desk.part(&self.team, self.number)? {
+            if let Some(share) = self.team.part(desk, self.number)? {
                 return Ok(Some((share, desk.home() != self.number)));
             }
         }

@@ -14,6 +14,7 @@
 mod desk;
 mod flow;
 mod handler;
+mod layout;
 mod plan;
 mod seat;
 mod share;

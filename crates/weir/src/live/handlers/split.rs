@@ -12,110 +12,73 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use weir_ring::{Piece, Strands};
+use weir_ring::Strands;
 
 use super::desk::Desk;
-use super::flow::{Place, Sorter};
 use super::share::Share;
 use super::team::Team;
 use crate::Error;
 use crate::chunk::Chunk;
 use crate::live::patience::Woken;
 
-/// The flows of a queue.
-#[derive(Debug)]
-pub(super) struct Flows {
-    link_type: u16,
-    sorter: Sorter,
-    /// Number of chunks sorted since one was skipped.
-    sorted: u32,
-}
-
-/// Parts of a chunk per handler that may take one: a handler that is slower, or not running, takes fewer.
-pub(super) const PARTS: usize = 4;
-/// Number of chunks at the start of a division that may contain later fragments of datagrams whose first one was
-/// missed. Further on, the first fragment is lost or late, which does not justify making others wait.
-const MOST_WHOLE: u32 = 8;
-
-impl Flows {
-    pub(super) fn new(link_type: u16) -> Self {
-        Self { link_type, sorter: Sorter::new(), sorted: 0 }
+impl Team {
+    /// Takes a share for a helping handler: a part if flows stay in order, otherwise a whole chunk, or what is left of
+    /// one.
+    pub(super) fn help(&self, desk: &Desk, seat: usize) -> Result<Option<Share>, Error> {
+        if desk.strands().is_some() {
+            return self.part(desk, seat);
+        }
+        let Some(mut stock) = desk.try_claim() else { return Ok(None) };
+        if desk.ready_chunks() <= desk.limit() || !stock.both().0.ready()?.closed {
+            return Ok(None);
+        }
+        let chunk = stock.both().0.take()?;
+        if chunk.is_some() {
+            // Relaxed: an independent counter.
+            desk.lane().offloaded.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(chunk.map(Share::from))
     }
 
-    /// Notes that a chunk was taken without sorting.
-    pub(super) fn skip(&mut self) {
-        self.sorted = 0;
-    }
-
-    /// Finds the flow group of each packet of `chunk`.
-    fn sort(&mut self, chunk: Chunk) -> Piece<Arc<Chunk>> {
-        if self.sorted == 0 {
-            self.sorter.forget();
-        }
-        self.sorted = self.sorted.saturating_add(1);
-        let mut has_orphans = false;
-        let mut groups = Vec::with_capacity(chunk.len());
-        for (begin, packet) in chunk.places() {
-            let place = self.sorter.place(self.link_type, packet.data);
-            has_orphans |= matches!(place, Place::Orphan(_));
-            groups.push((begin, place.group()));
-        }
-        let chunk = Arc::new(chunk);
-        if has_orphans && self.sorted <= MOST_WHOLE {
-            Piece::whole(chunk)
-        } else {
-            Piece::new(chunk, &groups)
-        }
-    }
-}
-
-impl Desk {
     /// Takes a part for handler `seat`.
-    pub(super) fn part(&self, team: &Team, seat: usize) -> Result<Option<Share>, Error> {
-        let Some(strands) = self.strands() else { return Ok(None) };
+    pub(super) fn part(&self, desk: &Desk, seat: usize) -> Result<Option<Share>, Error> {
+        let Some(strands) = desk.strands() else { return Ok(None) };
         // Lays out one chunk beyond the current one, so that nobody waits while the next is sorted.
         let mut ahead = 1;
         loop {
-            let more = strands.waiting() <= ahead && self.divide(team, strands)?;
-            if let Some(taken) = strands.take(seat, self.parts()) {
+            let more = strands.waiting() <= ahead && self.divide(desk, strands)?;
+            if let Some(taken) = strands.take(seat, desk.parts()) {
                 return Ok(Some(Share::of_strands(taken)));
             }
-            if ahead == self.parts() && !more {
+            if ahead == desk.parts() && !more {
                 return Ok(None);
             }
             // All strands are in use, so lay out more chunks, but only up to a limit: they no longer count as waiting.
-            ahead = self.parts();
+            ahead = desk.parts();
         }
     }
 
     /// Lays out the next closed chunk. If none is waiting and everything is done, ends the division. Returns whether
     /// there is more now.
-    fn divide(&self, team: &Team, strands: &Strands<Arc<Chunk>>) -> Result<bool, Error> {
-        let Some(mut stock) = self.try_claim() else { return Ok(false) };
+    fn divide(&self, desk: &Desk, strands: &Strands<Arc<Chunk>>) -> Result<bool, Error> {
+        let Some(mut stock) = desk.try_claim() else { return Ok(false) };
         let (outlet, Some(flows)) = stock.both() else { return Ok(false) };
-        if !self.is_divided() && self.ready_chunks() <= self.limit() {
+        if !desk.is_divided() && desk.ready_chunks() <= desk.limit() {
             return Ok(false);
         }
-        if self.ready_chunks() == 0 || !outlet.ready()?.closed {
-            if self.is_divided() && strands.is_done() {
-                self.set_divided(false);
-                team.seats[self.home()].ring(Woken::News);
+        if desk.ready_chunks() == 0 || !outlet.ready()?.closed {
+            if desk.is_divided() && strands.is_done() {
+                desk.set_divided(false);
+                self.seats[desk.home()].ring(Woken::News);
             }
             return Ok(false);
         }
         let Some(chunk) = outlet.take()? else { return Ok(false) };
         strands.lay_out(flows.sort(chunk));
-        self.set_divided(true);
-        self.lane().offloaded.fetch_add(1, Ordering::Relaxed);
+        desk.set_divided(true);
+        desk.lane().offloaded.fetch_add(1, Ordering::Relaxed);
         drop(stock);
-        team.call(self);
+        self.call(desk);
         Ok(true)
-    }
-
-    /// Discards what was laid out, because no handler is left.
-    pub(super) fn abandon(&self) {
-        for (chunk, left) in self.strands().map(Strands::clear).unwrap_or_default() {
-            chunk.discard(left.unwrap_or(chunk.len()) as u64);
-        }
     }
 }

@@ -1,16 +1,13 @@
 //! The state shared by all handlers of a capture.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use super::desk::{Desk, FULL};
-use super::handler::Handler;
 use super::plan::{Order, Seating, members};
 use super::seat::Seat;
 use crate::Error;
 use crate::account::{HandlerAccount, HandlerState};
 use crate::chunk::Chunk;
-use crate::live::builder::Delivery;
 use crate::live::outlet::Outlet;
 use crate::live::patience::Woken;
 
@@ -37,11 +34,7 @@ struct Group {
 
 impl Team {
     /// Seats handlers at `outlets`.
-    pub(crate) fn new(
-        outlets: Vec<Outlet>,
-        seating: Seating,
-        delivery: Delivery,
-    ) -> (Arc<Self>, Vec<Handler>) {
+    pub(crate) fn new(outlets: Vec<Outlet>, seating: Seating) -> Self {
         let Seating { processors, groups, threshold, order } = seating;
         let (handlers, queues) = (processors.len(), outlets.len());
         let desk = |(number, outlet): (usize, Outlet)| {
@@ -50,17 +43,14 @@ impl Team {
             let keeps_flows = (order == Order::Flow).then(members);
             Desk::new(outlet, number % handlers, group, threshold, keeps_flows)
         };
-        let team = Arc::new(Self {
+        Self {
             desks: outlets.into_iter().enumerate().map(desk).collect(),
             seats: processors.into_iter().map(Seat::new).collect(),
             groups: groups.into_iter().map(|desks| Group { desks, alarm: AtomicBool::new(false) }).collect(),
             keeps_flows: order == Order::Flow,
             stopped: AtomicBool::new(false),
             moves: AtomicUsize::new(1),
-        });
-        let handlers =
-            (0..handlers).map(|number| Handler::new(Arc::clone(&team), number, delivery)).collect();
-        (team, handlers)
+        }
     }
 
     /// Returns the account of each handler so far.

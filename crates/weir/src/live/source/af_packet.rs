@@ -41,10 +41,12 @@ use super::losses::Losses;
 use super::pumped::{Finished, PumpedQueue, private_pool};
 use super::signals::{Order, Signals};
 use super::{Bell, DIRECTION_BYTES, Queue, Source};
-use crate::filter::{Gate, InForce, Labelled, classic, counting, for_the_kernel, labelled};
-use crate::live::builder::{Delivery, Settings};
+use crate::live::exchange::{Gate, classic, counting, for_the_kernel};
 use crate::live::interface::Device;
 use crate::live::memory::Need;
+use crate::live::request::Settings;
+use crate::live::sets::{InForce, Labelled, labelled};
+use crate::live::settings::Delivery;
 use crate::live::size;
 use crate::{DEFAULT_SNAP_LEN, Direction, Error, InterfaceWarning};
 

@@ -42,10 +42,11 @@ use super::pumped::{Counts, Finished, PumpedQueue};
 use super::signals::{Order, Signals};
 use super::writers::{self, Native};
 use super::{Bell, DIRECTION_BYTES, Queue, Source, xdp};
-use crate::filter::Gate;
-use crate::live::builder::{Delivery, Settings, SourceChoice, Timestamps};
+use crate::live::exchange::Gate;
 use crate::live::interface::{Device, Tags};
 use crate::live::memory::Need;
+use crate::live::request::Settings;
+use crate::live::settings::{Delivery, SourceChoice, Timestamps};
 use crate::live::size;
 use crate::{Error, InterfaceWarning};
 

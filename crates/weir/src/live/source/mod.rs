@@ -20,7 +20,7 @@ use weir_bpf::Strays;
 use weir_ring::{Counters, Fill, Gauge, Part};
 
 use crate::Error;
-use crate::filter::Gate;
+use crate::live::exchange::Gate;
 
 /// Bytes of the direction in a record, which a [`weir_ring::Shape`] does not include.
 const DIRECTION_BYTES: u32 = 8;

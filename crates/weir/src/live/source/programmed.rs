@@ -15,10 +15,14 @@ use weir_sys::packet::Promiscuous;
 use weir_sys::{CallError, clock};
 
 use super::{Bell, DIRECTION_BYTES, Queue, Ready, Source};
-use crate::filter::{Form, Gate, InForce, Labelled, PlaceKind, PoolKind, Program, Undo};
-use crate::live::builder::{Settings, Timestamps};
+use crate::live::error::NEEDS;
+use crate::live::exchange;
+use crate::live::exchange::{Form, Gate, PlaceKind, PoolKind, Program, Undo};
 use crate::live::interface::Device;
 use crate::live::memory::Need;
+use crate::live::request::Settings;
+use crate::live::sets::{InForce, Labelled, labelled};
+use crate::live::settings::Timestamps;
 use crate::live::size;
 use crate::{Error, Filter, InterfaceWarning};
 
@@ -129,10 +133,6 @@ pub(super) fn clock_offset() -> Result<i64, CallError> {
     const NANOSECONDS: i64 = 1_000_000_000;
     Ok(-clock::tai_offset()? * NANOSECONDS)
 }
-
-/// The capabilities needed: for programs and their maps; for a length as the difference of two pointers, which the
-/// verifier allows only to those who may trace the kernel; for attaching; and for promiscuous mode.
-pub(crate) const NEEDS: &str = "cap_bpf,cap_perfmon,cap_net_admin,cap_net_raw";
 
 /// Translates the kernel's error when it does not load a program.
 pub(crate) fn not_loaded(name: &str, source: LoadError) -> Error {
@@ -308,9 +308,9 @@ pub(crate) fn put_first(
     let Some(loader) = gate.loader().map_err(duplicating)? else { return Ok(()) };
     let compiled = wanted.compile_for(&loader, device.receiver()?)?;
     let loaded = loader.load(&compiled.graph, &compiled.ast.sets);
-    let loaded = loaded.map_err(|error| crate::filter::not_loaded(name, error))?;
+    let loaded = loaded.map_err(|error| exchange::not_loaded(name, error))?;
     gate.set(Some(&loaded))?;
-    let sets = crate::filter::labelled(loaded.sets())?;
+    let sets = labelled(loaded.sets())?;
     in_force.replace((Some(loaded), sets));
     Ok(())
 }

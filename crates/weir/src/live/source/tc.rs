@@ -9,10 +9,12 @@ use weir_sys::bpf::{Place, TcxHook, TcxLink};
 use weir_sys::clsact::Clsact;
 use weir_sys::cpu::Processors;
 
-use super::programmed::{self, Attachment, NEEDS, Opened, Programmed, describe, not_loaded, pool_options};
-use crate::live::builder::{Settings, SourceChoice};
+use super::programmed::{self, Attachment, Opened, Programmed, describe, not_loaded, pool_options};
+use crate::live::error::NEEDS;
 use crate::live::interface::Device;
 use crate::live::memory::Need;
+use crate::live::request::Settings;
+use crate::live::settings::SourceChoice;
 use crate::live::steering::Steering;
 use crate::{DEFAULT_SNAP_LEN, Direction, Error};
 

@@ -10,11 +10,13 @@ use weir_sys::CallError;
 use weir_sys::bpf::{XdpHook, query};
 use weir_sys::cpu::Processors;
 
-use super::programmed::{self, Attachment, NEEDS, Opened, Programmed, describe, not_loaded, pool_options};
+use super::programmed::{self, Attachment, Opened, Programmed, describe, not_loaded, pool_options};
 use super::writers::{self, Native};
-use crate::live::builder::{Mode, Settings, SourceChoice};
+use crate::live::error::NEEDS;
 use crate::live::interface::{Device, Tags};
 use crate::live::memory::Need;
+use crate::live::request::Settings;
+use crate::live::settings::{Mode, SourceChoice};
 use crate::live::steering::Steering;
 use crate::{Error, InterfaceWarning};
 

@@ -10,10 +10,10 @@ use weir_sys::cpu::Processors;
 
 use super::programmed::{self, Programmed};
 use super::{Bell, Queue, Source, tc, xdp};
-use crate::filter::Gate;
-use crate::live::builder::Settings;
+use crate::live::exchange::Gate;
 use crate::live::interface::Device;
 use crate::live::memory;
+use crate::live::request::Settings;
 use crate::{Error, InterfaceWarning};
 
 #[derive(Debug)]

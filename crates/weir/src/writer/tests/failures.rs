@@ -7,8 +7,9 @@ use std::sync::Arc;
 
 use weir_savefile::{pcap, record};
 
-use super::super::disk::{Disk, DiskQueue};
+use super::super::disk::Disk;
 use super::super::open::Opened;
+use super::super::queue::DiskQueue;
 use super::super::stream::Stream;
 use super::*;
 

@@ -14,7 +14,7 @@ use weir_ring::{Gauge, Writer};
 use super::{Handler, Plan, Share, Team};
 use crate::account::HandlerState;
 use crate::chunk::Lane;
-use crate::live::builder::Delivery;
+use crate::live::settings::Delivery;
 use crate::live::simulated;
 
 /// Size of a packet in bytes: 24 records fill a chunk of 4 KiB.
@@ -33,7 +33,8 @@ fn bench(queues: u32, chunks: u32, plan: &Plan, delivery: Delivery) -> Bench {
     let lanes = outlets.iter().map(|outlet| Arc::clone(&outlet.lane)).collect();
     let gauges = outlets.iter().map(|outlet| outlet.gauge().clone()).collect();
     let seating = plan.fit(outlets.len(), None, 64).expect("the plan can be");
-    let (team, handlers) = Team::new(outlets, seating, delivery);
+    let team = Arc::new(Team::new(outlets, seating));
+    let handlers = Handler::all(&team, delivery);
     Bench { writers, team, handlers, lanes, gauges }
 }
 

@@ -12,8 +12,9 @@ use weir_sys::packet::{self, FilterPlace, Instruction};
 
 use super::shared::Shared;
 use super::sieve::Sieve;
-use crate::filter::{Form, Gate, InForce, Labelled, PlaceKind, Program, Undo, checked, for_the_kernel};
 use crate::live::command;
+use crate::live::exchange::{Form, Gate, PlaceKind, Program, Undo, checked, for_the_kernel};
+use crate::live::sets::{InForce, Labelled};
 use crate::{DEFAULT_SNAP_LEN, Error};
 
 /// The filter's place: in the kernel or in the pump, depending on how the capture started.

@@ -22,14 +22,16 @@ use weir_bpf::filter::{self, FilterError as NotLoaded, Hook, Loader, SetMap, Soc
 use weir_bpf::xdp::{Body, BoundParts, Device};
 use weir_filter::cbpf::{self, Rules};
 use weir_filter::emit::cbpf::{EmitError, Target, emit};
+use weir_sys::CallError;
 use weir_sys::bpf::grace::Grace;
 use weir_sys::netns::NetNs;
 use weir_sys::packet::{self, Instruction};
 
-use super::sets::{Labelled, labelled};
-use super::{Compiled, Filter, FilterError, LiveSet, Receiver, SetLabel};
-use crate::live::source::programmed::NEEDS;
-use crate::{Error, Interface};
+use crate::Error;
+use crate::filter::{Compiled, Filter, FilterError, Receiver};
+use crate::live::error::NEEDS;
+use crate::live::interface::Interface;
+use crate::live::sets::{Labelled, LiveSet, SetLabel, duplicated, labelled};
 
 /// A handle for replacing the filters of a capture, usable from any thread.
 #[derive(Clone, Debug)]
@@ -89,12 +91,12 @@ pub enum PlaceKind {
 #[serde(rename_all = "snake_case")]
 pub enum PoolKind {
     /// Called by the programs attached to these hooks. Descriptor: the array of outcomes.
-    Calls(Vec<HookKind>),
+    Calls(Vec<Hook>),
     /// Part of a program that is bound to its device. Descriptors: the device's network namespace, and the maps of the
     /// program.
     Bound {
         /// The program that contains the filter.
-        body: BodyKind,
+        body: Body,
         /// Index of the interface.
         index: u32,
         /// Whether it accepts packets in several buffers.
@@ -102,38 +104,6 @@ pub enum PoolKind {
         /// Identifies the rest of the program ([`Body::build`]).
         build: u64,
     },
-}
-
-/// A program that contains a filter.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum BodyKind {
-    /// The program of the source `xdp`.
-    Capture,
-    /// The program of the source `af_xdp`.
-    AfXdp,
-    /// The forwarding program.
-    Forward {
-        /// Whether forwarded packets are also copied to a pool.
-        copies: bool,
-    },
-}
-
-/// A hook for programs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum HookKind {
-    /// XDP.
-    Xdp {
-        /// Whether the program accepts packets in several buffers.
-        fragments: bool,
-        /// Index of the receiving interface, if it is not to be read from each packet.
-        interface: Option<u32>,
-    },
-    /// tc, for received packets.
-    Ingress,
-    /// tc, for sent packets.
-    Egress,
 }
 
 /// A program for a [`Place`].
@@ -342,7 +312,7 @@ impl PoolKind {
     pub(crate) fn of(gate: &filter::Gate) -> io::Result<Option<(Self, Vec<OwnedFd>)>> {
         match gate {
             filter::Gate::Calls(calls) => {
-                let hooks = calls.hooks().iter().copied().map(HookKind::from).collect();
+                let hooks = calls.hooks().to_vec();
                 Ok(Some((Self::Calls(hooks), vec![calls.outcomes().try_clone_to_owned()?])))
             }
             filter::Gate::Bound(bound) => {
@@ -351,7 +321,7 @@ impl PoolKind {
                 let Device { index, fragments } = device;
                 let descriptors = namespace.into_iter().map(OwnedFd::from).chain(maps).collect();
                 let build = body.build();
-                Ok(Some((Self::Bound { body: body.into(), index, fragments, build }, descriptors)))
+                Ok(Some((Self::Bound { body, index, fragments, build }, descriptors)))
             }
         }
     }
@@ -363,14 +333,12 @@ impl PoolKind {
             descriptor.try_clone().map_err(|error| format!("duplicate a descriptor: {error}"))
         };
         match self {
-            Self::Calls(hooks) => {
-                Ok(Loader::calls(hooks.iter().copied().map(HookKind::into).collect(), next()?))
-            }
-            Self::Bound { body, build, .. } if *build != Body::from(*body).build() => {
+            Self::Calls(hooks) => Ok(Loader::calls(hooks.clone(), next()?)),
+            Self::Bound { body, build, .. } if *build != body.build() => {
                 Err("this capture was started by a different build of weir; use that build's `ctl`".into())
             }
             Self::Bound { body, index, fragments, .. } => {
-                let body = Body::from(*body);
+                let body = *body;
                 let device = Device { index: *index, fragments: *fragments };
                 let namespace = NetNs::try_from(next()?)
                     .map_err(|error| format!("invalid network namespace: {error}"))?;
@@ -393,6 +361,16 @@ impl Program {
         descriptors.extend(maps);
         Ok(Self { interface, form: Form::Programs, is_never: false, sets, descriptors })
     }
+
+    /// Returns the descriptors of its programs.
+    pub(crate) fn programs(&self) -> &[OwnedFd] {
+        &self.descriptors[..self.descriptors.len().saturating_sub(self.sets.len())]
+    }
+
+    /// Returns its sets.
+    pub(crate) fn labelled(&self) -> Result<Vec<Labelled>, CallError> {
+        duplicated(self.sets.iter().zip(&self.descriptors[self.programs().len()..]))
+    }
 }
 
 /// Converts the kernel's error on loading a filter.
@@ -403,46 +381,6 @@ pub(crate) fn not_loaded(name: &str, error: NotLoaded) -> Error {
         return Error::Privilege { operation, needs: NEEDS };
     }
     Error::FilterRefused { name, what: error.to_string() }
-}
-
-impl From<BodyKind> for Body {
-    fn from(kind: BodyKind) -> Self {
-        match kind {
-            BodyKind::Capture => Self::Capture,
-            BodyKind::AfXdp => Self::AfXdp,
-            BodyKind::Forward { copies } => Self::Forward { copies },
-        }
-    }
-}
-
-impl From<Body> for BodyKind {
-    fn from(body: Body) -> Self {
-        match body {
-            Body::Capture => Self::Capture,
-            Body::AfXdp => Self::AfXdp,
-            Body::Forward { copies } => Self::Forward { copies },
-        }
-    }
-}
-
-impl From<HookKind> for Hook {
-    fn from(kind: HookKind) -> Self {
-        match kind {
-            HookKind::Xdp { fragments, interface } => Self::Xdp { fragments, interface },
-            HookKind::Ingress => Self::Ingress,
-            HookKind::Egress => Self::Egress,
-        }
-    }
-}
-
-impl From<Hook> for HookKind {
-    fn from(hook: Hook) -> Self {
-        match hook {
-            Hook::Xdp { fragments, interface } => Self::Xdp { fragments, interface },
-            Hook::Ingress => Self::Ingress,
-            Hook::Egress => Self::Egress,
-        }
-    }
 }
 
 impl Form {

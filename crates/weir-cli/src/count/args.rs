@@ -5,8 +5,8 @@ use std::time::Duration;
 use clap::Args;
 use weir::{Builder, Delivery, Timestamps};
 
-use super::LiveArgs;
-use crate::count::{HandlersArgs, LoadArgs};
+use super::{HandlersArgs, LoadArgs};
+use crate::args::{LiveArgs, MORE};
 use crate::interfaces::Chosen;
 use crate::order::OrderArgs;
 use crate::stop::UntilArgs;
@@ -39,7 +39,7 @@ SIGUSR1 prints the summary so far.
 Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss).";
 
 #[derive(Debug, Args)]
-#[command(after_help = super::MORE, after_long_help = COUNT_EXAMPLES)]
+#[command(after_help = MORE, after_long_help = COUNT_EXAMPLES)]
 pub(crate) struct CountArgs {
     #[command(flatten)]
     pub(crate) live: LiveArgs,

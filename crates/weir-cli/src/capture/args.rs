@@ -9,7 +9,7 @@ use clap::{Args, ValueEnum};
 use weir::writer::{Format, WriterOptions};
 use weir::{Builder, Delivery, Direction, Timestamps};
 
-use super::LiveArgs;
+use crate::args::{LiveArgs, MORE};
 use crate::files::FilesArgs;
 use crate::interfaces::Chosen;
 use crate::order::OrderArgs;
@@ -54,7 +54,7 @@ SIGUSR1 prints the summary so far; SIGUSR2 flushes the packets captured so far t
 Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss).";
 
 #[derive(Debug, Args)]
-#[command(after_help = super::MORE, after_long_help = CAPTURE_EXAMPLES)]
+#[command(after_help = MORE, after_long_help = CAPTURE_EXAMPLES)]
 pub(crate) struct CaptureArgs {
     #[command(flatten)]
     pub(crate) live: LiveArgs,
@@ -243,8 +243,8 @@ enum FormatArg {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::capture;
     use super::*;
+    use crate::cli::tests::capture;
 
     #[test]
     fn letters_of_tcpdump() {

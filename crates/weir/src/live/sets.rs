@@ -7,14 +7,12 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use serde::{Deserialize, Serialize};
-pub use weir_bpf::filter::{Changed, SetChange};
-use weir_bpf::filter::{SetKind, SetMap};
+use weir_bpf::filter::{Changed, SetChange, SetKind, SetMap};
 use weir_filter::names::Names;
 use weir_filter::parse;
 use weir_filter::set::{Contents, Holds, SetName};
 use weir_sys::CallError;
 
-use super::Program;
 use crate::Error;
 
 /// The name and kind of a set.
@@ -142,21 +140,9 @@ pub(crate) fn labelled(sets: &[SetMap]) -> Result<Vec<Labelled>, CallError> {
     named.map(labelled).collect::<io::Result<_>>().map_err(|error| CallError::new(DUPLICATE, error))
 }
 
-impl Program {
-    /// Returns the descriptors of its programs.
-    pub(crate) fn programs(&self) -> &[OwnedFd] {
-        &self.descriptors[..self.descriptors.len().saturating_sub(self.sets.len())]
-    }
-
-    /// Returns its sets.
-    pub(crate) fn labelled(&self) -> Result<Vec<Labelled>, CallError> {
-        duplicated(self.sets.iter().zip(&self.descriptors[self.programs().len()..]))
-    }
-}
-
 const DUPLICATE: &str = "duplicate a descriptor";
 
-fn duplicated<'a>(
+pub(crate) fn duplicated<'a>(
     sets: impl Iterator<Item = (&'a SetLabel, &'a OwnedFd)>,
 ) -> Result<Vec<Labelled>, CallError> {
     let one = |(label, map): (&SetLabel, &OwnedFd)| Ok((label.clone(), map.try_clone()?));

@@ -1,5 +1,7 @@
 //! `weir capture`: captures packets to a file or a pipe, or just counts them.
 
+mod args;
+
 use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -12,10 +14,10 @@ use weir_service::session::{Policy, Prepared};
 use weir_service::summary::{FilesSummary, Summary};
 use weir_service::{Budget, Stop, Until};
 
-use crate::args::CaptureArgs;
+pub(crate) use self::args::CaptureArgs;
 use crate::failure::Failure;
 use crate::live::{self, Live};
-use crate::{cut_off, interfaces, json, opening, report, style};
+use crate::{interfaces, json, opening, report, style};
 
 /// Time between checks for losses, which are marked in the file.
 const LOSS_PERIOD: Duration = Duration::from_secs(1);
@@ -39,8 +41,7 @@ pub(crate) fn run(args: &CaptureArgs) -> Result<(), Failure> {
     let file = args.write.as_deref().map(|path| (path, &mut options));
     let prepared = Prepared::new(args.live.settings("capture", &args.until), file)?;
     let (capture, opened) = prepared.open(|| -> Result<_, Failure> {
-        let chosen = interfaces::chosen(&args.live.origin)?;
-        cut_off::check(&args.live.origin, &chosen)?;
+        let chosen = args.live.origin.chosen()?;
         let builder = filter.into_iter().fold(args.builder(&chosen), Builder::filter);
         Ok(builder.open_telling(opening::progress(args.quiet))?)
     })?;

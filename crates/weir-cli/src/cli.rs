@@ -1,0 +1,97 @@
+//! The commands, as clap sees them.
+
+use clap::builder::styling::{AnsiColor, Style, Styles};
+use clap::{Parser, Subcommand};
+
+use crate::capture::CaptureArgs;
+use crate::completions::CompletionsArgs;
+use crate::count::CountArgs;
+use crate::ctl::CtlArgs;
+use crate::demo::DemoArgs;
+use crate::devices::DevicesArgs;
+use crate::doctor::DoctorArgs;
+use crate::filter::FilterCommandArgs;
+use crate::forward::ForwardArgs;
+use crate::info::InfoArgs;
+use crate::manual::ManualArgs;
+use crate::read::ReadArgs;
+
+const STYLES: Styles = Styles::styled()
+    .header(AnsiColor::Cyan.on_default().bold())
+    .usage(AnsiColor::Cyan.on_default().bold())
+    .literal(Style::new().bold())
+    .error(AnsiColor::Red.on_default().bold());
+
+const EXAMPLES: &str = "\
+Examples:
+  weir capture -i eth0 -w trace.pcapng       capture everything on eth0 until Ctrl-C
+  weir capture -i eth0 -w - | tshark -r -    feed packets to another program
+  weir read trace.pcapng                     print one line per packet, like tcpdump
+  weir info trace.pcapng                     show what a file contains and what was lost
+  weir count -i eth0 --per-queue             print rates and drops every second
+  weir forward eth1 eth2 --both              bridge two interfaces in the kernel
+  weir devices                               list interfaces and what they support
+  weir doctor                                check whether capturing works here
+  weir demo                                  see it work, in a private network
+
+Every packet is counted; each capture ends with a summary in which
+  seen = filtered + sampled out + captured + lost + errors.
+Exit status: 0 success, 1 error, 2 usage error, 3 packets were lost (with --fail-on-loss).";
+
+/// Lossless packet capture for Linux: no kernel module, no special hardware, every packet counted.
+#[derive(Debug, Parser)]
+#[command(name = "weir", version, styles = STYLES, max_term_width = 110, after_help = EXAMPLES)]
+#[command(propagate_version = true, subcommand_required = true, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Capture packets to a file or pipe, or just count them.
+    Capture(CaptureArgs),
+    /// Show packet, bit and drop rates, in total or per queue.
+    Count(CountArgs),
+    /// Query running captures or change their filters.
+    Ctl(CtlArgs),
+    /// List interfaces: state, queues, driver, XDP support, attached programs.
+    Devices(DevicesArgs),
+    /// Check sources, kernel, privileges and interfaces, and suggest fixes.
+    Doctor(DoctorArgs),
+    /// Print packets from capture files, or merge, cut, split, convert or repair the files.
+    Read(ReadArgs),
+    /// Show what capture files contain: packets, times, interfaces and losses.
+    Info(InfoArgs),
+    /// Explain a filter expression, compile it, or test it on a file.
+    Filter(FilterCommandArgs),
+    /// Forward packets from one interface to another in the kernel.
+    Forward(ForwardArgs),
+    /// Demonstrate a capture of real traffic in a temporary private network.
+    Demo(DemoArgs),
+    /// Print a shell completion script.
+    Completions(CompletionsArgs),
+    /// Write the manual pages.
+    #[command(hide = true)]
+    Manual(ManualArgs),
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    pub(crate) fn capture(args: &[&str]) -> Result<CaptureArgs, String> {
+        let words = ["weir", "capture"].iter().chain(args);
+        match Cli::try_parse_from(words).map_err(|error| error.to_string())?.command {
+            Command::Capture(args) => Ok(args),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn the_definition_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

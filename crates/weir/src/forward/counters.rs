@@ -1,0 +1,36 @@
+//! What became of the packets that reached a thread.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::account::ForwardTally;
+
+/// Counters for the packets of one lane that reached its thread. Only that thread writes them, except for the last two.
+#[derive(Debug, Default)]
+pub(super) struct Counters {
+    pub(super) forwarded: AtomicU64,
+    pub(super) changed: AtomicU64,
+    pub(super) dropped: AtomicU64,
+    pub(super) no_room: AtomicU64,
+    pub(super) unable: AtomicU64,
+    /// Written by the stack's thread, like `errors`.
+    pub(super) passed: AtomicU64,
+    pub(super) errors: AtomicU64,
+}
+
+impl Counters {
+    pub(super) fn add(counter: &AtomicU64, packets: usize) {
+        // Relaxed: an independent number with one writer.
+        counter.store(counter.load(Relaxed) + packets as u64, Relaxed);
+    }
+
+    /// Adds them to the kernel's counters.
+    pub(super) fn add_to(&self, tally: &mut ForwardTally) {
+        tally.forwarded += self.forwarded.load(Relaxed);
+        tally.changed += self.changed.load(Relaxed);
+        tally.dropped += self.dropped.load(Relaxed);
+        tally.no_room += self.no_room.load(Relaxed);
+        tally.unable += self.unable.load(Relaxed);
+        tally.passed += self.passed.load(Relaxed);
+        tally.errors += self.errors.load(Relaxed);
+    }
+}

@@ -1,0 +1,132 @@
+//! What was requested: interfaces and settings.
+
+use std::time::Duration;
+
+use crate::live::settings::{Delivery, Mode, PoolSize, SourceChoice, Timestamps, Window};
+use crate::live::steering::Steering;
+use crate::{DEFAULT_SNAP_LEN, Direction, Error, Filter, Namespace, Setting};
+
+/// The longest [`Window`] accepted: more than any source needs.
+const LONGEST_WINDOW: Duration = Duration::from_secs(60);
+
+/// An interface that is about to be opened; see [`Builder::open_telling`](crate::Builder::open_telling).
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Opening<'a> {
+    /// The interface's name.
+    pub name: &'a str,
+    /// How many interfaces are open already.
+    pub before: usize,
+    /// How many interfaces were requested.
+    pub all: usize,
+}
+
+/// A requested interface.
+#[derive(Clone, Debug)]
+pub(crate) struct Wanted {
+    /// `None`: the calling thread's namespace.
+    pub(crate) namespace: Option<Namespace>,
+    pub(crate) name: String,
+}
+
+impl Wanted {
+    /// Returns the name used in accounts, files and errors.
+    pub(crate) fn label(&self) -> String {
+        match &self.namespace {
+            Some(namespace) => format!("{}/{}", namespace.name(), self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    /// Whether this stands for all interfaces of the namespace.
+    pub(crate) fn is_any(&self) -> bool {
+        self.name == ANY
+    }
+}
+
+/// The name that stands for all interfaces of a namespace.
+const ANY: &str = "any";
+
+/// Everything a source needs to know.
+#[derive(Clone, Debug)]
+pub(crate) struct Settings {
+    pub(crate) source: SourceChoice,
+    pub(crate) mode: Mode,
+    pub(crate) timestamps: Timestamps,
+    pub(crate) snap_len: u32,
+    pub(crate) pool: PoolSize,
+    pub(crate) direction: Direction,
+    pub(crate) direction_in_records: bool,
+    pub(crate) promiscuous: bool,
+    pub(crate) stacked: bool,
+    pub(crate) delivery: Delivery,
+    pub(crate) by_time: Option<Window>,
+    pub(crate) segment: bool,
+    pub(crate) tc_filters: bool,
+    pub(crate) filter: Option<Filter>,
+    pub(crate) steering: Option<Steering>,
+}
+
+impl Settings {
+    /// Whether records carry the direction. `both` says whether both directions are captured.
+    pub(crate) fn tells_direction(&self, both: bool) -> bool {
+        both || self.direction_in_records
+    }
+
+    /// Returns the number of queues that `writers` writers fill: one per writer, or one per writer and target.
+    pub(crate) fn queues_of(&self, writers: u32) -> u32 {
+        writers.saturating_mul(self.targets().unwrap_or(1))
+    }
+
+    /// Returns the number of targets, if packets are steered.
+    pub(crate) fn targets(&self) -> Option<u32> {
+        self.steering.map(|steering| steering.targets)
+    }
+}
+
+impl Settings {
+    pub(crate) fn checked(self) -> Result<Self, Error> {
+        if let Some(Window::Of(window)) = self.by_time
+            && window > LONGEST_WINDOW
+        {
+            let longest = LONGEST_WINDOW.as_secs();
+            let why = format!("packets can be held back for at most {longest} s");
+            return Err(Error::setting(Setting::Window, why));
+        }
+        if self.by_time.is_some() && self.timestamps == Timestamps::None {
+            let why = "sorting by time requires timestamps";
+            return Err(Error::conflict(Setting::ByTime, Setting::Timestamps, why));
+        }
+        if self.pool.chunks.is_some() && self.pool.memory.is_some() {
+            let why = "choose either a number of chunks or a total amount of memory";
+            return Err(Error::conflict(Setting::Chunks, Setting::Memory, why));
+        }
+        if self.snap_len == 0 {
+            return Err(Error::setting(Setting::SnapLen, "the snap length must be at least 1"));
+        }
+        self.steering.iter().try_for_each(Steering::check)?;
+        Ok(self)
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            source: SourceChoice::default(),
+            mode: Mode::default(),
+            timestamps: Timestamps::default(),
+            snap_len: DEFAULT_SNAP_LEN,
+            pool: PoolSize::default(),
+            direction: Direction::default(),
+            direction_in_records: false,
+            promiscuous: true,
+            stacked: false,
+            delivery: Delivery::default(),
+            by_time: None,
+            segment: false,
+            tc_filters: false,
+            filter: None,
+            steering: None,
+        }
+    }
+}
