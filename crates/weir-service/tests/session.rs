@@ -2,10 +2,16 @@
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
+use serde_json::value::{RawValue, to_raw_value};
+use weir::exchange::Exchange;
 use weir_lab::{Generator, Network, Traffic, Veth, require_root};
 use weir_service::control::client::Running;
+use weir_service::control::{Change, Told};
+use weir_service::session::{Engine, Identity, Policy, Prepared, Settings};
+use weir_service::{Error, Stop};
 
 #[test]
 fn another_program_is_confined_answers_and_leaves_nothing() {
@@ -43,4 +49,84 @@ fn another_program_is_confined_answers_and_leaves_nothing() {
     assert_eq!(rest, "100 packets, stopped by Count\n");
     assert!(child.wait().expect("it ends").success());
     assert!(!socket.exists(), "its helper removes the socket");
+}
+
+/// An engine without packets, and an account without a summary.
+#[derive(Debug)]
+struct Nothing;
+
+impl Engine for Nothing {
+    fn exchange(&self) -> Exchange {
+        panic!("nobody can change its filters")
+    }
+}
+
+impl Told for Nothing {
+    fn interfaces(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn filter(&self) -> Option<String> {
+        None
+    }
+
+    fn file(&self) -> Option<String> {
+        None
+    }
+
+    fn json(&self) -> serde_json::Result<Box<RawValue>> {
+        to_raw_value(&())
+    }
+}
+
+impl Policy for Nothing {
+    type Account = Self;
+    type Error = Error;
+
+    fn account(&mut self) -> Result<Self, Error> {
+        Ok(Self)
+    }
+
+    fn report(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn changed(&mut self, _: Vec<Change>) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn tick(&mut self, _: Instant) -> Result<Option<Stop>, Error> {
+        Ok(None)
+    }
+
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+
+    fn receive(&mut self, _: Duration) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn finish(self, _: Result<Stop, Error>, _: impl FnOnce() -> Vec<Change>) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
+#[test]
+fn metrics_of_an_account_without_a_summary_are_refused() {
+    let settings = Settings {
+        command: "nothing",
+        packets: None,
+        duration: None,
+        confine: false,
+        identity: Identity::Kept,
+        ready: None,
+        metrics: Some("127.0.0.1:0".parse().expect("an address")),
+        control: None,
+        warn: |_| {},
+    };
+    let prepared = Prepared::new(settings, None).expect("prepared");
+    let (engine, opened) = prepared.open(|| Ok::<_, Error>(Nothing)).expect("open");
+    let error = opened.serve(engine).expect_err("no metrics");
+    assert!(matches!(error, Error::NoMetrics("nothing")), "{error}");
 }

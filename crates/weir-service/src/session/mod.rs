@@ -54,7 +54,7 @@ pub struct Settings {
     pub identity: Identity,
     /// Write a newline to this descriptor when ready.
     pub ready: Option<RawFd>,
-    /// Serve metrics here, if the account has [a summary](crate::control::Told::into_summary).
+    /// Serve metrics here; the account must have [a summary](crate::control::Told::into_summary).
     pub metrics: Option<Address>,
     /// Listen for requests here.
     pub control: Option<Socket>,
@@ -222,8 +222,8 @@ impl Opened {
         let Self { command, until, ready, metrics, control, warn, helpers, .. } = self;
         let mut service = Service { until, metrics: None, control: None, _helpers: helpers };
         if let Some(bound) = metrics {
-            let account = policy.account()?;
-            service.metrics = account.into_summary().map(|summary| bound.serve(summary)).transpose()?;
+            let summary = policy.account()?.into_summary().ok_or(Error::NoMetrics(command))?;
+            service.metrics = Some(bound.serve(summary)?);
         }
         if let Some((listening, exchange)) = control {
             service.control = Some(listening.serve(command, exchange, policy.account()?)?);

@@ -264,10 +264,10 @@ pub enum Error {
     #[error("all handlers have stopped, so nothing processes packets")]
     NoHandlers,
     /// The kernel rejected a program.
-    #[error("interface `{name}`: {source}")]
+    #[error("{}{source}", name.as_ref().map(|name| format!("interface `{name}`: ")).unwrap_or_default())]
     Load {
-        /// The interface.
-        name: String,
+        /// The interface; `None`: the program was only to be loaded.
+        name: Option<String>,
         /// The messages of the kernel and the verifier.
         source: LoadError,
     },

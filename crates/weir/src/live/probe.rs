@@ -67,5 +67,5 @@ fn refused(source: LoadError) -> Error {
     if source.is_permission() {
         return Error::Privilege { operation: "load its eBPF program".to_owned(), needs: NEEDS };
     }
-    Error::Load { name: "none".to_owned(), source }
+    Error::Load { name: None, source }
 }

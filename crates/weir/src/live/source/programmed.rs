@@ -139,7 +139,7 @@ pub(crate) fn not_loaded(name: &str, source: LoadError) -> Error {
     if source.is_permission() {
         return Error::Privilege { operation: format!("load eBPF program for `{name}`"), needs: NEEDS };
     }
-    Error::Load { name: name.to_owned(), source }
+    Error::Load { name: Some(name.to_owned()), source }
 }
 
 /// Ignores the error if a program was detached already, along with its interface.
