@@ -8,12 +8,14 @@
 //! - [`options`]: the list of options that may end any pcapng block.
 //! - [`pcap`]: the classic format.
 //! - [`decode`]: a decoder for files of either format and any byte order.
+//! - [`link_types`]: the names and numbers of link types.
 //!
 //! [draft-ietf-opsawg-pcapng]: https://datatracker.ietf.org/doc/draft-ietf-opsawg-pcapng/
 
 #![forbid(unsafe_code)]
 
 pub mod decode;
+pub mod link_types;
 pub mod options;
 pub mod pcap;
 pub mod pcapng;

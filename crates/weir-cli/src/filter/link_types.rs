@@ -1,53 +1,6 @@
 //! Link types by tcpdump's names (`-y`).
 
-/// Name, `LINKTYPE_` number and description.
-const NAMES: [(&str, u16, &str); 41] = [
-    ("EN10MB", 1, "Ethernet"),
-    ("LINUX_SLL", 113, "Linux cooked v1"),
-    ("LINUX_SLL2", 276, "Linux cooked v2"),
-    ("RAW", 101, "Raw IP"),
-    ("IPV4", 228, "Raw IPv4"),
-    ("IPV6", 229, "Raw IPv6"),
-    ("NULL", 0, "BSD loopback"),
-    ("LOOP", 108, "OpenBSD loopback"),
-    ("PPP", 9, "PPP"),
-    ("PPP_SERIAL", 50, "PPP over serial"),
-    ("PPP_ETHER", 51, "PPPoE"),
-    ("C_HDLC", 104, "Cisco HDLC"),
-    ("IEEE802_11", 105, "802.11"),
-    ("IEEE802_11_RADIO", 127, "802.11 plus radiotap header"),
-    ("PRISM_HEADER", 119, "802.11 plus Prism header"),
-    ("IEEE802_11_RADIO_AVS", 163, "802.11 plus AVS radio information header"),
-    ("PPI", 192, "Per-Packet Information"),
-    ("IEEE802", 6, "Token ring"),
-    ("ARCNET", 7, "BSD ARCNET"),
-    ("ARCNET_LINUX", 129, "Linux ARCNET"),
-    ("FDDI", 10, "FDDI"),
-    ("IP_OVER_FC", 122, "RFC 2625 IP-over-Fibre Channel"),
-    ("SLIP", 8, "SLIP"),
-    ("SLIP_BSDOS", 102, "BSD/OS SLIP"),
-    ("PPP_BSDOS", 103, "BSD/OS PPP"),
-    ("FRELAY", 107, "Frame Relay"),
-    ("MFR", 182, "FRF.16 Frame Relay"),
-    ("LTALK", 114, "Localtalk"),
-    ("ATM_RFC1483", 100, "RFC 1483 LLC-encapsulated ATM"),
-    ("ATM_CLIP", 106, "Linux Classical IP over ATM"),
-    ("SUNATM", 123, "Sun raw ATM"),
-    ("MTP2", 140, "SS7 MTP2"),
-    ("MTP2_WITH_PHDR", 139, "SS7 MTP2 with Pseudo-header"),
-    ("ENC", 109, "OpenBSD encapsulated IP"),
-    ("PFLOG", 117, "OpenBSD pflog file"),
-    ("DOCSIS", 143, "DOCSIS"),
-    ("ERF", 197, "Endace ERF header"),
-    ("NETANALYZER", 240, "Ethernet with Hilscher netANALYZER pseudo-header"),
-    (
-        "NETANALYZER_TRANSPARENT",
-        241,
-        "Ethernet with Hilscher netANALYZER pseudo-header and with preamble and SFD",
-    ),
-    ("IPNET", 226, "Solaris ipnet"),
-    ("BACNET_MS_TP", 165, "BACnet MS/TP"),
-];
+use weir_savefile::link_types::LinkType;
 
 /// Parses a link type: a name, with or without the prefix `DLT_` or `LINKTYPE_`, or a number.
 pub(crate) fn parse(text: &str) -> Result<u16, String> {
@@ -61,17 +14,19 @@ pub(crate) fn parse(text: &str) -> Result<u16, String> {
         "IEEE802_5" => "IEEE802",
         name => name,
     };
-    let found = NAMES.iter().find(|(known, ..)| *known == name).map(|&(_, number, _)| number);
-    found.ok_or_else(|| {
-        let known: Vec<&str> = NAMES.iter().map(|&(name, ..)| name).collect();
-        format!("unknown link type; names (use a number for others): {}", known.join(", "))
+    LinkType::from_name(name).map(|known| known.number).ok_or_else(|| {
+        "unknown link type: give a name such as EN10MB, LINUX_SLL2 or RAW, or a number \
+         (https://www.tcpdump.org/linktypes.html)"
+            .to_owned()
     })
 }
 
 /// Returns the name and description of a link type, in tcpdump's words.
 pub(crate) fn name(link_type: u16) -> String {
-    let known = NAMES.iter().find(|&&(_, number, _)| number == link_type);
-    known.map_or_else(|| format!("link type {link_type}"), |(name, _, words)| format!("{name} ({words})"))
+    LinkType::from_number(link_type).map_or_else(
+        || format!("link type {link_type}"),
+        |known| format!("{} ({})", known.name(), known.description()),
+    )
 }
 
 #[cfg(test)]
@@ -79,12 +34,14 @@ mod tests {
     use std::io::Write;
     use std::process::{Command, Stdio};
 
+    use weir_savefile::link_types::LINK_TYPES;
+
     use super::*;
 
     /// tcpdump prints the link type of the file that it reads.
     #[test]
     fn names_are_those_of_tcpdump() {
-        for (name, number, words) in NAMES {
+        for known in LINK_TYPES {
             let mut tcpdump = Command::new("tcpdump")
                 .args(["-n", "-r", "-"])
                 .stdin(Stdio::piped())
@@ -93,11 +50,11 @@ mod tests {
                 .spawn()
                 .expect("tcpdump");
             let mut header = [0xa1b2_c3d4_u32, 0x0004_0002, 0, 0, 65535].map(u32::to_ne_bytes).concat();
-            header.extend(u32::from(number).to_ne_bytes());
+            header.extend(u32::from(known.number).to_ne_bytes());
             tcpdump.stdin.take().expect("a pipe").write_all(&header).expect("room in the pipe");
             let said = tcpdump.wait_with_output().expect("its end").stderr;
             let said = String::from_utf8_lossy(&said).into_owned();
-            assert!(said.contains(&format!("link-type {name} ({words})")), "{name}: {said}");
+            assert!(said.contains(&format!("link-type {}", name(known.number))), "{known:?}: {said}");
         }
     }
 
