@@ -172,8 +172,12 @@ impl<'a> Interpreter<'a> {
 impl Packet<'_> {
     /// Returns the bytes at `offset`, if they were captured.
     pub(crate) fn load(&self, offset: u32, width: Width) -> Option<u32> {
-        let bytes = self.data.get(offset as usize..)?.get(..width as usize)?;
-        Some(bytes.iter().fold(0, |number, &byte| number << 8 | u32::from(byte)))
+        let bytes = self.data.get(offset as usize..)?;
+        Some(match width {
+            Width::Byte => (*bytes.first()?).into(),
+            Width::Half => u16::from_be_bytes(*bytes.first_chunk()?).into(),
+            Width::Word => u32::from_be_bytes(*bytes.first_chunk()?),
+        })
     }
 }
 

@@ -1,7 +1,9 @@
 //! Classic BPF as the kernel and libpcap run, check and print it.
 
 use proptest::prelude::*;
-use weir_filter::cbpf::{ANCILLARY, Instruction, LiftError, MEMORY_WORDS, Opcode, Operand, Program, Rules};
+use weir_filter::cbpf::{
+    self, ANCILLARY, Instruction, LiftError, MEMORY_WORDS, Opcode, Operand, Program, Rules,
+};
 use weir_filter::graph::Operation::{ShiftLeft, ShiftRight};
 use weir_filter::graph::{Relation, Width};
 use weir_filter::interpret::{Interpreter, Packet};
@@ -56,15 +58,13 @@ fn run(program: &Program, data: &[u8]) -> u32 {
     program.run(&Packet { data, length, ..Packet::default() })
 }
 
-/// The program without what is not valid, and without that of which kernel, libpcap and we think otherwise on purpose: shifts
-/// by X, of which the kernel takes the lowest five bits; what is known beside the bytes, which neither has here; for
-/// libpcap, addresses that wrap.
-fn common(mut program: Program, kernel: bool) -> Program {
+/// The program without what is not valid, and without that of which the kernel and we think otherwise on purpose: shifts
+/// by X, of which the kernel takes the lowest five bits; what is known beside the bytes, which is not there here.
+fn common(mut program: Program) -> Program {
     for instruction in &mut program.instructions {
         let common = match instruction.opcode() {
-            Some(Opcode::Arithmetic(ShiftLeft | ShiftRight, Operand::X)) => !kernel,
+            Some(Opcode::Arithmetic(ShiftLeft | ShiftRight, Operand::X)) => false,
             Some(Opcode::LoadAbsolute(_) | Opcode::LoadXHeaderLength) => instruction.k < 1 << 31,
-            Some(Opcode::LoadIndirect(_)) => kernel || instruction.k == 0,
             _ => true,
         };
         if !common {
@@ -77,15 +77,13 @@ fn common(mut program: Program, kernel: bool) -> Program {
     program
 }
 
-/// The program without what no graph has: another answer than 7 or nothing, and what lies beside the bytes. For libpcap without
-/// addresses that wrap.
-fn liftable(mut program: Program, kernel: bool) -> Program {
+/// The program without what no graph has: another answer than 7 or nothing, and what lies beside the bytes.
+fn liftable(mut program: Program) -> Program {
     for instruction in &mut program.instructions {
         *instruction = match instruction.opcode() {
             Some(Opcode::LoadAbsolute(_)) if instruction.k >= ANCILLARY => {
                 Instruction::new(Opcode::CopyToX, 0)
             }
-            Some(Opcode::LoadIndirect(_)) if !kernel => Instruction { k: 0, ..*instruction },
             Some(Opcode::ReturnA) => Instruction::new(Opcode::ReturnConstant, 7),
             Some(Opcode::ReturnConstant) => Instruction { k: instruction.k % 2 * 7, ..*instruction },
             _ => *instruction,
@@ -109,19 +107,30 @@ proptest! {
 
     #[test]
     fn the_kernel_runs_it_the_same(program in program(numbers()), data in prop::collection::vec(any::<u8>(), 1..40)) {
-        let program = common(program, true);
+        let program = common(program);
         let kernel = KernelFilter::attach(&raw(&program)).expect("the program is valid").run(&data).unwrap();
         let kept = (run(&program, &data) as usize).min(data.len());
         prop_assert_eq!(kernel.unwrap_or(0), kept, "{}", program.listing());
     }
 
     #[test]
-    fn libpcap_runs_it_the_same(program in program(numbers()), data in prop::collection::vec(any::<u8>(), 1..40)) {
-        let program = common(program, false);
+    fn libpcap_runs_it_the_same(
+        mut program in program(negative_numbers()),
+        data in prop::collection::vec(any::<u8>(), 1..40),
+    ) {
+        // It may go on for ever with those.
+        for jump in program.instructions.iter_mut().filter(|one| one.opcode() == Some(Opcode::Jump)) {
+            jump.k &= 0x7fff_ffff;
+        }
+        while let Err(flaw) = program.check(Rules::Library) {
+            program.instructions[flaw.at] = Instruction::new(Opcode::CopyToX, 0);
+        }
         let libpcap = Libpcap::open().unwrap();
         let judge = libpcap.program(&raw(&program)).expect("the program is valid");
         let length = data.len().try_into().unwrap();
-        prop_assert_eq!(libpcap.run(&judge, length, &data), run(&program, &data), "{}", program.listing());
+        let packet = Packet { data: &data, length, ..Packet::default() };
+        let ours = cbpf::run(Rules::Library, |at| program.instructions.get(at).copied(), &packet);
+        prop_assert_eq!(libpcap.run(&judge, length, &data), ours, "{}", program.listing());
     }
 
     #[test]
@@ -129,7 +138,7 @@ proptest! {
         program in program(negative_numbers()),
         data in prop::collection::vec(any::<u8>(), 1..40),
     ) {
-        let program = liftable(program, true);
+        let program = liftable(program);
         match lifted(&program, Rules::Kernel, &data) {
             Ok(answer) => {
                 let kernel = KernelFilter::attach(&raw(&program)).expect("the program is valid");
@@ -147,12 +156,14 @@ proptest! {
         program in program(negative_numbers()),
         data in prop::collection::vec(any::<u8>(), 1..40),
     ) {
-        let program = liftable(program, false);
+        let program = liftable(program);
         let answer = lifted(&program, Rules::Library, &data);
         let libpcap = Libpcap::open().unwrap();
         let judge = libpcap.program(&raw(&program)).expect("the program is valid");
         let theirs = libpcap.run(&judge, data.len().try_into().unwrap(), &data);
-        prop_assert_eq!(answer, Ok(theirs), "{}", program.listing());
+        if !matches!(answer, Err(LiftError::Wraps { .. })) {
+            prop_assert_eq!(answer, Ok(theirs), "{}", program.listing());
+        }
     }
 
     #[test]
@@ -281,9 +292,6 @@ fn each_instruction_is_printed_as_libpcap_prints_it() {
         for code in 0..0x200 {
             let instruction = Instruction { code, jt: 3, jf: 255, k };
             let at = u16::try_from(k & 0x7ff).unwrap();
-            if instruction.opcode() == Some(Opcode::LoadXLength) {
-                continue; // The kernel takes it, but libpcap has no word for it.
-            }
             let theirs = libpcap.image((code, 3, 255, k), at);
             assert_eq!(instruction.image(at.into()), theirs, "{code:#x} {k:#x}");
         }

@@ -9,8 +9,8 @@ use crate::graph::{Operation, Relation, Width};
 impl Program {
     /// Returns the output of `tcpdump -d`: a listing, one instruction per line.
     pub fn listing(&self) -> String {
-        let line = |(at, instruction): (usize, &Instruction)| format!("{}\n", instruction.image(at));
-        self.instructions.iter().enumerate().map(line).collect()
+        let line = |(at, instruction): (i32, &Instruction)| format!("{}\n", instruction.image(at));
+        (0..).zip(&self.instructions).map(line).collect()
     }
 
     /// Returns the output of `tcpdump -dd`: code to include in a C program.
@@ -32,24 +32,25 @@ impl Program {
 }
 
 impl Instruction {
-    /// Returns the instruction, at index `at` of its program, as `tcpdump -d` prints it.
-    pub fn image(&self, at: usize) -> String {
+    /// Returns the instruction, at index `at` of its program, as `tcpdump -d` prints it (`bpf_image`).
+    pub fn image(&self, at: i32) -> String {
         let (name, operand) = self.words(at);
         let line = format!("({at:03}) {name:<8} ");
         // The class and operation of a branch, even of one unknown to the kernel.
         if self.code & 7 != Opcode::Jump.code() || self.code & 0xf0 == 0 {
             return line + &operand;
         }
-        let target = |distance: u8| at + 1 + usize::from(distance);
+        let target = |distance: u8| at.wrapping_add(1 + i32::from(distance));
         format!("{line}{operand:<16} jt {}\tjf {}", target(self.jt), target(self.jf))
     }
 
-    fn words(&self, at: usize) -> (&'static str, String) {
+    fn words(&self, at: i32) -> (&'static str, String) {
         let k = self.k;
         let signed = k.cast_signed();
         let nothing = String::new;
         match self.opcode() {
-            None => ("unimp", format!("{:#x}", self.code)),
+            // The kernel knows the second, but libpcap has no word for it.
+            None | Some(Opcode::LoadXLength) => ("unimp", format!("{:#x}", self.code)),
             Some(Opcode::LoadAbsolute(width)) => {
                 let offset = ancillary_name(k).map_or_else(|| signed.to_string(), str::to_owned);
                 (load(width), format!("[{offset}]"))
@@ -59,7 +60,6 @@ impl Instruction {
             Some(Opcode::LoadLength) => ("ld", "#pktlen".to_owned()),
             Some(Opcode::LoadMemory) => ("ld", format!("M[{signed}]")),
             Some(Opcode::LoadXConstant) => ("ldx", format!("#{k:#x}")),
-            Some(Opcode::LoadXLength) => ("ldx", "#pktlen".to_owned()),
             Some(Opcode::LoadXMemory) => ("ldx", format!("M[{signed}]")),
             Some(Opcode::LoadXHeaderLength) => ("ldxb", format!("4*([{signed}]&0xf)")),
             Some(Opcode::Store) => ("st", format!("M[{signed}]")),
@@ -70,10 +70,7 @@ impl Instruction {
                 (arithmetic(operation), or_x(operand, number))
             }
             Some(Opcode::Negate) => ("neg", nothing()),
-            Some(Opcode::Jump) => {
-                let distance = i64::from(signed);
-                ("ja", (i64::try_from(at).unwrap_or(i64::MAX).saturating_add(1 + distance)).to_string())
-            }
+            Some(Opcode::Jump) => ("ja", at.wrapping_add(1).wrapping_add(signed).to_string()),
             Some(Opcode::Branch(relation, operand)) => (jump(relation), or_x(operand, format!("{k:#x}"))),
             Some(Opcode::ReturnConstant) => ("ret", format!("#{signed}")),
             Some(Opcode::ReturnA) => ("ret", nothing()),

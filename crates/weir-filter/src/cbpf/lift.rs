@@ -39,6 +39,12 @@ pub enum LiftError {
         /// Index of the instruction.
         at: usize,
     },
+    /// It may load at an offset from X beyond 2^32.
+    #[error("instruction {at}: the offset may wrap, in which case libpcap rejects the packet")]
+    Wraps {
+        /// Index of the instruction.
+        at: usize,
+    },
     /// Its paths meet with too many different register contents.
     #[error("the program has too many values that depend on the path taken")]
     Slots,
@@ -83,8 +89,8 @@ impl Program {
     /// Lifts the program to a graph with the verdicts of the kernel or of libpcap, depending on `rules`.
     ///
     /// libpcap gives zero for shifts by X of 32 or more, where the kernel takes the lowest five bits of X, and rejects
-    /// packets at negative offsets, where the kernel may find something. Only a program that [the kernel would
-    /// take](Rules::Kernel) has a graph.
+    /// packets at negative offsets and at offsets that wrap, where the kernel may find something. Only a program that
+    /// [the kernel would take](Rules::Kernel) has a graph.
     pub fn lift(&self, rules: Rules) -> Result<Graph, LiftError> {
         self.check(Rules::Kernel)?;
         let mut lifter = Lifter {
@@ -102,11 +108,11 @@ impl Program {
         let indirect = std::mem::take(&mut lifter.indirect);
         let graph = lifter.build();
         let mut ranges = Ranges::with_slots(&graph);
-        let mut counts_from_a_header = |&(_, base, offset): &(usize, ValueId, u32)| {
-            u64::from(ranges.most(&graph, base)) + u64::from(offset) >= LINK_LAYER.into()
-        };
-        match indirect.iter().find(|load| rules == Rules::Kernel && counts_from_a_header(load)) {
-            Some(&(at, ..)) => Err(LiftError::Offset { at }),
+        let mut most = |base, offset: u32| u64::from(ranges.most(&graph, base)) + u64::from(offset);
+        let limit = if rules == Rules::Kernel { u64::from(LINK_LAYER) } else { 1 << 32 };
+        match indirect.iter().find(|&&(_, base, offset)| most(base, offset) >= limit) {
+            Some(&(at, ..)) if rules == Rules::Kernel => Err(LiftError::Offset { at }),
+            Some(&(at, ..)) => Err(LiftError::Wraps { at }),
             None => Ok(graph),
         }
     }

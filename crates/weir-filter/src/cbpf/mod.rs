@@ -16,6 +16,7 @@ pub use cost::Cost;
 pub use expression::NoExpression;
 pub use lift::LiftError;
 pub use opcode::{ANCILLARY, Opcode, Operand, ancillary_meta};
+pub use run::run;
 pub use text::TextError;
 
 /// Words of scratch memory (`BPF_MEMWORDS`).

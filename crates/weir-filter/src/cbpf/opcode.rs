@@ -54,22 +54,22 @@ pub enum Opcode {
     CopyToA,
 }
 
-const LD: u16 = 0;
-const LDX: u16 = 1;
-const ST: u16 = 2;
-const STX: u16 = 3;
-const ALU: u16 = 4;
-const JMP: u16 = 5;
-const RET: u16 = 6;
+pub(super) const LD: u16 = 0;
+pub(super) const LDX: u16 = 1;
+pub(super) const ST: u16 = 2;
+pub(super) const STX: u16 = 3;
+pub(super) const ALU: u16 = 4;
+pub(super) const JMP: u16 = 5;
+pub(super) const RET: u16 = 6;
 const MISC: u16 = 7;
 
 const ABS: u16 = 0x20;
 const IND: u16 = 0x40;
-const MEM: u16 = 0x60;
+pub(super) const MEM: u16 = 0x60;
 const LEN: u16 = 0x80;
-const MSH: u16 = 0xa0;
+pub(super) const MSH: u16 = 0xa0;
 /// The operand is X.
-const X: u16 = 0x08;
+pub(super) const X: u16 = 0x08;
 
 const WIDTHS: [(Width, u16); 3] = [(Width::Word, 0), (Width::Half, 0x08), (Width::Byte, 0x10)];
 const OPERATIONS: [(Operation, u16); 10] = [

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use weir_filter::cbpf::{Instruction, Program, Rules};
+use weir_filter::cbpf::{Instruction, LiftError, Program, Rules};
 use weir_judge::ebpf::can_load;
 use weir_judge::packets::{self, Captured};
 use weir_judge::{Engines, Kernel, Libpcap, Setup, corpus};
@@ -13,7 +13,7 @@ const PACKETS: u64 = 60;
 fn each_engine_agrees(optimise: bool, kernel: Kernel) {
     let libpcap = Libpcap::open().expect("libpcap");
     let mut packets: HashMap<u16, Vec<Captured>> = HashMap::new();
-    let mut asked = 0;
+    let (mut asked, mut wrap) = (0, 0);
     for entry in corpus::pcap() {
         let setup = Setup { optimise, ..Setup::new(entry.link_type) };
         // The optimiser refuses what can never match.
@@ -23,7 +23,15 @@ fn each_engine_agrees(optimise: bool, kernel: Kernel) {
         }
         let instructions = theirs.instructions().into_iter();
         let instructions = instructions.map(|(code, jt, jf, k)| Instruction { code, jt, jf, k }).collect();
-        let graph = Program { instructions }.lift(Rules::Library).expect("what libpcap makes can be lifted");
+        let graph = match (Program { instructions }).lift(Rules::Library) {
+            Ok(graph) => graph,
+            // Such as `ether[len - 20]`: a graph would find something in short packets.
+            Err(LiftError::Wraps { .. }) => {
+                wrap += 1;
+                continue;
+            }
+            Err(error) => panic!("{entry:?}: what libpcap makes can be lifted: {error}"),
+        };
         let engines = Engines::new(&graph, &[], kernel);
         for packet in
             packets.entry(entry.link_type).or_insert_with(|| packets::fixed(entry.link_type, PACKETS))
@@ -36,7 +44,7 @@ fn each_engine_agrees(optimise: bool, kernel: Kernel) {
             asked += 1;
         }
     }
-    assert!(asked > 10_000, "{asked}");
+    assert!(asked > 10_000 && wrap * PACKETS < asked / 10, "{asked}, {wrap}");
 }
 
 #[test]
