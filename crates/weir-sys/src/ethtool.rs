@@ -16,6 +16,7 @@ pub use rss::Rss;
 const SIOCETHTOOL: libc::Ioctl = 0x8946;
 const ETHTOOL_GSET: u32 = 0x01;
 const ETHTOOL_GDRVINFO: u32 = 0x03;
+const ETHTOOL_GLINK: u32 = 0x0a;
 const ETHTOOL_GRINGPARAM: u32 = 0x10;
 const ETHTOOL_GPAUSEPARAM: u32 = 0x12;
 const ETHTOOL_GFLAGS: u32 = 0x25;
@@ -205,6 +206,14 @@ impl Ethtool {
         let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, None)
             .map_err(|error| CallError::new("open socket for ethtool", error))?;
         Ok(Self { socket })
+    }
+
+    /// Returns whether the device is up and connected, if reported by the driver.
+    pub fn is_connected(&self, name: &str) -> Option<bool> {
+        // `struct ethtool_value`.
+        let mut request = [ETHTOOL_GLINK, 0];
+        self.ask(name, &mut request)?;
+        Some(request[1] != 0)
     }
 
     /// Returns the number of receive queues in use, if reported by the driver.

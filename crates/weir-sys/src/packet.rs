@@ -16,6 +16,7 @@
 //! - **P2** The mapping has `blocks * block_bytes` bytes, is page-aligned and lives as long as its `Ring`.
 
 mod block;
+pub mod cooked;
 mod filter;
 mod ring;
 mod socket;

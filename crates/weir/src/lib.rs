@@ -114,4 +114,14 @@ pub mod internal {
     pub use crate::live::choose::{Choice, choice, untold_tags};
     pub use crate::live::memory::pool_of;
     pub use crate::live::{command, probe};
+
+    /// Returns the uncompressed bytes of a file that is at its beginning; `None`: the file is not compressed, and still at
+    /// its beginning.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be read, or this build lacks the format.
+    pub fn unpacked(file: &std::fs::File) -> std::io::Result<Option<Box<dyn std::io::Read + Send>>> {
+        crate::reader::unpacked(file)
+    }
 }

@@ -1,6 +1,8 @@
 //! From a path to the uncompressed bytes of a capture.
 
 use std::fs::{File, Metadata};
+#[cfg(feature = "live")]
+use std::io::Seek as _;
 use std::io::{self, BufReader, Cursor, Read};
 use std::os::fd::AsFd as _;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
@@ -105,6 +107,22 @@ pub(super) fn sniff(input: Box<dyn Read + Send>, ahead: bool) -> Result<Input, R
     let decode = codec::decoder(compression).ok_or(ReadReason::NoCodec(compression))?;
     let bytes = decode(Box::new(packed)).map_err(failed)?;
     Ok(Input { bytes: if ahead { unpack::ahead(bytes) } else { bytes }, compression, meter })
+}
+
+/// See `internal::unpacked`.
+#[cfg(feature = "live")]
+pub(crate) fn unpacked(mut file: &File) -> io::Result<Option<Box<dyn Read + Send>>> {
+    let found = match sniff(Box::new(file.try_clone()?), false) {
+        Ok(input) if input.compression != Compression::None => Some(input.bytes),
+        Ok(_) | Err(ReadReason::Empty) => None,
+        // Whoever reads the file meets it again.
+        Err(ReadReason::Io(error)) if error.raw_os_error().is_some() => None,
+        Err(reason) => return Err(io::Error::other(reason)),
+    };
+    if found.is_none() {
+        file.rewind()?;
+    }
+    Ok(found)
 }
 
 /// Returns the length of a skippable frame with this magic number, up to whose content the input is read; `front`

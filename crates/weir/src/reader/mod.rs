@@ -55,6 +55,8 @@ pub use weir_savefile::{ByteOrder, Notes};
 
 pub use self::error::{Oddity, ReadError, ReadReason, Warning};
 use self::fetch::Fetch;
+#[cfg(feature = "live")]
+pub(crate) use self::input::unpacked;
 use self::input::{Input, Sparing};
 pub use self::item::{FileFormat, FileKind, Item};
 use self::known::Known;

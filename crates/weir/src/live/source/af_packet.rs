@@ -12,7 +12,6 @@
 //! Counters: the kernel counts packets that it has put into the ring and packets that it has dropped. Packets in the
 //! ring are counted as seen once they are copied.
 
-mod cooked;
 mod form;
 mod gate;
 mod pump;

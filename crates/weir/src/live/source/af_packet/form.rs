@@ -2,8 +2,8 @@
 
 use weir_savefile::record::{self, RecordHeader};
 use weir_sys::packet::Packet;
+use weir_sys::packet::cooked;
 
-use super::cooked;
 use crate::live::source::pumped::{first, with_tag};
 
 /// Length of a tag in bytes.

@@ -1,10 +1,10 @@
-//! The header of packets from all interfaces, in place of their different link-layer headers: `LINKTYPE_LINUX_SLL2`
+//! "Linux cooked" packets: the header of packets from all interfaces, in place of their different link-layer headers: `LINKTYPE_LINUX_SLL2`
 //! (tcpdump.org/linktypes/LINKTYPE_LINUX_SLL2.html).
 
-use weir_sys::packet::{Origin, Packet};
+use super::{Origin, Packet};
 
 /// Length of the header in bytes.
-pub(super) const HEADER: usize = 20;
+pub const HEADER: usize = 20;
 
 /// Length of an Ethernet header in bytes.
 const ETHERNET: usize = 14;
@@ -18,7 +18,7 @@ fn is_ethernet(hardware: u16) -> bool {
 ///
 /// For a frame with several VLAN tags the kernel may report the protocol after the innermost tag (seen on Linux 6.18),
 /// although the bytes still begin with a tag. The frame itself always names the outermost.
-pub(super) fn behind_link_layer<'a>(packet: &Packet<'a>) -> ([u8; 2], &'a [u8]) {
+pub fn behind_link_layer<'a>(packet: &Packet<'a>) -> ([u8; 2], &'a [u8]) {
     let (told, data) = (packet.origin.protocol(), packet.data);
     if is_ethernet(packet.origin.hardware())
         && packet.link_header >= ETHERNET
@@ -47,7 +47,7 @@ const NOVELL: [u8; 2] = [0, 1];
 const LLC: [u8; 2] = [0, 4];
 
 /// Returns the header of a packet captured at `origin`, followed by this protocol (network byte order).
-pub(super) fn header(origin: &Origin, protocol: [u8; 2]) -> [u8; HEADER] {
+pub fn header(origin: &Origin, protocol: [u8; 2]) -> [u8; HEADER] {
     let mut header = [0; HEADER];
     header[..2].copy_from_slice(&protocol);
     header[4..8].copy_from_slice(&origin.interface().to_be_bytes());

@@ -1,0 +1,49 @@
+//! The ABI of libpcap 1.10 on weir's engine: `libpcap.so.0.8`, for programs that are not changed or compiled again.
+//!
+//! Every function has the meaning of its manual page, and the return codes and error texts that programs show. What C
+//! programs see is in [`abi`].
+//!
+//! # Invariants
+//!
+//! All unsafe code here is the boundary to C. A function relies on what its manual page demands of the caller, and on
+//! nothing else; it checks what it can check.
+//!
+//! - **C1** A pointer argument is null or points to what the manual page says, for as long as it says. Null is
+//!   answered with the documented error, or ignored where there is none.
+//! - **C2** No panic leaves the library: every exported function runs inside `guard::guard`.
+//! - **C3** What C receives stays where it is until the manual page lets it go: strings are static or belong to the
+//!   handle; a packet belongs to the handle until the next is read; what a `pcap_free...` function releases was
+//!   allocated with `malloc`.
+//! - **C4** A handle belongs to one thread at a time. Only `pcap_breakloop` may run beside another function, in another
+//!   thread or in a signal handler; it stores one atomic flag and wakes a sleeping reader.
+//! - **C5** No reference to a handle is alive while a callback runs: a callback may call any function on its own handle
+//!   but `pcap_close`.
+
+pub mod abi;
+mod allocate;
+mod append;
+pub mod bpf;
+pub mod compile;
+pub mod created;
+pub mod datalinks;
+pub mod devices;
+pub mod dump;
+pub mod ethers;
+mod file_header;
+mod filter;
+mod guard;
+pub mod handle;
+mod kept;
+pub mod link_types;
+mod lists;
+mod live;
+pub mod lookup;
+pub mod loops;
+pub mod names;
+pub mod offline;
+pub mod properties;
+mod savefile;
+mod settings;
+mod stdio;
+pub mod text;
+pub mod version;

@@ -1,0 +1,48 @@
+//! Wakes a reader that sleeps: `pcap_breakloop` in another thread or in a signal handler.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+
+use rustix::event::{EventfdFlags, eventfd};
+
+/// What a sleeping reader looks at beside its packets (eventfd(2)).
+#[derive(Debug)]
+pub(crate) struct Bell(OwnedFd);
+
+impl Bell {
+    pub(super) fn new() -> io::Result<Self> {
+        Ok(Self(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?))
+    }
+
+    /// Forgets that it rang.
+    pub(super) fn silence(&self) {
+        // There is nothing to read if it did not ring.
+        let _ = rustix::io::read(&self.0, &mut [0; 8]);
+    }
+}
+
+impl AsFd for Bell {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+/// Rings the bell with this descriptor; a negative one is none. Safe in a signal handler: one write(2), and `errno`
+/// stays what it was.
+pub(crate) fn ring(descriptor: &AtomicI32) {
+    // Acquire, paired with the store when the handle was activated.
+    let descriptor = descriptor.load(Ordering::Acquire);
+    if descriptor < 0 {
+        return;
+    }
+    let one = 1u64.to_ne_bytes();
+    // SAFETY: each thread has its errno.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above; an integer can be read.
+    let before = unsafe { errno.read() };
+    // SAFETY: the bytes are there; the descriptor is open as long as its handle (C4).
+    unsafe { libc::write(descriptor, one.as_ptr().cast(), one.len()) };
+    // SAFETY: as above.
+    unsafe { errno.write(before) };
+}

@@ -1,0 +1,183 @@
+//! A packet socket and its ring.
+
+use std::ffi::c_int;
+use std::ops::ControlFlow;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use libc::timeval;
+use rustix::net::{SendFlags, send};
+use weir_filter::cbpf::{Program as Classic, Rules};
+use weir_filter::interpret::{Metadata, Packet as Seen, VlanTag};
+use weir_sys::CallError;
+use weir_sys::packet::{
+    FilterPlace, Instruction, Packet as Found, PacketRing, Program, Promiscuous, RingOptions, Statistics,
+};
+
+use super::form::Form;
+use crate::abi::*;
+use crate::filter::Filter;
+use crate::savefile::Packet;
+use crate::stdio::text_of;
+
+/// `PCAP_D_` numbers.
+const IN: c_int = 1;
+const OUT: c_int = 2;
+
+/// A packet socket, and the packet that C has from it.
+pub(super) struct Socket {
+    ring: PacketRing,
+    place: FilterPlace,
+    _promiscuous: Option<Promiscuous>,
+    form: Form,
+    snap_len: usize,
+    nanoseconds: bool,
+    /// `PCAP_D_` number.
+    pub(super) direction: c_int,
+    /// The EtherType of all packets, if they are to have one, as in the frame.
+    protocol: Option<[u8; 2]>,
+    /// Whether the kernel runs the filter, for packets from this block on.
+    filtered_from: Option<u64>,
+    /// The bytes of the packet that C has.
+    data: Vec<u8>,
+}
+
+impl Socket {
+    pub(super) fn open(
+        options: &RingOptions,
+        promiscuous: bool,
+        link_type: c_int,
+        nanoseconds: bool,
+        protocol: Option<[u8; 2]>,
+    ) -> Result<Self, CallError> {
+        let ring = PacketRing::open(options)?;
+        let interface = options.interface.filter(|_| promiscuous);
+        Ok(Self {
+            place: ring.filter_place()?,
+            ring,
+            _promiscuous: interface.map(Promiscuous::new).transpose()?,
+            form: Form::of(link_type),
+            snap_len: options.snap_len as usize,
+            nanoseconds,
+            direction: 0,
+            protocol,
+            filtered_from: None,
+            data: Vec::new(),
+        })
+    }
+
+    /// Takes the next packet that `filter` accepts into `to`; returns whether there is one.
+    #[inline]
+    pub(super) fn next(&mut self, filter: Option<&Filter>, to: &mut Packet) -> bool {
+        let mut found = false;
+        while !found {
+            let Some(block) = self.ring.ready() else { return false };
+            let Self { ring, form, snap_len, nanoseconds, direction, protocol, filtered_from, data, .. } =
+                self;
+            let filter = filter.filter(|_| filtered_from.is_none_or(|from| block.number < from));
+            ring.walk(|packet| {
+                if found {
+                    return ControlFlow::Break(());
+                }
+                let there = match *direction {
+                    IN => !packet.sent(),
+                    OUT => packet.sent(),
+                    _ => true,
+                };
+                if !there || protocol.is_some_and(|protocol| protocol != packet.origin.protocol()) {
+                    return ControlFlow::Continue(());
+                }
+                // A filter sees a frame as in the kernel, with the stripped tag beside it.
+                if *form == Form::Own && filter.is_some_and(|filter| !filter.accepts(&seen(packet))) {
+                    return ControlFlow::Continue(());
+                }
+                let length = form.lay(packet, *snap_len, data);
+                if *form != Form::Own {
+                    let seen = Seen { data, length, meta: Metadata::default() };
+                    if filter.is_some_and(|filter| !filter.accepts(&seen)) {
+                        return ControlFlow::Continue(());
+                    }
+                }
+                to.header = PcapPkthdr {
+                    ts: time(packet.timestamp, *nanoseconds),
+                    caplen: u32::try_from(data.len()).unwrap_or(u32::MAX),
+                    len: length,
+                };
+                found = true;
+                ControlFlow::Continue(())
+            });
+        }
+        to.data = self.data.as_ptr();
+        true
+    }
+
+    /// Has the kernel run the filter, if it can; otherwise it accepts every packet.
+    pub(super) fn set_filter(&mut self, program: &Classic) {
+        let there: Vec<Instruction> = program
+            .instructions
+            .iter()
+            .map(|&one| Instruction { code: one.code, jt: one.jt, jf: one.jf, k: one.k })
+            .collect();
+        let takes = self.form == Form::Own && program.check(Rules::Kernel).is_ok();
+        if takes && self.place.put(Program::Classic(&there)).is_ok() {
+            // The kernel may have put packets into the block that is open before it had the filter.
+            self.filtered_from = Some(self.ring.look_ahead(0).1 + 1);
+            return;
+        }
+        self.filtered_from = None;
+        // If even this fails, the previous filter stays, and the new one cannot get back what it rejects.
+        let _ = self.place.put(Program::All);
+    }
+
+    pub(super) fn set_link_type(&mut self, link_type: c_int) {
+        self.form = Form::of(link_type);
+    }
+
+    pub(super) fn has_metadata(&self) -> bool {
+        self.form == Form::Own
+    }
+
+    pub(super) fn snap_len(&self) -> c_int {
+        c_int::try_from(self.snap_len).unwrap_or(c_int::MAX)
+    }
+
+    pub(super) fn send(&self, packet: &[u8]) -> Result<usize, String> {
+        send(&self.ring, packet, SendFlags::empty())
+            .map_err(|error| format!("send: {}", text_of(&error.into())))
+    }
+
+    pub(super) fn counts(&mut self) -> Result<Statistics, String> {
+        self.ring.statistics().map_err(|error| error.to_string())
+    }
+
+    pub(super) fn health(&self) -> Result<(), CallError> {
+        self.ring.health()
+    }
+}
+
+impl AsFd for Socket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.ring.as_fd()
+    }
+}
+
+/// Returns a packet as the kernel's filter sees it.
+fn seen<'a>(packet: &Found<'a>) -> Seen<'a> {
+    let vlan = packet.tag.map(|[a, b, c, d]| VlanTag {
+        protocol: u16::from_be_bytes([a, b]),
+        tci: u16::from_be_bytes([c, d]),
+    });
+    let meta = Metadata {
+        protocol: u16::from_be_bytes(packet.origin.protocol()),
+        packet_type: packet.origin.kind(),
+        interface: packet.origin.interface(),
+        vlan,
+    };
+    Seen { data: packet.data, length: packet.original_len, meta }
+}
+
+/// Returns the time for C; its second field has the precision of the handle.
+fn time(nanoseconds: u64, precise: bool) -> timeval {
+    const SECOND: u64 = 1_000_000_000;
+    let part = nanoseconds % SECOND / if precise { 1 } else { 1000 };
+    timeval { tv_sec: (nanoseconds / SECOND).cast_signed(), tv_usec: part.cast_signed() }
+}

@@ -1,0 +1,246 @@
+//! Reading packets.
+//!
+//! A callback may call any function on its handle, or leave by `longjmp` or an exception. So while it runs no reference
+//! to the handle exists, and no frame of this library has anything to drop (C5).
+
+use std::ffi::c_int;
+use std::ptr;
+use std::sync::atomic::Ordering;
+
+use crate::abi::*;
+use crate::filter::Filter;
+use crate::handle::{NOT_ACTIVATED, Pcap, Source, with};
+use crate::live::{self, Live};
+use crate::savefile::{Packet, Savefile};
+
+/// What a step of a loop finds.
+#[derive(Clone, Copy)]
+enum Step {
+    /// A packet.
+    Packet,
+    /// The file has ended.
+    End,
+    /// The device has no packet at present.
+    Nothing,
+    /// `pcap_breakloop` was called.
+    Break,
+    /// A status code.
+    Failed(c_int),
+}
+
+/// Reads the next packet that the filter accepts into `to`. `begun`: packets were already read in this call, so a break
+/// stays for the next one.
+///
+/// # Safety
+///
+/// See [`with`].
+#[inline]
+unsafe fn step(pcap: *mut Pcap, begun: bool, to: &mut Packet) -> Step {
+    // SAFETY: the caller's promise.
+    unsafe {
+        with(pcap, Step::Failed(PCAP_ERROR), |pcap, handle| match &mut handle.source {
+            Source::File(file) => next(pcap, file, handle.filter.as_deref(), begun, to),
+            Source::Live(live) => arrived(pcap, live, handle.filter.as_deref(), begun, to),
+            Source::Created(_) => Step::Failed(pcap.fail(PCAP_ERROR_NOT_ACTIVATED, NOT_ACTIVATED)),
+            Source::Dead => {
+                let text = "Packets aren't available from a pcap_open_dead pcap_t";
+                Step::Failed(pcap.fail(PCAP_ERROR, text))
+            }
+        })
+    }
+}
+
+#[inline]
+fn next(pcap: &Pcap, file: &mut Savefile, filter: Option<&Filter>, begun: bool, to: &mut Packet) -> Step {
+    loop {
+        if pcap.stop.load(Ordering::Relaxed) {
+            if !begun {
+                pcap.stop.store(false, Ordering::Relaxed);
+            }
+            return Step::Break;
+        }
+        match file.next(to) {
+            Ok(true) if filter.is_none_or(|filter| filter.accepts(&to.seen())) => return Step::Packet,
+            Ok(true) => {}
+            Ok(false) => return Step::End,
+            Err(text) => return Step::Failed(pcap.fail(PCAP_ERROR, &text)),
+        }
+    }
+}
+
+/// Waits for a packet of a device, unless some were already read in this call.
+#[inline]
+fn arrived(pcap: &Pcap, live: &mut Live, filter: Option<&Filter>, begun: bool, to: &mut Packet) -> Step {
+    loop {
+        if pcap.stop.load(Ordering::Relaxed) {
+            if !begun {
+                pcap.stop.store(false, Ordering::Relaxed);
+            }
+            return Step::Break;
+        }
+        if live.next(filter, to) {
+            return Step::Packet;
+        }
+        if begun {
+            return Step::Nothing;
+        }
+        let ready = if live.nonblocking { live.health() } else { live.wait() };
+        match ready {
+            Ok(()) if live.nonblocking => return Step::Nothing,
+            Ok(()) => {}
+            Err(text) => return Step::Failed(pcap.fail(PCAP_ERROR, &text)),
+        }
+    }
+}
+
+/// Calls `callback` for at most `count` packets, or for all if `count` is not positive; returns how many there were.
+///
+/// # Safety
+///
+/// C1; `callback` may do as C5 says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pcap_dispatch(
+    pcap: *mut Pcap,
+    count: c_int,
+    callback: PcapHandler,
+    user: *mut u8,
+) -> c_int {
+    // SAFETY: the caller's promise.
+    unsafe { read(pcap, count, callback, user) }.0
+}
+
+/// Does what `pcap_dispatch` does; also returns whether there may be more packets.
+///
+/// # Safety
+///
+/// As for `pcap_dispatch`.
+#[inline]
+unsafe fn read(pcap: *mut Pcap, count: c_int, callback: PcapHandler, user: *mut u8) -> (c_int, bool) {
+    let Some(callback) = callback else { return (no_callback(pcap), false) };
+    let mut done = 0;
+    let mut packet = Packet::NONE;
+    loop {
+        // SAFETY: C1, C4.
+        match unsafe { step(pcap, done > 0, &mut packet) } {
+            Step::Packet => {
+                // SAFETY: the callback takes a packet; the header lives in this frame, the bytes in the handle.
+                unsafe { callback(user, &raw const packet.header, packet.data) };
+            }
+            Step::End => return (done, false),
+            Step::Nothing => return (done, true),
+            Step::Break if done > 0 => return (done, true),
+            Step::Break => return (PCAP_ERROR_BREAK, false),
+            Step::Failed(code) => return (code, false),
+        }
+        done += 1;
+        // A number that C can hold: libpcap stops here, too.
+        if done == count || done == c_int::MAX {
+            return (done, true);
+        }
+    }
+}
+
+/// Calls `callback` for `count` packets, or until the end if `count` is not positive; returns 0.
+///
+/// # Safety
+///
+/// C1; `callback` may do as C5 says.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pcap_loop(
+    pcap: *mut Pcap,
+    count: c_int,
+    callback: PcapHandler,
+    user: *mut u8,
+) -> c_int {
+    let mut left = count;
+    loop {
+        // SAFETY: the caller's promise.
+        let (done, more) = unsafe { read(pcap, left, callback, user) };
+        if done < 0 || done == 0 && !more {
+            return done;
+        }
+        if count > 0 {
+            left -= done;
+            if left <= 0 {
+                return 0;
+            }
+        }
+    }
+}
+
+#[cold]
+fn no_callback(pcap: *mut Pcap) -> c_int {
+    // SAFETY: C1, C4.
+    unsafe {
+        with(pcap, PCAP_ERROR, |pcap, _| pcap.fail(PCAP_ERROR, "A null pointer was supplied as the callback"))
+    }
+}
+
+/// Returns the next packet, or null at the end and after an error.
+///
+/// # Safety
+///
+/// C1.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pcap_next(pcap: *mut Pcap, header: *mut PcapPkthdr) -> *const u8 {
+    // SAFETY: C1.
+    let Some(handle) = (unsafe { pcap.as_ref() }) else { return ptr::null() };
+    // SAFETY: C has pointers to the last packet, which it gave up with this call (C3).
+    let packet = unsafe { &mut *handle.packet.get() };
+    // SAFETY: C1, C4.
+    let Step::Packet = (unsafe { step(pcap, false, packet) }) else { return ptr::null() };
+    if !header.is_null() {
+        // SAFETY: C1.
+        unsafe { header.write(packet.header) };
+    }
+    packet.data
+}
+
+/// Gives the next packet; returns 1, or a status code: `PCAP_ERROR_BREAK` at the end of a file.
+///
+/// # Safety
+///
+/// C1.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pcap_next_ex(
+    pcap: *mut Pcap,
+    header: *mut *mut PcapPkthdr,
+    data: *mut *const u8,
+) -> c_int {
+    // SAFETY: C1.
+    let Some(handle) = (unsafe { pcap.as_ref() }) else { return PCAP_ERROR };
+    // SAFETY: C has pointers to the last packet, which it gave up with this call (C3).
+    let packet = unsafe { &mut *handle.packet.get() };
+    if !header.is_null() {
+        // Also without a packet, as in libpcap.
+        // SAFETY: C1.
+        unsafe { header.write(&raw mut packet.header) };
+    }
+    // SAFETY: C1, C4.
+    match unsafe { step(pcap, false, packet) } {
+        Step::Packet => {
+            if !data.is_null() {
+                // SAFETY: C1.
+                unsafe { data.write(packet.data) };
+            }
+            1
+        }
+        Step::Nothing => 0,
+        Step::End | Step::Break => PCAP_ERROR_BREAK,
+        Step::Failed(code) => code,
+    }
+}
+
+/// Ends the loop that runs, or the next one.
+///
+/// # Safety
+///
+/// C1; this function may run in a signal handler and beside any other but `pcap_close` (C4).
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pcap_breakloop(pcap: *mut Pcap) {
+    // SAFETY: C1.
+    if let Some(pcap) = unsafe { pcap.as_ref() } {
+        pcap.stop.store(true, Ordering::Relaxed);
+        live::ring(&pcap.bell);
+    }
+}

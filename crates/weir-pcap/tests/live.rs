@@ -1,0 +1,58 @@
+//! Captures on devices with both libraries, in private networks: see `conformance.rs`.
+
+mod programs;
+
+use std::process::{Command, Output, Stdio};
+
+use programs::Program;
+use weir_lab::require_root;
+use weir_sys::netns::NetNs;
+
+/// Two connected interfaces, two that are down, and no traffic but what the programs send.
+const INTERFACES: &str = "
+set -e
+for which in default all; do echo 1 >/proc/sys/net/ipv6/conf/$which/disable_ipv6; done
+ip link add d0 address 02:00:00:00:00:01 type veth peer name d1 address 02:00:00:00:00:02
+ip link add d2 type veth peer name d3
+ip link set d0 up
+ip link set d1 up
+until ip link show d0 | grep -q 'state UP' && ip link show d1 | grep -q 'state UP'; do sleep 0.05; done
+";
+
+/// Runs a command in a network of its own.
+fn in_a_network(command: &mut Command) -> Output {
+    let namespace = NetNs::new().expect("a namespace");
+    let run = |command: &mut Command| {
+        let child = namespace.spawn(command.stdout(Stdio::piped()).stderr(Stdio::piped()));
+        child.expect("it starts").wait_with_output().expect("it ends")
+    };
+    let made = run(Command::new("sh").arg("-c").arg(INTERFACES));
+    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+    run(command)
+}
+
+#[test]
+fn root_live() {
+    if require_root("root_live") {
+        Program::compile("live").compare_by(&[], in_a_network);
+    }
+}
+
+/// What the system's library does not do reliably: a lone packet without a timeout, and filters for a direction.
+#[test]
+fn root_live_beyond_libpcap() {
+    if !require_root("root_live_beyond_libpcap") {
+        return;
+    }
+    let program = Program::compile("live");
+    let output = in_a_network(program.on_ours("sanitized").arg("ours"));
+    let shown = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{shown}\n{}", String::from_utf8_lossy(&output.stderr));
+    let lone = "readable 0\nreadable 1\npcap_next_ex = 1\npcap_next_ex = 1\nreadable 0\n";
+    assert_eq!(shown.matches(lone).count(), 3, "{shown}");
+    let (inbound, outbound) = shown.split_once("filter \"outbound\": 0 0\n").expect("both filters");
+    let (_, inbound) = inbound.split_once("filter \"inbound\": 0 0\n").expect("both filters");
+    assert!(inbound.starts_with("  60 of 60 bytes, now: "), "{inbound}");
+    assert_eq!(inbound.lines().count(), 2, "{inbound}");
+    assert_eq!(outbound, "  then 0\n");
+}

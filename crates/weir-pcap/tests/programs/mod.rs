@@ -1,0 +1,135 @@
+//! Compiles and runs the C programs.
+
+use std::fmt::Write as _;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// A line that differs on purpose.
+pub(crate) struct Difference {
+    /// How the system's line begins.
+    pub(crate) line: &'static str,
+    /// The reason.
+    pub(crate) why: &'static str,
+}
+
+/// A program in C, compiled against the system's `pcap.h`.
+pub(crate) struct Program {
+    name: &'static str,
+    /// The program, the program with sanitizers, and a directory `lib` with the names of our library.
+    directory: TempDir,
+}
+
+impl Program {
+    /// Compiles `tests/c/NAME.c`, with and without sanitizers.
+    pub(crate) fn compile(name: &'static str) -> Self {
+        let directory = tempfile::tempdir().expect("a directory");
+        let program = Self { name, directory };
+        program.cc("plain", &[]);
+        program.cc("sanitized", &["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]);
+        let lib = program.path("lib");
+        std::fs::create_dir(&lib).expect("a directory");
+        for soname in ["libpcap.so.0.8", "libpcap.so.1"] {
+            symlink(library(), lib.join(soname)).expect("a link");
+        }
+        program
+    }
+
+    /// Runs the program on both libraries; fails if they differ in more than the lines of `accepted`, if one of those
+    /// is the same, or if a sanitizer finds fault with the program on ours.
+    #[allow(dead_code, reason = "not all tests need it")]
+    pub(crate) fn compare(&self, accepted: &[Difference]) {
+        self.compare_by(accepted, |command| command.output().expect("it starts"));
+    }
+
+    /// Like [`Self::compare`], with a function that runs a command.
+    pub(crate) fn compare_by(&self, accepted: &[Difference], run: impl Fn(&mut Command) -> Output) {
+        let system = self.lines(&run(&mut self.command("plain", None)), "the system's library");
+        let lib = self.path("lib");
+        for kind in ["plain", "sanitized"] {
+            let ours = self.lines(&run(&mut self.command(kind, Some(&lib))), &format!("ours, {kind}"));
+            self.same(&system, &ours, accepted);
+        }
+    }
+
+    /// Returns the command that runs the program on our library: `plain`, or `sanitized`.
+    #[allow(dead_code, reason = "not all tests need it")]
+    pub(crate) fn on_ours(&self, kind: &str) -> Command {
+        self.command(kind, Some(&self.path("lib")))
+    }
+
+    fn same(&self, system: &[String], ours: &[String], accepted: &[Difference]) {
+        let mut report = String::new();
+        let mut differences = 0;
+        let mut met = vec![false; accepted.len()];
+        for at in 0..system.len().max(ours.len()) {
+            let (theirs, own) = (system.get(at), ours.get(at));
+            if theirs == own {
+                continue;
+            }
+            let known =
+                accepted.iter().position(|known| theirs.is_some_and(|line| line.starts_with(known.line)));
+            if let Some(known) = known {
+                met[known] = true;
+                continue;
+            }
+            differences += 1;
+            if differences <= 20 {
+                let shown = |line: Option<&String>| line.map_or("(end)", String::as_str).to_owned();
+                writeln!(report, "line {}:\n  system: {}\n  ours:   {}", at + 1, shown(theirs), shown(own))
+                    .expect("a string takes all");
+            }
+        }
+        assert!(differences == 0, "{}: {differences} lines differ; the first ones:\n{report}", self.name);
+        for (known, met) in accepted.iter().zip(met) {
+            let Difference { line, why } = known;
+            assert!(met, "{}: no difference any more in the line `{line}` ({why})", self.name);
+        }
+    }
+
+    /// Returns the lines of a run, and how it ended.
+    fn lines(&self, output: &Output, on: &str) -> Vec<String> {
+        let errors = String::from_utf8_lossy(&output.stderr);
+        let shown = String::from_utf8_lossy(&output.stdout);
+        let end: Vec<&str> = shown.lines().rev().take(5).collect();
+        assert!(output.status.success(), "{} on {on}: {}\n{errors}\n{end:#?}", self.name, output.status);
+        assert!(!shown.is_empty(), "{} on {on} printed nothing", self.name);
+        let lines = shown.lines().map(str::to_owned);
+        lines.chain(errors.lines().map(|line| format!("standard error: {line}"))).collect()
+    }
+
+    fn command(&self, kind: &str, lib: Option<&Path>) -> Command {
+        let mut command = Command::new(self.path(kind));
+        command.env_remove("LD_LIBRARY_PATH").env("LC_ALL", "C");
+        if let Some(lib) = lib {
+            command.env("LD_LIBRARY_PATH", lib);
+        }
+        command
+    }
+
+    fn cc(&self, kind: &str, options: &[&str]) {
+        let source =
+            Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/c").join(self.name).with_extension("c");
+        let mut cc = Command::new("cc");
+        cc.args(["-std=c11", "-D_GNU_SOURCE", "-g", "-Wall", "-Wextra", "-Werror"]);
+        // Some functions are old, but exported.
+        cc.arg("-Wno-deprecated-declarations").args(options).arg("-o").arg(self.path(kind));
+        let output = cc.arg(source).arg("-lpcap").output().expect("a C compiler (cc)");
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "cannot compile {}:\n{errors}", self.name);
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.directory.path().join(name)
+    }
+}
+
+/// Returns the path of our library: cargo builds it next to the tests.
+pub(crate) fn library() -> PathBuf {
+    let test = std::env::current_exe().expect("this program");
+    let library = test.with_file_name("libweir_pcap.so");
+    assert!(library.exists(), "cargo has not built {}", library.display());
+    library
+}
