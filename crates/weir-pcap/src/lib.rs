@@ -3,6 +3,21 @@
 //! Every function has the meaning of its manual page, and the return codes and error texts that programs show. What C
 //! programs see is in [`abi`].
 //!
+//! # Engines
+//!
+//! Packets of devices come through a packet socket, unless the user asks for weir's pool:
+//!
+//! | environment | device | |
+//! |---|---|---|
+//! | `WEIR_SOURCE=auto` | `auto:eth0` | what weir chooses, in both directions, but the packet socket for immediate mode |
+//! | `WEIR_SOURCE=xdp`, `tc`, `xdp+tc` | `xdp:eth0` | this source, or an error |
+//! | `WEIR_MODE=exclusive` | `xdp!:eth0` | packets go no further than to the program |
+//! | `WEIR_CHUNKS=100` | | chunks per queue, in place of the buffer size in bytes |
+//! | `WEIR_REPORT=1` | | prints a line on standard error when a capture is closed |
+//!
+//! `any` always has a packet socket. With a pool the filter runs in the process, a handle receives the packets that it
+//! sends, and packets from before a change of the filter have to match the new one only.
+//!
 //! # Invariants
 //!
 //! All unsafe code here is the boundary to C. A function relies on what its manual page demands of the caller, and on

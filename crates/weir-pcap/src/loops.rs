@@ -6,6 +6,7 @@
 use std::ffi::c_int;
 use std::ptr;
 use std::sync::atomic::Ordering;
+use std::time::Instant;
 
 use crate::abi::*;
 use crate::filter::Filter;
@@ -71,6 +72,7 @@ fn next(pcap: &Pcap, file: &mut Savefile, filter: Option<&Filter>, begun: bool, 
 /// Waits for a packet of a device, unless some were already read in this call.
 #[inline]
 fn arrived(pcap: &Pcap, live: &mut Live, filter: Option<&Filter>, begun: bool, to: &mut Packet) -> Step {
+    let mut deadline = None;
     loop {
         if pcap.stop.load(Ordering::Relaxed) {
             if !begun {
@@ -78,15 +80,21 @@ fn arrived(pcap: &Pcap, live: &mut Live, filter: Option<&Filter>, begun: bool, t
             }
             return Step::Break;
         }
-        if live.next(filter, to) {
-            return Step::Packet;
+        match live.next(filter, to) {
+            Ok(true) => return Step::Packet,
+            Ok(false) => {}
+            Err(text) => return Step::Failed(pcap.fail(PCAP_ERROR, &text)),
         }
         if begun {
             return Step::Nothing;
         }
-        let ready = if live.nonblocking { live.health() } else { live.wait() };
+        if deadline.is_none() {
+            deadline = live.deadline();
+        }
+        let over = live.nonblocking || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+        let ready = if over { live.health() } else { live.wait(deadline) };
         match ready {
-            Ok(()) if live.nonblocking => return Step::Nothing,
+            Ok(()) if over => return Step::Nothing,
             Ok(()) => {}
             Err(text) => return Step::Failed(pcap.fail(PCAP_ERROR, &text)),
         }

@@ -90,7 +90,7 @@ pub unsafe extern "C" fn pcap_file(pcap: *mut Pcap) -> *mut FILE {
 pub unsafe extern "C" fn pcap_fileno(pcap: *mut Pcap) -> c_int {
     // SAFETY: C1.
     unsafe {
-        with(pcap, PCAP_ERROR, |_, handle| match &handle.source {
+        with(pcap, PCAP_ERROR, |_, handle| match &mut handle.source {
             Source::Dead => 0,
             Source::Created(_) | Source::File(_) => -1,
             Source::Live(live) => live.descriptor(),
@@ -107,7 +107,7 @@ pub unsafe extern "C" fn pcap_fileno(pcap: *mut Pcap) -> c_int {
 pub unsafe extern "C" fn pcap_get_selectable_fd(pcap: *mut Pcap) -> c_int {
     // SAFETY: C1.
     unsafe {
-        with(pcap, PCAP_ERROR, |_, handle| match &handle.source {
+        with(pcap, PCAP_ERROR, |_, handle| match &mut handle.source {
             Source::Created(_) => -1,
             Source::Dead => 0,
             Source::File(file) => file.descriptor(),

@@ -19,6 +19,7 @@ mod block;
 pub mod cooked;
 mod filter;
 mod ring;
+mod sender;
 mod socket;
 
 use std::mem::size_of;
@@ -34,6 +35,7 @@ pub use self::filter::{
 use self::filter::{attach, put, verdict};
 use self::ring::Ring;
 pub use self::ring::{Ready, Walk};
+pub use self::sender::Sender;
 use self::socket::{bind, bind_as, index, link_layer_address, option_length, packet_socket, set};
 use crate::CallError;
 

@@ -117,6 +117,15 @@ impl Chunk {
         Packets { records: Records::new(self.bytes()), lane: &self.lane, error: None }
     }
 
+    /// Returns the packet whose record begins at byte `place`, and where the next record begins; `None` at the end, or
+    /// if the pool's memory was overwritten. With this, an owner of the chunk can stop after any packet and go on later.
+    #[inline]
+    pub fn packet_from(&self, place: usize) -> Option<(Packet<'_>, usize)> {
+        let mut records = Records::new(self.bytes().get(place..)?);
+        let record = records.next()?.ok()?;
+        Some((self.lane.packet(&record), place + records.offset()))
+    }
+
     /// Keeps the first `packets` packets. The rest count as discarded, no longer as delivered.
     pub fn keep_first(&mut self, packets: usize) {
         if packets >= self.len() {
@@ -146,8 +155,7 @@ impl Chunk {
 
     /// Returns the packet whose record begins at offset `place`.
     pub(crate) fn packet_at(&self, place: usize) -> Option<Packet<'_>> {
-        let record = Records::new(self.bytes().get(place..)?).next()?.ok()?;
-        Some(self.lane.packet(&record))
+        self.packet_from(place).map(|(packet, _)| packet)
     }
 }
 

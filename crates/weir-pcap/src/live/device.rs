@@ -67,6 +67,10 @@ impl Device {
         })
     }
 
+    pub(super) fn name(&self) -> std::borrow::Cow<'_, str> {
+        self.name.to_string_lossy()
+    }
+
     pub(super) fn is_any(&self) -> bool {
         self.index.is_none()
     }

@@ -1,38 +1,63 @@
 //! Captures on devices.
 //!
-//! A packet socket with a ring of the kernel's (`TPACKET_V3`) is read in place, without a thread of ours: a program may
-//! fork and go on in the child, and no handler of its signals runs in a thread that it does not know.
+//! Packets come from a packet socket with a ring of the kernel's (`TPACKET_V3`), or from the pool of [`weir::Capture`],
+//! if the user asks for it. Both are read in place, without a thread of ours: a program may fork and go on in the child,
+//! and no handler of its signals runs in a thread that it does not know.
 
 mod bell;
 mod device;
+mod engine;
 mod form;
 mod open;
+mod pool;
 mod socket;
 
 use std::ffi::c_int;
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd};
+use std::time::{Duration, Instant};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use libc::timeval;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use rustix::net::{SendFlags, send};
 use weir_filter::cbpf::Program;
 
 pub(crate) use self::bell::{Bell, ring};
 use self::device::Device;
+use self::pool::Pool;
 use self::socket::Socket;
 use crate::abi::*;
 use crate::filter::Filter;
 use crate::savefile::Packet;
+use crate::stdio::text_of;
 
 /// A capture on a device.
 pub(crate) struct Live {
     device: Device,
-    socket: Socket,
+    engine: Engine,
+    snap_len: u32,
+    /// Whether to print a line at the end.
+    report: bool,
+    /// The program has the descriptor.
+    polled: bool,
+    /// How long a read waits then.
+    timeout: Duration,
     bell: Bell,
     /// Whether reading never waits.
     pub(crate) nonblocking: bool,
     /// Losses before the socket, counted by the device, when the capture began.
     lost_before: u64,
 }
+
+/// What captures.
+enum Engine {
+    Socket(Box<Socket>),
+    Pool(Box<Pool>),
+}
+
+/// `PCAP_D_` numbers.
+const IN: c_int = 1;
+const OUT: c_int = 2;
 
 /// An error for C: a code, and its text.
 #[derive(Debug)]
@@ -56,16 +81,29 @@ impl From<String> for Refusal {
 impl Live {
     /// Takes the next packet that `filter` accepts into `to`; returns whether there is one yet.
     #[inline]
-    pub(crate) fn next(&mut self, filter: Option<&Filter>, to: &mut Packet) -> bool {
-        self.socket.next(filter, to)
+    pub(crate) fn next(&mut self, filter: Option<&Filter>, to: &mut Packet) -> Result<bool, String> {
+        match &mut self.engine {
+            Engine::Socket(socket) => Ok(socket.next(filter, to)),
+            Engine::Pool(pool) => pool.next(filter, to),
+        }
     }
 
-    /// Waits until there may be packets, or somebody rings the bell. A signal may end it early.
-    pub(crate) fn wait(&mut self) -> Result<(), String> {
-        let mut fds = [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(&self.bell, PollFlags::IN)];
-        match poll(&mut fds, None) {
+    /// Returns when a read that finds nothing ends: never, unless the program waits for the descriptor, and that is a
+    /// pool's, which can be readable without a packet.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let polled = self.polled && matches!(self.engine, Engine::Pool(_));
+        polled.then(|| Instant::now() + self.timeout)
+    }
+
+    /// Waits until there may be packets, or somebody rings the bell, at most until `deadline`. A signal may end it early.
+    pub(crate) fn wait(&mut self, deadline: Option<Instant>) -> Result<(), String> {
+        let packets = PollFd::from_borrowed_fd(self.packets(), PollFlags::IN);
+        let mut fds = [packets, PollFd::new(&self.bell, PollFlags::IN)];
+        let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        match poll(&mut fds, left.as_ref()) {
             Ok(_) | Err(Errno::INTR) => {}
-            Err(error) => return Err(format!("can't poll on packet socket: {error}")),
+            Err(error) => return Err(format!("cannot wait for packets: {}", text_of(&error.into()))),
         }
         let trouble = fds[0].revents().intersects(PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL);
         self.bell.silence();
@@ -74,7 +112,9 @@ impl Live {
 
     /// Returns an error if no packet will arrive any more.
     pub(crate) fn health(&self) -> Result<(), String> {
-        match self.socket.health() {
+        // The pool tells when it is asked for packets.
+        let Engine::Socket(socket) = &self.engine else { return Ok(()) };
+        match socket.health() {
             Ok(()) => Ok(()),
             // Packets arrive again once it is up.
             Err(error) if error.errno() == libc::ENETDOWN => Ok(()),
@@ -85,12 +125,17 @@ impl Live {
 
     /// Sets the filter in the kernel, if it takes the program; packets that arrived before it are filtered here.
     pub(crate) fn set_filter(&mut self, program: &Program) {
-        self.socket.set_filter(program);
+        if let Engine::Socket(socket) = &mut self.engine {
+            socket.set_filter(program);
+        }
     }
 
     /// Selects received or sent packets, by a `PCAP_D_` number.
     pub(crate) fn set_direction(&mut self, direction: c_int) {
-        self.socket.direction = direction;
+        match &mut self.engine {
+            Engine::Socket(socket) => socket.direction = direction,
+            Engine::Pool(pool) => pool.direction = direction,
+        }
     }
 
     /// Sends a packet; returns its length.
@@ -98,12 +143,20 @@ impl Live {
         if self.device.is_any() {
             return Err("Sending packets isn't supported on the \"any\" device".to_owned());
         }
-        self.socket.send(packet)
+        let sent = match &self.engine {
+            // A packet socket does not receive what it sends.
+            Engine::Socket(socket) => send(socket, packet, SendFlags::empty()),
+            Engine::Pool(pool) => pool.sender.send(packet),
+        };
+        sent.map_err(|error| format!("send: {}", text_of(&error.into())))
     }
 
     /// Counts packets since the capture began.
     pub(crate) fn stats(&mut self) -> Result<PcapStat, String> {
-        let counts = self.socket.counts()?;
+        let counts = match &mut self.engine {
+            Engine::Socket(socket) => socket.counts(),
+            Engine::Pool(pool) => pool.counts(),
+        }?;
         let lost = self.device.losses().saturating_sub(self.lost_before);
         // C has 32 bits; a number that does not fit stays the largest.
         let number = |count: u64| u32::try_from(count).unwrap_or(u32::MAX);
@@ -114,32 +167,77 @@ impl Live {
         })
     }
 
-    /// Returns the link types, the present one first.
+    /// Returns the link types, the usual one first.
     pub(crate) fn link_types(&self) -> &'static [c_int] {
         self.device.link_types()
     }
 
     /// Returns whether filters know a packet's metadata, such as its VLAN tag.
     pub(crate) fn has_metadata(&self) -> bool {
-        self.socket.has_metadata()
+        match &self.engine {
+            Engine::Socket(socket) => socket.has_metadata(),
+            Engine::Pool(_) => true,
+        }
     }
 
     /// Chooses one of the link types.
     pub(crate) fn set_link_type(&mut self, link_type: c_int) {
-        self.socket.set_link_type(link_type);
+        if let Engine::Socket(socket) = &mut self.engine {
+            socket.set_link_type(link_type);
+        }
     }
 
     /// Returns the size of the longest packet with its header.
     pub(crate) fn buffer_size(&self) -> c_int {
-        self.socket.snap_len()
+        c_int::try_from(self.snap_len).unwrap_or(c_int::MAX)
+    }
+
+    /// Returns what is readable once there are packets.
+    fn packets(&self) -> BorrowedFd<'_> {
+        match &self.engine {
+            Engine::Socket(socket) => socket.as_fd(),
+            Engine::Pool(pool) => pool.as_fd(),
+        }
     }
 
     /// Returns the descriptor that is readable once there are packets.
-    pub(crate) fn descriptor(&self) -> c_int {
-        self.socket.as_fd().as_raw_fd()
+    pub(crate) fn descriptor(&mut self) -> c_int {
+        self.polled = true;
+        self.packets().as_raw_fd()
     }
 
     pub(crate) fn bell(&self) -> BorrowedFd<'_> {
         self.bell.as_fd()
     }
+}
+
+impl Drop for Live {
+    /// Prints the line that a user asks for by `WEIR_REPORT=1`.
+    fn drop(&mut self) {
+        if !self.report {
+            return;
+        }
+        let Ok(PcapStat { ps_recv, ps_drop, ps_ifdrop }) = self.stats() else { return };
+        let how = match &self.engine {
+            Engine::Socket(socket) if socket.filters_here() => {
+                "packet socket, filter in the process".to_owned()
+            }
+            Engine::Socket(_) => "packet socket".to_owned(),
+            Engine::Pool(pool) => format!("{}, filter in the process", pool.about()),
+        };
+        let device = self.device.name();
+        // SAFETY: standard error is C's business; a program that has closed it gets no line.
+        let error = unsafe { BorrowedFd::borrow_raw(libc::STDERR_FILENO) };
+        let line = format!(
+            "weir: {device}: {how}; received {ps_recv}, lost {ps_drop}, lost by the device {ps_ifdrop}\n"
+        );
+        let _ = rustix::io::write(error, line.as_bytes());
+    }
+}
+
+/// Returns the time for C; its second field has the precision of the handle.
+fn time(nanoseconds: u64, precise: bool) -> timeval {
+    const SECOND: u64 = 1_000_000_000;
+    let part = nanoseconds % SECOND / if precise { 1 } else { 1000 };
+    timeval { tv_sec: (nanoseconds / SECOND).cast_signed(), tv_usec: part.cast_signed() }
 }

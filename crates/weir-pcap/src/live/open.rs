@@ -1,13 +1,18 @@
 //! Begins a capture.
 
 use std::ffi::c_int;
+use std::time::Duration;
 
+use weir::{ErrorKind, Mode, SourceChoice, SourceKind};
+use weir_sys::CallError;
 use weir_sys::packet::{RingOptions, Traffic};
 
 use super::bell::Bell;
 use super::device::Device;
+use super::engine::Wish;
+use super::pool::Pool;
 use super::socket::Socket;
-use super::{Live, Refusal};
+use super::{Engine, Live, Refusal};
 use crate::abi::*;
 use crate::settings::Settings;
 use crate::stdio::text_of;
@@ -37,7 +42,8 @@ pub(crate) struct Begun {
 impl Live {
     /// Begins a capture. `nanoseconds`: the precision of its timestamps.
     pub(crate) fn begin(settings: &Settings, nanoseconds: bool) -> Result<Begun, Refusal> {
-        let device = Device::find(&settings.device)?;
+        let wish = Wish::of(&settings.device)?;
+        let device = Device::find(&wish.device)?;
         if settings.monitor {
             let text = "That device doesn't support monitor mode";
             return Err(Refusal::new(PCAP_ERROR_RFMON_NOTSUP, text));
@@ -45,27 +51,84 @@ impl Live {
         let snap_len = u32::try_from(settings.snapshot).ok().filter(|bytes| (1..=LONGEST).contains(bytes));
         let snap_len = snap_len.unwrap_or(LONGEST);
         let link_type = device.link_types()[0];
-        let protocol = u16::try_from(settings.protocol).ok().filter(|&one| one != 0 && one != ALL);
-        let socket = Socket::open(
-            &ring(&device, settings, snap_len),
-            settings.promiscuous,
-            link_type,
-            nanoseconds,
-            protocol.map(u16::to_be_bytes),
-        );
-        let socket = socket.map_err(|error| match error.errno() {
-            libc::EPERM | libc::EACCES => {
-                Refusal::new(PCAP_ERROR_PERM_DENIED, "socket: Operation not permitted")
-            }
-            libc::ENODEV => Refusal::new(PCAP_ERROR_NO_SUCH_DEVICE, "No such device exists"),
-            _ => Refusal::from(error.to_string()),
-        })?;
+        let pool = pool(&wish, &device, settings, snap_len, nanoseconds)?;
+        let engine = match pool {
+            Some(pool) => Engine::Pool(Box::new(pool)),
+            None => Engine::Socket(Box::new(socket(&device, settings, snap_len, nanoseconds)?)),
+        };
         let bell = Bell::new().map_err(|error| Refusal::from(format!("eventfd: {}", text_of(&error))))?;
         let warning = (settings.promiscuous && device.is_any())
             .then_some("Promiscuous mode not supported on the \"any\" device");
         let (lost_before, nonblocking) = (device.losses(), settings.nonblocking);
-        let live = Self { device, socket, bell, nonblocking, lost_before };
+        let report = wish.report;
+        let timeout = Duration::from_millis(u64::try_from(settings.timeout).unwrap_or_default().max(1));
+        let polled = false;
+        let live = Self { device, engine, snap_len, report, polled, timeout, bell, nonblocking, lost_before };
         Ok(Begun { live, link_type, snapshot: snap_len.cast_signed(), warning })
+    }
+}
+
+/// Opens a capture into a pool, if the user asks for one and the device has one; `None`: the packet socket serves.
+fn pool(
+    wish: &Wish,
+    device: &Device,
+    settings: &Settings,
+    snap_len: u32,
+    nanoseconds: bool,
+) -> Result<Option<Pool>, Refusal> {
+    let Some(source) = wish.source else {
+        return match wish.mode {
+            Mode::Pass => Ok(None),
+            _ => Err("exclusive mode needs a source: xdp, or af_xdp".to_owned().into()),
+        };
+    };
+    let automatic = source == SourceChoice::Auto && wish.mode == Mode::Pass;
+    // All interfaces together have no pool, and a program that asks for each packet at once or for one protocol sends
+    // questions and waits for the answers: a pool would only take longer to open.
+    let Some(index) = device.index else { return Ok(None) };
+    if automatic && (settings.immediate || settings.protocol != 0) {
+        return Ok(None);
+    }
+    let both = if automatic { automatically(wish) } else { Some(source) };
+    let Some(source) = both else { return Ok(None) };
+    match Pool::open(wish, source, index, settings, snap_len, nanoseconds) {
+        Ok(pool) => Ok(Some(pool)),
+        Err(_) if automatic => Ok(None),
+        Err(error) if error.kind() == ErrorKind::PermissionDenied => {
+            Err(Refusal::new(PCAP_ERROR_PERM_DENIED, error.to_string()))
+        }
+        Err(error) => Err(error.to_string().into()),
+    }
+}
+
+/// Returns the source that weir chooses, but never one for received packets only, as programs expect both directions;
+/// `None`: the packet socket.
+fn automatically(wish: &Wish) -> Option<SourceChoice> {
+    match weir::internal::choice(None, wish.device.to_str().ok()?).ok()?.source {
+        SourceKind::Xdp | SourceKind::XdpTc => Some(SourceChoice::XdpTc),
+        SourceKind::Tc => Some(SourceChoice::Tc),
+        _ => None,
+    }
+}
+
+fn socket(device: &Device, settings: &Settings, snap_len: u32, nanoseconds: bool) -> Result<Socket, Refusal> {
+    let protocol = u16::try_from(settings.protocol).ok().filter(|&one| one != 0 && one != ALL);
+    Socket::open(
+        &ring(device, settings, snap_len),
+        settings.promiscuous,
+        device.link_types()[0],
+        nanoseconds,
+        protocol.map(u16::to_be_bytes),
+    )
+    .map_err(refused)
+}
+
+/// Returns the status that programs expect for an error of a socket.
+fn refused(error: CallError) -> Refusal {
+    match error.errno() {
+        libc::EPERM | libc::EACCES => Refusal::new(PCAP_ERROR_PERM_DENIED, "socket: Operation not permitted"),
+        libc::ENODEV => Refusal::new(PCAP_ERROR_NO_SUCH_DEVICE, "No such device exists"),
+        _ => Refusal::from(error.to_string()),
     }
 }
 

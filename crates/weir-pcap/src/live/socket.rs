@@ -4,8 +4,6 @@ use std::ffi::c_int;
 use std::ops::ControlFlow;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use libc::timeval;
-use rustix::net::{SendFlags, send};
 use weir_filter::cbpf::{Program as Classic, Rules};
 use weir_filter::interpret::{Metadata, Packet as Seen, VlanTag};
 use weir_sys::CallError;
@@ -14,14 +12,10 @@ use weir_sys::packet::{
 };
 
 use super::form::Form;
+use super::{IN, OUT, time};
 use crate::abi::*;
 use crate::filter::Filter;
 use crate::savefile::Packet;
-use crate::stdio::text_of;
-
-/// `PCAP_D_` numbers.
-const IN: c_int = 1;
-const OUT: c_int = 2;
 
 /// A packet socket, and the packet that C has from it.
 pub(super) struct Socket {
@@ -37,6 +31,8 @@ pub(super) struct Socket {
     protocol: Option<[u8; 2]>,
     /// Whether the kernel runs the filter, for packets from this block on.
     filtered_from: Option<u64>,
+    /// Whether a filter was set.
+    filters: bool,
     /// The bytes of the packet that C has.
     data: Vec<u8>,
 }
@@ -61,6 +57,7 @@ impl Socket {
             direction: 0,
             protocol,
             filtered_from: None,
+            filters: false,
             data: Vec::new(),
         })
     }
@@ -112,6 +109,7 @@ impl Socket {
 
     /// Has the kernel run the filter, if it can; otherwise it accepts every packet.
     pub(super) fn set_filter(&mut self, program: &Classic) {
+        self.filters = true;
         let there: Vec<Instruction> = program
             .instructions
             .iter()
@@ -132,17 +130,13 @@ impl Socket {
         self.form = Form::of(link_type);
     }
 
+    /// Returns whether a filter runs here, because the kernel does not take it.
+    pub(super) fn filters_here(&self) -> bool {
+        self.filters && self.filtered_from.is_none()
+    }
+
     pub(super) fn has_metadata(&self) -> bool {
         self.form == Form::Own
-    }
-
-    pub(super) fn snap_len(&self) -> c_int {
-        c_int::try_from(self.snap_len).unwrap_or(c_int::MAX)
-    }
-
-    pub(super) fn send(&self, packet: &[u8]) -> Result<usize, String> {
-        send(&self.ring, packet, SendFlags::empty())
-            .map_err(|error| format!("send: {}", text_of(&error.into())))
     }
 
     pub(super) fn counts(&mut self) -> Result<Statistics, String> {
@@ -173,11 +167,4 @@ fn seen<'a>(packet: &Found<'a>) -> Seen<'a> {
         vlan,
     };
     Seen { data: packet.data, length: packet.original_len, meta }
-}
-
-/// Returns the time for C; its second field has the precision of the handle.
-fn time(nanoseconds: u64, precise: bool) -> timeval {
-    const SECOND: u64 = 1_000_000_000;
-    let part = nanoseconds % SECOND / if precise { 1 } else { 1000 };
-    timeval { tv_sec: (nanoseconds / SECOND).cast_signed(), tv_usec: part.cast_signed() }
 }

@@ -1,6 +1,7 @@
 /* Captures on devices of a private network: d0 and d1 are connected, d2 is down. It begins without traffic. */
 #include "say.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
@@ -10,6 +11,9 @@
 #include <unistd.h>
 
 static pcap_t *capture, *sender;
+
+/* The program runs with weir's pool behind it, perhaps from a source that has received packets only. */
+static int pool, received_only;
 
 /* ---- frames ---- */
 
@@ -89,6 +93,19 @@ static pcap_t *open_as(struct wish w)
 	return p;
 }
 
+/* The sender's device stays free for captures of any kind. */
+static void open_sender(void)
+{
+	const char *source = getenv("WEIR_SOURCE");
+	char *kept = source ? strdup(source) : NULL;
+
+	unsetenv("WEIR_SOURCE");
+	sender = open_as((struct wish){ .device = "d1" });
+	if (kept)
+		setenv("WEIR_SOURCE", kept, 1);
+	free(kept);
+}
+
 static pcap_t *usual(void)
 {
 	return open_as((struct wish){ .device = "d0", .timeout = 10, .promiscuous = 1 });
@@ -100,6 +117,24 @@ static int readable(pcap_t *p, int milliseconds)
 	struct pollfd fd = { pcap_get_selectable_fd(p), POLLIN, 0 };
 
 	return poll(&fd, 1, milliseconds) > 0;
+}
+
+/* Whether there is no packet. The descriptor of a pool may be readable for a moment without one. */
+static int is_idle(pcap_t *p)
+{
+	char error[PCAP_ERRBUF_SIZE];
+	struct pcap_pkthdr *h;
+	const u_char *data;
+	int status;
+
+	if (!readable(p, 50))
+		return 1;
+	if (!pool)
+		return 0;
+	pcap_setnonblock(p, 1, error);
+	status = pcap_next_ex(p, &h, &data);
+	pcap_setnonblock(p, 0, error);
+	return status == 0;
 }
 
 static void say_packet(const struct pcap_pkthdr *h, const u_char *data)
@@ -155,6 +190,18 @@ static void refusals(void)
 	open_as((struct wish){ .device = "d0", .monitor = 1 });
 }
 
+/* The threads of this process: a library must not add any. */
+static int threads(void)
+{
+	DIR *tasks = opendir("/proc/self/task");
+	int count = 0;
+
+	while (readdir(tasks))
+		count++;
+	closedir(tasks);
+	return count - 2;
+}
+
 static void numbers(pcap_t *p)
 {
 	char error[PCAP_ERRBUF_SIZE] = "";
@@ -165,7 +212,7 @@ static void numbers(pcap_t *p)
 	say("swapped %d version %d.%d", pcap_is_swapped(p), pcap_major_version(p), pcap_minor_version(p));
 	say("descriptors %d timeout %p file %p", pcap_get_selectable_fd(p) == pcap_fileno(p) && pcap_fileno(p) > 2,
 	    (const void *)pcap_get_required_select_timeout(p), (void *)pcap_file(p));
-	say("nonblock %d", pcap_getnonblock(p, error));
+	say("nonblock %d, %d threads", pcap_getnonblock(p, error), threads());
 	say("setnonblock %d %d", pcap_setnonblock(p, 1, error), pcap_getnonblock(p, error));
 	say("setnonblock %d %d", pcap_setnonblock(p, 0, error), pcap_getnonblock(p, error));
 	count = pcap_list_datalinks(p, &list);
@@ -209,8 +256,10 @@ static void filters(void)
 	capture = usual();
 	send_all();
 	filter(capture, "port 80");
-	send_all();
-	filter(capture, "port 443");
+	/* The pool keeps packets that only the previous filter rejects. */
+	if (!pool)
+		send_all();
+	filter(capture, pool ? "port 80 and port 443" : "port 443");
 	send_frame("", 80, 60);
 	send_frame("", 443, 60);
 	read_all(capture);
@@ -293,13 +342,13 @@ static void lone(size_t wishes_)
 
 	for (i = 0; i < wishes_; i++) {
 		capture = open_as(wishes[i]);
-		say("readable %d", readable(capture, 50));
+		say("idle %d", is_idle(capture));
 		send_frame("", 53, 60);
 		say("readable %d", readable(capture, 3000));
 		say("pcap_next_ex = %d", pcap_next_ex(capture, &h, &data));
 		send_frame("", 53, 60);
 		say("pcap_next_ex = %d", pcap_next_ex(capture, &h, &data));
-		say("readable %d", readable(capture, 50));
+		say("idle %d", is_idle(capture));
 		pcap_close(capture);
 	}
 }
@@ -330,7 +379,9 @@ static void directions(void)
 		capture = open_as((struct wish){ .device = i < 3 ? "d1" : "d0", .timeout = 10 });
 		say("direction %d", pcap_setdirection(capture, all[i]));
 		send_frame("", 53, 60);
-		say("answer %d", pcap_inject(capture, frame("", 54, 61), 61));
+		/* Packets that a handle sends come back from the pool. */
+		if (!pool)
+			say("answer %d", pcap_inject(capture, frame("", 54, 61), 61));
 		read_all(capture);
 		pcap_close(capture);
 	}
@@ -420,14 +471,16 @@ int main(int count, char **words)
 {
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (count > 1 && strcmp(words[1], "ours") == 0) {
-		sender = open_as((struct wish){ .device = "d1" });
+		open_sender();
 		lone(3);
 		inbound();
 		pcap_close(sender);
 		return 0;
 	}
+	pool = count > 1;
+	received_only = pool && strcmp(words[1], "received") == 0;
 	refusals();
-	sender = open_as((struct wish){ .device = "d1" });
+	open_sender();
 	capture = usual();
 	numbers(capture);
 	sending(capture);
@@ -449,12 +502,13 @@ int main(int count, char **words)
 	breaks();
 	lone(2);
 	stats();
-	directions();
+	if (!received_only)
+		directions();
 	cooked();
 	child();
 	precise();
 	pcap_close(sender);
-	sender = open_as((struct wish){ .device = "d1" });
+	open_sender();
 	gone();
 	pcap_close(sender);
 	return 0;

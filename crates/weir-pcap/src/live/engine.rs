@@ -1,0 +1,131 @@
+//! What captures: a packet socket, or weir's pool.
+
+use std::env;
+use std::ffi::{CStr, CString, OsString};
+use std::os::unix::ffi::OsStringExt as _;
+
+use weir::{Mode, SourceChoice};
+
+/// What a user wants of the engine, by the name of the device or by the environment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Wish {
+    /// `None`: the packet socket.
+    pub(super) source: Option<SourceChoice>,
+    pub(super) mode: Mode,
+    /// Chunks per queue.
+    pub(super) chunks: Option<u32>,
+    /// Print a line when the capture ends.
+    pub(super) report: bool,
+    /// The name of the device alone.
+    pub(super) device: CString,
+}
+
+impl Wish {
+    /// Reads `SOURCE:DEVICE`, or `SOURCE!:DEVICE` for exclusive mode, and what the environment says of the rest:
+    /// `WEIR_SOURCE`, `WEIR_MODE`, `WEIR_CHUNKS`, `WEIR_REPORT`. The environment of a program with more rights than its
+    /// user is not read.
+    ///
+    /// # Errors
+    ///
+    /// A value has no meaning; the text says what it may be.
+    pub(super) fn of(device: &CStr) -> Result<Self, String> {
+        // SAFETY: it reads what the kernel told the process at its start.
+        let secure = unsafe { libc::getauxval(libc::AT_SECURE) } != 0;
+        Self::read(device, |name| env::var_os(name).filter(|_| !secure))
+    }
+
+    fn read(device: &CStr, variable: impl Fn(&str) -> Option<OsString>) -> Result<Self, String> {
+        let variable = |name: &str| variable(name).map(|value| value.to_string_lossy().into_owned());
+        let mode = match variable("WEIR_MODE").as_deref() {
+            None | Some("" | "pass") => Mode::Pass,
+            Some("exclusive") => Mode::Exclusive,
+            Some(other) => return Err(format!("WEIR_MODE is {other}; it can be pass or exclusive")),
+        };
+        let chunks = variable("WEIR_CHUNKS").filter(|text| !text.is_empty()).map(|text| {
+            let number = text.parse().ok().filter(|&chunks| chunks >= 2);
+            number.ok_or_else(|| format!("WEIR_CHUNKS is {text}; it must be a number, at least 2"))
+        });
+        let source = variable("WEIR_SOURCE").filter(|text| !text.is_empty()).map(|text| {
+            source_named(&text).ok_or_else(|| format!("WEIR_SOURCE is {text}; it can be {}", names()))
+        });
+        let mut wish = Self {
+            source: source.transpose()?.flatten(),
+            mode,
+            chunks: chunks.transpose()?,
+            report: variable("WEIR_REPORT").is_some_and(|text| text == "1"),
+            device: device.to_owned(),
+        };
+        // No interface has a colon in its name but an alias, whose part in front of it is no source.
+        let text = device.to_bytes();
+        let Some(colon) = text.iter().position(|&byte| byte == b':') else { return Ok(wish) };
+        let (front, rest) = (String::from_utf8_lossy(&text[..colon]), &text[colon + 1..]);
+        let (name, exclusive) = match front.strip_suffix('!') {
+            Some(name) => (name, true),
+            None => (&*front, false),
+        };
+        if let Some(source) = source_named(name) {
+            wish.source = source;
+            wish.mode = if exclusive { Mode::Exclusive } else { wish.mode };
+            wish.device = CString::new(OsString::from_vec(rest.to_vec()).into_vec()).unwrap_or_default();
+        }
+        Ok(wish)
+    }
+}
+
+/// The sources by name; `None`: the packet socket.
+const SOURCES: [(&str, Option<SourceChoice>); 6] = [
+    ("auto", Some(SourceChoice::Auto)),
+    ("xdp", Some(SourceChoice::Xdp)),
+    ("tc", Some(SourceChoice::Tc)),
+    ("xdp+tc", Some(SourceChoice::XdpTc)),
+    ("af_xdp", Some(SourceChoice::AfXdp)),
+    ("af_packet", None),
+];
+
+fn source_named(name: &str) -> Option<Option<SourceChoice>> {
+    SOURCES.iter().find(|(known, _)| *known == name).map(|(_, source)| *source)
+}
+
+fn names() -> String {
+    SOURCES.map(|(name, _)| name).join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(device: &CStr, variables: &[(&str, &str)]) -> Result<Wish, String> {
+        Wish::read(device, |name| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).into())
+        })
+    }
+
+    #[test]
+    fn the_device_comes_before_the_environment() {
+        let plain =
+            Wish { source: None, mode: Mode::Pass, chunks: None, report: false, device: c"eth0".to_owned() };
+        assert_eq!(read(c"eth0", &[]), Ok(plain.clone()));
+        assert_eq!(read(c"eth0", &[("WEIR_SOURCE", ""), ("WEIR_REPORT", "0")]), Ok(plain.clone()));
+        let xdp = Wish { source: Some(SourceChoice::Xdp), ..plain.clone() };
+        assert_eq!(read(c"xdp:eth0", &[("WEIR_SOURCE", "tc")]), Ok(xdp.clone()));
+        assert_eq!(read(c"eth0", &[("WEIR_SOURCE", "xdp")]), Ok(xdp.clone()));
+        assert_eq!(read(c"xdp!:eth0", &[]), Ok(Wish { mode: Mode::Exclusive, ..xdp.clone() }));
+        let all =
+            [("WEIR_SOURCE", "xdp"), ("WEIR_MODE", "exclusive"), ("WEIR_CHUNKS", "9"), ("WEIR_REPORT", "1")];
+        let wish = Wish { mode: Mode::Exclusive, chunks: Some(9), report: true, ..xdp };
+        assert_eq!(read(c"eth0", &all), Ok(wish));
+        let alias = Wish { device: c"eth0:1".to_owned(), ..plain.clone() };
+        assert_eq!(read(c"eth0:1", &[]), Ok(alias));
+        assert_eq!(read(c"af_packet:eth0", &[("WEIR_SOURCE", "xdp")]), Ok(plain));
+    }
+
+    #[test]
+    fn nonsense_is_named() {
+        for (name, value) in
+            [("WEIR_SOURCE", "dpdk"), ("WEIR_MODE", "both"), ("WEIR_CHUNKS", "1"), ("WEIR_CHUNKS", "x")]
+        {
+            let error = read(c"eth0", &[(name, value)]).expect_err("nonsense");
+            assert!(error.contains(name) && error.contains(value), "{error}");
+        }
+    }
+}

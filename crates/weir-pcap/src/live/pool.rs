@@ -1,0 +1,238 @@
+//! weir's engine: eBPF programs fill a pool, from which this thread takes chunks.
+
+use std::ffi::c_int;
+use std::os::fd::{AsFd, BorrowedFd};
+
+use weir::{Capture, Chunk, Direction, Error, ErrorKind, SourceChoice, Window};
+use weir_filter::interpret::{Metadata, Packet as Seen, VlanTag};
+use weir_sys::packet::{Sender, Statistics};
+
+use super::engine::Wish;
+use super::{IN, OUT, time};
+use crate::abi::*;
+use crate::filter::Filter;
+use crate::savefile::Packet;
+use crate::settings::Settings;
+
+/// Bytes of packets that the pool may hold, unless the program says otherwise.
+const BUFFER: u64 = 64 << 20;
+
+/// A capture, and the chunk that C has a packet of.
+pub(super) struct Pool {
+    capture: Capture,
+    /// Sends packets.
+    pub(super) sender: Sender,
+    chunk: Option<Chunk>,
+    /// Where the next record of the chunk begins.
+    place: usize,
+    /// The next chunk, or error, which was met when the last packet of this one was taken.
+    ahead: Option<Result<Chunk, String>>,
+    /// Packets that the filter has rejected here.
+    rejected: u64,
+    nanoseconds: bool,
+    /// Whether packets begin with an Ethernet header.
+    ethernet: bool,
+    /// `PCAP_D_` number.
+    pub(super) direction: c_int,
+    /// A tagged frame as the kernel shows it to filters: without the tag.
+    untagged: Vec<u8>,
+}
+
+impl Pool {
+    /// Opens a capture on the interface with this index.
+    ///
+    /// # Errors
+    ///
+    /// The source cannot be used; the error says why.
+    pub(super) fn open(
+        wish: &Wish,
+        source: SourceChoice,
+        index: u32,
+        settings: &Settings,
+        snap_len: u32,
+        nanoseconds: bool,
+    ) -> Result<Self, Error> {
+        let name = wish.device.to_string_lossy();
+        let mut builder = Capture::builder()
+            .interface(name)
+            .source(source)
+            .mode(wish.mode)
+            .snap_len(snap_len)
+            .promiscuous(settings.promiscuous)
+            .by_time(Window::Usual);
+        builder = match wish.chunks {
+            Some(chunks) => builder.chunks(chunks),
+            None => builder
+                .memory(u64::try_from(settings.buffer).ok().filter(|&bytes| bytes > 0).unwrap_or(BUFFER)),
+        };
+        let capture = builder.open()?;
+        let ethernet = capture.interfaces()[0].link_type == 1;
+        let mut pool = Self {
+            capture,
+            sender: Sender::new(index)?,
+            chunk: None,
+            place: 0,
+            ahead: None,
+            rejected: 0,
+            nanoseconds,
+            ethernet,
+            direction: 0,
+            untagged: Vec::new(),
+        };
+        // The first look at an idle capture says to look once more.
+        for _ in 0..2 {
+            if pool.ahead.is_none() {
+                pool.look_ahead();
+            }
+        }
+        Ok(pool)
+    }
+
+    /// Takes the next chunk, if there is one. If not, the descriptor is no longer readable: so this happens as soon as C
+    /// has the last packet, and not when it asks for another.
+    fn look_ahead(&mut self) {
+        self.ahead = match self.capture.try_next() {
+            Ok(chunk) => chunk.map(Ok),
+            Err(error) if error.kind() == ErrorKind::InterfaceGone => {
+                Some(Err("The interface disappeared".to_owned()))
+            }
+            Err(error) => Some(Err(error.to_string())),
+        };
+    }
+
+    /// Takes the next packet that `filter` accepts into `to`; returns whether there is one.
+    #[inline]
+    pub(super) fn next(&mut self, filter: Option<&Filter>, to: &mut Packet) -> Result<bool, String> {
+        loop {
+            let Some(chunk) = &self.chunk else {
+                if self.ahead.is_none() {
+                    self.look_ahead();
+                }
+                let Some(ahead) = self.ahead.take() else { return Ok(false) };
+                (self.chunk, self.place) = (Some(ahead?), 0);
+                continue;
+            };
+            let Some((packet, next)) = chunk.packet_from(self.place) else {
+                self.chunk = None;
+                continue;
+            };
+            self.place = next;
+            let sent = packet.direction == Some(Direction::Out);
+            if self.direction == IN && sent || self.direction == OUT && !sent {
+                continue;
+            }
+            if let Some(filter) = filter {
+                let seen = match self.ethernet {
+                    true => seen(&packet, sent, &mut self.untagged),
+                    false => {
+                        Seen { data: packet.data, length: packet.original_len, meta: Metadata::default() }
+                    }
+                };
+                if !filter.accepts(&seen) {
+                    self.rejected += 1;
+                    continue;
+                }
+            }
+            to.header = PcapPkthdr {
+                ts: time(packet.timestamp, self.nanoseconds),
+                caplen: u32::try_from(packet.data.len()).unwrap_or(u32::MAX),
+                len: packet.original_len,
+            };
+            // The chunk stays until the next packet is taken.
+            to.data = packet.data.as_ptr();
+            if next == chunk.bytes().len() {
+                self.look_ahead();
+            }
+            return Ok(true);
+        }
+    }
+
+    /// Counts packets as libpcap does: received are those that match, and those that found no room in the pool.
+    pub(super) fn counts(&self) -> Result<Statistics, String> {
+        let account = self.capture.account().map_err(|error| error.to_string())?;
+        let total = account.total();
+        Ok(Statistics {
+            packets: (total.captured + total.lost).saturating_sub(self.rejected),
+            drops: total.lost,
+        })
+    }
+
+    /// Returns the source, and how it runs.
+    pub(super) fn about(&self) -> String {
+        let interface = &self.capture.interfaces()[0];
+        format!("{}, {}", interface.source, interface.detail)
+    }
+}
+
+impl AsFd for Pool {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.capture.as_fd()
+    }
+}
+
+/// Returns a frame as a filter in the kernel sees it: the outer tag is beside the frame. `room` gets such a frame.
+#[inline]
+fn seen<'a>(packet: &weir::Packet<'a>, sent: bool, room: &'a mut Vec<u8>) -> Seen<'a> {
+    let plain = Seen { data: packet.data, length: packet.original_len, meta: Metadata::default() };
+    let Some((addresses, rest)) = packet.data.split_first_chunk::<12>() else { return plain };
+    let half = |at: usize| rest.get(at..at + 2).map_or(0, |bytes| u16::from_be_bytes([bytes[0], bytes[1]]));
+    let packet_type = match addresses {
+        _ if sent => libc::PACKET_OUTGOING,
+        [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, ..] => libc::PACKET_BROADCAST,
+        [first, ..] if first & 1 == 1 => libc::PACKET_MULTICAST,
+        _ => libc::PACKET_HOST,
+    };
+    let meta = Metadata { packet_type, protocol: half(0), ..Metadata::default() };
+    if !TAGS.contains(&half(0)) || rest.len() < 4 {
+        return Seen { meta, ..plain };
+    }
+    room.clear();
+    room.extend_from_slice(addresses);
+    room.extend_from_slice(&rest[4..]);
+    let vlan = Some(VlanTag { protocol: half(0), tci: half(2) });
+    let meta = Metadata { vlan, protocol: half(4), ..meta };
+    Seen { data: room, length: packet.original_len.saturating_sub(4), meta }
+}
+
+/// The EtherTypes of tags that Linux strips (`eth_type_vlan`).
+const TAGS: [u16; 2] = [0x8100, 0x88a8];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(data: &[u8]) -> weir::Packet<'_> {
+        weir::Packet {
+            data,
+            timestamp: 0,
+            original_len: 100,
+            interface: 0,
+            queue: 0,
+            direction: None,
+            lost_before: 0,
+            comment: None,
+            notes: weir::Notes::default(),
+        }
+    }
+
+    #[test]
+    fn filters_see_the_outer_tag_beside_the_frame() {
+        let inner = [2, 0, 0, 0, 0, 1, 2, 0, 0, 0, 0, 2, 8, 0, 0x45, 7];
+        let tagged = [&inner[..12], &[0x81, 0, 0x20, 5], &inner[12..]].concat();
+        let mut room = Vec::new();
+        let plain = seen(&packet(&inner), false, &mut room);
+        assert_eq!(
+            (plain.data, plain.length, plain.meta.protocol, plain.meta.vlan),
+            (&inner[..], 100, 0x800, None)
+        );
+        let without = seen(&packet(&tagged), true, &mut room);
+        assert_eq!((without.data, without.length, without.meta.protocol), (&inner[..], 96, 0x800));
+        assert_eq!(without.meta.vlan, Some(VlanTag { protocol: 0x8100, tci: 0x2005 }));
+        assert_eq!(without.meta.packet_type, libc::PACKET_OUTGOING);
+        for short in [&tagged[..15], &tagged[..13], &tagged[..3]] {
+            assert_eq!(seen(&packet(short), false, &mut room).data, short);
+        }
+        let all = [&[0xff; 6][..], &inner[6..]].concat();
+        assert_eq!(seen(&packet(&all), false, &mut room).meta.packet_type, libc::PACKET_BROADCAST);
+    }
+}
