@@ -9,14 +9,14 @@
 //!
 //! | environment | device | |
 //! |---|---|---|
-//! | `WEIR_SOURCE=auto` | `auto:eth0` | what weir chooses, in both directions, but the packet socket for immediate mode |
+//! | `WEIR_SOURCE=auto` | `auto:eth0` | the source that weir would choose, in both directions; with immediate mode, the packet socket |
 //! | `WEIR_SOURCE=xdp`, `tc`, `xdp+tc` | `xdp:eth0` | this source, or an error |
-//! | `WEIR_MODE=exclusive` | `xdp!:eth0` | packets go no further than to the program |
+//! | `WEIR_MODE=exclusive` | `xdp!:eth0` | the host does not see the packets |
 //! | `WEIR_CHUNKS=100` | | chunks per queue, in place of the buffer size in bytes |
 //! | `WEIR_REPORT=1` | | prints a line on standard error when a capture is closed |
 //!
-//! `any` always has a packet socket. With a pool the filter runs in the process, a handle receives the packets that it
-//! sends, and packets from before a change of the filter have to match the new one only.
+//! `any` always uses a packet socket. With a pool, the filter runs in the process, a handle receives the packets that it
+//! sends, and packets captured before the filter was changed need to match only the new one.
 //!
 //! # Invariants
 //!

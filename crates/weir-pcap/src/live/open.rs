@@ -79,7 +79,7 @@ fn pool(
     let Some(source) = wish.source else {
         return match wish.mode {
             Mode::Pass => Ok(None),
-            _ => Err("exclusive mode needs a source: xdp, or af_xdp".to_owned().into()),
+            _ => Err("exclusive mode requires a source: set WEIR_SOURCE to xdp or af_xdp".to_owned().into()),
         };
     };
     let automatic = source == SourceChoice::Auto && wish.mode == Mode::Pass;
@@ -113,14 +113,17 @@ fn automatically(wish: &Wish) -> Option<SourceChoice> {
 
 fn socket(device: &Device, settings: &Settings, snap_len: u32, nanoseconds: bool) -> Result<Socket, Refusal> {
     let protocol = u16::try_from(settings.protocol).ok().filter(|&one| one != 0 && one != ALL);
-    Socket::open(
-        &ring(device, settings, snap_len),
-        settings.promiscuous,
-        device.link_types()[0],
-        nanoseconds,
-        protocol.map(u16::to_be_bytes),
-    )
-    .map_err(refused)
+    let protocol = protocol.map(u16::to_be_bytes);
+    let mut ring = ring(device, settings, snap_len);
+    loop {
+        match Socket::open(&ring, settings.promiscuous, device.link_types()[0], nanoseconds, protocol) {
+            // A smaller buffer is better than none.
+            Err(error) if error.errno() == libc::ENOMEM && ring.blocks > FEWEST => {
+                ring.blocks = (ring.blocks / 2).max(FEWEST);
+            }
+            opened => return opened.map_err(refused),
+        }
+    }
 }
 
 /// Returns the status that programs expect for an error of a socket.

@@ -100,16 +100,21 @@ impl Pool {
         };
     }
 
-    /// Takes the next packet that `filter` accepts into `to`; returns whether there is one.
+    /// Takes the next packet that `filter` accepts into `to`; returns whether there was one in the chunk that is read.
+    /// Looks at one chunk only, as [`Socket::next`](super::socket::Socket::next) does.
     #[inline]
     pub(super) fn next(&mut self, filter: Option<&Filter>, to: &mut Packet) -> Result<bool, String> {
+        let mut begun = false;
         loop {
             let Some(chunk) = &self.chunk else {
+                if begun {
+                    return Ok(false);
+                }
                 if self.ahead.is_none() {
                     self.look_ahead();
                 }
                 let Some(ahead) = self.ahead.take() else { return Ok(false) };
-                (self.chunk, self.place) = (Some(ahead?), 0);
+                (self.chunk, self.place, begun) = (Some(ahead?), 0, true);
                 continue;
             };
             let Some((packet, next)) = chunk.packet_from(self.place) else {

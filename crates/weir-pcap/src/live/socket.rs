@@ -62,49 +62,47 @@ impl Socket {
         })
     }
 
-    /// Takes the next packet that `filter` accepts into `to`; returns whether there is one.
+    /// Takes the next packet that `filter` accepts into `to`; returns whether there was one in the
+    /// block that is read. Looks at one block only, so that a flood of others does not keep it here.
     #[inline]
     pub(super) fn next(&mut self, filter: Option<&Filter>, to: &mut Packet) -> bool {
         let mut found = false;
-        while !found {
-            let Some(block) = self.ring.ready() else { return false };
-            let Self { ring, form, snap_len, nanoseconds, direction, protocol, filtered_from, data, .. } =
-                self;
-            let filter = filter.filter(|_| filtered_from.is_none_or(|from| block.number < from));
-            ring.walk(|packet| {
-                if found {
-                    return ControlFlow::Break(());
-                }
-                let there = match *direction {
-                    IN => !packet.sent(),
-                    OUT => packet.sent(),
-                    _ => true,
-                };
-                if !there || protocol.is_some_and(|protocol| protocol != packet.origin.protocol()) {
+        let Some(block) = self.ring.ready() else { return false };
+        let Self { ring, form, snap_len, nanoseconds, direction, protocol, filtered_from, data, .. } = self;
+        let filter = filter.filter(|_| filtered_from.is_none_or(|from| block.number < from));
+        ring.walk(|packet| {
+            if found {
+                return ControlFlow::Break(());
+            }
+            let there = match *direction {
+                IN => !packet.sent(),
+                OUT => packet.sent(),
+                _ => true,
+            };
+            if !there || protocol.is_some_and(|protocol| protocol != packet.origin.protocol()) {
+                return ControlFlow::Continue(());
+            }
+            // A filter sees a frame as in the kernel, with the stripped tag beside it.
+            if *form == Form::Own && filter.is_some_and(|filter| !filter.accepts(&seen(packet))) {
+                return ControlFlow::Continue(());
+            }
+            let length = form.lay(packet, *snap_len, data);
+            if *form != Form::Own {
+                let seen = Seen { data, length, meta: Metadata::default() };
+                if filter.is_some_and(|filter| !filter.accepts(&seen)) {
                     return ControlFlow::Continue(());
                 }
-                // A filter sees a frame as in the kernel, with the stripped tag beside it.
-                if *form == Form::Own && filter.is_some_and(|filter| !filter.accepts(&seen(packet))) {
-                    return ControlFlow::Continue(());
-                }
-                let length = form.lay(packet, *snap_len, data);
-                if *form != Form::Own {
-                    let seen = Seen { data, length, meta: Metadata::default() };
-                    if filter.is_some_and(|filter| !filter.accepts(&seen)) {
-                        return ControlFlow::Continue(());
-                    }
-                }
-                to.header = PcapPkthdr {
-                    ts: time(packet.timestamp, *nanoseconds),
-                    caplen: u32::try_from(data.len()).unwrap_or(u32::MAX),
-                    len: length,
-                };
-                found = true;
-                ControlFlow::Continue(())
-            });
-        }
+            }
+            to.header = PcapPkthdr {
+                ts: time(packet.timestamp, *nanoseconds),
+                caplen: u32::try_from(data.len()).unwrap_or(u32::MAX),
+                len: length,
+            };
+            found = true;
+            ControlFlow::Continue(())
+        });
         to.data = self.data.as_ptr();
-        true
+        found
     }
 
     /// Has the kernel run the filter, if it can; otherwise it accepts every packet.
