@@ -13,6 +13,7 @@ use crate::doctor::DoctorArgs;
 use crate::filter::FilterCommandArgs;
 use crate::forward::ForwardArgs;
 use crate::info::InfoArgs;
+use crate::libpcap::LibpcapArgs;
 use crate::manual::ManualArgs;
 use crate::read::ReadArgs;
 
@@ -67,6 +68,8 @@ pub(crate) enum Command {
     Filter(FilterCommandArgs),
     /// Forward packets from one interface to another in the kernel.
     Forward(ForwardArgs),
+    /// Install weir's libpcap in a directory.
+    Libpcap(LibpcapArgs),
     /// Demonstrate a capture of real traffic in a temporary private network.
     Demo(DemoArgs),
     /// Print a shell completion script.

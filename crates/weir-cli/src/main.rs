@@ -22,6 +22,7 @@ mod hints;
 mod info;
 mod interfaces;
 mod json;
+mod libpcap;
 mod live;
 mod loss;
 mod manual;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         Command::Filter(args) => filter::run(args),
         Command::Forward(args) => forward::run(args),
         Command::Info(args) => info::run(args),
+        Command::Libpcap(args) => libpcap::install(args),
         Command::Read(args) => read::run(args),
     };
     match result {

@@ -13,6 +13,7 @@ mod files;
 mod filter;
 mod forward;
 mod harness;
+mod libpcap;
 mod metrics;
 mod namespaces;
 mod order;

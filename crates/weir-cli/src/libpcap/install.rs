@@ -1,0 +1,88 @@
+//! `weir libpcap DIR`: writes the library, its names and a file for pkg-config.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
+use std::path::{Path, PathBuf};
+use std::process;
+
+use clap::{Args, ValueHint};
+
+use super::library;
+use super::names::NAMES;
+use crate::failure::Failure;
+
+const EXAMPLES: &str = "\
+Examples:
+  sudo weir libpcap /opt/weir/lib
+        Write the library to a directory of its own.
+  LD_LIBRARY_PATH=/opt/weir/lib tcpdump --version
+        Run a program with it.
+  cc count.c $(PKG_CONFIG_PATH=/opt/weir/lib pkg-config --cflags --libs libpcap)
+        Compile a program that always uses it; the headers are the system's (libpcap-dev).
+
+DIR then contains libweir_pcap.so, the links libpcap.so.0.8, libpcap.so.1 and libpcap.so to it, and
+libpcap.pc. Files of an earlier run are replaced; another libpcap in DIR is not.
+Exit status: 0 success, 1 error, 2 usage error.";
+
+/// The file for pkg-config. It names the directory that it is in, which may be moved.
+const PKG_CONFIG: &str = concat!(
+    "libdir=${pcfiledir}\n\nName: libpcap\nDescription: libpcap's ABI on weir ",
+    env!("CARGO_PKG_VERSION"),
+    "\nVersion: 1.10.3\nLibs: -L${libdir} -Wl,-rpath,${libdir} -lpcap\nCflags:\n"
+);
+
+/// Where to install it.
+#[derive(Debug, Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct LibpcapArgs {
+    /// Directory to write it to; it is created if it does not exist.
+    #[arg(value_name = "DIR", value_hint = ValueHint::DirPath)]
+    dir: PathBuf,
+}
+
+/// Runs the command.
+pub(crate) fn install(args: &LibpcapArgs) -> Result<(), Failure> {
+    let library = library::find()?;
+    let dir = &args.dir;
+    if let Some(other) = NAMES.iter().map(|name| dir.join(name)).find(|path| is_of_others(path)) {
+        return Err(Failure::new(format_args!(
+            "cannot write to {}: another libpcap is there",
+            other.display()
+        ))
+        .hint("choose a directory of its own, such as /opt/weir/lib"));
+    }
+    write(&library, dir)
+        .map_err(|error| Failure::new(format_args!("cannot write libpcap to {}: {error}", dir.display())))
+}
+
+/// Returns whether there is something that this command does not write.
+fn is_of_others(path: &Path) -> bool {
+    match fs::read_link(path) {
+        Ok(target) => target != Path::new(library::FILE),
+        Err(error) => error.kind() != io::ErrorKind::NotFound && path.symlink_metadata().is_ok(),
+    }
+}
+
+fn write(library: &Path, dir: &Path) -> io::Result<()> {
+    fs::create_dir_all(dir)?;
+    let file = dir.join(library::FILE);
+    // Not over itself.
+    if file.canonicalize().ok() != library.canonicalize().ok() {
+        replace(&file, |new| {
+            fs::copy(library, new)?;
+            fs::set_permissions(new, Permissions::from_mode(0o644))
+        })?;
+    }
+    for name in NAMES {
+        replace(&dir.join(name), |new| symlink(library::FILE, new))?;
+    }
+    replace(&dir.join("libpcap.pc"), |new| fs::write(new, PKG_CONFIG))
+}
+
+/// Replaces a file at once: programs that run keep the old one.
+fn replace(path: &Path, make: impl FnOnce(&Path) -> io::Result<()>) -> io::Result<()> {
+    let new = path.with_added_extension(format!("{}.new", process::id()));
+    let made = make(&new).and_then(|()| fs::rename(&new, path));
+    made.inspect_err(|_| drop(fs::remove_file(&new)))
+}
